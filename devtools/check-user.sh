@@ -27,6 +27,7 @@ cat >"$copy/as-user" <<EOF
 #!/usr/bin/env bash
 cd "$copy/tree/build"
 [ -z "\${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH=\${LD_LIBRARY_PATH//"$root"/"$copy/tree"}
+[ -z "\${LD_PRELOAD:-}" ] || export LD_PRELOAD=\${LD_PRELOAD//"$root"/"$copy/tree"}
 exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \\
 	env XDG_RUNTIME_DIR="$copy/run" TMPDIR="$copy/run" "\${@//"$root"/"$copy/tree"}"
 EOF

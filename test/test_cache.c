@@ -4,14 +4,9 @@
 
 /* The registration cache returns MRs that cover a buffer, and none of memory that was replaced. */
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "test_cache.h"
 
@@ -42,11 +37,11 @@ cx_stats(void)
 	return stats;
 }
 
-static void *
-cx_map(void *at, size_t size)
+void *
+cx_map(void *at, size_t size, int flags)
 {
-	void *mem = mmap(at, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | (at != NULL ? MAP_FIXED : 0), -1, 0);
+	void *mem = mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+			0);
 
 	return mem != MAP_FAILED ? mem : NULL;
 }
@@ -56,7 +51,7 @@ setup_any(uint32_t monitor)
 {
 	memset(&cx, 0, sizeof(cx));
 	TEST_RUN(fx_setup());
-	cx.mem = cx_map(NULL, CX_SIZE);
+	cx.mem = cx_map(NULL, CX_SIZE, 0);
 	TEST_ASSERT(cx.mem != NULL);
 	memset(cx.mem, 0, CX_SIZE);
 	return cx_create(monitor, 0, UINT64_MAX);
@@ -77,6 +72,22 @@ cx_setup_uffd(void)
 	if (ret == TEST_SUCCESS && cx_stats().monitor != RMEM_CACHE_MONITOR_UFFD)
 		return test_skip("the kernel gives this user no userfaultfd");
 	return ret;
+}
+
+struct cache_hooks *
+cx_hooks(void)
+{
+	return dlsym(RTLD_DEFAULT, CACHE_HOOKS_SYMBOL);
+}
+
+/* With the preloaded object. */
+int
+cx_setup_hooks(void)
+{
+	bool is_loaded = cx_hooks() != NULL;
+
+	TEST_RUN(setup_any(is_loaded ? RMEM_CACHE_MONITOR_HOOKS : RMEM_CACHE_MONITOR_NONE));
+	return is_loaded ? TEST_SUCCESS : test_skip("librmem_cache_hooks.so is not preloaded");
 }
 
 int
@@ -205,8 +216,8 @@ TEST(cache, merge_that_fails_does_not_fail_the_get)
 }
 
 /* Get and put a page; whether it was a hit. */
-static bool
-touch(uint32_t page)
+bool
+cx_touch(uint32_t page)
 {
 	uint64_t hits = cx_stats().hits;
 	struct rmem_mr *mr;
@@ -220,13 +231,13 @@ touch(uint32_t page)
 TEST(cache, least_recently_used_mr_is_evicted)
 {
 	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 3, UINT64_MAX));
-	TEST_ASSERT(!touch(0) && !touch(1) && !touch(2));
-	TEST_ASSERT(touch(0));
-	TEST_ASSERT(!touch(3));
+	TEST_ASSERT(!cx_touch(0) && !cx_touch(1) && !cx_touch(2));
+	TEST_ASSERT(cx_touch(0));
+	TEST_ASSERT(!cx_touch(3));
 	TEST_EQ(cx_stats().evictions, 1);
 	TEST_EQ(cx_stats().nb_mrs, 3);
-	TEST_ASSERT(touch(0) && touch(2) && touch(3));
-	TEST_ASSERT(!touch(1));
+	TEST_ASSERT(cx_touch(0) && cx_touch(2) && cx_touch(3));
+	TEST_ASSERT(!cx_touch(1));
 	return TEST_SUCCESS;
 }
 
@@ -236,14 +247,14 @@ TEST(cache, bytes_of_all_mrs_are_bounded)
 
 	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 0, 3 * CX_PAGE));
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &held));
-	TEST_ASSERT(!touch(2) && !touch(4) && !touch(6));
+	TEST_ASSERT(!cx_touch(2) && !cx_touch(4) && !cx_touch(6));
 	TEST_EQ(cx_stats().size, 3 * CX_PAGE);
 	TEST_EQ(cx_stats().peak_size, 3 * CX_PAGE);
 	TEST_EQ(cx_stats().evictions, 1);
 	TEST_ERR(rmem_cache_get(cx.cache, cx.mem + 8 * CX_PAGE, 2 * CX_PAGE + 1, 0, &mr), ENOSPC);
 	TEST_ERR(rmem_cache_get(cx.cache, cx.mem, 3 * CX_PAGE + 1, 0, &mr), ENOSPC);
 	TEST_EQ(cx_stats().failures, 2);
-	TEST_ASSERT(touch(0));
+	TEST_ASSERT(cx_touch(0));
 	TEST_OK(rmem_cache_put(cx.cache, held));
 	return TEST_SUCCESS;
 }
@@ -257,8 +268,8 @@ TEST(cache, held_mrs_are_not_evicted)
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem + CX_PAGE, CX_PAGE, 0, &two));
 	TEST_ERR(rmem_cache_get(cx.cache, cx.mem + 2 * CX_PAGE, CX_PAGE, 0, &mr), ENOSPC);
 	TEST_OK(rmem_cache_put(cx.cache, one));
-	TEST_ASSERT(!touch(2));
-	TEST_ASSERT(touch(2));
+	TEST_ASSERT(!cx_touch(2));
+	TEST_ASSERT(cx_touch(2));
 	TEST_OK(rmem_cache_put(cx.cache, two));
 	return TEST_SUCCESS;
 }
@@ -267,7 +278,7 @@ TEST(cache, flush_removes_the_mrs_of_a_range)
 {
 	struct rmem_mr *held;
 
-	TEST_ASSERT(!touch(0) && !touch(2));
+	TEST_ASSERT(!cx_touch(0) && !cx_touch(2));
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 4 * CX_PAGE, CX_PAGE, 0, &held));
 	TEST_EQ(rmem_cache_flush(cx.cache, cx.mem + CX_PAGE - 1, 1), 0);
 	TEST_EQ(cx_stats().nb_mrs, 2);
@@ -299,8 +310,8 @@ TEST(cache, invalidated_mr_is_not_returned)
 }
 
 /* The thread of the cache deregisters stale MRs without holders. */
-static int
-expect_no_mrs(void)
+int
+cx_expect_no_mrs(void)
 {
 	uint64_t deadline = fx_deadline();
 	unsigned int spins = 0;
@@ -314,9 +325,9 @@ expect_no_mrs(void)
 
 TEST(cache, invalidated_mr_without_holder_is_deregistered)
 {
-	TEST_ASSERT(!touch(0));
+	TEST_ASSERT(!cx_touch(0));
 	rmem_cache_invalidate(cx.mem, 1);
-	return expect_no_mrs();
+	return cx_expect_no_mrs();
 }
 
 TEST(cache, without_a_monitor_each_put_deregisters)
@@ -352,237 +363,3 @@ TEST(cache, dump_shows_the_mrs)
 }
 
 TEST_SUITE(cache, cx_setup, cx_teardown);
-
-/* After change() has replaced the pages of a held MR, another one is returned. */
-static int
-expect_replaced(uint8_t *buf, size_t length, int (*change)(uint8_t *buf, size_t length))
-{
-	uint64_t before = cx_stats().invalidations;
-	struct rmem_mr *old, *mr;
-
-	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &old));
-	TEST_EQ(cx_stats().single_use, 0);
-	TEST_RUN(change(buf, length));
-	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &mr));
-	TEST_ASSERT(mr->lkey != old->lkey);
-	TEST_EQ(cx_stats().invalidations, before + 1);
-	TEST_EQ(cx_stats().nb_stale, 1);
-	TEST_STATUS(fx_peer_write(fx_addr(buf), 8, mr->rkey), RMEM_WC_SUCCESS);
-	/* Its keys stay valid, and belong to no other MR. */
-	TEST_EQ(fx_mr_state(old), RMEM_MR_STATE_VALID);
-	TEST_OK(rmem_cache_put(cx.cache, old));
-	TEST_EQ(cx_stats().nb_stale, 0);
-	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
-}
-
-static int
-unmap(uint8_t *buf, size_t length)
-{
-	TEST_OK(munmap(buf, length));
-	TEST_ASSERT(cx_map(buf, length) == buf);
-	return TEST_SUCCESS;
-}
-
-static int
-unmap_last_page(uint8_t *buf, size_t length)
-{
-	return unmap(buf + length - CX_PAGE, CX_PAGE);
-}
-
-static int
-map_over(uint8_t *buf, size_t length)
-{
-	TEST_ASSERT(cx_map(buf, length) == buf);
-	return TEST_SUCCESS;
-}
-
-static int
-discard(uint8_t *buf, size_t length)
-{
-	/* Pages that the device has locked would refuse it. Sanitizers replace munlock(). */
-	TEST_OK((int)syscall(SYS_munlock, buf, length));
-	TEST_OK(madvise(buf, length, MADV_DONTNEED));
-	return TEST_SUCCESS;
-}
-
-static int
-move(uint8_t *buf, size_t length)
-{
-	uint8_t *to = cx_map(NULL, length);
-
-	TEST_ASSERT(to != NULL);
-	TEST_ASSERT(mremap(buf, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
-	TEST_ASSERT(cx_map(buf, length) == buf);
-	TEST_OK(munmap(to, length));
-	return TEST_SUCCESS;
-}
-
-TEST(cache_uffd, unmapped_memory_is_registered_again)
-{
-	TEST_RUN(expect_replaced(cx.mem, 4 * CX_PAGE, unmap));
-	TEST_RUN(expect_replaced(cx.mem + CX_PAGE, 4 * CX_PAGE, unmap_last_page));
-	return TEST_SUCCESS;
-}
-
-TEST(cache_uffd, memory_mapped_over_is_registered_again)
-{
-	return expect_replaced(cx.mem, 4 * CX_PAGE, map_over);
-}
-
-TEST(cache_uffd, discarded_memory_is_registered_again)
-{
-	return expect_replaced(cx.mem, 4 * CX_PAGE, discard);
-}
-
-TEST(cache_uffd, moved_memory_is_registered_again)
-{
-	return expect_replaced(cx.mem, 4 * CX_PAGE, move);
-}
-
-static int
-shrink_and_grow(uint8_t *buf, size_t length)
-{
-	TEST_ASSERT(sbrk(-(intptr_t)length) == buf + length);
-	TEST_ASSERT(sbrk((intptr_t)length) == buf);
-	return TEST_SUCCESS;
-}
-
-TEST(cache_uffd, end_of_the_heap_is_registered_again)
-{
-	uintptr_t skip = -(uintptr_t)sbrk(0) % CX_PAGE;
-	uint8_t *buf;
-
-	TEST_ASSERT(sbrk((intptr_t)skip) != (void *)-1);
-	buf = sbrk(4 * CX_PAGE);
-	TEST_ASSERT(buf != (void *)-1);
-	TEST_RUN(expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow));
-	TEST_ASSERT(sbrk(-(intptr_t)(4 * CX_PAGE + skip)) != (void *)-1);
-	return TEST_SUCCESS;
-}
-
-/* free() unmaps it inside of libc. */
-TEST(cache_uffd, freed_memory_is_deregistered)
-{
-	void *first, *buf = malloc(CX_SIZE);
-	unsigned char resident;
-	struct rmem_mr *mr;
-	int ret;
-
-	TEST_ASSERT(buf != NULL);
-	ret = rmem_cache_get(cx.cache, buf, CX_SIZE, CX_WRITE, &mr);
-	if (ret == 0)
-		ret = rmem_cache_put(cx.cache, mr);
-	first = (void *)RTE_ALIGN_CEIL((uintptr_t)buf, CX_PAGE);
-	free(buf);
-	TEST_OK(ret);
-	if (mincore(first, CX_PAGE, &resident) == 0)
-		return test_skip("this allocator keeps freed memory mapped");
-	TEST_RUN(expect_no_mrs());
-	TEST_EQ(cx_stats().invalidations, 1);
-	return TEST_SUCCESS;
-}
-
-static int
-check_file(int fd)
-{
-	struct rmem_mr *mr;
-	void *mem;
-
-	TEST_OK(ftruncate(fd, 2 * CX_PAGE));
-	mem = mmap(NULL, 2 * CX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	TEST_ASSERT(mem != MAP_FAILED);
-	TEST_OK(rmem_cache_get(cx.cache, mem, 2 * CX_PAGE, CX_WRITE, &mr));
-	TEST_STATUS(fx_peer_write(fx_addr(mem), 8, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_OK(munmap(mem, 2 * CX_PAGE));
-	TEST_OK(rmem_cache_put(cx.cache, mr));
-	/* Not watched by some kernels: then it was for a single use. */
-	TEST_RUN(expect_no_mrs());
-	TEST_EQ(cx_stats().invalidations + cx_stats().single_use, 1);
-	return TEST_SUCCESS;
-}
-
-TEST(cache_uffd, mapping_of_a_file_is_deregistered)
-{
-	char name[] = "/tmp/rmem-test-cache-XXXXXX";
-	int ret, fd = mkstemp(name);
-
-	TEST_ASSERT(fd >= 0);
-	unlink(name);
-	ret = check_file(fd);
-	close(fd);
-	return ret;
-}
-
-TEST(cache_uffd, mapping_of_a_memfd_is_deregistered)
-{
-	return fx_with_memfd(check_file);
-}
-
-/* 0 if the call in a child was refused, and the parent's MR is not affected. */
-static int
-in_child(struct rmem_mr *held)
-{
-	struct rmem_mr *mr;
-	struct rmem_cache_stats stats;
-
-	return rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &mr) != -EPERM ||
-			rmem_cache_put(cx.cache, held) != -EPERM ||
-			rmem_cache_flush(cx.cache, NULL, SIZE_MAX) != -EPERM ||
-			rmem_cache_stats_get(cx.cache, &stats) != -EPERM ||
-			rmem_cache_destroy(cx.cache) != -EPERM;
-}
-
-TEST(cache_uffd, child_of_fork_is_refused)
-{
-	struct rmem_mr *mr;
-	int status = -1;
-	pid_t pid;
-
-	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, CX_WRITE, &mr));
-	pid = fork();
-	if (pid == 0)
-		_exit(in_child(mr));
-	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
-	TEST_EQ(status, 0);
-	TEST_STATUS(fx_peer_write(fx_addr(cx.mem), 8, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(unmap(cx.mem, CX_PAGE));
-	TEST_EQ(cx_stats().invalidations, 1);
-	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
-}
-
-/*
- * With a hole that the kernel cannot watch, the first page stays watched until the descriptor is
- * closed: a child with a copy of it would make munmap() wait forever.
- */
-TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
-{
-	uint8_t *file;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	pid_t pid;
-
-	TEST_ASSERT(fd >= 0 && !touch(0));
-	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
-	TEST_RUN(expect_replaced(cx.mem, 2 * CX_PAGE, unmap));
-	file = mmap(cx.mem + CX_PAGE, CX_PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
-	close(fd);
-	TEST_ASSERT(file == cx.mem + CX_PAGE);
-	pid = fork();
-	if (pid == 0) {
-		alarm(60);
-		pause();
-		_exit(0);
-	}
-	TEST_ASSERT(pid > 0);
-	TEST_OK(rmem_cache_destroy(cx.cache));
-	cx.cache = NULL;
-	alarm(60);
-	TEST_OK(munmap(cx.mem, CX_PAGE));
-	alarm(0);
-	TEST_OK(kill(pid, SIGKILL));
-	TEST_ASSERT(waitpid(pid, NULL, 0) == pid);
-	return TEST_SUCCESS;
-}
-
-TEST_SUITE(cache_uffd, cx_setup_uffd, cx_teardown);

@@ -26,7 +26,7 @@ TEST(cache_bad, bad_configuration_is_refused)
 {
 	static const struct rmem_cache_conf good = {.socket_id = SOCKET_ID_ANY};
 	static const struct fx_bad_field rows[] = {
-			FX_BAD(rmem_cache_conf, monitor, 4, EINVAL),
+			FX_BAD(rmem_cache_conf, monitor, 5, EINVAL),
 			FX_BAD(rmem_cache_conf, max_mrs, RMEM_CACHE_MAX_MRS + 1, EINVAL),
 			FX_BAD(rmem_cache_conf, flags, 1, EINVAL),
 			FX_BAD(rmem_cache_conf, reserved[3], 1, EINVAL),
@@ -34,6 +34,17 @@ TEST(cache_bad, bad_configuration_is_refused)
 	};
 
 	return fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);
+}
+
+TEST(cache_bad, hooks_without_the_preloaded_object_are_refused)
+{
+	struct rmem_cache_conf conf = {
+			.monitor = RMEM_CACHE_MONITOR_HOOKS, .socket_id = SOCKET_ID_ANY};
+
+	if (cx_hooks() != NULL)
+		return test_skip("librmem_cache_hooks.so is preloaded");
+	TEST_ERR(create(&conf), EOPNOTSUPP);
+	return TEST_SUCCESS;
 }
 
 TEST(cache_bad, bad_names_are_refused)

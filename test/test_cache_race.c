@@ -115,13 +115,14 @@ run(void *arg)
 	return NULL;
 }
 
-TEST(cache_race, replaced_memory_is_registered_again)
+static int
+race_all(uint32_t monitor)
 {
 	struct racer racers[NB_THREADS];
 	uint32_t i;
 
 	/* Each thread may hold two: one more than that may be held, and others be evicted. */
-	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_UFFD, 2 * NB_THREADS + NB_MRS, UINT64_MAX));
+	TEST_RUN(cx_create(monitor, 2 * NB_THREADS + NB_MRS, UINT64_MAX));
 	for (i = 0; i < NB_THREADS; i++) {
 		racers[i] = (struct racer){.part = cx.mem + i * PART, .seed = i + 1};
 		TEST_OK(pthread_create(&racers[i].id, NULL, run, &racers[i]));
@@ -130,11 +131,17 @@ TEST(cache_race, replaced_memory_is_registered_again)
 		TEST_OK(pthread_join(racers[i].id, NULL));
 	for (i = 0; i < NB_THREADS; i++)
 		TEST_EQ(racers[i].ret, TEST_SUCCESS);
-	TEST_ASSERT(cx_stats().invalidations >= NB_THREADS * NB_ROUNDS / 2);
-	TEST_EQ(cx_stats().single_use, 0);
 	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
 	TEST_EQ(cx_stats().nb_mrs, 0);
 	TEST_EQ(cx_stats().size, 0);
+	return TEST_SUCCESS;
+}
+
+TEST(cache_race, replaced_memory_is_registered_again)
+{
+	TEST_RUN(race_all(RMEM_CACHE_MONITOR_UFFD));
+	TEST_ASSERT(cx_stats().invalidations >= NB_THREADS * NB_ROUNDS / 2);
+	TEST_EQ(cx_stats().single_use, 0);
 	return TEST_SUCCESS;
 }
 
@@ -205,3 +212,61 @@ TEST(cache_race, get_waits_for_an_event_that_is_processed)
 }
 
 TEST_SUITE(cache_race, cx_setup_uffd, cx_teardown);
+
+/* An MR that was registered during a call of another thread was for a single use. */
+TEST(cache_hooks_race, replaced_memory_is_registered_again_with_hooks)
+{
+	return race_all(RMEM_CACHE_MONITOR_HOOKS);
+}
+
+/* The MR of the last thread that had the page mapped, which holds it; atomic. */
+static struct rmem_mr *previous;
+
+/* Map the page, maybe before the munmap() of another thread has returned. */
+static int
+race_page(void)
+{
+	uint8_t *page = cx.mem + CX_SIZE / 2;
+	struct rmem_mr *old, *mr;
+	unsigned int spins = 0;
+	int ret;
+
+	while (cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) == NULL)
+		fx_relax(&spins);
+	ret = get(page, CX_PAGE, &mr);
+	old = ret == TEST_SUCCESS ? __atomic_exchange_n(&previous, mr, __ATOMIC_ACQ_REL) : NULL;
+	TEST_OK(munmap(page, CX_PAGE));
+	TEST_RUN(ret);
+	TEST_ASSERT(mr != old);
+	TEST_OK(old != NULL ? rmem_cache_put(cx.cache, old) : 0);
+	return TEST_SUCCESS;
+}
+
+static void *
+run_page(void *arg)
+{
+	struct racer *racer = arg;
+	uint32_t i;
+
+	for (i = 0; i < NB_ROUNDS && racer->ret == TEST_SUCCESS; i++)
+		racer->ret = race_page();
+	return NULL;
+}
+
+TEST(cache_hooks_race, page_mapped_during_munmap_is_registered_again)
+{
+	struct racer racers[NB_THREADS] = {0};
+	uint32_t i;
+
+	previous = NULL;
+	TEST_OK(munmap(cx.mem + CX_SIZE / 2, CX_PAGE));
+	for (i = 0; i < NB_THREADS; i++)
+		TEST_OK(pthread_create(&racers[i].id, NULL, run_page, &racers[i]));
+	for (i = 0; i < NB_THREADS; i++)
+		TEST_OK(pthread_join(racers[i].id, NULL));
+	for (i = 0; i < NB_THREADS; i++)
+		TEST_EQ(racers[i].ret, TEST_SUCCESS);
+	return rmem_cache_put(cx.cache, previous);
+}
+
+TEST_SUITE(cache_hooks_race, cx_setup_hooks, cx_teardown);

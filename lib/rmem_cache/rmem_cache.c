@@ -20,9 +20,9 @@ check_conf(const struct rmem_cache_conf *conf)
 {
 	int ret;
 
-	if (conf->monitor > RMEM_CACHE_MONITOR_CALLER)
+	if (conf->monitor > RMEM_CACHE_MONITOR_HOOKS)
 		return CACHE_FAIL(EINVAL, "monitor: unknown: %u (0 to %u)", conf->monitor,
-				RMEM_CACHE_MONITOR_CALLER);
+				RMEM_CACHE_MONITOR_HOOKS);
 	if (conf->max_mrs > RMEM_CACHE_MAX_MRS)
 		return CACHE_FAIL(EINVAL, "max_mrs: out of range: %u (0 to %u)", conf->max_mrs,
 				RMEM_CACHE_MAX_MRS);

@@ -47,10 +47,11 @@ struct rmem_pd;
 
 /** Sources of reports that memory is unmapped, moved or discarded. */
 enum rmem_cache_monitor {
-	RMEM_CACHE_MONITOR_AUTO = 0,   /**< USERFAULTFD if the kernel permits it, else NONE. */
+	RMEM_CACHE_MONITOR_AUTO = 0,   /**< UFFD, else HOOKS, else NONE: the first that works. */
 	RMEM_CACHE_MONITOR_NONE = 1,   /**< Nothing: each rmem_cache_put() deregisters. */
 	RMEM_CACHE_MONITOR_UFFD = 2,   /**< Events of userfaultfd. */
 	RMEM_CACHE_MONITOR_CALLER = 3, /**< The application, by rmem_cache_invalidate(). */
+	RMEM_CACHE_MONITOR_HOOKS = 4,  /**< Calls of libc, by librmem_cache_hooks.so, preloaded. */
 };
 
 /** Configuration of a cache. The caller zeroes it first. */
@@ -69,7 +70,7 @@ struct rmem_cache_stats {
 	uint64_t hits;          /**< MRs returned without a registration. */
 	uint64_t misses;        /**< MRs registered. */
 	uint64_t merges;        /**< Of misses: those that replaced overlapping MRs by one. */
-	uint64_t single_use;    /**< Of misses: not kept, since the memory is not monitored. */
+	uint64_t single_use;    /**< Of misses: not kept: memory not monitored, or changing. */
 	uint64_t failures;      /**< Calls that failed. */
 	uint64_t evictions;     /**< MRs deregistered to stay within a limit. */
 	uint64_t invalidations; /**< MRs whose memory was unmapped, moved or discarded. */
@@ -103,7 +104,8 @@ struct rmem_cache_stats {
  *     range, a reserved field that is not zero, or no such NUMA socket.
  *   - -EINVAL: a name that is empty, too long, or not printable.
  *   - -EEXIST: another cache has the name.
- *   - -EOPNOTSUPP: UFFD, and the kernel does not permit userfaultfd, or a secondary process.
+ *   - -EOPNOTSUPP: UFFD, and the kernel does not permit userfaultfd; HOOKS, and
+ *     librmem_cache_hooks.so is not preloaded; or a secondary process.
  *   - -ENOSPC: the process already has RMEM_CACHE_MAX caches.
  *   - -ENOMEM: no memory, or no thread or file descriptor left.
  */

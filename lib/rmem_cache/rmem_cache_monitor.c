@@ -7,14 +7,17 @@
  * deregisters stale MRs without holders.
  */
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <rte_pause.h>
 
+#include "rmem_cache_hooks_priv.h"
 #include "rmem_cache_priv.h"
 
 #define LOG2_2M 21
@@ -29,7 +32,10 @@ static struct {
 	uint32_t nb_users;                       /* atomic */
 } caches;
 
-const char *const cache_monitor_names[] = {"auto", "none", "userfaultfd", "caller"};
+static struct cache_hooks *hooks; /* the preloaded object's, if it works; atomic */
+static const void *probe;         /* atomic; NULL after rmem_cache_invalidate() of it */
+
+const char *const cache_monitor_names[] = {"auto", "none", "userfaultfd", "caller", "hooks"};
 
 /* On the thread of events, or in an allocator. */
 static void
@@ -75,6 +81,8 @@ cache_watch(struct rmem_cache *cache, struct cache_entry *entry)
 	uint32_t i;
 	int ret;
 
+	if (cache->monitor == RMEM_CACHE_MONITOR_HOOKS)
+		return __atomic_load_n(&hooks->nb_changing, __ATOMIC_SEQ_CST) == 0;
 	if (cache->monitor != RMEM_CACHE_MONITOR_UFFD)
 		return cache->monitor == RMEM_CACHE_MONITOR_CALLER;
 	/* Hugepages must be whole. */
@@ -96,6 +104,8 @@ rmem_cache_invalidate(const void *addr, size_t length)
 	int error = errno;
 	uint32_t i;
 
+	if (__atomic_load_n(&probe, __ATOMIC_RELAXED) == addr)
+		__atomic_store_n(&probe, NULL, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&caches.nb_users, 1, __ATOMIC_SEQ_CST);
 	for (i = 0; i < RMEM_CACHE_MAX; i++) {
 		cache = __atomic_load_n(&caches.slot[i], __ATOMIC_SEQ_CST);
@@ -173,30 +183,99 @@ stop_thread(struct rmem_cache *cache)
 	close(cache->wake);
 }
 
+/* Whether munmap() reports to this library, and not to another copy of it or to none. */
+static bool
+probe_hooks(struct cache_hooks *found)
+{
+	void (*none)(const void *, size_t) = NULL;
+	void *page = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return false;
+	(void)__atomic_compare_exchange_n(&found->invalidate, &none, rmem_cache_invalidate, false,
+			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	__atomic_store_n(&probe, page, __ATOMIC_RELAXED);
+	munmap(page, 1);
+	return __atomic_load_n(&probe, __ATOMIC_RELAXED) == NULL;
+}
+
+/* Connect to the preloaded object; false: there is none, or calls do not reach it. */
+static bool
+find_hooks(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct cache_hooks *found = dlsym(RTLD_DEFAULT, CACHE_HOOKS_SYMBOL);
+
+	if (found == NULL)
+		return false;
+	pthread_mutex_lock(&lock);
+	if (!probe_hooks(found))
+		found = NULL;
+	else
+		__atomic_store_n(&hooks, found, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return found != NULL;
+}
+
+/* In a child of fork(): the calls in progress are of other threads, which it does not have. */
+static void
+forget_calls(void)
+{
+	caches.nb_users = 0;
+	if (hooks != NULL)
+		hooks->nb_changing = 0;
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_calls);
+}
+
+/* 0, or -errno and a line. */
+static int
+select_monitor(struct rmem_cache *cache, uint32_t monitor)
+{
+	/* With another monitor too, the calls that it reports have no window. */
+	bool has_hooks = find_hooks();
+	int ret;
+
+	cache->monitor = monitor;
+	if (monitor == RMEM_CACHE_MONITOR_HOOKS && !has_hooks)
+		return CACHE_FAIL(EOPNOTSUPP,
+				"%s: no hooks: librmem_cache_hooks.so is not preloaded (LD_PRELOAD)",
+				cache->name);
+	if (monitor != RMEM_CACHE_MONITOR_AUTO && monitor != RMEM_CACHE_MONITOR_UFFD)
+		return 0;
+	ret = rmem_uffd_watch(&cache->watch);
+	if (ret != 0 && monitor == RMEM_CACHE_MONITOR_UFFD)
+		return CACHE_FAIL(
+				EOPNOTSUPP, "%s: no userfaultfd: %s", cache->name, strerror(-ret));
+	cache->monitor = ret == 0   ? RMEM_CACHE_MONITOR_UFFD
+			: has_hooks ? RMEM_CACHE_MONITOR_HOOKS
+				    : RMEM_CACHE_MONITOR_NONE;
+	if (cache->monitor == RMEM_CACHE_MONITOR_NONE)
+		RMEM_LOG_LINE(WARNING, rmem_cache_logtype, "rmem_cache",
+				"%s: no userfaultfd, and librmem_cache_hooks.so is not preloaded:"
+				" each put deregisters (see doc/cache.md)",
+				cache->name);
+	return 0;
+}
+
 int
 cache_monitor_start(struct rmem_cache *cache, uint32_t monitor)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int ret = start_thread(cache);
 
 	if (ret != 0)
 		return ret;
-	cache->monitor = monitor;
+	pthread_once(&once, watch_forks);
 	cache->watch.event = watch_event;
 	cache->watch.needs = watch_needs;
-	if (monitor == RMEM_CACHE_MONITOR_AUTO || monitor == RMEM_CACHE_MONITOR_UFFD) {
-		ret = rmem_uffd_watch(&cache->watch);
-		cache->monitor = RMEM_CACHE_MONITOR_UFFD;
-	}
-	if (ret != 0 && monitor == RMEM_CACHE_MONITOR_AUTO) {
-		RMEM_LOG_LINE(WARNING, rmem_cache_logtype, "rmem_cache",
-				"%s: no userfaultfd: each put deregisters (see doc/cache.md)",
-				cache->name);
-		cache->monitor = RMEM_CACHE_MONITOR_NONE;
-	} else if (ret != 0) {
-		(void)CACHE_FAIL(EOPNOTSUPP, "%s: no userfaultfd: %s", cache->name, strerror(-ret));
-		ret = -EOPNOTSUPP;
+	ret = select_monitor(cache, monitor);
+	if (ret != 0)
 		goto stop_thread;
-	}
 	if (slot_add(cache))
 		return 0;
 	ret = CACHE_FAIL(ENOSPC, "%s: too many caches (%d)", cache->name, RMEM_CACHE_MAX);
