@@ -25,6 +25,8 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 
+#include <rmem_tracked.h>
+
 #include "mp.h"
 #include "proc.h"
 #include "test.h"
@@ -356,7 +358,10 @@ run_all(struct mp_shared *sh, bool is_engine)
 	TEST_ERR(rmem_mp_end_add(NULL), EINVAL);
 	TEST_RUN(mp_connect(sh));
 	test_set_running("refused");
+	TEST_OK(rte_mempool_get(sh->pool->mp, &sh->kept));
 	TEST_RUN(mp_run_role(sh, "refused"));
+	TEST_EQ(rmem_tracked_owner(sh->pool->mp, sh->kept), RMEM_PROCESS_PRIMARY);
+	rte_mempool_put(sh->pool->mp, sh->kept);
 	TEST_RUN(mp_connect(sh));
 	test_set_running("held_qp_is_refused");
 	TEST_RUN(held_qp_is_refused(sh));

@@ -41,6 +41,7 @@ struct mp_shared {
 	struct rmem_fast_reg_page_list *list;
 	struct rmem_mw *mw;
 	struct rmem_pool *pool;
+	void *kept;        /* a buffer of the pool that the primary has */
 	uint32_t nb_sends; /* that the primary is to send to the QP; atomic */
 	uint32_t progress; /* of the secondary process; atomic */
 	uint32_t is_going; /* the primary lets it go on; atomic */

@@ -275,6 +275,7 @@ role_refused(struct mp_shared *sh)
 	struct rmem_dev *again = NULL;
 	struct rmem_sge sge;
 	const struct rmem_send_wr wr = write_wr(sh, &sge, 8);
+	void *buf;
 
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_claim(sh->qp), EINVAL);
@@ -291,6 +292,9 @@ role_refused(struct mp_shared *sh)
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_ERR(rmem_dev_detach(dev), EINVAL);
 	TEST_OK(rmem_dev_detach(NULL));
+	/* Without a number; the buffer is the primary's. */
+	rte_mempool_put(sh->pool->mp, sh->kept);
+	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), EOPNOTSUPP);
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
 	return TEST_SUCCESS;
 }

@@ -103,8 +103,8 @@ proc_start_primary(const char *program, unsigned int first, unsigned int last)
 {
 	char dir[] = "/tmp/rmem-proc-XXXXXX";
 
-	/* An ordinary user may have no directory for the files that EAL shares. */
-	if (getuid() != 0)
+	/* EAL would share its files in /tmp/dpdk, which may be another user's. */
+	if (getuid() != 0 && getenv("XDG_RUNTIME_DIR") == NULL)
 		TEST_ASSERT(mkdtemp(dir) != NULL && setenv("XDG_RUNTIME_DIR", dir, 1) == 0);
 	snprintf(prefix, sizeof(prefix), "rmem_proc_%d", (int)getpid());
 	TEST_ASSERT(start_eal(program, first, last, false) >= 0);

@@ -90,32 +90,35 @@ refuse_put(const struct rte_mempool *mp, struct rmem_tracked *td, unsigned int n
 	return -EINVAL;
 }
 
-static int
-tracked_enqueue(struct rte_mempool *mp, void *const *objs, unsigned int n)
-{
-	struct rmem_tracked *td = mp->pool_data;
-	unsigned int nb_bad = 0;
-
-	if (unlikely(!rmem_tracked_is_full(td))) {
-		while (n-- > 0)
-			nb_bad += !rmem_tracked_add(td, *objs++);
-	} else {
-		nb_bad = rmem_tracked_put(
-				td, objs, n, (uint8_t)rmem_process_number(), rte_lcore_id());
-	}
-	return likely(nb_bad == 0) ? 0 : refuse_put(mp, td, nb_bad);
-}
-
-/* Once in a process: get is of the data path. */
+/* Once in a process: gets and puts are of the data path. */
 static __rte_noinline int
-refuse_get(const struct rte_mempool *mp)
+refuse_unattached(const struct rte_mempool *mp, const char *call)
 {
 	static bool is_logged;
 
 	if (!__atomic_exchange_n(&is_logged, true, __ATOMIC_RELAXED))
-		POOL_LOG(ERR, "%s: get refused: this secondary process has no number (attach it first)",
-				mp->name);
+		POOL_LOG(ERR, "%s: %s refused: this secondary process is not attached to a device",
+				mp->name, call);
 	return -EOPNOTSUPP;
+}
+
+static int
+tracked_enqueue(struct rte_mempool *mp, void *const *objs, unsigned int n)
+{
+	struct rmem_tracked *td = mp->pool_data;
+	uint16_t process = rmem_process_number();
+	unsigned int nb_bad = 0;
+
+	/* Its buffers were freed, and may be another's. */
+	if (unlikely(process == 0))
+		return refuse_unattached(mp, "put");
+	if (unlikely(!rmem_tracked_is_full(td))) {
+		while (n-- > 0)
+			nb_bad += !rmem_tracked_add(td, *objs++);
+	} else {
+		nb_bad = rmem_tracked_put(td, objs, n, (uint8_t)process, rte_lcore_id());
+	}
+	return likely(nb_bad == 0) ? 0 : refuse_put(mp, td, nb_bad);
 }
 
 static int
@@ -125,7 +128,7 @@ tracked_dequeue(struct rte_mempool *mp, void **objs, unsigned int n)
 	uint16_t process = rmem_process_number();
 
 	if (unlikely(process == 0))
-		return refuse_get(mp);
+		return refuse_unattached(mp, "get");
 	if (unlikely(!rmem_tracked_is_full(td)))
 		return -ENOBUFS;
 	return rmem_tracked_get(td, objs, n, (uint8_t)process, rte_lcore_id());
@@ -278,7 +281,7 @@ rmem_tracked_own(struct rte_mempool *mp, void **objs, unsigned int n, uint16_t f
 		return POOL_FAIL(EINVAL, "%s: process out of range: %u (0 to %d)", mp->name, from,
 				TRACKED_MAX_OWNER);
 	if (process == 0)
-		return refuse_get(mp);
+		return refuse_unattached(mp, "rmem_tracked_own");
 	for (i = 0; i < n; i++) {
 		if (rmem_tracked_take(td, objs[i], (uint8_t)process, (uint8_t)from))
 			objs[nb++] = objs[i];

@@ -11,7 +11,8 @@
  * can be killed at any instruction: it leaves no lock, and rmem_tracked_reap() frees what it owned.
  *
  * Processes have numbers: 1 is the primary, a secondary one has the number from 2 that it was
- * given when it attached (rmem_process_number()).
+ * given when it attached (rmem_process_number()). Until then, and after it has detached from its
+ * last device, its gets and puts are refused: the first is logged.
  */
 
 #ifndef RMEM_TRACKED_H
