@@ -278,8 +278,6 @@ QUEUES = [
       'return', 'a get that fails puts back', ['tracked']),
     m('tracked-reset', 'lib/rmem_pool/rmem_tracked.c', 'td->is_mbufs ? reset_mbuf : NULL', 'NULL',
       'mbufs of a dead process are initialized', ['tracked_mbuf']),
-    m('tracked-cache', 'lib/rmem_pool/rmem_tracked.c', 'if (mp->cache_size != 0)', 'if (false)',
-      'a tracked mempool has no caches', ['tracked', 'pool_bad']),
     m('mp-hold', SOFT + 'rsoft_sq.c', 'if (likely(!qp->is_claimed))', 'if (true)',
       'a request of a secondary process holds no reference', ['mp']),
     m('mp-posted', SOFT + 'rsoft_mp.c', '== obj)\n\t\t\t\treturn true;', '== obj)\n\t\t\t\treturn false;',

@@ -40,6 +40,7 @@ SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_mat
 PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
             'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
             'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
+            'mp': 'test/dpdk-test-mp',
             'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto',
             'wire_fuzz': 'test/wire/dpdk-test-wire-fuzz',
             'wire_ring': 'test/wire/dpdk-test-wire',

@@ -250,6 +250,7 @@ TEST(tracked, free_and_foreign_buffers_are_not_put)
 	rte_mempool_put_bulk(pool->mp, bufs, 9);
 	rte_mempool_put(pool->mp, bufs[8]);
 	TEST_ASSERT(strstr(fx_log_end(), "put refused") == NULL);
+	TEST_EQ(((struct rmem_tracked *)pool->mp->pool_data)->bad_puts, 4 + 9 + 1);
 	TEST_RUN(expect_free(NB_BUFS));
 	return expect_every_buffer_once(32);
 }
