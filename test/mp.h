@@ -51,6 +51,8 @@ struct mp_shared {
 
 /* In a secondary process: run a role, by name. */
 int mp_role_run(struct mp_shared *sh, char **args);
+/* Send requests to the primary that are refused; attached. */
+int mp_send_wrong(const struct mp_shared *sh);
 
 /* In the primary. */
 

@@ -289,6 +289,7 @@ role_refused(struct mp_shared *sh)
 	TEST_ASSERT(rmem_mp_is_shared(sh) && !rmem_mp_is_shared(&wr));
 	TEST_RUN(refused_calls(sh));
 	TEST_RUN(refused_full(sh));
+	TEST_RUN(mp_send_wrong(sh));
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_ERR(rmem_dev_detach(dev), EINVAL);
 	TEST_OK(rmem_dev_detach(NULL));

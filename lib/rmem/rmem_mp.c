@@ -441,7 +441,9 @@ claim(const struct mp_req *req, struct mp_rep *rep, uint16_t number)
 	struct search search = {
 			.dev_id = (uint16_t)req->dev_id, .obj = req->obj, .process = number};
 
-	rmem_obj_visit(RMEM_OBJ_QP, req->what == MP_CLAIM ? claim_found : unclaim_found, &search);
+	if (req->obj != NULL)
+		rmem_obj_visit(RMEM_OBJ_QP, req->what == MP_CLAIM ? claim_found : unclaim_found,
+				&search);
 	if (search.found == NULL)
 		return refuse(rep, EINVAL, "%p: not a QP of %s", req->obj,
 				rmem_devs[req->dev_id].drv.dev.name);
@@ -455,6 +457,9 @@ lookup(const struct mp_req *req, struct mp_rep *rep)
 {
 	struct search search = {.dev_id = (uint16_t)req->dev_id, .name = req->name};
 
+	if (req->type != RMEM_OBJ_QP && req->type != RMEM_OBJ_MR)
+		return refuse(rep, EINVAL, "process %d: type of object unknown: 0x%x",
+				(int)req->id.pid, req->type);
 	rmem_obj_visit(req->type, match, &search);
 	if (search.found == NULL)
 		return refuse(rep, ENOENT, "%s: no %s \"%s\"", rmem_devs[req->dev_id].drv.dev.name,

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Messages to the primary that the library does not send; see mp.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+
+#include "../lib/rmem/rmem_mp_priv.h"
+#include "mp.h"
+#include "test.h"
+
+#define TIMEOUT_S 60
+
+/* Send the first bytes of a request: rmem_mp's answer, or -EIO without one. */
+static int
+send_request(const struct mp_req *req, size_t length)
+{
+	const struct timespec timeout = {.tv_sec = TIMEOUT_S};
+	struct rte_mp_msg msg = {.name = MP_ACTION, .len_param = (int)length};
+	struct rte_mp_reply replies;
+	struct mp_rep rep;
+	int ret = -EIO;
+
+	memcpy(msg.param, req, length);
+	if (rte_mp_request_sync(&msg, &replies, &timeout) != 0)
+		return ret;
+	if (replies.nb_received == 1 && replies.msgs[0].len_param == sizeof(rep)) {
+		memcpy(&rep, replies.msgs[0].param, sizeof(rep));
+		ret = rep.ret;
+	}
+	free(replies.msgs);
+	return ret;
+}
+
+#define EXPECT(field, value, error)                                                                \
+	do {                                                                                       \
+		struct mp_req wrong = req;                                                         \
+		wrong.field = value;                                                               \
+		TEST_ERR(send_request(&wrong, sizeof(wrong)), error);                              \
+	} while (0)
+
+int
+mp_send_wrong(const struct mp_shared *sh)
+{
+	struct mp_req req = {.version = RMEM_VERSION,
+			.what = MP_LOOKUP,
+			.type = RMEM_OBJ_QP,
+			.dev_id = sh->qp->obj.dev_id,
+			.obj = sh->qp,
+			.name = MP_QP};
+
+	req.id.pid = getpid();
+	req.id.start = rmem_mp_start_time(getpid());
+	TEST_OK(send_request(&req, sizeof(req)));
+	TEST_ERR(send_request(&req, 0), EPROTO);
+	TEST_ERR(send_request(&req, sizeof(req) - 1), EPROTO);
+	EXPECT(version, RMEM_VERSION + 1, EPROTO);
+	EXPECT(what, 0, EINVAL);
+	EXPECT(what, MP_LOOKUP + 1, EINVAL);
+	EXPECT(type, 0xff, EINVAL);
+	EXPECT(type, RMEM_OBJ_CQ, EINVAL);
+	EXPECT(dev_id, RMEM_MAX_DEVS, EINVAL);
+	EXPECT(dev_id, UINT32_MAX, EINVAL);
+	EXPECT(id.pid, 1, EINVAL);
+	EXPECT(id.pid, -1, EINVAL);
+	EXPECT(id.start, 0, EINVAL);
+	memset(req.name, 'x', sizeof(req.name));
+	TEST_ERR(send_request(&req, sizeof(req)), ENOENT);
+	req.what = MP_CLAIM;
+	EXPECT(obj, NULL, EINVAL);
+	EXPECT(obj, (void *)(uintptr_t)1, EINVAL);
+	EXPECT(obj, sh->mr, EINVAL);
+	return TEST_SUCCESS;
+}
