@@ -278,6 +278,17 @@ QUEUES = [
       'return', 'a get that fails puts back', ['tracked']),
     m('tracked-reset', 'lib/rmem_pool/rmem_tracked.c', 'td->is_mbufs ? reset_mbuf : NULL', 'NULL',
       'mbufs of a dead process are initialized', ['tracked_mbuf']),
+    m('tracked-process', 'lib/rmem_pool/rmem_tracked_core.c', 'word | (mask >> 7) * process', 'word | (mask >> 7)',
+      'a get records the process', ['tracked', 'tracked_race']),
+    m('tracked-resetting', 'lib/rmem_pool/rmem_tracked_core.c', 'uint8_t to = reset == NULL ? 0 : TRACKED_PRIMARY;',
+      'uint8_t to = 0;', 'a buffer is free after its reset', ['tracked_race']),
+    m('mp-order', 'lib/rmem/rmem_mp.c', 'for (i = 0; i < RMEM_MAX_DEVS; i++) {\n\t\tif (entry->devs & UINT64_C(1) << i)\n'
+      '\t\t\tdetach(process, i);\n\t}\n\tfor (i = 0; i < nb_ends; i++)\n\t\tends[i](process);',
+      'for (i = 0; i < nb_ends; i++)\n\t\tends[i](process);\n\tfor (i = 0; i < RMEM_MAX_DEVS; i++) {\n'
+      '\t\tif (entry->devs & UINT64_C(1) << i)\n\t\t\tdetach(process, i);\n\t}',
+      'the requests of a process end before its buffers are freed', ['mp']),
+    m('mp-number', 'lib/rmem/rmem_mp.c', 'last = number;\n', '',
+      'a number is given again as late as possible', ['mp']),
     m('mp-hold', SOFT + 'rsoft_sq.c', 'if (likely(!qp->is_claimed))', 'if (true)',
       'a request of a secondary process holds no reference', ['mp']),
     m('mp-posted', SOFT + 'rsoft_mp.c', '== obj)\n\t\t\t\treturn true;', '== obj)\n\t\t\t\treturn false;',

@@ -35,12 +35,18 @@
 
 static struct rmem_dev *dev;
 static struct rmem_pd *pd;
-static uint32_t nb_ends; /* of processes; atomic */
-static uint32_t nb_refs; /* of the device, without processes */
+static const struct mp_shared *shared;
+static uint32_t nb_ends;  /* of processes; atomic */
+static uint32_t nb_early; /* those whose QPs or keys were left; atomic */
+static uint32_t nb_refs;  /* of the device, without processes */
 
 static void
 count_end(uint16_t process)
 {
+	/* As when their buffers are freed, which requests must no longer use. */
+	if (shared->qp->obj.process == process || shared->fast->obj.process == process ||
+			shared->mw->obj.process == process)
+		__atomic_fetch_add(&nb_early, 1, __ATOMIC_RELEASE);
 	if (process > RMEM_PROCESS_PRIMARY && process <= RMEM_PROCESS_MAX)
 		__atomic_fetch_add(&nb_ends, 1, __ATOMIC_RELEASE);
 }
@@ -119,6 +125,7 @@ make(struct mp_shared *sh, const char *args)
 	struct rmem_cq *cq;
 	char text[256];
 
+	shared = sh;
 	snprintf(text, sizeof(text), "%s,%s", DEV_ARGS, args);
 	TEST_OK(test_serve_lcore(text));
 	TEST_OK(rmem_dev_create(MP_DEV, text, &dev));
@@ -369,6 +376,10 @@ run_all(struct mp_shared *sh, bool is_engine)
 	TEST_RUN(keys_end(sh, is_engine));
 	test_set_running("kill");
 	TEST_RUN(mp_kill_run(sh));
+	test_set_running("buffers");
+	TEST_RUN(mp_run_role(sh, "numbers"));
+	TEST_RUN(mp_kill_with_buffers(sh));
+	TEST_EQ(__atomic_load_n(&nb_early, __ATOMIC_ACQUIRE), 0);
 	test_set_running("traffic_again");
 	TEST_RUN(mp_run_role(sh, "traffic"));
 	TEST_RUN(mp_check_reaped(sh, true));
@@ -439,9 +450,9 @@ run_secondary(int argc, char **argv)
 {
 	const char *role = argv[7];
 	const char *fd = getenv("MP_RESULT_FD");
-	unsigned int lcore = strcmp(role, "clash") == 0 ? 0
-			: strcmp(role, "late") == 0     ? MP_LCORE + 1
-							: MP_LCORE;
+	unsigned int lcore = strcmp(role, "clash") == 0                           ? 0
+			: strcmp(role, "late") == 0 || strcmp(role, "drain") == 0 ? MP_LCORE + 1
+										  : MP_LCORE;
 	char **args = proc_start_secondary(argv, lcore);
 	int ret;
 

@@ -70,5 +70,7 @@ int mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_servin
 int mp_check_reaped(struct mp_shared *sh, bool has_claimed);
 /* Kill processes at each instruction of each call, and at any time. */
 int mp_kill_run(struct mp_shared *sh);
+/* Kill two processes that have all buffers, some of them in requests. */
+int mp_kill_with_buffers(struct mp_shared *sh);
 
 #endif /* MP_H */

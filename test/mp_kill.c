@@ -9,11 +9,14 @@
  * RMEM_KILLS times in the middle of traffic.
  */
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <rte_mempool.h>
 
 #include "mp.h"
 #include "test.h"
@@ -86,5 +89,29 @@ mp_kill_run(struct mp_shared *sh)
 	TEST_RUN(kill_at_each(sh, "get"));
 	TEST_RUN(kill_at_each(sh, "put"));
 	TEST_RUN(kill_any_time(sh));
+	return TEST_SUCCESS;
+}
+
+int
+mp_kill_with_buffers(struct mp_shared *sh)
+{
+	int pids[2], status;
+	unsigned int i;
+	void *buf;
+
+	TEST_RUN(mp_spawn(sh, "flight", 0, &pids[0]));
+	TEST_RUN(mp_wait_for(sh, pids[0], 1, false));
+	TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS - MP_BURST);
+	TEST_RUN(mp_spawn(sh, "drain", 0, &pids[1]));
+	TEST_RUN(mp_wait_for(sh, pids[1], 1, false));
+	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), ENOBUFS);
+	TEST_ERR(rmem_pool_destroy(sh->pool), EBUSY);
+	for (i = 0; i < 2; i++)
+		TEST_OK(kill(pids[i], SIGKILL));
+	for (i = 0; i < 2; i++)
+		TEST_EQ(waitpid(pids[i], &status, 0), pids[i]);
+	TEST_RUN(mp_check_reaped(sh, true));
+	TEST_OK(rte_mempool_get(sh->pool->mp, &buf));
+	rte_mempool_put(sh->pool->mp, buf);
 	return TEST_SUCCESS;
 }

@@ -269,6 +269,24 @@ refused_full(struct mp_shared *sh)
 	return TEST_SUCCESS;
 }
 
+/* The pool keeps its buffers; the primary has one of them. */
+static int
+refused_puts(struct mp_shared *sh)
+{
+	uint8_t own[64];
+	void *bufs[MP_BURST], *bad[2] = {own, NULL};
+
+	TEST_OK(rte_mempool_get_bulk(sh->pool->mp, bufs, MP_BURST));
+	TEST_EQ(rmem_tracked_owner(sh->pool->mp, bufs[0]), rmem_process_number());
+	bad[1] = (uint8_t *)bufs[0] + 1;
+	rte_mempool_put_bulk(sh->pool->mp, bad, 2);
+	TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS - 1 - MP_BURST);
+	rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
+	rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
+	TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS - 1);
+	return TEST_SUCCESS;
+}
+
 static int
 role_refused(struct mp_shared *sh)
 {
@@ -290,6 +308,7 @@ role_refused(struct mp_shared *sh)
 	TEST_RUN(refused_calls(sh));
 	TEST_RUN(refused_full(sh));
 	TEST_RUN(mp_send_wrong(sh));
+	TEST_RUN(refused_puts(sh));
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_ERR(rmem_dev_detach(dev), EINVAL);
 	TEST_OK(rmem_dev_detach(NULL));
@@ -360,6 +379,63 @@ role_binds(struct mp_shared *sh)
 	__atomic_store_n(&sh->progress, 2, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
+}
+
+/* Leave buffers of the pool in requests, then wait for the end. */
+static int
+role_flight(struct mp_shared *sh)
+{
+	struct rmem_recv_wr recv = {.wr_id = 9, .num_sge = 1};
+	struct rmem_sge from, sges[MP_BURST];
+	struct rmem_send_wr wr = write_wr(sh, &from, 64);
+
+	TEST_RUN(attach(sh));
+	TEST_OK(rmem_pool_get_sges(sh->pool, sges, MP_BURST));
+	recv.sg_list = &sges[0];
+	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
+	wr.sg_list = &sges[1];
+	TEST_EQ(rmem_post_send(sh->qp, &wr, 1), 1);
+	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/* Take all buffers that are left, then wait for the end. */
+static int
+role_drain(struct mp_shared *sh)
+{
+	void *buf;
+
+	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+	TEST_RUN(find_pool(sh));
+	while (rte_mempool_get(sh->pool->mp, &buf) == 0)
+		TEST_EQ(rmem_tracked_owner(sh->pool->mp, buf), rmem_process_number());
+	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/* Detach with a buffer, so often that a number is given again: its buffers were freed. */
+static int
+role_numbers(struct mp_shared *sh)
+{
+	const unsigned int nb = RMEM_PROCESS_MAX - RMEM_PROCESS_PRIMARY;
+	unsigned int i, first = 0;
+	void *buf;
+
+	for (i = 0; i <= nb; i++) {
+		TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+		TEST_RUN(find_pool(sh));
+		if (i == 0)
+			first = rmem_process_number();
+		TEST_EQ(rmem_process_number() == first, i % nb == 0);
+		TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS);
+		TEST_OK(rte_mempool_get(sh->pool->mp, &buf));
+		TEST_EQ(rmem_tracked_owner(sh->pool->mp, buf), rmem_process_number());
+		TEST_OK(rmem_dev_detach(dev));
+		TEST_EQ(rmem_tracked_owner(sh->pool->mp, buf), 0);
+	}
+	return TEST_SUCCESS;
 }
 
 /* Traffic without end. */
@@ -504,7 +580,8 @@ mp_role_run(struct mp_shared *sh, char **args)
 		int (*run)(struct mp_shared *sh);
 	} roles[] = {{"traffic", role_traffic}, {"refused", role_refused}, {"clash", role_clash},
 			{"hold", role_hold}, {"late", role_late}, {"same_lcore", role_same_lcore},
-			{"binds", role_binds}, {"loop", role_loop}, {"orphan", role_orphan}};
+			{"binds", role_binds}, {"loop", role_loop}, {"orphan", role_orphan},
+			{"flight", role_flight}, {"drain", role_drain}, {"numbers", role_numbers}};
 	size_t i;
 
 	test_set_running(args[0]);
