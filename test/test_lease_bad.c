@@ -19,26 +19,33 @@ grant(const struct rmem_lease_req *req)
 	return rmem_lease_grant(lx.ctx, req, 1, lx.lease);
 }
 
+/* A grant is refused, for this reason. */
+#define REFUSED(req, error, reason)                                                                \
+	do {                                                                                       \
+		TEST_ERR(grant(req), error);                                                       \
+		TEST_EQ(lx_stats().last_refusal, RMEM_LEASE_REFUSAL_##reason);                     \
+	} while (0)
+
 TEST(lease_bad, bad_buffers_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	int on_stack;
 
 	req.mr = NULL;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, NO_MR);
 	req.mr = (const struct rmem_mr *)fx.a.pd;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, NO_MR);
 	req = lx_req(0, 0, WRITE);
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, LENGTH);
 	req = lx_req(1, FX_BUF_SIZE, WRITE);
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, OUTSIDE);
 	req = lx_req(FX_BUF_SIZE, 1, WRITE);
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, OUTSIDE);
 	req = lx_req(0, 8, WRITE);
 	req.addr = fx.a.buf - 1;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, OUTSIDE);
 	req.addr = &on_stack;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, OUTSIDE);
 	req = lx_req(0, FX_BUF_SIZE, WRITE);
 	TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -50,7 +57,7 @@ TEST(lease_bad, length_above_the_limit_is_refused)
 
 	lx.conf.max_length = 4096;
 	TEST_RUN(lx_remake());
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, LENGTH);
 	req.length = 4096;
 	TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -60,11 +67,11 @@ TEST(lease_bad, invalid_rights_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, 0);
 
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, ACCESS);
 	req.access = RMEM_ACCESS_LOCAL_WRITE | WRITE;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, ACCESS);
 	req.access = RMEM_ACCESS_ZERO_BASED | WRITE;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, ACCESS);
 	return TEST_SUCCESS;
 }
 
@@ -73,9 +80,9 @@ TEST(lease_bad, reserved_field_that_is_not_zero_is_refused)
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
 	req.reserved = 1;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, RESERVED);
 	req.reserved = UINT64_C(1) << 63;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, RESERVED);
 	req.reserved = 0;
 	TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -87,7 +94,7 @@ TEST(lease_bad, mr_of_another_pd_is_refused)
 
 	req.mr = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(req.mr != NULL);
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, PD);
 	return TEST_SUCCESS;
 }
 
@@ -106,7 +113,7 @@ TEST(lease_bad, disabled_mr_is_refused)
 		return test_skip("no disabled MRs");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, MR_STATE);
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -120,7 +127,7 @@ TEST(lease_bad, indirect_mr_is_refused)
 		return test_skip("no indirect keys");
 	req.mr = fx_mkey(fx.a.pd, 1);
 	TEST_ASSERT(req.mr != NULL);
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, MR_TYPE);
 	return TEST_SUCCESS;
 }
 
@@ -141,7 +148,7 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 		return test_skip("no MRs over several ranges");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
-	TEST_ERR(grant(&req), EINVAL);
+	REFUSED(&req, EINVAL, RANGES);
 	return TEST_SUCCESS;
 }
 
@@ -165,7 +172,7 @@ TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 	req.mr = mr;
 	req.addr = mr->addr;
 	if (lx.conf.backend == RMEM_LEASE_MW) {
-		TEST_ERR(grant(&req), EOPNOTSUPP);
+		REFUSED(&req, EOPNOTSUPP, FD);
 		TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), -EOPNOTSUPP);
 		TEST_RUN(lx_grant(1, WRITE)); /* the QP is as it was */
 	} else {
@@ -194,7 +201,7 @@ TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 	req.mr = fx_mr(fx.a.pd, low, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(req.mr != NULL);
 	if (lx.conf.backend == RMEM_LEASE_FAST_REG) {
-		TEST_ERR(grant(&req), EINVAL);
+		REFUSED(&req, EINVAL, PAGE);
 		TEST_RUN(lx_grant(1, WRITE));
 	} else {
 		TEST_EQ(grant(&req), 1);
@@ -251,9 +258,9 @@ TEST(lease_bad, rights_that_the_mr_lacks_are_refused)
 
 	req.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE,
 			RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_MW_BIND);
-	TEST_ERR(grant(&req), EPERM);
+	REFUSED(&req, EPERM, LOCAL_WRITE);
 	req.access = RMEM_ACCESS_REMOTE_ATOMIC;
-	TEST_ERR(grant(&req), EPERM);
+	REFUSED(&req, EPERM, LOCAL_WRITE);
 	req.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -265,7 +272,7 @@ TEST(lease_bad, windows_need_mw_bind_and_others_do_not)
 
 	req.mr = fx.a.mr;
 	if (lx.conf.backend == RMEM_LEASE_MW)
-		TEST_ERR(grant(&req), EPERM);
+		REFUSED(&req, EPERM, MW_BIND);
 	else
 		TEST_EQ(grant(&req), 1);
 	return TEST_SUCCESS;
@@ -275,6 +282,7 @@ TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 8);
+	struct rmem_lease_stats stats;
 	struct rmem_lease_ctx *ctx;
 	struct rmem_qp *qp;
 
@@ -282,11 +290,29 @@ TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
 	qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_OK(rmem_lease_ctx_create(qp, &lx.conf, &ctx));
 	TEST_ERR(rmem_lease_grant(ctx, &req, 1, lx.lease), EPERM);
+	TEST_OK(rmem_lease_stats_get(ctx, &stats));
+	TEST_EQ(stats.last_refusal, RMEM_LEASE_REFUSAL_QP_RIGHT);
 	req.access = RMEM_ACCESS_REMOTE_READ;
 	/* Allowed, and then it is the state of the QP. */
 	TEST_ERR(rmem_lease_grant(ctx, &req, 1, lx.lease), EBUSY);
 	TEST_ERR(fx_release(qp), EBUSY);
 	return rmem_lease_ctx_destroy(ctx);
+}
+
+TEST(lease_bad, refusals_have_names)
+{
+	uint32_t i, j;
+
+	TEST_EQ(lx_stats().last_refusal, RMEM_LEASE_REFUSAL_NONE);
+	for (i = 0; i < RMEM_LEASE_REFUSAL_NB; i++) {
+		for (j = 0; j < i; j++)
+			TEST_ASSERT(strcmp(rmem_lease_refusal_str(i), rmem_lease_refusal_str(j)) !=
+					0);
+	}
+	TEST_ASSERT(strcmp(rmem_lease_refusal_str(RMEM_LEASE_REFUSAL_MW_BIND), "MW_BIND") == 0);
+	TEST_ASSERT(strcmp(rmem_lease_refusal_str(RMEM_LEASE_REFUSAL_NB), "unknown") == 0);
+	TEST_ASSERT(strcmp(rmem_lease_refusal_str(UINT32_MAX), "unknown") == 0);
+	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, burst_stops_at_the_first_bad_request)

@@ -77,6 +77,27 @@ enum rmem_lease_end {
 	RMEM_LEASE_END_FAILED = 4,   /**< By rmem_lease_recover(), for none of these reasons. */
 };
 
+/** Reasons to refuse a buffer, in the order of the checks. */
+enum rmem_lease_refusal {
+	RMEM_LEASE_REFUSAL_NONE = 0,      /**< Not refused. */
+	RMEM_LEASE_REFUSAL_NO_MR = 1,     /**< EINVAL: mr is not an MR. */
+	RMEM_LEASE_REFUSAL_MR_TYPE = 2,   /**< EINVAL: not of rmem_mr_reg() or a similar call. */
+	RMEM_LEASE_REFUSAL_MR_STATE = 3,  /**< EINVAL: the MR is disabled or has failed. */
+	RMEM_LEASE_REFUSAL_PD = 4,        /**< EINVAL: an MR of another PD than the QP. */
+	RMEM_LEASE_REFUSAL_RANGES = 5,    /**< EINVAL: an MR over several ranges, or implicit. */
+	RMEM_LEASE_REFUSAL_LENGTH = 6,    /**< EINVAL: 0, or over max_length. */
+	RMEM_LEASE_REFUSAL_OUTSIDE = 7,   /**< EINVAL: outside of the MR. */
+	RMEM_LEASE_REFUSAL_PAGE = 8,      /**< EINVAL: in the page at address 0 of a page list. */
+	RMEM_LEASE_REFUSAL_ACCESS = 9,    /**< EINVAL: no right, or others than remote ones. */
+	RMEM_LEASE_REFUSAL_RESERVED = 10, /**< EINVAL: a reserved field is not zero. */
+	RMEM_LEASE_REFUSAL_FD = 11,       /**< EOPNOTSUPP: a window over an MR of RMEM_MR_FD. */
+	RMEM_LEASE_REFUSAL_QP_RIGHT = 12, /**< EPERM: the QP lacks a right. */
+	RMEM_LEASE_REFUSAL_MW_BIND = 13,  /**< EPERM: the MR of a window lacks MW_BIND. */
+	RMEM_LEASE_REFUSAL_LOCAL_WRITE = 14, /**< EPERM: the MR lacks LOCAL_WRITE. */
+	RMEM_LEASE_REFUSAL_RELEASED = 15,    /**< EINVAL: the MR is being deregistered. */
+	RMEM_LEASE_REFUSAL_NB,               /**< Number of values; grows. */
+};
+
 /**
  * Lease.
  *
@@ -155,7 +176,9 @@ struct rmem_lease_stats {
 	uint32_t peak_keys;      /**< Maximum number of keys. */
 	uint32_t peak_leases;    /**< Maximum number of leases. */
 	uint32_t min_keys;       /**< rmem_lease_conf::min_leases. */
-	uint64_t reserved[4];    /**< Zero. */
+	uint32_t last_refusal;   /**< Enum rmem_lease_refusal of the last buffer refused. */
+	uint32_t pad;            /**< Zero. */
+	uint64_t reserved[3];    /**< Zero. */
 };
 
 /**
@@ -217,7 +240,8 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * Allocates keys, which is slow, if more leases are in use than ever before and more than
  * rmem_lease_conf::min_leases.
  *
- * Refused buffers are counted in rmem_lease_stats::refused; the first for each reason is logged.
+ * Refused buffers are counted in rmem_lease_stats::refused, and the reason of the last one is
+ * rmem_lease_stats::last_refusal; the first for each reason is logged.
  *
  * If the send queue accepts only some of the requests, the last leases may stay GRANTING until
  * the next grant or revocation completes; requests posted later may use them like the others.
@@ -461,6 +485,19 @@ int rmem_lease_trim(struct rmem_lease_ctx *ctx);
  *   - -EINVAL: NULL or not a context, or NULL stats.
  */
 int rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats);
+
+/**
+ * Get the human-readable name of a reason to refuse a buffer.
+ *
+ * Safe to call from any thread.
+ *
+ * @param refusal
+ *   rmem_lease_stats::last_refusal.
+ *
+ * @return
+ *   Its name without the prefix, such as "MW_BIND", or "unknown"; static.
+ */
+const char *rmem_lease_refusal_str(uint32_t refusal);
 
 /**
  * Print the properties and statistics of a context.

@@ -7,6 +7,7 @@
  * reason, with the values, so that bursts do not fill the log.
  */
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,57 +15,38 @@
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
 
-/* Why, in the order of the checks. */
-enum reason {
-	REASON_NO_MR,
-	REASON_TYPE,
-	REASON_STATE,
-	REASON_PD,
-	REASON_RANGES,
-	REASON_LENGTH,
-	REASON_OUTSIDE,
-	REASON_PAGE,
-	REASON_ACCESS,
-	REASON_RESERVED,
-	REASON_FD,
-	REASON_QP,
-	REASON_MW_BIND,
-	REASON_LOCAL_WRITE,
-	REASON_RELEASED,
-};
-
 /* Of the last refusals of all contexts; held for a copy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define SAY(...) snprintf(text, size, __VA_ARGS__)
 
-static enum reason
+static enum rmem_lease_refusal
 why_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, size_t size)
 {
 	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
 		SAY("it is not an MR (tag 0x%x)", mr == NULL ? 0 : mr->obj.type);
-		return REASON_NO_MR;
+		return RMEM_LEASE_REFUSAL_NO_MR;
 	}
 	if (mr->type != RMEM_MR_TYPE_USER) {
 		SAY("it is of type %u, only rmem_mr_reg() and its kin make MRs to lease", mr->type);
-		return REASON_TYPE;
+		return RMEM_LEASE_REFUSAL_MR_TYPE;
 	}
 	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID) {
 		SAY("it is not valid (state %u)", rmem_mr_state(mr));
-		return REASON_STATE;
+		return RMEM_LEASE_REFUSAL_MR_STATE;
 	}
 	if (mr->pd != ctx->qp->pd) {
 		SAY("it is of PD %p, the QP of PD %p", (void *)mr->pd, (void *)ctx->qp->pd);
-		return REASON_PD;
+		return RMEM_LEASE_REFUSAL_PD;
 	}
 	if (mr->addr == NULL) {
 		SAY("it has several ranges, or is implicit");
-		return REASON_RANGES;
+		return RMEM_LEASE_REFUSAL_RANGES;
 	}
-	return REASON_RELEASED;
+	return RMEM_LEASE_REFUSAL_NONE;
 }
 
-static enum reason
+static enum rmem_lease_refusal
 why_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
 		size_t size)
 {
@@ -72,65 +54,91 @@ why_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, ch
 
 	if (req->length == 0 || req->length > ctx->max_length) {
 		SAY("length %u is not 1 to %u (max_length)", req->length, ctx->max_length);
-		return REASON_LENGTH;
+		return RMEM_LEASE_REFUSAL_LENGTH;
 	}
 	if (offset >= req->mr->length || req->length > req->mr->length - offset) {
 		SAY("they are not in its %zu bytes at %p", req->mr->length, req->mr->addr);
-		return REASON_OUTSIDE;
+		return RMEM_LEASE_REFUSAL_OUTSIDE;
 	}
 	if ((uintptr_t)req->addr < ctx->min_addr) {
 		SAY("their page of a page list would be that at 0, below 0x%" PRIxPTR,
 				ctx->min_addr);
-		return REASON_PAGE;
+		return RMEM_LEASE_REFUSAL_PAGE;
 	}
 	if (req->access == 0 || (req->access & ~RMEM_ACCESS_REMOTE) != 0) {
 		SAY("access 0x%x has no right, or others than 0x%x", req->access,
 				RMEM_ACCESS_REMOTE);
-		return REASON_ACCESS;
+		return RMEM_LEASE_REFUSAL_ACCESS;
 	}
 	if (req->reserved != 0) {
 		SAY("a reserved field is not zero");
-		return REASON_RESERVED;
+		return RMEM_LEASE_REFUSAL_RESERVED;
 	}
-	return REASON_RELEASED;
+	return RMEM_LEASE_REFUSAL_NONE;
 }
 
-static enum reason
+static enum rmem_lease_refusal
 why_right(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
 		size_t size)
 {
 	if ((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0) {
 		SAY("it is of RMEM_MR_FD, to which no window can be bound");
-		return REASON_FD;
+		return RMEM_LEASE_REFUSAL_FD;
 	}
 	if ((req->access & ~ctx->access) != 0) {
 		SAY("access 0x%x, the QP grants its peer 0x%x", req->access, ctx->access);
-		return REASON_QP;
+		return RMEM_LEASE_REFUSAL_QP_RIGHT;
 	}
 	if ((ctx->mr_needs & ~req->mr->access) != 0) {
 		SAY("its access 0x%x lacks RMEM_ACCESS_MW_BIND, which windows need",
 				req->mr->access);
-		return REASON_MW_BIND;
+		return RMEM_LEASE_REFUSAL_MW_BIND;
 	}
 	if ((req->access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(req->mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0) {
 		SAY("access 0x%x, its access 0x%x lacks LOCAL_WRITE", req->access, req->mr->access);
-		return REASON_LOCAL_WRITE;
+		return RMEM_LEASE_REFUSAL_LOCAL_WRITE;
 	}
 	SAY("it is being deregistered or re-registered");
-	return REASON_RELEASED;
+	return RMEM_LEASE_REFUSAL_RELEASED;
 }
 
-static enum reason
+static enum rmem_lease_refusal
 why(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text, size_t size)
 {
-	enum reason reason = why_mr(ctx, req->mr, text, size);
+	enum rmem_lease_refusal reason = why_mr(ctx, req->mr, text, size);
 
-	if (reason == REASON_RELEASED)
+	if (reason == RMEM_LEASE_REFUSAL_NONE)
 		reason = why_range(ctx, req, text, size);
-	if (reason == REASON_RELEASED)
+	if (reason == RMEM_LEASE_REFUSAL_NONE)
 		reason = why_right(ctx, req, text, size);
 	return reason;
+}
+
+const char *
+rmem_lease_refusal_str(uint32_t refusal)
+{
+	static const char *const names[] = {
+			[RMEM_LEASE_REFUSAL_NONE] = "NONE",
+			[RMEM_LEASE_REFUSAL_NO_MR] = "NO_MR",
+			[RMEM_LEASE_REFUSAL_MR_TYPE] = "MR_TYPE",
+			[RMEM_LEASE_REFUSAL_MR_STATE] = "MR_STATE",
+			[RMEM_LEASE_REFUSAL_PD] = "PD",
+			[RMEM_LEASE_REFUSAL_RANGES] = "RANGES",
+			[RMEM_LEASE_REFUSAL_LENGTH] = "LENGTH",
+			[RMEM_LEASE_REFUSAL_OUTSIDE] = "OUTSIDE",
+			[RMEM_LEASE_REFUSAL_PAGE] = "PAGE",
+			[RMEM_LEASE_REFUSAL_ACCESS] = "ACCESS",
+			[RMEM_LEASE_REFUSAL_RESERVED] = "RESERVED",
+			[RMEM_LEASE_REFUSAL_FD] = "FD",
+			[RMEM_LEASE_REFUSAL_QP_RIGHT] = "QP_RIGHT",
+			[RMEM_LEASE_REFUSAL_MW_BIND] = "MW_BIND",
+			[RMEM_LEASE_REFUSAL_LOCAL_WRITE] = "LOCAL_WRITE",
+			[RMEM_LEASE_REFUSAL_RELEASED] = "RELEASED",
+	};
+
+	static_assert(RTE_DIM(names) == RMEM_LEASE_REFUSAL_NB, "a name for each");
+	return refusal < RTE_DIM(names) ? names[refusal] : "unknown";
 }
 
 /* Keep the text for telemetry. */
@@ -162,13 +170,14 @@ lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size)
 void
 lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error)
 {
-	enum reason reason;
+	enum rmem_lease_refusal reason;
 	struct rmem_name_text name;
 	char text[128];
 
 	LEASE_COUNT(ctx->stats.refused, 1);
 	rmem_lease_trace_refuse(ctx, req->mr, req->addr, req->length, req->access, -error);
 	reason = why(ctx, req, text, sizeof(text));
+	LEASE_SET(ctx->stats.last_refusal, reason);
 	keep(ctx, req, text);
 	if ((ctx->logged_refusals & UINT32_C(1) << reason) != 0)
 		return;

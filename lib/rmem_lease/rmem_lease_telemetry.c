@@ -188,6 +188,9 @@ report_refusal(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 	if (refused_ns == 0)
 		return;
 	rmem_report_begin(out, &group, "last_refusal");
+	rmem_report_text(&group, "cause",
+			rmem_lease_refusal_str(__atomic_load_n(
+					&ctx->stats.last_refusal, __ATOMIC_RELAXED)));
 	rmem_report_text(&group, "reason", text);
 	rmem_report_uint(&group, "time_ns", refused_ns);
 	rmem_report_end(out, &group, "last_refusal");
