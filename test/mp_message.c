@@ -5,6 +5,7 @@
 /* Messages to the primary that the library does not send; see mp.h. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,6 +72,15 @@ mp_send_wrong(const struct mp_shared *sh)
 	EXPECT(id.pid, 1, EINVAL);
 	EXPECT(id.pid, -1, EINVAL);
 	EXPECT(id.start, 0, EINVAL);
+	req.id.pid = 0;
+	EXPECT(id.start, 0, EINVAL);
+	req.what = MP_ATTACH;
+	snprintf(req.name, sizeof(req.name), "%s", MP_DEV);
+	EXPECT(id.start, 0, ESRCH);
+	EXPECT(id.pid, -1, ESRCH);
+	req.id.pid = getpid();
+	EXPECT(id.start, 0, ESRCH);
+	req.what = MP_LOOKUP;
 	memset(req.name, 'x', sizeof(req.name));
 	TEST_ERR(send_request(&req, sizeof(req)), ENOENT);
 	req.what = MP_CLAIM;

@@ -85,6 +85,8 @@ find(const struct mp_id *id)
 {
 	uint16_t i;
 
+	if (id->pid <= 0)
+		return 0;
 	for (i = RMEM_PROCESS_PRIMARY + 1; i <= RMEM_PROCESS_MAX; i++) {
 		if (processes[i].id.pid == id->pid && processes[i].id.start == id->start)
 			return i;
