@@ -53,6 +53,8 @@ struct mp_shared {
 int mp_role_run(struct mp_shared *sh, char **args);
 /* Send requests to the primary that are refused; attached. */
 int mp_send_wrong(const struct mp_shared *sh);
+/* Lose the answers to an attach and a detach. */
+int mp_lose_answers(const struct mp_shared *sh);
 
 /* In the primary. */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
+#include <rte_mempool.h>
 
 #include "../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
@@ -88,4 +89,30 @@ mp_send_wrong(const struct mp_shared *sh)
 	EXPECT(obj, (void *)(uintptr_t)1, EINVAL);
 	EXPECT(obj, sh->mr, EINVAL);
 	return TEST_SUCCESS;
+}
+
+/* As with answers that are late: the primary has done what was requested. */
+int
+mp_lose_answers(const struct mp_shared *sh)
+{
+	struct mp_req req = {.version = RMEM_VERSION,
+			.what = MP_ATTACH,
+			.dev_id = sh->qp->obj.dev_id,
+			.name = MP_DEV};
+	struct rmem_dev *dev;
+	void *buf;
+
+	req.id.pid = getpid();
+	req.id.start = rmem_mp_start_time(getpid());
+	TEST_OK(send_request(&req, sizeof(req)));
+	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+	TEST_OK(rte_mempool_get(sh->pool->mp, &buf));
+	req.what = MP_DETACH;
+	TEST_OK(send_request(&req, sizeof(req)));
+	TEST_ERR(rmem_dev_detach(dev), EINVAL);
+	TEST_EQ(rmem_process_number(), 0);
+	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV) == NULL);
+	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), EOPNOTSUPP);
+	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+	return rmem_dev_detach(dev);
 }

@@ -316,7 +316,7 @@ role_refused(struct mp_shared *sh)
 	rte_mempool_put(sh->pool->mp, sh->kept);
 	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), EOPNOTSUPP);
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
-	return TEST_SUCCESS;
+	return mp_lose_answers(sh);
 }
 
 /* Its lcore is one of the primary's: see main(). */

@@ -162,6 +162,22 @@ end(uint16_t process)
 	__atomic_store_n(&nb_processes, nb_processes - 1, __ATOMIC_RELEASE);
 }
 
+static bool
+has_dev(int process, uint16_t dev_id)
+{
+	return (processes[process].devs & UINT64_C(1) << dev_id) != 0;
+}
+
+/* Detach a process from a device; with its last one, release all. */
+static void
+leave(uint16_t process, uint16_t dev_id)
+{
+	if (processes[process].devs == UINT64_C(1) << dev_id)
+		end(process);
+	else
+		detach(process, dev_id);
+}
+
 /* The processes to wait for. False: there is none, and the reaper ends. Under the lock. */
 static bool
 fill_fds(struct pollfd *fds, uint16_t *numbers, nfds_t *nb_fds)
@@ -351,13 +367,15 @@ attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 		return refuse(rep, EOPNOTSUPP, "%s: its driver has no part for secondary processes",
 				dev->name);
 	ret = share(dev, rep);
+	/* It is not attached: it lost an answer. */
+	if (ret == 0 && number != 0 && has_dev(number, dev->obj.dev_id)) {
+		leave((uint16_t)number, dev->obj.dev_id);
+		number = find(&req->id);
+	}
 	if (ret == 0 && number == 0)
 		ret = number = enter(req, rep);
 	if (ret < 0)
 		return ret;
-	if (processes[number].devs & UINT64_C(1) << dev->obj.dev_id)
-		return refuse(rep, EALREADY, "%s: process %d is attached", dev->name,
-				(int)req->id.pid);
 	if (rmem_obj_get(&dev->obj) != 0)
 		return refuse(rep, ENODEV, "%s: is being closed", dev->name);
 	processes[number].devs |= UINT64_C(1) << dev->obj.dev_id;
@@ -482,10 +500,7 @@ serve(const struct mp_req *req, struct mp_rep *rep)
 				(int)req->id.pid);
 	switch (req->what) {
 	case MP_DETACH:
-		if (processes[number].devs == UINT64_C(1) << req->dev_id)
-			end(number);
-		else
-			detach(number, (uint16_t)req->dev_id);
+		leave(number, (uint16_t)req->dev_id);
 		return 0;
 	case MP_CLAIM:
 	case MP_UNCLAIM:

@@ -70,15 +70,18 @@ int rmem_dev_attach(const char *name, struct rmem_dev **dev);
  * The primary resets the QPs of the device that this process has claimed, and invalidates the keys
  * that its requests bound, as when it ends.
  *
- * Control path: asks the primary. Not while another thread of this process uses the device.
+ * Control path: asks the primary. Not while another thread of this process uses the device, or
+ * buffers of tracked pools.
  *
  * @param dev
- *   Device of rmem_dev_attach(); no longer valid on success. NULL is allowed and has no effect.
+ *   Device of rmem_dev_attach(); no longer valid, also if the primary does not answer. NULL is
+ *   allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a device that this process is attached to.
- *   - -ENODEV: the primary does not answer. If it has ended, the device is detached.
+ *   - -ENODEV: the primary has ended, or does not answer. The device is detached; a primary that
+ *     is slow releases what this process had when it reads the request.
  */
 int rmem_dev_detach(struct rmem_dev *dev);
 

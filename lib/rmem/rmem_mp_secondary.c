@@ -28,19 +28,12 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_thread watcher;
 static bool is_watching;
-static bool is_orphan; /* the primary has ended; atomic */
 static unsigned int nb_attached;
 
 bool
 rmem_mp_is_shared(const void *addr)
 {
 	return rte_mem_virt2memseg_list(addr) != NULL;
-}
-
-static bool
-has_ended(void)
-{
-	return __atomic_load_n(&is_orphan, __ATOMIC_ACQUIRE);
 }
 
 /* Wait for the end of the primary. */
@@ -52,7 +45,6 @@ run_watcher(void *arg)
 	pthread_detach(pthread_self());
 	while (poll(&fd, 1, -1) != 1)
 		;
-	__atomic_store_n(&is_orphan, true, __ATOMIC_RELEASE);
 	rmem_dev_orphan_all();
 	RMEM_LOG(NOTICE, "the primary process has ended: posts and polls return -ENODEV");
 	close(fd.fd);
@@ -171,12 +163,13 @@ rmem_dev_attach(const char *name, struct rmem_dev **dev)
 		ret = rmem_check_arg(name, "name");
 	if (ret == 0)
 		ret = rmem_check_arg(dev, "device pointer");
-	if (ret == 0 && rmem_dev_get_by_name(name) != NULL)
-		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is attached", name);
 	if (ret != 0)
 		return ret;
 	pthread_mutex_lock(&lock);
-	ret = do_attach(name, dev);
+	if (rmem_dev_get_by_name(name) != NULL)
+		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is attached", name);
+	else
+		ret = do_attach(name, dev);
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -200,8 +193,8 @@ rmem_dev_detach(struct rmem_dev *dev)
 	pthread_mutex_lock(&lock);
 	req.dev_id = dev->obj.dev_id;
 	ret = ask(&req, &rep);
-	/* After the end of the primary there is nothing to release. */
-	if ((ret == 0 || has_ended()) && rmem_dev_abandon(dev) && --nb_attached == 0)
+	/* Without an answer too: the primary may have released all, and given the number again. */
+	if (rmem_dev_abandon(dev) && --nb_attached == 0)
 		rmem_process_number_set(0);
 	pthread_mutex_unlock(&lock);
 	return ret;
