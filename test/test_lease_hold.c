@@ -133,13 +133,15 @@ TEST(lease_hold, leased_mr_may_be_held_by_others)
 	return fx_release(shared);
 }
 
-TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
+static int
+lease_of_pool(uint32_t flags)
 {
 	const struct rmem_pool_conf conf = {.name = "lease_pool",
 			.nb_bufs = 31,
 			.buf_size = 2048,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
-			.socket_id = SOCKET_ID_ANY};
+			.socket_id = SOCKET_ID_ANY,
+			.flags = flags};
 	struct rmem_lease_req req = lx_req(0, 2048, WRITE);
 	struct rmem_pool *pool;
 	struct rmem_sge sge;
@@ -156,6 +158,12 @@ TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	return rmem_pool_destroy(pool);
+}
+
+TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
+{
+	TEST_RUN(lease_of_pool(0));
+	return lease_of_pool(RMEM_POOL_TRACKED);
 }
 
 LEASE_SUITES(lease_hold);
