@@ -291,6 +291,8 @@ QUEUES = [
       'a number is given again as late as possible', ['mp']),
     m('mp-hold', SOFT + 'rsoft_sq.c', 'if (likely(!qp->is_claimed))', 'if (true)',
       'a request of a secondary process holds no reference', ['mp']),
+    m('mp-prod', SOFT + 'rsoft_rq.h', 'likely(prod - rq->cons <= rq->mask + 1)', 'true',
+      'a garbled position of a receive queue holds no receive', ['mp']),
     m('mp-posted', SOFT + 'rsoft_mp.c', '== obj)\n\t\t\t\treturn true;', '== obj)\n\t\t\t\treturn false;',
       'an object that such a request names is not released', ['mp']),
     m('mp-revoke', SOFT + 'rsoft_mp.c', 'rsoft_key_release(key);', ';',

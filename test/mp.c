@@ -374,6 +374,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	TEST_RUN(held_qp_is_refused(sh));
 	test_set_running("keys_end");
 	TEST_RUN(keys_end(sh, is_engine));
+	test_set_running("bad");
+	TEST_RUN(mp_bad_run(sh));
 	test_set_running("kill");
 	TEST_RUN(mp_kill_run(sh));
 	test_set_running("buffers");

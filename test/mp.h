@@ -56,6 +56,10 @@ int mp_send_wrong(const struct mp_shared *sh);
 /* Lose the answers to an attach and a detach. */
 int mp_lose_answers(const struct mp_shared *sh);
 
+/* Roles that write what no library writes (mp_bad.c). */
+int mp_bad_messages(struct mp_shared *sh);
+int mp_bad_queues(struct mp_shared *sh, unsigned int number);
+
 /* In the primary. */
 
 /* Run a role to its end, while the primary executes its requests. */
@@ -74,5 +78,7 @@ int mp_check_reaped(struct mp_shared *sh, bool has_claimed);
 int mp_kill_run(struct mp_shared *sh);
 /* Kill two processes that have all buffers, some of them in requests. */
 int mp_kill_with_buffers(struct mp_shared *sh);
+/* Garbled messages and queues. */
+int mp_bad_run(struct mp_shared *sh);
 
 #endif /* MP_H */

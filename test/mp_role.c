@@ -581,7 +581,8 @@ mp_role_run(struct mp_shared *sh, char **args)
 	} roles[] = {{"traffic", role_traffic}, {"refused", role_refused}, {"clash", role_clash},
 			{"hold", role_hold}, {"late", role_late}, {"same_lcore", role_same_lcore},
 			{"binds", role_binds}, {"loop", role_loop}, {"orphan", role_orphan},
-			{"flight", role_flight}, {"drain", role_drain}, {"numbers", role_numbers}};
+			{"flight", role_flight}, {"drain", role_drain}, {"numbers", role_numbers},
+			{"bad_messages", mp_bad_messages}};
 	size_t i;
 
 	test_set_running(args[0]);
@@ -589,5 +590,7 @@ mp_role_run(struct mp_shared *sh, char **args)
 		if (strcmp(args[0], roles[i].name) == 0)
 			return roles[i].run(sh);
 	}
+	if (strcmp(args[0], "bad_queues") == 0)
+		return mp_bad_queues(sh, (unsigned int)strtoul(args[1], NULL, 10));
 	return role_step(sh, args[0], (uint32_t)strtoul(args[1], NULL, 10));
 }

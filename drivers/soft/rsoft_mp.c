@@ -142,13 +142,17 @@ static bool
 mp_has_posted(const struct rmem_qp *base, const struct rmem_obj *obj)
 {
 	const struct rsoft_sq *sq = &((const struct rsoft_qp *)base)->sq;
-	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
 	uint32_t pos = __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE);
+	uint32_t nb = rsoft_sq_nb_readable(sq, pos);
 	unsigned int i;
 
-	for (; pos != prod; pos++) {
+	for (; nb != 0; nb--, pos++) {
+		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, pos);
+
+		if (wr->opcode >= RMEM_WR_OPCODE_NB)
+			continue;
 		for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
-			if (rmem_wr_obj(rsoft_sq_slot(sq, pos), i) == obj)
+			if (rmem_wr_obj(wr, i) == obj)
 				return true;
 		}
 	}

@@ -530,6 +530,12 @@ rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
 
 	do {
 		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
+		/* A process wrote anything: nothing more is executed until a reset. */
+		if (unlikely(prod - sq->cons > sq->mask + 1 ||
+				    !rsoft_sq_is_sound(qp, sq->cons, n))) {
+			rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
+			return;
+		}
 		done = rsoft_req_exec(qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
 		rsoft_sq_pop(sq, done);
 	} while (done == n && sq->cons != prod);

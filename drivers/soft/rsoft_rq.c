@@ -49,7 +49,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	/* Stored the state, now load what was posted; see rsoft.h. */
-	qp->rq.prod_seen = __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST);
+	rsoft_rq_see(&qp->rq, __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST));
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		cqe.wr_id = rqe->wr_id;
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,

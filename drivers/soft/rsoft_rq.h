@@ -35,12 +35,19 @@ void rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event);
 /* A completion was lost: move the QP to ERR, where a flush generates none. Under rq.lock. */
 void rsoft_rq_overrun(struct rsoft_qp *qp);
 
+/* Take what was posted. Garbled by another process: as if nothing was. Under rq.lock. */
+static inline void
+rsoft_rq_see(struct rsoft_rq *rq, uint32_t prod)
+{
+	rq->prod_seen = likely(prod - rq->cons <= rq->mask + 1) ? prod : rq->cons;
+}
+
 /* The receive at the head; NULL when there is none. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_head(struct rsoft_rq *rq)
 {
 	if (rq->cons == rq->prod_seen) {
-		rq->prod_seen = __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE);
+		rsoft_rq_see(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
 		if (rq->cons == rq->prod_seen)
 			return NULL;
 	}
@@ -55,6 +62,10 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 
 	if (unlikely(rqe == NULL) && qp->rq.srq != NULL)
 		rqe = rsoft_srq_take(qp, length);
+	/* The SGEs of a claimed QP are written by another process. */
+	if (unlikely(qp->is_claimed) && rqe != NULL && qp->rq.srq == NULL &&
+			rqe->num_sge > qp->max_recv_sge)
+		return NULL;
 	return rqe;
 }
 

@@ -186,6 +186,43 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
 }
 
+static bool
+sq_is_sound_one(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_sge *sge = (const struct rmem_sge *)(const void *)(wr + 1);
+	const uint8_t *data = (const uint8_t *)(sge + qp->limits.max_send_sge);
+	uint64_t left = qp->limits.max_inline_data;
+	uint32_t i;
+
+	if (wr->opcode >= RMEM_WR_OPCODE_NB || wr->sg_list != sge ||
+			wr->num_sge > qp->limits.max_send_sge ||
+			(wr->num_sge != 0 && !rmem_wr_has_sges(wr)))
+		return false;
+	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC && wr->num_sge != 1)
+		return false;
+	if (!(wr->flags & RMEM_SEND_INLINE))
+		return true;
+	for (i = 0; i < wr->num_sge; i++) {
+		if (sge[i].addr != (uintptr_t)data || sge[i].length > left)
+			return false;
+		data += sge[i].length;
+		left -= sge[i].length;
+	}
+	return true;
+}
+
+bool
+rsoft_sq_is_sound(const struct rsoft_qp *qp, uint32_t pos, uint32_t n)
+{
+	uint32_t i, nb = likely(!qp->is_claimed) ? 0 : n;
+
+	for (i = 0; i < nb; i++) {
+		if (unlikely(!sq_is_sound_one(qp, rsoft_sq_slot(&qp->sq, pos + i))))
+			return false;
+	}
+	return true;
+}
+
 void
 rsoft_sq_pend(struct rsoft_qp *qp)
 {
@@ -223,7 +260,7 @@ void
 rsoft_sq_drop(struct rsoft_qp *qp)
 {
 	struct rsoft_sq *sq = &qp->sq;
-	uint32_t i;
+	uint32_t i, nb;
 
 	rsoft_lock(&qp->dev->pending_lock);
 	if (sq->is_pending)
@@ -244,13 +281,16 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 		}
 	}
 	sq->wait = RSOFT_WAIT_NONE;
-	for (; sq->cons != sq->prod; rsoft_sq_pop(sq, 1)) {
-		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
+	nb = rsoft_sq_nb_readable(sq, sq->cons);
+	/* Up to a garbled one: those of a claimed QP hold no references. */
+	for (i = 0; i < nb && rsoft_sq_is_sound(qp, sq->cons + i, 1); i++) {
+		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
 
 		if (wr->opcode == RMEM_WR_BIND_MW)
 			rsoft_mw_bind_undo(wr);
 		rsoft_sq_unhold(qp, wr);
 	}
+	rsoft_sq_pop(sq, __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) - sq->cons);
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
 	if (qp->is_claimed && qp->dev->nb_engines == 0)

@@ -43,6 +43,12 @@ void rsoft_sq_unpend(struct rsoft_qp *qp);
 /* Move the QPs that precede one of a list to its end. Under the lock of the list. */
 void rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first);
 
+/*
+ * Whether the n requests from a position on are such as rsoft_sq_push() writes: their opcodes, and
+ * where their SGEs and inline data are. Of a claimed QP, whose queue another process writes.
+ */
+bool rsoft_sq_is_sound(const struct rsoft_qp *qp, uint32_t pos, uint32_t n);
+
 /* Drop queued requests and the wait of the head. No other thread uses the queue. */
 void rsoft_sq_drop(struct rsoft_qp *qp);
 
@@ -86,6 +92,15 @@ static inline struct rmem_send_wr *
 rsoft_sq_slot(const struct rsoft_sq *sq, uint32_t pos)
 {
 	return (struct rmem_send_wr *)(void *)(sq->ring + (size_t)(pos & sq->mask) * sq->stride);
+}
+
+/* The number of requests from a position on; at most those of the ring, if prod is garbled. */
+static inline uint32_t
+rsoft_sq_nb_readable(const struct rsoft_sq *sq, uint32_t pos)
+{
+	uint32_t nb = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) - pos;
+
+	return RTE_MIN(nb, sq->mask + 1);
 }
 
 #endif /* RSOFT_SQ_H */
