@@ -73,6 +73,8 @@ bad_ids(void)
 	req.what = MP_ATTACH;
 	req.id.pid = -1;
 	TEST_RUN(is_refused(&req, ESRCH, &rep));
+	req.id = rep.id; /* the primary */
+	TEST_RUN(is_refused(&req, EINVAL, &rep));
 	req.id.pid = getpid();
 	req.id.start = 1;
 	TEST_RUN(is_refused(&req, ESRCH, &rep));

@@ -391,6 +391,8 @@ struct search {
 	const char *name; /* else its name */
 	uint16_t process; /* that claims it */
 	void *found;
+	uint32_t qp_num; /* of the QP, which may be destroyed after the visit */
+	uint16_t owner;  /* process that had the object; any process can write it */
 	int ret;
 };
 
@@ -405,6 +407,8 @@ match(struct rmem_obj *obj, void *arg)
 				: strcmp(rmem_obj_head(obj)->name, search->name) != 0)
 		return 0;
 	search->found = obj;
+	search->qp_num = obj->type == RMEM_OBJ_QP ? ((struct rmem_qp *)obj)->qp_num : 0;
+	search->owner = RTE_MIN(obj->process, RMEM_PROCESS_MAX);
 	return 1;
 }
 
@@ -442,17 +446,18 @@ unclaim_found(struct rmem_obj *obj, void *arg)
 }
 
 static int
-refuse_claim(const struct mp_req *req, struct mp_rep *rep, const struct rmem_qp *qp, int ret)
+refuse_claim(const struct mp_req *req, struct mp_rep *rep, const struct search *search)
 {
 	const char *what = req->what == MP_CLAIM ? "claimed" : "released";
 
-	if (qp->obj.process == 0)
-		return refuse(rep, -ret, "process %d: QP 0x%06x not %s: %s", (int)req->id.pid,
-				qp->qp_num, what,
+	if (search->owner == 0)
+		return refuse(rep, -search->ret, "process %d: QP 0x%06x not %s: %s",
+				(int)req->id.pid, search->qp_num, what,
 				req->what == MP_CLAIM ? "the log of the primary has the reason"
 						      : "no process has claimed it");
-	return refuse(rep, -ret, "process %d: QP 0x%06x not %s: process %d has claimed it",
-			(int)req->id.pid, qp->qp_num, what, (int)processes[qp->obj.process].id.pid);
+	return refuse(rep, -search->ret, "process %d: QP 0x%06x not %s: process %d has claimed it",
+			(int)req->id.pid, search->qp_num, what,
+			(int)processes[search->owner].id.pid);
 }
 
 static int
@@ -469,7 +474,7 @@ claim(const struct mp_req *req, struct mp_rep *rep, uint16_t number)
 				rmem_devs[req->dev_id].drv.dev.name);
 	if (search.ret == 0)
 		return 0;
-	return refuse_claim(req, rep, search.found, search.ret);
+	return refuse_claim(req, rep, &search);
 }
 
 static int
@@ -518,6 +523,9 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 	struct rmem_dev *dev = NULL;
 	int ret;
 
+	/* The primary would wait for its own end. */
+	if (req->id.pid == getpid())
+		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
 	if (req->what == MP_ATTACH) {
 		/* Before the lock: rmem_dev_close() takes it inside that of the devices. */
 		dev = rmem_dev_get_by_name(req->name);
