@@ -98,7 +98,7 @@ primary(void)
 		/* Its QP is reset first; then its buffers are put back. */
 		while (rte_mempool_avail_count(pool->mp) != NB_BUFS)
 			rte_pause();
-		printf("it has ended: all %u buffers are in the pool\n", NB_BUFS);
+		printf("it has ended: all %d buffers are in the pool\n", NB_BUFS);
 		check("rmem_qp_reset", rmem_qp_reset(pair.peer));
 		pair_connect(&pair);
 	}
