@@ -31,6 +31,13 @@ for library in lib/*/; do
 		die "lib$name.so does not export what $library""version.map says (<)"
 done
 
+# A static program has the names of all archives: each global symbol has a prefix of rmem.
+for archive in "$libdir"/librmem*.a; do
+	foreign=$(nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' |
+		grep -vE '^(__)?(rmem|rsoft|rwire|rverbs)_' | sort -u | tr '\n' ' ' || true)
+	[ -z "$foreign" ] || die "${archive##*/}: global symbols without a prefix of rmem: $foreign"
+done
+
 # consumer NAME: runs it outside the tree, like an external application.
 consumer() {
 	cd "$tmp"

@@ -143,12 +143,12 @@ rmem_cache_create(struct rmem_pd *pd, const struct rmem_cache_conf *conf, struct
 		ret = CACHE_FAIL(EINVAL, "PD %p: is being released", (void *)pd);
 		goto free_cache;
 	}
-	ret = cache_monitor_start(new_cache, conf->monitor);
+	ret = rmem_cache_monitor_start(new_cache, conf->monitor);
 	if (ret != 0)
 		goto unhold_pd;
 	new_cache->stats.monitor = new_cache->monitor;
-	__atomic_store_n(&cache_tag, CACHE_TAG, __ATOMIC_RELAXED);
-	if (!cache_list_add(new_cache)) {
+	__atomic_store_n(&rmem_cache_tag, CACHE_TAG, __ATOMIC_RELAXED);
+	if (!rmem_cache_list_add(new_cache)) {
 		ret = CACHE_FAIL(EEXIST, "%s: a cache with this name exists", new_cache->name);
 		goto stop_monitor;
 	}
@@ -156,7 +156,7 @@ rmem_cache_create(struct rmem_pd *pd, const struct rmem_cache_conf *conf, struct
 	return 0;
 
 stop_monitor:
-	cache_monitor_stop(new_cache);
+	rmem_cache_monitor_stop(new_cache);
 unhold_pd:
 	rmem_obj_unhold(&pd->obj);
 free_cache:
@@ -178,8 +178,8 @@ rmem_cache_destroy(struct rmem_cache *cache)
 	if (ret > 0)
 		return CACHE_FAIL(EBUSY, "%s: MRs are held, or have windows or leases: %d",
 				cache->name, ret);
-	cache_list_del(cache);
-	cache_monitor_stop(cache);
+	rmem_cache_list_del(cache);
+	rmem_cache_monitor_stop(cache);
 	rmem_obj_unhold(&cache->pd->obj);
 	free_cache(cache);
 	return 0;

@@ -10,16 +10,16 @@
 
 RTE_LOG_REGISTER(rmem_cache_logtype, lib.rmem.cache, NOTICE)
 
-uint32_t cache_tag;
+uint32_t rmem_cache_tag;
 
 int
-cache_check(const struct rmem_cache *cache)
+rmem_cache_check(const struct rmem_cache *cache)
 {
 	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
-	if (cache == NULL || cache->obj.type != __atomic_load_n(&cache_tag, __ATOMIC_RELAXED))
+	if (cache == NULL || cache->obj.type != __atomic_load_n(&rmem_cache_tag, __ATOMIC_RELAXED))
 		return CACHE_FAIL(EINVAL, "cache: not a cache: %p", (const void *)cache);
 	if (cache->index->is_owner == 0)
 		return CACHE_FAIL(EPERM, "%s: child of fork() (create a cache of its own)",
@@ -31,7 +31,7 @@ int
 rmem_cache_stats_get(const struct rmem_cache *cache, struct rmem_cache_stats *stats)
 {
 	RMEM_CALL(cache);
-	int ret = cache_check(cache);
+	int ret = rmem_cache_check(cache);
 	uint32_t i;
 
 	if (ret != 0)

@@ -15,7 +15,7 @@ entry_at(const struct rmem_cache *cache, uint32_t position)
 }
 
 uint32_t
-cache_position(const struct rmem_cache *cache, uint64_t at)
+rmem_cache_position(const struct rmem_cache *cache, uint64_t at)
 {
 	uint32_t low = 0, high = cache->index->nb, middle;
 
@@ -41,7 +41,7 @@ index_set(struct rmem_cache *cache, uint32_t position, uint32_t slot)
 static void
 index_add(struct rmem_cache *cache, const struct cache_entry *entry)
 {
-	uint32_t position = cache_position(cache, entry->start);
+	uint32_t position = rmem_cache_position(cache, entry->start);
 	uint32_t i = cache->index->nb;
 
 	for (; i > position; i--)
@@ -54,7 +54,7 @@ static void
 index_del(struct rmem_cache *cache, const struct cache_entry *entry)
 {
 	uint32_t nb = cache->index->nb - 1;
-	uint32_t i = cache_position(cache, entry->start);
+	uint32_t i = rmem_cache_position(cache, entry->start);
 
 	__atomic_store_n(&cache->index->nb, nb, __ATOMIC_RELEASE);
 	for (; i < nb; i++)
@@ -62,7 +62,7 @@ index_del(struct rmem_cache *cache, const struct cache_entry *entry)
 }
 
 struct cache_entry *
-cache_alloc(struct rmem_cache *cache)
+rmem_cache_alloc(struct rmem_cache *cache)
 {
 	uint32_t i = 0;
 
@@ -76,7 +76,7 @@ cache_alloc(struct rmem_cache *cache)
 }
 
 void
-cache_publish(struct cache_entry *entry, const struct cache_range *range)
+rmem_cache_publish(struct cache_entry *entry, const struct cache_range *range)
 {
 	__atomic_fetch_and(&entry->refs, ~CACHE_STALE, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&entry->start, range->start, __ATOMIC_SEQ_CST);
@@ -86,7 +86,7 @@ cache_publish(struct cache_entry *entry, const struct cache_range *range)
 }
 
 bool
-cache_enter(struct rmem_cache *cache, struct cache_entry *entry)
+rmem_cache_enter(struct rmem_cache *cache, struct cache_entry *entry)
 {
 	uint32_t refs = __atomic_load_n(&entry->refs, __ATOMIC_RELAXED);
 	uint32_t i;
@@ -96,16 +96,16 @@ cache_enter(struct rmem_cache *cache, struct cache_entry *entry)
 			return false;
 	} while (!__atomic_compare_exchange_n(&entry->refs, &refs, (refs & ~CACHE_DEAD) + 1, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-	for (i = cache_position(cache, entry->start);
+	for (i = rmem_cache_position(cache, entry->start);
 			i < cache->index->nb && cache->index->start[i] < entry->end;)
-		cache_leave(cache, entry_at(cache, i));
+		rmem_cache_leave(cache, entry_at(cache, i));
 	entry->state = CACHE_LIVE;
 	index_add(cache, entry);
 	return true;
 }
 
 bool
-cache_release(struct rmem_cache *cache, struct cache_entry *entry)
+rmem_cache_release(struct rmem_cache *cache, struct cache_entry *entry)
 {
 	uint64_t start = entry->start, end = entry->end, page;
 
@@ -128,12 +128,12 @@ cache_release(struct rmem_cache *cache, struct cache_entry *entry)
 }
 
 void
-cache_leave(struct rmem_cache *cache, struct cache_entry *entry)
+rmem_cache_leave(struct rmem_cache *cache, struct cache_entry *entry)
 {
 	uint32_t refs = __atomic_fetch_or(&entry->refs, CACHE_DEAD, __ATOMIC_ACQ_REL);
 
 	index_del(cache, entry);
-	if ((refs & CACHE_HOLDERS) == 0 && cache_release(cache, entry))
+	if ((refs & CACHE_HOLDERS) == 0 && rmem_cache_release(cache, entry))
 		return;
 	entry->state = CACHE_LEFT;
 	cache->nb_left++;
@@ -149,12 +149,12 @@ reap_live(struct rmem_cache *cache)
 		entry = &cache->entries[i];
 		if (entry->state == CACHE_LIVE &&
 				(__atomic_load_n(&entry->refs, __ATOMIC_ACQUIRE) & CACHE_DEAD))
-			cache_leave(cache, entry);
+			rmem_cache_leave(cache, entry);
 	}
 }
 
 void
-cache_reap(struct rmem_cache *cache)
+rmem_cache_reap(struct rmem_cache *cache)
 {
 	struct cache_entry *entry;
 	uint32_t i;
@@ -167,13 +167,13 @@ cache_reap(struct rmem_cache *cache)
 		if (entry->state == CACHE_LEFT &&
 				(__atomic_load_n(&entry->refs, __ATOMIC_ACQUIRE) & CACHE_HOLDERS) ==
 						0 &&
-				cache_release(cache, entry))
+				rmem_cache_release(cache, entry))
 			cache->nb_left--;
 	}
 }
 
 bool
-cache_evict(struct rmem_cache *cache)
+rmem_cache_evict(struct rmem_cache *cache)
 {
 	struct cache_entry *entry, *oldest;
 	uint64_t used, oldest_used;
@@ -197,13 +197,13 @@ cache_evict(struct rmem_cache *cache)
 					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	if (oldest == NULL)
 		return false;
-	cache_leave(cache, oldest);
+	rmem_cache_leave(cache, oldest);
 	cache->stats.evictions++;
 	return true;
 }
 
 bool
-cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end)
+rmem_cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end)
 {
 	uint32_t nb_slots = __atomic_load_n(&cache->nb_slots, __ATOMIC_SEQ_CST);
 	uint32_t i, refs, nb = 0;

@@ -34,7 +34,7 @@ get_slow(struct rmem_cache *cache, void *addr, size_t length, uint32_t access, s
 	CACHE_CALL("rmem_cache_get", cache);
 	const struct cache_range range = {(uintptr_t)addr, (uintptr_t)addr + length, access};
 	struct cache_entry *entry;
-	int ret = cache_check(cache);
+	int ret = rmem_cache_check(cache);
 
 	if (ret == 0 && mr == NULL)
 		ret = CACHE_FAIL(EINVAL, "%s: MR: NULL", cache->name);
@@ -43,13 +43,13 @@ get_slow(struct rmem_cache *cache, void *addr, size_t length, uint32_t access, s
 	if (ret != 0)
 		return ret;
 	pthread_mutex_lock(&cache->lock);
-	cache_reap(cache);
+	rmem_cache_reap(cache);
 	entry = cache_search(cache, range.start);
 	if (entry != NULL && cache_hold(entry, range.start, length, access)) {
 		cache_use(cache, entry);
 		__atomic_fetch_add(&cache->hits[RTE_MAX_LCORE].nb, 1, __ATOMIC_RELAXED);
 	} else {
-		ret = cache_register(cache, &range, &entry);
+		ret = rmem_cache_register(cache, &range, &entry);
 		cache->stats.failures += ret != 0;
 	}
 	if (ret == 0)
@@ -66,7 +66,7 @@ rmem_cache_get(struct rmem_cache *cache, void *addr, size_t length, uint32_t acc
 	struct cache_entry *entry;
 	uint64_t *hits;
 
-	if (unlikely(cache == NULL || cache->obj.type != cache_tag || mr == NULL))
+	if (unlikely(cache == NULL || cache->obj.type != rmem_cache_tag || mr == NULL))
 		return get_slow(cache, addr, length, access, mr);
 	rmem_uffd_settle();
 	entry = cache_search(cache, (uintptr_t)addr);
@@ -106,7 +106,7 @@ put_slow(struct rmem_cache *cache, const struct rmem_mr *mr, bool is_dropped)
 	CACHE_CALL("rmem_cache_put", cache);
 	bool is_left;
 	uint32_t i;
-	int ret = cache_check(cache);
+	int ret = rmem_cache_check(cache);
 
 	if (ret != 0)
 		return ret;
@@ -115,7 +115,7 @@ put_slow(struct rmem_cache *cache, const struct rmem_mr *mr, bool is_dropped)
 		if (cache->entries[i].mr == mr)
 			is_dropped = drop(&cache->entries[i], &is_left);
 	}
-	cache_reap(cache);
+	rmem_cache_reap(cache);
 	pthread_mutex_unlock(&cache->lock);
 	return is_dropped ? 0
 			  : CACHE_FAIL(EINVAL, "%s: not an MR that is held: %p", cache->name,
@@ -128,7 +128,7 @@ rmem_cache_put(struct rmem_cache *cache, struct rmem_mr *mr)
 	struct cache_entry *entry;
 	bool is_left;
 
-	if (unlikely(cache == NULL || cache->obj.type != cache_tag || mr == NULL))
+	if (unlikely(cache == NULL || cache->obj.type != rmem_cache_tag || mr == NULL))
 		return put_slow(cache, mr, false);
 	entry = cache_search(cache, (uintptr_t)mr->addr);
 	if (unlikely(entry == NULL || __atomic_load_n(&entry->mr, __ATOMIC_RELAXED) != mr ||
@@ -143,7 +143,7 @@ rmem_cache_flush(struct rmem_cache *cache, void *addr, size_t length)
 	RMEM_CALL(cache);
 	uint64_t start = (uintptr_t)addr, end = start + length;
 	struct cache_entry *entry;
-	int ret = cache_check(cache);
+	int ret = rmem_cache_check(cache);
 	uint32_t i;
 
 	if (ret != 0)
@@ -153,12 +153,12 @@ rmem_cache_flush(struct rmem_cache *cache, void *addr, size_t length)
 				cache->name, addr, length);
 	rmem_uffd_settle();
 	pthread_mutex_lock(&cache->lock);
-	cache_reap(cache);
+	rmem_cache_reap(cache);
 	for (i = 0; i < cache->nb_slots; i++) {
 		entry = &cache->entries[i];
 		if (entry->state != CACHE_FREE && cache_overlaps(entry, start, end)) {
 			if (entry->state == CACHE_LIVE)
-				cache_leave(cache, entry);
+				rmem_cache_leave(cache, entry);
 			ret += entry->state != CACHE_FREE;
 		}
 	}

@@ -35,7 +35,7 @@ static struct {
 static struct cache_hooks *hooks; /* the preloaded object's, if it works; atomic */
 static const void *probe;         /* atomic; NULL after rmem_cache_invalidate() of it */
 
-const char *const cache_monitor_names[] = {"auto", "none", "userfaultfd", "caller", "hooks"};
+const char *const rmem_cache_monitor_names[] = {"auto", "none", "userfaultfd", "caller", "hooks"};
 
 /* On the thread of events, or in an allocator. */
 static void
@@ -44,7 +44,7 @@ changed(struct rmem_cache *cache, uint64_t start, uint64_t end)
 	uint64_t one = 1;
 
 	/* The counter of an eventfd does not overflow by 1. */
-	if (cache_stale(cache, start, end) && write(cache->wake, &one, sizeof(one)) < 0)
+	if (rmem_cache_stale(cache, start, end) && write(cache->wake, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -74,7 +74,7 @@ watch_needs(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end)
 }
 
 bool
-cache_watch(struct rmem_cache *cache, struct cache_entry *entry)
+rmem_cache_watch(struct rmem_cache *cache, struct cache_entry *entry)
 {
 	const uint8_t shifts[] = {(uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 			LOG2_2M, LOG2_1G};
@@ -154,7 +154,7 @@ run(void *arg)
 		if (__atomic_load_n(&cache->is_end, __ATOMIC_ACQUIRE))
 			return;
 		pthread_mutex_lock(&cache->lock);
-		cache_reap(cache);
+		rmem_cache_reap(cache);
 		pthread_mutex_unlock(&cache->lock);
 	}
 }
@@ -263,7 +263,7 @@ select_monitor(struct rmem_cache *cache, uint32_t monitor)
 }
 
 int
-cache_monitor_start(struct rmem_cache *cache, uint32_t monitor)
+rmem_cache_monitor_start(struct rmem_cache *cache, uint32_t monitor)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int ret = start_thread(cache);
@@ -287,7 +287,7 @@ stop_thread:
 }
 
 void
-cache_monitor_stop(struct rmem_cache *cache)
+rmem_cache_monitor_stop(struct rmem_cache *cache)
 {
 	slot_del(cache);
 	if (cache->monitor == RMEM_CACHE_MONITOR_UFFD)

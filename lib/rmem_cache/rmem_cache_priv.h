@@ -125,52 +125,52 @@ struct cache_range {
 /* rmem_cache_check.c */
 
 /** CACHE_TAG once this process has created a cache, else 0. */
-extern uint32_t cache_tag;
+extern uint32_t rmem_cache_tag;
 /** 0, or -errno and a line. */
-int cache_check(const struct rmem_cache *cache);
+int rmem_cache_check(const struct rmem_cache *cache);
 
-/* rmem_cache_entry.c: entries and the index; with the lock, except for cache_stale(). */
+/* rmem_cache_entry.c: entries and the index; with the lock, except for rmem_cache_stale(). */
 
 /** Position in the index of the first live entry that ends after an address. */
-uint32_t cache_position(const struct rmem_cache *cache, uint64_t at);
+uint32_t rmem_cache_position(const struct rmem_cache *cache, uint64_t at);
 /** A free entry, or NULL. */
-struct cache_entry *cache_alloc(struct rmem_cache *cache);
+struct cache_entry *rmem_cache_alloc(struct rmem_cache *cache);
 /** Publish the range of a free entry. */
-void cache_publish(struct cache_entry *entry, const struct cache_range *range);
+void rmem_cache_publish(struct cache_entry *entry, const struct cache_range *range);
 /** Make a new entry live, with one holder; false: its memory was changed. */
-bool cache_enter(struct rmem_cache *cache, struct cache_entry *entry);
+bool rmem_cache_enter(struct rmem_cache *cache, struct cache_entry *entry);
 /** Remove a live entry, and deregister it if it has no holder. */
-void cache_leave(struct rmem_cache *cache, struct cache_entry *entry);
+void rmem_cache_leave(struct rmem_cache *cache, struct cache_entry *entry);
 /** Deregister and free an entry that is not live; false: windows or leases use it. */
-bool cache_release(struct rmem_cache *cache, struct cache_entry *entry);
+bool rmem_cache_release(struct rmem_cache *cache, struct cache_entry *entry);
 /** Release dead entries without holders. */
-void cache_reap(struct rmem_cache *cache);
+void rmem_cache_reap(struct rmem_cache *cache);
 /** Evict the least recently used entry without holders; false: there is none. */
-bool cache_evict(struct rmem_cache *cache);
+bool rmem_cache_evict(struct rmem_cache *cache);
 /** The memory of entries was changed. Takes no lock; whether one is dead by this. */
-bool cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end);
+bool rmem_cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end);
 
 /* rmem_cache_monitor.c */
 
 /** Start the monitor; 0, or -errno and a line. */
-int cache_monitor_start(struct rmem_cache *cache, uint32_t monitor);
-void cache_monitor_stop(struct rmem_cache *cache);
+int rmem_cache_monitor_start(struct rmem_cache *cache, uint32_t monitor);
+void rmem_cache_monitor_stop(struct rmem_cache *cache);
 /** Watch the memory of an entry that is published; false: that is not possible. */
-bool cache_watch(struct rmem_cache *cache, struct cache_entry *entry);
+bool rmem_cache_watch(struct rmem_cache *cache, struct cache_entry *entry);
 
 /* rmem_cache_reg.c */
 
 /** Register a range; the entry has one holder. With the lock; 0, or -errno and a line. */
-int cache_register(struct rmem_cache *cache, const struct cache_range *want,
+int rmem_cache_register(struct rmem_cache *cache, const struct cache_range *want,
 		struct cache_entry **entry);
 
 /* rmem_cache_telemetry.c */
 
 /** Add a cache to the list; false: another one has its name. */
-bool cache_list_add(struct rmem_cache *cache);
-void cache_list_del(struct rmem_cache *cache);
+bool rmem_cache_list_add(struct rmem_cache *cache);
+void rmem_cache_list_del(struct rmem_cache *cache);
 /** Names of enum rmem_cache_monitor. */
-extern const char *const cache_monitor_names[];
+extern const char *const rmem_cache_monitor_names[];
 
 /** Lock a cache for a query. */
 static inline void

@@ -18,7 +18,7 @@ make_space(struct rmem_cache *cache, uint64_t size)
 		return CACHE_FAIL(ENOSPC, "%s: buffer too large: %" PRIu64 " bytes (%" PRIu64 ")",
 				cache->name, size, stats->max_size);
 	while (stats->nb_mrs == cache->max_mrs || size > stats->max_size - stats->size) {
-		if (!cache_evict(cache))
+		if (!rmem_cache_evict(cache))
 			return CACHE_FAIL(ENOSPC,
 					"%s: all MRs are held: %u of %" PRIu64
 					" bytes (%u of %" PRIu64 ")",
@@ -38,7 +38,7 @@ register_mr(struct rmem_cache *cache, struct cache_entry *entry)
 	do {
 		ret = rmem_mr_reg(cache->pd, (void *)(uintptr_t)entry->start, cache_length(entry),
 				0, entry->access, &mr);
-	} while ((ret == -ENOMEM || ret == -ENOSPC) && cache_evict(cache));
+	} while ((ret == -ENOMEM || ret == -ENOSPC) && rmem_cache_evict(cache));
 	if (ret != 0)
 		return ret;
 	__atomic_store_n(&entry->mr, mr, __ATOMIC_RELAXED);
@@ -58,20 +58,20 @@ register_range(struct rmem_cache *cache, const struct cache_range *range,
 
 	if (ret != 0)
 		return ret;
-	new_entry = cache_alloc(cache);
+	new_entry = rmem_cache_alloc(cache);
 	if (new_entry == NULL)
 		return CACHE_FAIL(ENOSPC, "%s: no entry is free (%u)", cache->name, cache->max_mrs);
-	cache_publish(new_entry, range);
-	is_watched = cache_watch(cache, new_entry);
+	rmem_cache_publish(new_entry, range);
+	is_watched = rmem_cache_watch(cache, new_entry);
 	ret = register_mr(cache, new_entry);
 	if (ret != 0) {
-		(void)cache_release(cache, new_entry);
+		(void)rmem_cache_release(cache, new_entry);
 		return ret;
 	}
 	cache->stats.misses++;
 	__atomic_fetch_add(&cache->clock, 1, __ATOMIC_RELAXED);
 	cache_use(cache, new_entry);
-	if (!is_watched || !cache_enter(cache, new_entry)) {
+	if (!is_watched || !rmem_cache_enter(cache, new_entry)) {
 		/* The holder's alone. */
 		__atomic_fetch_add(&new_entry->refs, 1, __ATOMIC_RELAXED);
 		new_entry->state = CACHE_LEFT;
@@ -90,7 +90,7 @@ merge(const struct rmem_cache *cache, struct cache_range *range)
 	const struct cache_entry *entry;
 	uint32_t i;
 
-	for (i = cache_position(cache, want.start); i < cache->index->nb; i++) {
+	for (i = rmem_cache_position(cache, want.start); i < cache->index->nb; i++) {
 		entry = &cache->entries[cache->slots[i]];
 		if (entry->start >= want.end)
 			break;
@@ -102,7 +102,8 @@ merge(const struct rmem_cache *cache, struct cache_range *range)
 }
 
 int
-cache_register(struct rmem_cache *cache, const struct cache_range *want, struct cache_entry **entry)
+rmem_cache_register(struct rmem_cache *cache, const struct cache_range *want,
+		struct cache_entry **entry)
 {
 	struct cache_range all = *want;
 

@@ -33,7 +33,7 @@ cache_lookup(const char *name)
 }
 
 bool
-cache_list_add(struct rmem_cache *cache)
+rmem_cache_list_add(struct rmem_cache *cache)
 {
 	bool is_new;
 
@@ -46,7 +46,7 @@ cache_list_add(struct rmem_cache *cache)
 }
 
 void
-cache_list_del(struct rmem_cache *cache)
+rmem_cache_list_del(struct rmem_cache *cache)
 {
 	pthread_mutex_lock(&lock);
 	TAILQ_REMOVE(&list, cache, next);
@@ -77,7 +77,7 @@ tell_cache(struct rmem_cache *cache, struct rte_tel_data *d)
 	if (rmem_cache_stats_get(cache, &stats) != 0)
 		return;
 	rte_tel_data_add_dict_string(d, "device", rmem_obj_dev(&cache->obj)->name);
-	rte_tel_data_add_dict_string(d, "monitor", cache_monitor_names[stats.monitor]);
+	rte_tel_data_add_dict_string(d, "monitor", rmem_cache_monitor_names[stats.monitor]);
 	rmem_tel_uint(d, "mrs", stats.nb_mrs);
 	rmem_tel_uint(d, "stale_mrs", stats.nb_stale);
 	rmem_tel_uint(d, "max_mrs", stats.max_mrs);
@@ -139,8 +139,8 @@ rmem_cache_dump(const struct rmem_cache *cache, FILE *f)
 			" hits, %" PRIu64 " misses, %" PRIu64 " evictions, %" PRIu64
 			" invalidations\n",
 			cache->name, rmem_obj_dev(&cache->obj)->name,
-			cache_monitor_names[stats.monitor], stats.nb_mrs, stats.max_mrs, stats.size,
-			stats.hits, stats.misses, stats.evictions, stats.invalidations);
+			rmem_cache_monitor_names[stats.monitor], stats.nb_mrs, stats.max_mrs,
+			stats.size, stats.hits, stats.misses, stats.evictions, stats.invalidations);
 	cache_lock(cache);
 	for (i = 0; i < cache->nb_slots; i++) {
 		if (cache->entries[i].state != CACHE_FREE)

@@ -135,18 +135,18 @@ cm_ops_of_addr(const struct sockaddr *addr)
 	struct rmem_dev *dev;
 	uint8_t gid[16];
 
-	cm_sockaddr_gid(addr, gid);
+	rmem_cm_sockaddr_gid(addr, gid);
 	RMEM_DEV_FOREACH(dev) {
 		if (cm_is_tcp(dev, gid))
-			return &cm_tcp_ops;
+			return &rmem_cm_tcp_ops;
 	}
-	return &cm_rdma_ops;
+	return &rmem_cm_rdma_ops;
 }
 
 static const struct cm_ops *
 cm_ops_of_qp(const struct rmem_qp *qp)
 {
-	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL) ? &cm_tcp_ops : &cm_rdma_ops;
+	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL) ? &rmem_cm_tcp_ops : &rmem_cm_rdma_ops;
 }
 
 int
@@ -168,7 +168,7 @@ rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener **o
 		return -ENOMEM;
 	listener->fd = -1;
 	listener->ops = cm_ops_of_addr(addr);
-	cm_sockaddr_gid(addr, listener->gid);
+	rmem_cm_sockaddr_gid(addr, listener->gid);
 	ret = listener->ops->listen(listener, addr);
 	if (ret == 0)
 		*out = listener;
@@ -270,7 +270,7 @@ rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 {
 	RMEM_CALL(conn);
 	const struct cm_number number = {"timeout_ms", timeout_ms, 0, RMEM_CM_MAX_TIMEOUT_MS};
-	uint64_t end_ms = cm_now_ms() + timeout_ms;
+	uint64_t end_ms = rmem_cm_now_ms() + timeout_ms;
 	int ret;
 
 	ret = cm_check_given(conn, "the connection");

@@ -35,7 +35,7 @@ struct cm_head {
 static_assert(sizeof(struct cm_head) == CM_HEAD_SIZE, "no holes");
 
 uint8_t
-cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
+rmem_cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
 		uint8_t message[CM_MAX_SIZE])
 {
 	struct cm_head head = {.magic = rte_cpu_to_be_16(CM_MAGIC),
@@ -54,7 +54,7 @@ cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
 }
 
 int
-cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
+rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 {
 	struct cm_head head;
 
@@ -85,7 +85,7 @@ cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 }
 
 int
-cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
+rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
 {
 	struct rmem_qp_conn conn;
 	int ret;
@@ -103,7 +103,7 @@ cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote
 }
 
 void
-cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
+rmem_cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
 {
 	memset(to, 0, sizeof(*to));
 	memcpy(to, from,
@@ -112,12 +112,12 @@ cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
 }
 
 void
-cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
+rmem_cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
 {
 	static const uint8_t four[12] = {[10] = 0xff, [11] = 0xff};
 	struct sockaddr_storage room;
 
-	cm_copy_sockaddr(addr, &room);
+	rmem_cm_copy_sockaddr(addr, &room);
 	if (room.ss_family == AF_INET) {
 		memcpy(gid, four, sizeof(four));
 		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&room)->sin_addr, 4);

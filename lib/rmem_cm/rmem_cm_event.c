@@ -15,7 +15,7 @@
 #include "rmem_cm_priv.h"
 
 int
-cm_error(int error)
+rmem_cm_error(int error)
 {
 	switch (error) {
 	case ENODEV:
@@ -39,16 +39,16 @@ cm_error(int error)
 }
 
 int
-cm_errno(const char *call)
+rmem_cm_errno(const char *call)
 {
 	int error = errno;
 
 	CM_LOG(ERR, "%s: error %d, %s", call, error, strerror(error));
-	return cm_error(error);
+	return rmem_cm_error(error);
 }
 
 uint64_t
-cm_now_ms(void)
+rmem_cm_now_ms(void)
 {
 	struct timespec now;
 
@@ -57,7 +57,7 @@ cm_now_ms(void)
 }
 
 int
-cm_channel_create(const char *subject, struct rdma_event_channel **out)
+rmem_cm_channel_create(const char *subject, struct rdma_event_channel **out)
 {
 	struct rdma_event_channel *channel;
 	int flags, ret;
@@ -68,11 +68,11 @@ cm_channel_create(const char *subject, struct rdma_event_channel **out)
 
 		CM_LOG(ERR, "%s, and rdma_cm is not available (is rdma_ucm loaded?): error %d, %s",
 				subject, error, strerror(error));
-		return cm_error(error);
+		return rmem_cm_error(error);
 	}
 	flags = fcntl(channel->fd, F_GETFL);
 	if (flags == -1 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-		ret = cm_errno("fcntl");
+		ret = rmem_cm_errno("fcntl");
 		rdma_destroy_event_channel(channel);
 		return ret;
 	}
@@ -94,7 +94,7 @@ cm_copy(const struct rdma_cm_event *from, struct cm_event *to)
 }
 
 int
-cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event)
+rmem_cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event)
 {
 	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *got;
@@ -102,12 +102,12 @@ cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *ev
 
 	while (rdma_get_cm_event(channel, &got) != 0) {
 		if (errno != EAGAIN && errno != EINTR)
-			return cm_errno("rdma_get_cm_event");
-		now = cm_now_ms();
+			return rmem_cm_errno("rdma_get_cm_event");
+		now = rmem_cm_now_ms();
 		if (now >= end_ms)
 			return -ETIMEDOUT;
 		if (poll(&fd, 1, (int)(end_ms - now)) < 0 && errno != EINTR)
-			return cm_errno("poll");
+			return rmem_cm_errno("poll");
 	}
 	cm_copy(got, event);
 	rdma_ack_cm_event(got);
@@ -137,13 +137,13 @@ cm_refusal(const struct cm_event *event)
 }
 
 int
-cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
+rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
 		struct cm_event *event)
 {
 	int ret;
 
 	do {
-		ret = cm_next(channel, end_ms, event);
+		ret = rmem_cm_next(channel, end_ms, event);
 		/* A timeout without a peer is not logged as an error. */
 		if (ret == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
 			CM_LOG(ERR, "rdma_cm: timeout: no %s", rdma_event_str(type));
@@ -151,7 +151,7 @@ cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint
 			return ret;
 		if (event->type == type && event->status == 0)
 			return 0;
-		ret = event->type == type ? cm_error(-event->status) : cm_refusal(event);
+		ret = event->type == type ? rmem_cm_error(-event->status) : cm_refusal(event);
 	} while (ret == 0);
 	CM_LOG(ERR, "rdma_cm: unexpected event: %s, status %d (expected %s)",
 			rdma_event_str(event->type), event->status, rdma_event_str(type));

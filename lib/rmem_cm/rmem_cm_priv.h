@@ -58,8 +58,8 @@ struct cm_ops {
 	int (*wait_end)(struct rmem_cm_conn *conn, uint64_t end_ms);
 };
 
-extern const struct cm_ops cm_rdma_ops;
-extern const struct cm_ops cm_tcp_ops;
+extern const struct cm_ops rmem_cm_rdma_ops;
+extern const struct cm_ops rmem_cm_tcp_ops;
 
 struct rmem_cm_listener {
 	const struct cm_ops *ops;
@@ -89,30 +89,30 @@ struct cm_event {
 };
 
 /** Make a message; its size. */
-uint8_t cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
+uint8_t rmem_cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
 		uint8_t message[CM_MAX_SIZE]);
 /** Read one: 0 or -EBADMSG. Bytes after it are ignored. */
-int cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
+int rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 
 /** Connect the QP: 0, or the -errno of rmem_cm_connect(). */
-int cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
+int rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
 /** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */
-void cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
+void rmem_cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
 /** The GID of an IP address. */
-void cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
+void rmem_cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
 
 /** A channel that does not block; without rdma_cm a line about the subject is logged. */
-int cm_channel_create(const char *subject, struct rdma_event_channel **channel);
+int rmem_cm_channel_create(const char *subject, struct rdma_event_channel **channel);
 /** Monotonic time, ms. */
-uint64_t cm_now_ms(void);
+uint64_t rmem_cm_now_ms(void);
 /** The next event; -ETIMEDOUT at the end of the wait. */
-int cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event);
+int rmem_cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event);
 /** Wait for an event of that type, which succeeded. */
-int cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
-		struct cm_event *event);
+int rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
+		uint64_t end_ms, struct cm_event *event);
 /** Log the errno of a call; returns it as the -errno of rmem_cm_connect(). */
-int cm_errno(const char *call);
+int rmem_cm_errno(const char *call);
 /** The same for an error number. */
-int cm_error(int error);
+int rmem_cm_error(int error);
 
 #endif /* RMEM_CM_PRIV_H */

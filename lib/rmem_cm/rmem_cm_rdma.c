@@ -82,7 +82,7 @@ cm_listener_channel(const struct sockaddr_storage *addr, struct rdma_event_chann
 			sizeof(text));
 	snprintf(subject, sizeof(subject),
 			"address %s: not the ip= of a soft device of this process", text);
-	return cm_channel_create(subject, channel);
+	return rmem_cm_channel_create(subject, channel);
 }
 
 static int
@@ -91,16 +91,16 @@ rdma_listener_open(struct rmem_cm_listener *listener, const struct sockaddr *add
 	struct sockaddr_storage local;
 	int ret;
 
-	cm_copy_sockaddr(addr, &local);
+	rmem_cm_copy_sockaddr(addr, &local);
 	ret = cm_listener_channel(&local, &listener->channel);
 	if (ret == 0 && rdma_create_id(listener->channel, &listener->id, NULL, RDMA_PS_TCP) != 0) {
 		listener->id = NULL;
-		ret = cm_errno("rdma_create_id");
+		ret = rmem_cm_errno("rdma_create_id");
 	}
 	if (ret == 0 && rdma_bind_addr(listener->id, (struct sockaddr *)(void *)&local) != 0)
-		ret = cm_errno("rdma_bind_addr");
+		ret = rmem_cm_errno("rdma_bind_addr");
 	if (ret == 0 && rdma_listen(listener->id, CM_BACKLOG) != 0)
-		ret = cm_errno("rdma_listen");
+		ret = rmem_cm_errno("rdma_listen");
 	return ret;
 }
 
@@ -121,15 +121,15 @@ cm_take_request(struct rmem_cm_listener *listener, const struct rmem_qp_addr *ad
 	struct cm_event event;
 	int ret;
 
-	ret = cm_expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, end_ms, &event);
+	ret = rmem_cm_expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, end_ms, &event);
 	if (ret != 0)
 		return ret;
 	conn->id = event.id;
-	ret = cm_unpack(event.data, event.size, from);
+	ret = rmem_cm_unpack(event.data, event.size, from);
 	if (ret == 0)
 		ret = cm_check_device(conn->id, addr);
 	if (ret == 0 && rdma_migrate_id(conn->id, conn->channel) != 0)
-		ret = cm_errno("rdma_migrate_id");
+		ret = rmem_cm_errno("rdma_migrate_id");
 	if (ret != 0)
 		(void)rdma_reject(conn->id, NULL, 0);
 	return ret;
@@ -144,22 +144,22 @@ cm_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	struct cm_event event;
 	int ret;
 
-	ret = cm_connect_qp(conf, &from->addr);
+	ret = rmem_cm_connect_qp(conf, &from->addr);
 	if (ret != 0) {
 		(void)rdma_reject(conn->id, NULL, 0);
 		return ret;
 	}
-	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
+	param = cm_param(conf, message, rmem_cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_accept(conn->id, &param) != 0) {
 		/* The kernel's errno for an id whose peer has disconnected. */
 		bool is_gone = errno == EINVAL;
 
-		ret = cm_errno("rdma_accept");
+		ret = rmem_cm_errno("rdma_accept");
 		if (is_gone)
 			ret = -ECONNREFUSED;
 	}
 	if (ret == 0)
-		ret = cm_expect(conn->channel, RDMA_CM_EVENT_ESTABLISHED, end_ms, &event);
+		ret = rmem_cm_expect(conn->channel, RDMA_CM_EVENT_ESTABLISHED, end_ms, &event);
 	if (ret != 0)
 		(void)rmem_qp_reset(conf->qp);
 	return ret;
@@ -170,13 +170,14 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
 		struct rmem_cm_peer *from)
 {
-	int ret = cm_channel_create("listener: not of a soft device with ip=", &conn->channel);
+	int ret = rmem_cm_channel_create("listener: not of a soft device with ip=", &conn->channel);
 
 	if (ret == 0)
-		ret = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
+		ret = cm_take_request(
+				listener, addr, rmem_cm_now_ms() + conf->timeout_ms, conn, from);
 	/* A peer that connects at the end of the wait has the full timeout to answer. */
 	if (ret == 0)
-		ret = cm_answer(conn, conf, addr, from, cm_now_ms() + conf->timeout_ms);
+		ret = cm_answer(conn, conf, addr, from, rmem_cm_now_ms() + conf->timeout_ms);
 	return ret;
 }
 
@@ -189,22 +190,22 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 	struct cm_event event;
 	int ret;
 
-	cm_copy_sockaddr(remote, &to);
+	rmem_cm_copy_sockaddr(remote, &to);
 	if (rdma_create_id(conn->channel, &conn->id, NULL, RDMA_PS_TCP) != 0) {
 		conn->id = NULL;
-		return cm_errno("rdma_create_id");
+		return rmem_cm_errno("rdma_create_id");
 	}
 	/* Half of the timeout: distinguishes an unknown host from one that does not answer. */
 	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
 			    (int)(conf->timeout_ms + 1) / 2) != 0)
-		return cm_errno("rdma_resolve_addr");
-	ret = cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
+		return rmem_cm_errno("rdma_resolve_addr");
+	ret = rmem_cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
 	if (ret == 0)
 		ret = cm_check_device(conn->id, addr);
 	if (ret == 0 && rdma_resolve_route(conn->id, (int)conf->timeout_ms) != 0)
-		ret = cm_errno("rdma_resolve_route");
+		ret = rmem_cm_errno("rdma_resolve_route");
 	if (ret == 0)
-		ret = cm_expect(conn->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, end_ms, &event);
+		ret = rmem_cm_expect(conn->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, end_ms, &event);
 	return ret;
 }
 
@@ -217,21 +218,21 @@ cm_request(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	struct cm_event event;
 	int ret;
 
-	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
+	param = cm_param(conf, message, rmem_cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_connect(conn->id, &param) != 0)
-		return cm_errno("rdma_connect");
-	ret = cm_expect(conn->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, end_ms, &event);
+		return rmem_cm_errno("rdma_connect");
+	ret = rmem_cm_expect(conn->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, end_ms, &event);
 	if (ret != 0)
 		return ret;
-	ret = cm_unpack(event.data, event.size, from);
+	ret = rmem_cm_unpack(event.data, event.size, from);
 	if (ret == 0)
-		ret = cm_connect_qp(conf, &from->addr);
+		ret = rmem_cm_connect_qp(conf, &from->addr);
 	if (ret != 0) {
 		(void)rdma_reject(conn->id, NULL, 0);
 		return ret;
 	}
 	if (rdma_establish(conn->id) != 0) {
-		ret = cm_errno("rdma_establish");
+		ret = rmem_cm_errno("rdma_establish");
 		(void)rmem_qp_reset(conf->qp);
 	}
 	return ret;
@@ -242,8 +243,8 @@ rdma_connect_conn(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
 		struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
-	int ret = cm_channel_create("QP: its device has no ip=", &conn->channel);
+	uint64_t end_ms = rmem_cm_now_ms() + conf->timeout_ms;
+	int ret = rmem_cm_channel_create("QP: its device has no ip=", &conn->channel);
 
 	if (ret == 0)
 		ret = cm_resolve(conn, remote, conf, addr, end_ms);
@@ -259,7 +260,7 @@ rdma_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 	int ret;
 
 	while (!conn->is_ended) {
-		ret = cm_next(conn->channel, end_ms, &event);
+		ret = rmem_cm_next(conn->channel, end_ms, &event);
 		if (ret != 0)
 			return ret == -ETIMEDOUT || ret == -ENODEV ? ret : -EIO;
 		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
@@ -280,7 +281,7 @@ rdma_close_conn(struct rmem_cm_conn *conn, bool is_connected)
 		rdma_destroy_event_channel(conn->channel);
 }
 
-const struct cm_ops cm_rdma_ops = {
+const struct cm_ops rmem_cm_rdma_ops = {
 		.accept = rdma_accept_conn,
 		.close = rdma_close_conn,
 		.connect = rdma_connect_conn,

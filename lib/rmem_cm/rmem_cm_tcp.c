@@ -63,7 +63,7 @@ tcp_error(const char *call)
 	if (error == ETIMEDOUT)
 		return -ETIMEDOUT;
 	errno = error;
-	return cm_errno(call);
+	return rmem_cm_errno(call);
 }
 
 /* Wait until a file descriptor is ready. */
@@ -75,7 +75,7 @@ tcp_wait(int fd, short events, uint64_t end_ms)
 	int n;
 
 	do {
-		now = cm_now_ms();
+		now = rmem_cm_now_ms();
 		n = poll(&pfd, 1, now < end_ms ? (int)(end_ms - now) : 0);
 		if (n == 0)
 			return -ETIMEDOUT;
@@ -163,7 +163,7 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 	if (ret != 0)
 		return ret;
 	ret = tcp_move(fd, message, head.size, false, end_ms);
-	return ret == 0 && type != TCP_READY ? cm_unpack(message, head.size, peer) : ret;
+	return ret == 0 && type != TCP_READY ? rmem_cm_unpack(message, head.size, peer) : ret;
 }
 
 /* The address of the QP must be the one that the peer connected from, which it has proved. */
@@ -176,7 +176,7 @@ tcp_check_peer(int fd, const struct rmem_cm_peer *peer)
 
 	if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0)
 		return tcp_error("getpeername");
-	cm_sockaddr_gid((const struct sockaddr *)&addr, gid);
+	rmem_cm_sockaddr_gid((const struct sockaddr *)&addr, gid);
 	if (memcmp(gid, peer->addr.gid, sizeof(gid)) == 0)
 		return 0;
 	CM_LOG(ERR, "peer: address of its QP is not the one that it connects from");
@@ -209,7 +209,7 @@ tcp_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 		return -ENOMEM;
 	for (i = 0; i < TCP_MAX_PENDING; i++)
 		listener->pending[i].fd = -1;
-	cm_copy_sockaddr(addr, &local);
+	rmem_cm_copy_sockaddr(addr, &local);
 	ret = tcp_socket(local.ss_family, &listener->fd);
 	if (ret != 0)
 		return ret;
@@ -362,7 +362,7 @@ static int
 tcp_find_request(struct rmem_cm_listener *listener, struct cm_tcp_pending **ready)
 {
 	struct cm_tcp_pending *entry;
-	uint64_t now = cm_now_ms();
+	uint64_t now = rmem_cm_now_ms();
 	int ret;
 
 	for (entry = listener->pending; entry < listener->pending + TCP_MAX_PENDING; entry++) {
@@ -383,7 +383,7 @@ static int
 tcp_wait_request(const struct rmem_cm_listener *listener, uint64_t end_ms)
 {
 	struct pollfd fds[1 + TCP_MAX_PENDING] = {{.fd = listener->fd, .events = POLLIN}};
-	uint64_t now = cm_now_ms(), until = end_ms;
+	uint64_t now = rmem_cm_now_ms(), until = end_ms;
 	int i;
 
 	for (i = 0; i < TCP_MAX_PENDING; i++) {
@@ -404,12 +404,12 @@ static int
 tcp_next_request(struct rmem_cm_listener *listener, uint32_t timeout_ms, int *fd,
 		struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = cm_now_ms() + timeout_ms;
+	uint64_t end_ms = rmem_cm_now_ms() + timeout_ms;
 	struct cm_tcp_pending *ready;
 	int ret;
 
 	for (;;) {
-		ret = tcp_admit(listener, cm_now_ms() + timeout_ms);
+		ret = tcp_admit(listener, rmem_cm_now_ms() + timeout_ms);
 		if (ret != 0)
 			return ret;
 		ret = tcp_find_request(listener, &ready);
@@ -422,7 +422,7 @@ tcp_next_request(struct rmem_cm_listener *listener, uint32_t timeout_ms, int *fd
 	*fd = ready->fd;
 	ready->fd = -1;
 	return ret != 0 ? ret
-			: cm_unpack(ready->data + sizeof(struct tcp_head),
+			: rmem_cm_unpack(ready->data + sizeof(struct tcp_head),
 					  (uint32_t)(ready->size - sizeof(struct tcp_head)), from);
 }
 
@@ -431,12 +431,12 @@ static int
 tcp_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 		const struct rmem_qp_addr *addr, struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	uint64_t end_ms = rmem_cm_now_ms() + conf->timeout_ms;
 	uint8_t message[CM_MAX_SIZE];
 	int ret;
 
 	ret = tcp_send(conn->fd, TCP_ANSWER, message,
-			cm_pack(addr, conf->data, conf->data_size, message), end_ms);
+			rmem_cm_pack(addr, conf->data, conf->data_size, message), end_ms);
 	if (ret == 0)
 		ret = tcp_receive(conn->fd, TCP_READY, end_ms, from);
 	if (ret != 0)
@@ -459,7 +459,7 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 	if (ret == 0)
 		ret = tcp_check_peer(conn->fd, from);
 	if (ret == 0)
-		ret = cm_connect_qp(conf, &from->addr);
+		ret = rmem_cm_connect_qp(conf, &from->addr);
 	if (ret == 0)
 		return tcp_answer(conn, conf, addr, from);
 	if (conn->fd >= 0)
@@ -481,7 +481,7 @@ tcp_open(struct rmem_cm_conn *conn, const struct sockaddr_storage *to,
 		memcpy(&((struct sockaddr_in *)&from)->sin_addr, addr->gid + 12, 4);
 	else
 		memcpy(&((struct sockaddr_in6 *)&from)->sin6_addr, addr->gid, 16);
-	cm_sockaddr_gid((const struct sockaddr *)&from, gid);
+	rmem_cm_sockaddr_gid((const struct sockaddr *)&from, gid);
 	if (memcmp(gid, addr->gid, sizeof(gid)) != 0) {
 		CM_LOG(ERR, "IP address: family of the QP's device is not that of the peer");
 		return -ENODEV;
@@ -508,22 +508,22 @@ tcp_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
 		struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	uint64_t end_ms = rmem_cm_now_ms() + conf->timeout_ms;
 	uint8_t message[CM_MAX_SIZE];
 	struct sockaddr_storage to;
 	int ret;
 
-	cm_copy_sockaddr(remote, &to);
+	rmem_cm_copy_sockaddr(remote, &to);
 	ret = tcp_open(conn, &to, addr, end_ms);
 	if (ret == 0)
 		ret = tcp_send(conn->fd, TCP_REQUEST, message,
-				cm_pack(addr, conf->data, conf->data_size, message), end_ms);
+				rmem_cm_pack(addr, conf->data, conf->data_size, message), end_ms);
 	if (ret == 0)
 		ret = tcp_receive(conn->fd, TCP_ANSWER, end_ms, from);
 	if (ret == 0)
 		ret = tcp_check_peer(conn->fd, from);
 	if (ret == 0)
-		ret = cm_connect_qp(conf, &from->addr);
+		ret = rmem_cm_connect_qp(conf, &from->addr);
 	if (ret != 0) {
 		if (conn->fd >= 0)
 			tcp_reject(conn->fd);
@@ -566,7 +566,7 @@ tcp_close(struct rmem_cm_conn *conn, bool is_connected)
 		close(conn->fd);
 }
 
-const struct cm_ops cm_tcp_ops = {
+const struct cm_ops rmem_cm_tcp_ops = {
 		.accept = tcp_accept,
 		.close = tcp_close,
 		.connect = tcp_connect,

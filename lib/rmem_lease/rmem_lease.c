@@ -78,10 +78,10 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 
 	if (rmem_dev_info_get(ctx->dev, &info) != 0)
 		return -ENODEV;
-	ret = lease_backend_choose(ctx, conf->backend, info.capa);
+	ret = rmem_lease_backend_choose(ctx, conf->backend, info.capa);
 	if (ret != 0)
 		return ret;
-	ctx->stats.backend = lease_ops_number(ctx->backend);
+	ctx->stats.backend = rmem_lease_ops_number(ctx->backend);
 	ctx->max_length = conf->max_length;
 	ctx->is_zero_based = (info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0;
 	if (ctx->stats.backend == RMEM_LEASE_MW) {
@@ -97,7 +97,7 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 	if (ret != 0 || conf->max_length > info.max_mr_size)
 		return LEASE_FAIL(EINVAL, "%s: max_length not supported: %u (with %s)",
 				ctx->dev->name, conf->max_length, ctx->backend->name);
-	lease_backend_log(ctx, conf->backend, info.capa);
+	rmem_lease_backend_log(ctx, conf->backend, info.capa);
 	return 0;
 }
 
@@ -190,7 +190,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 		ctx->empty[i] = nb - 1 - i;
 	}
 	ctx->nb_empty = nb;
-	lease_hold_init(ctx, nb + 1);
+	rmem_lease_hold_init(ctx, nb + 1);
 	for (i = 0; i < LEASE_BURST; i++)
 		ctx->inv[i].opcode = RMEM_WR_LOCAL_INV;
 	return ctx;
@@ -206,9 +206,9 @@ release_all(struct rmem_lease_ctx *ctx)
 	for (i = 0; i < ctx->nb_slots; i++) {
 		if (!ctx->slots[i].has_key)
 			continue;
-		ret = lease_release(ctx, &ctx->slots[i]);
+		ret = rmem_lease_release(ctx, &ctx->slots[i]);
 		if (ret != 0) {
-			lease_sort_out(ctx);
+			rmem_lease_sort_out(ctx);
 			return ret;
 		}
 	}
@@ -262,15 +262,15 @@ rmem_lease_ctx_create(
 		rmem_obj_unhold(&qp->obj);
 		return -ENOMEM;
 	}
-	ret = lease_make(new_ctx, conf->min_leases);
+	ret = rmem_lease_make(new_ctx, conf->min_leases);
 	if (ret != 0) {
 		release_all(new_ctx);
 		free_ctx(new_ctx);
 		return ret;
 	}
 	lease_gauge(new_ctx);
-	lease_list_add(new_ctx);
-	__atomic_store_n(&lease_ctx_tag, LEASE_TAG, __ATOMIC_RELAXED);
+	rmem_lease_list_add(new_ctx);
+	__atomic_store_n(&rmem_lease_ctx_tag, LEASE_TAG, __ATOMIC_RELAXED);
 	*ctx = new_ctx;
 	rmem_lease_trace_create(new_ctx, qp->qp_num, new_ctx->backend->name, conf->min_leases,
 			new_ctx->nb_slots);
@@ -285,7 +285,7 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 
 	if (ctx == NULL)
 		return 0;
-	ret = lease_check_ctx(ctx);
+	ret = rmem_lease_check_ctx(ctx);
 	if (ret != 0)
 		return ret;
 	if (ctx->stats.nb_leases != 0)
@@ -296,7 +296,7 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 		return LEASE_FAIL(EBUSY, "context: in use: a request has not completed");
 	if (ret != 0)
 		return ret;
-	lease_list_del(ctx);
+	rmem_lease_list_del(ctx);
 	rmem_lease_trace_destroy(ctx);
 	free_ctx(ctx);
 	return 0;
@@ -318,17 +318,17 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 
 	if (is_lease_out) {
 		if (slot->heap_at != LEASE_NOWHERE)
-			lease_heap_del(ctx, slot);
+			rmem_lease_heap_del(ctx, slot);
 		LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
 	} else if (!slot->is_doubtful || !slot->has_key || slot->is_stuck) {
 		return 0;
 	}
-	ret = lease_replace(ctx, slot);
+	ret = rmem_lease_replace(ctx, slot);
 	if (ret != 0)
 		return ret;
 	slot->is_doubtful = false;
 	if (is_lease_out)
-		lease_end(ctx, slot, RMEM_LEASE_END_FAILED);
+		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_FAILED);
 	return 0;
 }
 
@@ -338,7 +338,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 	RMEM_CALL(ctx);
 	struct rmem_qp_attr attr;
 	uint32_t i, nb_lost = 0;
-	int ret = lease_check_ctx(ctx);
+	int ret = rmem_lease_check_ctx(ctx);
 
 	if (ret == 0)
 		ret = rmem_qp_query(ctx->qp, &attr);
@@ -352,12 +352,13 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 	ctx->nb_unsignaled = 0;
 	ctx->revokes.head = ctx->revokes.tail;
 	while (ctx->nb_staged > 0)
-		lease_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]], RMEM_LEASE_END_FAILED);
+		rmem_lease_slot_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]],
+				RMEM_LEASE_END_FAILED);
 	for (i = 0; i < ctx->nb_slots && ret == 0; i++) {
 		nb_lost += is_out(&ctx->slots[i]);
 		ret = recover_slot(ctx, &ctx->slots[i]);
 	}
-	lease_sort_out(ctx);
+	rmem_lease_sort_out(ctx);
 	if (ret == 0)
 		rmem_lease_trace_recover(ctx, ctx->qp->qp_num, nb_lost);
 	return ret;
@@ -368,7 +369,7 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 {
 	RMEM_CALL(ctx);
 	uint32_t nb, i, spare;
-	int ret = lease_check_ctx(ctx);
+	int ret = rmem_lease_check_ctx(ctx);
 
 	if (ret != 0)
 		return ret;
@@ -376,11 +377,11 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 	spare = ctx->stats.nb_keys - RTE_MIN(ctx->stats.nb_keys, ctx->stats.min_keys);
 	nb = RTE_MIN(ctx->low_free, spare);
 	for (i = 0; i < nb; i++) {
-		ret = lease_release(ctx, &ctx->slots[ctx->free[i]]);
+		ret = rmem_lease_release(ctx, &ctx->slots[ctx->free[i]]);
 		if (ret != 0)
 			break;
 	}
-	lease_sort_out(ctx);
+	rmem_lease_sort_out(ctx);
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.keys_trimmed, i);
 	rmem_lease_trace_trim(ctx, i);

@@ -89,7 +89,7 @@ tags_are_valid(const struct rmem_lease_ctx *ctx)
 }
 
 int
-lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
+rmem_lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
 {
 	const char *flaw = NULL;
 

@@ -27,7 +27,7 @@ say_lacks(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text
 	size_t used, j;
 	uint32_t i;
 
-	for (i = first; (ops = lease_ops_of(i)) != NULL && ops != end; i++) {
+	for (i = first; (ops = rmem_lease_ops_of(i)) != NULL && ops != end; i++) {
 		if ((ops->capa & ~capa) == 0)
 			continue;
 		used = strlen(text);
@@ -41,22 +41,22 @@ say_lacks(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text
 }
 
 int
-lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
+rmem_lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
 {
 	bool is_auto = backend == RMEM_LEASE_AUTO;
 	char text[384] = "";
 
-	ctx->backend = lease_ops_find(backend, capa);
+	ctx->backend = rmem_lease_ops_find(backend, capa);
 	if (ctx->backend != NULL)
 		return 0;
-	say_lacks(capa, is_auto ? 1 : backend, is_auto ? NULL : lease_ops_of(backend + 1), text,
-			sizeof(text));
+	say_lacks(capa, is_auto ? 1 : backend, is_auto ? NULL : rmem_lease_ops_of(backend + 1),
+			text, sizeof(text));
 	return LEASE_FAIL(EOPNOTSUPP, "%s: leases not supported%s%s", ctx->dev->name,
 			is_auto ? "" : " with that backend", text);
 }
 
 void
-lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
+rmem_lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
 {
 	static uint8_t logged[RMEM_MAX_DEVS]; /* atomic: by device, bits of backends */
 	uint8_t bit = (uint8_t)(1 << ctx->stats.backend);

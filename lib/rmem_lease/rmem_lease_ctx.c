@@ -12,16 +12,16 @@
 
 RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
 
-uint32_t lease_ctx_tag;
+uint32_t rmem_lease_ctx_tag;
 
 int
-lease_check_ctx(const struct rmem_lease_ctx *ctx)
+rmem_lease_check_ctx(const struct rmem_lease_ctx *ctx)
 {
 	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
-	if (ctx != NULL && ctx->obj.type == lease_ctx_tag)
+	if (ctx != NULL && ctx->obj.type == rmem_lease_ctx_tag)
 		return 0;
 	return LEASE_FAIL(EINVAL, "context: not a lease context: %p", (const void *)ctx);
 }
@@ -33,7 +33,7 @@ rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *
 	uint64_t words[sizeof(*stats) / sizeof(uint64_t)];
 	const uint64_t *from;
 	uint32_t i;
-	int ret = lease_check_ctx(ctx);
+	int ret = rmem_lease_check_ctx(ctx);
 
 	if (ret != 0)
 		return ret;

@@ -10,10 +10,10 @@
 #include "rmem_lease_trace_priv.h"
 
 void
-lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 {
 	if (slot->heap_at != LEASE_NOWHERE)
-		lease_heap_del(ctx, slot);
+		rmem_lease_heap_del(ctx, slot);
 	if (slot->lease.end == RMEM_LEASE_END_NONE)
 		slot->lease.end = why;
 	switch (slot->lease.end) {
@@ -35,7 +35,7 @@ lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 }
 
 void
-lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t i = 0, behind;
 
@@ -113,7 +113,7 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 				return 0;
 			}
 			slot->lease.end = RMEM_LEASE_END_NONE;
-			lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+			rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 			continue;
 		}
 		ctx->inv[n].wr_id = wr_id | place;
@@ -163,14 +163,14 @@ revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 	case RMEM_LEASE_GRANTING:
 	case RMEM_LEASE_GRANTED:
 		if (slot->heap_at != LEASE_NOWHERE)
-			lease_heap_del(ctx, slot);
+			rmem_lease_heap_del(ctx, slot);
 		LEASE_SET(slot->lease.state, RMEM_LEASE_REVOKING);
 		slot->lease.end = why;
 		lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
 		break;
 	case RMEM_LEASE_PREPARED:
-		lease_unstage(ctx, slot);
-		lease_end(ctx, slot, why);
+		rmem_lease_unstage(ctx, slot);
+		rmem_lease_slot_end(ctx, slot, why);
 		break;
 	case RMEM_LEASE_LOST:
 		if (slot->lease.end == RMEM_LEASE_END_NONE)
@@ -211,7 +211,7 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 		struct lease_slot *slot = lease_op_slot(ctx, op);
 
 		if (op & 1)
-			lease_end(ctx, slot, RMEM_LEASE_END_REVOKED);
+			rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_REVOKED);
 		else if (slot->lease.state == RMEM_LEASE_GRANTING &&
 				lease_op(ctx, slot, false) == op)
 			LEASE_SET(slot->lease.state, RMEM_LEASE_GRANTED);
@@ -239,11 +239,11 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)
 	}
 	if ((op & 1) != 0 && slot->is_peer_inv) {
 		slot->lease.end = RMEM_LEASE_END_NONE;
-		lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 		return;
 	}
 	if (slot->heap_at != LEASE_NOWHERE)
-		lease_heap_del(ctx, slot);
+		rmem_lease_heap_del(ctx, slot);
 	LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
 	rmem_lease_trace_lose(ctx, slot->lease.rkey, status);
 }
@@ -268,12 +268,12 @@ take_wc(struct rmem_lease_ctx *ctx, const struct rmem_wc *wc)
 static void
 take_peer_inv(struct rmem_lease_ctx *ctx, uint32_t rkey)
 {
-	struct lease_slot *slot = lease_map_find(ctx, rkey);
+	struct lease_slot *slot = rmem_lease_map_find(ctx, rkey);
 
 	if (slot == NULL)
 		return;
 	if (slot->lease.state == RMEM_LEASE_GRANTING || slot->lease.state == RMEM_LEASE_GRANTED)
-		lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 	else if (slot->lease.state == RMEM_LEASE_REVOKING)
 		slot->is_peer_inv = true;
 }
@@ -336,7 +336,7 @@ rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16
 		struct lease_slot *slot = &ctx->slots[lease_fifo_get(&ctx->ended)];
 
 		lease[i] = &slot->lease;
-		lease_put(ctx, slot);
+		rmem_lease_put(ctx, slot);
 	}
 	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases - i);
 	lease_gauge(ctx);

@@ -77,7 +77,7 @@ have_slot(struct rmem_lease_ctx *ctx)
 {
 	if (unlikely(ctx->nb_staged == LEASE_BURST))
 		return -ENOSPC;
-	return likely(ctx->nb_free != 0) ? 0 : lease_refill(ctx);
+	return likely(ctx->nb_free != 0) ? 0 : rmem_lease_refill(ctx);
 }
 
 /* Stage a request that was checked, with a share in its hold; the free stack is not empty. */
@@ -107,7 +107,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	ctx->backend->fill(ctx, slot, wr, tag);
 	ctx->staged[ctx->nb_staged++] = number;
 	if (req->deadline != 0)
-		lease_heap_add(ctx, slot);
+		rmem_lease_heap_add(ctx, slot);
 	return slot;
 }
 
@@ -125,7 +125,7 @@ prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t n
 		if (likely(ret == 0) && unlikely(!is_valid(ctx, &req[i], hold)))
 			ret = check_req(ctx, &req[i]);
 		if (unlikely(ret != 0)) {
-			lease_refuse(ctx, &req[i], ret);
+			rmem_lease_refuse(ctx, &req[i], ret);
 			break;
 		}
 		ret = have_slot(ctx);
@@ -201,8 +201,8 @@ roll_back(struct rmem_lease_ctx *ctx)
 		struct lease_slot *slot = &ctx->slots[ctx->staged[--ctx->nb_staged]];
 
 		if (slot->heap_at != LEASE_NOWHERE)
-			lease_heap_del(ctx, slot);
-		lease_put(ctx, slot);
+			rmem_lease_heap_del(ctx, slot);
+		rmem_lease_put(ctx, slot);
 	}
 	lease_gauge(ctx);
 }

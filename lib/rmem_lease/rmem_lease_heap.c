@@ -49,7 +49,7 @@ sift_down(struct rmem_lease_ctx *ctx, uint32_t at, struct lease_due due)
 }
 
 void
-lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	const struct lease_due due = {
 			.deadline = slot->lease.deadline, .slot = lease_number(ctx, slot)};
@@ -58,7 +58,7 @@ lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 }
 
 void
-lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t at = slot->heap_at;
 	struct lease_due last;

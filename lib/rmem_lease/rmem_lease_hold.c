@@ -16,7 +16,7 @@
 #include "rmem_lease_priv.h"
 
 void
-lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb)
+rmem_lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb)
 {
 	uint32_t i;
 
@@ -39,7 +39,7 @@ access_of(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 }
 
 struct lease_hold *
-lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
+rmem_lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
 {
 	struct lease_hold *hold = &ctx->holds[ctx->free_hold];
 
@@ -55,7 +55,7 @@ lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
 }
 
 void
-lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
+rmem_lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 {
 	rmem_obj_unhold(&hold->mr->obj);
 	hold->mr = NULL;

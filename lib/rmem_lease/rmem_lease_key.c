@@ -168,7 +168,7 @@ static const struct lease_ops lease_backends[] = {
 
 /* Zero-based keys come after windows, which are bound to their QP and keep the addresses. */
 const struct lease_ops *
-lease_ops_find(uint32_t backend, uint64_t capa)
+rmem_lease_ops_find(uint32_t backend, uint64_t capa)
 {
 	const struct lease_ops *mw = &lease_backends[RMEM_LEASE_MW - 1];
 	uint32_t i;
@@ -188,13 +188,13 @@ lease_ops_find(uint32_t backend, uint64_t capa)
 }
 
 const struct lease_ops *
-lease_ops_of(uint32_t backend)
+rmem_lease_ops_of(uint32_t backend)
 {
 	return backend - 1 < RTE_DIM(lease_backends) ? &lease_backends[backend - 1] : NULL;
 }
 
 uint32_t
-lease_ops_number(const struct lease_ops *ops)
+rmem_lease_ops_number(const struct lease_ops *ops)
 {
 	return (uint32_t)(ops - lease_backends) + 1;
 }
@@ -235,7 +235,7 @@ map_add(struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 }
 
 struct lease_slot *
-lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey)
+rmem_lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey)
 {
 	uint32_t number, at;
 
@@ -267,7 +267,7 @@ make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 }
 
 int
-lease_make(struct rmem_lease_ctx *ctx, uint32_t nb)
+rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb)
 {
 	int ret;
 
@@ -283,7 +283,7 @@ lease_make(struct rmem_lease_ctx *ctx, uint32_t nb)
 }
 
 int
-lease_refill(struct rmem_lease_ctx *ctx)
+rmem_lease_refill(struct rmem_lease_ctx *ctx)
 {
 	struct lease_fifo *resting = &ctx->resting;
 	int ret;
@@ -299,7 +299,7 @@ lease_refill(struct rmem_lease_ctx *ctx)
 			return 0;
 		}
 	}
-	ret = lease_make(ctx, RTE_MIN(LEASE_MAKE, RTE_MAX(ctx->nb_empty, 1u)));
+	ret = rmem_lease_make(ctx, RTE_MIN(LEASE_MAKE, RTE_MAX(ctx->nb_empty, 1u)));
 	if (ctx->nb_free > 0)
 		return 0;
 	if (!lease_fifo_is_empty(resting))
@@ -308,7 +308,7 @@ lease_refill(struct rmem_lease_ctx *ctx)
 }
 
 int
-lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	int ret = ctx->backend->release(slot);
 
@@ -327,7 +327,7 @@ lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 }
 
 void
-lease_sort_out(struct rmem_lease_ctx *ctx)
+rmem_lease_sort_out(struct rmem_lease_ctx *ctx)
 {
 	uint32_t i, number, nb = ctx->nb_free, left = ctx->resting.tail - ctx->resting.head;
 
@@ -351,9 +351,9 @@ lease_sort_out(struct rmem_lease_ctx *ctx)
 }
 
 int
-lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	int ret = lease_release(ctx, slot);
+	int ret = rmem_lease_release(ctx, slot);
 
 	if (ret != 0)
 		return ret;
@@ -387,7 +387,7 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 
 /* Calls functions only at its end, so that the common case saves no registers. */
 void
-lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	LEASE_SET(slot->lease.state, RMEM_LEASE_FREE);
 	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags == LEASE_TAGS)) {

@@ -191,7 +191,7 @@ struct rmem_lease_ctx {
 	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */
 	struct lease_hold *holds;      /* one for each slot, and one */
 
-	uint32_t *map; /* slot + 1 by the index of its key; see lease_map_find() */
+	uint32_t *map; /* slot + 1 by the index of its key; see rmem_lease_map_find() */
 	uint32_t map_mask;
 	uint32_t map_used;
 	uint32_t nb_random; /* words left of random */
@@ -215,16 +215,16 @@ struct rmem_lease_ctx {
  * LEASE_TAG once this process has created a context, else 0: then no context in shared memory is
  * one of this process.
  */
-extern uint32_t lease_ctx_tag;
+extern uint32_t rmem_lease_ctx_tag;
 
 /** 0, or -EINVAL and a line; -EOPNOTSUPP in a secondary process. */
-int lease_check_ctx(const struct rmem_lease_ctx *ctx);
+int rmem_lease_check_ctx(const struct rmem_lease_ctx *ctx);
 
 /** On the fast path: no line. */
 static inline bool
 lease_is_ctx(const struct rmem_lease_ctx *ctx)
 {
-	return likely(ctx != NULL && ctx->obj.type == lease_ctx_tag);
+	return likely(ctx != NULL && ctx->obj.type == rmem_lease_ctx_tag);
 }
 
 static inline uint32_t
@@ -306,11 +306,12 @@ lease_fifo_get(struct lease_fifo *fifo)
 /* References to MRs (rmem_lease_hold.c). */
 
 /** All are free; holds has as many entries. */
-void lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
+void rmem_lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** As lease_hold(), with another reference; the hold becomes recent. */
-struct lease_hold *lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
+struct lease_hold *rmem_lease_hold_new(
+		struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
 /** The last lease of it was reclaimed. */
-void lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
+void rmem_lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
 
 /** Hold an MR for one more lease; NULL when it is being deregistered or re-registered. */
 static inline struct lease_hold *
@@ -320,7 +321,7 @@ lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 	struct lease_hold *hold = &ctx->holds[*recent];
 
 	if (unlikely(hold->mr != mr))
-		return lease_hold_new(ctx, (struct rmem_mr *)(uintptr_t)mr, recent);
+		return rmem_lease_hold_new(ctx, (struct rmem_mr *)(uintptr_t)mr, recent);
 	LEASE_COUNT(hold->nb, 1);
 	return hold;
 }
@@ -331,53 +332,53 @@ lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 {
 	LEASE_COUNT(hold->nb, -1);
 	if (unlikely(hold->nb == 0))
-		lease_hold_end(ctx, hold);
+		rmem_lease_hold_end(ctx, hold);
 }
 
 /* Refusals (rmem_lease_refuse.c). */
 
 /** Count and trace a buffer that was refused by an -errno, and log the first for each reason. */
-void lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error);
+void rmem_lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error);
 
 /** The last refusal, or an empty text; returns CLOCK_REALTIME of it in ns. */
-uint64_t lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size);
+uint64_t rmem_lease_last_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size);
 
 /* Deadlines (rmem_lease_heap.c). */
-void lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-void lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void rmem_lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void rmem_lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Keys (rmem_lease_key.c). */
 
 /** Backend of a configuration, if the device supports it; else NULL. */
-const struct lease_ops *lease_ops_find(uint32_t backend, uint64_t capa);
+const struct lease_ops *rmem_lease_ops_find(uint32_t backend, uint64_t capa);
 /** Backend of enum rmem_lease_backend, or NULL beyond the last. */
-const struct lease_ops *lease_ops_of(uint32_t backend);
+const struct lease_ops *rmem_lease_ops_of(uint32_t backend);
 /** Number of a backend: enum rmem_lease_backend. */
-uint32_t lease_ops_number(const struct lease_ops *ops);
+uint32_t rmem_lease_ops_number(const struct lease_ops *ops);
 /** Allocate keys for nb empty slots, which become free; -errno if one failed. */
-int lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
+int rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** Ensure a key in `free`: end a quarantine, or allocate keys. -errno if there is none. */
-int lease_refill(struct rmem_lease_ctx *ctx);
+int rmem_lease_refill(struct rmem_lease_ctx *ctx);
 /**
  * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
- * slot is stuck, but for another try. lease_sort_out() puts it where it then belongs.
+ * slot is stuck, but for another try. rmem_lease_sort_out() puts it where it then belongs.
  */
-int lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+int rmem_lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Remove slots that have no key, or are stuck, from `free` and the quarantine. */
-void lease_sort_out(struct rmem_lease_ctx *ctx);
-/** Replace the key of a slot, by none if the device has no free one. As lease_release(). */
-int lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void rmem_lease_sort_out(struct rmem_lease_ctx *ctx);
+/** Replace the key of a slot, by none if the device has no free one. As rmem_lease_release(). */
+int rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Slot whose key has that rkey now, or NULL. */
-struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
+struct lease_slot *rmem_lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
 /** Return a slot to the context: free, quarantined or empty. */
-void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Tags (rmem_lease_random.c). */
 
 /** Fill with numbers that cannot be computed from those of other fills. */
-void lease_random_fill(uint32_t random[LEASE_RANDOM]);
+void rmem_lease_random_fill(uint32_t random[LEASE_RANDOM]);
 /** Draw the order of the tags of a key, none of which is used. The given one is not the first. */
-void lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
+void rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
 
 /* The next tag of a key. Previous tags reveal only that it is another one. */
 static inline uint8_t
@@ -386,7 +387,7 @@ lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	uint8_t *tags = ctx->tags[lease_number(ctx, slot)];
 
 	if (unlikely(slot->nb_tags == 0))
-		lease_draw_tags(ctx, tags, (uint8_t)slot->lease.rkey);
+		rmem_lease_draw_tags(ctx, tags, (uint8_t)slot->lease.rkey);
 	return tags[slot->nb_tags++];
 }
 
@@ -400,22 +401,22 @@ lease_untake_tag(struct lease_slot *slot)
 /* Ends (rmem_lease_end.c). */
 
 /** End a lease: the peer can no longer access the buffer. */
-void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
+void rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
 /** Undo a prepared lease. */
-void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void rmem_lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Selection of a backend (rmem_lease_backend.c). */
 
 /** Select the backend by the capabilities of the device; -EOPNOTSUPP and a log line. */
-int lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
+int rmem_lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
 /** Log the selected backend, and the missing capabilities of preferred ones. */
-void lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
+void rmem_lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
 
 /* All contexts (rmem_lease_telemetry.c). */
 /** Check the invariants of a context of the device: 0, or -EIO and a line. */
-int lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev);
+int rmem_lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev);
 
-void lease_list_add(struct rmem_lease_ctx *ctx);
-void lease_list_del(struct rmem_lease_ctx *ctx);
+void rmem_lease_list_add(struct rmem_lease_ctx *ctx);
+void rmem_lease_list_del(struct rmem_lease_ctx *ctx);
 
 #endif /* RMEM_LEASE_PRIV_H */

@@ -86,7 +86,7 @@ draw_key(uint32_t key[8])
 }
 
 void
-lease_random_fill(uint32_t random[LEASE_RANDOM])
+rmem_lease_random_fill(uint32_t random[LEASE_RANDOM])
 {
 	uint32_t key[8], i;
 
@@ -111,13 +111,13 @@ put_last(uint8_t tags[LEASE_TAGS], uint8_t tag)
  * the low word is used for the next one.
  */
 void
-lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)
+rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)
 {
 	uint32_t i = 0, n, at;
 	uint64_t product;
 
 	if (ctx->nb_random < LEASE_SHUFFLE) {
-		lease_random_fill(ctx->random);
+		rmem_lease_random_fill(ctx->random);
 		ctx->nb_random = LEASE_RANDOM;
 	}
 	put_last(tags, tag);

@@ -156,7 +156,7 @@ keep(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, const char *t
 }
 
 uint64_t
-lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size)
+rmem_lease_last_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size)
 {
 	uint64_t refused_ns;
 
@@ -168,7 +168,7 @@ lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size)
 }
 
 void
-lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error)
+rmem_lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error)
 {
 	enum rmem_lease_refusal reason;
 	struct rmem_name_text name;

@@ -48,7 +48,7 @@ sample(struct rmem_lease_ctx *ctx)
 }
 
 void
-lease_list_add(struct rmem_lease_ctx *ctx)
+rmem_lease_list_add(struct rmem_lease_ctx *ctx)
 {
 	rte_ticketlock_lock(&lock);
 	sample(ctx);
@@ -57,7 +57,7 @@ lease_list_add(struct rmem_lease_ctx *ctx)
 }
 
 void
-lease_list_del(struct rmem_lease_ctx *ctx)
+rmem_lease_list_del(struct rmem_lease_ctx *ctx)
 {
 	rte_ticketlock_lock(&lock);
 	TAILQ_REMOVE(&ctxs, ctx, next);
@@ -73,7 +73,7 @@ audit(struct rmem_dev *dev)
 	rte_ticketlock_lock(&lock);
 	TAILQ_FOREACH(ctx, &ctxs, next) {
 		if (ret == 0 && ctx->obj.dev_id == dev->obj.dev_id)
-			ret = lease_audit_ctx(ctx, dev);
+			ret = rmem_lease_audit_ctx(ctx, dev);
 	}
 	rte_ticketlock_unlock(&lock);
 	return ret;
@@ -183,7 +183,7 @@ report_refusal(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 {
 	char text[sizeof(ctx->refusal)];
 	struct rmem_report group;
-	uint64_t refused_ns = lease_refusal(ctx, text, sizeof(text));
+	uint64_t refused_ns = rmem_lease_last_refusal(ctx, text, sizeof(text));
 
 	if (refused_ns == 0)
 		return;
@@ -272,7 +272,7 @@ rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f)
 {
 	RMEM_CALL(ctx);
 	struct rmem_report top = {.f = f}, out;
-	int ret = lease_check_ctx(ctx);
+	int ret = rmem_lease_check_ctx(ctx);
 
 	if (ret != 0)
 		return ret;

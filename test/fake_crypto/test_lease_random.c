@@ -36,7 +36,7 @@ TEST(lease_random, numbers_are_the_chacha20_stream_of_a_drawn_key)
 	int round, length = 0;
 
 	for (round = 0; round < 4; round++) {
-		lease_random_fill(random);
+		rmem_lease_random_fill(random);
 		memcpy(key, fake.drawn, sizeof(key));
 		TEST_EQ(EVP_EncryptInit_ex(cipher, EVP_chacha20(), NULL, key, nonce), 1);
 		TEST_EQ(__real_EVP_EncryptUpdate(cipher, stream, &length, zeros, sizeof(zeros)), 1);
@@ -53,10 +53,10 @@ TEST(lease_random, numbers_come_without_getrandom)
 	static uint32_t first[LEASE_RANDOM], second[LEASE_RANDOM];
 
 	fake_fail_at(1);
-	lease_random_fill(first);
+	rmem_lease_random_fill(first);
 	TEST_ASSERT(fake.failed != NULL);
 	fake_fail_at(1);
-	lease_random_fill(second);
+	rmem_lease_random_fill(second);
 	TEST_ASSERT(memcmp(first, second, SIZE) != 0);
 	return TEST_SUCCESS;
 }

@@ -42,7 +42,7 @@ cm_peer_says(const void *data, uint32_t size)
 	struct rmem_qp_attr attr;
 
 	TEST_OK(rmem_qp_query(vt.b, &attr));
-	fake_cm.size = cm_pack(&attr.addr, data, size, fake_cm.data);
+	fake_cm.size = rmem_cm_pack(&attr.addr, data, size, fake_cm.data);
 	return TEST_SUCCESS;
 }
 
@@ -95,7 +95,7 @@ cm_is_connected(void)
 	TEST_MEM(&peer.addr, &b.addr, sizeof(peer.addr));
 	TEST_EQ(peer.data_size, 6);
 	TEST_MEM(peer.data, "answer\0", 7);
-	TEST_OK(cm_unpack(fake_cm.sent, fake_cm.sent_size, &told));
+	TEST_OK(rmem_cm_unpack(fake_cm.sent, fake_cm.sent_size, &told));
 	TEST_MEM(&told.addr, &a.addr, sizeof(told.addr));
 	TEST_EQ(told.data_size, sizeof(DATA));
 	TEST_MEM(told.data, DATA, sizeof(DATA));

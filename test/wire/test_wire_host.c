@@ -218,9 +218,9 @@ post_to(struct rmem_qp *qp, int listener, int *fd)
 			return NULL;
 	}
 	do
-		*fd = shm_accept(SHM_HOST, listener, &uid);
+		*fd = rwire_shm_accept(SHM_HOST, listener, &uid);
 	while (*fd == -EAGAIN);
-	while (shm_receive(*fd, &from, &ring, &version) == -EAGAIN)
+	while (rwire_shm_receive(*fd, &from, &ring, &version) == -EAGAIN)
 		;
 	return ring;
 }
@@ -250,7 +250,7 @@ TEST(wire_host, unread_packets_cause_no_retry)
 	struct rwire_addr peer;
 	struct rwire_ring *ring;
 	struct host_path path;
-	int fd = -1, ret, listener = shm_listen_host(&peer);
+	int fd = -1, ret, listener = rwire_shm_listen_host(&peer);
 
 	TEST_ASSERT(listener >= 0);
 	TEST_RUN(host_open_path(&path, &peer));
@@ -262,7 +262,7 @@ TEST(wire_host, unread_packets_cause_no_retry)
 	rwire_clock = tsc;
 	close(fd);
 	close(listener);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	TEST_RUN(host_close_path(&path));
 	return ret;
 }
@@ -282,14 +282,14 @@ TEST(wire_host, ip_host_refuses_a_udp_port)
 
 TEST(wire_host, names_with_other_characters_are_refused)
 {
-	TEST_ASSERT(shm_name_is_valid("a"));
-	TEST_ASSERT(shm_name_is_valid("My-app_1.0"));
-	TEST_ASSERT(shm_name_is_valid("1234567890123456789012345678901"));
-	TEST_ASSERT(!shm_name_is_valid("12345678901234567890123456789012"));
-	TEST_ASSERT(!shm_name_is_valid(""));
-	TEST_ASSERT(!shm_name_is_valid("a/b"));
-	TEST_ASSERT(!shm_name_is_valid("a b"));
-	TEST_ASSERT(!shm_name_is_valid(SHM_HOST));
+	TEST_ASSERT(rwire_shm_name_is_valid("a"));
+	TEST_ASSERT(rwire_shm_name_is_valid("My-app_1.0"));
+	TEST_ASSERT(rwire_shm_name_is_valid("1234567890123456789012345678901"));
+	TEST_ASSERT(!rwire_shm_name_is_valid("12345678901234567890123456789012"));
+	TEST_ASSERT(!rwire_shm_name_is_valid(""));
+	TEST_ASSERT(!rwire_shm_name_is_valid("a/b"));
+	TEST_ASSERT(!rwire_shm_name_is_valid("a b"));
+	TEST_ASSERT(!rwire_shm_name_is_valid(SHM_HOST));
 	return TEST_SUCCESS;
 }
 
@@ -302,7 +302,7 @@ open_channel(const struct rwire_addr *from, int *fd, struct rwire_ring **ring)
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
 	uint32_t uid;
 
-	TEST_OK(shm_connect(SHM_HOST, from, &host_address, fd, ring, &uid, NULL));
+	TEST_OK(rwire_shm_connect(SHM_HOST, from, &host_address, fd, ring, &uid, NULL));
 	while (__atomic_load_n(&(*ring)->is_asleep, __ATOMIC_RELAXED) == 0)
 		wire->port->ops->rx_sleep(wire->port);
 	return TEST_SUCCESS;
@@ -316,7 +316,7 @@ TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
 	uint32_t sent, taken;
 	struct rwire_ring *ring;
 	struct rwire_addr peer;
-	int fd = -1, status = 0, listener = shm_listen_host(&peer);
+	int fd = -1, status = 0, listener = rwire_shm_listen_host(&peer);
 	pid_t pid;
 
 	TEST_ASSERT(listener >= 0);
@@ -332,7 +332,7 @@ TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
 	}
 	rte_ticketlock_unlock(&wire->owners.lock);
 	TEST_EQ(waitpid(pid, &status, 0), pid);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	close(fd);
 	close(listener);
 	TEST_EQ(status, 0);
@@ -410,7 +410,7 @@ TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
 
 	TEST_RUN(open_ud(&path));
 	for (i = 0; i < 2; i++) {
-		listener[i] = shm_listen_host(&addr);
+		listener[i] = rwire_shm_listen_host(&addr);
 		TEST_ASSERT(listener[i] >= 0);
 		attr.dlid = rwire_addr_lid(&addr);
 		TEST_OK(rmem_ah_create(path.pd, &attr, &ah[i]));

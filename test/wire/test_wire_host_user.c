@@ -62,9 +62,9 @@ start_sender_of(uid_t user, const struct rwire_addr *from, bool is_owner)
 		return pid;
 	if (setresuid(user, user, user) != 0)
 		_exit(2);
-	if (is_owner && shm_listen(SHM_HOST, from) < 0)
+	if (is_owner && rwire_shm_listen(SHM_HOST, from) < 0)
 		_exit(3);
-	if (shm_connect(SHM_HOST, from, &host_address, &fd, &ring, &uid, NULL) != 0)
+	if (rwire_shm_connect(SHM_HOST, from, &host_address, &fd, &ring, &uid, NULL) != 0)
 		_exit(4);
 	_exit(is_accepted(fd, ring) ? 0 : 1);
 }
@@ -113,9 +113,9 @@ send_to(const struct rwire_addr *to, int listener, int *fd, struct rwire_ring **
 	do {
 		if (wire->port->ops->tx_get(wire->port, to) == NULL)
 			return -ENOSPC;
-		*fd = shm_accept(SHM_HOST, listener, &uid);
+		*fd = rwire_shm_accept(SHM_HOST, listener, &uid);
 	} while (*fd == -EAGAIN);
-	return *fd < 0 ? *fd : shm_receive(*fd, &from, ring, &version);
+	return *fd < 0 ? *fd : rwire_shm_receive(*fd, &from, ring, &version);
 }
 
 /* A process of another user uses an address: it exits with 0 if it gets a ring, with 1 if not. */
@@ -132,14 +132,14 @@ start_taker(const struct rwire_addr *addr)
 		return pid;
 	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
 		_exit(2);
-	listener = shm_listen(SHM_HOST, addr);
+	listener = rwire_shm_listen(SHM_HOST, addr);
 	if (listener < 0)
 		_exit(3);
 	do
-		fd = shm_accept(SHM_HOST, listener, &uid);
+		fd = rwire_shm_accept(SHM_HOST, listener, &uid);
 	while (fd == -EAGAIN);
 	do
-		rc = shm_receive(fd, &from, &ring, &version);
+		rc = rwire_shm_receive(fd, &from, &ring, &version);
 	while (rc == -EAGAIN);
 	_exit(rc == SHM_OK ? 0 : 1);
 }
@@ -149,12 +149,12 @@ static int
 serve_once(const struct rwire_addr *addr)
 {
 	struct rwire_ring *ring = NULL;
-	int listener = shm_listen(SHM_HOST, addr);
+	int listener = rwire_shm_listen(SHM_HOST, addr);
 	int fd = -1;
 
 	TEST_ASSERT(listener >= 0);
 	TEST_OK(send_to(addr, listener, &fd, &ring));
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	close(fd);
 	close(listener);
 	return TEST_SUCCESS;
@@ -211,13 +211,13 @@ start_crowd(int ready)
 		_exit(2);
 	for (i = 0; i < SHM_MAX_PEERS; i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(2000 + i)), &from);
-		if (shm_listen(SHM_HOST, &from) < 0)
+		if (rwire_shm_listen(SHM_HOST, &from) < 0)
 			_exit(3);
-		while (shm_connect(SHM_HOST, &from, &host_address, &fd, &ring, &uid, NULL) ==
+		while (rwire_shm_connect(SHM_HOST, &from, &host_address, &fd, &ring, &uid, NULL) ==
 				-EAGAIN)
 			;
 		(void)is_accepted(fd, ring);
-		shm_unmap(ring);
+		rwire_shm_unmap(ring);
 	}
 	(void)!write(ready, "", 1);
 	pause();
@@ -242,15 +242,15 @@ TEST(wire_host, other_user_gets_half_of_the_channels)
 	pid = start_crowd(fds[1]);
 	while (read(fds[0], &byte, 1) != 1)
 		wire->port->ops->rx_sleep(wire->port);
-	listener = shm_listen_host(&peer);
+	listener = rwire_shm_listen_host(&peer);
 	TEST_ASSERT(listener >= 0);
-	TEST_OK(shm_connect(SHM_HOST, &peer, &host_address, &fd, &ring, &uid, NULL));
+	TEST_OK(rwire_shm_connect(SHM_HOST, &peer, &host_address, &fd, &ring, &uid, NULL));
 	while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno != ECONNRESET &&
 			(told = __atomic_load_n(&ring->is_asleep, __ATOMIC_RELAXED)) == 0)
 		wire->port->ops->rx_sleep(wire->port);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	close(fd);
 	close(listener);
 	close(fds[0]);
@@ -273,7 +273,7 @@ start_listeners(int ready)
 		_exit(2);
 	for (i = 0; i < SHM_MAX_PEERS; i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &addr);
-		if (shm_listen(SHM_HOST, &addr) < 0)
+		if (rwire_shm_listen(SHM_HOST, &addr) < 0)
 			_exit(3);
 	}
 	(void)!write(ready, "", 1);
@@ -313,7 +313,7 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &peer);
 		nb_reached += is_reached(&peer);
 	}
-	listener = shm_listen_host(&peer);
+	listener = rwire_shm_listen_host(&peer);
 	is_own_reached = is_reached(&peer);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -374,10 +374,10 @@ TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
 	size_t size;
 	FILE *log;
 
-	listener = shm_listen_host(&peer);
+	listener = rwire_shm_listen_host(&peer);
 	TEST_ASSERT(listener >= 0);
 	TEST_OK(send_to(&peer, listener, &fd, &ring));
-	shm_refuse(fd, SHM_BAD_USER, &peer);
+	rwire_shm_refuse(fd, SHM_BAD_USER, &peer);
 	close(fd);
 	log = open_memstream(&text, &size);
 	rte_openlog_stream(log);
@@ -392,7 +392,7 @@ TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
 	fclose(log);
 	is_logged = strstr(text, " refused: an address is of another user") != NULL;
 	free(text);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	close(listener);
 	TEST_ASSERT(is_logged);
 	return TEST_SUCCESS;
@@ -406,12 +406,12 @@ TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 	struct host_path path;
 	struct rmem_wc wc;
 
-	listener = shm_listen_host(&peer);
+	listener = rwire_shm_listen_host(&peer);
 	TEST_ASSERT(listener >= 0);
 	TEST_RUN(host_open_path(&path, &peer));
 	expected = test_free_fd();
 	TEST_OK(send_to(&peer, listener, &fd, &ring));
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	close(fd);
 	/* The channel has the descriptor that was free. */
 	TEST_ASSERT(test_free_fd() > expected);

@@ -236,10 +236,11 @@ TEST(wire_shm, one_channel_too_many_is_refused)
 	char byte;
 
 	for (i = 0; i < 64; i++)
-		TEST_OK(shm_connect(name, &peer_address, &address, &fd[i], &ring[i], &uid, NULL));
+		TEST_OK(rwire_shm_connect(
+				name, &peer_address, &address, &fd[i], &ring[i], &uid, NULL));
 	for (i = 0; i < NB_POLLS; i++)
 		make_progress();
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid, NULL));
+	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid, NULL));
 	do {
 		make_progress();
 		n = (int)recv(fd[64], &byte, 1, MSG_DONTWAIT);
@@ -247,7 +248,7 @@ TEST(wire_shm, one_channel_too_many_is_refused)
 	} while (n < 0 && (errno == EAGAIN || errno == ECONNRESET));
 	for (i = 0; i < 65; i++) {
 		close(fd[i]);
-		shm_unmap(ring[i]);
+		rwire_shm_unmap(ring[i]);
 	}
 	TEST_EQ(n, 1);
 	return TEST_SUCCESS;
@@ -282,13 +283,13 @@ TEST(wire_shm, packets_left_in_a_ring_of_an_ended_peer_are_executed)
 	uint32_t uid, psn = expected_psn();
 	int fd;
 
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
+	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
 	put_write(&end, psn, 0);
 	put_write(&end, psn + 1, SIZE - 8);
 	close(fd);
 	while (expected_psn() != rwire_psn_add(psn, 2))
 		make_progress();
-	shm_unmap(end.ring);
+	rwire_shm_unmap(end.ring);
 	TEST_EQ(memory[0], 0xab);
 	TEST_EQ(memory[8], 0);
 	TEST_EQ(memory[SIZE - 1], 0xab);
@@ -305,7 +306,7 @@ pass_region(int fd, uint32_t id, uint64_t file_size, uint64_t size)
 	if (memory_fd < 0)
 		return -1;
 	if (ftruncate(memory_fd, (off_t)file_size) != 0 ||
-			!shm_pass_region(fd, &region, memory_fd)) {
+			!rwire_shm_pass_region(fd, &region, memory_fd)) {
 		close(memory_fd);
 		return -1;
 	}
@@ -355,7 +356,7 @@ open_region(struct rwire_ring_end *end, int *fd, int byte)
 
 	memset(end, 0, sizeof(*end));
 	memset(memory, 0, SIZE);
-	if (shm_connect(name, &peer_address, &address, fd, &end->ring, &uid, NULL) != 0)
+	if (rwire_shm_connect(name, &peer_address, &address, fd, &end->ring, &uid, NULL) != 0)
 		return -1;
 	memory_fd = pass_region(*fd, 3, SIZE, SIZE);
 	memset(data, byte, SIZE);
@@ -370,7 +371,7 @@ close_region(struct rwire_ring_end *end, int fd, int memory_fd)
 {
 	close(memory_fd);
 	close(fd);
-	shm_unmap(end->ring);
+	rwire_shm_unmap(end->ring);
 }
 
 TEST(wire_shm, payload_in_a_region_uses_the_psns_of_its_length)
@@ -463,8 +464,8 @@ TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
 	struct rwire_ring *ring;
 	uint32_t uid;
 
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
-	TEST_ASSERT(shm_pass_region(fd, &region, file));
+	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
+	TEST_ASSERT(rwire_shm_pass_region(fd, &region, file));
 	fds[0] = pass_region(fd, 1, 4096, 0);
 	fds[1] = pass_region(fd, 1, 4096, 8192);
 	fds[2] = pass_region(fd, 1, UINT64_C(1) << 40, UINT64_C(1) << 40);
@@ -472,19 +473,19 @@ TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
 	/* A part of a page. */
 	huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
 	if (huge >= 0 && ftruncate(huge, 1 << 30) == 0)
-		TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){2, 0, 4096}, huge));
+		TEST_ASSERT(rwire_shm_pass_region(fd, &(struct shm_region){2, 0, 4096}, huge));
 	close(huge);
 	/* A second one with its number. */
 	fds[4] = pass_region(fd, 3, 4096, 4096);
 	fds[5] = pass_region(fd, 3, 8192, 8192);
-	TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){.id = 4, .size = 8192}, fds[5]));
+	TEST_ASSERT(rwire_shm_pass_region(fd, &(struct shm_region){.id = 4, .size = 8192}, fds[5]));
 	wait_mapped(ring, 4);
 	TEST_EQ(ring->mapped, 1 << 3 | 1 << 4);
 	for (i = 0; i < 6; i++)
 		close(fds[i]);
 	close(file);
 	close(fd);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	return TEST_SUCCESS;
 }
 
@@ -500,18 +501,19 @@ TEST(wire_shm, message_with_two_descriptors_leaks_none)
 	TEST_RUN(expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION));
 	close(file);
 	TEST_EQ(test_free_fd(), expected);
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
+	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
 	memory_fd = pass_region(fd, 0, 4096, 4096);
 	wait_mapped(ring, 0);
 	expected = test_free_fd();
 	TEST_ASSERT(send_message(fd, &region, sizeof(region), memory_fd, 2));
-	TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){.id = 1, .size = 4096}, memory_fd));
+	TEST_ASSERT(rwire_shm_pass_region(
+			fd, &(struct shm_region){.id = 1, .size = 4096}, memory_fd));
 	wait_mapped(ring, 1);
 	TEST_EQ(ring->mapped, 1 << 0 | 1 << 1);
 	TEST_EQ(test_free_fd(), expected);
 	close(memory_fd);
 	close(fd);
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 	return TEST_SUCCESS;
 }
 
@@ -551,7 +553,7 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 
 	TEST_EQ(rmem_mr_dereg(mr), 0);
 	mr = NULL;
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
+	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
 	for (i = 0; i < RWIRE_RING_SLOTS; i++) {
 		struct rwire_pkt pkt = {.opcode = (uint8_t)(i % RWIRE_OPCODE_NB),
 				.qpn = qp->qp_num,
@@ -576,7 +578,7 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 	TEST_ASSERT(recv(fd, &version, sizeof(version), MSG_DONTWAIT) < 0);
 	close(fd);
 	close(region_fd);
-	shm_unmap(end.ring);
+	rwire_shm_unmap(end.ring);
 	for (i = 0; i < SIZE; i++)
 		TEST_EQ(memory[i], 0);
 	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,

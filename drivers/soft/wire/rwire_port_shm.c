@@ -140,10 +140,10 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	uint64_t now = shm_now(base);
 	uint32_t i, at, nb = 0;
 
-	shm_ins_release(&port->ins);
+	rwire_shm_ins_release(&port->ins);
 	/* The difference is also large if the clock was set back. */
 	if (now - port->ins.serviced_at >= port->ins.check_cycles)
-		shm_ins_service(&port->ins, now);
+		rwire_shm_ins_service(&port->ins, now);
 	/* Each time from another one, so that no peer keeps the others waiting. */
 	at = port->first_in < port->ins.nb ? port->first_in : 0;
 	port->first_in = at + 1;
@@ -162,8 +162,8 @@ shm_rx_sleep(struct rwire_port *base)
 	bool is_empty = true;
 	unsigned int i;
 
-	shm_ins_release(&port->ins);
-	shm_ins_service(&port->ins, shm_now(base));
+	rwire_shm_ins_release(&port->ins);
+	rwire_shm_ins_service(&port->ins, shm_now(base));
 	for (i = 0; i < port->ins.nb; i++) {
 		if (port->ins.in[i].end.ring != NULL && !rwire_ring_sleep(&port->ins.in[i].end))
 			is_empty = false;
@@ -213,10 +213,10 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	uint64_t now = shm_now(base);
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
-		out = shm_out_of(&port->outs, dst, now);
+		out = rwire_shm_out_of(&port->outs, dst, now);
 	if (out != NULL && now - out->checked_at >= out->pause) {
-		shm_out_check(&port->outs, out, now);
-		shm_outs_sweep(&port->outs, now);
+		rwire_shm_out_check(&port->outs, out, now);
+		rwire_shm_outs_sweep(&port->outs, now);
 	}
 	port->to = out;
 	port->slot = NULL;
@@ -310,9 +310,9 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 		return RWIRE_DIRECT_NO;
 	out = port->to;
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
-		out = shm_out_of(&port->outs, dst, now);
+		out = rwire_shm_out_of(&port->outs, dst, now);
 	if (out != NULL && out->fd >= 0 && now - out->checked_at >= out->pause)
-		shm_out_check(&port->outs, out, now);
+		rwire_shm_out_check(&port->outs, out, now);
 	/* The packet connects. */
 	if (out == NULL || out->fd < 0)
 		return RWIRE_DIRECT_ASK;
@@ -322,7 +322,7 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 static void
 shm_tx_idle(struct rwire_port *base)
 {
-	shm_outs_sweep(&((struct shm_port *)base)->outs, shm_now(base));
+	rwire_shm_outs_sweep(&((struct shm_port *)base)->outs, shm_now(base));
 }
 
 static void
@@ -330,8 +330,8 @@ shm_close(struct rwire_port *base)
 {
 	struct shm_port *port = (struct shm_port *)base;
 
-	shm_outs_close(&port->outs);
-	shm_ins_close(&port->ins);
+	rwire_shm_outs_close(&port->outs);
+	rwire_shm_ins_close(&port->ins);
 	if (port->ins.is_sharing)
 		rwire_regions_end();
 	free(port);
@@ -389,7 +389,7 @@ shm_open_port(int listener, const struct rwire_addr *addr, const char *name, boo
 	memcpy(port->name, name, strlen(name) + 1);
 	port->ins.name = port->name;
 	port->ins.addr = *addr;
-	rc = shm_ins_open(&port->ins, listener);
+	rc = rwire_shm_ins_open(&port->ins, listener);
 	if (rc == 0) {
 		port->port.fd = port->ins.epoll;
 		*out = &port->port;
@@ -407,14 +407,14 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 {
 	int listener, rc;
 
-	if (!shm_name_is_valid(name)) {
+	if (!rwire_shm_name_is_valid(name)) {
 		RSOFT_LOG(ERR,
 				"port=shm:%s: the name is not 1 to %u letters, digits, '.', '_' or "
 				"'-'",
 				name, SHM_MAX_NAME);
 		return -EINVAL;
 	}
-	listener = shm_listen(name, addr);
+	listener = rwire_shm_listen(name, addr);
 	if (listener < 0)
 		return listener;
 	rc = shm_open_port(listener, addr, name, has_icrc, out);
@@ -429,7 +429,7 @@ rwire_port_shm_open_host(
 		bool has_icrc, bool is_direct, struct rwire_owners *owners, struct rwire_port **out)
 {
 	struct rwire_addr addr;
-	int rc, listener = shm_listen_host(&addr);
+	int rc, listener = rwire_shm_listen_host(&addr);
 
 	if (listener < 0)
 		return listener;

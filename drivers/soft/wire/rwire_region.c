@@ -106,7 +106,7 @@ region_pass(struct rwire_regions *regions, int fd, const uint8_t *data, uint32_t
 	if (memory < 0)
 		return;
 	message.size = region.size;
-	if (region_has(&region, data, len) && shm_pass_region(fd, &message, memory)) {
+	if (region_has(&region, data, len) && rwire_shm_pass_region(fd, &message, memory)) {
 		regions->last = regions->nb;
 		regions->region[regions->nb++] = region;
 	}

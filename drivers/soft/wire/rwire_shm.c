@@ -33,7 +33,7 @@ union shm_control {
 };
 
 const char *
-shm_reason_text(int reason)
+rwire_shm_reason_text(int reason)
 {
 	static const char *const texts[SHM_REASON_NB] = {
 			[SHM_BAD_VERSION] = "it has another version of port=shm",
@@ -48,7 +48,7 @@ shm_reason_text(int reason)
 }
 
 bool
-shm_name_is_valid(const char *name)
+rwire_shm_name_is_valid(const char *name)
 {
 	size_t len = strlen(name), i;
 
@@ -139,7 +139,7 @@ shm_try_listen(const char *name, const struct rwire_addr *addr)
 }
 
 int
-shm_listen(const char *name, const struct rwire_addr *addr)
+rwire_shm_listen(const char *name, const struct rwire_addr *addr)
 {
 	int fd = shm_try_listen(name, addr);
 
@@ -149,14 +149,14 @@ shm_listen(const char *name, const struct rwire_addr *addr)
 }
 
 void
-shm_listen_as(int listener)
+rwire_shm_listen_as(int listener)
 {
 	/* The kernel reports the user of the last call. */
 	(void)listen(listener, SHM_BACKLOG);
 }
 
 int
-shm_listen_host(struct rwire_addr *addr)
+rwire_shm_listen_host(struct rwire_addr *addr)
 {
 	uint32_t first = (uint32_t)getpid(), i;
 	int fd = -EEXIST;
@@ -183,7 +183,7 @@ shm_map(int fd)
 }
 
 void
-shm_unmap(struct rwire_ring *ring)
+rwire_shm_unmap(struct rwire_ring *ring)
 {
 	if (ring != NULL)
 		munmap(ring, sizeof(*ring));
@@ -251,13 +251,13 @@ shm_pass(int fd, const struct rwire_addr *from, struct rwire_ring **ring)
 	close(memory);
 	if (is_sent)
 		return 0;
-	shm_unmap(*ring);
+	rwire_shm_unmap(*ring);
 	return -EAGAIN;
 }
 
 int
-shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to, int *fd,
-		struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners)
+rwire_shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
+		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners)
 {
 	struct ucred owner = {0};
 	int rc;
@@ -283,7 +283,7 @@ close:
 }
 
 pid_t
-shm_pid(int fd)
+rwire_shm_pid(int fd)
 {
 	struct ucred owner = {0};
 	socklen_t size = sizeof(owner);
@@ -292,7 +292,7 @@ shm_pid(int fd)
 }
 
 int
-shm_accept(const char *name, int listener, uint32_t *uid)
+rwire_shm_accept(const char *name, int listener, uint32_t *uid)
 {
 	struct sockaddr_un un;
 	socklen_t size = sizeof(struct ucred), len = sizeof(un);
@@ -311,7 +311,8 @@ shm_accept(const char *name, int listener, uint32_t *uid)
 }
 
 bool
-shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct rwire_owners *owners)
+rwire_shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
+		struct rwire_owners *owners)
 {
 	struct ucred peer = {0}, owner = {0};
 	socklen_t size = sizeof(peer);
@@ -375,13 +376,13 @@ shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 }
 
 bool
-shm_pass_region(int fd, const struct shm_region *region, int memory)
+rwire_shm_pass_region(int fd, const struct shm_region *region, int memory)
 {
 	return shm_send(fd, region, sizeof(*region), memory);
 }
 
 ssize_t
-shm_next(int fd, struct shm_region *region, int *memory)
+rwire_shm_next(int fd, struct shm_region *region, int *memory)
 {
 	bool is_truncated = false;
 	ssize_t len = shm_recv(fd, region, sizeof(*region), memory, &is_truncated);
@@ -420,7 +421,7 @@ shm_check(const struct shm_hello *hello, ssize_t len, bool is_truncated, struct 
 }
 
 int
-shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version)
+rwire_shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version)
 {
 	struct shm_hello hello = {0};
 	bool is_truncated = false;
@@ -444,7 +445,7 @@ shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t 
 }
 
 void
-shm_refuse(int fd, int reason, const struct rwire_addr *from)
+rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from)
 {
 	struct shm_hello hello = shm_make_hello(from, reason);
 

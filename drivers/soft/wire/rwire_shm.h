@@ -62,62 +62,62 @@ struct shm_region {
 };
 
 /* Of a reason from a peer; any value is allowed. */
-const char *shm_reason_text(int reason);
+const char *rwire_shm_reason_text(int reason);
 
 /* Whether a name is 1 to SHM_MAX_NAME letters, digits, '.', '_' or '-'. */
-bool shm_name_is_valid(const char *name);
+bool rwire_shm_name_is_valid(const char *name);
 
 /* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
-int shm_listen(const char *name, const struct rwire_addr *addr);
+int rwire_shm_listen(const char *name, const struct rwire_addr *addr);
 
 /* The user of this process has changed: report the new one to those that connect. */
-void shm_listen_as(int listener);
+void rwire_shm_listen_as(int listener);
 
-/* Listen as SHM_HOST at an address with a LID that is free on this host; addr. As shm_listen(). */
-int shm_listen_host(struct rwire_addr *addr);
+/* Listen as SHM_HOST at addr, with a LID that is free on this host. As rwire_shm_listen(). */
+int rwire_shm_listen_host(struct rwire_addr *addr);
 
 /*
  * Create a channel to the device at an address, of the user uid. 0, and owners has a reference to
  * it, or an errno (not logged): -ECONNREFUSED: no device has it; -EPERM: one of a user that is not
  * admitted has it; -EAGAIN, -ENOMEM.
  */
-int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
+int rwire_shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
 		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners);
 
 /* The process at the other end of a connection; 0: it is of another namespace. */
-pid_t shm_pid(int fd);
+pid_t rwire_shm_pid(int fd);
 
 /*
  * Accept a connection of a user: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not
  * permitted; -ENFILE: no descriptor is left for the one that waits.
  */
-int shm_accept(const char *name, int listener, uint32_t *uid);
+int rwire_shm_accept(const char *name, int listener, uint32_t *uid);
 
 /*
  * Whether the peer of a connection may send as the address that it claims; if so, owners has a
  * reference to it.
  */
-bool shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
+bool rwire_shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
 		struct rwire_owners *owners);
 
 /*
  * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;
  * -EPIPE: the peer has ended.
  */
-int shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version);
+int rwire_shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version);
 
 /* Pass a region of the sender of packets. False: later. */
-bool shm_pass_region(int fd, const struct shm_region *region, int memory);
+bool rwire_shm_pass_region(int fd, const struct shm_region *region, int memory);
 
 /*
  * Receive a message of the sender of packets: its length, 0: the end, or a negative errno. *memory
  * is that of a struct shm_region, or -1.
  */
-ssize_t shm_next(int fd, struct shm_region *region, int *memory);
+ssize_t rwire_shm_next(int fd, struct shm_region *region, int *memory);
 
 /* Report a refusal to the sender of packets. */
-void shm_refuse(int fd, int reason, const struct rwire_addr *from);
+void rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from);
 
-void shm_unmap(struct rwire_ring *ring);
+void rwire_shm_unmap(struct rwire_ring *ring);
 
 #endif /* RWIRE_SHM_H */

@@ -31,7 +31,7 @@ shm_in_close(struct shm_in *in)
 	close(fd);
 	rwire_regions_unmap(&in->regions);
 	in->end.ring = NULL;
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 }
 
 static void
@@ -61,7 +61,8 @@ shm_tell_refusal(struct shm_ins *ins, int reason, uint32_t version)
 		RSOFT_LOG(ERR, "port=shm:%s: peer not accepted: no file descriptor left",
 				ins->name);
 	else
-		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", ins->name, shm_reason_text(reason));
+		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", ins->name,
+				rwire_shm_reason_text(reason));
 }
 
 /* Without a descriptor the listener remains readable: it must not keep the thread awake. */
@@ -108,7 +109,7 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 	for (n = 0; n < SHM_MAX_PEERS; n++) {
 		struct epoll_event event = {.events = EPOLLIN};
 
-		fd = shm_accept(ins->name, ins->listener, &uid);
+		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
 		if (fd == -EPERM)
 			shm_tell_refusal(ins, SHM_BAD_USER, 0);
 		if (fd == -ENFILE)
@@ -121,7 +122,7 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 		if (!shm_has_share(ins, uid) ||
 				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
 			shm_tell_refusal(ins, SHM_NO_SPACE, 0);
-			shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
+			rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
 			close(fd);
 			continue;
 		}
@@ -138,10 +139,10 @@ static void
 shm_in_open(struct shm_ins *ins, struct shm_in *in)
 {
 	uint32_t version = 0;
-	int rc = shm_receive(in->fd, &in->addr, &in->end.ring, &version);
+	int rc = rwire_shm_receive(in->fd, &in->addr, &in->end.ring, &version);
 
 	if (rc == SHM_OK) {
-		in->is_held = shm_may_claim(ins->name, in->fd, &in->addr, ins->owners);
+		in->is_held = rwire_shm_may_claim(ins->name, in->fd, &in->addr, ins->owners);
 		rc = in->is_held ? SHM_OK : SHM_BAD_USER;
 	}
 	if (rc == SHM_OK)
@@ -150,7 +151,7 @@ shm_in_open(struct shm_ins *ins, struct shm_in *in)
 		return;
 	if (rc > SHM_OK) {
 		shm_tell_refusal(ins, rc, version);
-		shm_refuse(in->fd, rc, &ins->addr);
+		rwire_shm_refuse(in->fd, rc, &ins->addr);
 	}
 	shm_in_free(ins, in);
 }
@@ -169,7 +170,7 @@ shm_in_event(struct shm_ins *ins, struct shm_in *in)
 		return;
 	}
 	for (i = 0; i < SHM_BELLS && n > 0; i++) {
-		n = shm_next(in->fd, &region, &memory);
+		n = rwire_shm_next(in->fd, &region, &memory);
 		if (memory >= 0 && ins->is_sharing)
 			rwire_regions_map(&in->regions, in->end.ring, &region, memory);
 		else if (memory >= 0)
@@ -219,11 +220,11 @@ shm_follow_user(struct shm_ins *ins)
 	if (uid == ins->uid)
 		return;
 	ins->uid = uid;
-	shm_listen_as(ins->listener);
+	rwire_shm_listen_as(ins->listener);
 }
 
 void
-shm_ins_service(struct shm_ins *ins, uint64_t now)
+rwire_shm_ins_service(struct shm_ins *ins, uint64_t now)
 {
 	struct epoll_event events[SHM_EVENTS];
 	int i, n;
@@ -243,7 +244,7 @@ shm_ins_service(struct shm_ins *ins, uint64_t now)
 }
 
 void
-shm_ins_release(struct shm_ins *ins)
+rwire_shm_ins_release(struct shm_ins *ins)
 {
 	unsigned int i;
 
@@ -259,7 +260,7 @@ shm_ins_release(struct shm_ins *ins)
 }
 
 int
-shm_ins_open(struct shm_ins *ins, int listener)
+rwire_shm_ins_open(struct shm_ins *ins, int listener)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
 	unsigned int i;
@@ -278,7 +279,7 @@ shm_ins_open(struct shm_ins *ins, int listener)
 }
 
 void
-shm_ins_close(struct shm_ins *ins)
+rwire_shm_ins_close(struct shm_ins *ins)
 {
 	unsigned int i;
 

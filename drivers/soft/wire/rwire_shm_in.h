@@ -49,13 +49,13 @@ struct shm_ins {
 };
 
 /* Takes over the listener, if it succeeds: 0, or -ENOMEM; logged. */
-int shm_ins_open(struct shm_ins *ins, int listener);
-void shm_ins_close(struct shm_ins *ins);
+int rwire_shm_ins_open(struct shm_ins *ins, int listener);
+void rwire_shm_ins_close(struct shm_ins *ins);
 
 /* Connections, doorbells and ends of peers; now is the TSC. Not while slots are read. */
-void shm_ins_service(struct shm_ins *ins, uint64_t now);
+void rwire_shm_ins_service(struct shm_ins *ins, uint64_t now);
 
 /* Return the slots of the last burst; free the channels whose packets were all received. */
-void shm_ins_release(struct shm_ins *ins);
+void rwire_shm_ins_release(struct shm_ins *ins);
 
 #endif /* RWIRE_SHM_IN_H */

@@ -25,7 +25,7 @@ shm_out_end(struct shm_out *out)
 	out->fd = -1;
 	close(fd);
 	out->end.ring = NULL;
-	shm_unmap(ring);
+	rwire_shm_unmap(ring);
 }
 
 static void
@@ -55,7 +55,7 @@ shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t nu
 				rwire_owners_get(outs->owners, &out->addr));
 	else
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", outs->name, text,
-				shm_reason_text(reason));
+				rwire_shm_reason_text(reason));
 }
 
 /* As shm_has_share() of those from peers. */
@@ -98,13 +98,13 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	memset(&out->link, 0, sizeof(out->link));
 	memset(&out->regions, 0, sizeof(out->regions));
 	out->full_at = 0;
-	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
+	rc = rwire_shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
 			outs->owners);
 	if (rc == 0) {
 		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
 		out->uid = uid;
-		rwire_direct_connect(&out->link, shm_pid(fd), uid);
+		rwire_direct_connect(&out->link, rwire_shm_pid(fd), uid);
 	}
 	if (!has_share)
 		shm_out_deny(outs, out);
@@ -137,7 +137,7 @@ shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
 }
 
 void
-shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
+rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 {
 	out->checked_at = now;
 	out->pause = outs->check_cycles;
@@ -150,7 +150,7 @@ shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 }
 
 void
-shm_outs_sweep(struct shm_outs *outs, uint64_t now)
+rwire_shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 {
 	uint32_t i;
 
@@ -158,7 +158,7 @@ shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 		struct shm_out *out = &outs->out[outs->next++ % outs->nb];
 
 		if (out->fd >= 0)
-			shm_out_check(outs, out, now);
+			rwire_shm_out_check(outs, out, now);
 		if (out->fd >= 0)
 			return;
 	}
@@ -176,7 +176,7 @@ shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t no
 		return NULL;
 	outs->cleaned_at = now;
 	for (out = outs->out; out < outs->out + outs->nb; out++) {
-		shm_out_check(outs, out, now);
+		rwire_shm_out_check(outs, out, now);
 		if (out->fd < 0)
 			unused = out;
 	}
@@ -189,7 +189,7 @@ shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t no
 }
 
 struct shm_out *
-shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
+rwire_shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 {
 	struct shm_out *out, *unused = NULL;
 
@@ -212,7 +212,7 @@ shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 }
 
 void
-shm_outs_close(struct shm_outs *outs)
+rwire_shm_outs_close(struct shm_outs *outs)
 {
 	uint32_t i;
 

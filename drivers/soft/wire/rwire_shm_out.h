@@ -49,14 +49,15 @@ struct shm_outs {
 };
 
 /* The channel to an address; NULL: all of them have peers, logged once. now is the TSC. */
-struct shm_out *shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now);
+struct shm_out *rwire_shm_out_of(
+		struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now);
 
 /* Connect, reconnect, and detect the end of the peer. Periodically; now is the TSC. */
-void shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now);
+void rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now);
 
 /* Close the next channels whose peers have ended, up to one whose peer has not. Periodically. */
-void shm_outs_sweep(struct shm_outs *outs, uint64_t now);
+void rwire_shm_outs_sweep(struct shm_outs *outs, uint64_t now);
 
-void shm_outs_close(struct shm_outs *outs);
+void rwire_shm_outs_close(struct shm_outs *outs);
 
 #endif /* RWIRE_SHM_OUT_H */
