@@ -393,6 +393,17 @@ def include_shows_what_is_installed(tree):
                     found.group(2), '<>, it is installed' if found.group(1) == '"' else 'quotes')
 
 
+def library_is_no_driver(tree):
+    """The libraries above the class include rmem_obj_ref.h, not the interface of drivers."""
+    for path in tree.c_files('lib'):
+        if path.startswith('lib/rmem/'):
+            continue
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            found = re.match(r'#\s*include [<"](rmem_driver\w*\.h)', line)
+            if found:
+                yield path, number, 'includes %s: write <rmem_obj_ref.h>' % found.group(1)
+
+
 def log_line_names_object_and_failure(tree):
     """<object>: <what failed>: <value> (<limit>): a colon follows the object."""
     levels = '(?:ERR|WARNING|NOTICE)'
@@ -510,6 +521,7 @@ RULES = (
     comment_is_narrow,
     guard_is_named_after_the_file,
     include_shows_what_is_installed,
+    library_is_no_driver,
     library_has_a_map,
     library_leaves_it_to_the_program,
     licence_is_on_top,

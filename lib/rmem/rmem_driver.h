@@ -20,13 +20,12 @@
 #include <stdio.h>
 #include <sys/queue.h>
 
-#include <rte_branch_prediction.h>
-
 #include <rmem.h>
 #include <rmem_args.h>
 #include <rmem_driver_event.h>
 #include <rmem_driver_mp.h>
 #include <rmem_log.h>
+#include <rmem_obj_ref.h>
 #include <rmem_pages.h>
 #include <rmem_process.h>
 #include <rmem_thread.h>
@@ -50,19 +49,6 @@ struct rmem_dev_drv {
 	void *priv;                       /**< State of the driver, in shared memory. */
 	/** Fast path of this device, if dev_create set it; NULL: that of the driver. */
 	const struct rmem_fp_ops *fp;
-};
-
-/** Head of a driver's MR. */
-struct rmem_mr_drv {
-	struct rmem_mr mr;            /**< Public part; one cache line. */
-	uint32_t flags;               /**< RMEM_MR_FD; the other bits are private to the class. */
-	uint16_t state;               /**< enum rmem_mr_state of a user MR; atomic. */
-	uint16_t pad;                 /**< Zero. */
-	uint32_t max_size;            /**< Pages or entries of a bound MR, else 0. */
-	uint32_t iov_count;           /**< Ranges in iov, else 0. */
-	const struct iovec *iov;      /**< Ranges of a user MR over several, else NULL. */
-	struct rmem_counter *counter; /**< Counter bound to it, or NULL; of the class. */
-	struct rmem_mr *owner;        /**< MR whose memory this one shares; of the class. */
 };
 
 /** Head of a driver's QP. */
@@ -93,40 +79,6 @@ static inline struct rmem_dev_drv *
 rmem_dev_drv(const struct rmem_dev *dev)
 {
 	return (struct rmem_dev_drv *)(uintptr_t)dev;
-}
-
-/**
- * Get the part of an MR that is shared with drivers.
- *
- * Fast path. Safe to call from any thread.
- *
- * @param mr
- *   MR.
- *
- * @return
- *   The MR.
- */
-static inline struct rmem_mr_drv *
-rmem_mr_drv(const struct rmem_mr *mr)
-{
-	return (struct rmem_mr_drv *)(uintptr_t)mr;
-}
-
-/**
- * Get the state of a user MR, with acquire.
- *
- * Fast path. Safe to call from any thread.
- *
- * @param mr
- *   MR of RMEM_MR_TYPE_USER.
- *
- * @return
- *   One of enum rmem_mr_state.
- */
-static inline uint16_t
-rmem_mr_state(const struct rmem_mr *mr)
-{
-	return __atomic_load_n(&rmem_mr_drv(mr)->state, __ATOMIC_ACQUIRE);
 }
 
 /** Create the device's state in rmem_dev_drv::priv from its arguments (NULL for none). */
@@ -314,46 +266,6 @@ typedef int (*rmem_srq_query_t)(struct rmem_srq *srq, struct rmem_srq_attr *attr
 /** Release the resources of srq_create; no QP uses it. */
 typedef int (*rmem_srq_destroy_t)(struct rmem_srq *srq);
 
-/** Bit of rmem_obj::refs: the object is being released. */
-#define RMEM_OBJ_REFS_DEAD (UINT32_C(1) << 31)
-
-/**
- * Take a reference to an object, unless it is being released.
- *
- * Fast path. Safe to call from any thread.
- *
- * @param obj
- *   Head of the object; its memory must stay allocated during the call.
- *
- * @return
- *   Whether a reference was taken; release it with rmem_obj_unhold().
- */
-static inline bool
-rmem_obj_hold(struct rmem_obj *obj)
-{
-	uint32_t refs = __atomic_fetch_add(&obj->refs, 1, __ATOMIC_ACQUIRE);
-
-	if (likely((refs & RMEM_OBJ_REFS_DEAD) == 0))
-		return true;
-	/* A release sets and clears only the bit, and may interleave with this. */
-	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-/**
- * Release a reference of rmem_obj_hold().
- *
- * Fast path. Safe to call from any thread.
- *
- * @param obj
- *   Head of the object.
- */
-static inline void
-rmem_obj_unhold(struct rmem_obj *obj)
-{
-	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELEASE);
-}
-
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */
@@ -464,83 +376,6 @@ struct rmem_driver {
  *   - -ENOSPC: too many drivers.
  */
 int rmem_driver_register(const struct rmem_driver *driver);
-
-/** Audit of a library above the class: 0, -EIO with a log line, or -ENOMEM. */
-typedef int (*rmem_audit_t)(struct rmem_dev *dev);
-
-/**
- * Add a function of a library above the class to rmem_dev_audit().
- *
- * For constructors (RTE_INIT). Not safe to call from several threads.
- *
- * @param audit
- *   Function that checks the objects of the library on a device.
- *
- * @return
- *   0 on success, otherwise:
- *   - -EINVAL: NULL audit.
- *   - -ENOSPC: too many functions.
- */
-int rmem_audit_add(rmem_audit_t audit);
-
-/**
- * Check that a NUMA socket exists.
- *
- * Control path. Safe to call from any thread.
- *
- * @param socket_id
- *   NUMA socket, or SOCKET_ID_ANY.
- *
- * @return
- *   0 if it exists or is SOCKET_ID_ANY, otherwise:
- *   - -EINVAL: there is no such socket; one line is logged.
- */
-int rmem_socket_check(int socket_id);
-
-/**
- * Get the device of an object.
- *
- * Control path. Safe to call from any thread.
- *
- * @param obj
- *   Head of the object.
- *
- * @return
- *   Its device.
- */
-struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
-
-/**
- * Get the ranges of a user MR, one or several.
- *
- * Control path. Safe to call from any thread.
- *
- * @param mr
- *   MR of RMEM_MR_TYPE_USER.
- * @param one
- *   Memory for the range of an MR that has only one.
- * @param[out] iov
- *   The ranges: @p one, or those of the MR.
- *
- * @return
- *   Number of ranges.
- */
-uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
-
-/**
- * Refuse a call in a secondary process of DPDK.
- *
- * The tables of devices and of functions are per process, and locks do not survive their holder.
- *
- * The class calls it wherever it checks a handle. For libraries above the class.
- *
- * Control path. Safe to call from any thread.
- *
- * @return
- *   0 in a primary process, otherwise:
- *   - -EOPNOTSUPP: this is a secondary process; one line is logged.
- */
-int rmem_process_check(void);
 
 /**
  * Check that a window may be bound to part of an MR.

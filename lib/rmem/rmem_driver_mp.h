@@ -54,28 +54,6 @@ struct rmem_mp_ops {
  */
 bool rmem_mp_is_shared(const void *addr);
 
-/** Release what a process had. */
-typedef void (*rmem_mp_end_t)(uint16_t process);
-
-/**
- * Add a function that the primary calls when a process has ended.
- *
- * For libraries above the class. It is called in a control thread of the primary, also when the
- * process has detached from its last device, after its QPs were reset and its keys invalidated. It
- * must not wait for another thread.
- *
- * For constructors (RTE_INIT). Not safe to call from several threads.
- *
- * @param end
- *   Function.
- *
- * @return
- *   0 on success, otherwise:
- *   - -EINVAL: NULL end.
- *   - -ENOSPC: too many functions.
- */
-int rmem_mp_end_add(rmem_mp_end_t end);
-
 #ifdef __cplusplus
 }
 #endif

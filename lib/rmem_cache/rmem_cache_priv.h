@@ -39,8 +39,8 @@
 #include <rte_log.h>
 
 #include <rmem_cache.h>
-#include <rmem_driver.h>
 #include <rmem_log.h>
+#include <rmem_obj_ref.h>
 #include <rmem_thread.h>
 #include <rmem_uffd.h>
 

@@ -16,7 +16,7 @@
 #include <rte_common.h>
 
 #include <rmem_dev.h>
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 #include <rmem_pd.h>
 
 #include "rmem_cm_priv.h"

@@ -10,7 +10,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 
 #include "rmem_lease_priv.h"
 

@@ -11,7 +11,7 @@
  * holds may be of one MR; `recent` finds one of them, or another one, or none.
  */
 
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 
 #include "rmem_lease_priv.h"
 

@@ -42,9 +42,9 @@
 #include <rte_cycles.h>
 
 #include <rmem.h>
-#include <rmem_driver.h>
 #include <rmem_lease.h>
 #include <rmem_log.h>
+#include <rmem_obj_ref.h>
 
 extern int rmem_lease_logtype;
 

@@ -13,7 +13,7 @@
 
 #include <rmem_telemetry.h>
 
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 
 #include "rmem_lease_priv.h"
 

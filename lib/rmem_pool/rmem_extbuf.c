@@ -16,7 +16,7 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_driver.h>
+#include <rmem_obj_ref.h>
 #include <rmem_mbuf.h>
 
 #include "rmem_pool_priv.h"

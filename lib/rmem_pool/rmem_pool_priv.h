@@ -12,8 +12,9 @@
 
 #include <stdbool.h>
 
-#include <rmem_driver.h>
+#include <rmem_log.h>
 #include <rmem_mempool.h>
+#include <rmem_obj_ref.h>
 #include <rmem_pool.h>
 
 extern int rmem_pool_logtype;
