@@ -28,9 +28,6 @@ JUSTIFIED = (
     ('lib/rmem', 'rmem_dev rmem_driver rmem_mp rmem_obj rmem_priv rmem_telemetry',
      'a device is an object, and the table of devices validates the handles of objects; '
      'secondary processes refer to both'),
-    ('lib/rmem_pool', 'rmem_map rmem_mempool rmem_mempool_stats rmem_pool rmem_pool_audit '
-     'rmem_pool_bulk rmem_pool_telemetry',
-     'its one constructor calls those of the others, so that a static program links them'),
 )
 
 _USED = re.compile(r'(?<!struct )(?<!enum )(?<!union )(?<![.>])\b[A-Za-z_]\w*\b')

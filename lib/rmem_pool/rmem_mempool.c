@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <string.h>
 
 #include <rte_malloc.h>
@@ -23,46 +22,6 @@
 static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
 		"a lookup reads one line of the registration");
 
-/* All registrations, to count those of a mempool. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rmem_mempool_priv *regs;
-
-unsigned int
-rmem_mempool_nb_regs(const struct rte_mempool *mp)
-{
-	const struct rmem_mempool_priv *reg;
-	unsigned int nb = 0;
-
-	pthread_mutex_lock(&lock);
-	for (reg = regs; reg != NULL; reg = reg->next)
-		nb += reg->reg.mp == mp;
-	pthread_mutex_unlock(&lock);
-	return nb;
-}
-
-/* A walk that looks for one mempool. */
-struct search {
-	const struct rte_mempool *mp;
-	bool is_found;
-};
-
-static void
-compare(struct rte_mempool *mp, void *arg)
-{
-	struct search *search = arg;
-
-	search->is_found |= mp == search->mp;
-}
-
-bool
-rmem_mempool_exists(const struct rte_mempool *mp)
-{
-	struct search search = {.mp = mp};
-
-	rte_mempool_walk(compare, &search);
-	return search.is_found;
-}
-
 int
 rmem_mempool_check_mp(const struct rmem_mempool *reg)
 {
@@ -70,42 +29,6 @@ rmem_mempool_check_mp(const struct rmem_mempool *reg)
 		return 0;
 	return POOL_FAIL(ENOENT, "registration %p: its mempool %p was freed", (const void *)reg,
 			(const void *)reg->mp);
-}
-
-static void
-list_reg(struct rmem_mempool *reg)
-{
-	pthread_mutex_lock(&lock);
-	rmem_mempool_priv(reg)->next = regs;
-	regs = rmem_mempool_priv(reg);
-	pthread_mutex_unlock(&lock);
-}
-
-static void
-unlist_reg(struct rmem_mempool *reg)
-{
-	struct rmem_mempool_priv **at = &regs;
-
-	pthread_mutex_lock(&lock);
-	while (&(*at)->reg != reg)
-		at = &(*at)->next;
-	*at = (*at)->next;
-	pthread_mutex_unlock(&lock);
-}
-
-int
-rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
-{
-	struct rmem_mempool_priv *reg;
-	int ret = 0;
-
-	pthread_mutex_lock(&lock);
-	for (reg = regs; reg != NULL && ret == 0; reg = reg->next) {
-		if (rmem_mempool_exists(reg->reg.mp))
-			ret = func(&reg->reg, arg);
-	}
-	pthread_mutex_unlock(&lock);
-	return ret;
 }
 
 int
@@ -216,7 +139,7 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	}
 	*reg = new_reg;
 	if (ret == 0)
-		list_reg(new_reg);
+		rmem_mempool_list_add(new_reg);
 	return ret;
 }
 
@@ -294,7 +217,7 @@ rmem_mempool_do_unregister(struct rmem_mempool *reg)
 	rmem_map_del(reg->mrs, reg->nb_mrs);
 	ret = dereg_all(reg);
 	if (ret == 0)
-		unlist_reg(reg);
+		rmem_mempool_list_del(reg);
 	return ret;
 }
 

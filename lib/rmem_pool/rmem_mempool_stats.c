@@ -19,17 +19,6 @@ struct visit {
 	bool is_pinned;
 };
 
-uint32_t
-rmem_pool_count_cached(const struct rte_mempool *mp)
-{
-	uint32_t max, nb = 0;
-	unsigned int i;
-
-	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++)
-		nb += pool_cache_len(mp, i, &max);
-	return nb;
-}
-
 int
 rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats *stats)
 {
@@ -45,7 +34,7 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 		return ret;
 	stats->nb_objs = reg->mp->populated_size;
 	stats->nb_avail = rte_mempool_avail_count(reg->mp);
-	stats->nb_cached = rmem_pool_count_cached(reg->mp);
+	stats->nb_cached = pool_cache_count(reg->mp);
 	stats->nb_in_use = stats->nb_objs - RTE_MIN(stats->nb_avail, stats->nb_objs);
 	stats->nb_chunks = reg->mp->nb_mem_chunks;
 	stats->nb_mrs = reg->nb_mrs;

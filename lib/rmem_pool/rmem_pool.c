@@ -13,7 +13,6 @@
  */
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -33,10 +32,6 @@ static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struc
 		"length and lkey of an SGE are its second word");
 static_assert(offsetof(struct rmem_pool, cache_layout) < RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
-
-/* All pools, except those being created or destroyed. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rmem_pool_priv *pools;
 
 /* Parameters of a creation. */
 struct plan {
@@ -288,44 +283,6 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 						      : 0;
 }
 
-static void
-list(struct rmem_pool *pool)
-{
-	pthread_mutex_lock(&lock);
-	rmem_pool_priv(pool)->next = pools;
-	pools = rmem_pool_priv(pool);
-	pthread_mutex_unlock(&lock);
-}
-
-/* Remove a pool from the list, if it is still there. */
-static void
-unlist(struct rmem_pool *pool)
-{
-	struct rmem_pool_priv **at = &pools;
-
-	pthread_mutex_lock(&lock);
-	while (*at != NULL && &(*at)->pool != pool)
-		at = &(*at)->next;
-	if (*at != NULL)
-		*at = (*at)->next;
-	pthread_mutex_unlock(&lock);
-}
-
-int
-rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
-{
-	struct rmem_pool_priv *pool;
-	int ret = 0;
-
-	pthread_mutex_lock(&lock);
-	for (pool = pools; pool != NULL && ret == 0; pool = pool->next) {
-		if (rmem_mempool_exists(pool->pool.mp))
-			ret = func(&pool->pool, arg);
-	}
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
 /* Whether puts have to be checked; tracked pools do it themselves. */
 static bool
 checks_puts(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info)
@@ -372,7 +329,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 			free_pool(new_pool);
 		return ret;
 	}
-	list(new_pool);
+	rmem_pool_list_add(new_pool);
 	*pool = new_pool;
 	rmem_pool_trace_create(conf->name, pd, new_pool, new_pool->nb_bufs, new_pool->buf_size,
 			conf->access, new_pool->nb_mrs);
@@ -420,7 +377,7 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	ret = check_idle(pool);
 	if (ret != 0)
 		return ret;
-	unlist(pool);
+	rmem_pool_list_del(pool);
 	rmem_pool_dir_del(&pool->obj);
 	ret = release_parts(pool);
 	if (ret != 0)

@@ -128,4 +128,16 @@ pool_cache_len(const struct rte_mempool *mp, unsigned int lcore_id, uint32_t *ma
 	return cache->len;
 }
 
+/** Objects in the caches of all lcores. */
+static inline uint32_t
+pool_cache_count(const struct rte_mempool *mp)
+{
+	uint32_t max, nb = 0;
+	unsigned int i;
+
+	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++)
+		nb += pool_cache_len(mp, i, &max);
+	return nb;
+}
+
 #endif /* RMEM_POOL_CACHE_PRIV_H */

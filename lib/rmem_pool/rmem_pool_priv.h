@@ -107,14 +107,19 @@ int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 /** Name of the device of a PD. */
 const char *rmem_pool_dev_name(const struct rmem_pd *pd);
 
-/** Objects in the caches of lcores. */
-uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
-
 /** Register the commands, at the start of the program. */
 void rmem_pool_telemetry_init(void);
 
 /** Add the pools to rmem_dev_audit(), at the start of the program. */
 void rmem_pool_audit_init(void);
+
+/* Pools and registered mempools of the process (rmem_pool_list.c). */
+
+/** Add a complete pool. */
+void rmem_pool_list_add(struct rmem_pool *pool);
+
+/** Remove a pool, if it was added. */
+void rmem_pool_list_del(struct rmem_pool *pool);
 
 /**
  * Call func for each pool whose mempool was not freed, until it returns another value than 0.
@@ -124,6 +129,18 @@ int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 
 /** The same for registered mempools, those of mbuf pools too. */
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
+
+/** Add a complete registration. */
+void rmem_mempool_list_add(struct rmem_mempool *reg);
+
+/** Remove a registration that was added. */
+void rmem_mempool_list_del(struct rmem_mempool *reg);
+
+/** Number of registrations of a mempool. */
+unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
+
+/** Whether a mempool exists; compares addresses only, since it may have been freed. */
+bool rmem_mempool_exists(const struct rte_mempool *mp);
 
 /*
  * Directory of tracked pools, which secondary processes read (rmem_pool_lookup.c).
@@ -178,9 +195,6 @@ int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_
 /** Check a handle: 0 for a registration, else -EINVAL and a log line. */
 int rmem_mempool_check_reg(const struct rmem_mempool *reg);
 
-/** Whether a mempool exists; compares addresses only, since it may have been freed. */
-bool rmem_mempool_exists(const struct rte_mempool *mp);
-
 /** 0 if the mempool of a registration exists, else -ENOENT and a log line. */
 int rmem_mempool_check_mp(const struct rmem_mempool *reg);
 
@@ -192,9 +206,6 @@ int rmem_mempool_do_unregister(struct rmem_mempool *reg);
 
 /** Free a registration that was released. */
 void rmem_mempool_free_reg(struct rmem_mempool *reg);
-
-/** Number of registrations of a mempool. */
-unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
 
 /* Memory registered with a PD, by address (rmem_map.c). */
 

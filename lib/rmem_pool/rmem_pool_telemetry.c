@@ -13,6 +13,7 @@
 
 #include <rmem_telemetry.h>
 
+#include "rmem_pool_cache_priv.h"
 #include "rmem_pool_priv.h"
 #include "rmem_tracked_priv.h"
 
@@ -74,7 +75,7 @@ begin(struct query *query, struct rte_mempool *mp)
 	rmem_report_uint(out, "objects", mp->populated_size);
 	rmem_report_uint(out, "available", nb_avail);
 	rmem_report_uint(out, "in_use", mp->populated_size - RTE_MIN(nb_avail, mp->populated_size));
-	rmem_report_uint(out, "cached", rmem_pool_count_cached(mp));
+	rmem_report_uint(out, "cached", pool_cache_count(mp));
 	rmem_report_uint(out, "object_size", mp->elt_size);
 }
 
@@ -143,7 +144,7 @@ add_pool(struct query *query, const struct rmem_pool *pool)
 }
 
 static int
-tell_pool(struct rmem_pool *pool, void *arg)
+report_pool(struct rmem_pool *pool, void *arg)
 {
 	struct query *query = arg;
 
@@ -154,7 +155,7 @@ tell_pool(struct rmem_pool *pool, void *arg)
 }
 
 static int
-tell_level(struct rmem_pool *pool, void *arg)
+report_level(struct rmem_pool *pool, void *arg)
 {
 	struct query *query = arg;
 
@@ -164,7 +165,7 @@ tell_level(struct rmem_pool *pool, void *arg)
 }
 
 static int
-tell_mempool(struct rmem_mempool *reg, void *arg)
+report_mempool(struct rmem_mempool *reg, void *arg)
 {
 	struct query *query = arg;
 
@@ -174,7 +175,7 @@ tell_mempool(struct rmem_mempool *reg, void *arg)
 }
 
 static int
-tell_owners(struct rmem_mempool *reg, void *arg)
+report_owners(struct rmem_mempool *reg, void *arg)
 {
 	struct query *query = arg;
 
@@ -187,13 +188,13 @@ tell_owners(struct rmem_mempool *reg, void *arg)
 static int
 report(struct query *query)
 {
-	rmem_pool_visit(tell_pool, query);
-	rmem_mempool_visit(tell_mempool, query);
+	rmem_pool_visit(report_pool, query);
+	rmem_mempool_visit(report_mempool, query);
 	if (query->nb == 0)
 		return -ENOENT;
 	rmem_report_end(&query->out, &query->regs, "registrations");
-	rmem_pool_visit(tell_level, query);
-	rmem_mempool_visit(tell_owners, query);
+	rmem_pool_visit(report_level, query);
+	rmem_mempool_visit(report_owners, query);
 	return 0;
 }
 
