@@ -23,8 +23,6 @@ DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/soft+drivers/s
 
 # Circles that stay: directory, files, and the reason.
 JUSTIFIED = (
-    ('lib/rmem', 'rmem_async rmem_eq',
-     'the threads that report to event queues exist while there are event queues'),
     ('lib/rmem', 'rmem_dev rmem_driver rmem_mp rmem_obj rmem_priv rmem_telemetry',
      'a device is an object, and the table of devices validates the handles of objects; '
      'secondary processes refer to both'),

@@ -24,6 +24,7 @@
 #include <rte_ring_elem.h>
 #include <rte_ticketlock.h>
 
+#include "rmem_job_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -84,7 +85,7 @@ rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct rme
 		return ret;
 	ret = init_ring(new_eq, nb_events);
 	if (ret == 0)
-		ret = rmem_async_start();
+		ret = rmem_jobs_start();
 	if (ret != 0) {
 		rmem_obj_drop(&new_eq->eq.obj, &dev->obj);
 		return ret;
@@ -163,7 +164,7 @@ rmem_eq_destroy(struct rmem_eq *eq)
 		ret = rmem_obj_kill(&eq->obj);
 	if (ret != 0)
 		return ret;
-	rmem_async_stop();
+	rmem_jobs_stop();
 	rmem_obj_drop(&eq->obj, &rmem_obj_dev(&eq->obj)->obj);
 	return 0;
 }

@@ -169,12 +169,6 @@ int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /** Register in control threads; -ENOMEM or -ENOSPC. Writes *mr on success. */
 int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 
-/** Start the threads with the first EQ; -ENOMEM. */
-int rmem_async_start(void);
-
-/** End the threads with the last EQ. */
-void rmem_async_stop(void);
-
 /** Reserve an entry for the event of a new MR; -ENOSPC if there is none. */
 int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Jobs of the control threads (rmem_job.c). Not installed.
+ */
+
+#ifndef RMEM_JOB_PRIV_H
+#define RMEM_JOB_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+/** A job, embedded in the caller's struct. The caller sets the ranges and the functions. */
+struct rmem_job {
+	TAILQ_ENTRY(rmem_job) next;  /**< In the list while pieces are left to claim. */
+	struct iovec left;           /**< Part of a range not claimed yet; may be empty. */
+	const struct iovec *further; /**< Ranges that follow. */
+	uint32_t nb_further;         /**< Number of them. */
+	/** Process a piece, in parallel with others: 0 or -errno, which ends the job. */
+	int (*process)(struct rmem_job *job, const struct iovec *piece);
+	/** Release the job after its last piece. */
+	void (*finish)(struct rmem_job *job);
+	int error;            /**< First error; 0 until then. */
+	struct iovec bad;     /**< Piece that failed. */
+	bool is_claimed;      /**< Private: no longer in the list. */
+	unsigned int nb_busy; /**< Private: pieces in progress. */
+};
+
+/** Add a user of the threads, and start them for the first: 0 or -ENOMEM, logged. */
+int rmem_jobs_start(void);
+
+/** Remove a user, which has no jobs, and end the threads with the last one. */
+void rmem_jobs_stop(void);
+
+/** Execute a job; it belongs to the threads until finish is called. */
+void rmem_job_put(struct rmem_job *job);
+
+#endif /* RMEM_JOB_PRIV_H */
