@@ -149,6 +149,8 @@ void ribv_env_init(void);
 bool ribv_env_is_child(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
+/* Whether RMEM_IBV_LOG is set to that level of DPDK's logs (RTE_LOG_*), or to a higher one. */
+bool ribv_env_logs(uint32_t level);
 /* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
 void ribv_env_log_keep(void);
 /*
@@ -156,6 +158,10 @@ void ribv_env_log_keep(void);
  * stderr if it logs wrong uses (sanitize=1), unless RMEM_IBV_LOG is set.
  */
 const char *ribv_env_log_kept(bool is_checked);
+
+/* ribv_report.c */
+/* The device exists: with RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report its counters at exit. */
+void ribv_report_start(void);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;

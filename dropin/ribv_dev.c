@@ -113,6 +113,7 @@ dev_create(const char *env)
 	snprintf(device.dev_name, sizeof(device.dev_name), "uverbs%u", RIBV_VERBS_NUMBER);
 	snprintf(device.dev_path, sizeof(device.dev_path), RIBV_SYSFS_VERBS "/%s", device.dev_name);
 	snprintf(device.ibdev_path, sizeof(device.ibdev_path), RIBV_SYSFS "/%s", name);
+	ribv_report_start();
 	return NULL;
 }
 

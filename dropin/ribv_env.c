@@ -173,6 +173,14 @@ level_of(const char *text)
 								  : RTE_LOG_EMERG;
 }
 
+bool
+ribv_env_logs(uint32_t level)
+{
+	const char *text = getenv("RMEM_IBV_LOG");
+
+	return text != NULL && level_of(text) >= level;
+}
+
 static ssize_t
 log_write(void *cookie, const char *text, size_t size)
 {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The counters of the device, as a line at the exit of the program. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ribv.h"
+
+static bool is_registered; /* both are reset in a child of fork() */
+static bool is_reported;
+
+/* Append to the file with one call, since processes share it. */
+static void
+append(const char *path, const char *line, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0 || write(fd, line, len) != (ssize_t)len)
+		fprintf(stderr, "rmem_ibv: RMEM_IBV_STATS=%s: %s\n", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A child of fork() that has not opened the device has none to report. */
+static void
+report(void)
+{
+	const char *path = getenv("RMEM_IBV_STATS");
+	struct rmem_dev_stats stats;
+	char line[512];
+	int len;
+
+	if (ribv_dev == NULL || is_reported || rmem_dev_stats_get(ribv_dev, &stats) != 0)
+		return;
+	is_reported = true;
+	len = snprintf(line, sizeof(line),
+			"%s: at exit of %s, process %d: send_wrs=%" PRIu64 " recv_wrs=%" PRIu64
+			" bytes=%" PRIu64 " wire_tx_bytes=%" PRIu64 " wire_rx_bytes=%" PRIu64
+			" errors=%" PRIu64 "\n",
+			ribv_dev->name, program_invocation_short_name, (int)getpid(),
+			stats.send_wrs, stats.recv_wrs, stats.bytes, stats.wire_tx_bytes,
+			stats.wire_rx_bytes, stats.errors);
+	len = RTE_MIN(len, (int)sizeof(line) - 1);
+	if (path != NULL)
+		append(path, line, (size_t)len);
+	if (ribv_env_logs(RTE_LOG_INFO))
+		fprintf(stderr, "rmem_ibv: %s", line);
+}
+
+void
+ribv_report_start(void)
+{
+	if (is_registered || (getenv("RMEM_IBV_STATS") == NULL && !ribv_env_logs(RTE_LOG_INFO)))
+		return;
+	is_registered = atexit(report) == 0;
+}
