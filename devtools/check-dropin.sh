@@ -34,15 +34,33 @@ differ=$(comm -3 <(functions "$library") <(functions "$core") | tr '\n' ' ')
 [ -z "$differ" ] || die "in one of $library and $core only: $differ"
 
 failed=0
-# try NAME COMMAND...: a row; functions limit their time themselves.
+entry=
+# program NAME PACKAGE WHAT [NEEDS]: the rows that follow run it, as doc/programs.md lists it.
+program() {
+	local version
+	# shellcheck disable=SC2016  # of dpkg-query
+	version=$(dpkg-query -W -f '${Version}' "$2" 2>/dev/null | sed 's/^[0-9]*://; s/[-+~][^-]*$//; s/[+~].*//')
+	printf -v entry '%s\t' "$1" "$2" "${version:--}" "$3" "${4--}"
+}
+
+# try NAME COMMAND...: a row; functions limit their time themselves. Status 77: not run, with a reason.
 try() {
-	local name=$1 begin=${EPOCHREALTIME/./} rc=0
+	local name=$1 begin=${EPOCHREALTIME/./} rc=0 result
 	shift
 	[ "$(type -t "$1")" = function ] || set -- timeout 600 "$@"
 	"$@" >"$tmp/log" 2>&1 || rc=$?
-	if [ $rc = 0 ]; then rc=ok; else rc="FAILED, status $rc" failed=1; fi
-	printf '%-24s | %-6s | %5d ms\n' "$name" "$rc" $(((${EPOCHREALTIME/./} - begin) / 1000))
-	[ "$rc" = ok ] || tail -n 20 "$tmp/log"
+	case $rc in
+	0) result=ok ;;
+	77) result=skipped ;;
+	*) result="FAILED, status $rc" failed=1 ;;
+	esac
+	printf '%-24s | %-6s | %5d ms\n' "$name" "$result" $(((${EPOCHREALTIME/./} - begin) / 1000))
+	case $rc in
+	0) ;;
+	77) tail -n 1 "$tmp/log" ;;
+	*) tail -n 20 "$tmp/log" ;;
+	esac
+	[ -z "$entry" ] || printf '%s%s\t%s\n' "$entry" "$name" "$result" >>"$tmp/programs"
 }
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
@@ -495,6 +513,8 @@ else
 fi
 
 . "$root/devtools/ecosystem.sh"
+. "$root/devtools/gallery.sh"
+entry=
 
 # pyverbs' own tests, of the package: exactly those of the list pass, no other fails.
 suite=/usr/share/doc/rdma-core/tests

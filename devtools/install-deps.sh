@@ -43,6 +43,7 @@ libfabric-dev    test -e /usr/include/rdma/fabric.h
 openmpi-bin      command -v mpirun
 libopenmpi-dev   command -v mpicc
 perftest         command -v ib_write_bw
+qemu-system-x86  command -v qemu-system-x86_64
 iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
 '
 # shellcheck disable=SC2016  # for the shell that runs the command

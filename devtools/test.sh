@@ -22,7 +22,7 @@ case ${1-} in
 '') gate_set='default set' ;;
 all)
 	gate_set='set all'
-	export RMEM_FUZZ_SECONDS=${RMEM_FUZZ_SECONDS:-60}
+	export RMEM_FUZZ_SECONDS=${RMEM_FUZZ_SECONDS:-60} RMEM_DROPIN_ALL=1
 	;;
 -*)
 	printf 'usage: %s [all | gate...]\n' "${0##*/}"
