@@ -4,7 +4,7 @@
 # the current ABI. Before 1.0 a change is permitted if the same commit updates the dump.
 
 . "$(dirname -- "$0")/common.sh"
-need abidw abidiff meson ninja pkg-config
+need abidw abidiff gzip meson ninja pkg-config
 
 # Types of DPDK are part of some calls, so one version is the judge.
 wanted=22.11
@@ -33,8 +33,11 @@ for library in lib/*/; do
 		--out-file "$tmp/$name.abi" "$object"
 	if [ "${1:-}" = --update ]; then
 		mkdir -p devtools/abi
-		cp "$tmp/$name.abi" "devtools/abi/$name.abi"
-	elif ! abidiff "devtools/abi/$name.abi" "$tmp/$name.abi"; then
+		gzip -9nc "$tmp/$name.abi" >"devtools/abi/$name.abi.gz"
+		continue
+	fi
+	gzip -dc "devtools/abi/$name.abi.gz" >"$tmp/stored.abi"
+	if ! abidiff "$tmp/stored.abi" "$tmp/$name.abi"; then
 		say "lib$name changed; to store it with the change: devtools/check-abi.sh --update"
 		changed=$((changed + 1))
 	fi

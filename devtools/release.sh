@@ -78,10 +78,11 @@ same_abi() {
 	tag=$(git tag --list "v${version%.*}.*" --sort=-version:refname | grep -vx "v$version" | head -n 1)
 	[ -n "$tag" ] || { say "no release of ${version%.*} yet" && return; }
 	tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-release.XXXXXX")
-	for dump in devtools/abi/*.abi; do
-		git show "$tag:$dump" >"$tmp/before.abi" || die "$tag has no $dump"
+	for dump in devtools/abi/*.abi.gz; do
+		git show "$tag:$dump" | gzip -dc >"$tmp/before.abi" || die "$tag has no $dump"
+		gzip -dc "$dump" >"$tmp/now.abi"
 		rc=0
-		abidiff --no-added-syms "$tmp/before.abi" "$dump" || rc=$?
+		abidiff --no-added-syms "$tmp/before.abi" "$tmp/now.abi" || rc=$?
 		[ $rc = 0 ] || die "$dump differs from $tag"
 	done
 	rm -r "$tmp"
