@@ -4,7 +4,15 @@
 # explorer by litmus tests whose verdicts are known, then the protocols with the orders of the source.
 
 . "$(dirname -- "$0")/common.sh"
-need python3
+need cc python3
 
 devtools/rc11_test.py
 devtools/litmus.py
+
+# The same tests for the tools of others are C programs.
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-model.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+devtools/litmus.py --write "$tmp"
+for program in "$tmp"/*.c; do
+	cc -std=c11 -Wall -Wextra -Werror -Wno-unused-variable -fsyntax-only "$program"
+done

@@ -14,6 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import litmus_c  # noqa: E402 (in this folder)
 from litmus_source import CALL, read_source, weaker  # noqa: E402 (in this folder)
 from rc11 import (ACQ, ACQ_REL, F, NA, NONE, R, REL, RLX, SC, U, W,  # noqa: E402
                   Program, explore)
@@ -472,8 +473,22 @@ def run(build, orders, changes=()):
     return found, ended, asked.asked
 
 
+def written(orders):
+    """The tests, and each with each of its faults, as litmus_c.write() takes them."""
+    for build, faults in TESTS:
+        for number, (what, changes) in enumerate([(build.__doc__, {})] + list(faults)):
+            yield (build.__name__ + ('_fault%d' % number if number else ''),
+                   lambda build=build, changes=changes: build(Orders(orders, changes)),
+                   what, number == 0)
+
+
 def main():
     orders = read_source()
+    if sys.argv[1:2] == ['--write'] and len(sys.argv) == 3:
+        litmus_c.write(sys.argv[2], list(written(orders)))
+        return 0
+    if len(sys.argv) > 1:
+        sys.exit('usage: litmus.py [--write FOLDER]')
     failed, uses, needed = 0, {}, 0
     for build, faults in TESTS:
         name = build.__name__
