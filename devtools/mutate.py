@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Apply the mutants of mutants.py one at a time, and check that a test fails with each: build a copy
+"""Apply the mutants of mutants.txt one at a time, and check that a test fails with each: build a copy
 of the tree, run the likely killers, then the rest of fast-tests.
 
 usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--quick] [--retry] [--seconds N]
@@ -23,10 +23,6 @@ import shutil
 import subprocess
 import sys
 import time
-
-sys.dont_write_bytecode = True
-
-from mutants import MUTANTS  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.join(ROOT, 'build-mutate')
@@ -60,6 +56,24 @@ def read(path):
 def write(path, text):
     with open(path, 'w', encoding='utf-8') as file:
         file.write(text)
+
+
+def read_mutants():
+    """(name, file, text, replacement, what it breaks, likely killers, reason or None) of each."""
+    mutants = []
+    for part in re.split(r'\n\n(?=\[)', read(os.path.join(ROOT, 'devtools', 'mutants.txt')))[1:]:
+        lines = re.sub(r'\n\n#.*', '', part, flags=re.S).rstrip('\n').split('\n')
+        name, path, breaks = re.fullmatch(r'\[(\S+)\] (\S+): (.*)', lines[0]).groups()
+        text, replacement, fields = [], [], {}
+        for line in lines[1:]:
+            if line[0] in '-+':
+                (text if line[0] == '-' else replacement).append(line[1:])
+            else:
+                key, _, value = line.partition(': ')
+                fields[key] = value
+        mutants.append((name, path, '\n'.join(text), '\n'.join(replacement), breaks,
+                        fields['tests'].split(), fields.get('reason')))
+    return mutants
 
 
 def check(mutants):
@@ -217,16 +231,17 @@ def arguments():
 
 def main():
     args = arguments()
-    chosen = args.only.split(',') if args.only else [mutant[0] for mutant in MUTANTS]
-    mutants = [mutant for mutant in MUTANTS if mutant[0] in chosen]
+    known = read_mutants()
+    chosen = args.only.split(',') if args.only else [mutant[0] for mutant in known]
+    mutants = [mutant for mutant in known if mutant[0] in chosen]
     unknown = set(chosen) - {mutant[0] for mutant in mutants}
-    broken = ['%s: no such mutant' % name for name in sorted(unknown)] + list(check(MUTANTS))
+    broken = ['%s: no such mutant' % name for name in sorted(unknown)] + list(check(known))
     for message in broken:
         print('mutate.py: ' + message)
     if broken:
         return 1
     state = {name: done for name, done in load(args.state).items()
-             if any(name == mutant[0] and done['mark'] == mark(mutant) for mutant in MUTANTS)}
+             if any(name == mutant[0] and done['mark'] == mark(mutant) for mutant in known)}
     if args.list:
         for mutant in mutants:
             print('%-20s %-32s %s: %s' % (mutant[0], mutant[1], mutant[4],
