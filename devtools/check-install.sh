@@ -90,10 +90,12 @@ cp app/kv/*.[ch] "$tmp/kv"
 rm "$tmp/kv/conn_none.c"
 cc -Wall -Wextra -o "$tmp/kv/kv" "$tmp"/kv/*.c "${flags[@]}"
 cd "$tmp"
-for program in rmem/bin/dpdk-rmem-kv kv/kv; do
-	say "$program:"
-	LD_LIBRARY_PATH=$libdir "$program" "${kv[@]}"
-done
+say "rmem/bin/dpdk-rmem-kv:" # finds the libraries itself, also where the prefix was moved
+mv "$tmp/rmem" "$tmp/moved"
+env -u LD_LIBRARY_PATH moved/bin/dpdk-rmem-kv "${kv[@]}"
+mv "$tmp/moved" "$tmp/rmem"
+say "kv/kv:"
+LD_LIBRARY_PATH=$libdir kv/kv "${kv[@]}"
 cd "$root"
 
 # The examples as a user builds them, from what is installed.
