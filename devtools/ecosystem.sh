@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154
-# Programs of Debian that use verbs on soft0, most by another library: qperf, UCX, libfabric, Open
-# MPI. Rows of devtools/check-dropin.sh, which sources it: it has try(), pair(), by_address(),
+# Programs of Debian that use verbs on soft0, most by another library: qperf, UCX,
+# libfabric. Rows of devtools/check-dropin.sh, which sources it: it has try(), pair(), by_address(),
 # $run, $tmp, and a copy of the installed tree that all users can read.
 
 # has PROGRAM PACKAGE: whether it is installed.
@@ -117,23 +117,4 @@ if [ -e /usr/include/rdma/fabric.h ]; then
 	[ -z "$address" ] || try 'RMA of libfabric' "$run" "$tmp/fi_rma" "$address"
 else
 	say "libfabric-dev is not installed: test/dropin/fi_{mr,rma}.c not run"
-fi
-
-# mpi RANKS [COMMAND...]: test/dropin/mpi_exchange.c by UCX.
-mpi() {
-	local ranks=$1
-	shift
-	HOME=$tmp/copy UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux,self timeout 100 "$@" mpirun \
-		--oversubscribe --mca pml ucx --mca osc ucx --mca btl self -x UCX_NET_DEVICES -x UCX_TLS \
-		-np "$ranks" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/mpi"
-}
-if has mpirun openmpi-bin && has mpicc libopenmpi-dev; then
-	mpicc -O1 -o "$tmp/copy/mpi" test/dropin/mpi_exchange.c
-	as_root=()
-	[ "$(id -u)" != 0 ] || as_root=(env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
-	for ranks in 2 4; do
-		try "Open MPI, $ranks ranks" mpi $ranks "${as_root[@]}"
-	done
-	# shellcheck disable=SC2086  # words
-	[ "$(id -u)" != 0 ] || try 'Open MPI of nobody' mpi 2 $nobody
 fi

@@ -48,3 +48,109 @@ if has qemu-system-x86_64 qemu-system-x86 && [ "$(uname -m)" = x86_64 ]; then
 	try 'the same, source killed' through 1 1 migrate --kill source
 	try 'the same, target killed' through $((1 << 20)) 1 migrate --kill target
 fi
+
+# dapl PROVIDER: dtest of uDAPL, which compares what both sides write; its server listens at TCP port 15828.
+dapl_listens() { grep -qi ':3dd4 [0-9a-f:]* 0a ' /proc/net/tcp; }
+dapl() {
+	local rc=0 dtest server i
+	dtest="timeout --foreground -k 5 300 $run dtest -P soft-$1 -W -D -b 65536 -B 100"
+	for ((i = 0; i < 3000; i++)); do # that of another user of this host
+		dapl_listens || break
+		sleep 0.1
+	done
+	$dtest -s &
+	server=$!
+	until dapl_listens; do
+		kill -0 $server || return
+		sleep 0.02
+	done
+	$dtest -h 127.0.0.1 || rc=$?
+	[ $rc = 0 ] || kill $server
+	wait $server && return $rc
+}
+if has dtest dapl2-utils; then
+	program uDAPL dapl2-utils 'dtest by its providers cma (rdma_cm), scm and ucm, dtestsrq by cma' \
+		'DAT_OVERRIDE, a file with a line for each provider'
+	export DAT_OVERRIDE=$tmp/dat.conf
+	cat >"$DAT_OVERRIDE" <<-EOF
+	soft-cma u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "127.0.0.1 0" ""
+	soft-scm u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "soft0 1" ""
+	soft-ucm u2.0 nonthreadsafe default libdaploucm.so.2 dapl.2.0 "soft0 1" ""
+	EOF
+	for provider in cma scm ucm; do
+		try "dtest, $provider" through $((2 * 100 * 65536)) 2 dapl $provider
+	done
+	try 'dtestsrq, cma' through $((6 * 4096)) 2 env PAIR_PORT=45248 test/dropin/pair_cm.sh \
+		"$run dtestsrq -P soft-cma" "$run dtestsrq -P soft-cma -h 127.0.0.1"
+fi
+
+# mpi_bytes RANKS: test/dropin/mpi_exchange.c transfers so many: messages of 1 byte to 1 MiB, then
+# blocks, 132104 bytes for a rank in all: by alltoall and put to the others, by get from all of the next.
+mpi_bytes() { echo $(($1 * (1398101 + (2 * ($1 - 1) + $1) * 132104))); }
+
+# mpi RANKS COMMAND...: the launcher, up to the number of ranks.
+mpi() {
+	HOME=$tmp/copy OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		timeout --foreground -k 5 300 "${@:2}" "$1" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/$mpi_program"
+}
+
+# mpi_rows NAME COMMAND...: with 2 and 4 ranks.
+mpi_rows() {
+	local ranks
+	for ranks in 2 4; do
+		try "$1, $ranks ranks" through "$(mpi_bytes $ranks)" $ranks mpi $ranks "${@:2}"
+	done
+}
+ucx_env=(env UCX_NET_DEVICES=soft0:1 'UCX_TLS=rc_verbs,ud_verbs:aux,self')
+ofi_env=(env FI_PROVIDER='verbs;ofi_rxm')
+if has mpirun.openmpi openmpi-bin && has mpicc.openmpi libopenmpi-dev; then
+	mpi_program=mpi_open
+	mpicc.openmpi -O1 -o "$tmp/copy/$mpi_program" test/dropin/mpi_exchange.c
+	launch=(mpirun.openmpi --oversubscribe --mca btl self)
+	program 'Open MPI, UCX' openmpi-bin 'messages, alltoall, one-sided (put, get, accumulate, atomics); 2 and 4 ranks' \
+		'UCX_NET_DEVICES, UCX_TLS (dropin.md)'
+	by_ucx=("${launch[@]}" --mca pml ucx --mca osc ucx -x UCX_NET_DEVICES -x UCX_TLS)
+	mpi_rows 'Open MPI, UCX' "${ucx_env[@]}" "${by_ucx[@]}" -np
+	# shellcheck disable=SC2086  # words
+	[ "$(id -u)" != 0 ] || try 'the same, of nobody' mpi 2 $nobody "${ucx_env[@]}" "${by_ucx[@]}" -np
+	program 'Open MPI, OFI' openmpi-bin 'the same' 'an interface besides lo'
+	if [ -n "$(an_address || true)" ]; then
+		mpi_rows 'Open MPI, OFI' "${launch[@]}" --mca pml cm --mca mtl ofi --mca osc pt2pt \
+			--mca mtl_ofi_provider_include 'verbs;ofi_rxm' -np
+	fi
+fi
+if has mpiexec.mpich mpich && has mpicc.mpich libmpich-dev; then
+	mpi_program=mpi_mpich
+	mpicc.mpich -O1 -o "$tmp/copy/$mpi_program" test/dropin/mpi_exchange.c
+	launch=(env MPIR_CVAR_NOLOCAL=1 mpiexec.mpich)
+	if ldd "$tmp/copy/$mpi_program" | grep -q libucp; then
+		program 'MPICH, UCX' mpich 'the same' 'MPIR_CVAR_NOLOCAL=1, or its ranks on one host use shared memory; as Open MPI'
+		mpi_rows 'MPICH, UCX' "${ucx_env[@]}" "${launch[@]}" -n
+	fi
+	if ldd "$tmp/copy/$mpi_program" | grep -q libfabric && [ -n "$(an_address || true)" ]; then
+		program 'MPICH, OFI' mpich 'the same' 'MPIR_CVAR_NOLOCAL=1; FI_PROVIDER="verbs;ofi_rxm"; an interface besides lo'
+		mpi_rows 'MPICH, OFI' "${ofi_env[@]}" "${launch[@]}" -n
+	fi
+fi
+
+# gloo RANKS: an all-reduce by its transport ibverbs.
+gloo() {
+	local rank rc=0 pids=()
+	mkdir "$tmp/gloo"
+	for ((rank = 0; rank < $1; rank++)); do
+		timeout --foreground -k 5 300 "$run" "$tmp/gloo_allreduce" $rank "$1" "$tmp/gloo" &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do wait "$rank" || rc=1; done
+	rm -r "$tmp/gloo"
+	return $rc
+}
+if [ -e /usr/include/gloo/config.h ] && has "${CXX:-c++}" g++; then
+	program gloo libgloo-dev 'all-reduce (ring, ring in chunks, halving and doubling) by its transport ibverbs, 2 and 4 ranks'
+	"${CXX:-c++}" -O1 -o "$tmp/gloo_allreduce" test/dropin/gloo_allreduce.cpp -lgloo -pthread
+	for ranks in 2 4; do
+		try "gloo, $ranks ranks" through $((ranks << 22)) $ranks gloo $ranks
+	done
+else
+	say 'libgloo-dev is not installed: gloo not run'
+fi

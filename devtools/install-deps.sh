@@ -16,7 +16,8 @@ usage() {
 	EOF
 }
 
-# One a line: the package, and the command that succeeds where it is there already.
+# One a line: the package, and the command that succeeds where it is there already. One with a question
+# mark is left out where the release does not have it.
 build_set='
 gcc              command -v gcc
 libc6-dev        test -e /usr/include/stdio.h
@@ -44,12 +45,16 @@ openmpi-bin      command -v mpirun
 libopenmpi-dev   command -v mpicc
 perftest         command -v ib_write_bw
 qemu-system-x86  command -v qemu-system-x86_64
+mpich            command -v mpiexec.mpich
+libmpich-dev     command -v mpicc.mpich
+g++              command -v g++
+libgloo-dev      test -e /usr/include/gloo/config.h
+?dapl2-utils     command -v dtest
 iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
 check_set='
 git              command -v git
-g++              command -v g++
 clang            command -v clang
 libclang-rt-dev  test -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a")"
 clang-format     command -v clang-format
@@ -98,7 +103,9 @@ util-linux       command -v taskset
 missing() {
 	local package probe
 	while read -r package probe; do
-		[ -z "$package" ] || bash -c "$probe" </dev/null >/dev/null 2>&1 || printf '%s\n' "$package"
+		if [ -z "$package" ] || bash -c "$probe" </dev/null >/dev/null 2>&1; then continue; fi
+		[[ $package != \?* ]] || [ -n "$(apt-cache madison "${package#\?}" 2>/dev/null)" ] || continue
+		printf '%s\n' "${package#\?}"
 	done <<<"$1"
 }
 
@@ -137,6 +144,7 @@ apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::
 # Package lists may be absent or older than what the server still has: fetch them first.
 "${as_root[@]}" "${apt[@]}" update ||
 	echo "${0##*/}: the package lists could not all be fetched, going on with what is there" >&2
+mapfile -t packages < <(missing "$wanted") # with those that only the new lists have
 "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "${packages[@]}" </dev/null >/dev/null
 
 mapfile -t packages < <(missing "$wanted")

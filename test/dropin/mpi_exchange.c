@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* An MPI program: each rank exchanges messages of all sizes with its neighbours, sums up, and adds
- * to a counter of rank 0 by atomics. devtools/ecosystem.sh compiles and runs it. */
+/* An MPI program: each rank exchanges messages of all sizes with its neighbours, and blocks with
+ * all ranks; it writes to and reads from windows of all ranks, adds to them, sums up, and adds to a
+ * counter of rank 0 by atomics. devtools/gallery.sh compiles and runs it. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,8 +14,10 @@
 
 #include "../holds.h"
 
-#define MAX  (1 << 20)
-#define ADDS 10
+#define MAX   (1 << 20)
+#define ADDS  10
+#define RANKS 8
+#define BLOCK (MAX / RANKS)
 
 static uint8_t sent[MAX], received[MAX];
 static int rank, nb_ranks;
@@ -30,6 +33,94 @@ exchange(int size)
 			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	for (i = 0; i < size; i++)
 		HOLDS(received[i] == previous + 1);
+}
+
+/* The byte at an offset of the block that one rank has for another. */
+static uint8_t
+block_byte(int from, int to, int i)
+{
+	return (uint8_t)(31 * from + 7 * to + i + (i >> 8));
+}
+
+static void
+blocks_write(int size)
+{
+	int to, i;
+
+	for (to = 0; to < nb_ranks; to++) {
+		for (i = 0; i < size; i++)
+			sent[to * size + i] = block_byte(rank, to, i);
+	}
+}
+
+/* The blocks for a rank, in the order of the ranks that had them. */
+static void
+blocks_check(const uint8_t *blocks, int size, int to)
+{
+	int from, i;
+
+	for (from = 0; from < nb_ranks; from++) {
+		for (i = 0; i < size; i++)
+			HOLDS(blocks[from * size + i] == block_byte(from, to, i));
+	}
+}
+
+static void
+alltoall(int size)
+{
+	blocks_write(size);
+	memset(received, 0, sizeof(received));
+	MPI_Alltoall(sent, size, MPI_BYTE, received, size, MPI_BYTE, MPI_COMM_WORLD);
+	blocks_check(received, size, rank);
+}
+
+/* Each rank writes its blocks to the windows of all, and then reads the window of the next one. */
+static void
+put_and_get(int size)
+{
+	int next = (rank + 1) % nb_ranks, to;
+	MPI_Win win;
+
+	blocks_write(size);
+	memset(received, 0, sizeof(received));
+	MPI_Win_create(received, sizeof(received), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_fence(0, win);
+	for (to = 0; to < nb_ranks; to++) {
+		MPI_Put(sent + to * size, size, MPI_BYTE, to, (MPI_Aint)rank * size, size, MPI_BYTE,
+				win);
+	}
+	MPI_Win_fence(0, win);
+	blocks_check(received, size, rank);
+	memset(sent, 0, sizeof(sent));
+	MPI_Get(sent, size * nb_ranks, MPI_BYTE, next, 0, size * nb_ranks, MPI_BYTE, win);
+	MPI_Win_fence(0, win);
+	blocks_check(sent, size, next);
+	MPI_Win_free(&win);
+}
+
+/* Each rank adds to all elements of all windows, at the same time. */
+static void
+accumulate(void)
+{
+	static int64_t window[1024], one[1024];
+	MPI_Win win;
+	int to, i;
+
+	for (i = 0; i < 1024; i++)
+		one[i] = rank + i;
+	MPI_Win_create(window, sizeof(window), sizeof(window[0]), MPI_INFO_NULL, MPI_COMM_WORLD,
+			&win);
+	for (to = 0; to < nb_ranks; to++) {
+		MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win);
+		MPI_Accumulate(one, 1024, MPI_INT64_T, to, 0, 1024, MPI_INT64_T, MPI_SUM, win);
+		MPI_Win_unlock(to, win);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+	for (i = 0; i < 1024; i++)
+		HOLDS(window[i] == (int64_t)nb_ranks * i + nb_ranks * (nb_ranks - 1) / 2);
+	MPI_Win_unlock(rank, win);
+	MPI_Win_free(&win);
 }
 
 static void
@@ -71,8 +162,14 @@ main(int argc, char **argv)
 	HOLDS(MPI_Init(&argc, &argv) == MPI_SUCCESS);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &nb_ranks);
+	HOLDS(nb_ranks <= RANKS);
 	for (size = 1; size <= MAX; size *= 4)
 		exchange(size);
+	for (size = 8; size <= BLOCK; size *= 128) {
+		alltoall(size);
+		put_and_get(size);
+	}
+	accumulate();
 	sum();
 	count();
 	if (rank == 0)
