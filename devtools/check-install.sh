@@ -63,23 +63,23 @@ cc -Wall -Wextra -o "$tmp/driver" "$tmp/driver.c" "${flags[@]}"
 say "driver:"
 LD_LIBRARY_PATH=$libdir consumer ./driver
 
-# What README has users do with a prefix of their own, with nothing else set.
-say "README:"
+# What doc/start.md has users do with a prefix of their own, with nothing else set.
+say "doc/start.md:"
 mkdir "$tmp/hello"
 test/check_examples.py --print readme >"$tmp/hello/hello.c"
 # shellcheck disable=SC2016  # not to be expanded
-commands=$(sed -n '/^## Use from/,/^## /{/^libdir=/,/^```/{/^```/!p}}' README.md)
+commands=$(sed -n '/^## Use from/,/^## /{/^libdir=/,/^```/{/^```/!p}}' doc/start.md)
 (cd "$tmp/hello" && env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$tmp" bash -euc "$commands") |
 	tee "$tmp/hello/out"
-grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "README's program does not say SUCCESS"
+grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "the smallest program does not say SUCCESS"
 
 say "CMake:"
 # shellcheck disable=SC2016  # not to be expanded
-sed -n '/^```cmake/,/^```/{/^```/!p}' README.md >"$tmp/hello/CMakeLists.txt"
+sed -n '/^```cmake/,/^```/{/^```/!p}' doc/start.md >"$tmp/hello/CMakeLists.txt"
 cmake -S "$tmp/hello" -B "$tmp/hello/build" -DCMAKE_PREFIX_PATH="$tmp/rmem" >"$tmp/hello/out"
 cmake --build "$tmp/hello/build" >>"$tmp/hello/out" || { cat "$tmp/hello/out"; exit 1; }
 consumer hello/build/hello | tee "$tmp/hello/out"
-grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "README's program, built by CMake, does not say SUCCESS"
+grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "the smallest program, built by CMake, does not say SUCCESS"
 
 # The example that others start from: as installed, and built from its own files alone.
 kv=(--no-huge -m 64 --no-pci --no-telemetry --no-shconf

@@ -95,8 +95,9 @@ prepare() {
 		cp -a "$dir/base" "$dir/$name"
 	fi
 	rm -rf "$dir/$name/root/rmem"
-	mkdir "$dir/$name/root/rmem"
-	cp -r README.md debian/tests "$dir"/*.deb "$dir/$name/root/rmem"
+	mkdir -p "$dir/$name/root/rmem/doc"
+	cp -r debian/tests "$dir"/*.deb "$dir/$name/root/rmem"
+	cp doc/start.md "$dir/$name/root/rmem/doc"
 	[ ! -f "$dir/$name/dependencies" ] || return 0
 	say "$name: installing what the packages depend on, once"
 	# shellcheck disable=SC2016,SC2086  # for the shell in the root; a list of words

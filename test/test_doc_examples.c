@@ -19,7 +19,7 @@
 #include "fixture.h"
 #include "test.h"
 
-/* Output of README's program. */
+/* Output of the smallest program. */
 static char printed[256];
 
 static int

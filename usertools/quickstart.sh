@@ -115,6 +115,6 @@ testrmem --dev soft0 --mode fastreg --seconds "$seconds"
 cat <<EOF
 
 That was rmem on its software device: no RDMA hardware, no kernel module.
-Next: README.md for the API, doc/testrmem.md for what else the tool can do, or
+Next: doc/start.md for the API, doc/testrmem.md for what else the tool can do, or
   build/app/dpdk-testrmem ${eal[*]} -- --dev soft0 -i
 EOF
