@@ -453,6 +453,15 @@ def op_table_is_complete(tree):
                         'does not assign %s: a function or NULL' % op
 
 
+def op_is_never_null(tree):
+    """A caller does not test an operation: its table has a function that does nothing."""
+    for path in tree.c_files('lib', 'drivers', 'dropin', 'env'):
+        for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
+            found = re.search(r'->ops->(\w+) [!=]= NULL', line)
+            if found:
+                yield path, number, 'tests %s for NULL: give each table a function' % found.group(1)
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -532,6 +541,7 @@ RULES = (
     map_equals_headers,
     nothing_of_one_machine,
     op_is_assigned,
+    op_is_never_null,
     op_table_is_complete,
     private_headers_stay_in_their_library,
     result_is_ret,

@@ -148,18 +148,18 @@ port_close(struct rwire_port *port)
 
 static const struct rwire_port_ops port_ops = {
 		.close = port_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = port_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = rwire_port_tx_direct,
 		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = port_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 static void

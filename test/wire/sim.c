@@ -175,18 +175,18 @@ sim_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 
 static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = sim_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
 		.tx_direct = sim_tx_direct,
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = sim_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 void
@@ -196,6 +196,7 @@ sim_attach(unsigned int i, struct rsoft_dev *dev)
 
 	memset(port, 0, sizeof(*port));
 	port->inner = stub_attach(dev, &port->port, &sim_ops);
+	port->port.has_direct = true;
 }
 
 void

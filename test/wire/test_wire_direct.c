@@ -402,7 +402,7 @@ TEST(wire_direct, send_does_not_end_direct_access)
 	const struct rwire_port_ops ops = {.tx_direct = no_direct};
 	static struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND};
 	static struct rsoft_qp qp = {.state = RMEM_QPS_RTS};
-	struct rwire_port port = {.ops = &ops};
+	struct rwire_port port = {.ops = &ops, .has_direct = true};
 	static struct rwire wire;
 	static struct rwire_qp q = {.service = RWIRE_RC};
 

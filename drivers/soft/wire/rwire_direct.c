@@ -378,7 +378,7 @@ direct_is_next(const struct rwire_qp *q)
 static bool
 direct_is_possible(const struct rwire_qp *q)
 {
-	return q->wire->port->ops->tx_direct != NULL && q->service == RWIRE_RC && direct_is_next(q);
+	return q->wire->port->has_direct && q->service == RWIRE_RC && direct_is_next(q);
 }
 
 bool

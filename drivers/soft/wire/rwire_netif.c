@@ -229,7 +229,7 @@ read_link(struct rwire *wire)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (wire->netif.fd >= 0)
 		read_messages(wire);
-	else if (port->ops->link_is_up != NULL)
+	else
 		set_state(wire,
 				RWIRE_NETIF_GID |
 						(port->ops->link_is_up(port) ? RWIRE_NETIF_UP : 0));
@@ -250,7 +250,7 @@ rwire_netif_open(struct rwire *wire)
 	rte_ticketlock_init(&netif->lock);
 	netif->fd = -1;
 	netif->state = RWIRE_NETIF_UP | RWIRE_NETIF_GID;
-	if (port->ops->link_is_up != NULL && !port->ops->link_is_up(port))
+	if (!port->ops->link_is_up(port))
 		netif->state = RWIRE_NETIF_GID;
 	if (!port->has_interface)
 		return;

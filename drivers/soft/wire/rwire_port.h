@@ -23,8 +23,8 @@
 #define RWIRE_MAX_SHARED (64 * 1024)
 
 /*
- * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst they may be
- * those of the packet that precedes it.
+ * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst, headrooms
+ * may overlap the preceding packet.
  */
 struct rwire_frame {
 	uint8_t *bth;
@@ -35,23 +35,23 @@ struct rwire_frame {
 	/* Received: shared_len bytes are the payload instead, which a peer may change or unmap. */
 	uint8_t *shared;
 	uint32_t shared_len;
-	bool is_grant_wanted; /* by the requester, for the rkey of the packet; rsoft_direct.h */
+	bool is_grant_wanted; /* by the requester: direct copies with this rkey */
 	struct rwire_flow flow;
 };
 
 struct rwire_port;
 
 struct rwire_port_ops {
-	/* Also in a child of fork(): it takes no lock of another object. */
+	/* Must be fork-safe: takes no lock of another object. */
 	void (*close)(struct rwire_port *port);
-	/* Whether it has a link; NULL: always, or see has_interface. */
+	/* Whether it has a link, of a port without has_interface. */
 	bool (*link_is_up)(const struct rwire_port *port);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
 	/* Before a thread sleeps until fd is readable. False: packets are there already. */
 	bool (*rx_sleep)(struct rwire_port *port);
 	/* Send the frames of tx_put(). */
 	void (*tx_flush)(struct rwire_port *port);
-	/* Release what no packet needs. Periodically while none arrives. */
+	/* Housekeeping; called periodically while the port is idle. */
 	void (*tx_idle)(struct rwire_port *port);
 	/*
 	 * How many packets were sent to an address, and how many of these its device has received,
@@ -60,9 +60,9 @@ struct rwire_port_ops {
 	bool (*tx_count)(const struct rwire_port *port, const struct rwire_addr *dst,
 			uint32_t *sent, uint32_t *taken);
 	/*
-	 * The device of an address copies memory itself, or the calling process does that of the
-	 * device; NULL: never. tx_direct: begin that. rx_grant: permit it to the sender of a
-	 * received frame, from inside of rsoft_grace_enter().
+	 * Direct copy between the two processes, without packets; with has_direct. tx_direct: begin
+	 * one. rx_grant: permit it to the sender of a received frame, from inside of
+	 * rsoft_grace_enter().
 	 */
 	enum rwire_direct_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
 			struct rwire_direct *direct);
@@ -72,10 +72,10 @@ struct rwire_port_ops {
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
 	 * After tx_get() returned NULL: whether packets for that address, which may be lost, have
-	 * waited for that many cycles already, so that they need not wait again. NULL: all
-	 * addresses have one queue.
+	 * waited for that many cycles already, so that they need not wait again. deadline: the end
+	 * of the wait of the first of them.
 	 */
-	bool (*tx_is_late)(struct rwire_port *port, uint64_t now, uint64_t wait);
+	bool (*tx_is_late)(struct rwire_port *port, uint64_t now, uint64_t wait, uint64_t deadline);
 	/*
 	 * Send the frame of the last tx_get(), at the next flush at the latest. Its ICRC is set if
 	 * the port needs it.
@@ -83,7 +83,7 @@ struct rwire_port_ops {
 	void (*tx_put)(struct rwire_port *port, struct rwire_frame *frame);
 	/*
 	 * The receiver of the frame of the last tx_get() copies its payload, len bytes at data, up
-	 * to RWIRE_MAX_SHARED. False: it can't. NULL: no receiver can.
+	 * to RWIRE_MAX_SHARED. False: it can't. With has_share.
 	 */
 	bool (*tx_share)(struct rwire_port *port, const uint8_t *data, uint32_t len);
 };
@@ -105,6 +105,8 @@ struct rwire_port {
 	bool has_icrc;      /* packets may be lost or altered */
 	bool has_syscall;   /* to receive is one */
 	bool has_interface; /* of the host, which has the address */
+	bool has_direct;    /* receivers permit direct copies */
+	bool has_share;     /* receivers may copy payloads from the sender's memory */
 	int fd;             /* readable when packets wait, after rx_sleep(); -1: none */
 	uint64_t now;       /* rwire::now, of the innermost port; 0: not known; atomic */
 	struct rwire_port_stats stats;
@@ -164,6 +166,54 @@ rwire_port_tx_count(const struct rwire_port *port, const struct rwire_addr *dst,
 	RTE_SET_USED(dst);
 	RTE_SET_USED(sent);
 	RTE_SET_USED(taken);
+	return false;
+}
+
+/* A port that always has a link. */
+static inline bool
+rwire_port_link_is_up(const struct rwire_port *port)
+{
+	RTE_SET_USED(port);
+	return true;
+}
+
+/* A port whose addresses have one queue. */
+static inline bool
+rwire_port_tx_is_late(struct rwire_port *port, uint64_t now, uint64_t wait, uint64_t deadline)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(wait);
+	return (int64_t)(deadline - now) <= 0;
+}
+
+/* Ports without has_direct. */
+static inline enum rwire_direct_result
+rwire_port_tx_direct(
+		struct rwire_port *port, const struct rwire_addr *dst, struct rwire_direct *direct)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(dst);
+	RTE_SET_USED(direct);
+	return RWIRE_DIRECT_NO;
+}
+
+static inline void
+rwire_port_rx_grant(struct rwire_port *port, const struct rwire_frame *frame, struct rsoft_qp *qp,
+		uint32_t rkey)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(frame);
+	RTE_SET_USED(qp);
+	RTE_SET_USED(rkey);
+}
+
+/* A port without has_share. */
+static inline bool
+rwire_port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(data);
+	RTE_SET_USED(len);
 	return false;
 }
 

@@ -418,16 +418,16 @@ static const struct rwire_port_ops eth_ops = {
 		.close = eth_close,
 		.link_is_up = eth_link_is_up,
 		.rx_burst = eth_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = eth_rx_sleep,
 		.tx_count = rwire_port_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = rwire_port_tx_direct,
 		.tx_flush = eth_tx_flush,
 		.tx_get = eth_tx_get,
 		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = eth_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 static int

@@ -212,18 +212,18 @@ fault_tx_idle(struct rwire_port *base)
 
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = fault_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = fault_rx_sleep,
 		.tx_count = fault_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = rwire_port_tx_direct,
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_idle = fault_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = fault_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 /* Parse "name:value"; false: not a fault, or the value is out of range. */

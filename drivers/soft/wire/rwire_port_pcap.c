@@ -178,18 +178,18 @@ pcap_tx_idle(struct rwire_port *base)
 
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = pcap_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = pcap_rx_sleep,
 		.tx_count = pcap_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = rwire_port_tx_direct,
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_idle = pcap_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = pcap_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 int

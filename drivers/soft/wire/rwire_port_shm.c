@@ -239,10 +239,11 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
  * it writes is not trusted.
  */
 static bool
-shm_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait)
+shm_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait, uint64_t deadline)
 {
 	struct shm_out *out = ((struct shm_port *)base)->to;
 
+	RTE_SET_USED(deadline);
 	if (out->full_at == 0 || out->end.pos - out->full_pos >= RWIRE_RING_SLOTS / 2) {
 		out->full_at = now;
 		out->full_pos = out->end.pos;
@@ -339,7 +340,7 @@ shm_close(struct rwire_port *base)
 
 static const struct rwire_port_ops shm_ops = {
 		.close = shm_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = shm_rx_burst,
 		.rx_grant = shm_rx_grant,
 		.rx_sleep = shm_rx_sleep,
@@ -362,6 +363,7 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.addr = *addr;
 	port->port.max_mtu = RWIRE_MAX_MTU;
 	port->port.has_icrc = has_icrc;
+	port->port.has_direct = port->port.has_share = true;
 	port->outs.addr = *addr;
 	port->outs.name = port->name;
 	port->outs.check_cycles = port->ins.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;

@@ -314,18 +314,18 @@ udp_rx_sleep(struct rwire_port *base)
 
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
-		.link_is_up = NULL,
+		.link_is_up = rwire_port_link_is_up,
 		.rx_burst = udp_rx_burst,
-		.rx_grant = NULL,
+		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = udp_rx_sleep,
 		.tx_count = rwire_port_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = rwire_port_tx_direct,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = NULL,
+		.tx_is_late = rwire_port_tx_is_late,
 		.tx_put = udp_tx_put,
-		.tx_share = NULL,
+		.tx_share = rwire_port_tx_share,
 };
 
 /* MTU of the interface that has the address; 0: unknown. */

@@ -177,8 +177,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 
 	*nb_psn = 0;
 	/* The memory is shared until the acknowledgement, so not with an unreliable service. */
-	if (q->wire->port->ops->tx_share != NULL && left >= RWIRE_MIN_SHARED &&
-			q->service == RWIRE_RC) {
+	if (q->wire->port->has_share && left >= RWIRE_MIN_SHARED && q->service == RWIRE_RC) {
 		status = req_share(q, wr, wqe, at, offset, nb_psn, why);
 		if (status != RMEM_WC_SUCCESS)
 			return status;

@@ -63,13 +63,10 @@ ud_wait(struct rwire_qp *q)
 	struct rwire_port *port = q->wire->port;
 	uint64_t wait = rte_get_tsc_hz() / 1000 * UD_WAIT_MS;
 	uint64_t now = rwire_clock();
-	bool is_late;
 
 	if (q->req.deadline == 0)
 		q->req.deadline = now + wait;
-	is_late = port->ops->tx_is_late != NULL ? port->ops->tx_is_late(port, now, wait)
-						: (int64_t)(q->req.deadline - now) <= 0;
-	if (!is_late)
+	if (!port->ops->tx_is_late(port, now, wait, q->req.deadline))
 		return RSOFT_WAIT_WIRE;
 	RSOFT_COUNT(q->qp->stats.drop_no_peer, 1);
 	return RMEM_WC_SUCCESS;
