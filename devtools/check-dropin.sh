@@ -80,6 +80,8 @@ try test-ud "$run" build/test/dropin/test-ud
 try 'test-ud --ip' "$run" --ip 127.0.16.8 build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
+try test-keys "$run" build/test/dropin/test-keys
+try test-contexts "$run" build/test/dropin/test-contexts
 try test-main_ends "$run" build/test/dropin/test-main_ends
 try test-threads "$run" build/test/dropin/test-threads
 try test-files "$run" build/test/dropin/test-files

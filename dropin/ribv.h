@@ -13,6 +13,7 @@
 #ifndef RIBV_H
 #define RIBV_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -33,8 +34,13 @@
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))
 
-/* Objects are in slots of one array: a pointer is checked before anything is
- * read through it. */
+/*
+ * Objects are in slots of one array: a pointer is checked before anything is read through it.
+ *
+ * A program may overwrite the public part of an object. Invariant: calls read there only what a
+ * program may set; the rest is in the private part, and control calls refuse an object whose public
+ * part differs from it.
+ */
 #define RIBV_MAX_OBJS 65536
 #define RIBV_SLOT     1088
 
@@ -64,16 +70,19 @@ struct ribv_context {
 
 struct ribv_channel {
 	struct ibv_comp_channel ibv;
+	struct ibv_context *context;
 	struct rmem_comp_channel *channel;
 };
 
 struct ribv_td {
 	struct ibv_td ibv;
+	struct ibv_context *context;
 	uint32_t refs; /* parent domains; atomic */
 };
 
 struct ribv_pd {
 	struct ibv_pd ibv;
+	struct ibv_context *context;
 	struct rmem_pd *pd;
 	struct ribv_pd *parent; /* of a parent domain: the PD that it is made of */
 	struct ribv_td *td;     /* of a parent domain, or NULL */
@@ -82,6 +91,7 @@ struct ribv_pd {
 
 struct ribv_dm {
 	struct ibv_dm ibv;
+	struct ibv_context *context;
 	uint8_t *memory;
 	size_t length;
 	uint32_t refs; /* MRs; atomic */
@@ -90,12 +100,14 @@ struct ribv_dm {
 
 struct ribv_mr {
 	struct ibv_mr ibv;
+	struct ribv_pd *pd;
 	struct rmem_mr *mr;
 	struct ribv_dm *dm; /* that it is of, or NULL */
 };
 
 struct ribv_mw {
 	struct ibv_mw ibv;
+	struct ribv_pd *pd;
 	struct rmem_mw *mw;
 };
 
@@ -105,6 +117,8 @@ struct ribv_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct rmem_cq *cq;
+	struct ibv_context *context;
+	struct ribv_channel *channel;   /* or NULL */
 	uint32_t refs;                  /* queues of QPs; atomic */
 	struct rmem_wc *kept;           /* polled to remove those of a QP */
 	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
@@ -116,11 +130,13 @@ struct ribv_cq {
 
 struct ribv_ah {
 	struct ibv_ah ibv;
+	struct ribv_pd *pd;
 	struct rmem_ah *ah;
 };
 
 struct ribv_srq {
 	struct ibv_srq ibv;
+	struct ribv_pd *pd;
 	struct rmem_srq *srq;
 	uint32_t refs; /* QPs; atomic */
 };
@@ -134,6 +150,8 @@ struct ribv_qp {
 	};
 	struct ribv_batch *batch; /* of ibv_wr_*, or NULL */
 	struct rmem_qp *qp;
+	struct ribv_pd *pd;
+	bool is_ud;
 	struct ribv_cq *send_cq, *recv_cq;
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as the program set it */
@@ -237,42 +255,83 @@ ribv_is_real(const void *obj)
 			!ribv_is_own(obj);
 }
 
-/* Whether the object is one of rmem, not freed, its handle not changed by the
- * program. */
+/* Whether the object is one of rmem, not freed, and its public part not changed by the program. */
 static inline bool
 ribv_is_pd(const struct ibv_pd *pd)
 {
 	uint32_t slot = ribv_slot(pd, RIBV_PD);
 
-	return slot != 0 && pd->handle == slot;
+	return slot != 0 && pd->handle == slot &&
+			pd->context == ((const struct ribv_pd *)pd)->context;
 }
 
 static inline bool
 ribv_is_mr(const struct ibv_mr *mr)
 {
+	const struct ribv_mr *own = (const struct ribv_mr *)mr;
 	uint32_t slot = ribv_slot(mr, RIBV_MR);
 
-	return slot != 0 && mr->handle == slot;
+	return slot != 0 && mr->handle == slot && mr->pd == &own->pd->ibv &&
+			mr->context == own->pd->context && mr->lkey == own->mr->lkey &&
+			mr->rkey == own->mr->rkey;
 }
 
+/* Its rkey is set by the program, too. */
 static inline bool
 ribv_is_mw(const struct ibv_mw *mw)
 {
+	const struct ribv_mw *own = (const struct ribv_mw *)mw;
 	uint32_t slot = ribv_slot(mw, RIBV_MW);
 
-	return slot != 0 && mw->handle == slot;
+	return slot != 0 && mw->handle == slot && mw->pd == &own->pd->ibv &&
+			mw->context == own->pd->context && mw->type == own->mw->type;
 }
 
 static inline bool
 ribv_is_cq(const struct ibv_cq *cq)
 {
+	const struct ribv_cq *own = (const struct ribv_cq *)cq;
 	uint32_t slot = ribv_slot(cq, RIBV_CQ);
 
-	return slot != 0 && cq->handle == slot;
+	return slot != 0 && cq->handle == slot && cq->context == own->context &&
+			cq->channel == (struct ibv_comp_channel *)own->channel;
 }
 
 static inline bool
 ribv_is_qp(const struct ibv_qp *qp)
+{
+	const struct ribv_qp *own = (const struct ribv_qp *)qp;
+	uint32_t slot = ribv_slot(qp, RIBV_QP);
+
+	return slot != 0 && qp->handle == slot && qp->pd == &own->pd->ibv &&
+			qp->context == own->pd->context && qp->qp_num == own->qp->qp_num &&
+			qp->send_cq == own->init.send_cq && qp->recv_cq == own->init.recv_cq &&
+			qp->srq == own->init.srq && qp->qp_type == own->init.qp_type;
+}
+
+static inline bool
+ribv_is_srq(const struct ibv_srq *srq)
+{
+	const struct ribv_srq *own = (const struct ribv_srq *)srq;
+	uint32_t slot = ribv_slot(srq, RIBV_SRQ);
+
+	return slot != 0 && srq->handle == slot && srq->pd == &own->pd->ibv &&
+			srq->context == own->pd->context;
+}
+
+static inline bool
+ribv_is_ah(const struct ibv_ah *ah)
+{
+	const struct ribv_ah *own = (const struct ribv_ah *)ah;
+	uint32_t slot = ribv_slot(ah, RIBV_AH);
+
+	return slot != 0 && ah->handle == slot && ah->pd == &own->pd->ibv &&
+			ah->context == own->pd->context;
+}
+
+/* For posts and polls: by the handle alone, since they read nothing else of the public part. */
+static inline bool
+ribv_may_post(const struct ibv_qp *qp)
 {
 	uint32_t slot = ribv_slot(qp, RIBV_QP);
 
@@ -280,7 +339,7 @@ ribv_is_qp(const struct ibv_qp *qp)
 }
 
 static inline bool
-ribv_is_srq(const struct ibv_srq *srq)
+ribv_may_post_srq(const struct ibv_srq *srq)
 {
 	uint32_t slot = ribv_slot(srq, RIBV_SRQ);
 
@@ -288,7 +347,15 @@ ribv_is_srq(const struct ibv_srq *srq)
 }
 
 static inline bool
-ribv_is_ah(const struct ibv_ah *ah)
+ribv_may_poll(const struct ibv_cq *cq)
+{
+	uint32_t slot = ribv_slot(cq, RIBV_CQ);
+
+	return slot != 0 && cq->handle == slot;
+}
+
+static inline bool
+ribv_may_send_to(const struct ibv_ah *ah)
 {
 	uint32_t slot = ribv_slot(ah, RIBV_AH);
 
@@ -334,15 +401,15 @@ int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		size_t len);
 
-/* ribv_channel.c: the channel of the class; NULL if it is not one of rmem. */
-struct rmem_comp_channel *ribv_channel_of(struct ibv_comp_channel *channel);
+/* ribv_channel.c: whether the channel is one of rmem. */
+bool ribv_is_channel(const struct ibv_comp_channel *channel);
 
 /* ribv_ah.c */
 /* The path in the class's words. */
 void ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr);
 /* Fill the destination of a request of UD; 0 or an errno. */
-int ribv_ud_wr(struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey,
-		struct rmem_send_wr *wr);
+int ribv_ud_wr(const struct ribv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+		uint32_t remote_qkey, struct rmem_send_wr *wr);
 
 /* ribv_cq.c */
 /* Whether the completion is of a message of UD, and has its source. */
@@ -377,11 +444,24 @@ int ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, in
 int ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr);
 /* The errno of a post that accepted fewer requests than given. */
 int ribv_post_errno(int ret);
+/* The result of a post, which is also in errno unless it is 0. */
+static inline int
+ribv_post_fail(int err)
+{
+	if (err != 0)
+		errno = err;
+	return err;
+}
 /* ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
 bool ribv_qp_has_wc(uint32_t qp_num);
 /* Fill the part of a request that binds a window; 0 or an errno. */
-int ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
-		struct rmem_send_wr *wr);
+int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr);
+/*
+ * A request that binds was accepted: the window has the new rkey, the index of the window with the
+ * 8 bits of the request, as irdma's provider sets it.
+ */
+void ribv_bind_done(struct ibv_mw *mw, uint32_t rkey);
 
 /* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);
@@ -393,9 +473,9 @@ void ribv_parent_domain_free(struct ribv_pd *pd);
 void ribv_ops_set(struct verbs_context *context);
 
 /* Operations that programs call through the context. */
-/* ibv_reg_mr_iova2() of a PD of rmem. */
-struct ibv_mr *ribv_mr_reg(
-		struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+/* Register with a PD of rmem; with RMEM_MR_IOVA in flags, at that iova. */
+struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+		unsigned int access, uint32_t flags);
 struct ibv_dm *ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int ribv_free_dm(struct ibv_dm *dm);
 struct ibv_mr *ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,

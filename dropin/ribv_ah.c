@@ -50,6 +50,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		ribv_leave(ah);
 		return ribv_fail(ribv_errno(ret));
 	}
+	ah->pd = (struct ribv_pd *)pd;
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	ah->ibv.handle = ribv_enter(ah, RIBV_AH);
@@ -117,9 +118,10 @@ ibv_destroy_ah(struct ibv_ah *ah)
 }
 
 int
-ribv_ud_wr(struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey, struct rmem_send_wr *wr)
+ribv_ud_wr(const struct ribv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey,
+		struct rmem_send_wr *wr)
 {
-	if (!ribv_is_ah(ah))
+	if (!ribv_may_send_to(ah) || ((struct ribv_ah *)ah)->pd->context != qp->pd->context)
 		return EINVAL;
 	wr->ud.ah = ((struct ribv_ah *)ah)->ah;
 	wr->ud.remote_qpn = remote_qpn;

@@ -8,10 +8,11 @@
 
 #include "ribv.h"
 
-static bool
-is_channel(const struct ibv_comp_channel *channel)
+bool
+ribv_is_channel(const struct ibv_comp_channel *channel)
 {
-	return ribv_slot(channel, RIBV_CHANNEL) != 0;
+	return ribv_slot(channel, RIBV_CHANNEL) != 0 &&
+			channel->context == ((const struct ribv_channel *)channel)->context;
 }
 
 struct ibv_comp_channel *
@@ -32,7 +33,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 		ribv_leave(channel);
 		return ribv_fail(ribv_errno(ret));
 	}
-	channel->ibv.context = context;
+	channel->ibv.context = channel->context = context;
 	channel->ibv.fd = channel->channel->fd;
 	ribv_enter(channel, RIBV_CHANNEL);
 	return &channel->ibv;
@@ -45,18 +46,12 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 	if (ribv_is_real(channel))
 		return RIBV_NEXT(ibv_destroy_comp_channel)(channel);
-	if (!is_channel(channel))
+	if (!ribv_is_channel(channel))
 		return ENOENT;
 	ret = rmem_comp_channel_destroy(((struct ribv_channel *)channel)->channel);
 	if (ret == 0)
 		ribv_leave(channel);
 	return -ret;
-}
-
-struct rmem_comp_channel *
-ribv_channel_of(struct ibv_comp_channel *channel)
-{
-	return is_channel(channel) ? ((struct ribv_channel *)channel)->channel : NULL;
 }
 
 int
@@ -68,7 +63,7 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 
 	if (ribv_is_real(channel))
 		return RIBV_NEXT(ibv_get_cq_event)(channel, cq, cq_context);
-	ret = is_channel(channel) && cq != NULL && cq_context != NULL
+	ret = ribv_is_channel(channel) && cq != NULL && cq_context != NULL
 			? rmem_comp_channel_get_event(((struct ribv_channel *)channel)->channel,
 					  &found, &context)
 			: -EINVAL;
@@ -88,7 +83,7 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 		RIBV_NEXT(ibv_ack_cq_events)(cq, nevents);
 		return;
 	}
-	if (!ribv_is_cq(cq) || nevents == 0 || cq->channel == NULL)
+	if (!ribv_is_cq(cq) || nevents == 0 || ((struct ribv_cq *)cq)->channel == NULL)
 		return;
 	/* ibv_destroy_cq() waits for it. */
 	pthread_mutex_lock(&cq->mutex);
@@ -101,10 +96,10 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 int
 ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	if (!ribv_is_cq(cq))
+	if (!ribv_may_poll(cq))
 		return ENOENT;
 	/* Without a channel there is nothing to notify. */
-	return cq->channel == NULL
+	return ((struct ribv_cq *)cq)->channel == NULL
 			? 0
 			: -rmem_cq_req_notify(((struct ribv_cq *)cq)->cq, solicited_only != 0);
 }

@@ -34,9 +34,10 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 							      channel, comp_vector);
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
-	conf.channel = ribv_channel_of(channel);
-	if (channel != NULL && conf.channel == NULL)
+	if (channel != NULL && (!ribv_is_channel(channel) || channel->context != context))
 		return ribv_fail(EINVAL);
+	if (channel != NULL)
+		conf.channel = ((struct ribv_channel *)channel)->channel;
 	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
 		return ribv_fail(EINVAL);
 	cq = ribv_new();
@@ -58,7 +59,8 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	}
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	cq->ibv.context = context;
+	cq->channel = (struct ribv_channel *)channel;
+	cq->ibv.context = cq->context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
@@ -195,7 +197,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct rmem_wc own[BURST];
 	int i, n, done = 0;
 
-	if (!ribv_is_cq(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
+	if (!ribv_may_poll(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
 		return -EINVAL;
 	if (num_entries == 0)
 		return 0;

@@ -37,7 +37,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct ribv_cq *cq = (struct ribv_cq *)ex;
 	int ret;
 
-	if (!ribv_is_cq(&cq->ibv) || (attr != NULL && attr->comp_mask != 0))
+	if (!ribv_may_poll(&cq->ibv) || (attr != NULL && attr->comp_mask != 0))
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
@@ -132,7 +132,9 @@ ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
 			(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return ribv_fail(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && !ribv_is_pd(init->parent_domain))
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
+			(!ribv_is_pd(init->parent_domain) ||
+					init->parent_domain->context != context))
 		return ribv_fail(EINVAL);
 	cq = ibv_create_cq(context, (int)init->cqe, init->cq_context, init->channel,
 			(int)init->comp_vector);

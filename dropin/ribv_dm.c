@@ -25,7 +25,8 @@ is_dm(const struct ibv_dm *dm)
 {
 	uint32_t slot = ribv_slot(dm, RIBV_DM);
 
-	return slot != 0 && dm->handle == slot;
+	return slot != 0 && dm->handle == slot &&
+			dm->context == ((const struct ribv_dm *)dm)->context;
 }
 
 static bool
@@ -85,7 +86,7 @@ dm_new(struct ibv_context *context, size_t length, uint32_t log_align)
 	memset(memory, 0, length);
 	dm->memory = memory;
 	dm->length = length;
-	dm->ibv.context = context;
+	dm->ibv.context = dm->context = context;
 	dm->ibv.memcpy_to_dm = copy_to;
 	dm->ibv.memcpy_from_dm = copy_from;
 	dm->ibv.comp_mask = IBV_DM_MASK_HANDLE;
@@ -135,11 +136,12 @@ ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t len
 
 	if (!is_dm(dm))
 		return ribv_fail(ENOENT);
-	if ((access & IBV_ACCESS_ZERO_BASED) == 0 || !is_within(own, offset, length))
+	if ((access & IBV_ACCESS_ZERO_BASED) == 0 || !is_within(own, offset, length) ||
+			(ribv_is_pd(pd) && pd->context != dm->context))
 		return ribv_fail(EINVAL);
 	/* The class has no MR of length 0: one byte that belongs to no device memory, unused. */
 	mr = ribv_mr_reg(pd, length != 0 ? own->memory + offset : &own->none,
-			length != 0 ? length : 1, 0, access);
+			length != 0 ? length : 1, 0, access, 0);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = NULL;

@@ -9,6 +9,8 @@
 
 #include "ribv.h"
 
+#define PAGE 4096u
+
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
 {
@@ -22,7 +24,7 @@ ibv_alloc_pd(struct ibv_context *context)
 	pd = ribv_new();
 	if (pd == NULL)
 		return NULL;
-	pd->ibv.context = context;
+	pd->ibv.context = pd->context = context;
 	ret = rmem_pd_alloc(ribv_dev, &pd->pd);
 	if (ret != 0) {
 		ribv_leave(pd);
@@ -67,8 +69,15 @@ access_of_ibv(unsigned int access)
 }
 
 struct ibv_mr *
-ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		uint32_t flags)
 {
+	struct rmem_mr_attr attr = {.addr = addr,
+			.length = length,
+			.iova = iova,
+			.access = access_of_ibv(access),
+			.socket_id = SOCKET_ID_ANY,
+			.flags = flags};
 	struct ribv_mr *mr;
 	int ret;
 
@@ -77,13 +86,13 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	mr = ribv_new();
 	if (mr == NULL)
 		return NULL;
-	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access_of_ibv(access),
-			&mr->mr);
+	mr->pd = (struct ribv_pd *)pd;
+	ret = rmem_mr_reg_attr(mr->pd->pd, &attr, &mr->mr);
 	if (ret != 0) {
 		ribv_leave(mr);
 		return ribv_fail(ribv_errno(ret));
 	}
-	mr->ibv.context = pd->context;
+	mr->ibv.context = mr->pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
@@ -93,12 +102,21 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	return &mr->ibv;
 }
 
+/* Address and iova have one offset in their page, as the kernel requires. */
+static struct ibv_mr *
+reg_at(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	if (ribv_is_pd(pd) && (((uintptr_t)addr ^ iova) & (PAGE - 1)) != 0)
+		return ribv_fail(EINVAL);
+	return ribv_mr_reg(pd, addr, length, iova, access, RMEM_MR_IOVA);
+}
+
 struct ibv_mr *
 ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr)(pd, addr, length, access);
-	return ribv_mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return ribv_mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access, 0);
 }
 
 struct ibv_mr *
@@ -106,7 +124,7 @@ ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
-	return ribv_mr_reg(pd, addr, length, iova, (unsigned int)access);
+	return reg_at(pd, addr, length, iova, (unsigned int)access);
 }
 
 struct ibv_mr *
@@ -114,7 +132,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
-	return ribv_mr_reg(pd, addr, length, iova, access);
+	return reg_at(pd, addr, length, iova, access);
 }
 
 int
@@ -130,6 +148,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd->context != mr->context) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if (own->dm != NULL) {
 		errno = EOPNOTSUPP;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -141,8 +163,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ribv_errno(ret);
 		return (int)result != 0 ? (int)result : IBV_REREG_MR_ERR_INPUT;
 	}
-	if (flags & IBV_REREG_MR_CHANGE_PD)
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		own->pd = (struct ribv_pd *)pd;
 		mr->pd = pd;
+	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		mr->addr = addr;
 		mr->length = length;
@@ -200,6 +224,7 @@ ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		ribv_leave(mw);
 		return ribv_fail(ribv_errno(ret));
 	}
+	mw->pd = (struct ribv_pd *)pd;
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
@@ -222,6 +247,8 @@ ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	info = &bind->bind_info;
 	if (info->mr != NULL && !ribv_is_mr(info->mr))
 		return ENOENT;
+	if (mw->context != qp->context || (info->mr != NULL && info->mr->context != qp->context))
+		return EINVAL;
 	memset(&own, 0, sizeof(own));
 	own.wr_id = bind->wr_id;
 	own.flags = bind->send_flags;

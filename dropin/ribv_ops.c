@@ -8,6 +8,8 @@
  * holds no lock of the class. Posts and polls are no cancellation points.
  */
 
+#include <errno.h>
+
 #include "ribv.h"
 
 #define LIST(...) __VA_ARGS__
@@ -25,28 +27,42 @@
 		return ret;                                                                        \
 	}
 
+/* Define one that returns an errno, which is also in errno, as after a call of the kernel. */
+#define OP_ERR(name, params, args)                                                                 \
+	static int op_##name(params)                                                               \
+	{                                                                                          \
+		int ret, state;                                                                    \
+                                                                                                   \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
+		ret = ribv_##name(args);                                                           \
+		pthread_setcancelstate(state, NULL);                                               \
+		if (ret > 0)                                                                       \
+			errno = ret;                                                               \
+		return ret;                                                                        \
+	}
+
 /* clang-format off */
 OP(struct ibv_mw *, alloc_mw, LIST(struct ibv_pd *pd, enum ibv_mw_type type), LIST(pd, type))
-OP(int, bind_mw, LIST(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),
+OP_ERR(bind_mw, LIST(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),
 		LIST(qp, mw, bind))
-OP(int, dealloc_mw, LIST(struct ibv_mw *mw), LIST(mw))
-OP(int, req_notify_cq, LIST(struct ibv_cq *cq, int solicited_only), LIST(cq, solicited_only))
-OP(int, query_device_ex, LIST(struct ibv_context *context,
+OP_ERR(dealloc_mw, LIST(struct ibv_mw *mw), LIST(mw))
+OP_ERR(req_notify_cq, LIST(struct ibv_cq *cq, int solicited_only), LIST(cq, solicited_only))
+OP_ERR(query_device_ex, LIST(struct ibv_context *context,
 		const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 		size_t size), LIST(context, input, attr, size))
-OP(int, query_port, LIST(struct ibv_context *context, uint8_t port_num,
+OP_ERR(query_port, LIST(struct ibv_context *context, uint8_t port_num,
 		struct ibv_port_attr *attr, size_t len), LIST(context, port_num, attr, len))
-OP(int, advise_mr, LIST(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+OP_ERR(advise_mr, LIST(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge),
 		LIST(pd, advice, flags, sg_list, num_sge))
 OP(struct ibv_dm *, alloc_dm, LIST(struct ibv_context *context, struct ibv_alloc_dm_attr *attr),
 		LIST(context, attr))
-OP(int, free_dm, LIST(struct ibv_dm *dm), LIST(dm))
+OP_ERR(free_dm, LIST(struct ibv_dm *dm), LIST(dm))
 OP(struct ibv_mr *, reg_dm_mr, LIST(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 		size_t length, unsigned int access), LIST(pd, dm, offset, length, access))
 OP(struct ibv_td *, alloc_td, LIST(struct ibv_context *context, struct ibv_td_init_attr *attr),
 		LIST(context, attr))
-OP(int, dealloc_td, LIST(struct ibv_td *td), LIST(td))
+OP_ERR(dealloc_td, LIST(struct ibv_td *td), LIST(td))
 OP(struct ibv_pd *, alloc_parent_domain, LIST(struct ibv_context *context,
 		struct ibv_parent_domain_init_attr *attr), LIST(context, attr))
 OP(struct ibv_cq_ex *, create_cq_ex, LIST(struct ibv_context *context,

@@ -14,6 +14,7 @@
  */
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,6 +210,21 @@ route(const struct pass *pass)
 		return ret;                                                                        \
 	}
 
+/* Define one that returns an errno, which is also in errno, as after a call of the kernel. */
+#define PASS_ERR(name, params, args)                                                               \
+	int name(params)                                                                           \
+	{                                                                                          \
+		static PASS_ENTRY(name);                                                           \
+		int ret, state;                                                                    \
+                                                                                                   \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
+		ret = ((__typeof__(&name))route(&pass))(args);                                     \
+		pthread_setcancelstate(state, NULL);                                               \
+		if (ret > 0)                                                                       \
+			errno = ret;                                                               \
+		return ret;                                                                        \
+	}
+
 /* Define one without result. */
 #define PASS_VOID(name, params, args)                                                              \
 	void name(params)                                                                          \
@@ -246,18 +262,18 @@ PASS_LOAD(struct ibv_context *, ibv_import_device, LIST(int cmd_fd), LIST(cmd_fd
 PASS_VOID(ibv_free_device_list, LIST(struct ibv_device **list), LIST(list))
 PASS(__be64, ibv_get_device_guid, LIST(struct ibv_device *device), LIST(device))
 PASS(int, ibv_get_device_index, LIST(struct ibv_device *device), LIST(device))
-PASS(int, ibv_close_device, LIST(struct ibv_context *context), LIST(context))
+PASS_ERR(ibv_close_device, LIST(struct ibv_context *context), LIST(context))
 PASS_WAIT(int, ibv_get_async_event, LIST(struct ibv_context *context,
 		struct ibv_async_event *event), LIST(context, event))
-PASS(int, ibv_query_device, LIST(struct ibv_context *context, struct ibv_device_attr *attr),
+PASS_ERR(ibv_query_device, LIST(struct ibv_context *context, struct ibv_device_attr *attr),
 		LIST(context, attr))
-PASS(int, ibv_query_port, LIST(struct ibv_context *context, uint8_t port_num,
+PASS_ERR(ibv_query_port, LIST(struct ibv_context *context, uint8_t port_num,
 		struct _compat_ibv_port_attr *attr), LIST(context, port_num, attr))
 PASS(int, ibv_query_gid, LIST(struct ibv_context *context, uint8_t port_num, int index,
 		union ibv_gid *gid), LIST(context, port_num, index, gid))
 PASS(int, ibv_query_gid_type, LIST(struct ibv_context *context, uint8_t port_num,
 		unsigned int index, unsigned int *type), LIST(context, port_num, index, type))
-PASS(int, _ibv_query_gid_ex, LIST(struct ibv_context *context, uint32_t port_num, uint32_t index,
+PASS_ERR(_ibv_query_gid_ex, LIST(struct ibv_context *context, uint32_t port_num, uint32_t index,
 		struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size),
 		LIST(context, port_num, index, entry, flags, entry_size))
 PASS(ssize_t, _ibv_query_gid_table, LIST(struct ibv_context *context,
@@ -269,7 +285,7 @@ PASS(int, ibv_get_pkey_index, LIST(struct ibv_context *context, uint8_t port_num
 		LIST(context, port_num, pkey))
 
 PASS(struct ibv_pd *, ibv_alloc_pd, LIST(struct ibv_context *context), LIST(context))
-PASS(int, ibv_dealloc_pd, LIST(struct ibv_pd *pd), LIST(pd))
+PASS_ERR(ibv_dealloc_pd, LIST(struct ibv_pd *pd), LIST(pd))
 PASS(struct ibv_pd *, ibv_import_pd, LIST(struct ibv_context *context, uint32_t handle),
 		LIST(context, handle))
 PASS_VOID(ibv_unimport_pd, LIST(struct ibv_pd *pd), LIST(pd))
@@ -283,7 +299,7 @@ PASS(struct ibv_mr *, ibv_reg_dmabuf_mr, LIST(struct ibv_pd *pd, uint64_t offset
 		uint64_t iova, int fd, int access), LIST(pd, offset, length, iova, fd, access))
 PASS(int, ibv_rereg_mr, LIST(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 		size_t length, int access), LIST(mr, flags, pd, addr, length, access))
-PASS(int, ibv_dereg_mr, LIST(struct ibv_mr *mr), LIST(mr))
+PASS_ERR(ibv_dereg_mr, LIST(struct ibv_mr *mr), LIST(mr))
 PASS(struct ibv_mr *, ibv_import_mr, LIST(struct ibv_pd *pd, uint32_t handle), LIST(pd, handle))
 PASS_VOID(ibv_unimport_mr, LIST(struct ibv_mr *mr), LIST(mr))
 PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t handle),
@@ -291,38 +307,38 @@ PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t 
 
 PASS(struct ibv_comp_channel *, ibv_create_comp_channel, LIST(struct ibv_context *context),
 		LIST(context))
-PASS(int, ibv_destroy_comp_channel, LIST(struct ibv_comp_channel *channel), LIST(channel))
+PASS_ERR(ibv_destroy_comp_channel, LIST(struct ibv_comp_channel *channel), LIST(channel))
 PASS_WAIT(int, ibv_get_cq_event, LIST(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 		void **cq_context), LIST(channel, cq, cq_context))
 PASS(struct ibv_cq *, ibv_create_cq, LIST(struct ibv_context *context, int cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector),
 		LIST(context, cqe, cq_context, channel, comp_vector))
-PASS(int, ibv_resize_cq, LIST(struct ibv_cq *cq, int cqe), LIST(cq, cqe))
-PASS(int, ibv_destroy_cq, LIST(struct ibv_cq *cq), LIST(cq))
+PASS_ERR(ibv_resize_cq, LIST(struct ibv_cq *cq, int cqe), LIST(cq, cqe))
+PASS_ERR(ibv_destroy_cq, LIST(struct ibv_cq *cq), LIST(cq))
 PASS_VOID(ibv_ack_async_event, LIST(struct ibv_async_event *event), LIST(event))
 PASS_VOID(ibv_ack_cq_events, LIST(struct ibv_cq *cq, unsigned int n), LIST(cq, n))
 PASS(struct ibv_srq *, ibv_create_srq, LIST(struct ibv_pd *pd, struct ibv_srq_init_attr *attr),
 		LIST(pd, attr))
-PASS(int, ibv_modify_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
+PASS_ERR(ibv_modify_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
 		LIST(srq, attr, mask))
-PASS(int, ibv_query_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr), LIST(srq, attr))
-PASS(int, ibv_destroy_srq, LIST(struct ibv_srq *srq), LIST(srq))
+PASS_ERR(ibv_query_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr), LIST(srq, attr))
+PASS_ERR(ibv_destroy_srq, LIST(struct ibv_srq *srq), LIST(srq))
 
 PASS(struct ibv_qp *, ibv_create_qp, LIST(struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
 		LIST(pd, attr))
 PASS(struct ibv_qp_ex *, ibv_qp_to_qp_ex, LIST(struct ibv_qp *qp), LIST(qp))
-PASS(int, ibv_modify_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
+PASS_ERR(ibv_modify_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
 		LIST(qp, attr, mask))
-PASS(int, ibv_query_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+PASS_ERR(ibv_query_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init), LIST(qp, attr, mask, init))
 PASS(int, ibv_query_qp_data_in_order, LIST(struct ibv_qp *qp, enum ibv_wr_opcode op,
 		uint32_t flags), LIST(qp, op, flags))
-PASS(int, ibv_destroy_qp, LIST(struct ibv_qp *qp), LIST(qp))
-PASS(int, ibv_query_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
-PASS(int, ibv_set_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
-PASS(int, ibv_attach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
+PASS_ERR(ibv_destroy_qp, LIST(struct ibv_qp *qp), LIST(qp))
+PASS_ERR(ibv_query_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
+PASS_ERR(ibv_set_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
+PASS_ERR(ibv_attach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
 		LIST(qp, gid, lid))
-PASS(int, ibv_detach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
+PASS_ERR(ibv_detach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
 		LIST(qp, gid, lid))
 
 PASS(struct ibv_ah *, ibv_create_ah, LIST(struct ibv_pd *pd, struct ibv_ah_attr *attr),
@@ -332,8 +348,8 @@ PASS(struct ibv_ah *, ibv_create_ah_from_wc, LIST(struct ibv_pd *pd, struct ibv_
 PASS(int, ibv_init_ah_from_wc, LIST(struct ibv_context *context, uint8_t port_num,
 		struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr),
 		LIST(context, port_num, wc, grh, attr))
-PASS(int, ibv_destroy_ah, LIST(struct ibv_ah *ah), LIST(ah))
-PASS(int, ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
+PASS_ERR(ibv_destroy_ah, LIST(struct ibv_ah *ah), LIST(ah))
+PASS_ERR(ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
 		struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		LIST(context, attr, mac, vid))
 /* clang-format on */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "ribv.h"
 
 #define BURST 16
@@ -68,6 +70,9 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 		return -ENOENT;
 	if (init->srq != NULL && !ribv_is_srq(init->srq))
 		return -ENOENT;
+	if (init->send_cq->context != pd->context || init->recv_cq->context != pd->context ||
+			(init->srq != NULL && init->srq->context != pd->context))
+		return -EINVAL;
 	conf.send_cq = ((struct ribv_cq *)init->send_cq)->cq;
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
 	if (init->srq != NULL)
@@ -107,6 +112,8 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->init = *init;
 	if (init->srq != NULL)
 		qp->init.cap.max_recv_wr = qp->init.cap.max_recv_sge = 0;
+	qp->pd = (struct ribv_pd *)pd;
+	qp->is_ud = init->qp_type == IBV_QPT_UD;
 	qp->send_cq = (struct ribv_cq *)init->send_cq;
 	qp->recv_cq = (struct ribv_cq *)init->recv_cq;
 	qp->ibv.context = pd->context;
@@ -158,6 +165,8 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 		return ribv_fail(EOPNOTSUPP);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
 		return ribv_fail(EOPNOTSUPP);
+	if (ribv_is_pd(init->pd) && init->pd->context != context)
+		return ribv_fail(EINVAL);
 	/* The extended struct begins with the plain one. */
 	memcpy(&plain, init, sizeof(plain));
 	qp = qp_create(init->pd, &plain);
@@ -351,7 +360,7 @@ ribv_qp_has_wc(uint32_t qp_num)
 		struct ribv_qp *qp = (void *)(ribv_objs + (uintptr_t)i * RIBV_SLOT);
 
 		if (__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) != RIBV_QP ||
-				qp->ibv.qp_num != qp_num)
+				qp->qp->qp_num != qp_num)
 			continue;
 		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
 		break;
@@ -361,10 +370,11 @@ ribv_qp_has_wc(uint32_t qp_num)
 }
 
 int
-ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
-		struct rmem_send_wr *wr)
+ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr)
 {
-	if (!ribv_is_mw(mw) || info == NULL || !ribv_is_mr(info->mr))
+	if (!ribv_is_mw(mw) || info == NULL || !ribv_is_mr(info->mr) ||
+			mw->context != qp->pd->context || info->mr->context != qp->pd->context)
 		return EINVAL;
 	wr->bind_mw.mw = ((struct ribv_mw *)mw)->mw;
 	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
@@ -376,9 +386,15 @@ ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *in
 	return 0;
 }
 
+void
+ribv_bind_done(struct ibv_mw *mw, uint32_t rkey)
+{
+	mw->rkey = (((struct ribv_mw *)mw)->mw->rkey & ~(uint32_t)UINT8_MAX) | (uint8_t)rkey;
+}
+
 /* The request in the class's words; 0 or an errno. */
 static int
-wr_of_ibv(const struct ibv_send_wr *ibv, bool is_ud, struct rmem_send_wr *wr)
+wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 {
 	static const uint8_t opcodes[] = {
 			[IBV_WR_RDMA_WRITE] = RMEM_WR_RDMA_WRITE,
@@ -404,8 +420,9 @@ wr_of_ibv(const struct ibv_send_wr *ibv, bool is_ud, struct rmem_send_wr *wr)
 	wr->opcode = opcodes[ibv->opcode];
 	wr->flags = (uint8_t)ibv->send_flags;
 	wr->imm_data = ibv->imm_data;
-	if (is_ud)
-		return ribv_ud_wr(ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey, wr);
+	if (qp->is_ud)
+		return ribv_ud_wr(qp, ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey,
+				wr);
 	switch (ibv->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -415,8 +432,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, bool is_ud, struct rmem_send_wr *wr)
 		wr->atomic.rkey = ibv->wr.atomic.rkey;
 		return 0;
 	case IBV_WR_BIND_MW:
-		return ribv_bind_wr(
-				ibv->bind_mw.mw, ibv->bind_mw.rkey, &ibv->bind_mw.bind_info, wr);
+		return ribv_bind_wr(qp, ibv->bind_mw.mw, ibv->bind_mw.rkey, &ibv->bind_mw.bind_info,
+				wr);
 	default:
 		wr->rdma.remote_addr = ibv->wr.rdma.remote_addr;
 		wr->rdma.rkey = ibv->wr.rdma.rkey;
@@ -445,36 +462,49 @@ ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *e
 	return done;
 }
 
+/* Convert and post up to BURST requests from *wr on; *wr is then the first one not accepted. */
+static int
+post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
+{
+	struct ibv_send_wr *of[BURST];
+	struct rmem_send_wr own[BURST];
+	int i, n, done, err = 0;
+
+	for (n = 0; n < BURST && *wr != NULL; n++, *wr = (*wr)->next) {
+		err = wr_of_ibv(qp, *wr, &own[n]);
+		if (err != 0)
+			break;
+		of[n] = *wr;
+	}
+	done = ribv_post_burst(qp, own, n, &err);
+	if (done < n)
+		*wr = of[done];
+	for (i = 0; i < done; i++) {
+		if (unlikely(own[i].opcode == RMEM_WR_BIND_MW))
+			ribv_bind_done(of[i]->bind_mw.mw, of[i]->bind_mw.rkey);
+	}
+	return err;
+}
+
 int
 ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
-	struct ibv_send_wr *of[BURST];
-	struct rmem_send_wr own[BURST];
-	int n, done, err = 0;
+	int err = 0;
 
 	if (bad_wr == NULL)
-		return EINVAL;
+		return ribv_post_fail(EINVAL);
 	*bad_wr = wr;
-	if (!ribv_is_qp(ibv))
-		return EINVAL;
+	if (!ribv_may_post(ibv))
+		return ribv_post_fail(EINVAL);
 	if (!ribv_env_attach())
-		return ENOMEM;
+		return ribv_post_fail(ENOMEM);
 	ribv_lock(&qp->send_lock);
-	while (wr != NULL && err == 0) {
-		for (n = 0; n < BURST && wr != NULL; n++, wr = wr->next) {
-			err = wr_of_ibv(wr, ibv->qp_type == IBV_QPT_UD, &own[n]);
-			if (err != 0)
-				break;
-			of[n] = wr;
-		}
-		*bad_wr = wr;
-		done = ribv_post_burst(qp, own, n, &err);
-		if (done < n)
-			*bad_wr = of[done];
-	}
+	while (wr != NULL && err == 0)
+		err = post_some(qp, &wr);
 	ribv_unlock(&qp->send_lock);
-	return err;
+	*bad_wr = wr;
+	return ribv_post_fail(err);
 }
 
 int
@@ -497,12 +527,12 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 	int ret = 1;
 
 	if (bad_wr == NULL)
-		return EINVAL;
+		return ribv_post_fail(EINVAL);
 	*bad_wr = wr;
-	if (!ribv_is_qp(ibv))
-		return EINVAL;
+	if (!ribv_may_post(ibv))
+		return ribv_post_fail(EINVAL);
 	if (!ribv_env_attach())
-		return ENOMEM;
+		return ribv_post_fail(ENOMEM);
 	ribv_lock(&qp->recv_lock);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
 		*bad_wr = wr;
@@ -511,5 +541,5 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 			ret = rmem_post_recv(qp->qp, &own, 1);
 	}
 	ribv_unlock(&qp->recv_lock);
-	return ret == 1 ? 0 : ribv_post_errno(ret);
+	return ribv_post_fail(ret == 1 ? 0 : ribv_post_errno(ret));
 }

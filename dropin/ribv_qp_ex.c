@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "ribv.h"
 
 #define SEND_OPS                                                                                   \
@@ -30,6 +32,7 @@ struct ribv_batch {
 	int err;             /* of the first bad request, or 0 */
 	struct rmem_send_wr *wrs;
 	struct rmem_sge *sges;
+	struct ibv_mw **windows; /* of requests that bind */
 	uint8_t *data;
 };
 
@@ -37,7 +40,7 @@ struct ribv_batch {
 static struct ribv_batch *
 batch_of(struct ibv_qp_ex *ex)
 {
-	return ribv_is_qp(&ex->qp_base) ? ((struct ribv_qp *)ex)->batch : NULL;
+	return ribv_may_post(&ex->qp_base) ? ((struct ribv_qp *)ex)->batch : NULL;
 }
 
 static uint32_t
@@ -161,9 +164,13 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info)
 {
 	struct rmem_send_wr *wr = begin(ex, RMEM_WR_BIND_MW);
+	struct ribv_batch *batch = batch_of(ex);
 
-	if (wr != NULL && ribv_bind_wr(mw, rkey, info, wr) != 0)
-		refuse(batch_of(ex), EINVAL);
+	if (wr == NULL)
+		return;
+	batch->windows[last(batch)] = mw;
+	if (ribv_bind_wr((struct ribv_qp *)ex, mw, rkey, info, wr) != 0)
+		refuse(batch, EINVAL);
 }
 
 static void
@@ -172,7 +179,8 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uin
 	struct ribv_batch *batch = batch_of(ex);
 
 	if (batch != NULL && batch->nb != 0 &&
-			ribv_ud_wr(ah, remote_qpn, remote_qkey, &batch->wrs[last(batch)]) != 0)
+			ribv_ud_wr((struct ribv_qp *)ex, ah, remote_qpn, remote_qkey,
+					&batch->wrs[last(batch)]) != 0)
 		refuse(batch, EINVAL);
 }
 
@@ -251,15 +259,19 @@ wr_complete(struct ibv_qp_ex *ex)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ex;
 	struct ribv_batch *batch = batch_of(ex);
-	int err;
+	int err, i, done = 0;
 
 	if (batch == NULL)
-		return EINVAL;
+		return ribv_post_fail(EINVAL);
 	err = batch->err;
 	if (err == 0)
-		ribv_post_burst(qp, batch->wrs, (int)batch->nb, &err);
+		done = ribv_post_burst(qp, batch->wrs, (int)batch->nb, &err);
+	for (i = 0; i < done; i++) {
+		if (unlikely(batch->wrs[i].opcode == RMEM_WR_BIND_MW))
+			ribv_bind_done(batch->windows[i], batch->wrs[i].bind_mw.key_tag);
+	}
 	ribv_unlock(&qp->send_lock);
-	return err;
+	return ribv_post_fail(err);
 }
 
 static void
@@ -283,7 +295,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	batch = calloc(1,
 			sizeof(*batch) + n * sizeof(*batch->wrs) +
 					n * cap->max_send_sge * sizeof(*batch->sges) +
-					n * cap->max_inline_data);
+					n * sizeof(*batch->windows) + n * cap->max_inline_data);
 	if (batch == NULL)
 		return ENOMEM;
 	batch->max = cap->max_send_wr;
@@ -291,7 +303,8 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	batch->max_inline = cap->max_inline_data;
 	batch->wrs = (struct rmem_send_wr *)(batch + 1);
 	batch->sges = (struct rmem_sge *)(batch->wrs + n);
-	batch->data = (uint8_t *)(batch->sges + n * cap->max_send_sge);
+	batch->windows = (struct ibv_mw **)(batch->sges + n * cap->max_send_sge);
+	batch->data = (uint8_t *)(batch->windows + n);
 	qp->batch = batch;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;

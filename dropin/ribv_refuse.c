@@ -24,8 +24,7 @@
 	{                                                                                          \
 		if (ribv_is_real(object))                                                          \
 			return RIBV_NEXT(name) args;                                               \
-		errno = ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                            \
-		return errno;                                                                      \
+		return ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                             \
 	}
 
 REFUSE_POINTER(struct ibv_mr, ibv_reg_dmabuf_mr, pd,

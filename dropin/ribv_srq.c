@@ -26,6 +26,7 @@ srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context
 	}
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
+	srq->pd = (struct ribv_pd *)pd;
 	srq->ibv.context = pd->context;
 	srq->ibv.srq_context = srq_context;
 	srq->ibv.pd = pd;
@@ -60,6 +61,8 @@ ribv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *ini
 		return ribv_fail(EOPNOTSUPP);
 	if (!ribv_is_pd(init->pd))
 		return ribv_fail(ENOENT);
+	if (init->pd->context != context)
+		return ribv_fail(EINVAL);
 	return srq_create(init->pd, &init->attr, init->srq_context);
 }
 
@@ -137,15 +140,15 @@ ribv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_
 	int ret = 1;
 
 	if (bad_wr == NULL)
-		return EINVAL;
+		return ribv_post_fail(EINVAL);
 	*bad_wr = wr;
-	if (!ribv_is_srq(srq))
-		return EINVAL;
+	if (!ribv_may_post_srq(srq))
+		return ribv_post_fail(EINVAL);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
 		*bad_wr = wr;
 		ret = ribv_recv_wr(wr, &own);
 		if (ret == 0)
 			ret = rmem_srq_post_recv(((struct ribv_srq *)srq)->srq, &own, 1);
 	}
-	return ret == 1 ? 0 : ribv_post_errno(ret);
+	return ribv_post_fail(ret == 1 ? 0 : ribv_post_errno(ret));
 }

@@ -11,6 +11,12 @@
 
 #include "ribv.h"
 
+static bool
+is_td(const struct ibv_td *td)
+{
+	return ribv_slot(td, RIBV_TD) != 0 && td->context == ((const struct ribv_td *)td)->context;
+}
+
 struct ibv_td *
 ribv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
@@ -23,7 +29,7 @@ ribv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 	td = ribv_new();
 	if (td == NULL)
 		return NULL;
-	td->ibv.context = context;
+	td->ibv.context = td->context = context;
 	ribv_enter(td, RIBV_TD);
 	return &td->ibv;
 }
@@ -33,7 +39,7 @@ ribv_dealloc_td(struct ibv_td *ibv)
 {
 	struct ribv_td *td = (struct ribv_td *)ibv;
 
-	if (ribv_slot(ibv, RIBV_TD) == 0)
+	if (!is_td(ibv))
 		return ENOENT;
 	if (__atomic_load_n(&td->refs, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
@@ -51,7 +57,8 @@ ribv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_i
 	if (attr == NULL || !ribv_is_pd(attr->pd))
 		return ribv_fail(EINVAL);
 	own = (struct ribv_pd *)attr->pd;
-	if (own->parent != NULL || (attr->td != NULL && ribv_slot(attr->td, RIBV_TD) == 0))
+	if (own->parent != NULL || own->context != context ||
+			(attr->td != NULL && (!is_td(attr->td) || attr->td->context != context)))
 		return ribv_fail(EINVAL);
 	/* A device of rmem does not use the allocators of the program. */
 	if ((attr->comp_mask &
@@ -61,7 +68,7 @@ ribv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_i
 	pd = ribv_new();
 	if (pd == NULL)
 		return NULL;
-	pd->ibv.context = context;
+	pd->ibv.context = pd->context = context;
 	pd->pd = own->pd;
 	pd->parent = own;
 	pd->td = (struct ribv_td *)attr->td;

@@ -43,6 +43,28 @@ TEST(mr, iova_is_0_only_with_zero_based)
 	return TEST_SUCCESS;
 }
 
+TEST(mr, iova_0_remains_after_rereg)
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 100,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_IOVA};
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL));
+	TEST_EQ(mr->iova, 0);
+	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
+	/* Other memory begins at its address, as with ibv_rereg_mr(3). */
+	TEST_OK(rmem_mr_rereg(
+			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.a.buf + 200, 100, 0, NULL));
+	TEST_EQ(mr->iova, fx_addr(fx.a.buf + 200));
+	TEST_STATUS(fx_peer_write(mr->iova, 100, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 TEST(mr, allocated_region_may_be_zero_based)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100,

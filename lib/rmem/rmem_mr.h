@@ -71,6 +71,8 @@ struct rmem_sge;
 #define RMEM_MR_DISABLED (UINT32_C(1) << 1)
 /** Map and register the memory of rmem_mr_attr::fd. */
 #define RMEM_MR_FD (UINT32_C(1) << 2)
+/** Use rmem_mr_attr::iova as it is, 0 too, as ibv_reg_mr_iova(3). */
+#define RMEM_MR_IOVA (UINT32_C(1) << 3)
 
 /** Types of MRs. */
 enum rmem_mr_type {
@@ -111,7 +113,9 @@ struct rmem_mr {
 struct rmem_mr_attr {
 	void *addr;      /**< First byte, any address; NULL with ALLOCATE_MR, iov or RMEM_MR_FD. */
 	size_t length;   /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
-	uint64_t iova;   /**< Address of the first byte in requests; 0 for addr, or ZERO_BASED. */
+	uint64_t iova;   /**< Address of the first byte in requests; 0 for addr, or with
+			  *  ZERO_BASED or RMEM_MR_IOVA.
+			  */
 	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*. */
 	int socket_id;   /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
 	uint32_t flags;  /**< Bitwise OR of RMEM_MR_*. */
@@ -185,8 +189,8 @@ struct rmem_mr_info {
  *   Length in bytes, 1 to rmem_dev_info::max_mr_size; SIZE_MAX for an implicit on-demand MR.
  * @param iova
  *   Address of the first byte in requests; 0 selects @p addr. This differs from
- *   ibv_reg_mr_iova(3): only with RMEM_ACCESS_ZERO_BASED does an MR begin at iova 0; requests then
- *   use byte offsets.
+ *   ibv_reg_mr_iova(3): only with RMEM_ACCESS_ZERO_BASED, or RMEM_MR_IOVA of rmem_mr_reg_attr(),
+ *   does an MR begin at iova 0; requests then use byte offsets.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE
  *   (ibv_reg_mr(3)).

@@ -72,6 +72,7 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 			{RMEM_MR_REQUESTED_KEY, RMEM_DEV_CAPA_REQUESTED_KEY},
 			{RMEM_MR_DISABLED, RMEM_DEV_CAPA_MR_ENABLE},
 			{RMEM_MR_FD, RMEM_DEV_CAPA_MR_FD},
+			{RMEM_MR_IOVA, 0},
 	};
 	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
 	uint32_t unknown = attr->flags;
@@ -86,7 +87,7 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		return RMEM_FAIL(EINVAL, "%s: requested_key without RMEM_MR_REQUESTED_KEY: 0x%08x",
 				dev->name, attr->requested_key);
 	for (i = 0; i < RTE_DIM(flags); i++) {
-		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0)
+		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) != flags[i].capa)
 			return RMEM_FAIL(EOPNOTSUPP,
 					"%s: not supported by the device: MR flag 0x%x", dev->name,
 					flags[i].flag);

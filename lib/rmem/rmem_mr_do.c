@@ -94,7 +94,8 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 		if (ret != 0)
 			return ret;
 	}
-	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
+	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0 &&
+			(attr->flags & RMEM_MR_IOVA) == 0)
 		mr->iova = rmem_mr_first(mr);
 	ret = rmem_mr_check_hugetlb(mr);
 	if (ret == 0)

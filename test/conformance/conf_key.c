@@ -171,7 +171,7 @@ CONF_TEST(key, requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
 
 CONF_TEST(key, unknown_flags_are_refused, 0, 0, "fi_mr(3): undefined flags are 0")
 {
-	const uint32_t known = RMEM_MR_REQUESTED_KEY | RMEM_MR_DISABLED;
+	const uint32_t known = RMEM_MR_REQUESTED_KEY | RMEM_MR_DISABLED | RMEM_MR_IOVA;
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64};
 	struct rmem_mr *mr = NULL;
 	uint32_t flag;

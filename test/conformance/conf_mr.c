@@ -270,6 +270,25 @@ CONF_TEST(mr, local_access_beyond_the_mr_fails, 0, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(mr, iova_may_be_0, 0, 0, "ibv_reg_mr_iova(3): requests address bytes by the iova")
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 1000,
+			.access = ALL,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_IOVA};
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, 0);
+	TEST_EQ(fx_query(mr).iova, 0);
+	TEST_RUN(conf_granted(0, 1000, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(999, 1, mr->rkey, fx.a.buf + 999));
+	TEST_RUN(conf_denied(1000, 1, mr->rkey));
+	return conf_denied(fx_addr(fx.a.buf), 1, mr->rkey);
+}
+
 /* A device may require the same offset of iova and address in a page (ibv_reg_mr_iova(3)). */
 CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests address bytes by the iova")
 {

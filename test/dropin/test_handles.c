@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions called with NULL, freed, random and changed handles return an
+/* Functions called with NULL, freed, random and changed objects fail, with an errno that is also in
  * errno. */
 
 #include <errno.h>
@@ -21,6 +21,20 @@
 		errno = 0;                                                                         \
 		HOLDS((call) == NULL);                                                             \
 		HOLDS(errno == (err));                                                             \
+	} while (0)
+
+/* The call returns that errno, and sets it. */
+#define FAILS(call, err)                                                                           \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		HOLDS((call) == (err) && errno == (err));                                          \
+	} while (0)
+
+/* The call returns -1, and sets that errno. */
+#define IS_MINUS_ONE(call, err)                                                                    \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		HOLDS((call) == -1 && errno == (err));                                             \
 	} while (0)
 
 static struct ibv_context *context;
@@ -111,21 +125,21 @@ bad_context(void *bad)
 	__be16 pkey;
 
 	HOLDS(ibv_query_device(bad, &attr) == ENOENT);
-	HOLDS((ibv_query_port)(bad, 1, port) == ENOENT);
-	HOLDS(ibv_query_gid(bad, 1, 0, &gid) == -1);
+	FAILS((ibv_query_port)(bad, 1, port), ENOENT);
+	IS_MINUS_ONE(ibv_query_gid(bad, 1, 0, &gid), EINVAL);
 	HOLDS(_ibv_query_gid_ex(bad, 1, 0, &entry, 0, sizeof(entry)) == ENOENT);
 	HOLDS(_ibv_query_gid_table(bad, &entry, 1, 0, sizeof(entry)) == -ENOENT);
-	HOLDS(ibv_query_pkey(bad, 1, 0, &pkey) == -1);
-	HOLDS(ibv_get_pkey_index(bad, 1, 0xffff) == -1);
-	HOLDS(ibv_get_async_event(bad, &event) == -1);
-	HOLDS(ibv_init_ah_from_wc(bad, 1, NULL, NULL, NULL) == -1 && errno == ENOENT);
-	HOLDS(ibv_resolve_eth_l2_from_gid(bad, NULL, NULL, NULL) == ENOENT);
+	IS_MINUS_ONE(ibv_query_pkey(bad, 1, 0, &pkey), EINVAL);
+	IS_MINUS_ONE(ibv_get_pkey_index(bad, 1, 0xffff), EINVAL);
+	IS_MINUS_ONE(ibv_get_async_event(bad, &event), ENOENT);
+	IS_MINUS_ONE(ibv_init_ah_from_wc(bad, 1, NULL, NULL, NULL), ENOENT);
+	FAILS(ibv_resolve_eth_l2_from_gid(bad, NULL, NULL, NULL), ENOENT);
 	IS_NULL(ibv_alloc_pd(bad), ENOENT);
 	IS_NULL(ibv_create_cq(bad, 8, NULL, NULL, 0), ENOENT);
 	IS_NULL(ibv_create_comp_channel(bad), ENOENT);
 	IS_NULL(ibv_import_pd(bad, 1), ENOENT);
 	IS_NULL(ibv_import_dm(bad, 1), ENOENT);
-	HOLDS(ibv_close_device(bad) == ENOENT);
+	FAILS(ibv_close_device(bad), ENOENT);
 }
 
 static void
@@ -143,7 +157,7 @@ bad_pd(void *bad)
 	IS_NULL(ops.alloc_mw(bad, IBV_MW_TYPE_1), ENOENT);
 	HOLDS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, bad, NULL, 0, 0) != 0 && errno == ENOENT);
 	ibv_unimport_pd(bad);
-	HOLDS(ibv_dealloc_pd(bad) == ENOENT);
+	FAILS(ibv_dealloc_pd(bad), ENOENT);
 }
 
 static void
@@ -154,7 +168,7 @@ bad_mr(void *bad)
 	HOLDS(ibv_rereg_mr(bad, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0);
 	HOLDS(errno == ENOENT);
 	ibv_unimport_mr(bad);
-	HOLDS(ibv_dereg_mr(bad) == ENOENT);
+	FAILS(ibv_dereg_mr(bad), ENOENT);
 	HOLDS(bad == NULL || ops.bind_mw(qp, mw, &bind) == ENOENT);
 }
 
@@ -164,7 +178,7 @@ bad_mw(void *bad)
 	struct ibv_mw_bind bind = {.bind_info = {mr, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
 
 	HOLDS(ops.bind_mw(qp, bad, &bind) == ENOENT);
-	HOLDS(ops.dealloc_mw(bad) == ENOENT);
+	FAILS(ops.dealloc_mw(bad), ENOENT);
 }
 
 static void
@@ -173,8 +187,8 @@ bad_cq(void *bad)
 	struct ibv_wc wc;
 
 	HOLDS(ops.poll_cq(bad, 1, &wc) == -EINVAL);
-	HOLDS(ops.req_notify_cq(bad, 0) == ENOENT);
-	HOLDS(ibv_resize_cq(bad, 16) == ENOENT);
+	FAILS(ops.req_notify_cq(bad, 0), ENOENT);
+	FAILS(ibv_resize_cq(bad, 16), ENOENT);
 	ibv_ack_cq_events(bad, 1);
 	ibv_ack_async_event(&(struct ibv_async_event){
 			.element.cq = bad, .event_type = IBV_EVENT_CQ_ERR});
@@ -182,7 +196,7 @@ bad_cq(void *bad)
 			.element.cq = bad, .event_type = IBV_EVENT_QP_FATAL});
 	IS_NULL(create_qp(pd, bad, cq), bad == NULL ? EINVAL : ENOENT);
 	IS_NULL(create_qp(pd, cq, bad), bad == NULL ? EINVAL : ENOENT);
-	HOLDS(ibv_destroy_cq(bad) == ENOENT);
+	FAILS(ibv_destroy_cq(bad), ENOENT);
 }
 
 static void
@@ -207,13 +221,13 @@ bad_qp(void *bad)
 	HOLDS(ibv_detach_mcast(bad, &gid, 0) == ENOENT);
 	HOLDS(ibv_query_qp_data_in_order(bad, IBV_WR_SEND, 0) == 0);
 	HOLDS(ibv_qp_to_qp_ex(bad) == NULL);
-	HOLDS(ibv_destroy_qp(bad) == ENOENT);
+	FAILS(ibv_destroy_qp(bad), ENOENT);
 }
 
 static void
 bad_ah(void *bad)
 {
-	HOLDS(ibv_destroy_ah(bad) == ENOENT);
+	FAILS(ibv_destroy_ah(bad), ENOENT);
 }
 
 static void
@@ -232,7 +246,7 @@ bad_srq(void *bad)
 	HOLDS(ops.post_srq_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
 	if (bad != NULL)
 		IS_NULL(ibv_create_qp(pd, &init), ENOENT);
-	HOLDS(ibv_destroy_srq(bad) == ENOENT);
+	FAILS(ibv_destroy_srq(bad), ENOENT);
 }
 
 /* Bad for every type. */
@@ -248,6 +262,77 @@ bad_all(void *bad)
 	bad_qp(bad);
 	bad_srq(bad);
 	bad_ah(bad);
+}
+
+/* With a public part that the program overwrote, control calls refuse the object. */
+static void
+garbled_pd(struct ibv_pd *bad)
+{
+	IS_NULL((ibv_reg_mr)(bad, buf, 8, 0), ENOENT);
+	IS_NULL(ibv_create_srq(bad, &(struct ibv_srq_init_attr){.attr.max_wr = 1}), ENOENT);
+	IS_NULL(ibv_create_ah(bad, &(struct ibv_ah_attr){.port_num = 1}), ENOENT);
+	IS_NULL(create_qp(bad, cq, cq), ENOENT);
+	IS_NULL(ops.alloc_mw(bad, IBV_MW_TYPE_1), ENOENT);
+	HOLDS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, bad, NULL, 0, 0) != 0 && errno == ENOENT);
+	FAILS(ibv_dealloc_pd(bad), ENOENT);
+}
+
+static void
+garbled_mr(struct ibv_mr *bad)
+{
+	bad_mr(bad);
+}
+
+static void
+garbled_mw(struct ibv_mw *bad)
+{
+	bad_mw(bad);
+}
+
+static void
+garbled_cq(struct ibv_cq *bad)
+{
+	struct ibv_wc wc;
+
+	FAILS(ibv_resize_cq(bad, 16), ENOENT);
+	ibv_ack_cq_events(bad, 1);
+	IS_NULL(create_qp(pd, bad, cq), ENOENT);
+	FAILS(ibv_destroy_cq(bad), ENOENT);
+	/* Polls use what the device has. */
+	HOLDS(ops.poll_cq(bad, 1, &wc) == 0);
+	HOLDS(ops.req_notify_cq(bad, 0) == 0);
+}
+
+static void
+garbled_qp(struct ibv_qp *bad)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_init_attr init;
+	struct ibv_mw_bind bind = {0};
+
+	FAILS(ibv_modify_qp(bad, &attr, IBV_QP_STATE), ENOENT);
+	FAILS(ibv_query_qp(bad, &attr, IBV_QP_STATE, &init), ENOENT);
+	FAILS(ops.bind_mw(bad, mw, &bind), ENOENT);
+	FAILS(ibv_destroy_qp(bad), ENOENT);
+	/* Of the QP itself, which is in the state RESET; one of UD would read an AH. */
+	FAILS(ops.post_send(bad, &send, &bad_send), EINVAL);
+}
+
+static void
+garbled_srq(struct ibv_srq *bad)
+{
+	struct ibv_srq_attr attr = {0};
+
+	FAILS(ibv_modify_srq(bad, &attr, IBV_SRQ_LIMIT), ENOENT);
+	FAILS(ibv_query_srq(bad, &attr), ENOENT);
+	FAILS(ibv_destroy_srq(bad), ENOENT);
+}
+
+static void
+garbled_ah(struct ibv_ah *bad)
+{
+	FAILS(ibv_destroy_ah(bad), ENOENT);
 }
 
 static void
@@ -298,6 +383,48 @@ changed_handles(void)
 	bad_ah(srq);
 }
 
+/* Overwrite a field of an object, call with it, restore it. */
+#define GARBLED(object, field, value, bad)                                                         \
+	do {                                                                                       \
+		__typeof__((object)->field) was = (object)->field;                                 \
+                                                                                                   \
+		(object)->field = (value);                                                         \
+		bad(object);                                                                       \
+		(object)->field = was;                                                             \
+	} while (0)
+
+/* Fields that libibverbs would pass to the kernel, or read. */
+static void
+garbled_by_control_calls(struct ibv_context *other, struct ibv_pd *other_pd)
+{
+	struct ibv_context *contexts[] = {NULL, other, (struct ibv_context *)buf};
+	struct ibv_pd *pds[] = {NULL, other_pd, (struct ibv_pd *)buf};
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		GARBLED(pd, context, contexts[i], garbled_pd);
+		GARBLED(mr, context, contexts[i], garbled_mr);
+		GARBLED(mw, context, contexts[i], garbled_mw);
+		GARBLED(cq, context, contexts[i], garbled_cq);
+		GARBLED(qp, context, contexts[i], garbled_qp);
+		GARBLED(srq, context, contexts[i], garbled_srq);
+		GARBLED(ah, context, contexts[i], garbled_ah);
+		GARBLED(mr, pd, pds[i], garbled_mr);
+		GARBLED(mw, pd, pds[i], garbled_mw);
+		GARBLED(qp, pd, pds[i], garbled_qp);
+		GARBLED(srq, pd, pds[i], garbled_srq);
+		GARBLED(ah, pd, pds[i], garbled_ah);
+	}
+	GARBLED(mr, lkey, mr->lkey + 1, garbled_mr);
+	GARBLED(mr, rkey, mr->rkey ^ 0x100, garbled_mr);
+	GARBLED(qp, qp_num, qp->qp_num + 1, garbled_qp);
+	GARBLED(qp, send_cq, NULL, garbled_qp);
+	GARBLED(qp, recv_cq, (struct ibv_cq *)buf, garbled_qp);
+	GARBLED(qp, srq, srq, garbled_qp);
+	GARBLED(qp, qp_type, IBV_QPT_UD, garbled_qp);
+	GARBLED(cq, channel, (struct ibv_comp_channel *)buf, garbled_cq);
+}
+
 static void
 null_arguments(void)
 {
@@ -312,20 +439,20 @@ null_arguments(void)
 	HOLDS(ops.post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
 	send.opcode = IBV_WR_SEND;
 	send.num_sge = 1;
-	HOLDS(ibv_query_device(context, NULL) == EINVAL);
-	HOLDS((ibv_query_port)(context, 1, NULL) == EINVAL);
-	HOLDS(ibv_query_gid(context, 1, 0, NULL) == -1);
-	HOLDS(ibv_query_pkey(context, 1, 0, NULL) == -1);
-	HOLDS(_ibv_query_gid_ex(context, 1, 0, NULL, 0, sizeof(struct ibv_gid_entry)) == EINVAL);
+	FAILS(ibv_query_device(context, NULL), EINVAL);
+	FAILS((ibv_query_port)(context, 1, NULL), EINVAL);
+	IS_MINUS_ONE(ibv_query_gid(context, 1, 0, NULL), EINVAL);
+	IS_MINUS_ONE(ibv_query_pkey(context, 1, 0, NULL), EINVAL);
+	FAILS(_ibv_query_gid_ex(context, 1, 0, NULL, 0, sizeof(struct ibv_gid_entry)), EINVAL);
 	IS_NULL(ibv_create_qp(pd, NULL), EINVAL);
-	HOLDS(ibv_modify_qp(qp, NULL, IBV_QP_STATE) == EINVAL);
-	HOLDS(ibv_query_qp(qp, NULL, 0, NULL) == EINVAL);
+	FAILS(ibv_modify_qp(qp, NULL, IBV_QP_STATE), EINVAL);
+	FAILS(ibv_query_qp(qp, NULL, 0, NULL), EINVAL);
 	IS_NULL(ibv_create_srq(pd, NULL), EINVAL);
-	HOLDS(ibv_modify_srq(srq, NULL, IBV_SRQ_LIMIT) == EINVAL);
-	HOLDS(ibv_query_srq(srq, NULL) == EINVAL);
+	FAILS(ibv_modify_srq(srq, NULL, IBV_SRQ_LIMIT), EINVAL);
+	FAILS(ibv_query_srq(srq, NULL), EINVAL);
 	HOLDS(ops.post_srq_recv(srq, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
 	HOLDS(ops.post_srq_recv(srq, &recv, NULL) == EINVAL);
-	HOLDS(ops.bind_mw(qp, mw, NULL) == EINVAL);
+	FAILS(ops.bind_mw(qp, mw, NULL), EINVAL);
 	HOLDS(ops.poll_cq(cq, 1, NULL) == -EINVAL);
 	HOLDS(ops.post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
 	HOLDS(ops.post_recv(qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
@@ -336,10 +463,18 @@ null_arguments(void)
 int
 main(void)
 {
+	struct ibv_context *other;
+	struct ibv_pd *other_pd;
+
 	create();
 	list_is_freed_by_program();
 	random_handles();
 	changed_handles();
+	other = open_device("soft0");
+	other_pd = ibv_alloc_pd(other);
+	HOLDS(other_pd != NULL);
+	garbled_by_control_calls(other, other_pd);
+	HOLDS(ibv_dealloc_pd(other_pd) == 0 && ibv_close_device(other) == 0);
 	null_arguments();
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	bad_qp(qp);
@@ -359,6 +494,6 @@ main(void)
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	bad_pd(pd);
 	bad_context(context);
-	printf("NULL, freed, random and changed handles were refused\n");
+	printf("NULL, freed, random and changed objects were refused\n");
 	return 0;
 }
