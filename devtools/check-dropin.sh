@@ -39,7 +39,8 @@ entry=
 program() {
 	local version
 	# shellcheck disable=SC2016  # of dpkg-query
-	version=$(dpkg-query -W -f '${Version}' "$2" 2>/dev/null | sed 's/^[0-9]*://; s/[-+~][^-]*$//; s/[+~].*//')
+	version=$(dpkg-query -W -f '${Version}' "$2" 2>/dev/null |
+		sed 's/^[0-9]*://; s/-[^-]*$//; s/.*+really//; s/+.*//; s/\(~git[0-9]*\).*/\1/; s/~[^g].*//')
 	printf -v entry '%s\t' "$1" "$2" "${version:--}" "$3" "${4--}"
 }
 
@@ -109,11 +110,13 @@ else
 	say "valgrind is not installed: not run"
 fi
 if command -v ibv_devinfo >/dev/null; then
+	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
 else
 	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
 fi
+entry=
 try 'true (no verbs)' "$run" true
 try test-preload build/test/dropin/test-preload "$root/$library"
 DESTDIR=$tmp/root meson install -C build --no-rebuild --quiet >/dev/null
@@ -365,10 +368,13 @@ try 'no runtime directory' left_nothing
 try 'files, by programs' view
 try 'execute-only program' execute_only
 # It reads the files of the device, without any of umad.
-PATH=$PATH:/usr/sbin:/sbin command -v ibstat >/dev/null &&
+if PATH=$PATH:/usr/sbin:/sbin command -v ibstat >/dev/null; then
+	program ibstat infiniband-diags 'ibstat soft0 1'
 	PATH=$PATH:/usr/sbin:/sbin try ibstat ends 0 'State: Active' "$run" ibstat soft0 1
+fi
 
 if command -v ibv_rc_pingpong >/dev/null; then
+	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
@@ -393,6 +399,8 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
 fi
 if command -v rping >/dev/null; then
+	program 'programs of librdmacm' rdmacm-utils \
+		'rping, ucmatose, udaddy, rdma_server, rdma_xserver and their clients, cmtime, rstream, riostream, udpong'
 	rping=(rping '-s -p %p -C 20 -V' '-c -p %p -C 20 -V')
 	try rping cm "${rping[@]}"
 	try 'rping --ip' cm_by_address "${rping[@]}"
@@ -417,6 +425,7 @@ else
 	say "rdmacm-utils is not installed: its programs not run"
 fi
 if command -v fio >/dev/null; then
+	program fio fio 'its engine rdma: write, read, send'
 	for verb in write read; do
 		try "fio, $verb" fio_pair $verb
 	done
@@ -425,6 +434,8 @@ else
 	say "fio is not installed: not run"
 fi
 if command -v ib_write_bw >/dev/null; then
+	program perftest perftest \
+		'ib_{write,read,send,atomic}_{bw,lat}: RC, UC and UD, -R, events, SRQs, up to 1000 QPs, one side killed'
 	for program in ib_{write,read,send,atomic}_{bw,lat}; do
 		try "$program -R" cm "$program" '-R -n 20 -p %p' '-R -n 20 -p %p' ''
 	done
@@ -497,6 +508,7 @@ else
 	say "perftest is not installed: its programs not run"
 fi
 
+entry=
 if test/dropin/netns.sh true >"$tmp/log"; then
 	! command -v ib_write_bw >/dev/null || try 'both killed' test/dropin/killed.sh "$run"
 	for program in ib_write_bw ib_send_lat; do
@@ -539,10 +551,21 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
 	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 600 "$run" /usr/bin/python3 \
 		tests/run_tests.py --dev soft0 --gid 0 -v) >"$tmp/log" 2>&1 || true
-	result=$(test/dropin/pyverbs.py "$tmp/log" test/dropin/pyverbs.txt "$version") || failed=1
+	program pyverbs python3-pyverbs 'its own tests; those of what soft0 lacks are skipped (dropin.md)'
+	rc=ok
+	result=$(test/dropin/pyverbs.py "$tmp/log" test/dropin/pyverbs.txt "$version") || failed=1 rc=FAILED
+	printf '%spyverbs\t%s\n' "$entry" "$rc" >>"$tmp/programs"
 	printf '%-24s | %-6s | %5d ms\n' pyverbs "$result" \
 		$(((${EPOCHREALTIME/./} - begin) / 1000))
 else
 	say "python3-pyverbs is not installed: its tests not run"
+fi
+
+# The results, of which doc/programs.md has those of the last run before a commit.
+release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_ID-}") || release=
+if [ -n "$release" ] && [ -s "$tmp/programs" ]; then
+	cp "$tmp/programs" "build/programs-$release.$$"
+	mv -f "build/programs-$release.$$" "build/programs-$release.tsv" # root and a user may run it at a time
+	devtools/programs.py --check "$release" "build/programs-$release.tsv" || failed=1
 fi
 [ $failed = 0 ]

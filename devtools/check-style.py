@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 import api  # noqa: E402 (in this folder)
 import ctext  # noqa: E402 (in this folder)
 import glossary  # noqa: E402
+import programs  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 800
@@ -517,6 +518,12 @@ def words_are_of_the_field(tree):
             yield 'devtools/glossary.py', 1, 'COVERED names %s, which does not exist' % top
 
 
+def programs_page_is_current(tree):
+    del tree
+    for message in programs.breaches():
+        yield programs.PAGE, 1, message
+
+
 RULES = (
     assertion_is_static_assert,
     bits_are_in_order,
@@ -544,6 +551,7 @@ RULES = (
     op_is_never_null,
     op_table_is_complete,
     private_headers_stay_in_their_library,
+    programs_page_is_current,
     result_is_ret,
     static_has_no_prefix,
     version_is_the_projects,

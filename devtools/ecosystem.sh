@@ -15,6 +15,7 @@ qperf_tests() {
 	PAIR_OPTION=-lp PAIR_CLIENT="-t 1 -to 60 $* quit" pair qperf
 }
 if has qperf qperf; then
+	program qperf qperf 'latency and bandwidth of RC, UC and UD, RDMA READ and WRITE, atomics; -cm1'
 	for type in rc uc ud; do
 		try "qperf, $type" qperf_tests "$type"_{lat,bw,bi_bw}
 	done
@@ -54,6 +55,8 @@ ucx_devices() {
 		grep -A1 'Transport: ud_verbs' "$tmp/out" | grep 'Device: soft0:1'
 }
 if has ucx_perftest ucx-utils; then
+	program UCX ucx-utils 'ucx_info, ucx_perftest: tag, active messages, put, get, atomics, stream; rc_verbs, ud_verbs' \
+		'UCX_NET_DEVICES=soft0:1; UCX_TLS with ud_verbs:aux for rc_verbs'
 	try 'ucx_info -d' ucx_devices
 	for test in tag_{lat,bw} tag_sync_lat ucp_am_{lat,bw} ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} \
 		stream_{lat,bw}; do
@@ -94,6 +97,8 @@ an_address() {
 }
 fabrics() { timeout 200 "$run" fi_info -p verbs | grep 'domain: soft0'; }
 if has fi_pingpong libfabric-bin; then
+	program libfabric libfabric-bin 'fi_info, fi_pingpong: msg, dgram, rdm by ofi_rxm and ofi_rxd; programs with RMA' \
+		'an interface besides lo for msg and ofi_rxm'
 	try 'fi_info -p verbs' fabrics
 	try 'fi_pingpong, dgram' libfabric verbs dgram soft0-dgram
 	try 'fi_pingpong, ofi_rxd' libfabric 'verbs;ofi_rxd' rdm soft0-dgram
