@@ -71,6 +71,27 @@ run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
 try test-cm "$run" build/test/dropin/test-cm
+# cm_ports root|processes|user: which IDs may share a port; the same on a device of the kernel (test/guest/device.sh).
+cm_ports() {
+	local lines=test/dropin/cm_ports.txt as=() program=build/test/dropin/cm-ports runner=$run
+	case $1 in
+	processes)
+		diff <(sed 's/listen:[^ ]*/ok/g' $lines | grep -v 'bind\|option') \
+			<(timeout 300 "$run" $program 127.0.0.1 127.0.0.2 ::1 processes)
+		return
+		;;
+	user)
+		cp $program "$tmp/copy"
+		program=$tmp/copy/cm-ports runner=$(find "$tmp/copy" -name rmem-run)
+		as=("${user[@]}")
+		;;
+	esac
+	timeout 300 "${as[@]}" "$runner" "$program" 127.0.0.1 127.0.0.2 ::1 >"$tmp/out"
+	[ "$1" != user ] || grep -qx 'port 1, not root | bind access' "$tmp/out" || return
+	diff $lines <(grep -v '^port 1' "$tmp/out")
+}
+if [ "$(id -u)" = 0 ]; then try 'ports of rdma_cm' cm_ports root; fi
+try 'ports, two processes' cm_ports processes
 try test-cm_peer "$run" build/test/dropin/test-cm_peer
 try test-cm_poll "$run" build/test/dropin/test-cm_poll
 try 'test-cm_poll --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm_poll
@@ -365,6 +386,9 @@ done
 try 'ulimit -v 60000' refused 'no device soft0: no address space' \
 	sh -c 'ulimit -v 60000; exec "$@"' - "$run" build/test/dropin/test-process
 try 'no runtime directory' left_nothing
+if [ "$(</proc/sys/net/ipv4/ip_unprivileged_port_start)" -gt 1 ]; then
+	try 'ports of rdma_cm, a user' cm_ports user
+fi
 try 'files, by programs' view
 try 'execute-only program' execute_only
 # It reads the files of the device, without any of umad.

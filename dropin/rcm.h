@@ -31,6 +31,7 @@
 #include "rcm_ops.h"
 
 #define RCM_MAX_IDS     65536 /* of librdmacm, too */
+#define RCM_MAX_NAME    100   /* of a port, with its end */
 #define RCM_MAX_BACKLOG 1024
 #define RCM_MAX_PRIVATE 196 /* of all messages: that of a reply (IBTA 12.6) */
 #define RCM_UDP_QKEY    0x01234567
@@ -140,6 +141,26 @@ struct rcm_channel {
 	struct rcm_event *first, **last;
 };
 
+/* A socket that holds a name of a port. */
+struct rcm_name {
+	uint64_t cookie; /* of the socket; 0: none */
+	int fd;
+};
+
+enum {
+	RCM_NAME_PORT, /* the first one of the port */
+	RCM_NAME_ID,   /* rcm_id::port_name */
+	RCM_NB_NAMES,
+};
+
+/* Addresses that a listening ID is reached at. */
+enum rcm_scope {
+	RCM_SCOPE_ADDR,
+	RCM_SCOPE_FAMILY, /* all of its family */
+	RCM_SCOPE_DUAL,   /* all */
+	RCM_NB_SCOPES,
+};
+
 struct rcm_id {
 	struct rcm_channel *channel;
 	uint64_t uid; /* of the program; 0 until it has accepted the request */
@@ -153,14 +174,18 @@ struct rcm_id {
 	bool is_connecting; /* the socket is */
 	bool is_tcp;        /* listens at the socket of the process */
 	bool is_afonly;
+	bool has_afonly; /* set by the program */
+	bool is_reuse;
 	enum rcm_state state;
 	struct rcm_addr src, dst;
-	int fd;               /* that owns the port, listens, or is connected; or -1 */
-	uint64_t cookie;      /* of that socket */
-	uint64_t wake_ns;     /* when to check a connection that is not made, or held; 0: never */
-	uint64_t again_ns;    /* until when a refused one is tried again */
-	uint64_t limit_ns;    /* when it fails */
-	uint32_t backlog;     /* of a listening one */
+	struct rcm_name names[RCM_NB_NAMES];
+	char port_name[RCM_MAX_NAME]; /* of an ID that the program has bound; or "" */
+	int fd;            /* that listens, is connected, or has the port of a connection; or -1 */
+	uint64_t cookie;   /* of that socket */
+	uint64_t wake_ns;  /* when to check a connection that is not made, or held; 0: never */
+	uint64_t again_ns; /* until when a refused one is tried again */
+	uint64_t limit_ns; /* when it fails */
+	uint32_t backlog;  /* of a listening one */
 	uint32_t nb_requests; /* events queued of new connections */
 	uint32_t nb_reported; /* events that the program has got */
 	uint32_t nb_holds;    /* times that the end of the connection was held back */
@@ -292,13 +317,33 @@ int rcm_init_qp_attr(const struct rcm_cmd *cmd);
 /* The path to the peer, as in events of UD. */
 void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
 
-/* rcm_sock.c: ports and connections. Names and limits are in doc/dropin.md. */
-int rcm_port_claim(struct rcm_id *id);
+/* rcm_port.c: ports. Names are in doc/dropin.md. */
+/*
+ * Bind the ID to the port of its address, or to a free one: 0, -EADDRINUSE, -EADDRNOTAVAIL (one
+ * of two addresses in conflict is unspecified; or no port is free), -EACCES. is_implicit: by a
+ * connection, not by the program.
+ */
+int rcm_port_claim(struct rcm_id *id, bool is_implicit);
+/* A listening ID shares its address with no other one; errors of rcm_port_claim(). */
+int rcm_port_unshare(struct rcm_id *id);
+/* Connect again, by another socket. */
+int rcm_port_again(struct rcm_id *id);
+/* The name of a socket that listens for the ID's port space, at the port of the address. */
+void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enum rcm_scope scope,
+		char *name);
+
+/* rcm_sock.c: connections. Limits are in doc/dropin.md. */
+/* Bind a socket to a name of the abstract namespace; -1 with errno set. */
+int rcm_name_bind(int fd, const char *name);
+void rcm_name_keep(struct rcm_name *name, int fd);
+/* Close its socket, unless the program has closed it. */
+void rcm_name_close(struct rcm_name *name);
 int rcm_port_listen(struct rcm_id *id);
 /* Begin to connect: 0, -EINPROGRESS, or why not. */
 int rcm_port_connect(struct rcm_id *id);
-/* Connect again, by another socket. */
-int rcm_port_again(struct rcm_id *id);
+/* Close the connection, or the socket that listens. */
+void rcm_sock_close(struct rcm_id *id);
+/* The same, and the names of the port. */
 void rcm_port_close(struct rcm_id *id);
 /* The ID has that socket from now on. */
 void rcm_port_take(struct rcm_id *id, int fd);

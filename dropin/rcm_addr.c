@@ -146,7 +146,7 @@ check_own(const struct rcm_addr *addr)
 }
 
 static int
-bind_id(struct rcm_id *id, const struct rcm_addr *addr)
+bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
 {
 	struct rcm_addr before = id->src;
 	int ret;
@@ -159,7 +159,7 @@ bind_id(struct rcm_id *id, const struct rcm_addr *addr)
 			return ret;
 	}
 	id->src = *addr;
-	ret = rcm_port_claim(id);
+	ret = rcm_port_claim(id, is_implicit);
 	if (ret != 0) {
 		id->src = before;
 		return ret;
@@ -176,7 +176,7 @@ rcm_bind_any(struct rcm_id *id, uint16_t family)
 
 	if (family == AF_INET)
 		memcpy(any.ip, mapped, sizeof(mapped));
-	return id->state == RCM_IDLE ? bind_id(id, &any) : 0;
+	return id->state == RCM_IDLE ? bind_id(id, &any, true) : 0;
 }
 
 static int
@@ -190,7 +190,7 @@ bind_addr(const struct rcm_cmd *cmd, uint32_t handle, const void *sockaddr, size
 	if (id == NULL)
 		return ret;
 	ret = addr_of(sockaddr, size, &addr);
-	return ret != 0 ? ret : bind_id(id, &addr);
+	return ret != 0 ? ret : bind_id(id, &addr, false);
 }
 
 int
@@ -254,7 +254,8 @@ resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
 	if (id == NULL)
 		return ret;
 	if (id->state == RCM_IDLE)
-		ret = src->family != 0 ? bind_id(id, src) : rcm_bind_any(id, dst->family);
+		ret = src->family != 0 ? bind_id(id, src, src->port == 0)
+				       : rcm_bind_any(id, dst->family);
 	if (ret != 0)
 		return ret;
 	if (id->state != RCM_BOUND || id->src.family != dst->family)

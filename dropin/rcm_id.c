@@ -141,12 +141,19 @@ set_id_option(struct rcm_id *id, uint32_t name, const void *value, uint32_t len)
 	case RDMA_OPTION_ID_TOS:
 		return len == sizeof(byte) ? 0 : -EINVAL;
 	case RDMA_OPTION_ID_REUSEADDR:
-		return len == sizeof(number) ? 0 : -EINVAL;
+		if (len != sizeof(number))
+			return -EINVAL;
+		memcpy(&number, value, sizeof(number));
+		if (id->state != RCM_IDLE && (number == 0 || id->state == RCM_LISTEN))
+			return -EINVAL;
+		id->is_reuse = number != 0;
+		return 0;
 	case RDMA_OPTION_ID_AFONLY:
-		if (len != sizeof(number) || id->state != RCM_IDLE)
+		if (len != sizeof(number) || (id->state != RCM_IDLE && id->state != RCM_BOUND))
 			return -EINVAL;
 		memcpy(&number, value, sizeof(number));
 		id->is_afonly = number != 0;
+		id->has_afonly = true;
 		return 0;
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		memcpy(&byte, value, sizeof(byte));

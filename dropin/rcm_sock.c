@@ -3,11 +3,11 @@
  */
 
 /*
- * Ports and connections of rdma_cm.
+ * Connections of rdma_cm.
  *
- * Processes of one host: a port is the name of a socket of the abstract namespace. The kernel keeps
- * names apart by network namespace, and removes them with their process. Other hosts: a process has
- * one address, at which it listens at TCP port 4791, and a request has the port of rdma_cm.
+ * Processes of one host: an ID listens at a name of the abstract namespace (rcm_port.c). Other
+ * hosts: a process has one address, at which it listens at TCP port 4791, and a request has the
+ * port of rdma_cm.
  *
  * A connection carries messages of one size. A request is the first one. All that a peer sends is
  * checked here and in rcm_conn.c; until a connection has sent a request, it is one of MAX_PENDING,
@@ -34,8 +34,6 @@
 #define MAGIC       0x726d6331 /* "rmc1" */
 #define TCP_PORT    4791
 #define MAX_PENDING 64
-#define FIRST_PORT  32768
-#define NB_PORTS    28232
 
 static_assert(sizeof(struct rcm_msg) == 292, "a message has no padding");
 
@@ -99,75 +97,39 @@ rcm_port_take(struct rcm_id *id, int fd)
 }
 
 static socklen_t
-name_of(uint16_t ps, uint16_t port, struct sockaddr_un *name)
+name_of(const char *text, struct sockaddr_un *name)
 {
+	size_t len = strlen(text);
+
 	memset(name, 0, sizeof(*name));
 	name->sun_family = AF_UNIX;
 	/* The name begins with a zero, and ends where its length does. */
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-			(socklen_t)snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
-					"rmem_rdma_cm/%04x/%u", ps, port);
-}
-
-static int
-claim_name(struct rcm_id *id, uint16_t port)
-{
-	struct sockaddr_un name;
-	socklen_t len = name_of(id->ps, port, &name);
-
-	if (id->fd < 0)
-		rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (id->fd < 0 || bind(id->fd, (struct sockaddr *)&name, len) != 0)
-		return -errno;
-	return 0;
-}
-
-/* The process has the address of its device, so ports are unique if they are in it. */
-static int
-claim_entry(const struct rcm_id *id, uint16_t port)
-{
-	const struct rcm_id *other;
-	uint32_t handle = 0;
-
-	for (; (other = rcm_id_next(&handle)) != NULL; handle++) {
-		if (other != id && !other->is_child && other->state != RCM_IDLE &&
-				other->ps == id->ps && other->src.port == port)
-			return -EADDRINUSE;
-	}
-	return 0;
-}
-
-static int
-claim(struct rcm_id *id, uint16_t port, bool is_host)
-{
-	int ret = is_host ? claim_name(id, port) : claim_entry(id, port);
-
-	if (ret == 0)
-		id->src.port = port;
-	return ret;
+	memcpy(name->sun_path + 1, text, len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
 int
-rcm_port_claim(struct rcm_id *id)
+rcm_name_bind(int fd, const char *text)
 {
-	int ret = -EADDRINUSE;
-	struct rcm_dev dev;
-	uint32_t i, first;
+	struct sockaddr_un name;
+	socklen_t len = name_of(text, &name);
 
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
-	if (id->src.port != 0) {
-		ret = claim(id, id->src.port, dev.is_host);
-	} else {
-		if (getrandom(&first, sizeof(first), GRND_NONBLOCK) != sizeof(first))
-			first = (uint32_t)getpid();
-		for (i = 0; i < NB_PORTS && ret == -EADDRINUSE; i++)
-			ret = claim(id, (uint16_t)(FIRST_PORT + (first % NB_PORTS + i) % NB_PORTS),
-					dev.is_host);
-	}
-	if (ret != 0)
-		rcm_port_close(id);
-	return ret;
+	return bind(fd, (struct sockaddr *)&name, len);
+}
+
+void
+rcm_name_keep(struct rcm_name *name, int fd)
+{
+	name->fd = fd;
+	name->cookie = cookie_of(fd);
+}
+
+void
+rcm_name_close(struct rcm_name *name)
+{
+	if (name->cookie != 0 && cookie_of(name->fd) == name->cookie)
+		rcm_close(name->fd);
+	name->cookie = 0;
 }
 
 static int
@@ -201,15 +163,26 @@ listen_tcp(const struct rcm_dev *dev)
 	return ret;
 }
 
+static enum rcm_scope
+listener_scope(const struct rcm_id *id)
+{
+	if (!rcm_is_any(&id->src))
+		return RCM_SCOPE_ADDR;
+	return id->src.family == AF_INET || id->is_afonly ? RCM_SCOPE_FAMILY : RCM_SCOPE_DUAL;
+}
+
 int
 rcm_port_listen(struct rcm_id *id)
 {
+	char name[RCM_MAX_NAME];
 	struct rcm_dev dev;
-
 	int ret;
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
+	ret = rcm_port_unshare(id);
+	if (ret != 0)
+		return ret;
 	keep_spare();
 	if (!dev.is_host) {
 		ret = listen_tcp(&dev);
@@ -217,9 +190,18 @@ rcm_port_listen(struct rcm_id *id)
 		nb_tcp += id->is_tcp;
 		return ret;
 	}
-	if (listen(id->fd, (int)id->backlog) != 0)
-		return -errno;
-	return rcm_agent_watch(id->fd, id->handle, EPOLLIN);
+	/* That of a port which the ID was given. */
+	if (id->fd >= 0)
+		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
+	rcm_listener_name(id, &id->src, listener_scope(id), name);
+	rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (id->fd < 0 || rcm_name_bind(id->fd, name) != 0 || listen(id->fd, (int)id->backlog) != 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = rcm_agent_watch(id->fd, id->handle, EPOLLIN);
+	if (ret != 0)
+		rcm_sock_close(id);
+	return ret;
 }
 
 static int
@@ -245,36 +227,42 @@ connect_tcp(struct rcm_id *id)
 	return connect(id->fd, (struct sockaddr *)&storage, len) == 0 ? 0 : -errno;
 }
 
+/* Connect to the ID that listens at the address, or at all. */
+static int
+connect_host(struct rcm_id *id)
+{
+	char text[RCM_MAX_NAME];
+	struct sockaddr_un name;
+	enum rcm_scope scope;
+	socklen_t len;
+	int ret = 0;
+
+	if (id->fd < 0)
+		rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (id->fd < 0)
+		return -errno;
+	for (scope = RCM_SCOPE_ADDR; scope < RCM_NB_SCOPES; scope++) {
+		rcm_listener_name(id, &id->dst, scope, text);
+		len = name_of(text, &name);
+		ret = connect(id->fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
+		if (ret != -ECONNREFUSED)
+			break;
+	}
+	return ret;
+}
+
 int
 rcm_port_connect(struct rcm_id *id)
 {
-	struct sockaddr_un name;
 	struct rcm_dev dev;
-	socklen_t len;
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
-	if (!dev.is_host)
-		return connect_tcp(id);
-	len = name_of(id->ps, id->dst.port, &name);
-	return connect(id->fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
-}
-
-int
-rcm_port_again(struct rcm_id *id)
-{
-	struct rcm_dev dev;
-	int ret = 0;
-
-	rcm_port_close(id);
-	id->rx_len = 0;
-	if (rcm_dev_get(&dev) && dev.is_host)
-		ret = claim_name(id, id->src.port);
-	return ret == 0 ? rcm_port_connect(id) : ret;
+	return dev.is_host ? connect_host(id) : connect_tcp(id);
 }
 
 void
-rcm_port_close(struct rcm_id *id)
+rcm_sock_close(struct rcm_id *id)
 {
 	if (id->is_tcp && --nb_tcp == 0) {
 		close_sock(tcp, tcp_cookie);
@@ -283,6 +271,17 @@ rcm_port_close(struct rcm_id *id)
 	id->is_tcp = false;
 	close_sock(id->fd, id->cookie);
 	id->fd = -1;
+}
+
+void
+rcm_port_close(struct rcm_id *id)
+{
+	unsigned int i;
+
+	rcm_sock_close(id);
+	for (i = 0; i < RCM_NB_NAMES; i++)
+		rcm_name_close(&id->names[i]);
+	id->port_name[0] = '\0';
 }
 
 static void
@@ -495,10 +494,15 @@ void
 rcm_forked(void)
 {
 	const struct rcm_id *id;
-	uint32_t i = 0;
+	uint32_t i = 0, j;
 
-	for (; (id = rcm_id_next(&i)) != NULL; i++)
+	for (; (id = rcm_id_next(&i)) != NULL; i++) {
 		leave(id->fd, id->cookie);
+		for (j = 0; j < RCM_NB_NAMES; j++) {
+			if (id->names[j].cookie != 0)
+				leave(id->names[j].fd, id->names[j].cookie);
+		}
+	}
 	for (i = 0; i < MAX_PENDING; i++) {
 		if (pending[i].is_used)
 			leave(pending[i].fd, pending[i].cookie);

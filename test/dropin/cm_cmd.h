@@ -273,7 +273,7 @@ cm_establish(int server, int client, uint16_t port, uint32_t *passive, uint32_t 
 	cm_establish_qp(server, client, port, 1, passive, active);
 }
 
-/* The name of the socket of a port, doc/dropin.md. */
+/* The name at which an ID listens that is bound to a port of 127.0.0.1, doc/dropin.md. */
 static inline socklen_t
 cm_name(uint16_t ps, uint16_t port, struct sockaddr_un *name)
 {
@@ -281,7 +281,8 @@ cm_name(uint16_t ps, uint16_t port, struct sockaddr_un *name)
 	name->sun_family = AF_UNIX;
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			(size_t)snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
-					"rmem_rdma_cm/%04x/%u", ps, port));
+					"rmem_rdma_cm/%04x/%u/l/400000000000000000000ffff7f000001",
+					ps, port));
 }
 
 #endif

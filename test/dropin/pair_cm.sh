@@ -17,12 +17,12 @@ trap 'rm -rf "$tmp"' EXIT
 # has STATE: whether a socket of the port listens (00010000 0001 01) or is connected (0001 03). With
 # --ip: whether one listens on TCP port 4791.
 has() {
-	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port\$" /proc/net/unix ||
+	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port/l/" /proc/net/unix ||
 		{ [[ $server_run == *--ip* ]] && grep -qi ':12B7 0*:0* 0A ' /proc/net/tcp; }
 }
 
 port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
-while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/.*/$port\$" /proc/net/unix; do
+while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/[^/]*/$port/" /proc/net/unix; do
 	port=$((port + 1))
 done
 server_run=${1//%p/$port} client_run=${2//%p/$port}

@@ -55,6 +55,24 @@ done
 "$build/app/dpdk-rmem-kv" $eal $two_lcores -- --dev $device --keys 20 --gets 200
 verdict dpdk-rmem-kv $?
 
+# ports: which IDs of rdma_cm may share a port; the same lines as on soft0.
+# shellcheck disable=SC2317 # verdict has its result
+ports() {
+	netdev=$(ip -o -4 addr | awk -v addr="$RMEM_ADDR" 'index($4, addr "/") == 1 { print $2 }')
+	ip addr add 192.0.2.77/24 dev "$netdev" && ip -6 addr add fd00::77/64 dev "$netdev" nodad || return
+	# The GIDs of the addresses are added by a worker of the kernel.
+	until grep -qs 'ffff:c000:024d' /sys/class/infiniband/rxe0/ports/1/gids/* &&
+		grep -qs '^fd00:.*:0077' /sys/class/infiniband/rxe0/ports/1/gids/*; do
+		sleep 0.1
+	done
+	"$build/test/dropin/cm-ports" "$RMEM_ADDR" 192.0.2.77 fd00::77 |
+		diff "${0%/*}/../dropin/cm_ports.txt" -
+}
+if [ -x "$build/test/dropin/cm-ports" ]; then
+	ports
+	verdict 'ports of rdma_cm' $?
+fi
+
 # The same program prints the same lines on soft0, or those that the list has for this device.
 "${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/groups.txt" rxe0 "$build/test/dropin/test-groups"
 verdict 'verbs program test-groups' $?

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Ports of rdma_cm, by the rules of the kernel (cma_check_port() of drivers/infiniband/core/cma.c).
+ *
+ * Among the processes of one host a port is held by names of the abstract namespace, which the
+ * kernel keeps apart by network namespace and removes with their process:
+ *
+ *   rmem_rdma_cm/PS/PORT                   held by the first ID of a port
+ *   rmem_rdma_cm/PS/PORT/b/FLAGS/IP/...    an ID that the program has bound
+ *   rmem_rdma_cm/PS/PORT/l/ADDRESS         an ID that listens
+ *   rmem_rdma_cm/PS/PORT/lock              held while an ID is bound to a port that was chosen
+ *
+ * The IDs of a port are those in /proc/net/unix. An ID that a connection binds by itself has the
+ * first name alone. With --ip the process has the address of its device, and the IDs of a port are
+ * its own.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+#define IS_IPV6   1u /* flags of an ID that is bound */
+#define IS_AFONLY 2u
+#define IS_REUSE  4u
+
+#define LOCK_NS (UINT64_C(1) << 30) /* for a holder that is stopped */
+
+/* IDs of a port. */
+struct found {
+	uint32_t nb;   /* that a program has bound */
+	bool is_first; /* the first name is held */
+	int conflict;  /* with one of them: 0 or a negative errno */
+};
+
+static uint32_t
+flags_of(const struct rcm_id *id)
+{
+	return (id->src.family == AF_INET6 ? IS_IPV6 : 0) | (id->is_afonly ? IS_AFONLY : 0) |
+			(id->is_reuse ? IS_REUSE : 0);
+}
+
+static bool
+is_any(uint32_t flags, const uint8_t *ip)
+{
+	const struct rcm_addr addr = {.family = flags & IS_IPV6 ? AF_INET6 : AF_INET};
+	struct rcm_addr copy = addr;
+
+	memcpy(copy.ip, ip, sizeof(copy.ip));
+	return rcm_is_any(&copy);
+}
+
+/* Whether an ID can't have the port that another one has: 0 or a negative errno. */
+static int
+conflict(uint32_t flags, const uint8_t *ip, uint32_t other_flags, const uint8_t *other_ip)
+{
+	bool is_other_family = ((flags ^ other_flags) & IS_IPV6) != 0;
+
+	if ((flags & other_flags & IS_REUSE) != 0)
+		return 0;
+	if ((flags & other_flags & IS_AFONLY) != 0 && is_other_family)
+		return 0;
+	if (is_any(flags, ip) || is_any(other_flags, other_ip))
+		return -EADDRNOTAVAIL;
+	return !is_other_family && memcmp(ip, other_ip, 16) == 0 ? -EADDRINUSE : 0;
+}
+
+/* An unsigned number in a file of /proc/sys. */
+static unsigned int
+sysctl_get(const char *path, unsigned int *second, unsigned int otherwise)
+{
+	FILE *f = fopen(path, "re");
+	unsigned int first = otherwise, ignored;
+
+	if (f == NULL)
+		return otherwise;
+	if (fscanf(f, "%u %u", &first, second != NULL ? second : &ignored) < 1)
+		first = otherwise;
+	fclose(f);
+	return first;
+}
+
+static bool
+may_use(uint16_t port)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}};
+
+	if (port >= sysctl_get("/proc/sys/net/ipv4/ip_unprivileged_port_start", NULL, 1024))
+		return true;
+	return syscall(SYS_capget, &head, data) == 0 &&
+			(data[0].effective & (1u << CAP_NET_BIND_SERVICE)) != 0;
+}
+
+static int
+format(const struct rcm_id *id, uint16_t port, char *name, const char *rest)
+{
+	return snprintf(name, RCM_MAX_NAME, "rmem_rdma_cm/%04x/%u%s", id->ps, port, rest);
+}
+
+/* Hold a name; the socket, or a negative errno. */
+static int
+hold(const char *name)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), ret;
+
+	if (fd < 0)
+		return -errno;
+	if (rcm_name_bind(fd, name) == 0)
+		return fd;
+	ret = -errno;
+	rcm_close(fd);
+	return ret;
+}
+
+static void
+format_ip(const uint8_t *ip, char *text)
+{
+	int i;
+
+	for (i = 0; i < 16; i++)
+		snprintf(text + 2 * i, 3, "%02x", ip[i]);
+}
+
+static bool
+parse_ip(const char *text, uint8_t *ip)
+{
+	unsigned int byte;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return false;
+		ip[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+/* A line of /proc/net/unix: an ID of the port, another one than that of the name own. */
+static void
+find_in(const char *line, const char *port_name, const char *own, uint32_t flags, const uint8_t *ip,
+		struct found *found)
+{
+	const char *at = strchr(line, '@');
+	size_t len = strlen(port_name);
+	unsigned int other_flags;
+	uint8_t other_ip[16];
+	char hex[33];
+
+	if (at == NULL || strncmp(at + 1, port_name, len) != 0)
+		return;
+	if (at[1 + len] == '\n') {
+		found->is_first = true;
+		return;
+	}
+	if (sscanf(at + 1 + len, "/b/%x/%32[0-9a-f]/", &other_flags, hex) != 2 ||
+			strlen(hex) != 32 || !parse_ip(hex, other_ip))
+		return;
+	if (own[0] != '\0' && strncmp(at + 1, own, strlen(own)) == 0)
+		return;
+	found->nb++;
+	if (found->conflict == 0)
+		found->conflict = conflict(flags, ip, other_flags, other_ip);
+}
+
+static void
+find(const struct rcm_id *id, uint16_t port, uint32_t flags, struct found *found)
+{
+	char name[RCM_MAX_NAME], *line = NULL;
+	size_t size = 0;
+	FILE *f = fopen("/proc/net/unix", "re");
+
+	memset(found, 0, sizeof(*found));
+	if (f == NULL)
+		return;
+	format(id, port, name, "");
+	while (getline(&line, &size, f) > 0)
+		find_in(line, name, id->port_name, flags, id->src.ip, found);
+	free(line);
+	fclose(f);
+}
+
+/* IDs of this process. */
+static void
+find_own(const struct rcm_id *id, uint16_t port, uint32_t flags, struct found *found)
+{
+	const struct rcm_id *other;
+	uint32_t handle = 0;
+
+	memset(found, 0, sizeof(*found));
+	for (; (other = rcm_id_next(&handle)) != NULL; handle++) {
+		if (other == id || other->is_child || other->state == RCM_IDLE ||
+				other->ps != id->ps || other->src.port != port)
+			continue;
+		found->nb++;
+		if (found->conflict == 0)
+			found->conflict =
+					conflict(flags, id->src.ip, flags_of(other), other->src.ip);
+	}
+}
+
+/* Hold the name of an ID that the program binds. */
+static int
+hold_id(struct rcm_id *id, uint16_t port)
+{
+	char rest[64], ip[33];
+	uint64_t number = 0;
+	int fd;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = rcm_now() ^ (uint64_t)getpid() << 32;
+	format_ip(id->src.ip, ip);
+	snprintf(rest, sizeof(rest), "/b/%x/%s/%016" PRIx64, flags_of(id), ip, number);
+	format(id, port, id->port_name, rest);
+	fd = hold(id->port_name);
+	if (fd < 0) {
+		id->port_name[0] = '\0';
+		return fd;
+	}
+	rcm_name_keep(&id->names[RCM_NAME_ID], fd);
+	return 0;
+}
+
+/* Hold the first name of a port, so that no connection chooses it. */
+static int
+hold_first(struct rcm_id *id, uint16_t port)
+{
+	char name[RCM_MAX_NAME];
+	int fd;
+
+	format(id, port, name, "");
+	fd = hold(name);
+	if (fd >= 0)
+		rcm_name_keep(&id->names[RCM_NAME_PORT], fd);
+	return fd >= 0 ? 0 : fd;
+}
+
+/* Lock a port among the processes of the host; a descriptor to close, or -1 without the lock. */
+static int
+lock_port(const struct rcm_id *id, uint16_t port)
+{
+	uint64_t limit = rcm_now() + LOCK_NS;
+	char name[RCM_MAX_NAME];
+	int fd;
+
+	format(id, port, name, "/lock");
+	while ((fd = hold(name)) == -EADDRINUSE && rcm_now() < limit)
+		sched_yield();
+	return fd;
+}
+
+/* Bind to the port that the program has chosen, with other flags if it was bound before. */
+static int
+claim(struct rcm_id *id, uint16_t port, uint32_t flags)
+{
+	struct found found;
+	int lock, ret;
+
+	lock = lock_port(id, port);
+	find(id, port, flags, &found);
+	ret = found.conflict;
+	/* A connection has it, which is at no address of its own. */
+	if (ret == 0 && found.nb == 0 && found.is_first && id->port_name[0] == '\0')
+		ret = -EADDRNOTAVAIL;
+	if (ret == 0)
+		ret = hold_id(id, port);
+	if (ret == 0 && !found.is_first)
+		(void)hold_first(id, port);
+	if (lock >= 0)
+		rcm_close(lock);
+	return ret;
+}
+
+static int
+claim_any(struct rcm_id *id, uint16_t port, bool is_implicit)
+{
+	char name[RCM_MAX_NAME];
+	int ret;
+
+	if (is_implicit) {
+		format(id, port, name, "");
+		ret = hold(name);
+		if (ret >= 0)
+			rcm_port_take(id, ret);
+		return ret >= 0 ? 0 : ret;
+	}
+	ret = hold_first(id, port);
+	return ret == 0 ? hold_id(id, port) : ret;
+}
+
+/* Any port: a free one of the range for connections. */
+static int
+claim_free(struct rcm_id *id, bool is_host, bool is_implicit, uint16_t *port)
+{
+	unsigned int last = 60999, first, nb, i, start;
+	struct found found;
+	int ret = -EADDRINUSE;
+
+	first = sysctl_get("/proc/sys/net/ipv4/ip_local_port_range", &last, 32768);
+	if (first < 1 || last > UINT16_MAX || first > last)
+		return -EADDRNOTAVAIL;
+	nb = last - first + 1;
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != sizeof(start))
+		start = (unsigned int)getpid();
+	for (i = 0; i < nb && ret == -EADDRINUSE; i++) {
+		*port = (uint16_t)(first + (start % nb + i) % nb);
+		if (is_host) {
+			ret = claim_any(id, *port, is_implicit);
+			continue;
+		}
+		find_own(id, *port, flags_of(id), &found);
+		ret = found.nb == 0 ? 0 : -EADDRINUSE;
+	}
+	return ret == -EADDRINUSE ? -EADDRNOTAVAIL : ret;
+}
+
+int
+rcm_port_claim(struct rcm_id *id, bool is_implicit)
+{
+	uint16_t port = id->src.port;
+	struct found found;
+	struct rcm_dev dev;
+	int ret;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (port != 0 && !may_use(port))
+		return -EACCES;
+	/* The options of a socket of that family. */
+	if (!id->has_afonly)
+		id->is_afonly = id->src.family == AF_INET ||
+				sysctl_get("/proc/sys/net/ipv6/bindv6only", NULL, 0) != 0;
+	if (port == 0) {
+		ret = claim_free(id, dev.is_host, is_implicit, &port);
+	} else if (dev.is_host) {
+		ret = claim(id, port, flags_of(id));
+	} else {
+		find_own(id, port, flags_of(id), &found);
+		ret = found.conflict;
+	}
+	if (ret == 0)
+		id->src.port = port;
+	else
+		rcm_port_close(id);
+	return ret;
+}
+
+int
+rcm_port_unshare(struct rcm_id *id)
+{
+	uint32_t flags = flags_of(id) & ~IS_REUSE;
+	struct rcm_name before = id->names[RCM_NAME_ID];
+	struct found found;
+	struct rcm_dev dev;
+	int ret;
+
+	if (!id->is_reuse)
+		return 0;
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (!dev.is_host) {
+		find_own(id, id->src.port, flags, &found);
+		ret = found.conflict;
+		id->is_reuse = ret != 0;
+		return ret;
+	}
+	id->is_reuse = false;
+	ret = claim(id, id->src.port, flags);
+	id->is_reuse = ret != 0;
+	if (ret == 0)
+		rcm_name_close(&before);
+	return ret;
+}
+
+int
+rcm_port_again(struct rcm_id *id)
+{
+	struct rcm_dev dev;
+	int ret = 0;
+
+	rcm_sock_close(id);
+	id->rx_len = 0;
+	if (rcm_dev_get(&dev) && dev.is_host && id->port_name[0] == '\0')
+		ret = claim_any(id, id->src.port, true);
+	return ret == 0 ? rcm_port_connect(id) : ret;
+}
+
+void
+rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enum rcm_scope scope,
+		char *name)
+{
+	char rest[64], ip[33] = "any";
+
+	if (scope == RCM_SCOPE_ADDR)
+		format_ip(addr->ip, ip);
+	snprintf(rest, sizeof(rest), "/l/%s%s",
+			scope == RCM_SCOPE_DUAL                   ? ""
+					: addr->family == AF_INET ? "4"
+								  : "6",
+			ip);
+	format(id, addr->port, name, rest);
+}
