@@ -2,16 +2,58 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory whose locks are checked; see fixture_pin.h. */
+/* Memory whose pins are checked; see fixture_pin.h. */
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
 
 #include "fixture_pin.h"
 #include "test.h"
 
 uint8_t *pin_pages;
-struct rmem_pd *pin_pds[3];
+struct rmem_pd *pin_pds[PIN_NB];
+
+int
+pin_set_may_lock(bool is_allowed)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+	const uint32_t bit = UINT32_C(1) << CAP_IPC_LOCK;
+
+	if (syscall(SYS_capget, &head, data) != 0)
+		return -errno;
+	if (is_allowed)
+		data[0].effective |= data[0].permitted & bit;
+	else
+		data[0].effective &= ~bit;
+	return syscall(SYS_capset, &head, data) != 0 ? -errno : 0;
+}
+
+uint64_t
+pin_counted(void)
+{
+	const char *word = "of all soft devices: ", *at = NULL;
+	uint64_t counted = UINT64_MAX;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f == NULL)
+		return counted;
+	rmem_dev_dump(fx.a.dev, f);
+	if (fclose(f) == 0)
+		at = strstr(text, word);
+	if (at != NULL)
+		counted = strtoull(at + strlen(word), NULL, 10);
+	free(text);
+	return counted;
+}
 
 bool
 pin_is_locked(size_t page)
@@ -34,7 +76,7 @@ pin_locked(void)
 int
 pin_setup(void)
 {
-	static const char *const args[] = {"pin=auto", "pin=require", "pin=off"};
+	static const char *const args[] = {"pin=auto", "pin=require", "pin=off", "pin=lock"};
 	char name[] = "soft10";
 	unsigned int i;
 
@@ -48,11 +90,22 @@ pin_setup(void)
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(pin_pages != MAP_FAILED);
 	TEST_OK(mprotect(pin_pages + PIN_SIZE, FX_PAGE, PROT_NONE));
-	/* Sanitizers have their own mlock(), which does nothing. */
-	if (mlock(pin_pages, FX_PAGE) != 0 || !pin_is_locked(0))
-		return test_skip("mlock() locks nothing here");
-	TEST_OK(munlock(pin_pages, FX_PAGE));
 	return TEST_SUCCESS;
+}
+
+/* Sanitizers have their own mlock(), which does nothing. */
+bool
+pin_can_lock(void)
+{
+	return mlock(pin_pages, FX_PAGE) == 0 && pin_is_locked(0) &&
+			munlock(pin_pages, FX_PAGE) == 0;
+}
+
+int
+pin_setup_lock(void)
+{
+	TEST_RUN(pin_setup());
+	return pin_can_lock() ? TEST_SUCCESS : test_skip("mlock() locks nothing here");
 }
 
 int

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Pages that a case registers, and whether the kernel has them locked.
+ * Pages that a case registers, the bytes that MRs count, and the pages that the kernel has locked.
  */
 
 #ifndef FIXTURE_PIN_H
@@ -20,15 +20,24 @@ enum {
 	PIN_AUTO,
 	PIN_REQUIRE,
 	PIN_OFF,
+	PIN_LOCK,
+	PIN_NB,
 };
 
-extern uint8_t *pin_pages;         /* writable, followed by an unmapped page */
-extern struct rmem_pd *pin_pds[3]; /* of devices with pin=auto, require and off */
+extern uint8_t *pin_pages;              /* writable, followed by an unmapped page */
+extern struct rmem_pd *pin_pds[PIN_NB]; /* of devices with pin=auto, require, off and lock */
 
-/* Set-up and tear-down of a case; skips where mlock() has no effect. */
+/* Set-up and tear-down of a case; the second skips where mlock() has no effect. */
 int pin_setup(void);
+int pin_setup_lock(void);
 int pin_teardown(void);
 
+/* Bytes that all MRs of the process count. */
+uint64_t pin_counted(void);
+/* Give this thread CAP_IPC_LOCK, which lifts RLIMIT_MEMLOCK, if it may have it; or remove it. */
+int pin_set_may_lock(bool is_allowed);
+/* Whether mlock() has an effect here. */
+bool pin_can_lock(void);
 /* Whether a page is locked: msync(MS_INVALIDATE) fails on it. */
 bool pin_is_locked(size_t page);
 /* The locked pages as a decimal number: a leading 1, then 0 or 1 for each page. */

@@ -240,9 +240,9 @@ TEST(args, bad_sockets_and_engines_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(args, pin_is_one_of_three_words)
+TEST(args, pin_is_one_of_four_words)
 {
-	static const char *const args[] = {"pin=auto", "pin=require", "pin=off"};
+	static const char *const args[] = {"pin=auto", "pin=require", "pin=off", "pin=lock"};
 	struct rmem_dev *dev;
 	unsigned int i;
 
@@ -251,7 +251,7 @@ TEST(args, pin_is_one_of_three_words)
 		TEST_ASSERT(dev != NULL);
 		TEST_OK(fx_release(dev));
 	}
-	TEST_RUN(expect_refused("pin=yes", "pin='yes'", "auto", "off"));
+	TEST_RUN(expect_refused("pin=yes", "pin='yes'", "auto", "lock"));
 	TEST_RUN(expect_refused("pin=", "pin", NULL, NULL));
 	TEST_RUN(expect_refused("pin", "pin", NULL, NULL));
 	TEST_RUN(expect_refused("pin=0", "pin='0'", NULL, NULL));

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,8 +63,6 @@ map_over(uint8_t *buf, size_t length)
 static int
 discard(uint8_t *buf, size_t length)
 {
-	/* Pages that the device has locked would refuse it. Sanitizers replace munlock(). */
-	TEST_OK((int)syscall(SYS_munlock, buf, length));
 	TEST_OK(madvise(buf, length, MADV_DONTNEED));
 	return TEST_SUCCESS;
 }

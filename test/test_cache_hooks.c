@@ -26,7 +26,6 @@
 static int
 discard_lazily(uint8_t *buf, size_t length)
 {
-	TEST_OK(munlock(buf, length)); /* locked by the device */
 	TEST_OK(madvise(buf, length, MADV_FREE));
 	return TEST_SUCCESS;
 }
@@ -40,7 +39,7 @@ trim(uint8_t *buf, size_t length)
 	return TEST_SUCCESS;
 }
 
-/* It may be locked, or not known to the kernel: then it changes nothing. */
+/* It may not be known to the kernel: then it changes nothing. */
 static int
 guard(uint8_t *buf, size_t length)
 {
@@ -79,7 +78,6 @@ TEST(cache_hooks, last_page_of_a_call_is_registered_again)
 static int
 punch(uint8_t *buf, size_t length)
 {
-	TEST_OK(munlock(buf, length));
 	TEST_OK(madvise(buf, length, MADV_REMOVE));
 	return TEST_SUCCESS;
 }

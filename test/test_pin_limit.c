@@ -2,47 +2,58 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* If memory can't be pinned: pin=require fails like a NIC, pin=auto continues. */
+/* At the limit of pinned memory pin=require and pin=lock fail like a NIC, pin=auto continues. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <linux/capability.h>
 
 #include <rmem_cache.h>
 
 #include "fixture_pin.h"
 #include "test.h"
 
-/* CAP_IPC_LOCK of this thread, which lifts RLIMIT_MEMLOCK. */
-static int
-set_may_lock(bool is_allowed)
-{
-	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct data[2];
-	const uint32_t bit = UINT32_C(1) << CAP_IPC_LOCK;
-
-	if (syscall(SYS_capget, &head, data) != 0)
-		return -errno;
-	if (is_allowed)
-		data[0].effective |= data[0].permitted & bit;
-	else
-		data[0].effective &= ~bit;
-	return syscall(SYS_capset, &head, data) != 0 ? -errno : 0;
-}
-
 static struct rlimit old_limit;
 
-/* The limit holds for this thread, at what the process has locked and nb pages more. */
+/* The limit holds for this thread, at a sum of bytes and nb pages more. */
+static int
+limit_at(uint64_t used, uint64_t nb)
+{
+	struct rlimit limit;
+
+	TEST_OK(getrlimit(RLIMIT_MEMLOCK, &old_limit));
+	limit = old_limit;
+	limit.rlim_cur = RTE_MIN(used + nb * FX_PAGE, (uint64_t)limit.rlim_max);
+	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &limit));
+	TEST_OK(pin_set_may_lock(false));
+	return TEST_SUCCESS;
+}
+
+/* At what the MRs of the process count. */
 static int
 limit_begin(uint64_t nb)
 {
-	struct rlimit limit;
+	static uint8_t large[1u << 20];
+	struct rmem_mr *mr = NULL;
+	const char *log;
+	int ret;
+
+	TEST_RUN(limit_at(pin_counted(), nb));
+	/* A limit that was lowered is noticed by the next MR of more than 256 KiB. */
+	fx_log_begin();
+	ret = rmem_mr_reg(pin_pds[PIN_REQUIRE], large, sizeof(large), 0, FX_ACCESS, &mr);
+	log = fx_log_end();
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL);
+	return TEST_SUCCESS;
+}
+
+/* At what the process has locked. */
+static int
+limit_begin_locked(uint64_t nb)
+{
 	char line[256];
 	uint64_t used = 0;
 	FILE *f = fopen("/proc/self/status", "r");
@@ -52,18 +63,13 @@ limit_begin(uint64_t nb)
 		if (strncmp(line, "VmLck:", 6) == 0)
 			used = strtoull(line + 6, NULL, 10);
 	fclose(f);
-	TEST_OK(getrlimit(RLIMIT_MEMLOCK, &old_limit));
-	limit = old_limit;
-	limit.rlim_cur = RTE_MIN(used * 1024 + nb * FX_PAGE, (uint64_t)limit.rlim_max);
-	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &limit));
-	TEST_OK(set_may_lock(false));
-	return TEST_SUCCESS;
+	return limit_at(used * 1024, nb);
 }
 
 static int
 limit_end(void)
 {
-	TEST_OK(set_may_lock(true));
+	TEST_OK(pin_set_may_lock(true));
 	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &old_limit));
 	return TEST_SUCCESS;
 }
@@ -71,6 +77,7 @@ limit_end(void)
 /* A NIC's answer: -ENOMEM, with the numbers, and nothing is kept. */
 TEST(pin_limit, require_fails_at_the_limit)
 {
+	uint64_t before = pin_counted();
 	struct rmem_mr *mr = NULL;
 	const char *log;
 	int small, large;
@@ -88,6 +95,32 @@ TEST(pin_limit, require_fails_at_the_limit)
 	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes") != NULL);
 	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL && strstr(log, "are used") != NULL);
 	TEST_ASSERT(strstr(log, "ulimit -l") != NULL && strstr(log, "CAP_IPC_LOCK") != NULL);
+	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_counted(), before);
+	return TEST_SUCCESS;
+}
+
+/* The same, of the locks. */
+TEST(pin_limit, lock_fails_at_the_limit)
+{
+	struct rmem_mr *mr = NULL;
+	const char *log;
+	int small, large;
+
+	if (!pin_can_lock())
+		return test_skip("mlock() locks nothing here");
+	TEST_RUN(limit_begin_locked(2));
+	small = rmem_mr_reg(pin_pds[PIN_LOCK], pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr);
+	if (small == 0)
+		fx_track(mr);
+	fx_log_begin();
+	large = rmem_mr_reg(pin_pds[PIN_LOCK], pin_pages, 3 * FX_PAGE, 0, FX_ACCESS, &mr);
+	log = fx_log_end();
+	TEST_RUN(limit_end());
+	TEST_OK(small);
+	TEST_ERR(large, ENOMEM);
+	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes (RLIMIT_MEMLOCK is") != NULL);
 	TEST_EQ(pin_locked(), 111000000);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
@@ -97,6 +130,7 @@ TEST(pin_limit, require_fails_at_the_limit)
 /* Logs it once, and continues. */
 TEST(pin_limit, auto_continues_at_the_limit)
 {
+	uint64_t before = pin_counted();
 	struct rmem_mr *mr[3];
 	const char *log;
 	bool is_told, is_told_again;
@@ -116,42 +150,54 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	TEST_ASSERT(is_told && !is_told_again);
 	TEST_EQ(fx_query(mr[0]).is_pinned, 0);
 	TEST_EQ(fx_query(mr[2]).is_pinned, 1);
-	TEST_EQ(pin_locked(), 110000000);
+	TEST_EQ(pin_counted(), before + FX_PAGE);
 	TEST_OK(fx_release(mr[0]));
-	TEST_EQ(pin_locked(), 110000000);
+	TEST_EQ(pin_counted(), before + FX_PAGE);
 	TEST_OK(fx_release(mr[2]));
-	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(pin_counted(), before);
 	return TEST_SUCCESS;
 }
 
-TEST(pin_limit, pin_off_and_locked_memory_need_no_limit)
+TEST(pin_limit, off_needs_no_limit)
 {
-	struct rmem_mr *off, *again, *first = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
+	struct rmem_mr *off;
 
-	TEST_ASSERT(first != NULL);
 	TEST_RUN(limit_begin(0));
 	off = pin_reg(PIN_OFF, 0, PIN_SIZE);
-	again = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
 	TEST_RUN(limit_end());
-	TEST_ASSERT(off != NULL && again != NULL);
+	TEST_ASSERT(off != NULL);
+	TEST_EQ(fx_query(off).is_pinned, 0);
+	return TEST_SUCCESS;
+}
+
+TEST(pin_limit, locked_memory_needs_no_limit)
+{
+	struct rmem_mr *again, *first;
+
+	if (!pin_can_lock())
+		return test_skip("mlock() locks nothing here");
+	first = pin_reg(PIN_LOCK, 0, PIN_SIZE);
+	TEST_ASSERT(first != NULL);
+	TEST_RUN(limit_begin_locked(0));
+	again = pin_reg(PIN_LOCK, 0, PIN_SIZE);
+	TEST_RUN(limit_end());
+	TEST_ASSERT(again != NULL);
 	TEST_EQ(fx_query(again).is_pinned, 1);
 	return TEST_SUCCESS;
 }
 
 /* As the kernel counts for a NIC: the pages of MRs over the same memory count for each. */
-TEST(pin_limit, profile_counts_each_mr_in_full)
+static int
+count_in_full(struct rmem_pd *pd)
 {
-	struct rmem_dev *dev = fx_dev("soft9", "profile=rxe");
-	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
+	uint64_t before = pin_counted();
 	struct rmem_mr *mr[8], *more = NULL;
-	struct rlimit limit;
 	unsigned int nb = 0;
 	const char *log;
 	int ret = 0;
 
 	TEST_ASSERT(pd != NULL);
 	TEST_RUN(limit_begin(6));
-	getrlimit(RLIMIT_MEMLOCK, &limit);
 	fx_log_begin();
 	while (nb < RTE_DIM(mr) && ret == 0) {
 		ret = rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr[nb]);
@@ -159,22 +205,29 @@ TEST(pin_limit, profile_counts_each_mr_in_full)
 	}
 	log = fx_log_end();
 	if (nb != 0 && rmem_mr_dereg(mr[nb - 1]) == 0)
-		ret += rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &more);
+		TEST_OK(rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &more));
 	TEST_RUN(limit_end());
-	TEST_EQ(nb, RTE_MIN(limit.rlim_cur / (2 * FX_PAGE), RTE_DIM(mr)));
-	TEST_ASSERT(more != NULL);
+	TEST_EQ(nb, 3);
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(strstr(log, "MR: not pinned: 8192 bytes") != NULL);
 	mr[nb - 1] = more;
-	TEST_ASSERT(nb == RTE_DIM(mr) || ret == -ENOMEM);
-	TEST_ASSERT(nb == RTE_DIM(mr) || strstr(log, "MR: not pinned: 8192 bytes") != NULL);
 	while (nb > 0)
 		TEST_OK(rmem_mr_dereg(mr[--nb]));
-	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(pin_counted(), before);
+	return TEST_SUCCESS;
+}
+
+TEST(pin_limit, each_mr_counts_in_full)
+{
+	TEST_RUN(count_in_full(pin_pds[PIN_REQUIRE]));
+	TEST_RUN(count_in_full(fx_pd(fx_dev("soft9", "profile=rxe"))));
 	return TEST_SUCCESS;
 }
 
 /* The class DONT_FORK_NEW of ibv_rereg_mr: the old MR is valid, and pinned. */
 TEST(pin_limit, rereg_that_cannot_pin_keeps_the_old)
 {
+	uint64_t before = pin_counted();
 	struct rmem_mr *mr = pin_reg(PIN_REQUIRE, 0, FX_PAGE);
 	enum rmem_rereg_result result;
 	int ret;
@@ -187,23 +240,48 @@ TEST(pin_limit, rereg_that_cannot_pin_keeps_the_old)
 	TEST_ERR(ret, ENOMEM);
 	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
 	TEST_EQ(mr->length, FX_PAGE);
-	TEST_EQ(pin_locked(), 110000000);
+	TEST_EQ(pin_counted(), before + FX_PAGE);
 	TEST_OK(fx_release(mr));
-	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(pin_counted(), before);
 	return TEST_SUCCESS;
+}
+
+static const struct rmem_mr_attr *
+two_ranges(void)
+{
+	static struct iovec iov[2];
+	static const struct rmem_mr_attr attr = {
+			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
+
+	iov[0] = (struct iovec){pin_pages, 8};
+	iov[1] = (struct iovec){pin_pages + 2 * FX_PAGE, 4 * FX_PAGE};
+	return &attr;
 }
 
 /* A list whose second range does not fit leaves nothing of the first. */
 TEST(pin_limit, list_is_pinned_as_a_whole)
 {
-	const struct iovec iov[] = {{pin_pages, 8}, {pin_pages + 2 * FX_PAGE, 4 * FX_PAGE}};
-	const struct rmem_mr_attr attr = {
-			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
+	uint64_t before = pin_counted();
 	struct rmem_mr *mr = NULL;
 	int ret;
 
 	TEST_RUN(limit_begin(3));
-	ret = rmem_mr_reg_attr(pin_pds[PIN_REQUIRE], &attr, &mr);
+	ret = rmem_mr_reg_attr(pin_pds[PIN_REQUIRE], two_ranges(), &mr);
+	TEST_RUN(limit_end());
+	TEST_ERR(ret, ENOMEM);
+	TEST_EQ(pin_counted(), before);
+	return TEST_SUCCESS;
+}
+
+TEST(pin_limit, list_is_locked_as_a_whole)
+{
+	struct rmem_mr *mr = NULL;
+	int ret;
+
+	if (!pin_can_lock())
+		return test_skip("mlock() locks nothing here");
+	TEST_RUN(limit_begin_locked(3));
+	ret = rmem_mr_reg_attr(pin_pds[PIN_LOCK], two_ranges(), &mr);
 	TEST_RUN(limit_end());
 	TEST_ERR(ret, ENOMEM);
 	TEST_EQ(pin_locked(), 100000000);
@@ -235,10 +313,10 @@ TEST(pin_limit, hugepages_count_as_pinned)
 }
 
 /* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
-TEST(pin_limit, pinning_stops_before_the_mapping_limit)
+TEST(pin_limit, locking_stops_before_the_mapping_limit)
 {
 	static struct rmem_mr *mrs[20000];
-	struct rmem_pd *pd = fx_pd(fx_dev("soft13", "pin=require,max_mr=20001"));
+	struct rmem_pd *pd = fx_pd(fx_dev("soft14", "pin=lock,max_mr=20001"));
 	const size_t size = (2 * RTE_DIM(mrs) + 1) * FX_PAGE;
 	uint8_t *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -268,12 +346,13 @@ TEST(pin_limit, pinning_stops_before_the_mapping_limit)
 	return TEST_SUCCESS;
 }
 
-/* Two pages at a time: the MR that is not held is evicted, and pages are unlocked. */
+/* Two pages at a time: the MR that is not held is evicted, and its pages count no more. */
 TEST(pin_limit, cache_evicts_at_the_limit)
 {
 	const struct rmem_cache_conf conf = {.max_size = UINT64_MAX,
 			.monitor = RMEM_CACHE_MONITOR_CALLER,
 			.socket_id = SOCKET_ID_ANY};
+	uint64_t before = pin_counted();
 	struct rmem_cache *cache;
 	struct rmem_mr *mr, *held;
 
@@ -283,7 +362,7 @@ TEST(pin_limit, cache_evicts_at_the_limit)
 	TEST_OK(rmem_cache_get(cache, pin_pages + 2 * FX_PAGE, FX_PAGE, 0, &mr));
 	TEST_OK(rmem_cache_put(cache, mr));
 	TEST_OK(rmem_cache_get(cache, pin_pages + 4 * FX_PAGE, FX_PAGE, 0, &mr));
-	TEST_EQ(pin_locked(), 110001000);
+	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
 	TEST_ERR(rmem_cache_get(cache, pin_pages + 6 * FX_PAGE, FX_PAGE, 0, &held), ENOMEM);
 	TEST_RUN(limit_end());
 	TEST_OK(rmem_cache_put(cache, mr));

@@ -18,7 +18,7 @@
 #include "wire/rwire_hdr.h"
 
 static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll", "engine"};
-const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off"};
+const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off", "lock"};
 
 #define NUMBER(name, initial, min, max)                                                            \
 	RMEM_ARG_NUMBER_ROW(struct rsoft_args, name, initial, min, max)

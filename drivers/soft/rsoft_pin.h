@@ -3,16 +3,15 @@
  */
 
 /*
- * Pinned memory: the locked pages of the process, and the number of MRs that pin them.
+ * Pinned memory, as it is with a NIC: registration populates the pages, and counts them against
+ * RLIMIT_MEMLOCK, each MR in full (ib_umem_get() of Linux). The pages stay the program's: it may
+ * unmap, move, discard or fork them. soft needs no page to stay in place, since it accesses
+ * virtual addresses, so the kernel does not hold any, except with pin=lock (rsoft_mlock.h).
  *
- * The kernel does not count locks: one munlock() ends any number of mlock(). So the pages that MRs
- * of all software devices pin are stored as segments, which neither overlap nor share a page, each
- * with the number of MRs that pin it. Invariant: every pin begins and ends at the edge of a
- * segment, so that its removal needs no split and no memory. Pages that the program had locked
- * before are marked, and remain locked.
+ * mlock() is not what a NIC's driver does: madvise() fails on locked memory (EINVAL with
+ * MADV_DONTNEED, MADV_FREE and MADV_REMOVE), and so allocators cannot purge it.
  *
- * Locks belong to a process, and so does this state, in its heap. One mutex protects it, also
- * during mlock(), since a thread that finds a page counted relies on its lock.
+ * The limit belongs to a process, and so does the count.
  */
 
 #ifndef RSOFT_PIN_H
@@ -25,12 +24,12 @@
 
 /*
  * Pin the populated pages of an MR with this access, unless pin=off; *pin is 0 when they are not
- * pinned. -ENOMEM and a log line: with pin=require only.
+ * pinned. -ENOMEM and a log line: with pin=require and pin=lock only.
  */
 int rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
 		uint8_t *pin);
 
-/* Undo rsoft_pin() for the same ranges; -EFAULT if part of the memory is no longer mapped. */
+/* Undo rsoft_pin() for the same ranges; -EFAULT if locked memory is no longer mapped. */
 int rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov);
 
 /* Print the memory pinned by this process, and its limit. */

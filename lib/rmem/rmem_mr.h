@@ -154,7 +154,7 @@ struct rmem_mr_info {
 				     *  single page, which needs no table.
 				     */
 	uint32_t is_fd;             /**< 1: its memory is a mapping of RMEM_MR_FD. */
-	uint32_t is_pinned;         /**< 1: all of its pages are pinned. */
+	uint32_t is_pinned;         /**< 1: all of its pages are pinned, or count as pinned. */
 	uint32_t pad;               /**< Zero. */
 	uint64_t reserved[4];       /**< Zero. */
 };

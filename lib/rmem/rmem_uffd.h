@@ -13,8 +13,8 @@
  * holds a lock may be waiting for it.
  *
  * The kernel generates the event of a discard (madvise()) before it changes the pages, and the
- * others after it. It generates none for shmdt(), for a file that is truncated or has a hole
- * punched, nor for MADV_GUARD_INSTALL.
+ * others after it. It generates none for shmdt(), for shmat() with SHM_REMAP, for a file that is
+ * truncated or has a hole punched, nor for MADV_GUARD_INSTALL.
  */
 
 #ifndef RMEM_UFFD_H

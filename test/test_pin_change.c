@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Registered memory stays the program's: it may be unmapped, moved, discarded, protected and forked
+ * as if no MR covered it, and a device accesses what its addresses are now, or completes with an
+ * error. With each pin=, with and without CAP_IPC_LOCK.
+ */
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture_odp.h"
+#include "fixture_pin.h"
+#include "test.h"
+
+#define NB   4u
+#define SIZE (NB * FX_PAGE)
+
+#define ADVICE_COLD           20
+#define ADVICE_PAGEOUT        21
+#define ADVICE_DONTNEED_LATER 24 /* MADV_DONTNEED_LOCKED of Linux 5.18 */
+
+/* The memory of an MR, and what its peer writes: the second page of four. */
+static uint8_t *mem;
+static struct rmem_mr *mr;
+
+static void *
+map(void *at, int flags)
+{
+	void *new = mmap(at, SIZE, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+
+	return new != MAP_FAILED ? new : NULL;
+}
+
+/* Register mem, whose bytes are 1. */
+static int
+reg(void)
+{
+	TEST_ASSERT(mem != NULL);
+	memset(mem, 1, SIZE);
+	memset(fx.b.buf, 2, 64);
+	mr = fx_mr(fx.a.pd, mem, SIZE, FX_ACCESS);
+	TEST_ASSERT(mr != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+dereg(void)
+{
+	TEST_OK(fx_release(mr));
+	munmap(mem, SIZE);
+	return TEST_SUCCESS;
+}
+
+/* The peer's WRITE arrives, and the rest of the page has this value. */
+static int
+expect_there(uint8_t *page, uint8_t rest)
+{
+	TEST_STATUS(fx_peer_write(fx_addr(page), 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(page[0], 2);
+	TEST_EQ(page[63], 2);
+	TEST_EQ(page[64], rest);
+	return TEST_SUCCESS;
+}
+
+/* Neither a peer nor this side accesses the page; nothing raises a signal. */
+static int
+expect_gone(const uint8_t *page)
+{
+	const struct rmem_sge own = {fx_addr(page), 64, mr->lkey};
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &own, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	TEST_STATUS(fx_peer_write(fx_addr(page), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
+	TEST_RUN(fx_reconnect());
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_RUN(fx_reconnect());
+	/* The rest of the MR is as before. */
+	return expect_there(mem, 1);
+}
+
+static int
+on_args(const char *args, int (*func)(void))
+{
+	struct rmem_dev *dev = fx_dev("soft10", args);
+	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
+	uint64_t before;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_OK(fx_side_open(&fx.a, dev, pd));
+	TEST_OK(fx_side_open(&fx.b, dev, pd));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	if (!fx_odp_has_atomics())
+		return test_skip("nothing is guarded by a signal handler here");
+	before = pin_counted();
+	mem = map(NULL, MAP_PRIVATE);
+	TEST_RUN(reg());
+	TEST_RUN(func());
+	TEST_RUN(dereg());
+	TEST_EQ(pin_counted(), before);
+	return fx_teardown();
+}
+
+static int
+on_each(int (*func)(void))
+{
+	static const char *const args[] = {"pin=auto", "pin=require", "pin=off", "profile=mlx5"};
+	unsigned int i;
+	int ret = TEST_SUCCESS;
+
+	for (i = 0; i < 2 * RTE_DIM(args) && ret == TEST_SUCCESS; i++) {
+		if (i % 2 != 0)
+			TEST_OK(pin_set_may_lock(false));
+		ret = on_args(args[i / 2], func);
+		TEST_OK(pin_set_may_lock(true));
+		if (ret == TEST_FAILED)
+			test_note("with %s%s", args[i / 2],
+					i % 2 != 0 ? " without CAP_IPC_LOCK" : "");
+	}
+	return ret;
+}
+
+static int
+unmap(void)
+{
+	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
+	return expect_gone(mem + FX_PAGE);
+}
+
+TEST(pin_change, unmapped_memory_is_an_error)
+{
+	return on_each(unmap);
+}
+
+static int
+unmap_all(void)
+{
+	TEST_OK(munmap(mem, SIZE));
+	TEST_STATUS(fx_peer_write(fx_addr(mem), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return fx_reconnect();
+}
+
+TEST(pin_change, region_without_any_memory_is_deregistered)
+{
+	return on_each(unmap_all);
+}
+
+static int
+map_over(void)
+{
+	TEST_ASSERT(map(mem, MAP_PRIVATE | MAP_FIXED) == mem);
+	return expect_there(mem + FX_PAGE, 0);
+}
+
+TEST(pin_change, memory_mapped_over_is_accessed)
+{
+	return on_each(map_over);
+}
+
+/* Each advice is accepted; it may be of a newer kernel. */
+static int
+discard(int advice)
+{
+	if (madvise(mem, SIZE, advice) != 0) {
+		TEST_EQ(errno, EINVAL);
+		TEST_EQ(advice, ADVICE_DONTNEED_LATER);
+		return TEST_SUCCESS;
+	}
+	return expect_there(mem + FX_PAGE, 0);
+}
+
+static int
+discard_all(void)
+{
+	TEST_RUN(discard(MADV_DONTNEED));
+	memset(mem, 1, SIZE);
+	TEST_RUN(discard(ADVICE_DONTNEED_LATER));
+	return TEST_SUCCESS;
+}
+
+TEST(pin_change, discarded_memory_is_zero)
+{
+	return on_each(discard_all);
+}
+
+/* The kernel frees these pages when it needs them. */
+static int
+discard_lazily(void)
+{
+	uint8_t rest;
+
+	TEST_OK(madvise(mem, SIZE, MADV_FREE));
+	rest = mem[FX_PAGE + 64];
+	TEST_ASSERT(rest == 0 || rest == 1);
+	TEST_STATUS(fx_peer_write(fx_addr(mem + FX_PAGE), 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(mem[FX_PAGE + 63], 2);
+	return TEST_SUCCESS;
+}
+
+TEST(pin_change, memory_may_be_discarded_lazily)
+{
+	return on_each(discard_lazily);
+}
+
+static int
+reclaim(void)
+{
+	TEST_OK(madvise(mem, SIZE, ADVICE_COLD));
+	TEST_OK(madvise(mem, SIZE, ADVICE_PAGEOUT));
+	return expect_there(mem + FX_PAGE, 1);
+}
+
+TEST(pin_change, memory_may_be_reclaimed)
+{
+	return on_each(reclaim);
+}
+
+static int
+remove_shared(void)
+{
+	TEST_RUN(dereg());
+	mem = map(NULL, MAP_SHARED);
+	TEST_RUN(reg());
+	TEST_OK(madvise(mem, SIZE, MADV_REMOVE));
+	return expect_there(mem + FX_PAGE, 0);
+}
+
+TEST(pin_change, removed_memory_is_zero)
+{
+	return on_each(remove_shared);
+}
+
+/* The addresses of the MR are those of before. */
+static int
+move(void)
+{
+	uint8_t *to = map(NULL, MAP_PRIVATE);
+
+	TEST_ASSERT(to != NULL);
+	TEST_ASSERT(mremap(mem + FX_PAGE, FX_PAGE, FX_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+			to);
+	TEST_RUN(expect_gone(mem + FX_PAGE));
+	TEST_EQ(to[0], 1);
+	TEST_OK(munmap(to, SIZE));
+	return TEST_SUCCESS;
+}
+
+TEST(pin_change, moved_memory_is_an_error)
+{
+	return on_each(move);
+}
+
+static int
+protect(void)
+{
+	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_NONE));
+	TEST_RUN(expect_gone(mem + FX_PAGE));
+	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE));
+	return expect_there(mem + FX_PAGE, 1);
+}
+
+TEST(pin_change, protected_memory_is_an_error)
+{
+	return on_each(protect);
+}
+
+/* The parent's memory is accessed; the child has a copy of before, and may discard it. */
+static int
+fork_it(void)
+{
+	int fds[2], status = -1;
+	uint8_t go = 0;
+	pid_t pid;
+
+	TEST_OK(pipe(fds));
+	pid = fork();
+	if (pid == 0)
+		_exit(read(fds[0], &go, 1) != 1 || mem[FX_PAGE] != 1 ||
+				madvise(mem, SIZE, MADV_DONTNEED) != 0 || mem[FX_PAGE] != 0 ||
+				munmap(mem, SIZE) != 0);
+	TEST_ASSERT(pid > 0);
+	TEST_RUN(expect_there(mem + FX_PAGE, 1));
+	TEST_EQ(write(fds[1], &go, 1), 1);
+	TEST_ASSERT(waitpid(pid, &status, 0) == pid);
+	TEST_EQ(status, 0);
+	close(fds[0]);
+	close(fds[1]);
+	return expect_there(mem + FX_PAGE, 1);
+}
+
+TEST(pin_change, memory_of_the_parent_is_accessed_after_fork)
+{
+	return on_each(fork_it);
+}
+
+/* The heap, whose end this case alone moves. */
+static int
+shrink_heap(void)
+{
+	uintptr_t skip = -(uintptr_t)sbrk(0) % FX_PAGE;
+	uint8_t *old = mem;
+
+	TEST_OK(fx_release(mr));
+	TEST_ASSERT(sbrk((intptr_t)skip) != (void *)-1);
+	mem = sbrk(SIZE);
+	TEST_ASSERT(mem != (void *)-1);
+	TEST_RUN(reg());
+	TEST_ASSERT(sbrk(-(intptr_t)(3 * FX_PAGE)) == mem + SIZE);
+	TEST_RUN(expect_gone(mem + FX_PAGE));
+	TEST_ASSERT(sbrk(3 * FX_PAGE) == mem + FX_PAGE);
+	TEST_RUN(expect_there(mem + FX_PAGE, 0));
+	TEST_OK(fx_release(mr));
+	TEST_ASSERT(sbrk(-(intptr_t)(SIZE + skip)) != (void *)-1);
+	mem = old;
+	return reg();
+}
+
+TEST(pin_change, heap_may_shrink)
+{
+	return on_each(shrink_heap);
+}
+
+/* The memory of a file: a hole is zeros, and after its end there is none. */
+static int
+change_file(int fd)
+{
+	TEST_RUN(dereg());
+	TEST_OK(ftruncate(fd, SIZE));
+	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	TEST_ASSERT(mem != MAP_FAILED);
+	TEST_RUN(reg());
+	TEST_OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FX_PAGE, 2 * FX_PAGE));
+	TEST_RUN(expect_there(mem + FX_PAGE, 0));
+	TEST_OK(ftruncate(fd, FX_PAGE));
+	TEST_RUN(expect_gone(mem + FX_PAGE));
+	TEST_OK(ftruncate(fd, SIZE));
+	return expect_there(mem + FX_PAGE, 0);
+}
+
+static int
+with_file(void)
+{
+	return fx_with_memfd(change_file);
+}
+
+TEST(pin_change, file_may_have_holes_and_be_truncated)
+{
+	return on_each(with_file);
+}
+
+TEST_SUITE(pin_change, fx_setup_none, fx_teardown);
