@@ -108,6 +108,8 @@ try test-main_ends "$run" build/test/dropin/test-main_ends
 try test-threads "$run" build/test/dropin/test-threads
 try test-files "$run" build/test/dropin/test-files
 try test-paths "$run" build/test/dropin/test-paths
+try test-memory "$run" build/test/dropin/test-memory
+try 'test-memory, pin=require' "$run" -d soft0,pin=require build/test/dropin/test-memory
 # shellcheck disable=SC2016 # of the inner shell
 try 'cp -r, find, cd of /sys/class/infiniband' "$run" sh -c 'cp -r /sys/class/infiniband "$0/view" &&
 	[ "$(cat "$0/view/soft0/node_type")" = "1: CA" ] &&
