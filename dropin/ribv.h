@@ -42,7 +42,9 @@
  * part differs from it.
  */
 #define RIBV_MAX_OBJS 65536
-#define RIBV_SLOT     1088
+/* Address handles among them, so that the other objects have entries too. */
+#define RIBV_MAX_AHS 32768
+#define RIBV_SLOT    1088
 
 /* Bytes of device memory of a process. */
 #define RIBV_DM_SIZE (1 << 20)

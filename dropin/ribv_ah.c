@@ -9,6 +9,26 @@
 
 #include "ribv.h"
 
+/* Address handles, and those that are being made: RIBV_MAX_AHS at most. */
+static uint32_t nb_ahs;
+
+static bool
+take_one(void)
+{
+	if (__atomic_fetch_add(&nb_ahs, 1, __ATOMIC_RELAXED) < RIBV_MAX_AHS)
+		return true;
+	__atomic_fetch_sub(&nb_ahs, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void
+give_back(struct ribv_ah *ah)
+{
+	if (ah != NULL)
+		ribv_leave(ah);
+	__atomic_fetch_sub(&nb_ahs, 1, __ATOMIC_RELAXED);
+}
+
 void
 ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr)
 {
@@ -41,13 +61,17 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return ribv_fail(ENOENT);
 	if (attr == NULL)
 		return ribv_fail(EINVAL);
+	if (!take_one())
+		return ribv_fail(ENOMEM);
 	ah = ribv_new();
-	if (ah == NULL)
+	if (ah == NULL) {
+		give_back(NULL);
 		return NULL;
+	}
 	ribv_ah_attr(attr, &own);
 	ret = rmem_ah_create(((struct ribv_pd *)pd)->pd, &own, &ah->ah);
 	if (ret != 0) {
-		ribv_leave(ah);
+		give_back(ah);
 		return ribv_fail(ribv_errno(ret));
 	}
 	ah->pd = (struct ribv_pd *)pd;
@@ -113,7 +137,7 @@ ibv_destroy_ah(struct ibv_ah *ah)
 		return ENOENT;
 	ret = rmem_ah_destroy(((struct ribv_ah *)ah)->ah);
 	if (ret == 0)
-		ribv_leave(ah);
+		give_back((struct ribv_ah *)ah);
 	return -ret;
 }
 

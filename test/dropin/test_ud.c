@@ -197,6 +197,31 @@ exchange(struct ibv_ah *ah)
 	HOLDS(strcmp((char *)buf + 2048 + GRH, "answer") == 0);
 }
 
+/* As many as the device reports, not one more, and again after they are destroyed. */
+static void
+all_ahs(void)
+{
+	static struct ibv_ah *ahs[32768];
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh.hop_limit = 1};
+	int round, i;
+
+	HOLDS(ibv_query_device(context, &device) == 0 && ibv_query_port(context, 1, &port) == 0);
+	HOLDS(device.max_ah > 0 && device.max_ah <= (int)(sizeof(ahs) / sizeof(ahs[0])));
+	attr.dlid = port.lid;
+	HOLDS(ibv_query_gid(context, 1, 0, &attr.grh.dgid) == 0);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < device.max_ah; i++) {
+			ahs[i] = ibv_create_ah(pd, &attr);
+			HOLDS(ahs[i] != NULL);
+		}
+		HOLDS(ibv_create_ah(pd, &attr) == NULL && errno == ENOMEM);
+		for (i = 0; i < device.max_ah; i++)
+			HOLDS(ibv_destroy_ah(ahs[i]) == 0);
+	}
+}
+
 int
 main(void)
 {
@@ -207,6 +232,7 @@ main(void)
 	struct ibv_qp *qp;
 
 	create();
+	all_ahs();
 	ah = create_ah();
 	exchange(ah);
 	HOLDS(ibv_attach_mcast(qps[0], &gid, 0) == EOPNOTSUPP);
