@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # Programs of Debian that were written for hardware, each with a use of its own: rows of
 # devtools/check-dropin.sh, which sources it. Each compares the data that arrives, and each proves
 # that it passed through soft0, by the counters that its processes report (through()). An entry of
@@ -157,4 +157,18 @@ if [ -e /usr/include/gloo/config.h ] && has "${CXX:-c++}" g++; then
 	done
 else
 	say 'libgloo-dev is not installed: gloo not run'
+fi
+
+# recipe_pytest: the module of doc/recipes.md.
+recipe_pytest() {
+	sed -n '/^<!-- recipe: pytest -->$/,/^```$/p' doc/recipes.md | sed '1,2d; $d' >"$tmp/test_write.py"
+	timeout --foreground -k 5 300 "$run" /usr/bin/python3 -m pytest -p no:cacheprovider "$tmp/test_write.py" |
+		tee "$tmp/out"
+	grep -q ' 3 passed' "$tmp/out"
+}
+if /usr/bin/python3 -c 'import pytest, pyverbs' 2>/dev/null; then
+	entry=
+	try 'recipe, pytest' through $((1 << 20)) 1 recipe_pytest
+else
+	say 'python3-pytest is not installed: the recipe of doc/recipes.md not run'
 fi

@@ -38,6 +38,7 @@ rdmacm-utils     command -v rping
 qperf            command -v qperf
 fio              command -v fio
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
+python3-pytest   /usr/bin/python3 -c "import pytest"
 ucx-utils        command -v ucx_perftest
 libfabric-bin    command -v fi_pingpong
 libfabric-dev    test -e /usr/include/rdma/fabric.h

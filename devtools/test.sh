@@ -15,7 +15,7 @@
 lanes=(
 	'headers gcc +user huge dropin tsan clang asan'
 	'guest +guest-new'
-	'tree model doc abi install +package +arm64 lint +lint-tests +fuzz'
+	'tree model doc abi install +package +recipes +arm64 lint +lint-tests +fuzz'
 )
 
 case ${1-} in
