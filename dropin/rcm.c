@@ -8,8 +8,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include <rmem_log.h>
+
 #include "rcm.h"
 #include "ribv.h"
+
+RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -89,6 +93,42 @@ static const struct {
 		[RDMA_USER_CM_CMD_JOIN_MCAST] = {refuse, 0},
 };
 
+/* Names of commands, for the log. */
+static const char *const names[] = {
+		[RDMA_USER_CM_CMD_CREATE_ID] = "CREATE_ID",
+		[RDMA_USER_CM_CMD_DESTROY_ID] = "DESTROY_ID",
+		[RDMA_USER_CM_CMD_BIND_IP] = "BIND_IP",
+		[RDMA_USER_CM_CMD_CONNECT] = "CONNECT",
+		[RDMA_USER_CM_CMD_LISTEN] = "LISTEN",
+		[RDMA_USER_CM_CMD_ACCEPT] = "ACCEPT",
+		[RDMA_USER_CM_CMD_REJECT] = "REJECT",
+		[RDMA_USER_CM_CMD_DISCONNECT] = "DISCONNECT",
+		[RDMA_USER_CM_CMD_RESOLVE_IP] = "RESOLVE_IP",
+		[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = "RESOLVE_ROUTE",
+		[RDMA_USER_CM_CMD_QUERY_ROUTE] = "QUERY_ROUTE",
+		[RDMA_USER_CM_CMD_INIT_QP_ATTR] = "INIT_QP_ATTR",
+		[RDMA_USER_CM_CMD_GET_EVENT] = "GET_EVENT",
+		[RDMA_USER_CM_CMD_GET_OPTION] = "GET_OPTION",
+		[RDMA_USER_CM_CMD_SET_OPTION] = "SET_OPTION",
+		[RDMA_USER_CM_CMD_NOTIFY] = "NOTIFY",
+		[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = "JOIN_IP_MCAST",
+		[RDMA_USER_CM_CMD_LEAVE_MCAST] = "LEAVE_MCAST",
+		[RDMA_USER_CM_CMD_MIGRATE_ID] = "MIGRATE_ID",
+		[RDMA_USER_CM_CMD_QUERY] = "QUERY",
+		[RDMA_USER_CM_CMD_BIND] = "BIND",
+		[RDMA_USER_CM_CMD_RESOLVE_ADDR] = "RESOLVE_ADDR",
+		[RDMA_USER_CM_CMD_JOIN_MCAST] = "JOIN_MCAST",
+};
+
+static void
+log_refused(uint32_t cmd, int ret)
+{
+	const char *name = cmd < RTE_DIM(names) ? names[cmd] : NULL;
+
+	RMEM_LOG_LINE(ERR, rcm_logtype, "rmem_ibv", "rdma_cm: %s (command %u) refused: %s",
+			name != NULL ? name : "unknown", cmd, strerror(-ret));
+}
+
 static int
 run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_state)
 {
@@ -129,6 +169,9 @@ rcm_write(int fd, const void *data, size_t size)
 	/* A thread is cancelled while it waits, and never while it holds the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), state);
+	/* That no event is there, or a signal, is no refusal. */
+	if (ret != 0 && ret != -EAGAIN && ret != -EINTR)
+		log_refused(hdr.cmd, ret);
 	pthread_setcancelstate(state, NULL);
 	return ret != 0 ? ribv_minus_one(-ret) : (ssize_t)size;
 }

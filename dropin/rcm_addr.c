@@ -234,7 +234,10 @@ route(struct rcm_id *id)
 		memcpy(own.ip, dev.gid, sizeof(own.ip));
 	if (dev.is_host && try_socket(&id->dst, NULL, &same) != 0)
 		return -EHOSTUNREACH;
+	/* The kernel's reason is another for a source of the loopback, and without a route. */
 	ret = try_socket(&own, &id->dst, &own);
+	if (ret == -EINVAL || ret == -ENETUNREACH)
+		return -EHOSTUNREACH;
 	if (ret != 0)
 		return ret;
 	memcpy(id->src.ip, own.ip, sizeof(own.ip));
