@@ -97,7 +97,6 @@ struct ribv_dm {
 	uint8_t *memory;
 	size_t length;
 	uint32_t refs; /* MRs; atomic */
-	uint8_t none;  /* of an MR of length 0 */
 };
 
 struct ribv_mr {

@@ -139,9 +139,7 @@ ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t len
 	if ((access & IBV_ACCESS_ZERO_BASED) == 0 || !is_within(own, offset, length) ||
 			(ribv_is_pd(pd) && pd->context != dm->context))
 		return ribv_fail(EINVAL);
-	/* The class has no MR of length 0: one byte that belongs to no device memory, unused. */
-	mr = ribv_mr_reg(pd, length != 0 ? own->memory + offset : &own->none,
-			length != 0 ? length : 1, 0, access, 0);
+	mr = ribv_mr_reg(pd, own->memory + offset, length, 0, access, 0);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = NULL;

@@ -7,8 +7,10 @@
  * are cases of conformance.
  */
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -75,6 +77,92 @@ TEST(mr, allocated_region_may_be_zero_based)
 	fx_fill(fx.b.buf, 100, 4);
 	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(mr->addr, fx.b.buf, 100);
+	return TEST_SUCCESS;
+}
+
+/* The address may be one that is not mapped. */
+TEST(mr, region_of_no_bytes_touches_no_memory)
+{
+	static const uint32_t more[] = {0, RMEM_ACCESS_ZERO_BASED, RMEM_ACCESS_ON_DEMAND,
+			RMEM_ACCESS_HUGETLB, RMEM_ACCESS_MW_BIND};
+	uint8_t *page = fx_map(FX_PAGE);
+	void *const places[] = {NULL, fx.a.buf, fx.a.buf + 1, page + 7, (void *)UINTPTR_MAX};
+	struct rmem_mr_info info;
+	unsigned int i;
+
+	TEST_OK(mprotect(page, FX_PAGE, PROT_NONE));
+	for (i = 0; i < RTE_DIM(places) * RTE_DIM(more); i++) {
+		struct rmem_mr *mr = NULL;
+		int ret = rmem_mr_reg(fx.a.pd, places[i / RTE_DIM(more)], 0, 0,
+				FX_ACCESS | more[i % RTE_DIM(more)], &mr);
+
+		if (ret == -EOPNOTSUPP && more[i % RTE_DIM(more)] != 0)
+			continue;
+		TEST_OK(ret);
+		TEST_OK(rmem_mr_query(mr, &info));
+		TEST_EQ(info.length + info.page_size + info.nb_pages + info.nb_extents, 0);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(mr, no_bytes_are_neither_allocated_nor_mapped)
+{
+	struct rmem_mr_attr attr = {.access = FX_ACCESS, .flags = RMEM_MR_FD};
+	struct rmem_mr *mr = NULL;
+
+	attr.fd = memfd_create("rmem_test", MFD_CLOEXEC);
+	TEST_ASSERT(attr.fd >= 0);
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	close(attr.fd);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 0, 0, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr),
+			EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 0, 8, FX_ACCESS | RMEM_ACCESS_ZERO_BASED, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(mr, region_of_no_bytes_is_shared)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 0, FX_ACCESS), *view = NULL;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, FX_ACCESS, &view));
+	fx_track(view);
+	TEST_EQ(view->length, 0);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 1, view->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* From a range to none, on demand and not, and back. */
+TEST(mr, rereg_changes_to_and_from_no_bytes)
+{
+	const uint32_t flags = RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_ACCESS;
+	static const struct {
+		uint32_t length;
+		uint32_t more;
+	} steps[] = {{0, 0}, {100, 0}, {0, RMEM_ACCESS_ON_DEMAND}, {100, RMEM_ACCESS_ON_DEMAND},
+			{0, RMEM_ACCESS_ON_DEMAND}, {0, 0}, {100, 0}};
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 100, FX_ACCESS);
+	enum rmem_rereg_result result;
+	unsigned int i;
+	int ret;
+
+	TEST_ASSERT(mr != NULL);
+	for (i = 0; i < RTE_DIM(steps); i++) {
+		uint32_t length = steps[i].length;
+
+		ret = rmem_mr_rereg(mr, flags, NULL, length != 0 ? fx.a.buf : NULL, length,
+				FX_ACCESS | steps[i].more, &result);
+		if (ret == -EOPNOTSUPP && steps[i].more != 0)
+			continue;
+		TEST_OK(ret);
+		TEST_EQ(mr->length, length);
+		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), length, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), length + 1, mr->rkey),
+				RMEM_WC_REM_ACCESS_ERR);
+		TEST_RUN(fx_reconnect());
+	}
 	return TEST_SUCCESS;
 }
 

@@ -29,6 +29,8 @@ mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 	uintptr_t at, end;
 	int error = 0;
 
+	if (range->iov_len == 0)
+		return 0;
 	rmem_pages_of(range, &at, &end);
 	if (rmem_pages_can_populate()) {
 		error = rmem_pages_populate(at, end, is_write);
@@ -150,13 +152,18 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
-/* Acquire the resources of a new MR: the pages, their table, or a list of ranges. */
+/*
+ * Acquire the resources of a new MR: the pages, their table, or a list of ranges. An MR of length 0
+ * has none.
+ */
 static int
 mr_take_memory(struct rsoft_mr *mr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 	int ret;
 
+	if (mr->mr.length == 0)
+		return 0;
 	if (mr->mr.access & RMEM_ACCESS_ON_DEMAND)
 		return rsoft_odp_alloc(dev, mr->mr.addr, mr->mr.length, mr->mr.access, &mr->odp);
 	ret = mr_check_mapped(&mr->mr, mr->mr.access);
@@ -303,6 +310,8 @@ mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 	const struct iovec range = {addr, length};
 	int ret;
 
+	if (change->is_other && length == 0)
+		return 0;
 	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {

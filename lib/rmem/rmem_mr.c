@@ -227,7 +227,7 @@ rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 		tmp.max_entries = rmem_mr_drv(mr)->max_size;
 	tmp.is_shared = (rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) != 0;
 	tmp.is_fd = (rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0;
-	if (mr->type == RMEM_MR_TYPE_USER)
+	if (mr->type == RMEM_MR_TYPE_USER && mr->length != 0)
 		fill_pages(mr, &tmp);
 	ret = RMEM_OP(mr, mr_query, (struct rmem_mr *)(uintptr_t)mr, &tmp);
 	if (ret == 0)

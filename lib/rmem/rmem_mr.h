@@ -112,7 +112,7 @@ struct rmem_mr {
 /** Attributes of a registration. The caller zeroes it first. */
 struct rmem_mr_attr {
 	void *addr;      /**< First byte, any address; NULL with ALLOCATE_MR, iov or RMEM_MR_FD. */
-	size_t length;   /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
+	size_t length;   /**< Length in bytes, 0 to rmem_dev_info::max_mr_size. */
 	uint64_t iova;   /**< Address of the first byte in requests; 0 for addr, or with
 			  *  ZERO_BASED or RMEM_MR_IOVA.
 			  */
@@ -132,19 +132,19 @@ struct rmem_mr_attr {
 
 /** Result of rmem_mr_query(). In the states PENDING and ERROR: type, state and access. */
 struct rmem_mr_info {
-	uint16_t type;              /**< One of enum rmem_mr_type. */
-	uint16_t state;             /**< One of enum rmem_mr_state. */
-	uint32_t access;            /**< Rights in force. */
-	uint32_t lkey;              /**< Key for local requests. */
-	uint32_t rkey;              /**< Key for peers. */
-	void *addr;                 /**< First byte, or NULL for an MR over several ranges or
+	uint16_t type;       /**< One of enum rmem_mr_type. */
+	uint16_t state;      /**< One of enum rmem_mr_state. */
+	uint32_t access;     /**< Rights in force. */
+	uint32_t lkey;       /**< Key for local requests. */
+	uint32_t rkey;       /**< Key for peers. */
+	void *addr;          /**< First byte, or NULL for an MR over several ranges or
 				     *  bound by requests.
 				     */
-	uint64_t iova;              /**< Address of the first byte in requests. */
-	uint64_t length;            /**< Length in bytes. */
-	uint64_t page_size;         /**< Page size that fits best; 0 for an indirect MR. */
-	uint64_t nb_pages;          /**< Pages of that size; 0 for an indirect MR. */
-	uint32_t nb_extents;        /**< Ranges of contiguous IO addresses; for an indirect MR, of
+	uint64_t iova;       /**< Address of the first byte in requests. */
+	uint64_t length;     /**< Length in bytes. */
+	uint64_t page_size;  /**< Page size that fits best; 0: an indirect MR, or no bytes. */
+	uint64_t nb_pages;   /**< Pages of that size; 0: an indirect MR, or no bytes. */
+	uint32_t nb_extents; /**< Ranges of contiguous IO addresses; for an indirect MR, of
 				     *  addresses below it.
 				     */
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
@@ -186,7 +186,8 @@ struct rmem_mr_info {
  *   First byte; NULL with RMEM_ACCESS_ALLOCATE_MR, or for an implicit on-demand MR. No alignment
  *   required.
  * @param length
- *   Length in bytes, 1 to rmem_dev_info::max_mr_size; SIZE_MAX for an implicit on-demand MR.
+ *   Length in bytes, 0 to rmem_dev_info::max_mr_size; SIZE_MAX for an implicit on-demand MR. With
+ *   0 the keys permit no access, and @p addr may be NULL; a device of verbs may refuse it.
  * @param iova
  *   Address of the first byte in requests; 0 selects @p addr. This differs from
  *   ibv_reg_mr_iova(3): only with RMEM_ACCESS_ZERO_BASED, or RMEM_MR_IOVA of rmem_mr_reg_attr(),
@@ -201,7 +202,8 @@ struct rmem_mr_info {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, or NULL mr.
  *   - -EINVAL: NULL addr without ALLOCATE_MR, or another addr with it.
- *   - -EINVAL: length 0 or over the limit, or addr + length or iova + length overflows.
+ *   - -EINVAL: length 0 with ALLOCATE_MR or RMEM_MR_FD, or if the device refuses it.
+ *   - -EINVAL: length over the limit, or addr + length or iova + length overflows.
  *   - -EINVAL: an unknown access bit, or REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE.
  *   - -EINVAL: an iova with ZERO_BASED.
  *   - -EINVAL: HUGETLB, and memory that is not all hugepages, or not known to be.

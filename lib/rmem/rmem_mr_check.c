@@ -35,6 +35,14 @@ check_access(const struct rmem_dev *dev, uint32_t access)
 	return 0;
 }
 
+static int
+check_iova(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	if ((attr->access & RMEM_ACCESS_ZERO_BASED) == 0 || attr->iova == 0)
+		return 0;
+	return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, dev->name, attr->iova);
+}
+
 /* Check the range alone; with ALLOCATE_MR the address is not known yet. */
 static int
 check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
@@ -44,6 +52,10 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 
 	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
 		return 0;
+	/* No bytes need no address, but memory to allocate or to map is not empty. */
+	if (attr->length == 0 && attr->iov_count == 0 && !is_allocated &&
+			(attr->flags & RMEM_MR_FD) == 0)
+		return check_iova(dev, attr);
 	if (attr->iov_count == 0 && (attr->flags & RMEM_MR_FD) == 0 &&
 			is_allocated != (attr->addr == NULL))
 		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
@@ -51,9 +63,8 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if (attr->length == 0 || attr->length > max_mr_size)
 		return RMEM_FAIL(EINVAL, "%s: MR length out of range: %zu (1 to %" PRIu64 ")",
 				dev->name, attr->length, max_mr_size);
-	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0)
-		return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, dev->name,
-				attr->iova);
+	if (check_iova(dev, attr) != 0)
+		return -EINVAL;
 	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
 			attr->length - 1 > UINT64_MAX - attr->iova)
 		return RMEM_FAIL(EINVAL, "%s: range wraps around: %zu bytes at %p, iova 0x%" PRIx64,

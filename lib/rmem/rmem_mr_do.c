@@ -74,7 +74,7 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 
 	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) == 0)
 		rmem_mr_drv(mr)->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
-	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0)
+	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0 || mr->length == 0)
 		return 0;
 	nb_iov = rmem_mr_ranges(mr, &one, &iov);
 	ret = rmem_hugetlb_check(iov, nb_iov, &page_size);

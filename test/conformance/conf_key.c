@@ -4,6 +4,7 @@
 
 /* Keys: access is granted by the valid key and no other. */
 
+#include <errno.h>
 #include <string.h>
 
 #include "conf.h"
@@ -81,6 +82,37 @@ CONF_TEST(key, empty_requests_check_no_key, 0, 0,
 		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	}
 	return TEST_SUCCESS;
+}
+
+/* Its keys on both sides, with and without bytes. */
+CONF_TEST(key, mr_of_length_0_is_valid_for_no_byte, 0, 0,
+		"IBTA 10.6.3: a key is valid for its range; C9-88: length 0 needs none")
+{
+	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf)};
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr = NULL;
+	unsigned int i;
+	int ret;
+
+	ret = rmem_mr_reg(fx.a.pd, fx.a.buf, 0, 0, ALL, &mr);
+	if (ret == -EINVAL && strcmp(conf.info.driver_name, "soft") != 0)
+		return test_skip("the device refuses MRs of length 0");
+	TEST_OK(ret);
+	fx_track(mr);
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 1, mr->rkey));
+	sge.lkey = mr->lkey;
+	for (i = 0; i < 3; i++) {
+		static const uint8_t opcodes[] = {
+				RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ, RMEM_WR_SEND};
+
+		wr = i < 2 ? fx_rdma(opcodes[i], &sge, fx_addr(fx.a.buf), mr->rkey)
+			   : fx_wr(opcodes[i], &sge, 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 0, &sge, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 0);
+	return conf_denied_locally(fx_addr(fx.b.buf), mr->lkey);
 }
 
 /* A key of an earlier registration of the memory is not valid. */

@@ -41,11 +41,11 @@ reconnect(void)
 	connect_own(qp);
 }
 
-/* WRITE 8 bytes of the second page to an address, by an rkey. */
+/* WRITE bytes of the second page to an address, by an rkey. */
 static enum ibv_wc_status
-write_to(uint64_t addr, uint32_t rkey)
+write_some(uint32_t length, uint64_t addr, uint32_t rkey)
 {
-	struct ibv_sge sge = {(uintptr_t)buf + PAGE, 8, mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)buf + PAGE, length, mr->lkey};
 	struct ibv_send_wr *bad,
 			wr = {.opcode = IBV_WR_RDMA_WRITE,
 					.send_flags = IBV_SEND_SIGNALED,
@@ -55,6 +55,12 @@ write_to(uint64_t addr, uint32_t rkey)
 
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
 	return wait_wc();
+}
+
+static enum ibv_wc_status
+write_to(uint64_t addr, uint32_t rkey)
+{
+	return write_some(8, addr, rkey);
 }
 
 static void
@@ -158,6 +164,19 @@ window_of_mr_at_0(void)
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dereg_mr(at) == 0);
 }
 
+static void
+mr_of_length_0_is_valid_for_no_byte(void)
+{
+	struct ibv_mr *none = ibv_reg_mr(pd, buf, 0, ACCESS),
+		      *again = ibv_reg_mr(pd, buf, 0, ACCESS);
+
+	HOLDS(none != NULL && again != NULL && none->length == 0);
+	HOLDS(write_some(0, (uintptr_t)buf, none->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(1, (uintptr_t)buf, none->rkey) == IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	HOLDS(ibv_dereg_mr(none) == 0 && ibv_dereg_mr(again) == 0);
+}
+
 /* The kernel translates by pages. */
 static void
 iova_with_another_page_offset_is_refused(void)
@@ -178,6 +197,7 @@ main(void)
 	mr_begins_at_its_iova(UINT64_C(0x123456789000));
 	window_of_mr_at_0();
 	iova_with_another_page_offset_is_refused();
+	mr_of_length_0_is_valid_for_no_byte();
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
 	HOLDS(ibv_dealloc_pd(pd) == 0);
 	return 0;
