@@ -33,6 +33,8 @@ missing=$(functions "$real" |
 differ=$(comm -3 <(functions "$library") <(functions "$core") | tr '\n' ' ')
 [ -z "$differ" ] || die "in one of $library and $core only: $differ"
 
+# Seconds after which a row ends that hangs, also on a machine that is busy with other work.
+export limit=900
 failed=0
 entry=
 # program NAME PACKAGE WHAT [NEEDS]: the rows that follow run it, as doc/programs.md lists it.
@@ -48,7 +50,7 @@ program() {
 try() {
 	local name=$1 begin=${EPOCHREALTIME/./} rc=0 result
 	shift
-	[ "$(type -t "$1")" = function ] || set -- timeout 600 "$@"
+	[ "$(type -t "$1")" = function ] || set -- timeout "$limit" "$@"
 	"$@" >"$tmp/log" 2>&1 || rc=$?
 	case $rc in
 	0) result=ok ;;
@@ -151,12 +153,12 @@ pair() { test/dropin/pair.sh "$run" "$run" "$@"; }
 by_address() { test/dropin/pair.sh "$run --ip 127.0.16.8" "$run --ip 127.0.16.9" "$@"; }
 # killed PROGRAM: the client ends by itself, and the next two processes work.
 killed() {
-	PAIR_KILL=$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000))) pair "$@" -D 30 && pair "$@" -n 20
+	PAIR_KILL=$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000))) pair "$@" -D 36000 && pair "$@" -n 20
 }
 
 # The same over UDP: retries find that the server has ended.
 killed_by_address() {
-	PAIR_KILL=1.$((RANDOM % 10)) by_address "$@" -D 30 && by_address "$@" -n 20
+	PAIR_KILL=1.$((RANDOM % 10)) by_address "$@" -D 36000 && by_address "$@" -n 20
 }
 
 # by_users PROGRAM...: one of the two belongs to another user, which can read a copy of rmem.
@@ -203,13 +205,13 @@ cm_by_users() {
 # udpong_pair: rsockets of SOCK_DGRAM; the server waits at its UDP port, and does not end.
 udpong_pair() {
 	local port=$((22000 + RANDOM % 5000)) server rc=0
-	timeout --foreground 120 "$run" udpong -b 127.0.0.1 -p $port &
+	timeout --foreground "$limit" "$run" udpong -b 127.0.0.1 -p $port &
 	server=$!
 	until grep -qi ":$(printf %04x $port) 00000000:0000" /proc/net/udp; do
 		kill -0 $server || return
 		sleep 0.05
 	done
-	timeout --foreground 100 "$run" udpong -s 127.0.0.1 -p $port -S 64 -C 100 -T e || rc=$?
+	timeout --foreground "$limit" "$run" udpong -s 127.0.0.1 -p $port -S 64 -C 100 -T e || rc=$?
 	kill $server
 	wait $server || true
 	return $rc
@@ -237,14 +239,14 @@ kv_in_namespaces() {
 	local options="--keys 10 --lease-ms 500"
 	# shellcheck disable=SC2086  # words
 	# It gets one SIGINT: the second one would end it at once.
-	$NETNS_A timeout --foreground 100 $eal --dev soft0,ip=10.77.0.1 --listen 10.77.0.1 $options >"$tmp/kv" 2>&1 &
+	$NETNS_A timeout --foreground "$limit" $eal --dev soft0,ip=10.77.0.1 --listen 10.77.0.1 $options >"$tmp/kv" 2>&1 &
 	server=$!
 	until grep -q '^server: listening at' "$tmp/kv"; do
 		kill -0 $server || { cat "$tmp/kv" && return 1; }
 		sleep 0.05
 	done
 	# shellcheck disable=SC2086
-	timeout 60 $NETNS_B $eal --dev soft0,ip=10.77.0.2 --connect 10.77.0.1 $options --gets 100 || rc=1
+	timeout "$limit" $NETNS_B $eal --dev soft0,ip=10.77.0.2 --connect 10.77.0.1 $options --gets 100 || rc=1
 	kill -INT $server
 	wait $server || rc=1
 	[ $rc = 0 ] || cat "$tmp/kv"
@@ -261,7 +263,7 @@ fio_pair() {
 # fio_send: fio connects with rnr_retry_count 0, and waits forever after a message that found no receive
 # yet. So three times at most.
 fio_send() {
-	local PAIR_LIMIT=40
+	local PAIR_LIMIT=120
 	export PAIR_LIMIT
 	fio_pair send || fio_pair send || fio_pair send
 }
@@ -271,7 +273,7 @@ recipe() {
 	mkdir "$tmp/ci"
 	ln -s "$root" "$tmp/ci/rmem"
 	sed -n '/^<!-- ci: /,/^```$/p' doc/dropin.md | sed '1,/^meson/d; $d' >"$tmp/ci/job"
-	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 200 bash -eux job)
+	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout "$limit" bash -eux job)
 }
 
 # recipe_fails: the same with a server that ends at once, and the job of each service; all end.
@@ -284,7 +286,7 @@ recipe_fails() {
 			sed 's/-n 100  *&/--none \&/; s/-n 100/-p 18601/; s|usertools/rmem-run|rmem-run|' >"$tmp/fails/job"
 		grep -q 'none &' "$tmp/fails/job" && grep -q 'until rmem-run' "$tmp/fails/job" || return
 		rc=0
-		(cd "$tmp/fails" && PATH=$PWD/rmem/usertools:$PATH timeout 60 bash -ux job) || rc=$?
+		(cd "$tmp/fails" && PATH=$PWD/rmem/usertools:$PATH timeout "$limit" bash -ux job) || rc=$?
 		[ $rc = 1 ] || return
 	done
 }
@@ -293,7 +295,7 @@ recipe_fails() {
 ends() {
 	local status=$1 text=$2 rc=0
 	shift 2
-	timeout 200 "$@" >"$tmp/out" 2>&1 || rc=$?
+	timeout "$limit" "$@" >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
 	[ $rc = "$status" ] && grep -qF -- "$text" "$tmp/out" && ! grep -qE '^(od|head|stat):' "$tmp/out"
 }
@@ -302,7 +304,7 @@ refused() { ends 125 "$@"; }
 # without DEVICE: a list of devices, with a line why that one is missing.
 without() {
 	local rc=0
-	timeout 200 "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
+	timeout "$limit" "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
 	[ $rc = 125 ] && grep -qF "no device $1: " "$tmp/out"
 }
@@ -334,7 +336,7 @@ left_nothing() {
 	cp build/test/dropin/test-verbs "$tmp/copy"
 	chmod -R a+rX "$tmp/copy"
 	[ "$(id -u)" != 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	XDG_RUNTIME_DIR=$tmp/xdg timeout 200 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
+	XDG_RUNTIME_DIR=$tmp/xdg timeout "$limit" "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
 		"$tmp/copy/test-verbs" &&
 		[ -z "$(ls -A "$tmp/xdg")" ]
 }
@@ -468,7 +470,7 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_bw -R -c UD' cm ib_send_bw '-R -c UD -n 20 -p %p' '-R -c UD -n 20 -p %p' ''
 	try 'ib_write_bw -R --ip' cm_by_address ib_write_bw '-R -n 20 -p %p' '-R -n 20 -p %p' ''
 	try 'ib_write_bw -R, killed' env PAIR_KILL=server test/dropin/pair_cm.sh \
-		"$run ib_write_bw -R -D 30 -p %p" "$run ib_write_bw -R -D 30 -p %p 127.0.0.1"
+		"$run ib_write_bw -R -D 36000 -p %p" "$run ib_write_bw -R -D 36000 -p %p 127.0.0.1"
 	for program in ib_{write,read,send,atomic}_bw; do
 		try "$program" pair "$program" -n 100
 	done
@@ -575,7 +577,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	fi
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
-	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 600 "$run" /usr/bin/python3 \
+	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout "$limit" "$run" /usr/bin/python3 \
 		tests/run_tests.py --dev soft0 --gid 0 -v) >"$tmp/log" 2>&1 || true
 	program pyverbs python3-pyverbs 'its own tests; those of what soft0 lacks are skipped (dropin.md)'
 	rc=ok

@@ -12,7 +12,7 @@ nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
 
 # qperf_tests TEST...: each takes a second (by a number of messages, most of them do not end).
 qperf_tests() {
-	PAIR_OPTION=-lp PAIR_CLIENT="-t 1 -to 60 $* quit" pair qperf
+	PAIR_OPTION=-lp PAIR_CLIENT="-t 1 -to 600 $* quit" pair qperf
 }
 if has qperf qperf; then
 	program qperf qperf 'latency and bandwidth of RC, UC and UD, RDMA READ and WRITE, atomics; -cm1'
@@ -46,11 +46,11 @@ by_nobody() {
 	test/dropin/pair.sh "$by" "$by" "$@"
 }
 ucx_in_one_process() {
-	UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux timeout 200 "$run" \
+	UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux timeout "$limit" "$run" \
 		ucx_perftest "${no_mpi[@]}" -l -t "$1" -n 100 -w 1
 }
 ucx_devices() {
-	timeout 200 "$run" ucx_info -d >"$tmp/out" &&
+	timeout "$limit" "$run" ucx_info -d >"$tmp/out" &&
 		grep -A1 'Transport: rc_verbs' "$tmp/out" | grep 'Device: soft0:1' &&
 		grep -A1 'Transport: ud_verbs' "$tmp/out" | grep 'Device: soft0:1'
 }
@@ -95,7 +95,7 @@ an_address() {
 	PATH=$PATH:/usr/sbin:/sbin ip -4 -o addr show up scope global |
 		awk 'NR == 1 { sub("/.*", "", $4); print $4 }'
 }
-fabrics() { timeout 200 "$run" fi_info -p verbs | grep 'domain: soft0'; }
+fabrics() { timeout "$limit" "$run" fi_info -p verbs | grep 'domain: soft0'; }
 if has fi_pingpong libfabric-bin; then
 	program libfabric libfabric-bin 'fi_info, fi_pingpong: msg, dgram, rdm by ofi_rxm and ofi_rxd; programs with RMA' \
 		'an interface besides lo for msg and ofi_rxm'

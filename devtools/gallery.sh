@@ -33,10 +33,10 @@ of_all() { [ -n "${RMEM_DROPIN_ALL:-}" ]; }
 
 # script FILE [ARGUMENT...]: one of test/dropin, which gets the command rmem-run. It compares the data
 # and checks the counters itself; it exits with 0, 1, or 77 if something is not installed.
-script() { timeout --foreground -k 5 900 "test/dropin/$1" "$run" "${@:2}"; }
+script() { timeout --foreground -k 5 "$limit" "test/dropin/$1" "$run" "${@:2}"; }
 
 # The guest that migrates runs on the processor that QEMU emulates.
-migrate() { timeout --foreground -k 5 900 test/dropin/migrate.py "$@" "$run" "$tmp/guest"; }
+migrate() { timeout --foreground -k 5 "$limit" test/dropin/migrate.py "$@" "$run" "$tmp/guest"; }
 if has qemu-system-x86_64 qemu-system-x86 && [ "$(uname -m)" = x86_64 ]; then
 	${CC:-cc} -m32 -O2 -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-stack-protector \
 		-fcf-protection=none -mgeneral-regs-only \
@@ -53,7 +53,7 @@ fi
 dapl_listens() { grep -qi ':3dd4 [0-9a-f:]* 0a ' /proc/net/tcp; }
 dapl() {
 	local rc=0 dtest server i
-	dtest="timeout --foreground -k 5 300 $run dtest -P soft-$1 -W -D -b 65536 -B 100"
+	dtest="timeout --foreground -k 5 $limit $run dtest -P soft-$1 -W -D -b 65536 -B 100"
 	for ((i = 0; i < 3000; i++)); do # that of another user of this host
 		dapl_listens || break
 		sleep 0.1
@@ -96,7 +96,7 @@ mpi_bytes() {
 mpi_arguments=()
 mpi() {
 	HOME=$tmp/copy OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-		timeout --foreground -k 5 300 "${@:2}" "$1" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/$mpi_program" \
+		timeout --foreground -k 5 "$limit" "${@:2}" "$1" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/$mpi_program" \
 		"${mpi_arguments[@]}"
 }
 
@@ -142,7 +142,7 @@ gloo() {
 	local rank rc=0 pids=()
 	mkdir "$tmp/gloo"
 	for ((rank = 0; rank < $1; rank++)); do
-		timeout --foreground -k 5 300 "$run" "$tmp/gloo_allreduce" $rank "$1" "$tmp/gloo" &
+		timeout --foreground -k 5 "$limit" "$run" "$tmp/gloo_allreduce" $rank "$1" "$tmp/gloo" &
 		pids+=($!)
 	done
 	for rank in "${pids[@]}"; do wait "$rank" || rc=1; done

@@ -30,7 +30,7 @@ TREE = os.path.join(WORK, 'tree')
 BUILD = os.path.join(WORK, 'build')
 TEST_SECONDS = 90
 # The timeout of tests in test/meson.build, which a factor changes.
-MESON_SECONDS = 600
+MESON_SECONDS = 1800
 # Minutes each, or not of what mutants break.
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
 PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
@@ -189,7 +189,7 @@ def prepare(has_baseline):
     all_tests = fast_tests()
     if not all_tests:
         sys.exit('no tests were found')
-    failed = meson_tests(all_tests, 2 * MESON_SECONDS) if has_baseline else None
+    failed = meson_tests(all_tests, MESON_SECONDS) if has_baseline else None
     if failed is not None:
         sys.exit('the tree fails without a mutant: ' + failed)
     return all_tests

@@ -40,7 +40,7 @@ enum bad {
 static int
 send_bytes(const void *data, size_t length, struct mp_rep *rep)
 {
-	const struct timespec timeout = {.tv_sec = 60};
+	const struct timespec timeout = {.tv_sec = 600};
 	struct rte_mp_msg msg = {.name = MP_ACTION, .len_param = (int)length};
 	struct rte_mp_reply replies;
 

@@ -18,7 +18,7 @@
 #include "mp.h"
 #include "test.h"
 
-#define TIMEOUT_S 60
+#define TIMEOUT_S 600
 
 /* Send the first bytes of a request: rmem_mp's answer, or -EIO without one. */
 static int

@@ -243,14 +243,14 @@ TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
 	TEST_ASSERT(file == cx.mem + CX_PAGE);
 	pid = fork();
 	if (pid == 0) {
-		alarm(60);
+		alarm(600);
 		pause();
 		_exit(0);
 	}
 	TEST_ASSERT(pid > 0);
 	TEST_OK(rmem_cache_destroy(cx.cache));
 	cx.cache = NULL;
-	alarm(60);
+	alarm(600);
 	TEST_OK(munmap(cx.mem, CX_PAGE));
 	alarm(0);
 	TEST_OK(kill(pid, SIGKILL));

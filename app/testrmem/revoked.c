@@ -16,7 +16,7 @@
 
 #include "cycle.h"
 
-#define TIMEOUT_SECONDS 10
+#define TIMEOUT_SECONDS 120
 
 /* A buffer, its key, and the pair that accesses it. */
 struct trial {

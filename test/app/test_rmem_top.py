@@ -66,12 +66,15 @@ def check_json():
     samples = [json.loads(line) for line in out.stdout.splitlines()]
     assert len(samples) == 3 and not samples[0]['dev'][0]['rates_per_s'], out
     for old, new in zip(samples, samples[1:]):
-        seconds = new['time_unix_s'] - old['time_unix_s']
+        assert new['time_unix_s'] > old['time_unix_s'], out
         for before, after in zip(old['dev'], new['dev']):
             rise = after['send_wrs'] - before['send_wrs']
-            assert rise > 0 and after['id'] == before['id'], (before, after)
-            # The clock is read before the replies, and here after them.
-            assert after['rates_per_s']['send_wrs'] > 0 and seconds > 0, after
+            assert rise >= 0 and after['id'] == before['id'], (before, after)
+            # A program that had no processor in between has posted nothing.
+            assert (after['rates_per_s']['send_wrs'] > 0) == (rise > 0), after
+    if all(dev['rates_per_s']['send_wrs'] == 0 for new in samples[1:] for dev in new['dev']):
+        check_json()
+        return
     assert {qp['state'] for qp in samples[0]['qp']} == {'RTS'}, samples[0]
     assert samples[0]['pool'][0]['registrations'] == 1, samples[0]
     counts = samples[0]['counts']

@@ -44,7 +44,7 @@
 #define CH_RECV_SIZE    256u
 #define CH_SCRATCH_SIZE 1024u
 #define CH_NB_LAST      16u
-#define CH_DEADLINE_S   120u
+#define CH_DEADLINE_S   600u
 /* Fewer than the tags of an index: an earlier reuse of a key is a defect. */
 #define CH_MAX_AGE 200u
 #define CH_NO_QP   UINT32_MAX

@@ -129,7 +129,7 @@ expect_event(uint32_t type)
 	struct rmem_async_event event;
 
 	do {
-		TEST_EQ(poll(&fd, 1, 30000), 1);
+		TEST_EQ(poll(&fd, 1, 300000), 1);
 		TEST_OK(rmem_async_channel_get_event(li.channel, &event));
 		TEST_EQ(event.port_num, li.port_num);
 		TEST_ASSERT(event.dev == conf.dev);
@@ -159,7 +159,7 @@ has_gid(void)
 static int
 expect_attr(bool (*has)(void), bool is_expected)
 {
-	const uint64_t end = rte_get_tsc_cycles() + 30 * rte_get_tsc_hz();
+	const uint64_t end = rte_get_tsc_cycles() + 300 * rte_get_tsc_hz();
 
 	while (has() != is_expected)
 		TEST_ASSERT(rte_get_tsc_cycles() < end);

@@ -149,7 +149,7 @@ static inline int
 cm_resolve_addr(int fd, uint32_t id, const char *ip, uint16_t port)
 {
 	struct sockaddr_in addr = cm_addr(ip, port);
-	struct rdma_ucm_resolve_ip in = {.id = id, .timeout_ms = 1000};
+	struct rdma_ucm_resolve_ip in = {.id = id, .timeout_ms = 60000};
 
 	memcpy(&in.dst_addr, &addr, sizeof(addr));
 	return cm_run(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &in, sizeof(in), 0);
@@ -159,7 +159,7 @@ cm_resolve_addr(int fd, uint32_t id, const char *ip, uint16_t port)
 static inline void
 cm_resolve(int fd, uint32_t id, uint16_t port)
 {
-	struct rdma_ucm_resolve_route in = {.id = id, .timeout_ms = 1000};
+	struct rdma_ucm_resolve_route in = {.id = id, .timeout_ms = 60000};
 
 	HOLDS(cm_resolve_addr(fd, id, LOOPBACK, port) == 0);
 	HOLDS(cm_expect(fd, ADDR_RESOLVED).status == 0);

@@ -13,7 +13,7 @@
 #include "step.h"
 
 #define SIZE   4096
-#define WAIT_S 30
+#define WAIT_S 600
 
 extern struct ibv_context *context;
 extern struct ibv_pd *pd;

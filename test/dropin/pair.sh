@@ -3,19 +3,19 @@
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
 # over TCP at PAIR_ADDRESS, 127.0.0.1 by default, each with a command prefix of its own
 # ("usertools/rmem-run --ip 127.0.0.2"). Succeeds if both do.
-# PAIR_LIMIT: seconds, 300 by default.
+# PAIR_LIMIT: seconds, 900 by default.
 # PAIR_PORT: the first TCP port to try; by default a random one.
 # PAIR_OPTION: option for the port, -p by default, or "SERVER/CLIENT".
 # PAIR_CLIENT: additional arguments of the client.
 # PAIR_KILL: kill the server after this time (as sleep(1)), while the client runs; then succeeds if
-# the client fails by itself within 10 seconds.
+# the client fails by itself. PROGRAM must be one that takes longer than the limit otherwise.
 
 set -uo pipefail
 exec 2>/dev/null # messages of the shell on killed processes
 read -ra server_run <<<"$1"
 read -ra client_run <<<"$2"
 shift 2
-limit=${PAIR_LIMIT:-300}
+limit=${PAIR_LIMIT:-900}
 option=${PAIR_OPTION:--p}
 read -ra client_args <<<"${PAIR_ADDRESS:-127.0.0.1} ${PAIR_CLIENT:-}"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
@@ -38,7 +38,6 @@ if [ -n "${PAIR_KILL:-}" ]; then
 	sleep "$PAIR_KILL"
 	kill -0 "$client" && runs=1
 	kill -9 "$server"
-	killed=${EPOCHREALTIME/./}
 fi
 wait "$client"
 client=$?
@@ -47,10 +46,7 @@ client=$?
 wait "$server"
 server=$?
 if [ -n "${PAIR_KILL:-}" ]; then
-	ms=$(((${EPOCHREALTIME/./} - killed) / 1000))
-	if [ -n "$runs" ] && [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ] &&
-		[ $ms -lt 10000 ]; then exit 0; fi
-	echo "the client ended after $ms ms"
+	if [ -n "$runs" ] && [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ]; then exit 0; fi
 elif [ $server = 0 ] && [ $client = 0 ]; then
 	cat "$tmp/client"
 	exit 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pair_cm.sh SERVER CLIENT: run two commands, the client when the server listens with rdma_cm. %p in
 # them is a free port. Succeeds if both do.
-# PAIR_LIMIT: seconds, 300 by default.
+# PAIR_LIMIT: seconds, 900 by default.
 # PAIR_PORT: the port of a program that has no option for it.
 # PAIR_ENDLESS: the server does not end.
 # PAIR_KILL=server, or client: kill it with SIGKILL when both are connected; then succeeds if the other
@@ -10,7 +10,7 @@
 
 set -uo pipefail
 exec 2>/dev/null # messages of the shell on killed processes
-limit=${PAIR_LIMIT:-300}
+limit=${PAIR_LIMIT:-900}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 

@@ -20,7 +20,7 @@
 
 #define SIZE   4096
 #define ROUNDS 100
-#define WAIT_S 30
+#define WAIT_S 600
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 struct side {

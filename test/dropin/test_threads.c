@@ -259,7 +259,7 @@ child_main(void)
 {
 	struct side side;
 
-	alarm(60); /* rather than wait for a lock of a thread that is not there */
+	alarm(600); /* rather than wait for a lock of a thread that is not there */
 	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
 	/* Its sockets would hide the end of the parent from peers. */
 	HOLDS(count_entries("/proc/self/fd") < nb_files);

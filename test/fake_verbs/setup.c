@@ -85,7 +85,7 @@ vt_reconnect(void)
 int
 vt_until_gone(void)
 {
-	uint64_t end = rte_get_timer_cycles() + 60 * rte_get_timer_hz();
+	uint64_t end = rte_get_timer_cycles() + 600 * rte_get_timer_hz();
 	struct rmem_recv_wr recv = {.wr_id = 1};
 	int ret;
 

@@ -315,7 +315,7 @@ TEST(verbs_dev, refused_release_changes_nothing)
 static int
 vt_until(int (*func)(void), int want)
 {
-	uint64_t end = rte_get_timer_cycles() + 60 * rte_get_timer_hz();
+	uint64_t end = rte_get_timer_cycles() + 600 * rte_get_timer_hz();
 	int got;
 
 	do {

@@ -223,7 +223,7 @@ pair_stats(struct rmem_dev_stats *stats)
 int
 pair_wait(struct pair_end *end, bool is_recv, struct rmem_wc *wc)
 {
-	uint64_t deadline = rte_rdtsc() + 60 * rte_get_tsc_hz();
+	uint64_t deadline = rte_rdtsc() + 600 * rte_get_tsc_hz();
 	int n;
 
 	do

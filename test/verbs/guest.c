@@ -13,7 +13,7 @@
 
 #define BURSTS  100
 #define IDLE_US 100
-#define LIMIT_S 30 /* for a completion to come */
+#define LIMIT_S 300 /* for a completion to come */
 
 struct guest guest;
 

@@ -55,7 +55,7 @@ receive(const char *ip)
 	TEST_ASSERT(port != NULL);
 	TEST_RUN(send_unchecked(&addr, data, sizeof(data)));
 	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
-	TEST_EQ(poll(&pfd, 1, 60000), 1);
+	TEST_EQ(poll(&pfd, 1, 600000), 1);
 	TEST_EQ(port->ops->rx_burst(port, frames, RWIRE_RX_BURST), 1);
 	TEST_EQ(frames[0]->len, sizeof(data));
 	TEST_MEM(frames[0]->bth, data, sizeof(data));
@@ -137,7 +137,7 @@ send_and_receive(const char *from, const char *to, int level, int option)
 	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
 	while (nb != NB_PACKETS) {
 		if (port->ops->rx_sleep(port))
-			TEST_EQ(poll(&pfd, 1, 60000), 1);
+			TEST_EQ(poll(&pfd, 1, 600000), 1);
 		TEST_RUN(check_burst(&nb));
 	}
 	return TEST_SUCCESS;
