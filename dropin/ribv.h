@@ -459,10 +459,11 @@ bool ribv_qp_has_wc(uint32_t qp_num);
 int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr);
 /*
- * A request that binds was accepted: the window has the new rkey, the index of the window with the
- * 8 bits of the request, as irdma's provider sets it.
+ * Set the rkey that a window has once a request that binds it is accepted, as irdma's provider does:
+ * its index, with the 8 bits of the request. Return the present one. Before the post: when that
+ * has returned, another thread may have freed the window.
  */
-void ribv_bind_done(struct ibv_mw *mw, uint32_t rkey);
+uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
 /* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);

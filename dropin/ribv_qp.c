@@ -386,10 +386,13 @@ ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 	return 0;
 }
 
-void
-ribv_bind_done(struct ibv_mw *mw, uint32_t rkey)
+uint32_t
+ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey)
 {
+	uint32_t old = mw->rkey;
+
 	mw->rkey = (((struct ribv_mw *)mw)->mw->rkey & ~(uint32_t)UINT8_MAX) | (uint8_t)rkey;
+	return old;
 }
 
 /* The request in the class's words; 0 or an errno. */
@@ -468,6 +471,7 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr *of[BURST];
 	struct rmem_send_wr own[BURST];
+	uint32_t old_rkey[BURST];
 	int i, n, done, err = 0;
 
 	for (n = 0; n < BURST && *wr != NULL; n++, *wr = (*wr)->next) {
@@ -475,13 +479,15 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 		if (err != 0)
 			break;
 		of[n] = *wr;
+		if (unlikely(own[n].opcode == RMEM_WR_BIND_MW))
+			old_rkey[n] = ribv_bind_begin((*wr)->bind_mw.mw, (*wr)->bind_mw.rkey);
 	}
 	done = ribv_post_burst(qp, own, n, &err);
 	if (done < n)
 		*wr = of[done];
-	for (i = 0; i < done; i++) {
-		if (unlikely(own[i].opcode == RMEM_WR_BIND_MW))
-			ribv_bind_done(of[i]->bind_mw.mw, of[i]->bind_mw.rkey);
+	for (i = n; i-- > done;) {
+		if (own[i].opcode == RMEM_WR_BIND_MW)
+			of[i]->bind_mw.mw->rkey = old_rkey[i];
 	}
 	return err;
 }

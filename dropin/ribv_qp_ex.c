@@ -24,6 +24,12 @@
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
+/* A window to bind, and its rkey before. */
+struct window {
+	struct ibv_mw *mw;
+	uint32_t old_rkey;
+};
+
 struct ribv_batch {
 	uint32_t nb;         /* requests begun */
 	uint32_t max;        /* requests of the send queue; a last one takes those too many */
@@ -32,7 +38,7 @@ struct ribv_batch {
 	int err;             /* of the first bad request, or 0 */
 	struct rmem_send_wr *wrs;
 	struct rmem_sge *sges;
-	struct ibv_mw **windows; /* of requests that bind */
+	struct window *windows; /* of requests that bind */
 	uint8_t *data;
 };
 
@@ -168,7 +174,7 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 	if (wr == NULL)
 		return;
-	batch->windows[last(batch)] = mw;
+	batch->windows[last(batch)].mw = mw;
 	if (ribv_bind_wr((struct ribv_qp *)ex, mw, rkey, info, wr) != 0)
 		refuse(batch, EINVAL);
 }
@@ -254,22 +260,37 @@ wr_start(struct ibv_qp_ex *ex)
 	batch->err = ribv_env_attach() ? 0 : ENOMEM;
 }
 
+/* 0 or an errno. */
+static int
+post_batch(struct ribv_qp *qp, struct ribv_batch *batch)
+{
+	int i, done, n = (int)batch->nb, err = 0;
+
+	for (i = 0; i < n; i++) {
+		if (unlikely(batch->wrs[i].opcode == RMEM_WR_BIND_MW))
+			batch->windows[i].old_rkey = ribv_bind_begin(
+					batch->windows[i].mw, batch->wrs[i].bind_mw.key_tag);
+	}
+	done = ribv_post_burst(qp, batch->wrs, n, &err);
+	for (i = n; i-- > done;) {
+		if (batch->wrs[i].opcode == RMEM_WR_BIND_MW)
+			batch->windows[i].mw->rkey = batch->windows[i].old_rkey;
+	}
+	return err;
+}
+
 static int
 wr_complete(struct ibv_qp_ex *ex)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ex;
 	struct ribv_batch *batch = batch_of(ex);
-	int err, i, done = 0;
+	int err;
 
 	if (batch == NULL)
 		return ribv_post_fail(EINVAL);
 	err = batch->err;
 	if (err == 0)
-		done = ribv_post_burst(qp, batch->wrs, (int)batch->nb, &err);
-	for (i = 0; i < done; i++) {
-		if (unlikely(batch->wrs[i].opcode == RMEM_WR_BIND_MW))
-			ribv_bind_done(batch->windows[i], batch->wrs[i].bind_mw.key_tag);
-	}
+		err = post_batch(qp, batch);
 	ribv_unlock(&qp->send_lock);
 	return ribv_post_fail(err);
 }
@@ -303,7 +324,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	batch->max_inline = cap->max_inline_data;
 	batch->wrs = (struct rmem_send_wr *)(batch + 1);
 	batch->sges = (struct rmem_sge *)(batch->wrs + n);
-	batch->windows = (struct ibv_mw **)(batch->sges + n * cap->max_send_sge);
+	batch->windows = (struct window *)(batch->sges + n * cap->max_send_sge);
 	batch->data = (uint8_t *)(batch->windows + n);
 	qp->batch = batch;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;

@@ -13,6 +13,7 @@
 #define PAGE   4096u
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
 #define TAG    0x5au
+#define DEPTH  8u
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -70,7 +71,7 @@ create(void)
 	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_RC,
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.send_ops_flags = IBV_QP_EX_WITH_BIND_MW,
-			.cap = {.max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1}};
+			.cap = {.max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1}};
 
 	buf = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	HOLDS(buf != MAP_FAILED);
@@ -82,6 +83,35 @@ create(void)
 	qp = ibv_create_qp_ex(context, &init);
 	HOLDS(pd != NULL && cq != NULL && mr != NULL && qp != NULL);
 	connect_own(qp);
+}
+
+/* Bindings of two windows in turn, more than the queue has space for: the rest changes nothing. */
+static void
+rkey_is_of_the_last_accepted_binding(void)
+{
+	struct ibv_mw *mw[2] = {ibv_alloc_mw(pd, IBV_MW_TYPE_2), ibv_alloc_mw(pd, IBV_MW_TYPE_2)};
+	struct ibv_send_wr wr[4 * DEPTH], *bad;
+	uint32_t index[2], i, accepted;
+
+	HOLDS(mw[0] != NULL && mw[1] != NULL);
+	for (i = 0; i < 2; i++)
+		index[i] = mw[i]->rkey & ~0xffu;
+	memset(wr, 0, sizeof(wr));
+	for (i = 0; i < 4 * DEPTH; i++) {
+		wr[i].opcode = IBV_WR_BIND_MW;
+		wr[i].next = i + 1 < 4 * DEPTH ? &wr[i + 1] : NULL;
+		wr[i].bind_mw.mw = mw[i % 2];
+		wr[i].bind_mw.rkey = TAG + 1 + i;
+		wr[i].bind_mw.bind_info = (struct ibv_mw_bind_info){
+				mr, (uintptr_t)buf, PAGE, IBV_ACCESS_REMOTE_WRITE};
+	}
+	HOLDS(ibv_post_send(qp, wr, &bad) == ENOMEM);
+	accepted = (uint32_t)(bad - wr);
+	HOLDS(accepted >= 2 && accepted < 4 * DEPTH);
+	for (i = accepted - 2; i < accepted; i++)
+		HOLDS(mw[i % 2]->rkey == (index[i % 2] | ((TAG + 1 + i) & 0xff)));
+	reconnect();
+	HOLDS(ibv_dealloc_mw(mw[0]) == 0 && ibv_dealloc_mw(mw[1]) == 0);
 }
 
 /* As irdma's provider: 24 bits of the window, 8 of the request. */
@@ -193,6 +223,7 @@ main(void)
 {
 	create();
 	rkey_of_window_is_set_by_the_post();
+	rkey_is_of_the_last_accepted_binding();
 	mr_begins_at_its_iova(0);
 	mr_begins_at_its_iova(UINT64_C(0x123456789000));
 	window_of_mr_at_0();
