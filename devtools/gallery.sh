@@ -159,6 +159,12 @@ else
 	say 'libgloo-dev is not installed: gloo not run'
 fi
 
+if PATH=$PATH:/usr/sbin:/sbin has tgtd tgt && has iscsi-inq libiscsi-bin && has qemu-img qemu-utils; then
+	program 'tgt, libiscsi' tgt 'iSER: tgtd, iscsi-inq and qemu-img; 64 MiB written, read back and compared' \
+		'an interface besides lo; tgt binds address and name of the initiator (test/dropin/iser.sh)'
+	try 'tgtd, iSER' script iser.sh
+fi
+
 # recipe_pytest: the module of doc/recipes.md.
 recipe_pytest() {
 	sed -n '/^<!-- recipe: pytest -->$/,/^```$/p' doc/recipes.md | sed '1,2d; $d' >"$tmp/test_write.py"

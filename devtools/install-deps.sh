@@ -51,6 +51,10 @@ libmpich-dev     command -v mpicc.mpich
 g++              command -v g++
 libgloo-dev      test -e /usr/include/gloo/config.h
 ?dapl2-utils     command -v dtest
+tgt              PATH=$PATH:/usr/sbin:/sbin command -v tgtd
+libiscsi-bin     command -v iscsi-inq
+qemu-utils       command -v qemu-img
+qemu-block-extra compgen -G "/usr/lib/*/qemu/block-iscsi.so"
 iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
 '
 # shellcheck disable=SC2016  # for the shell that runs the command

@@ -459,9 +459,9 @@ bool ribv_qp_has_wc(uint32_t qp_num);
 int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr);
 /*
- * Set the rkey that a window has once a request that binds it is accepted, as irdma's provider does:
- * its index, with the 8 bits of the request. Return the present one. Before the post: when that
- * has returned, another thread may have freed the window.
+ * Set the rkey that a window has once a request that binds it is accepted, as irdma's provider
+ * does: its index, with the 8 bits of the request. Return the present one. Before the post: when
+ * that has returned, another thread may have freed the window.
  */
 uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
