@@ -83,12 +83,16 @@ static unsigned int
 sysctl_get(const char *path, unsigned int *second, unsigned int otherwise)
 {
 	FILE *f = fopen(path, "re");
-	unsigned int first = otherwise, ignored;
+	unsigned int first = otherwise;
+	char line[64], *end;
 
 	if (f == NULL)
 		return otherwise;
-	if (fscanf(f, "%u %u", &first, second != NULL ? second : &ignored) < 1)
-		first = otherwise;
+	if (fgets(line, sizeof(line), f) != NULL) {
+		first = (unsigned int)strtoul(line, &end, 10);
+		if (second != NULL)
+			*second = (unsigned int)strtoul(end, NULL, 10);
+	}
 	fclose(f);
 	return first;
 }
@@ -129,22 +133,24 @@ hold(const char *name)
 static void
 format_ip(const uint8_t *ip, char *text)
 {
-	int i;
+	size_t i;
 
 	for (i = 0; i < 16; i++)
 		snprintf(text + 2 * i, 3, "%02x", ip[i]);
 }
 
+/* The text may be of any process: 32 digits, or it is refused. */
 static bool
 parse_ip(const char *text, uint8_t *ip)
 {
-	unsigned int byte;
-	int i;
+	char digits[3] = "";
+	size_t i;
 
+	if (strspn(text, "0123456789abcdef") != 32)
+		return false;
 	for (i = 0; i < 16; i++) {
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-			return false;
-		ip[i] = (uint8_t)byte;
+		memcpy(digits, text + 2 * i, 2);
+		ip[i] = (uint8_t)strtoul(digits, NULL, 16);
 	}
 	return true;
 }
@@ -156,9 +162,9 @@ find_in(const char *line, const char *port_name, const char *own, uint32_t flags
 {
 	const char *at = strchr(line, '@');
 	size_t len = strlen(port_name);
-	unsigned int other_flags;
+	uint32_t other_flags;
 	uint8_t other_ip[16];
-	char hex[33];
+	char *end;
 
 	if (at == NULL || strncmp(at + 1, port_name, len) != 0)
 		return;
@@ -166,8 +172,10 @@ find_in(const char *line, const char *port_name, const char *own, uint32_t flags
 		found->is_first = true;
 		return;
 	}
-	if (sscanf(at + 1 + len, "/b/%x/%32[0-9a-f]/", &other_flags, hex) != 2 ||
-			strlen(hex) != 32 || !parse_ip(hex, other_ip))
+	if (strncmp(at + 1 + len, "/b/", 3) != 0)
+		return;
+	other_flags = (uint32_t)strtoul(at + 1 + len + 3, &end, 16);
+	if (*end != '/' || !parse_ip(end + 1, other_ip) || end[1 + 32] != '/')
 		return;
 	if (own[0] != '\0' && strncmp(at + 1, own, strlen(own)) == 0)
 		return;

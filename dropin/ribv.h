@@ -440,7 +440,8 @@ void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 
 /* ribv_qp.c */
 /* Post n requests under the send lock; how many were accepted, and in *err why not all. */
-int ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err);
+unsigned int ribv_post_burst(
+		struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err);
 /* The receive in the class's words; 0 or -EINVAL. */
 int ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr);
 /* The errno of a post that accepted fewer requests than given. */

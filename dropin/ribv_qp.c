@@ -450,12 +450,13 @@ ribv_post_errno(int ret)
 	return ret < 0 ? ribv_errno(ret) : 0;
 }
 
-int
-ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err)
+unsigned int
+ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
 {
-	int ret, done;
+	unsigned int done;
+	int ret;
 
-	for (done = 0; done < n; done += ret) {
+	for (done = 0; done < n; done += (unsigned int)ret) {
 		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)RTE_MIN(n - done, UINT16_MAX));
 		if (ret <= 0) {
 			*err = ret < 0 ? ribv_post_errno(ret) : ENOMEM;
@@ -472,13 +473,15 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 	struct ibv_send_wr *of[BURST];
 	struct rmem_send_wr own[BURST];
 	uint32_t old_rkey[BURST];
-	int i, n, done, err = 0;
+	unsigned int i, n, done;
+	int err = 0;
 
 	for (n = 0; n < BURST && *wr != NULL; n++, *wr = (*wr)->next) {
 		err = wr_of_ibv(qp, *wr, &own[n]);
 		if (err != 0)
 			break;
 		of[n] = *wr;
+		old_rkey[n] = 0;
 		if (unlikely(own[n].opcode == RMEM_WR_BIND_MW))
 			old_rkey[n] = ribv_bind_begin((*wr)->bind_mw.mw, (*wr)->bind_mw.rkey);
 	}

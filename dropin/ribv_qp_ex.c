@@ -264,7 +264,8 @@ wr_start(struct ibv_qp_ex *ex)
 static int
 post_batch(struct ribv_qp *qp, struct ribv_batch *batch)
 {
-	int i, done, n = (int)batch->nb, err = 0;
+	unsigned int i, done, n = batch->nb;
+	int err = 0;
 
 	for (i = 0; i < n; i++) {
 		if (unlikely(batch->wrs[i].opcode == RMEM_WR_BIND_MW))

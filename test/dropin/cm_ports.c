@@ -226,7 +226,8 @@ main(int argc, char **argv)
 	channel = rdma_create_event_channel();
 	HOLDS(channel != NULL);
 	if (argc == 6)
-		return bind_to(create(RDMA_PS_TCP, atoi(argv[5])), (unsigned int)atoi(argv[4]));
+		return bind_to(create(RDMA_PS_TCP, (int)strtol(argv[5], NULL, 10)),
+				(unsigned int)strtoul(argv[4], NULL, 10));
 	for (a = 0; a < NB_ADDRS * NB_OPTIONS; a++) {
 		for (b = 0; b < NB_ADDRS; b++) {
 			printf("%s %s | %s |", addrs[a / NB_OPTIONS].name,
