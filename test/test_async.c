@@ -105,12 +105,12 @@ TEST(async, failure_of_the_driver_is_in_the_event)
 TEST(async, refused_call_yields_no_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
-	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 0);
+	struct rmem_mr_attr attr = attr_of(eq, NULL, 64);
 	struct rmem_mr *mr = NULL;
 	struct rmem_event event;
 
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
-	attr.length = 64;
+	attr.addr = fx.a.buf;
 	attr.access = RMEM_ACCESS_REMOTE_WRITE;
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
 	attr.access = FX_ACCESS;

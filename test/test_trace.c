@@ -206,7 +206,7 @@ TEST(trace, refused_calls_are_traced)
 	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
 	expect("lib.rmem.error.call call=rmem_pd_dealloc obj=%" PRIu64 " error=%d", at(fx.a.pd),
 			EBUSY);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 0, 0, FX_ACCESS, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 64, 0, FX_ACCESS, &mr), EINVAL);
 	expect("lib.rmem.error.call call=rmem_mr_reg_attr obj=%" PRIu64 " error=%d", at(fx.a.pd),
 			EINVAL);
 	TEST_ERR(rmem_dev_create("hard0", NULL, &dev), ENODEV);
