@@ -277,13 +277,16 @@ fork_it(void)
 	int fds[2], status = -1;
 	uint8_t go = 0;
 	pid_t pid;
+	bool is_ok;
 
 	TEST_OK(pipe(fds));
 	pid = fork();
-	if (pid == 0)
-		_exit(read(fds[0], &go, 1) != 1 || mem[FX_PAGE] != 1 ||
-				madvise(mem, SIZE, MADV_DONTNEED) != 0 || mem[FX_PAGE] != 0 ||
-				munmap(mem, SIZE) != 0);
+	if (pid == 0) {
+		is_ok = read(fds[0], &go, 1) == 1 && mem[FX_PAGE] == 1 &&
+				madvise(mem, SIZE, MADV_DONTNEED) == 0 && mem[FX_PAGE] == 0 &&
+				munmap(mem, SIZE) == 0;
+		_exit(is_ok ? 0 : 1);
+	}
 	TEST_ASSERT(pid > 0);
 	TEST_RUN(expect_there(mem + FX_PAGE, 1));
 	TEST_EQ(write(fds[1], &go, 1), 1);

@@ -4,6 +4,7 @@
 
 /* Registered memory of a verbs program stays its own: it is discarded and unmapped as any other. */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,9 +70,12 @@ fork_it(void)
 {
 	int status = -1;
 	pid_t pid = fork();
+	bool is_ok;
 
-	if (pid == 0)
-		_exit(madvise(mem, SIZE, MADV_DONTNEED) != 0 || munmap(mem, SIZE) != 0);
+	if (pid == 0) {
+		is_ok = madvise(mem, SIZE, MADV_DONTNEED) == 0 && munmap(mem, SIZE) == 0;
+		_exit(is_ok ? 0 : 1);
+	}
 	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 	HOLDS(write_there() == IBV_WC_SUCCESS && mem[PAGE] == 2);
 }
