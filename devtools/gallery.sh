@@ -80,7 +80,7 @@ if has dtest dapl2-utils; then
 	for provider in cma scm ucm; do
 		try "dtest, $provider" through $((2 * 100 * 65536)) 2 dapl $provider
 	done
-	try 'dtestsrq, cma' through $((6 * 4096)) 2 env PAIR_PORT=45248 test/dropin/pair_cm.sh \
+	try 'dtestsrq, cma' through $((4 * 4096)) 2 env PAIR_PORT=45248 test/dropin/pair_cm.sh \
 		"$run dtestsrq -P soft-cma" "$run dtestsrq -P soft-cma -h 127.0.0.1"
 fi
 
