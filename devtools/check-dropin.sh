@@ -465,12 +465,12 @@ if command -v ib_write_bw >/dev/null; then
 	program perftest perftest \
 		'ib_{write,read,send,atomic}_{bw,lat}: RC, UC and UD, -R, events, SRQs, up to 1000 QPs, one side killed'
 	for program in ib_{write,read,send,atomic}_{bw,lat}; do
-		try "$program -R" cm "$program" '-R -n 20 -p %p' '-R -n 20 -p %p' ''
+		try "$program -R" cm "$program" '-F -R -n 20 -p %p' '-F -R -n 20 -p %p' ''
 	done
-	try 'ib_send_bw -R -c UD' cm ib_send_bw '-R -c UD -n 20 -p %p' '-R -c UD -n 20 -p %p' ''
-	try 'ib_write_bw -R --ip' cm_by_address ib_write_bw '-R -n 20 -p %p' '-R -n 20 -p %p' ''
+	try 'ib_send_bw -R -c UD' cm ib_send_bw '-F -R -c UD -n 20 -p %p' '-F -R -c UD -n 20 -p %p' ''
+	try 'ib_write_bw -R --ip' cm_by_address ib_write_bw '-F -R -n 20 -p %p' '-F -R -n 20 -p %p' ''
 	try 'ib_write_bw -R, killed' env PAIR_KILL=server test/dropin/pair_cm.sh \
-		"$run ib_write_bw -R -D 36000 -p %p" "$run ib_write_bw -R -D 36000 -p %p 127.0.0.1"
+		"$run ib_write_bw -F -R -D 36000 -p %p" "$run ib_write_bw -F -R -D 36000 -p %p 127.0.0.1"
 	for program in ib_{write,read,send,atomic}_bw; do
 		try "$program" pair "$program" -n 100
 	done
