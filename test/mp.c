@@ -40,6 +40,28 @@ static uint32_t nb_ends;  /* of processes; atomic */
 static uint32_t nb_early; /* those whose QPs or keys were left; atomic */
 static uint32_t nb_refs;  /* of the device, without processes */
 
+/* A device that the main thread closes while a process attaches to it; atomic. */
+static enum {
+	CLOSE_NONE,
+	CLOSE_ARMED,
+	CLOSE_NOW,
+	CLOSE_ENDED
+} closing;
+static struct rmem_dev *closed;
+
+/* Called with the lock of the processes held, between the end of an attachment and the next one. */
+static void
+let_close(void)
+{
+	if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) != CLOSE_ARMED)
+		return;
+	__atomic_store_n(&closing, CLOSE_NOW, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) == CLOSE_NOW &&
+			!(__atomic_load_n(&closed->obj.refs, __ATOMIC_ACQUIRE) &
+					RMEM_OBJ_REFS_DEAD))
+		sched_yield();
+}
+
 static void
 count_end(uint16_t process)
 {
@@ -49,6 +71,7 @@ count_end(uint16_t process)
 		__atomic_fetch_add(&nb_early, 1, __ATOMIC_RELEASE);
 	if (process > RMEM_PROCESS_PRIMARY && process <= RMEM_PROCESS_MAX)
 		__atomic_fetch_add(&nb_ends, 1, __ATOMIC_RELEASE);
+	let_close();
 }
 
 RTE_INIT(mp_init)
@@ -281,6 +304,27 @@ held_qp_is_refused(struct mp_shared *sh)
 	return TEST_SUCCESS;
 }
 
+/* A process that attaches holds the device from the search on. */
+static int
+close_in_attach(struct mp_shared *sh)
+{
+	int pid, ret;
+
+	TEST_OK(rmem_dev_create(MP_DEV2, NULL, &closed));
+	__atomic_store_n(&closing, CLOSE_ARMED, __ATOMIC_RELEASE);
+	TEST_RUN(mp_spawn(sh, "attach_again", 0, &pid));
+	while (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) == CLOSE_ARMED) {
+		TEST_ASSERT(!has_ended(pid));
+		sched_yield();
+	}
+	ret = rmem_dev_close(closed);
+	__atomic_store_n(&closing, CLOSE_ENDED, __ATOMIC_RELEASE);
+	TEST_RUN(run_to_end(sh, pid));
+	TEST_ERR(ret, EBUSY);
+	TEST_OK(rmem_dev_close(closed));
+	return TEST_SUCCESS;
+}
+
 /* Write by the keys that a process bound, from QPs of the primary. */
 static int
 write_by(struct mp_shared *sh, uint32_t rkey, int status)
@@ -372,6 +416,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	TEST_RUN(mp_connect(sh));
 	test_set_running("held_qp_is_refused");
 	TEST_RUN(held_qp_is_refused(sh));
+	test_set_running("close_in_attach");
+	TEST_RUN(close_in_attach(sh));
 	test_set_running("keys_end");
 	TEST_RUN(keys_end(sh, is_engine));
 	test_set_running("bad");

@@ -15,6 +15,7 @@
 #include <rmem_pool.h>
 
 #define MP_DEV   "soft0"
+#define MP_DEV2  "soft1" /* closed while a process attaches */
 #define MP_QP    "mp-qp"
 #define MP_MR    "mp-mr"
 #define MP_DEPTH 16u
@@ -55,6 +56,8 @@ int mp_role_run(struct mp_shared *sh, char **args);
 int mp_send_wrong(const struct mp_shared *sh);
 /* Lose the answers to an attach and a detach. */
 int mp_lose_answers(const struct mp_shared *sh);
+/* Attach to MP_DEV2 twice, as if the first answer were lost. */
+int mp_attach_again(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
 int mp_bad_messages(struct mp_shared *sh);

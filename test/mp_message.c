@@ -116,3 +116,18 @@ mp_lose_answers(const struct mp_shared *sh)
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
 	return rmem_dev_detach(dev);
 }
+
+int
+mp_attach_again(struct mp_shared *sh)
+{
+	struct mp_req req = {.version = RMEM_VERSION, .what = MP_ATTACH, .name = MP_DEV2};
+	struct rmem_dev *dev;
+
+	RTE_SET_USED(sh);
+	req.id.pid = getpid();
+	req.id.start = rmem_mp_start_time(getpid());
+	TEST_OK(rmem_dev_attach(MP_DEV2, &dev));
+	TEST_OK(send_request(&req, sizeof(req)));
+	TEST_OK(rmem_dev_detach(dev));
+	return TEST_SUCCESS;
+}

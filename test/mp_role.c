@@ -582,7 +582,7 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"hold", role_hold}, {"late", role_late}, {"same_lcore", role_same_lcore},
 			{"binds", role_binds}, {"loop", role_loop}, {"orphan", role_orphan},
 			{"flight", role_flight}, {"drain", role_drain}, {"numbers", role_numbers},
-			{"bad_messages", mp_bad_messages}};
+			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again}};
 	size_t i;
 
 	test_set_running(args[0]);

@@ -347,6 +347,19 @@ rmem_dev_get_by_name(const char *name)
 }
 
 struct rmem_dev *
+rmem_dev_hold_by_name(const char *name)
+{
+	struct rmem_dev *dev;
+
+	pthread_mutex_lock(&devs_lock);
+	dev = find(name);
+	if (dev != NULL && !rmem_obj_hold(&dev->obj))
+		dev = NULL;
+	pthread_mutex_unlock(&devs_lock);
+	return dev;
+}
+
+struct rmem_dev *
 rmem_dev_next(const struct rmem_dev *prev)
 {
 	unsigned int i;

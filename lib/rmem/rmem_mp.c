@@ -357,6 +357,7 @@ share(struct rmem_dev *dev, struct mp_rep *rep)
 	return 0;
 }
 
+/* Of a device with a reference, which the process keeps if it is attached. */
 static int
 attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 {
@@ -376,8 +377,6 @@ attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 		ret = number = enter(req, rep);
 	if (ret < 0)
 		return ret;
-	if (rmem_obj_get(&dev->obj) != 0)
-		return refuse(rep, ENODEV, "%s: is being closed", dev->name);
 	processes[number].devs |= UINT64_C(1) << dev->obj.dev_id;
 	rep->number = (uint16_t)number;
 	RMEM_LOG(INFO, "%s: process %d attached", dev->name, (int)req->id.pid);
@@ -528,13 +527,15 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
 	if (req->what == MP_ATTACH) {
 		/* Before the lock: rmem_dev_close() takes it inside that of the devices. */
-		dev = rmem_dev_get_by_name(req->name);
+		dev = rmem_dev_hold_by_name(req->name);
 		if (dev == NULL)
 			return refuse(rep, ENODEV, "no device \"%s\"", req->name);
 	}
 	pthread_mutex_lock(&lock);
 	ret = dev != NULL ? attach(req, rep, dev) : serve(req, rep);
 	pthread_mutex_unlock(&lock);
+	if (dev != NULL && ret != 0)
+		rmem_obj_unhold(&dev->obj);
 	return ret;
 }
 

@@ -73,6 +73,9 @@ struct mp_rep {
 static_assert(sizeof(struct mp_req) <= RTE_MP_MAX_PARAM_LEN, "a request fits");
 static_assert(sizeof(struct mp_rep) <= RTE_MP_MAX_PARAM_LEN, "a reply fits");
 
+/** The device of that name, with a reference that ends by rmem_obj_unhold(); or NULL. */
+struct rmem_dev *rmem_dev_hold_by_name(const char *name);
+
 /** Start time of a process; 0: there is none, or it can't be seen. */
 uint64_t rmem_mp_start_time(pid_t pid);
 
