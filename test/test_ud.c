@@ -11,6 +11,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "fixture_odp.h"
 #include "test.h"
 
@@ -95,6 +97,28 @@ send_to_peer(void)
 
 	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
 	return fx_wait(peer->recv_cq);
+}
+
+TEST(ud, fields_of_the_ah_are_in_the_grh)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + DATA);
+	struct rmem_ah_attr path = path_to(peer);
+	struct rmem_send_wr wr = wr_to(peer, &from);
+	uint32_t first;
+
+	path.traffic_class = 0xfd;
+	path.flow_label = 0xabcde;
+	path.hop_limit = 3;
+	TEST_OK(rmem_ah_create(fx.b.pd, &path, &wr.ud.ah));
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(peer->recv_cq), RMEM_WC_SUCCESS);
+	memcpy(&first, fx.a.buf, sizeof(first));
+	TEST_EQ(rte_be_to_cpu_32(first), UINT32_C(0x6fdabcde));
+	TEST_EQ(fx.a.buf[7], 3);
+	TEST_OK(rmem_ah_destroy(wr.ud.ah));
+	return TEST_SUCCESS;
 }
 
 TEST(ud, dropped_messages_are_counted)

@@ -18,10 +18,17 @@
 static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr),
 		"a request can hold its destination");
 
+bool
+rsoft_ud_is_roce(const struct rsoft_dev *dev)
+{
+	return dev->wire != NULL && dev->wire->lid == 0;
+}
+
 int
 rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_ah *ah = (struct rsoft_ah *)base;
 	struct rmem_qp_addr addr = {.qp_num = 0};
 
 	if (attr->port_num != 1 || attr->sgid_index != 0 || !rsoft_addr_of_ah(dev, attr, &addr) ||
@@ -30,7 +37,12 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 				attr->port_num, attr->is_global, attr->sgid_index, attr->dlid);
 		return -EINVAL;
 	}
-	memcpy(((struct rsoft_ah *)base)->gid, addr.gid, sizeof(addr.gid));
+	memcpy(ah->gid, addr.gid, sizeof(addr.gid));
+	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
+	ah->grh.traffic_class = attr->traffic_class;
+	/* With RoCE kernels set that of the route (ib_resolve_eth_dmac()). */
+	if (!rsoft_ud_is_roce(dev))
+		ah->grh.hop_limit = attr->hop_limit;
 	return 0;
 }
 
@@ -49,6 +61,7 @@ rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_
 		return;
 	}
 	memcpy(dest->gid, ((const struct rsoft_ah *)wr->ud.ah)->gid, sizeof(dest->gid));
+	dest->grh = ((const struct rsoft_ah *)wr->ud.ah)->grh;
 	dest->qpn = wr->ud.remote_qpn;
 	dest->qkey = wr->ud.remote_qkey;
 }

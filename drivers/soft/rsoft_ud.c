@@ -15,39 +15,43 @@
 #include "rsoft_ud.h"
 #include "wire/rwire.h"
 
-#define UD_HOP_LIMIT  64
-#define UD_NEXT_HDR   0x1b /* of a GRH: a BTH follows (IBTA 8.3) */
-#define UD_UDP_LEN    8
-#define UD_IPV4_AT    (RMEM_GRH_SIZE - sizeof(struct rte_ipv4_hdr))
-#define UD_BTH_LEN    (RWIRE_BTH_LEN + RWIRE_DETH_LEN + RWIRE_ICRC_LEN)
-#define UD_IS_ROCE(w) ((w) != NULL && (w)->lid == 0)
+#define UD_HOP_LIMIT 64
+#define UD_NEXT_HDR  0x1b /* of a GRH: a BTH follows (IBTA 8.3) */
+#define UD_UDP_LEN   8
+#define UD_IPV4_AT   (RMEM_GRH_SIZE - sizeof(struct rte_ipv4_hdr))
+#define UD_BTH_LEN   (RWIRE_BTH_LEN + RWIRE_DETH_LEN + RWIRE_ICRC_LEN)
 
 /*
  * The header of the packet: a GRH; of RoCE v2 that of IPv6, or after 20 bytes that of IPv4 (IBTA
- * A17.4.5.2). Fields that not all ports know have fixed values.
+ * A17.4.5.2).
  */
 static void
-ud_grh(const struct rwire *wire, const struct rsoft_ud_msg *msg, uint8_t grh[RMEM_GRH_SIZE])
+ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[RMEM_GRH_SIZE])
 {
+	bool is_roce = rsoft_ud_is_roce(dev);
+	uint8_t hop_limit = msg->grh.hop_limit != 0 ? msg->grh.hop_limit : UD_HOP_LIMIT;
 	uint16_t len = (uint16_t)(UD_BTH_LEN +
 			((msg->flags & RMEM_WC_WITH_IMM) ? sizeof(msg->imm_data) : 0) +
 			RTE_ALIGN_CEIL(msg->length, 4));
-	struct rte_ipv6_hdr ip6 = {.vtc_flow = RTE_BE32(UINT32_C(6) << 28),
+	struct rte_ipv6_hdr ip6 = {.vtc_flow = rte_cpu_to_be_32(UINT32_C(6) << 28 |
+						   (uint32_t)msg->grh.traffic_class << 20 |
+						   (msg->grh.flow_label & RSOFT_GRH_FLOW_LABEL)),
 			.payload_len = rte_cpu_to_be_16(len),
 			.proto = UD_NEXT_HDR,
-			.hop_limits = UD_HOP_LIMIT};
+			.hop_limits = hop_limit};
 	struct rte_ipv4_hdr ip4 = {.version_ihl = RTE_IPV4_VHL_DEF,
+			.type_of_service = msg->grh.traffic_class,
 			.total_length = rte_cpu_to_be_16(
 					(uint16_t)(sizeof(ip4) + UD_UDP_LEN + len)),
 			.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
-			.time_to_live = UD_HOP_LIMIT,
+			.time_to_live = hop_limit,
 			.next_proto_id = IPPROTO_UDP};
 	struct rwire_addr src, dst;
 
 	memcpy(src.gid, msg->src_gid, sizeof(src.gid));
 	memcpy(dst.gid, msg->dst_gid, sizeof(dst.gid));
 	/* The source may be a device without a wire, whose GID is no IPv4 address. */
-	if (UD_IS_ROCE(wire) && rwire_addr_is_ipv4(&src) && rwire_addr_is_ipv4(&dst)) {
+	if (is_roce && rwire_addr_is_ipv4(&src) && rwire_addr_is_ipv4(&dst)) {
 		memcpy(&ip4.src_addr, msg->src_gid + 12, sizeof(ip4.src_addr));
 		memcpy(&ip4.dst_addr, msg->dst_gid + 12, sizeof(ip4.dst_addr));
 		ip4.hdr_checksum = rte_ipv4_cksum(&ip4);
@@ -55,7 +59,7 @@ ud_grh(const struct rwire *wire, const struct rsoft_ud_msg *msg, uint8_t grh[RME
 		memcpy(grh + UD_IPV4_AT, &ip4, sizeof(ip4));
 		return;
 	}
-	if (UD_IS_ROCE(wire)) {
+	if (is_roce) {
 		ip6.proto = IPPROTO_UDP;
 		ip6.payload_len = rte_cpu_to_be_16((uint16_t)(UD_UDP_LEN + len));
 	}
@@ -77,7 +81,7 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 	if (!rsoft_access_sges(rsoft_rq_owner(qp), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, total,
 			    to, &room, why))
 		return RMEM_WC_LOC_PROT_ERR;
-	ud_grh(qp->dev->wire, msg, grh);
+	ud_grh(qp->dev, msg, grh);
 	all[0] = (struct rsoft_span){.ptr = grh, .length = sizeof(grh), .kind = RSOFT_SPAN_FLAT};
 	for (i = 0; left != 0; i++) {
 		all[i + 1] = from[i];
@@ -198,6 +202,7 @@ rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr, const struct
 			.dst_gid = dest.gid,
 			.src_qp = qp->qp.qp_num,
 			.qkey = rsoft_ud_qkey(qp, &dest),
+			.grh = dest.grh,
 			.length = length};
 	if (wr->flags & RMEM_SEND_SOLICITED)
 		msg.flags |= RMEM_WC_SOLICITED;

@@ -13,6 +13,7 @@
 #define RSOFT_UD_H
 
 #include "rsoft_access.h"
+#include "rsoft_grh.h"
 #include "rsoft_run.h"
 
 /* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
@@ -21,6 +22,7 @@
 struct rsoft_ah {
 	struct rmem_ah ah;
 	uint8_t gid[16]; /* of the destination */
+	struct rsoft_grh grh;
 };
 
 /* The destination of a request. */
@@ -28,6 +30,7 @@ struct rsoft_ud_dest {
 	uint8_t gid[16];
 	uint32_t qpn;
 	uint32_t qkey; /* as posted */
+	struct rsoft_grh grh;
 };
 
 /* A message, as its receiver sees it. */
@@ -37,9 +40,13 @@ struct rsoft_ud_msg {
 	uint32_t src_qp;
 	uint32_t qkey;
 	uint32_t imm_data;
-	uint16_t flags;  /* of the completion: RMEM_WC_* */
+	uint16_t flags; /* of the completion: RMEM_WC_* */
+	struct rsoft_grh grh;
 	uint64_t length; /* without the GRH */
 };
+
+/* Whether headers are those of RoCE v2. */
+bool rsoft_ud_is_roce(const struct rsoft_dev *dev);
 
 int rsoft_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 int rsoft_ah_destroy(struct rmem_ah *ah);

@@ -100,6 +100,32 @@ TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back)
 	return talk_after(-(3600 * HZ));
 }
 
+/* With the packet that sets them, and not with the next one. */
+TEST(wire_shm_clock, fields_of_the_grh_arrive)
+{
+	const struct rsoft_grh grh = {.flow_label = 0xabcde, .traffic_class = 0xfd, .hop_limit = 3};
+	struct rwire_frame *frames[RWIRE_RX_BURST], *out;
+	int i;
+
+	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+	for (i = 0; i < 2; i++) {
+		out = ports[0]->ops->tx_get(ports[0], &ports[1]->addr);
+		TEST_ASSERT(out != NULL);
+		if (i == 0)
+			out->grh = grh;
+		memset(out->bth, 0, RWIRE_BTH_LEN);
+		out->len = RWIRE_BTH_LEN;
+		ports[0]->ops->tx_put(ports[0], out);
+	}
+	ports[0]->ops->tx_flush(ports[0]);
+	TEST_EQ(ports[1]->ops->rx_burst(ports[1], frames, RWIRE_RX_BURST), 2);
+	TEST_MEM(&frames[0]->grh, &grh, sizeof(grh));
+	TEST_EQ(frames[1]->grh.flow_label, 0);
+	TEST_EQ(frames[1]->grh.traffic_class, 0);
+	TEST_EQ(frames[1]->grh.hop_limit, 0);
+	return TEST_SUCCESS;
+}
+
 /* The port number i of those that come and go, or NULL. */
 static struct rwire_port *
 open_peer(int i)

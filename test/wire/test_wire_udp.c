@@ -79,6 +79,13 @@ payload_of(uint32_t i)
 	return i < 20 ? 4096 : i < 40 ? 64 : i % 4 == 0 ? 1024 : 1000 - i % 4;
 }
 
+/* Of runs, which segmentation must not join. */
+static uint8_t
+class_of(uint32_t i)
+{
+	return i / 7 % 2 == 0 ? 0 : 0xfd;
+}
+
 static int
 send_burst(const struct rwire_addr *to)
 {
@@ -91,6 +98,8 @@ send_burst(const struct rwire_addr *to)
 
 		TEST_ASSERT(frame != NULL);
 		memset(frame->bth + RWIRE_BTH_LEN, (int)i, pkt.payload_len);
+		TEST_EQ(frame->grh.traffic_class, 0);
+		frame->grh.traffic_class = class_of(i);
 		frame->len = rwire_pkt_build(frame->bth, &pkt);
 		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
 		sender->ops->tx_put(sender, frame);
@@ -111,10 +120,25 @@ check_burst(uint32_t *next)
 		TEST_ASSERT(rwire_pkt_parse(frames[i]->bth, frames[i]->len, &pkt));
 		TEST_EQ(pkt.psn, *next);
 		TEST_EQ(pkt.payload_len, payload_of(*next));
+		TEST_EQ(frames[i]->grh.traffic_class, class_of(*next));
 		TEST_EQ(pkt.payload[pkt.payload_len - 1], (uint8_t)*next);
 		/* The id that is expected, not any one. */
 		TEST_ASSERT(rwire_icrc_is_good(
 				frames[i]->bth, frames[i]->len, &frames[i]->flow, true));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+receive_burst(void)
+{
+	struct pollfd pfd = {.fd = port->fd, .events = POLLIN};
+	uint32_t nb = 0;
+
+	while (nb != NB_PACKETS) {
+		if (port->ops->rx_sleep(port))
+			TEST_EQ(poll(&pfd, 1, 600000), 1);
+		TEST_RUN(check_burst(&nb));
 	}
 	return TEST_SUCCESS;
 }
@@ -124,8 +148,6 @@ static int
 send_and_receive(const char *from, const char *to, int level, int option)
 {
 	struct rwire_addr src, dst;
-	struct pollfd pfd;
-	uint32_t nb = 0;
 	int one = 1;
 
 	TEST_ASSERT(rwire_addr_parse(from, &src) && rwire_addr_parse(to, &dst));
@@ -134,18 +156,23 @@ send_and_receive(const char *from, const char *to, int level, int option)
 	if (option != 0)
 		TEST_EQ(setsockopt(sender->fd, level, option, &one, sizeof(one)), 0);
 	TEST_RUN(send_burst(&dst));
-	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
-	while (nb != NB_PACKETS) {
-		if (port->ops->rx_sleep(port))
-			TEST_EQ(poll(&pfd, 1, 600000), 1);
-		TEST_RUN(check_burst(&nb));
-	}
-	return TEST_SUCCESS;
+	return receive_burst();
 }
 
 TEST(wire_udp, ip_ids_of_a_burst_match_the_icrcs)
 {
 	return send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
+}
+
+TEST(wire_udp, traffic_classes_of_a_burst_arrive_by_ipv6)
+{
+	struct rwire_addr addr;
+
+	TEST_RUN(receive("::1"));
+	TEST_ASSERT(rwire_addr_parse("::1", &addr));
+	sender = port;
+	TEST_RUN(send_burst(&addr));
+	return receive_burst();
 }
 
 /* Segmentation needs checksums: the kernel refuses it for this socket. */
@@ -166,7 +193,7 @@ teardown(void)
 {
 	if (port != NULL)
 		port->ops->close(port);
-	if (sender != NULL)
+	if (sender != NULL && sender != port)
 		sender->ops->close(sender);
 	return TEST_SUCCESS;
 }

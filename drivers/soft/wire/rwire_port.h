@@ -15,6 +15,7 @@
 
 #include <rte_common.h>
 
+#include "../rsoft_grh.h"
 #include "rwire_direct.h"
 #include "rwire_icrc.h"
 #include "rwire_owner.h"
@@ -37,6 +38,7 @@ struct rwire_frame {
 	uint32_t shared_len;
 	bool is_grant_wanted; /* by the requester: direct copies with this rkey */
 	struct rwire_flow flow;
+	struct rsoft_grh grh; /* to send: 0 after tx_get(), set by the sender */
 };
 
 struct rwire_port;

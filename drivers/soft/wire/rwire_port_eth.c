@@ -114,8 +114,9 @@ eth_receive_neigh(struct eth_port *port, const struct rte_mbuf *mbuf)
 
 /* Check an IPv4 header and store its source; the length of its packet, or 0: it is dropped. */
 static uint32_t
-eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_flow *flow)
+eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_frame *frame)
 {
+	struct rwire_flow *flow = &frame->flow;
 	const struct rte_ipv4_hdr *ip = header;
 
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_UDP ||
@@ -126,11 +127,13 @@ eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_flo
 	flow->src = port->port.addr; /* its prefix */
 	memcpy(flow->src.gid + 12, &ip->src_addr, sizeof(ip->src_addr));
 	flow->ip_id = rte_be_to_cpu_16(ip->packet_id);
+	frame->grh = (struct rsoft_grh){
+			.traffic_class = ip->type_of_service, .hop_limit = ip->time_to_live};
 	return rte_be_to_cpu_16(ip->total_length);
 }
 
 static uint32_t
-eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_flow *flow)
+eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_frame *frame)
 {
 	const struct rte_ipv6_hdr *ip = header;
 
@@ -138,7 +141,11 @@ eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_flo
 			ip->proto != IPPROTO_UDP ||
 			memcmp(&ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) != 0)
 		return 0;
-	memcpy(flow->src.gid, &ip->src_addr, sizeof(ip->src_addr));
+	memcpy(frame->flow.src.gid, &ip->src_addr, sizeof(ip->src_addr));
+	frame->grh = (struct rsoft_grh){
+			.flow_label = rte_be_to_cpu_32(ip->vtc_flow) & RSOFT_GRH_FLOW_LABEL,
+			.traffic_class = (uint8_t)(rte_be_to_cpu_32(ip->vtc_flow) >> 20),
+			.hop_limit = ip->hop_limits};
 	return rte_be_to_cpu_16(ip->payload_len) + (uint32_t)sizeof(*ip);
 }
 
@@ -154,8 +161,8 @@ eth_receive(struct eth_port *port, struct rte_mbuf *mbuf, struct rwire_frame *fr
 	if (mbuf->nb_segs != 1 || mbuf->data_len < RTE_ETHER_HDR_LEN)
 		return false;
 	if (eth->ether_type == port->ether_type && mbuf->data_len >= eth_headers(port))
-		total = port->is_ipv4 ? eth_check_ipv4(port, ip, &frame->flow)
-				      : eth_check_ipv6(port, ip, &frame->flow);
+		total = port->is_ipv4 ? eth_check_ipv4(port, ip, frame)
+				      : eth_check_ipv6(port, ip, frame);
 	if (total == 0) {
 		eth_receive_neigh(port, mbuf);
 		return false;
@@ -205,31 +212,35 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	port->tx_frame.flow.dst = *dst;
 	port->tx_frame.flow.src_port = RWIRE_UDP_PORT;
 	port->tx_frame.flow.ip_id = 0;
+	port->tx_frame.grh = (struct rsoft_grh){0};
 	return &port->tx_frame;
 }
 
 static void
-eth_build_ipv4(const struct rwire_flow *flow, uint16_t udp_len, struct rte_ipv4_hdr *ip)
+eth_build_ipv4(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv4_hdr *ip)
 {
 	*ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
+			.type_of_service = frame->grh.traffic_class,
 			.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + udp_len)),
 			.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
 			.time_to_live = ETH_TTL,
 			.next_proto_id = IPPROTO_UDP};
-	memcpy(&ip->src_addr, flow->src.gid + 12, sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, flow->dst.gid + 12, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, frame->flow.src.gid + 12, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, frame->flow.dst.gid + 12, sizeof(ip->dst_addr));
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 }
 
 static void
-eth_build_ipv6(const struct rwire_flow *flow, uint16_t udp_len, struct rte_ipv6_hdr *ip)
+eth_build_ipv6(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv6_hdr *ip)
 {
-	*ip = (struct rte_ipv6_hdr){.vtc_flow = RTE_BE32(UINT32_C(6) << 28),
+	*ip = (struct rte_ipv6_hdr){.vtc_flow = rte_cpu_to_be_32(UINT32_C(6) << 28 |
+						    (uint32_t)frame->grh.traffic_class << 20 |
+						    frame->grh.flow_label),
 			.payload_len = rte_cpu_to_be_16(udp_len),
 			.proto = IPPROTO_UDP,
 			.hop_limits = ETH_TTL};
-	memcpy(&ip->src_addr, flow->src.gid, sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, flow->dst.gid, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, frame->flow.src.gid, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, frame->flow.dst.gid, sizeof(ip->dst_addr));
 }
 
 /* Store the headers that precede the BTH. */
@@ -245,9 +256,9 @@ eth_build(struct eth_port *port, const struct rwire_frame *frame, const struct r
 	eth->src_addr = port->neighs.mac;
 	eth->ether_type = port->ether_type;
 	if (port->is_ipv4)
-		eth_build_ipv4(&frame->flow, udp_len, ip);
+		eth_build_ipv4(frame, udp_len, ip);
 	else
-		eth_build_ipv6(&frame->flow, udp_len, ip);
+		eth_build_ipv6(frame, udp_len, ip);
 	/* Without a checksum (IBTA A17.4.4, RFC 6935): the ICRC covers the packet. */
 	*udp = (struct rte_udp_hdr){.src_port = rte_cpu_to_be_16(frame->flow.src_port),
 			.dst_port = RTE_BE16(RWIRE_UDP_PORT),

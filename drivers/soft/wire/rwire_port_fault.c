@@ -33,6 +33,7 @@ struct fault_held {
 	uint32_t left; /* packets to send earlier; 0: the entry is free */
 	uint32_t len;
 	struct rwire_addr dst;
+	struct rsoft_grh grh;
 	uint8_t data[RWIRE_MAX_PKT];
 };
 
@@ -117,12 +118,13 @@ fault_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 /* Send a copy of a packet. */
 static void
 fault_send_copy(struct fault_port *port, const uint8_t *data, uint32_t len,
-		const struct rwire_addr *dst)
+		const struct rwire_addr *dst, struct rsoft_grh grh)
 {
 	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner, dst);
 
 	if (frame == NULL)
 		return;
+	frame->grh = grh;
 	memcpy(frame->bth, data, len);
 	frame->len = len;
 	port->inner->ops->tx_put(port->inner, frame);
@@ -138,7 +140,7 @@ fault_release(struct fault_port *port)
 		struct fault_held *held = &port->held[i];
 
 		if (held->left != 0 && --held->left == 0)
-			fault_send_copy(port, held->data, held->len, &held->dst);
+			fault_send_copy(port, held->data, held->len, &held->dst, held->grh);
 	}
 }
 
@@ -157,6 +159,7 @@ fault_hold(struct fault_port *port, const struct rwire_frame *frame)
 	port->held[i].left = 1 + fault_random(port) % port->reorder;
 	port->held[i].len = frame->len;
 	port->held[i].dst = frame->flow.dst;
+	port->held[i].grh = frame->grh;
 	memcpy(port->held[i].data, frame->bth, frame->len);
 	return true;
 }
@@ -166,6 +169,7 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
 	struct fault_port *port = (struct fault_port *)base;
 	struct rwire_addr dst = frame->flow.dst;
+	struct rsoft_grh grh = frame->grh;
 	uint8_t copy[RWIRE_MAX_PKT];
 	uint32_t len = frame->len;
 	bool is_twice;
@@ -188,7 +192,7 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		frame->len = 1 + fault_random(port) % (len - 1);
 	port->inner->ops->tx_put(port->inner, frame);
 	if (is_twice)
-		fault_send_copy(port, copy, len, &dst);
+		fault_send_copy(port, copy, len, &dst, grh);
 	fault_release(port);
 }
 

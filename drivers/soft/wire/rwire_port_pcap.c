@@ -56,6 +56,7 @@ pcap_put_ip(const struct rwire_frame *frame, uint8_t *ip)
 
 	if (rwire_addr_is_ipv4(&frame->flow.dst)) {
 		struct rte_ipv4_hdr four = {.version_ihl = RTE_IPV4_VHL_DEF,
+				.type_of_service = frame->grh.traffic_class,
 				.total_length = rte_cpu_to_be_16(
 						(uint16_t)(sizeof(four) + udp_len)),
 				.packet_id = rte_cpu_to_be_16(frame->flow.ip_id),
@@ -70,7 +71,10 @@ pcap_put_ip(const struct rwire_frame *frame, uint8_t *ip)
 		return sizeof(four);
 	}
 	memset(ip, 0, 40);
-	ip[0] = 0x60;
+	ip[0] = (uint8_t)(0x60 | frame->grh.traffic_class >> 4);
+	ip[1] = (uint8_t)(frame->grh.traffic_class << 4 | (frame->grh.flow_label >> 16 & 0xf));
+	ip[2] = (uint8_t)(frame->grh.flow_label >> 8);
+	ip[3] = (uint8_t)frame->grh.flow_label;
 	ip[4] = (uint8_t)(udp_len >> 8);
 	ip[5] = (uint8_t)udp_len;
 	ip[6] = IPPROTO_UDP;

@@ -95,7 +95,10 @@ shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot
 	uint16_t kind = __atomic_load_n(&slot->kind, __ATOMIC_RELAXED);
 
 	frame->is_grant_wanted = (kind & RWIRE_SLOT_WANTS_GRANT) != 0 && port->is_direct;
-	kind &= (uint16_t)~RWIRE_SLOT_WANTS_GRANT;
+	frame->grh = (struct rsoft_grh){0};
+	if (unlikely((kind & RWIRE_SLOT_HAS_GRH) != 0 && len <= RWIRE_MAX_PKT - sizeof(frame->grh)))
+		memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
+	kind &= (uint16_t) ~(RWIRE_SLOT_WANTS_GRANT | RWIRE_SLOT_HAS_GRH);
 	frame->has_icrc = kind == RWIRE_SLOT_ICRC;
 	frame->shared = NULL;
 	frame->len = len;
@@ -224,6 +227,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
 	port->tx.flow.dst = *dst;
 	port->tx.is_grant_wanted = false;
+	port->tx.grh = (struct rsoft_grh){0};
 	if (out != NULL && out->fd >= 0) {
 		port->slot = rwire_ring_get(&out->end);
 		if (port->slot == NULL)
@@ -261,6 +265,18 @@ shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 					data, len, &port->shared);
 }
 
+/* Of datagrams, which are shorter than the slot and have no shared payload. */
+static unsigned int
+shm_put_grh(struct rwire_slot *slot, const struct rwire_frame *frame)
+{
+	const struct rsoft_grh *grh = &frame->grh;
+
+	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit) == 0))
+		return 0;
+	memcpy(slot->data + frame->len, grh, sizeof(*grh));
+	return RWIRE_SLOT_HAS_GRH;
+}
+
 static void
 shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
@@ -279,6 +295,7 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	}
 	if (frame->is_grant_wanted)
 		kind |= RWIRE_SLOT_WANTS_GRANT;
+	kind |= shm_put_grh(port->slot, frame);
 	rwire_ring_put(&port->to->end, frame->len, kind);
 	port->slot = NULL;
 	port->dirty |= UINT64_C(1) << (port->to - port->outs.out);

@@ -39,9 +39,12 @@
 #define UDP_OVERHEAD    (40 + 8 + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
 #define UDP_NB_IDS      8
 
-/* The segment size of a message; as UDP_SEGMENT uint16_t, as UDP_GRO int. */
+/*
+ * The segment size of a message, as UDP_SEGMENT uint16_t, as UDP_GRO int; and its traffic class, as
+ * IP_TOS or IPV6_TCLASS: an int, but IP_TOS received a byte.
+ */
 struct udp_control {
-	uint64_t words[CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
+	uint64_t words[2 * CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
 };
 
 /* Packets to send: [first, next). */
@@ -113,6 +116,7 @@ udp_group(const struct udp_tx *tx, uint32_t i)
 		const struct rwire_frame *next = &frame[n];
 
 		if (next->len > frame->len || next->len < RWIRE_ICRC_LEN ||
+				next->grh.traffic_class != frame->grh.traffic_class ||
 				!rwire_addr_is_equal(&next->flow.dst, &frame->flow.dst))
 			break;
 		if (next->len < frame->len)
@@ -121,13 +125,28 @@ udp_group(const struct udp_tx *tx, uint32_t i)
 	return n;
 }
 
+static void
+udp_add_control(struct msghdr *msg, void *control, int level, int type, const void *data,
+		size_t size)
+{
+	struct cmsghdr *cmsg = RTE_PTR_ADD(control, msg->msg_controllen);
+
+	cmsg->cmsg_level = level;
+	cmsg->cmsg_type = type;
+	cmsg->cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(cmsg), data, size);
+	msg->msg_control = control;
+	msg->msg_controllen += CMSG_SPACE(size);
+}
+
 /* Describe the packets [i, i + n) as a message. */
 static void
 udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control, uint32_t i,
 		uint32_t n)
 {
-	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
 	uint16_t size = (uint16_t)tx->frame[i].len;
+	int traffic_class = tx->frame[i].grh.traffic_class;
+	bool is_ipv4 = rwire_addr_is_ipv4(&tx->frame[i].flow.dst);
 	uint32_t at;
 
 	memset(msg, 0, sizeof(*msg));
@@ -138,14 +157,13 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 	msg->msg_hdr.msg_iovlen = n;
 	for (at = 0; at < n; at++)
 		udp_set_id(tx, &tx->frame[i + at], at);
-	if (n == 1)
-		return;
-	msg->msg_hdr.msg_control = control;
-	msg->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(size));
-	cmsg->cmsg_level = IPPROTO_UDP;
-	cmsg->cmsg_type = UDP_SEGMENT;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(size));
-	memcpy(CMSG_DATA(cmsg), &size, sizeof(size));
+	if (n != 1)
+		udp_add_control(&msg->msg_hdr, control, IPPROTO_UDP, UDP_SEGMENT, &size,
+				sizeof(size));
+	if (traffic_class != 0)
+		udp_add_control(&msg->msg_hdr, control, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+				is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
+				sizeof(traffic_class));
 }
 
 /* Describe the packets to send as messages; returns how many. */
@@ -213,6 +231,7 @@ udp_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	frame = &tx->frame[tx->next];
 	frame->flow.dst = *dst;
 	frame->flow.ip_id = 0;
+	frame->grh = (struct rsoft_grh){0};
 	return frame;
 }
 
@@ -243,9 +262,18 @@ udp_receive(struct udp_port *port)
 	rx->nb = n > 0 ? (uint32_t)n : 0;
 }
 
-/* Bytes of each packet of a message but the last. */
+static uint8_t
+udp_class_of(struct cmsghdr *cmsg)
+{
+	int traffic_class;
+
+	memcpy(&traffic_class, CMSG_DATA(cmsg), sizeof(traffic_class));
+	return (uint8_t)traffic_class;
+}
+
+/* Bytes of each packet of a message but the last; and the traffic class. */
 static uint32_t
-udp_segment_size(struct mmsghdr *msg)
+udp_segment_size(struct mmsghdr *msg, uint8_t *traffic_class)
 {
 	struct cmsghdr *cmsg;
 	int size = 0;
@@ -254,6 +282,10 @@ udp_segment_size(struct mmsghdr *msg)
 			cmsg = CMSG_NXTHDR(&msg->msg_hdr, cmsg)) {
 		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
 			memcpy(&size, CMSG_DATA(cmsg), sizeof(size));
+		else if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
+			*traffic_class = *CMSG_DATA(cmsg);
+		else if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
+			*traffic_class = udp_class_of(cmsg);
 	}
 	return size > 0 ? (uint32_t)size : msg->msg_len;
 }
@@ -265,11 +297,13 @@ udp_take(struct udp_port *port, struct rwire_frame *frame)
 	struct udp_rx *rx = &port->rx;
 	struct mmsghdr *msg = &rx->msg[rx->next];
 	const struct sockaddr_in *from = (const struct sockaddr_in *)&rx->addr[rx->next];
-	uint32_t len = RTE_MIN(udp_segment_size(msg), msg->msg_len - rx->offset);
+	uint8_t traffic_class = 0;
+	uint32_t len = RTE_MIN(udp_segment_size(msg, &traffic_class), msg->msg_len - rx->offset);
 
 	/* The headroom is the end of the packet that was received before. */
 	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
 	frame->len = len;
+	frame->grh = (struct rsoft_grh){.traffic_class = traffic_class};
 	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
 	/* At the same offset in both families. */
 	frame->flow.src_port = ntohs(from->sin_port);
@@ -417,12 +451,15 @@ udp_init(struct udp_port *port)
 {
 	struct udp_tx *tx = &port->tx;
 	struct udp_rx *rx = &port->rx;
+	bool is_ipv4 = rwire_addr_is_ipv4(&port->port.addr);
 	unsigned int i;
 	int zero = 0, one = 1;
 
 	/* Without either, each message is a packet. */
 	tx->has_gso = setsockopt(port->port.fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
 	(void)setsockopt(port->port.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+	(void)setsockopt(port->port.fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one));
 	for (i = 0; i < UDP_FRAMES; i++) {
 		tx->frame[i].bth = tx->frame[i].data = tx->data[i] + RWIRE_HEADROOM;
 		tx->frame[i].flow.src = port->port.addr;

@@ -29,7 +29,7 @@
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION   4
+#define SHM_VERSION   5
 #define SHM_MAX_NAME  31
 #define SHM_MAX_PEERS 64 /* of a device, in each direction */
 /* The name of ip=host, which port= can't give. */

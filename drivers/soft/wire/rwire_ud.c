@@ -97,6 +97,7 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 	if (frame == NULL)
 		return ud_wait(q);
 	q->req.deadline = 0;
+	frame->grh = dest->grh;
 	status = rwire_sge_copy(q->qp, wr, 0, frame->bth + rwire_hdr_len(rwire_pkt_info(&pkt)),
 			length, false, why);
 	if (status != RMEM_WC_SUCCESS)
@@ -180,6 +181,7 @@ rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct r
 			.src_qp = pkt->src_qp,
 			.qkey = pkt->qkey,
 			.imm_data = pkt->imm,
+			.grh = frame->grh,
 			.flags = pkt->is_solicited ? RMEM_WC_SOLICITED : 0,
 			.length = pkt->payload_len};
 
