@@ -143,6 +143,8 @@ send_data(void)
 	TEST_ASSERT(out != NULL);
 	memset(out->bth, 0x5a, DATA);
 	out->len = DATA;
+	out->grh.traffic_class = 0xfd;
+	out->grh.flow_label = 0xabcde;
 	port->ops->tx_put(port, out);
 	port->ops->tx_flush(port);
 	return TEST_SUCCESS;
@@ -260,6 +262,9 @@ receive(uint32_t ip_len)
 	TEST_MEM(frames[0]->flow.src.gid, peer.gid, sizeof(peer.gid));
 	TEST_MEM(frames[0]->flow.dst.gid, own.gid, sizeof(own.gid));
 	TEST_EQ(frames[0]->bth[0], 0x5a);
+	TEST_EQ(frames[0]->grh.traffic_class, 0xfd);
+	TEST_EQ(frames[0]->grh.flow_label, ip_len == 20 ? 0u : 0xabcdeu);
+	TEST_EQ(frames[0]->grh.hop_limit, 64);
 	/* Bytes that follow the packet, such as the padding of short frames, are not of it. */
 	TEST_EQ(deliver(frame, len + 3, frames), 1);
 	TEST_EQ(frames[0]->len, DATA);
