@@ -106,6 +106,8 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 	if (ret != 0)
 		return ribv_minus_one(ribv_errno(ret));
 	attr->is_global = 1;
+	attr->grh.flow_label = own.flow_label;
+	attr->grh.traffic_class = own.traffic_class;
 	attr->grh.hop_limit = own.hop_limit;
 	attr->grh.sgid_index = own.sgid_index;
 	memcpy(attr->grh.dgid.raw, own.dgid, sizeof(own.dgid));

@@ -96,19 +96,21 @@ find_gid(const struct rmem_dev *dev, uint32_t port_num, const uint8_t gid[16], b
 			port_num);
 }
 
-/* The source and the destination of a message as GIDs. False: of no known header. */
+/* The path to the source of a message, and its destination as a GID. False: of no known header. */
 static bool
-get_gids(const void *grh, uint8_t src[16], uint8_t dst[16], bool *is_roce_v2)
+get_path(const void *grh, struct rmem_ah_attr *attr, uint8_t dst[16], bool *is_roce_v2)
 {
 	static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 	struct rte_ipv6_hdr ip6;
 	struct rte_ipv4_hdr ip4;
 	rte_be16_t checksum;
+	uint32_t vtc_flow;
 	bool is_ip6;
 
 	memcpy(&ip6, grh, sizeof(ip6));
+	vtc_flow = rte_be_to_cpu_32(ip6.vtc_flow);
 	memcpy(&ip4, (const uint8_t *)grh + sizeof(ip6) - sizeof(ip4), sizeof(ip4));
-	is_ip6 = rte_be_to_cpu_32(ip6.vtc_flow) >> 28 == 6;
+	is_ip6 = vtc_flow >> 28 == 6;
 	/*
 	 * Bytes that precede an IPv4 header have any value (IBTA A17.4.5.2). Then the checksum
 	 * decides. rdma_rxe sets none in messages of the host to itself.
@@ -116,14 +118,17 @@ get_gids(const void *grh, uint8_t src[16], uint8_t dst[16], bool *is_roce_v2)
 	checksum = ip4.hdr_checksum;
 	ip4.hdr_checksum = 0;
 	if (ip4.version_ihl == RTE_IPV4_VHL_DEF && (!is_ip6 || rte_ipv4_cksum(&ip4) == checksum)) {
-		memcpy(src, ipv4_prefix, sizeof(ipv4_prefix));
-		memcpy(src + sizeof(ipv4_prefix), &ip4.src_addr, sizeof(ip4.src_addr));
+		memcpy(attr->dgid, ipv4_prefix, sizeof(ipv4_prefix));
+		memcpy(attr->dgid + sizeof(ipv4_prefix), &ip4.src_addr, sizeof(ip4.src_addr));
+		attr->traffic_class = ip4.type_of_service;
 		memcpy(dst, ipv4_prefix, sizeof(ipv4_prefix));
 		memcpy(dst + sizeof(ipv4_prefix), &ip4.dst_addr, sizeof(ip4.dst_addr));
 		*is_roce_v2 = true;
 		return true;
 	}
-	memcpy(src, &ip6.src_addr, 16);
+	memcpy(attr->dgid, &ip6.src_addr, sizeof(attr->dgid));
+	attr->traffic_class = (uint8_t)(vtc_flow >> 20);
+	attr->flow_label = vtc_flow & 0xfffff;
 	memcpy(dst, &ip6.dst_addr, 16);
 	*is_roce_v2 = ip6.proto == IPPROTO_UDP;
 	return is_ip6;
@@ -151,7 +156,7 @@ rmem_ah_attr_from_wc(const struct rmem_dev *dev, uint32_t port_num, const struct
 	if ((wc->flags & RMEM_WC_GRH) == 0)
 		return RMEM_FAIL(EOPNOTSUPP, "%s: AH: the message has no GRH", dev->name);
 	memset(&tmp, 0, sizeof(tmp));
-	if (!get_gids(grh, tmp.dgid, own, &is_roce_v2))
+	if (!get_path(grh, &tmp, own, &is_roce_v2))
 		return RMEM_FAIL(EINVAL, "%s: AH: not a GRH, or not of IPv4 or IPv6", dev->name);
 	ret = find_gid(dev, port_num, own, is_roce_v2, &tmp.sgid_index);
 	if (ret != 0)

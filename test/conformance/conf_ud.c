@@ -191,6 +191,23 @@ CONF_TEST(ud, grh_has_the_address_of_the_sender, RMEM_DEV_CAPA_UD, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(ud, grh_has_the_traffic_class_of_the_ah, RMEM_DEV_CAPA_UD, 0,
+		"IBTA 8.3; ibv_create_ah(3); RFC 2474: 6 bits of DSCP, 2 of ECN")
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	struct rmem_send_wr wr = wr_to(peer, RMEM_WR_SEND, &from);
+	struct rmem_ah_attr back, path = path_to(peer);
+
+	path.traffic_class = 0xfc;
+	wr.ud.ah = make_ah(fx.b.pd, &path);
+	TEST_ASSERT(wr.ud.ah != NULL);
+	TEST_EQ(post_recv(peer, 1), 1);
+	TEST_STATUS(deliver(&wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_ah_attr_from_wc(conf.dev, 1, &fx.wc, fx.a.buf, &back));
+	TEST_EQ(back.traffic_class, 0xfc);
+	return TEST_SUCCESS;
+}
+
 CONF_TEST(ud, message_has_at_most_the_path_mtu, RMEM_DEV_CAPA_UD, 0,
 		"IBTA 9.8.3: a message is one packet")
 {

@@ -96,7 +96,7 @@ expect(uint64_t wr_id)
 static struct ibv_ah *
 create_ah(void)
 {
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.traffic_class = 0xfc};
 	struct ibv_ah *ah;
 
 	HOLDS(ibv_query_gid(context, 1, 0, &attr.grh.dgid) == 0);
@@ -172,6 +172,7 @@ static void
 exchange(struct ibv_ah *ah)
 {
 	struct ibv_poll_cq_attr poll = {0};
+	struct ibv_ah_attr path;
 	struct ibv_wc wc;
 	struct ibv_ah *back;
 
@@ -182,6 +183,9 @@ exchange(struct ibv_ah *ah)
 	HOLDS(strcmp((char *)buf + 1024 + GRH, "datagram") == 0);
 	HOLDS(wc.sl == roce_header());
 	expect(1);
+	HOLDS(ibv_init_ah_from_wc(context, 1, &wc, (struct ibv_grh *)(void *)(buf + 1024), &path) ==
+			0);
+	HOLDS(path.grh.traffic_class == 0xfc);
 	back = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(void *)(buf + 1024), 1);
 	HOLDS(back != NULL);
 	answer(back, wc.src_qp);
