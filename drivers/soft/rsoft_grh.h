@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include <rte_byteorder.h>
+
 #define RSOFT_GRH_FLOW_LABEL UINT32_C(0xfffff)
 
 struct rsoft_grh {
@@ -16,5 +18,13 @@ struct rsoft_grh {
 	uint8_t traffic_class;
 	uint8_t hop_limit; /* 0: 64 */
 };
+
+/* The first word of an IPv6 header. */
+static inline rte_be32_t
+rsoft_grh_vtc_flow(const struct rsoft_grh *grh)
+{
+	return rte_cpu_to_be_32(UINT32_C(6) << 28 | (uint32_t)grh->traffic_class << 20 |
+			(grh->flow_label & RSOFT_GRH_FLOW_LABEL));
+}
 
 #endif /* RSOFT_GRH_H */

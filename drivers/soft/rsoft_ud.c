@@ -33,9 +33,7 @@ ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[
 	uint16_t len = (uint16_t)(UD_BTH_LEN +
 			((msg->flags & RMEM_WC_WITH_IMM) ? sizeof(msg->imm_data) : 0) +
 			RTE_ALIGN_CEIL(msg->length, 4));
-	struct rte_ipv6_hdr ip6 = {.vtc_flow = rte_cpu_to_be_32(UINT32_C(6) << 28 |
-						   (uint32_t)msg->grh.traffic_class << 20 |
-						   (msg->grh.flow_label & RSOFT_GRH_FLOW_LABEL)),
+	struct rte_ipv6_hdr ip6 = {.vtc_flow = rsoft_grh_vtc_flow(&msg->grh),
 			.payload_len = rte_cpu_to_be_16(len),
 			.proto = UD_NEXT_HDR,
 			.hop_limits = hop_limit};

@@ -233,9 +233,7 @@ eth_build_ipv4(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv
 static void
 eth_build_ipv6(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv6_hdr *ip)
 {
-	*ip = (struct rte_ipv6_hdr){.vtc_flow = rte_cpu_to_be_32(UINT32_C(6) << 28 |
-						    (uint32_t)frame->grh.traffic_class << 20 |
-						    frame->grh.flow_label),
+	*ip = (struct rte_ipv6_hdr){.vtc_flow = rsoft_grh_vtc_flow(&frame->grh),
 			.payload_len = rte_cpu_to_be_16(udp_len),
 			.proto = IPPROTO_UDP,
 			.hop_limits = ETH_TTL};

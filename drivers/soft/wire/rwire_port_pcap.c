@@ -53,6 +53,7 @@ static uint32_t
 pcap_put_ip(const struct rwire_frame *frame, uint8_t *ip)
 {
 	uint16_t udp_len = (uint16_t)(sizeof(struct rte_udp_hdr) + frame->len);
+	rte_be32_t vtc_flow = rsoft_grh_vtc_flow(&frame->grh);
 
 	if (rwire_addr_is_ipv4(&frame->flow.dst)) {
 		struct rte_ipv4_hdr four = {.version_ihl = RTE_IPV4_VHL_DEF,
@@ -71,10 +72,7 @@ pcap_put_ip(const struct rwire_frame *frame, uint8_t *ip)
 		return sizeof(four);
 	}
 	memset(ip, 0, 40);
-	ip[0] = (uint8_t)(0x60 | frame->grh.traffic_class >> 4);
-	ip[1] = (uint8_t)(frame->grh.traffic_class << 4 | (frame->grh.flow_label >> 16 & 0xf));
-	ip[2] = (uint8_t)(frame->grh.flow_label >> 8);
-	ip[3] = (uint8_t)frame->grh.flow_label;
+	memcpy(ip, &vtc_flow, sizeof(vtc_flow));
 	ip[4] = (uint8_t)(udp_len >> 8);
 	ip[5] = (uint8_t)udp_len;
 	ip[6] = IPPROTO_UDP;

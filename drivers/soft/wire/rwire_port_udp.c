@@ -67,6 +67,8 @@ struct udp_rx {
 	uint32_t nb;
 	uint32_t offset;
 	uint16_t segment; /* at offset */
+	uint32_t segment_size;
+	uint8_t traffic_class; /* of the message at next, as segment_size */
 	struct rwire_frame frame[RWIRE_RX_BURST];
 	struct iovec iov[RWIRE_RX_BURST];
 	struct mmsghdr msg[RWIRE_RX_BURST];
@@ -139,14 +141,22 @@ udp_add_control(struct msghdr *msg, void *control, int level, int type, const vo
 	msg->msg_controllen += CMSG_SPACE(size);
 }
 
+static void
+udp_add_class(struct msghdr *msg, void *control, const struct rwire_frame *frame)
+{
+	int traffic_class = frame->grh.traffic_class;
+	bool is_ipv4 = rwire_addr_is_ipv4(&frame->flow.dst);
+
+	udp_add_control(msg, control, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+}
+
 /* Describe the packets [i, i + n) as a message. */
 static void
 udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control, uint32_t i,
 		uint32_t n)
 {
 	uint16_t size = (uint16_t)tx->frame[i].len;
-	int traffic_class = tx->frame[i].grh.traffic_class;
-	bool is_ipv4 = rwire_addr_is_ipv4(&tx->frame[i].flow.dst);
 	uint32_t at;
 
 	memset(msg, 0, sizeof(*msg));
@@ -160,10 +170,8 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 	if (n != 1)
 		udp_add_control(&msg->msg_hdr, control, IPPROTO_UDP, UDP_SEGMENT, &size,
 				sizeof(size));
-	if (traffic_class != 0)
-		udp_add_control(&msg->msg_hdr, control, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-				is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
-				sizeof(traffic_class));
+	if (tx->frame[i].grh.traffic_class != 0)
+		udp_add_class(&msg->msg_hdr, control, &tx->frame[i]);
 }
 
 /* Describe the packets to send as messages; returns how many. */
@@ -262,32 +270,27 @@ udp_receive(struct udp_port *port)
 	rx->nb = n > 0 ? (uint32_t)n : 0;
 }
 
-static uint8_t
-udp_class_of(struct cmsghdr *cmsg)
-{
-	int traffic_class;
-
-	memcpy(&traffic_class, CMSG_DATA(cmsg), sizeof(traffic_class));
-	return (uint8_t)traffic_class;
-}
-
-/* Bytes of each packet of a message but the last; and the traffic class. */
-static uint32_t
-udp_segment_size(struct mmsghdr *msg, uint8_t *traffic_class)
+/* Bytes of each packet of a message but the last, and their traffic class. */
+static void
+udp_read_control(struct udp_rx *rx, struct mmsghdr *msg)
 {
 	struct cmsghdr *cmsg;
-	int size = 0;
+	int value;
 
+	rx->segment_size = msg->msg_len;
+	rx->traffic_class = 0;
 	for (cmsg = CMSG_FIRSTHDR(&msg->msg_hdr); cmsg != NULL;
 			cmsg = CMSG_NXTHDR(&msg->msg_hdr, cmsg)) {
-		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
-			memcpy(&size, CMSG_DATA(cmsg), sizeof(size));
-		else if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
-			*traffic_class = *CMSG_DATA(cmsg);
-		else if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
-			*traffic_class = udp_class_of(cmsg);
+		if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS) {
+			rx->traffic_class = *CMSG_DATA(cmsg);
+			continue;
+		}
+		memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
+		if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
+			rx->traffic_class = (uint8_t)value;
+		else if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO && value > 0)
+			rx->segment_size = (uint32_t)value;
 	}
-	return size > 0 ? (uint32_t)size : msg->msg_len;
 }
 
 /* The next packet of the messages received. False: it is too long. */
@@ -297,13 +300,15 @@ udp_take(struct udp_port *port, struct rwire_frame *frame)
 	struct udp_rx *rx = &port->rx;
 	struct mmsghdr *msg = &rx->msg[rx->next];
 	const struct sockaddr_in *from = (const struct sockaddr_in *)&rx->addr[rx->next];
-	uint8_t traffic_class = 0;
-	uint32_t len = RTE_MIN(udp_segment_size(msg, &traffic_class), msg->msg_len - rx->offset);
+	uint32_t len;
 
+	if (rx->offset == 0)
+		udp_read_control(rx, msg);
+	len = RTE_MIN(rx->segment_size, msg->msg_len - rx->offset);
 	/* The headroom is the end of the packet that was received before. */
 	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
 	frame->len = len;
-	frame->grh = (struct rsoft_grh){.traffic_class = traffic_class};
+	frame->grh = (struct rsoft_grh){.traffic_class = rx->traffic_class};
 	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
 	/* At the same offset in both families. */
 	frame->flow.src_port = ntohs(from->sin_port);
