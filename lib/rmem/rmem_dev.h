@@ -251,8 +251,8 @@ int rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a device.
- *   - -EBUSY: objects of the device exist, or secondary processes are attached or attach now;
- *     the log has their number.
+ *   - -EBUSY: objects of the device exist, or a secondary process is attached or attaching;
+ *     the log has the number of references.
  */
 int rmem_dev_close(struct rmem_dev *dev);
 

@@ -357,7 +357,7 @@ share(struct rmem_dev *dev, struct mp_rep *rep)
 	return 0;
 }
 
-/* Of a device with a reference, which the process keeps if it is attached. */
+/* dev: with a reference, which is that of the process if it is attached. */
 static int
 attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 {
