@@ -15,12 +15,12 @@ tests='atomic cq fake_verbs_data fastreg grace key lease_fast_reg lease_mw mbuf 
 	queue rdma retry send umr wr_info'
 # Object, and how many full fences it has at least (doc/memory_order.md).
 fences='
-rsoft_grace          1
-rsoft_post           2
-rsoft_engine         1
-rsoft_req            1
-wire_rwire_resp      1
-wire_rwire_port_shm  2
+mem_rsoft_grace           1
+rsoft_post                2
+rsoft_engine              1
+queue_rsoft_req           1
+wire_rwire_resp           1
+wire_port_rwire_port_shm  2
 '
 
 [ "$(uname -m)" != aarch64 ] || skip "this is arm64: the other gates check it"

@@ -17,9 +17,9 @@ import ctext  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Where the gate is on, each without its subdirectories; with + they are one.
-DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/soft+drivers/soft/wire',
-               'drivers/verbs', 'env', 'lib/rmem', 'lib/rmem_cache', 'lib/rmem_cm', 'lib/rmem_lease', 'lib/rmem_pool')
+# Where the gate is on: the files of a directory; with /* also those below, as one.
+DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft/*', 'drivers/verbs', 'env', 'lib/rmem',
+               'lib/rmem_cache', 'lib/rmem_cm', 'lib/rmem_lease', 'lib/rmem_pool')
 
 # Circles that stay: directory, files, and the reason.
 JUSTIFIED = (
@@ -33,12 +33,16 @@ _OBJECT = re.compile(r'^(?!extern\b|static\b|typedef\b|return\b)[A-Za-z_][\w *]*
                      r'(?:\[[^\]\n]*\])*(?: __\w+(?:\([^)\n]*\))?)*(?: = | =$|;$)', re.M)
 
 
-def sources(directories):
-    for directory in directories.split('+'):
-        for path in sorted(os.listdir(os.path.join(ROOT, directory))):
+def sources(directory):
+    """Paths of a directory's files, without it, and their text."""
+    top = os.path.join(ROOT, directory.removesuffix('/*'))
+    for folder, folders, paths in os.walk(top):
+        folders[:] = sorted(folders) if directory.endswith('/*') else []
+        for path in sorted(paths):
             if path.endswith(('.c', '.h')):
-                with open(os.path.join(ROOT, directory, path), encoding='utf-8') as file:
+                with open(os.path.join(folder, path), encoding='utf-8') as file:
                     code = ctext.strip(file.read())
+                path = os.path.relpath(os.path.join(folder, path), top)
                 yield path, re.sub(r'^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', '', code, flags=re.M)
 
 

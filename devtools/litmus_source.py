@@ -16,89 +16,89 @@ ORDERS = {'SEQ_CST': SC, 'ACQ_REL': ACQ_REL, 'ACQUIRE': ACQ, 'RELEASE': REL, 'RE
 # is the order that is taken, and ~ another one. A statement without @ is a full fence, or a call.
 # Fences, and calls that wait, may be missing: then the tests have none.
 SOURCE = [
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_announce', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_announce', [
         ('enter.token', '__atomic_load_n(&grace->token, @)'),
         ('enter.inside', '__atomic_load_n(&grace->token, ~), @)'),
     ]),
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_enter_lcore', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_enter_lcore', [
         ('enter.announce', 'rsoft_grace_announce(lcore)'),
         ('enter.fence', 'rte_smp_mb()'),
     ]),
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_enter_lock', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_enter_lock', [
         ('enter_lock.announce', 'rsoft_grace_announce(lcore)'),
         ('enter_lock.lock', 'rte_ticketlock_lock(lock)'),
         ('enter_lock.call', 'RSOFT_FENCE_AFTER_ATOMIC()'),
     ]),
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_leave', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_leave', [
         ('leave.inside', '__atomic_store_n(&rsoft_domain->grace.lcore[lcore].token, 0, @)'),
     ]),
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_quiescent', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_quiescent', [
         ('quiescent.token', '__atomic_load_n(&grace->token, @)'),
         ('quiescent.inside', '__atomic_store_n(&grace->lcore[lcore].token, token, @)'),
     ]),
-    ('drivers/soft/rsoft_grace.h', None, [
+    ('drivers/soft/mem/rsoft_grace.h', None, [
         ('start.fence', '#else #define RSOFT_FENCE_AFTER_ATOMIC() __atomic_thread_fence(@)'),
     ]),
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_start', [
+    ('drivers/soft/mem/rsoft_grace.h', 'rsoft_grace_start', [
         ('start.call', 'RSOFT_FENCE_AFTER_ATOMIC()'),
         ('start.nb_lcores', '__atomic_load_n(&grace->nb_lcores, @) == 1'),
         ('start.token', '__atomic_add_fetch(&grace->token, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_grace.c', 'rsoft_grace_register', [
+    ('drivers/soft/mem/rsoft_grace.c', 'rsoft_grace_register', [
         ('register.lcores', '__atomic_fetch_or(&grace->lcores[lcore / 64], bit, @)'),
         ('register.nb_lcores', '__atomic_fetch_add(&grace->nb_lcores, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_grace.c', 'rsoft_grace_check', [
+    ('drivers/soft/mem/rsoft_grace.c', 'rsoft_grace_check', [
         ('check.lcores', '__atomic_load_n(&grace->lcores[i], @)'),
         ('check.inside', '__atomic_load_n(&grace->lcore[lcore].token, @)'),
     ]),
-    ('drivers/soft/rsoft_grace.c', 'rsoft_grace_wait', [
+    ('drivers/soft/mem/rsoft_grace.c', 'rsoft_grace_wait', [
         ('wait.fence', '__atomic_thread_fence(@)'),
         ('wait.token', '__atomic_add_fetch(&rsoft_domain->grace.token, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_access.h', 'rsoft_access_find', [
+    ('drivers/soft/mem/rsoft_access.h', 'rsoft_access_find', [
         ('access.word', 'word = __atomic_load_n(&key->word, @); if (unlikely('),
     ]),
-    ('drivers/soft/rsoft_mr.c', 'rsoft_mr_dereg', [
+    ('drivers/soft/mem/rsoft_mr.c', 'rsoft_mr_dereg', [
         ('dereg.word', '__atomic_compare_exchange_n(&mr->key->word, &word, '
          'rsoft_key_word(rsoft_word_rkey(word), 0), false, @, ~)'),
     ]),
-    ('drivers/soft/rsoft_key.h', 'rsoft_key_take', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_take', [
         ('take.load', '__atomic_load_n(&key->word, @)'),
         ('take.word', '__atomic_compare_exchange_n(&key->word, &word, '
          'rsoft_key_word(*rkey, RSOFT_BUSY), false, @, ~)'),
     ]),
-    ('drivers/soft/rsoft_key.h', 'rsoft_key_invalidate', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_invalidate', [
         ('invalidate.word', '__atomic_compare_exchange_n(&key->word, &word, '
          'rsoft_key_word(rkey, RSOFT_BUSY), false, @, ~)'),
     ]),
-    ('drivers/soft/rsoft_key.h', 'rsoft_key_release', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_release', [
         ('release.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), @)'),
     ]),
-    ('drivers/soft/rsoft_reg_mr.c', 'reg_mr_do', [
+    ('drivers/soft/mem/rsoft_reg_mr.c', 'reg_mr_do', [
         ('reg_mr.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), @)'),
     ]),
-    ('drivers/soft/rsoft_cq.c', 'rsoft_cq_attach', [
+    ('drivers/soft/queue/rsoft_cq.c', 'rsoft_cq_attach', [
         ('attach.producers', '__atomic_fetch_add(&cq->nb_producers, 1, @)'),
         ('attach.wait', 'rsoft_grace_wait()'),
     ]),
-    ('drivers/soft/rsoft_cq.c', 'rsoft_cq_detach', [
+    ('drivers/soft/queue/rsoft_cq.c', 'rsoft_cq_detach', [
         ('detach.producers', '__atomic_fetch_sub(&cq->nb_producers, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_reserve', [
+    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_reserve', [
         ('reserve.producers', '__atomic_load_n(&cq->nb_producers, @)'),
         ('reserve.load', '__atomic_load_n(&cq->prod, @)'),
         ('reserve.store', '__atomic_store_n(&cq->prod, at + n, @)'),
     ]),
-    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_reserve_shared', [
+    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_reserve_shared', [
         ('reserve.add', '__atomic_fetch_add(&cq->prod, n, @)'),
     ]),
-    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_has_room', [
+    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_has_room', [
         ('room.seen', '__atomic_load_n(&cq->cons_seen, @)'),
         ('room.cons', '__atomic_load_n(&cq->cons, @)'),
         ('room.store', '__atomic_store_n(&cq->cons_seen, cons, @)'),
     ]),
-    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_store', [
+    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_store', [
         ('write.number', '__atomic_store_n(&e->number, at + 1, @)'),
     ]),
     ('drivers/soft/rsoft_post.h', 'rsoft_post_poll', [
@@ -109,10 +109,10 @@ SOURCE = [
         ('quiesce.peer', '__atomic_store_n(&peer->peer, NULL, @)'),
         ('quiesce.wait', 'rsoft_grace_wait()'),
     ]),
-    ('drivers/soft/rsoft_resp.h', 'rsoft_resp_find_peer', [
+    ('drivers/soft/queue/rsoft_resp.h', 'rsoft_resp_find_peer', [
         ('peer.load', '__atomic_load_n(&qp->peer, @)'),
     ]),
-    ('drivers/soft/rsoft_rq.h', 'rsoft_rq_post', [
+    ('drivers/soft/queue/rsoft_rq.h', 'rsoft_rq_post', [
         ('post.prod', '__atomic_exchange_n(&rq->prod, prod, @)'),
     ]),
     ('drivers/soft/rsoft_post.c', 'rsoft_post_recv', [
@@ -120,19 +120,19 @@ SOURCE = [
         ('post.state', '__atomic_load_n(&qp->state, @) == RMEM_QPS_ERR'),
         ('post.flush', 'rsoft_rq_flush(qp)'),
     ]),
-    ('drivers/soft/rsoft.h', 'rsoft_qp_to_err', [
+    ('drivers/soft/base/rsoft.h', 'rsoft_qp_to_err', [
         ('to_err.state', '__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, '
          'false, @, ~)'),
     ]),
-    ('drivers/soft/rsoft_rq.c', 'rsoft_rq_fail', [
+    ('drivers/soft/queue/rsoft_rq.c', 'rsoft_rq_fail', [
         ('fail.state', 'if (rsoft_qp_to_err(qp)) rsoft_rq_flush(qp)'),
     ]),
-    ('drivers/soft/rsoft_rq.c', 'rsoft_rq_flush', [
+    ('drivers/soft/queue/rsoft_rq.c', 'rsoft_rq_flush', [
         ('flush.lock', 'rte_ticketlock_lock(&qp->rq.lock)'),
         ('flush.prod', '__atomic_load_n(&qp->rq.prod, @)'),
         ('flush.unlock', 'rte_ticketlock_unlock(&qp->rq.lock)'),
     ]),
-    ('drivers/soft/rsoft_rq.h', 'rsoft_rq_head', [
+    ('drivers/soft/queue/rsoft_rq.h', 'rsoft_rq_head', [
         ('head.prod', '__atomic_load_n(&rq->prod, @)'),
     ]),
     ('lib/rmem/rmem_uffd.c', 'uffd_event', [
@@ -149,24 +149,24 @@ SOURCE = [
         ('unwatch.pass', 'pass = __atomic_load_n(&rmem_uffd_pass, @)'),
         ('unwatch.again', '__atomic_load_n(&rmem_uffd_pass, @) == pass'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_get', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_get', [
         ('get.head', '__atomic_load_n(&end->ring->head, @)'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_put', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_put', [
         ('put.number', '__atomic_store_n(&slot->number, ++end->pos, @)'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_must_wake', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_must_wake', [
         ('wake.fence', 'rte_smp_mb()'),
         ('wake.load', '__atomic_load_n(&end->ring->is_asleep, @)'),
         ('wake.exchange', '__atomic_exchange_n(&end->ring->is_asleep, 0, @)'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_is_ready', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_is_ready', [
         ('ready.number', '__atomic_load_n(&rwire_ring_slot(end)->number, @)'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_release', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_release', [
         ('release.head', '__atomic_store_n(&end->ring->head, end->head, @)'),
     ]),
-    ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_sleep', [
+    ('drivers/soft/wire/port/rwire_ring.h', 'rwire_ring_sleep', [
         ('sleep.store', '__atomic_store_n(&end->ring->is_asleep, 1, @)'),
         ('sleep.fence', 'rte_smp_mb()'),
     ]),

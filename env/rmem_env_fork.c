@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "../drivers/soft/rsoft.h"
+#include "../drivers/soft/base/rsoft.h"
 #include "../drivers/soft/wire/rwire.h"
 #include "rmem_env.h"
 

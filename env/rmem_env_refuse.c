@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "../drivers/soft/rsoft.h"
+#include "../drivers/soft/base/rsoft.h"
 #include "../drivers/soft/rsoft_engine.h"
-#include "../drivers/soft/wire/rwire_port.h"
+#include "../drivers/soft/wire/port/rwire_port.h"
 #include "../lib/rmem/rmem_mp_priv.h"
 #include "../lib/rmem/rmem_priv.h"
 #include "../lib/rmem/rmem_report_priv.h"

@@ -18,7 +18,7 @@
 
 #include <rte_eal.h>
 
-#include "../drivers/soft/rsoft.h"
+#include "../drivers/soft/base/rsoft.h"
 #include "../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
 #include "test.h"

@@ -13,7 +13,7 @@
 
 #include <rmem_pool.h>
 
-#include "../drivers/soft/rsoft_srq.h"
+#include "../drivers/soft/queue/rsoft_srq.h"
 #include "../lib/rmem/rmem_priv.h"
 #include "../lib/rmem_lease/rmem_lease_priv.h"
 

@@ -23,7 +23,7 @@
 
 #include <rmem_driver.h>
 
-#include "../drivers/soft/rsoft_cq.h"
+#include "../drivers/soft/queue/rsoft_cq.h"
 
 #include "fixture_odp.h"
 #include "stub_driver.h"

@@ -14,8 +14,8 @@
 #include <rte_lcore.h>
 
 #include "rsoft_args.h"
-#include "rsoft_profile.h"
-#include "wire/rwire_hdr.h"
+#include "base/rsoft_profile.h"
+#include "wire/codec/rwire_hdr.h"
 
 static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll", "engine"};
 const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off", "lock"};

@@ -7,7 +7,7 @@
 #ifndef RSOFT_ARGS_H
 #define RSOFT_ARGS_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 /* Parse "key=value,..." or NULL over the defaults. 0, -EINVAL with a log line, or -ENOMEM. */
 int rsoft_args_parse(const char *str, struct rsoft_args *args);

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "rsoft_addr.h"
+#include "queue/rsoft_addr.h"
 #include "rsoft_attr.h"
-#include "rsoft_profile.h"
+#include "base/rsoft_profile.h"
 #include "wire/rwire.h"
 
 /* enum ibv_device_cap_flags and ibv_port_cap_flags; libibverbs is optional. */

@@ -7,7 +7,7 @@
 #ifndef RSOFT_ATTR_H
 #define RSOFT_ATTR_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 int rsoft_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
 int rsoft_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);

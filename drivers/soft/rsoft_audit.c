@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 #include "rsoft_audit.h"
-#include "rsoft_cq.h"
+#include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
-#include "rsoft_inline.h"
-#include "rsoft_key.h"
-#include "rsoft_mr.h"
+#include "queue/rsoft_inline.h"
+#include "mem/rsoft_key.h"
+#include "mem/rsoft_mr.h"
 #include "rsoft_qp.h"
-#include "rsoft_sq.h"
-#include "rsoft_srq.h"
+#include "queue/rsoft_sq.h"
+#include "queue/rsoft_srq.h"
 #include "wire/rwire.h"
 
 /* Whether an invariant holds; else a line with its text. */

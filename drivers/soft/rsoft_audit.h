@@ -12,7 +12,7 @@
 #ifndef RSOFT_AUDIT_H
 #define RSOFT_AUDIT_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 /* 0, -EIO and a line that names the first invariant that does not hold, or -ENOMEM. */
 int rsoft_dev_audit(struct rmem_dev *dev);

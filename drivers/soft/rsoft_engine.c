@@ -13,9 +13,9 @@
 #include <rte_service_component.h>
 
 #include "rsoft_engine.h"
-#include "rsoft_grace.h"
+#include "mem/rsoft_grace.h"
 #include "rsoft_post.h"
-#include "rsoft_sq.h"
+#include "queue/rsoft_sq.h"
 #include "wire/rwire.h"
 
 /* Execute the queue of a QP; the bytes of it that were copied directly. */

@@ -10,7 +10,7 @@
 #ifndef RSOFT_ENGINE_H
 #define RSOFT_ENGINE_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 /* Register the services and map them to service lcores. */
 int rsoft_engines_start(struct rsoft_dev *dev, const char *name);

@@ -6,15 +6,15 @@
 
 #include <errno.h>
 
-#include "rsoft_grace.h"
-#include "rsoft_key.h"
+#include "mem/rsoft_grace.h"
+#include "mem/rsoft_key.h"
 #include "rsoft_mp.h"
-#include "rsoft_mr.h"
-#include "rsoft_mw.h"
+#include "mem/rsoft_mr.h"
+#include "mem/rsoft_mw.h"
 #include "rsoft_post.h"
 #include "rsoft_qp.h"
-#include "rsoft_rq.h"
-#include "rsoft_sq.h"
+#include "queue/rsoft_rq.h"
+#include "queue/rsoft_sq.h"
 
 /* The primary reads the entries of a UMR: they must be in memory that it has at this address. */
 static bool

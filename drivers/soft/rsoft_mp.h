@@ -25,7 +25,7 @@
 #ifndef RSOFT_MP_H
 #define RSOFT_MP_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 extern const struct rmem_mp_ops rsoft_mp_ops;
 

@@ -13,13 +13,13 @@
 
 #include <errno.h>
 
-#include "rsoft_grace.h"
-#include "rsoft_inline.h"
+#include "mem/rsoft_grace.h"
+#include "queue/rsoft_inline.h"
 #include "rsoft_post.h"
-#include "rsoft_req.h"
-#include "rsoft_resp.h"
-#include "rsoft_rq.h"
-#include "rsoft_sq.h"
+#include "queue/rsoft_req.h"
+#include "queue/rsoft_resp.h"
+#include "queue/rsoft_rq.h"
+#include "queue/rsoft_sq.h"
 #include "wire/rwire.h"
 
 /* The keys of more MRs exceed the cache of a core: prefetch over a burst. */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "rsoft_inline.h"
+#include "queue/rsoft_inline.h"
 
 int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);

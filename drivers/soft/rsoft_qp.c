@@ -23,20 +23,20 @@
 
 #include <rte_malloc.h>
 
-#include "rsoft_addr.h"
-#include "rsoft_cq.h"
+#include "queue/rsoft_addr.h"
+#include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
-#include "rsoft_grace.h"
-#include "rsoft_ids.h"
-#include "rsoft_inline.h"
-#include "rsoft_mw.h"
-#include "rsoft_profile.h"
+#include "mem/rsoft_grace.h"
+#include "base/rsoft_ids.h"
+#include "queue/rsoft_inline.h"
+#include "mem/rsoft_mw.h"
+#include "base/rsoft_profile.h"
 #include "rsoft_qp.h"
-#include "rsoft_req.h"
-#include "rsoft_rq.h"
-#include "rsoft_sq.h"
+#include "queue/rsoft_req.h"
+#include "queue/rsoft_rq.h"
+#include "queue/rsoft_sq.h"
 #include "rsoft_stats.h"
-#include "rsoft_ud.h"
+#include "queue/rsoft_ud.h"
 #include "wire/rwire.h"
 
 static struct rsoft_qp *

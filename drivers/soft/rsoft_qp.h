@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 int rsoft_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
 int rsoft_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);

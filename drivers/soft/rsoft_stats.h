@@ -7,7 +7,7 @@
 #ifndef RSOFT_STATS_H
 #define RSOFT_STATS_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 int rsoft_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
 int rsoft_dev_stats_reset(struct rmem_dev *dev);

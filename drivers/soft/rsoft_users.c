@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "rsoft_post.h"
-#include "rsoft_srq.h"
+#include "queue/rsoft_srq.h"
 #include "rsoft_users.h"
 
 enum users_call {

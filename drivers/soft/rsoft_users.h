@@ -17,7 +17,7 @@
 #ifndef RSOFT_USERS_H
 #define RSOFT_USERS_H
 
-#include "rsoft.h"
+#include "base/rsoft.h"
 
 /* Of a device with sanitize=1. */
 extern const struct rmem_fp_ops rsoft_users_fp;

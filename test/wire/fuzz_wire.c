@@ -20,7 +20,7 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
-#include "soft/rsoft.h"
+#include "soft/base/rsoft.h"
 #include "soft/wire/rwire.h"
 #include "stub_port.h"
 

@@ -12,7 +12,7 @@
 #include <rmem_dev.h>
 #include <rmem_qp.h>
 
-#include "soft/wire/rwire_addr.h"
+#include "soft/wire/codec/rwire_addr.h"
 
 struct host_path {
 	struct rmem_pd *pd;

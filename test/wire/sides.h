@@ -7,7 +7,7 @@
 #ifndef SIDES_H
 #define SIDES_H
 
-#include "soft/rsoft.h"
+#include "soft/base/rsoft.h"
 
 #include <rmem_cq.h>
 #include <rmem_dev.h>

@@ -13,7 +13,7 @@
 
 #include <rmem_driver.h>
 
-#include "soft/rsoft_grace.h"
+#include "soft/mem/rsoft_grace.h"
 
 #include "sides.h"
 

@@ -19,11 +19,11 @@
 
 #include <rte_lcore.h>
 
-#include "../../drivers/soft/rsoft_direct.h"
-#include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/mem/rsoft_direct.h"
+#include "../../drivers/soft/mem/rsoft_grace.h"
 #include "../../drivers/soft/wire/rwire.h"
 #include "../../drivers/soft/wire/rwire_direct.h"
-#include "../../drivers/soft/wire/rwire_port.h"
+#include "../../drivers/soft/wire/port/rwire_port.h"
 
 #include "../perf.h"
 #include "../test.h"

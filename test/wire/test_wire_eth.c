@@ -17,8 +17,8 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
-#include "soft/wire/rwire_neigh.h"
-#include "soft/wire/rwire_port.h"
+#include "soft/wire/port/rwire_neigh.h"
+#include "soft/wire/port/rwire_port.h"
 
 #include "../test.h"
 

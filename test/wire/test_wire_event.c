@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/mem/rsoft_grace.h"
 #include "../../drivers/soft/rsoft_post.h"
 #include "sides.h"
 

@@ -9,7 +9,7 @@
 
 #include <rte_byteorder.h>
 
-#include "soft/wire/rwire_hdr.h"
+#include "soft/wire/codec/rwire_hdr.h"
 
 #include "../test.h"
 

@@ -20,7 +20,7 @@
 #include <rmem_qp.h>
 
 #include "soft/wire/rwire.h"
-#include "soft/wire/rwire_shm.h"
+#include "soft/wire/port/rwire_shm.h"
 
 #include "../test.h"
 #include "host.h"

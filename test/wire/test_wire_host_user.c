@@ -23,7 +23,7 @@
 #include <rmem_cq.h>
 
 #include "soft/wire/rwire.h"
-#include "soft/wire/rwire_shm.h"
+#include "soft/wire/port/rwire_shm.h"
 
 #include "../test.h"
 #include "host.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft/wire/rwire_crc.h"
-#include "soft/wire/rwire_icrc.h"
+#include "soft/wire/codec/rwire_crc.h"
+#include "soft/wire/codec/rwire_icrc.h"
 
 #include "../test.h"
 

@@ -12,7 +12,7 @@
 
 #include <rte_ip.h>
 
-#include "soft/wire/rwire_neigh.h"
+#include "soft/wire/port/rwire_neigh.h"
 
 #include "../test.h"
 

@@ -14,9 +14,9 @@
 #include <rte_debug.h>
 #include <rte_lcore.h>
 
-#include "../../drivers/soft/rsoft_grace.h"
-#include "../../drivers/soft/rsoft_req.h"
-#include "../../drivers/soft/rsoft_sq.h"
+#include "../../drivers/soft/mem/rsoft_grace.h"
+#include "../../drivers/soft/queue/rsoft_req.h"
+#include "../../drivers/soft/queue/rsoft_sq.h"
 #include "../../drivers/soft/wire/rwire.h"
 
 #include "../perf.h"

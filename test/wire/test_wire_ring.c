@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft/wire/rwire_ring.h"
+#include "soft/wire/port/rwire_ring.h"
 
 #include "../test.h"
 

@@ -21,7 +21,7 @@ static uint64_t virtual_tsc;
 #define rte_get_tsc_hz()         HZ
 #define rwire_port_shm_open      clock_shm_open
 #define rwire_port_shm_open_host clock_shm_open_host
-#include "soft/wire/rwire_port_shm.c" /* NOLINT(bugprone-suspicious-include) */
+#include "soft/wire/port/rwire_port_shm.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "../test.h"
 

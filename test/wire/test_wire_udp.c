@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "soft/wire/rwire_port.h"
+#include "soft/wire/port/rwire_port.h"
 
 #include "../test.h"
 

@@ -38,11 +38,11 @@
 #include <semaphore.h>
 #include <sys/uio.h>
 
-#include "../rsoft_access.h"
-#include "../rsoft_run.h"
+#include "../mem/rsoft_access.h"
+#include "../queue/rsoft_run.h"
 #include "rwire_allow.h"
 #include "rwire_netif.h"
-#include "rwire_port.h"
+#include "port/rwire_port.h"
 
 #define RWIRE_MAX_WINDOW    64           /* PSNs in flight */
 #define RWIRE_WINDOW_BYTES  (128 * 1024) /* in flight; default socket buffers hold that */

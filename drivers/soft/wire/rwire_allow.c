@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rsoft.h"
+#include "../base/rsoft.h"
 #include "rwire_allow.h"
 
 /* A prefix of len bytes of text. */

@@ -7,7 +7,7 @@
 #ifndef RWIRE_ALLOW_H
 #define RWIRE_ALLOW_H
 
-#include "rwire_addr.h"
+#include "codec/rwire_addr.h"
 
 #define RWIRE_MAX_ALLOW 16
 

@@ -12,10 +12,10 @@
 
 #include <rte_cycles.h>
 
-#include "../rsoft_key.h"
-#include "../rsoft_req.h"
-#include "../rsoft_resp.h"
-#include "../rsoft_sq.h"
+#include "../mem/rsoft_key.h"
+#include "../queue/rsoft_req.h"
+#include "../queue/rsoft_resp.h"
+#include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
 #define COMP_MAX_UNREAD 255

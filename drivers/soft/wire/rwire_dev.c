@@ -21,7 +21,7 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
-#include "../rsoft_grace.h"
+#include "../mem/rsoft_grace.h"
 #include "../rsoft_post.h"
 #include "../rsoft_qp.h"
 #include "rwire.h"

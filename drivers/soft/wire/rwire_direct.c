@@ -15,7 +15,7 @@
 
 #include <rte_cycles.h>
 
-#include "../rsoft_sq.h"
+#include "../queue/rsoft_sq.h"
 #include "rwire.h"
 #include "rwire_direct.h"
 

@@ -27,7 +27,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "../rsoft_direct.h"
+#include "../mem/rsoft_direct.h"
 
 #define RWIRE_DIRECT_BUDGET (UINT64_C(1) << 20)
 

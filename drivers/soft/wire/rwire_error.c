@@ -4,8 +4,8 @@
 
 /* The last error of a QP, of a request of the peer. */
 
-#include "../rsoft_access.h"
-#include "../rsoft_error.h"
+#include "../mem/rsoft_access.h"
+#include "../queue/rsoft_error.h"
 #include "rwire.h"
 
 void

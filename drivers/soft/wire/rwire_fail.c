@@ -9,8 +9,8 @@
  * A request that is posted concurrently finds its QP in ERR, and its post ends it.
  */
 
-#include "../rsoft_req.h"
-#include "../rsoft_rq.h"
+#include "../queue/rsoft_req.h"
+#include "../queue/rsoft_rq.h"
 #include "rwire.h"
 
 /* Its requests end; those that need no packet are of an engine alone, if there is one. */

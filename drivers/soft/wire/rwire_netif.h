@@ -20,7 +20,7 @@
 
 #include <rte_ticketlock.h>
 
-#include "rwire_addr.h"
+#include "codec/rwire_addr.h"
 
 struct rwire;
 

@@ -9,8 +9,8 @@
 
 #include <rte_cycles.h>
 
-#include "../rsoft_gid.h"
-#include "../rsoft_key.h"
+#include "../queue/rsoft_gid.h"
+#include "../mem/rsoft_key.h"
 #include "rwire.h"
 
 /* Path MTU of its code in verbs (1: 256 to 5: 4096; else unknown), up to that of the port. */

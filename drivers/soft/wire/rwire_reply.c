@@ -9,8 +9,8 @@
  * for all packets that precede it.
  */
 
-#include "../rsoft_access.h"
-#include "../rsoft_rq.h"
+#include "../mem/rsoft_access.h"
+#include "../queue/rsoft_rq.h"
 #include "rwire.h"
 
 void

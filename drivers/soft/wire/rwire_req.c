@@ -14,8 +14,8 @@
 
 #include <rte_cycles.h>
 
-#include "../rsoft_req.h"
-#include "../rsoft_sq.h"
+#include "../queue/rsoft_req.h"
+#include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
 #define REQ_SEND  0

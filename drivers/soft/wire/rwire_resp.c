@@ -10,12 +10,12 @@
  * afterwards.
  */
 
-#include "../rsoft_access.h"
-#include "../rsoft_error.h"
-#include "../rsoft_grace.h"
-#include "../rsoft_key.h"
-#include "../rsoft_rq.h"
-#include "../rsoft_resp.h"
+#include "../mem/rsoft_access.h"
+#include "../queue/rsoft_error.h"
+#include "../mem/rsoft_grace.h"
+#include "../mem/rsoft_key.h"
+#include "../queue/rsoft_rq.h"
+#include "../queue/rsoft_resp.h"
 #include "rwire.h"
 
 /* Fill in the completion of the receive that a message consumes. */

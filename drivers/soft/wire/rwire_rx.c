@@ -8,9 +8,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "../rsoft_grace.h"
-#include "../rsoft_sq.h"
-#include "../rsoft_resp.h"
+#include "../mem/rsoft_grace.h"
+#include "../queue/rsoft_sq.h"
+#include "../queue/rsoft_resp.h"
 #include "rwire.h"
 
 /* Attempts to receive, without packets, from one sched_yield() to the next. */

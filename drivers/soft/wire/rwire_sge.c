@@ -4,7 +4,7 @@
 
 /* The bytes of a packet within the SGEs of a request or receive. */
 
-#include "../rsoft_access.h"
+#include "../mem/rsoft_access.h"
 #include "rwire.h"
 
 uint32_t

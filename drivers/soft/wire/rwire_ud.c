@@ -15,10 +15,10 @@
 
 #include <rte_cycles.h>
 
-#include "../rsoft_gid.h"
-#include "../rsoft_req.h"
-#include "../rsoft_sq.h"
-#include "../rsoft_ud.h"
+#include "../queue/rsoft_gid.h"
+#include "../queue/rsoft_req.h"
+#include "../queue/rsoft_sq.h"
+#include "../queue/rsoft_ud.h"
 #include "rwire.h"
 
 #define UD_BURST 64 /* messages that one call sends, at most */

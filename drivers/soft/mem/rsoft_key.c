@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The key table; see rsoft_key.h. */
+
+#include <errno.h>
+
+#include <rte_common.h>
+#include <rte_malloc.h>
+
+#include "rsoft_grace.h"
+#include "../base/rsoft_ids.h"
+#include "rsoft_key.h"
+#include "rsoft_past.h"
+#include "rsoft_prf.h"
+
+/*
+ * A quarantined slot is used again when fewer than 1 / RSOFT_KEY_REST_SHARE of the slots are free.
+ */
+#define RSOFT_KEY_REST_SHARE 8
+/* A larger table exceeds the cache of a core: prefetch over a burst. */
+#define RSOFT_KEY_CACHED_BYTES (UINT32_C(256) * 1024)
+#define RSOFT_INDEX_BITS       24
+
+static int
+key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int socket_id)
+{
+	int ret;
+
+	pool->first = first;
+	ret = rsoft_ids_init(&pool->ids, max, true, socket_id);
+	if (ret == 0)
+		ret = rsoft_ids_init(&pool->resting, max, false, socket_id);
+	return ret;
+}
+
+static void
+key_pool_fini(struct rsoft_key_pool *pool)
+{
+	rsoft_ids_fini(&pool->resting);
+	rsoft_ids_fini(&pool->ids);
+}
+
+static int
+key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
+{
+	uint32_t max_mr = (uint32_t)dev->args.max_mr;
+	int ret;
+
+	dev->nb_owners = rte_zmalloc_socket("rsoft_owners",
+			(size_t)dev->nb_keys * sizeof(*dev->nb_owners), 0, socket_id);
+	if (dev->nb_owners == NULL)
+		return -ENOMEM;
+	ret = key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
+	if (ret != 0)
+		return ret;
+	return key_pool_init(&dev->mw_keys, first + max_mr, (uint32_t)dev->args.max_mw, socket_id);
+}
+
+int
+rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
+{
+	uint32_t max_mr = (uint32_t)dev->args.max_mr;
+	uint32_t max_mw = (uint32_t)dev->args.max_mw;
+	uint32_t i, first;
+	int ret;
+
+	dev->slot_mask = rte_align32pow2(max_mr + max_mw) - 1;
+	dev->log2_slots = (uint32_t)__builtin_popcount(dev->slot_mask);
+	/* Index 0 is never used: if slot 0 has no other, it has no owner. */
+	first = dev->log2_slots == RSOFT_INDEX_BITS;
+	dev->nb_keys = first + max_mr + max_mw;
+	dev->key_secret[0] = (uint64_t)rsoft_random() << 32 | rsoft_random();
+	dev->key_secret[1] = (uint64_t)rsoft_random() << 32 | rsoft_random();
+	dev->prefetch_keys = (size_t)dev->nb_keys * sizeof(*dev->keys) > RSOFT_KEY_CACHED_BYTES;
+	dev->keys = rte_zmalloc_socket("rsoft_keys", (size_t)dev->nb_keys * sizeof(*dev->keys),
+			RTE_CACHE_LINE_SIZE, socket_id);
+	if (dev->keys == NULL) {
+		RSOFT_LOG(ERR, "key table: no memory: %zu bytes (max_mr=%u, max_mw=%u)",
+				(size_t)dev->nb_keys * sizeof(*dev->keys), max_mr, max_mw);
+		return -ENOMEM;
+	}
+	ret = key_pools_init(dev, first, socket_id);
+	if (ret != 0) {
+		RSOFT_LOG(ERR, "key table: no memory for the free lists (max_mr=%u, max_mw=%u)",
+				max_mr, max_mw);
+		rsoft_keys_fini(dev);
+		return ret;
+	}
+	for (i = dev->mw_keys.first; i < dev->nb_keys; i++)
+		dev->keys[i].is_window = 1;
+	ret = rsoft_past_init(dev, socket_id);
+	if (ret != 0)
+		rsoft_keys_fini(dev);
+	return ret;
+}
+
+void
+rsoft_keys_fini(struct rsoft_dev *dev)
+{
+	rsoft_past_fini(dev);
+	rsoft_requested_fini(dev);
+	key_pool_fini(&dev->mw_keys);
+	key_pool_fini(&dev->mr_keys);
+	rte_free(dev->nb_owners);
+	dev->nb_owners = NULL;
+	rte_free(dev->keys);
+	dev->keys = NULL;
+}
+
+/* The number of indexes of a slot. */
+static uint32_t
+key_nb_indexes(const struct rsoft_dev *dev)
+{
+	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
+}
+
+/* The slot quarantined first; 0 if there is none. `resting.free` is a ring here. */
+static uint32_t
+key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
+{
+	struct rsoft_ids *resting = &pool->resting;
+	uint32_t id;
+
+	if (resting->nb_free == 0)
+		return 0;
+	id = resting->free[pool->resting_head];
+	pool->resting_head = (pool->resting_head + 1) % resting->max;
+	resting->nb_free--;
+	dev->nb_owners[pool->first + id - 1] &= key_nb_indexes(dev) - 1;
+	return id;
+}
+
+static void
+key_rest(struct rsoft_key_pool *pool, uint32_t id)
+{
+	struct rsoft_ids *resting = &pool->resting;
+
+	resting->free[(pool->resting_head + resting->nb_free) % resting->max] = id;
+	resting->nb_free++;
+}
+
+/* Allocate a slot; 0 when there is none. */
+static uint32_t
+key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
+{
+	uint32_t id = 0;
+
+	if (pool->ids.nb_free < pool->ids.max / RSOFT_KEY_REST_SHARE)
+		id = key_wake(dev, pool);
+	if (id == 0)
+		id = rsoft_ids_get(&pool->ids);
+	if (id == 0)
+		id = key_wake(dev, pool);
+	return id;
+}
+
+/*
+ * The next index of a slot; 0 if requested keys in use have all of them. Two passes: the first one
+ * may skip indexes that requested keys used before.
+ */
+static uint32_t
+key_next_index(struct rsoft_dev *dev, uint32_t slot)
+{
+	uint32_t nb = key_nb_indexes(dev);
+	uint32_t tries, high, index;
+
+	for (tries = 0; tries < 2 * nb; tries++) {
+		high = rsoft_permute(dev->key_secret, slot, RSOFT_INDEX_BITS - dev->log2_slots,
+				dev->nb_owners[slot]++ & (nb - 1));
+		index = high << dev->log2_slots | slot;
+		if (index != 0 && !rsoft_requested_pass(dev, index))
+			return index;
+	}
+	return 0;
+}
+
+/* Allocate a slot that has an index left; the slot, or UINT32_MAX. */
+static uint32_t
+key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
+{
+	uint32_t tries, id;
+
+	for (tries = 0; tries < pool->ids.max; tries++) {
+		id = key_pool_get(dev, pool);
+		if (id == 0)
+			break;
+		*index = key_next_index(dev, pool->first + id - 1);
+		if (likely(*index != 0))
+			return pool->first + id - 1;
+		key_rest(pool, id);
+	}
+	return UINT32_MAX;
+}
+
+/* Assign a slot to its owner, with this rkey. */
+static struct rsoft_key *
+key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_t rkey)
+{
+	struct rsoft_key *key = &dev->keys[slot];
+
+	key->mr = mr;
+	key->kind = RSOFT_KIND_BASE;
+	key->is_taken = 1;
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+	return key;
+}
+
+struct rsoft_key *
+rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
+{
+	struct rsoft_key_pool *pool = mr != NULL ? &dev->mr_keys : &dev->mw_keys;
+	uint32_t *nb = mr != NULL ? &dev->nb_mr : &dev->nb_mw;
+	struct rsoft_key *key = NULL;
+	uint32_t slot, index;
+
+	rsoft_lock(&dev->lock);
+	slot = key_take_slot(dev, pool, &index);
+	if (slot != UINT32_MAX) {
+		key = key_own(dev, slot, mr, index << 8 | (rsoft_random() & 0xff));
+		RSOFT_COUNT(*nb, 1);
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	return key;
+}
+
+/* Whether an rkey is in use, or may become so: requests choose all tags of some indexes. */
+static bool
+key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	const struct rsoft_key *key = rsoft_key_at(dev, rkey);
+	uint32_t now = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+
+	if (key->is_taken && now >> 8 == rkey >> 8 &&
+			(now == rkey || key->is_window || key->mr->mr.type != RMEM_MR_TYPE_USER))
+		return true;
+	return rsoft_requested_find(dev, rkey) != NULL;
+}
+
+/* The slot of an index if it is free and for an MR, else any; UINT32_MAX when there is none. */
+static uint32_t
+key_request_slot(struct rsoft_dev *dev, uint32_t index)
+{
+	struct rsoft_key_pool *pool = &dev->mr_keys;
+	uint32_t slot = index & dev->slot_mask, id = slot - pool->first + 1;
+
+	if (slot >= pool->first && id <= pool->ids.max && !dev->keys[slot].is_taken &&
+			rsoft_ids_take(&pool->ids, id))
+		return slot;
+	id = key_pool_get(dev, pool);
+	return id != 0 ? pool->first + id - 1 : UINT32_MAX;
+}
+
+int
+rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key)
+{
+	uint32_t slot;
+	int ret;
+
+	ret = rsoft_requested_init(dev);
+	if (ret != 0)
+		return ret;
+	rsoft_lock(&dev->lock);
+	if (key_is_used(dev, rkey)) {
+		ret = -EEXIST;
+	} else {
+		slot = key_request_slot(dev, rkey >> 8);
+		if (slot == UINT32_MAX) {
+			ret = -ENOSPC;
+		} else {
+			*key = key_own(dev, slot, mr, rkey);
+			rsoft_requested_add(dev, slot, rkey);
+			RSOFT_COUNT(dev->nb_mr, 1);
+		}
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (ret == -EEXIST)
+		RSOFT_LOG(ERR, "requested key: in use, or reserved for bindings: 0x%08x (index 0x%06x)",
+				rkey, rkey >> 8);
+	if (ret == -ENOSPC)
+		RSOFT_LOG(ERR, "MR: all entries are in use (max_mr=%u)", dev->mr_keys.ids.max);
+	return ret;
+}
+
+void
+rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
+{
+	struct rsoft_key_pool *pool = key->is_window ? &dev->mw_keys : &dev->mr_keys;
+	uint32_t *nb = key->is_window ? &dev->nb_mw : &dev->nb_mr;
+	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
+
+	rsoft_past_add(dev, key, rsoft_word_rkey(key->word), RSOFT_PAST_DEREG, NULL, NULL);
+	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
+		rsoft_lock(&dev->lock);
+		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));
+		rte_ticketlock_unlock(&dev->lock);
+		rsoft_grace_wait(); /* for readers of the table entry */
+	}
+	rsoft_lock(&dev->lock);
+	key->mr = NULL;
+	key->pages = NULL;
+	key->is_taken = 0;
+	RSOFT_COUNT(*nb, -1);
+	if (dev->nb_owners[slot] >= key_nb_indexes(dev))
+		key_rest(pool, id);
+	else
+		rsoft_ids_put(&pool->ids, id);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+uint32_t
+rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey)
+{
+	const struct rsoft_key *key = rsoft_key_of(qp->dev, rkey);
+	uint64_t word;
+
+	if (key == NULL)
+		key = rsoft_key_at(qp->dev, rkey);
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (rsoft_word_rkey(word) >> 8 != rkey >> 8)
+		return RMEM_VENDOR_ERR_KEY_INDEX;
+	if (rsoft_word_rkey(word) != rkey)
+		return RMEM_VENDOR_ERR_KEY_TAG;
+	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
+		return RMEM_VENDOR_ERR_KEY_STATE;
+	if (key->pd != qp->pd)
+		return RMEM_VENDOR_ERR_KEY_PD;
+	if ((rsoft_word_rights(word) & RSOFT_INV) == 0)
+		return RMEM_VENDOR_ERR_NOT_INV;
+	if (!rsoft_key_is_for(key, qp))
+		return RMEM_VENDOR_ERR_KEY_QP;
+	return RMEM_VENDOR_ERR_KEY_STATE; /* it was not valid when it was refused */
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The key table: keys and their owners.
+ *
+ * A key is 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the table,
+ * chosen at random among the free ones. The others change with each owner of the slot, in an order
+ * that depends on a secret of the device. The first tag is random.
+ *
+ * Invariant: an index that the device chose is not chosen again before its slot has had 2^(24 -
+ * log2_slots) owners, one for each index. So no tag that requests choose (REG_MR, UMR, BIND_MW)
+ * makes a key of an earlier owner valid. A slot that has used all of its indexes is quarantined, in
+ * FIFO order, until few slots are free.
+ *
+ * A requested key may have any value; see rsoft_requested.h. It uses the slot of its index if that
+ * is free, else any other. The index of a requested key counts as used.
+ */
+
+#ifndef RSOFT_KEY_H
+#define RSOFT_KEY_H
+
+#include <stdbool.h>
+
+#include "../base/rsoft.h"
+#include "rsoft_past.h"
+#include "rsoft_requested.h"
+
+int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
+void rsoft_keys_fini(struct rsoft_dev *dev);
+
+/*
+ * Allocate a key for an MR, or for a window when mr is NULL: not valid, with an index of its own.
+ * NULL: all are in use.
+ */
+struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
+
+/*
+ * Allocate a key with this rkey: not valid. -EEXIST: it is in use, -ENOSPC: all MRs are in use, or
+ * -ENOMEM; with a log line.
+ */
+int rsoft_key_request(
+		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
+
+/* Free a key whose word has lacked VALID for a grace period; may wait for another one. */
+void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
+
+/* The key that has this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
+static inline struct rsoft_key *
+rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	struct rsoft_key *key = rsoft_key_at(dev, rkey);
+
+	if (likely(rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey))
+		return key;
+	return rsoft_requested_find(dev, rkey);
+}
+
+/* Whether the QP may use the key: only the QP that bound a type 2 window may. */
+static inline bool
+rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
+{
+	return key->qp_serial == 0 || key->qp_serial == qp->serial;
+}
+
+/*
+ * Move a key from FREE to BUSY; of concurrent calls one succeeds. The caller fills the key and
+ * makes it VALID.
+ */
+static inline bool
+rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
+{
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
+
+	*rkey = rsoft_word_rkey(word);
+	return rsoft_word_rights(word) == 0 &&
+			__atomic_compare_exchange_n(&key->word, &word,
+					rsoft_key_word(*rkey, RSOFT_BUSY), false, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED);
+}
+
+/*
+ * Take a VALID key that has RSOFT_INV away: to BUSY. Later accesses fail; those under
+ * way end within a grace period, then rsoft_key_release() makes it FREE. NULL when the
+ * rkey may not be invalidated by that QP.
+ */
+static inline struct rsoft_key *
+rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem_send_wr *wr)
+{
+	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
+	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+
+	/* Keys bound by requests are in the slot of their rkey. */
+	if (unlikely(rsoft_word_rkey(word) != rkey ||
+			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != qp->pd ||
+			    !rsoft_key_is_for(key, qp)))
+		return NULL;
+	/* Of several concurrent invalidations only one succeeds. */
+	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return NULL;
+	rsoft_past_add(qp->dev, key, rkey, RSOFT_PAST_INV, &qp->qp, wr);
+	return key;
+}
+
+/* Why rsoft_key_invalidate() refused; an enum rmem_vendor_err. */
+uint32_t rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey);
+
+/* End the binding of a window after its grace period: release the MR. */
+static inline void
+rsoft_key_unbind(struct rsoft_key *key)
+{
+	if (key->is_window && key->mr != NULL) {
+		rmem_obj_unhold(&key->mr->mr.obj);
+		key->mr = NULL;
+	}
+}
+
+/* Move a key to FREE at the end of its grace period. */
+static inline void
+rsoft_key_release(struct rsoft_key *key)
+{
+	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+
+	rsoft_key_unbind(key);
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+}
+
+#endif /* RSOFT_KEY_H */

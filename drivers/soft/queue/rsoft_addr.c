@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Addresses of QPs; see rsoft_addr.h. */
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "rsoft_addr.h"
+#include "../wire/rwire.h"
+
+void
+rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
+{
+	struct rsoft_gid local = rsoft_gid_local;
+
+	local.dev_id = (uint8_t)dev->dev_id;
+	local.cookie = rte_cpu_to_be_32(dev->cookie);
+	memcpy(gid, &local, sizeof(local));
+	if (dev->wire != NULL)
+		rwire_gid_get(dev->wire, gid);
+}
+
+void
+rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
+{
+	struct rsoft_gid local = rsoft_gid_local;
+	uint32_t words[4];
+
+	local.dev_id = (uint8_t)dev->dev_id;
+	local.cookie = rte_cpu_to_be_32(dev->cookie);
+	if (dev->wire != NULL) {
+		/* Devices of other processes have the same number: the address differs. */
+		rwire_gid_get(dev->wire, (uint8_t *)words);
+		local.dev_id = RSOFT_GUID_WIRE;
+		local.cookie = words[0] ^ words[1] ^ words[2] ^ words[3];
+	}
+	memcpy(guid, (const uint8_t *)&local + offsetof(struct rsoft_gid, tag), 8);
+}
+
+void
+rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	rsoft_addr_gid(qp->dev, addr->gid);
+	addr->qp_num = qp->qp.qp_num;
+	if (qp->dev->wire != NULL) {
+		rwire_addr_get(qp->dev->wire, addr);
+		addr->psn = qp->psn;
+	}
+}
+
+bool
+rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
+		struct rmem_qp_addr *addr)
+{
+	addr->lid = ah->dlid;
+	if (ah->is_global) {
+		memcpy(addr->gid, ah->dgid, sizeof(addr->gid));
+		return true;
+	}
+	/* On InfiniBand a LID suffices; without a wire, that of the device itself. */
+	rsoft_addr_gid(dev, addr->gid);
+	return dev->wire == NULL ? ah->dlid == RSOFT_LID
+				 : rwire_lid_gid(dev->wire, ah->dlid, addr->gid);
+}
+
+bool
+rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr)
+{
+	bool is_here;
+
+	if (rsoft_gid_is_local(addr->gid))
+		return true;
+	rsoft_lock(&rsoft_domain->lock);
+	is_here = rwire_gid_dev(addr->gid) != NULL;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return is_here || (dev->wire != NULL && rwire_can_reach(dev->wire, addr->gid));
+}
+
+struct rsoft_dev *
+rsoft_addr_dev(const struct rmem_qp_addr *addr)
+{
+	struct rsoft_gid gid;
+	struct rsoft_dev *dev;
+
+	dev = rwire_gid_dev(addr->gid);
+	if (dev != NULL)
+		return dev;
+	if (!rsoft_gid_is_local(addr->gid))
+		return NULL;
+	memcpy(&gid, addr->gid, sizeof(gid));
+	dev = rsoft_domain->dev[gid.dev_id];
+	return dev != NULL && rte_cpu_to_be_32(dev->cookie) == gid.cookie ? dev : NULL;
+}
+
+struct rsoft_qp *
+rsoft_addr_qp(const struct rmem_qp_addr *addr)
+{
+	struct rsoft_dev *dev = rsoft_addr_dev(addr);
+	struct rsoft_qp *qp;
+
+	if (dev == NULL)
+		return NULL;
+	qp = dev->qps[addr->qp_num & dev->qp_mask];
+	return qp != NULL && qp->qp.qp_num == addr->qp_num ? qp : NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Address handles; see rsoft_ud.h. */
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "rsoft_addr.h"
+#include "rsoft_ud.h"
+#include "../wire/rwire.h"
+
+/* The part of a request that depends on its opcode. */
+#define UD_AT offsetof(struct rmem_send_wr, ud)
+
+static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr),
+		"a request can hold its destination");
+
+bool
+rsoft_ud_is_roce(const struct rsoft_dev *dev)
+{
+	return dev->wire != NULL && dev->wire->lid == 0;
+}
+
+int
+rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_ah *ah = (struct rsoft_ah *)base;
+	struct rmem_qp_addr addr = {.qp_num = 0};
+
+	if (attr->port_num != 1 || attr->sgid_index != 0 || !rsoft_addr_of_ah(dev, attr, &addr) ||
+			!rsoft_addr_is_reachable(dev, &addr)) {
+		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (port 1, a unicast GID of a soft device of this process or reachable with ip=)",
+				attr->port_num, attr->is_global, attr->sgid_index, attr->dlid);
+		return -EINVAL;
+	}
+	memcpy(ah->gid, addr.gid, sizeof(addr.gid));
+	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
+	ah->grh.traffic_class = attr->traffic_class;
+	/* With RoCE kernels set that of the route (ib_resolve_eth_dmac()). */
+	if (!rsoft_ud_is_roce(dev))
+		ah->grh.hop_limit = attr->hop_limit;
+	return 0;
+}
+
+int
+rsoft_ah_destroy(struct rmem_ah *base)
+{
+	RTE_SET_USED(base);
+	return 0;
+}
+
+void
+rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_dest *dest)
+{
+	if (is_queued) {
+		memcpy(dest, (const uint8_t *)wr + UD_AT, sizeof(*dest));
+		return;
+	}
+	memcpy(dest->gid, ((const struct rsoft_ah *)wr->ud.ah)->gid, sizeof(dest->gid));
+	dest->grh = ((const struct rsoft_ah *)wr->ud.ah)->grh;
+	dest->qpn = wr->ud.remote_qpn;
+	dest->qkey = wr->ud.remote_qkey;
+}
+
+void
+rsoft_ud_keep(struct rmem_send_wr *slot)
+{
+	struct rsoft_ud_dest dest;
+
+	rsoft_ud_dest_of(slot, false, &dest);
+	memcpy((uint8_t *)slot + UD_AT, &dest, sizeof(dest));
+}
+
+uint32_t
+rsoft_ud_max_msg_size(const struct rsoft_dev *dev)
+{
+	return dev->wire != NULL ? dev->wire->mtu : UINT32_C(128) << RSOFT_MTU_NONE;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Completion queues: create, resize, destroy, attach; see rsoft_cq.h. */
+
+#include <errno.h>
+
+#include <rte_bitops.h>
+#include <rte_malloc.h>
+
+#include "rsoft_cq.h"
+#include "../mem/rsoft_grace.h"
+
+static struct rsoft_cqe *
+new_ring(const struct rsoft_dev *dev, uint32_t size)
+{
+	struct rsoft_cqe *ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*ring),
+			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
+
+	if (ring == NULL)
+		RSOFT_LOG(ERR, "CQ: no memory: %u completions", size);
+	return ring;
+}
+
+int
+rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	uint32_t size = rte_align32pow2(conf->nb_cqe);
+
+	cq->ring = new_ring(rsoft_dev_of(&base->obj), size);
+	if (cq->ring == NULL)
+		return -ENOMEM;
+	rte_ticketlock_init(&cq->lock);
+	rte_ticketlock_init(&cq->ctl_lock);
+	cq->mask = size - 1;
+	cq->nb_fast = base->channel == NULL ? size : 0;
+	base->nb_cqe = size;
+	return 0;
+}
+
+/*
+ * A completion is hidden while one before it is not written: its event may come too early. So the
+ * producer that then finds the next entry written notifies in its place, as for a solicited one,
+ * also for a VOID. Argument: each producer stores its entry, then, after a full fence, loads the
+ * next. Of the entries up to a completion that has to notify, take the one whose fence is the last.
+ * All are visible after that fence, and its producer notifies: it is that completion, or it finds
+ * the next one written.
+ */
+static void
+notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
+{
+	const struct rsoft_cqe *next = &cq->ring[(at + 1) & cq->mask];
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&next->number, __ATOMIC_ACQUIRE) == at + 2)
+		rmem_cq_notify(&cq->cq, true);
+	else if (!is_void)
+		rmem_cq_notify(&cq->cq, is_solicited);
+}
+
+static bool
+write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	uint16_t flags = (uint16_t)(cqe->what >> RSOFT_WC_SHIFT(flags));
+	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
+
+	if (!rsoft_cq_has_room(cq, at, cq->mask + 1)) {
+		__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
+		if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
+			rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
+		if (cq->cq.channel != NULL)
+			rmem_cq_notify(&cq->cq, true);
+		return false;
+	}
+	rsoft_cq_store(cq, at, cqe);
+	if (cq->cq.channel != NULL)
+		notify(cq, at, flags & RSOFT_WC_VOID,
+				(flags & RMEM_WC_SOLICITED) || status != RMEM_WC_SUCCESS);
+	return true;
+}
+
+bool
+rsoft_cq_write_locked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	bool is_ok;
+
+	rte_ticketlock_lock(&cq->lock);
+	is_ok = write_checked(cq, at, cqe);
+	rte_ticketlock_unlock(&cq->lock);
+	return is_ok;
+}
+
+bool
+rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	if (unlikely(__atomic_load_n(&cq->is_resizing, __ATOMIC_ACQUIRE)))
+		return rsoft_cq_write_locked(cq, at, cqe);
+	return write_checked(cq, at, cqe);
+}
+
+/* Give each entry from cons on the number of the round before. cons does not change then. */
+static void
+number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
+{
+	uint32_t i, at = cq->cons;
+
+	for (i = 0; i < size; i++, at++)
+		ring[at & (size - 1)].number = at + 1 - size;
+}
+
+/* Copy nb completions from cons on to a numbered ring, unless they are only reserved. */
+static void
+copy_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size, uint32_t nb)
+{
+	uint32_t i, at = cq->cons;
+
+	for (i = 0; i < nb; i++, at++) {
+		const struct rsoft_cqe *from = &cq->ring[at & cq->mask];
+
+		if (from->number == at + 1)
+			ring[at & (size - 1)] = *from;
+	}
+}
+
+/* Consume the entries at the head that are no completions. Under the locks. */
+static void
+skip_voids(struct rsoft_cq *cq)
+{
+	const uint64_t is_void = (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags);
+	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
+
+	while (head->number == cq->cons + 1 && (head->what & is_void) != 0) {
+		__atomic_store_n(&cq->cons, cq->cons + 1, __ATOMIC_RELEASE);
+		head = &cq->ring[cq->cons & cq->mask];
+	}
+}
+
+/* Exchange the ring of the CQ for *ring. Under the locks. */
+static int
+swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
+{
+	uint32_t nb, size = rte_align32pow2(nb_cqe);
+	struct rsoft_cqe *old = cq->ring;
+
+	if (cq->overrun) {
+		RSOFT_LOG(ERR, "CQ: it had an overrun");
+		return -EIO;
+	}
+	skip_voids(cq);
+	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cq->cons;
+	if (nb > nb_cqe) {
+		RSOFT_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,
+				nb);
+		return -EINVAL;
+	}
+	copy_ring(cq, *ring, size, nb);
+	__atomic_store_n(&cq->cons_seen, cq->cons, __ATOMIC_RELEASE);
+	cq->ring = *ring;
+	cq->mask = size - 1;
+	cq->cq.nb_cqe = size;
+	*ring = old;
+	return 0;
+}
+
+int
+rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	struct rsoft_cqe *ring = new_ring(rsoft_dev_of(&base->obj), rte_align32pow2(nb_cqe));
+	int ret;
+
+	if (ring == NULL)
+		return -ENOMEM;
+	rte_ticketlock_lock(&cq->ctl_lock);
+	/* Producers wait for the rest, for a time that does not depend on the size. */
+	number_ring(cq, ring, rte_align32pow2(nb_cqe));
+	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->nb_fast, 0, __ATOMIC_RELEASE);
+	rsoft_grace_wait();
+	rte_ticketlock_lock(&cq->lock);
+	ret = swap_ring(cq, &ring, nb_cqe);
+	rte_ticketlock_unlock(&cq->lock);
+	__atomic_store_n(&cq->nb_fast, base->channel == NULL ? base->nb_cqe : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->is_resizing, 0, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&cq->ctl_lock);
+	rte_free(ring);
+	return ret;
+}
+
+int
+rsoft_cq_stats_get(struct rmem_cq *base, struct rmem_cq_stats *stats)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	uint32_t nb, cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
+
+	stats->overruns = __atomic_load_n(&cq->nb_lost, __ATOMIC_RELAXED);
+	/* Those that were lost also have positions. */
+	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cons;
+	stats->outstanding = nb - RTE_MIN((uint64_t)nb, stats->overruns);
+	return 0;
+}
+
+int
+rsoft_cq_destroy(struct rmem_cq *base)
+{
+	rte_free(rsoft_cq_of(base)->messages);
+	rte_free(rsoft_cq_of(base)->ring);
+	return 0;
+}
+
+void
+rsoft_cq_attach(struct rsoft_cq *cq)
+{
+	__atomic_fetch_add(&cq->nb_producers, 1, __ATOMIC_SEQ_CST);
+	rsoft_grace_wait();
+}
+
+void
+rsoft_cq_detach(struct rsoft_cq *cq)
+{
+	__atomic_fetch_sub(&cq->nb_producers, 1, __ATOMIC_RELEASE);
+}
+
+void
+rsoft_cq_add_messages(struct rsoft_cq *cq)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&cq->cq.obj);
+	struct rsoft_inline *messages;
+
+	/* Another QP may be created, and the CQ be resized, concurrently. */
+	rte_ticketlock_lock(&cq->ctl_lock);
+	if (cq->messages == NULL) {
+		cq->nb_messages = cq->mask + 1;
+		cq->inline_lcore = LCORE_ID_ANY;
+		messages = rte_zmalloc_socket("rsoft_messages", cq->nb_messages * sizeof(*messages),
+				sizeof(*messages), (int)(int64_t)dev->args.socket);
+		__atomic_store_n(&cq->messages, messages, __ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&cq->ctl_lock);
+}

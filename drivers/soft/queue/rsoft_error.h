@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The last error of a QP, for rmem_qp_stats_get() and telemetry. Flushes are no errors. */
+
+#ifndef RSOFT_ERROR_H
+#define RSOFT_ERROR_H
+
+#include "../base/rsoft.h"
+
+/* A request failed. Before the references of a queued one are released. */
+void rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why);
+
+/* A request of the peer was refused, and consumed no receive. */
+void rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why);
+
+/* A receive failed; key is that of an invalidation, or 0 to find it in its nb SGEs. */
+void rsoft_error_recv(struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t nb, uint64_t wr_id,
+		int status, uint32_t why, uint32_t key);
+
+#endif /* RSOFT_ERROR_H */

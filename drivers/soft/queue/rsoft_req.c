@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The requester half: executes the requests of a send queue, in order, one at a time.
+ *
+ * Each request ends before the next starts, so a fence is always satisfied.
+ */
+
+#include <rte_cycles.h>
+
+#include "../mem/rsoft_grace.h"
+#include "../mem/rsoft_mr.h"
+#include "../mem/rsoft_mw.h"
+#include "rsoft_req.h"
+#include "rsoft_resp.h"
+#include "rsoft_run.h"
+#include "rsoft_rq.h"
+#include "rsoft_ud.h"
+#include "rsoft_writes.h"
+
+/* The peer is not ready: wait, or fail. */
+static int
+req_no_peer(struct rsoft_qp *qp)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint64_t now = rte_rdtsc();
+
+	if (sq->wait != RSOFT_WAIT_PEER) {
+		sq->wait = RSOFT_WAIT_PEER;
+		sq->deadline = 0;
+		if (qp->conn.timeout != 0) /* IBTA 11.2.5.2: 4.096 us * 2^timeout each */
+			sq->deadline = now +
+					(uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
+							(double)(UINT64_C(1) << qp->conn.timeout) *
+							(qp->conn.retry_cnt + 1));
+		return RSOFT_WAIT_PEER;
+	}
+	if (sq->deadline == 0 || now < sq->deadline)
+		return RSOFT_WAIT_PEER;
+	return RMEM_WC_RETRY_EXC_ERR;
+}
+
+/* The peer has no receive: wait for its RNR timer, or fail. */
+static int
+req_no_recv(struct rsoft_qp *qp)
+{
+	const struct rsoft_qp *peer = rsoft_resp_peer(qp);
+	struct rsoft_sq *sq = &qp->sq;
+	uint64_t pause, now = rte_rdtsc();
+
+	if (peer == NULL)
+		return req_no_peer(qp);
+	pause = rte_get_tsc_hz() / 1000 * rsoft_resp_rnr_ns(peer) / 1000000;
+	if (sq->wait != RSOFT_WAIT_RNR) {
+		RSOFT_COUNT(qp->stats.rnr_retries, 1);
+		if (qp->conn.rnr_retry == 0)
+			return RMEM_WC_RNR_RETRY_EXC_ERR;
+		sq->wait = RSOFT_WAIT_RNR;
+		sq->rnr_left = qp->conn.rnr_retry;
+		sq->deadline = now + pause;
+		return RSOFT_WAIT_RNR;
+	}
+	if (now < sq->deadline)
+		return RSOFT_WAIT_RNR;
+	RSOFT_COUNT(qp->stats.rnr_retries, 1);
+	sq->deadline = now + pause;
+	if (qp->conn.rnr_retry != 7 && --sq->rnr_left == 0) /* 7: unlimited */
+		return RMEM_WC_RNR_RETRY_EXC_ERR;
+	return RSOFT_WAIT_RNR;
+}
+
+/* Wait at the head for the grace period of one invalidation; see req_grace(). */
+static int
+req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
+{
+	qp->sq.wait = RSOFT_WAIT_GRACE;
+	qp->sq.token = 0;
+	qp->sq.nb_inv = 1;
+	qp->sq.inv_key = key;
+	qp->sq.rq_pos = rq_pos;
+	return RSOFT_WAIT_GRACE;
+}
+
+/* Translate the local side of a request. Inline data needs no key. */
+static __rte_always_inline int
+req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
+		struct rsoft_span *spans, uint64_t *length)
+{
+	const struct rsoft_qp *qp = run->qp;
+	uint32_t i;
+
+	if (unlikely(wr->flags & RMEM_SEND_INLINE)) {
+		*length = 0;
+		for (i = 0; i < wr->num_sge; i++) {
+			spans[i].ptr = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
+			spans[i].length = wr->sg_list[i].length;
+			spans[i].kind = RSOFT_SPAN_FLAT;
+			*length += spans[i].length;
+		}
+		return RMEM_WC_SUCCESS;
+	}
+	/* Before the translation, which populates pages on demand. */
+	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1) >
+			    qp->max_msg_size))
+		return RMEM_WC_LOC_LEN_ERR;
+	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
+			    length, &run->why)))
+		return RMEM_WC_LOC_PROT_ERR;
+	return RMEM_WC_SUCCESS;
+}
+
+static int
+req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span from[RSOFT_MAX_SGE];
+	struct rsoft_qp *peer;
+	int status;
+
+	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return RSOFT_WAIT_PEER;
+	return rsoft_resp_write(peer, wr, from, *length, &run->why);
+}
+
+/* A SEND of a QP without a peer: of UD, or not connected. */
+static __rte_noinline int
+req_no_connection(struct rsoft_run *run, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length)
+{
+	return run->qp->qp.type == RMEM_QPT_UD ? rsoft_ud_send(run, wr, from, length)
+					       : RSOFT_WAIT_PEER;
+}
+
+/* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
+static int
+req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span from[RSOFT_MAX_SGE];
+	struct rsoft_key *inv_key = NULL;
+	struct rsoft_qp *peer;
+	uint32_t rq_pos = 0;
+	int status;
+
+	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return req_no_connection(run, wr, from, *length);
+	/* While the request waits, test this before all checks are repeated. */
+	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
+		return RSOFT_WAIT_RNR;
+	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		status = rsoft_resp_write_imm(peer, wr, from, *length, &run->why);
+	else
+		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
+	if (status == RSOFT_WAIT_GRACE)
+		return req_wait_inv(run->qp, inv_key, rq_pos);
+	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
+		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	return status;
+}
+
+/*
+ * The peer is checked first, since the local side is checked with the response: with a bad key on
+ * both sides, the status is that of the remote one. Nothing is copied before both checks.
+ */
+static int
+req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_qp *qp = run->qp;
+	struct rsoft_span to[RSOFT_MAX_SGE], from;
+	struct rsoft_key *key;
+	struct rsoft_qp *peer;
+	int status;
+
+	*length = rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1);
+	if (unlikely(*length > qp->max_msg_size))
+		return RMEM_WC_LOC_LEN_ERR;
+	peer = rsoft_resp_peer(qp);
+	if (unlikely(peer == NULL))
+		return RSOFT_WAIT_PEER;
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
+			*length, &from, &run->why);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
+		status = rsoft_copy_status(
+				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &run->why);
+	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
+		return status;
+	key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
+	if (key == NULL) {
+		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+		return RMEM_WC_MW_BIND_ERR;
+	}
+	return req_wait_inv(qp, key, 0);
+}
+
+/* In the order of a READ. */
+static int
+req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span to[RSOFT_MAX_SGE];
+	struct rsoft_span from = {.length = sizeof(uint64_t)}, word;
+	struct rsoft_qp *peer;
+	uint64_t before = 0;
+	int status;
+
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return RSOFT_WAIT_PEER;
+	/* rmem_wr_check() has verified that there is one SGE; this is for static analyzers. */
+	to[0] = (struct rsoft_span){.ptr = NULL};
+	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_resp_atomic(wr, &word, &before, &run->why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	from.ptr = (uint8_t *)&before;
+	return rsoft_copy_status(
+			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &run->why);
+}
+
+/* The waiting invalidations at the head have ended; returns how many of them are among n. */
+static uint32_t
+req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_qp *qp = run->qp;
+	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
+
+	/* The others are after the end of the ring; their wait has ended too. */
+	qp->sq.nb_inv -= nb_inv;
+	if (qp->sq.nb_inv == 0)
+		qp->sq.wait = RSOFT_WAIT_NONE;
+	if (((const struct rmem_send_wr *)(const void *)wrs)->opcode != RMEM_WR_BIND_MW)
+		RSOFT_COUNT(qp->stats.invalidates, nb_inv);
+	for (i = 0; i < nb_inv; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		int status = RMEM_WC_SUCCESS;
+		uint64_t length = 0;
+		uint32_t j;
+
+		if (wr->opcode == RMEM_WR_LOCAL_INV) {
+			rsoft_key_release(rsoft_key_at(qp->dev, wr->invalidate_rkey));
+		} else if (wr->opcode == RMEM_WR_BIND_MW) {
+			rsoft_mw_bind_end(qp, wr);
+		} else {
+			for (j = 0; j < wr->num_sge; j++)
+				length += wr->sg_list[j].length;
+			if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+				status = rsoft_resp_send_end(rsoft_resp_peer(qp), wr, length,
+						qp->sq.inv_key, qp->sq.rq_pos);
+			else
+				rsoft_key_release(qp->sq.inv_key);
+		}
+		if (likely(status == RMEM_WC_SUCCESS))
+			rsoft_run_succeed(run, wr, length);
+		else
+			rsoft_run_fail(run, wr, status);
+	}
+	return nb_inv;
+}
+
+/* Invalidate the keys of consecutive LOCAL_INVs; returns their number. */
+static uint32_t
+req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (wr->opcode != RMEM_WR_LOCAL_INV ||
+				rsoft_key_invalidate(qp, wr->invalidate_rkey, wr) == NULL)
+			break;
+	}
+	qp->sq.wait = i == 0 ? RSOFT_WAIT_NONE : RSOFT_WAIT_GRACE;
+	qp->sq.token = 0;
+	qp->sq.nb_inv = i;
+	return i;
+}
+
+/* Whether the grace period that the head waits for is over; the first call starts it. */
+static bool
+req_grace(struct rsoft_run *run)
+{
+	struct rsoft_sq *sq = &run->qp->sq;
+
+	if (sq->token != 0)
+		return rsoft_grace_over(run->lcore, sq->token);
+	if (rsoft_grace_start(run->lcore, &sq->token))
+		return true;
+	RSOFT_COUNT(run->qp->stats.grace_waits, 1);
+	return false;
+}
+
+static int
+req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	*length = 0;
+	return rsoft_umr(run->qp, wr, &run->why);
+}
+
+static int
+req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	int status = rsoft_mw_bind_start(run->qp, wr);
+
+	*length = 0;
+	if (status == RSOFT_WAIT_GRACE)
+		return req_wait_inv(run->qp, NULL, 0);
+	if (status != RMEM_WC_SUCCESS)
+		run->why = rsoft_mw_why_not_bound(run->qp, wr);
+	return status;
+}
+
+/* A LOCAL_INV that req_local_inv() left. */
+static int
+req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	*length = 0;
+	run->why = rsoft_key_why_not_inv(run->qp, wr->invalidate_rkey);
+	return RMEM_WC_MW_BIND_ERR;
+}
+
+/* Execute one request: an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
+typedef int (*rsoft_exec_t)(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length);
+
+static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE] = req_write,
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = req_send,
+		[RMEM_WR_SEND] = req_send,
+		[RMEM_WR_SEND_WITH_IMM] = req_send,
+		[RMEM_WR_RDMA_READ] = req_read,
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = req_atomic,
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = req_atomic,
+		[RMEM_WR_LOCAL_INV] = req_no_inv,
+		[RMEM_WR_SEND_WITH_INV] = req_send,
+		[RMEM_WR_RDMA_READ_WITH_INV] = req_read,
+		[RMEM_WR_BIND_MW] = req_bind_mw,
+		[RMEM_WR_UMR] = req_umr,
+};
+
+/*
+ * A message of an unreliable service that its responder dropped has succeeded (IBTA 9.8.3); other
+ * results are those of the request.
+ */
+static int
+req_dropped(struct rsoft_run *run, int status)
+{
+	struct rmem_dev_stats *stats = &run->qp->stats;
+
+	if (status == RSOFT_WAIT_PEER)
+		RSOFT_COUNT(stats->drop_no_peer, 1);
+	else if (status == RSOFT_WAIT_RNR)
+		RSOFT_COUNT(stats->drop_no_recv, 1);
+	else if (status == RMEM_WC_REM_INV_REQ_ERR && run->why == RMEM_VENDOR_ERR_NONE)
+		RSOFT_COUNT(stats->drop_length, 1);
+	else if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR)
+		RSOFT_COUNT(stats->drop_access, 1);
+	else
+		return status;
+	run->why = RMEM_VENDOR_ERR_NONE;
+	return RMEM_WC_SUCCESS;
+}
+
+/* The result of a request that did not succeed at once. */
+static int
+req_outcome(struct rsoft_run *run, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+
+	if (qp->qp.type != RMEM_QPT_RC)
+		return req_dropped(run, status);
+	if (status == RSOFT_WAIT_PEER)
+		return req_no_peer(qp);
+	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
+}
+
+/* The request ended with status, or waits; returns how many have ended. */
+static __rte_always_inline uint32_t
+req_end(struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint64_t length)
+{
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		status = req_outcome(run, status);
+	if (status < 0)
+		return 0;
+	if (likely(status == RMEM_WC_SUCCESS)) {
+		run->qp->sq.wait = RSOFT_WAIT_NONE;
+		rsoft_run_succeed(run, wr, length);
+	} else {
+		rsoft_run_fail(run, wr, status);
+	}
+	return 1;
+}
+
+/* The same for a WRITE whose memory could not be copied: out of line, for the fast path. */
+static __rte_noinline uint32_t
+req_end_write(struct rsoft_run *run, const struct rmem_send_wr *wr, unsigned int side)
+{
+	return req_end(run, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why),
+			wr->sg_list[0].length);
+}
+
+/*
+ * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
+ * waits.
+ */
+static bool
+req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
+{
+	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
+		return false;
+	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
+	return true;
+}
+
+/*
+ * Execute consecutive REG_MRs; returns how many have ended. The state of the QP is loaded once: a
+ * thread that changes it waits for the end of the burst.
+ */
+static uint32_t
+req_reg_mrs(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	run->qp->sq.wait = RSOFT_WAIT_NONE;
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		int status;
+
+		if (wr->opcode != RMEM_WR_REG_MR)
+			break;
+		status = rsoft_reg_mr(run->qp, wr, &run->why);
+		if (unlikely(status != RMEM_WC_SUCCESS))
+			return i + req_end(run, wr, status, 0);
+		rsoft_run_succeed(run, wr, 0);
+	}
+	return i;
+}
+
+/* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
+static uint32_t
+req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	struct rsoft_qp *qp = run->qp;
+	unsigned int side;
+	uint64_t length;
+	uint32_t done;
+	int status;
+
+	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
+		done = rsoft_writes(run, wrs, stride, n, &side);
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			done += req_end_write(run, (const void *)(wrs + done * stride), side);
+		if (done != 0) {
+			qp->sq.wait = RSOFT_WAIT_NONE;
+			return done;
+		}
+	}
+	if (wr->opcode == RMEM_WR_REG_MR)
+		return req_reg_mrs(run, wrs, stride, n);
+	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
+		return 0;
+	status = rsoft_exec[wr->opcode](run, wr, &length);
+	return req_end(run, wr, status, length);
+}
+
+/* Body of rsoft_req_exec(), inlined for each value of is_queued. */
+static uint32_t
+req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_qp *qp = run->qp;
+	uint32_t state, done, i = 0;
+
+	while (i < n) {
+		const uint8_t *at = wrs + i * stride;
+
+		run->why = RMEM_VENDOR_ERR_NONE;
+		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
+			if (!req_grace(run))
+				break;
+			i += req_end_inv(run, at, stride, n - i);
+		} else if (unlikely(state != RMEM_QPS_RTS)) {
+			if (!req_flush(run, (const void *)at, state))
+				break;
+			i++;
+		} else {
+			done = req_next(run, at, stride, n - i);
+			if (done == 0 && qp->sq.wait != RSOFT_WAIT_GRACE)
+				break;
+			i += done;
+		}
+	}
+	return i;
+}
+
+uint32_t
+rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
+		size_t stride, uint32_t n)
+{
+	struct rsoft_run run;
+	uint32_t executed;
+
+	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
+		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
+	rsoft_run_begin(&run, qp, lcore, is_queued);
+	executed = req_run(&run, wrs, stride, n);
+	rsoft_run_end(&run);
+	return executed;
+}
+
+void
+rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint32_t n, done;
+
+	do {
+		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
+		/* A process wrote anything: nothing more is executed until a reset. */
+		if (unlikely(prod - sq->cons > sq->mask + 1 ||
+				    !rsoft_sq_is_sound(qp, sq->cons, n))) {
+			rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
+			return;
+		}
+		done = rsoft_req_exec(qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
+		rsoft_sq_pop(sq, done);
+	} while (done == n && sq->cons != prod);
+}
+
+bool
+rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
+{
+	struct rsoft_key *key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
+
+	if (key == NULL)
+		*why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+	else
+		req_wait_inv(qp, key, 0);
+	return key != NULL;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The responder half: execution of the requests of a peer.
+ *
+ * The interface between the two sides. The requester passes the contents of a packet and the bytes
+ * to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers of other processes
+ * have an engine of their own: wire/.) Invariant: rsoft_resp.c, rsoft_ud.c and this header alone
+ * dereference a peer.
+ *
+ * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is valid until the lcore
+ * next passes a grace point.
+ */
+
+#ifndef RSOFT_RESP_H
+#define RSOFT_RESP_H
+
+#include "rsoft_inline.h"
+#include "../mem/rsoft_recent.h"
+#include "rsoft_rq.h"
+
+/* Find the peer that a QP is connected to; NULL when it is not connected back. */
+struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
+
+/* Pause between attempts when this peer has no receive, in nanoseconds. */
+uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
+
+/* The time of an RNR timer code, in nanoseconds (IBTA table 45). */
+uint64_t rsoft_rnr_ns(uint8_t code);
+
+/* Whether a receive is posted. */
+bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
+
+/*
+ * With many MRs, prefetch over the burst: first the keys, then the memory of the rkeys. Only valid
+ * keys are followed; all checks are made later.
+ */
+void rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n);
+
+/* Translate the address of an atomic; an enum rmem_wc_status. */
+int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		struct rsoft_span *span, uint32_t *why);
+
+/* Execute an atomic; *before is the previous value. An enum rmem_wc_status. */
+int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
+		uint64_t *before, uint32_t *why);
+
+/* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
+int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, uint32_t *why);
+
+/*
+ * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV,
+ * executed except for the grace period, after which rsoft_resp_send_end() releases the key and
+ * completes the receive.
+ */
+int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
+		uint32_t *rq_pos);
+
+/*
+ * The grace period of a SEND_WITH_INV is over; peer is NULL if it no longer responds.
+ * Invariant: RMEM_WC_SUCCESS only when this completed the receive. When that was flushed or dropped
+ * during the grace period, the peer no longer acknowledges: RMEM_WC_RETRY_EXC_ERR.
+ */
+int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+		struct rsoft_key *inv_key, uint32_t rq_pos);
+
+/* The peer refused a request with that status, and moves to ERR (IBTA 9.9.3, class B to D). */
+void rsoft_resp_fail(struct rsoft_qp *peer, int status);
+
+/*
+ * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
+ * 8th and so on is logged.
+ */
+void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
+
+/* The part of rsoft_resp_is_ready() for a QP that is not in RTS. */
+bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek);
+
+/*
+ * Whether a QP executes a request of its peer. In RTR the first one establishes communication, but
+ * not with is_peek: no request has arrived, and the result is false.
+ */
+static __rte_always_inline bool
+rsoft_resp_is_ready(struct rsoft_qp *peer, bool is_peek)
+{
+	uint32_t state = __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE);
+
+	return likely(state == RMEM_QPS_RTS) || rsoft_resp_is_ready_slow(peer, state, is_peek);
+}
+
+/* The peer that answers, or NULL; is_peek as above. */
+static __rte_always_inline struct rsoft_qp *
+rsoft_resp_find_peer(struct rsoft_qp *qp, bool is_peek)
+{
+	struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
+
+	if (unlikely(peer == NULL)) {
+		peer = rsoft_resp_resolve(qp);
+		if (peer == NULL)
+			return NULL;
+	}
+	return likely(rsoft_resp_is_ready(peer, is_peek)) ? peer : NULL;
+}
+
+/* The peer that answers a request, or NULL. */
+static inline struct rsoft_qp *
+rsoft_resp_peer(struct rsoft_qp *qp)
+{
+	return rsoft_resp_find_peer(qp, false);
+}
+
+/* The same before the checks of the local side, which may refuse the request. */
+static inline struct rsoft_qp *
+rsoft_resp_peek_peer(struct rsoft_qp *qp)
+{
+	return rsoft_resp_find_peer(qp, true);
+}
+
+/* The part of rsoft_resp_open() for a QP without the right, or with pending messages. */
+bool rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right);
+
+/* Translate the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
+static __rte_always_inline int
+rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
+		uint64_t length, struct rsoft_span *span, uint32_t *why)
+{
+	if (unlikely((peer->access & (right | RSOFT_QP_INLINE)) != right) &&
+			!rsoft_resp_open_slow(peer, right)) {
+		*why = RMEM_VENDOR_ERR_QP_RIGHT;
+		return RMEM_WC_REM_INV_REQ_ERR;
+	}
+	span->length = 0;
+	span->kind = RSOFT_SPAN_FLAT;
+	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not checked */
+		return RMEM_WC_SUCCESS;
+	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
+		*why = rsoft_access_why(peer, 0, rkey, addr, length, RSOFT_VALID | right);
+		rsoft_resp_note_rkey(peer, rkey, *why);
+		return RMEM_WC_REM_ACCESS_ERR;
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+/* Whether the peer permits WRITEs and has no pending messages. */
+static inline bool
+rsoft_resp_takes_writes(const struct rsoft_qp *peer)
+{
+	return (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_INLINE)) ==
+			RMEM_ACCESS_REMOTE_WRITE;
+}
+
+/* Check the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
+static __rte_always_inline bool
+rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+		struct rsoft_recent *recent, uint64_t *offset)
+{
+	return rsoft_recent_check(recent, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
+			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, offset);
+}
+
+/* WRITE length bytes; an enum rmem_wc_status. */
+static __rte_always_inline int
+rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, uint32_t *why)
+{
+	struct rsoft_span to;
+	int status;
+
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
+			wr->rdma.rkey, length, &to, why);
+	if (likely(status == RMEM_WC_SUCCESS && length != 0)) {
+		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
+		if (unlikely(to.kind != RSOFT_SPAN_FLAT) && status == RMEM_WC_SUCCESS)
+			rsoft_access_count(&to);
+	}
+	return status;
+}
+
+#endif /* RSOFT_RESP_H */

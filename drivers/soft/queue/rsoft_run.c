@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The completions of a run of the requester, and failure; see rsoft_run.h. */
+
+#include "rsoft_error.h"
+#include "../mem/rsoft_mw.h"
+#include "rsoft_resp.h"
+#include "rsoft_run.h"
+
+/* The cause of a failure that has only one. */
+static const uint32_t rsoft_run_why[] = {
+		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
+		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
+		[RMEM_WC_REM_OP_ERR] = RMEM_VENDOR_ERR_RECV,
+		[RMEM_WC_RETRY_EXC_ERR] = RMEM_VENDOR_ERR_NO_PEER,
+		[RMEM_WC_RNR_RETRY_EXC_ERR] = RMEM_VENDOR_ERR_NO_RECV,
+};
+
+void
+rsoft_run_flush(struct rsoft_run *run)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(run->qp->qp.send_cq);
+	struct rsoft_sq *sq = &run->qp->sq;
+	uint32_t tail = sq->sig_tail;
+	uint32_t i, pos;
+	bool is_ok = true;
+
+	if (run->nb_wc == 0)
+		return;
+	pos = rsoft_cq_reserve(cq, run->nb_wc);
+	for (i = 0; i < run->nb_wc; i++, tail++) {
+		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
+		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
+	}
+	/* First: the consumer of a completion may post to the freed entry. */
+	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
+	for (i = 0; i < run->nb_wc; i++)
+		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
+	run->nb_wc = 0;
+	if (unlikely(!is_ok))
+		rsoft_rq_fail_event(run->qp, RMEM_ASYNC_QP_FATAL);
+}
+
+static void
+run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+
+	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status, run->why);
+	if (status == RMEM_WC_WR_FLUSH_ERR) {
+		RSOFT_COUNT(qp->stats.flushed, 1);
+		return;
+	}
+	RSOFT_COUNT(qp->stats.errors, 1);
+	if (status == RMEM_WC_LOC_PROT_ERR)
+		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
+	if (status == RMEM_WC_REM_ACCESS_ERR)
+		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
+	if (run->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+		RSOFT_COUNT(qp->stats.mem_faults, 1);
+}
+
+/*
+ * The QP of a failed request: RC moves to ERR, other services to SQE, where receives are still
+ * consumed (IBTA 10.3.1.6). True: the receives must be flushed.
+ */
+static bool
+run_stop(struct rsoft_qp *qp)
+{
+	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+
+	if (qp->qp.type == RMEM_QPT_RC)
+		return rsoft_qp_to_err(qp);
+	while (state == RMEM_QPS_RTS || state == RMEM_QPS_SQD) {
+		if (__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_SQE, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
+	return false;
+}
+
+/* The side that refused the request. A receive that it consumed has an error of its own. */
+static void
+run_fail_peer(const struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+
+	if (peer == NULL)
+		return;
+	if (run->why != RMEM_VENDOR_ERR_RECV && run->why != RMEM_VENDOR_ERR_RECV_SIZE)
+		rsoft_error_peer(peer, wr, status, run->why);
+	rsoft_resp_fail(peer, status);
+}
+
+void
+rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+	bool is_first;
+
+	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
+		run->why = rsoft_run_why[status];
+	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR)
+		run_fail_peer(run, wr, status);
+	if (status != RMEM_WC_WR_FLUSH_ERR)
+		rsoft_error_send(qp, wr, status, run->why);
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		rsoft_mw_bind_undo(wr);
+	if (run->is_queued)
+		rsoft_sq_unhold(qp, wr);
+	is_first = run_stop(qp);
+	qp->sq.wait = RSOFT_WAIT_NONE;
+	run->done++;
+	run_tell_error(run, wr, status); /* before the completion can be polled */
+	rsoft_run_add_wc(run, wr, status, 0);
+	rsoft_run_flush(run);
+	if (is_first)
+		rsoft_rq_flush(qp);
+}

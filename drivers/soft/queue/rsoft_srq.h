@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Shared receive queues.
+ *
+ * A message takes a receive by moving it to the receive queue of its QP, which has one slot for
+ * that. There it is placed, completed or flushed like any other. With a message that an unreliable
+ * service drops, and with a reset, it is returned to the SRQ. So the SRQ is locked only
+ * while receives are copied into or out of its ring; what a QP does with a receive is under its own
+ * rq.lock.
+ *
+ * Invariants:
+ * - All fields of struct rsoft_srq but the constant ones change under its lock alone; prod and cons
+ *   are also read without it. The lock is taken inside rq.lock, and no other lock inside it.
+ * - A receive is either in the ring of the SRQ, between cons and prod, or in the slot of one QP, or
+ *   it was completed. Messages take receives in the order of their posts. If the SRQ was filled
+ *   after one was taken, that cannot be returned: it stays in its slot, and a reset drops it.
+ * - The receive queue of a QP with an SRQ holds no receive or one: rq.cons is rq.prod or
+ *   rq.prod - 1. rq.prod and rq.cons_seen are equal, and the depth is 0, so that a post finds no
+ *   free entry; they advance with each drop of a receive, so that the receive of a SEND_WITH_INV
+ *   that waits is not mistaken for a later one (rsoft_sq::rq_pos).
+ * - A QP in ERR or RESET takes no receive: it takes them under rq.lock, after a check of the state,
+ *   and the flush that follows the transition to ERR takes rq.lock too.
+ */
+
+#ifndef RSOFT_SRQ_H
+#define RSOFT_SRQ_H
+
+#include "../base/rsoft.h"
+
+struct rsoft_srq {
+	struct rmem_srq srq;
+	rte_ticketlock_t lock;
+	uint32_t prod; /* receives posted so far; written under lock, atomic */
+	uint32_t cons; /* receives taken so far; the same */
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t limit; /* 0: not armed */
+	uint32_t max_sge;
+	uint32_t stride;
+	uint8_t *ring;
+	struct rsoft_qp owner;       /* its device and PD alone: for rsoft_access() */
+	LIST_ENTRY(rsoft_srq) entry; /* in rsoft_dev::srqs */
+};
+
+int rsoft_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf);
+int rsoft_srq_destroy(struct rmem_srq *srq);
+int rsoft_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
+int rsoft_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
+int rsoft_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+
+/*
+ * Move the oldest receive of the SRQ to the empty receive queue of a QP, or NULL. One that is too
+ * short for a message of an unreliable service stays in the SRQ: the result is a copy of it, for
+ * the caller to find that out and drop the message. Under rq.lock.
+ */
+struct rsoft_rqe *rsoft_srq_take(struct rsoft_qp *qp, uint64_t length);
+
+/* Return a receive that was taken to the head of the SRQ, unless that is full. Under rq.lock. */
+void rsoft_srq_give_back(struct rsoft_rq *rq);
+
+static inline struct rsoft_srq *
+rsoft_srq_of(struct rmem_srq *srq)
+{
+	return (struct rsoft_srq *)srq;
+}
+
+/* Whether a receive is posted. */
+static inline bool
+rsoft_srq_has_recv(const struct rsoft_srq *srq)
+{
+	return __atomic_load_n(&srq->prod, __ATOMIC_ACQUIRE) !=
+			__atomic_load_n(&srq->cons, __ATOMIC_ACQUIRE);
+}
+
+/* Bytes of a slot. */
+static inline uint32_t
+rsoft_rqe_stride(uint32_t max_sge)
+{
+	return (uint32_t)(sizeof(struct rsoft_rqe) + max_sge * sizeof(struct rmem_sge));
+}
+
+/* Fill a slot. */
+static __rte_always_inline void
+rsoft_rqe_fill(struct rsoft_rqe *rqe, const struct rmem_recv_wr *wr)
+{
+	rqe->wr_id = wr->wr_id;
+	rqe->num_sge = wr->num_sge;
+	if (likely(wr->num_sge == 1))
+		rqe->sge[0] = wr->sg_list[0];
+	else if (wr->num_sge != 0)
+		memcpy(rqe->sge, wr->sg_list, wr->num_sge * sizeof(rqe->sge[0]));
+}
+
+#endif /* RSOFT_SRQ_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Unreliable datagrams: address handles, and the messages of UD QPs. Each message is a packet of at
+ * most a path MTU.
+ *
+ * Invariant: a request in the send queue does not refer to its AH: rsoft_ud_keep() has replaced it.
+ */
+
+#ifndef RSOFT_UD_H
+#define RSOFT_UD_H
+
+#include "../mem/rsoft_access.h"
+#include "../wire/codec/rsoft_grh.h"
+#include "rsoft_run.h"
+
+/* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
+#define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
+
+struct rsoft_ah {
+	struct rmem_ah ah;
+	uint8_t gid[16]; /* of the destination */
+	struct rsoft_grh grh;
+};
+
+/* The destination of a request. */
+struct rsoft_ud_dest {
+	uint8_t gid[16];
+	uint32_t qpn;
+	uint32_t qkey; /* as posted */
+	struct rsoft_grh grh;
+};
+
+/* A message, as its receiver sees it. */
+struct rsoft_ud_msg {
+	const uint8_t *src_gid;
+	const uint8_t *dst_gid;
+	uint32_t src_qp;
+	uint32_t qkey;
+	uint32_t imm_data;
+	uint16_t flags; /* of the completion: RMEM_WC_* */
+	struct rsoft_grh grh;
+	uint64_t length; /* without the GRH */
+};
+
+/* Whether headers are those of RoCE v2. */
+bool rsoft_ud_is_roce(const struct rsoft_dev *dev);
+
+int rsoft_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
+int rsoft_ah_destroy(struct rmem_ah *ah);
+
+/* Longest message of the device. */
+uint32_t rsoft_ud_max_msg_size(const struct rsoft_dev *dev);
+
+/* Copy the destination to a request in the send queue. */
+void rsoft_ud_keep(struct rmem_send_wr *slot);
+
+/* The destination of a request, in the send queue or not. */
+void rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_dest *dest);
+
+/* The Q_Key that a message of the QP has. */
+static inline uint32_t
+rsoft_ud_qkey(const struct rsoft_qp *qp, const struct rsoft_ud_dest *dest)
+{
+	if ((dest->qkey & RSOFT_QKEY_CONTROLLED) != 0)
+		return __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED);
+	return dest->qkey;
+}
+
+/*
+ * Send a message to a QP of this process: an enum rmem_wc_status, or an enum rsoft_wait for which
+ * it is dropped. Under sq.lock; from are the spans of the request.
+ */
+int rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length);
+
+/*
+ * Place a message in a receive: RMEM_WC_SUCCESS; RMEM_WC_LOC_PROT_ERR, the memory of the sender is
+ * not mapped; or why it is dropped: RSOFT_WAIT_PEER, RSOFT_WAIT_RNR, RMEM_WC_REM_INV_REQ_ERR for
+ * its length, RMEM_WC_REM_ACCESS_ERR for its Q_Key, RMEM_WC_REM_OP_ERR for a receive that failed.
+ * From inside of rsoft_grace_enter().
+ */
+int rsoft_ud_deliver(
+		struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const struct rsoft_span *from);
+
+#endif /* RSOFT_UD_H */

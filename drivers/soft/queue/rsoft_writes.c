@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Bursts of WRITEs; see rsoft_writes.h.
+ *
+ * The states of both QPs, and what rsoft_recent.h keeps of keys, are loaded once: a burst is short,
+ * and a thread that changes them waits for its end.
+ */
+
+#include "../mem/rsoft_list.h"
+#include "rsoft_resp.h"
+#include "rsoft_writes.h"
+
+/* The most blocks of a list whose addresses are kept from the check to the copy. */
+#define WRITE_MAX_PARTS 8
+
+/* The result of a WRITE that is left to rsoft_resp_write(), besides enum rsoft_side. */
+#define WRITE_LEFT 4u
+
+/* One side of a burst. */
+struct write_side {
+	struct rsoft_recent key;
+	uint64_t below_lkey; /* of an indirect key: the last one below, not RSOFT_SLOW */
+	const struct rsoft_key *below;
+};
+
+/* A translation with RSOFT_PEEK, or parts: contiguous ranges that are all of it. */
+struct write_span {
+	struct rsoft_span span;
+	uint32_t nb_parts;
+	struct {
+		uint8_t *ptr;
+		uint64_t length;
+	} part[WRITE_MAX_PARTS];
+};
+
+/*
+ * Check a range of several blocks within one round of a list, and keep their addresses. False:
+ * there are too many, or one is not contiguous, or refused.
+ */
+static __rte_always_inline bool
+write_open_parts(struct write_side *side, const struct rsoft_qp *qp, uint64_t offset,
+		uint64_t length, uint32_t need, struct write_span *to)
+{
+	const struct rsoft_list *list = side->key.key->list;
+	const struct rsoft_list_entry *entry;
+	uint64_t n, done, addr, at_key;
+	struct rsoft_list_at at;
+	uint32_t i, rights;
+
+	rsoft_list_seek(list, offset + side->key.key->map_offset, &at);
+	entry = &list->entry[at.entry];
+	done = at.done;
+	if (list->is_memory || length <= entry->length - done ||
+			length > list->round - entry->start - done)
+		return false;
+	for (i = 0; length != 0; i++, length -= n, entry++, done = 0) {
+		n = RTE_MIN(entry->length - done, length);
+		if (unlikely(entry->lkey != side->below_lkey)) {
+			side->below_lkey = RSOFT_RECENT_NONE;
+			side->below = rsoft_access_find(
+					qp, RSOFT_LKEY_XOR, entry->lkey, need, &rights);
+			if (unlikely(side->below == NULL || (rights & RSOFT_SLOW) != 0))
+				return false;
+			side->below_lkey = entry->lkey;
+		}
+		addr = entry->addr + at.round * entry->step + done;
+		at_key = addr - side->below->iova;
+		if (unlikely(i == WRITE_MAX_PARTS || at_key > side->below->length ||
+				    n > side->below->length - at_key))
+			return false;
+		to->part[i].ptr = side->below->base + at_key;
+		to->part[i].length = n;
+	}
+	to->nb_parts = i;
+	to->span.kind = RSOFT_SPAN_PIECES;
+	to->span.key = side->key.key;
+	to->span.offset = offset;
+	return true;
+}
+
+/* Translate a range of the key of a side. */
+static __rte_always_inline bool
+write_open(struct write_side *side, const struct rsoft_qp *qp, uint64_t offset, uint64_t length,
+		uint32_t need, struct write_span *to)
+{
+	const struct rsoft_key *key = side->key.key;
+
+	to->nb_parts = 0;
+	to->span.length = length;
+	to->span.kind = RSOFT_SPAN_FLAT;
+	to->span.ptr = (uint8_t *)((uintptr_t)key->base + offset);
+	if (!side->key.is_slow)
+		return true;
+	if (key->kind == RSOFT_KIND_LIST && rsoft_key_is_for(key, qp) &&
+			write_open_parts(side, qp, offset, length, rsoft_list_need(need), to))
+		return true;
+	return rsoft_access_slow(qp, key, offset, length, need | RSOFT_PEEK, &to->span);
+}
+
+static __rte_always_inline unsigned int
+write_copy_parts(const struct write_span *parts, uint8_t *flat, bool is_to_parts)
+{
+	uint32_t i;
+
+	for (i = 0; i < parts->nb_parts; i++) {
+		uint8_t *ptr = parts->part[i].ptr;
+		uint64_t n = parts->part[i].length;
+		unsigned int side =
+				rsoft_copy(is_to_parts ? ptr : flat, is_to_parts ? flat : ptr, n);
+
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			return side;
+		flat += n;
+	}
+	return RSOFT_SIDE_NONE;
+}
+
+/* Copy between memory of which one is not contiguous or has a counter. */
+static __rte_noinline unsigned int
+write_wide(struct write_side *from, const struct rsoft_qp *qp, uint64_t from_offset,
+		struct write_side *to, const struct rsoft_qp *peer, uint64_t to_offset,
+		uint32_t length)
+{
+	struct write_span in, out;
+	unsigned int side;
+
+	if (!write_open(from, qp, from_offset, length, RSOFT_NEED_READ, &in) ||
+			!write_open(to, peer, to_offset, length,
+					RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, &out))
+		return WRITE_LEFT;
+	if (out.nb_parts != 0 && in.span.kind == RSOFT_SPAN_FLAT)
+		side = write_copy_parts(&out, in.span.ptr, true);
+	else if (in.nb_parts != 0 && out.span.kind == RSOFT_SPAN_FLAT)
+		side = write_copy_parts(&in, out.span.ptr, false);
+	else
+		side = rsoft_copy_all(&out.span, &in.span, length);
+	if (likely(side == RSOFT_SIDE_NONE) && out.span.kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(&out.span);
+	return side;
+}
+
+/* Copy between contiguous memory, which may be on demand. */
+static __rte_always_inline unsigned int
+write_near(const struct rsoft_recent *from, const uint8_t *from_ptr, const struct rsoft_recent *to,
+		uint8_t *to_ptr, uint32_t length)
+{
+	struct rsoft_guarded end;
+
+	if (likely(!from->is_slow && !to->is_slow))
+		return rsoft_copy(to_ptr, from_ptr, length);
+	end = rsoft_guard_copy_fast(to_ptr, from_ptr, length);
+	if (likely(end.side == RSOFT_SIDE_NONE))
+		return RSOFT_SIDE_NONE;
+	return rsoft_odp_copy_failed(end, to->odp, from->odp);
+}
+
+/* Check both sides of a WRITE and copy; an enum rsoft_side or WRITE_LEFT. */
+static __rte_always_inline unsigned int
+write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
+		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length)
+{
+	const struct rmem_sge *sge = wr->sg_list;
+	uint64_t from_offset, to_offset;
+	uint8_t *from_ptr, *to_ptr;
+
+	if (unlikely(!rsoft_recent_check(&from->key, qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr,
+				     length, RSOFT_NEED_READ, &from_offset) ||
+			    !rsoft_resp_peek_write(peer, wr, length, &to->key, &to_offset)))
+		return WRITE_LEFT;
+	if (likely(rsoft_recent_near(&from->key, from_offset, length, RSOFT_NEED_READ, &from_ptr) &&
+			    rsoft_recent_near(&to->key, to_offset, length, RMEM_ACCESS_REMOTE_WRITE,
+					    &to_ptr)))
+		return write_near(&from->key, from_ptr, &to->key, to_ptr, length);
+	return write_wide(from, qp, from_offset, to, peer, to_offset, length);
+}
+
+uint32_t
+rsoft_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n,
+		unsigned int *failed)
+{
+	const uint8_t plain =
+			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
+	const struct rsoft_qp *qp = run->qp;
+	const struct rsoft_qp *peer = rsoft_resp_peek_peer(run->qp);
+	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
+	const uint32_t done = run->done;
+	struct write_side from, to;
+	unsigned int side = RSOFT_SIDE_NONE;
+	uint64_t bytes = 0;
+	uint32_t i = 0;
+
+	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
+		n = 0;
+	from.key.num = from.below_lkey = RSOFT_RECENT_NONE;
+	to.key.num = to.below_lkey = RSOFT_RECENT_NONE;
+	for (; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		uint32_t length;
+
+		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
+				    (wr->flags & plain) != 0))
+			break;
+		length = wr->sg_list->length;
+		if (unlikely((uint64_t)length - 1 >= qp->max_msg_size))
+			break; /* also if it is 0 */
+		side = write_one(&from, qp, &to, peer, wr, length);
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			break;
+		bytes += length;
+		if ((wr->flags | always) & RMEM_SEND_SIGNALED) {
+			run->done = done + i + 1;
+			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, length);
+		}
+	}
+	run->done = done + i;
+	run->bytes += bytes;
+	*failed = side == WRITE_LEFT ? RSOFT_SIDE_NONE : side;
+	return i;
+}

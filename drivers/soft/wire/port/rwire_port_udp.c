@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The port over a UDP socket, without privileges.
+ *
+ * The ICRC covers the id and the DF bit of the IPv4 header, which the kernel writes. For a socket
+ * that is not connected and must not fragment (IP_PMTUDISC_DO) the id is 0: never connect it.
+ *
+ * A burst of packets of one length is one message with UDP_SEGMENT, which the kernel cuts into
+ * packets with the ids 0, 1, 2 and on. A receiver with UDP_GRO gets it as one.
+ *
+ * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sendmmsg() */
+#endif
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "../../base/rsoft.h"
+#include "../rwire_netif.h"
+#include "rwire_port.h"
+
+#define UDP_FRAMES      64
+#define UDP_FRAME_SIZE  RTE_ALIGN_CEIL(RWIRE_HEADROOM + RWIRE_MAX_PKT, 64)
+#define UDP_GSO_SIZE    65000 /* bytes of one message of several packets, at most */
+#define UDP_RX_SIZE     (RWIRE_HEADROOM + 65536)
+#define UDP_SOCKET_SIZE (4 * 1024 * 1024)
+#define UDP_OVERHEAD    (40 + 8 + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
+#define UDP_NB_IDS      8
+
+/*
+ * The segment size of a message, as UDP_SEGMENT uint16_t, as UDP_GRO int; and its traffic class, as
+ * IP_TOS or IPV6_TCLASS: an int, but IP_TOS received a byte.
+ */
+struct udp_control {
+	uint64_t words[2 * CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
+};
+
+/* Packets to send: [first, next). */
+struct udp_tx {
+	uint32_t first;
+	uint32_t next;
+	bool has_gso;
+	struct rwire_icrc_ids ids[UDP_NB_IDS]; /* by length */
+	struct rwire_frame frame[UDP_FRAMES];
+	struct iovec iov[UDP_FRAMES];
+	struct mmsghdr msg[UDP_FRAMES];
+	struct udp_control control[UDP_FRAMES];
+	struct sockaddr_storage addr[UDP_FRAMES];
+	uint8_t data[UDP_FRAMES][UDP_FRAME_SIZE];
+};
+
+/* Messages received: the packets of [next, nb) are left, in next those from offset. */
+struct udp_rx {
+	uint32_t next;
+	uint32_t nb;
+	uint32_t offset;
+	uint16_t segment; /* at offset */
+	uint32_t segment_size;
+	uint8_t traffic_class; /* of the message at next, as segment_size */
+	struct rwire_frame frame[RWIRE_RX_BURST];
+	struct iovec iov[RWIRE_RX_BURST];
+	struct mmsghdr msg[RWIRE_RX_BURST];
+	struct udp_control control[RWIRE_RX_BURST];
+	struct sockaddr_storage addr[RWIRE_RX_BURST];
+	uint8_t data[RWIRE_RX_BURST][UDP_RX_SIZE];
+};
+
+struct udp_port {
+	struct rwire_port port;
+	struct udp_tx tx;
+	struct udp_rx rx;
+};
+
+static void
+udp_close(struct rwire_port *base)
+{
+	close(base->fd);
+	free(base);
+}
+
+/* Give a packet the id that the kernel will: its index in the message. */
+static void
+udp_set_id(struct udp_tx *tx, struct rwire_frame *frame, uint32_t id)
+{
+	struct rwire_icrc_ids *ids = &tx->ids[frame->len / 4 % UDP_NB_IDS];
+	uint32_t bits = frame->flow.ip_id ^ id;
+
+	if (bits == 0 || !rwire_addr_is_ipv4(&frame->flow.dst))
+		return;
+	if (ids->len != frame->len)
+		rwire_icrc_ids_init(ids, frame->len);
+	rwire_icrc_change_id(frame->bth, ids, bits);
+	frame->flow.ip_id = (uint16_t)id;
+}
+
+/* How many packets from i on one message can have: of one length, but a shorter last one. */
+static uint32_t
+udp_group(const struct udp_tx *tx, uint32_t i)
+{
+	const struct rwire_frame *frame = &tx->frame[i];
+	uint32_t n = 1, max = UDP_GSO_SIZE / frame->len;
+
+	if (!tx->has_gso || frame->len < RWIRE_ICRC_LEN)
+		return 1;
+	for (; i + n < tx->next && n < max; n++) {
+		const struct rwire_frame *next = &frame[n];
+
+		if (next->len > frame->len || next->len < RWIRE_ICRC_LEN ||
+				next->grh.traffic_class != frame->grh.traffic_class ||
+				!rwire_addr_is_equal(&next->flow.dst, &frame->flow.dst))
+			break;
+		if (next->len < frame->len)
+			return n + 1;
+	}
+	return n;
+}
+
+static void
+udp_add_control(struct msghdr *msg, void *control, int level, int type, const void *data,
+		size_t size)
+{
+	struct cmsghdr *cmsg = RTE_PTR_ADD(control, msg->msg_controllen);
+
+	cmsg->cmsg_level = level;
+	cmsg->cmsg_type = type;
+	cmsg->cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(cmsg), data, size);
+	msg->msg_control = control;
+	msg->msg_controllen += CMSG_SPACE(size);
+}
+
+static void
+udp_add_class(struct msghdr *msg, void *control, const struct rwire_frame *frame)
+{
+	int traffic_class = frame->grh.traffic_class;
+	bool is_ipv4 = rwire_addr_is_ipv4(&frame->flow.dst);
+
+	udp_add_control(msg, control, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+}
+
+/* Describe the packets [i, i + n) as a message. */
+static void
+udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control, uint32_t i,
+		uint32_t n)
+{
+	uint16_t size = (uint16_t)tx->frame[i].len;
+	uint32_t at;
+
+	memset(msg, 0, sizeof(*msg));
+	msg->msg_hdr.msg_name = &tx->addr[i];
+	msg->msg_hdr.msg_namelen = rwire_addr_to_sockaddr(
+			&tx->frame[i].flow.dst, RWIRE_UDP_PORT, &tx->addr[i]);
+	msg->msg_hdr.msg_iov = &tx->iov[i];
+	msg->msg_hdr.msg_iovlen = n;
+	for (at = 0; at < n; at++)
+		udp_set_id(tx, &tx->frame[i + at], at);
+	if (n != 1)
+		udp_add_control(&msg->msg_hdr, control, IPPROTO_UDP, UDP_SEGMENT, &size,
+				sizeof(size));
+	if (tx->frame[i].grh.traffic_class != 0)
+		udp_add_class(&msg->msg_hdr, control, &tx->frame[i]);
+}
+
+/* Describe the packets to send as messages; returns how many. */
+static uint32_t
+udp_fill_msgs(struct udp_tx *tx)
+{
+	uint32_t i, n, nb = 0;
+
+	for (i = tx->first; i != tx->next; i += n) {
+		n = udp_group(tx, i);
+		udp_fill_msg(tx, &tx->msg[nb], &tx->control[nb], i, n);
+		nb++;
+	}
+	return nb;
+}
+
+/* The first message can't be sent. */
+static void
+udp_tx_error(struct udp_port *port, int error)
+{
+	struct udp_tx *tx = &port->tx;
+	uint32_t n = (uint32_t)tx->msg[0].msg_hdr.msg_iovlen;
+
+	if (error == EINTR)
+		return;
+	/* The device or the kernel has no segmentation of UDP. */
+	if (n > 1 && (error == EIO || error == EINVAL || error == EOPNOTSUPP)) {
+		tx->has_gso = false;
+		return;
+	}
+	/* The network has lost it. */
+	RSOFT_COUNT(port->port.stats.tx_dropped, n);
+	tx->first += n;
+}
+
+static void
+udp_tx_flush(struct rwire_port *base)
+{
+	struct udp_port *port = (struct udp_port *)base;
+	struct udp_tx *tx = &port->tx;
+	int i, n;
+
+	while (tx->first != tx->next) {
+		n = sendmmsg(base->fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
+			return;
+		if (n < 0)
+			udp_tx_error(port, errno);
+		for (i = 0; i < n; i++)
+			tx->first += (uint32_t)tx->msg[i].msg_hdr.msg_iovlen;
+	}
+	tx->first = tx->next = 0;
+}
+
+static struct rwire_frame *
+udp_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
+{
+	struct udp_tx *tx = &((struct udp_port *)base)->tx;
+	struct rwire_frame *frame;
+
+	if (tx->next == UDP_FRAMES)
+		udp_tx_flush(base);
+	if (tx->next == UDP_FRAMES)
+		return NULL;
+	frame = &tx->frame[tx->next];
+	frame->flow.dst = *dst;
+	frame->flow.ip_id = 0;
+	frame->grh = (struct rsoft_grh){0};
+	return frame;
+}
+
+static void
+udp_tx_put(struct rwire_port *base, struct rwire_frame *frame)
+{
+	struct udp_tx *tx = &((struct udp_port *)base)->tx;
+
+	tx->iov[tx->next++].iov_len = frame->len;
+	RSOFT_COUNT(base->stats.tx_packets, 1);
+	RSOFT_COUNT(base->stats.tx_bytes, frame->len);
+}
+
+static void
+udp_receive(struct udp_port *port)
+{
+	struct udp_rx *rx = &port->rx;
+	uint32_t i;
+	int n;
+
+	/* Those that the last call has changed. */
+	for (i = 0; i < rx->nb; i++) {
+		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
+		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
+	}
+	n = recvmmsg(port->port.fd, rx->msg, RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
+	rx->next = 0;
+	rx->nb = n > 0 ? (uint32_t)n : 0;
+}
+
+/* Bytes of each packet of a message but the last, and their traffic class. */
+static void
+udp_read_control(struct udp_rx *rx, struct mmsghdr *msg)
+{
+	struct cmsghdr *cmsg;
+	int value;
+
+	rx->segment_size = msg->msg_len;
+	rx->traffic_class = 0;
+	for (cmsg = CMSG_FIRSTHDR(&msg->msg_hdr); cmsg != NULL;
+			cmsg = CMSG_NXTHDR(&msg->msg_hdr, cmsg)) {
+		if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS) {
+			rx->traffic_class = *CMSG_DATA(cmsg);
+			continue;
+		}
+		memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
+		if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
+			rx->traffic_class = (uint8_t)value;
+		else if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO && value > 0)
+			rx->segment_size = (uint32_t)value;
+	}
+}
+
+/* The next packet of the messages received. False: it is too long. */
+static bool
+udp_take(struct udp_port *port, struct rwire_frame *frame)
+{
+	struct udp_rx *rx = &port->rx;
+	struct mmsghdr *msg = &rx->msg[rx->next];
+	const struct sockaddr_in *from = (const struct sockaddr_in *)&rx->addr[rx->next];
+	uint32_t len;
+
+	if (rx->offset == 0)
+		udp_read_control(rx, msg);
+	len = RTE_MIN(rx->segment_size, msg->msg_len - rx->offset);
+	/* The headroom is the end of the packet that was received before. */
+	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
+	frame->len = len;
+	frame->grh = (struct rsoft_grh){.traffic_class = rx->traffic_class};
+	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
+	/* At the same offset in both families. */
+	frame->flow.src_port = ntohs(from->sin_port);
+	/* Probably; no socket reports it. */
+	frame->flow.ip_id = rx->segment;
+	RSOFT_COUNT(port->port.stats.rx_packets, 1);
+	RSOFT_COUNT(port->port.stats.rx_bytes, len);
+	rx->offset += len;
+	rx->segment++;
+	if (rx->offset == msg->msg_len) {
+		rx->offset = 0;
+		rx->segment = 0;
+		rx->next++;
+	}
+	return len <= RWIRE_MAX_PKT;
+}
+
+static uint32_t
+udp_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
+{
+	struct udp_port *port = (struct udp_port *)base;
+	struct udp_rx *rx = &port->rx;
+	uint32_t nb = 0;
+
+	if (rx->next == rx->nb)
+		udp_receive(port);
+	while (nb < n && rx->next != rx->nb) {
+		frames[nb] = &rx->frame[nb];
+		nb += udp_take(port, frames[nb]);
+	}
+	return nb;
+}
+
+/* Before a thread sleeps in the socket: packets of a message may be left. */
+static bool
+udp_rx_sleep(struct rwire_port *base)
+{
+	const struct udp_port *port = (const struct udp_port *)base;
+
+	return port->rx.next == port->rx.nb;
+}
+
+static const struct rwire_port_ops udp_ops = {
+		.close = udp_close,
+		.link_is_up = rwire_port_link_is_up,
+		.rx_burst = udp_rx_burst,
+		.rx_grant = rwire_port_rx_grant,
+		.rx_sleep = udp_rx_sleep,
+		.tx_count = rwire_port_tx_count,
+		.tx_direct = rwire_port_tx_direct,
+		.tx_flush = udp_tx_flush,
+		.tx_get = udp_tx_get,
+		.tx_idle = rwire_port_tx_idle,
+		.tx_is_late = rwire_port_tx_is_late,
+		.tx_put = udp_tx_put,
+		.tx_share = rwire_port_tx_share,
+};
+
+/* MTU of the interface that has the address; 0: unknown. */
+static uint32_t
+udp_interface_mtu(int fd, const struct rwire_addr *addr)
+{
+	struct rwire_interface interface;
+	struct ifreq ifr = {0};
+
+	if (rwire_netif_find(addr, &interface) != 0)
+		return 0;
+	memcpy(ifr.ifr_name, interface.name, sizeof(ifr.ifr_name));
+	return ioctl(fd, SIOCGIFMTU, &ifr) == 0 ? (uint32_t)ifr.ifr_mtu : 0;
+}
+
+/* The largest path MTU whose packets fit the interface. */
+static uint32_t
+udp_max_mtu(int fd, const struct rwire_addr *addr)
+{
+	uint32_t mtu = RWIRE_MAX_MTU, link = udp_interface_mtu(fd, addr);
+
+	if (link == 0)
+		link = 1500;
+	while (mtu > 256 && mtu + UDP_OVERHEAD > link)
+		mtu /= 2;
+	return mtu;
+}
+
+static int
+udp_fail(const struct rwire_addr *addr, const char *what)
+{
+	char text[RWIRE_ADDR_TEXT];
+	int err = errno;
+
+	rwire_addr_text(addr, text);
+	switch (err) {
+	case EADDRNOTAVAIL:
+		RSOFT_LOG(ERR, "ip=%s: not an address of this host", text);
+		return -ENODEV;
+	case EADDRINUSE:
+		RSOFT_LOG(ERR,
+				"ip=%s: UDP port %u is in use: another soft device has the "
+				"address, or rdma_rxe is loaded in this network namespace",
+				text, RWIRE_UDP_PORT);
+		return -EEXIST;
+	default:
+		RSOFT_LOG(ERR, "ip=%s: %s: %s", text, what, strerror(err));
+		if (err == EACCES || err == EPERM)
+			return -EPERM;
+		return err == ENOMEM || err == ENOBUFS ? -ENOMEM : -EIO;
+	}
+}
+
+static int
+udp_socket(const struct rwire_addr *addr, int *out)
+{
+	const int size = UDP_SOCKET_SIZE;
+	bool is_ipv4 = rwire_addr_is_ipv4(addr);
+	int discover = is_ipv4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO, one = 1;
+	struct sockaddr_storage sa;
+	socklen_t sa_len = rwire_addr_to_sockaddr(addr, RWIRE_UDP_PORT, &sa);
+	int fd, rc;
+
+	fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return udp_fail(addr, "no socket");
+	if (setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			    is_ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &discover,
+			    sizeof(discover)) != 0 ||
+			(!is_ipv4 &&
+					setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &one,
+							sizeof(one)) != 0) ||
+			bind(fd, (const struct sockaddr *)&sa, sa_len) != 0) {
+		rc = udp_fail(addr, "bind()");
+		close(fd);
+		return rc;
+	}
+	/* As large as permitted; with CAP_NET_ADMIN, beyond net.core.rmem_max. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	*out = fd;
+	return 0;
+}
+
+static void
+udp_init(struct udp_port *port)
+{
+	struct udp_tx *tx = &port->tx;
+	struct udp_rx *rx = &port->rx;
+	bool is_ipv4 = rwire_addr_is_ipv4(&port->port.addr);
+	unsigned int i;
+	int zero = 0, one = 1;
+
+	/* Without either, each message is a packet. */
+	tx->has_gso = setsockopt(port->port.fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
+	(void)setsockopt(port->port.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+	(void)setsockopt(port->port.fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one));
+	for (i = 0; i < UDP_FRAMES; i++) {
+		tx->frame[i].bth = tx->frame[i].data = tx->data[i] + RWIRE_HEADROOM;
+		tx->frame[i].flow.src = port->port.addr;
+		tx->frame[i].flow.src_port = RWIRE_UDP_PORT;
+		tx->frame[i].is_id_known = true;
+		tx->iov[i].iov_base = tx->frame[i].bth;
+	}
+	for (i = 0; i < RWIRE_RX_BURST; i++) {
+		rx->frame[i].has_icrc = true;
+		rx->frame[i].flow.dst = port->port.addr;
+		rx->iov[i].iov_base = rx->data[i] + RWIRE_HEADROOM;
+		rx->iov[i].iov_len = UDP_RX_SIZE - RWIRE_HEADROOM;
+		rx->msg[i].msg_hdr.msg_iov = &rx->iov[i];
+		rx->msg[i].msg_hdr.msg_iovlen = 1;
+		rx->msg[i].msg_hdr.msg_name = &rx->addr[i];
+		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
+		rx->msg[i].msg_hdr.msg_control = &rx->control[i];
+		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
+	}
+}
+
+int
+rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
+{
+	struct udp_port *port;
+	int rc, fd = -1;
+
+	rc = udp_socket(addr, &fd);
+	if (rc != 0)
+		return rc;
+	port = calloc(1, sizeof(*port));
+	if (port == NULL) {
+		RSOFT_LOG(ERR, "port=udp: no memory: %zu bytes", sizeof(*port));
+		close(fd);
+		return -ENOMEM;
+	}
+	port->port.ops = &udp_ops;
+	port->port.addr = *addr;
+	port->port.fd = fd;
+	port->port.has_icrc = true;
+	port->port.has_syscall = true;
+	port->port.has_interface = true;
+	port->port.max_mtu = udp_max_mtu(fd, addr);
+	udp_init(port);
+	*out = &port->port;
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A ring of packets in memory that two processes share: one writes packets, the other reads them.
+ *
+ * Writers, readers, and their ordering:
+ * - Positions count packets, modulo 2^32. Each side keeps its own position in memory of its own.
+ * - A slot is written by the writer while no packet is in it, then its number is stored (position
+ *   + 1, release). The reader loads the number (acquire), and reads the slot until it stores its
+ *   position in head (release), which the writer loads (acquire) before it writes the slot again.
+ * - The reader stores is_asleep, then loads the number of its slot; the writer stores the number,
+ *   then loads is_asleep; a full barrier separates the two in both. At least one of them sees the
+ *   store of the other, so no packet waits for a reader that sleeps.
+ *
+ * Invariant: neither side trusts a word that the other can write. An index is masked, a length is
+ * loaded once and limited, and headers are copied before they are checked. A peer that writes
+ * anything at any time affects only the packets of this ring, and the work for it is bounded by the
+ * number of packets that a call requests.
+ */
+
+#ifndef RWIRE_RING_H
+#define RWIRE_RING_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_atomic.h>
+#include <rte_common.h>
+
+#include "../../mem/rsoft_direct.h"
+#include "../codec/rwire_hdr.h"
+
+#define RWIRE_RING_SLOTS 128u
+#define RWIRE_RING_LINE  64
+
+enum rwire_slot_kind {
+	RWIRE_SLOT_PLAIN = 0,
+	RWIRE_SLOT_ICRC,   /* the ICRC is set */
+	RWIRE_SLOT_SHARED, /* a struct rwire_shared, at RWIRE_SHARED_AT, instead of the payload */
+};
+
+/* With the kind: the writer requests a grant for the rkey of the packet; rsoft_direct.h. */
+#define RWIRE_SLOT_WANTS_GRANT 0x100u
+/* With the kind: a struct rsoft_grh follows the packet. */
+#define RWIRE_SLOT_HAS_GRH 0x200u
+
+/* The payload of a packet in a region of the writer that the reader has mapped; rwire_region.h. */
+struct rwire_shared {
+	uint32_t region;
+	uint32_t len;
+	uint64_t offset;
+};
+
+#define RWIRE_SHARED_AT (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN)
+
+struct rwire_slot {
+	uint32_t number; /* position + 1 of the packet in it; atomic */
+	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
+	uint16_t kind;   /* enum rwire_slot_kind, and RWIRE_SLOT_WANTS_GRANT or _HAS_GRH; atomic */
+	uint8_t data[RWIRE_MAX_PKT];
+} __rte_aligned(RWIRE_RING_LINE);
+
+/* Shared memory, all zero at the start. */
+struct rwire_ring {
+	uint32_t head __rte_aligned(RWIRE_RING_LINE);      /* packets read; atomic */
+	uint32_t is_asleep __rte_aligned(RWIRE_RING_LINE); /* the reader needs a doorbell; atomic */
+	uint64_t mapped __rte_aligned(RWIRE_RING_LINE);    /* bit n: region n is mapped; atomic */
+	uint32_t accepts;                                  /* the reader maps regions; atomic */
+	struct rsoft_direct direct; /* the reader owns the keys, the writer copies */
+	struct rwire_slot slot[RWIRE_RING_SLOTS];
+};
+
+static_assert((RWIRE_RING_SLOTS & (RWIRE_RING_SLOTS - 1)) == 0, "a mask selects a slot");
+static_assert(RWIRE_MAX_PKT <= UINT16_MAX, "a length fits into its field");
+static_assert(offsetof(struct rwire_slot, data) + RWIRE_SHARED_AT + sizeof(struct rwire_shared) ==
+				RWIRE_RING_LINE,
+		"one cache line has all of a packet whose payload is shared");
+
+/* The writer's, or the reader's, side of a ring; NULL: none. */
+struct rwire_ring_end {
+	struct rwire_ring *ring;
+	uint32_t pos;
+	uint32_t head; /* as last loaded (writer) or stored (reader) */
+};
+
+static inline struct rwire_slot *
+rwire_ring_slot(const struct rwire_ring_end *end)
+{
+	return &end->ring->slot[end->pos & (RWIRE_RING_SLOTS - 1)];
+}
+
+/* The slot to write next, or NULL: the ring is full. */
+static inline struct rwire_slot *
+rwire_ring_get(struct rwire_ring_end *end)
+{
+	if (end->pos - end->head >= RWIRE_RING_SLOTS)
+		end->head = __atomic_load_n(&end->ring->head, __ATOMIC_ACQUIRE);
+	return end->pos - end->head >= RWIRE_RING_SLOTS ? NULL : rwire_ring_slot(end);
+}
+
+/* Publish the packet in the slot of the last rwire_ring_get(). */
+static inline void
+rwire_ring_put(struct rwire_ring_end *end, uint32_t len, unsigned int kind)
+{
+	struct rwire_slot *slot = rwire_ring_slot(end);
+
+	__atomic_store_n(&slot->kind, (uint16_t)kind, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->len, (uint16_t)len, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->number, ++end->pos, __ATOMIC_RELEASE);
+}
+
+/* After rwire_ring_put(): whether the reader sleeps and needs a doorbell. */
+static inline bool
+rwire_ring_must_wake(struct rwire_ring_end *end)
+{
+	rte_smp_mb();
+	return __atomic_load_n(&end->ring->is_asleep, __ATOMIC_RELAXED) != 0 &&
+			__atomic_exchange_n(&end->ring->is_asleep, 0, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whether a packet is there. */
+static inline bool
+rwire_ring_is_ready(const struct rwire_ring_end *end)
+{
+	return __atomic_load_n(&rwire_ring_slot(end)->number, __ATOMIC_ACQUIRE) == end->pos + 1;
+}
+
+/*
+ * The next packet and its length, 0 to RWIRE_MAX_PKT; NULL: there is none. It is readable until
+ * rwire_ring_release().
+ */
+static inline struct rwire_slot *
+rwire_ring_take(struct rwire_ring_end *end, uint32_t *len)
+{
+	struct rwire_slot *slot = rwire_ring_slot(end);
+
+	if (!rwire_ring_is_ready(end))
+		return NULL;
+	*len = __atomic_load_n(&slot->len, __ATOMIC_RELAXED);
+	if (*len > RWIRE_MAX_PKT)
+		*len = 0;
+	end->pos++;
+	return slot;
+}
+
+/* Return the slots of all packets taken to the writer. */
+static inline void
+rwire_ring_release(struct rwire_ring_end *end)
+{
+	if (end->head == end->pos)
+		return;
+	end->head = end->pos;
+	__atomic_store_n(&end->ring->head, end->head, __ATOMIC_RELEASE);
+}
+
+/* Request a doorbell for the next packet. False: one is there already. */
+static inline bool
+rwire_ring_sleep(struct rwire_ring_end *end)
+{
+	__atomic_store_n(&end->ring->is_asleep, 1, __ATOMIC_RELAXED);
+	rte_smp_mb();
+	return !rwire_ring_is_ready(end);
+}
+
+#endif /* RWIRE_RING_H */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Channels of port=shm: a ring in a memfd from one device to another, and the socket that passed
+ * it.
+ *
+ * The sender of packets creates the memfd and passes it, in a struct shm_hello, over a connection
+ * to the socket of the receiver, whose abstract name has the name of the port and the receiver's
+ * address. The name ends with its process. The connection remains: a byte on it is a doorbell, a
+ * struct shm_region passes memory that the receiver may map (rwire_region.h), its end is the end of
+ * either process, a struct shm_hello from the receiver is a refusal.
+ *
+ * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
+ * raises SIGBUS. Both processes belong to one user, as the kernel reports it, or, with ip=host (the
+ * name SHM_HOST), the sender of packets has the name of the address that it claims.
+ */
+
+#ifndef RWIRE_SHM_H
+#define RWIRE_SHM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../codec/rwire_addr.h"
+#include "rwire_owner.h"
+#include "rwire_ring.h"
+
+/* Of the ring and the messages. A change of either needs another number. */
+#define SHM_VERSION   5
+#define SHM_MAX_NAME  31
+#define SHM_MAX_PEERS 64 /* of a device, in each direction */
+/* The name of ip=host, which port= can't give. */
+#define SHM_HOST "*"
+
+/* Reasons of a refusal. */
+enum shm_reason {
+	SHM_OK = 0,
+	SHM_BAD_VERSION,
+	SHM_BAD_USER,
+	SHM_BAD_MEMORY,
+	SHM_NO_SPACE,
+	SHM_NO_FILES,
+	SHM_REASON_NB,
+};
+
+/* The first message, or a refusal. The first three fields remain in all versions. */
+struct shm_hello {
+	char magic[8];
+	uint32_t version;
+	uint32_t reason; /* enum shm_reason; SHM_OK from the sender of packets */
+	uint8_t gid[16]; /* of the sender of this message */
+};
+
+/* A region of the sender of packets, with the descriptor of its file. */
+struct shm_region {
+	uint32_t id;
+	uint32_t reserved;
+	uint64_t size;
+};
+
+/* Of a reason from a peer; any value is allowed. */
+const char *rwire_shm_reason_text(int reason);
+
+/* Whether a name is 1 to SHM_MAX_NAME letters, digits, '.', '_' or '-'. */
+bool rwire_shm_name_is_valid(const char *name);
+
+/* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
+int rwire_shm_listen(const char *name, const struct rwire_addr *addr);
+
+/* The user of this process has changed: report the new one to those that connect. */
+void rwire_shm_listen_as(int listener);
+
+/* Listen as SHM_HOST at addr, with a LID that is free on this host. As rwire_shm_listen(). */
+int rwire_shm_listen_host(struct rwire_addr *addr);
+
+/*
+ * Create a channel to the device at an address, of the user uid. 0, and owners has a reference to
+ * it, or an errno (not logged): -ECONNREFUSED: no device has it; -EPERM: one of a user that is not
+ * admitted has it; -EAGAIN, -ENOMEM.
+ */
+int rwire_shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
+		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners);
+
+/* The process at the other end of a connection; 0: it is of another namespace. */
+pid_t rwire_shm_pid(int fd);
+
+/*
+ * Accept a connection of a user: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not
+ * permitted; -ENFILE: no descriptor is left for the one that waits.
+ */
+int rwire_shm_accept(const char *name, int listener, uint32_t *uid);
+
+/*
+ * Whether the peer of a connection may send as the address that it claims; if so, owners has a
+ * reference to it.
+ */
+bool rwire_shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
+		struct rwire_owners *owners);
+
+/*
+ * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;
+ * -EPIPE: the peer has ended.
+ */
+int rwire_shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version);
+
+/* Pass a region of the sender of packets. False: later. */
+bool rwire_shm_pass_region(int fd, const struct shm_region *region, int memory);
+
+/*
+ * Receive a message of the sender of packets: its length, 0: the end, or a negative errno. *memory
+ * is that of a struct shm_region, or -1.
+ */
+ssize_t rwire_shm_next(int fd, struct shm_region *region, int *memory);
+
+/* Report a refusal to the sender of packets. */
+void rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from);
+
+void rwire_shm_unmap(struct rwire_ring *ring);
+
+#endif /* RWIRE_SHM_H */

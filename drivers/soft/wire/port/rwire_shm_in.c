@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Channels from the peers of port=shm; see rwire_shm_in.h. */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "../../base/rsoft.h"
+#include "rwire_shm_in.h"
+
+#define SHM_EVENTS   16
+#define SHM_BELLS    16  /* doorbells that one call consumes, at most */
+#define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
+#define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
+#define SHM_LISTENER SHM_MAX_PEERS /* the event of the listening socket */
+
+/* Each is cleared first: a child of fork() must not end it again. */
+static void
+shm_in_close(struct shm_in *in)
+{
+	struct rwire_ring *ring = in->end.ring;
+	int fd = in->fd;
+
+	in->fd = -1;
+	close(fd);
+	rwire_regions_unmap(&in->regions);
+	in->end.ring = NULL;
+	rwire_shm_unmap(ring);
+}
+
+static void
+shm_in_free(struct shm_ins *ins, struct shm_in *in)
+{
+	bool is_held = in->is_held;
+
+	in->is_held = false;
+	if (in->direct != NULL)
+		rsoft_direct_close(in->direct);
+	shm_in_close(in);
+	if (is_held)
+		rwire_owners_put(ins->owners, &in->addr);
+}
+
+/* Log the first refusal of each kind. */
+static void
+shm_tell_refusal(struct shm_ins *ins, int reason, uint32_t version)
+{
+	if ((ins->told & 1u << reason) != 0)
+		return;
+	ins->told |= 1u << reason;
+	if (reason == SHM_BAD_VERSION)
+		RSOFT_LOG(ERR, "port=shm:%s: peer refused: version %u (expected %u)", ins->name,
+				version, SHM_VERSION);
+	else if (reason == SHM_NO_FILES)
+		RSOFT_LOG(ERR, "port=shm:%s: peer not accepted: no file descriptor left",
+				ins->name);
+	else
+		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", ins->name,
+				rwire_shm_reason_text(reason));
+}
+
+/* Without a descriptor the listener remains readable: it must not keep the thread awake. */
+static void
+shm_ignore(struct shm_ins *ins, uint64_t now)
+{
+	shm_tell_refusal(ins, SHM_NO_FILES, 0);
+	ins->is_deaf = epoll_ctl(ins->epoll, EPOLL_CTL_DEL, ins->listener, NULL) == 0;
+	ins->deaf_at = now;
+}
+
+static void
+shm_listen_again(struct shm_ins *ins, uint64_t now)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
+
+	if (now - ins->deaf_at >= SHM_AWAY * ins->check_cycles)
+		ins->is_deaf = epoll_ctl(ins->epoll, EPOLL_CTL_ADD, ins->listener, &event) != 0;
+}
+
+/*
+ * Whether a user may open a channel: its own user any that is free, another one no more than remain
+ * free, so that no user has all.
+ */
+static bool
+shm_has_share(const struct shm_ins *ins, uint32_t uid)
+{
+	unsigned int i, nb_free = 0, nb_used = 0;
+
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		nb_free += ins->in[i].fd < 0;
+		nb_used += ins->in[i].fd >= 0 && ins->in[i].uid == uid;
+	}
+	return nb_free > (uid == ins->uid ? 0 : nb_used);
+}
+
+static void
+shm_accept_all(struct shm_ins *ins, uint64_t now)
+{
+	unsigned int i, n;
+	uint32_t uid = 0;
+	int fd;
+
+	for (n = 0; n < SHM_MAX_PEERS; n++) {
+		struct epoll_event event = {.events = EPOLLIN};
+
+		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
+		if (fd == -EPERM)
+			shm_tell_refusal(ins, SHM_BAD_USER, 0);
+		if (fd == -ENFILE)
+			shm_ignore(ins, now);
+		if (fd < 0)
+			return;
+		for (i = 0; i < SHM_MAX_PEERS && ins->in[i].fd >= 0; i++)
+			;
+		event.data.u32 = i;
+		if (!shm_has_share(ins, uid) ||
+				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+			shm_tell_refusal(ins, SHM_NO_SPACE, 0);
+			rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
+			close(fd);
+			continue;
+		}
+		memset(&ins->in[i], 0, sizeof(ins->in[i]));
+		ins->in[i].fd = fd;
+		ins->in[i].uid = uid;
+		ins->in[i].opened_at = now;
+		ins->nb = RTE_MAX(ins->nb, i + 1);
+	}
+}
+
+/* Receive the ring of a new connection. */
+static void
+shm_in_open(struct shm_ins *ins, struct shm_in *in)
+{
+	uint32_t version = 0;
+	int rc = rwire_shm_receive(in->fd, &in->addr, &in->end.ring, &version);
+
+	if (rc == SHM_OK) {
+		in->is_held = rwire_shm_may_claim(ins->name, in->fd, &in->addr, ins->owners);
+		rc = in->is_held ? SHM_OK : SHM_BAD_USER;
+	}
+	if (rc == SHM_OK)
+		__atomic_store_n(&in->end.ring->accepts, ins->is_sharing, __ATOMIC_RELAXED);
+	if (rc == SHM_OK || rc == -EAGAIN)
+		return;
+	if (rc > SHM_OK) {
+		shm_tell_refusal(ins, rc, version);
+		rwire_shm_refuse(in->fd, rc, &ins->addr);
+	}
+	shm_in_free(ins, in);
+}
+
+/* A connection is readable: a ring, doorbells, regions, or its end. */
+static void
+shm_in_event(struct shm_ins *ins, struct shm_in *in)
+{
+	struct shm_region region;
+	unsigned int i;
+	ssize_t n = 1;
+	int memory;
+
+	if (in->end.ring == NULL) {
+		shm_in_open(ins, in);
+		return;
+	}
+	for (i = 0; i < SHM_BELLS && n > 0; i++) {
+		n = rwire_shm_next(in->fd, &region, &memory);
+		if (memory >= 0 && ins->is_sharing)
+			rwire_regions_map(&in->regions, in->end.ring, &region, memory);
+		else if (memory >= 0)
+			close(memory);
+	}
+	if (n > 0 || n == -EAGAIN)
+		return;
+	/* Packets of a peer that has ended were sent earlier. */
+	(void)epoll_ctl(ins->epoll, EPOLL_CTL_DEL, in->fd, NULL);
+	in->is_closed = true;
+	in->left = RWIRE_RING_SLOTS;
+}
+
+/* Whether its own user took over the address of a peer. */
+static bool
+shm_in_has_lost(const struct shm_ins *ins, const struct shm_in *in)
+{
+	return in->uid != ins->uid && ins->owners != NULL &&
+			rwire_owners_get(ins->owners, &in->addr) != in->uid;
+}
+
+/*
+ * Close the connections whose peers remain silent, or have lost their address. A message may wait:
+ * one call handles few events, and the device may have had no CPU.
+ */
+static void
+shm_drop_invalid(struct shm_ins *ins, uint64_t now)
+{
+	struct shm_in *in;
+	bool is_late;
+
+	for (in = ins->in; in < ins->in + ins->nb; in++) {
+		is_late = now - in->opened_at >= SHM_HELLO_MS * ins->check_cycles;
+		if (in->fd >= 0 && in->end.ring == NULL && is_late)
+			shm_in_open(ins, in);
+		if (in->fd >= 0 && (in->end.ring != NULL ? shm_in_has_lost(ins, in) : is_late))
+			shm_in_free(ins, in);
+	}
+}
+
+/* Privileges were dropped: peers compare the user that connects with the one that listens. */
+static void
+shm_follow_user(struct shm_ins *ins)
+{
+	uint32_t uid = geteuid();
+
+	if (uid == ins->uid)
+		return;
+	ins->uid = uid;
+	rwire_shm_listen_as(ins->listener);
+}
+
+void
+rwire_shm_ins_service(struct shm_ins *ins, uint64_t now)
+{
+	struct epoll_event events[SHM_EVENTS];
+	int i, n;
+
+	shm_follow_user(ins);
+	if (ins->is_deaf)
+		shm_listen_again(ins, now);
+	n = epoll_wait(ins->epoll, events, SHM_EVENTS, 0);
+	for (i = 0; i < n; i++) {
+		if (events[i].data.u32 == SHM_LISTENER)
+			shm_accept_all(ins, now);
+		else
+			shm_in_event(ins, &ins->in[events[i].data.u32]);
+	}
+	ins->serviced_at = now;
+	shm_drop_invalid(ins, now);
+}
+
+void
+rwire_shm_ins_release(struct shm_ins *ins)
+{
+	unsigned int i;
+
+	for (i = 0; i < ins->nb; i++) {
+		struct shm_in *in = &ins->in[i];
+
+		if (in->end.ring == NULL)
+			continue;
+		rwire_ring_release(&in->end);
+		if (in->is_closed && (in->left == 0 || !rwire_ring_is_ready(&in->end)))
+			shm_in_free(ins, in);
+	}
+}
+
+int
+rwire_shm_ins_open(struct shm_ins *ins, int listener)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
+	unsigned int i;
+
+	for (i = 0; i < SHM_MAX_PEERS; i++)
+		ins->in[i].fd = -1;
+	ins->listener = listener;
+	ins->uid = geteuid();
+	ins->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (ins->epoll >= 0 && epoll_ctl(ins->epoll, EPOLL_CTL_ADD, listener, &event) == 0)
+		return 0;
+	RSOFT_LOG(ERR, "port=shm: epoll: %s", strerror(errno));
+	if (ins->epoll >= 0)
+		close(ins->epoll);
+	return -ENOMEM;
+}
+
+void
+rwire_shm_ins_close(struct shm_ins *ins)
+{
+	unsigned int i;
+
+	for (i = 0; i < ins->nb; i++) {
+		if (ins->in[i].fd >= 0)
+			shm_in_close(&ins->in[i]);
+	}
+	close(ins->listener);
+	close(ins->epoll);
+}
