@@ -401,6 +401,27 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	return TEST_SUCCESS;
 }
 
+/* As on the NIC. */
+TEST(profile, keys_are_the_same_with_mlx5)
+{
+	static const struct {
+		const char *args;
+		bool is_same;
+	} rows[] = {{"profile=mlx5", true}, {"keys=different,profile=mlx5", false},
+			{"profile=rxe", false}, {"profile=verbs,keys=same", true}};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct rmem_dev *dev = fx_dev("soft1", rows[i].args);
+
+		TEST_ASSERT(dev != NULL);
+		TEST_OK(fx_side_open(&fx.a, dev, fx_pd(dev)));
+		TEST_EQ(fx.a.mr->lkey == fx.a.mr->rkey, rows[i].is_same);
+		TEST_RUN(fx_teardown());
+	}
+	return TEST_SUCCESS;
+}
+
 TEST(profile, wire_arguments_are_accepted)
 {
 	TEST_ASSERT(fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1") !=

@@ -186,6 +186,85 @@ TEST(sanitize, lkey_of_a_deregistered_mr)
 	return TEST_SUCCESS;
 }
 
+/* The last status of a WRITE of b to a, and its log. */
+static int
+write_with(const char **log, uint32_t lkey, uint32_t rkey)
+{
+	const struct rmem_sge sge = {fx_addr(fx.b.buf), 8, lkey};
+	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), rkey);
+	int status;
+
+	fx_log_begin();
+	status = fx_send(fx.b.qp, &wr);
+	*log = fx_log_end();
+	fx_reconnect();
+	return status;
+}
+
+TEST(sanitize, lkey_and_rkey_mixed_up)
+{
+	const char *log;
+	char text[96];
+
+	TEST_RUN(open_sides("sanitize=1"));
+	TEST_STATUS(write_with(&log, fx.b.mr->lkey, fx.a.mr->lkey), RMEM_WC_REM_ACCESS_ERR);
+	snprintf(text, sizeof(text),
+			"KEY_TAG; an lkey given as rkey: the rkey is 0x%08x; registered",
+			fx.a.mr->rkey);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_STATUS(write_with(&log, fx.b.mr->rkey, fx.a.mr->rkey), RMEM_WC_LOC_PROT_ERR);
+	snprintf(text, sizeof(text),
+			"KEY_TAG; an rkey given as lkey: the lkey is 0x%08x; registered",
+			fx.b.mr->lkey);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_STATUS(write_with(&log, fx.b.mr->lkey, fx.a.mr->rkey ^ 1), RMEM_WC_REM_ACCESS_ERR);
+	TEST_ASSERT(strstr(log, "sanitize: ") != NULL && strstr(log, " given as ") == NULL);
+	return TEST_SUCCESS;
+}
+
+/* Requested keys share an index; the key need not be the one registered last. */
+TEST(sanitize, requested_keys_mixed_up)
+{
+	struct rmem_mr_attr attr = {.length = FX_PAGE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr *mr[3];
+	const char *log;
+	unsigned int i;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	attr.addr = fx.a.buf;
+	for (i = 0; i < RTE_DIM(mr); i++) {
+		attr.requested_key = 0x100 + i;
+		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr[i]));
+	}
+	TEST_STATUS(write_with(&log, fx.b.mr->lkey, mr[0]->lkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_ASSERT(strstr(log, "an lkey given as rkey: the rkey is 0x00000100;") != NULL);
+	for (i = 0; i < RTE_DIM(mr); i++)
+		TEST_OK(rmem_mr_dereg(mr[i]));
+	return TEST_SUCCESS;
+}
+
+/* Also with keys=same. */
+TEST(sanitize, rkey_of_a_window_as_lkey)
+{
+	static const char *const args[] = {"sanitize=1", "sanitize=1,keys=same"};
+	struct rmem_mw *mw;
+	const char *log;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(args); i++) {
+		TEST_RUN(open_sides(args[i]));
+		TEST_OK(rmem_mw_alloc(fx.b.pd, RMEM_MW_TYPE_2, &mw));
+		fx_track(mw);
+		TEST_STATUS(write_with(&log, mw->rkey, fx.a.mr->rkey), RMEM_WC_LOC_PROT_ERR);
+		TEST_ASSERT(strstr(log, "; an rkey given as lkey: windows have no lkey") != NULL);
+		TEST_RUN(fx_teardown());
+	}
+	return TEST_SUCCESS;
+}
+
 TEST(sanitize, is_off_by_default)
 {
 	TEST_RUN(open_sides(NULL));

@@ -18,6 +18,7 @@
 #include "wire/codec/rwire_hdr.h"
 
 static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll", "engine"};
+static const char *const keys_words[RSOFT_KEYS_NB] = {"different", "same"};
 const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off", "lock"};
 
 #define NUMBER(name, initial, min, max)                                                            \
@@ -29,6 +30,7 @@ const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "o
 static const struct rmem_arg rows[] = {
 		WORD(profile, RSOFT_PROFILE_NONE, rsoft_profile_words, RSOFT_PROFILE_NB),
 		WORD(pin, RSOFT_PIN_ARG_AUTO, rsoft_pin_arg_words, RSOFT_PIN_ARG_NB),
+		WORD(keys, RSOFT_KEYS_DIFFERENT, keys_words, RSOFT_KEYS_NB),
 		WORD(progress, RSOFT_PROGRESS_THREAD, progress_words, RSOFT_PROGRESS_NB),
 		NUMBER(max_pd, 256, 1, 65536),
 		/* Both together fit the 24 bits of an index. */
@@ -74,6 +76,8 @@ restrict_row(struct rmem_arg *row, const struct rsoft_args *max, const char *not
 		row->note = note;
 		return;
 	}
+	if (row->offset == offsetof(struct rsoft_args, keys))
+		row->initial = max->keys;
 	if (row->kind != RMEM_ARG_NUMBER)
 		return;
 	memcpy(&limit, (const uint8_t *)max + row->offset, sizeof(limit));

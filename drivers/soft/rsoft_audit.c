@@ -88,7 +88,7 @@ key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 
 /* Check the validity of a key, and its owner. */
 static bool
-key_is_valid(const struct rsoft_key *key)
+key_is_valid(const struct rsoft_dev *dev, const struct rsoft_key *key)
 {
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	const uint32_t rights = rsoft_word_rights(word);
@@ -108,7 +108,7 @@ key_is_valid(const struct rsoft_key *key)
 						"window key", rkey);
 	return RSOFT_HOLDS(mr->key == key, "key", rkey) &&
 			RSOFT_HOLDS(mr->mr.rkey >> 8 == rkey >> 8, "key", rkey) &&
-			RSOFT_HOLDS((mr->mr.rkey ^ RSOFT_LKEY_XOR) == mr->mr.lkey, "key", rkey);
+			RSOFT_HOLDS((mr->mr.rkey ^ dev->lkey_xor) == mr->mr.lkey, "key", rkey);
 }
 
 static int
@@ -118,7 +118,7 @@ keys_are_valid(const struct rsoft_dev *dev)
 	int ret;
 
 	for (i = 0; i < dev->nb_keys; i++) {
-		if (!key_is_valid(&dev->keys[i]))
+		if (!key_is_valid(dev, &dev->keys[i]))
 			return -EIO;
 		nb_mr += !dev->keys[i].is_window && dev->keys[i].mr != NULL;
 	}

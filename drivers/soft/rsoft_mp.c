@@ -169,7 +169,8 @@ mp_revoke(struct rmem_obj *obj)
 
 	/* The process may have been killed between the stores of both keys. */
 	if (mr != NULL)
-		__atomic_store_n(&mr->lkey, mr->rkey ^ RSOFT_LKEY_XOR, __ATOMIC_RELAXED);
+		__atomic_store_n(&mr->lkey, mr->rkey ^ rsoft_dev_of(obj)->lkey_xor,
+				__ATOMIC_RELAXED);
 	/* A BUSY key is being bound or invalidated by another QP. */
 	do {
 		if (!(rsoft_word_rights(word) & RSOFT_VALID))

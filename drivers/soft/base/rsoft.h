@@ -76,7 +76,10 @@ extern int rsoft_logtype;
 #define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
 #define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
-/* An lkey is the rkey with the bits of the tag inverted, so that neither is valid as the other. */
+/*
+ * Unless keys=same, an lkey is the rkey with the bits of the tag inverted, so that neither is valid
+ * as the other: rsoft_dev::lkey_xor.
+ */
 #define RSOFT_LKEY_XOR UINT32_C(0xff)
 
 /*
@@ -115,6 +118,7 @@ struct rsoft_args {
 	uint64_t max_iov;
 	uint64_t profile; /* enum rsoft_profile_arg */
 	uint64_t pin;     /* enum rsoft_pin_arg */
+	uint64_t keys;    /* enum rsoft_keys_arg */
 	uint64_t engine;
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
@@ -151,6 +155,13 @@ enum rsoft_pin_arg {
 };
 
 extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
+
+/* The values of keys=. */
+enum rsoft_keys_arg {
+	RSOFT_KEYS_DIFFERENT = 0,
+	RSOFT_KEYS_SAME,
+	RSOFT_KEYS_NB,
+};
 
 /* The values of profile=, and their names. */
 enum rsoft_profile_arg {
@@ -445,9 +456,10 @@ struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */
 	uint32_t nb_keys;
 	uint32_t slot_mask;                /* bits of an index that are its slot */
+	uint32_t lkey_xor;                 /* of lkey and rkey: RSOFT_LKEY_XOR, or 0 */
+	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
 	struct rsoft_requested *requested; /* NULL before the first; atomic */
 	struct rsoft_past *past;           /* by slot; NULL without sanitize=1 */
-	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
 	uint16_t dev_id;
 	uint16_t nb_engines;
 	uint32_t cookie;         /* part of the GID; differs between devices of the same name */

@@ -69,7 +69,8 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 								.max_cqe = 4194303,
 								.max_mr = 16777216,
 								.max_mw = 16777216,
-								.max_inline = UINT64_MAX},
+								.max_inline = UINT64_MAX,
+								.keys = RSOFT_KEYS_SAME},
 				},
 		/* The common subset, without windows of type 1. */
 		[RSOFT_PROFILE_VERBS] =

@@ -21,7 +21,7 @@ struct rsoft_profile {
 	uint64_t max_msg_size; /* bytes of a message */
 	uint32_t access;       /* RMEM_ACCESS_* that MRs may have */
 	bool is_iova_aligned;  /* address and iova of an MR have the same offset in a page */
-	struct rsoft_args max; /* highest value of each argument but pin; 0: not on this device */
+	struct rsoft_args max; /* highest value of numbers; 0: none; initial keys */
 };
 
 /* By enum rsoft_profile_arg. */

@@ -108,8 +108,8 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 	 * The range of a key is contiguous: a key valid for the first and the last block is valid
 	 * for all.
 	 */
-	key = rsoft_access_key(by->qp, RSOFT_LKEY_XOR, entry->lkey, addr, length, by->need, &offset,
-			&rights);
+	key = rsoft_access_key(by->qp, by->qp->dev->lkey_xor, entry->lkey, addr, length, by->need,
+			&offset, &rights);
 	if (key == NULL)
 		return false;
 	if (likely((rights & RSOFT_SLOW) == 0))
@@ -168,7 +168,7 @@ list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 
 		n = RTE_MIN(entry->length - done, length);
 		if (key == NULL || entry->lkey != entry[-1].lkey) {
-			key = rsoft_access_key(by->qp, RSOFT_LKEY_XOR, entry->lkey, addr, n,
+			key = rsoft_access_key(by->qp, by->qp->dev->lkey_xor, entry->lkey, addr, n,
 					by->need, &offset, &rights);
 			if (key == NULL)
 				return false;
@@ -208,7 +208,7 @@ list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 	uint64_t offset;
 	uint32_t rights;
 
-	key = rsoft_access_key(by->qp, RSOFT_LKEY_XOR, at->list->entry[at->entry].lkey,
+	key = rsoft_access_key(by->qp, by->qp->dev->lkey_xor, at->list->entry[at->entry].lkey,
 			rsoft_list_addr(at), length, by->need, &offset, &rights);
 	if (key == NULL)
 		return false;

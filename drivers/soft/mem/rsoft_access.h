@@ -116,8 +116,8 @@ rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, 
 /*
  * Translate [addr, addr + length) with a key, for a request that the QP executes or answers. need
  * is RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey; key_xor is
- * RSOFT_LKEY_XOR for an lkey, 0 for an rkey; length is not 0. Returns false when the key is not
- * valid for the access; with RSOFT_PEEK also when a page on demand is not in the table.
+ * rsoft_dev::lkey_xor for an lkey, 0 for an rkey; length is not 0. Returns false when the key is
+ * not valid for the access; with RSOFT_PEEK also when a page on demand is not in the table.
  */
 static __rte_always_inline bool
 rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -229,10 +229,10 @@ rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_
 
 		if (unlikely(len == 0))
 			continue;
-		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len, need,
-				    &spans[n]))) {
+		if (unlikely(!rsoft_access(qp, qp->dev->lkey_xor, sge[i].lkey, sge[i].addr, len,
+				    need, &spans[n]))) {
 			*why = rsoft_access_why(
-					qp, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len, need);
+					qp, qp->dev->lkey_xor, sge[i].lkey, sge[i].addr, len, need);
 			return false;
 		}
 		n++;

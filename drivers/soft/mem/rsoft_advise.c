@@ -190,10 +190,10 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 	target->mr = NULL;
 	/* An MR releases its key under this lock before it is freed. */
 	rsoft_lock(&dev->lock);
-	key = rsoft_key_of(dev, sge->lkey ^ RSOFT_LKEY_XOR);
+	key = rsoft_key_of(dev, sge->lkey ^ dev->lkey_xor);
 	if (key != NULL && key->mr != NULL) {
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-		if (rsoft_word_rkey(word) == (sge->lkey ^ RSOFT_LKEY_XOR) &&
+		if (rsoft_word_rkey(word) == (sge->lkey ^ dev->lkey_xor) &&
 				(rsoft_word_rights(word) & RSOFT_NEED_READ) == RSOFT_NEED_READ &&
 				rmem_obj_hold(&key->mr->mr.obj))
 			target->mr = key->mr;

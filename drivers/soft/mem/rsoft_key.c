@@ -73,6 +73,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 	dev->nb_keys = first + max_mr + max_mw;
 	dev->key_secret[0] = (uint64_t)rsoft_random() << 32 | rsoft_random();
 	dev->key_secret[1] = (uint64_t)rsoft_random() << 32 | rsoft_random();
+	dev->lkey_xor = dev->args.keys == RSOFT_KEYS_SAME ? 0 : RSOFT_LKEY_XOR;
 	dev->prefetch_keys = (size_t)dev->nb_keys * sizeof(*dev->keys) > RSOFT_KEY_CACHED_BYTES;
 	dev->keys = rte_zmalloc_socket("rsoft_keys", (size_t)dev->nb_keys * sizeof(*dev->keys),
 			RTE_CACHE_LINE_SIZE, socket_id);

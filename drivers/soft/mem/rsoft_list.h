@@ -108,7 +108,7 @@ rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
 static inline const struct rsoft_key *
 rsoft_list_key(const struct rsoft_list *list, const struct rsoft_list_entry *entry)
 {
-	return rsoft_key_of(list->dev, entry->lkey ^ RSOFT_LKEY_XOR);
+	return rsoft_key_of(list->dev, entry->lkey ^ list->dev->lkey_xor);
 }
 
 /* The address of a position: in memory, or of the key below. */

@@ -148,7 +148,7 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 	mr_guard(dev);
 	mr->key->pd = mr->mr.pd->handle;
 	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
-	mr->mr.lkey = mr->mr.rkey ^ RSOFT_LKEY_XOR;
+	mr->mr.lkey = mr->mr.rkey ^ dev->lkey_xor;
 	return 0;
 }
 
@@ -452,7 +452,7 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 		return 0;
 	}
 	info->rkey = rsoft_word_rkey(word);
-	info->lkey = info->rkey ^ RSOFT_LKEY_XOR;
+	info->lkey = info->rkey ^ rsoft_dev_of(&base->obj)->lkey_xor;
 	info->state = RMEM_MR_STATE_FREE;
 	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
 		return 0;

@@ -40,13 +40,14 @@ rsoft_mr_of(struct rmem_mr *mr)
 static inline void
 rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 {
+	const struct rsoft_dev *dev = ((const struct rsoft_qp *)qp)->dev;
 	uint32_t rkey = rmem_rkey_of_tag(mr->rkey, tag);
 
 	__atomic_store_n(&mr->obj.process, qp->obj.process, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Atomic: the compiler would otherwise merge both into one store, which is slower. */
 	__atomic_store_n(&mr->rkey, rkey, __ATOMIC_RELAXED);
-	__atomic_store_n(&mr->lkey, rkey ^ RSOFT_LKEY_XOR, __ATOMIC_RELAXED);
+	__atomic_store_n(&mr->lkey, rkey ^ dev->lkey_xor, __ATOMIC_RELAXED);
 }
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */

@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_past.h"
+#include "rsoft_requested.h"
 
 static const char *const what_words[] = {
 		[RSOFT_PAST_REG] = "registered",
@@ -154,6 +155,58 @@ add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_past
 	rte_ticketlock_unlock(&dev->lock);
 }
 
+/* The entry with this rkey, in use or not, or NULL. */
+static const struct rsoft_key *
+key_of(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	const struct rsoft_key *key = rsoft_key_at(dev, rkey);
+
+	if (rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey)
+		return key;
+	return rsoft_requested_find(dev, rkey);
+}
+
+/* Whether a key that was refused by its value is that of an MR with the tag inverted. */
+static bool
+is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint32_t rkey)
+{
+	const uint64_t made = __atomic_load_n(&past_of(dev, rkey)->made.what, __ATOMIC_RELAXED);
+
+	if (dev->lkey_xor == 0 ||
+			(error->vendor_err != RMEM_VENDOR_ERR_KEY_TAG &&
+					error->vendor_err != RMEM_VENDOR_ERR_KEY_INDEX))
+		return false;
+	return key_of(dev, rkey) != NULL ||
+			(made >> 48 != RSOFT_PAST_NONE && (uint32_t)made == rkey);
+}
+
+/*
+ * The key of an error as an rkey. If it was an lkey given as rkey, or the reverse, that of its MR,
+ * and a text with the right one.
+ */
+static uint32_t
+find_mixup(char *text, size_t size, const struct rsoft_dev *dev, const struct rmem_qp_error *error)
+{
+	const bool is_lkey = error->status == RMEM_WC_LOC_PROT_ERR;
+	const uint32_t key = error->key ^ (is_lkey ? dev->lkey_xor : 0);
+	const uint32_t other = key ^ dev->lkey_xor;
+	const struct rsoft_key *had = key_of(dev, other);
+
+	text[0] = '\0';
+	if (had != NULL && had->is_window) {
+		if (!is_lkey)
+			return key;
+		snprintf(text, size, "; an rkey given as lkey: windows have no lkey");
+	} else if (!is_inverted(dev, error, other)) {
+		return key;
+	} else if (is_lkey) {
+		snprintf(text, size, "; an rkey given as lkey: the lkey is 0x%08x", key);
+	} else {
+		snprintf(text, size, "; an lkey given as rkey: the rkey is 0x%08x", other);
+	}
+	return other;
+}
+
 void
 rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory)
 {
@@ -165,22 +218,22 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, c
 	struct rsoft_dev *dev = rsoft_dev_of(&qp->obj);
 	struct rsoft_past *past;
 	char text[480] = "";
-	uint32_t key = error->key;
+	char mixup[80];
+	uint32_t key;
 
-	if (dev->past == NULL || key == 0)
+	if (dev->past == NULL || error->key == 0)
 		return;
 	if (error->side == RMEM_QP_ERROR_SEND && error->status != RMEM_WC_LOC_PROT_ERR &&
 			error->status != RMEM_WC_MW_BIND_ERR)
 		return; /* the key is of the peer, whose QP reports it */
-	if (error->status == RMEM_WC_LOC_PROT_ERR)
-		key ^= RSOFT_LKEY_XOR;
+	key = find_mixup(mixup, sizeof(mixup), dev, error);
 	past = past_of(dev, key);
 	add_name(text, sizeof(text), dev, past, key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", memory);
 	add_note(text, sizeof(text), &past->ended, key);
 	add_note(text, sizeof(text), &past->made, key);
-	RSOFT_LOG(WARNING, "sanitize: QP 0x%06x%s: %s (%s) failed: key 0x%08x: %s%s", qp->qp_num,
+	RSOFT_LOG(WARNING, "sanitize: QP 0x%06x%s: %s (%s) failed: key 0x%08x: %s%s%s", qp->qp_num,
 			RSOFT_QP_NAME(qp), sides[error->side], rmem_wc_status_str(error->status),
-			error->key, rmem_wc_vendor_err_str(error->vendor_err),
+			error->key, rmem_wc_vendor_err_str(error->vendor_err), mixup,
 			text[0] != '\0' ? text : "; no MR or window of this device had it");
 }

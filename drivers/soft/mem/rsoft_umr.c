@@ -98,7 +98,7 @@ umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rs
 		/* Lists are indirect MRs, whose keys are in the slots of their indexes. */
 		key = rsoft_key_at(list->dev, lkey);
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-		if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
+		if (rsoft_word_rkey(word) != (lkey ^ list->dev->lkey_xor) ||
 				!(rsoft_word_rights(word) & RSOFT_VALID) ||
 				key->kind != RSOFT_KIND_LIST || key->list->is_memory ||
 				key->list->walk == walk)
@@ -153,8 +153,8 @@ umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct
 		uint64_t extent, offset;
 
 		umr_extent(entry, wr->umr.repeat_count, &extent);
-		key = rsoft_access_key(qp, RSOFT_LKEY_XOR, entry->lkey, entry->addr, extent, need,
-				&offset, &rights);
+		key = rsoft_access_key(qp, qp->dev->lkey_xor, entry->lkey, entry->addr, extent,
+				need, &offset, &rights);
 		if (key == NULL)
 			return RMEM_VENDOR_ERR_KEY_BELOW;
 		if (key->kind == RSOFT_KIND_LIST)

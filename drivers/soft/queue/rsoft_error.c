@@ -20,10 +20,11 @@ is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need,
 	if (sge->length == 0)
 		return false;
 	if (why == RMEM_VENDOR_ERR_PAGE_FAULT &&
-			rsoft_missing_at(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length) !=
-					0)
+			rsoft_missing_at(qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
+					sge->length) != 0)
 		return true;
-	return rsoft_access_why(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length, need) == why;
+	return rsoft_access_why(qp, qp->dev->lkey_xor, sge->lkey, sge->addr, sge->length, need) ==
+			why;
 }
 
 /* The SGE that was refused for a reason, or else the first. */
@@ -91,7 +92,7 @@ set_peer(struct rmem_qp_error *error, const struct rmem_qp_addr *addr)
 static void
 missing_text(const struct rsoft_qp *qp, const struct rmem_qp_error *error, char *text, size_t size)
 {
-	uint32_t key_xor = error->status == RMEM_WC_LOC_PROT_ERR ? RSOFT_LKEY_XOR : 0;
+	uint32_t key_xor = error->status == RMEM_WC_LOC_PROT_ERR ? qp->dev->lkey_xor : 0;
 	uintptr_t at = 0;
 
 	if (error->side == RMEM_QP_ERROR_RECV)

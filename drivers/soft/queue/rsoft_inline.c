@@ -76,10 +76,10 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 	struct rsoft_span to;
 	bool is_first = false;
 
-	if (unlikely(!rsoft_access(owner, RSOFT_LKEY_XOR, message->lkey, message->addr,
+	if (unlikely(!rsoft_access(owner, owner->dev->lkey_xor, message->lkey, message->addr,
 			    message->length, RSOFT_NEED_WRITE, &to))) {
-		message->why = rsoft_access_why(owner, RSOFT_LKEY_XOR, message->lkey, message->addr,
-				message->length, RSOFT_NEED_WRITE);
+		message->why = rsoft_access_why(owner, owner->dev->lkey_xor, message->lkey,
+				message->addr, message->length, RSOFT_NEED_WRITE);
 		if (message->why == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
 			message->why = RMEM_VENDOR_ERR_KEY_STATE;
 	} else if (unlikely(rsoft_copy_all(&to, &from, message->length) != RSOFT_SIDE_NONE)) {

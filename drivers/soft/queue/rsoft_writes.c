@@ -61,7 +61,7 @@ write_open_parts(struct write_side *side, const struct rsoft_qp *qp, uint64_t of
 		if (unlikely(entry->lkey != side->below_lkey)) {
 			side->below_lkey = RSOFT_RECENT_NONE;
 			side->below = rsoft_access_find(
-					qp, RSOFT_LKEY_XOR, entry->lkey, need, &rights);
+					qp, qp->dev->lkey_xor, entry->lkey, need, &rights);
 			if (unlikely(side->below == NULL || (rights & RSOFT_SLOW) != 0))
 				return false;
 			side->below_lkey = entry->lkey;
@@ -166,7 +166,7 @@ write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side 
 	uint64_t from_offset, to_offset;
 	uint8_t *from_ptr, *to_ptr;
 
-	if (unlikely(!rsoft_recent_check(&from->key, qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr,
+	if (unlikely(!rsoft_recent_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
 				     length, RSOFT_NEED_READ, &from_offset) ||
 			    !rsoft_resp_peek_write(peer, wr, length, &to->key, &to_offset)))
 		return WRITE_LEFT;
