@@ -29,7 +29,7 @@
 
 static struct {
 	int (*call)(void);
-	const struct rsoft_users *users;
+	const struct rsoft_thread_check *users;
 	unsigned int lcore;  /* of the thread */
 	uint32_t is_ready;   /* it calls; atomic */
 	uint32_t is_over;    /* atomic */
@@ -108,7 +108,7 @@ call_often(void *arg)
 
 /* Start a thread that calls, and stop it inside. */
 static int
-start_inside(int (*call)(void), const struct rsoft_users *users, pthread_t *thread)
+start_inside(int (*call)(void), const struct rsoft_thread_check *users, pthread_t *thread)
 {
 	uint32_t nb = 0;
 
@@ -141,7 +141,7 @@ end_inside(pthread_t thread)
  * calls change nothing.
  */
 static const char *
-log_of_overlap(int (*call)(void), const struct rsoft_users *users)
+log_of_overlap(int (*call)(void), const struct rsoft_thread_check *users)
 {
 	const struct sigaction action = {.sa_handler = park};
 	struct sigaction old;

@@ -27,7 +27,7 @@
 #include "queue/rsoft_srq.h"
 #include "rsoft_stats.h"
 #include "queue/rsoft_ud.h"
-#include "rsoft_users.h"
+#include "rsoft_thread_check.h"
 #include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \
@@ -111,7 +111,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rmem_dev_drv(base)->priv = dev;
 	if (args.sanitize != 0)
-		rmem_dev_drv(base)->fp = &rsoft_users_fp;
+		rmem_dev_drv(base)->fp = &rsoft_thread_check_fp;
 	base->socket_id = socket_id;
 	return 0;
 }
@@ -268,7 +268,7 @@ const struct rmem_driver rsoft_driver = {
 						.page_list_free = rsoft_page_list_free,
 
 						.mw_alloc = rsoft_mw_alloc,
-						.mw_bind = rsoft_users_bind_mw,
+						.mw_bind = rsoft_thread_check_bind_mw,
 						.mw_dealloc = rsoft_mw_dealloc,
 
 						.mkey_alloc = rsoft_mkey_alloc,

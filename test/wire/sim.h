@@ -33,7 +33,7 @@ struct sim_direct {
 	bool is_on;
 	bool has_grant; /* there may be one; else none */
 	struct rwire_link link;
-	struct rsoft_direct shared;
+	struct rsoft_grants shared;
 	uint32_t nb_received; /* attempts while device 0 received */
 };
 

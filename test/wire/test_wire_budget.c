@@ -20,7 +20,7 @@
 #define LENGTH (120u << 10)
 #define BUDGET (1u << 20)
 
-static struct rsoft_direct_peer *peer;
+static struct rsoft_grant_peer *peer;
 static int connection[2];
 
 static int
@@ -34,10 +34,10 @@ open_direct(void)
 	memset(&sim_direct, 0, sizeof(sim_direct));
 	rwire_direct_connect(&sim_direct.link, getpid(), geteuid());
 	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
-	peer = rsoft_direct_open(target->dev, &sim_direct.shared, connection[0]);
+	peer = rsoft_grant_open(target->dev, &sim_direct.shared, connection[0]);
 	TEST_ASSERT(peer != NULL);
 	lcore = rsoft_grace_enter();
-	rsoft_direct_grant(peer, target, sides[1].mr->rkey);
+	rsoft_grant_add(peer, target, sides[1].mr->rkey);
 	rsoft_grace_leave(lcore);
 	memset(sides[0].local, 5, LENGTH);
 	sim_direct.is_on = true;
@@ -48,7 +48,7 @@ static int
 close_direct(void)
 {
 	sim_direct.is_on = false;
-	rsoft_direct_close(peer);
+	rsoft_grant_close(peer);
 	close(connection[0]);
 	close(connection[1]);
 	return close_sides();

@@ -19,7 +19,7 @@
 
 #include <rte_lcore.h>
 
-#include "../../drivers/soft/mem/rsoft_direct.h"
+#include "../../drivers/soft/mem/rsoft_grant.h"
 #include "../../drivers/soft/mem/rsoft_grace.h"
 #include "../../drivers/soft/wire/rwire.h"
 #include "../../drivers/soft/wire/rwire_direct.h"
@@ -32,8 +32,8 @@
 
 static struct perf_pair pair;
 static struct rmem_mr *target;
-static struct rsoft_direct shared;
-static struct rsoft_direct_peer *peer;
+static struct rsoft_grants shared;
+static struct rsoft_grant_peer *peer;
 static int connection[2];
 
 static uint32_t
@@ -43,7 +43,7 @@ grant(const struct rmem_mr *mr)
 	struct rsoft_grant *set = rsoft_grant_set(&shared, pair.b->qp_num, mr->rkey);
 	uint32_t i, rights = 0;
 
-	rsoft_direct_grant(peer, (struct rsoft_qp *)pair.b, mr->rkey);
+	rsoft_grant_add(peer, (struct rsoft_qp *)pair.b, mr->rkey);
 	rsoft_grace_leave(lcore);
 	for (i = 0; i < RSOFT_GRANT_WAYS; i++) {
 		if (set[i].rkey == mr->rkey && set[i].version % 2 == 0)
@@ -122,14 +122,14 @@ dereg_beside(void (*leave)(void))
 	pthread_t thread;
 
 	TEST_ASSERT(grant(target) != 0);
-	__atomic_store_n(&shared.inside[RSOFT_DIRECT_THREADS - 1].token, token, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared.inside[RSOFT_GRANT_THREADS - 1].token, token, __ATOMIC_RELEASE);
 	TEST_EQ(pthread_create(&thread, NULL, dereg_main, &is_done), 0);
 	while (__atomic_load_n(&shared.token, __ATOMIC_ACQUIRE) == token)
 		sched_yield();
 	was_done = __atomic_load_n(&is_done, __ATOMIC_ACQUIRE);
 	leave();
 	TEST_EQ(pthread_join(thread, NULL), 0);
-	shared.inside[RSOFT_DIRECT_THREADS - 1].token = 0;
+	shared.inside[RSOFT_GRANT_THREADS - 1].token = 0;
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL && !has_grants());
 	TEST_EQ(is_done, 1);
@@ -140,7 +140,7 @@ dereg_beside(void (*leave)(void))
 static void
 leave_inside(void)
 {
-	__atomic_store_n(&shared.inside[RSOFT_DIRECT_THREADS - 1].token, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared.inside[RSOFT_GRANT_THREADS - 1].token, 0, __ATOMIC_RELEASE);
 }
 
 static void
@@ -174,7 +174,7 @@ cancelled_main(void *ret)
 
 TEST(wire_direct, dereg_of_a_cancelled_thread_keeps_no_lock)
 {
-	int ret = -1, inside = RSOFT_DIRECT_THREADS - 1;
+	int ret = -1, inside = RSOFT_GRANT_THREADS - 1;
 	void *result = PTHREAD_CANCELED;
 	pthread_t thread;
 
@@ -287,9 +287,9 @@ TEST(wire_direct, another_address_space_is_not_accessed)
 	pid_t pid;
 
 	memset(remote, 0, COPY);
-	rsoft_direct_close(peer);
+	rsoft_grant_close(peer);
 	pid = start_child(); /* without the sentinel */
-	peer = rsoft_direct_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
+	peer = rsoft_grant_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
 	TEST_ASSERT(pid != 0 && peer != NULL);
 	if (!may_copy(pid)) {
 		end_child(pid);
@@ -359,15 +359,15 @@ close:
 
 TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
 {
-	struct rsoft_direct_inside *inside = &shared.inside[2];
+	struct rsoft_grant_inside *inside = &shared.inside[2];
 	struct rwire_link link;
 	pid_t pid = 0;
 	int fd;
 
 	fd = connect_stopped_child(&pid);
 	TEST_ASSERT(fd >= 0);
-	rsoft_direct_close(peer);
-	peer = rsoft_direct_open(rsoft_dev_of(&pair.b->obj), &shared, fd);
+	rsoft_grant_close(peer);
+	peer = rsoft_grant_open(rsoft_dev_of(&pair.b->obj), &shared, fd);
 	TEST_ASSERT(peer != NULL && grant(target) != 0);
 	inside->tid = (uint32_t)pid;
 	inside->token = shared.token;
@@ -425,7 +425,7 @@ setup(void)
 	TEST_RUN(perf_pair_open_two(&pair, "max_qp=8", "max_qp=8"));
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
-	peer = rsoft_direct_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
+	peer = rsoft_grant_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
 	TEST_ASSERT(peer != NULL);
 	return TEST_SUCCESS;
 }
@@ -433,7 +433,7 @@ setup(void)
 static int
 teardown(void)
 {
-	rsoft_direct_close(peer);
+	rsoft_grant_close(peer);
 	close(connection[0]);
 	if (connection[1] >= 0)
 		close(connection[1]);

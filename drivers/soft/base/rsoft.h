@@ -184,7 +184,7 @@ enum rsoft_kind {
 
 struct rsoft_list;
 struct rsoft_odp;
-struct rsoft_requested;
+struct rsoft_key_hash;
 
 /* An entry of the key table. A KIND_BASE access reads one cache line. */
 struct rsoft_key {
@@ -294,8 +294,8 @@ struct rsoft_inline {
 	uint32_t is_flushed; /* its QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
-/* The thread in a call of a queue, with sanitize=1; see rsoft_users.h. Atomic. */
-struct rsoft_users {
+/* The thread in a call of a queue, with sanitize=1; see rsoft_thread_check.h. Atomic. */
+struct rsoft_thread_check {
 	uint64_t entry;        /* the last one that entered; 0: it has left */
 	uint32_t nb_overlaps;  /* counter: two at the same time */
 	uint32_t nb_strangers; /* counter: calls of threads not registered with EAL */
@@ -323,7 +323,7 @@ struct rsoft_cq {
 	rte_ticketlock_t lock;     /* of ring and mask, while they change */
 	rte_ticketlock_t ctl_lock; /* of control calls */
 
-	struct rsoft_users pollers;
+	struct rsoft_thread_check pollers;
 };
 
 /*
@@ -434,10 +434,10 @@ struct rsoft_qp {
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
 	uint32_t qkey;           /* of UD; atomic */
-	void (*revoke)(void);    /* ends direct access (rsoft_direct.h); NULL: none; atomic */
+	void (*revoke)(void);    /* ends direct access (rsoft_grant.h); NULL: none; atomic */
 
-	struct rsoft_users senders;
-	struct rsoft_users receivers;
+	struct rsoft_thread_check senders;
+	struct rsoft_thread_check receivers;
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
@@ -455,11 +455,11 @@ struct rsoft_engine {
 struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */
 	uint32_t nb_keys;
-	uint32_t slot_mask;                /* bits of an index that are its slot */
-	uint32_t lkey_xor;                 /* of lkey and rkey: RSOFT_LKEY_XOR, or 0 */
-	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
-	struct rsoft_requested *requested; /* NULL before the first; atomic */
-	struct rsoft_past *past;           /* by slot; NULL without sanitize=1 */
+	uint32_t slot_mask;              /* bits of an index that are its slot */
+	uint32_t lkey_xor;               /* of lkey and rkey: RSOFT_LKEY_XOR, or 0 */
+	uint32_t prefetch_keys;          /* the table exceeds the cache of a core */
+	struct rsoft_key_hash *key_hash; /* NULL before the first; atomic */
+	struct rsoft_history *history;   /* by slot; NULL without sanitize=1 */
 	uint16_t dev_id;
 	uint16_t nb_engines;
 	uint32_t cookie;         /* part of the GID; differs between devices of the same name */
@@ -516,7 +516,7 @@ struct rsoft_grace {
 	uint64_t token; /* of the last grace period, from 1 on; atomic */
 	/* Number of registered lcores, and of peers that count as such; atomic. */
 	uint32_t nb_lcores __rte_cache_aligned;
-	uint32_t nb_peers;                      /* of rsoft_direct.h; atomic */
+	uint32_t nb_peers;                      /* of rsoft_grant.h; atomic */
 	uint32_t nb_words;                      /* of lcores[] that have a bit; atomic */
 	uint64_t lcores[RSOFT_MAX_LCORES / 64]; /* a bit for each of them; atomic */
 };

@@ -72,7 +72,7 @@ rsoft_access_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
 	if (unlikely(((word ^ want) & mask) != 0)) {
-		key = rsoft_requested_find(dev, key_num ^ key_xor);
+		key = rsoft_key_hash_find(dev, key_num ^ key_xor);
 		if (key == NULL)
 			return NULL;
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);

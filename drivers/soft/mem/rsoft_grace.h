@@ -22,7 +22,7 @@
  * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
  * registered lcores: with one there is no wait, and the token is not used.
  *
- * Peers of other processes that access memory themselves count as lcores (rsoft_direct.h).
+ * Peers of other processes that access memory themselves count as lcores (rsoft_grant.h).
  *
  * Tokens number the grace periods. An lcore inside has stored the token that it loaded when it held
  * nothing, so it delays only grace periods with later tokens. Each wait loads the tokens of all

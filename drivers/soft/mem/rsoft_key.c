@@ -12,7 +12,7 @@
 #include "rsoft_grace.h"
 #include "../base/rsoft_ids.h"
 #include "rsoft_key.h"
-#include "rsoft_past.h"
+#include "rsoft_history.h"
 #include "rsoft_prf.h"
 
 /*
@@ -91,7 +91,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 	}
 	for (i = dev->mw_keys.first; i < dev->nb_keys; i++)
 		dev->keys[i].is_window = 1;
-	ret = rsoft_past_init(dev, socket_id);
+	ret = rsoft_history_init(dev, socket_id);
 	if (ret != 0)
 		rsoft_keys_fini(dev);
 	return ret;
@@ -100,8 +100,8 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 void
 rsoft_keys_fini(struct rsoft_dev *dev)
 {
-	rsoft_past_fini(dev);
-	rsoft_requested_fini(dev);
+	rsoft_history_fini(dev);
+	rsoft_key_hash_fini(dev);
 	key_pool_fini(&dev->mw_keys);
 	key_pool_fini(&dev->mr_keys);
 	rte_free(dev->nb_owners);
@@ -171,7 +171,7 @@ key_next_index(struct rsoft_dev *dev, uint32_t slot)
 		high = rsoft_permute(dev->key_secret, slot, RSOFT_INDEX_BITS - dev->log2_slots,
 				dev->nb_owners[slot]++ & (nb - 1));
 		index = high << dev->log2_slots | slot;
-		if (index != 0 && !rsoft_requested_pass(dev, index))
+		if (index != 0 && !rsoft_key_hash_pass(dev, index))
 			return index;
 	}
 	return 0;
@@ -236,7 +236,7 @@ key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 	if (key->is_taken && now >> 8 == rkey >> 8 &&
 			(now == rkey || key->is_window || key->mr->mr.type != RMEM_MR_TYPE_USER))
 		return true;
-	return rsoft_requested_find(dev, rkey) != NULL;
+	return rsoft_key_hash_find(dev, rkey) != NULL;
 }
 
 /* The slot of an index if it is free and for an MR, else any; UINT32_MAX when there is none. */
@@ -259,7 +259,7 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 	uint32_t slot;
 	int ret;
 
-	ret = rsoft_requested_init(dev);
+	ret = rsoft_key_hash_init(dev);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&dev->lock);
@@ -271,7 +271,7 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 			ret = -ENOSPC;
 		} else {
 			*key = key_own(dev, slot, mr, rkey);
-			rsoft_requested_add(dev, slot, rkey);
+			rsoft_key_hash_add(dev, slot, rkey);
 			RSOFT_COUNT(dev->nb_mr, 1);
 		}
 	}
@@ -291,10 +291,10 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	uint32_t *nb = key->is_window ? &dev->nb_mw : &dev->nb_mr;
 	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
 
-	rsoft_past_add(dev, key, rsoft_word_rkey(key->word), RSOFT_PAST_DEREG, NULL, NULL);
+	rsoft_history_add(dev, key, rsoft_word_rkey(key->word), RSOFT_HISTORY_DEREG, NULL, NULL);
 	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
 		rsoft_lock(&dev->lock);
-		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));
+		rsoft_key_hash_del(dev, slot, rsoft_word_rkey(key->word));
 		rte_ticketlock_unlock(&dev->lock);
 		rsoft_grace_wait(); /* for readers of the table entry */
 	}

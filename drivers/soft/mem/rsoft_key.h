@@ -14,7 +14,7 @@
  * makes a key of an earlier owner valid. A slot that has used all of its indexes is quarantined, in
  * FIFO order, until few slots are free.
  *
- * A requested key may have any value; see rsoft_requested.h. It uses the slot of its index if that
+ * A requested key may have any value; see rsoft_key_hash.h. It uses the slot of its index if that
  * is free, else any other. The index of a requested key counts as used.
  */
 
@@ -24,8 +24,8 @@
 #include <stdbool.h>
 
 #include "../base/rsoft.h"
-#include "rsoft_past.h"
-#include "rsoft_requested.h"
+#include "rsoft_history.h"
+#include "rsoft_key_hash.h"
 
 int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_keys_fini(struct rsoft_dev *dev);
@@ -54,7 +54,7 @@ rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
 
 	if (likely(rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey))
 		return key;
-	return rsoft_requested_find(dev, rkey);
+	return rsoft_key_hash_find(dev, rkey);
 }
 
 /* Whether the QP may use the key: only the QP that bound a type 2 window may. */
@@ -101,7 +101,7 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
-	rsoft_past_add(qp->dev, key, rkey, RSOFT_PAST_INV, &qp->qp, wr);
+	rsoft_history_add(qp->dev, key, rkey, RSOFT_HISTORY_INV, &qp->qp, wr);
 	return key;
 }
 

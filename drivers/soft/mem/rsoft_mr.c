@@ -144,7 +144,7 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		RSOFT_LOG(ERR, "MR: all entries are in use (max_mr=%" PRIu64 ")", dev->args.max_mr);
 		return -ENOSPC;
 	}
-	rsoft_past_name(dev, &mr->mr, mr->key);
+	rsoft_history_name(dev, &mr->mr, mr->key);
 	mr_guard(dev);
 	mr->key->pd = mr->mr.pd->handle;
 	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
@@ -241,9 +241,9 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 		return ret;
 	}
 	mr->key->iova = base->iova;
-	rsoft_past_add(rsoft_dev_of(&base->obj), mr->key,
+	rsoft_history_add(rsoft_dev_of(&base->obj), mr->key,
 			rsoft_word_rkey(__atomic_load_n(&mr->key->word, __ATOMIC_RELAXED)),
-			RSOFT_PAST_REG, NULL, NULL);
+			RSOFT_HISTORY_REG, NULL, NULL);
 	if (mr->list != NULL)
 		mr_set_list(mr, base->length);
 	else

@@ -173,8 +173,8 @@ mw_bind(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, const struct 
 	if (likely(wr->bind_mw.mr != NULL))
 		rights = mw_fill(qp, key, wr);
 	rkey = rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag);
-	rsoft_past_add(qp->dev, key, rkey, rights != 0 ? RSOFT_PAST_WR : RSOFT_PAST_INV, &qp->qp,
-			wr);
+	rsoft_history_add(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
+			&qp->qp, wr);
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
 	RSOFT_COUNT(qp->stats.mw_binds, 1);
 }

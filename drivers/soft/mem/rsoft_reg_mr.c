@@ -159,7 +159,7 @@ rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 		return RMEM_WC_MW_BIND_ERR;
 	}
 	rkey = rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag);
-	rsoft_past_add(qp->dev, mr->key, rkey, RSOFT_PAST_WR, &qp->qp, wr);
+	rsoft_history_add(qp->dev, mr->key, rkey, RSOFT_HISTORY_WR, &qp->qp, wr);
 	reg_mr_do(mr, wr, rkey);
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);
 	return RMEM_WC_SUCCESS;

@@ -204,8 +204,8 @@ rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 		rsoft_key_release(mr->key);
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rsoft_past_add(qp->dev, mr->key, rmem_rkey_of_tag(rkey, wr->umr.key_tag), RSOFT_PAST_WR,
-			&qp->qp, wr);
+	rsoft_history_add(qp->dev, mr->key, rmem_rkey_of_tag(rkey, wr->umr.key_tag),
+			RSOFT_HISTORY_WR, &qp->qp, wr);
 	umr_do(mr->key, mr->list, wr);
 	RSOFT_COUNT(qp->stats.umrs, 1);
 	return RMEM_WC_SUCCESS;

@@ -9,8 +9,8 @@
 
 #include "../mem/rsoft_access.h"
 #include "rsoft_error.h"
-#include "../mem/rsoft_missing.h"
-#include "../mem/rsoft_past.h"
+#include "../mem/rsoft_fault_page.h"
+#include "../mem/rsoft_history.h"
 #include "rsoft_rq.h"
 
 /* Whether an SGE was refused for a reason. */
@@ -20,7 +20,7 @@ is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need,
 	if (sge->length == 0)
 		return false;
 	if (why == RMEM_VENDOR_ERR_PAGE_FAULT &&
-			rsoft_missing_at(qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
+			rsoft_fault_page_find(qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
 					sge->length) != 0)
 		return true;
 	return rsoft_access_why(qp, qp->dev->lkey_xor, sge->lkey, sge->addr, sge->length, need) ==
@@ -98,11 +98,11 @@ missing_text(const struct rsoft_qp *qp, const struct rmem_qp_error *error, char 
 	if (error->side == RMEM_QP_ERROR_RECV)
 		qp = rsoft_rq_owner(qp);
 	text[0] = '\0';
-	if (qp->dev->past != NULL && error->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
-		at = rsoft_missing_at(qp, key_xor, error->key, error->addr, 0);
+	if (qp->dev->history != NULL && error->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
+		at = rsoft_fault_page_find(qp, key_xor, error->key, error->addr, 0);
 	if (at != 0)
 		snprintf(text, size, "; its memory at 0x%" PRIxPTR " is %s", at,
-				rsoft_missing_why(at));
+				rsoft_fault_page_why(at));
 }
 
 static void
@@ -112,7 +112,7 @@ note(struct rsoft_qp *qp, const struct rmem_qp_error *error)
 
 	missing_text(qp, error, memory, sizeof(memory));
 	rmem_qp_note_error(&qp->qp, error);
-	rsoft_past_report(&qp->qp, error, memory);
+	rsoft_history_report(&qp->qp, error, memory);
 }
 
 void

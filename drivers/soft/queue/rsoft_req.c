@@ -15,10 +15,10 @@
 #include "../mem/rsoft_mw.h"
 #include "rsoft_req.h"
 #include "rsoft_resp.h"
-#include "rsoft_run.h"
+#include "rsoft_batch.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
-#include "rsoft_writes.h"
+#include "rsoft_write_burst.h"
 
 /* The peer is not ready: wait, or fail. */
 static int
@@ -85,10 +85,10 @@ req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 
 /* Translate the local side of a request. Inline data needs no key. */
 static __rte_always_inline int
-req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
+req_local(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t need,
 		struct rsoft_span *spans, uint64_t *length)
 {
-	const struct rsoft_qp *qp = run->qp;
+	const struct rsoft_qp *qp = batch->qp;
 	uint32_t i;
 
 	if (unlikely(wr->flags & RMEM_SEND_INLINE)) {
@@ -106,39 +106,39 @@ req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
 			    qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
 	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
-			    length, &run->why)))
+			    length, &batch->why)))
 		return RMEM_WC_LOC_PROT_ERR;
 	return RMEM_WC_SUCCESS;
 }
 
 static int
-req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
 	struct rsoft_qp *peer;
 	int status;
 
-	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
+	status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
-	peer = rsoft_resp_peer(run->qp);
+	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	return rsoft_resp_write(peer, wr, from, *length, &run->why);
+	return rsoft_resp_write(peer, wr, from, *length, &batch->why);
 }
 
 /* A SEND of a QP without a peer: of UD, or not connected. */
 static __rte_noinline int
-req_no_connection(struct rsoft_run *run, const struct rmem_send_wr *wr,
+req_no_connection(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length)
 {
-	return run->qp->qp.type == RMEM_QPT_UD ? rsoft_ud_send(run, wr, from, length)
-					       : RSOFT_WAIT_PEER;
+	return batch->qp->qp.type == RMEM_QPT_UD ? rsoft_ud_send(batch, wr, from, length)
+						 : RSOFT_WAIT_PEER;
 }
 
 /* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
 static int
-req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
 	struct rsoft_key *inv_key = NULL;
@@ -146,23 +146,23 @@ req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 	uint32_t rq_pos = 0;
 	int status;
 
-	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
+	status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
-	peer = rsoft_resp_peer(run->qp);
+	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
-		return req_no_connection(run, wr, from, *length);
+		return req_no_connection(batch, wr, from, *length);
 	/* While the request waits, test this before all checks are repeated. */
-	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
+	if (batch->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
 		return RSOFT_WAIT_RNR;
 	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
-		status = rsoft_resp_write_imm(peer, wr, from, *length, &run->why);
+		status = rsoft_resp_write_imm(peer, wr, from, *length, &batch->why);
 	else
 		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
 	if (status == RSOFT_WAIT_GRACE)
-		return req_wait_inv(run->qp, inv_key, rq_pos);
+		return req_wait_inv(batch->qp, inv_key, rq_pos);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
-		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		batch->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return status;
 }
 
@@ -171,9 +171,9 @@ req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
  * both sides, the status is that of the remote one. Nothing is copied before both checks.
  */
 static int
-req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 	struct rsoft_span to[RSOFT_MAX_SGE], from;
 	struct rsoft_key *key;
 	struct rsoft_qp *peer;
@@ -186,17 +186,17 @@ req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
-			*length, &from, &run->why);
+			*length, &from, &batch->why);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+		status = req_local(batch, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
 		status = rsoft_copy_status(
-				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &run->why);
+				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &batch->why);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
 	key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
 	if (key == NULL) {
-		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+		batch->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
 	}
 	return req_wait_inv(qp, key, 0);
@@ -204,7 +204,7 @@ req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 
 /* In the order of a READ. */
 static int
-req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	struct rsoft_span from = {.length = sizeof(uint64_t)}, word;
@@ -212,28 +212,28 @@ req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *lengt
 	uint64_t before = 0;
 	int status;
 
-	peer = rsoft_resp_peer(run->qp);
+	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
 	/* rmem_wr_check() has verified that there is one SGE; this is for static analyzers. */
 	to[0] = (struct rsoft_span){.ptr = NULL};
-	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
+	status = rsoft_resp_atomic_open(peer, wr, &word, &batch->why);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+		status = req_local(batch, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = rsoft_resp_atomic(wr, &word, &before, &run->why);
+		status = rsoft_resp_atomic(wr, &word, &before, &batch->why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	from.ptr = (uint8_t *)&before;
 	return rsoft_copy_status(
-			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &run->why);
+			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &batch->why);
 }
 
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
-req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
 
 	/* The others are after the end of the ring; their wait has ended too. */
@@ -262,9 +262,9 @@ req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n
 				rsoft_key_release(qp->sq.inv_key);
 		}
 		if (likely(status == RMEM_WC_SUCCESS))
-			rsoft_run_succeed(run, wr, length);
+			rsoft_batch_succeed(batch, wr, length);
 		else
-			rsoft_run_fail(run, wr, status);
+			rsoft_batch_fail(batch, wr, status);
 	}
 	return nb_inv;
 }
@@ -290,49 +290,50 @@ req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 
 /* Whether the grace period that the head waits for is over; the first call starts it. */
 static bool
-req_grace(struct rsoft_run *run)
+req_grace(struct rsoft_batch *batch)
 {
-	struct rsoft_sq *sq = &run->qp->sq;
+	struct rsoft_sq *sq = &batch->qp->sq;
 
 	if (sq->token != 0)
-		return rsoft_grace_over(run->lcore, sq->token);
-	if (rsoft_grace_start(run->lcore, &sq->token))
+		return rsoft_grace_over(batch->lcore, sq->token);
+	if (rsoft_grace_start(batch->lcore, &sq->token))
 		return true;
-	RSOFT_COUNT(run->qp->stats.grace_waits, 1);
+	RSOFT_COUNT(batch->qp->stats.grace_waits, 1);
 	return false;
 }
 
 static int
-req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_umr(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
-	return rsoft_umr(run->qp, wr, &run->why);
+	return rsoft_umr(batch->qp, wr, &batch->why);
 }
 
 static int
-req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_bind_mw(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
-	int status = rsoft_mw_bind_start(run->qp, wr);
+	int status = rsoft_mw_bind_start(batch->qp, wr);
 
 	*length = 0;
 	if (status == RSOFT_WAIT_GRACE)
-		return req_wait_inv(run->qp, NULL, 0);
+		return req_wait_inv(batch->qp, NULL, 0);
 	if (status != RMEM_WC_SUCCESS)
-		run->why = rsoft_mw_why_not_bound(run->qp, wr);
+		batch->why = rsoft_mw_why_not_bound(batch->qp, wr);
 	return status;
 }
 
 /* A LOCAL_INV that req_local_inv() left. */
 static int
-req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_no_inv(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
-	run->why = rsoft_key_why_not_inv(run->qp, wr->invalidate_rkey);
+	batch->why = rsoft_key_why_not_inv(batch->qp, wr->invalidate_rkey);
 	return RMEM_WC_MW_BIND_ERR;
 }
 
 /* Execute one request: an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
-typedef int (*rsoft_exec_t)(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length);
+typedef int (*rsoft_exec_t)(
+		struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length);
 
 static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_RDMA_WRITE] = req_write,
@@ -354,33 +355,33 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
  * results are those of the request.
  */
 static int
-req_dropped(struct rsoft_run *run, int status)
+req_dropped(struct rsoft_batch *batch, int status)
 {
-	struct rmem_dev_stats *stats = &run->qp->stats;
+	struct rmem_dev_stats *stats = &batch->qp->stats;
 
 	if (status == RSOFT_WAIT_PEER)
 		RSOFT_COUNT(stats->drop_no_peer, 1);
 	else if (status == RSOFT_WAIT_RNR)
 		RSOFT_COUNT(stats->drop_no_recv, 1);
-	else if (status == RMEM_WC_REM_INV_REQ_ERR && run->why == RMEM_VENDOR_ERR_NONE)
+	else if (status == RMEM_WC_REM_INV_REQ_ERR && batch->why == RMEM_VENDOR_ERR_NONE)
 		RSOFT_COUNT(stats->drop_length, 1);
 	else if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
 			status == RMEM_WC_REM_OP_ERR)
 		RSOFT_COUNT(stats->drop_access, 1);
 	else
 		return status;
-	run->why = RMEM_VENDOR_ERR_NONE;
+	batch->why = RMEM_VENDOR_ERR_NONE;
 	return RMEM_WC_SUCCESS;
 }
 
 /* The result of a request that did not succeed at once. */
 static int
-req_outcome(struct rsoft_run *run, int status)
+req_outcome(struct rsoft_batch *batch, int status)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 
 	if (qp->qp.type != RMEM_QPT_RC)
-		return req_dropped(run, status);
+		return req_dropped(batch, status);
 	if (status == RSOFT_WAIT_PEER)
 		return req_no_peer(qp);
 	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
@@ -388,26 +389,26 @@ req_outcome(struct rsoft_run *run, int status)
 
 /* The request ended with status, or waits; returns how many have ended. */
 static __rte_always_inline uint32_t
-req_end(struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint64_t length)
+req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
 {
 	if (unlikely(status != RMEM_WC_SUCCESS))
-		status = req_outcome(run, status);
+		status = req_outcome(batch, status);
 	if (status < 0)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {
-		run->qp->sq.wait = RSOFT_WAIT_NONE;
-		rsoft_run_succeed(run, wr, length);
+		batch->qp->sq.wait = RSOFT_WAIT_NONE;
+		rsoft_batch_succeed(batch, wr, length);
 	} else {
-		rsoft_run_fail(run, wr, status);
+		rsoft_batch_fail(batch, wr, status);
 	}
 	return 1;
 }
 
 /* The same for a WRITE whose memory could not be copied: out of line, for the fast path. */
 static __rte_noinline uint32_t
-req_end_write(struct rsoft_run *run, const struct rmem_send_wr *wr, unsigned int side)
+req_end_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, unsigned int side)
 {
-	return req_end(run, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why),
+	return req_end(batch, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &batch->why),
 			wr->sg_list[0].length);
 }
 
@@ -416,11 +417,11 @@ req_end_write(struct rsoft_run *run, const struct rmem_send_wr *wr, unsigned int
  * waits.
  */
 static bool
-req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
+req_flush(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t state)
 {
 	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
 		return false;
-	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
+	rsoft_batch_fail(batch, wr, RMEM_WC_WR_FLUSH_ERR);
 	return true;
 }
 
@@ -429,75 +430,75 @@ req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
  * thread that changes it waits for the end of the burst.
  */
 static uint32_t
-req_reg_mrs(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	uint32_t i;
 
-	run->qp->sq.wait = RSOFT_WAIT_NONE;
+	batch->qp->sq.wait = RSOFT_WAIT_NONE;
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 		int status;
 
 		if (wr->opcode != RMEM_WR_REG_MR)
 			break;
-		status = rsoft_reg_mr(run->qp, wr, &run->why);
+		status = rsoft_reg_mr(batch->qp, wr, &batch->why);
 		if (unlikely(status != RMEM_WC_SUCCESS))
-			return i + req_end(run, wr, status, 0);
-		rsoft_run_succeed(run, wr, 0);
+			return i + req_end(batch, wr, status, 0);
+		rsoft_batch_succeed(batch, wr, 0);
 	}
 	return i;
 }
 
 /* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
 static uint32_t
-req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 	unsigned int side;
 	uint64_t length;
 	uint32_t done;
 	int status;
 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
-		done = rsoft_writes(run, wrs, stride, n, &side);
+		done = rsoft_write_burst(batch, wrs, stride, n, &side);
 		if (unlikely(side != RSOFT_SIDE_NONE))
-			done += req_end_write(run, (const void *)(wrs + done * stride), side);
+			done += req_end_write(batch, (const void *)(wrs + done * stride), side);
 		if (done != 0) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
 			return done;
 		}
 	}
 	if (wr->opcode == RMEM_WR_REG_MR)
-		return req_reg_mrs(run, wrs, stride, n);
+		return req_reg_mrs(batch, wrs, stride, n);
 	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
-	status = rsoft_exec[wr->opcode](run, wr, &length);
-	return req_end(run, wr, status, length);
+	status = rsoft_exec[wr->opcode](batch, wr, &length);
+	return req_end(batch, wr, status, length);
 }
 
 /* Body of rsoft_req_exec(), inlined for each value of is_queued. */
 static uint32_t
-req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 	uint32_t state, done, i = 0;
 
 	while (i < n) {
 		const uint8_t *at = wrs + i * stride;
 
-		run->why = RMEM_VENDOR_ERR_NONE;
+		batch->why = RMEM_VENDOR_ERR_NONE;
 		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
-			if (!req_grace(run))
+			if (!req_grace(batch))
 				break;
-			i += req_end_inv(run, at, stride, n - i);
+			i += req_end_inv(batch, at, stride, n - i);
 		} else if (unlikely(state != RMEM_QPS_RTS)) {
-			if (!req_flush(run, (const void *)at, state))
+			if (!req_flush(batch, (const void *)at, state))
 				break;
 			i++;
 		} else {
-			done = req_next(run, at, stride, n - i);
+			done = req_next(batch, at, stride, n - i);
 			if (done == 0 && qp->sq.wait != RSOFT_WAIT_GRACE)
 				break;
 			i += done;
@@ -510,14 +511,14 @@ uint32_t
 rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n)
 {
-	struct rsoft_run run;
+	struct rsoft_batch batch;
 	uint32_t executed;
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
-	rsoft_run_begin(&run, qp, lcore, is_queued);
-	executed = req_run(&run, wrs, stride, n);
-	rsoft_run_end(&run);
+	rsoft_batch_begin(&batch, qp, lcore, is_queued);
+	executed = req_run(&batch, wrs, stride, n);
+	rsoft_batch_end(&batch);
 	return executed;
 }
 

@@ -18,7 +18,7 @@
 #define RSOFT_RESP_H
 
 #include "rsoft_inline.h"
-#include "../mem/rsoft_recent.h"
+#include "../mem/rsoft_key_cache.h"
 #include "rsoft_rq.h"
 
 /* Find the peer that a QP is connected to; NULL when it is not connected back. */
@@ -156,9 +156,9 @@ rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 /* Check the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
 static __rte_always_inline bool
 rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
-		struct rsoft_recent *recent, uint64_t *offset)
+		struct rsoft_key_cache *cache, uint64_t *offset)
 {
-	return rsoft_recent_check(recent, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
+	return rsoft_key_cache_check(cache, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
 			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, offset);
 }
 

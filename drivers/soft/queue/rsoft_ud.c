@@ -180,10 +180,10 @@ ud_find(const struct rsoft_ud_dest *dest)
 }
 
 int
-rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr, const struct rsoft_span *from,
-		uint64_t length)
+rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length)
 {
-	struct rsoft_qp *peer, *qp = run->qp;
+	struct rsoft_qp *peer, *qp = batch->qp;
 	struct rsoft_ud_dest dest;
 	struct rsoft_ud_msg msg;
 	uint8_t gid[16];
@@ -191,7 +191,7 @@ rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr, const struct
 
 	if (length > qp->max_msg_size) /* inline data */
 		return RMEM_WC_LOC_LEN_ERR;
-	rsoft_ud_dest_of(wr, run->is_queued, &dest);
+	rsoft_ud_dest_of(wr, batch->is_queued, &dest);
 	peer = ud_find(&dest);
 	if (peer == NULL)
 		return RSOFT_WAIT_PEER;
@@ -210,7 +210,7 @@ rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr, const struct
 	}
 	status = rsoft_ud_deliver(peer, &msg, from);
 	if (status == RMEM_WC_LOC_PROT_ERR)
-		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		batch->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	if (status != RMEM_WC_REM_ACCESS_ERR)
 		return status;
 	RSOFT_COUNT(qp->stats.drop_qkey, 1);

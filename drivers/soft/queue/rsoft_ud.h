@@ -14,7 +14,7 @@
 
 #include "../mem/rsoft_access.h"
 #include "../wire/codec/rsoft_grh.h"
-#include "rsoft_run.h"
+#include "rsoft_batch.h"
 
 /* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
@@ -73,7 +73,7 @@ rsoft_ud_qkey(const struct rsoft_qp *qp, const struct rsoft_ud_dest *dest)
  * Send a message to a QP of this process: an enum rmem_wc_status, or an enum rsoft_wait for which
  * it is dropped. Under sq.lock; from are the spans of the request.
  */
-int rsoft_ud_send(struct rsoft_run *run, const struct rmem_send_wr *wr,
+int rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length);
 
 /*

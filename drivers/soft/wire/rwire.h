@@ -39,7 +39,7 @@
 #include <sys/uio.h>
 
 #include "../mem/rsoft_access.h"
-#include "../queue/rsoft_run.h"
+#include "../queue/rsoft_batch.h"
 #include "rwire_allow.h"
 #include "rwire_netif.h"
 #include "port/rwire_port.h"

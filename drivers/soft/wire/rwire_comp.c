@@ -22,7 +22,7 @@
 
 struct comp {
 	struct rwire_qp *q;
-	struct rsoft_run *run;
+	struct rsoft_batch *batch;
 };
 
 static const struct rmem_send_wr *
@@ -89,13 +89,13 @@ comp_succeed(struct comp *comp)
 	if (req->sq_pos == q->qp->sq.cons)
 		req->sq_pos++;
 	if (wr->opcode == RMEM_WR_RDMA_READ_WITH_INV) {
-		if (!rsoft_req_start_inv(q->qp, wr, &comp->run->why)) {
-			rsoft_run_fail(comp->run, wr, RMEM_WC_MW_BIND_ERR);
+		if (!rsoft_req_start_inv(q->qp, wr, &comp->batch->why)) {
+			rsoft_batch_fail(comp->batch, wr, RMEM_WC_MW_BIND_ERR);
 			rsoft_sq_pop(&q->qp->sq, 1);
 		}
 		return;
 	}
-	rsoft_run_succeed(comp->run, wr, wqe->length);
+	rsoft_batch_succeed(comp->batch, wr, wqe->length);
 	rsoft_sq_pop(&q->qp->sq, 1);
 }
 
@@ -104,8 +104,8 @@ comp_fail(struct comp *comp, int status, uint32_t why)
 {
 	if (!comp_has_head(comp->q))
 		return;
-	comp->run->why = why;
-	rsoft_run_fail(comp->run, comp_head(comp->q), status);
+	comp->batch->why = why;
+	rsoft_batch_fail(comp->batch, comp_head(comp->q), status);
 	rsoft_sq_pop(&comp->q->qp->sq, 1);
 }
 
@@ -221,10 +221,10 @@ comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 {
 	struct rwire_qp *q = comp->q;
 	const struct rwire_wqe *wqe = comp_wqe(q);
-	int status = rwire_sge_copy(q->qp, comp_head(q), offset, data, n, true, &comp->run->why);
+	int status = rwire_sge_copy(q->qp, comp_head(q), offset, data, n, true, &comp->batch->why);
 
 	if (status != RMEM_WC_SUCCESS) {
-		comp_fail(comp, status, comp->run->why);
+		comp_fail(comp, status, comp->batch->why);
 		return;
 	}
 	comp_move(comp, rwire_psn_add(q->req.una, 1));
@@ -269,34 +269,34 @@ comp_response(struct comp *comp, const struct rwire_pkt *pkt)
 void
 rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
-	struct rsoft_run run;
-	struct comp comp = {.q = q, .run = &run};
+	struct rsoft_batch batch;
+	struct comp comp = {.q = q, .batch = &batch};
 
 	/* For a PSN that was not sent, or is acknowledged: late or forged. */
 	if (rwire_psn_diff(pkt->psn, q->req.end_psn) >= 0 ||
 			rwire_psn_diff(pkt->psn, q->req.una) < 0)
 		return;
-	rsoft_run_begin(&run, q->qp, lcore, true);
-	run.why = 0;
+	rsoft_batch_begin(&batch, q->qp, lcore, true);
+	batch.why = 0;
 	if (pkt->opcode == RWIRE_ACKNOWLEDGE)
 		comp_aeth(&comp, pkt);
 	else
 		comp_response(&comp, pkt);
-	rsoft_run_end(&run);
+	rsoft_batch_end(&batch);
 }
 
 bool
 rwire_comp_sent(struct rwire_qp *q, unsigned int lcore)
 {
-	struct rsoft_run run;
-	struct comp comp = {.q = q, .run = &run};
+	struct rsoft_batch batch;
+	struct comp comp = {.q = q, .batch = &batch};
 
 	if (q->req.una == q->req.psn)
 		return false;
-	rsoft_run_begin(&run, q->qp, lcore, true);
-	run.why = 0;
+	rsoft_batch_begin(&batch, q->qp, lcore, true);
+	batch.why = 0;
 	comp_ack(&comp, q->req.psn);
-	rsoft_run_end(&run);
+	rsoft_batch_end(&batch);
 	return true;
 }
 

@@ -354,7 +354,7 @@ rwire_close(struct rsoft_dev *dev)
 		pthread_join(wire->thread.id, NULL);
 		close(wire->wake_fd);
 	}
-	rsoft_direct_close_all(dev);
+	rsoft_grant_close_all(dev);
 	rwire_netif_close(wire);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);

@@ -60,7 +60,7 @@ rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid)
 
 enum rwire_direct_result
 rwire_direct_begin(
-		struct rwire_link *link, struct rsoft_direct *shared, struct rwire_direct *direct)
+		struct rwire_link *link, struct rsoft_grants *shared, struct rwire_direct *direct)
 {
 	uint32_t used = __atomic_load_n(&link->used, __ATOMIC_RELAXED);
 
@@ -68,7 +68,7 @@ rwire_direct_begin(
 		return RWIRE_DIRECT_NO;
 	if (__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE) == 0)
 		return RWIRE_DIRECT_ASK;
-	if (used == (1u << RSOFT_DIRECT_THREADS) - 1)
+	if (used == (1u << RSOFT_GRANT_THREADS) - 1)
 		return RWIRE_DIRECT_RETRY;
 	direct->link = link;
 	direct->shared = shared;
@@ -95,7 +95,7 @@ rwire_direct_wait(struct rwire_link *link)
 
 /* The target grants the range: where it is in the process of the target; 0: it does not. */
 static uint64_t
-direct_find(struct rsoft_direct *shared, const struct rwire_copy *copy,
+direct_find(struct rsoft_grants *shared, const struct rwire_copy *copy,
 		const struct rwire_range *range)
 {
 	const struct rsoft_grant *grant = rsoft_grant_set(shared, copy->qp_num, range->rkey);
@@ -140,7 +140,7 @@ direct_move(pid_t pid, struct rwire_copy *copy, const struct iovec *remote, uint
 }
 
 static void
-direct_enter(struct rsoft_direct *shared, uint32_t i)
+direct_enter(struct rsoft_grants *shared, uint32_t i)
 {
 	if (unlikely(direct_tid == 0))
 		direct_tid = (uint32_t)syscall(SYS_gettid);
@@ -153,7 +153,7 @@ direct_enter(struct rsoft_direct *shared, uint32_t i)
 
 /* Where the ranges up to the first without a grant are; the length of these. */
 static uint64_t
-direct_resolve(struct rsoft_direct *shared, const struct rwire_copy *copy, struct iovec *remote,
+direct_resolve(struct rsoft_grants *shared, const struct rwire_copy *copy, struct iovec *remote,
 		uint32_t *nb)
 {
 	uint64_t length = 0, addr;
@@ -173,7 +173,7 @@ enum rwire_direct_result
 rwire_direct_copy(const struct rwire_direct *direct, struct rwire_copy *copy)
 {
 	struct iovec remote[1 + RWIRE_COPY_WRS];
-	struct rsoft_direct *shared = direct->shared;
+	struct rsoft_grants *shared = direct->shared;
 	uint64_t length = 0, sentinel;
 	uint32_t nb = 0;
 	ssize_t n = 0;
@@ -232,11 +232,11 @@ direct_is_behind(const struct rsoft_qp *qp, uint32_t done)
 }
 
 static bool
-direct_is_stream(const struct rsoft_run *run)
+direct_is_stream(const struct rsoft_batch *batch)
 {
-	if (run->nb_wc != 0)
-		return run->nb_wc >= RTE_MIN(DIRECT_MAX_BEHIND, run->qp->sq.sig_mask + 1);
-	return direct_is_behind(run->qp, run->done);
+	if (batch->nb_wc != 0)
+		return batch->nb_wc >= RTE_MIN(DIRECT_MAX_BEHIND, batch->qp->sq.sig_mask + 1);
+	return direct_is_behind(batch->qp, batch->done);
 }
 
 /* The length of a request that needs no packet if there is a grant; 0: it is another one. */
@@ -304,7 +304,7 @@ direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
 
 /* Complete the requests of which all bytes are copied. */
 static void
-direct_complete(struct rwire_qp *q, struct rsoft_run *run, uint64_t copied)
+direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 {
 	struct rsoft_sq *sq = &q->qp->sq;
 
@@ -318,7 +318,7 @@ direct_complete(struct rwire_qp *q, struct rsoft_run *run, uint64_t copied)
 		}
 		copied -= left;
 		q->req.direct_done = 0;
-		rsoft_run_succeed(run, wr, length);
+		rsoft_batch_succeed(batch, wr, length);
 		rsoft_sq_pop(sq, 1);
 		q->req.begun = ++q->req.sq_pos;
 	}
@@ -326,14 +326,14 @@ direct_complete(struct rwire_qp *q, struct rsoft_run *run, uint64_t copied)
 
 /* Copy up to *n bytes of the oldest requests, and subtract what was. */
 static enum rwire_direct_result
-direct_requests(struct rwire_qp *q, struct rsoft_run *run, uint64_t *n)
+direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 {
 	uint64_t length = direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons));
 	enum rwire_direct_result result = RWIRE_DIRECT_NO;
 	struct rwire_direct direct;
 	struct rwire_copy copy;
 
-	if (length == 0 || (length < DIRECT_MIN_STREAM && direct_is_stream(run)))
+	if (length == 0 || (length < DIRECT_MIN_STREAM && direct_is_stream(batch)))
 		return RWIRE_DIRECT_NO;
 	direct_gather(q, &copy, *n);
 	if (copy.nb != 0)
@@ -341,7 +341,7 @@ direct_requests(struct rwire_qp *q, struct rsoft_run *run, uint64_t *n)
 	if (result == RWIRE_DIRECT_DONE) {
 		result = rwire_direct_copy(&direct, &copy);
 		rwire_direct_end(&direct);
-		direct_complete(q, run, copy.copied);
+		direct_complete(q, batch, copy.copied);
 		*n -= copy.copied;
 	}
 	if (result == RWIRE_DIRECT_DONE)
@@ -408,7 +408,7 @@ rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
 {
 	enum rwire_direct_result result = RWIRE_DIRECT_DONE;
 	uint64_t left = RWIRE_DIRECT_BUDGET;
-	struct rsoft_run run;
+	struct rsoft_batch batch;
 
 	if (q->req.deferred_at != 0)
 		direct_resume(&q->req);
@@ -421,12 +421,12 @@ rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
 		q->req.is_grant_wanted = false;
 		return true;
 	}
-	rsoft_run_begin(&run, q->qp, lcore, true);
-	run.why = 0;
+	rsoft_batch_begin(&batch, q->qp, lcore, true);
+	batch.why = 0;
 	while (result == RWIRE_DIRECT_DONE && left != 0 && direct_is_next(q))
-		result = direct_requests(q, &run, &left);
+		result = direct_requests(q, &batch, &left);
 	q->req.is_grant_wanted = result == RWIRE_DIRECT_ASK;
-	rsoft_run_end(&run);
+	rsoft_batch_end(&batch);
 	q->req.copied = RWIRE_DIRECT_BUDGET - left;
 	if (result == RWIRE_DIRECT_DONE && direct_is_next(q))
 		return false;

@@ -3,7 +3,7 @@
  */
 
 /*
- * The requester's half of direct access (rsoft_direct.h): a WRITE or READ of RC is executed with
+ * The requester's half of direct access (rsoft_grant.h): a WRITE or READ of RC is executed with
  * process_vm_writev() or process_vm_readv(), without a packet and without the CPU of the target.
  *
  * - It is one of the oldest requests, and no packet of the QP is in flight, so that requests are
@@ -27,7 +27,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "../mem/rsoft_direct.h"
+#include "../mem/rsoft_grant.h"
 
 #define RWIRE_DIRECT_BUDGET (UINT64_C(1) << 20)
 
@@ -41,7 +41,7 @@ struct rwire_link {
 /* A channel during one direct access; see rwire_port_ops::tx_direct. */
 struct rwire_direct {
 	struct rwire_link *link;
-	struct rsoft_direct *shared;
+	struct rsoft_grants *shared;
 	uint32_t i; /* of inside[] */
 };
 
@@ -87,7 +87,7 @@ void rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid);
 
 /* Begin, on a channel that is connected; under tx_lock. DONE: end it by rwire_direct_end(). */
 enum rwire_direct_result rwire_direct_begin(
-		struct rwire_link *link, struct rsoft_direct *shared, struct rwire_direct *direct);
+		struct rwire_link *link, struct rsoft_grants *shared, struct rwire_direct *direct);
 void rwire_direct_end(const struct rwire_direct *direct);
 
 /* Copy: DONE, or why the rest was not: ASK (no grant), NO. */

@@ -347,16 +347,16 @@ static void
 req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
 {
 	struct rsoft_sq *sq = &q->qp->sq;
-	struct rsoft_run run;
+	struct rsoft_batch batch;
 
 	if (status == RMEM_WC_RETRY_EXC_ERR)
 		why = RMEM_VENDOR_ERR_NO_PEER;
 	else if (status == RMEM_WC_LOC_LEN_ERR)
 		why = RMEM_VENDOR_ERR_MSG_SIZE;
-	rsoft_run_begin(&run, q->qp, lcore, true);
-	run.why = why;
-	rsoft_run_fail(&run, rsoft_sq_slot(sq, sq->cons), status);
-	rsoft_run_end(&run);
+	rsoft_batch_begin(&batch, q->qp, lcore, true);
+	batch.why = why;
+	rsoft_batch_fail(&batch, rsoft_sq_slot(sq, sq->cons), status);
+	rsoft_batch_end(&batch);
 	rsoft_sq_pop(sq, 1);
 }
 

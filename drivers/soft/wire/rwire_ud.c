@@ -112,27 +112,27 @@ static bool
 ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 		const struct rsoft_ud_dest *dest)
 {
-	struct rsoft_run run;
+	struct rsoft_batch batch;
 	uint64_t length = 0;
 	uint32_t i;
 	int status = RMEM_WC_LOC_LEN_ERR;
 
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	rsoft_run_begin(&run, q->qp, lcore, true);
-	run.why = RMEM_VENDOR_ERR_NONE;
+	rsoft_batch_begin(&batch, q->qp, lcore, true);
+	batch.why = RMEM_VENDOR_ERR_NONE;
 	if (length <= q->qp->max_msg_size) {
 		rsoft_lock(&q->wire->tx_lock);
-		status = ud_send_packet(q, wr, dest, (uint32_t)length, &run.why);
+		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.why);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
 	}
 	if (status == RSOFT_WAIT_WIRE)
 		return false;
 	if (status == RMEM_WC_SUCCESS)
-		rsoft_run_succeed(&run, wr, length);
+		rsoft_batch_succeed(&batch, wr, length);
 	else
-		rsoft_run_fail(&run, wr, status);
-	rsoft_run_end(&run);
+		rsoft_batch_fail(&batch, wr, status);
+	rsoft_batch_end(&batch);
 	return true;
 }
 

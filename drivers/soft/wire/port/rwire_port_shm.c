@@ -184,9 +184,9 @@ shm_rx_grant(struct rwire_port *base, const struct rwire_frame *frame, struct rs
 	if (in->uid != geteuid() || in->is_closed)
 		return;
 	if (in->direct == NULL)
-		in->direct = rsoft_direct_open(qp->dev, &in->end.ring->direct, in->fd);
+		in->direct = rsoft_grant_open(qp->dev, &in->end.ring->direct, in->fd);
 	if (in->direct != NULL)
-		rsoft_direct_grant(in->direct, qp, rkey);
+		rsoft_grant_add(in->direct, qp, rkey);
 }
 
 /* The send side. */

@@ -31,7 +31,7 @@
 #include <rte_atomic.h>
 #include <rte_common.h>
 
-#include "../../mem/rsoft_direct.h"
+#include "../../mem/rsoft_grant.h"
 #include "../codec/rwire_hdr.h"
 
 #define RWIRE_RING_SLOTS 128u
@@ -43,7 +43,7 @@ enum rwire_slot_kind {
 	RWIRE_SLOT_SHARED, /* a struct rwire_shared, at RWIRE_SHARED_AT, instead of the payload */
 };
 
-/* With the kind: the writer requests a grant for the rkey of the packet; rsoft_direct.h. */
+/* With the kind: the writer requests a grant for the rkey of the packet; rsoft_grant.h. */
 #define RWIRE_SLOT_WANTS_GRANT 0x100u
 /* With the kind: a struct rsoft_grh follows the packet. */
 #define RWIRE_SLOT_HAS_GRH 0x200u
@@ -70,7 +70,7 @@ struct rwire_ring {
 	uint32_t is_asleep __rte_aligned(RWIRE_RING_LINE); /* the reader needs a doorbell; atomic */
 	uint64_t mapped __rte_aligned(RWIRE_RING_LINE);    /* bit n: region n is mapped; atomic */
 	uint32_t accepts;                                  /* the reader maps regions; atomic */
-	struct rsoft_direct direct; /* the reader owns the keys, the writer copies */
+	struct rsoft_grants direct; /* the reader owns the keys, the writer copies */
 	struct rwire_slot slot[RWIRE_RING_SLOTS];
 };
 

@@ -41,7 +41,7 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 
 	in->is_held = false;
 	if (in->direct != NULL)
-		rsoft_direct_close(in->direct);
+		rsoft_grant_close(in->direct);
 	shm_in_close(in);
 	if (is_held)
 		rwire_owners_put(ins->owners, &in->addr);

@@ -23,10 +23,10 @@ struct shm_in {
 	struct rwire_ring_end end; /* without a ring until its message is there */
 	struct rwire_regions regions;
 	struct rwire_addr addr;
-	uint32_t uid;                     /* of the peer */
-	uint64_t opened_at;               /* TSC */
-	bool is_held;                     /* addr is one of uid */
-	struct rsoft_direct_peer *direct; /* NULL until it requested a grant */
+	uint32_t uid;                    /* of the peer */
+	uint64_t opened_at;              /* TSC */
+	bool is_held;                    /* addr is one of uid */
+	struct rsoft_grant_peer *direct; /* NULL until it requested a grant */
 	bool is_closed;
 	uint32_t left; /* is_closed: packets that may still be received */
 };

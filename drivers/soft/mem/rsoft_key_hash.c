@@ -2,18 +2,18 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Requested keys; see rsoft_requested.h. */
+/* Requested keys; see rsoft_key_hash.h. */
 
 #include <errno.h>
 
 #include <rte_malloc.h>
 
-#include "rsoft_requested.h"
+#include "rsoft_key_hash.h"
 
 #define RSOFT_NB_INDEXES (UINT32_C(1) << 24)
 
 /* Links are slot + 1, and 0 at the end; atomic. */
-struct rsoft_requested {
+struct rsoft_key_hash {
 	uint32_t *next; /* by slot */
 	uint32_t mask;
 	uint32_t shift;
@@ -22,22 +22,22 @@ struct rsoft_requested {
 };
 
 static uint32_t *
-requested_list(struct rsoft_requested *table, uint32_t rkey)
+hash_list(struct rsoft_key_hash *table, uint32_t rkey)
 {
 	return &table->first[rkey * UINT32_C(0x9e3779b1) >> table->shift & table->mask];
 }
 
 int
-rsoft_requested_init(struct rsoft_dev *dev)
+rsoft_key_hash_init(struct rsoft_dev *dev)
 {
 	uint32_t nb = rte_align32pow2(dev->mr_keys.ids.max);
 	uint32_t nb_slots = dev->mr_keys.first + dev->mr_keys.ids.max;
-	size_t size = sizeof(struct rsoft_requested) + ((size_t)nb + nb_slots) * sizeof(uint32_t);
-	struct rsoft_requested *table;
+	size_t size = sizeof(struct rsoft_key_hash) + ((size_t)nb + nb_slots) * sizeof(uint32_t);
+	struct rsoft_key_hash *table;
 
-	if (__atomic_load_n(&dev->requested, __ATOMIC_ACQUIRE) != NULL)
+	if (__atomic_load_n(&dev->key_hash, __ATOMIC_ACQUIRE) != NULL)
 		return 0;
-	table = rte_zmalloc_socket("rsoft_requested", size, 0, (int)(int64_t)dev->args.socket);
+	table = rte_zmalloc_socket("rsoft_key_hash", size, 0, (int)(int64_t)dev->args.socket);
 	if (table == NULL) {
 		RSOFT_LOG(ERR, "requested keys: no memory for the table: %zu bytes", size);
 		return -ENOMEM;
@@ -46,8 +46,8 @@ rsoft_requested_init(struct rsoft_dev *dev)
 	table->mask = nb - 1;
 	table->shift = nb == 1 ? 0 : 32 - (uint32_t)__builtin_ctz(nb);
 	rsoft_lock(&dev->lock);
-	if (dev->requested == NULL) {
-		__atomic_store_n(&dev->requested, table, __ATOMIC_RELEASE);
+	if (dev->key_hash == NULL) {
+		__atomic_store_n(&dev->key_hash, table, __ATOMIC_RELEASE);
 		table = NULL;
 	}
 	rte_ticketlock_unlock(&dev->lock);
@@ -56,17 +56,17 @@ rsoft_requested_init(struct rsoft_dev *dev)
 }
 
 void
-rsoft_requested_fini(struct rsoft_dev *dev)
+rsoft_key_hash_fini(struct rsoft_dev *dev)
 {
-	rte_free(dev->requested);
-	dev->requested = NULL;
+	rte_free(dev->key_hash);
+	dev->key_hash = NULL;
 }
 
 void
-rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
+rsoft_key_hash_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 {
-	struct rsoft_requested *table = dev->requested;
-	uint32_t *list = requested_list(table, rkey);
+	struct rsoft_key_hash *table = dev->key_hash;
+	uint32_t *list = hash_list(table, rkey);
 	struct rsoft_key *at = rsoft_key_at(dev, rkey);
 
 	table->passed[rkey >> 14] |= UINT64_C(1) << (rkey >> 8 & 63);
@@ -81,10 +81,10 @@ rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 }
 
 void
-rsoft_requested_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
+rsoft_key_hash_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 {
-	struct rsoft_requested *table = dev->requested;
-	uint32_t *link = requested_list(table, rkey);
+	struct rsoft_key_hash *table = dev->key_hash;
+	uint32_t *link = hash_list(table, rkey);
 
 	while (*link != slot + 1)
 		link = &table->next[*link - 1];
@@ -92,30 +92,30 @@ rsoft_requested_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 }
 
 bool
-rsoft_requested_pass(struct rsoft_dev *dev, uint32_t index)
+rsoft_key_hash_pass(struct rsoft_dev *dev, uint32_t index)
 {
 	uint64_t bit = UINT64_C(1) << (index & 63);
 	uint32_t tag;
 
-	if (likely(dev->requested == NULL) || (dev->requested->passed[index >> 6] & bit) == 0)
+	if (likely(dev->key_hash == NULL) || (dev->key_hash->passed[index >> 6] & bit) == 0)
 		return false;
 	for (tag = 0; tag < 256; tag++) {
-		if (rsoft_requested_find(dev, index << 8 | tag) != NULL)
+		if (rsoft_key_hash_find(dev, index << 8 | tag) != NULL)
 			return true;
 	}
-	dev->requested->passed[index >> 6] &= ~bit;
+	dev->key_hash->passed[index >> 6] &= ~bit;
 	return true;
 }
 
 struct rsoft_key *
-rsoft_requested_find(const struct rsoft_dev *dev, uint32_t rkey)
+rsoft_key_hash_find(const struct rsoft_dev *dev, uint32_t rkey)
 {
-	struct rsoft_requested *table = __atomic_load_n(&dev->requested, __ATOMIC_ACQUIRE);
+	struct rsoft_key_hash *table = __atomic_load_n(&dev->key_hash, __ATOMIC_ACQUIRE);
 	uint32_t at;
 
 	if (likely(table == NULL))
 		return NULL;
-	at = __atomic_load_n(requested_list(table, rkey), __ATOMIC_ACQUIRE);
+	at = __atomic_load_n(hash_list(table, rkey), __ATOMIC_ACQUIRE);
 	while (at != 0) {
 		struct rsoft_key *key = &dev->keys[at - 1];
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The owner's half of direct access; see rsoft_direct.h. */
+/* The owner's half of direct access; see rsoft_grant.h. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* struct ucred, MAP_FIXED_NOREPLACE */
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rsoft_direct.h"
+#include "rsoft_grant.h"
 #include "rsoft_grace.h"
 #include "../base/rsoft_ids.h"
 #include "../queue/rsoft_inline.h"
@@ -39,21 +39,21 @@ struct granted {
 	uint32_t rights;
 };
 
-struct rsoft_direct_peer {
+struct rsoft_grant_peer {
 	const struct rsoft_dev *dev;
-	struct rsoft_direct *shared;
+	struct rsoft_grants *shared;
 	int fd;
-	pid_t pid;                            /* 0: of another namespace */
-	void *sentinel;                       /* NULL: none */
-	bool is_halted[RSOFT_DIRECT_THREADS]; /* stopped since there is no sentinel */
+	pid_t pid;                           /* 0: of another namespace */
+	void *sentinel;                      /* NULL: none */
+	bool is_halted[RSOFT_GRANT_THREADS]; /* stopped since there is no sentinel */
 	uint32_t next_way;
 	struct granted granted[NB_GRANTS];
-	LIST_ENTRY(rsoft_direct_peer) next;
+	LIST_ENTRY(rsoft_grant_peer) next;
 };
 
 /* Of the list and of all grants; innermost. */
-static rte_ticketlock_t direct_lock;
-static LIST_HEAD(direct_list, rsoft_direct_peer) direct_peers;
+static rte_ticketlock_t grant_lock;
+static LIST_HEAD(grant_list, rsoft_grant_peer) grant_peers;
 
 /* Replace a grant; one without rights is none. */
 static void
@@ -73,7 +73,7 @@ grant_store(struct rsoft_grant *grant, const struct rsoft_grant *value)
 }
 
 static void
-peer_revoke(struct rsoft_direct_peer *peer, uint32_t i)
+peer_revoke(struct rsoft_grant_peer *peer, uint32_t i)
 {
 	const struct rsoft_grant none = {0};
 
@@ -90,9 +90,9 @@ qp_permits(const struct rsoft_qp *qp, uint32_t rights)
 					(rights | RSOFT_QP_INLINE)) == rights;
 }
 
-/* Revoke the grants of a peer that are not valid any more. Under direct_lock. */
+/* Revoke the grants of a peer that are not valid any more. Under grant_lock. */
 static void
-peer_sweep(struct rsoft_direct_peer *peer)
+peer_sweep(struct rsoft_grant_peer *peer)
 {
 	uint32_t i;
 
@@ -109,18 +109,18 @@ peer_sweep(struct rsoft_direct_peer *peer)
 
 /* Revoke all grants that are not valid any more. */
 static void
-direct_revoke(void)
+grant_revoke(void)
 {
-	struct rsoft_direct_peer *peer;
+	struct rsoft_grant_peer *peer;
 
-	rsoft_lock(&direct_lock);
-	LIST_FOREACH(peer, &direct_peers, next)
+	rsoft_lock(&grant_lock);
+	LIST_FOREACH(peer, &grant_peers, next)
 		peer_sweep(peer);
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 }
 
 static bool
-peer_has_ended(const struct rsoft_direct_peer *peer)
+peer_has_ended(const struct rsoft_grant_peer *peer)
 {
 	struct pollfd fd = {.fd = peer->fd};
 
@@ -129,7 +129,7 @@ peer_has_ended(const struct rsoft_direct_peer *peer)
 
 /* Map the sentinel. Without memory the peer has none. */
 static void
-peer_map(struct rsoft_direct_peer *peer)
+peer_map(struct rsoft_grant_peer *peer)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int bits;
@@ -150,7 +150,7 @@ peer_map(struct rsoft_direct_peer *peer)
 }
 
 static void
-peer_unmap(struct rsoft_direct_peer *peer)
+peer_unmap(struct rsoft_grant_peer *peer)
 {
 	__atomic_store_n(&peer->shared->sentinel, 0, __ATOMIC_RELAXED);
 	if (peer->sentinel != NULL)
@@ -160,13 +160,13 @@ peer_unmap(struct rsoft_direct_peer *peer)
 
 /* Give the peer a sentinel again when no thread is inside; false: it has none. */
 static bool
-peer_resume(struct rsoft_direct_peer *peer)
+peer_resume(struct rsoft_grant_peer *peer)
 {
 	uint32_t i;
 
 	if (peer->sentinel != NULL)
 		return true;
-	for (i = 0; i < RSOFT_DIRECT_THREADS; i++) {
+	for (i = 0; i < RSOFT_GRANT_THREADS; i++) {
 		if (__atomic_load_n(&peer->shared->inside[i].token, __ATOMIC_ACQUIRE) != 0)
 			return false;
 	}
@@ -178,7 +178,7 @@ peer_resume(struct rsoft_direct_peer *peer)
 /* Whether the kernel reports a thread of the peer as stopped or ended. A child of clone() may have
  * the socket of an ended one open. */
 static bool
-peer_is_stopped(const struct rsoft_direct_peer *peer, uint32_t tid)
+peer_is_stopped(const struct rsoft_grant_peer *peer, uint32_t tid)
 {
 	char path[64], text[512];
 	const char *state;
@@ -200,9 +200,9 @@ peer_is_stopped(const struct rsoft_direct_peer *peer, uint32_t tid)
 
 /* Whether the thread that is inside can't copy any more, since it is stopped. */
 static bool
-peer_halt(struct rsoft_direct_peer *peer, uint32_t i)
+peer_halt(struct rsoft_grant_peer *peer, uint32_t i)
 {
-	const struct rsoft_direct_inside *inside = &peer->shared->inside[i];
+	const struct rsoft_grant_inside *inside = &peer->shared->inside[i];
 	uint32_t tid = __atomic_load_n(&inside->tid, __ATOMIC_ACQUIRE);
 
 	if (peer->is_halted[i])
@@ -217,16 +217,16 @@ peer_halt(struct rsoft_direct_peer *peer, uint32_t i)
 }
 
 static bool
-peer_is_over(struct rsoft_direct_peer *peer, uint64_t token)
+peer_is_over(struct rsoft_grant_peer *peer, uint64_t token)
 {
-	struct rsoft_direct *shared = peer->shared;
+	struct rsoft_grants *shared = peer->shared;
 	uint32_t i;
 
 	peer_sweep(peer);
 	if (__atomic_load_n(&shared->token, __ATOMIC_RELAXED) < token)
 		__atomic_store_n(&shared->token, token, __ATOMIC_RELEASE);
 	rte_smp_mb();
-	for (i = 0; i < RSOFT_DIRECT_THREADS; i++) {
+	for (i = 0; i < RSOFT_GRANT_THREADS; i++) {
 		uint64_t seen = __atomic_load_n(&shared->inside[i].token, __ATOMIC_ACQUIRE);
 
 		if (seen != 0 && seen < token && !peer_halt(peer, i))
@@ -237,27 +237,27 @@ peer_is_over(struct rsoft_direct_peer *peer, uint64_t token)
 
 /* As rsoft_grace_peers_are_over(). */
 static bool
-direct_is_over(uint64_t token)
+grant_is_over(uint64_t token)
 {
-	struct rsoft_direct_peer *peer;
+	struct rsoft_grant_peer *peer;
 	bool is_over = true;
 	int state;
 
 	/* A thread that is cancelled in a system call would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	rsoft_lock(&direct_lock);
-	LIST_FOREACH(peer, &direct_peers, next)
+	rsoft_lock(&grant_lock);
+	LIST_FOREACH(peer, &grant_peers, next)
 		is_over &= peer_is_over(peer, token);
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 	pthread_setcancelstate(state, NULL);
 	return is_over;
 }
 
-struct rsoft_direct_peer *
-rsoft_direct_open(const struct rsoft_dev *dev, struct rsoft_direct *shared, int fd)
+struct rsoft_grant_peer *
+rsoft_grant_open(const struct rsoft_dev *dev, struct rsoft_grants *shared, int fd)
 {
 	struct rsoft_grace *grace = &rsoft_domain->grace;
-	struct rsoft_direct_peer *peer = calloc(1, sizeof(*peer));
+	struct rsoft_grant_peer *peer = calloc(1, sizeof(*peer));
 	struct ucred owner = {0};
 	socklen_t size = sizeof(owner);
 
@@ -269,21 +269,21 @@ rsoft_direct_open(const struct rsoft_dev *dev, struct rsoft_direct *shared, int 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0)
 		peer->pid = owner.pid;
 	peer_map(peer);
-	rsoft_lock(&direct_lock);
-	LIST_INSERT_HEAD(&direct_peers, peer, next);
+	rsoft_lock(&grant_lock);
+	LIST_INSERT_HEAD(&grant_peers, peer, next);
 	/* It counts as an lcore: grace periods wait for it. */
-	rsoft_grace_peers_are_over = direct_is_over;
+	rsoft_grace_peers_are_over = grant_is_over;
 	__atomic_fetch_add(&grace->nb_peers, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&shared->token, __atomic_load_n(&grace->token, __ATOMIC_RELAXED),
 			__ATOMIC_RELEASE);
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 	return peer;
 }
 
-/* Under direct_lock. */
+/* Under grant_lock. */
 static void
-peer_free(struct rsoft_direct_peer *peer)
+peer_free(struct rsoft_grant_peer *peer)
 {
 	uint32_t i;
 
@@ -299,30 +299,30 @@ peer_free(struct rsoft_direct_peer *peer)
 }
 
 void
-rsoft_direct_close(struct rsoft_direct_peer *peer)
+rsoft_grant_close(struct rsoft_grant_peer *peer)
 {
-	rsoft_lock(&direct_lock);
+	rsoft_lock(&grant_lock);
 	peer_free(peer);
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 }
 
 void
-rsoft_direct_close_all(const struct rsoft_dev *dev)
+rsoft_grant_close_all(const struct rsoft_dev *dev)
 {
-	struct rsoft_direct_peer *peer, *next;
+	struct rsoft_grant_peer *peer, *next;
 
-	rsoft_lock(&direct_lock);
-	for (peer = LIST_FIRST(&direct_peers); peer != NULL; peer = next) {
+	rsoft_lock(&grant_lock);
+	for (peer = LIST_FIRST(&grant_peers); peer != NULL; peer = next) {
 		next = LIST_NEXT(peer, next);
 		if (peer->dev == dev)
 			peer_free(peer);
 	}
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 }
 
 /* The entry for a grant: the same one, a free one, or one of the others in turn. */
 static uint32_t
-peer_entry(struct rsoft_direct_peer *peer, uint32_t qp_num, uint32_t rkey)
+peer_entry(struct rsoft_grant_peer *peer, uint32_t qp_num, uint32_t rkey)
 {
 	struct rsoft_grant *set = rsoft_grant_set(peer->shared, qp_num, rkey);
 	uint32_t first = (uint32_t)(set - peer->shared->grant), i, way = RSOFT_GRANT_WAYS;
@@ -338,9 +338,9 @@ peer_entry(struct rsoft_direct_peer *peer, uint32_t qp_num, uint32_t rkey)
 	return first + (way != RSOFT_GRANT_WAYS ? way : peer->next_way++ % RSOFT_GRANT_WAYS);
 }
 
-/* Under direct_lock. */
+/* Under grant_lock. */
 static void
-peer_grant(struct rsoft_direct_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
+peer_grant(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 {
 	const struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
@@ -367,11 +367,11 @@ peer_grant(struct rsoft_direct_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 }
 
 void
-rsoft_direct_grant(struct rsoft_direct_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
+rsoft_grant_add(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 {
 	/* A QP that fails stores its state, then loads this; qp_permits() loads the state. */
-	__atomic_store_n(&qp->revoke, direct_revoke, __ATOMIC_SEQ_CST);
-	rsoft_lock(&direct_lock);
+	__atomic_store_n(&qp->revoke, grant_revoke, __ATOMIC_SEQ_CST);
+	rsoft_lock(&grant_lock);
 	peer_grant(peer, qp, rkey);
-	rte_ticketlock_unlock(&direct_lock);
+	rte_ticketlock_unlock(&grant_lock);
 }

@@ -4,17 +4,17 @@
 
 /* The fast path of the requester: bursts of WRITEs. */
 
-#ifndef RSOFT_WRITES_H
-#define RSOFT_WRITES_H
+#ifndef RSOFT_WRITE_BURST_H
+#define RSOFT_WRITE_BURST_H
 
-#include "rsoft_run.h"
+#include "rsoft_batch.h"
 
 /*
  * Execute WRITEs from one SGE each, up to the first of n that is different or whose keys are not
  * valid, and return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of the next one
  * failed.
  */
-uint32_t rsoft_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n,
+uint32_t rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed);
 
-#endif /* RSOFT_WRITES_H */
+#endif /* RSOFT_WRITE_BURST_H */

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The key of the previous access; see rsoft_recent.h. */
+/* The key of the previous access; see rsoft_key_cache.h. */
 
-#include "rsoft_recent.h"
+#include "rsoft_key_cache.h"
 
 struct rsoft_odp *
-rsoft_recent_odp(const struct rsoft_key *key)
+rsoft_key_cache_odp(const struct rsoft_key *key)
 {
 	/* A counter that is bound from now on waits for the end of this section. */
 	if (key->kind != RSOFT_KIND_ODP || key->qp_serial != 0 || !key->odp->is_guarded ||

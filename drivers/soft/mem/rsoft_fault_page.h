@@ -9,8 +9,8 @@
  * Between rsoft_grace_enter() and rsoft_grace_leave() only.
  */
 
-#ifndef RSOFT_MISSING_H
-#define RSOFT_MISSING_H
+#ifndef RSOFT_FAULT_PAGE_H
+#define RSOFT_FAULT_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,10 +23,10 @@
  * known, as of keys over other keys, and of pages on demand, which a read would fault in. The
  * arguments are those of rsoft_access(); a length of 0 stands for the rest of the range of the key.
  */
-uintptr_t rsoft_missing_at(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
+uintptr_t rsoft_fault_page_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
 		uint64_t addr, uint64_t length);
 
 /* Why that byte cannot be read, for a log line. */
-const char *rsoft_missing_why(uintptr_t at);
+const char *rsoft_fault_page_why(uintptr_t at);
 
-#endif /* RSOFT_MISSING_H */
+#endif /* RSOFT_FAULT_PAGE_H */

@@ -8,34 +8,34 @@
  *
  * Lists of slots, by a hash of the rkey. Written under rsoft_dev::lock; read in a grace section, by
  * a lookup that did not find the key in the slot of its index. Invariant: from
- * rsoft_requested_del() on until a grace period is over, the link of the slot stays unchanged, so
+ * rsoft_key_hash_del() on until a grace period is over, the link of the slot stays unchanged, so
  * that a reader continues in the same list.
  *
  * The bit of the index of a requested key is set until the device skips that index once. So a key
  * that the device chooses has no such index before its slot has used all of its indexes.
  */
 
-#ifndef RSOFT_REQUESTED_H
-#define RSOFT_REQUESTED_H
+#ifndef RSOFT_KEY_HASH_H
+#define RSOFT_KEY_HASH_H
 
 #include <stdbool.h>
 
 #include "../base/rsoft.h"
 
 /* Allocate the table, if there is none; 0, or -ENOMEM and a log line. */
-int rsoft_requested_init(struct rsoft_dev *dev);
-void rsoft_requested_fini(struct rsoft_dev *dev);
+int rsoft_key_hash_init(struct rsoft_dev *dev);
+void rsoft_key_hash_fini(struct rsoft_dev *dev);
 
 /* Add a slot with this requested rkey. */
-void rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
+void rsoft_key_hash_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
 
 /* Remove it; only if rsoft_key_at() returns another slot. */
-void rsoft_requested_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
+void rsoft_key_hash_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
 
 /* Whether the device must skip an index: once, or as long as one of its keys is in use. */
-bool rsoft_requested_pass(struct rsoft_dev *dev, uint32_t index);
+bool rsoft_key_hash_pass(struct rsoft_dev *dev, uint32_t index);
 
 /* The key with this rkey that is not in the slot of its index; else NULL. */
-struct rsoft_key *rsoft_requested_find(const struct rsoft_dev *dev, uint32_t rkey);
+struct rsoft_key *rsoft_key_hash_find(const struct rsoft_dev *dev, uint32_t rkey);
 
-#endif /* RSOFT_REQUESTED_H */
+#endif /* RSOFT_KEY_HASH_H */

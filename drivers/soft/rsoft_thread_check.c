@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The threads in calls of a queue; see rsoft_users.h. */
+/* The threads in calls of a queue; see rsoft_thread_check.h. */
 
 #include <errno.h>
 #include <signal.h>
@@ -12,9 +12,9 @@
 
 #include "rsoft_post.h"
 #include "queue/rsoft_srq.h"
-#include "rsoft_users.h"
+#include "rsoft_thread_check.h"
 
-enum users_call {
+enum checked_call {
 	CALL_POST_SEND,
 	CALL_POST_RECV,
 	CALL_POLL_CQ,
@@ -28,7 +28,7 @@ static const char *const call_words[] = {
 		[CALL_BIND_MW] = "rmem_mw_bind",
 };
 
-/* An entry of rsoft_users::entry: thread << 32 | call << 16 | lcore. */
+/* An entry of rsoft_thread_check::entry: thread << 32 | call << 16 | lcore. */
 #define ENTRY_TID(entry)   ((pid_t)((entry) >> 32))
 #define ENTRY_CALL(entry)  ((entry) >> 16 & 0xffff)
 #define ENTRY_LCORE(entry) ((uint32_t)((entry)&0xffff))
@@ -39,7 +39,7 @@ static_assert(RSOFT_MAX_LCORES <= UINT16_MAX, "an lcore id has 16 bits");
 static __thread pid_t own_tid;
 
 static inline uint64_t
-own_entry(unsigned int lcore, enum users_call call)
+own_entry(unsigned int lcore, enum checked_call call)
 {
 	if (unlikely(own_tid == 0))
 		own_tid = (pid_t)syscall(SYS_gettid);
@@ -68,7 +68,7 @@ name_queue(const struct rmem_obj *obj, char *text, size_t size)
 }
 
 static __rte_noinline void
-report_overlap(struct rsoft_users *users, const struct rmem_obj *obj, uint64_t entry,
+report_overlap(struct rsoft_thread_check *check, const struct rmem_obj *obj, uint64_t entry,
 		uint64_t other)
 {
 	char queue[64];
@@ -78,7 +78,7 @@ report_overlap(struct rsoft_users *users, const struct rmem_obj *obj, uint64_t e
 	if (ENTRY_TID(other) == own_tid ||
 			(syscall(SYS_tgkill, getpid(), ENTRY_TID(other), 0) != 0 && errno == ESRCH))
 		return;
-	n = __atomic_add_fetch(&users->nb_overlaps, 1, __ATOMIC_ACQ_REL);
+	n = __atomic_add_fetch(&check->nb_overlaps, 1, __ATOMIC_ACQ_REL);
 	if (!is_logged(n))
 		return;
 	name_queue(obj, queue, sizeof(queue));
@@ -89,9 +89,10 @@ report_overlap(struct rsoft_users *users, const struct rmem_obj *obj, uint64_t e
 }
 
 static __rte_noinline void
-report_stranger(struct rsoft_users *users, const struct rmem_obj *obj, enum users_call call)
+report_stranger(struct rsoft_thread_check *check, const struct rmem_obj *obj,
+		enum checked_call call)
 {
-	uint32_t n = __atomic_add_fetch(&users->nb_strangers, 1, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_add_fetch(&check->nb_strangers, 1, __ATOMIC_RELAXED);
 	char queue[64];
 
 	if (!is_logged(n))
@@ -104,82 +105,83 @@ report_stranger(struct rsoft_users *users, const struct rmem_obj *obj, enum user
 
 /* Store the calling thread in a queue; 0: it was not stored. */
 static inline uint64_t
-users_enter(struct rsoft_users *users, const struct rmem_obj *obj, enum users_call call)
+check_enter(struct rsoft_thread_check *check, const struct rmem_obj *obj, enum checked_call call)
 {
 	unsigned int lcore = rte_lcore_id();
 	uint64_t entry, other;
 
 	if (unlikely(lcore == LCORE_ID_ANY)) {
-		report_stranger(users, obj, call);
+		report_stranger(check, obj, call);
 		return 0;
 	}
 	entry = own_entry(lcore, call);
-	other = __atomic_exchange_n(&users->entry, entry, __ATOMIC_ACQ_REL);
+	other = __atomic_exchange_n(&check->entry, entry, __ATOMIC_ACQ_REL);
 	if (unlikely(other != 0))
-		report_overlap(users, obj, entry, other);
+		report_overlap(check, obj, entry, other);
 	return entry;
 }
 
 /* Remove the thread, unless another one has stored itself. */
 static inline void
-users_leave(struct rsoft_users *users, uint64_t entry)
+check_leave(struct rsoft_thread_check *check, uint64_t entry)
 {
-	if (likely(__atomic_load_n(&users->entry, __ATOMIC_RELAXED) == entry))
-		__atomic_store_n(&users->entry, 0, __ATOMIC_RELEASE);
+	if (likely(__atomic_load_n(&check->entry, __ATOMIC_RELAXED) == entry))
+		__atomic_store_n(&check->entry, 0, __ATOMIC_RELEASE);
 }
 
 static int
-users_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+check_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
-	struct rsoft_users *users = &((struct rsoft_qp *)base)->senders;
-	uint64_t entry = users_enter(users, &base->obj, CALL_POST_SEND);
+	struct rsoft_thread_check *check = &((struct rsoft_qp *)base)->senders;
+	uint64_t entry = check_enter(check, &base->obj, CALL_POST_SEND);
 	int ret = rsoft_post_send(base, wr, nb_wr);
 
-	users_leave(users, entry);
+	check_leave(check, entry);
 	return ret;
 }
 
 static int
-users_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+check_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
 {
-	struct rsoft_users *users = &((struct rsoft_qp *)base)->receivers;
-	uint64_t entry = users_enter(users, &base->obj, CALL_POST_RECV);
+	struct rsoft_thread_check *check = &((struct rsoft_qp *)base)->receivers;
+	uint64_t entry = check_enter(check, &base->obj, CALL_POST_RECV);
 	int ret = rsoft_post_recv(base, wr, nb_wr);
 
-	users_leave(users, entry);
+	check_leave(check, entry);
 	return ret;
 }
 
 static int
-users_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+check_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	struct rsoft_users *users = &((struct rsoft_cq *)base)->pollers;
-	uint64_t entry = users_enter(users, &base->obj, CALL_POLL_CQ);
+	struct rsoft_thread_check *check = &((struct rsoft_cq *)base)->pollers;
+	uint64_t entry = check_enter(check, &base->obj, CALL_POLL_CQ);
 	int ret = rsoft_poll_cq(base, wc, nb_wc);
 
-	users_leave(users, entry);
+	check_leave(check, entry);
 	return ret;
 }
 
 int
-rsoft_users_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+rsoft_thread_check_bind_mw(
+		struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
-	struct rsoft_users *users = &((struct rsoft_qp *)base)->senders;
+	struct rsoft_thread_check *check = &((struct rsoft_qp *)base)->senders;
 	uint64_t entry;
 	int ret;
 
 	if (likely(((struct rsoft_qp *)base)->dev->args.sanitize == 0))
 		return rsoft_post_bind_mw(base, mw, bind);
-	entry = users_enter(users, &base->obj, CALL_BIND_MW);
+	entry = check_enter(check, &base->obj, CALL_BIND_MW);
 	ret = rsoft_post_bind_mw(base, mw, bind);
-	users_leave(users, entry);
+	check_leave(check, entry);
 	return ret;
 }
 
 /* Any thread may post to an SRQ. */
-const struct rmem_fp_ops rsoft_users_fp = {
-		.post_send = users_post_send,
-		.post_recv = users_post_recv,
-		.poll_cq = users_poll_cq,
+const struct rmem_fp_ops rsoft_thread_check_fp = {
+		.post_send = check_post_send,
+		.post_recv = check_post_recv,
+		.poll_cq = check_poll_cq,
 		.srq_post_recv = rsoft_srq_post_recv,
 };

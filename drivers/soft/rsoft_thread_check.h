@@ -14,15 +14,16 @@
  * exists in this process, which one that was inside at a fork() does not.
  */
 
-#ifndef RSOFT_USERS_H
-#define RSOFT_USERS_H
+#ifndef RSOFT_THREAD_CHECK_H
+#define RSOFT_THREAD_CHECK_H
 
 #include "base/rsoft.h"
 
 /* Of a device with sanitize=1. */
-extern const struct rmem_fp_ops rsoft_users_fp;
+extern const struct rmem_fp_ops rsoft_thread_check_fp;
 
 /* The same for rsoft_post_bind_mw(), of all devices. */
-int rsoft_users_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+int rsoft_thread_check_bind_mw(
+		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
-#endif /* RSOFT_USERS_H */
+#endif /* RSOFT_THREAD_CHECK_H */

@@ -2,15 +2,15 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The completions of a run of the requester, and failure; see rsoft_run.h. */
+/* The completions of a batch, and failure; see rsoft_batch.h. */
 
 #include "rsoft_error.h"
 #include "../mem/rsoft_mw.h"
 #include "rsoft_resp.h"
-#include "rsoft_run.h"
+#include "rsoft_batch.h"
 
 /* The cause of a failure that has only one. */
-static const uint32_t rsoft_run_why[] = {
+static const uint32_t rsoft_batch_why[] = {
 		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
 		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
 		[RMEM_WC_REM_OP_ERR] = RMEM_VENDOR_ERR_RECV,
@@ -19,36 +19,37 @@ static const uint32_t rsoft_run_why[] = {
 };
 
 void
-rsoft_run_flush(struct rsoft_run *run)
+rsoft_batch_flush(struct rsoft_batch *batch)
 {
-	struct rsoft_cq *cq = rsoft_cq_of(run->qp->qp.send_cq);
-	struct rsoft_sq *sq = &run->qp->sq;
+	struct rsoft_cq *cq = rsoft_cq_of(batch->qp->qp.send_cq);
+	struct rsoft_sq *sq = &batch->qp->sq;
 	uint32_t tail = sq->sig_tail;
 	uint32_t i, pos;
 	bool is_ok = true;
 
-	if (run->nb_wc == 0)
+	if (batch->nb_wc == 0)
 		return;
-	pos = rsoft_cq_reserve(cq, run->nb_wc);
-	for (i = 0; i < run->nb_wc; i++, tail++) {
+	pos = rsoft_cq_reserve(cq, batch->nb_wc);
+	for (i = 0; i < batch->nb_wc; i++, tail++) {
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
-		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
+		sq->sig[tail & sq->sig_mask].sq_pos = batch->sq_pos[i];
 	}
 	/* First: the consumer of a completion may post to the freed entry. */
 	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
-	for (i = 0; i < run->nb_wc; i++)
-		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
-	run->nb_wc = 0;
+	for (i = 0; i < batch->nb_wc; i++)
+		is_ok &= rsoft_cq_write(cq, pos + i, &batch->cqe[i]);
+	batch->nb_wc = 0;
 	if (unlikely(!is_ok))
-		rsoft_rq_fail_event(run->qp, RMEM_ASYNC_QP_FATAL);
+		rsoft_rq_fail_event(batch->qp, RMEM_ASYNC_QP_FATAL);
 }
 
 static void
-run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+batch_note_error(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 
-	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status, run->why);
+	rmem_wc_trace_error(
+			qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status, batch->why);
 	if (status == RMEM_WC_WR_FLUSH_ERR) {
 		RSOFT_COUNT(qp->stats.flushed, 1);
 		return;
@@ -58,7 +59,7 @@ run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
 	if (status == RMEM_WC_REM_ACCESS_ERR)
 		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
-	if (run->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+	if (batch->why == RMEM_VENDOR_ERR_PAGE_FAULT)
 		RSOFT_COUNT(qp->stats.mem_faults, 1);
 }
 
@@ -83,40 +84,40 @@ run_stop(struct rsoft_qp *qp)
 
 /* The side that refused the request. A receive that it consumed has an error of its own. */
 static void
-run_fail_peer(const struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+batch_fail_peer(const struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
-	struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+	struct rsoft_qp *peer = rsoft_resp_peer(batch->qp);
 
 	if (peer == NULL)
 		return;
-	if (run->why != RMEM_VENDOR_ERR_RECV && run->why != RMEM_VENDOR_ERR_RECV_SIZE)
-		rsoft_error_peer(peer, wr, status, run->why);
+	if (batch->why != RMEM_VENDOR_ERR_RECV && batch->why != RMEM_VENDOR_ERR_RECV_SIZE)
+		rsoft_error_peer(peer, wr, status, batch->why);
 	rsoft_resp_fail(peer, status);
 }
 
 void
-rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
-	struct rsoft_qp *qp = run->qp;
+	struct rsoft_qp *qp = batch->qp;
 	bool is_first;
 
-	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
-		run->why = rsoft_run_why[status];
+	if (batch->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_batch_why))
+		batch->why = rsoft_batch_why[status];
 	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
 			status == RMEM_WC_REM_OP_ERR)
-		run_fail_peer(run, wr, status);
+		batch_fail_peer(batch, wr, status);
 	if (status != RMEM_WC_WR_FLUSH_ERR)
-		rsoft_error_send(qp, wr, status, run->why);
+		rsoft_error_send(qp, wr, status, batch->why);
 	if (wr->opcode == RMEM_WR_BIND_MW)
 		rsoft_mw_bind_undo(wr);
-	if (run->is_queued)
+	if (batch->is_queued)
 		rsoft_sq_unhold(qp, wr);
 	is_first = run_stop(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
-	run->done++;
-	run_tell_error(run, wr, status); /* before the completion can be polled */
-	rsoft_run_add_wc(run, wr, status, 0);
-	rsoft_run_flush(run);
+	batch->done++;
+	batch_note_error(batch, wr, status); /* before the completion can be polled */
+	rsoft_batch_add_wc(batch, wr, status, 0);
+	rsoft_batch_flush(batch);
 	if (is_first)
 		rsoft_rq_flush(qp);
 }

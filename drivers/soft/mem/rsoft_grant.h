@@ -37,8 +37,8 @@
  *   access.
  */
 
-#ifndef RSOFT_DIRECT_H
-#define RSOFT_DIRECT_H
+#ifndef RSOFT_GRANT_H
+#define RSOFT_GRANT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +50,7 @@
 #define RSOFT_GRANT_WAYS 4u
 #define RSOFT_GRANT_SETS 64u
 /* Threads of a requester that copy at a time. */
-#define RSOFT_DIRECT_THREADS 8u
+#define RSOFT_GRANT_THREADS 8u
 
 /* Bytes [iova, iova + length) of an rkey, which are at base in the process of the owner. */
 struct rsoft_grant {
@@ -63,51 +63,51 @@ struct rsoft_grant {
 	uint64_t base;
 } __rte_aligned(64);
 
-struct rsoft_direct_inside {
+struct rsoft_grant_inside {
 	uint64_t token; /* 0: outside; atomic */
 	uint32_t tid;   /* of the thread; set before token, atomic */
 } __rte_aligned(64);
 
 /* Shared memory, all zero at the start. */
-struct rsoft_direct {
+struct rsoft_grants {
 	/* Written by the owner; atomic. */
 	uint64_t token;    /* of the last grace period; 0: nothing was granted */
 	uint64_t sentinel; /* its address; 0: none. Loaded before grants */
 	struct rsoft_grant grant[RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
 	/* Written by the requester. */
-	struct rsoft_direct_inside inside[RSOFT_DIRECT_THREADS];
+	struct rsoft_grant_inside inside[RSOFT_GRANT_THREADS];
 } __rte_aligned(64);
 
 /* A peer that may access memory, as its owner sees it. */
-struct rsoft_direct_peer;
+struct rsoft_grant_peer;
 
 /*
  * Begin to grant to the peer of a connection, with shared memory that the caller keeps mapped, and
  * whose end is that of the peer: NULL: no memory.
  */
-struct rsoft_direct_peer *rsoft_direct_open(
-		const struct rsoft_dev *dev, struct rsoft_direct *shared, int fd);
+struct rsoft_grant_peer *rsoft_grant_open(
+		const struct rsoft_dev *dev, struct rsoft_grants *shared, int fd);
 
 /* Revoke all grants of a peer that has ended. */
-void rsoft_direct_close(struct rsoft_direct_peer *peer);
+void rsoft_grant_close(struct rsoft_grant_peer *peer);
 
 /* Close all peers of a device. */
-void rsoft_direct_close_all(const struct rsoft_dev *dev);
+void rsoft_grant_close_all(const struct rsoft_dev *dev);
 
 /*
  * Grant the peer of a QP of this process the access that a key permits, unless there is none, or it
  * is not one that can be granted. From inside of rsoft_grace_enter().
  */
-void rsoft_direct_grant(struct rsoft_direct_peer *peer, struct rsoft_qp *qp, uint32_t rkey);
+void rsoft_grant_add(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey);
 
 /* The first of the entries that may have the grant for an rkey. */
 static inline struct rsoft_grant *
-rsoft_grant_set(struct rsoft_direct *direct, uint32_t qp_num, uint32_t rkey)
+rsoft_grant_set(struct rsoft_grants *grants, uint32_t qp_num, uint32_t rkey)
 {
 	/* The bits of an rkey that are the slot, and those of a number that differ in a process. */
 	uint32_t hash = (rkey >> 8) * UINT32_C(0x9e3779b1) + qp_num * UINT32_C(0x85ebca6b);
 
-	return &direct->grant[(size_t)(hash >> 26) % RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
+	return &grants->grant[(size_t)(hash >> 26) % RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
 }
 
-#endif /* RSOFT_DIRECT_H */
+#endif /* RSOFT_GRANT_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The page that an access failed for; see rsoft_missing.h. */
+/* The page that an access failed for; see rsoft_fault_page.h. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* process_vm_readv() */
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "rsoft_access.h"
-#include "rsoft_missing.h"
+#include "rsoft_fault_page.h"
 
 #define PROBES 512u /* pages of one call; at most IOV_MAX */
 
@@ -48,7 +48,7 @@ first_missing(uintptr_t at, uint64_t length)
 }
 
 uintptr_t
-rsoft_missing_at(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
+rsoft_fault_page_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
 		uint64_t length)
 {
 	const struct rsoft_key *key;
@@ -64,7 +64,7 @@ rsoft_missing_at(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 }
 
 const char *
-rsoft_missing_why(uintptr_t at)
+rsoft_fault_page_why(uintptr_t at)
 {
 	const uintptr_t page = at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 	unsigned char resident;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The past of keys; see rsoft_past.h. */
+/* The history of keys; see rsoft_history.h. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,25 +13,25 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "rsoft_past.h"
-#include "rsoft_requested.h"
+#include "rsoft_history.h"
+#include "rsoft_key_hash.h"
 
 static const char *const what_words[] = {
-		[RSOFT_PAST_REG] = "registered",
-		[RSOFT_PAST_WR] = "bound",
-		[RSOFT_PAST_INV] = "invalidated",
-		[RSOFT_PAST_DEREG] = "deregistered",
+		[RSOFT_HISTORY_REG] = "registered",
+		[RSOFT_HISTORY_WR] = "bound",
+		[RSOFT_HISTORY_INV] = "invalidated",
+		[RSOFT_HISTORY_DEREG] = "deregistered",
 };
 
 int
-rsoft_past_init(struct rsoft_dev *dev, int socket_id)
+rsoft_history_init(struct rsoft_dev *dev, int socket_id)
 {
-	size_t size = (size_t)dev->nb_keys * sizeof(*dev->past);
+	size_t size = (size_t)dev->nb_keys * sizeof(*dev->history);
 
 	if (dev->args.sanitize == 0)
 		return 0;
-	dev->past = rte_zmalloc_socket("rsoft_past", size, RTE_CACHE_LINE_SIZE, socket_id);
-	if (dev->past == NULL) {
+	dev->history = rte_zmalloc_socket("rsoft_history", size, RTE_CACHE_LINE_SIZE, socket_id);
+	if (dev->history == NULL) {
 		RSOFT_LOG(ERR, "sanitize=1: no memory: %zu bytes for %u keys", size, dev->nb_keys);
 		return -ENOMEM;
 	}
@@ -39,74 +39,75 @@ rsoft_past_init(struct rsoft_dev *dev, int socket_id)
 }
 
 void
-rsoft_past_fini(struct rsoft_dev *dev)
+rsoft_history_fini(struct rsoft_dev *dev)
 {
-	rte_free(dev->past);
-	dev->past = NULL;
+	rte_free(dev->history);
+	dev->history = NULL;
 }
 
 void
-rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_past_what what, const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+rsoft_history_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
+		enum rsoft_history_what what, const struct rmem_qp *qp,
+		const struct rmem_send_wr *wr)
 {
-	struct rsoft_past *past = &dev->past[key - dev->keys];
-	struct rsoft_past_note *note = what == RSOFT_PAST_REG || what == RSOFT_PAST_WR
-			? &past->made
-			: &past->ended;
+	struct rsoft_history *history = &dev->history[key - dev->keys];
+	struct rsoft_history_note *note = what == RSOFT_HISTORY_REG || what == RSOFT_HISTORY_WR
+			? &history->made
+			: &history->ended;
 	uint64_t lcore = rte_lcore_id() & 0xffff;
 
 	__atomic_store_n(&note->tsc, rte_rdtsc(), __ATOMIC_RELAXED);
 	__atomic_store_n(&note->what, rkey | lcore << 32 | (uint64_t)what << 48, __ATOMIC_RELAXED);
 	__atomic_store_n(&note->qp_num,
-			(qp != NULL ? qp->qp_num : 0) | (wr != NULL ? RSOFT_PAST_HAS_WR : 0),
+			(qp != NULL ? qp->qp_num : 0) | (wr != NULL ? RSOFT_HISTORY_HAS_WR : 0),
 			__ATOMIC_RELAXED);
 	__atomic_store_n(&note->wr_id, wr != NULL ? wr->wr_id : 0, __ATOMIC_RELAXED);
-	if (what == RSOFT_PAST_WR && key->is_window)
-		__atomic_store_n(&past->below, key->mr->mr.rkey, __ATOMIC_RELAXED);
+	if (what == RSOFT_HISTORY_WR && key->is_window)
+		__atomic_store_n(&history->below, key->mr->mr.rkey, __ATOMIC_RELAXED);
 }
 
 void
-rsoft_past_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key)
+rsoft_history_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key)
 {
-	if (dev->past == NULL)
+	if (dev->history == NULL)
 		return;
 	rte_ticketlock_lock(&dev->lock);
-	snprintf(dev->past[key - dev->keys].name, RMEM_NAME_SIZE, "%s", rmem_mr_name(mr));
+	snprintf(dev->history[key - dev->keys].name, RMEM_NAME_SIZE, "%s", rmem_mr_name(mr));
 	rte_ticketlock_unlock(&dev->lock);
 }
 
 /* Whether the last key of a slot had the index of this one. */
 static bool
-is_of(const struct rsoft_past *past, uint32_t key)
+is_of(const struct rsoft_history *history, uint32_t key)
 {
-	const uint64_t what = __atomic_load_n(&past->made.what, __ATOMIC_RELAXED);
+	const uint64_t what = __atomic_load_n(&history->made.what, __ATOMIC_RELAXED);
 
-	return what >> 48 != RSOFT_PAST_NONE && (uint32_t)what >> 8 == key >> 8;
+	return what >> 48 != RSOFT_HISTORY_NONE && (uint32_t)what >> 8 == key >> 8;
 }
 
-/* The past of a key. A requested one may be in any slot: take the one that was made last. */
-static struct rsoft_past *
-past_of(const struct rsoft_dev *dev, uint32_t key)
+/* The history of a key. A requested one may be in any slot: take the one that was made last. */
+static struct rsoft_history *
+history_of(const struct rsoft_dev *dev, uint32_t key)
 {
-	struct rsoft_past *past = &dev->past[rsoft_key_at(dev, key) - dev->keys];
+	struct rsoft_history *history = &dev->history[rsoft_key_at(dev, key) - dev->keys];
 	uint64_t tsc, last = 0;
 	uint32_t i;
 
-	if (__atomic_load_n(&dev->requested, __ATOMIC_ACQUIRE) == NULL)
-		return past;
+	if (__atomic_load_n(&dev->key_hash, __ATOMIC_ACQUIRE) == NULL)
+		return history;
 	for (i = 0; i < dev->nb_keys; i++) {
-		tsc = __atomic_load_n(&dev->past[i].made.tsc, __ATOMIC_RELAXED);
-		if (tsc > last && is_of(&dev->past[i], key)) {
-			past = &dev->past[i];
+		tsc = __atomic_load_n(&dev->history[i].made.tsc, __ATOMIC_RELAXED);
+		if (tsc > last && is_of(&dev->history[i], key)) {
+			history = &dev->history[i];
 			last = tsc;
 		}
 	}
-	return past;
+	return history;
 }
 
 /* Append "; invalidated 3.1 us ago by lcore 2, request 0x7 of QP 0x000801" to a text. */
 static void
-add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t key)
+add_note(char *text, size_t size, const struct rsoft_history_note *from, uint32_t key)
 {
 	const uint64_t what = __atomic_load_n(&from->what, __ATOMIC_RELAXED);
 	const uint64_t qp_num = __atomic_load_n(&from->qp_num, __ATOMIC_RELAXED);
@@ -116,7 +117,7 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 			1e6 / (double)rte_get_tsc_hz();
 	size_t n = strlen(text);
 
-	if (what >> 48 == RSOFT_PAST_NONE || rkey >> 8 != key >> 8)
+	if (what >> 48 == RSOFT_HISTORY_NONE || rkey >> 8 != key >> 8)
 		return;
 	n += (size_t)snprintf(
 			text + n, size - n, "; %s %.1f us ago by ", what_words[what >> 48], us);
@@ -124,10 +125,10 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 		n += (size_t)snprintf(text + n, size - n, "a thread without an lcore id");
 	else
 		n += (size_t)snprintf(text + n, size - n, "lcore %u", lcore);
-	if (qp_num & RSOFT_PAST_HAS_WR)
+	if (qp_num & RSOFT_HISTORY_HAS_WR)
 		n += (size_t)snprintf(text + n, size - n,
 				", request 0x%" PRIx64 " of QP 0x%06" PRIx64, wr_id,
-				qp_num & ~RSOFT_PAST_HAS_WR);
+				qp_num & ~RSOFT_HISTORY_HAS_WR);
 	else if (qp_num != 0)
 		n += (size_t)snprintf(text + n, size - n,
 				", request of the peer of QP 0x%06" PRIx64, qp_num);
@@ -137,21 +138,21 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 
 /* Append "; MR `name`", of a window that of its MR. */
 static void
-add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_past *past,
+add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_history *history,
 		uint32_t key)
 {
-	const uint32_t below = (uint32_t)__atomic_load_n(&past->below, __ATOMIC_RELAXED);
+	const uint32_t below = (uint32_t)__atomic_load_n(&history->below, __ATOMIC_RELAXED);
 
-	if (!is_of(past, key))
+	if (!is_of(history, key))
 		return;
 	if (below != 0) {
-		past = past_of(dev, below);
-		if (!is_of(past, below))
+		history = history_of(dev, below);
+		if (!is_of(history, below))
 			return;
 	}
 	rte_ticketlock_lock(&dev->lock);
-	if (past->name[0] != '\0')
-		snprintf(text, size, "; %sMR `%s`", below != 0 ? "window of " : "", past->name);
+	if (history->name[0] != '\0')
+		snprintf(text, size, "; %sMR `%s`", below != 0 ? "window of " : "", history->name);
 	rte_ticketlock_unlock(&dev->lock);
 }
 
@@ -163,21 +164,21 @@ key_of(const struct rsoft_dev *dev, uint32_t rkey)
 
 	if (rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey)
 		return key;
-	return rsoft_requested_find(dev, rkey);
+	return rsoft_key_hash_find(dev, rkey);
 }
 
 /* Whether a key that was refused by its value is that of an MR with the tag inverted. */
 static bool
 is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint32_t rkey)
 {
-	const uint64_t made = __atomic_load_n(&past_of(dev, rkey)->made.what, __ATOMIC_RELAXED);
+	const uint64_t made = __atomic_load_n(&history_of(dev, rkey)->made.what, __ATOMIC_RELAXED);
 
 	if (dev->lkey_xor == 0 ||
 			(error->vendor_err != RMEM_VENDOR_ERR_KEY_TAG &&
 					error->vendor_err != RMEM_VENDOR_ERR_KEY_INDEX))
 		return false;
 	return key_of(dev, rkey) != NULL ||
-			(made >> 48 != RSOFT_PAST_NONE && (uint32_t)made == rkey);
+			(made >> 48 != RSOFT_HISTORY_NONE && (uint32_t)made == rkey);
 }
 
 /*
@@ -208,7 +209,8 @@ find_mixup(char *text, size_t size, const struct rsoft_dev *dev, const struct rm
 }
 
 void
-rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory)
+rsoft_history_report(
+		const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory)
 {
 	static const char *const sides[] = {
 			[RMEM_QP_ERROR_SEND] = "request",
@@ -216,22 +218,22 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, c
 			[RMEM_QP_ERROR_PEER] = "request of the peer",
 	};
 	struct rsoft_dev *dev = rsoft_dev_of(&qp->obj);
-	struct rsoft_past *past;
+	struct rsoft_history *history;
 	char text[480] = "";
 	char mixup[80];
 	uint32_t key;
 
-	if (dev->past == NULL || error->key == 0)
+	if (dev->history == NULL || error->key == 0)
 		return;
 	if (error->side == RMEM_QP_ERROR_SEND && error->status != RMEM_WC_LOC_PROT_ERR &&
 			error->status != RMEM_WC_MW_BIND_ERR)
 		return; /* the key is of the peer, whose QP reports it */
 	key = find_mixup(mixup, sizeof(mixup), dev, error);
-	past = past_of(dev, key);
-	add_name(text, sizeof(text), dev, past, key);
+	history = history_of(dev, key);
+	add_name(text, sizeof(text), dev, history, key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", memory);
-	add_note(text, sizeof(text), &past->ended, key);
-	add_note(text, sizeof(text), &past->made, key);
+	add_note(text, sizeof(text), &history->ended, key);
+	add_note(text, sizeof(text), &history->made, key);
 	RSOFT_LOG(WARNING, "sanitize: QP 0x%06x%s: %s (%s) failed: key 0x%08x: %s%s%s", qp->qp_num,
 			RSOFT_QP_NAME(qp), sides[error->side], rmem_wc_status_str(error->status),
 			error->key, rmem_wc_vendor_err_str(error->vendor_err), mixup,

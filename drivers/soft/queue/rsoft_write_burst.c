@@ -3,15 +3,15 @@
  */
 
 /*
- * Bursts of WRITEs; see rsoft_writes.h.
+ * Bursts of WRITEs; see rsoft_write_burst.h.
  *
- * The states of both QPs, and what rsoft_recent.h keeps of keys, are loaded once: a burst is short,
- * and a thread that changes them waits for its end.
+ * The states of both QPs, and what rsoft_key_cache.h keeps of keys, are loaded once: a burst is
+ * short, and a thread that changes them waits for its end.
  */
 
 #include "../mem/rsoft_list.h"
 #include "rsoft_resp.h"
-#include "rsoft_writes.h"
+#include "rsoft_write_burst.h"
 
 /* The most blocks of a list whose addresses are kept from the check to the copy. */
 #define WRITE_MAX_PARTS 8
@@ -21,7 +21,7 @@
 
 /* One side of a burst. */
 struct write_side {
-	struct rsoft_recent key;
+	struct rsoft_key_cache key;
 	uint64_t below_lkey; /* of an indirect key: the last one below, not RSOFT_SLOW */
 	const struct rsoft_key *below;
 };
@@ -59,7 +59,7 @@ write_open_parts(struct write_side *side, const struct rsoft_qp *qp, uint64_t of
 	for (i = 0; length != 0; i++, length -= n, entry++, done = 0) {
 		n = RTE_MIN(entry->length - done, length);
 		if (unlikely(entry->lkey != side->below_lkey)) {
-			side->below_lkey = RSOFT_RECENT_NONE;
+			side->below_lkey = RSOFT_KEY_CACHE_NONE;
 			side->below = rsoft_access_find(
 					qp, qp->dev->lkey_xor, entry->lkey, need, &rights);
 			if (unlikely(side->below == NULL || (rights & RSOFT_SLOW) != 0))
@@ -144,8 +144,8 @@ write_wide(struct write_side *from, const struct rsoft_qp *qp, uint64_t from_off
 
 /* Copy between contiguous memory, which may be on demand. */
 static __rte_always_inline unsigned int
-write_near(const struct rsoft_recent *from, const uint8_t *from_ptr, const struct rsoft_recent *to,
-		uint8_t *to_ptr, uint32_t length)
+write_near(const struct rsoft_key_cache *from, const uint8_t *from_ptr,
+		const struct rsoft_key_cache *to, uint8_t *to_ptr, uint32_t length)
 {
 	struct rsoft_guarded end;
 
@@ -166,27 +166,28 @@ write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side 
 	uint64_t from_offset, to_offset;
 	uint8_t *from_ptr, *to_ptr;
 
-	if (unlikely(!rsoft_recent_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
+	if (unlikely(!rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
 				     length, RSOFT_NEED_READ, &from_offset) ||
 			    !rsoft_resp_peek_write(peer, wr, length, &to->key, &to_offset)))
 		return WRITE_LEFT;
-	if (likely(rsoft_recent_near(&from->key, from_offset, length, RSOFT_NEED_READ, &from_ptr) &&
-			    rsoft_recent_near(&to->key, to_offset, length, RMEM_ACCESS_REMOTE_WRITE,
-					    &to_ptr)))
+	if (likely(rsoft_key_cache_near(
+				   &from->key, from_offset, length, RSOFT_NEED_READ, &from_ptr) &&
+			    rsoft_key_cache_near(&to->key, to_offset, length,
+					    RMEM_ACCESS_REMOTE_WRITE, &to_ptr)))
 		return write_near(&from->key, from_ptr, &to->key, to_ptr, length);
 	return write_wide(from, qp, from_offset, to, peer, to_offset, length);
 }
 
 uint32_t
-rsoft_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n,
+rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed)
 {
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
-	const struct rsoft_qp *qp = run->qp;
-	const struct rsoft_qp *peer = rsoft_resp_peek_peer(run->qp);
+	const struct rsoft_qp *qp = batch->qp;
+	const struct rsoft_qp *peer = rsoft_resp_peek_peer(batch->qp);
 	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
-	const uint32_t done = run->done;
+	const uint32_t done = batch->done;
 	struct write_side from, to;
 	unsigned int side = RSOFT_SIDE_NONE;
 	uint64_t bytes = 0;
@@ -194,8 +195,8 @@ rsoft_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t 
 
 	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
 		n = 0;
-	from.key.num = from.below_lkey = RSOFT_RECENT_NONE;
-	to.key.num = to.below_lkey = RSOFT_RECENT_NONE;
+	from.key.num = from.below_lkey = RSOFT_KEY_CACHE_NONE;
+	to.key.num = to.below_lkey = RSOFT_KEY_CACHE_NONE;
 	for (; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 		uint32_t length;
@@ -211,12 +212,12 @@ rsoft_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t 
 			break;
 		bytes += length;
 		if ((wr->flags | always) & RMEM_SEND_SIGNALED) {
-			run->done = done + i + 1;
-			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, length);
+			batch->done = done + i + 1;
+			rsoft_batch_add_wc(batch, wr, RMEM_WC_SUCCESS, length);
 		}
 	}
-	run->done = done + i;
-	run->bytes += bytes;
+	batch->done = done + i;
+	batch->bytes += bytes;
 	*failed = side == WRITE_LEFT ? RSOFT_SIDE_NONE : side;
 	return i;
 }
