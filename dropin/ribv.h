@@ -454,6 +454,14 @@ ribv_post_fail(int err)
 		errno = err;
 	return err;
 }
+/* The same, with the receive that was refused in bad_wr; written only if one was. */
+static inline int
+ribv_recv_result(struct ibv_recv_wr **bad_wr, struct ibv_recv_wr *wr, int err)
+{
+	if (err != 0)
+		*bad_wr = wr;
+	return ribv_post_fail(err);
+}
 /* ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
 bool ribv_qp_has_wc(uint32_t qp_num);
 /* Fill the part of a request that binds a window; 0 or an errno. */

@@ -495,6 +495,15 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 	return err;
 }
 
+/* Written only when a request is refused, as NICs' providers do: programs read it as a result. */
+static int
+send_result(struct ibv_send_wr **bad_wr, struct ibv_send_wr *wr, int err)
+{
+	if (err != 0)
+		*bad_wr = wr;
+	return ribv_post_fail(err);
+}
+
 int
 ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
@@ -503,17 +512,15 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 
 	if (bad_wr == NULL)
 		return ribv_post_fail(EINVAL);
-	*bad_wr = wr;
 	if (!ribv_may_post(ibv))
-		return ribv_post_fail(EINVAL);
+		return send_result(bad_wr, wr, EINVAL);
 	if (!ribv_env_attach())
-		return ribv_post_fail(ENOMEM);
+		return send_result(bad_wr, wr, ENOMEM);
 	ribv_lock(&qp->send_lock);
 	while (wr != NULL && err == 0)
 		err = post_some(qp, &wr);
 	ribv_unlock(&qp->send_lock);
-	*bad_wr = wr;
-	return ribv_post_fail(err);
+	return send_result(bad_wr, wr, err);
 }
 
 int
@@ -537,18 +544,16 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 
 	if (bad_wr == NULL)
 		return ribv_post_fail(EINVAL);
-	*bad_wr = wr;
 	if (!ribv_may_post(ibv))
-		return ribv_post_fail(EINVAL);
+		return ribv_recv_result(bad_wr, wr, EINVAL);
 	if (!ribv_env_attach())
-		return ribv_post_fail(ENOMEM);
+		return ribv_recv_result(bad_wr, wr, ENOMEM);
 	ribv_lock(&qp->recv_lock);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
-		*bad_wr = wr;
 		ret = ribv_recv_wr(wr, &own);
 		if (ret == 0)
 			ret = rmem_post_recv(qp->qp, &own, 1);
 	}
 	ribv_unlock(&qp->recv_lock);
-	return ribv_post_fail(ret == 1 ? 0 : ribv_post_errno(ret));
+	return ribv_recv_result(bad_wr, wr, ribv_post_errno(ret));
 }

@@ -141,14 +141,12 @@ ribv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	if (bad_wr == NULL)
 		return ribv_post_fail(EINVAL);
-	*bad_wr = wr;
 	if (!ribv_may_post_srq(srq))
-		return ribv_post_fail(EINVAL);
+		return ribv_recv_result(bad_wr, wr, EINVAL);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
-		*bad_wr = wr;
 		ret = ribv_recv_wr(wr, &own);
 		if (ret == 0)
 			ret = rmem_srq_post_recv(((struct ribv_srq *)srq)->srq, &own, 1);
 	}
-	return ribv_post_fail(ret == 1 ? 0 : ribv_post_errno(ret));
+	return ribv_recv_result(bad_wr, wr, ribv_post_errno(ret));
 }

@@ -115,14 +115,14 @@ transfer(void)
 	struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
 	struct ibv_sge to = {(uintptr_t)buf + SIZE, 64, mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
-	struct ibv_send_wr *bad;
+	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv = NULL;
+	struct ibv_send_wr *bad = NULL;
 
 	memset(buf, 7, 64);
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	wr.wr.rdma.remote_addr = (uintptr_t)buf + SIZE;
 	wr.wr.rdma.rkey = mr->rkey;
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0 && bad == NULL);
 	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
 	HOLDS(memcmp(buf, buf + SIZE, 64) == 0);
 	memset(buf, 0, 64);
@@ -138,7 +138,7 @@ transfer(void)
 	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
 	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_FETCH_ADD);
 	HOLDS(buf[SIZE] == 8);
-	HOLDS(ibv_post_recv(qps[1], &recv, &bad_recv) == 0);
+	HOLDS(ibv_post_recv(qps[1], &recv, &bad_recv) == 0 && bad_recv == NULL);
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = 0;
 	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
@@ -257,14 +257,16 @@ extended(void)
 static void
 shared_transfer(struct ibv_srq *srq, struct ibv_qp *const *of)
 {
-	struct ibv_recv_wr recv[2] = {{.wr_id = 1, .next = &recv[1]}, {.wr_id = 2}}, *bad_recv;
+	struct ibv_recv_wr recv[2] = {{.wr_id = 1, .next = &recv[1]}, {.wr_id = 2}};
+	struct ibv_recv_wr *bad_recv;
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
 	struct ibv_wc wc;
 	unsigned int i;
 	int n;
 
 	HOLDS(ibv_post_recv(of[0], recv, &bad_recv) == EINVAL && bad_recv == recv);
-	HOLDS(ibv_post_srq_recv(srq, recv, &bad_recv) == 0);
+	bad_recv = NULL;
+	HOLDS(ibv_post_srq_recv(srq, recv, &bad_recv) == 0 && bad_recv == NULL);
 	for (i = 0; i < 2; i++) {
 		HOLDS(ibv_post_send(of[!i], &wr, &bad) == 0);
 		do
