@@ -165,6 +165,20 @@ if PATH=$PATH:/usr/sbin:/sbin has tgtd tgt && has iscsi-inq libiscsi-bin && has 
 	try 'tgtd, iSER' script iser.sh
 fi
 
+if has ceph-mon ceph-mon && has ceph-osd ceph-osd && has rados ceph-common; then
+	program Ceph ceph-osd 'a monitor and an OSD; an object put and got by rados, all messages by ms_type async+rdma' \
+		'ms_async_rdma_device_name soft0, and shorter queues (test/dropin/ceph.sh)'
+	try 'Ceph, async+rdma' script ceph.sh
+fi
+
+if [ -e /usr/include/librpma.h ]; then
+	program librpma librpma-dev 'WRITEs that are flushed and read back, messages; two processes'
+	${CC:-cc} -O1 -o "$tmp/rpma" test/dropin/rpma.c -lrpma -libverbs
+	try librpma through $((17 << 20)) 2 timeout --foreground -k 5 "$limit" "$run" "$tmp/rpma"
+else
+	say 'librpma-dev is not installed: librpma not run'
+fi
+
 # recipe_pytest: the module of doc/recipes.md.
 recipe_pytest() {
 	sed -n '/^<!-- recipe: pytest -->$/,/^```$/p' doc/recipes.md | sed '1,2d; $d' >"$tmp/test_write.py"

@@ -55,6 +55,10 @@ tgt              PATH=$PATH:/usr/sbin:/sbin command -v tgtd
 libiscsi-bin     command -v iscsi-inq
 qemu-utils       command -v qemu-img
 qemu-block-extra compgen -G "/usr/lib/*/qemu/block-iscsi.so"
+ceph-mon         command -v ceph-mon
+ceph-osd         command -v ceph-osd
+ceph-common      command -v rados
+librpma-dev      test -e /usr/include/librpma.h
 iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
