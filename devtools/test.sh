@@ -8,14 +8,15 @@
 
 # Gates, each a script under devtools/. A line is a lane: lanes run at the same time, the gates of
 # one lane in their order. Tests of the first lane use the same addresses, so they run one gate at a
-# time; user, huge, dropin and the guests run what gcc built. The last lane computes in the time that is
-# left, the gates that use all CPUs at its end. Gates with a + repeat suites of others as another user or
-# on another kernel or machine, search for what no rule names, or make packages: they are not in the default
-# set, but in the set `all`, which CI runs.
+# time; user, huge, dropin and the guests run what gcc built. The second lane waits for emulated
+# processors and for packages; the last one computes in the time that is left, the gates that use all
+# CPUs at its end. Gates with a + repeat suites of others as another user or on another kernel or
+# machine, search for what no rule names, or make packages: they are not in the default set, but in the
+# set `all`, which CI runs.
 lanes=(
 	'headers gcc +user huge dropin tsan clang asan'
-	'guest +guest-new'
-	'tree model doc abi install +package +recipes +arm64 lint +lint-tests +fuzz'
+	'guest +guest-new +package +recipes'
+	'tree model doc abi install +arm64 lint +lint-tests +fuzz'
 )
 
 case ${1-} in
