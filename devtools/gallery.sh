@@ -179,6 +179,19 @@ else
 	say 'librpma-dev is not installed: librpma not run'
 fi
 
+# Allocators that give memory back at once, while it is registered.
+purge() { env LD_PRELOAD="$1" MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0 TCMALLOC_RELEASE_RATE=10 \
+	timeout --foreground -k 5 "$limit" "$run" "$tmp/purge"; }
+entry=
+${CC:-cc} -O1 -o "$tmp/purge" test/dropin/purge.c -libverbs
+for allocator in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
+	if grep -q "^\s*$allocator " <<<"$(/sbin/ldconfig -p)"; then
+		try "memory of ${allocator%%.*}" through $((32 << 20)) 1 purge $allocator
+	else
+		say "$allocator is not installed: not run"
+	fi
+done
+
 # recipe_pytest: the module of doc/recipes.md.
 recipe_pytest() {
 	sed -n '/^<!-- recipe: pytest -->$/,/^```$/p' doc/recipes.md | sed '1,2d; $d' >"$tmp/test_write.py"
@@ -187,7 +200,6 @@ recipe_pytest() {
 	grep -q ' 3 passed' "$tmp/out"
 }
 if /usr/bin/python3 -c 'import pytest, pyverbs' 2>/dev/null; then
-	entry=
 	try 'recipe, pytest' through $((1 << 20)) 1 recipe_pytest
 else
 	say 'python3-pytest is not installed: the recipe of doc/recipes.md not run'

@@ -58,6 +58,8 @@ qemu-block-extra compgen -G "/usr/lib/*/qemu/block-iscsi.so"
 ceph-mon         command -v ceph-mon
 ceph-osd         command -v ceph-osd
 ceph-common      command -v rados
+libjemalloc2     compgen -G "/usr/lib/*/libjemalloc.so.2"
+libtcmalloc-minimal4 compgen -G "/usr/lib/*/libtcmalloc_minimal.so.4"
 librpma-dev      test -e /usr/include/librpma.h
 iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
 '
