@@ -268,7 +268,7 @@ TEST(qp, connect_refuses_counts_and_times_out_of_range)
 	conn.min_rnr_timer = 32;
 	TEST_RUN(expect_conn_refused(qp, &conn));
 	conn = good;
-	conn.reserved[11] = 1;
+	conn.reserved[10] = 1;
 	TEST_RUN(expect_conn_refused(qp, &conn));
 	conn = good;
 	conn.remote.reserved[4] = 1;

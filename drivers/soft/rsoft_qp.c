@@ -167,6 +167,7 @@ qp_set_conn(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	set->ah.dlid = conn->remote.lid;
 	set->ah.is_global = 1;
 	set->ah.hop_limit = 64;
+	set->ah.traffic_class = conn->traffic_class;
 	set->ah.port_num = set->port_num = 1;
 	set->path_mtu = conn->remote.mtu != 0 ? conn->remote.mtu : RSOFT_MTU_NONE;
 	set->dest_qp_num = conn->remote.qp_num;
@@ -247,8 +248,10 @@ static void
 modify_conn(const struct rsoft_dev *dev, const struct rmem_qp_attr *attr, uint32_t mask,
 		struct rmem_qp_conn *conn)
 {
-	if ((mask & RMEM_QP_AV) != 0)
+	if ((mask & RMEM_QP_AV) != 0) {
 		rsoft_addr_of_ah(dev, &attr->ah, &conn->remote);
+		conn->traffic_class = attr->ah.traffic_class;
+	}
 	if ((mask & RMEM_QP_DEST_QPN) != 0)
 		conn->remote.qp_num = attr->dest_qp_num;
 	if ((mask & RMEM_QP_RQ_PSN) != 0)

@@ -245,6 +245,7 @@ qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp, const struct rmem_
 		memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
 		attr.ah_attr.grh.sgid_index = dev->port.gid_index;
 		attr.ah_attr.grh.hop_limit = RVERBS_HOP_LIMIT;
+		attr.ah_attr.grh.traffic_class = conn->traffic_class;
 	}
 	return qp_modify(qp, &attr,
 			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |

@@ -162,7 +162,8 @@ struct rmem_qp_conn {
 	uint8_t retry_cnt;          /**< Retries after a timeout, 0 to 7. */
 	uint8_t rnr_retry;          /**< Retries if no receive is posted, 0 to 6; 7 unlimited. */
 	uint8_t min_rnr_timer;      /**< Pause of the peer before these, encoded; 0 to 31. */
-	uint8_t reserved[12];       /**< Zero. */
+	uint8_t traffic_class;      /**< Of the GRH, or of the IP header of RoCE (DSCP and ECN). */
+	uint8_t reserved[11];       /**< Zero. */
 };
 
 /** Path to a peer, as struct ibv_ah_attr; of a QP, or of an AH (rmem_ah.h). */

@@ -85,8 +85,11 @@ connect_sides(void)
 	}
 	for (i = 0; i < 2; i++) {
 		struct side *side = &sides[i], *peer = peer_of(side);
-		struct rmem_qp_conn conn = {
-				.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+		struct rmem_qp_conn conn = {.timeout = 8,
+				.retry_cnt = 7,
+				.rnr_retry = 7,
+				.min_rnr_timer = 1,
+				.traffic_class = SIDE_CLASS(i)};
 		struct rmem_qp_attr attr;
 		struct rmem_wc wc;
 

@@ -23,6 +23,9 @@
 #define SIZE      ((size_t)SLOTS * SLOT_SIZE)
 #define NB_RECV   4
 
+/* Traffic class of the packets of a side. */
+#define SIDE_CLASS(i) ((uint8_t)(0x20 << (i)))
+
 struct side {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;

@@ -94,6 +94,7 @@ sim_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	unsigned int to = base == &ports[0].port;
 
 	sim_counts.sent++;
+	sim_counts.sent_of[frame->grh.traffic_class]++;
 	if (hits(faults.loss)) {
 		sim_counts.lost++;
 		return;

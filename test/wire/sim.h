@@ -24,6 +24,7 @@ struct sim_counts {
 	uint64_t lost;
 	uint64_t dups;
 	uint64_t damaged;
+	uint64_t sent_of[256]; /* of each traffic class */
 };
 
 extern struct sim_counts sim_counts;

@@ -288,6 +288,57 @@ TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 	return close_sides();
 }
 
+/* Move the QP of a side from RESET to RTS step by step, as programs of verbs do. */
+static int
+modify_to_rts(struct side *side, uint8_t traffic_class)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .path_mtu = 3};
+	struct rmem_qp_attr peer;
+
+	TEST_OK(rmem_qp_query(peer_of(side)->qp, &peer));
+	attr.access = RMEM_ACCESS_REMOTE_WRITE;
+	TEST_OK(rmem_qp_modify(side->qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS));
+	attr.state = RMEM_QPS_RTR;
+	memcpy(attr.ah.dgid, peer.addr.gid, sizeof(attr.ah.dgid));
+	attr.ah.is_global = 1;
+	attr.ah.port_num = 1;
+	attr.ah.traffic_class = traffic_class;
+	attr.dest_qp_num = peer.addr.qp_num;
+	TEST_OK(rmem_qp_modify(side->qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN |
+					RMEM_QP_RQ_PSN | RMEM_QP_MAX_DEST_RD_ATOMIC |
+					RMEM_QP_MIN_RNR_TIMER));
+	attr.state = RMEM_QPS_RTS;
+	return rmem_qp_modify(side->qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY |
+					RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* Requests and acknowledgements. */
+TEST(wire_sim, packets_have_the_traffic_class_of_the_path)
+{
+	struct rmem_wc wc;
+	unsigned int i;
+
+	TEST_RUN(open_sides(1024));
+	for (i = 0; i < 2; i++)
+		TEST_OK(rmem_qp_reset(sides[i].qp));
+	TEST_OK(modify_to_rts(&sides[0], 0x88));
+	TEST_OK(modify_to_rts(&sides[1], 0xfc));
+	memset(&sim_counts, 0, sizeof(sim_counts));
+	TEST_RUN(post_write(&sides[0], 8));
+	while (rmem_poll_cq(sides[0].send_cq, &wc, 1) == 0) {
+		sim_step(true);
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+	}
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(sim_counts.sent, 2);
+	TEST_EQ(sim_counts.sent_of[0x88], 1);
+	TEST_EQ(sim_counts.sent_of[0xfc], 1);
+	return close_sides();
+}
+
 static bool
 allows(const char *prefixes, const char *ip)
 {

@@ -244,6 +244,10 @@ run_all(const struct sim_faults *faults, bool is_failure_ok)
 				mtu, sim_counts.sent, sim_counts.lost, sim_counts.dups,
 				sim_counts.damaged, stats.wire_retransmits, stats.wire_timeouts,
 				sides[0].failures, sides[1].failures);
+		TEST_ASSERT(sim_counts.sent_of[SIDE_CLASS(0)] != 0);
+		TEST_ASSERT(sim_counts.sent_of[SIDE_CLASS(1)] != 0);
+		TEST_EQ(sim_counts.sent_of[SIDE_CLASS(0)] + sim_counts.sent_of[SIDE_CLASS(1)],
+				sim_counts.sent);
 		TEST_ASSERT(is_failure_ok || sides[0].failures + sides[1].failures == 0);
 		rewinds += stats.wire_retransmits;
 		icrc_errors += stats.wire_icrc_errors;

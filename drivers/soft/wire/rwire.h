@@ -158,6 +158,7 @@ struct rwire_qp {
 	struct rwire_addr addr; /* of the peer; not of UD */
 	uint32_t qpn;           /* of the peer; not of UD */
 	uint8_t service;        /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
+	uint8_t traffic_class;  /* of packets to the peer; not of UD */
 	uint32_t mtu;
 	uint32_t window; /* PSNs in flight */
 	struct rwire_req req;

@@ -132,6 +132,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->addr = addr;
 	q->qpn = conn->remote.qp_num;
 	q->service = qp->qp.type == RMEM_QPT_RC ? RWIRE_RC : RWIRE_UC;
+	q->traffic_class = conn->traffic_class;
 	q->mtu = qp_mtu(wire, conn->remote.mtu);
 	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
 	qp_init_req(q, qp->psn, conn);

@@ -4,6 +4,7 @@
 
 /* Packets that are sent: headers and ICRC; and the clock of timers. */
 
+#include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
 #include "rwire.h"
@@ -19,7 +20,11 @@ uint64_t (*rwire_clock)(void) = tx_tsc;
 struct rwire_frame *
 rwire_tx_get(struct rwire_qp *q)
 {
-	return q->wire->port->ops->tx_get(q->wire->port, &q->addr);
+	struct rwire_frame *frame = q->wire->port->ops->tx_get(q->wire->port, &q->addr);
+
+	if (likely(frame != NULL))
+		frame->grh.traffic_class = q->traffic_class;
+	return frame;
 }
 
 void
