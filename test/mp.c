@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -294,6 +295,8 @@ held_qp_is_refused(struct mp_shared *sh)
 	TEST_RUN(mp_spawn(sh, "hold", 0, &holder));
 	TEST_RUN(mp_wait_for(sh, holder, 1, true));
 	TEST_ERR(rmem_qp_destroy(sh->qp), EBUSY);
+	TEST_ERR(rmem_cq_resize(sh->qp->send_cq, 8 * MP_DEPTH), EBUSY);
+	TEST_OK(rmem_cq_resize(sh->other_cq, 8 * MP_DEPTH));
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
 	TEST_RUN(mp_run_role(sh, "clash"));
 	TEST_RUN(mp_run_role(sh, "same_lcore"));
@@ -301,6 +304,30 @@ held_qp_is_refused(struct mp_shared *sh)
 	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
 	TEST_RUN(run_to_end(sh, holder));
 	TEST_RUN(mp_check_reaped(sh, true));
+	TEST_OK(rmem_cq_resize(sh->qp->send_cq, 4 * MP_DEPTH));
+	return TEST_SUCCESS;
+}
+
+/* Memory that only the primary has mapped, and whose pages are populated by the request. */
+static int
+write_on_demand(struct mp_shared *sh)
+{
+	const size_t size = MP_PART;
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ret;
+
+	TEST_ASSERT(mem != MAP_FAILED);
+	ret = rmem_mr_reg(pd, mem, size, 0,
+			RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
+			&sh->odp);
+	TEST_ASSERT(ret == 0 || ret == -EOPNOTSUPP);
+	if (ret == 0) {
+		TEST_RUN(mp_run_role(sh, "on_demand"));
+		TEST_RUN(mp_connect(sh));
+		TEST_MEM(mem, &sh->buf[MP_FROM * MP_PART], size);
+		TEST_OK(rmem_mr_dereg(sh->odp));
+	}
+	TEST_OK(munmap(mem, size));
 	return TEST_SUCCESS;
 }
 
@@ -416,6 +443,9 @@ run_all(struct mp_shared *sh, bool is_engine)
 	TEST_RUN(mp_connect(sh));
 	test_set_running("held_qp_is_refused");
 	TEST_RUN(held_qp_is_refused(sh));
+	TEST_RUN(mp_connect(sh));
+	test_set_running("write_on_demand");
+	TEST_RUN(write_on_demand(sh));
 	test_set_running("close_in_attach");
 	TEST_RUN(close_in_attach(sh));
 	test_set_running("keys_end");

@@ -38,6 +38,7 @@ struct mp_shared {
 	struct rmem_srq *srq;
 	struct rmem_mr *mr;
 	struct rmem_mr *fast;
+	struct rmem_mr *odp; /* on-demand memory of the primary */
 	struct rmem_mr *mkey;
 	struct rmem_fast_reg_page_list *list;
 	struct rmem_mw *mw;

@@ -184,6 +184,21 @@ traffic_keys(struct mp_shared *sh)
 }
 
 static int
+role_on_demand(struct mp_shared *sh)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr = write_wr(sh, &sge, MP_PART);
+
+	TEST_RUN(attach(sh));
+	memset(&sh->buf[MP_FROM * MP_PART], 0x33, MP_PART);
+	wr.rdma.remote_addr = sh->odp->iova;
+	wr.rdma.rkey = sh->odp->rkey;
+	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	TEST_OK(rmem_dev_detach(dev));
+	return TEST_SUCCESS;
+}
+
+static int
 role_traffic(struct mp_shared *sh)
 {
 	struct rmem_dev_info info;
@@ -578,10 +593,11 @@ mp_role_run(struct mp_shared *sh, char **args)
 	static const struct {
 		const char *name;
 		int (*run)(struct mp_shared *sh);
-	} roles[] = {{"traffic", role_traffic}, {"refused", role_refused}, {"clash", role_clash},
-			{"hold", role_hold}, {"late", role_late}, {"same_lcore", role_same_lcore},
-			{"binds", role_binds}, {"loop", role_loop}, {"orphan", role_orphan},
-			{"flight", role_flight}, {"drain", role_drain}, {"numbers", role_numbers},
+	} roles[] = {{"traffic", role_traffic}, {"on_demand", role_on_demand},
+			{"refused", role_refused}, {"clash", role_clash}, {"hold", role_hold},
+			{"late", role_late}, {"same_lcore", role_same_lcore}, {"binds", role_binds},
+			{"loop", role_loop}, {"orphan", role_orphan}, {"flight", role_flight},
+			{"drain", role_drain}, {"numbers", role_numbers},
 			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again}};
 	size_t i;
 

@@ -108,6 +108,8 @@ mp_take(struct rsoft_qp *qp)
 	ret = mp_disable_inline(qp);
 	if (ret != 0)
 		return ret;
+	rsoft_cq_claim(rsoft_cq_of(qp->qp.send_cq));
+	rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq));
 	__atomic_store_n(&qp->is_claimed, true, __ATOMIC_RELEASE);
 	if (qp->dev->nb_engines == 0)
 		rsoft_sq_pend(qp);
@@ -125,6 +127,8 @@ mp_release(struct rsoft_qp *qp)
 	if (qp->sq.is_pending)
 		rsoft_sq_unpend(qp);
 	rte_ticketlock_unlock(&dev->pending_lock);
+	rsoft_cq_unclaim(rsoft_cq_of(qp->qp.send_cq));
+	rsoft_cq_unclaim(rsoft_cq_of(qp->qp.recv_cq));
 }
 
 static int

@@ -99,6 +99,7 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
  *   - -EINVAL: NULL or not a CQ, nb_cqe 0, over the limit, or below the number of completions
  *     outstanding.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_CQ_RESIZE.
+ *   - -EBUSY: a secondary process has claimed a QP attached to it (rmem_qp_claim()).
  *   - -ENOMEM: no memory for the CQ.
  *   - -EIO: the device failed, or the CQ had an overrun.
  */

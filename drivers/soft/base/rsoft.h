@@ -319,6 +319,7 @@ struct rsoft_cq {
 	uint32_t nb_found;                 /* polls since the last one that made progress */
 
 	uint32_t is_resizing;      /* rsoft_cq_write() needs lock; atomic */
+	uint32_t nb_claims;        /* of its QPs, by processes that poll it; ctl_lock */
 	uint64_t nb_lost;          /* counter: completions lost; atomic */
 	rte_ticketlock_t lock;     /* of ring and mask, while they change */
 	rte_ticketlock_t ctl_lock; /* of control calls */

@@ -174,6 +174,13 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	if (ring == NULL)
 		return -ENOMEM;
 	rte_ticketlock_lock(&cq->ctl_lock);
+	/* Another process polls the ring, without grace periods. */
+	if (cq->nb_claims != 0) {
+		rte_ticketlock_unlock(&cq->ctl_lock);
+		rte_free(ring);
+		RSOFT_LOG(ERR, "CQ: not resized: a process has claimed a QP that completes to it");
+		return -EBUSY;
+	}
 	/* Producers wait for the rest, for a time that does not depend on the size. */
 	number_ring(cq, ring, rte_align32pow2(nb_cqe));
 	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
@@ -187,6 +194,22 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	rte_ticketlock_unlock(&cq->ctl_lock);
 	rte_free(ring);
 	return ret;
+}
+
+void
+rsoft_cq_claim(struct rsoft_cq *cq)
+{
+	rte_ticketlock_lock(&cq->ctl_lock);
+	cq->nb_claims++;
+	rte_ticketlock_unlock(&cq->ctl_lock);
+}
+
+void
+rsoft_cq_unclaim(struct rsoft_cq *cq)
+{
+	rte_ticketlock_lock(&cq->ctl_lock);
+	cq->nb_claims--;
+	rte_ticketlock_unlock(&cq->ctl_lock);
 }
 
 int

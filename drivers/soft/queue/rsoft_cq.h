@@ -57,6 +57,10 @@ int rsoft_cq_stats_get(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
 
+/* Another process polls the CQ until the second call; its ring stays the same. */
+void rsoft_cq_claim(struct rsoft_cq *cq);
+void rsoft_cq_unclaim(struct rsoft_cq *cq);
+
 /* Allocate memory for inline messages. Without it messages are not delivered inline. */
 void rsoft_cq_add_messages(struct rsoft_cq *cq);
 
