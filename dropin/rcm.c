@@ -152,13 +152,13 @@ run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_
 }
 
 ssize_t
-rcm_write(int fd, const void *data, size_t size)
+rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
 {
 	struct rdma_ucm_cmd_hdr hdr;
 	int ret, state;
 
 	if (!rcm_is_channel(fd))
-		return __write(fd, data, size);
+		return next(fd, data, size);
 	if (data == NULL)
 		return ribv_minus_one(EFAULT);
 	if (size < sizeof(hdr))

@@ -226,13 +226,12 @@ struct rcm_cmd {
 /* Commands return 0 or a negative errno. */
 typedef int (*rcm_run_t)(const struct rcm_cmd *cmd);
 
-/* Of the C library: close() and write() are those of librmem_ibv.so. */
+/* Of the C library: close() is that of librmem_ibv.so, or of another preloaded library. */
 int __close(int fd);
-ssize_t __write(int fd, const void *data, size_t size);
 #define rcm_close __close
 
 /* rcm.c */
-ssize_t rcm_write(int fd, const void *data, size_t size);
+ssize_t rcm_write(int fd, const void *data, size_t size, rcm_write_t next);
 void rcm_lock(void);
 /* False if another thread, or this one, has the lock. */
 bool rcm_trylock(void);

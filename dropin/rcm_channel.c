@@ -179,17 +179,17 @@ rcm_is_channel(int fd)
 }
 
 static int
-channel_close(int fd)
+channel_close(int fd, rcm_close_t next)
 {
 	int ret, state;
 
 	if (getpid() != owner)
-		return rcm_close(fd);
+		return next(fd);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rcm_lock();
 	if (rcm_channel_of(fd) != NULL)
 		leave(fd);
-	ret = rcm_close(fd);
+	ret = next(fd);
 	rcm_unlock();
 	pthread_setcancelstate(state, NULL);
 	return ret;

@@ -17,11 +17,15 @@
 #define RCM_MINOR   58
 #define RCM_MAX_FDS 65536
 
+typedef ssize_t (*rcm_write_t)(int fd, const void *data, size_t size);
+typedef int (*rcm_close_t)(int fd);
+
 struct rcm_ops {
 	/* A new channel: its descriptor, or -1 with errno set. */
 	int (*open)(int flags);
-	ssize_t (*write)(int fd, const void *data, size_t size);
-	int (*close)(int fd);
+	/* They call next() for a descriptor that is of no channel any more; close() always does. */
+	ssize_t (*write)(int fd, const void *data, size_t size, rcm_write_t next);
+	int (*close)(int fd, rcm_close_t next);
 	/* Whether an unmarked descriptor is a duplicate of a channel's; it is marked then. */
 	int (*adopt)(int fd);
 	/* Whether a marked one still is a channel's. */

@@ -19,9 +19,7 @@
 #include "rcm_preload.h"
 #include "ribv_file.h"
 
-/* Names that libc has for them as well. */
-int __close(int fd);
-ssize_t __write(int fd, const void *data, size_t size);
+/* Of programs linked before glibc 2.33. */
 int __fxstat(int version, int fd, struct stat *st);
 
 static const struct rcm_ops *ops; /* atomic; NULL: the core is not loaded */
@@ -52,12 +50,12 @@ write(int fd, const void *data, size_t size)
 	ssize_t ret;
 
 	if (core != NULL)
-		return core->write(fd, data, size);
-	ret = __write(fd, data, size);
+		return core->write(fd, data, size, REAL(write));
+	ret = REAL(write)(fd, data, size);
 	if (ret < 0 && errno == EINVAL) {
 		core = __atomic_load_n(&ops, __ATOMIC_ACQUIRE);
 		if (core != NULL && core->adopt(fd) != 0)
-			return core->write(fd, data, size);
+			return core->write(fd, data, size, REAL(write));
 		errno = EINVAL;
 	}
 	return ret;
@@ -68,7 +66,7 @@ close(int fd)
 {
 	const struct rcm_ops *core = ops_of(fd);
 
-	return core != NULL ? core->close(fd) : __close(fd);
+	return core != NULL ? core->close(fd, REAL(close)) : REAL(close)(fd);
 }
 
 /* A character device, as librdmacm requires: that of the kernel if there is one. */
@@ -81,38 +79,39 @@ stat_device(struct stat *st)
 	st->st_mode = S_IFCHR | 0666;
 	st->st_nlink = 1;
 	st->st_rdev = makedev(RCM_MAJOR, RCM_MINOR);
-	if (REAL(fstatat)(AT_FDCWD, RCM_DEVICE, &device, 0) == 0 && S_ISCHR(device.st_mode))
+	if (kernel_fstatat(AT_FDCWD, RCM_DEVICE, &device, 0) == 0 && S_ISCHR(device.st_mode))
 		st->st_rdev = device.st_rdev;
 	return 0;
 }
 
-int
-fstat(int fd, struct stat *st)
-{
-	const struct rcm_ops *core = ops_of(fd);
-	int ret;
+/* The attributes of a channel's descriptor, or those that the next definition finds. */
+#define FSTAT(fd, st, call)                                                                        \
+	do {                                                                                       \
+		const struct rcm_ops *core = ops_of(fd);                                           \
+		int ret;                                                                           \
+                                                                                                   \
+		if (core != NULL && core->is_channel(fd) != 0)                                     \
+			return stat_device(st);                                                    \
+		ret = (call);                                                                      \
+		return ret == 0 ? ribv_stat_open(fd, "", st) : ret;                                \
+	} while (0)
 
-	if (core != NULL && core->is_channel(fd) != 0)
-		return stat_device(st);
-	if (fd < 0) {
-		errno = EBADF;
-		return -1;
+#define DEFINE_FSTAT(type, name)                                                                   \
+	int RIBV_OWN(name)(int fd, struct stat *st) RIBV_SYMBOL(name);                             \
+	int RIBV_OWN(name)(int fd, struct stat *st)                                                \
+	{                                                                                          \
+		FSTAT(fd, st, REAL_AS(type, name)(fd, st));                                        \
 	}
-	/* Libc has it since 2.33. */
-	ret = REAL(fstat) != NULL ? REAL(fstat)(fd, st) : REAL(fstatat)(fd, "", st, AT_EMPTY_PATH);
-	return ret == 0 ? ribv_stat_open(fd, "", st) : ret;
-}
 
-/* That of programs linked before glibc 2.33. */
-int
-__fxstat(int version, int fd, struct stat *st)
-{
-	if (version < 0) {
-		errno = EINVAL;
-		return -1;
+/* Versions of struct stat that are not negative are this one. */
+#define DEFINE_FXSTAT(type, name)                                                                  \
+	int RIBV_OWN(name)(int version, int fd, struct stat *st) RIBV_SYMBOL(name);                \
+	int RIBV_OWN(name)(int version, int fd, struct stat *st)                                   \
+	{                                                                                          \
+		if (version < 0)                                                                   \
+			return REAL_AS(type, name)(version, fd, st);                               \
+		FSTAT(fd, st, REAL_AS(type, name)(version, fd, st));                               \
 	}
-	return fstat(fd, st);
-}
 
-RIBV_SAME(fstat64, fstat);
-RIBV_SAME(__fxstat64, __fxstat);
+RIBV_BOTH(DEFINE_FSTAT, fstat)
+RIBV_BOTH(DEFINE_FXSTAT, __fxstat)

@@ -84,7 +84,8 @@ fill(struct stream *stream)
 	snprintf(parent, sizeof(parent), "%s/..", node->path);
 	has_memory = add(stream, ".", DT_DIR, node->ino);
 	has_memory = has_memory &&
-			add(stream, "..", DT_DIR, stat(parent, &st) == 0 ? st.st_ino : 1);
+			add(stream, "..", DT_DIR,
+					fstatat(AT_FDCWD, parent, &st, 0) == 0 ? st.st_ino : 1);
 	for (i = 0; i < node->size && has_memory; i += strlen(node->text + i) + 1)
 		has_memory = add(stream, node->text + i, DT_UNKNOWN,
 				ribv_ino(below, node->text + i));
@@ -141,7 +142,7 @@ find_open(int fd)
 {
 	int err = errno;
 	struct stat st;
-	bool is_removed = REAL(fstatat)(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
+	bool is_removed = kernel_fstatat(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
 			st.st_nlink == 0;
 
 	errno = err;
@@ -177,31 +178,49 @@ fdopendir(int fd)
 	return node != NULL ? open_node(node, fd) : REAL(fdopendir)(fd);
 }
 
-struct dirent *
-readdir(DIR *dir)
+/* The next entry of a stream of the view. */
+static struct dirent *
+read_entry(struct stream *stream)
 {
-	struct stream *stream = own(dir);
-
-	if (stream == NULL)
-		return REAL(readdir)(dir);
 	return stream->at < stream->count ? &stream->entries[stream->at++] : NULL;
 }
+
+#define DEFINE_READDIR(type, name)                                                                 \
+	struct dirent *RIBV_OWN(name)(DIR * dir) RIBV_SYMBOL(name);                                \
+	struct dirent *RIBV_OWN(name)(DIR * dir)                                                   \
+	{                                                                                          \
+		struct stream *stream = own(dir);                                                  \
+                                                                                                   \
+		return stream != NULL ? read_entry(stream) : REAL_AS(type, name)(dir);             \
+	}
+
+RIBV_BOTH(DEFINE_READDIR, readdir)
 
 /* Deprecated, but a program that calls it must not pass a stream of the view to libc. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-int
-readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
+static int
+read_entry_r(struct stream *stream, struct dirent *entry, struct dirent **result)
 {
-	struct stream *stream = own(dir);
-	const struct dirent *next;
+	const struct dirent *next = read_entry(stream);
 
-	if (stream == NULL)
-		return REAL(readdir_r)(dir, entry, result);
-	next = readdir(dir);
 	*result = next != NULL ? memcpy(entry, next, sizeof(*entry)) : NULL;
 	return 0;
 }
+
+#define DEFINE_READDIR_R(type, name)                                                               \
+	int RIBV_OWN(name)(DIR * dir, struct dirent * entry, struct dirent * *result)              \
+			RIBV_SYMBOL(name);                                                         \
+	int RIBV_OWN(name)(DIR * dir, struct dirent * entry, struct dirent * *result)              \
+	{                                                                                          \
+		struct stream *stream = own(dir);                                                  \
+                                                                                                   \
+		return stream != NULL ? read_entry_r(stream, entry, result)                        \
+				      : REAL_AS(type, name)(dir, entry, result);                   \
+	}
+
+DEFINE_READDIR_R(readdir_r, readdir_r)
+DEFINE_READDIR_R(readdir_r, readdir64_r)
 
 int
 closedir(DIR *dir)
@@ -211,7 +230,7 @@ closedir(DIR *dir)
 	if (stream == NULL)
 		return REAL(closedir)(dir);
 	if (stream->fd >= 0)
-		close(stream->fd);
+		kernel_close(stream->fd);
 	release(stream);
 	return 0;
 }
@@ -271,22 +290,23 @@ compare(const void *a, const void *b, void *arg)
 	return (*(compare_t *)arg)(left.entry, right.entry);
 }
 
-/* The entries of a stream of the view, which it closes. */
+/* The entries of a stream of the view, which is closed. */
 static int
 scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), compare_t order)
 {
-	struct dirent **found = calloc(own(dir)->count, sizeof(struct dirent *));
+	struct stream *stream = own(dir);
+	struct dirent **found = calloc(stream->count, sizeof(struct dirent *));
 	const struct dirent *entry;
 	int n = 0;
 
-	while (found != NULL && (entry = readdir(dir)) != NULL) {
+	while (found != NULL && (entry = read_entry(stream)) != NULL) {
 		if (filter != NULL && filter(entry) == 0)
 			continue;
 		found[n] = malloc(sizeof(*entry));
 		if (found[n] != NULL)
 			memcpy(found[n++], entry, sizeof(*entry));
 	}
-	closedir(dir);
+	release(stream);
 	if (found == NULL)
 		return -1;
 	if (order != NULL)
@@ -295,19 +315,40 @@ scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), comp
 	return n;
 }
 
-int
-scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
-		compare_t order)
+/* Find the node of a path as opendir() does. The filter must get each entry once, so the kernel is
+ * called before the next definition. */
+static void
+find_dir(struct ribv_at *at, const char *path)
 {
-	DIR *dir = opendir(path);
+	bool is_again;
+	int fd;
 
-	if (dir != NULL && own(dir) != NULL)
-		return scan(dir, list, filter, order);
-	if (dir != NULL)
-		REAL(closedir)(dir);
-	return REAL(scandir)(path, list, filter, order);
+	ribv_at_set(at, AT_FDCWD, path);
+	do {
+		fd = kernel_open(at->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+		is_again = ribv_at_next(at, fd < 0 ? errno : 0);
+		if (fd >= 0 && !is_again && at->node == NULL && at->path[0] == '.' &&
+				ribv_may_be_in_view(AT_FDCWD))
+			at->node = find_open(fd);
+		if (fd >= 0)
+			kernel_close(fd);
+	} while (is_again);
 }
 
-RIBV_SAME(readdir64, readdir);
-RIBV_SAME(readdir64_r, readdir_r);
-RIBV_SAME(scandir64, scandir);
+#define DEFINE_SCANDIR(type, name)                                                                 \
+	int RIBV_OWN(name)(const char *path, struct dirent ***list,                                \
+			int (*filter)(const struct dirent *), compare_t order) RIBV_SYMBOL(name);  \
+	int RIBV_OWN(name)(const char *path, struct dirent ***list,                                \
+			int (*filter)(const struct dirent *), compare_t order)                     \
+	{                                                                                          \
+		struct ribv_at at;                                                                 \
+		DIR *dir;                                                                          \
+                                                                                                   \
+		find_dir(&at, path);                                                               \
+		if (at.node == NULL)                                                               \
+			return REAL_AS(type, name)(at.path, list, filter, order);                  \
+		dir = open_node(at.node, -1);                                                      \
+		return dir != NULL ? scan(dir, list, filter, order) : -1;                          \
+	}
+
+RIBV_BOTH(DEFINE_SCANDIR, scandir)

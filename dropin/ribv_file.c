@@ -26,7 +26,6 @@ char *__getcwd_chk(char *buf, size_t size, size_t buf_size);
 int __xstat(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
-int __close(int fd);
 
 /* Call a function for at.path, until it is that of the kernel's file or there is a node. */
 #define ASK(at, ret, is_failed, call)                                                              \
@@ -59,7 +58,7 @@ open_text(const struct ribv_node *node, int flags)
 			fcntl(fd, F_ADD_SEALS,
 					F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) !=
 					0) {
-		close(fd);
+		kernel_close(fd);
 		errno = EIO;
 		return -1;
 	}
@@ -94,76 +93,86 @@ open_node(struct ribv_node *node, int flags)
 	return fd;
 }
 
-/* Whether the kernel may create a file. */
+/* Before the next definition is called; return whether it must be. */
 static bool
-is_creating(int flags)
+open_begin(struct ribv_at *at, int dirfd, const char *path, int flags)
 {
-	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+	ribv_at_set(at, dirfd, path);
+	if (ribv_is_creating(flags))
+		ribv_at_before(at);
+	return at->node == NULL;
 }
 
-static int
-open_at(int dirfd, const char *path, int flags, mode_t mode)
+/* It has returned; return whether it must be called again. */
+static bool
+open_again(struct ribv_at *at, int fd)
 {
-	struct ribv_at at;
-	bool is_again;
-	int fd;
+	bool is_again = ribv_at_next(at, fd < 0 ? errno : 0);
 
-	ribv_at_set(&at, dirfd, path);
-	if (is_creating(flags))
-		ribv_at_before(&at);
-	if (at.node != NULL)
-		return open_node(at.node, flags);
-	do {
-		fd = REAL(openat)(at.dirfd, at.path, flags, mode);
-		is_again = ribv_at_next(&at, fd < 0 ? errno : 0);
-		if (fd >= 0 && (is_again || at.node != NULL))
-			__close(fd);
-	} while (is_again);
-	return at.node != NULL ? open_node(at.node, flags) : fd;
+	if (fd >= 0 && (is_again || at->node != NULL))
+		kernel_close(fd);
+	return is_again;
 }
 
-/* The mode follows the flags if a file may be created. */
-static mode_t
-mode_of(int flags, va_list args)
-{
-	return is_creating(flags) ? va_arg(args, mode_t) : 0;
-}
+#define OPEN(dirfd, path, flags, call)                                                             \
+	do {                                                                                       \
+		struct ribv_at at;                                                                 \
+		bool is_again = open_begin(&at, dirfd, path, flags);                               \
+		int fd = -1;                                                                       \
+                                                                                                   \
+		while (is_again) {                                                                 \
+			fd = (call);                                                               \
+			is_again = open_again(&at, fd);                                            \
+		}                                                                                  \
+		return at.node != NULL ? open_node(at.node, flags) : fd;                           \
+	} while (0)
 
-int
-open(const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
+#define DEFINE_OPEN(type, name)                                                                    \
+	int RIBV_OWN(name)(const char *path, int flags, ...) RIBV_SYMBOL(name);                    \
+	int RIBV_OWN(name)(const char *path, int flags, ...)                                       \
+	{                                                                                          \
+		va_list args;                                                                      \
+		mode_t mode;                                                                       \
+                                                                                                   \
+		va_start(args, flags);                                                             \
+		mode = ribv_mode_of(flags, args);                                                  \
+		va_end(args);                                                                      \
+		OPEN(AT_FDCWD, path, flags, REAL_AS(type, name)(at.path, flags, mode));            \
+	}
 
-	va_start(args, flags);
-	mode = mode_of(flags, args);
-	va_end(args);
-	return open_at(AT_FDCWD, path, flags, mode);
-}
+#define DEFINE_OPENAT(type, name)                                                                  \
+	int RIBV_OWN(name)(int dirfd, const char *path, int flags, ...) RIBV_SYMBOL(name);         \
+	int RIBV_OWN(name)(int dirfd, const char *path, int flags, ...)                            \
+	{                                                                                          \
+		va_list args;                                                                      \
+		mode_t mode;                                                                       \
+                                                                                                   \
+		va_start(args, flags);                                                             \
+		mode = ribv_mode_of(flags, args);                                                  \
+		va_end(args);                                                                      \
+		OPEN(dirfd, path, flags, REAL_AS(type, name)(at.dirfd, at.path, flags, mode));     \
+	}
 
-int
-openat(int dirfd, const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
+#define DEFINE_OPEN_2(type, name)                                                                  \
+	int RIBV_OWN(name)(const char *path, int flags) RIBV_SYMBOL(name);                         \
+	int RIBV_OWN(name)(const char *path, int flags)                                            \
+	{                                                                                          \
+		OPEN(AT_FDCWD, path, flags, REAL_AS(type, name)(at.path, flags));                  \
+	}
 
-	va_start(args, flags);
-	mode = mode_of(flags, args);
-	va_end(args);
-	return open_at(dirfd, path, flags, mode);
-}
+#define DEFINE_OPENAT_2(type, name)                                                                \
+	int RIBV_OWN(name)(int dirfd, const char *path, int flags) RIBV_SYMBOL(name);              \
+	int RIBV_OWN(name)(int dirfd, const char *path, int flags)                                 \
+	{                                                                                          \
+		OPEN(dirfd, path, flags, REAL_AS(type, name)(at.dirfd, at.path, flags));           \
+	}
 
-int
-__open_2(const char *path, int flags)
-{
-	return open_at(AT_FDCWD, path, flags, 0);
-}
-
-int
-__openat_2(int dirfd, const char *path, int flags)
-{
-	return open_at(dirfd, path, flags, 0);
-}
+RIBV_BOTH(DEFINE_OPEN, open)
+RIBV_BOTH(DEFINE_OPENAT, openat)
+DEFINE_OPEN_2(__open_2, __open_2)
+DEFINE_OPEN_2(__open_2, __open64_2)
+DEFINE_OPENAT_2(__openat_2, __openat_2)
+DEFINE_OPENAT_2(__openat_2, __openat64_2)
 
 /* Open a node by a mode of fopen(), and free it. */
 static FILE *
@@ -178,12 +187,12 @@ open_stream(struct ribv_node *node, const char *mode)
 		return NULL;
 	file = fdopen(fd, mode);
 	if (file == NULL)
-		close(fd);
+		kernel_close(fd);
 	return file;
 }
 
-FILE *
-fopen(const char *path, const char *mode)
+static FILE *
+open_file(const char *path, const char *mode, __typeof__(&fopen) next)
 {
 	struct ribv_at at;
 	bool is_again;
@@ -195,7 +204,7 @@ fopen(const char *path, const char *mode)
 	if (at.node != NULL)
 		return open_stream(at.node, mode);
 	do {
-		file = REAL(fopen)(at.path, mode);
+		file = next(at.path, mode);
 		is_again = ribv_at_next(&at, file == NULL ? errno : 0);
 		if (file != NULL && (is_again || at.node != NULL))
 			fclose(file);
@@ -203,11 +212,20 @@ fopen(const char *path, const char *mode)
 	return at.node != NULL ? open_stream(at.node, mode) : file;
 }
 
+#define DEFINE_FOPEN(type, name)                                                                   \
+	FILE *RIBV_OWN(name)(const char *path, const char *mode) RIBV_SYMBOL(name);                \
+	FILE *RIBV_OWN(name)(const char *path, const char *mode)                                   \
+	{                                                                                          \
+		return open_file(path, mode, REAL_AS(type, name));                                 \
+	}
+
+RIBV_BOTH(DEFINE_FOPEN, fopen)
+
 /* The attributes of a node, which is freed; the others are those of the root directory. */
 static int
 stat_node(struct ribv_node *node, struct stat *st)
 {
-	if (REAL(fstatat)(AT_FDCWD, "/", st, 0) != 0)
+	if (kernel_fstatat(AT_FDCWD, "/", st, 0) != 0)
 		return fail(node, errno);
 	st->st_mode = node->mode;
 	st->st_ino = node->ino;
@@ -235,62 +253,54 @@ stat_end(struct ribv_at *at, struct stat *st, int ret)
 	return ret == 0 ? ribv_stat_open(at->dirfd, at->path != NULL ? at->path : "", st) : ret;
 }
 
-int
-fstatat(int dirfd, const char *path, struct stat *st, int flags)
-{
-	struct ribv_at at;
-	int ret;
+#define STAT(dirfd, path, st, call)                                                                \
+	do {                                                                                       \
+		struct ribv_at at;                                                                 \
+		int ret;                                                                           \
+                                                                                                   \
+		ribv_at_set(&at, dirfd, path);                                                     \
+		ASK(at, ret, ret != 0, call);                                                      \
+		return stat_end(&at, st, ret);                                                     \
+	} while (0)
 
-	ribv_at_set(&at, dirfd, path);
-	ASK(at, ret, ret != 0, REAL(fstatat)(at.dirfd, at.path, st, flags));
-	return stat_end(&at, st, ret);
-}
+/* stat() and lstat() */
+#define DEFINE_STAT(type, name)                                                                    \
+	int RIBV_OWN(name)(const char *path, struct stat *st) RIBV_SYMBOL(name);                   \
+	int RIBV_OWN(name)(const char *path, struct stat *st)                                      \
+	{                                                                                          \
+		STAT(AT_FDCWD, path, st, REAL_AS(type, name)(at.path, st));                        \
+	}
 
-/* Libc has stat() and lstat() since 2.33. */
-int
-stat(const char *path, struct stat *st)
-{
-	struct ribv_at at;
-	int ret;
+#define DEFINE_FSTATAT(type, name)                                                                 \
+	int RIBV_OWN(name)(int dirfd, const char *path, struct stat *st, int flags)                \
+			RIBV_SYMBOL(name);                                                         \
+	int RIBV_OWN(name)(int dirfd, const char *path, struct stat *st, int flags)                \
+	{                                                                                          \
+		STAT(dirfd, path, st, REAL_AS(type, name)(at.dirfd, at.path, st, flags));          \
+	}
 
-	if (REAL(stat) == NULL)
-		return fstatat(AT_FDCWD, path, st, 0);
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret != 0, REAL(stat)(at.path, st));
-	return stat_end(&at, st, ret);
-}
+/* __xstat() and __lxstat(); libc refuses versions of struct stat that are not this one */
+#define DEFINE_XSTAT(type, name)                                                                   \
+	int RIBV_OWN(name)(int version, const char *path, struct stat *st) RIBV_SYMBOL(name);      \
+	int RIBV_OWN(name)(int version, const char *path, struct stat *st)                         \
+	{                                                                                          \
+		STAT(AT_FDCWD, path, st, REAL_AS(type, name)(version, at.path, st));               \
+	}
 
-int
-lstat(const char *path, struct stat *st)
-{
-	struct ribv_at at;
-	int ret;
+#define DEFINE_FXSTATAT(type, name)                                                                \
+	int RIBV_OWN(name)(int version, int dirfd, const char *path, struct stat *st, int flags)   \
+			RIBV_SYMBOL(name);                                                         \
+	int RIBV_OWN(name)(int version, int dirfd, const char *path, struct stat *st, int flags)   \
+	{                                                                                          \
+		STAT(dirfd, path, st, REAL_AS(type, name)(version, at.dirfd, at.path, st, flags)); \
+	}
 
-	if (REAL(lstat) == NULL)
-		return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret != 0, REAL(lstat)(at.path, st));
-	return stat_end(&at, st, ret);
-}
-
-/* Versions of struct stat that are not negative are this one. */
-int
-__xstat(int version, const char *path, struct stat *st)
-{
-	return version >= 0 ? stat(path, st) : fail(NULL, EINVAL);
-}
-
-int
-__lxstat(int version, const char *path, struct stat *st)
-{
-	return version >= 0 ? lstat(path, st) : fail(NULL, EINVAL);
-}
-
-int
-__fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags)
-{
-	return version >= 0 ? fstatat(dirfd, path, st, flags) : fail(NULL, EINVAL);
-}
+RIBV_BOTH(DEFINE_STAT, stat)
+RIBV_BOTH(DEFINE_STAT, lstat)
+RIBV_BOTH(DEFINE_FSTATAT, fstatat)
+RIBV_BOTH(DEFINE_XSTAT, __xstat)
+RIBV_BOTH(DEFINE_XSTAT, __lxstat)
+RIBV_BOTH(DEFINE_FXSTATAT, __fxstatat)
 
 static int
 statx_node(struct ribv_node *node, unsigned int mask, struct statx *st)
@@ -342,65 +352,55 @@ faccessat(int dirfd, const char *path, int mode, int flags)
 	return at.node != NULL ? access_node(at.node, mode) : ret;
 }
 
-int
-access(const char *path, int mode)
-{
-	struct ribv_at at;
-	int ret;
+#define DEFINE_ACCESS(type, name)                                                                  \
+	int RIBV_OWN(name)(const char *path, int mode) RIBV_SYMBOL(name);                          \
+	int RIBV_OWN(name)(const char *path, int mode)                                             \
+	{                                                                                          \
+		struct ribv_at at;                                                                 \
+		int ret;                                                                           \
+                                                                                                   \
+		ribv_at_set(&at, AT_FDCWD, path);                                                  \
+		ASK(at, ret, ret != 0, REAL_AS(type, name)(at.path, mode));                        \
+		return at.node != NULL ? access_node(at.node, mode) : ret;                         \
+	}
 
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret != 0, REAL(access)(at.path, mode));
-	return at.node != NULL ? access_node(at.node, mode) : ret;
-}
-
-int
-euidaccess(const char *path, int mode)
-{
-	struct ribv_at at;
-	int ret;
-
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret != 0, REAL(euidaccess)(at.path, mode));
-	return at.node != NULL ? access_node(at.node, mode) : ret;
-}
+DEFINE_ACCESS(access, access)
+DEFINE_ACCESS(access, eaccess)
+DEFINE_ACCESS(access, euidaccess)
 
 /* No node is a link. */
+#define READLINK(dirfd, path, call)                                                                \
+	do {                                                                                       \
+		struct ribv_at at;                                                                 \
+		ssize_t ret;                                                                       \
+                                                                                                   \
+		ribv_at_set(&at, dirfd, path);                                                     \
+		ASK(at, ret, ret < 0, call);                                                       \
+		return at.node != NULL ? fail(at.node, EINVAL) : ret;                              \
+	} while (0)
+
 ssize_t
 readlinkat(int dirfd, const char *path, char *buf, size_t size)
 {
-	struct ribv_at at;
-	ssize_t ret;
-
-	ribv_at_set(&at, dirfd, path);
-	ASK(at, ret, ret < 0, REAL(readlinkat)(at.dirfd, at.path, buf, size));
-	return at.node != NULL ? fail(at.node, EINVAL) : ret;
+	READLINK(dirfd, path, REAL(readlinkat)(at.dirfd, at.path, buf, size));
 }
 
 ssize_t
 readlink(const char *path, char *buf, size_t size)
 {
-	struct ribv_at at;
-	ssize_t ret;
-
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret < 0, REAL(readlink)(at.path, buf, size));
-	return at.node != NULL ? fail(at.node, EINVAL) : ret;
+	READLINK(AT_FDCWD, path, REAL(readlink)(at.path, buf, size));
 }
 
 ssize_t
 __readlinkat_chk(int dirfd, const char *path, char *buf, size_t size, size_t buf_size)
 {
-	if (size > buf_size)
-		abort();
-	return readlinkat(dirfd, path, buf, size);
+	READLINK(dirfd, path, REAL(__readlinkat_chk)(at.dirfd, at.path, buf, size, buf_size));
 }
 
 ssize_t
 __readlink_chk(const char *path, char *buf, size_t size, size_t buf_size)
 {
-	if (size > buf_size)
-		abort();
-	return readlink(path, buf, size);
+	READLINK(AT_FDCWD, path, REAL(__readlink_chk)(at.path, buf, size, buf_size));
 }
 
 /* No node has extended attributes, which ls -l requests. */
@@ -439,33 +439,36 @@ resolve_node(struct ribv_node *node, char *resolved)
 	return resolved;
 }
 
+#define REALPATH(path, resolved, call)                                                             \
+	do {                                                                                       \
+		struct ribv_at at;                                                                 \
+		char *ret;                                                                         \
+                                                                                                   \
+		ribv_at_set(&at, AT_FDCWD, path);                                                  \
+		ASK(at, ret, ret == NULL, call);                                                   \
+		if (at.node == NULL)                                                               \
+			return ret;                                                                \
+		if ((resolved) == NULL)                                                            \
+			free(ret);                                                                 \
+		return resolve_node(at.node, resolved);                                            \
+	} while (0)
+
 char *
 realpath(const char *path, char *resolved)
 {
-	struct ribv_at at;
-	char *ret;
-
-	ribv_at_set(&at, AT_FDCWD, path);
-	ASK(at, ret, ret == NULL, REAL(realpath)(at.path, resolved));
-	if (at.node == NULL)
-		return ret;
-	if (resolved == NULL)
-		free(ret);
-	return resolve_node(at.node, resolved);
+	REALPATH(path, resolved, REAL(realpath)(at.path, resolved));
 }
 
 char *
 __realpath_chk(const char *path, char *resolved, size_t size)
 {
-	if (size < PATH_MAX)
-		abort();
-	return realpath(path, resolved);
+	REALPATH(path, resolved, REAL(__realpath_chk)(at.path, resolved, size));
 }
 
 char *
 canonicalize_file_name(const char *path)
 {
-	return realpath(path, NULL);
+	REALPATH(path, NULL, REAL(canonicalize_file_name)(at.path));
 }
 
 static int
@@ -481,7 +484,7 @@ change_dir(struct ribv_node *node)
 		return -1;
 	ribv_cwd_set(fd);
 	ret = REAL(fchdir)(fd);
-	close(fd);
+	kernel_close(fd);
 	return ret;
 }
 
@@ -508,10 +511,10 @@ fchdir(int fd)
 	return REAL(fchdir)(fd);
 }
 
-char *
-getcwd(char *buf, size_t size)
+/* The result of getcwd(), or the path of a directory of the view. */
+static char *
+getcwd_end(char *ret, char *buf, size_t size)
 {
-	char *ret = REAL(getcwd)(buf, size);
 	char path[RIBV_PATH];
 
 	if (ret != NULL || errno != ENOENT)
@@ -532,22 +535,13 @@ getcwd(char *buf, size_t size)
 }
 
 char *
-__getcwd_chk(char *buf, size_t size, size_t buf_size)
+getcwd(char *buf, size_t size)
 {
-	if (size > buf_size)
-		abort();
-	return getcwd(buf, size);
+	return getcwd_end(REAL(getcwd)(buf, size), buf, size);
 }
 
-RIBV_SAME(open64, open);
-RIBV_SAME(openat64, openat);
-RIBV_SAME(__open64_2, __open_2);
-RIBV_SAME(__openat64_2, __openat_2);
-RIBV_SAME(fopen64, fopen);
-RIBV_SAME(stat64, stat);
-RIBV_SAME(lstat64, lstat);
-RIBV_SAME(fstatat64, fstatat);
-RIBV_SAME(__xstat64, __xstat);
-RIBV_SAME(__lxstat64, __lxstat);
-RIBV_SAME(__fxstatat64, __fxstatat);
-RIBV_SAME(eaccess, euidaccess);
+char *
+__getcwd_chk(char *buf, size_t size, size_t buf_size)
+{
+	return getcwd_end(REAL(__getcwd_chk)(buf, size, buf_size), buf, size);
+}

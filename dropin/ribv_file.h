@@ -25,6 +25,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "ribv_libc.h"
+
 /* All paths of the view begin with one of these. */
 #define RIBV_SYSFS       "/sys/class/infiniband"
 #define RIBV_SYSFS_VERBS "/sys/class/infiniband_verbs"
@@ -32,8 +34,6 @@
 
 #define RIBV_PATH      512
 #define RIBV_NODE_TEXT 4096
-
-#define RIBV_HIDDEN __attribute__((visibility("hidden")))
 
 /* A file of the view. */
 struct ribv_node {
@@ -51,31 +51,6 @@ struct ribv_node {
  * is created if it may be.
  */
 bool ribv_view_find(struct ribv_node *node, bool is_starting);
-
-/* Functions of libc that the preloaded library defines as well. */
-/* clang-format off */
-#define RIBV_FUNCTIONS(X) \
-	X(access) X(euidaccess) X(fstat) X(lstat) X(readlink) X(stat) \
-	X(openat) X(fopen) X(opendir) X(fdopendir) X(readdir) X(readdir_r) X(closedir) \
-	X(dirfd) X(rewinddir) X(telldir) X(seekdir) X(scandir) X(fstatat) X(statx) \
-	X(faccessat) X(fchdir) X(readlinkat) X(realpath) X(chdir) X(getcwd) X(getxattr) X(lgetxattr) \
-	X(listxattr) X(llistxattr)
-/* clang-format on */
-
-#define RIBV_INDEX(name) RIBV_REAL_##name,
-enum ribv_real {
-	RIBV_FUNCTIONS(RIBV_INDEX) RIBV_NB_REAL
-};
-
-/* The name that programs compiled with _FILE_OFFSET_BITS=64 call; the types are the same. */
-#define RIBV_SAME(name, other) __asm__(".globl " #name "\n.set " #name ", " #other)
-
-typedef void (*ribv_function_t)(void);
-
-/* That of libc, or of a library preloaded after this one. */
-#define REAL(name) ((__typeof__(&name))ribv_real(RIBV_REAL_##name))
-
-RIBV_HIDDEN ribv_function_t ribv_real(enum ribv_real index);
 
 /* ribv_view_find() of the core, which it loads; NULL: there is none (ribv_preload.c). */
 typedef bool (*ribv_view_t)(struct ribv_node *node, bool is_starting);

@@ -4,13 +4,11 @@
 
 /*
  * Paths of the view. The kernel gets a path first. For one that is not below a directory of it
- * this costs the comparison of a few bytes, and no other system call. Functions of libc are looked
- * up when the library is loaded, or by the first call if another library's constructor runs before;
- * later calls are async-signal-safe for all paths but those of the view. Before libc is initialized
- * there is no view.
+ * this costs the comparison of a few bytes, and no other system call. Calls for
+ * all paths but those of the view are async-signal-safe. Before libc is initialized there is no
+ * view.
  */
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,37 +22,9 @@
 
 __thread int ribv_nb_inside __attribute__((tls_model("initial-exec")));
 
-#define RIBV_NAME(name) #name,
-static const char *const names[] = {RIBV_FUNCTIONS(RIBV_NAME)};
-static ribv_function_t functions[RIBV_NB_REAL]; /* atomic */
-static bool is_started;                         /* libc is initialized */
-static bool is_cwd_removed;                     /* atomic; the working directory was, once */
-static pid_t owner;                             /* the process whose memory this is; 0: not known */
-
-/* Libc has it since 2.33. The struct of the kernel is that of libc. */
-static int
-fstatat_of_kernel(int dirfd, const char *path, struct stat *st, int flags)
-{
-	return (int)syscall(SYS_newfstatat, dirfd, path, st, flags);
-}
-
-ribv_function_t
-ribv_real(enum ribv_real index)
-{
-	union {
-		void *object;
-		ribv_function_t function;
-	} found;
-
-	found.function = __atomic_load_n(&functions[index], __ATOMIC_RELAXED);
-	if (found.function == NULL && !is_started) {
-		found.object = dlsym(RTLD_NEXT, names[index]);
-		if (found.object == NULL && index == RIBV_REAL_fstatat)
-			found.function = (ribv_function_t)fstatat_of_kernel;
-		__atomic_store_n(&functions[index], found.function, __ATOMIC_RELAXED);
-	}
-	return found.function;
-}
+static bool is_started;     /* libc is initialized */
+static bool is_cwd_removed; /* atomic; the working directory was, once */
+static pid_t owner;         /* the process whose memory this is; 0: not known */
 
 /* Also in a child of fork(), and not in one of vfork(). */
 static void
@@ -72,12 +42,9 @@ ribv_is_owner(void)
 __attribute__((constructor)) static void
 resolve(void)
 {
-	int i;
-
 	owner_set();
 	pthread_atfork(NULL, NULL, owner_set);
-	for (i = 0; i < RIBV_NB_REAL; i++)
-		ribv_real((enum ribv_real)i);
+	ribv_libc_find();
 	ribv_cwd_set(AT_FDCWD);
 	is_started = true;
 }
@@ -89,7 +56,7 @@ ribv_cwd_set(int fd)
 	struct stat st;
 
 	/* One of the view has no link. */
-	if (REAL(fstatat)(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
+	if (kernel_fstatat(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
 			st.st_nlink == 0)
 		__atomic_store_n(&is_cwd_removed, true, __ATOMIC_RELAXED);
 	errno = err;
@@ -121,7 +88,7 @@ ribv_path_of(int fd, char path[RIBV_PATH])
 		snprintf(link, sizeof(link), "/proc/self/cwd");
 	else
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = REAL(readlink)(link, name, sizeof(name) - 1);
+	n = kernel_readlink(link, name, sizeof(name) - 1);
 	if (n < 0)
 		return false;
 	name[n] = '\0';
@@ -281,10 +248,10 @@ ribv_at_before(struct ribv_at *at)
 	int err = errno, fd;
 
 	/* No file can be opened so. */
-	fd = REAL(openat)(at->dirfd, at->path,
+	fd = kernel_openat(at->dirfd, at->path,
 			O_WRONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
-		close(fd);
+		kernel_close(fd);
 	else if (errno != EFAULT)
 		(void)ribv_at_next(at, 0);
 	errno = err;
@@ -330,10 +297,10 @@ ribv_dir_open(const struct ribv_node *node, int flags)
 	for (i = 0; i < sizeof(parents) / sizeof(parents[0]) && fd < 0;) {
 		ribv_name_of(node->path, name);
 		snprintf(path, sizeof(path), "%s/%s", parents[i], name);
-		if (mkdir(path, S_IRWXU) == 0) {
-			fd = REAL(openat)(AT_FDCWD, path,
+		if (syscall(SYS_mkdirat, AT_FDCWD, path, S_IRWXU) == 0) {
+			fd = kernel_open(path,
 					O_RDONLY | O_DIRECTORY | (flags & (O_CLOEXEC | O_PATH)));
-			rmdir(path);
+			syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 			i++;
 		} else {
 			i += errno != EEXIST;

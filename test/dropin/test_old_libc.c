@@ -33,19 +33,28 @@ is_hidden(const char *name)
 }
 
 /* That of libc, for the library, which is loaded before libc. */
-void *
-dlsym(void *restrict library, const char *restrict name)
+static void *
+find(void *library, const char *name)
 {
-	union {
-		void *object;
-		dlsym_t function;
-	} found = {.object = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34")};
-
 	if (library == RTLD_NEXT && is_hidden(name))
 		return NULL;
 	if (library == RTLD_NEXT)
 		library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-	return found.function(library, name);
+	return dlsym(library, name);
+}
+
+/* By this one the library finds dlsym(). */
+void *
+dlvsym(void *restrict library, const char *restrict name, const char *restrict version)
+{
+	union {
+		void *object;
+		dlsym_t function;
+	} found = {.function = find};
+
+	HOLDS(library == RTLD_NEXT && strcmp(name, "dlsym") == 0 &&
+			strncmp(version, "GLIBC", 5) == 0);
+	return found.object;
 }
 
 static void
