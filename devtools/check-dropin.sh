@@ -41,7 +41,7 @@ entry=
 program() {
 	local version
 	# shellcheck disable=SC2016  # of dpkg-query
-	version=$(dpkg-query -W -f '${Version}' "$2" 2>/dev/null |
+	version=$({ dpkg-query -W -f '${Version}' "$2" "$2t64" 2>/dev/null || true; } |
 		sed 's/^[0-9]*://; s/-[^-]*$//; s/.*+really//; s/+.*//; s/\(~git[0-9]*\).*/\1/; s/~[^g].*//')
 	printf -v entry '%s\t' "$1" "$2" "${version:--}" "$3" "${4--}"
 }

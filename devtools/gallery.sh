@@ -192,6 +192,12 @@ for allocator in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
 	fi
 done
 
+if compgen -G '/usr/lib/*/rsocket/librspreload.so' >/dev/null; then
+	program librspreload librdmacm1 'a program of TCP sockets (test/dropin/rsocket.c) as rsockets, preloaded before or after the library of rmem-run' \
+		'sockets of SOCK_CLOEXEC and of accept4() remain with the kernel'
+	try 'librspreload' script rsocket.sh
+fi
+
 # recipe_pytest: the module of doc/recipes.md.
 recipe_pytest() {
 	sed -n '/^<!-- recipe: pytest -->$/,/^```$/p' doc/recipes.md | sed '1,2d; $d' >"$tmp/test_write.py"
