@@ -330,37 +330,44 @@ ribv_is_ah(const struct ibv_ah *ah)
 			ah->context == own->pd->context;
 }
 
-/* For posts and polls: by the handle alone, since they read nothing else of the public part. */
+/*
+ * For posts and polls: by the address alone. As those of NICs, they read nothing of the public
+ * part, which the program may have overwritten.
+ */
 static inline bool
 ribv_may_post(const struct ibv_qp *qp)
 {
-	uint32_t slot = ribv_slot(qp, RIBV_QP);
-
-	return slot != 0 && qp->handle == slot;
+	return ribv_slot(qp, RIBV_QP) != 0;
 }
 
 static inline bool
 ribv_may_post_srq(const struct ibv_srq *srq)
 {
-	uint32_t slot = ribv_slot(srq, RIBV_SRQ);
-
-	return slot != 0 && srq->handle == slot;
+	return ribv_slot(srq, RIBV_SRQ) != 0;
 }
 
 static inline bool
 ribv_may_poll(const struct ibv_cq *cq)
 {
-	uint32_t slot = ribv_slot(cq, RIBV_CQ);
-
-	return slot != 0 && cq->handle == slot;
+	return ribv_slot(cq, RIBV_CQ) != 0;
 }
 
 static inline bool
 ribv_may_send_to(const struct ibv_ah *ah)
 {
-	uint32_t slot = ribv_slot(ah, RIBV_AH);
+	return ribv_slot(ah, RIBV_AH) != 0;
+}
 
-	return slot != 0 && ah->handle == slot;
+/* Whether a request of a context binds the window to the MR, or to none: 0 or an errno. */
+static inline int
+ribv_check_bind(const struct ibv_context *context, const struct ibv_mw *mw, const struct ibv_mr *mr)
+{
+	if (ribv_slot(mw, RIBV_MW) == 0 || (mr != NULL && ribv_slot(mr, RIBV_MR) == 0))
+		return ENOENT;
+	if (((const struct ribv_mw *)mw)->pd->context != context ||
+			(mr != NULL && ((const struct ribv_mr *)mr)->pd->context != context))
+		return EINVAL;
+	return 0;
 }
 
 static inline bool

@@ -9,6 +9,8 @@
 
 #include "ribv.h"
 
+#define QPN_MASK 0xffffffu
+
 /* Address handles, and those that are being made: RIBV_MAX_AHS at most. */
 static uint32_t nb_ahs;
 
@@ -150,7 +152,7 @@ ribv_ud_wr(const struct ribv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn, uin
 	if (!ribv_may_send_to(ah) || ((struct ribv_ah *)ah)->pd->context != qp->pd->context)
 		return EINVAL;
 	wr->ud.ah = ((struct ribv_ah *)ah)->ah;
-	wr->ud.remote_qpn = remote_qpn;
+	wr->ud.remote_qpn = remote_qpn & QPN_MASK; /* the field of the packet has 24 bits */
 	wr->ud.remote_qkey = remote_qkey;
 	return 0;
 }

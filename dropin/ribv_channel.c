@@ -96,7 +96,8 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 int
 ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	if (!ribv_may_poll(cq))
+	/* Some providers leave it to the kernel, which finds the CQ by its handle. */
+	if (!ribv_may_poll(cq) || cq->handle != ribv_slot(cq, RIBV_CQ))
 		return ENOENT;
 	/* Without a channel there is nothing to notify. */
 	return ((struct ribv_cq *)cq)->channel == NULL

@@ -102,12 +102,17 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	return &mr->ibv;
 }
 
-/* Address and iova have one offset in their page, as the kernel requires. */
+/*
+ * Address and iova have one offset in their page, as the kernel requires. The macro ibv_reg_mr()
+ * passes the address as iova also with ZERO_BASED, which begins at 0.
+ */
 static struct ibv_mr *
 reg_at(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	if (ribv_is_pd(pd) && (((uintptr_t)addr ^ iova) & (PAGE - 1)) != 0)
 		return ribv_fail(EINVAL);
+	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
+		iova = 0;
 	return ribv_mr_reg(pd, addr, length, iova, access, RMEM_MR_IOVA);
 }
 
@@ -116,7 +121,7 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr)(pd, addr, length, access);
-	return ribv_mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access, 0);
+	return reg_at(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 struct ibv_mr *
@@ -148,6 +153,13 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	/* As libibverbs; what the class refuses is an error of the command. */
+	if (((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 && (length == 0 || addr == NULL)) ||
+			(access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
+			(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd->context != mr->context) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -161,7 +173,9 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 			addr, length, access_of_ibv((unsigned int)access), &result);
 	if (ret != 0) {
 		errno = ribv_errno(ret);
-		return (int)result != 0 ? (int)result : IBV_REREG_MR_ERR_INPUT;
+		return result != RMEM_REREG_OK && result != RMEM_REREG_ERR_INPUT
+				? (int)result
+				: IBV_REREG_MR_ERR_CMD;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		own->pd = (struct ribv_pd *)pd;
@@ -240,15 +254,14 @@ ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	struct rmem_mw_bind own;
 	int ret;
 
-	if (!ribv_is_qp(qp) || !ribv_is_mw(mw))
+	if (!ribv_is_qp(qp) || ribv_slot(mw, RIBV_MW) == 0)
 		return ENOENT;
 	if (bind == NULL)
 		return EINVAL;
 	info = &bind->bind_info;
-	if (info->mr != NULL && !ribv_is_mr(info->mr))
-		return ENOENT;
-	if (mw->context != qp->context || (info->mr != NULL && info->mr->context != qp->context))
-		return EINVAL;
+	ret = ribv_check_bind(qp->context, mw, info->mr);
+	if (ret != 0)
+		return ret;
 	memset(&own, 0, sizeof(own));
 	own.wr_id = bind->wr_id;
 	own.flags = bind->send_flags;

@@ -58,7 +58,7 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
 			.max_inline_data = inline_of(&init->cap),
 			.type = (uint16_t)init->qp_type,
-			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
+			.flags = RMEM_QP_LATE_ERRORS | (init->sq_sig_all ? RMEM_QP_SIG_ALL : 0)};
 	int ret;
 
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
@@ -373,8 +373,7 @@ int
 ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr)
 {
-	if (!ribv_is_mw(mw) || info == NULL || !ribv_is_mr(info->mr) ||
-			mw->context != qp->pd->context || info->mr->context != qp->pd->context)
+	if (info == NULL || info->mr == NULL || ribv_check_bind(qp->pd->context, mw, info->mr) != 0)
 		return EINVAL;
 	wr->bind_mw.mw = ((struct ribv_mw *)mw)->mw;
 	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;

@@ -132,7 +132,7 @@ TEST(qp, create_refuses_unknown_types_and_flags)
 			TEST_ERR(create(&conf), EINVAL);
 	}
 	conf.type = RMEM_QPT_RC;
-	for (conf.flags = 4; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
+	for (conf.flags = 8; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
 		TEST_ERR(create(&conf), EINVAL);
 	return TEST_SUCCESS;
 }

@@ -158,6 +158,10 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	int ret;
 
+	if ((conf->flags & RMEM_QP_LATE_ERRORS) != 0) {
+		RVERBS_LOG(ERR, "RMEM_QP_LATE_ERRORS: not supported: the NIC decides");
+		return -EOPNOTSUPP;
+	}
 	qp->dev = dev;
 	qp->conf = *conf;
 	qp->access = conf->access;

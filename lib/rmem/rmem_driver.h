@@ -55,7 +55,8 @@ struct rmem_dev_drv {
 struct rmem_qp_drv {
 	struct rmem_qp qp;                /**< Public part. */
 	struct rmem_qp_error *last_error; /**< Of rmem_qp_note_error(); of the class. */
-	void *reserved;                   /**< NULL. */
+	uint16_t flags;                   /**< RMEM_QP_* of its configuration; of the class. */
+	uint16_t reserved[3];             /**< Zero. */
 	struct rmem_async_events *async;  /**< Of its channel, or NULL; of the class. */
 };
 

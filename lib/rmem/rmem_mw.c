@@ -152,7 +152,8 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 		ret = rmem_mw_check_bind(qp, mw, info);
 	else if (qp->pd != mw->pd)
 		ret = -EPERM;
-	if (ret != 0)
+	/* The driver checks it too, when it executes the request. */
+	if (ret != 0 && (((const struct rmem_qp_drv *)qp)->flags & RMEM_QP_LATE_ERRORS) == 0)
 		return RMEM_FAIL(-ret,
 				"MW: cannot be bound: %" PRIu64 " bytes at 0x%" PRIx64
 				", access 0x%x: %s",

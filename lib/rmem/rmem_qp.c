@@ -15,7 +15,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-#define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
+#define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS)
 
 /* A number of a configuration and its bounds. */
 struct bound {
@@ -185,6 +185,7 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	if (new_qp == NULL)
 		goto put_queues;
 	new_qp->type = conf->type;
+	((struct rmem_qp_drv *)new_qp)->flags = conf->flags;
 	new_qp->send_cq = own.send_cq;
 	new_qp->recv_cq = own.recv_cq;
 	new_qp->srq = own.srq;

@@ -28,7 +28,7 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_KEY_INDEX = 1,  /**< No key has this index. */
 	RMEM_VENDOR_ERR_KEY_TAG = 2,    /**< Another tag, or an lkey used as an rkey. */
 	RMEM_VENDOR_ERR_KEY_STATE = 3,  /**< Freed, invalidated, or not enabled. */
-	RMEM_VENDOR_ERR_KEY_PD = 4,     /**< Key, MR or window of another PD than the QP. */
+	RMEM_VENDOR_ERR_KEY_PD = 4,     /**< Key, MR, window or AH of another PD than the QP. */
 	RMEM_VENDOR_ERR_KEY_RIGHT = 5,  /**< The MR or window lacks a right. */
 	RMEM_VENDOR_ERR_KEY_RANGE = 6,  /**< Outside the MR or window. */
 	RMEM_VENDOR_ERR_KEY_QP = 7,     /**< A type 2 window that another QP bound. */
@@ -52,11 +52,12 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_LENGTH = 25,    /**< Length 0, over a limit, or more than the pages hold. */
 	RMEM_VENDOR_ERR_WRAP = 26,      /**< An address range wraps past 2^64. */
 	RMEM_VENDOR_ERR_NB_ENTRIES = 27, /**< No entry, more than the MR holds, or no repetition. */
-	RMEM_VENDOR_ERR_ENTRY = 28, /**< An entry of length 0, or with its reserved field set. */
-	RMEM_VENDOR_ERR_DEPTH = 29, /**< More levels than rmem_dev_info::max_mkey_depth. */
-	RMEM_VENDOR_ERR_CYCLE = 30, /**< The key would be below itself. */
-	RMEM_VENDOR_ERR_NAK = 31,   /**< The peer, reached with packets, refused it. */
-	RMEM_VENDOR_ERR_NB,         /**< Number of values; grows. */
+	RMEM_VENDOR_ERR_ENTRY = 28,   /**< An entry of length 0, or with its reserved field set. */
+	RMEM_VENDOR_ERR_DEPTH = 29,   /**< More levels than rmem_dev_info::max_mkey_depth. */
+	RMEM_VENDOR_ERR_CYCLE = 30,   /**< The key would be below itself. */
+	RMEM_VENDOR_ERR_NAK = 31,     /**< The peer, reached with packets, refused it. */
+	RMEM_VENDOR_ERR_SERVICE = 32, /**< The service of the QP lacks the operation. */
+	RMEM_VENDOR_ERR_NB,           /**< Number of values; grows. */
 };
 
 /**

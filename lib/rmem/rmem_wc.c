@@ -70,6 +70,7 @@ static const char *const vendor_errs[RMEM_VENDOR_ERR_NB] = {
 		[RMEM_VENDOR_ERR_DEPTH] = "DEPTH",
 		[RMEM_VENDOR_ERR_CYCLE] = "CYCLE",
 		[RMEM_VENDOR_ERR_NAK] = "NAK",
+		[RMEM_VENDOR_ERR_SERVICE] = "SERVICE",
 };
 
 const char *

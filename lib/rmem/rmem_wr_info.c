@@ -137,10 +137,10 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 
 /* Whether a service has the request. */
 static bool
-is_of_service(uint16_t type, const struct rmem_wr_info *info)
+is_of_service(uint16_t type, const struct rmem_wr_info *info, bool is_late)
 {
 	if (type == RMEM_QPT_UD)
-		return (info->props & RMEM_WR_UD) != 0;
+		return (info->props & RMEM_WR_UD) != 0 || (is_late && info->remote_access != 0);
 	return type == RMEM_QPT_RC || (info->props & RMEM_WR_RC_ONLY) == 0;
 }
 
@@ -150,13 +150,14 @@ rmem_wr_limits_set(struct rmem_wr_limits *limits, const struct rmem_qp_conf *con
 	unsigned int i;
 
 	*limits = (struct rmem_wr_limits){.max_inline_data = conf->max_inline_data,
-			.max_send_sge = conf->max_send_sge};
+			.max_send_sge = conf->max_send_sge,
+			.is_late = (conf->flags & RMEM_QP_LATE_ERRORS) != 0};
 	for (i = 0; i < RMEM_WR_OPCODE_NB; i++) {
 		const struct rmem_wr_info *info = &rmem_wr_info[i];
 
 		if ((info->capa & ~capa) != 0)
 			continue;
-		if (!is_of_service(conf->type, info))
+		if (!is_of_service(conf->type, info, limits->is_late))
 			continue;
 		limits->opcodes |= 1u << i;
 		/* The destination of a datagram is checked. */
@@ -175,7 +176,8 @@ wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr
 	if (wr->num_sge > limits->max_send_sge)
 		return false;
 	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC)
-		return wr->num_sge == 1 && wr->sg_list[0].length == sizeof(uint64_t);
+		return limits->is_late ||
+				(wr->num_sge == 1 && wr->sg_list[0].length == sizeof(uint64_t));
 	if ((wr->flags & RMEM_SEND_INLINE) == 0)
 		return true;
 	for (i = 0; i < wr->num_sge; i++)
@@ -185,11 +187,12 @@ wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr
 
 /* The destination of a request of UD. */
 static int
-wr_check_ud(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+wr_check_ud(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr)
 {
 	if (!rmem_obj_is_of(wr->ud.ah, RMEM_OBJ_AH, &qp->obj) || wr->ud.remote_qpn >> 24 != 0)
 		return -EINVAL;
-	return wr->ud.ah->pd == qp->pd ? 0 : -EPERM;
+	return wr->ud.ah->pd == qp->pd || limits->is_late ? 0 : -EPERM;
 }
 
 int
@@ -205,8 +208,8 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		return -EOPNOTSUPP;
 	if (unlikely((wr->flags & ~info->flags) != 0))
 		return -EINVAL;
-	if (qp->type == RMEM_QPT_UD && wr_check_ud(qp, wr) != 0)
-		return wr_check_ud(qp, wr);
+	if (qp->type == RMEM_QPT_UD && wr_check_ud(qp, limits, wr) != 0)
+		return wr_check_ud(qp, limits, wr);
 	/* None has both. */
 	if (info->props & RMEM_WR_HAS_SGES)
 		return wr_check_sges(limits, wr) ? 0 : -EINVAL;

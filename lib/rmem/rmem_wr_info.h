@@ -69,7 +69,8 @@ struct rmem_wr_limits {
 	uint32_t simple;          /**< Those of them that rmem_wr_is_simple() can accept. */
 	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
 	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
-	uint16_t reserved;        /**< Zero. */
+	bool is_late;             /**< RMEM_QP_LATE_ERRORS. */
+	uint8_t reserved;         /**< Zero. */
 };
 
 /**

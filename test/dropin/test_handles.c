@@ -160,16 +160,29 @@ bad_pd(void *bad)
 	FAILS(ibv_dealloc_pd(bad), ENOENT);
 }
 
+/* By control calls: posts and polls do not read the public part. */
+static void
+changed_mr(struct ibv_mr *bad)
+{
+	HOLDS(ibv_rereg_mr(bad, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0);
+	HOLDS(errno == ENOENT);
+	ibv_unimport_mr(bad);
+	FAILS(ibv_dereg_mr(bad), ENOENT);
+}
+
 static void
 bad_mr(void *bad)
 {
 	struct ibv_mw_bind bind = {.bind_info = {bad, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
 
-	HOLDS(ibv_rereg_mr(bad, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0);
-	HOLDS(errno == ENOENT);
-	ibv_unimport_mr(bad);
-	FAILS(ibv_dereg_mr(bad), ENOENT);
+	changed_mr(bad);
 	HOLDS(bad == NULL || ops.bind_mw(qp, mw, &bind) == ENOENT);
+}
+
+static void
+changed_mw(struct ibv_mw *bad)
+{
+	FAILS(ops.dealloc_mw(bad), ENOENT);
 }
 
 static void
@@ -177,16 +190,13 @@ bad_mw(void *bad)
 {
 	struct ibv_mw_bind bind = {.bind_info = {mr, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
 
+	changed_mw(bad);
 	HOLDS(ops.bind_mw(qp, bad, &bind) == ENOENT);
-	FAILS(ops.dealloc_mw(bad), ENOENT);
 }
 
 static void
-bad_cq(void *bad)
+changed_cq(struct ibv_cq *bad)
 {
-	struct ibv_wc wc;
-
-	HOLDS(ops.poll_cq(bad, 1, &wc) == -EINVAL);
 	FAILS(ops.req_notify_cq(bad, 0), ENOENT);
 	FAILS(ibv_resize_cq(bad, 16), ENOENT);
 	ibv_ack_cq_events(bad, 1);
@@ -200,20 +210,25 @@ bad_cq(void *bad)
 }
 
 static void
-bad_qp(void *bad)
+bad_cq(void *bad)
+{
+	struct ibv_wc wc;
+
+	changed_cq(bad);
+	HOLDS(ops.poll_cq(bad, 1, &wc) == -EINVAL);
+}
+
+static void
+changed_qp(struct ibv_qp *bad)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-	struct ibv_send_wr *bad_send, send = {0};
-	struct ibv_recv_wr *bad_recv, recv = {0};
 	struct ibv_mw_bind bind = {0};
 	struct ibv_ece ece = {0};
 	union ibv_gid gid = {{0}};
 
 	HOLDS(ibv_modify_qp(bad, &attr, IBV_QP_STATE) == ENOENT);
 	HOLDS(ibv_query_qp(bad, &attr, IBV_QP_STATE, &init) == ENOENT);
-	HOLDS(ops.post_send(bad, &send, &bad_send) == EINVAL && bad_send == &send);
-	HOLDS(ops.post_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
 	HOLDS(ops.bind_mw(bad, mw, &bind) == ENOENT);
 	HOLDS(ibv_query_ece(bad, &ece) == ENOENT);
 	HOLDS(ibv_set_ece(bad, &ece) == ENOENT);
@@ -225,28 +240,46 @@ bad_qp(void *bad)
 }
 
 static void
+bad_qp(void *bad)
+{
+	struct ibv_send_wr *bad_send, send = {0};
+	struct ibv_recv_wr *bad_recv, recv = {0};
+
+	changed_qp(bad);
+	HOLDS(ops.post_send(bad, &send, &bad_send) == EINVAL && bad_send == &send);
+	HOLDS(ops.post_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+}
+
+static void
 bad_ah(void *bad)
 {
 	FAILS(ibv_destroy_ah(bad), ENOENT);
 }
 
 static void
-bad_srq(void *bad)
+changed_srq(struct ibv_srq *bad)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
 			.send_cq = cq,
 			.recv_cq = cq,
 			.srq = bad,
 			.cap.max_send_wr = 4};
-	struct ibv_recv_wr *bad_recv, recv = {0};
 	struct ibv_srq_attr attr = {0};
 
 	HOLDS(ibv_modify_srq(bad, &attr, IBV_SRQ_LIMIT) == ENOENT);
 	HOLDS(ibv_query_srq(bad, &attr) == ENOENT);
-	HOLDS(ops.post_srq_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
 	if (bad != NULL)
 		IS_NULL(ibv_create_qp(pd, &init), ENOENT);
 	FAILS(ibv_destroy_srq(bad), ENOENT);
+}
+
+static void
+bad_srq(void *bad)
+{
+	struct ibv_recv_wr *bad_recv, recv = {0};
+
+	changed_srq(bad);
+	HOLDS(ops.post_srq_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
 }
 
 /* Bad for every type. */
@@ -280,13 +313,13 @@ garbled_pd(struct ibv_pd *bad)
 static void
 garbled_mr(struct ibv_mr *bad)
 {
-	bad_mr(bad);
+	changed_mr(bad);
 }
 
 static void
 garbled_mw(struct ibv_mw *bad)
 {
-	bad_mw(bad);
+	changed_mw(bad);
 }
 
 static void
@@ -367,11 +400,11 @@ static void
 changed_handles(void)
 {
 	CHANGED(pd, bad_pd);
-	CHANGED(mr, bad_mr);
-	CHANGED(mw, bad_mw);
-	CHANGED(cq, bad_cq);
-	CHANGED(qp, bad_qp);
-	CHANGED(srq, bad_srq);
+	CHANGED(mr, changed_mr);
+	CHANGED(mw, changed_mw);
+	CHANGED(cq, changed_cq);
+	CHANGED(qp, changed_qp);
+	CHANGED(srq, changed_srq);
 	CHANGED(ah, bad_ah);
 	/* Those of another type. */
 	bad_pd(cq);

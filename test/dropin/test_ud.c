@@ -124,7 +124,7 @@ send_one(struct ibv_ah *ah)
 
 	HOLDS(ibv_post_send(qps[0], &wr, &bad) == EINVAL && bad == &wr);
 	wr.wr.ud.ah = ah;
-	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.opcode = IBV_WR_SEND_WITH_INV;
 	HOLDS(ibv_post_send(qps[0], &wr, &bad) == EOPNOTSUPP && bad == &wr);
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	memcpy(buf, "datagram", sizeof("datagram"));

@@ -300,6 +300,21 @@ do_dev_create(void)
 	return rmem_dev_create("verbs1", NULL, &dev);
 }
 
+/* The NIC decides what completes with an error. */
+TEST(verbs_errno, late_errors_are_not_supported)
+{
+	struct rmem_qp_conf conf = {.max_send_wr = 4,
+			.max_send_sge = 1,
+			.type = RMEM_QPT_RC,
+			.flags = RMEM_QP_LATE_ERRORS,
+			.send_cq = vt.cq_a,
+			.recv_cq = vt.cq_a};
+	struct rmem_qp *qp;
+
+	TEST_ERR(rmem_qp_create(vt.pd, &conf, &qp), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_errno, low_memlock_is_reported_in_one_line)
 {
 	TEST_RUN(vt_logs_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));

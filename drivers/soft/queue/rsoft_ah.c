@@ -54,7 +54,8 @@ rsoft_ah_destroy(struct rmem_ah *base)
 }
 
 void
-rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_dest *dest)
+rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool is_queued,
+		struct rsoft_ud_dest *dest)
 {
 	if (is_queued) {
 		memcpy(dest, (const uint8_t *)wr + UD_AT, sizeof(*dest));
@@ -62,16 +63,16 @@ rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_
 	}
 	memcpy(dest->gid, ((const struct rsoft_ah *)wr->ud.ah)->gid, sizeof(dest->gid));
 	dest->grh = ((const struct rsoft_ah *)wr->ud.ah)->grh;
-	dest->qpn = wr->ud.remote_qpn;
+	dest->qpn = likely(wr->ud.ah->pd == qp->qp.pd) ? wr->ud.remote_qpn : RSOFT_UD_OTHER_PD;
 	dest->qkey = wr->ud.remote_qkey;
 }
 
 void
-rsoft_ud_keep(struct rmem_send_wr *slot)
+rsoft_ud_keep(const struct rsoft_qp *qp, struct rmem_send_wr *slot)
 {
 	struct rsoft_ud_dest dest;
 
-	rsoft_ud_dest_of(slot, false, &dest);
+	rsoft_ud_dest_of(qp, slot, false, &dest);
 	memcpy((uint8_t *)slot + UD_AT, &dest, sizeof(dest));
 }
 

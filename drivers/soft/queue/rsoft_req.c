@@ -212,10 +212,14 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 	uint64_t before = 0;
 	int status;
 
+	if (unlikely(!rsoft_req_is_word(wr))) {
+		batch->why = RMEM_VENDOR_ERR_ALIGNMENT;
+		return RMEM_WC_LOC_LEN_ERR;
+	}
 	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	/* rmem_wr_check() has verified that there is one SGE; this is for static analyzers. */
+	/* For static analyzers. */
 	to[0] = (struct rsoft_span){.ptr = NULL};
 	status = rsoft_resp_atomic_open(peer, wr, &word, &batch->why);
 	if (likely(status == RMEM_WC_SUCCESS))
@@ -355,10 +359,14 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
  * results are those of the request.
  */
 static int
-req_dropped(struct rsoft_batch *batch, int status)
+req_dropped(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
 	struct rmem_dev_stats *stats = &batch->qp->stats;
 
+	if (batch->qp->qp.type == RMEM_QPT_UD && rmem_wr_info[wr->opcode].remote_access != 0) {
+		batch->why = RMEM_VENDOR_ERR_SERVICE;
+		return RMEM_WC_LOC_QP_OP_ERR;
+	}
 	if (status == RSOFT_WAIT_PEER)
 		RSOFT_COUNT(stats->drop_no_peer, 1);
 	else if (status == RSOFT_WAIT_RNR)
@@ -376,12 +384,12 @@ req_dropped(struct rsoft_batch *batch, int status)
 
 /* The result of a request that did not succeed at once. */
 static int
-req_outcome(struct rsoft_batch *batch, int status)
+req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
 	struct rsoft_qp *qp = batch->qp;
 
 	if (qp->qp.type != RMEM_QPT_RC)
-		return req_dropped(batch, status);
+		return req_dropped(batch, wr, status);
 	if (status == RSOFT_WAIT_PEER)
 		return req_no_peer(qp);
 	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
@@ -392,7 +400,7 @@ static __rte_always_inline uint32_t
 req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
 {
 	if (unlikely(status != RMEM_WC_SUCCESS))
-		status = req_outcome(batch, status);
+		status = req_outcome(batch, wr, status);
 	if (status < 0)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {

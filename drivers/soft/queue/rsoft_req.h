@@ -11,6 +11,13 @@
 
 #include "../base/rsoft.h"
 
+/* Whether an atomic has one SGE of a word, which RMEM_QP_LATE_ERRORS leaves to its execution. */
+static inline bool
+rsoft_req_is_word(const struct rmem_send_wr *wr)
+{
+	return wr->num_sge == 1 && wr->sg_list[0].length == sizeof(uint64_t);
+}
+
 /*
  * Execute n requests, stride bytes apart, in the queue or in the caller's array, until one must
  * wait. Returns their number; the following request, if any, is the head that waits. Under sq.lock

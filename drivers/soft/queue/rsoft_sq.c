@@ -158,7 +158,7 @@ sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_se
 	*slot = *wr;
 	slot->sg_list = sge;
 	if (unlikely(qp->qp.type == RMEM_QPT_UD))
-		rsoft_ud_keep(slot);
+		rsoft_ud_keep(qp, slot);
 	if (!rmem_wr_has_sges(wr)) {
 		slot->num_sge = 0;
 		return;

@@ -191,7 +191,10 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 
 	if (length > qp->max_msg_size) /* inline data */
 		return RMEM_WC_LOC_LEN_ERR;
-	rsoft_ud_dest_of(wr, batch->is_queued, &dest);
+	rsoft_ud_dest_of(qp, wr, batch->is_queued, &dest);
+	batch->why = rsoft_ud_why_not(wr, &dest);
+	if (batch->why != RMEM_VENDOR_ERR_NONE)
+		return RMEM_WC_LOC_QP_OP_ERR;
 	peer = ud_find(&dest);
 	if (peer == NULL)
 		return RSOFT_WAIT_PEER;

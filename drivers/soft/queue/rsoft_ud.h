@@ -19,6 +19,9 @@
 /* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
 
+/* Not a number of a QP, which has 24 bits. */
+#define RSOFT_UD_OTHER_PD UINT32_MAX
+
 struct rsoft_ah {
 	struct rmem_ah ah;
 	uint8_t gid[16]; /* of the destination */
@@ -28,7 +31,7 @@ struct rsoft_ah {
 /* The destination of a request. */
 struct rsoft_ud_dest {
 	uint8_t gid[16];
-	uint32_t qpn;
+	uint32_t qpn;  /* RSOFT_UD_OTHER_PD: of an AH of another PD */
 	uint32_t qkey; /* as posted */
 	struct rsoft_grh grh;
 };
@@ -54,11 +57,25 @@ int rsoft_ah_destroy(struct rmem_ah *ah);
 /* Longest message of the device. */
 uint32_t rsoft_ud_max_msg_size(const struct rsoft_dev *dev);
 
-/* Copy the destination to a request in the send queue. */
-void rsoft_ud_keep(struct rmem_send_wr *slot);
+/* Copy the destination to a request in the send queue of a QP. */
+void rsoft_ud_keep(const struct rsoft_qp *qp, struct rmem_send_wr *slot);
 
-/* The destination of a request, in the send queue or not. */
-void rsoft_ud_dest_of(const struct rmem_send_wr *wr, bool is_queued, struct rsoft_ud_dest *dest);
+/* The destination of a request of a QP, in the send queue or not. */
+void rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool is_queued,
+		struct rsoft_ud_dest *dest);
+
+/*
+ * Why a QP of UD cannot send a request that was accepted (RMEM_QP_LATE_ERRORS): an enum
+ * rmem_vendor_err.
+ */
+static inline uint32_t
+rsoft_ud_why_not(const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest)
+{
+	if (unlikely(rmem_wr_info[wr->opcode].remote_access != 0))
+		return RMEM_VENDOR_ERR_SERVICE;
+	return unlikely(dest->qpn == RSOFT_UD_OTHER_PD) ? RMEM_VENDOR_ERR_KEY_PD
+							: RMEM_VENDOR_ERR_NONE;
+}
 
 /* The Q_Key that a message of the QP has. */
 static inline uint32_t

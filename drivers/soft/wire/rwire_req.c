@@ -37,7 +37,7 @@ req_is_local(const struct rmem_send_wr *wr)
 
 /* Assign PSNs to the request at sq_pos. */
 static int
-req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr)
+req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 {
 	struct rwire_req *req = &q->req;
 	struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
@@ -58,6 +58,10 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr)
 		length += wr->sg_list[i].length;
 	if (length > q->qp->max_msg_size)
 		return RMEM_WC_LOC_LEN_ERR;
+	if (unlikely(rwire_wr_is_atomic(wr) && !rsoft_req_is_word(wr))) {
+		*why = RMEM_VENDOR_ERR_ALIGNMENT;
+		return RMEM_WC_LOC_LEN_ERR;
+	}
 	wqe->length = length;
 	wqe->first_psn = req->next_psn;
 	wqe->nb_psn = rwire_wr_is_atomic(wr) ? 1 : rwire_nb_pkts(length, q->mtu);
@@ -289,7 +293,7 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	if (req->sq_pos == req->begun) {
 		if (rwire_direct_is_near(q, wr))
 			return RSOFT_WAIT_WIRE;
-		status = req_begin(q, wr);
+		status = req_begin(q, wr, why);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
 	}
@@ -351,7 +355,7 @@ req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
 
 	if (status == RMEM_WC_RETRY_EXC_ERR)
 		why = RMEM_VENDOR_ERR_NO_PEER;
-	else if (status == RMEM_WC_LOC_LEN_ERR)
+	else if (status == RMEM_WC_LOC_LEN_ERR && why == RMEM_VENDOR_ERR_NONE)
 		why = RMEM_VENDOR_ERR_MSG_SIZE;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
 	batch.why = why;

@@ -115,13 +115,15 @@ ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 	struct rsoft_batch batch;
 	uint64_t length = 0;
 	uint32_t i;
-	int status = RMEM_WC_LOC_LEN_ERR;
+	int status = RMEM_WC_LOC_QP_OP_ERR;
 
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = RMEM_VENDOR_ERR_NONE;
-	if (length <= q->qp->max_msg_size) {
+	batch.why = rsoft_ud_why_not(wr, dest);
+	if (batch.why == RMEM_VENDOR_ERR_NONE && length > q->qp->max_msg_size) {
+		status = RMEM_WC_LOC_LEN_ERR;
+	} else if (batch.why == RMEM_VENDOR_ERR_NONE) {
 		rsoft_lock(&q->wire->tx_lock);
 		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.why);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
@@ -149,7 +151,7 @@ rwire_ud_run(struct rwire_qp *q, unsigned int lcore)
 			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
 
-		rsoft_ud_dest_of(wr, true, &dest);
+		rsoft_ud_dest_of(qp, wr, true, &dest);
 		if (ud_is_here(q, &dest))
 			is_done = rsoft_req_exec(qp, lcore, true, wr, sq->stride, 1) == 1;
 		else

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* RMEM_QP_LATE_ERRORS: requests that a post refuses complete with an error, as on NICs. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define QKEY 0x1234u
+
+static struct rmem_qp *qp, *strict;
+static struct rmem_ah *ah, *other_ah;
+
+static struct rmem_qp *
+create_qp(uint16_t type, uint16_t flags)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 8);
+
+	conf.type = type;
+	conf.flags = flags;
+	return fx_qp_by(fx.a.pd, &conf);
+}
+
+static int
+to_rts(struct rmem_qp *ud)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	TEST_OK(rmem_qp_reset(ud));
+	TEST_OK(rmem_qp_modify(ud, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+	return TEST_SUCCESS;
+}
+
+static int
+open_ud(const char *args)
+{
+	struct rmem_ah_attr attr = {.port_num = 1, .is_global = 1, .hop_limit = 64};
+	struct rmem_qp_attr own;
+
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
+	qp = create_qp(RMEM_QPT_UD, RMEM_QP_LATE_ERRORS);
+	strict = create_qp(RMEM_QPT_UD, 0);
+	TEST_ASSERT(qp != NULL && strict != NULL);
+	TEST_RUN(to_rts(qp));
+	TEST_RUN(to_rts(strict));
+	TEST_OK(rmem_qp_query(qp, &own));
+	memcpy(attr.dgid, own.addr.gid, sizeof(attr.dgid));
+	TEST_OK(rmem_ah_create(fx.a.pd, &attr, &ah));
+	fx_track(ah);
+	TEST_OK(rmem_ah_create(fx_pd(fx.a.dev), &attr, &other_ah));
+	fx_track(other_ah);
+	return TEST_SUCCESS;
+}
+
+static struct rmem_send_wr
+datagram(uint8_t opcode, const struct rmem_sge *sge, struct rmem_ah *to)
+{
+	struct rmem_send_wr wr = fx_wr(opcode, sge, 1);
+
+	wr.ud.ah = to;
+	wr.ud.remote_qpn = qp->qp_num;
+	wr.ud.remote_qkey = QKEY;
+	return wr;
+}
+
+/* Refused by a post without the flag; with it, a completion with an error. */
+static int
+expect_late(const struct rmem_send_wr *wr, int error, int status, uint32_t why)
+{
+	TEST_ERR(rmem_post_send(strict, wr, 1), error);
+	TEST_STATUS(fx_send(qp, wr), status);
+	TEST_EQ(fx.wc.vendor_err, why);
+	return TEST_SUCCESS;
+}
+
+static int
+check_ud(const char *args)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	unsigned int i;
+
+	TEST_RUN(open_ud(args));
+	sge = fx_sge(fx.a.mr, 0, 8);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		wr = datagram(opcodes[i], &sge, ah);
+		TEST_RUN(expect_late(
+				&wr, EOPNOTSUPP, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_SERVICE));
+		TEST_RUN(to_rts(qp));
+	}
+	wr = datagram(RMEM_WR_SEND, &sge, other_ah);
+	TEST_RUN(expect_late(&wr, EPERM, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_KEY_PD));
+	TEST_RUN(to_rts(qp));
+	wr = datagram(RMEM_WR_SEND, &sge, ah);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	/* No AH, and no number of a QP. */
+	wr.ud.remote_qpn = 1 << 24;
+	TEST_ERR(rmem_post_send(qp, &wr, 1), EINVAL);
+	wr.ud.ah = NULL;
+	TEST_ERR(rmem_post_send(qp, &wr, 1), EINVAL);
+	return fx_teardown();
+}
+
+TEST(late, operations_and_address_handles_of_ud)
+{
+	TEST_RUN(check_ud(NULL));
+	TEST_RUN(check_ud("ip=127.0.5.1"));
+	return check_ud("ip=127.0.5.1,loop=1");
+}
+
+static int
+check_atomics(const char *args)
+{
+	struct rmem_sge sge[2];
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
+	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
+	qp = create_qp(RMEM_QPT_RC, RMEM_QP_LATE_ERRORS);
+	strict = create_qp(RMEM_QPT_RC, 0);
+	TEST_ASSERT(qp != NULL && strict != NULL);
+	sge[0] = sge[1] = fx_sge(fx.a.mr, 0, 8);
+	for (i = 0; i < 3; i++) {
+		TEST_OK(rmem_qp_reset(strict));
+		TEST_OK(rmem_qp_reset(fx.b.qp));
+		TEST_OK(fx_connect_pair(strict, fx.b.qp));
+		wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, sge, fx_addr(fx.b.buf), fx.b.mr->rkey,
+				1);
+		wr.num_sge = i == 2 ? 2 : 1;
+		sge[0].length = i == 0 ? 9 : i == 1 ? 4 : 8;
+		TEST_ERR(rmem_post_send(strict, &wr, 1), EINVAL);
+		TEST_OK(rmem_qp_reset(qp));
+		TEST_OK(rmem_qp_reset(fx.b.qp));
+		TEST_OK(fx_connect_pair(qp, fx.b.qp));
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_LOC_LEN_ERR);
+		TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_ALIGNMENT);
+		TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
+	}
+	return fx_teardown();
+}
+
+TEST(late, atomics_of_another_size)
+{
+	TEST_RUN(check_atomics(NULL));
+	return check_atomics("ip=127.0.5.1,loop=1");
+}
+
+TEST_SUITE(late, fx_setup_none, fx_teardown);
