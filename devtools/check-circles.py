@@ -18,7 +18,7 @@ import ctext  # noqa: E402 (in this folder)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Where the gate is on: the files of a directory; with /* also those below, as one.
-DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft/*', 'drivers/verbs', 'env', 'lib/rmem',
+DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft/*', 'drivers/verbs', 'dropin', 'dropin/verbs', 'env', 'lib/rmem',
                'lib/rmem_cache', 'lib/rmem_cm', 'lib/rmem_lease', 'lib/rmem_pool')
 
 # Circles that stay: directory, files, and the reason.

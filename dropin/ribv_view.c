@@ -12,11 +12,12 @@
 #include <net/if.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "rcm_ops.h"
-#include "ribv.h"
-#include "ribv_file.h"
+#include "ribv_view.h"
+#include "verbs/ribv.h"
 
 /* The numbers of the kernel's verbs devices; minor numbers from 192 on (the first 32 devices). */
 #define VERBS_MAJOR 231

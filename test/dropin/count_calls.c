@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "count_calls.h"
-#include "ribv_libc.h"
+#include "preload/ribv_libc.h"
 
 /* None has more arguments, and none has one of floating point. */
 typedef long (*function_t)(long, long, long, long, long, long);

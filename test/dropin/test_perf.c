@@ -19,7 +19,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
-#include "ribv.h"
+#include "verbs/ribv.h"
 
 #define BURST  32
 #define SIZE   64

@@ -16,8 +16,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 #define RETRY_NS 5000000               /* between attempts to connect */
 #define AGAIN_NS UINT64_C(2000000000)  /* so long */

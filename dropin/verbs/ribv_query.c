@@ -13,8 +13,6 @@
 
 #include "ribv.h"
 
-uint8_t ribv_roce_header;
-
 /* The attributes of the device in the class; zeroed if there are none. */
 static struct rmem_dev_attr
 dev_attr(void)
@@ -33,26 +31,6 @@ guid_of(const uint8_t bytes[8])
 
 	memcpy(&guid, bytes, sizeof(guid));
 	return guid;
-}
-
-__be64
-ribv_node_guid(void)
-{
-	return guid_of(dev_attr().node_guid);
-}
-
-/* As the type of the L3 header in the CQE of mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
-void
-ribv_roce_header_set(void)
-{
-	struct rmem_gid_entry entry;
-	struct in6_addr ip;
-
-	ribv_roce_header = 0;
-	if (rmem_dev_gid_query(ribv_dev, 1, 0, &entry) != 0 || entry.type != RMEM_GID_TYPE_ROCE_V2)
-		return;
-	memcpy(&ip, entry.gid, sizeof(ip));
-	ribv_roce_header = IN6_IS_ADDR_V4MAPPED(&ip) ? 8 | 2 : 8 | 1;
 }
 
 static void

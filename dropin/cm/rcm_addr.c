@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 

@@ -28,8 +28,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 #define MAGIC       0x726d6331 /* "rmc1" */
 #define TCP_PORT    4791

@@ -21,7 +21,7 @@
 
 #include "rcm_preload.h"
 #include "ribv_file.h"
-#include "ribv_verbs.h"
+#include "../ribv_verbs.h"
 
 #define LIBIBVERBS "libibverbs.so.1"
 #define CORE       "librmem_ibv_core.so"

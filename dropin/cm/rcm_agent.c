@@ -23,8 +23,8 @@
 
 #include <rmem_thread.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 #define TIMER   UINT32_MAX /* the entry of the timer */
 #define REST_MS 10

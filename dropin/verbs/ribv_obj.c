@@ -27,7 +27,7 @@ static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= R
 ribv_next_t ribv_next;
 
 void
-ribv_core_init(ribv_next_t next)
+ribv_obj_init(ribv_next_t next)
 {
 	void *memory = mmap(NULL, (size_t)RIBV_MAX_OBJS * RIBV_SLOT, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +35,6 @@ ribv_core_init(ribv_next_t next)
 	ribv_next = next;
 	if (memory != MAP_FAILED)
 		ribv_objs = (uintptr_t)memory;
-	ribv_env_init();
 }
 
 int

@@ -68,6 +68,12 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	return &cq->ibv;
 }
 
+uint8_t
+ribv_sl(const struct rmem_wc *wc)
+{
+	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
+}
+
 /* Without QPs, what refers to the CQ are events that will be acknowledged. */
 static int
 destroy_acked(struct ribv_cq *cq)

@@ -14,8 +14,8 @@
 
 #include "ribv.h"
 
-static bool is_registered; /* both are reset in a child of fork() */
-static bool is_reported;
+static struct rmem_dev *dev; /* these are reset in a child of fork() */
+static bool is_registered, is_reported;
 
 /* Append to the file with one call, since processes share it. */
 static void
@@ -38,16 +38,16 @@ report(void)
 	char line[512];
 	int len;
 
-	if (ribv_dev == NULL || is_reported || rmem_dev_stats_get(ribv_dev, &stats) != 0)
+	if (dev == NULL || is_reported || rmem_dev_stats_get(dev, &stats) != 0)
 		return;
 	is_reported = true;
 	len = snprintf(line, sizeof(line),
 			"%s: at exit of %s, process %d: send_wrs=%" PRIu64 " recv_wrs=%" PRIu64
 			" bytes=%" PRIu64 " wire_tx_bytes=%" PRIu64 " wire_rx_bytes=%" PRIu64
 			" errors=%" PRIu64 "\n",
-			ribv_dev->name, program_invocation_short_name, (int)getpid(),
-			stats.send_wrs, stats.recv_wrs, stats.bytes, stats.wire_tx_bytes,
-			stats.wire_rx_bytes, stats.errors);
+			dev->name, program_invocation_short_name, (int)getpid(), stats.send_wrs,
+			stats.recv_wrs, stats.bytes, stats.wire_tx_bytes, stats.wire_rx_bytes,
+			stats.errors);
 	len = RTE_MIN(len, (int)sizeof(line) - 1);
 	if (path != NULL)
 		append(path, line, (size_t)len);
@@ -56,8 +56,9 @@ report(void)
 }
 
 void
-ribv_report_start(void)
+ribv_report_start(struct rmem_dev *of)
 {
+	dev = of;
 	if (is_registered || (getenv("RMEM_IBV_STATS") == NULL && !ribv_env_logs(RTE_LOG_INFO)))
 		return;
 	is_registered = atexit(report) == 0;

@@ -30,8 +30,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 #define IS_IPV6   1u /* flags of an ID that is bound */
 #define IS_AFONLY 2u

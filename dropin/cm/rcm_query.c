@@ -10,8 +10,8 @@
 
 #include <infiniband/sa.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 #define PKEY          0xffff
 #define HOP_LIMIT     64

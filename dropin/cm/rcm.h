@@ -28,7 +28,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include "rcm_ops.h"
+#include "../rcm_ops.h"
 
 #define RCM_MAX_IDS     65536 /* of librdmacm, too */
 #define RCM_MAX_NAME    100   /* of a port, with its end */

@@ -24,7 +24,7 @@
 #include <rmem.h>
 #include <rmem_fp.h>
 
-#include "ribv_verbs.h"
+#include "../ribv_verbs.h"
 
 #define RIBV_PORT 1u
 
@@ -161,9 +161,15 @@ struct ribv_qp {
 	uint32_t recv_lock;    /* of posts of receives */
 };
 
+/* ribv_obj.c: where the next library's functions are. */
+void ribv_obj_init(ribv_next_t next);
+
 /* ribv_env.c: the environment of the class. */
-/* The library is loaded: a child of fork() begins like that. */
-void ribv_env_init(void);
+/*
+ * The library is loaded: a child of fork() begins like that. The functions are called before
+ * fork(), and after it in the parent and, before the data is reset, in the child.
+ */
+void ribv_env_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 /* Whether the process is a child of one that had loaded the library. */
 bool ribv_env_is_child(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
@@ -180,7 +186,7 @@ const char *ribv_env_log_kept(bool is_checked);
 
 /* ribv_report.c */
 /* The device exists: with RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report its counters at exit. */
-void ribv_report_start(void);
+void ribv_report_start(struct rmem_dev *dev);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;
@@ -389,12 +395,9 @@ ribv_async_of(struct ibv_context *context)
 
 /* ribv_dev.c */
 extern struct rmem_dev *ribv_dev;
-
-/* ribv_query.c */
-__be64 ribv_node_guid(void);
 extern uint8_t ribv_roce_header; /* of ribv_sl() */
-/* Called once ribv_dev is set. */
-void ribv_roce_header_set(void);
+__be64 ribv_node_guid(void);
+bool ribv_is_device(const struct ibv_device *dev);
 
 /*
  * Whether the context is valid for calls that need the device alone: queries, device memory. In a
@@ -403,7 +406,9 @@ void ribv_roce_header_set(void);
 bool ribv_has_device(const struct ibv_context *context);
 
 /* The device, created if it was not yet; NULL: there is none. */
-const struct ibv_device *ribv_device(void);
+struct ibv_device *ribv_device(void);
+
+/* ribv_query.c */
 int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t attr_size);
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
@@ -431,11 +436,7 @@ ribv_has_src_qp(const struct rmem_wc *wc)
  * Of a message of UD by RoCE v2: the IP header in the GRH, as mlx5 reports it; 0 on InfiniBand.
  * There is no field of verbs for it (IBTA A17.4.5.1), and UCX reads it here.
  */
-static inline uint8_t
-ribv_sl(const struct rmem_wc *wc)
-{
-	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
-}
+uint8_t ribv_sl(const struct rmem_wc *wc);
 
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
@@ -445,7 +446,7 @@ bool ribv_cq_has_wc(struct ribv_cq *cq);
 /* Remove the completions of a QP, which is reset or destroyed. */
 void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 
-/* ribv_qp.c */
+/* ribv_post.c */
 /* Post n requests under the send lock; how many were accepted, and in *err why not all. */
 unsigned int ribv_post_burst(
 		struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err);
@@ -469,8 +470,6 @@ ribv_recv_result(struct ibv_recv_wr **bad_wr, struct ibv_recv_wr *wr, int err)
 		*bad_wr = wr;
 	return ribv_post_fail(err);
 }
-/* ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
-bool ribv_qp_has_wc(uint32_t qp_num);
 /* Fill the part of a request that binds a window; 0 or an errno. */
 int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr);
@@ -480,6 +479,9 @@ int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
  * that has returned, another thread may have freed the window.
  */
 uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
+
+/* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
+bool ribv_qp_has_wc(uint32_t qp_num);
 
 /* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);

@@ -7,7 +7,7 @@
 #ifndef RCM_PRELOAD_H
 #define RCM_PRELOAD_H
 
-#include "rcm_ops.h"
+#include "../rcm_ops.h"
 
 /* The core is loaded. */
 __attribute__((visibility("hidden"))) void rcm_preload_init(const struct rcm_ops *core);

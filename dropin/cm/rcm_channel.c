@@ -13,8 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 static struct rcm_channel **channels; /* by descriptor */
 static uint64_t marked[RCM_MAX_FDS / 64];

@@ -10,8 +10,8 @@
 
 #include <rmem_log.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
 

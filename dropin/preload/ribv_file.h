@@ -2,16 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/*
- * The view: files of the device below /sys/class/infiniband, /sys/class/infiniband_verbs and
- * /dev/infiniband, which have no file in the file system. The core knows the names and contents
- * (ribv_view.c). The preloaded library defines the functions that take a path (ribv_file.c,
- * ribv_dir.c, ribv_path.c).
- *
- * A regular file is opened as a sealed memfd. A directory is opened as a directory that has been
- * removed. The name of either has the path: so the kernel returns the path for each copy of the
- * descriptor, and for a working directory, after dup(), fork() and exec(). No file remains.
- */
+/* Paths and open files of the view (../ribv_view.h), in the functions of libc that take them. */
 
 #ifndef RIBV_FILE_H
 #define RIBV_FILE_H
@@ -25,35 +16,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../ribv_view.h"
 #include "ribv_libc.h"
 
-/* All paths of the view begin with one of these. */
-#define RIBV_SYSFS       "/sys/class/infiniband"
-#define RIBV_SYSFS_VERBS "/sys/class/infiniband_verbs"
-#define RIBV_DEV         "/dev/infiniband"
-
-#define RIBV_PATH      512
-#define RIBV_NODE_TEXT 4096
-
-/* A file of the view. */
-struct ribv_node {
-	char path[RIBV_PATH]; /* absolute, without ".", ".." and repeated slashes */
-	uint32_t mode;        /* type and rights, as st_mode */
-	uint32_t rdev;        /* of a character device */
-	uint32_t size;        /* bytes of text */
-	uint32_t ino;
-	int (*open)(int flags); /* of a character device: returns a descriptor, or -1 and errno */
-	char text[RIBV_NODE_TEXT]; /* content; of a directory: names, each with its zero */
-};
-
-/*
- * Of the core: fill in the rest of the node with that path; return whether there is one. The device
- * is created if it may be.
- */
-bool ribv_view_find(struct ribv_node *node, bool is_starting);
-
-/* ribv_view_find() of the core, which it loads; NULL: there is none (ribv_preload.c). */
-typedef bool (*ribv_view_t)(struct ribv_node *node, bool is_starting);
+/* ribv_view_find() of the core, which it loads; NULL: there is none. */
 RIBV_HIDDEN ribv_view_t ribv_core_view(void);
 
 /* False in a child of vfork(): the memory is that of its parent. */
@@ -102,16 +68,6 @@ RIBV_HIDDEN void ribv_cwd_set(int fd);
 
 /* Whether a relative path may be of the view: otherwise it costs no system call. */
 RIBV_HIDDEN bool ribv_may_be_in_view(int dirfd);
-
-/* The number of a file, by its path: begins with RIBV_INO. */
-#define RIBV_INO 2166136261u
-static inline uint32_t
-ribv_ino(uint32_t ino, const char *path)
-{
-	for (; *path != '\0'; path++)
-		ino = (ino ^ (uint8_t)*path) * 16777619u;
-	return ino;
-}
 
 /* Write the path of the file of the view that is open; return whether it is one. */
 RIBV_HIDDEN bool ribv_path_of(int fd, char path[RIBV_PATH]);

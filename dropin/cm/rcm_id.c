@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
-#include "ribv.h"
 
 static struct rcm_id **ids; /* by handle */
 static uint32_t nb_used;    /* all handles are less */

@@ -24,7 +24,6 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#include "rcm.h"
 #include "ribv.h"
 #include "rmem_env.h"
 
@@ -42,6 +41,7 @@ static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: 
 /* That of the parent, so that leak checkers find the blocks that it refers to. */
 static RMEM_ENV_KEPT uint8_t *inherited;
 static RMEM_ENV_KEPT bool is_child;
+static RMEM_ENV_KEPT void (*before_reset)(void);
 static char log_line[256];
 
 /* The data that is written after the library was loaded: without what the loader protects. */
@@ -109,7 +109,7 @@ forked(void)
 	size_t until = (size_t)(__stop_rmem_kept - data.at);
 
 	rmem_env_forked();
-	rcm_forked();
+	before_reset();
 	free(inherited);
 	inherited = malloc(data.size);
 	if (inherited != NULL)
@@ -128,20 +128,15 @@ ribv_env_is_child(void)
 }
 
 void
-ribv_env_init(void)
+ribv_env_init(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	dl_iterate_phdr(find_data, NULL);
 	loaded = data.size != 0 ? malloc(data.size) : NULL;
 	if (loaded == NULL)
 		return;
 	memcpy(loaded, data.at, data.size);
-	pthread_atfork(rcm_lock, rcm_unlock, forked);
-}
-
-void
-ribv_core_main_ended(void)
-{
-	rmem_env_main_ended();
+	before_reset = child;
+	pthread_atfork(prepare, parent, forked);
 }
 
 bool

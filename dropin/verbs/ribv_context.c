@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Lists of devices, and contexts. The device of rmem follows the real ones; contexts share it. */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ribv.h"
+#include "rmem_env.h"
+
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
+static RMEM_ENV_KEPT struct list *lists;
+
+/* A list of devices given to the program, with the real one that it begins
+ * with. As of those of libibverbs, programs may release the array by free(). */
+struct list {
+	struct list *next;
+	struct ibv_device **real;
+	struct ibv_device **devices;
+};
+
+/* Remove a list from those given to the program; return it, or NULL if there is no such one. */
+static struct list *
+list_take(struct ibv_device **devices)
+{
+	struct list **at, *list;
+
+	for (at = &lists; *at != NULL && (*at)->devices != devices; at = &(*at)->next)
+		;
+	list = *at;
+	if (list != NULL)
+		*at = list->next;
+	return list;
+}
+
+static void
+list_release(struct list *list)
+{
+	if (list != NULL && list->real != NULL)
+		RIBV_NEXT(ibv_free_device_list)(list->real);
+	free(list);
+}
+
+/* Return a list with space for n devices. */
+static struct list *
+list_new(size_t n)
+{
+	struct list *list = calloc(1, sizeof(*list));
+
+	if (list == NULL)
+		return NULL;
+	list->devices = calloc(n, sizeof(struct ibv_device *));
+	if (list->devices != NULL)
+		return list;
+	free(list);
+	return NULL;
+}
+
+struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **real, *device;
+	struct list *list, *freed;
+	int n = 0;
+
+	real = RIBV_NEXT(ibv_get_device_list)(&n);
+	if (real == NULL)
+		n = 0;
+	list = list_new((size_t)n + 2);
+	if (list == NULL) {
+		if (real != NULL)
+			RIBV_NEXT(ibv_free_device_list)(real);
+		return ribv_fail(ENOMEM);
+	}
+	list->real = real;
+	if (real != NULL)
+		memcpy(list->devices, real, (size_t)n * sizeof(void *));
+	if (n > 0)
+		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
+	device = ribv_device();
+	if (device != NULL)
+		list->devices[n++] = device;
+	if (num_devices != NULL)
+		*num_devices = n;
+	pthread_mutex_lock(&lists_lock);
+	freed = list_take(list->devices);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&lists_lock);
+	list_release(freed);
+	return list->devices;
+}
+
+void
+ibv_free_device_list(struct ibv_device **devices)
+{
+	struct list *list;
+
+	pthread_mutex_lock(&lists_lock);
+	list = list_take(devices);
+	pthread_mutex_unlock(&lists_lock);
+	if (list == NULL)
+		return;
+	list_release(list);
+	free(devices);
+}
+
+__be64
+ibv_get_device_guid(struct ibv_device *dev)
+{
+	if (!ribv_is_device(dev) && ribv_is_real(dev))
+		return RIBV_NEXT(ibv_get_device_guid)(dev);
+	return ribv_is_device(dev) && ribv_device() != NULL ? ribv_node_guid() : 0;
+}
+
+int
+ibv_get_device_index(struct ibv_device *dev)
+{
+	return !ribv_is_device(dev) && ribv_is_real(dev) ? RIBV_NEXT(ibv_get_device_index)(dev)
+							 : -1;
+}
+
+static struct ibv_context *
+open_real(struct ibv_device *dev)
+{
+	if (!ribv_is_real(dev))
+		return ribv_fail(ENODEV);
+	return RIBV_NEXT(ibv_open_device)(dev);
+}
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *dev)
+{
+	struct verbs_context *context;
+	struct ribv_context *own;
+	int ret;
+
+	if (!ribv_is_device(dev))
+		return open_real(dev);
+	if (ribv_device() == NULL)
+		return ribv_fail(ENODEV);
+	own = ribv_new();
+	if (own == NULL)
+		return NULL;
+	ret = rmem_async_channel_create(ribv_dev, &own->async);
+	if (ret != 0) {
+		ribv_leave(own);
+		return ribv_fail(ribv_errno(ret));
+	}
+	context = &own->verbs;
+	context->sz = sizeof(*context);
+	ribv_ops_set(context);
+	context->context.device = dev;
+	context->context.num_comp_vectors = 1;
+	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	context->context.async_fd = own->async->fd;
+	/* Open, so that a program can duplicate it; there are no commands. */
+	context->context.cmd_fd = context->context.async_fd;
+	pthread_mutex_init(&context->context.mutex, NULL);
+	ribv_enter(context, RIBV_CONTEXT);
+	return &context->context;
+}
+
+struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	struct stat st;
+
+	/* That of a real device is a character device. */
+	if (fstat(cmd_fd, &st) == 0 && S_ISCHR(st.st_mode)) {
+		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
+		return RIBV_NEXT(ibv_import_device)(cmd_fd);
+	}
+	return ribv_fail(EOPNOTSUPP);
+}
+
+int
+ibv_close_device(struct ibv_context *context)
+{
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_close_device)(context);
+	if (!ribv_is_context(context))
+		return ENOENT;
+	/* Objects that the program has not destroyed keep the channel. */
+	(void)rmem_async_channel_destroy(ribv_async_of(context));
+	pthread_mutex_destroy(&context->mutex);
+	ribv_leave((char *)context - offsetof(struct verbs_context, context));
+	return 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Posts of QPs: requests in the words of the class. Locks order the threads that post; the class
+ * has one for each queue.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "ribv.h"
+
+#define BURST 16
+
+int
+ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr)
+{
+	if (info == NULL || info->mr == NULL || ribv_check_bind(qp->pd->context, mw, info->mr) != 0)
+		return EINVAL;
+	wr->bind_mw.mw = ((struct ribv_mw *)mw)->mw;
+	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
+	wr->bind_mw.addr = info->addr;
+	wr->bind_mw.length = info->length;
+	/* Remote rights alone are of a window; programs add this one as for an MR. */
+	wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
+	wr->bind_mw.key_tag = (uint8_t)rkey;
+	return 0;
+}
+
+uint32_t
+ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey)
+{
+	uint32_t old = mw->rkey;
+
+	mw->rkey = (((struct ribv_mw *)mw)->mw->rkey & ~(uint32_t)UINT8_MAX) | (uint8_t)rkey;
+	return old;
+}
+
+/* The request in the class's words; 0 or an errno. */
+static int
+wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
+{
+	static const uint8_t opcodes[] = {
+			[IBV_WR_RDMA_WRITE] = RMEM_WR_RDMA_WRITE,
+			[IBV_WR_RDMA_WRITE_WITH_IMM] = RMEM_WR_RDMA_WRITE_WITH_IMM,
+			[IBV_WR_SEND] = RMEM_WR_SEND,
+			[IBV_WR_SEND_WITH_IMM] = RMEM_WR_SEND_WITH_IMM,
+			[IBV_WR_RDMA_READ] = RMEM_WR_RDMA_READ,
+			[IBV_WR_ATOMIC_CMP_AND_SWP] = RMEM_WR_ATOMIC_CMP_AND_SWP,
+			[IBV_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			[IBV_WR_LOCAL_INV] = RMEM_WR_LOCAL_INV,
+			[IBV_WR_BIND_MW] = RMEM_WR_BIND_MW,
+			[IBV_WR_SEND_WITH_INV] = RMEM_WR_SEND_WITH_INV,
+	};
+
+	if ((unsigned int)ibv->opcode >= RTE_DIM(opcodes) || ibv->num_sge < 0 ||
+			ibv->num_sge > UINT16_MAX || (ibv->sg_list == NULL && ibv->num_sge != 0) ||
+			ibv->send_flags > UINT8_MAX)
+		return EINVAL;
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = ibv->wr_id;
+	wr->sg_list = (const struct rmem_sge *)(const void *)ibv->sg_list;
+	wr->num_sge = (uint16_t)ibv->num_sge;
+	wr->opcode = opcodes[ibv->opcode];
+	wr->flags = (uint8_t)ibv->send_flags;
+	wr->imm_data = ibv->imm_data;
+	if (qp->is_ud)
+		return ribv_ud_wr(qp, ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey,
+				wr);
+	switch (ibv->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->atomic.remote_addr = ibv->wr.atomic.remote_addr;
+		wr->atomic.compare_add = ibv->wr.atomic.compare_add;
+		wr->atomic.swap = ibv->wr.atomic.swap;
+		wr->atomic.rkey = ibv->wr.atomic.rkey;
+		return 0;
+	case IBV_WR_BIND_MW:
+		return ribv_bind_wr(qp, ibv->bind_mw.mw, ibv->bind_mw.rkey, &ibv->bind_mw.bind_info,
+				wr);
+	default:
+		wr->rdma.remote_addr = ibv->wr.rdma.remote_addr;
+		wr->rdma.rkey = ibv->wr.rdma.rkey;
+		return 0;
+	}
+}
+
+int
+ribv_post_errno(int ret)
+{
+	return ret < 0 ? ribv_errno(ret) : 0;
+}
+
+unsigned int
+ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
+{
+	unsigned int done;
+	int ret;
+
+	for (done = 0; done < n; done += (unsigned int)ret) {
+		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)RTE_MIN(n - done, UINT16_MAX));
+		if (ret <= 0) {
+			*err = ret < 0 ? ribv_post_errno(ret) : ENOMEM;
+			break;
+		}
+	}
+	return done;
+}
+
+/* Convert and post up to BURST requests from *wr on; *wr is then the first one not accepted. */
+static int
+post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
+{
+	struct ibv_send_wr *of[BURST];
+	struct rmem_send_wr own[BURST];
+	uint32_t old_rkey[BURST];
+	unsigned int i, n, done;
+	int err = 0;
+
+	for (n = 0; n < BURST && *wr != NULL; n++, *wr = (*wr)->next) {
+		err = wr_of_ibv(qp, *wr, &own[n]);
+		if (err != 0)
+			break;
+		of[n] = *wr;
+		old_rkey[n] = 0;
+		if (unlikely(own[n].opcode == RMEM_WR_BIND_MW))
+			old_rkey[n] = ribv_bind_begin((*wr)->bind_mw.mw, (*wr)->bind_mw.rkey);
+	}
+	done = ribv_post_burst(qp, own, n, &err);
+	if (done < n)
+		*wr = of[done];
+	for (i = n; i-- > done;) {
+		if (own[i].opcode == RMEM_WR_BIND_MW)
+			of[i]->bind_mw.mw->rkey = old_rkey[i];
+	}
+	return err;
+}
+
+/* Written only when a request is refused, as NICs' providers do: programs read it as a result. */
+static int
+send_result(struct ibv_send_wr **bad_wr, struct ibv_send_wr *wr, int err)
+{
+	if (err != 0)
+		*bad_wr = wr;
+	return ribv_post_fail(err);
+}
+
+int
+ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	int err = 0;
+
+	if (bad_wr == NULL)
+		return ribv_post_fail(EINVAL);
+	if (!ribv_may_post(ibv))
+		return send_result(bad_wr, wr, EINVAL);
+	if (!ribv_env_attach())
+		return send_result(bad_wr, wr, ENOMEM);
+	ribv_lock(&qp->send_lock);
+	while (wr != NULL && err == 0)
+		err = post_some(qp, &wr);
+	ribv_unlock(&qp->send_lock);
+	return send_result(bad_wr, wr, err);
+}
+
+int
+ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr)
+{
+	if (ibv->num_sge < 0 || (ibv->sg_list == NULL && ibv->num_sge != 0))
+		return -EINVAL;
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = ibv->wr_id;
+	wr->sg_list = (const struct rmem_sge *)(const void *)ibv->sg_list;
+	wr->num_sge = (uint32_t)ibv->num_sge;
+	return 0;
+}
+
+int
+ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct rmem_recv_wr own;
+	int ret = 1;
+
+	if (bad_wr == NULL)
+		return ribv_post_fail(EINVAL);
+	if (!ribv_may_post(ibv))
+		return ribv_recv_result(bad_wr, wr, EINVAL);
+	if (!ribv_env_attach())
+		return ribv_recv_result(bad_wr, wr, ENOMEM);
+	ribv_lock(&qp->recv_lock);
+	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
+		ret = ribv_recv_wr(wr, &own);
+		if (ret == 0)
+			ret = rmem_post_recv(qp->qp, &own, 1);
+	}
+	ribv_unlock(&qp->recv_lock);
+	return ribv_recv_result(bad_wr, wr, ribv_post_errno(ret));
+}
