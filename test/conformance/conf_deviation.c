@@ -37,7 +37,7 @@ static const struct deviation deviations[] = {
 				"the bounds of a window are not checked, only those of its MR"},
 		{"rxe", "imm_recv", 0, 0,
 				"WRITE_WITH_IMM with an invalid rkey ends the receive with REM_ACCESS_ERR, "
-				"not flushed"},
+				"not LOC_ACCESS_ERR"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
 		{"rxe", "event_access", 0, 0, "QP_ACCESS_ERR is not reported by older kernels"},
 		{"rxe", "event_comm_est", 0, 0, "COMM_EST is not reported"},

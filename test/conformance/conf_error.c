@@ -100,9 +100,8 @@ CONF_TEST(error, receives_of_both_sides_are_flushed, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* It is not consumed: the first is flushed like the others. */
-CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
-		"IBTA 9.9.3: the receive is consumed when the WRITE was executed")
+CONF_TEST(error, write_with_imm_that_is_refused_fails_a_receive, 0, 0,
+		"IBTA 11.6.2: Local Access Error of a WRITE with immediate data")
 {
 	unsigned int i;
 	int status;
@@ -114,7 +113,7 @@ CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
 					fx.a.mr->rkey ^ 0x5500)));
 	status = fx_wait(fx.a.cq);
 	TEST_EQ(fx.wc.wr_id, 50);
-	if (status != RMEM_WC_WR_FLUSH_ERR) {
+	if (status != RMEM_WC_LOC_ACCESS_ERR) {
 		TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
 		TEST_ASSERT(conf_deviates("imm_recv"));
 	}

@@ -92,7 +92,10 @@ batch_fail_peer(const struct rsoft_batch *batch, const struct rmem_send_wr *wr, 
 		return;
 	if (batch->why != RMEM_VENDOR_ERR_RECV && batch->why != RMEM_VENDOR_ERR_RECV_SIZE)
 		rsoft_error_peer(peer, wr, status, batch->why);
-	rsoft_resp_fail(peer, status);
+	if (status == RMEM_WC_REM_ACCESS_ERR && wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		rsoft_resp_fail_imm(peer, batch->why);
+	else
+		rsoft_resp_fail(peer, status);
 }
 
 void

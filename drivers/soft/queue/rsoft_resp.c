@@ -252,6 +252,28 @@ resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 	rte_ticketlock_unlock(&peer->rq.lock);
 }
 
+void
+rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why)
+{
+	struct rsoft_cqe cqe = {.vendor_err = why};
+	struct rsoft_rqe *rqe;
+	bool is_first;
+
+	if (resp_take(qp, 0, &rqe) != 0) {
+		rsoft_resp_fail(qp, RMEM_WC_REM_ACCESS_ERR);
+		return;
+	}
+	cqe.wr_id = rqe->wr_id;
+	cqe.what = rsoft_cqe_what(
+			RMEM_WC_LOC_ACCESS_ERR, RMEM_WC_RECV_RDMA_WITH_IMM, 0, qp->qp.qp_num);
+	rmem_wc_trace_error(
+			qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, RMEM_WC_LOC_ACCESS_ERR, why);
+	is_first = rsoft_qp_to_err(qp); /* before the completion can be polled */
+	resp_give(qp, rsoft_rq_reserve(qp), &cqe);
+	if (is_first)
+		rsoft_rq_flush(qp);
+}
+
 int
 rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *why)

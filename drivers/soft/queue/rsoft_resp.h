@@ -72,6 +72,12 @@ int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, ui
 void rsoft_resp_fail(struct rsoft_qp *peer, int status);
 
 /*
+ * The same for a WRITE_WITH_IMM whose memory was refused for that reason: a receive, if there is
+ * one, completes with RMEM_WC_LOC_ACCESS_ERR (IBTA 11.6.2).
+ */
+void rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why);
+
+/*
  * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
  * 8th and so on is logged.
  */

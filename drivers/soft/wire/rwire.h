@@ -253,8 +253,8 @@ bool rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *w
 /* rwire_resp.c; under rx_lock. */
 /* The rkey in the completion of a receive. */
 #define RWIRE_CQE_RKEY(cqe) ((uint32_t)((cqe)->data >> RSOFT_WC_SHIFT(invalidated_rkey)))
-/* Store the error of a request that was refused, and consumed no receive. */
-void rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);
+/* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
+uint32_t rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);
 void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* End a SEND_WITH_INV whose grace period is over, and send what is owed; true: all was sent. */
 bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);

@@ -8,7 +8,7 @@
 #include "../queue/rsoft_error.h"
 #include "rwire.h"
 
-void
+uint32_t
 rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
@@ -17,7 +17,7 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 	uint32_t length = pkt->dma_len;
 
 	if (pkt->info & RWIRE_IS_SEND)
-		return;
+		return RMEM_VENDOR_ERR_NONE;
 	if (is_write)
 		wr.opcode = RMEM_WR_RDMA_WRITE;
 	else if (pkt->opcode != RWIRE_READ_REQUEST)
@@ -44,4 +44,5 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 		wr.atomic.rkey = pkt->rkey;
 	}
 	rsoft_error_peer(q->qp, &wr, status, why);
+	return why;
 }

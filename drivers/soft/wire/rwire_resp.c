@@ -530,6 +530,20 @@ resp_syndrome(int status)
 	}
 }
 
+/* Refuse a request. */
+static void
+resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
+{
+	uint32_t why = rwire_error_note(q, pkt, status);
+
+	q->rsp.has_failed = true;
+	rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
+	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
+		rsoft_resp_fail_imm(q->qp, why);
+	else
+		rsoft_resp_fail(q->qp, status);
+}
+
 void
 rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
@@ -574,10 +588,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	case RSOFT_WAIT_PEER:
 		break;
 	default:
-		rsp->has_failed = true;
-		rwire_error_note(q, pkt, status);
-		rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
-		rsoft_resp_fail(q->qp, status);
+		resp_refuse(q, pkt, status);
 		break;
 	}
 }
