@@ -32,6 +32,13 @@ missing=$(functions "$real" |
 [ -z "$missing" ] || die "not in $library, though $real exports it: $missing"
 differ=$(comm -3 <(functions "$library") <(functions "$core") | tr '\n' ' ')
 [ -z "$differ" ] || die "in one of $library and $core only: $differ"
+# Those that dlopen() returns have the same names, and no versions: dlvsym() would require them.
+for names in build/dropin/librmem_ibv_names{,_cm}.so; do
+	[ -e "$names" ] || continue
+	differ=$(comm -3 <({ functions "$library" && echo ibv_get_device_name; } | sort) <(functions "$names") | tr '\n' ' ')
+	[ -z "$differ" ] || die "in one of $library and $names only: $differ"
+	! nm -D "$names" | grep -q @ || die "$names has symbol versions"
+done
 
 # Seconds after which a row ends that hangs, also on a machine that is busy with other work.
 export limit=900
@@ -117,6 +124,7 @@ try 'cp -r, find, cd of /sys/class/infiniband' "$run" sh -c 'cp -r /sys/class/in
 	[ "$(cat "$0/view/soft0/node_type")" = "1: CA" ] &&
 	[ "$(find /sys/class/infiniband -name lid)" = /sys/class/infiniband/soft0/ports/1/lid ] &&
 	cd /sys/class/infiniband/soft0 && cd -P ../.. && [ "$(pwd -P)" = /sys/class ]' "$tmp"
+try test-dlopen "$run" build/test/dropin/test-dlopen
 try test-loader "$run" build/test/dropin/test-loader "$root/build/test/dropin/libearly.so"
 try test-groups test/dropin/groups.py test/dropin/groups.txt soft0 "$run" build/test/dropin/test-groups
 # A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.

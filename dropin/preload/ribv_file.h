@@ -22,6 +22,10 @@
 /* ribv_view_find() of the core, which it loads; NULL: there is none. */
 RIBV_HIDDEN ribv_view_t ribv_core_view(void);
 
+/* The path of a library in the directory of librmem_ibv.so; false if that is not known. */
+#define RIBV_LIBRARY_PATH 4096
+RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name);
+
 /* False in a child of vfork(): the memory is that of its parent. */
 RIBV_HIDDEN bool ribv_is_owner(void);
 

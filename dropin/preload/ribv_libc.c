@@ -151,22 +151,29 @@ find_dlsym(void)
 	return found.object != NULL ? found.dlsym : dlsym;
 }
 
-static ribv_function_t
-find(enum ribv_libc index)
+void *
+ribv_dlsym(void *library, const char *name)
 {
 	static dlsym_t get; /* atomic */
 	dlsym_t used = __atomic_load_n(&get, __ATOMIC_RELAXED);
+
+	if (used == NULL) {
+		used = find_dlsym();
+		__atomic_store_n(&get, used, __ATOMIC_RELAXED);
+	}
+	return used(library, name);
+}
+
+static ribv_function_t
+find(enum ribv_libc index)
+{
 	union symbol found;
 	int err = errno;
 
 	if (nb_lookups != 0)
 		return names[index].other;
 	nb_lookups++;
-	if (used == NULL) {
-		used = find_dlsym();
-		__atomic_store_n(&get, used, __ATOMIC_RELAXED);
-	}
-	found.object = used(RTLD_NEXT, names[index].name);
+	found.object = ribv_dlsym(RTLD_NEXT, names[index].name);
 	if (found.object == NULL) {
 		(void)dlerror(); /* the program must not find it */
 		found.function = names[index].other;

@@ -15,6 +15,7 @@
 #ifndef RIBV_LIBC_H
 #define RIBV_LIBC_H
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,8 +31,8 @@
 /* clang-format off */
 #define RIBV_FUNCTIONS(X) \
 	X(access, kernel_access) X(canonicalize_file_name, no_pointer) X(chdir, no_number) \
-	X(close, kernel_close) X(closedir, no_number) X(dirfd, no_number) X(eaccess, no_number) \
-	X(euidaccess, no_number) X(faccessat, no_number) X(fchdir, no_number) \
+	X(close, kernel_close) X(closedir, no_number) X(dirfd, no_number) X(dlopen, no_pointer) \
+	X(eaccess, no_number) X(euidaccess, no_number) X(faccessat, no_number) X(fchdir, no_number) \
 	X(fdopendir, no_pointer) X(fopen, no_pointer) X(fopen64, no_pointer) \
 	X(fstat, kernel_fstat) X(fstat64, kernel_fstat) X(fstatat, kernel_fstatat) \
 	X(fstatat64, kernel_fstatat) X(getcwd, no_pointer) X(getxattr, no_number) \
@@ -64,6 +65,9 @@ typedef void (*ribv_function_t)(void);
  * same address.
  */
 RIBV_HIDDEN ribv_function_t ribv_libc(enum ribv_libc index);
+
+/* dlsym() of libc, which no other library replaces. */
+RIBV_HIDDEN void *ribv_dlsym(void *library, const char *name);
 
 /* Look for all, when the library is loaded. */
 RIBV_HIDDEN void ribv_libc_find(void);

@@ -57,7 +57,7 @@ symbol(void *library, const char *name)
 	union {
 		void *object;
 		function_t function;
-	} found = {.object = dlsym(library, name)};
+	} found = {.object = ribv_dlsym(library, name)};
 
 	return found.function;
 }
@@ -71,24 +71,31 @@ next(const char *name)
 	if (function != NULL)
 		return function;
 	/* Loaded by a plugin, and so not in the global scope. */
-	library = dlopen(LIBIBVERBS, RTLD_LAZY);
+	library = REAL(dlopen)(LIBIBVERBS, RTLD_LAZY);
 	return library != NULL ? symbol(library, name) : NULL;
 }
 
-/* The core is in the directory of this library. */
-static void *
-open_core(void)
+bool
+ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name)
 {
-	char path[4096];
 	const char *slash;
 	Dl_info info;
 
 	if (dladdr(&once, &info) == 0 || info.dli_fname == NULL)
-		return NULL;
+		return false;
 	slash = strrchr(info.dli_fname, '/');
-	snprintf(path, sizeof(path), "%.*s" CORE,
-			slash != NULL ? (int)(slash + 1 - info.dli_fname) : 0, info.dli_fname);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	snprintf(path, RIBV_LIBRARY_PATH, "%.*s%s",
+			slash != NULL ? (int)(slash + 1 - info.dli_fname) : 0, info.dli_fname,
+			name);
+	return true;
+}
+
+static void *
+open_core(void)
+{
+	char path[RIBV_LIBRARY_PATH];
+
+	return ribv_library_path(path, CORE) ? REAL(dlopen)(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
 /* The functions called here need no lock of the loader. */
@@ -130,7 +137,7 @@ load(void)
 	__atomic_store_n(&core_view, symbol(library, "ribv_view_find"), __ATOMIC_RELAXED);
 	__atomic_store_n(&core_main_ended, symbol(library, "ribv_core_main_ended"),
 			__ATOMIC_RELAXED);
-	__atomic_store_n(&core_cm, dlsym(library, "rcm_core_ops"), __ATOMIC_RELAXED);
+	__atomic_store_n(&core_cm, ribv_dlsym(library, "rcm_core_ops"), __ATOMIC_RELAXED);
 	__atomic_store_n(&core_init, symbol(library, "ribv_core_init"), __ATOMIC_RELAXED);
 	pthread_once(&once, start);
 	for (pass = __start_ribv_pass; pass != __stop_ribv_pass; pass++)
@@ -184,8 +191,12 @@ route(const struct pass *pass)
 #define PASS_ENTRY(name)                                                                           \
 	struct pass pass __attribute__((section("ribv_pass"), used)) = {#name, NULL}
 
+/* The name by which a library of ribv_names.c finds a function: no program defines it. */
+#define PASS_NAME(name) __asm__(".globl rmem_" #name "\n.set rmem_" #name ", " #name);
+
 /* Define a function that waits: a thread in it can be cancelled. */
 #define PASS_WAIT(type, name, params, args)                                                        \
+	PASS_NAME(name)                                                                            \
 	type name(params)                                                                          \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
@@ -198,6 +209,7 @@ route(const struct pass *pass)
  * later, so it holds no lock of the class.
  */
 #define PASS(type, name, params, args)                                                             \
+	PASS_NAME(name)                                                                            \
 	type name(params)                                                                          \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
@@ -212,6 +224,7 @@ route(const struct pass *pass)
 
 /* Define one that returns an errno, which is also in errno, as after a call of the kernel. */
 #define PASS_ERR(name, params, args)                                                               \
+	PASS_NAME(name)                                                                            \
 	int name(params)                                                                           \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
@@ -227,6 +240,7 @@ route(const struct pass *pass)
 
 /* Define one without result. */
 #define PASS_VOID(name, params, args)                                                              \
+	PASS_NAME(name)                                                                            \
 	void name(params)                                                                          \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
@@ -239,6 +253,7 @@ route(const struct pass *pass)
  * the core find the files of the kernel.
  */
 #define PASS_LOAD(type, name, params, args)                                                        \
+	PASS_NAME(name)                                                                            \
 	type name(params)                                                                          \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
@@ -254,102 +269,13 @@ route(const struct pass *pass)
 		return ret;                                                                        \
 	}
 
-/* clang-format off */
-PASS_LOAD(struct ibv_device **, ibv_get_device_list, LIST(int *n), LIST(n))
-PASS_LOAD(struct ibv_context *, ibv_open_device, LIST(struct ibv_device *device), LIST(device))
-PASS_LOAD(struct ibv_context *, ibv_import_device, LIST(int cmd_fd), LIST(cmd_fd))
+#include "ribv_pass.h"
 
-PASS_VOID(ibv_free_device_list, LIST(struct ibv_device **list), LIST(list))
-PASS(__be64, ibv_get_device_guid, LIST(struct ibv_device *device), LIST(device))
-PASS(int, ibv_get_device_index, LIST(struct ibv_device *device), LIST(device))
-PASS_ERR(ibv_close_device, LIST(struct ibv_context *context), LIST(context))
-PASS_WAIT(int, ibv_get_async_event, LIST(struct ibv_context *context,
-		struct ibv_async_event *event), LIST(context, event))
-PASS_ERR(ibv_query_device, LIST(struct ibv_context *context, struct ibv_device_attr *attr),
-		LIST(context, attr))
-PASS_ERR(ibv_query_port, LIST(struct ibv_context *context, uint8_t port_num,
-		struct _compat_ibv_port_attr *attr), LIST(context, port_num, attr))
-PASS(int, ibv_query_gid, LIST(struct ibv_context *context, uint8_t port_num, int index,
-		union ibv_gid *gid), LIST(context, port_num, index, gid))
-PASS(int, ibv_query_gid_type, LIST(struct ibv_context *context, uint8_t port_num,
-		unsigned int index, unsigned int *type), LIST(context, port_num, index, type))
-PASS_ERR(_ibv_query_gid_ex, LIST(struct ibv_context *context, uint32_t port_num, uint32_t index,
-		struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size),
-		LIST(context, port_num, index, entry, flags, entry_size))
-PASS(ssize_t, _ibv_query_gid_table, LIST(struct ibv_context *context,
-		struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags,
-		size_t entry_size), LIST(context, entries, max_entries, flags, entry_size))
-PASS(int, ibv_query_pkey, LIST(struct ibv_context *context, uint8_t port_num, int index,
-		__be16 *pkey), LIST(context, port_num, index, pkey))
-PASS(int, ibv_get_pkey_index, LIST(struct ibv_context *context, uint8_t port_num, __be16 pkey),
-		LIST(context, port_num, pkey))
+/* For ribv_names.c; the device is of libibverbs or the core. */
+const char *rmem_ibv_get_device_name(const struct ibv_device *device);
 
-PASS(struct ibv_pd *, ibv_alloc_pd, LIST(struct ibv_context *context), LIST(context))
-PASS_ERR(ibv_dealloc_pd, LIST(struct ibv_pd *pd), LIST(pd))
-PASS(struct ibv_pd *, ibv_import_pd, LIST(struct ibv_context *context, uint32_t handle),
-		LIST(context, handle))
-PASS_VOID(ibv_unimport_pd, LIST(struct ibv_pd *pd), LIST(pd))
-PASS(struct ibv_mr *, ibv_reg_mr, LIST(struct ibv_pd *pd, void *addr, size_t length, int access),
-		LIST(pd, addr, length, access))
-PASS(struct ibv_mr *, ibv_reg_mr_iova, LIST(struct ibv_pd *pd, void *addr, size_t length,
-		uint64_t iova, int access), LIST(pd, addr, length, iova, access))
-PASS(struct ibv_mr *, ibv_reg_mr_iova2, LIST(struct ibv_pd *pd, void *addr, size_t length,
-		uint64_t iova, unsigned int access), LIST(pd, addr, length, iova, access))
-PASS(struct ibv_mr *, ibv_reg_dmabuf_mr, LIST(struct ibv_pd *pd, uint64_t offset, size_t length,
-		uint64_t iova, int fd, int access), LIST(pd, offset, length, iova, fd, access))
-PASS(int, ibv_rereg_mr, LIST(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
-		size_t length, int access), LIST(mr, flags, pd, addr, length, access))
-PASS_ERR(ibv_dereg_mr, LIST(struct ibv_mr *mr), LIST(mr))
-PASS(struct ibv_mr *, ibv_import_mr, LIST(struct ibv_pd *pd, uint32_t handle), LIST(pd, handle))
-PASS_VOID(ibv_unimport_mr, LIST(struct ibv_mr *mr), LIST(mr))
-PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t handle),
-		LIST(context, handle))
-
-PASS(struct ibv_comp_channel *, ibv_create_comp_channel, LIST(struct ibv_context *context),
-		LIST(context))
-PASS_ERR(ibv_destroy_comp_channel, LIST(struct ibv_comp_channel *channel), LIST(channel))
-PASS_WAIT(int, ibv_get_cq_event, LIST(struct ibv_comp_channel *channel, struct ibv_cq **cq,
-		void **cq_context), LIST(channel, cq, cq_context))
-PASS(struct ibv_cq *, ibv_create_cq, LIST(struct ibv_context *context, int cqe, void *cq_context,
-		struct ibv_comp_channel *channel, int comp_vector),
-		LIST(context, cqe, cq_context, channel, comp_vector))
-PASS_ERR(ibv_resize_cq, LIST(struct ibv_cq *cq, int cqe), LIST(cq, cqe))
-PASS_ERR(ibv_destroy_cq, LIST(struct ibv_cq *cq), LIST(cq))
-PASS_VOID(ibv_ack_async_event, LIST(struct ibv_async_event *event), LIST(event))
-PASS_VOID(ibv_ack_cq_events, LIST(struct ibv_cq *cq, unsigned int n), LIST(cq, n))
-PASS(struct ibv_srq *, ibv_create_srq, LIST(struct ibv_pd *pd, struct ibv_srq_init_attr *attr),
-		LIST(pd, attr))
-PASS_ERR(ibv_modify_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
-		LIST(srq, attr, mask))
-PASS_ERR(ibv_query_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr), LIST(srq, attr))
-PASS_ERR(ibv_destroy_srq, LIST(struct ibv_srq *srq), LIST(srq))
-
-PASS(struct ibv_qp *, ibv_create_qp, LIST(struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
-		LIST(pd, attr))
-PASS(struct ibv_qp_ex *, ibv_qp_to_qp_ex, LIST(struct ibv_qp *qp), LIST(qp))
-PASS_ERR(ibv_modify_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
-		LIST(qp, attr, mask))
-PASS_ERR(ibv_query_qp, LIST(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		struct ibv_qp_init_attr *init), LIST(qp, attr, mask, init))
-PASS(int, ibv_query_qp_data_in_order, LIST(struct ibv_qp *qp, enum ibv_wr_opcode op,
-		uint32_t flags), LIST(qp, op, flags))
-PASS_ERR(ibv_destroy_qp, LIST(struct ibv_qp *qp), LIST(qp))
-PASS_ERR(ibv_query_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
-PASS_ERR(ibv_set_ece, LIST(struct ibv_qp *qp, struct ibv_ece *ece), LIST(qp, ece))
-PASS_ERR(ibv_attach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
-		LIST(qp, gid, lid))
-PASS_ERR(ibv_detach_mcast, LIST(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
-		LIST(qp, gid, lid))
-
-PASS(struct ibv_ah *, ibv_create_ah, LIST(struct ibv_pd *pd, struct ibv_ah_attr *attr),
-		LIST(pd, attr))
-PASS(struct ibv_ah *, ibv_create_ah_from_wc, LIST(struct ibv_pd *pd, struct ibv_wc *wc,
-		struct ibv_grh *grh, uint8_t port_num), LIST(pd, wc, grh, port_num))
-PASS(int, ibv_init_ah_from_wc, LIST(struct ibv_context *context, uint8_t port_num,
-		struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr),
-		LIST(context, port_num, wc, grh, attr))
-PASS_ERR(ibv_destroy_ah, LIST(struct ibv_ah *ah), LIST(ah))
-PASS_ERR(ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
-		struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
-		LIST(context, attr, mac, vid))
-/* clang-format on */
+const char *
+rmem_ibv_get_device_name(const struct ibv_device *device)
+{
+	return device->name;
+}

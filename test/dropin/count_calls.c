@@ -28,6 +28,7 @@ union symbol {
 
 #define COUNT_NAME(name, other) #name,
 static const char *const names[] = {RIBV_FUNCTIONS(COUNT_NAME)};
+void *count_caller;
 static unsigned int counts[RIBV_NB_LIBC];
 static __thread int nb_lookups __attribute__((tls_model("initial-exec")));
 
@@ -86,6 +87,8 @@ call(size_t index, long a, long b, long c, long d, long e, long f)
 	long count_##name(long, long, long, long, long, long) __asm__(#name);                      \
 	long count_##name(long a, long b, long c, long d, long e, long f)                          \
 	{                                                                                          \
+		if (RIBV_LIBC_##name == RIBV_LIBC_dlopen)                                          \
+			count_caller = __builtin_return_address(0);                                \
 		return call(RIBV_LIBC_##name, a, b, c, d, e, f);                                   \
 	}
 

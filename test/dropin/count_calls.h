@@ -12,4 +12,7 @@ unsigned int count_of(const char *name);
 unsigned int count_all(void);
 void count_reset(void);
 
+/* The caller of the last one of dlopen(). */
+extern void *count_caller;
+
 #endif /* COUNT_CALLS_H */
