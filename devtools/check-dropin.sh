@@ -388,6 +388,12 @@ try '-d --verbose' ends 2 '-d needs a device, not --verbose' "$run" -d --verbose
 try '--ip --verbose' ends 2 '--ip needs an address, not --verbose' "$run" --ip --verbose true
 try '--ip and ip=' ends 2 'two addresses' "$run" --ip 127.0.16.8 -d soft0,ip=127.0.16.9 true
 try '--list foo' ends 2 'takes no argument: foo' "$run" --list foo
+try '--check, linked' ends 0 'linked with libibverbs' "$run" --check build/test/dropin/test-verbs
+try '--check, dlopen' ends 0 'finds libibverbs with dlopen()' "$run" --check build/test/dropin/test-dlopen
+try '--check, no verbs' ends 0 'libraries name libibverbs' "$run" --check true
+try '--check, static' ends 125 'is linked statically' "$run" --check "$tmp/bin/static"
+try '--check, a script' ends 0 'a script' "$run" --check "$run"
+try '--check, two' ends 2 'takes one program: false' "$run" --check true false
 try '--foo' ends 2 'unknown option: --foo' "$run" --foo true
 try 'program named -x' env PATH="$tmp/bin:$PATH" "$run" -- -x
 try 'builtin (echo)' "$run" echo
