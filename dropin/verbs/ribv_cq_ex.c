@@ -25,7 +25,7 @@ next_poll(struct ibv_cq_ex *ex)
 	int n = ribv_poll_locked(cq, &cq->now, 1);
 
 	if (n != 1)
-		return n == 0 ? ENOENT : -n;
+		return ribv_post_fail(n == 0 ? ENOENT : -n);
 	ex->wr_id = cq->now.wr_id;
 	ex->status = (enum ibv_wc_status)cq->now.status;
 	return 0;
@@ -38,9 +38,9 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	int ret;
 
 	if (!ribv_may_poll(&cq->ibv) || (attr != NULL && attr->comp_mask != 0))
-		return EINVAL;
+		return ribv_post_fail(EINVAL);
 	if (!ribv_env_attach())
-		return ENOMEM;
+		return ribv_post_fail(ENOMEM);
 	ribv_lock(&cq->lock);
 	ret = next_poll(ex);
 	if (ret != 0)

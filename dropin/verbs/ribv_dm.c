@@ -35,15 +35,26 @@ is_within(const struct ribv_dm *dm, uint64_t offset, uint64_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
+/* The errnos of mlx5. */
+static int
+check_copy(const struct ibv_dm *dm, uint64_t offset, size_t length)
+{
+	if (!is_dm(dm))
+		return ENOENT;
+	if (!is_within((const struct ribv_dm *)dm, offset, length))
+		return EFAULT;
+	return offset % ALIGN != 0 || length % ALIGN != 0 ? EINVAL : 0;
+}
+
 static int
 copy_to(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
 {
 	struct ribv_dm *own = (struct ribv_dm *)dm;
+	int ret;
 
-	if (!is_dm(dm))
-		return ENOENT;
-	if (!is_within(own, offset, length) || offset % ALIGN != 0 || length % ALIGN != 0)
-		return EINVAL;
+	ret = check_copy(dm, offset, length);
+	if (ret != 0)
+		return ribv_post_fail(ret);
 	memcpy(own->memory + offset, from, length);
 	return 0;
 }
@@ -52,11 +63,11 @@ static int
 copy_from(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 {
 	struct ribv_dm *own = (struct ribv_dm *)dm;
+	int ret;
 
-	if (!is_dm(dm))
-		return ENOENT;
-	if (!is_within(own, offset, length) || offset % ALIGN != 0 || length % ALIGN != 0)
-		return EINVAL;
+	ret = check_copy(dm, offset, length);
+	if (ret != 0)
+		return ribv_post_fail(ret);
 	memcpy(to, own->memory + offset, length);
 	return 0;
 }

@@ -83,6 +83,9 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 
 	if (!ribv_is_pd(pd))
 		return ribv_fail(ENOENT);
+	/* An implicit MR has no address; otherwise nothing is mapped there. */
+	if (addr == NULL && length != 0 && (access & IBV_ACCESS_ON_DEMAND) == 0)
+		return ribv_fail(EFAULT);
 	mr = ribv_new();
 	if (mr == NULL)
 		return NULL;

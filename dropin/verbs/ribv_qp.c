@@ -58,9 +58,19 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.flags = RMEM_QP_LATE_ERRORS | (init->sq_sig_all ? RMEM_QP_SIG_ALL : 0)};
 	int ret;
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
-			init->qp_type != IBV_QPT_UD)
+	switch ((int)init->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		break;
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+	case IBV_QPT_DRIVER:
 		return -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
 	if (!ribv_is_cq(init->send_cq) || !ribv_is_cq(init->recv_cq))

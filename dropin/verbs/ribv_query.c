@@ -244,6 +244,13 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index
 	return 0;
 }
 
+static ssize_t
+minus_errno(int err)
+{
+	errno = err;
+	return -err;
+}
+
 ssize_t
 _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
 		uint32_t flags, size_t entry_size)
@@ -257,19 +264,19 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 		return RIBV_NEXT(_ibv_query_gid_table)(
 				context, entries, max_entries, flags, entry_size);
 	if (!ribv_is_context(context))
-		return -ENOENT;
+		return minus_errno(ENOENT);
 	for (port_num = 1; port_num <= dev_attr().nb_ports; port_num++) {
 		if (rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
-			return -EIO;
+			return minus_errno(EIO);
 		for (i = 0; i < port.gid_tbl_len; i++) {
 			if ((size_t)n == max_entries)
-				return -EINVAL;
+				return minus_errno(EINVAL);
 			err = _ibv_query_gid_ex(context, port_num, i,
 					(struct ibv_gid_entry *)((char *)entries +
 							(size_t)n * entry_size),
 					flags, entry_size);
 			if (err != 0 && err != ENODATA)
-				return -err;
+				return minus_errno(err);
 			n += err == 0;
 		}
 	}
@@ -286,9 +293,10 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 
 		return RIBV_NEXT(ibv_query_pkey)(context, port_num, index, pkey);
 	if (!ribv_is_context(context) || pkey == NULL)
 		return ribv_minus_one(EINVAL);
+	/* libibverbs reads a file of sysfs, which does not exist then. */
 	ret = rmem_dev_pkey_query(ribv_dev, port_num, (uint32_t)index, &own);
 	if (ret != 0)
-		return ribv_minus_one(ribv_errno(ret));
+		return ribv_minus_one(ENOENT);
 	*pkey = htobe16(own);
 	return 0;
 }
@@ -302,11 +310,13 @@ ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_get_pkey_index)(context, port_num, pkey);
-	if (!ribv_is_context(context) || rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+	if (!ribv_is_context(context))
 		return ribv_minus_one(EINVAL);
+	if (rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+		return ribv_minus_one(ENOENT);
 	for (i = 0; i < port.pkey_tbl_len; i++) {
 		if (rmem_dev_pkey_query(ribv_dev, port_num, i, &own) == 0 && htobe16(own) == pkey)
 			return (int)i;
 	}
-	return ribv_minus_one(EINVAL);
+	return ribv_minus_one(ENOENT);
 }

@@ -369,6 +369,35 @@ garbled_ah(struct ibv_ah *bad)
 }
 
 static void
+garbled_channel(struct ibv_comp_channel *bad)
+{
+	struct ibv_cq *event_cq;
+	void *event_context;
+
+	IS_MINUS_ONE(ibv_get_cq_event(bad, &event_cq, &event_context), EINVAL);
+	IS_NULL(ibv_create_cq(context, 8, NULL, bad, 0), EINVAL);
+	FAILS(ibv_destroy_comp_channel(bad), ENOENT);
+}
+
+static void
+garbled_td(struct ibv_td *bad)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = pd, .td = bad};
+
+	IS_NULL(ibv_alloc_parent_domain(context, &attr), EINVAL);
+	FAILS(ibv_dealloc_td(bad), ENOENT);
+}
+
+static void
+garbled_dm(struct ibv_dm *bad)
+{
+	FAILS(bad->memcpy_to_dm(bad, 0, buf, 8), ENOENT);
+	FAILS(bad->memcpy_from_dm(buf, bad, 0, 8), ENOENT);
+	IS_NULL(ibv_reg_dm_mr(pd, bad, 0, 8, IBV_ACCESS_ZERO_BASED), ENOENT);
+	FAILS(ibv_free_dm(bad), ENOENT);
+}
+
+static void
 random_handles(void)
 {
 	uint64_t seed = 88172645463325252;
@@ -458,6 +487,27 @@ garbled_by_control_calls(struct ibv_context *other, struct ibv_pd *other_pd)
 	GARBLED(cq, channel, (struct ibv_comp_channel *)buf, garbled_cq);
 }
 
+/* Channels, thread domains and device memory. */
+static void
+garbled_others(struct ibv_context *other)
+{
+	struct ibv_context *contexts[] = {NULL, other, (struct ibv_context *)buf};
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+	struct ibv_td *td = ibv_alloc_td(context, &(struct ibv_td_init_attr){0});
+	struct ibv_dm *dm = ibv_alloc_dm(context, &(struct ibv_alloc_dm_attr){.length = 64});
+	unsigned int i;
+
+	HOLDS(channel != NULL && td != NULL && dm != NULL);
+	for (i = 0; i < 3; i++)
+		GARBLED(channel, context, contexts[i], garbled_channel);
+	/* The functions of the header read it. */
+	GARBLED(dm, context, other, garbled_dm);
+	GARBLED(td, context, other, garbled_td);
+	CHANGED(dm, garbled_dm);
+	HOLDS(ibv_destroy_comp_channel(channel) == 0 && ibv_free_dm(dm) == 0);
+	HOLDS(ibv_dealloc_td(td) == 0);
+}
+
 static void
 null_arguments(void)
 {
@@ -507,6 +557,7 @@ main(void)
 	other_pd = ibv_alloc_pd(other);
 	HOLDS(other_pd != NULL);
 	garbled_by_control_calls(other, other_pd);
+	garbled_others(other);
 	HOLDS(ibv_dealloc_pd(other_pd) == 0 && ibv_close_device(other) == 0);
 	null_arguments();
 	HOLDS(ibv_destroy_qp(qp) == 0);

@@ -76,6 +76,8 @@ fi
 # The same program prints the same lines on soft0, or those that the list has for this device.
 "${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/groups.txt" rxe0 "$build/test/dropin/test-groups"
 verdict 'verbs program test-groups' $?
+"${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/errnos.txt" rxe0 "$build/test/dropin/test-errnos"
+verdict 'verbs program test-errnos' $?
 
 # On hugepages, of which the guest has some.
 "$build/app/dpdk-testrmem" --in-memory --socket-limit=64 --no-pci --no-telemetry -l 0 -- \
