@@ -191,8 +191,10 @@ open_stream(struct ribv_node *node, const char *mode)
 	return file;
 }
 
+typedef FILE *(*fopen_t)(const char *path, const char *mode);
+
 static FILE *
-open_file(const char *path, const char *mode, __typeof__(&fopen) next)
+open_file(const char *path, const char *mode, fopen_t next)
 {
 	struct ribv_at at;
 	bool is_again;

@@ -109,8 +109,7 @@ enum rmem_qp_state {
  */
 #define RMEM_QP_NO_INLINE_RECV (1u << 1)
 /**
- * Let requests that a post refuses complete with an error, as on NICs.
- *
+ * Let requests that a post refuses complete with an error, as on NICs:
  * - WRITE, READ and atomics of UD: RMEM_WC_LOC_QP_OP_ERR.
  * - A datagram whose address handle has another PD: RMEM_WC_LOC_QP_OP_ERR.
  * - Atomics without exactly one SGE of 8 bytes: RMEM_WC_LOC_LEN_ERR.
