@@ -38,6 +38,9 @@ for device in rxe0 soft0; do
 	try "ibv_rc_pingpong -d $device" "$tree/test/dropin/pair.sh" "$run" "$run" \
 		ibv_rc_pingpong -d $device -g 0 -n 20
 done
+for device in rxe0 soft0; do
+	try "dlopen, $device" "$run" "$build/test/dropin/test-dlopen" $device
+done
 try 'rxe0, files' same node_guid
 for directory in $class ${class}_verbs /dev/infiniband; do
 	try "$directory" test "$("$run" ls "$directory" | grep -cxE 'rxe0|soft0|uverbs0|uverbs256')" = 2
