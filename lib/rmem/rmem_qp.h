@@ -109,11 +109,11 @@ enum rmem_qp_state {
  */
 #define RMEM_QP_NO_INLINE_RECV (1u << 1)
 /**
- * Let requests that a post refuses complete with an error, as on NICs:
- * - WRITE, READ and atomics of UD: RMEM_WC_LOC_QP_OP_ERR.
- * - A datagram whose address handle has another PD: RMEM_WC_LOC_QP_OP_ERR.
- * - Atomics without exactly one SGE of 8 bytes: RMEM_WC_LOC_LEN_ERR.
- * - rmem_mw_bind() that the PDs, the MR or the range forbid: RMEM_WC_MW_BIND_ERR.
+ * Let requests that a post refuses complete with an error, as on NICs.
+ *
+ * These are WRITE, READ and atomics of UD, and datagrams whose address handle has another PD, with
+ * RMEM_WC_LOC_QP_OP_ERR; atomics without exactly one SGE of 8 bytes, with RMEM_WC_LOC_LEN_ERR; and
+ * rmem_mw_bind() that the PDs, the MR or the range forbid, with RMEM_WC_MW_BIND_ERR.
  *
  * All other requests are refused as without it. Only drivers that execute requests themselves have
  * it; others return -EOPNOTSUPP.
