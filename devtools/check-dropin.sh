@@ -128,6 +128,7 @@ try test-dlopen "$run" build/test/dropin/test-dlopen
 try test-loader "$run" build/test/dropin/test-loader "$root/build/test/dropin/libearly.so"
 try test-groups test/dropin/groups.py test/dropin/groups.txt soft0 "$run" build/test/dropin/test-groups
 try test-errnos test/dropin/groups.py test/dropin/errnos.txt soft0 "$run" build/test/dropin/test-errnos
+try errnos-cm test/dropin/groups.py test/dropin/errnos_cm.txt soft0 "$run" build/test/dropin/errnos-cm
 # A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.
 try 'dpdk-test-rmem' env DPDK_TEST=mr_autotest "$run" build/test/dpdk-test-rmem --no-huge -m 64 \
 	--no-pci --no-telemetry --no-shconf

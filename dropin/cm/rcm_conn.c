@@ -525,6 +525,9 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, cmd->in.disconnect.id, &ret);
 	if (id == NULL)
 		return ret;
+	/* The kernel has an ID of its CM, which it asks to disconnect. */
+	if (id->state == RCM_LISTEN && id->has_dev && !rcm_is_ud(id))
+		return 0;
 	if (rcm_is_ud(id) || id->state < RCM_CONNECT || id->state == RCM_REQ_RECEIVED)
 		return -EINVAL;
 	if (id->state == RCM_CONNECT || id->state == RCM_ENDED)

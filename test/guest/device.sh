@@ -73,6 +73,11 @@ if [ -x "$build/test/dropin/cm-ports" ]; then
 	verdict 'ports of rdma_cm' $?
 fi
 
+if [ -x "$build/test/dropin/errnos-cm" ]; then
+	"${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/errnos_cm.txt" rxe0 "$build/test/dropin/errnos-cm"
+	verdict 'errnos of rdma_cm' $?
+fi
+
 # The same program prints the same lines on soft0, or those that the list has for this device.
 "${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/groups.txt" rxe0 "$build/test/dropin/test-groups"
 verdict 'verbs program test-groups' $?
