@@ -101,6 +101,13 @@ kernel_readlink(const char *path, char *buf, size_t size)
 	return READLINK(path, buf, size);
 }
 
+/* Of libc, too. */
+static void *
+dlopen_of_libc(const char *name, int flags)
+{
+	return dlmopen(LM_ID_BASE, name, flags);
+}
+
 /* For functions that are more than a system call, and return a pointer or a number. */
 static void *
 no_pointer(void)

@@ -31,7 +31,7 @@
 /* clang-format off */
 #define RIBV_FUNCTIONS(X) \
 	X(access, kernel_access) X(canonicalize_file_name, no_pointer) X(chdir, no_number) \
-	X(close, kernel_close) X(closedir, no_number) X(dirfd, no_number) X(dlopen, no_pointer) \
+	X(close, kernel_close) X(closedir, no_number) X(dirfd, no_number) X(dlopen, dlopen_of_libc) \
 	X(eaccess, no_number) X(euidaccess, no_number) X(faccessat, no_number) X(fchdir, no_number) \
 	X(fdopendir, no_pointer) X(fopen, no_pointer) X(fopen64, no_pointer) \
 	X(fstat, kernel_fstat) X(fstat64, kernel_fstat) X(fstatat, kernel_fstatat) \

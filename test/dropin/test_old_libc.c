@@ -39,7 +39,7 @@ find(void *library, const char *name)
 	if (library == RTLD_NEXT && is_hidden(name))
 		return NULL;
 	if (library == RTLD_NEXT)
-		library = dlmopen(LM_ID_BASE, "libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+		library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 	return dlsym(library, name);
 }
 
