@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "ribv_file.h"
+#include "ribv_load.h"
 
 #define LIBIBVERBS "libibverbs.so"
 #define LIBRDMACM  "librdmacm.so"

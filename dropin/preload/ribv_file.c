@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 
 #include "ribv_file.h"
+#include "ribv_load.h"
 
 /* The functions of programs that are compiled with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);

@@ -19,16 +19,6 @@
 #include "../ribv_view.h"
 #include "ribv_libc.h"
 
-/* ribv_view_find() of the core, which it loads; NULL: there is none. */
-RIBV_HIDDEN ribv_view_t ribv_core_view(void);
-
-/* The path of a library in the directory of librmem_ibv.so; false if that is not known. */
-#define RIBV_LIBRARY_PATH 4096
-RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name);
-
-/* False in a child of vfork(): the memory is that of its parent. */
-RIBV_HIDDEN bool ribv_is_owner(void);
-
 /* Calls of this thread that see the files of the kernel alone. */
 RIBV_HIDDEN extern __thread int ribv_nb_inside;
 

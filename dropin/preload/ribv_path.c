@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "ribv_file.h"
+#include "ribv_load.h"
 
 #define MARK    ".rmem:" /* begins the name of an open file: .rmem:PID.N:sys:class:... */
 #define REMOVED " (deleted)"
@@ -24,26 +25,10 @@ __thread int ribv_nb_inside __attribute__((tls_model("initial-exec")));
 
 static bool is_started;     /* libc is initialized */
 static bool is_cwd_removed; /* atomic; the working directory was, once */
-static pid_t owner;         /* the process whose memory this is; 0: not known */
-
-/* Also in a child of fork(), and not in one of vfork(). */
-static void
-owner_set(void)
-{
-	owner = getpid();
-}
-
-bool
-ribv_is_owner(void)
-{
-	return owner == 0 || owner == getpid();
-}
 
 __attribute__((constructor)) static void
 resolve(void)
 {
-	owner_set();
-	pthread_atfork(NULL, NULL, owner_set);
 	ribv_libc_find();
 	ribv_cwd_set(AT_FDCWD);
 	is_started = true;

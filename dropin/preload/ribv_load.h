@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The core of the library, which has class and driver, and is loaded when it is needed. */
+
+#ifndef RIBV_LOAD_H
+#define RIBV_LOAD_H
+
+#include <stdbool.h>
+
+#include "../ribv_view.h"
+#include "ribv_libc.h"
+
+/* A function of libibverbs, and that of the core, or NULL until it is loaded; atomic. */
+struct ribv_pass {
+	const char *name;
+	ribv_function_t to;
+};
+
+/* All functions that librmem_ibv.so passes on (ribv_preload.c). */
+extern struct ribv_pass __start_ribv_pass[] RIBV_HIDDEN;
+extern struct ribv_pass __stop_ribv_pass[] RIBV_HIDDEN;
+
+/* Return whether the core is there; it is loaded if needed. */
+RIBV_HIDDEN bool ribv_load(void);
+
+/* The function of libibverbs, or NULL. */
+RIBV_HIDDEN ribv_function_t ribv_load_next(const char *name);
+
+/* ribv_view_find() of the core, which it loads; NULL: there is none. */
+RIBV_HIDDEN ribv_view_t ribv_core_view(void);
+
+/* The path of a library in the directory of librmem_ibv.so; false if that is not known. */
+#define RIBV_LIBRARY_PATH 4096
+RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name);
+
+/* False in a child of vfork(): the memory is that of its parent. */
+RIBV_HIDDEN bool ribv_is_owner(void);
+
+#endif /* RIBV_LOAD_H */
