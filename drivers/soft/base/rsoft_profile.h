@@ -6,7 +6,8 @@
  * Profiles: the software device restricted to what a device of the verbs driver has.
  *
  * A profile only removes: capabilities, access rights, and the upper part of the range of an
- * argument. So a program that runs on a device with a profile also runs on one without.
+ * argument. So a program that runs on a device with a profile also runs on one without; but mlx5
+ * has equal keys, unless keys=different.
  */
 
 #ifndef RSOFT_PROFILE_H
