@@ -200,6 +200,25 @@ CONF_TEST(mw2_bind, bad_bindings_are_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(mw2_bind, no_window_is_within_an_mr_of_length_0, CAPA, 0,
+		"IBTA C10-75: the range of a window is within its MR")
+{
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 1, ALL);
+	struct rmem_mr *mr = NULL;
+	int ret = rmem_mr_reg(fx.a.pd, fx.a.buf, 0, 0, conf_access() | RMEM_ACCESS_MW_BIND, &mr);
+
+	if (ret == -EINVAL && strcmp(conf.info.driver_name, "soft") != 0)
+		return test_skip("the device refuses MRs of length 0");
+	TEST_OK(ret);
+	fx_track(mr);
+	wr.bind_mw.mr = mr;
+	wr.bind_mw.addr = mr->iova;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	wr.bind_mw.length = 0;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	return TEST_SUCCESS;
+}
+
 CONF_TEST(mw2_bind, bind_requires_the_rights_of_the_mr, CAPA, 0,
 		"IBTA C10-73, C10-74: MW_BIND, LOCAL_WRITE, and a registered MR")
 {
