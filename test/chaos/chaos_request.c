@@ -487,8 +487,11 @@ ch_received(struct ch_thread *t, struct ch_qp *q, const struct ch_pending *p,
 	else if (wc->status == RMEM_WC_REM_INV_REQ_ERR)
 		q->is_fresh = true; /* its data is there */
 	else
-		is_ok = CH_CHECK(t, wc->status == RMEM_WC_WR_FLUSH_ERR, "QP %u: receive: %s",
-				q->index, rmem_wc_status_str(wc->status));
+		is_ok = CH_CHECK(t,
+				wc->status == RMEM_WC_WR_FLUSH_ERR ||
+						/* Of a WRITE_WITH_IMM that was refused. */
+						wc->status == RMEM_WC_LOC_ACCESS_ERR,
+				"QP %u: receive: %s", q->index, rmem_wc_status_str(wc->status));
 	memset(recv_buf(q, p->offset), RECV_QUIET, RECV_STRIDE);
 	q->is_posted[p->offset] = false;
 	return is_ok;
