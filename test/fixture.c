@@ -99,7 +99,7 @@ fx_release(void *object)
 	return ret;
 }
 
-int
+void
 fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
 		unsigned int nb_rows, int (*call)(const void *conf))
 {
@@ -111,14 +111,13 @@ fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *r
 		memcpy(conf, good, size);
 		/* The low bytes are the first ones. */
 		memcpy((uint8_t *)conf + rows[i].offset, &rows[i].value, rows[i].size);
-		TEST_RETURN_UNLESS(test_check_errno(
+		TEST_STOP_UNLESS(test_check_errno(
 				__FILE__, __LINE__, rows[i].text, call(conf), -rows[i].error));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Nothing but what the list holds may be counted on the device, and nothing in the end. */
-static int
+static void
 check_empty(struct rmem_dev *dev)
 {
 	struct rmem_dev_info info;
@@ -130,11 +129,10 @@ check_empty(struct rmem_dev *dev)
 	TEST_EQ(info.nb_mw, 0);
 	TEST_EQ(info.nb_srq, 0);
 	TEST_EQ(info.nb_pd, 0);
-	return TEST_SUCCESS;
 }
 
 /* The invariants of all devices, after the case; drivers without an audit are skipped. */
-static int
+static void
 audit_devices(void)
 {
 	struct rmem_dev *dev;
@@ -144,23 +142,22 @@ audit_devices(void)
 		ret = rmem_dev_audit(dev);
 		if (ret != 0 && ret != -EOPNOTSUPP) {
 			printf("tear-down: audit of %s: %s\n", dev->name, strerror(-ret));
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_teardown(void)
 {
-	int result = FX_IS_AUDITED ? audit_devices() : TEST_SUCCESS;
+	int result = FX_IS_AUDITED ? TEST_TRY(audit_devices()) : TEST_SUCCESS;
 	int ret;
 
 	while (nb_objects > 0) {
 		struct rmem_obj *object = objects[--nb_objects];
 
 		if (object->type == RMEM_OBJ_DEV &&
-				check_empty((struct rmem_dev *)object) != TEST_SUCCESS)
+				TEST_TRY(check_empty((struct rmem_dev *)object)) != TEST_SUCCESS)
 			result = TEST_FAILED;
 		ret = release(object);
 		if (ret != 0) {
@@ -174,7 +171,7 @@ fx_teardown(void)
 		munmap(maps[nb_maps - 1].mem, maps[nb_maps - 1].size);
 	fx_free_memory();
 	memset(&fx, 0, sizeof(fx));
-	return result;
+	TEST_RUN(result);
 }
 
 void *
@@ -363,7 +360,7 @@ fx_is_async_readable(const struct rmem_async_channel *channel)
 	return poll(&fd, 1, 0) == 1;
 }
 
-int
+void
 fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj)
 {
 	struct rmem_async_event event;
@@ -372,7 +369,7 @@ fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *o
 	TEST_OK(rmem_async_channel_get_event(channel, &event));
 	TEST_EQ(event.type, type);
 	TEST_ASSERT(event.qp == obj);
-	return rmem_async_event_ack(&event);
+	TEST_OK(rmem_async_event_ack(&event));
 }
 
 struct rmem_qp_conf
@@ -410,7 +407,7 @@ fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth)
 	return fx_qp_by(pd, &conf);
 }
 
-int
+void
 fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd)
 {
 	side->dev = dev;
@@ -421,15 +418,13 @@ fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd)
 	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
 	side->qp = fx_qp(pd, side->cq, FX_DEPTH);
 	TEST_ASSERT(side->qp != NULL);
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_setup_none(void)
 {
 	nb_objects = 0;
 	memset(&fx, 0, sizeof(fx));
-	return TEST_SUCCESS;
 }
 
 /*
@@ -437,7 +432,7 @@ fx_setup_none(void)
  * RMEM_TEST_ARGS are arguments alone, "engine=1" for instance. One left by a failed case
  * stays there: the others use another.
  */
-int
+void
 fx_setup_dev(void)
 {
 	const char *spec = getenv("RMEM_TEST_DEV");
@@ -457,47 +452,44 @@ fx_setup_dev(void)
 	fx.a.dev = fx_dev(name, args);
 	TEST_ASSERT(fx.a.dev != NULL);
 	fx.b.dev = fx.a.dev;
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_setup(void)
 {
 	struct rmem_pd *pd;
 
-	TEST_RUN(fx_setup_dev());
+	fx_setup_dev();
 	pd = fx_pd(fx.a.dev);
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, pd));
-	TEST_RUN(fx_side_open(&fx.b, fx.b.dev, pd));
+	fx_side_open(&fx.a, fx.a.dev, pd);
+	fx_side_open(&fx.b, fx.b.dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_setup_inline(void)
 {
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
-	return fx_setup();
+	fx_setup();
 }
 
-int
+void
 fx_teardown_inline(void)
 {
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
-	return fx_teardown();
+	fx_teardown();
 }
 
-int
+void
 fx_setup_fast(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	fx.fast.pages = fx_mem(FX_PAGE, FX_FAST_PAGES * FX_PAGE);
 	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
 	fx.fast.list = fx_page_list(fx.a.dev, FX_FAST_PAGES);
 	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
 	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
-	return TEST_SUCCESS;
 }
 
 uint64_t

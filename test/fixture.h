@@ -71,15 +71,15 @@ struct fixture {
 extern struct fixture fx;
 
 /* Set-up and tear-down of a case. */
-int fx_setup(void);
-int fx_setup_fast(void);
-int fx_setup_mw(void);
-int fx_setup_dev(void);
-int fx_setup_none(void);
-int fx_teardown(void);
+void fx_setup(void);
+void fx_setup_fast(void);
+void fx_setup_mw(void);
+void fx_setup_dev(void);
+void fx_setup_none(void);
+void fx_teardown(void);
 /* The same; soft delivers short messages to all lcores inline. */
-int fx_setup_inline(void);
-int fx_teardown_inline(void);
+void fx_setup_inline(void);
+void fx_teardown_inline(void);
 
 /* Create an object; NULL after printing the error. */
 struct rmem_dev *fx_dev(const char *name, const char *args);
@@ -101,12 +101,12 @@ struct rmem_comp_channel *fx_channel(struct rmem_dev *dev);
 struct rmem_async_channel *fx_async_channel(struct rmem_dev *dev);
 bool fx_is_async_readable(const struct rmem_async_channel *channel);
 /* The next event has that type and object; acknowledge it. */
-int fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj);
+void fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
 /* Fill a side. Without a device or PD, create one. */
-int fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
+void fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
 /* Read-only memory: a private mapping that is never written. */
@@ -121,7 +121,7 @@ void fx_untrack(const void *object);
 int fx_connect_by(struct rmem_qp *qp, struct rmem_qp *peer, const struct rmem_qp_conn *conn);
 int fx_connect(struct rmem_qp *qp, struct rmem_qp *peer);
 int fx_connect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
-int fx_reconnect(void); /* a and b: reset, empty CQs, connected */
+void fx_reconnect(void); /* a and b: reset, empty CQs, connected */
 int fx_state(struct rmem_qp *qp);
 struct rmem_qp_conn fx_conn(void);
 
@@ -164,8 +164,8 @@ struct rmem_mw_bind fx_mw_bind(size_t offset, uint64_t length, uint32_t access);
 int fx_mw_bind_2(size_t offset, uint64_t length, uint32_t access);
 int fx_mw_bind_1(size_t offset, uint64_t length, uint32_t access);
 /* Check that a WRITE by b changes only at in the buffer of a, or is refused with a vendor error. */
-int fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
-int fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why);
+void fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
+void fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why);
 
 /*
  * Post and poll. Where a status is returned, a failure to get one is -errno: what the post
@@ -181,22 +181,22 @@ int fx_invalidate(uint32_t rkey);
 /* Check that no completion arrives; an unexpected one is in fx.wc. */
 bool fx_is_idle(struct rmem_cq *cq);
 /* Check that nb requests are flushed, in the order of wr_id. */
-int fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
+void fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
 /* The peer b writes length bytes of its buffer to addr; a status. */
 int fx_peer_write(uint64_t addr, uint32_t length, uint32_t rkey);
 /* Check the status of a request of a, and then the states of both QPs. */
-int fx_expect(const struct rmem_send_wr *wr, int status, int state_a, int state_b);
+void fx_expect(const struct rmem_send_wr *wr, int status, int state_a, int state_b);
 /* The same; then connect the sides again. */
-int fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
+void fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
 
 /* Run func on nb worker lcores, each with its element of args; fx_join() has the worst result. */
 unsigned int fx_nb_workers(void);
-int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
-int fx_join(unsigned int nb);
+void fx_launch(void (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
+void fx_join(unsigned int nb);
 /* Pause while polling the state of another thread; yields, since CPUs may be fewer than lcores. */
 void fx_relax(unsigned int *spins);
 /* Wait until another lcore has set *value to want or more. */
-int fx_wait_until(const uint32_t *value, uint32_t want);
+void fx_wait_until(const uint32_t *value, uint32_t want);
 
 /*
  * For each row, set one field of a valid configuration to a bad value: call, which creates an
@@ -217,7 +217,7 @@ struct fx_bad_field {
 				errnum                                                             \
 	}
 
-int fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
+void fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
 		unsigned int nb_rows, int (*call)(const void *conf));
 
 uint64_t fx_deadline(void);
@@ -231,7 +231,7 @@ void fx_fill(void *buf, size_t length, uint32_t seed);
 bool fx_is_zero(const void *buf, size_t length);
 
 /* Run check on an empty file in memory. */
-int fx_with_memfd(int (*check)(int fd));
+void fx_with_memfd(void (*check)(int fd));
 
 /* Capture the log lines of rmem, at any log level. */
 void fx_log_begin(void);
@@ -244,6 +244,6 @@ void fx_free_memory(void);
  * Check that the call fails with -ENOMEM and leaks nothing while memory is too small, and then
  * succeeds.
  */
-int fx_expect_enomem(int (*make)(void **object));
+void fx_expect_enomem(int (*make)(void **object));
 
 #endif /* FIXTURE_H */

@@ -104,7 +104,7 @@ fx_free_memory(void)
 	}
 }
 
-int
+void
 fx_expect_enomem(int (*make)(void **object))
 {
 	uint32_t before = test_heap().alloc_count;
@@ -127,17 +127,16 @@ fx_expect_enomem(int (*make)(void **object))
 	TEST_ASSERT(size > 0);
 	TEST_OK(fx_release(object));
 	TEST_EQ(test_heap().alloc_count, before);
-	return TEST_SUCCESS;
 }
 
-int
-fx_with_memfd(int (*check)(int fd))
+void
+fx_with_memfd(void (*check)(int fd))
 {
 	int fd = memfd_create("rmem_test", MFD_CLOEXEC);
 	int result;
 
 	TEST_ASSERT(fd >= 0);
-	result = check(fd);
+	result = TEST_TRY(check(fd));
 	close(fd);
-	return result;
+	TEST_RUN(result);
 }

@@ -20,7 +20,7 @@
 #define RELAX_US    50
 
 struct job {
-	int (*func)(void *arg);
+	void (*func)(void *arg);
 	void *arg;
 	int result;
 	int is_done; /* atomic */
@@ -50,7 +50,7 @@ fx_relax(unsigned int *spins)
 		rte_delay_us_sleep(RELAX_US);
 }
 
-int
+void
 fx_wait_until(const uint32_t *value, uint32_t want)
 {
 	uint64_t deadline = fx_deadline();
@@ -60,7 +60,6 @@ fx_wait_until(const uint32_t *value, uint32_t want)
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
-	return TEST_SUCCESS;
 }
 
 static int
@@ -68,13 +67,13 @@ run_job(void *arg)
 {
 	struct job *job = arg;
 
-	job->result = job->func(job->arg);
+	job->result = TEST_TRY(job->func(job->arg));
 	__atomic_store_n(&job->is_done, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
-int
-fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb)
+void
+fx_launch(void (*func)(void *arg), void *args, size_t arg_size, unsigned int nb)
 {
 	unsigned int lcore, i = 0;
 
@@ -88,10 +87,9 @@ fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb)
 		i++;
 	}
 	TEST_EQ(i, nb);
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_join(unsigned int nb)
 {
 	int result = TEST_SUCCESS;
@@ -105,5 +103,5 @@ fx_join(unsigned int nb)
 			result = jobs[i].result;
 	}
 	rte_eal_mp_wait_lcore();
-	return result;
+	TEST_RUN(result);
 }

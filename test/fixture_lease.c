@@ -10,80 +10,78 @@
 
 struct lease_fixture lx;
 
-static int
+static void
 setup(uint32_t backend, uint64_t capa, const char *reason)
 {
 	memset(&lx, 0, sizeof(lx));
-	TEST_RUN(fx_setup());
+	fx_setup();
 	if (!fx_has_capa(fx.a.dev, capa | RMEM_DEV_CAPA_LOCAL_INV))
-		return test_skip(reason);
+		test_skip(reason);
 	lx.conf.backend = backend;
 	lx.conf.max_leases = LX_MAX;
 	lx.conf.max_length = FX_BUF_SIZE;
 	lx.conf.socket_id = SOCKET_ID_ANY;
 	lx.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(lx.mr != NULL);
-	return lx_remake();
+	lx_remake();
 }
 
-int
+void
 lx_setup_fast_reg(void)
 {
-	return setup(RMEM_LEASE_FAST_REG, RMEM_DEV_CAPA_FAST_REG, "no fast registration");
+	setup(RMEM_LEASE_FAST_REG, RMEM_DEV_CAPA_FAST_REG, "no fast registration");
 }
 
-int
+void
 lx_setup_mw(void)
 {
-	return setup(RMEM_LEASE_MW, RMEM_DEV_CAPA_MW_TYPE_2B, "no windows of type 2B");
+	setup(RMEM_LEASE_MW, RMEM_DEV_CAPA_MW_TYPE_2B, "no windows of type 2B");
 }
 
-int
+void
 lx_setup_umr(void)
 {
-	return setup(RMEM_LEASE_UMR, RMEM_DEV_CAPA_UMR, "no indirect keys");
+	setup(RMEM_LEASE_UMR, RMEM_DEV_CAPA_UMR, "no indirect keys");
 }
 
-int
+void
 lx_setup_auto(void)
 {
-	return setup(RMEM_LEASE_AUTO, 0, "");
+	setup(RMEM_LEASE_AUTO, 0, "");
 }
 
 /* Leases that remain end when the QP is reset. */
-static int
+static void
 close_ctx(void)
 {
 	struct rmem_lease_ctx *ctx = lx.ctx;
 
 	lx.ctx = NULL;
 	if (ctx == NULL)
-		return TEST_SUCCESS;
+		return;
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_lease_recover(ctx));
 	while (rmem_lease_reclaim(ctx, lx.ended, LX_MAX) > 0)
 		;
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
-	return TEST_SUCCESS;
 }
 
-int
+void
 lx_teardown(void)
 {
-	int result = close_ctx();
+	int result = TEST_TRY(close_ctx());
 
-	return fx_teardown() == TEST_SUCCESS ? result : TEST_FAILED;
+	TEST_RUN(TEST_TRY(fx_teardown()) == TEST_SUCCESS ? result : TEST_FAILED);
 }
 
-int
+void
 lx_remake(void)
 {
 	if (lx.ctx != NULL) {
-		TEST_RUN(close_ctx());
-		TEST_RUN(fx_reconnect());
+		close_ctx();
+		fx_reconnect();
 	}
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &lx.conf, &lx.ctx));
-	return TEST_SUCCESS;
 }
 
 struct rmem_lease_req
@@ -100,7 +98,7 @@ lx_req(size_t offset, uint32_t length, uint32_t access)
 	return req;
 }
 
-int
+void
 lx_grant(uint16_t nb, uint32_t access)
 {
 	struct rmem_lease_req req[LX_MAX];
@@ -109,20 +107,18 @@ lx_grant(uint16_t nb, uint32_t access)
 	for (i = 0; i < nb; i++)
 		req[i] = lx_req(i * FX_PAGE, FX_PAGE, access);
 	TEST_EQ(rmem_lease_grant(lx.ctx, req, nb, lx.lease), nb);
-	return TEST_SUCCESS;
 }
 
 /* Completions of the application are not expected. */
-static int
+static void
 poll_none(void)
 {
 	struct rmem_wc wc[8];
 
 	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
-	return TEST_SUCCESS;
 }
 
-int
+void
 lx_take(uint16_t nb, uint8_t how)
 {
 	uint64_t deadline = fx_deadline();
@@ -130,38 +126,36 @@ lx_take(uint16_t nb, uint8_t how)
 	uint16_t i, got = 0;
 
 	while (got < nb) {
-		TEST_RUN(poll_none());
+		poll_none();
 		got += (uint16_t)rmem_lease_reclaim(lx.ctx, &lx.ended[got], (uint16_t)(nb - got));
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
 	for (i = 0; i < nb; i++)
 		TEST_EQ(lx.ended[i]->end, how);
-	return TEST_SUCCESS;
 }
 
-int
+void
 lx_wait_state(const struct rmem_lease *lease, uint8_t state)
 {
 	uint64_t deadline = fx_deadline();
 	unsigned int spins = 0;
 
 	while (lease->state != state) {
-		TEST_RUN(poll_none());
+		poll_none();
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 lx_wait_granted(const struct rmem_lease *lease)
 {
 	bool is_at_post = fx_is_soft() && !fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE);
 
 	if (is_at_post || lease->state != RMEM_LEASE_GRANTING)
-		return TEST_SUCCESS;
-	return lx_wait_state(lease, RMEM_LEASE_GRANTED);
+		return;
+	lx_wait_state(lease, RMEM_LEASE_GRANTED);
 }
 
 int
@@ -170,27 +164,26 @@ lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length)
 	return fx_peer_write(lease->remote_addr + offset, length, lease->rkey);
 }
 
-int
+void
 lx_expect_granted(const struct rmem_lease *lease)
 {
-	TEST_RUN(lx_wait_granted(lease));
-	return lx_expect_write(lease);
+	lx_wait_granted(lease);
+	lx_expect_write(lease);
 }
 
-int
+void
 lx_expect_write(const struct rmem_lease *lease)
 {
 	fx_fill(fx.b.buf, lease->length, lease->rkey);
 	TEST_STATUS(lx_write(lease, 0, lease->length), RMEM_WC_SUCCESS);
 	TEST_MEM(lease->addr, fx.b.buf, lease->length);
-	return TEST_SUCCESS;
 }
 
-int
+void
 lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey)
 {
 	TEST_STATUS(fx_peer_write(remote_addr, length, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return lx_recover();
+	lx_recover();
 }
 
 bool
@@ -199,24 +192,27 @@ lx_has_bounds(void)
 	return lx_stats().backend != RMEM_LEASE_MW || !fx_is_rxe();
 }
 
-int
+void
 lx_skip_bounds(void)
 {
-	return test_skip("rdma_rxe does not check the bounds of windows");
+	test_skip("rdma_rxe does not check the bounds of windows");
 }
 
-int
+void
 lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey)
 {
-	return lx_has_bounds() ? lx_expect_denied(remote_addr, length, rkey) : lx_recover();
+	if (lx_has_bounds())
+		lx_expect_denied(remote_addr, length, rkey);
+	else
+		lx_recover();
 }
 
-int
+void
 lx_recover(void)
 {
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_lease_recover(lx.ctx));
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 struct rmem_lease_stats

@@ -24,15 +24,14 @@ fx_mw(struct rmem_pd *pd, enum rmem_mw_type type)
 	return mw;
 }
 
-int
+void
 fx_setup_mw(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	TEST_ASSERT(fx.mw.mr != NULL && fx.mw.one != NULL && fx.mw.two != NULL);
-	return TEST_SUCCESS;
 }
 
 struct rmem_send_wr
@@ -78,7 +77,7 @@ fx_mw_bind_1(size_t offset, uint64_t length, uint32_t access)
 	return ret == 0 ? fx_wait(fx.a.cq) : ret;
 }
 
-int
+void
 fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 {
 	fx_fill(fx.b.buf, length, rkey);
@@ -87,10 +86,9 @@ fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t 
 	TEST_MEM(at, fx.b.buf, length);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, (size_t)(at - fx.a.buf)));
 	TEST_ASSERT(fx_is_zero(at + length, (size_t)(fx.a.buf + FX_BUF_SIZE - at) - length));
-	return TEST_SUCCESS;
 }
 
-int
+void
 fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why)
 {
 	memset(fx.a.buf, 0, FX_BUF_SIZE);
@@ -98,5 +96,5 @@ fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why
 	TEST_STATUS(fx_peer_write(addr, length, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, why);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
-	return fx_reconnect();
+	fx_reconnect();
 }

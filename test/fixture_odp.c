@@ -28,22 +28,21 @@ fx_odp_has_atomics(void)
 	return (fx_odp_access() & RMEM_ACCESS_REMOTE_ATOMIC) != 0;
 }
 
-int
+void
 fx_setup_odp(void)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(fx_setup());
+	fx_setup();
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0)
-		return test_skip("this system has no on-demand paging");
+		test_skip("this system has no on-demand paging");
 	fx_odp.mem = fx_map(FX_ODP_SIZE);
 	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
 	/* Pages are checked one by one. */
 	madvise(fx_odp.mem, FX_ODP_SIZE, MADV_NOHUGEPAGE);
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	TEST_ASSERT(fx_odp.mr != NULL);
-	return TEST_SUCCESS;
 }
 
 uint8_t *

@@ -42,7 +42,7 @@ enum fx_odp_op {
 	FX_ODP_NB,
 };
 
-int fx_setup_odp(void);
+void fx_setup_odp(void);
 /* All rights that the device supports with ON_DEMAND; atomics only on some. */
 uint32_t fx_odp_access(void);
 bool fx_odp_has_atomics(void);

@@ -73,14 +73,14 @@ pin_locked(void)
 	return digits;
 }
 
-int
+void
 pin_setup(void)
 {
 	static const char *const args[] = {"pin=auto", "pin=require", "pin=off", "pin=lock"};
 	char name[] = "soft10";
 	unsigned int i;
 
-	TEST_RUN(fx_setup());
+	fx_setup();
 	for (i = 0; i < RTE_DIM(args); i++) {
 		name[5] = (char)('0' + i);
 		pin_pds[i] = fx_pd(fx_dev(name, args[i]));
@@ -90,7 +90,6 @@ pin_setup(void)
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(pin_pages != MAP_FAILED);
 	TEST_OK(mprotect(pin_pages + PIN_SIZE, FX_PAGE, PROT_NONE));
-	return TEST_SUCCESS;
 }
 
 /* Sanitizers have their own mlock(), which does nothing. */
@@ -101,20 +100,21 @@ pin_can_lock(void)
 			munlock(pin_pages, FX_PAGE) == 0;
 }
 
-int
+void
 pin_setup_lock(void)
 {
-	TEST_RUN(pin_setup());
-	return pin_can_lock() ? TEST_SUCCESS : test_skip("mlock() locks nothing here");
+	pin_setup();
+	if (!(pin_can_lock()))
+		test_skip("mlock() locks nothing here");
 }
 
-int
+void
 pin_teardown(void)
 {
-	int ret = fx_teardown();
+	int ret = TEST_TRY(fx_teardown());
 
 	munmap(pin_pages, PIN_SIZE + FX_PAGE);
-	return ret;
+	TEST_RUN(ret);
 }
 
 struct rmem_mr *

@@ -28,9 +28,9 @@ extern uint8_t *pin_pages;              /* writable, followed by an unmapped pag
 extern struct rmem_pd *pin_pds[PIN_NB]; /* of devices with pin=auto, require, off and lock */
 
 /* Set-up and tear-down of a case; the second skips where mlock() has no effect. */
-int pin_setup(void);
-int pin_setup_lock(void);
-int pin_teardown(void);
+void pin_setup(void);
+void pin_setup_lock(void);
+void pin_teardown(void);
 
 /* Bytes that all MRs of the process count. */
 uint64_t pin_counted(void);

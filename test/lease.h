@@ -34,11 +34,11 @@ extern struct lease_fixture lx;
  * Set-up of a case with each backend; skips on a device without it. RMEM_TEST_DEV selects the
  * device, as in fixture.h.
  */
-int lx_setup_fast_reg(void);
-int lx_setup_mw(void);
-int lx_setup_umr(void);
-int lx_setup_auto(void);
-int lx_teardown(void);
+void lx_setup_fast_reg(void);
+void lx_setup_mw(void);
+void lx_setup_umr(void);
+void lx_setup_auto(void);
+void lx_teardown(void);
 
 /* A suite for each backend, with the same cases. */
 #define LEASE_SUITES(object)                                                                       \
@@ -48,37 +48,37 @@ int lx_teardown(void);
 	TEST_SUITE_OF(object##_umr, lx_setup_umr, lx_teardown, object)
 
 /* Destroy the context, and create it with lx.conf. */
-int lx_remake(void);
+void lx_remake(void);
 /* A lease request for length bytes at offset of the buffer of a. */
 struct rmem_lease_req lx_req(size_t offset, uint32_t length, uint32_t access);
 /* Grant nb leases of 4 KiB each, from the first page, into lx.lease. */
-int lx_grant(uint16_t nb, uint32_t access);
+void lx_grant(uint16_t nb, uint32_t access);
 /* Poll until nb leases have ended, and reclaim them into lx.ended. */
-int lx_take(uint16_t nb, uint8_t how);
+void lx_take(uint16_t nb, uint8_t how);
 /* Poll until a lease is in a state. */
-int lx_wait_state(const struct rmem_lease *lease, uint8_t state);
+void lx_wait_state(const struct rmem_lease *lease, uint8_t state);
 /*
  * Wait for a grant before the peer uses the lease without a message on the QP: its request may
  * arrive before the grant is executed. The software device without engines executes it at the post.
  */
-int lx_wait_granted(const struct rmem_lease *lease);
+void lx_wait_granted(const struct rmem_lease *lease);
 /* WRITE by b to the lease; a status. */
 int lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length);
 /* Check that b can write to the lease. */
-int lx_expect_granted(const struct rmem_lease *lease);
+void lx_expect_granted(const struct rmem_lease *lease);
 /* The same for a lease in any state. */
-int lx_expect_write(const struct rmem_lease *lease);
+void lx_expect_write(const struct rmem_lease *lease);
 /* Check that b can't write to the range; then connect the QPs again. */
-int lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey);
+void lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /*
  * The same for bytes outside the lease. A device may not check the bounds of windows: cases that
  * depend on them are skipped there.
  */
 bool lx_has_bounds(void);
-int lx_skip_bounds(void);
-int lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey);
+void lx_skip_bounds(void);
+void lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /* Reset both QPs, call rmem_lease_recover(), and connect them. */
-int lx_recover(void);
+void lx_recover(void);
 struct rmem_lease_stats lx_stats(void);
 
 #endif /* LEASE_H */

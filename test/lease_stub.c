@@ -120,7 +120,7 @@ leaser_driver(void)
 	return driver;
 }
 
-int
+void
 leaser_open(uint64_t capa)
 {
 	if (at.dev != NULL) {
@@ -137,15 +137,14 @@ leaser_open(uint64_t capa)
 	at.qp = fx_qp(at.pd, at.cq, 64);
 	at.mr = fx_mr(at.pd, at.buf, sizeof(at.buf), FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(at.mr != NULL && at.qp != NULL);
-	return TEST_SUCCESS;
 }
 
-int
+void
 leaser_setup(void)
 {
 	static struct rmem_driver driver;
 
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	memset(&lx, 0, sizeof(lx));
 	memset(&leaser, 0, sizeof(leaser));
 	memset(&stub, 0, sizeof(stub));
@@ -157,14 +156,13 @@ leaser_setup(void)
 	leaser.room = leaser.depth = 64;
 	leaser.state = RMEM_QPS_RTS;
 	at.dev = NULL;
-	TEST_RUN(leaser_open(RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV));
+	leaser_open(RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV);
 	lx.conf.max_length = sizeof(at.buf);
 	lx.conf.max_leases = LX_MAX;
 	lx.conf.socket_id = SOCKET_ID_ANY;
-	return TEST_SUCCESS;
 }
 
-int
+void
 leaser_teardown(void)
 {
 	leaser.dealloc_ret = leaser.alloc_ret = leaser.post_ret = leaser.list_ret = 0;
@@ -175,7 +173,7 @@ leaser_teardown(void)
 			;
 		rmem_lease_ctx_destroy(lx.ctx);
 	}
-	return fx_teardown();
+	fx_teardown();
 }
 
 int

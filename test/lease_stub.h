@@ -30,11 +30,11 @@ struct leaser {
 
 extern struct leaser leaser;
 
-int leaser_setup(void);
-int leaser_teardown(void);
+void leaser_setup(void);
+void leaser_teardown(void);
 
 /* Create the device again, with these capabilities. */
-int leaser_open(uint64_t capa);
+void leaser_open(uint64_t capa);
 
 /* Create lx.ctx with lx.conf; as rmem_lease_ctx_create(). */
 int leaser_make(void);

@@ -80,7 +80,7 @@ RTE_INIT(mp_init)
 	rmem_mp_end_add(count_end);
 }
 
-static int
+static void
 make_qp(const char *name, struct rmem_cq *cq, uint32_t flags, struct rmem_qp **qp)
 {
 	const struct rmem_qp_conf conf = {.send_cq = cq,
@@ -96,10 +96,9 @@ make_qp(const char *name, struct rmem_cq *cq, uint32_t flags, struct rmem_qp **q
 			.name = name};
 
 	TEST_OK(rmem_qp_create(pd, &conf, qp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 connect_two(struct rmem_qp *a, struct rmem_qp *b)
 {
 	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 1, .rnr_retry = 1};
@@ -111,10 +110,9 @@ connect_two(struct rmem_qp *a, struct rmem_qp *b)
 	TEST_OK(rmem_qp_query(a, &attr));
 	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_connect(b, &conn));
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_connect(struct mp_shared *sh)
 {
 	struct rmem_wc wc;
@@ -123,14 +121,13 @@ mp_connect(struct mp_shared *sh)
 	TEST_OK(rmem_qp_reset(sh->peer));
 	while (rmem_poll_cq(sh->qp->send_cq, &wc, 1) > 0 || rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
 		;
-	TEST_RUN(connect_two(sh->qp, sh->peer));
+	connect_two(sh->qp, sh->peer);
 	TEST_OK(rmem_qp_reset(sh->other[0]));
 	TEST_OK(rmem_qp_reset(sh->other[1]));
-	TEST_RUN(connect_two(sh->other[0], sh->other[1]));
-	return TEST_SUCCESS;
+	connect_two(sh->other[0], sh->other[1]);
 }
 
-static int
+static void
 make(struct mp_shared *sh, const char *args)
 {
 	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_MW_BIND;
@@ -164,15 +161,15 @@ make(struct mp_shared *sh, const char *args)
 	TEST_OK(rmem_cq_create(dev, &cq_conf, &sh->other_cq));
 	TEST_OK(rmem_srq_create(pd, &srq_conf, &sh->srq));
 	TEST_OK(rmem_pool_create(pd, &pool_conf, &sh->pool));
-	TEST_RUN(make_qp(MP_QP, cq, 0, &sh->qp));
-	TEST_RUN(make_qp("mp-peer", sh->peer_cq, 0, &sh->peer));
-	TEST_RUN(make_qp("mp-other0", sh->other_cq, 0, &sh->other[0]));
-	TEST_RUN(make_qp("mp-other1", sh->other_cq, 0, &sh->other[1]));
+	make_qp(MP_QP, cq, 0, &sh->qp);
+	make_qp("mp-peer", sh->peer_cq, 0, &sh->peer);
+	make_qp("mp-other0", sh->other_cq, 0, &sh->other[0]);
+	make_qp("mp-other1", sh->other_cq, 0, &sh->other[1]);
 	nb_refs = dev->obj.refs;
-	return mp_connect(sh);
+	mp_connect(sh);
 }
 
-static int
+static void
 release(struct mp_shared *sh)
 {
 	struct rmem_cq *cq = sh->qp->send_cq;
@@ -193,10 +190,9 @@ release(struct mp_shared *sh)
 	TEST_OK(rmem_mr_dereg(sh->mr));
 	TEST_OK(rmem_pd_dealloc(pd));
 	TEST_OK(rmem_dev_close(dev));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 send_one(struct mp_shared *sh)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)&sh->buf[MP_PEER * MP_PART],
@@ -211,23 +207,21 @@ send_one(struct mp_shared *sh)
 
 	TEST_EQ(rmem_post_recv(sh->peer, &recv, 1), 1);
 	TEST_EQ(rmem_post_send(sh->peer, &wr, 1), 1);
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_serve(struct mp_shared *sh)
 {
 	struct rmem_wc wc;
 
 	if (__atomic_exchange_n(&sh->nb_sends, 0, __ATOMIC_ACQ_REL) != 0)
-		TEST_RUN(send_one(sh));
+		send_one(sh);
 	while (rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
 		;
 	sched_yield();
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid)
 {
 	char text[16], at[24];
@@ -239,29 +233,26 @@ mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid)
 	snprintf(at, sizeof(at), "%" PRIxPTR, (uintptr_t)sh);
 	*pid = proc_spawn(args);
 	TEST_ASSERT(*pid > 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_to_end(struct mp_shared *sh, int pid)
 {
 	int status, ret;
 
 	while ((ret = waitpid(pid, &status, WNOHANG)) == 0)
-		TEST_RUN(mp_serve(sh));
+		mp_serve(sh);
 	TEST_EQ(ret, pid);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_run_role(struct mp_shared *sh, const char *role)
 {
 	int pid;
 
-	TEST_RUN(mp_spawn(sh, role, 0, &pid));
-	TEST_RUN(run_to_end(sh, pid));
-	return TEST_SUCCESS;
+	mp_spawn(sh, role, 0, &pid);
+	run_to_end(sh, pid);
 }
 
 /* Whether a process has ended. It is left to waitpid(). */
@@ -274,42 +265,40 @@ has_ended(int pid)
 			info.si_pid != 0;
 }
 
-int
+void
 mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving)
 {
 	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < progress) {
 		TEST_ASSERT(!has_ended(pid));
 		if (is_serving)
-			TEST_RUN(mp_serve(sh));
+			mp_serve(sh);
 		else
 			sched_yield();
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 held_qp_is_refused(struct mp_shared *sh)
 {
 	int holder;
 
-	TEST_RUN(mp_spawn(sh, "hold", 0, &holder));
-	TEST_RUN(mp_wait_for(sh, holder, 1, true));
+	mp_spawn(sh, "hold", 0, &holder);
+	mp_wait_for(sh, holder, 1, true);
 	TEST_ERR(rmem_qp_destroy(sh->qp), EBUSY);
 	TEST_ERR(rmem_cq_resize(sh->qp->send_cq, 8 * MP_DEPTH), EBUSY);
 	TEST_OK(rmem_cq_resize(sh->other_cq, 8 * MP_DEPTH));
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
-	TEST_RUN(mp_run_role(sh, "clash"));
-	TEST_RUN(mp_run_role(sh, "same_lcore"));
-	TEST_RUN(mp_run_role(sh, "late"));
+	mp_run_role(sh, "clash");
+	mp_run_role(sh, "same_lcore");
+	mp_run_role(sh, "late");
 	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
-	TEST_RUN(run_to_end(sh, holder));
-	TEST_RUN(mp_check_reaped(sh, true));
+	run_to_end(sh, holder);
+	mp_check_reaped(sh, true);
 	TEST_OK(rmem_cq_resize(sh->qp->send_cq, 4 * MP_DEPTH));
-	return TEST_SUCCESS;
 }
 
 /* Memory that only the primary has mapped, and whose pages are populated by the request. */
-static int
+static void
 write_on_demand(struct mp_shared *sh)
 {
 	const size_t size = MP_PART;
@@ -322,38 +311,36 @@ write_on_demand(struct mp_shared *sh)
 			&sh->odp);
 	TEST_ASSERT(ret == 0 || ret == -EOPNOTSUPP);
 	if (ret == 0) {
-		TEST_RUN(mp_run_role(sh, "on_demand"));
-		TEST_RUN(mp_connect(sh));
+		mp_run_role(sh, "on_demand");
+		mp_connect(sh);
 		TEST_MEM(mem, &sh->buf[MP_FROM * MP_PART], size);
 		TEST_OK(rmem_mr_dereg(sh->odp));
 	}
 	TEST_OK(munmap(mem, size));
-	return TEST_SUCCESS;
 }
 
 /* A process that attaches holds the device from the search on. */
-static int
+static void
 close_in_attach(struct mp_shared *sh)
 {
 	int pid, ret;
 
 	TEST_OK(rmem_dev_create(MP_DEV2, NULL, &closed));
 	__atomic_store_n(&closing, CLOSE_ARMED, __ATOMIC_RELEASE);
-	TEST_RUN(mp_spawn(sh, "attach_again", 0, &pid));
+	mp_spawn(sh, "attach_again", 0, &pid);
 	while (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) == CLOSE_ARMED) {
 		TEST_ASSERT(!has_ended(pid));
 		sched_yield();
 	}
 	ret = rmem_dev_close(closed);
 	__atomic_store_n(&closing, CLOSE_ENDED, __ATOMIC_RELEASE);
-	TEST_RUN(run_to_end(sh, pid));
+	run_to_end(sh, pid);
 	TEST_ERR(ret, EBUSY);
 	TEST_OK(rmem_dev_close(closed));
-	return TEST_SUCCESS;
 }
 
 /* Write by the keys that a process bound, from QPs of the primary. */
-static int
+static void
 write_by(struct mp_shared *sh, uint32_t rkey, int status)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)sh->buf, .length = 8, .lkey = sh->mr->lkey};
@@ -371,38 +358,37 @@ write_by(struct mp_shared *sh, uint32_t rkey, int status)
 		sched_yield();
 	TEST_EQ(n, 1);
 	TEST_STATUS(wc.status, status);
-	return TEST_SUCCESS;
 }
 
 /* Keys end with the process that bound them; its queued requests keep their objects until then. */
-static int
+static void
 keys_end(struct mp_shared *sh, bool is_engine)
 {
 	uint32_t mw_rkey;
 	int pid, status;
 
-	TEST_RUN(mp_spawn(sh, "binds", 0, &pid));
-	TEST_RUN(mp_wait_for(sh, pid, 1, true));
-	TEST_RUN(write_by(sh, sh->fast->rkey, RMEM_WC_SUCCESS));
+	mp_spawn(sh, "binds", 0, &pid);
+	mp_wait_for(sh, pid, 1, true);
+	write_by(sh, sh->fast->rkey, RMEM_WC_SUCCESS);
 	mw_rkey = sh->mw->rkey;
 	TEST_ASSERT(mw_rkey != 0);
 	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
 	/* Without engines nothing executes the request while the primary does not poll. */
-	TEST_RUN(mp_wait_for(sh, pid, 2, false));
+	mp_wait_for(sh, pid, 2, false);
 	if (!is_engine) {
 		TEST_ERR(rmem_mr_dereg(sh->fast), EBUSY);
 		TEST_ERR(rmem_fast_reg_page_list_free(sh->list), EBUSY);
 	}
 	TEST_OK(kill(pid, SIGKILL));
 	TEST_EQ(waitpid(pid, &status, 0), pid);
-	TEST_RUN(mp_check_reaped(sh, true));
-	TEST_RUN(write_by(sh, sh->fast->rkey, RMEM_WC_REM_ACCESS_ERR));
-	TEST_RUN(mp_connect(sh));
-	TEST_RUN(write_by(sh, mw_rkey, RMEM_WC_REM_ACCESS_ERR));
-	return mp_connect(sh);
+	mp_check_reaped(sh, true);
+	write_by(sh, sh->fast->rkey, RMEM_WC_REM_ACCESS_ERR);
+	mp_connect(sh);
+	write_by(sh, mw_rkey, RMEM_WC_REM_ACCESS_ERR);
+	mp_connect(sh);
 }
 
-int
+void
 mp_check_reaped(struct mp_shared *sh, bool has_claimed)
 {
 	struct rmem_qp_attr attr;
@@ -423,48 +409,46 @@ mp_check_reaped(struct mp_shared *sh, bool has_claimed)
 	TEST_EQ(attr.send_queued, 0);
 	TEST_EQ(attr.recv_queued, 0);
 	TEST_OK(rmem_dev_audit(dev));
-	TEST_RUN(mp_connect(sh));
-	return TEST_SUCCESS;
+	mp_connect(sh);
 }
 
-static int
+static void
 run_all(struct mp_shared *sh, bool is_engine)
 {
 	test_set_running("traffic");
-	TEST_RUN(mp_run_role(sh, "traffic"));
+	mp_run_role(sh, "traffic");
 	TEST_EQ(__atomic_load_n(&nb_ends, __ATOMIC_ACQUIRE), 1);
 	TEST_ERR(rmem_mp_end_add(NULL), EINVAL);
-	TEST_RUN(mp_connect(sh));
+	mp_connect(sh);
 	test_set_running("refused");
 	TEST_OK(rte_mempool_get(sh->pool->mp, &sh->kept));
-	TEST_RUN(mp_run_role(sh, "refused"));
+	mp_run_role(sh, "refused");
 	TEST_EQ(rmem_tracked_owner(sh->pool->mp, sh->kept), RMEM_PROCESS_PRIMARY);
 	rte_mempool_put(sh->pool->mp, sh->kept);
-	TEST_RUN(mp_connect(sh));
+	mp_connect(sh);
 	test_set_running("held_qp_is_refused");
-	TEST_RUN(held_qp_is_refused(sh));
-	TEST_RUN(mp_connect(sh));
+	held_qp_is_refused(sh);
+	mp_connect(sh);
 	test_set_running("write_on_demand");
-	TEST_RUN(write_on_demand(sh));
+	write_on_demand(sh);
 	test_set_running("close_in_attach");
-	TEST_RUN(close_in_attach(sh));
+	close_in_attach(sh);
 	test_set_running("keys_end");
-	TEST_RUN(keys_end(sh, is_engine));
+	keys_end(sh, is_engine);
 	test_set_running("bad");
-	TEST_RUN(mp_bad_run(sh));
+	mp_bad_run(sh);
 	test_set_running("kill");
-	TEST_RUN(mp_kill_run(sh));
+	mp_kill_run(sh);
 	test_set_running("buffers");
-	TEST_RUN(mp_run_role(sh, "numbers"));
-	TEST_RUN(mp_kill_with_buffers(sh));
+	mp_run_role(sh, "numbers");
+	mp_kill_with_buffers(sh);
 	TEST_EQ(__atomic_load_n(&nb_early, __ATOMIC_ACQUIRE), 0);
 	test_set_running("traffic_again");
-	TEST_RUN(mp_run_role(sh, "traffic"));
-	TEST_RUN(mp_check_reaped(sh, true));
-	return TEST_SUCCESS;
+	mp_run_role(sh, "traffic");
+	mp_check_reaped(sh, true);
 }
 
-static int
+static void
 run_primary(char *program, const char *args)
 {
 	struct mp_shared *sh;
@@ -472,16 +456,15 @@ run_primary(char *program, const char *args)
 	TEST_RUN(proc_start_primary(program, 0, 1));
 	sh = rte_zmalloc("mp", sizeof(*sh), 4096);
 	TEST_ASSERT(sh != NULL);
-	TEST_RUN(make(sh, args));
-	TEST_RUN(run_all(sh, strstr(args, "engine=") != NULL));
-	TEST_RUN(release(sh));
+	make(sh, args);
+	run_all(sh, strstr(args, "engine=") != NULL);
+	release(sh);
 	rte_free(sh);
 	rte_eal_cleanup();
-	return TEST_SUCCESS;
 }
 
 /* A primary whose secondary process outlives it. */
-static int
+static void
 run_mortal(char *program, const char *args)
 {
 	struct mp_shared *sh;
@@ -490,14 +473,14 @@ run_mortal(char *program, const char *args)
 	TEST_RUN(proc_start_primary(program, 0, 1));
 	sh = rte_zmalloc("mp", sizeof(*sh), 4096);
 	TEST_ASSERT(sh != NULL);
-	TEST_RUN(make(sh, args));
-	TEST_RUN(mp_spawn(sh, "orphan", 0, &pid));
-	TEST_RUN(mp_wait_for(sh, pid, 1, true));
+	make(sh, args);
+	mp_spawn(sh, "orphan", 0, &pid);
+	mp_wait_for(sh, pid, 1, true);
 	kill(getpid(), SIGKILL);
-	return TEST_FAILED;
+	test_stop(TEST_FAILED);
 }
 
-static int
+static void
 primary_ends(char *program, const char *args)
 {
 	int fds[2], status;
@@ -520,10 +503,9 @@ primary_ends(char *program, const char *args)
 	/* Of the process that has outlived it; none if that failed. */
 	TEST_EQ(read(fds[0], &result, 1), 1);
 	TEST_EQ(result, 'y');
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_secondary(int argc, char **argv)
 {
 	const char *role = argv[7];
@@ -536,10 +518,10 @@ run_secondary(int argc, char **argv)
 
 	RTE_SET_USED(argc);
 	TEST_ASSERT(args != NULL);
-	ret = mp_role_run((void *)(uintptr_t)strtoull(args[2], NULL, 16), args);
+	ret = TEST_TRY(mp_role_run((void *)(uintptr_t)strtoull(args[2], NULL, 16), args));
 	if (ret == TEST_SUCCESS && fd != NULL && write((int)strtol(fd, NULL, 10), "y", 1) != 1)
 		ret = TEST_FAILED;
-	return ret;
+	TEST_RUN(ret);
 }
 
 int
@@ -550,13 +532,14 @@ main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (proc_is_secondary(argc, argv))
-		return run_secondary(argc, argv) == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+		return TEST_TRY(run_secondary(argc, argv)) == TEST_SUCCESS ? EXIT_SUCCESS
+									   : EXIT_FAILURE;
 	if (!proc_can_start())
 		return TEST_SKIPPED;
 	test_set_running("primary_ends");
-	result = primary_ends(argv[0], args);
+	result = TEST_TRY(primary_ends(argv[0], args));
 	if (result == TEST_SUCCESS)
-		result = run_primary(argv[0], args);
+		result = TEST_TRY(run_primary(argv[0], args));
 	printf("mp: %s\n", result == TEST_SUCCESS ? "passed" : "failed");
 	return result == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
 }

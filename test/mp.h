@@ -52,37 +52,37 @@ struct mp_shared {
 };
 
 /* In a secondary process: run a role, by name. */
-int mp_role_run(struct mp_shared *sh, char **args);
+void mp_role_run(struct mp_shared *sh, char **args);
 /* Send requests to the primary that are refused; attached. */
-int mp_send_wrong(const struct mp_shared *sh);
+void mp_send_wrong(const struct mp_shared *sh);
 /* Lose the answers to an attach and a detach. */
-int mp_lose_answers(const struct mp_shared *sh);
+void mp_lose_answers(const struct mp_shared *sh);
 /* Attach to MP_DEV2 twice, as if the first answer were lost. */
-int mp_attach_again(struct mp_shared *sh);
+void mp_attach_again(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
-int mp_bad_messages(struct mp_shared *sh);
-int mp_bad_queues(struct mp_shared *sh, unsigned int number);
+void mp_bad_messages(struct mp_shared *sh);
+void mp_bad_queues(struct mp_shared *sh, unsigned int number);
 
 /* In the primary. */
 
 /* Run a role to its end, while the primary executes its requests. */
-int mp_run_role(struct mp_shared *sh, const char *role);
+void mp_run_role(struct mp_shared *sh, const char *role);
 /* Execute requests, and send what the secondary process is to receive. */
-int mp_serve(struct mp_shared *sh);
+void mp_serve(struct mp_shared *sh);
 /* Connect QP and peer. */
-int mp_connect(struct mp_shared *sh);
+void mp_connect(struct mp_shared *sh);
 /* Start a role; its pid. */
-int mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid);
+void mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid);
 /* Wait until a process has got so far; is_serving: with mp_serve(). Fails if it has ended. */
-int mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving);
+void mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving);
 /* Wait until the primary has released what a process had, and check that. */
-int mp_check_reaped(struct mp_shared *sh, bool has_claimed);
+void mp_check_reaped(struct mp_shared *sh, bool has_claimed);
 /* Kill processes at each instruction of each call, and at any time. */
-int mp_kill_run(struct mp_shared *sh);
+void mp_kill_run(struct mp_shared *sh);
 /* Kill two processes that have all buffers, some of them in requests. */
-int mp_kill_with_buffers(struct mp_shared *sh);
+void mp_kill_with_buffers(struct mp_shared *sh);
 /* Garbled messages and queues. */
-int mp_bad_run(struct mp_shared *sh);
+void mp_bad_run(struct mp_shared *sh);
 
 #endif /* MP_H */

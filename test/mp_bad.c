@@ -37,7 +37,7 @@ enum bad {
 };
 
 /* Send a message; the answer. */
-static int
+static void
 send_bytes(const void *data, size_t length, struct mp_rep *rep)
 {
 	const struct timespec timeout = {.tv_sec = 600};
@@ -49,39 +49,36 @@ send_bytes(const void *data, size_t length, struct mp_rep *rep)
 	TEST_EQ(replies.nb_received, 1);
 	memcpy(rep, replies.msgs[0].param, sizeof(*rep));
 	free(replies.msgs);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 is_refused(const struct mp_req *req, int error, struct mp_rep *rep)
 {
-	TEST_RUN(send_bytes(req, sizeof(*req), rep));
+	send_bytes(req, sizeof(*req), rep);
 	TEST_EQ(rep->ret, -error);
-	return TEST_SUCCESS;
 }
 
 /* Ids that are not those of a secondary process. */
-static int
+static void
 bad_ids(void)
 {
 	struct mp_req req = {.version = RMEM_VERSION, .what = MP_ATTACH, .name = MP_DEV};
 	struct mp_rep rep;
 
-	TEST_RUN(is_refused(&req, ESRCH, &rep));
+	is_refused(&req, ESRCH, &rep);
 	req.what = MP_DETACH;
-	TEST_RUN(is_refused(&req, EINVAL, &rep));
+	is_refused(&req, EINVAL, &rep);
 	req.what = MP_ATTACH;
 	req.id.pid = -1;
-	TEST_RUN(is_refused(&req, ESRCH, &rep));
+	is_refused(&req, ESRCH, &rep);
 	req.id = rep.id; /* the primary */
-	TEST_RUN(is_refused(&req, EINVAL, &rep));
+	is_refused(&req, EINVAL, &rep);
 	req.id.pid = getpid();
 	req.id.start = 1;
-	TEST_RUN(is_refused(&req, ESRCH, &rep));
-	return TEST_SUCCESS;
+	is_refused(&req, ESRCH, &rep);
 }
 
-int
+void
 mp_bad_messages(struct mp_shared *sh)
 {
 	uint8_t bytes[RTE_MP_MAX_PARAM_LEN];
@@ -89,12 +86,11 @@ mp_bad_messages(struct mp_shared *sh)
 
 	RTE_SET_USED(sh);
 	memset(bytes, 0xff, sizeof(bytes));
-	TEST_RUN(send_bytes(bytes, sizeof(bytes), &rep));
+	send_bytes(bytes, sizeof(bytes), &rep);
 	TEST_EQ(rep.ret, -EPROTO);
-	TEST_RUN(send_bytes(bytes, sizeof(struct mp_req), &rep));
+	send_bytes(bytes, sizeof(struct mp_req), &rep);
 	TEST_EQ(rep.ret, -EPROTO);
-	TEST_RUN(bad_ids());
-	return TEST_SUCCESS;
+	bad_ids();
 }
 
 /* A request such as the library writes it, at the end of the queue. */
@@ -132,7 +128,7 @@ garble_request(struct rsoft_qp *qp, enum bad what)
 	__atomic_fetch_add(&qp->sq.prod, 1, __ATOMIC_RELEASE);
 }
 
-int
+void
 mp_bad_queues(struct mp_shared *sh, unsigned int number)
 {
 	struct rsoft_qp *qp = (struct rsoft_qp *)sh->qp;
@@ -158,7 +154,7 @@ mp_bad_queues(struct mp_shared *sh, unsigned int number)
 }
 
 /* Nothing of the queue is executed: the QP moves to ERR. */
-static int
+static void
 moves_to_err(struct mp_shared *sh)
 {
 	struct rmem_qp_attr attr;
@@ -171,11 +167,10 @@ moves_to_err(struct mp_shared *sh)
 		sched_yield();
 	} while (attr.state != RMEM_QPS_ERR);
 	TEST_EQ(rmem_poll_cq(sh->qp->send_cq, &wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
 /* No receive is found: a message of the peer is not delivered. */
-static int
+static void
 has_no_receive(struct mp_shared *sh)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)&sh->buf[MP_PEER * MP_PART],
@@ -193,28 +188,29 @@ has_no_receive(struct mp_shared *sh)
 		sched_yield();
 	TEST_EQ(n, 1);
 	TEST_STATUS(wc.status, RMEM_WC_RNR_RETRY_EXC_ERR);
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_bad_run(struct mp_shared *sh)
 {
 	struct rmem_mr *mr;
 	unsigned int i;
 	int pid, status;
 
-	TEST_RUN(mp_run_role(sh, "bad_messages"));
-	TEST_RUN(mp_check_reaped(sh, false));
+	mp_run_role(sh, "bad_messages");
+	mp_check_reaped(sh, false);
 	for (i = 0; i < BAD_NB; i++) {
-		TEST_RUN(mp_spawn(sh, "bad_queues", i, &pid));
-		TEST_RUN(mp_wait_for(sh, pid, 1, false));
-		TEST_RUN(i < BAD_RQ_PROD ? moves_to_err(sh) : has_no_receive(sh));
+		mp_spawn(sh, "bad_queues", i, &pid);
+		mp_wait_for(sh, pid, 1, false);
+		if (i < BAD_RQ_PROD)
+			moves_to_err(sh);
+		else
+			has_no_receive(sh);
 		/* The queue is searched for the object. */
 		TEST_OK(rmem_fast_reg_mr_alloc(sh->mr->pd, 4, &mr));
 		TEST_OK(rmem_mr_dereg(mr));
 		TEST_OK(kill(pid, SIGKILL));
 		TEST_EQ(waitpid(pid, &status, 0), pid);
-		TEST_RUN(mp_check_reaped(sh, true));
+		mp_check_reaped(sh, true);
 	}
-	return TEST_SUCCESS;
 }

@@ -30,88 +30,83 @@ number_of(const char *name, unsigned int otherwise)
 }
 
 /* Kill a process at one instruction of a call. *is_over: the call has fewer. */
-static int
+static void
 kill_at(struct mp_shared *sh, const char *what, unsigned int at, bool *is_over)
 {
 	int pid, status, ret;
 
-	TEST_RUN(mp_spawn(sh, what, at, &pid));
+	mp_spawn(sh, what, at, &pid);
 	while ((ret = waitpid(pid, &status, WNOHANG)) == 0)
-		TEST_RUN(mp_serve(sh));
+		mp_serve(sh);
 	TEST_EQ(ret, pid);
 	*is_over = WIFEXITED(status);
 	if (*is_over)
 		TEST_EQ(WEXITSTATUS(status), EXIT_SUCCESS);
 	else
 		TEST_EQ(WTERMSIG(status), SIGKILL);
-	TEST_RUN(mp_check_reaped(sh, true));
-	return TEST_SUCCESS;
+	mp_check_reaped(sh, true);
 }
 
-static int
+static void
 kill_at_each(struct mp_shared *sh, const char *what)
 {
 	unsigned int at = 1, stride = number_of("RMEM_KILL_STRIDE", 61);
 	bool is_over = false;
 
 	for (; !is_over; at += stride)
-		TEST_RUN(kill_at(sh, what, at, &is_over));
+		kill_at(sh, what, at, &is_over);
 	printf("%s: killed at every %u. of %u instructions\n", what, stride,
 			__atomic_load_n(&sh->nb_steps, __ATOMIC_ACQUIRE));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 kill_any_time(struct mp_shared *sh)
 {
 	unsigned int i, nb = number_of("RMEM_KILLS", 10);
 	int pid, status;
 
 	for (i = 0; i < nb; i++) {
-		TEST_RUN(mp_spawn(sh, "loop", 0, &pid));
-		TEST_RUN(mp_wait_for(sh, pid, i % 8, true));
+		mp_spawn(sh, "loop", 0, &pid);
+		mp_wait_for(sh, pid, i % 8, true);
 		TEST_OK(kill(pid, SIGKILL));
 		TEST_EQ(waitpid(pid, &status, 0), pid);
 		/* The first may not have attached yet. */
-		TEST_RUN(mp_check_reaped(sh, i % 8 != 0));
+		mp_check_reaped(sh, i % 8 != 0);
 	}
 	printf("killed %u times in traffic\n", nb);
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_kill_run(struct mp_shared *sh)
 {
-	TEST_RUN(kill_at_each(sh, "send"));
-	TEST_RUN(kill_at_each(sh, "reg"));
-	TEST_RUN(kill_at_each(sh, "recv"));
-	TEST_RUN(kill_at_each(sh, "poll"));
-	TEST_RUN(kill_at_each(sh, "get"));
-	TEST_RUN(kill_at_each(sh, "put"));
-	TEST_RUN(kill_any_time(sh));
-	return TEST_SUCCESS;
+	kill_at_each(sh, "send");
+	kill_at_each(sh, "reg");
+	kill_at_each(sh, "recv");
+	kill_at_each(sh, "poll");
+	kill_at_each(sh, "get");
+	kill_at_each(sh, "put");
+	kill_any_time(sh);
 }
 
-int
+void
 mp_kill_with_buffers(struct mp_shared *sh)
 {
 	int pids[2], status;
 	unsigned int i;
 	void *buf;
 
-	TEST_RUN(mp_spawn(sh, "flight", 0, &pids[0]));
-	TEST_RUN(mp_wait_for(sh, pids[0], 1, false));
+	mp_spawn(sh, "flight", 0, &pids[0]);
+	mp_wait_for(sh, pids[0], 1, false);
 	TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS - MP_BURST);
-	TEST_RUN(mp_spawn(sh, "drain", 0, &pids[1]));
-	TEST_RUN(mp_wait_for(sh, pids[1], 1, false));
+	mp_spawn(sh, "drain", 0, &pids[1]);
+	mp_wait_for(sh, pids[1], 1, false);
 	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), ENOBUFS);
 	TEST_ERR(rmem_pool_destroy(sh->pool), EBUSY);
 	for (i = 0; i < 2; i++)
 		TEST_OK(kill(pids[i], SIGKILL));
 	for (i = 0; i < 2; i++)
 		TEST_EQ(waitpid(pids[i], &status, 0), pids[i]);
-	TEST_RUN(mp_check_reaped(sh, true));
+	mp_check_reaped(sh, true);
 	TEST_OK(rte_mempool_get(sh->pool->mp, &buf));
 	rte_mempool_put(sh->pool->mp, buf);
-	return TEST_SUCCESS;
 }

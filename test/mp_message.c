@@ -48,7 +48,7 @@ send_request(const struct mp_req *req, size_t length)
 		TEST_ERR(send_request(&wrong, sizeof(wrong)), error);                              \
 	} while (0)
 
-int
+void
 mp_send_wrong(const struct mp_shared *sh)
 {
 	struct mp_req req = {.version = RMEM_VERSION,
@@ -88,11 +88,10 @@ mp_send_wrong(const struct mp_shared *sh)
 	EXPECT(obj, NULL, EINVAL);
 	EXPECT(obj, (void *)(uintptr_t)1, EINVAL);
 	EXPECT(obj, sh->mr, EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* As with answers that are late: the primary has done what was requested. */
-int
+void
 mp_lose_answers(const struct mp_shared *sh)
 {
 	struct mp_req req = {.version = RMEM_VERSION,
@@ -114,10 +113,10 @@ mp_lose_answers(const struct mp_shared *sh)
 	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV) == NULL);
 	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), EOPNOTSUPP);
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
-	return rmem_dev_detach(dev);
+	TEST_OK(rmem_dev_detach(dev));
 }
 
-int
+void
 mp_attach_again(struct mp_shared *sh)
 {
 	struct mp_req req = {.version = RMEM_VERSION, .what = MP_ATTACH, .name = MP_DEV2};
@@ -129,5 +128,4 @@ mp_attach_again(struct mp_shared *sh)
 	TEST_OK(rmem_dev_attach(MP_DEV2, &dev));
 	TEST_OK(send_request(&req, sizeof(req)));
 	TEST_OK(rmem_dev_detach(dev));
-	return TEST_SUCCESS;
 }

@@ -41,7 +41,7 @@ poll_one(struct rmem_cq *cq, struct rmem_wc *wc)
 }
 
 /* By name; without hugepages EAL has no memzones here. */
-static int
+static void
 find_pool(const struct mp_shared *sh)
 {
 	struct rmem_pool *pool = NULL;
@@ -49,16 +49,14 @@ find_pool(const struct mp_shared *sh)
 
 	TEST_ASSERT(ret == 0 ? pool == sh->pool : ret == -ENOENT);
 	TEST_OK(rmem_tracked_ops_set(sh->pool->mp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 attach(struct mp_shared *sh)
 {
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
 	TEST_OK(rmem_qp_claim(sh->qp));
-	TEST_RUN(find_pool(sh));
-	return TEST_SUCCESS;
+	find_pool(sh);
 }
 
 static struct rmem_send_wr
@@ -92,7 +90,7 @@ reg_wr(const struct mp_shared *sh, uint8_t tag)
 			.reg_mr.key_tag = tag};
 }
 
-static int
+static void
 post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status)
 {
 	struct rmem_wc wc;
@@ -101,10 +99,9 @@ post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int sta
 	TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
 	TEST_STATUS(wc.status, status);
 	TEST_EQ(wc.wr_id, wr->wr_id);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 traffic_one_sided(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
@@ -113,15 +110,15 @@ traffic_one_sided(struct mp_shared *sh)
 	uint64_t *word = (uint64_t *)(void *)&sh->buf[MP_TO * MP_PART];
 
 	memset(&sh->buf[MP_FROM * MP_PART], 0x5a, MP_PART);
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], &sh->buf[MP_FROM * MP_PART], MP_PART);
 	wr.flags |= RMEM_SEND_INLINE;
 	sge = (struct rmem_sge){.addr = (uintptr_t)text, .length = sizeof(text)};
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], text, sizeof(text));
 	wr = write_wr(sh, &sge, MP_PART);
 	wr.opcode = RMEM_WR_RDMA_READ;
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_FROM * MP_PART], text, sizeof(text));
 	*word = 5;
 	wr = write_wr(sh, &sge, 8);
@@ -129,12 +126,11 @@ traffic_one_sided(struct mp_shared *sh)
 	wr.atomic.remote_addr = part(sh, MP_TO);
 	wr.atomic.compare_add = 2;
 	wr.atomic.rkey = sh->mr->rkey;
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_EQ(*word, 7);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 traffic_messages(struct mp_shared *sh)
 {
 	struct rmem_sge sge = {.addr = part(sh, MP_TO), .length = MP_PART, .lkey = sh->mr->lkey};
@@ -153,11 +149,10 @@ traffic_messages(struct mp_shared *sh)
 	wr.opcode = RMEM_WR_SEND;
 	wr.rdma.rkey = 0;
 	wr.rdma.remote_addr = 0;
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
-	return TEST_SUCCESS;
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 }
 
-static int
+static void
 traffic_keys(struct mp_shared *sh)
 {
 	struct rmem_send_wr reg = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
@@ -168,37 +163,35 @@ traffic_keys(struct mp_shared *sh)
 	struct rmem_send_wr wr;
 	struct rmem_wc wc;
 
-	TEST_RUN(post_and_poll(sh, &reg, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
 	wr = write_wr(sh, &sge, 8);
 	wr.rdma.rkey = sh->fast->rkey;
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	inv.invalidate_rkey = sh->fast->rkey;
-	TEST_RUN(post_and_poll(sh, &inv, RMEM_WC_SUCCESS));
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR));
+	post_and_poll(sh, &inv, RMEM_WC_SUCCESS);
+	post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR);
 	/* In ERR: the primary flushes what is posted now. */
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
 	TEST_EQ(poll_one(sh->qp->recv_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_WR_FLUSH_ERR);
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR));
-	return TEST_SUCCESS;
+	post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
 }
 
-static int
+static void
 role_on_demand(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
 	struct rmem_send_wr wr = write_wr(sh, &sge, MP_PART);
 
-	TEST_RUN(attach(sh));
+	attach(sh);
 	memset(&sh->buf[MP_FROM * MP_PART], 0x33, MP_PART);
 	wr.rdma.remote_addr = sh->odp->iova;
 	wr.rdma.rkey = sh->odp->rkey;
-	TEST_RUN(post_and_poll(sh, &wr, RMEM_WC_SUCCESS));
+	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_detach(dev));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 role_traffic(struct mp_shared *sh)
 {
 	struct rmem_dev_info info;
@@ -217,17 +210,16 @@ role_traffic(struct mp_shared *sh)
 	TEST_OK(rmem_mr_lookup(dev, MP_MR, &mr));
 	TEST_ASSERT(mr == sh->mr);
 	TEST_OK(rmem_qp_claim(qp));
-	TEST_RUN(traffic_one_sided(sh));
-	TEST_RUN(traffic_messages(sh));
-	TEST_RUN(traffic_keys(sh));
+	traffic_one_sided(sh);
+	traffic_messages(sh);
+	traffic_keys(sh);
 	TEST_OK(rmem_qp_unclaim(qp));
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_EQ(rmem_process_number(), 0);
 	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV) == NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 refused_calls(struct mp_shared *sh)
 {
 	static struct rmem_mkey_entry entry; /* not in memory of DPDK */
@@ -260,11 +252,10 @@ refused_calls(struct mp_shared *sh)
 	TEST_ERR(rmem_mr_dereg(sh->fast), EOPNOTSUPP);
 	TEST_ERR(rmem_dev_close(dev), EOPNOTSUPP);
 	TEST_ASSERT(qp == NULL && mr == NULL);
-	return TEST_SUCCESS;
 }
 
 /* The queue takes as many requests as it is deep, and more once completions were polled. */
-static int
+static void
 refused_full(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
@@ -281,11 +272,10 @@ refused_full(struct mp_shared *sh)
 			TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* The pool keeps its buffers; the primary has one of them. */
-static int
+static void
 refused_puts(struct mp_shared *sh)
 {
 	uint8_t own[64];
@@ -299,10 +289,9 @@ refused_puts(struct mp_shared *sh)
 	rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
 	rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
 	TEST_EQ(rte_mempool_avail_count(sh->pool->mp), MP_BUFS - 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 role_refused(struct mp_shared *sh)
 {
 	struct rmem_dev *again = NULL;
@@ -316,14 +305,14 @@ role_refused(struct mp_shared *sh)
 	TEST_ERR(rmem_dev_attach(NULL, &again), EINVAL);
 	TEST_ERR(rmem_dev_attach(MP_DEV, NULL), EINVAL);
 	TEST_ERR(rmem_dev_detach((struct rmem_dev *)sh), EINVAL);
-	TEST_RUN(attach(sh));
+	attach(sh);
 	TEST_ERR(rmem_dev_attach(MP_DEV, &again), EALREADY);
 	TEST_ASSERT(again == NULL);
 	TEST_ASSERT(rmem_mp_is_shared(sh) && !rmem_mp_is_shared(&wr));
-	TEST_RUN(refused_calls(sh));
-	TEST_RUN(refused_full(sh));
-	TEST_RUN(mp_send_wrong(sh));
-	TEST_RUN(refused_puts(sh));
+	refused_calls(sh);
+	refused_full(sh);
+	mp_send_wrong(sh);
+	refused_puts(sh);
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_ERR(rmem_dev_detach(dev), EINVAL);
 	TEST_OK(rmem_dev_detach(NULL));
@@ -331,45 +320,42 @@ role_refused(struct mp_shared *sh)
 	rte_mempool_put(sh->pool->mp, sh->kept);
 	TEST_ERR(rte_mempool_get(sh->pool->mp, &buf), EOPNOTSUPP);
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
-	return mp_lose_answers(sh);
+	mp_lose_answers(sh);
 }
 
 /* Its lcore is one of the primary's: see main(). */
-static int
+static void
 role_clash(struct mp_shared *sh)
 {
 	RTE_SET_USED(sh);
 	TEST_ERR(rmem_dev_attach(MP_DEV, &dev), EEXIST);
-	return TEST_SUCCESS;
 }
 
 /* Hold a QP until the primary lets it go: another process can't have the QP, or the lcore. */
-static int
+static void
 role_hold(struct mp_shared *sh)
 {
-	TEST_RUN(attach(sh));
+	attach(sh);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE))
 		sched_yield();
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 role_late(struct mp_shared *sh)
 {
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
 	TEST_ERR(rmem_qp_claim(sh->qp), EBUSY);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 role_same_lcore(struct mp_shared *sh)
 {
-	return role_clash(sh);
+	role_clash(sh);
 }
 
 /* Bind keys and leave requests that name objects in the queue, then wait for the end. */
-static int
+static void
 role_binds(struct mp_shared *sh)
 {
 	const struct rmem_send_wr reg = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
@@ -383,9 +369,9 @@ role_binds(struct mp_shared *sh)
 			.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE,
 			.bind_mw.key_tag = (uint8_t)(sh->mw->rkey + 1)};
 
-	TEST_RUN(attach(sh));
-	TEST_RUN(post_and_poll(sh, &reg, RMEM_WC_SUCCESS));
-	TEST_RUN(post_and_poll(sh, &bind, RMEM_WC_SUCCESS));
+	attach(sh);
+	post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
+	post_and_poll(sh, &bind, RMEM_WC_SUCCESS);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE))
 		sched_yield();
@@ -397,14 +383,14 @@ role_binds(struct mp_shared *sh)
 }
 
 /* Leave buffers of the pool in requests, then wait for the end. */
-static int
+static void
 role_flight(struct mp_shared *sh)
 {
 	struct rmem_recv_wr recv = {.wr_id = 9, .num_sge = 1};
 	struct rmem_sge from, sges[MP_BURST];
 	struct rmem_send_wr wr = write_wr(sh, &from, 64);
 
-	TEST_RUN(attach(sh));
+	attach(sh);
 	TEST_OK(rmem_pool_get_sges(sh->pool, sges, MP_BURST));
 	recv.sg_list = &sges[0];
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
@@ -416,13 +402,13 @@ role_flight(struct mp_shared *sh)
 }
 
 /* Take all buffers that are left, then wait for the end. */
-static int
+static void
 role_drain(struct mp_shared *sh)
 {
 	void *buf;
 
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
-	TEST_RUN(find_pool(sh));
+	find_pool(sh);
 	while (rte_mempool_get(sh->pool->mp, &buf) == 0)
 		TEST_EQ(rmem_tracked_owner(sh->pool->mp, buf), rmem_process_number());
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
@@ -431,7 +417,7 @@ role_drain(struct mp_shared *sh)
 }
 
 /* Detach with a buffer, so often that a number is given again: its buffers were freed. */
-static int
+static void
 role_numbers(struct mp_shared *sh)
 {
 	const unsigned int nb = RMEM_PROCESS_MAX - RMEM_PROCESS_PRIMARY;
@@ -440,7 +426,7 @@ role_numbers(struct mp_shared *sh)
 
 	for (i = 0; i <= nb; i++) {
 		TEST_OK(rmem_dev_attach(MP_DEV, &dev));
-		TEST_RUN(find_pool(sh));
+		find_pool(sh);
 		if (i == 0)
 			first = rmem_process_number();
 		TEST_EQ(rmem_process_number() == first, i % nb == 0);
@@ -450,11 +436,10 @@ role_numbers(struct mp_shared *sh)
 		TEST_OK(rmem_dev_detach(dev));
 		TEST_EQ(rmem_tracked_owner(sh->pool->mp, buf), 0);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Traffic without end. */
-static int
+static void
 role_loop(struct mp_shared *sh)
 {
 	void *bufs[MP_BURST];
@@ -465,7 +450,7 @@ role_loop(struct mp_shared *sh)
 					.flags = RMEM_SEND_SIGNALED};
 	struct rmem_wc wc;
 
-	TEST_RUN(attach(sh));
+	attach(sh);
 	for (;;) {
 		TEST_OK(rte_mempool_get_bulk(sh->pool->mp, bufs, MP_BURST));
 		wr[0] = write_wr(sh, &sge, MP_PART);
@@ -520,7 +505,7 @@ begin_steps(void)
 #endif
 
 /* Make a call, and die at an instruction of it. */
-static int
+static void
 role_step(struct mp_shared *sh, const char *what, uint32_t last)
 {
 	const struct rmem_recv_wr recv = {.wr_id = 9};
@@ -531,7 +516,7 @@ role_step(struct mp_shared *sh, const char *what, uint32_t last)
 	int n = 0;
 
 	steps.last = last;
-	TEST_RUN(attach(sh));
+	attach(sh);
 	if (strcmp(what, "put") == 0)
 		TEST_OK(rte_mempool_get_bulk(sh->pool->mp, bufs, MP_BURST));
 	wr[0].flags |= RMEM_SEND_INLINE;
@@ -556,11 +541,10 @@ role_step(struct mp_shared *sh, const char *what, uint32_t last)
 	steps.is_on = 0;
 	__atomic_store_n(&sh->nb_steps, steps.nb, __ATOMIC_RELEASE);
 	TEST_ASSERT(n >= 0);
-	return TEST_SUCCESS;
 }
 
 /* Post until the primary has ended. */
-static int
+static void
 role_orphan(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
@@ -569,7 +553,7 @@ role_orphan(struct mp_shared *sh)
 	struct rmem_wc wc;
 	int ret;
 
-	TEST_RUN(attach(sh));
+	attach(sh);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while ((ret = rmem_post_send(sh->qp, &wr, 1)) != -ENODEV) {
 		TEST_ASSERT(ret == 1 || ret == -ENOSPC);
@@ -584,15 +568,14 @@ role_orphan(struct mp_shared *sh)
 	TEST_ERR(rmem_qp_unclaim(sh->qp), ENODEV);
 	TEST_ERR(rmem_dev_detach(dev), ENODEV);
 	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV) == NULL);
-	return TEST_SUCCESS;
 }
 
-int
+void
 mp_role_run(struct mp_shared *sh, char **args)
 {
 	static const struct {
 		const char *name;
-		int (*run)(struct mp_shared *sh);
+		void (*run)(struct mp_shared *sh);
 	} roles[] = {{"traffic", role_traffic}, {"on_demand", role_on_demand},
 			{"refused", role_refused}, {"clash", role_clash}, {"hold", role_hold},
 			{"late", role_late}, {"same_lcore", role_same_lcore}, {"binds", role_binds},
@@ -604,9 +587,12 @@ mp_role_run(struct mp_shared *sh, char **args)
 	test_set_running(args[0]);
 	for (i = 0; i < RTE_DIM(roles); i++) {
 		if (strcmp(args[0], roles[i].name) == 0)
-			return roles[i].run(sh);
+			break;
 	}
-	if (strcmp(args[0], "bad_queues") == 0)
-		return mp_bad_queues(sh, (unsigned int)strtoul(args[1], NULL, 10));
-	return role_step(sh, args[0], (uint32_t)strtoul(args[1], NULL, 10));
+	if (i < RTE_DIM(roles))
+		roles[i].run(sh);
+	else if (strcmp(args[0], "bad_queues") == 0)
+		mp_bad_queues(sh, (unsigned int)strtoul(args[1], NULL, 10));
+	else
+		role_step(sh, args[0], (uint32_t)strtoul(args[1], NULL, 10));
 }

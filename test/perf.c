@@ -21,7 +21,7 @@ perf_ns(uint64_t cycles, double n)
 	return (double)cycles * 1e9 / (double)rte_get_tsc_hz() / n;
 }
 
-int
+void
 perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote)
 {
 	const struct rmem_qp_conn conn = {.remote = *remote,
@@ -31,21 +31,20 @@ perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote)
 			.min_rnr_timer = 1};
 
 	TEST_OK(rmem_qp_connect(qp, &conn));
-	return TEST_SUCCESS;
 }
 
-int
+void
 perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b)
 {
 	struct rmem_qp_attr attr;
 
 	TEST_OK(rmem_qp_query(b, &attr));
-	TEST_RUN(perf_qp_connect(a, &attr.addr));
+	perf_qp_connect(a, &attr.addr);
 	TEST_OK(rmem_qp_query(a, &attr));
-	return perf_qp_connect(b, &attr.addr);
+	perf_qp_connect(b, &attr.addr);
 }
 
-int
+void
 perf_dev_open(const char *args, struct rmem_dev **dev)
 {
 	char name[RMEM_NAME_SIZE];
@@ -58,10 +57,9 @@ perf_dev_open(const char *args, struct rmem_dev **dev)
 		ret = rmem_dev_create(name, args, dev);
 	} while (ret == -EEXIST && number < 40);
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
-int
+void
 perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
@@ -75,39 +73,38 @@ perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, stru
 	TEST_OK(rmem_cq_create(dev, &cq_conf, cq));
 	conf.send_cq = conf.recv_cq = *cq;
 	TEST_OK(rmem_qp_create(pd, &conf, qp));
-	return TEST_SUCCESS;
 }
 
 /* Create and connect the QPs on the devices of the pair. */
-static int
+static void
 perf_pair_connect(struct perf_pair *pair)
 {
-	TEST_RUN(perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a));
-	TEST_RUN(perf_qp_open(pair->dev_b, pair->pd_b, &pair->cq_b, &pair->b));
-	return perf_qp_connect_pair(pair->a, pair->b);
+	perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a);
+	perf_qp_open(pair->dev_b, pair->pd_b, &pair->cq_b, &pair->b);
+	perf_qp_connect_pair(pair->a, pair->b);
 }
 
-int
+void
 perf_pair_open(struct perf_pair *pair, const char *args)
 {
-	TEST_RUN(perf_dev_open(args, &pair->dev));
+	perf_dev_open(args, &pair->dev);
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	pair->dev_b = pair->dev;
 	pair->pd_b = pair->pd;
-	return perf_pair_connect(pair);
+	perf_pair_connect(pair);
 }
 
-int
+void
 perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b)
 {
-	TEST_RUN(perf_dev_open(args, &pair->dev));
-	TEST_RUN(perf_dev_open(args_b, &pair->dev_b));
+	perf_dev_open(args, &pair->dev);
+	perf_dev_open(args_b, &pair->dev_b);
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	TEST_OK(rmem_pd_alloc(pair->dev_b, &pair->pd_b));
-	return perf_pair_connect(pair);
+	perf_pair_connect(pair);
 }
 
-int
+void
 perf_pair_close(struct perf_pair *pair)
 {
 	TEST_OK(rmem_qp_destroy(pair->a));
@@ -120,7 +117,6 @@ perf_pair_close(struct perf_pair *pair)
 		TEST_OK(rmem_dev_close(pair->dev_b));
 	}
 	TEST_OK(rmem_dev_close(pair->dev));
-	return TEST_SUCCESS;
 }
 
 struct rmem_mr *
@@ -153,7 +149,7 @@ perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr
 	return n < 0 ? n : wc.status;
 }
 
-int
+void
 perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline, double *best)
 {
 	double took;
@@ -170,10 +166,9 @@ perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseli
 		if (*best < 0.0 || took < *best)
 			*best = took;
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 perf_report(const struct perf_row *row)
 {
 	const char *path = getenv("RMEM_PERF_JSON");
@@ -182,11 +177,11 @@ perf_report(const struct perf_row *row)
 	printf("%-18s %10.2f %s, %s %.2f %s, ratio %.3f (bar: %s)\n", row->name, row->value,
 			row->unit, row->yardstick, row->baseline, row->unit, row->ratio, row->bar);
 	if (path == NULL)
-		return TEST_SUCCESS;
+		return;
 	f = fopen(path, "a");
 	if (f == NULL) {
 		printf("RMEM_PERF_JSON=%s: %s\n", path, strerror(errno));
-		return TEST_FAILED;
+		test_stop(TEST_FAILED);
 	}
 	fprintf(f,
 			"{\"name\": \"%s\", \"value\": %.4f, \"unit\": \"%s\", \"baseline\": %.4f, "
@@ -195,20 +190,19 @@ perf_report(const struct perf_row *row)
 			row->bar);
 	if (fclose(f) != 0) {
 		printf("RMEM_PERF_JSON=%s: %s\n", path, strerror(errno));
-		return TEST_FAILED;
+		test_stop(TEST_FAILED);
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg)
 {
-	TEST_RUN(perf_compare(yardstick, value, arg, &row->baseline, &row->value));
+	perf_compare(yardstick, value, arg, &row->baseline, &row->value);
 	row->ratio = row->value / row->baseline;
-	return perf_report(row);
+	perf_report(row);
 }
 
-int
+void
 perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg)
 {
 	struct perf_row of = *row;
@@ -217,5 +211,5 @@ perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor,
 	snprintf(name, sizeof(name), "%s_floor", row->name);
 	of.name = name;
 	of.bar = "none";
-	return perf_measure(&of, yardstick, floor, arg);
+	perf_measure(&of, yardstick, floor, arg);
 }

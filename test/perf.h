@@ -47,15 +47,15 @@ struct perf_row {
 /* One measurement: the time of one operation, in the unit of the row. */
 typedef double (*perf_func_t)(void *arg);
 
-int perf_dev_open(const char *args, struct rmem_dev **dev);
-int perf_qp_open(
+void perf_dev_open(const char *args, struct rmem_dev **dev);
+void perf_qp_open(
 		struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp);
-int perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote);
-int perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b);
+void perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote);
+void perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b);
 
-int perf_pair_open(struct perf_pair *pair, const char *args);
-int perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
-int perf_pair_close(struct perf_pair *pair);
+void perf_pair_open(struct perf_pair *pair, const char *args);
+void perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
+void perf_pair_close(struct perf_pair *pair);
 
 /* Allocated memory, registered with all rights; NULL after printing an error. */
 struct rmem_mr *perf_mr(struct rmem_pd *pd, size_t size);
@@ -64,17 +64,17 @@ struct rmem_mr *perf_mr(struct rmem_pd *pd, size_t size);
 int perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr);
 
 /* Measure both alternately, and return the best of each; negative values are failures. */
-int perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline,
+void perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline,
 		double *best);
 
 /* Measure both alternately, and report the ratio of the times. */
-int perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg);
+void perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg);
 
 /* The same for the floor of a row, whose name it has with _floor. */
-int perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg);
+void perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg);
 
 /* Print a result, and append it to the file that RMEM_PERF_JSON names. */
-int perf_report(const struct perf_row *row);
+void perf_report(const struct perf_row *row);
 
 /* TSC cycles of n operations as nanoseconds of one. */
 double perf_ns(uint64_t cycles, double n);

@@ -46,7 +46,7 @@ exec_second(const char *test, int cpu, int fd)
 	_exit(EXIT_FAILURE);
 }
 
-static int
+static void
 start_second(struct perf_two *two, const char *test)
 {
 	int fds[2], cpu = rte_lcore_to_cpu_id((int)rte_get_next_lcore(-1, 1, 0));
@@ -61,27 +61,26 @@ start_second(struct perf_two *two, const char *test)
 	}
 	close(fds[1]);
 	two->fd = fds[0];
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_qp(struct perf_two *two, const char *args)
 {
 	struct perf_pair *pair = &two->pair;
 
-	TEST_RUN(perf_dev_open(args, &pair->dev));
+	perf_dev_open(args, &pair->dev);
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
-	return perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a);
+	perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a);
 }
 
-int
+void
 perf_two_open(struct perf_two *two, const char *test, const char *args)
 {
-	TEST_RUN(start_second(two, test));
-	return open_qp(two, args);
+	start_second(two, test);
+	open_qp(two, args);
 }
 
-int
+void
 perf_two_join(struct perf_two *two, const char *args)
 {
 	const char *number = getenv(FD_NAME);
@@ -89,10 +88,10 @@ perf_two_join(struct perf_two *two, const char *args)
 	TEST_ASSERT(number != NULL);
 	two->fd = (int)strtol(number, NULL, 10);
 	two->child = 0;
-	return open_qp(two, args);
+	open_qp(two, args);
 }
 
-int
+void
 perf_two_connect(struct perf_two *two, const struct rmem_mr *mr)
 {
 	struct perf_two_side side = {0};
@@ -106,7 +105,7 @@ perf_two_connect(struct perf_two *two, const struct rmem_mr *mr)
 	}
 	TEST_EQ(send(two->fd, &side, sizeof(side), MSG_NOSIGNAL), sizeof(side));
 	TEST_EQ(recv(two->fd, &two->peer, sizeof(two->peer), 0), sizeof(two->peer));
-	return perf_qp_connect(two->pair.a, &two->peer.addr);
+	perf_qp_connect(two->pair.a, &two->peer.addr);
 }
 
 int
@@ -131,7 +130,7 @@ perf_two_is_called(const struct perf_two *two)
 	return poll(&fd, 1, 0) != 0;
 }
 
-int
+void
 perf_two_close(struct perf_two *two)
 {
 	int status = 0;
@@ -142,8 +141,7 @@ perf_two_close(struct perf_two *two)
 	TEST_OK(rmem_pd_dealloc(two->pair.pd));
 	TEST_OK(rmem_dev_close(two->pair.dev));
 	if (two->child == 0)
-		return TEST_SUCCESS;
+		return;
 	TEST_EQ(waitpid(two->child, &status, 0), two->child);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }

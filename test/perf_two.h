@@ -39,13 +39,13 @@ struct perf_two {
 };
 
 /* Start the second process, and create the device and the QP of the first one. */
-int perf_two_open(struct perf_two *two, const char *test, const char *args);
+void perf_two_open(struct perf_two *two, const char *test, const char *args);
 
 /* The same in the second process. */
-int perf_two_join(struct perf_two *two, const char *args);
+void perf_two_join(struct perf_two *two, const char *args);
 
 /* In both: exchange addresses and keys, mr may be NULL, and connect. */
-int perf_two_connect(struct perf_two *two, const struct rmem_mr *mr);
+void perf_two_connect(struct perf_two *two, const struct rmem_mr *mr);
 
 int perf_two_send(struct perf_two *two, char byte);
 /* Wait for a byte; -1: the other process has ended. */
@@ -54,6 +54,6 @@ int perf_two_recv(struct perf_two *two);
 bool perf_two_is_called(const struct perf_two *two);
 
 /* Close; in the first process, await the success of the second one. */
-int perf_two_close(struct perf_two *two);
+void perf_two_close(struct perf_two *two);
 
 #endif /* PERF_TWO_H */

@@ -32,9 +32,9 @@ struct wire_job {
 };
 
 /* Two devices with a wire, a connected pair of QPs, memory and requests. */
-int perf_wire_open(struct wire_job *job, const char *args, const char *args_b);
+void perf_wire_open(struct wire_job *job, const char *args, const char *args_b);
 
 /* Compare the rates, report them, and close. */
-int perf_wire_report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row);
+void perf_wire_report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row);
 
 #endif /* PERF_WIRE_H */

@@ -122,7 +122,7 @@ int random_reconnect(struct pair *pair);
 uint16_t random_sges(struct random_run *run, struct rmem_sge *sge, unsigned int pd, uint32_t need);
 
 /* Create the SRQ, and QPs that use it. */
-int random_srq_open(struct random_run *run);
+void random_srq_open(struct random_run *run);
 /*
  * Ensure that a receive is posted. The one that the next message to that QP takes; NULL: the post
  * failed.

@@ -60,7 +60,7 @@ struct handles {
 };
 
 /* Calls that create something, each on an object of the primary's. */
-static int
+static void
 secondary_creates_nothing(struct handles *h)
 {
 	const struct rmem_lease_conf lease_conf = {.max_length = 1, .socket_id = SOCKET_ID_ANY};
@@ -99,10 +99,9 @@ secondary_creates_nothing(struct handles *h)
 	TEST_ERR(rmem_lease_ctx_create(h->qp, &lease_conf, (struct rmem_lease_ctx **)&out),
 			EOPNOTSUPP);
 	TEST_ASSERT(out == NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 secondary_connects_nothing(struct handles *h)
 {
 #ifdef TEST_WITH_CM
@@ -120,11 +119,10 @@ secondary_connects_nothing(struct handles *h)
 #else
 	RTE_SET_USED(h);
 #endif
-	return TEST_SUCCESS;
 }
 
 /* Calls that ask or change an object. */
-static int
+static void
 secondary_uses_nothing(struct handles *h)
 {
 	enum rmem_rereg_result result;
@@ -169,10 +167,9 @@ secondary_uses_nothing(struct handles *h)
 	TEST_ERR(rmem_lease_stats_get(h->ctx, &lease_stats), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_trim(h->ctx), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_recover(h->ctx), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 secondary_releases_nothing(struct handles *h)
 {
 	TEST_ERR(rmem_lease_ctx_destroy(h->ctx), EOPNOTSUPP);
@@ -191,10 +188,9 @@ secondary_releases_nothing(struct handles *h)
 	TEST_ERR(rmem_dev_close(h->dev), EOPNOTSUPP);
 	TEST_OK(rmem_dev_close(NULL));
 	TEST_OK(rmem_qp_destroy(NULL));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 secondary_posts_nothing(struct handles *h)
 {
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
@@ -212,10 +208,9 @@ secondary_posts_nothing(struct handles *h)
 	TEST_ERR(rmem_lease_post(h->ctx, NULL, 0), EINVAL);
 	TEST_ERR(rmem_lease_poll(h->ctx, &wc, 1), EINVAL);
 	TEST_ASSERT(lease == NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_secondary(char **argv)
 {
 	char **args = proc_start_secondary(argv, 8);
@@ -224,15 +219,14 @@ run_secondary(char **argv)
 	TEST_ASSERT(args != NULL && args[0] != NULL);
 	h = (void *)(uintptr_t)strtoull(args[0], NULL, 16);
 	TEST_EQ(h->pd->obj.type, RMEM_OBJ_PD);
-	TEST_RUN(secondary_creates_nothing(h));
-	TEST_RUN(secondary_connects_nothing(h));
-	TEST_RUN(secondary_uses_nothing(h));
-	TEST_RUN(secondary_posts_nothing(h));
-	TEST_RUN(secondary_releases_nothing(h));
-	return TEST_SUCCESS;
+	secondary_creates_nothing(h);
+	secondary_connects_nothing(h);
+	secondary_uses_nothing(h);
+	secondary_posts_nothing(h);
+	secondary_releases_nothing(h);
 }
 
-static int
+static void
 make_qps(struct handles *h)
 {
 	struct rmem_qp_conf conf = {
@@ -256,10 +250,9 @@ make_qps(struct handles *h)
 	TEST_OK(rmem_qp_query(h->qp, &attr));
 	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_connect(h->peer, &conn));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 make(struct handles *h)
 {
 	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE;
@@ -286,17 +279,16 @@ make(struct handles *h)
 	TEST_OK(rmem_counter_create(h->dev, NULL, &h->counter));
 	TEST_OK(rmem_cq_create(h->dev, &cq_conf, &h->cq));
 	TEST_OK(rmem_srq_create(h->pd, &srq_conf, &h->srq));
-	TEST_RUN(make_qps(h));
+	make_qps(h);
 	TEST_OK(rmem_pool_create(h->pd, &pool_conf, &h->pool));
 	h->mp = rte_mempool_create("mp", 8, 64, 0, 0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
 	TEST_ASSERT(h->mp != NULL);
 	TEST_OK(rmem_mempool_register(h->mp, h->pd, access, &h->reg));
 	TEST_OK(rmem_lease_ctx_create(h->qp, &lease_conf, &h->ctx));
-	return TEST_SUCCESS;
 }
 
 /* Write four bytes from the start of the MR to its middle, by this rkey. */
-static int
+static void
 write_by(struct handles *h, uint32_t rkey, uint32_t value)
 {
 	struct rmem_sge sge = {.addr = h->mr->iova, .length = 4, .lkey = h->mr->lkey};
@@ -313,11 +305,10 @@ write_by(struct handles *h, uint32_t rkey, uint32_t value)
 	TEST_EQ(rmem_poll_cq(h->cq, &wc, 1), 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_MEM(h->buf + BUF_SIZE / 2, &value, sizeof(value));
-	return TEST_SUCCESS;
 }
 
 /* Keys from before and keys made now are those of the primary's device. */
-static int
+static void
 primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 {
 	struct rmem_dev_info info;
@@ -326,10 +317,10 @@ primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 	TEST_ASSERT(rmem_dev_get_by_name("soft0") == h->dev);
 	TEST_OK(rmem_dev_info_get(h->dev, &info));
 	TEST_MEM(&info, before, sizeof(info));
-	TEST_RUN(write_by(h, h->mr->rkey, 0x11111111));
+	write_by(h, h->mr->rkey, 0x11111111);
 	TEST_OK(rmem_mr_reg(h->pd, h->buf, sizeof(h->buf), 0,
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &mr));
-	TEST_RUN(write_by(h, mr->rkey, 0x22222222));
+	write_by(h, mr->rkey, 0x22222222);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(rmem_lease_ctx_destroy(h->ctx));
 	TEST_OK(rmem_mempool_unregister(h->reg));
@@ -347,10 +338,9 @@ primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 	TEST_OK(rmem_mr_dereg(h->mr));
 	TEST_OK(rmem_pd_dealloc(h->pd));
 	TEST_OK(rmem_dev_close(h->dev));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_one_secondary(const struct handles *h)
 {
 	char at[24];
@@ -363,10 +353,9 @@ run_one_secondary(const struct handles *h)
 	TEST_ASSERT(pid > 0);
 	TEST_EQ(waitpid(pid, &status, 0), pid);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_primary(char *program)
 {
 	struct rmem_dev_info before;
@@ -375,14 +364,13 @@ run_primary(char *program)
 	TEST_RUN(proc_start_primary(program, 0, 3));
 	h = rte_zmalloc("handles", sizeof(*h), 4096);
 	TEST_ASSERT(h != NULL);
-	TEST_RUN(make(h));
-	TEST_RUN(write_by(h, h->mr->rkey, 0x33333333));
+	make(h);
+	write_by(h, h->mr->rkey, 0x33333333);
 	TEST_OK(rmem_dev_info_get(h->dev, &before));
-	TEST_RUN(run_one_secondary(h));
-	TEST_RUN(primary_goes_on(h, &before));
+	run_one_secondary(h);
+	primary_goes_on(h, &before);
 	rte_free(h);
 	rte_eal_cleanup();
-	return TEST_SUCCESS;
 }
 
 int
@@ -395,7 +383,7 @@ main(int argc, char **argv)
 	if (!is_secondary && !proc_can_start())
 		return TEST_SKIPPED;
 	test_set_running(is_secondary ? "secondary_is_refused" : "primary_goes_on");
-	result = is_secondary ? run_secondary(argv) : run_primary(argv[0]);
+	result = is_secondary ? TEST_TRY(run_secondary(argv)) : TEST_TRY(run_primary(argv[0]));
 	printf("%s: %s\n", is_secondary ? "secondary" : "primary",
 			result == TEST_SUCCESS ? "passed" : "failed");
 	return result == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -18,6 +18,35 @@
 
 static struct test_command *commands;
 static const char *running = "none";
+static __thread struct test_frame *frame_now;
+
+void
+test_enter(struct test_frame *frame)
+{
+	frame->outer = frame_now;
+	frame->pid = getpid();
+	frame->result = TEST_SUCCESS;
+	frame_now = frame;
+}
+
+int
+test_leave(struct test_frame *frame)
+{
+	frame_now = frame->outer;
+	return frame->result;
+}
+
+void
+test_stop(int result)
+{
+	/* The frames of a child process are copies of its parent's. */
+	if (frame_now == NULL || frame_now->pid != getpid()) {
+		fflush(stdout);
+		_exit(EXIT_FAILURE);
+	}
+	frame_now->result = result;
+	longjmp(frame_now->env, 1);
+}
 
 void
 test_set_running(const char *name)
@@ -65,16 +94,16 @@ test_commands(void)
 static int
 run_case(const struct test_suite *suite, const struct test_case *test)
 {
-	int (*setup)(void) = test->setup != NULL ? test->setup : suite->setup;
+	void (*setup)(void) = test->setup != NULL ? test->setup : suite->setup;
 	int result;
 
 	running = test->name;
-	result = setup();
+	result = TEST_TRY(setup());
 	if (result == TEST_SUCCESS)
-		result = test->func();
+		result = TEST_TRY(test->func());
 	else if (result != TEST_SKIPPED)
 		printf("  %s: set-up failed\n", test->name);
-	if (suite->teardown() != TEST_SUCCESS)
+	if (TEST_TRY(suite->teardown()) != TEST_SUCCESS)
 		result = TEST_FAILED;
 	return result;
 }
@@ -128,7 +157,7 @@ run_suite(const struct test_suite *suite)
 int
 test_run_command(const struct test_command *command)
 {
-	int result = command->func != NULL ? command->func() : run_suite(&command->suite);
+	int result = command->func != NULL ? TEST_TRY(command->func()) : run_suite(&command->suite);
 
 	if (result == TEST_SUCCESS)
 		printf("Test OK\n");
@@ -211,11 +240,11 @@ test_check_mem(const char *file, int line, const void *got, const void *want, si
 	return i == length;
 }
 
-int
+void
 test_skip(const char *reason)
 {
 	printf("  %s skipped: %s\n", running, reason);
-	return TEST_SKIPPED;
+	test_stop(TEST_SKIPPED);
 }
 
 void

@@ -6,17 +6,21 @@
  * @file
  * Cases, suites and checks of the test program.
  *
- * A case is a function that returns TEST_SUCCESS, TEST_FAILED or TEST_SKIPPED. A check that
- * fails prints file, line and values, and returns from the function it stands in.
+ * A check that fails prints file, line and values, and ends the case, as test_skip() does: it jumps
+ * to the innermost TEST_TRY() of its thread, without returning from the functions between. So a
+ * function that has something to release after checks calls them in a TEST_TRY(). A check outside
+ * of a TEST_TRY(), in a thread of its own or in a child process, ends the process.
  */
 
 #ifndef TEST_H
 #define TEST_H
 
 #include <errno.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <rte_common.h>
 #include <rte_malloc.h>
@@ -27,28 +31,28 @@
 
 struct test_case {
 	const char *name;
-	int (*func)(void);
+	void (*func)(void);
 	const char *file; /* cases run in the order in which they stand in their files */
 	int line;
-	int (*setup)(void); /* NULL for the suite's */
-	const char *rule;   /* of conformance: where the rule is written, */
-	uint64_t capa;      /* the RMEM_DEV_CAPA_* and */
-	uint32_t access;    /* the RMEM_ACCESS_* without which the case is skipped */
+	void (*setup)(void); /* NULL for the suite's */
+	const char *rule;    /* of conformance: where the rule is written, */
+	uint64_t capa;       /* the RMEM_DEV_CAPA_* and */
+	uint32_t access;     /* the RMEM_ACCESS_* without which the case is skipped */
 	struct test_case *next;
 };
 
 /* Cases; a set-up and the tear-down run around each of them. */
 struct test_suite {
 	const char *name;
-	int (*setup)(void);
-	int (*teardown)(void);
+	void (*setup)(void);
+	void (*teardown)(void);
 	struct test_case *const *cases;
 };
 
 /* A test known to the prompt and DPDK_TEST by name: a function, or else a suite. */
 struct test_command {
 	const char *name;
-	int (*func)(void);
+	void (*func)(void);
 	struct test_suite suite;
 	struct test_command *next;
 };
@@ -56,7 +60,7 @@ struct test_command {
 /* Add a case to a suite; a function that runs with two set-ups is added twice. */
 #define TEST_ADD(suite, function, tag, ...)                                                        \
 	extern struct test_case *test_cases_##suite;                                               \
-	static int function(void);                                                                 \
+	static void function(void);                                                                \
 	RTE_INIT(test_add_##tag##_##function)                                                      \
 	{                                                                                          \
 		static struct test_case test = {.name = #function,                                 \
@@ -66,7 +70,7 @@ struct test_command {
 				__VA_ARGS__};                                                      \
 		test_add(&test_cases_##suite, &test);                                              \
 	}                                                                                          \
-	static int function(void)
+	static void function(void)
 
 /*
  * Define a case and add it to its suite:
@@ -74,7 +78,6 @@ struct test_command {
  *	TEST(mr, registered_mr_has_keys)
  *	{
  *		...
- *		return TEST_SUCCESS;
  *	}
  */
 #define TEST(suite, function)              TEST_ADD(suite, function, own, .setup = NULL)
@@ -130,36 +133,59 @@ bool test_check_eq(const char *file, int line, const char *text, int64_t got, in
 bool test_check_errno(const char *file, int line, const char *text, int got, int want);
 bool test_check_status(const char *file, int line, const char *text, int got, int want);
 bool test_check_mem(const char *file, int line, const void *got, const void *want, size_t length);
-int test_skip(const char *reason);
+__rte_noreturn void test_skip(const char *reason);
 void test_note(const char *format, ...) __rte_format_printf(1, 2);
 
-#define TEST_RETURN_UNLESS(held)                                                                   \
+/* Where a failed check continues. */
+struct test_frame {
+	jmp_buf env;
+	struct test_frame *outer;
+	pid_t pid;
+	int result;
+};
+
+void test_enter(struct test_frame *frame);
+int test_leave(struct test_frame *frame);
+/* End the innermost TEST_TRY() with a result other than TEST_SUCCESS. */
+__rte_noreturn void test_stop(int result);
+
+/* Call a function of checks: TEST_SUCCESS if it returns, otherwise what ended it. */
+#define TEST_TRY(call)                                                                             \
+	__extension__({                                                                            \
+		struct test_frame test_frame_;                                                     \
+		test_enter(&test_frame_);                                                          \
+		if (setjmp(test_frame_.env) == 0)                                                  \
+			call;                                                                      \
+		test_leave(&test_frame_);                                                          \
+	})
+
+#define TEST_STOP_UNLESS(held)                                                                     \
 	do {                                                                                       \
 		if (!(held))                                                                       \
-			return TEST_FAILED;                                                        \
+			test_stop(TEST_FAILED);                                                    \
 	} while (0)
 
 #define TEST_ASSERT(condition)                                                                     \
-	TEST_RETURN_UNLESS(test_check(__FILE__, __LINE__, (condition), #condition))
+	TEST_STOP_UNLESS(test_check(__FILE__, __LINE__, (condition), #condition))
 /* Any two integers. */
 #define TEST_EQ(got, want)                                                                         \
-	TEST_RETURN_UNLESS(test_check_eq(                                                          \
+	TEST_STOP_UNLESS(test_check_eq(                                                            \
 			__FILE__, __LINE__, #got " == " #want, (int64_t)(got), (int64_t)(want)))
 /* A call that succeeds, and one that fails with -error. */
-#define TEST_OK(call) TEST_RETURN_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), 0))
+#define TEST_OK(call) TEST_STOP_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), 0))
 #define TEST_ERR(call, error)                                                                      \
-	TEST_RETURN_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), -(error)))
+	TEST_STOP_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), -(error)))
 /* A completion status, or -errno where there was none. */
 #define TEST_STATUS(call, want)                                                                    \
-	TEST_RETURN_UNLESS(test_check_status(__FILE__, __LINE__, #call, (call), want))
+	TEST_STOP_UNLESS(test_check_status(__FILE__, __LINE__, #call, (call), want))
 #define TEST_MEM(got, want, length)                                                                \
-	TEST_RETURN_UNLESS(test_check_mem(__FILE__, __LINE__, got, want, length))
-/* Another function of checks. */
+	TEST_STOP_UNLESS(test_check_mem(__FILE__, __LINE__, got, want, length))
+/* A function that returns TEST_SUCCESS, TEST_FAILED or TEST_SKIPPED, as TEST_TRY() does. */
 #define TEST_RUN(call)                                                                             \
 	do {                                                                                       \
 		int test_result_ = (call);                                                         \
 		if (test_result_ != TEST_SUCCESS)                                                  \
-			return test_result_;                                                       \
+			test_stop(test_result_);                                                   \
 	} while (0)
 
 /* The lowest free descriptor. */

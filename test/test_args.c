@@ -58,7 +58,7 @@ limit_of(const struct rmem_dev_info *info, const struct row *row)
 	return small;
 }
 
-static int
+static void
 expect_limit(const struct row *row, const char *args, uint64_t want)
 {
 	struct rmem_dev *dev = fx_dev("soft1", args);
@@ -68,11 +68,10 @@ expect_limit(const struct row *row, const char *args, uint64_t want)
 	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(limit_of(&info, row), want);
 	TEST_OK(fx_release(dev));
-	return TEST_SUCCESS;
 }
 
 /* Refused with a line that has all the words; no device remains. */
-static int
+static void
 expect_refused(const char *args, const char *word1, const char *word2, const char *word3)
 {
 	const char *const words[] = {word1, word2, word3};
@@ -90,10 +89,9 @@ expect_refused(const char *args, const char *word1, const char *word2, const cha
 	for (i = 0; i < RTE_DIM(words); i++) {
 		if (words[i] != NULL && strstr(log, words[i]) == NULL) {
 			test_note("of \"%s\" the log lacks \"%s\": %s", args, words[i], log);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(args, no_arguments_give_the_defaults)
@@ -101,10 +99,9 @@ TEST(args, no_arguments_give_the_defaults)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		TEST_RUN(expect_limit(&rows[i], NULL, rows[i].initial));
-		TEST_RUN(expect_limit(&rows[i], "", rows[i].initial));
+		expect_limit(&rows[i], NULL, rows[i].initial);
+		expect_limit(&rows[i], "", rows[i].initial);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(args, smallest_and_largest_values_are_taken)
@@ -116,13 +113,12 @@ TEST(args, smallest_and_largest_values_are_taken)
 		const struct row *row = &rows[i];
 
 		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->min);
-		TEST_RUN(expect_limit(row, args, row->min));
+		expect_limit(row, args, row->min);
 		if (IS_TOO_LARGE(row, row->max))
 			continue;
 		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->max);
-		TEST_RUN(expect_limit(row, args, row->max));
+		expect_limit(row, args, row->max);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(args, values_out_of_range_are_refused_with_their_limits)
@@ -137,15 +133,14 @@ TEST(args, values_out_of_range_are_refused_with_their_limits)
 		snprintf(max, sizeof(max), "%" PRIu64, row->max);
 		snprintf(value, sizeof(value), "%" PRIu64, row->max + 1);
 		snprintf(args, sizeof(args), "%s=%s", row->key, value);
-		TEST_RUN(expect_refused(args, row->key, value, max));
+		expect_refused(args, row->key, value, max);
 		snprintf(args, sizeof(args), "%s=18446744073709551616", row->key);
-		TEST_RUN(expect_refused(args, row->key, "18446744073709551616", max));
+		expect_refused(args, row->key, "18446744073709551616", max);
 		if (row->min == 0)
 			continue;
 		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->min - 1);
-		TEST_RUN(expect_refused(args, row->key, min, max));
+		expect_refused(args, row->key, min, max);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(args, value_that_is_not_a_number_is_refused)
@@ -158,55 +153,50 @@ TEST(args, value_that_is_not_a_number_is_refused)
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		for (j = 0; j < RTE_DIM(values); j++) {
 			snprintf(args, sizeof(args), "%s=%s", rows[i].key, values[j]);
-			TEST_RUN(expect_refused(args, rows[i].key, values[j], NULL));
+			expect_refused(args, rows[i].key, values[j], NULL);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(args, hexadecimal_numbers_are_taken)
 {
-	TEST_RUN(expect_limit(&rows[0], "max_pd=0x10", 16));
-	TEST_RUN(expect_limit(&rows[0], "max_pd=0x1f", 31));
-	TEST_RUN(expect_limit(&rows[0], "max_pd=010", 10));
-	TEST_RUN(expect_limit(&rows[8], "max_mr_size=0x100000", 1048576));
-	TEST_RUN(expect_refused("max_pd=0x10001", "max_pd", "0x10001", "65536"));
-	return TEST_SUCCESS;
+	expect_limit(&rows[0], "max_pd=0x10", 16);
+	expect_limit(&rows[0], "max_pd=0x1f", 31);
+	expect_limit(&rows[0], "max_pd=010", 10);
+	expect_limit(&rows[8], "max_mr_size=0x100000", 1048576);
+	expect_refused("max_pd=0x10001", "max_pd", "0x10001", "65536");
 }
 
 TEST(args, unknown_keys_are_refused_and_named)
 {
-	TEST_RUN(expect_refused("max_xy=1", "max_xy", NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=1,colour=7", "colour", NULL, NULL));
-	TEST_RUN(expect_refused("MAX_PD=1", "MAX_PD", NULL, NULL));
-	TEST_RUN(expect_refused("max_pd =1", "max_pd", NULL, NULL));
-	TEST_RUN(expect_refused("max_p=1", "max_p", NULL, NULL));
-	TEST_RUN(expect_refused("max_pdx=1", "max_pdx", NULL, NULL));
-	return TEST_SUCCESS;
+	expect_refused("max_xy=1", "max_xy", NULL, NULL);
+	expect_refused("max_pd=1,colour=7", "colour", NULL, NULL);
+	expect_refused("MAX_PD=1", "MAX_PD", NULL, NULL);
+	expect_refused("max_pd =1", "max_pd", NULL, NULL);
+	expect_refused("max_p=1", "max_p", NULL, NULL);
+	expect_refused("max_pdx=1", "max_pdx", NULL, NULL);
 }
 
 TEST(args, key_given_twice_is_refused_and_named)
 {
-	TEST_RUN(expect_refused("max_pd=1,max_pd=1", "max_pd", NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=1,max_qp=2,max_pd=3", "max_pd", NULL, NULL));
-	TEST_RUN(expect_refused("engine=0,engine=0", "engine", "repeated key", NULL));
-	TEST_RUN(expect_refused("socket=0,socket=0", "socket", "repeated key", NULL));
-	TEST_RUN(expect_refused("odp_guard=1,odp_guard=0", "odp_guard", "repeated key", NULL));
-	TEST_RUN(expect_refused("odp_uffd=1,odp_uffd=1", "odp_uffd", "repeated key", NULL));
+	expect_refused("max_pd=1,max_pd=1", "max_pd", NULL, NULL);
+	expect_refused("max_pd=1,max_qp=2,max_pd=3", "max_pd", NULL, NULL);
+	expect_refused("engine=0,engine=0", "engine", "repeated key", NULL);
+	expect_refused("socket=0,socket=0", "socket", "repeated key", NULL);
+	expect_refused("odp_guard=1,odp_guard=0", "odp_guard", "repeated key", NULL);
+	expect_refused("odp_uffd=1,odp_uffd=1", "odp_uffd", "repeated key", NULL);
 	/* A key that is unknown and repeated: the first error is reported. */
-	TEST_RUN(expect_refused("colour=1,colour=1", "colour", "repeated key", NULL));
-	return TEST_SUCCESS;
+	expect_refused("colour=1,colour=1", "colour", "repeated key", NULL);
 }
 
 TEST(args, text_that_is_not_a_list_of_pairs_is_refused)
 {
-	TEST_RUN(expect_refused("max_pd", "max_pd", NULL, NULL));
-	TEST_RUN(expect_refused("=1", NULL, NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=1=2", NULL, NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=1;max_qp=2", "max_qp", NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=[1,2]", "max_pd", NULL, NULL));
-	TEST_RUN(expect_refused("max_pd=1,=2", NULL, NULL, NULL));
-	return TEST_SUCCESS;
+	expect_refused("max_pd", "max_pd", NULL, NULL);
+	expect_refused("=1", NULL, NULL, NULL);
+	expect_refused("max_pd=1=2", NULL, NULL, NULL);
+	expect_refused("max_pd=1;max_qp=2", "max_qp", NULL, NULL);
+	expect_refused("max_pd=[1,2]", "max_pd", NULL, NULL);
+	expect_refused("max_pd=1,=2", NULL, NULL, NULL);
 }
 
 TEST(args, all_keys_are_taken_together)
@@ -218,26 +208,24 @@ TEST(args, all_keys_are_taken_together)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++)
-		TEST_RUN(expect_limit(&rows[i], args, want[i]));
-	return TEST_SUCCESS;
+		expect_limit(&rows[i], args, want[i]);
 }
 
 TEST(args, bad_sockets_and_engines_are_refused)
 {
-	TEST_RUN(expect_refused("socket=4096", "socket", "4096", NULL));
-	TEST_RUN(expect_refused("socket=31", "socket", "31", NULL));
-	TEST_RUN(expect_refused("socket=x", "socket", "x", NULL));
-	TEST_RUN(expect_refused("engine=9", "engine", "9", "8"));
-	TEST_RUN(expect_refused("engine=-1", "engine", "-1", NULL));
-	TEST_RUN(expect_refused("engine=", "engine", NULL, NULL));
-	TEST_RUN(expect_refused("socket=", "socket", NULL, NULL));
-	TEST_RUN(expect_refused("socket=-1", "socket", "-1", NULL));
-	TEST_RUN(expect_refused("socket=18446744073709551615", "socket", "invalid value", NULL));
-	TEST_RUN(expect_refused("engine=18446744073709551616", "engine", "invalid value", NULL));
-	TEST_RUN(expect_refused("odp_guard=2", "odp_guard", "0 to 1", NULL));
-	TEST_RUN(expect_refused("odp_uffd=-1", "odp_uffd", "-1", NULL));
-	TEST_RUN(expect_refused("odp_guard=", "odp_guard", NULL, NULL));
-	return TEST_SUCCESS;
+	expect_refused("socket=4096", "socket", "4096", NULL);
+	expect_refused("socket=31", "socket", "31", NULL);
+	expect_refused("socket=x", "socket", "x", NULL);
+	expect_refused("engine=9", "engine", "9", "8");
+	expect_refused("engine=-1", "engine", "-1", NULL);
+	expect_refused("engine=", "engine", NULL, NULL);
+	expect_refused("socket=", "socket", NULL, NULL);
+	expect_refused("socket=-1", "socket", "-1", NULL);
+	expect_refused("socket=18446744073709551615", "socket", "invalid value", NULL);
+	expect_refused("engine=18446744073709551616", "engine", "invalid value", NULL);
+	expect_refused("odp_guard=2", "odp_guard", "0 to 1", NULL);
+	expect_refused("odp_uffd=-1", "odp_uffd", "-1", NULL);
+	expect_refused("odp_guard=", "odp_guard", NULL, NULL);
 }
 
 TEST(args, pin_is_one_of_four_words)
@@ -251,12 +239,11 @@ TEST(args, pin_is_one_of_four_words)
 		TEST_ASSERT(dev != NULL);
 		TEST_OK(fx_release(dev));
 	}
-	TEST_RUN(expect_refused("pin=yes", "pin='yes'", "auto", "lock"));
-	TEST_RUN(expect_refused("pin=", "pin", NULL, NULL));
-	TEST_RUN(expect_refused("pin", "pin", NULL, NULL));
-	TEST_RUN(expect_refused("pin=0", "pin='0'", NULL, NULL));
-	TEST_RUN(expect_refused("pin=auto,pin=off", "pin", "repeated key", NULL));
-	return TEST_SUCCESS;
+	expect_refused("pin=yes", "pin='yes'", "auto", "lock");
+	expect_refused("pin=", "pin", NULL, NULL);
+	expect_refused("pin", "pin", NULL, NULL);
+	expect_refused("pin=0", "pin='0'", NULL, NULL);
+	expect_refused("pin=auto,pin=off", "pin", "repeated key", NULL);
 }
 
 /* It would take 1 GiB. */
@@ -271,7 +258,6 @@ TEST(args, more_keys_than_memory_is_enomem)
 	TEST_ERR(ret, ENOMEM);
 	TEST_ASSERT(dev == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* Later changes of the caller's string do not matter, nor does its length. */
@@ -284,8 +270,7 @@ TEST(args, long_arguments_are_parsed_completely)
 	memset(args + used, '0', 300);
 	used += 300;
 	snprintf(args + used, sizeof(args) - used, "5");
-	TEST_RUN(expect_limit(&rows[0], args, 5));
-	return TEST_SUCCESS;
+	expect_limit(&rows[0], args, 5);
 }
 
 TEST_SUITE(args, fx_setup_none, fx_teardown);

@@ -38,7 +38,7 @@ static struct rmem_arg rows[] = {
 static struct rmem_args_table table;
 static struct values values;
 
-static int
+static void
 setup(void)
 {
 	memset(&table, 0, sizeof(table));
@@ -48,10 +48,10 @@ setup(void)
 	table.nb_args = RTE_DIM(rows);
 	table.logtype = RTE_LOGTYPE_USER1;
 	memset(&values, 0xee, sizeof(values));
-	return fx_setup_none();
+	fx_setup_none();
 }
 
-static int
+static void
 expect_line(const char *str, const char *line)
 {
 	const char *log;
@@ -64,7 +64,6 @@ expect_line(const char *str, const char *line)
 	if (strcmp(log, line) != 0)
 		test_note("\"%s\" logs %s", str, log);
 	TEST_EQ(strcmp(log, line), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(args_table, defaults_are_set)
@@ -78,7 +77,6 @@ TEST(args_table, defaults_are_set)
 	TEST_EQ(values.colour, 1);
 	TEST_EQ(values.text[0], 0);
 	TEST_EQ(values.other, 0xee);
-	return TEST_SUCCESS;
 }
 
 TEST(args_table, fields_of_each_size_are_set)
@@ -95,24 +93,21 @@ TEST(args_table, fields_of_each_size_are_set)
 	TEST_EQ(values.colour, 2);
 	TEST_EQ(strcmp(values.text, "abcd"), 0);
 	TEST_EQ(values.other, 0xee);
-	return TEST_SUCCESS;
 }
 
 TEST(args_table, refusals_name_key_value_and_limit)
 {
-	TEST_RUN(expect_line("u8=10", "args test: u8='10': invalid value (0 to 9)\n"));
-	TEST_RUN(expect_line("u8=x", "args test: u8='x': invalid value (0 to 9)\n"));
-	TEST_RUN(expect_line("u8=", "args test: u8='': invalid value (0 to 9)\n"));
-	TEST_RUN(expect_line("u16=1", "args test: u16='1': invalid value (2 to 65535)\n"));
-	TEST_RUN(expect_line("is_on=yes", "args test: is_on='yes': invalid value (0 to 1)\n"));
-	TEST_RUN(expect_line(
-			"colour=0", "args test: colour='0': invalid value (red, green, blue)\n"));
-	TEST_RUN(expect_line("text=abcde",
-			"args test: text='abcde': invalid value (1 to 4 characters)\n"));
-	TEST_RUN(expect_line("text=", "args test: text='': invalid value (1 to 4 characters)\n"));
-	TEST_RUN(expect_line("u8=1,u8=1", "args test: arguments: repeated key: 'u8'\n"));
-	TEST_RUN(expect_line("u9=1", "args test: arguments: unknown key: 'u9' (see the page)\n"));
-	return expect_line("u8", "args test: u8='': invalid value (0 to 9)\n");
+	expect_line("u8=10", "args test: u8='10': invalid value (0 to 9)\n");
+	expect_line("u8=x", "args test: u8='x': invalid value (0 to 9)\n");
+	expect_line("u8=", "args test: u8='': invalid value (0 to 9)\n");
+	expect_line("u16=1", "args test: u16='1': invalid value (2 to 65535)\n");
+	expect_line("is_on=yes", "args test: is_on='yes': invalid value (0 to 1)\n");
+	expect_line("colour=0", "args test: colour='0': invalid value (red, green, blue)\n");
+	expect_line("text=abcde", "args test: text='abcde': invalid value (1 to 4 characters)\n");
+	expect_line("text=", "args test: text='': invalid value (1 to 4 characters)\n");
+	expect_line("u8=1,u8=1", "args test: arguments: repeated key: 'u8'\n");
+	expect_line("u9=1", "args test: arguments: unknown key: 'u9' (see the page)\n");
+	expect_line("u8", "args test: u8='': invalid value (0 to 9)\n");
 }
 
 TEST(args_table, limits_of_a_row_have_its_note)
@@ -125,21 +120,20 @@ TEST(args_table, limits_of_a_row_have_its_note)
 	own[5].max = 0;
 	own[2].max = 1; /* below min */
 	table.args = own;
-	TEST_RUN(expect_line("u8=4", "args test: u8='4': invalid value (0 to 3 on this device)\n"));
-	TEST_RUN(expect_line("u16=2", "args test: u16='2': invalid value (none)\n"));
-	return expect_line("colour=blue", "args test: colour='blue': invalid value (red)\n");
+	expect_line("u8=4", "args test: u8='4': invalid value (0 to 3 on this device)\n");
+	expect_line("u16=2", "args test: u16='2': invalid value (none)\n");
+	expect_line("colour=blue", "args test: colour='blue': invalid value (red)\n");
 }
 
 TEST(args_table, other_arguments_are_ignored_on_request)
 {
 	table.nb_args = 1;
-	TEST_RUN(expect_line(
-			"u64=3,u8=1", "args test: arguments: unknown key: 'u8' (see the page)\n"));
+	expect_line("u64=3,u8=1", "args test: arguments: unknown key: 'u8' (see the page)\n");
 	table.flags = RMEM_ARGS_IGNORE_OTHERS;
 	TEST_OK(rmem_args_parse(&table, "u8=1,u64=3,colour=none", &values));
 	TEST_EQ(values.u64, 3);
 	TEST_EQ(values.u8, 0xee);
-	return expect_line("u8=1,u8=2,u64=3", "args test: arguments: repeated key: 'u8'\n");
+	expect_line("u8=1,u8=2,u64=3", "args test: arguments: repeated key: 'u8'\n");
 }
 
 TEST_SUITE(args_table, setup, fx_teardown);

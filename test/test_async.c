@@ -60,7 +60,6 @@ TEST(async, large_registration_populates_all_pages)
 	TEST_MEM(mem + size - 4 - 64, fx.b.buf, 64);
 	TEST_OK(fx_release(mr));
 	munmap(mem, size);
-	return TEST_SUCCESS;
 }
 
 /* One piece of several fails: the MR can only be released. */
@@ -83,7 +82,6 @@ TEST(async, hole_in_the_memory_is_an_event_with_efault)
 	TEST_ERR(rmem_mr_enable(mr), EBUSY);
 	TEST_OK(fx_release(mr));
 	munmap(mem, size);
-	return TEST_SUCCESS;
 }
 
 /* The event also reports an error that only the driver finds. */
@@ -98,7 +96,6 @@ TEST(async, failure_of_the_driver_is_in_the_event)
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(eq).status, EEXIST);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
-	return TEST_SUCCESS;
 }
 
 /* A call that failed has no event and uses no entry of the queue. */
@@ -121,7 +118,6 @@ TEST(async, refused_call_yields_no_event)
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(eq).status);
 	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(async, queue_of_another_device_or_no_queue_is_einval)
@@ -134,7 +130,6 @@ TEST(async, queue_of_another_device_or_no_queue_is_einval)
 	attr.eq = (struct rmem_eq *)fx.a.cq;
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(async, disabled_region_is_disabled_after_its_event)
@@ -148,10 +143,9 @@ TEST(async, disabled_region_is_disabled_after_its_event)
 	TEST_OK(fx_event(eq).status);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(async, memory_of_the_library_is_allocated_and_freed)
@@ -173,7 +167,6 @@ TEST(async, memory_of_the_library_is_allocated_and_freed)
 	TEST_ERR(fx_event(eq).status, ENOMEM);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
 	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
 }
 
 /* A driver whose mr_reg waits for the gate to open. */
@@ -206,7 +199,7 @@ gate_mr_dereg(struct rmem_mr *mr)
 }
 
 /* Registered once. */
-static int
+static void
 setup_gate(void)
 {
 	struct rmem_driver driver = stub_driver_full("gate");
@@ -216,17 +209,16 @@ setup_gate(void)
 	driver.ops.mr_dereg = gate_mr_dereg;
 	ret = rmem_driver_register(&driver);
 	if (ret == -ENOSPC)
-		return test_skip("another test has filled the table of drivers");
+		test_skip("another test has filled the table of drivers");
 	TEST_ASSERT(ret == 0 || ret == -EEXIST);
 	memset(&gate, 0, sizeof(gate));
 	memset(&stub, 0, sizeof(stub));
 	stub.access = FX_ACCESS;
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	fx.a.dev = fx_dev("gate0", NULL);
 	fx.a.pd = fx_pd(fx.a.dev);
 	fx.a.buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
 	TEST_ASSERT(fx.a.pd != NULL);
-	return TEST_SUCCESS;
 }
 
 /* Before its event was read, an MR accepts no call but rmem_mr_query(). */
@@ -260,7 +252,6 @@ TEST_WITH(async, pending_region_is_busy, setup_gate)
 	TEST_EQ(fx_query(mr).rkey, 0x1234);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(gate.nb_dereg, 1);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(async, driver_does_not_deregister_what_it_refused, setup_gate)
@@ -275,7 +266,6 @@ TEST_WITH(async, driver_does_not_deregister_what_it_refused, setup_gate)
 	TEST_ERR(fx_event(eq).status, EIO);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(gate.nb_dereg, 0);
-	return TEST_SUCCESS;
 }
 
 /* Several lcores at one queue: all register, all read, and release what they read of. */
@@ -288,7 +278,7 @@ struct worker {
 
 #define ROUNDS 200u
 
-static int
+static void
 register_and_read(void *arg)
 {
 	struct worker *worker = arg;
@@ -317,7 +307,6 @@ register_and_read(void *arg)
 		__atomic_fetch_sub(worker->left, 1, __ATOMIC_ACQ_REL);
 	}
 	TEST_EQ(nb_asked, ROUNDS);
-	return TEST_SUCCESS;
 }
 
 TEST(async, lcores_share_a_queue)
@@ -328,21 +317,20 @@ TEST(async, lcores_share_a_queue)
 	uint32_t left = nb * ROUNDS;
 
 	if (nb < 2)
-		return test_skip("it takes two worker lcores");
+		test_skip("it takes two worker lcores");
 	for (i = 0; i < nb; i++) {
 		workers[i].eq = eq;
 		workers[i].buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
 		workers[i].left = &left;
 	}
-	TEST_OK(fx_launch(register_and_read, workers, sizeof(workers[0]), nb));
-	TEST_RUN(fx_join(nb));
+	fx_launch(register_and_read, workers, sizeof(workers[0]), nb);
+	fx_join(nb);
 	TEST_EQ(left, 0);
 	TEST_OK(fx_release(eq));
-	return TEST_SUCCESS;
 }
 
 /* Threads start with the first queue and end with the last, over and over. */
-static int
+static void
 make_and_destroy_queues(void *arg)
 {
 	unsigned int i;
@@ -359,7 +347,6 @@ make_and_destroy_queues(void *arg)
 		TEST_OK(rmem_eq_destroy(eq));
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(async, queues_come_and_go_on_every_lcore)
@@ -369,8 +356,8 @@ TEST(async, queues_come_and_go_on_every_lcore)
 
 	for (i = 0; i < nb; i++)
 		workers[i].buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
-	TEST_OK(fx_launch(make_and_destroy_queues, workers, sizeof(workers[0]), nb));
-	return fx_join(nb);
+	fx_launch(make_and_destroy_queues, workers, sizeof(workers[0]), nb);
+	fx_join(nb);
 }
 
 TEST_SUITE(async, fx_setup, fx_teardown);

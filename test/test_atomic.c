@@ -44,7 +44,6 @@ TEST(atomic, result_and_target_may_be_the_same_bytes)
 	fx.b.buf[0] = 7;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(load(fx.b.buf), 7);
-	return TEST_SUCCESS;
 }
 
 TEST(atomic, atomics_of_a_burst_add_up)
@@ -66,7 +65,6 @@ TEST(atomic, atomics_of_a_burst_add_up)
 	for (i = 0; i < NB; i++)
 		TEST_EQ(load(fx.a.buf + 8 * i), i * (i - (i != 0)) / 2);
 	TEST_EQ(load(fx.b.buf), NB * (NB - 1) / 2);
-	return TEST_SUCCESS;
 }
 
 #define ROUNDS 5000u
@@ -74,7 +72,7 @@ TEST(atomic, atomics_of_a_burst_add_up)
 static struct fx_side adders[4];
 
 /* Adds one ROUNDS times, by FETCH_AND_ADD and by loops of CMP_AND_SWP in turns. */
-static int
+static void
 add_by_atomics(void *arg)
 {
 	struct fx_side *side = arg;
@@ -90,15 +88,14 @@ add_by_atomics(void *arg)
 		swap = cas(&sge, seen, seen + 1);
 		swap.flags = RMEM_SEND_SIGNALED;
 		if (fx_post(side->qp, i % 2 == 0 ? &add : &swap) != 1)
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		if (fx_poll(side->cq, &wc, 1) != 1 || wc.status != RMEM_WC_SUCCESS)
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		/* A swap that met another value is tried again with that. */
 		if (i % 2 != 0 && load(side->buf) != seen)
 			i--;
 		seen = load(side->buf);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(atomic, atomics_of_several_lcores_lose_none)
@@ -107,15 +104,14 @@ TEST(atomic, atomics_of_several_lcores_lose_none)
 	unsigned int i;
 
 	if (nb < 2)
-		return test_skip("it takes two worker lcores");
+		test_skip("it takes two worker lcores");
 	for (i = 0; i < nb; i++) {
-		TEST_RUN(fx_side_open(&adders[i], fx.a.dev, fx.a.pd));
+		fx_side_open(&adders[i], fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect(adders[i].qp, adders[i].qp));
 	}
-	TEST_RUN(fx_launch(add_by_atomics, adders, sizeof(adders[0]), nb));
-	TEST_RUN(fx_join(nb));
+	fx_launch(add_by_atomics, adders, sizeof(adders[0]), nb);
+	fx_join(nb);
 	TEST_EQ(load(fx.b.buf), (uint64_t)nb * ROUNDS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(atomic, fx_setup, fx_teardown);

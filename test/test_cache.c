@@ -12,7 +12,7 @@
 
 struct cache_fixture cx;
 
-int
+void
 cx_create(uint32_t monitor, uint32_t max_mrs, uint64_t max_size)
 {
 	const struct rmem_cache_conf conf = {.name = "cx",
@@ -25,7 +25,6 @@ cx_create(uint32_t monitor, uint32_t max_mrs, uint64_t max_size)
 		TEST_OK(rmem_cache_destroy(cx.cache));
 	cx.cache = NULL;
 	TEST_OK(rmem_cache_create(fx.a.pd, &conf, &cx.cache));
-	return TEST_SUCCESS;
 }
 
 struct rmem_cache_stats
@@ -46,32 +45,32 @@ cx_map(void *at, size_t size, int flags)
 	return mem != MAP_FAILED ? mem : NULL;
 }
 
-static int
+static void
 setup_any(uint32_t monitor)
 {
 	memset(&cx, 0, sizeof(cx));
-	TEST_RUN(fx_setup());
+	fx_setup();
 	cx.mem = cx_map(NULL, CX_SIZE, 0);
 	TEST_ASSERT(cx.mem != NULL);
 	memset(cx.mem, 0, CX_SIZE);
-	return cx_create(monitor, 0, UINT64_MAX);
+	cx_create(monitor, 0, UINT64_MAX);
 }
 
-int
+void
 cx_setup(void)
 {
-	return setup_any(RMEM_CACHE_MONITOR_CALLER);
+	setup_any(RMEM_CACHE_MONITOR_CALLER);
 }
 
 /* With the events of the kernel. */
-int
+void
 cx_setup_uffd(void)
 {
-	int ret = setup_any(RMEM_CACHE_MONITOR_AUTO);
+	int ret = TEST_TRY(setup_any(RMEM_CACHE_MONITOR_AUTO));
 
 	if (ret == TEST_SUCCESS && cx_stats().monitor != RMEM_CACHE_MONITOR_UFFD)
-		return test_skip("the kernel gives this user no userfaultfd");
-	return ret;
+		test_skip("the kernel gives this user no userfaultfd");
+	TEST_RUN(ret);
 }
 
 struct cache_hooks *
@@ -81,25 +80,25 @@ cx_hooks(void)
 }
 
 /* With the preloaded object. */
-int
+void
 cx_setup_hooks(void)
 {
 	bool is_loaded = cx_hooks() != NULL;
 
-	TEST_RUN(setup_any(is_loaded ? RMEM_CACHE_MONITOR_HOOKS : RMEM_CACHE_MONITOR_NONE));
-	return is_loaded ? TEST_SUCCESS : test_skip("librmem_cache_hooks.so is not preloaded");
+	setup_any(is_loaded ? RMEM_CACHE_MONITOR_HOOKS : RMEM_CACHE_MONITOR_NONE);
+	if (!(is_loaded))
+		test_skip("librmem_cache_hooks.so is not preloaded");
 }
 
-int
+void
 cx_teardown(void)
 {
 	int ret = rmem_cache_destroy(cx.cache);
 
 	if (cx.mem != NULL)
 		munmap(cx.mem, CX_SIZE);
-	TEST_RUN(fx_teardown());
+	fx_teardown();
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
 TEST(cache, second_get_of_a_buffer_is_a_hit)
@@ -118,7 +117,6 @@ TEST(cache, second_get_of_a_buffer_is_a_hit)
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	TEST_EQ(cx_stats().nb_mrs, 1);
 	TEST_EQ(cx_stats().size, 100);
-	return TEST_SUCCESS;
 }
 
 TEST(cache, byte_outside_of_an_mr_is_a_miss)
@@ -133,7 +131,6 @@ TEST(cache, byte_outside_of_an_mr_is_a_miss)
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	TEST_OK(rmem_cache_put(cx.cache, before));
 	TEST_OK(rmem_cache_put(cx.cache, after));
-	return TEST_SUCCESS;
 }
 
 /* An SGE of a buffer; after its completion: rmem_cache_put(cache, *mr). */
@@ -159,7 +156,6 @@ TEST(cache, keys_of_a_cached_mr_are_valid)
 	TEST_ASSERT(hit == mr && sge.lkey == mr->lkey && sge.addr == fx_addr(cx.mem + 80));
 	TEST_OK(rmem_cache_put(cx.cache, hit));
 	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
 }
 
 TEST(cache, overlapping_buffers_are_merged)
@@ -182,7 +178,6 @@ TEST(cache, overlapping_buffers_are_merged)
 	TEST_EQ(cx_stats().nb_mrs, 1);
 	TEST_OK(rmem_cache_put(cx.cache, hit));
 	TEST_OK(rmem_cache_put(cx.cache, both));
-	return TEST_SUCCESS;
 }
 
 TEST(cache, missing_right_is_added)
@@ -196,7 +191,6 @@ TEST(cache, missing_right_is_added)
 	TEST_EQ(more->length, 100);
 	TEST_OK(rmem_cache_put(cx.cache, more));
 	TEST_EQ(cx_stats().nb_mrs, 1);
-	return TEST_SUCCESS;
 }
 
 /* Part of a cached buffer was protected: a merge would fail, the buffer itself does not. */
@@ -212,7 +206,6 @@ TEST(cache, merge_that_fails_does_not_fail_the_get)
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	TEST_EQ(cx_stats().merges, 0);
 	TEST_EQ(cx_stats().nb_mrs, 1);
-	return TEST_SUCCESS;
 }
 
 /* Get and put a page; whether it was a hit. */
@@ -230,7 +223,7 @@ cx_touch(uint32_t page)
 
 TEST(cache, least_recently_used_mr_is_evicted)
 {
-	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 3, UINT64_MAX));
+	cx_create(RMEM_CACHE_MONITOR_CALLER, 3, UINT64_MAX);
 	TEST_ASSERT(!cx_touch(0) && !cx_touch(1) && !cx_touch(2));
 	TEST_ASSERT(cx_touch(0));
 	TEST_ASSERT(!cx_touch(3));
@@ -238,14 +231,13 @@ TEST(cache, least_recently_used_mr_is_evicted)
 	TEST_EQ(cx_stats().nb_mrs, 3);
 	TEST_ASSERT(cx_touch(0) && cx_touch(2) && cx_touch(3));
 	TEST_ASSERT(!cx_touch(1));
-	return TEST_SUCCESS;
 }
 
 TEST(cache, bytes_of_all_mrs_are_bounded)
 {
 	struct rmem_mr *held, *mr;
 
-	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 0, 3 * CX_PAGE));
+	cx_create(RMEM_CACHE_MONITOR_CALLER, 0, 3 * CX_PAGE);
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &held));
 	TEST_ASSERT(!cx_touch(2) && !cx_touch(4) && !cx_touch(6));
 	TEST_EQ(cx_stats().size, 3 * CX_PAGE);
@@ -256,14 +248,13 @@ TEST(cache, bytes_of_all_mrs_are_bounded)
 	TEST_EQ(cx_stats().failures, 2);
 	TEST_ASSERT(cx_touch(0));
 	TEST_OK(rmem_cache_put(cx.cache, held));
-	return TEST_SUCCESS;
 }
 
 TEST(cache, held_mrs_are_not_evicted)
 {
 	struct rmem_mr *one, *two, *mr;
 
-	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 2, UINT64_MAX));
+	cx_create(RMEM_CACHE_MONITOR_CALLER, 2, UINT64_MAX);
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &one));
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem + CX_PAGE, CX_PAGE, 0, &two));
 	TEST_ERR(rmem_cache_get(cx.cache, cx.mem + 2 * CX_PAGE, CX_PAGE, 0, &mr), ENOSPC);
@@ -271,7 +262,6 @@ TEST(cache, held_mrs_are_not_evicted)
 	TEST_ASSERT(!cx_touch(2));
 	TEST_ASSERT(cx_touch(2));
 	TEST_OK(rmem_cache_put(cx.cache, two));
-	return TEST_SUCCESS;
 }
 
 TEST(cache, flush_removes_the_mrs_of_a_range)
@@ -288,7 +278,6 @@ TEST(cache, flush_removes_the_mrs_of_a_range)
 	TEST_OK(rmem_cache_put(cx.cache, held));
 	TEST_EQ(cx_stats().nb_mrs, 0);
 	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(cache, invalidated_mr_is_not_returned)
@@ -306,11 +295,10 @@ TEST(cache, invalidated_mr_is_not_returned)
 	TEST_EQ(fx_mr_state(old), RMEM_MR_STATE_VALID);
 	TEST_OK(rmem_cache_put(cx.cache, old));
 	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
 }
 
 /* The thread of the cache deregisters stale MRs without holders. */
-int
+void
 cx_expect_no_mrs(void)
 {
 	uint64_t deadline = fx_deadline();
@@ -320,21 +308,20 @@ cx_expect_no_mrs(void)
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(cache, invalidated_mr_without_holder_is_deregistered)
 {
 	TEST_ASSERT(!cx_touch(0));
 	rmem_cache_invalidate(cx.mem, 1);
-	return cx_expect_no_mrs();
+	cx_expect_no_mrs();
 }
 
 TEST(cache, without_a_monitor_each_put_deregisters)
 {
 	struct rmem_mr *one, *two;
 
-	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_NONE, 2, UINT64_MAX));
+	cx_create(RMEM_CACHE_MONITOR_NONE, 2, UINT64_MAX);
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &one));
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &two));
 	TEST_ASSERT(one != two);
@@ -343,7 +330,6 @@ TEST(cache, without_a_monitor_each_put_deregisters)
 	TEST_EQ(cx_stats().nb_mrs, 1);
 	TEST_OK(rmem_cache_put(cx.cache, one));
 	TEST_EQ(cx_stats().nb_mrs, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(cache, dump_shows_the_mrs)
@@ -359,7 +345,6 @@ TEST(cache, dump_shows_the_mrs)
 	TEST_ASSERT(strstr(text, "cache cx on soft0: monitor caller, 1 of 1024 MRs") != NULL);
 	TEST_ASSERT(strstr(text, "cached, 1 holders") != NULL);
 	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(cache, cx_setup, cx_teardown);

@@ -27,21 +27,21 @@ struct cache_fixture {
 
 extern struct cache_fixture cx;
 
-int cx_setup(void);
-int cx_setup_uffd(void);
-int cx_setup_hooks(void);
-int cx_teardown(void);
+void cx_setup(void);
+void cx_setup_uffd(void);
+void cx_setup_hooks(void);
+void cx_teardown(void);
 /* Replace the cache. */
-int cx_create(uint32_t monitor, uint32_t max_mrs, uint64_t max_size);
+void cx_create(uint32_t monitor, uint32_t max_mrs, uint64_t max_size);
 struct rmem_cache_stats cx_stats(void);
 /* Memory, or NULL; at an address with MAP_FIXED or MAP_FIXED_NOREPLACE. */
 void *cx_map(void *at, size_t size, int flags);
 /* Get and put a page; whether it was a hit. */
 bool cx_touch(uint32_t page);
 /* Wait until the cache has none. */
-int cx_expect_no_mrs(void);
+void cx_expect_no_mrs(void);
 /* After change() has replaced the pages of a held MR, another one is returned. */
-int cx_expect_replaced(uint8_t *buf, size_t length, int (*change)(uint8_t *buf, size_t length));
+void cx_expect_replaced(uint8_t *buf, size_t length, void (*change)(uint8_t *buf, size_t length));
 /* The variable of librmem_cache_hooks.so, or NULL: it is not preloaded. */
 struct cache_hooks *cx_hooks(void);
 

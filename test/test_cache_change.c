@@ -17,15 +17,15 @@
 #include "test_cache.h"
 
 /* After change() has replaced the pages of a held MR, another one is returned. */
-int
-cx_expect_replaced(uint8_t *buf, size_t length, int (*change)(uint8_t *buf, size_t length))
+void
+cx_expect_replaced(uint8_t *buf, size_t length, void (*change)(uint8_t *buf, size_t length))
 {
 	uint64_t before = cx_stats().invalidations;
 	struct rmem_mr *old, *mr;
 
 	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &old));
 	TEST_EQ(cx_stats().single_use, 0);
-	TEST_RUN(change(buf, length));
+	change(buf, length);
 	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &mr));
 	TEST_ASSERT(mr->lkey != old->lkey);
 	TEST_EQ(cx_stats().invalidations, before + 1);
@@ -36,38 +36,34 @@ cx_expect_replaced(uint8_t *buf, size_t length, int (*change)(uint8_t *buf, size
 	TEST_OK(rmem_cache_put(cx.cache, old));
 	TEST_EQ(cx_stats().nb_stale, 0);
 	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 unmap(uint8_t *buf, size_t length)
 {
 	TEST_OK(munmap(buf, length));
 	TEST_ASSERT(cx_map(buf, length, MAP_FIXED_NOREPLACE) == buf);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 unmap_last_page(uint8_t *buf, size_t length)
 {
-	return unmap(buf + length - CX_PAGE, CX_PAGE);
+	unmap(buf + length - CX_PAGE, CX_PAGE);
 }
 
-static int
+static void
 map_over(uint8_t *buf, size_t length)
 {
 	TEST_ASSERT(cx_map(buf, length, MAP_FIXED) == buf);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 discard(uint8_t *buf, size_t length)
 {
 	TEST_OK(madvise(buf, length, MADV_DONTNEED));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 move(uint8_t *buf, size_t length)
 {
 	uint8_t *to = cx_map(NULL, length, 0);
@@ -76,49 +72,44 @@ move(uint8_t *buf, size_t length)
 	TEST_ASSERT(mremap(buf, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
 	TEST_ASSERT(cx_map(buf, length, MAP_FIXED_NOREPLACE) == buf);
 	TEST_OK(munmap(to, length));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 move_over(uint8_t *buf, size_t length)
 {
 	uint8_t *from = cx_map(NULL, length, 0);
 
 	TEST_ASSERT(from != NULL);
 	TEST_ASSERT(mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, buf) == buf);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_uffd, unmapped_memory_is_registered_again)
 {
-	TEST_RUN(cx_expect_replaced(cx.mem, 4 * CX_PAGE, unmap));
-	TEST_RUN(cx_expect_replaced(cx.mem + CX_PAGE, 4 * CX_PAGE, unmap_last_page));
-	return TEST_SUCCESS;
+	cx_expect_replaced(cx.mem, 4 * CX_PAGE, unmap);
+	cx_expect_replaced(cx.mem + CX_PAGE, 4 * CX_PAGE, unmap_last_page);
 }
 
 TEST(cache_uffd, memory_mapped_over_is_registered_again)
 {
-	return cx_expect_replaced(cx.mem, 4 * CX_PAGE, map_over);
+	cx_expect_replaced(cx.mem, 4 * CX_PAGE, map_over);
 }
 
 TEST(cache_uffd, discarded_memory_is_registered_again)
 {
-	return cx_expect_replaced(cx.mem, 4 * CX_PAGE, discard);
+	cx_expect_replaced(cx.mem, 4 * CX_PAGE, discard);
 }
 
 TEST(cache_uffd, moved_memory_is_registered_again)
 {
-	TEST_RUN(cx_expect_replaced(cx.mem, 4 * CX_PAGE, move));
-	TEST_RUN(cx_expect_replaced(cx.mem, 4 * CX_PAGE, move_over));
-	return TEST_SUCCESS;
+	cx_expect_replaced(cx.mem, 4 * CX_PAGE, move);
+	cx_expect_replaced(cx.mem, 4 * CX_PAGE, move_over);
 }
 
-static int
+static void
 shrink_and_grow(uint8_t *buf, size_t length)
 {
 	TEST_ASSERT(sbrk(-(intptr_t)length) == buf + length);
 	TEST_ASSERT(sbrk((intptr_t)length) == buf);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_uffd, end_of_the_heap_is_registered_again)
@@ -129,9 +120,8 @@ TEST(cache_uffd, end_of_the_heap_is_registered_again)
 	TEST_ASSERT(sbrk((intptr_t)skip) != (void *)-1);
 	buf = sbrk(4 * CX_PAGE);
 	TEST_ASSERT(buf != (void *)-1);
-	TEST_RUN(cx_expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow));
+	cx_expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow);
 	TEST_ASSERT(sbrk(-(intptr_t)(4 * CX_PAGE + skip)) != (void *)-1);
-	return TEST_SUCCESS;
 }
 
 /* free() unmaps it inside of libc. */
@@ -150,13 +140,12 @@ TEST(cache_uffd, freed_memory_is_deregistered)
 	free(buf);
 	TEST_OK(ret);
 	if (mincore(first, CX_PAGE, &resident) == 0)
-		return test_skip("this allocator keeps freed memory mapped");
-	TEST_RUN(cx_expect_no_mrs());
+		test_skip("this allocator keeps freed memory mapped");
+	cx_expect_no_mrs();
 	TEST_EQ(cx_stats().invalidations, 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_file(int fd)
 {
 	struct rmem_mr *mr;
@@ -170,9 +159,8 @@ check_file(int fd)
 	TEST_OK(munmap(mem, 2 * CX_PAGE));
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	/* Not watched by some kernels: then it was for a single use. */
-	TEST_RUN(cx_expect_no_mrs());
+	cx_expect_no_mrs();
 	TEST_EQ(cx_stats().invalidations + cx_stats().single_use, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_uffd, mapping_of_a_file_is_deregistered)
@@ -182,14 +170,14 @@ TEST(cache_uffd, mapping_of_a_file_is_deregistered)
 
 	TEST_ASSERT(fd >= 0);
 	unlink(name);
-	ret = check_file(fd);
+	ret = TEST_TRY(check_file(fd));
 	close(fd);
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST(cache_uffd, mapping_of_a_memfd_is_deregistered)
 {
-	return fx_with_memfd(check_file);
+	fx_with_memfd(check_file);
 }
 
 /* 0 if the call in a child was refused, and the parent's MR is not affected. */
@@ -219,10 +207,9 @@ TEST(cache_uffd, child_of_fork_is_refused)
 	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
 	TEST_EQ(status, 0);
 	TEST_STATUS(fx_peer_write(fx_addr(cx.mem), 8, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(unmap(cx.mem, CX_PAGE));
+	unmap(cx.mem, CX_PAGE);
 	TEST_EQ(cx_stats().invalidations, 1);
 	TEST_OK(rmem_cache_put(cx.cache, mr));
-	return TEST_SUCCESS;
 }
 
 /*
@@ -237,7 +224,7 @@ TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
 
 	TEST_ASSERT(fd >= 0 && !cx_touch(0));
 	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
-	TEST_RUN(cx_expect_replaced(cx.mem, 2 * CX_PAGE, unmap));
+	cx_expect_replaced(cx.mem, 2 * CX_PAGE, unmap);
 	file = mmap(cx.mem + CX_PAGE, CX_PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
 	close(fd);
 	TEST_ASSERT(file == cx.mem + CX_PAGE);
@@ -255,7 +242,6 @@ TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
 	alarm(0);
 	TEST_OK(kill(pid, SIGKILL));
 	TEST_ASSERT(waitpid(pid, NULL, 0) == pid);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(cache_uffd, cx_setup_uffd, cx_teardown);

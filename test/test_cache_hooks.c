@@ -23,43 +23,39 @@
 #define ADVICE_GUARD_INSTALL 102 /* of Linux 6.13 */
 #define ADVICE_GUARD_REMOVE  103
 
-static int
+static void
 discard_lazily(uint8_t *buf, size_t length)
 {
 	TEST_OK(madvise(buf, length, MADV_FREE));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 trim(uint8_t *buf, size_t length)
 {
 	RTE_SET_USED(buf);
 	RTE_SET_USED(length);
 	malloc_trim(0);
-	return TEST_SUCCESS;
 }
 
 /* It may not be known to the kernel: then it changes nothing. */
-static int
+static void
 guard(uint8_t *buf, size_t length)
 {
 	if (madvise(buf, length, ADVICE_GUARD_INSTALL) == 0)
 		TEST_OK(madvise(buf, length, ADVICE_GUARD_REMOVE));
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, changed_memory_is_registered_again)
 {
 	uint8_t *buf = cx.mem + CX_PAGE;
 
-	TEST_RUN(cx_expect_replaced(buf, 4 * CX_PAGE, discard_lazily));
-	TEST_RUN(cx_expect_replaced(buf, 4 * CX_PAGE, trim));
-	TEST_RUN(cx_expect_replaced(buf, 4 * CX_PAGE, guard));
-	return TEST_SUCCESS;
+	cx_expect_replaced(buf, 4 * CX_PAGE, discard_lazily);
+	cx_expect_replaced(buf, 4 * CX_PAGE, trim);
+	cx_expect_replaced(buf, 4 * CX_PAGE, guard);
 }
 
 /* The kernel rounds the length up, to the page of the buffer. */
-static int
+static void
 unmap_a_byte(uint8_t *buf, size_t length)
 {
 	void *page = RTE_PTR_ALIGN_FLOOR(buf, CX_PAGE);
@@ -67,19 +63,17 @@ unmap_a_byte(uint8_t *buf, size_t length)
 	RTE_SET_USED(length);
 	TEST_OK(munmap(page, 1));
 	TEST_ASSERT(cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) == page);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, last_page_of_a_call_is_registered_again)
 {
-	return cx_expect_replaced(cx.mem + 8, 100, unmap_a_byte);
+	cx_expect_replaced(cx.mem + 8, 100, unmap_a_byte);
 }
 
-static int
+static void
 punch(uint8_t *buf, size_t length)
 {
 	TEST_OK(madvise(buf, length, MADV_REMOVE));
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, removed_pages_are_registered_again)
@@ -89,28 +83,26 @@ TEST(cache_hooks, removed_pages_are_registered_again)
 	int ret;
 
 	TEST_ASSERT(buf != MAP_FAILED);
-	ret = cx_expect_replaced(buf, 4 * CX_PAGE, punch);
+	ret = TEST_TRY(cx_expect_replaced(buf, 4 * CX_PAGE, punch));
 	TEST_OK(munmap(buf, 4 * CX_PAGE));
-	return ret;
+	TEST_RUN(ret);
 }
 
 static int segment;
 
-static int
+static void
 detach(uint8_t *buf, size_t length)
 {
 	RTE_SET_USED(length);
 	TEST_OK(shmdt(buf));
 	TEST_ASSERT(shmat(segment, buf, 0) == buf);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 attach_over(uint8_t *buf, size_t length)
 {
 	RTE_SET_USED(length);
 	TEST_ASSERT(shmat(segment, buf, SHM_REMAP) == buf);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, shared_segment_is_registered_again)
@@ -120,25 +112,24 @@ TEST(cache_hooks, shared_segment_is_registered_again)
 
 	segment = shmget(IPC_PRIVATE, 4 * CX_PAGE, IPC_CREAT | 0600);
 	if (segment < 0)
-		return test_skip("no shared memory segment");
+		test_skip("no shared memory segment");
 	buf = shmat(segment, NULL, 0);
 	ret = buf != (void *)-1 ? TEST_SUCCESS : TEST_FAILED;
 	if (ret == TEST_SUCCESS)
-		ret = cx_expect_replaced(buf, 4 * CX_PAGE, detach);
+		ret = TEST_TRY(cx_expect_replaced(buf, 4 * CX_PAGE, detach));
 	if (ret == TEST_SUCCESS)
-		ret = cx_expect_replaced(buf, 4 * CX_PAGE, attach_over);
+		ret = TEST_TRY(cx_expect_replaced(buf, 4 * CX_PAGE, attach_over));
 	TEST_OK(shmctl(segment, IPC_RMID, NULL));
 	if (buf != (void *)-1)
 		TEST_OK(shmdt(buf));
-	return ret;
+	TEST_RUN(ret);
 }
 
-static int
+static void
 shrink_and_grow(uint8_t *buf, size_t length)
 {
 	TEST_OK(brk(buf));
 	TEST_OK(brk(buf + length));
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, end_of_the_heap_set_with_brk_is_registered_again)
@@ -147,9 +138,8 @@ TEST(cache_hooks, end_of_the_heap_set_with_brk_is_registered_again)
 	uint8_t *buf = RTE_PTR_ALIGN_CEIL(old, CX_PAGE);
 
 	TEST_OK(brk(buf + 4 * CX_PAGE));
-	TEST_RUN(cx_expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow));
+	cx_expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow);
 	TEST_OK(brk(old));
-	return TEST_SUCCESS;
 }
 
 /* Of the call that follows: its memory was mapped when it was reported, and it was counted. */
@@ -179,7 +169,6 @@ TEST(cache_hooks, call_is_reported_before_the_memory_changes)
 	hooks->invalidate = rmem_cache_invalidate;
 	TEST_EQ(__atomic_load_n(&spy.nb_good, __ATOMIC_RELAXED), 1);
 	TEST_EQ(hooks->nb_changing, 0);
-	return TEST_SUCCESS;
 }
 
 /* As between the report of a call in another thread, and the change. */
@@ -193,7 +182,6 @@ TEST(cache_hooks, mr_registered_during_a_call_is_for_single_use)
 	TEST_EQ(cx_stats().single_use, 2);
 	TEST_EQ(cx_stats().nb_mrs, 0);
 	TEST_ASSERT(!cx_touch(0) && cx_touch(0));
-	return TEST_SUCCESS;
 }
 
 /* The thread in the call does not exist in the child. */
@@ -210,7 +198,6 @@ TEST(cache_hooks, child_of_fork_has_no_calls_in_progress)
 	hooks->nb_changing--;
 	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
 static void
@@ -243,14 +230,13 @@ TEST(cache_hooks, auto_selects_hooks_without_userfaultfd)
 		if (rmem_uffd_watch(&watches[nb]) != 0)
 			break;
 	}
-	ret = nb < RTE_DIM(watches) ? cx_create(RMEM_CACHE_MONITOR_AUTO, 0, UINT64_MAX)
+	ret = nb < RTE_DIM(watches) ? TEST_TRY(cx_create(RMEM_CACHE_MONITOR_AUTO, 0, UINT64_MAX))
 				    : TEST_FAILED;
 	while (nb > 0)
 		rmem_uffd_unwatch(&watches[--nb], 0, 0);
 	TEST_RUN(ret);
 	TEST_EQ(cx_stats().monitor, RMEM_CACHE_MONITOR_HOOKS);
 	TEST_ASSERT(!cx_touch(0) && cx_touch(0));
-	return TEST_SUCCESS;
 }
 
 /* Blocks that malloc() would map, or that fill more than one heap of a thread (64 MiB). */
@@ -283,7 +269,7 @@ use_blocks(void *arg)
 	return NULL;
 }
 
-static int
+static void
 expect_mapped(const struct blocks *blocks)
 {
 	unsigned char resident;
@@ -297,7 +283,6 @@ expect_mapped(const struct blocks *blocks)
 		/* Discarded pages would be zero; MALLOC_PERTURB_ writes others. */
 		TEST_ASSERT(*(volatile uint8_t *)middle != 0);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(cache_hooks, freed_memory_stays_mapped)
@@ -305,7 +290,7 @@ TEST(cache_hooks, freed_memory_stays_mapped)
 	static struct blocks blocks = {16, .size = 160 * 1024};
 
 	use_blocks(&blocks);
-	return expect_mapped(&blocks);
+	expect_mapped(&blocks);
 }
 
 TEST(cache_hooks, freed_memory_of_a_thread_stays_mapped)
@@ -319,8 +304,8 @@ TEST(cache_hooks, freed_memory_of_a_thread_stays_mapped)
 		TEST_OK(pthread_create(&id[i], NULL, use_blocks, &blocks[i]));
 	for (i = 0; i < 2; i++)
 		TEST_OK(pthread_join(id[i], NULL));
-	TEST_RUN(expect_mapped(&blocks[0]));
-	return expect_mapped(&blocks[1]);
+	expect_mapped(&blocks[0]);
+	expect_mapped(&blocks[1]);
 }
 
 TEST_SUITE(cache_hooks, cx_setup_hooks, cx_teardown);

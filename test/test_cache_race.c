@@ -36,7 +36,7 @@ draw(struct racer *racer, uint32_t limit)
 }
 
 /* With few entries a get may find all of them held. */
-static int
+static void
 get(void *addr, size_t length, struct rmem_mr **mr)
 {
 	int ret;
@@ -47,21 +47,19 @@ get(void *addr, size_t length, struct rmem_mr **mr)
 	TEST_OK(ret);
 	TEST_ASSERT((uint8_t *)(*mr)->addr <= (uint8_t *)addr &&
 			(uint8_t *)addr + length <= (uint8_t *)(*mr)->addr + (*mr)->length);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 replace(uint8_t *buf, size_t length, uint32_t how)
 {
 	if (how == 0)
 		TEST_OK(munmap(buf, length));
 	TEST_ASSERT(mmap(buf, length, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buf);
-	return TEST_SUCCESS;
 }
 
 /* Memory of this thread alone, which it replaces while it holds the MR. */
-static int
+static void
 race_own(struct racer *racer)
 {
 	uint8_t *buf = racer->part + SHARED + draw(racer, 4) * CX_PAGE;
@@ -69,41 +67,38 @@ race_own(struct racer *racer)
 	struct rmem_mr *old, *mr;
 	uint32_t lkey;
 
-	TEST_RUN(get(buf, length, &old));
+	get(buf, length, &old);
 	lkey = old->lkey;
-	TEST_RUN(replace(buf, length, draw(racer, 2)));
+	replace(buf, length, draw(racer, 2));
 	/* Held, so that no other MR has its key. */
-	TEST_RUN(get(buf, length, &mr));
+	get(buf, length, &mr);
 	TEST_ASSERT(mr->lkey != lkey);
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	TEST_OK(rmem_cache_put(cx.cache, old));
-	return TEST_SUCCESS;
 }
 
 /* Memory of all threads, in ranges that overlap. */
-static int
+static void
 race_shared(struct racer *racer)
 {
 	uint8_t *buf = cx.mem + draw(racer, NB_THREADS) * PART + draw(racer, SHARED / 2);
 	struct rmem_mr *mr;
 
-	TEST_RUN(get(buf, 1 + draw(racer, SHARED / 2), &mr));
+	get(buf, 1 + draw(racer, SHARED / 2), &mr);
 	TEST_OK(rmem_cache_put(cx.cache, mr));
 	if (draw(racer, 8) == 0)
 		TEST_ASSERT(rmem_cache_flush(cx.cache, buf, CX_PAGE) >= 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 race(struct racer *racer)
 {
 	uint32_t i;
 
 	for (i = 0; i < NB_ROUNDS; i++) {
-		TEST_RUN(race_own(racer));
-		TEST_RUN(race_shared(racer));
+		race_own(racer);
+		race_shared(racer);
 	}
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -111,18 +106,18 @@ run(void *arg)
 {
 	struct racer *racer = arg;
 
-	racer->ret = race(racer);
+	racer->ret = TEST_TRY(race(racer));
 	return NULL;
 }
 
-static int
+static void
 race_all(uint32_t monitor)
 {
 	struct racer racers[NB_THREADS];
 	uint32_t i;
 
 	/* Each thread may hold two: one more than that may be held, and others be evicted. */
-	TEST_RUN(cx_create(monitor, 2 * NB_THREADS + NB_MRS, UINT64_MAX));
+	cx_create(monitor, 2 * NB_THREADS + NB_MRS, UINT64_MAX);
 	for (i = 0; i < NB_THREADS; i++) {
 		racers[i] = (struct racer){.part = cx.mem + i * PART, .seed = i + 1};
 		TEST_OK(pthread_create(&racers[i].id, NULL, run, &racers[i]));
@@ -134,15 +129,13 @@ race_all(uint32_t monitor)
 	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
 	TEST_EQ(cx_stats().nb_mrs, 0);
 	TEST_EQ(cx_stats().size, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(cache_race, replaced_memory_is_registered_again)
 {
-	TEST_RUN(race_all(RMEM_CACHE_MONITOR_UFFD));
+	race_all(RMEM_CACHE_MONITOR_UFFD);
 	TEST_ASSERT(cx_stats().invalidations >= NB_THREADS * NB_ROUNDS / 2);
 	TEST_EQ(cx_stats().single_use, 0);
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -169,7 +162,6 @@ TEST(cache_race, mr_of_memory_that_changes_during_registration_is_for_single_use
 	__atomic_store_n(&is_end, 1, __ATOMIC_RELAXED);
 	TEST_OK(pthread_join(id, NULL));
 	TEST_ASSERT(cx_stats().single_use != 0);
-	return TEST_SUCCESS;
 }
 
 struct waiter {
@@ -208,7 +200,6 @@ TEST(cache_race, get_waits_for_an_event_that_is_processed)
 	TEST_ASSERT(waiter.mr != old);
 	TEST_OK(rmem_cache_put(cx.cache, waiter.mr));
 	TEST_OK(rmem_cache_put(cx.cache, old));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(cache_race, cx_setup_uffd, cx_teardown);
@@ -216,14 +207,14 @@ TEST_SUITE(cache_race, cx_setup_uffd, cx_teardown);
 /* An MR that was registered during a call of another thread was for a single use. */
 TEST(cache_hooks_race, replaced_memory_is_registered_again_with_hooks)
 {
-	return race_all(RMEM_CACHE_MONITOR_HOOKS);
+	race_all(RMEM_CACHE_MONITOR_HOOKS);
 }
 
 /* The MR of the last thread that had the page mapped, which holds it; atomic. */
 static struct rmem_mr *previous;
 
 /* Map the page, maybe before the munmap() of another thread has returned. */
-static int
+static void
 race_page(void)
 {
 	uint8_t *page = cx.mem + CX_SIZE / 2;
@@ -233,13 +224,12 @@ race_page(void)
 
 	while (cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) == NULL)
 		fx_relax(&spins);
-	ret = get(page, CX_PAGE, &mr);
+	ret = TEST_TRY(get(page, CX_PAGE, &mr));
 	old = ret == TEST_SUCCESS ? __atomic_exchange_n(&previous, mr, __ATOMIC_ACQ_REL) : NULL;
 	TEST_OK(munmap(page, CX_PAGE));
 	TEST_RUN(ret);
 	TEST_ASSERT(mr != old);
 	TEST_OK(old != NULL ? rmem_cache_put(cx.cache, old) : 0);
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -249,7 +239,7 @@ run_page(void *arg)
 	uint32_t i;
 
 	for (i = 0; i < NB_ROUNDS && racer->ret == TEST_SUCCESS; i++)
-		racer->ret = race_page();
+		racer->ret = TEST_TRY(race_page());
 	return NULL;
 }
 
@@ -266,7 +256,7 @@ TEST(cache_hooks_race, page_mapped_during_munmap_is_registered_again)
 		TEST_OK(pthread_join(racers[i].id, NULL));
 	for (i = 0; i < NB_THREADS; i++)
 		TEST_EQ(racers[i].ret, TEST_SUCCESS);
-	return rmem_cache_put(cx.cache, previous);
+	TEST_OK(rmem_cache_put(cx.cache, previous));
 }
 
 TEST_SUITE(cache_hooks_race, cx_setup_hooks, cx_teardown);

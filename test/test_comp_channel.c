@@ -53,7 +53,6 @@ TEST(comp_channel, create_refuses_bad_arguments)
 	TEST_ERR(rmem_comp_channel_create((struct rmem_dev *)fx.a.pd, &channel), EINVAL);
 	TEST_ERR(rmem_comp_channel_create(fx.a.dev, NULL), EINVAL);
 	TEST_ASSERT(channel == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(comp_channel, device_without_channels_is_eopnotsupp)
@@ -68,7 +67,6 @@ TEST(comp_channel, device_without_channels_is_eopnotsupp)
 	TEST_ASSERT(dev != NULL);
 	TEST_ERR(rmem_comp_channel_create(dev, &channel), EOPNOTSUPP);
 	TEST_ASSERT(channel == NULL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -79,7 +77,7 @@ make_channel(void **channel)
 
 TEST(comp_channel, no_memory_is_enomem_and_nothing_stays)
 {
-	return fx_expect_enomem(make_channel);
+	fx_expect_enomem(make_channel);
 }
 
 static struct rmem_comp_channel *enomem_channel;
@@ -96,8 +94,8 @@ TEST(comp_channel, no_memory_for_a_cq_leaves_the_channel_free)
 {
 	enomem_channel = fx_channel(fx.a.dev);
 	TEST_ASSERT(enomem_channel != NULL);
-	TEST_RUN(fx_expect_enomem(make_cq));
-	return fx_release(enomem_channel);
+	fx_expect_enomem(make_cq);
+	TEST_RUN(fx_release(enomem_channel));
 }
 
 TEST(comp_channel, cq_refuses_channels_of_others)
@@ -112,7 +110,6 @@ TEST(comp_channel, cq_refuses_channels_of_others)
 	conf.channel = (struct rmem_comp_channel *)fx.a.pd;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	TEST_ASSERT(cq == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(comp_channel, calls_refuse_bad_arguments)
@@ -131,7 +128,6 @@ TEST(comp_channel, calls_refuse_bad_arguments)
 	TEST_ERR(rmem_cq_req_notify(fx.a.cq, false), EINVAL);
 	TEST_ERR(rmem_cq_ack_events(NULL, 0), EINVAL);
 	TEST_ERR(rmem_cq_ack_events(fx.a.cq, 0), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(comp_channel, device_with_a_channel_is_ebusy)
@@ -141,7 +137,7 @@ TEST(comp_channel, device_with_a_channel_is_ebusy)
 
 	TEST_ASSERT(channel != NULL);
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
-	return fx_release(channel);
+	TEST_RUN(fx_release(channel));
 }
 
 /* Each event is that of one arming, though it is read late. */
@@ -164,7 +160,7 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 		TEST_ASSERT(found == cq);
 	}
 	TEST_EQ(poll(&fd, 1, 0), 0);
-	return rmem_cq_ack_events(cq, 3);
+	TEST_OK(rmem_cq_ack_events(cq, 3));
 }
 
 /* An engine notifies after it has written the completion: the test waits for the event. */
@@ -188,7 +184,7 @@ TEST(comp_channel, each_request_for_notification_generates_one_event)
 		TEST_ASSERT(found == cq);
 		TEST_EQ(poll(&fd, 1, 0), 0);
 	}
-	return rmem_cq_ack_events(cq, 3);
+	TEST_OK(rmem_cq_ack_events(cq, 3));
 }
 
 /* The call of drivers without channels of their own. */
@@ -222,7 +218,6 @@ TEST(comp_channel, event_depends_on_the_notification_and_the_completion)
 		TEST_EQ(poll(&fd, 1, 0), 0);
 		TEST_OK(fx_release(cq));
 	}
-	return TEST_SUCCESS;
 }
 
 /*
@@ -230,7 +225,7 @@ TEST(comp_channel, event_depends_on_the_notification_and_the_completion)
  * the CQ again after the event of the second, and found nothing. The write of the first generates
  * an event.
  */
-static int
+static void
 expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicited_only, int nb)
 {
 	const struct rsoft_cqe second = {
@@ -255,7 +250,6 @@ expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicit
 	TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 	TEST_OK(rmem_cq_ack_events(found, 1));
 	TEST_EQ(rmem_poll_cq(cq, wc, RTE_DIM(wc)), nb);
-	return TEST_SUCCESS;
 }
 
 TEST(comp_channel, completion_after_an_unsolicited_one_generates_an_event)
@@ -263,8 +257,8 @@ TEST(comp_channel, completion_after_an_unsolicited_one_generates_an_event)
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
 	if (!fx_is_soft())
-		return test_skip("it writes a CQ of the software device");
-	return expect_event_of_first(&wr, RMEM_WC_SUCCESS, true, 2);
+		test_skip("it writes a CQ of the software device");
+	expect_event_of_first(&wr, RMEM_WC_SUCCESS, true, 2);
 }
 
 /* The source of the first message is lost, which releases its entry and keeps the receive. */
@@ -276,7 +270,7 @@ TEST(comp_channel, completion_after_a_released_entry_generates_an_event)
 	uint8_t *mem;
 
 	if (!fx_is_soft() || !fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	mem = fx_map(FX_PAGE);
 	TEST_OK(mprotect(mem, FX_PAGE, PROT_READ | PROT_WRITE));
 	mr = fx_mr(fx.a.pd, mem, FX_PAGE, FX_ACCESS);
@@ -285,7 +279,7 @@ TEST(comp_channel, completion_after_a_released_entry_generates_an_event)
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	TEST_OK(mprotect(mem, FX_PAGE, PROT_NONE));
-	return expect_event_of_first(&wr, RMEM_WC_LOC_PROT_ERR, false, 1);
+	expect_event_of_first(&wr, RMEM_WC_LOC_PROT_ERR, false, 1);
 }
 
 TEST(comp_channel, overrun_generates_an_event)
@@ -312,7 +306,6 @@ TEST(comp_channel, overrun_generates_an_event)
 	for (i = 0; i < cq->nb_cqe; i++)
 		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
 	TEST_EQ(rmem_poll_cq(cq, &wc, 1), -EIO);
-	return TEST_SUCCESS;
 }
 
 struct cancelled {
@@ -353,7 +346,7 @@ TEST(comp_channel, notification_is_no_cancellation_point)
 	if (!cancelled.has_read)
 		rte_panic("cancelled with the lock of the channel\n");
 	TEST_ASSERT(cancelled.is_enabled);
-	return rmem_cq_ack_events(cancelled.cq, 1);
+	TEST_OK(rmem_cq_ack_events(cancelled.cq, 1));
 }
 
 #define NB_TAKEN 2000u /* events of a waiter */
@@ -405,11 +398,10 @@ TEST(comp_channel, signal_interrupts_the_wait)
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_OK(sigaction(SIGUSR1, &old, NULL));
 	TEST_ERR(waiter.result, EINTR);
-	return TEST_SUCCESS;
 }
 
 /* Wait until the thread sleeps. */
-static int
+static void
 wait_asleep(pid_t tid)
 {
 	char path[64], state = 0;
@@ -424,7 +416,6 @@ wait_asleep(pid_t tid)
 			state = 'S';
 		fclose(file);
 	}
-	return TEST_SUCCESS;
 }
 
 /* As a read of libibverbs. */
@@ -444,7 +435,7 @@ TEST(comp_channel, signal_with_sa_restart_continues_the_wait)
 	TEST_OK(pthread_create(&thread, NULL, wait_for_event, &waiter));
 	while (__atomic_load_n(&waiter.is_waiting, __ATOMIC_ACQUIRE) == 0)
 		sched_yield();
-	TEST_RUN(wait_asleep(waiter.tid));
+	wait_asleep(waiter.tid);
 	TEST_OK(pthread_kill(thread, SIGUSR1));
 	while (__atomic_load_n(&nb_signals, __ATOMIC_ACQUIRE) == 0)
 		sched_yield();
@@ -453,7 +444,7 @@ TEST(comp_channel, signal_with_sa_restart_continues_the_wait)
 	TEST_OK(sigaction(SIGUSR1, &old, NULL));
 	TEST_EQ(waiter.result, 0);
 	TEST_ASSERT(waiter.cq == cq);
-	return rmem_cq_ack_events(cq, 1);
+	TEST_OK(rmem_cq_ack_events(cq, 1));
 }
 
 static void *
@@ -498,7 +489,6 @@ TEST(comp_channel, waiters_share_the_events_of_a_channel)
 	}
 	for (i = 0; i < RTE_DIM(waiters); i++)
 		TEST_OK(pthread_join(threads[i], NULL));
-	return TEST_SUCCESS;
 }
 
 #define RACE_WRITES 20000u
@@ -545,7 +535,7 @@ consume(void *arg)
 	return NULL;
 }
 
-static int
+static void
 produce(struct race *race)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -554,10 +544,9 @@ produce(struct race *race)
 	for (i = 0; i < RACE_WRITES; i++) {
 		TEST_EQ(fx_post_recv(race->peer, i, NULL, 0), 1);
 		TEST_STATUS(fx_send(race->qp, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(fx_wait_until(&race->nb_polled, i + 1));
+		fx_wait_until(&race->nb_polled, i + 1);
 		TEST_ASSERT(!race->has_failed);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The invariant of rmem_cq_notify.c. */
@@ -574,11 +563,11 @@ TEST(comp_channel, completion_after_req_notify_is_polled_or_generates_an_event)
 	TEST_ASSERT(race.cq != NULL && race.qp != NULL && race.peer != NULL);
 	TEST_OK(fx_connect_pair(race.qp, race.peer));
 	TEST_OK(pthread_create(&thread, NULL, consume, &race));
-	ret = produce(&race);
+	ret = TEST_TRY(produce(&race));
 	if (ret != TEST_SUCCESS)
 		__atomic_store_n(&race.has_failed, 1, __ATOMIC_RELAXED);
 	TEST_OK(pthread_join(thread, NULL));
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST_SUITE(comp_channel, fx_setup, fx_teardown);

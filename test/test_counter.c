@@ -15,23 +15,22 @@
 static struct rmem_counter *counter;
 
 /* b's buffer counts. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	counter = fx_counter(fx.b.dev);
 	TEST_ASSERT(counter != NULL);
 	TEST_OK(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
-	return TEST_SUCCESS;
 }
 
 /* Objects that are still bound after a failed case are not released. */
-static int
+static void
 teardown(void)
 {
 	if (fx.b.mr != NULL)
 		rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
-	return fx_teardown();
+	fx_teardown();
 }
 
 static uint64_t
@@ -61,7 +60,6 @@ TEST(counter, one_counter_counts_for_several_regions)
 	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 2);
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	return TEST_SUCCESS;
 }
 
 TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
@@ -81,7 +79,6 @@ TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 1);
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	return TEST_SUCCESS;
 }
 
 TEST(counter, bind_refuses_wrong_arguments)
@@ -98,7 +95,6 @@ TEST(counter, bind_refuses_wrong_arguments)
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, flags | 2), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, NULL, 0), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx_fast_mr(fx.a.pd, 1), counter, flags), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(counter, failed_region_is_busy)
@@ -112,7 +108,6 @@ TEST(counter, failed_region_is_busy)
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(attr.eq).status, EFAULT);
 	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -136,13 +131,13 @@ TEST(counter, create_and_destroy_refuse_wrong_arguments)
 	TEST_ASSERT(other == NULL);
 	TEST_OK(rmem_counter_destroy(NULL));
 	TEST_ERR(rmem_counter_destroy((struct rmem_counter *)zeros), EINVAL);
-	return fx_expect_enomem(make_counter);
+	fx_expect_enomem(make_counter);
 }
 
 static uint32_t nb_seen; /* writes that the watcher has checked; atomic */
 
 /* Write number n stores n in every word: after its count was loaded, plain loads return all. */
-static int
+static void
 watch(void *arg)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)fx.b.buf;
@@ -159,7 +154,6 @@ watch(void *arg)
 			TEST_EQ(words[i], n);
 		__atomic_store_n(&nb_seen, (uint32_t)n, __ATOMIC_RELEASE);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(counter, counted_data_is_visible)
@@ -171,9 +165,9 @@ TEST(counter, counted_data_is_visible)
 	uint32_t n;
 
 	if (fx_nb_workers() < 1)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	nb_seen = 0;
-	TEST_OK(fx_launch(watch, &none, 0, 1));
+	fx_launch(watch, &none, 0, 1);
 	for (n = 1; n <= NB_WRITES && status == RMEM_WC_SUCCESS; n++) {
 		uint64_t deadline = fx_deadline();
 
@@ -183,9 +177,8 @@ TEST(counter, counted_data_is_visible)
 		while (__atomic_load_n(&nb_seen, __ATOMIC_ACQUIRE) < n && !fx_is_late(deadline))
 			fx_relax(&spins);
 	}
-	TEST_RUN(fx_join(1));
+	fx_join(1);
 	TEST_STATUS(status, RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* With a range of one piece, and of two. */
@@ -213,7 +206,6 @@ TEST(counter, indirect_key_counts_nothing)
 	sge.length = 8;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 0);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(counter, setup, teardown);

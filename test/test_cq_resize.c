@@ -20,21 +20,20 @@ static struct {
 	struct rmem_qp *peer;
 } rs;
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	rs.cq = fx_cq(fx.a.dev, SMALL);
 	TEST_ASSERT(rs.cq != NULL);
 	rs.qp = fx_qp(fx.a.pd, rs.cq, LARGE);
 	rs.peer = fx_qp(fx.a.pd, rs.cq, LARGE);
 	TEST_ASSERT(rs.qp != NULL && rs.peer != NULL);
 	TEST_OK(fx_connect_pair(rs.qp, rs.peer));
-	return TEST_SUCCESS;
 }
 
 /* n zero-length WRITEs, numbered from first on. */
-static int
+static void
 post_writes(uint64_t first, uint32_t n)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
@@ -45,10 +44,9 @@ post_writes(uint64_t first, uint32_t n)
 		wr.wr_id = first + i;
 		TEST_EQ(fx_post(rs.qp, &wr), 1);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect(uint64_t first, uint32_t n)
 {
 	uint32_t i;
@@ -57,7 +55,6 @@ expect(uint64_t first, uint32_t n)
 		TEST_STATUS(fx_wait(rs.cq), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.wr_id, first + i);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(cq_resize, arguments_are_checked)
@@ -73,7 +70,6 @@ TEST(cq_resize, arguments_are_checked)
 	TEST_ERR(rmem_cq_resize(rs.cq, info.max_cqe + 1), EINVAL);
 	TEST_ERR(rmem_cq_resize(rs.cq, UINT32_MAX), EINVAL);
 	TEST_EQ(rs.cq->nb_cqe, SMALL);
-	return TEST_SUCCESS;
 }
 
 /* At each position of the ring, larger and smaller. */
@@ -84,44 +80,41 @@ TEST(cq_resize, completions_stay_in_order)
 	uint32_t i, j;
 
 	for (i = 0; i < 70; i++) {
-		TEST_RUN(post_writes(first, i % SMALL));
+		post_writes(first, i % SMALL);
 		for (j = 0; j < RTE_DIM(sizes); j++) {
 			TEST_OK(rmem_cq_resize(rs.cq, sizes[j]));
 			TEST_ASSERT(rs.cq->nb_cqe >= sizes[j]);
 			TEST_OK(rmem_dev_audit(fx.a.dev));
 		}
-		TEST_RUN(expect(first, i % SMALL));
+		expect(first, i % SMALL);
 		first += i % SMALL;
 	}
 	TEST_ASSERT(fx_is_idle(rs.cq));
-	return TEST_SUCCESS;
 }
 
 TEST(cq_resize, larger_queue_holds_more_and_then_overruns)
 {
-	TEST_RUN(post_writes(0, SMALL));
+	post_writes(0, SMALL);
 	TEST_OK(rmem_cq_resize(rs.cq, 2 * SMALL));
-	TEST_RUN(post_writes(SMALL, SMALL));
+	post_writes(SMALL, SMALL);
 	TEST_EQ(fx_state(rs.qp), RMEM_QPS_RTS);
-	TEST_RUN(post_writes(2 * SMALL, 1));
+	post_writes(2 * SMALL, 1);
 	TEST_ERR(rmem_cq_resize(rs.cq, LARGE), EIO);
-	TEST_RUN(expect(0, 2 * SMALL));
+	expect(0, 2 * SMALL);
 	TEST_EQ(fx_wait(rs.cq), -EIO);
-	return TEST_SUCCESS;
 }
 
 TEST(cq_resize, less_than_outstanding_is_refused)
 {
 	TEST_OK(rmem_cq_resize(rs.cq, LARGE));
-	TEST_RUN(post_writes(0, 9));
+	post_writes(0, 9);
 	TEST_ERR(rmem_cq_resize(rs.cq, 8), EINVAL);
 	TEST_EQ(rs.cq->nb_cqe, LARGE);
 	TEST_OK(rmem_cq_resize(rs.cq, 9));
-	TEST_RUN(expect(0, 9));
+	expect(0, 9);
 	TEST_OK(rmem_cq_resize(rs.cq, 1));
-	TEST_RUN(post_writes(9, 1));
-	TEST_RUN(expect(9, 1));
-	return TEST_SUCCESS;
+	post_writes(9, 1);
+	expect(9, 1);
 }
 
 /* Their sends fail after an entry of the CQ was reserved for the receive. */
@@ -147,7 +140,6 @@ TEST(cq_resize, messages_that_failed_are_not_outstanding)
 	TEST_OK(rmem_cq_resize(rs.cq, 1));
 	TEST_EQ(rmem_poll_cq(rs.cq, &fx.wc, 1), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 /* More of them than the first ring has entries: the others are not delivered inline. */
@@ -179,7 +171,6 @@ TEST(cq_resize, short_messages_are_delivered_once)
 		TEST_EQ(fx.wc.status, RMEM_WC_SUCCESS);
 	for (i = 0; i < LARGE; i++)
 		TEST_EQ(received[i], i + LARGE + 1);
-	return TEST_SUCCESS;
 }
 
 /* A flush completes receives outside of the section of an lcore. */
@@ -192,8 +183,7 @@ TEST(cq_resize, flushed_receives_are_completed_after_it)
 	TEST_OK(rmem_cq_resize(rs.cq, 8));
 	TEST_OK(rmem_qp_set_error(rs.peer));
 	TEST_OK(rmem_cq_resize(rs.cq, LARGE));
-	TEST_RUN(fx_expect_flush(rs.cq, 0, 8));
-	return TEST_SUCCESS;
+	fx_expect_flush(rs.cq, 0, 8);
 }
 
 TEST(cq_resize, event_is_generated_after_it)
@@ -210,12 +200,11 @@ TEST(cq_resize, event_is_generated_after_it)
 	TEST_OK(fx_connect(rs.qp, rs.qp));
 	TEST_OK(rmem_cq_req_notify(rs.cq, false));
 	TEST_OK(rmem_cq_resize(rs.cq, SMALL));
-	TEST_RUN(post_writes(0, SMALL));
+	post_writes(0, SMALL);
 	TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 	TEST_ASSERT(found == rs.cq);
 	TEST_OK(rmem_cq_ack_events(rs.cq, 1));
-	TEST_RUN(expect(0, SMALL));
-	return TEST_SUCCESS;
+	expect(0, SMALL);
 }
 
 /* Without memory the size is unchanged. */
@@ -240,7 +229,7 @@ make_larger(void **object)
 
 TEST(cq_resize, no_memory_is_enomem_and_nothing_changes)
 {
-	return fx_expect_enomem(make_larger);
+	fx_expect_enomem(make_larger);
 }
 
 #define RACE_DEPTH    8u
@@ -256,7 +245,7 @@ struct sender {
 	uint32_t has_failed;
 };
 
-static int
+static void
 send_messages(struct sender *s)
 {
 	struct rmem_send_wr wr;
@@ -265,8 +254,8 @@ send_messages(struct sender *s)
 
 	for (i = 0; i < RACE_MESSAGES; i++) {
 		if (i >= RACE_DEPTH) {
-			TEST_RUN(fx_wait_until(&s->nb_sent, i - RACE_DEPTH + 1));
-			TEST_RUN(fx_wait_until(&s->nb_recvd, i - RACE_DEPTH + 1));
+			fx_wait_until(&s->nb_sent, i - RACE_DEPTH + 1);
+			fx_wait_until(&s->nb_recvd, i - RACE_DEPTH + 1);
 		}
 		from = fx_sge(fx.a.mr, s->offset + 8 * (i % RACE_DEPTH), 8);
 		to = fx_sge(fx.a.mr, s->offset + 256 + 8 * (i % RACE_DEPTH), 8);
@@ -277,7 +266,6 @@ send_messages(struct sender *s)
 		TEST_EQ(fx_post_recv(s->peer, i, &to, 1), 1);
 		TEST_EQ(fx_post(s->qp, &wr), 1);
 	}
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -285,14 +273,14 @@ run_sender(void *arg)
 {
 	struct sender *s = arg;
 
-	if (rte_thread_register() != 0 || send_messages(s) != TEST_SUCCESS)
+	if (rte_thread_register() != 0 || TEST_TRY(send_messages(s)) != TEST_SUCCESS)
 		__atomic_store_n(&s->has_failed, 1, __ATOMIC_RELAXED);
 	rte_thread_unregister();
 	return NULL;
 }
 
 /* The completion is the next one of its queue, and a message is where it was sent. */
-static int
+static void
 check_next(struct sender *senders, const struct rmem_wc *wc)
 {
 	struct sender *s = &senders[wc->qp_num != senders[0].qp->qp_num &&
@@ -305,11 +293,10 @@ check_next(struct sender *senders, const struct rmem_wc *wc)
 	if (wc->opcode == RMEM_WC_RECV)
 		TEST_EQ(data[wc->wr_id % RACE_DEPTH], wc->wr_id);
 	__atomic_store_n(nb, *nb + 1, __ATOMIC_RELEASE);
-	return TEST_SUCCESS;
 }
 
 /* Poll until all has arrived, with a resize after each poll that finds something. */
-static int
+static void
 poll_and_resize(struct sender *senders)
 {
 	static const uint32_t sizes[] = {32, 64, 33, 1024, 32, 40, 256};
@@ -322,7 +309,7 @@ poll_and_resize(struct sender *senders)
 		n = rmem_poll_cq(rs.cq, wc, (uint16_t)(1 + step % RTE_DIM(wc)));
 		TEST_ASSERT(n >= 0);
 		for (i = 0; i < (uint32_t)n; i++)
-			TEST_RUN(check_next(senders, &wc[i]));
+			check_next(senders, &wc[i]);
 		nb += (uint32_t)n;
 		if (n != 0)
 			TEST_OK(rmem_cq_resize(rs.cq, sizes[step++ % RTE_DIM(sizes)]));
@@ -331,7 +318,6 @@ poll_and_resize(struct sender *senders)
 		for (i = 0; i < 2; i++)
 			TEST_ASSERT(!__atomic_load_n(&senders[i].has_failed, __ATOMIC_RELAXED));
 	}
-	return TEST_SUCCESS;
 }
 
 /* The invariant of rsoft_cq.h. */
@@ -348,7 +334,7 @@ TEST(cq_resize, while_two_threads_complete_to_it)
 	TEST_OK(rmem_cq_resize(rs.cq, 4 * RACE_DEPTH));
 	for (i = 0; i < 2; i++)
 		TEST_OK(pthread_create(&thread[i], NULL, run_sender, &senders[i]));
-	ret = poll_and_resize(senders);
+	ret = TEST_TRY(poll_and_resize(senders));
 	if (ret != TEST_SUCCESS) { /* end the waits */
 		for (i = 0; i < 2; i++) {
 			__atomic_store_n(&senders[i].nb_sent, UINT32_MAX, __ATOMIC_RELEASE);
@@ -357,7 +343,7 @@ TEST(cq_resize, while_two_threads_complete_to_it)
 	}
 	for (i = 0; i < 2; i++)
 		TEST_OK(pthread_join(thread[i], NULL));
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST_SUITE(cq_resize, setup, fx_teardown);

@@ -22,7 +22,6 @@ TEST(dev, created_device_is_found_by_name)
 	TEST_ASSERT(rmem_dev_get_by_name("soft7") == dev);
 	TEST_OK(fx_release(dev));
 	TEST_ASSERT(rmem_dev_get_by_name("soft7") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, unknown_name_finds_no_device)
@@ -31,7 +30,6 @@ TEST(dev, unknown_name_finds_no_device)
 	TEST_ASSERT(rmem_dev_get_by_name("soft") == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name("") == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name(NULL) == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, foreach_visits_every_device_once)
@@ -53,7 +51,6 @@ TEST(dev, foreach_visits_every_device_once)
 		nb++;
 	}
 	TEST_EQ(nb, 3);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, bad_names_are_refused)
@@ -67,7 +64,6 @@ TEST(dev, bad_names_are_refused)
 		TEST_ERR(rmem_dev_create(names[i], NULL, &dev), EINVAL);
 		TEST_ASSERT(dev == NULL);
 	}
-	return TEST_SUCCESS;
 }
 
 /* RMEM_NAME_SIZE counts the closing NUL. */
@@ -77,7 +73,6 @@ TEST(dev, longest_name_is_taken)
 
 	TEST_ASSERT(dev != NULL);
 	TEST_EQ(strlen(dev->name), RMEM_NAME_SIZE - 1);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, unknown_driver_is_enodev_and_named_in_the_log)
@@ -92,14 +87,12 @@ TEST(dev, unknown_driver_is_enodev_and_named_in_the_log)
 	TEST_ERR(rmem_dev_create("sof0", NULL, &dev), ENODEV);
 	TEST_ERR(rmem_dev_create("softer0", NULL, &dev), ENODEV);
 	TEST_ASSERT(dev == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, null_device_pointer_is_refused)
 {
 	TEST_ERR(rmem_dev_create("soft1", NULL, NULL), EINVAL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, name_in_use_is_eexist)
@@ -109,7 +102,6 @@ TEST(dev, name_in_use_is_eexist)
 	TEST_ERR(rmem_dev_create("soft0", NULL, &dev), EEXIST);
 	TEST_ASSERT(dev == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft0") == fx.a.dev);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, one_device_too_many_is_enospc_until_one_is_closed)
@@ -129,7 +121,6 @@ TEST(dev, one_device_too_many_is_enospc_until_one_is_closed)
 	TEST_ASSERT(dev == NULL);
 	TEST_OK(fx_release(last));
 	TEST_ASSERT(fx_dev("soft100", args) != NULL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -140,15 +131,13 @@ make_dev(void **dev)
 
 TEST(dev, no_memory_is_enomem_and_nothing_stays)
 {
-	TEST_RUN(fx_expect_enomem(make_dev));
+	fx_expect_enomem(make_dev);
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, close_of_null_does_nothing)
 {
 	TEST_OK(rmem_dev_close(NULL));
-	return TEST_SUCCESS;
 }
 
 TEST(dev, close_of_another_object_is_refused)
@@ -159,10 +148,9 @@ TEST(dev, close_of_another_object_is_refused)
 	TEST_ASSERT(pd != NULL);
 	TEST_ERR(rmem_dev_close((struct rmem_dev *)zeros), EINVAL);
 	TEST_ERR(rmem_dev_close((struct rmem_dev *)pd), EINVAL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_busy(void *object)
 {
 	int ret;
@@ -173,16 +161,14 @@ expect_busy(void *object)
 	TEST_ASSERT(strstr(fx_log_end(), "soft0") != NULL);
 	TEST_ERR(ret, EBUSY);
 	TEST_OK(fx_release(object));
-	return TEST_SUCCESS;
 }
 
 TEST(dev, close_while_an_object_exists_is_ebusy)
 {
-	TEST_RUN(expect_busy(fx_pd(fx.a.dev)));
-	TEST_RUN(expect_busy(fx_cq(fx.a.dev, 1)));
-	TEST_RUN(expect_busy(fx_page_list(fx.a.dev, 1)));
+	expect_busy(fx_pd(fx.a.dev));
+	expect_busy(fx_cq(fx.a.dev, 1));
+	expect_busy(fx_page_list(fx.a.dev, 1));
 	TEST_OK(fx_release(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, device_is_usable_after_a_refused_close, fx_setup)
@@ -195,7 +181,6 @@ TEST_WITH(dev, device_is_usable_after_a_refused_close, fx_setup)
 	TEST_ERR(rmem_dev_close(fx.a.dev), EBUSY);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf, 64);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, info_reports_limits_and_capabilities)
@@ -238,7 +223,6 @@ TEST(dev, info_reports_limits_and_capabilities)
 	TEST_EQ(info.access & FX_ACCESS, FX_ACCESS);
 	TEST_ASSERT(info.max_msg_size >= FX_BUF_SIZE);
 	TEST_ASSERT((info.page_size_cap & FX_PAGE) != 0);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, info_counts_objects_in_use, fx_setup)
@@ -256,7 +240,6 @@ TEST_WITH(dev, info_counts_objects_in_use, fx_setup)
 	TEST_EQ(after.nb_mr, before.nb_mr + 2);
 	TEST_EQ(after.nb_cq, before.nb_cq + 1);
 	TEST_EQ(after.nb_qp, before.nb_qp + 1);
-	return TEST_SUCCESS;
 }
 
 TEST(dev, null_and_wrong_arguments_of_queries_are_refused)
@@ -277,7 +260,6 @@ TEST(dev, null_and_wrong_arguments_of_queries_are_refused)
 	TEST_ERR(rmem_dev_dump(NULL, stdout), EINVAL);
 	TEST_ERR(rmem_dev_dump(wrong, stdout), EINVAL);
 	TEST_ERR(rmem_dev_dump(fx.a.dev, NULL), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, stats_count_successful_requests, fx_setup)
@@ -305,7 +287,6 @@ TEST_WITH(dev, stats_count_successful_requests, fx_setup)
 	TEST_EQ(stats.invalidates, 1);
 	TEST_EQ(stats.errors, 0);
 	TEST_EQ(stats.flushed, 0);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, stats_count_failed_requests, fx_setup)
@@ -319,7 +300,7 @@ TEST_WITH(dev, stats_count_failed_requests, fx_setup)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	sge.lkey ^= 1;
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
@@ -329,7 +310,6 @@ TEST_WITH(dev, stats_count_failed_requests, fx_setup)
 	TEST_EQ(stats.rem_access_errors, 1);
 	TEST_EQ(stats.local_prot_errors, 1);
 	TEST_EQ(stats.bytes, 0);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, stats_count_waiting_requests, fx_setup)
@@ -343,7 +323,6 @@ TEST_WITH(dev, stats_count_waiting_requests, fx_setup)
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_ASSERT(stats.rnr_retries > 0);
 	TEST_EQ(stats.queued, 1);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(dev, stats_start_from_zero_after_a_reset, fx_setup)
@@ -351,13 +330,12 @@ TEST_WITH(dev, stats_start_from_zero_after_a_reset, fx_setup)
 	static const struct rmem_dev_stats zero;
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(device_is_usable_after_a_refused_close());
+	device_is_usable_after_a_refused_close();
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.send_wrs, 1);
 	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_MEM(&stats, &zero, sizeof(stats));
-	return TEST_SUCCESS;
 }
 
 TEST(dev, dump_prints_name_limits_and_counters)
@@ -374,7 +352,6 @@ TEST(dev, dump_prints_name_limits_and_counters)
 			strstr(text, "send_wrs: 0") != NULL;
 	free(text);
 	TEST_ASSERT(is_complete);
-	return TEST_SUCCESS;
 }
 
 /* The fast path of a number that no device has. */
@@ -397,7 +374,6 @@ TEST(dev, fast_path_without_a_device_is_enodev)
 	TEST_OK(fx_release(fx.a.dev));
 	TEST_ERR(rmem_post_send(&qp, &send_wr, 1), ENODEV);
 	TEST_ASSERT(rmem_fp[qp.obj.dev_id].post_send != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(dev, fx_setup_dev, fx_teardown);

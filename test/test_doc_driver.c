@@ -312,17 +312,17 @@ null_register(void)
 }
 /* end of example */
 
-static int
+static void
 setup(void)
 {
 	struct rmem_pd *pd;
 	int ret = null_register();
 
 	if (ret == -ENOSPC)
-		return test_skip("other tests registered all the drivers there can be");
+		test_skip("other tests registered all the drivers there can be");
 	/* Known already when the test runs again. */
 	TEST_ASSERT(ret == 0 || ret == -EEXIST);
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	fx.a.dev = fx_dev("null0", NULL);
 	TEST_ASSERT(fx.a.dev != NULL);
 	pd = fx_pd(fx.a.dev);
@@ -332,7 +332,6 @@ setup(void)
 	fx.a.mr = fx_mr(pd, fx.a.buf, FX_PAGE, RMEM_ACCESS_LOCAL_WRITE);
 	fx.a.cq = fx_cq(fx.a.dev, 8);
 	TEST_ASSERT(fx.a.mr != NULL && fx.a.cq != NULL);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_qp *
@@ -368,7 +367,6 @@ TEST(doc_driver, requests_succeed_and_are_flushed_after_an_error)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_OK(rmem_qp_reset(qp));
 	TEST_OK(fx_connect(qp, peer));
-	return TEST_SUCCESS;
 }
 
 TEST(doc_driver, post_stops_at_what_is_refused)
@@ -392,7 +390,6 @@ TEST(doc_driver, post_stops_at_what_is_refused)
 	TEST_ERR(rmem_post_send(qp, wrs, 1), EOPNOTSUPP);
 	wrs[0].opcode = RMEM_WR_OPCODE_NB;
 	TEST_ERR(rmem_post_send(qp, wrs, 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* doc/writing_a_driver.md: what an empty slot and a missing capability give. */
@@ -406,7 +403,6 @@ TEST(doc_driver, class_refuses_operations_without_an_op)
 	TEST_ERR(rmem_fast_reg_mr_alloc(fx.a.pd, 1, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_page_list_alloc(fx.a.dev, 1, &list), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 8, 0, RMEM_ACCESS_REMOTE_READ, &mr), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(doc_driver, one_object_too_many_is_enospc)
@@ -418,7 +414,6 @@ TEST(doc_driver, one_object_too_many_is_enospc)
 	for (i = 1; i < NULL_MAX; i++)
 		TEST_ASSERT(fx_cq(fx.a.dev, 1) != NULL);
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(doc_driver, setup, fx_teardown);

@@ -135,11 +135,10 @@ TEST(doc_examples, program_of_the_readme_prints_its_output)
 	char *argv[] = {name, NULL};
 
 	if (rmem_dev_get_by_name("soft0") != NULL)
-		return test_skip("a failed test has not closed soft0");
+		test_skip("a failed test has not closed soft0");
 	printed[0] = '\0';
 	TEST_EQ(readme_main(1, argv), 0);
 	TEST_EQ(strcmp(printed, "SUCCESS: hello\n"), 0);
-	return TEST_SUCCESS;
 }
 
 /* example: fast_reg */
@@ -206,7 +205,6 @@ TEST_WITH(doc_examples, peer_writes_only_between_grant_and_revoke, fx_setup_fast
 	TEST_ASSERT(mr->rkey != first);
 	TEST_STATUS(fx_peer_write(fx_addr(page), 8, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(fx_addr(page), 8, first), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(doc_examples, device_takes_arguments)
@@ -216,7 +214,7 @@ TEST(doc_examples, device_takes_arguments)
 	int ret;
 
 	if (rmem_dev_get_by_name("soft0") != NULL)
-		return test_skip("a failed test has not closed soft0");
+		test_skip("a failed test has not closed soft0");
 	/* example: soft_args */
 	ret = rmem_dev_create("soft0", "max_mr=65536,max_qp=64", &dev);
 	/* end of example */
@@ -225,7 +223,6 @@ TEST(doc_examples, device_takes_arguments)
 	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.max_mr, 65536);
 	TEST_EQ(info.max_qp, 64);
-	return TEST_SUCCESS;
 }
 
 /* example: recover */
@@ -264,7 +261,6 @@ TEST_WITH(doc_examples, queue_pair_is_usable_after_recover, fx_setup)
 	TEST_OK(recover(fx.b.qp, fx.b.cq, &to_a));
 	wr.rdma.rkey = fx.b.mr->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* doc/pool.md shows this as it stands. */
@@ -313,7 +309,6 @@ TEST_WITH(doc_examples, message_from_a_pool_arrives, fx_setup)
 	TEST_EQ(send_burst(fx.a.pd, fx.a.qp), 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.byte_len, 2048);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(doc_examples, fx_setup_none, fx_teardown);

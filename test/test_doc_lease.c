@@ -123,14 +123,14 @@ reuse(void *buf, uint32_t length)
 	nb_reused += buf == fx.a.buf && length == FX_PAGE;
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(lx_setup_auto());
+	lx_setup_auto();
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
 	nb_used = nb_reused = 0;
-	return open_leases(fx.a.qp, &lx.ctx);
+	TEST_RUN(open_leases(fx.a.qp, &lx.ctx));
 }
 
 /* The peer reads the descriptor that arrives, and writes. Then the lease is revoked. */
@@ -158,7 +158,6 @@ TEST(doc_lease, offered_buffer_is_written_and_reclaimed)
 	}
 	TEST_EQ(nb_used, 1);
 	TEST_EQ(nb_reused, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(doc_lease, leases_are_reclaimed_after_a_reconnect)
@@ -166,7 +165,7 @@ TEST(doc_lease, leases_are_reclaimed_after_a_reconnect)
 	struct rmem_qp_conn conn = fx_conn();
 	struct rmem_qp_attr attr;
 
-	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
+	lx_grant(1, RMEM_ACCESS_REMOTE_WRITE);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_OK(rmem_qp_query(fx.b.qp, &attr));
 	conn.remote = attr.addr;
@@ -174,7 +173,6 @@ TEST(doc_lease, leases_are_reclaimed_after_a_reconnect)
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	TEST_ASSERT(poll_once(lx.ctx, use_wc, reuse) == 1);
 	TEST_EQ(nb_reused, 1);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(doc_lease, setup, lx_teardown);

@@ -132,7 +132,7 @@ TEST(doc_pool, mbufs_are_sent_and_received)
 	TEST_MEM(rte_pktmbuf_mtod(in, uint8_t *), rte_pktmbuf_mtod(m, uint8_t *), 100);
 	rte_pktmbuf_free(in);
 	rte_pktmbuf_free(m);
-	return rmem_pktmbuf_pool_destroy(pool);
+	TEST_OK(rmem_pktmbuf_pool_destroy(pool));
 }
 
 TEST(doc_pool, mempool_serves_two_devices)
@@ -154,7 +154,6 @@ TEST(doc_pool, mempool_serves_two_devices)
 	pd[1] = fx.a.pd;
 	TEST_ERR(register_with_both(mp, pd, reg), EEXIST);
 	rte_mempool_free(mp);
-	return TEST_SUCCESS;
 }
 
 TEST(doc_pool, buffers_of_a_dead_sender_are_not_received)
@@ -180,7 +179,6 @@ TEST(doc_pool, buffers_of_a_dead_sender_are_not_received)
 	rte_mempool_put_bulk(pool->mp, bufs, 2);
 	TEST_OK(rmem_pool_destroy(pool));
 	rte_ring_free(ring);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(doc_pool, fx_setup, fx_teardown);

@@ -27,7 +27,7 @@ is_running(void)
 	return !__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE);
 }
 
-static int
+static void
 lease_once(void)
 {
 	const struct rmem_lease_req req = {.mr = fx.a.mr,
@@ -40,17 +40,16 @@ lease_once(void)
 
 	ret = rmem_lease_grant(race.ctx, &req, 1, &lease);
 	if (ret == -ENOSPC)
-		return TEST_SUCCESS; /* the keys are quarantined */
+		return; /* the keys are quarantined */
 	TEST_EQ(ret, 1);
 	while (lease->state != RMEM_LEASE_GRANTED)
 		TEST_ASSERT(rmem_lease_poll(race.ctx, &wc, 1) >= 0);
 	TEST_OK(rmem_lease_revoke(race.ctx, &lease, 1));
 	while (rmem_lease_reclaim(race.ctx, &lease, 1) != 1)
 		TEST_ASSERT(rmem_lease_poll(race.ctx, &wc, 1) >= 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 work(void *arg)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
@@ -59,14 +58,13 @@ work(void *arg)
 
 	RTE_SET_USED(arg);
 	while (is_running()) {
-		TEST_RUN(lease_once());
+		lease_once();
 		TEST_STATUS(fx_send(fx.b.qp, &write), RMEM_WC_SUCCESS);
 		__atomic_fetch_add(&race.nb_rounds, 1, __ATOMIC_RELEASE);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 dump_all(FILE *f)
 {
 	TEST_OK(rmem_lease_ctx_dump(race.ctx, f));
@@ -76,23 +74,22 @@ dump_all(FILE *f)
 	TEST_OK(rmem_cq_dump(fx.b.cq, f));
 	TEST_OK(rmem_mr_dump(fx.a.mr, f));
 	TEST_OK(rmem_pd_dump(fx.a.pd, f));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 dump_often(void)
 {
 	FILE *f = fopen("/dev/null", "w");
 	int ret = f == NULL ? TEST_FAILED : TEST_SUCCESS;
 	unsigned int i;
 
-	if (fx_wait_until(&race.nb_rounds, 1) != TEST_SUCCESS)
+	if (TEST_TRY(fx_wait_until(&race.nb_rounds, 1)) != TEST_SUCCESS)
 		ret = TEST_FAILED;
 	for (i = 0; i < DUMPS && ret == TEST_SUCCESS; i++)
-		ret = dump_all(f);
+		ret = TEST_TRY(dump_all(f));
 	if (f != NULL)
 		fclose(f);
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST(dump_race, objects_are_printed_while_an_lcore_uses_them)
@@ -102,16 +99,16 @@ TEST(dump_race, objects_are_printed_while_an_lcore_uses_them)
 	int ret;
 
 	if (fx_nb_workers() < 1)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	memset(&race, 0, sizeof(race));
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &race.ctx));
-	TEST_RUN(fx_launch(work, &race, 0, 1));
-	ret = dump_often();
+	fx_launch(work, &race, 0, 1);
+	ret = TEST_TRY(dump_often());
 	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
-	if (fx_join(1) != TEST_SUCCESS)
+	if (TEST_TRY(fx_join(1)) != TEST_SUCCESS)
 		ret = TEST_FAILED;
 	TEST_OK(rmem_lease_ctx_destroy(race.ctx));
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST_SUITE(dump_race, fx_setup, fx_teardown);

@@ -20,7 +20,7 @@
 static uint32_t serving[2];
 static unsigned int nb_serving;
 
-static int
+static void
 start_serving(unsigned int nb)
 {
 	unsigned int lcore;
@@ -31,20 +31,21 @@ start_serving(unsigned int nb)
 		TEST_OK(rte_service_lcore_add(lcore));
 		serving[nb_serving++] = lcore;
 	}
-	return nb_serving == nb ? TEST_SUCCESS : test_skip("it takes worker lcores to serve");
+	if (!(nb_serving == nb))
+		test_skip("it takes worker lcores to serve");
 }
 
-static int
+static void
 setup_none(void)
 {
 	nb_serving = 0;
-	return fx_setup_none();
+	fx_setup_none();
 }
 
-static int
+static void
 teardown(void)
 {
-	int result = fx_teardown();
+	int result = TEST_TRY(fx_teardown());
 
 	while (nb_serving > 0) {
 		uint32_t lcore = serving[--nb_serving];
@@ -54,30 +55,29 @@ teardown(void)
 		if (rte_service_lcore_del(lcore) != 0)
 			result = TEST_FAILED;
 	}
-	return result;
+	TEST_RUN(result);
 }
 
-static int
+static void
 open_sides(unsigned int nb_lcores, const char *args)
 {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 
-	TEST_RUN(start_serving(nb_lcores));
+	start_serving(nb_lcores);
 	dev = fx_dev("soft0", args);
 	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
-	TEST_RUN(fx_side_open(&fx.a, dev, pd));
-	TEST_RUN(fx_side_open(&fx.b, dev, pd));
+	fx_side_open(&fx.a, dev, pd);
+	fx_side_open(&fx.b, dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(setup_none());
-	return open_sides(1, "engine=1");
+	setup_none();
+	open_sides(1, "engine=1");
 }
 
 TEST_WITH(engine, device_without_a_service_lcore_is_refused, setup_none)
@@ -87,20 +87,18 @@ TEST_WITH(engine, device_without_a_service_lcore_is_refused, setup_none)
 	int ret;
 
 	if (rte_service_lcore_count() != 0)
-		return test_skip("EAL was given service lcores");
+		test_skip("EAL was given service lcores");
 	fx_log_begin();
 	ret = rmem_dev_create("soft0", "engine=1", &dev);
 	log = fx_log_end();
 	TEST_ERR(ret, EINVAL);
 	TEST_ASSERT(dev == NULL);
 	TEST_ASSERT(strstr(log, "engine=1") != NULL && strstr(log, "service lcore") != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(engine, capability_reports_the_engine)
 {
 	TEST_ASSERT(fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE));
-	return TEST_SUCCESS;
 }
 
 /* Without a poll: the last request raises a flag in memory. */
@@ -124,7 +122,6 @@ TEST(engine, requests_run_without_a_poll)
 		fx_relax(&spins);
 	}
 	TEST_MEM(fx.b.buf, fx.a.buf, 1000);
-	return TEST_SUCCESS;
 }
 
 TEST(engine, waiting_send_continues_without_a_poll)
@@ -145,7 +142,6 @@ TEST(engine, waiting_send_continues_without_a_poll)
 	} while (attr.send_queued != 0);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(engine, requests_keep_their_order)
@@ -166,7 +162,6 @@ TEST(engine, requests_keep_their_order)
 		TEST_EQ(fx.wc.wr_id, polled);
 		polled++;
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(engine, key_is_bound_used_and_invalidated)
@@ -186,9 +181,8 @@ TEST(engine, key_is_bound_used_and_invalidated)
 		TEST_MEM(fx.a.buf, fx.b.buf, 64);
 		TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(engine, full_queue_is_enospc_until_polled)
@@ -203,7 +197,6 @@ TEST(engine, full_queue_is_enospc_until_polled)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 /* However close the poll follows the completion. */
@@ -217,7 +210,6 @@ TEST(engine, entry_is_free_as_soon_as_its_completion_was_polled)
 	TEST_OK(fx_connect(qp, qp));
 	for (i = 0; i < 20000; i++)
 		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(engine, reset_and_destroy_stop_what_is_being_executed)
@@ -231,7 +223,7 @@ TEST(engine, reset_and_destroy_stop_what_is_being_executed)
 		for (i = 0; i < FX_DEPTH; i++)
 			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 		if (round % 2 == 0) {
-			TEST_RUN(fx_reconnect());
+			fx_reconnect();
 		} else {
 			TEST_OK(fx_release(fx.a.qp));
 			fx.a.qp = fx_qp(fx.a.pd, fx.a.cq, FX_DEPTH);
@@ -241,9 +233,8 @@ TEST(engine, reset_and_destroy_stop_what_is_being_executed)
 		memset(fx.b.buf, 0x77, FX_BUF_SIZE);
 		for (i = 0; i < FX_BUF_SIZE; i++)
 			TEST_EQ(fx.b.buf[i], 0x77);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(engine, dereg_stops_what_is_being_executed)
@@ -263,13 +254,12 @@ TEST(engine, dereg_stops_what_is_being_executed)
 		memset(fx.b.buf, 0x77, FX_BUF_SIZE);
 		for (i = 0; i < FX_BUF_SIZE; i++)
 			TEST_EQ(fx.b.buf[i], 0x77);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 /* More engines than service lcores share them; QPs are spread over the engines. */
-static int
+static void
 expect_many_qps_run(unsigned int nb_lcores, const char *args)
 {
 	enum {
@@ -279,7 +269,7 @@ expect_many_qps_run(unsigned int nb_lcores, const char *args)
 	struct rmem_qp *qps[NB];
 	int i, round;
 
-	TEST_RUN(open_sides(nb_lcores, args));
+	open_sides(nb_lcores, args);
 	for (i = 0; i < NB; i++) {
 		qps[i] = fx_qp(fx.a.pd, fx.a.cq, 4);
 		TEST_ASSERT(qps[i] != NULL);
@@ -289,36 +279,34 @@ expect_many_qps_run(unsigned int nb_lcores, const char *args)
 		for (i = 0; i < NB; i++)
 			TEST_STATUS(fx_send(qps[i], &wr), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(engine, several_engines_share_one_service_lcore, setup_none)
 {
-	return expect_many_qps_run(1, "engine=3");
+	expect_many_qps_run(1, "engine=3");
 }
 
 TEST_WITH(engine, several_engines_have_their_own_service_lcores, setup_none)
 {
-	return expect_many_qps_run(2, "engine=2");
+	expect_many_qps_run(2, "engine=2");
 }
 
 TEST_WITH(engine, at_most_eight_engines_run, setup_none)
 {
-	return expect_many_qps_run(1, "engine=8");
+	expect_many_qps_run(1, "engine=8");
 }
 
 TEST_WITH(engine, device_is_closed_and_created_again, setup_none)
 {
 	int i;
 
-	TEST_RUN(start_serving(1));
+	start_serving(1);
 	for (i = 0; i < 20; i++) {
 		struct rmem_dev *dev = fx_dev("soft0", "engine=2,max_mr=16");
 
 		TEST_ASSERT(dev != NULL);
 		TEST_OK(fx_release(dev));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(engine, setup, teardown);

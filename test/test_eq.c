@@ -26,7 +26,6 @@ TEST(eq, new_queue_has_no_event)
 	TEST_EQ(eq->nb_events, 3);
 	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
 	TEST_EQ(rmem_eq_read(eq, &event, 0), 0);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -47,7 +46,6 @@ TEST(eq, create_refuses_null_and_wrong_handles)
 	TEST_ERR(create((struct rmem_dev *)fx.a.pd, 1, &eq), EINVAL);
 	TEST_ERR(create(fx.a.dev, 1, NULL), EINVAL);
 	TEST_ASSERT(eq == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(eq, create_refuses_bad_sizes)
@@ -64,7 +62,6 @@ TEST(eq, create_refuses_bad_sizes)
 	TEST_ERR(rmem_eq_create(fx.a.dev, &bad_reserved, &eq), EINVAL);
 	TEST_ASSERT(eq == NULL);
 	TEST_ASSERT(fx_eq(fx.a.dev, RMEM_EQ_MAX_EVENTS) != NULL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -75,7 +72,7 @@ make_eq(void **eq)
 
 TEST(eq, no_memory_is_enomem_and_nothing_stays)
 {
-	return fx_expect_enomem(make_eq);
+	fx_expect_enomem(make_eq);
 }
 
 TEST(eq, read_refuses_null_and_wrong_handles)
@@ -88,7 +85,6 @@ TEST(eq, read_refuses_null_and_wrong_handles)
 	TEST_ERR(rmem_eq_read((struct rmem_eq *)zeros, &event, 1), EINVAL);
 	TEST_ERR(rmem_eq_read((struct rmem_eq *)fx.a.pd, &event, 1), EINVAL);
 	TEST_ERR(rmem_eq_read(eq, NULL, 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* An accepted registration keeps its entry until its event is read; no event is lost. */
@@ -112,7 +108,6 @@ TEST(eq, full_queue_is_enospc_until_it_is_read)
 		TEST_OK(fx_event(eq).status);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.nb_mr, 2 + 4);
-	return TEST_SUCCESS;
 }
 
 TEST(eq, many_events_are_read_at_once)
@@ -140,7 +135,6 @@ TEST(eq, many_events_are_read_at_once)
 	}
 	TEST_EQ(nb, 1000);
 	TEST_EQ(rmem_eq_read(eq, events, RTE_DIM(events)), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(eq, destroy_of_another_object_is_refused)
@@ -150,7 +144,6 @@ TEST(eq, destroy_of_another_object_is_refused)
 	TEST_OK(rmem_eq_destroy(NULL));
 	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)zeros), EINVAL);
 	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)fx.a.pd), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(eq, device_with_a_queue_is_busy)
@@ -161,7 +154,6 @@ TEST(eq, device_with_a_queue_is_busy)
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
 	TEST_OK(fx_release(eq));
 	TEST_OK(fx_release(dev));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(eq, fx_setup, fx_teardown);

@@ -32,12 +32,11 @@ is_atomic(uint8_t opcode)
 }
 
 /* There is a key to invalidate, so that the mistake to come is the only one. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_send_wr
@@ -52,7 +51,7 @@ request(uint8_t opcode, const struct rmem_sge *sge)
 }
 
 /* Eight bytes by each opcode: refused, nothing moved, no receive consumed. */
-static int
+static void
 expect_local_refusals(const struct rmem_sge *sge)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 64, 64);
@@ -63,14 +62,13 @@ expect_local_refusals(const struct rmem_sge *sge)
 		struct rmem_send_wr wr = request(local_opcodes[i], sge);
 
 		TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
-		TEST_RUN(fx_expect(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
+		fx_expect(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS);
 		TEST_ASSERT(fx_is_idle(fx.b.cq));
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
 	for (i = 0; i < 128; i++)
 		TEST_EQ(fx.b.buf[i], 0x11);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	return TEST_SUCCESS;
 }
 
 TEST(error, sge_outside_the_region_is_loc_prot_err)
@@ -79,12 +77,11 @@ TEST(error, sge_outside_the_region_is_loc_prot_err)
 	struct rmem_sge sge = fx_sge(mr, 0, 8);
 
 	sge.addr = fx_addr(fx.a.buf + 63);
-	TEST_RUN(expect_local_refusals(&sge));
+	expect_local_refusals(&sge);
 	sge.addr = fx_addr(fx.a.buf + 121);
-	TEST_RUN(expect_local_refusals(&sge));
+	expect_local_refusals(&sge);
 	sge.addr = fx_addr(fx.a.buf + 128);
-	TEST_RUN(expect_local_refusals(&sge));
-	return TEST_SUCCESS;
+	expect_local_refusals(&sge);
 }
 
 TEST(error, sge_that_wraps_is_loc_prot_err)
@@ -92,12 +89,11 @@ TEST(error, sge_that_wraps_is_loc_prot_err)
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 
 	sge.addr = UINT64_MAX - 6;
-	TEST_RUN(expect_local_refusals(&sge));
+	expect_local_refusals(&sge);
 	sge.addr = UINT64_MAX;
-	TEST_RUN(expect_local_refusals(&sge));
+	expect_local_refusals(&sge);
 	sge.addr = 0;
-	TEST_RUN(expect_local_refusals(&sge));
-	return TEST_SUCCESS;
+	expect_local_refusals(&sge);
 }
 
 /* Of 2^32 - 1 bytes the end wraps in 32 bits, and so it must not be counted in those. */
@@ -112,13 +108,12 @@ TEST(error, longest_sge_is_refused)
 	for (wr.num_sge = 1; wr.num_sge <= 2; wr.num_sge++) {
 		status = fx_send(fx.a.qp, &wr);
 		TEST_ASSERT(status == RMEM_WC_LOC_PROT_ERR || status == RMEM_WC_LOC_LEN_ERR);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
 	sges[0].length = (uint32_t)RTE_MIN(info.max_msg_size, UINT32_MAX);
 	wr.num_sge = 1;
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
-	return TEST_SUCCESS;
 }
 
 TEST(error, second_sge_is_checked_as_the_first)
@@ -128,14 +123,13 @@ TEST(error, second_sge_is_checked_as_the_first)
 
 	fx_fill(fx.a.buf, 16, 1);
 	wr.num_sge = 2;
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
 	fx_fill(fx.b.buf, 16, 2);
 	wr.opcode = RMEM_WR_RDMA_READ;
 	memset(fx.a.buf, 0, 64);
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-	return TEST_SUCCESS;
 }
 
 TEST(error, result_into_a_region_without_local_write_is_loc_prot_err)
@@ -150,10 +144,9 @@ TEST(error, result_into_a_region_without_local_write_is_loc_prot_err)
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		const struct rmem_send_wr wr = request(opcodes[i], &sge);
 
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+		fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	}
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-	return TEST_SUCCESS;
 }
 
 /* As many SGEs over one large region as make the message too long. */
@@ -171,7 +164,7 @@ TEST(error, message_over_the_limit_is_loc_len_err)
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.max_msg_size >= FX_BUF_SIZE && info.max_send_sge >= 16);
 	if (info.max_msg_size > UINT32_MAX)
-		return test_skip("the device takes messages of 4 GiB");
+		test_skip("the device takes messages of 4 GiB");
 	size = (uint32_t)(info.max_msg_size / 16 + FX_PAGE);
 	mem = fx_map(size);
 	mr = fx_mr(fx.a.pd, mem, size, 0);
@@ -181,12 +174,11 @@ TEST(error, message_over_the_limit_is_loc_len_err)
 	conf.max_send_sge = 16;
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
 	wr.num_sge = 16;
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS));
+	fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
-	return TEST_SUCCESS;
 }
 
 TEST(error, statuses_and_opcodes_have_names)
@@ -203,7 +195,6 @@ TEST(error, statuses_and_opcodes_have_names)
 	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RECV), "RECV"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(7), "unknown"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(-1), "unknown"), 0);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(error, setup, fx_teardown);

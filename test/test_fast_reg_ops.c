@@ -32,29 +32,27 @@ scatter(const uint8_t *from, uint32_t length)
 		*byte_at(i) = from[i];
 }
 
-static int
+static void
 expect_bytes(const uint8_t *want, uint32_t first, uint32_t length)
 {
 	uint32_t i;
 
 	for (i = 0; i < length; i++)
 		TEST_EQ(*byte_at(first + i), want[i]);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_bound(void)
 {
 	struct rmem_send_wr wr;
 	unsigned int i;
 
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	for (i = 0; i < RTE_DIM(order); i++)
 		fx.fast.list->page_list[i] = fx_addr(fx.fast.pages + order[i] * FX_PAGE);
 	wr = fx_reg(fx.fast.mr, fx.fast.list, RTE_DIM(order), IOVA, LENGTH);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	fx_fill(fx.b.buf, LENGTH, 11);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_sge
@@ -72,8 +70,7 @@ fast_sge(uint32_t first, uint32_t length)
 TEST(fastreg_ops, peer_writes_by_rkey)
 {
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH, fx.fast.mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_bytes(fx.b.buf, 0, LENGTH));
-	return TEST_SUCCESS;
+	expect_bytes(fx.b.buf, 0, LENGTH);
 }
 
 TEST(fastreg_ops, peer_writes_with_immediate_by_rkey)
@@ -86,8 +83,7 @@ TEST(fastreg_ops, peer_writes_with_immediate_by_rkey)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.imm_data, 0x1234);
-	TEST_RUN(expect_bytes(fx.b.buf, 0, LENGTH));
-	return TEST_SUCCESS;
+	expect_bytes(fx.b.buf, 0, LENGTH);
 }
 
 TEST(fastreg_ops, peer_reads_by_rkey)
@@ -98,7 +94,6 @@ TEST(fastreg_ops, peer_reads_by_rkey)
 	scatter(fx.b.buf, LENGTH);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf + LENGTH, fx.b.buf, LENGTH);
-	return TEST_SUCCESS;
 }
 
 /* On both sides of the border between the first and the second page. */
@@ -125,7 +120,6 @@ TEST(fastreg_ops, peer_uses_atomics_by_rkey)
 		memcpy(&value, byte_at(at), 8);
 		TEST_EQ(value, UINT64_C(0x1122334455667788));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(fastreg_ops, write_gathers_by_lkey)
@@ -139,7 +133,6 @@ TEST(fastreg_ops, write_gathers_by_lkey)
 	scatter(want, LENGTH);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, want + 1, LENGTH - 1);
-	return TEST_SUCCESS;
 }
 
 TEST(fastreg_ops, read_scatters_by_lkey)
@@ -149,8 +142,7 @@ TEST(fastreg_ops, read_scatters_by_lkey)
 			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_bytes(fx.b.buf, 0, LENGTH));
-	return TEST_SUCCESS;
+	expect_bytes(fx.b.buf, 0, LENGTH);
 }
 
 TEST(fastreg_ops, send_gathers_by_lkey)
@@ -165,7 +157,6 @@ TEST(fastreg_ops, send_gathers_by_lkey)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.byte_len, LENGTH);
 	TEST_MEM(fx.b.buf + LENGTH, fx.b.buf, LENGTH);
-	return TEST_SUCCESS;
 }
 
 TEST(fastreg_ops, receive_scatters_by_lkey)
@@ -177,8 +168,7 @@ TEST(fastreg_ops, receive_scatters_by_lkey)
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_bytes(fx.b.buf, 3, LENGTH - 3));
-	return TEST_SUCCESS;
+	expect_bytes(fx.b.buf, 3, LENGTH - 3);
 }
 
 /* The value before lands across a page border. */
@@ -192,8 +182,7 @@ TEST(fastreg_ops, atomic_result_is_stored_by_lkey)
 
 	memcpy(before, fx.b.buf, 8);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_bytes(before, border - 3, 8));
-	return TEST_SUCCESS;
+	expect_bytes(before, border - 3, 8);
 }
 
 TEST(fastreg_ops, both_sides_use_page_lists)
@@ -216,7 +205,6 @@ TEST(fastreg_ops, both_sides_use_page_lists)
 	TEST_MEM(pages + 2 * FX_PAGE + 0x10, fx.b.buf, FX_PAGE - 0x10);
 	TEST_MEM(pages, fx.b.buf + FX_PAGE - 0x10, FX_PAGE);
 	TEST_MEM(pages + FX_PAGE, fx.b.buf + 2 * FX_PAGE - 0x10, LENGTH - 2 * FX_PAGE + 0x10);
-	return TEST_SUCCESS;
 }
 
 TEST(fastreg_ops, one_request_mixes_both_kinds_of_sges)
@@ -238,7 +226,6 @@ TEST(fastreg_ops, one_request_mixes_both_kinds_of_sges)
 	TEST_MEM(fx.b.buf, fx.a.buf, 100);
 	TEST_MEM(fx.b.buf + 100, want + FX_PAGE - 300, 600);
 	TEST_MEM(fx.b.buf + 700, fx.a.buf + 100, 1);
-	return TEST_SUCCESS;
 }
 
 /* All is checked before any byte is copied: the message ends after the last page. */
@@ -248,10 +235,9 @@ TEST(fastreg_ops, refused_access_moves_no_byte_of_any_page)
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH + 1, fx.fast.mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	fx_reconnect();
+	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.fast.pages, FX_FAST_PAGES * FX_PAGE));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(fastreg_ops, setup_bound, fx_teardown);

@@ -26,7 +26,7 @@
 static struct rmem_async_channel *channel;
 
 /* Two sides of a device that fails after a number of packets, with receives. */
-static int
+static void
 open_sides_with(const char *more, unsigned int nb_packets)
 {
 	struct rmem_qp_conn conn = fx_conn();
@@ -39,23 +39,22 @@ open_sides_with(const char *more, unsigned int nb_packets)
 	TEST_ASSERT(fx.a.dev != NULL);
 	channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(channel != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
-	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
 	conn.timeout = 0; /* infinite: no request fails earlier */
 	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
 	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
 	for (i = 0; i < NB_RECV; i++)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_sides(unsigned int nb_packets)
 {
-	return open_sides_with("progress=thread", nb_packets);
+	open_sides_with("progress=thread", nb_packets);
 }
 
-static int
+static void
 expect_fatal(void)
 {
 	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
@@ -66,7 +65,6 @@ expect_fatal(void)
 	TEST_EQ(event.type, RMEM_ASYNC_DEVICE_FATAL);
 	TEST_ASSERT(event.dev == fx.a.dev && event.port_num == 0);
 	TEST_OK(rmem_async_event_ack(&event));
-	return TEST_SUCCESS;
 }
 
 /* The first message takes two packets: the request and its acknowledgement. */
@@ -76,21 +74,20 @@ TEST(fatal, device_that_fails_ends_its_requests)
 	struct rmem_wc wc;
 	uint32_t i;
 
-	TEST_RUN(open_sides(2));
+	open_sides(2);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	for (i = 0; i < 4; i++) {
 		wr.wr_id = 100 + i;
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	}
-	TEST_RUN(expect_fatal());
+	expect_fatal();
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
-	TEST_RUN(fx_expect_flush(fx.a.cq, 100, 4));
-	TEST_RUN(fx_expect_flush(fx.b.cq, 1, NB_RECV - 1));
+	fx_expect_flush(fx.a.cq, 100, 4);
+	fx_expect_flush(fx.b.cq, 1, NB_RECV - 1);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), -EIO);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), -EIO);
-	return TEST_SUCCESS;
 }
 
 TEST(fatal, posts_to_a_failed_device_are_refused)
@@ -102,17 +99,16 @@ TEST(fatal, posts_to_a_failed_device_are_refused)
 	struct rmem_mw *mw;
 	struct rmem_srq *srq;
 
-	TEST_RUN(open_sides(0));
+	open_sides(0);
 	mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	TEST_OK(rmem_srq_create(fx.a.pd, &srq_conf, &srq));
 	fx_track(srq);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_RUN(expect_fatal());
+	expect_fatal();
 	TEST_EQ(rmem_post_send(fx.a.qp, &wr, 1), -ENODEV);
 	TEST_EQ(rmem_post_recv(fx.a.qp, &recv, 1), -ENODEV);
 	TEST_EQ(rmem_srq_post_recv(srq, &recv, 1), -ENODEV);
 	TEST_ERR(rmem_mw_bind(fx.a.qp, mw, &bind), ENODEV);
-	return TEST_SUCCESS;
 }
 
 TEST(fatal, objects_of_a_failed_device_are_released_and_not_created)
@@ -130,11 +126,11 @@ TEST(fatal, objects_of_a_failed_device_are_released_and_not_created)
 	struct rmem_pd *pd;
 	struct rmem_qp *qp;
 
-	TEST_RUN(open_sides(0));
+	open_sides(0);
 	TEST_OK(rmem_srq_create(fx.a.pd, &srq_conf, &srq));
 	fx_track(srq);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_RUN(expect_fatal());
+	expect_fatal();
 	conf = fx_qp_conf(fx.a.cq, 4);
 	TEST_ERR(rmem_pd_alloc(fx.a.dev, &pd), EIO);
 	TEST_ERR(rmem_cq_create(fx.a.dev, &cq_conf, &cq), EIO);
@@ -150,10 +146,9 @@ TEST(fatal, objects_of_a_failed_device_are_released_and_not_created)
 			EIO);
 	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EIO);
 	/* The tear-down releases all objects; a device of that name is a new one. */
-	TEST_RUN(fx_teardown());
-	TEST_RUN(open_sides(2));
+	fx_teardown();
+	open_sides(2);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Requests are posted until the device fails: each one that was accepted completes once. */
@@ -165,7 +160,7 @@ TEST(fatal, requests_posted_concurrently_complete_once)
 	uint64_t nb_posted = 0, nb_done = 0;
 	int posted, polled;
 
-	TEST_RUN(open_sides(1000));
+	open_sides(1000);
 	sge = fx_sge(fx.a.mr, 0, 64);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	wr.flags = RMEM_SEND_SIGNALED;
@@ -177,11 +172,10 @@ TEST(fatal, requests_posted_concurrently_complete_once)
 		nb_done += polled == 1;
 	} while (posted != -ENODEV || polled != -EIO);
 	TEST_EQ(nb_done, nb_posted);
-	return TEST_SUCCESS;
 }
 
 /* Before the event, and before a poll finds nothing left. */
-static int
+static void
 expect_all_flushed(void)
 {
 	struct rmem_send_wr wr[NB_SEND];
@@ -189,7 +183,7 @@ expect_all_flushed(void)
 	uint32_t i, nb_done = 0;
 	int polled;
 
-	TEST_RUN(open_sides_with("progress=engine,engine=1", 0));
+	open_sides_with("progress=engine,engine=1", 0);
 	for (i = 0; i < NB_SEND; i++)
 		wr[i] = fx_wr(RMEM_WR_SEND, NULL, 0);
 	TEST_EQ(rmem_post_send(fx.a.qp, wr, NB_SEND), NB_SEND);
@@ -198,7 +192,6 @@ expect_all_flushed(void)
 		nb_done += polled == 1;
 	} while (polled != -EIO);
 	TEST_EQ(nb_done, NB_SEND);
-	return TEST_SUCCESS;
 }
 
 TEST(fatal, engine_ends_requests_before_the_event)
@@ -207,14 +200,14 @@ TEST(fatal, engine_ends_requests_before_the_event)
 	int result;
 
 	if (lcore >= RTE_MAX_LCORE || rte_service_lcore_add(lcore) != 0)
-		return test_skip("it takes a worker lcore to serve");
-	result = expect_all_flushed();
-	if (fx_teardown() != TEST_SUCCESS)
+		test_skip("it takes a worker lcore to serve");
+	result = TEST_TRY(expect_all_flushed());
+	if (TEST_TRY(fx_teardown()) != TEST_SUCCESS)
 		result = TEST_FAILED;
 	rte_service_lcore_stop(lcore);
 	rte_eal_wait_lcore(lcore);
 	TEST_OK(rte_service_lcore_del(lcore));
-	return result;
+	TEST_RUN(result);
 }
 
 TEST_SUITE(fatal, fx_setup_none, fx_teardown);

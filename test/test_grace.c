@@ -51,24 +51,23 @@ hold(int sig, siginfo_t *info, void *context)
 	mprotect(held.page, FX_PAGE, PROT_READ | PROT_WRITE);
 }
 
-static int
+static void
 setup(void)
 {
 	memset(&held, 0, sizeof(held));
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(fx_side_open(&held.side, fx.a.dev, fx.a.pd));
-	TEST_RUN(fx_side_open(&held.peer, fx.a.dev, fx.a.pd));
+		test_skip("it takes a worker lcore");
+	fx_side_open(&held.side, fx.a.dev, fx.a.pd);
+	fx_side_open(&held.peer, fx.a.dev, fx.a.pd);
 	TEST_OK(fx_connect_pair(held.side.qp, held.peer.qp));
 	held.page = fx_mem(FX_PAGE, FX_PAGE);
 	held.page_mr = fx_mr(fx.a.pd, held.page, FX_PAGE, FX_ACCESS);
 	TEST_ASSERT(held.page_mr != NULL);
-	return TEST_SUCCESS;
 }
 
 /* WRITE from the page to the peer; its result does not matter. */
-static int
+static void
 run_write(void *arg)
 {
 	const struct rmem_sge sge = fx_sge(held.page_mr, 0, FX_PAGE);
@@ -77,10 +76,9 @@ run_write(void *arg)
 
 	RTE_SET_USED(arg);
 	TEST_EQ(rmem_post_send(held.side.qp, &wr, 1), 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 start_held(void)
 {
 	struct sigaction action = {.sa_sigaction = hold, .sa_flags = SA_SIGINFO};
@@ -88,8 +86,8 @@ start_held(void)
 	sigemptyset(&action.sa_mask);
 	TEST_OK(sigaction(SIGSEGV, &action, &held.old));
 	TEST_OK(mprotect(held.page, FX_PAGE, PROT_NONE));
-	TEST_RUN(fx_launch(run_write, NULL, 0, 1));
-	return fx_wait_until(&held.is_held, 1);
+	fx_launch(run_write, NULL, 0, 1);
+	fx_wait_until(&held.is_held, 1);
 }
 
 static int
@@ -98,7 +96,7 @@ release(void)
 	int result;
 
 	__atomic_store_n(&held.is_released, 1, __ATOMIC_RELEASE);
-	result = fx_join(1);
+	result = TEST_TRY(fx_join(1));
 	sigaction(SIGSEGV, &held.old, NULL);
 	return result;
 }
@@ -126,7 +124,7 @@ watch(void)
 }
 
 /* With an lcore inside, the call returns 0, and not before the lcore has left. */
-static int
+static void
 expect_wait(int (*call)(void))
 {
 	pthread_t thread;
@@ -138,7 +136,6 @@ expect_wait(int (*call)(void))
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_EQ(held.is_early, 0);
 	TEST_OK(held.result);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -149,8 +146,8 @@ reset_peer(void)
 
 TEST(grace, reset_waits_for_lcores)
 {
-	TEST_RUN(start_held());
-	return expect_wait(reset_peer);
+	start_held();
+	expect_wait(reset_peer);
 }
 
 static int
@@ -161,8 +158,8 @@ destroy_peer(void)
 
 TEST(grace, destroy_waits_for_lcores)
 {
-	TEST_RUN(start_held());
-	return expect_wait(destroy_peer);
+	start_held();
+	expect_wait(destroy_peer);
 }
 
 static int
@@ -173,8 +170,8 @@ set_error_of_peer(void)
 
 TEST(grace, set_error_waits_for_lcores)
 {
-	TEST_RUN(start_held());
-	return expect_wait(set_error_of_peer);
+	start_held();
+	expect_wait(set_error_of_peer);
 }
 
 static int
@@ -189,8 +186,8 @@ TEST(grace, unbinding_a_counter_waits_for_lcores)
 
 	TEST_ASSERT(counter != NULL);
 	TEST_OK(rmem_mr_bind_counter(held.peer.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
-	TEST_RUN(start_held());
-	return expect_wait(unbind_counter);
+	start_held();
+	expect_wait(unbind_counter);
 }
 
 static int
@@ -201,8 +198,8 @@ create_qp_on_its_cq(void)
 
 TEST(grace, another_producer_of_a_cq_waits_for_lcores)
 {
-	TEST_RUN(start_held());
-	return expect_wait(create_qp_on_its_cq);
+	start_held();
+	expect_wait(create_qp_on_its_cq);
 }
 
 static int
@@ -218,15 +215,15 @@ reset_b(void)
 }
 
 /* The request of a's invalidates and waits for the lcore; then a reset drops it. */
-static int
+static void
 drop_by_reset(const struct rmem_send_wr *wr)
 {
 	struct rmem_wc wc;
 
-	TEST_RUN(start_held());
+	start_held();
 	TEST_EQ(rmem_post_send(fx.a.qp, wr, 1), 1);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
-	return expect_wait(reset_a);
+	expect_wait(reset_a);
 }
 
 TEST(grace, local_inv_dropped_by_a_reset_leaves_the_key_free)
@@ -235,10 +232,9 @@ TEST(grace, local_inv_dropped_by_a_reset_leaves_the_key_free)
 
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	wr = fx_inv(fx.fast.mr->rkey);
-	TEST_RUN(drop_by_reset(&wr));
+	drop_by_reset(&wr);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	TEST_OK(fx_release(fx.fast.mr));
-	return TEST_SUCCESS;
 }
 
 TEST(grace, read_with_inv_dropped_by_a_reset_leaves_the_key_free)
@@ -247,10 +243,9 @@ TEST(grace, read_with_inv_dropped_by_a_reset_leaves_the_key_free)
 
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
-	TEST_RUN(drop_by_reset(&wr));
+	drop_by_reset(&wr);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	TEST_OK(fx_release(fx.fast.mr));
-	return TEST_SUCCESS;
 }
 
 /* The key is the receiver's, the request that waits the sender's. */
@@ -262,13 +257,12 @@ TEST(grace, send_with_inv_dropped_by_a_reset_leaves_the_key_free)
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
-	TEST_RUN(start_held());
+	start_held();
 	TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), 0);
-	TEST_RUN(expect_wait(reset_b));
+	expect_wait(reset_b);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	TEST_OK(fx_release(fx.fast.mr));
-	return TEST_SUCCESS;
 }
 
 /* A type 1 window is bound again when its previous range is not in use. */
@@ -285,23 +279,22 @@ TEST(grace, mw_bind_dropped_by_a_reset_leaves_the_window)
 	bind = fx_mw_bind(0, 64, RMEM_ACCESS_REMOTE_WRITE);
 	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(start_held());
+	start_held();
 	bind = fx_mw_bind(64, 64, RMEM_ACCESS_REMOTE_WRITE);
 	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
-	TEST_RUN(expect_wait(reset_a));
+	expect_wait(reset_a);
 	TEST_OK(fx_release(mw));
 	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
 }
 
 /* After a failure the lcore may still be held. */
-static int
+static void
 teardown(void)
 {
 	if (__atomic_load_n(&held.is_held, __ATOMIC_ACQUIRE) && !held.is_released)
 		release();
-	return fx_teardown();
+	fx_teardown();
 }
 
 TEST_SUITE(grace, setup, teardown);

@@ -47,7 +47,7 @@ send_from(uint8_t opcode, uint8_t value, uint32_t length)
 }
 
 /* A message that travels in its completion to the start of b's buffer, which is zero. */
-static int
+static void
 send_unpolled(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
@@ -58,7 +58,6 @@ send_unpolled(void)
 	TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
 	TEST_EQ(nb_inline(), before + 1);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, LENGTH));
-	return TEST_SUCCESS;
 }
 
 static bool
@@ -68,14 +67,13 @@ is_all(const uint8_t *buf, uint8_t value, uint32_t length)
 }
 
 /* The poll of the message changes nothing any more. */
-static int
+static void
 expect_polled(uint64_t wr_id, uint8_t value)
 {
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, wr_id);
 	TEST_EQ(fx.wc.flags & ~(RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV), 0);
 	TEST_ASSERT(is_all(fx.b.buf, value, LENGTH));
-	return TEST_SUCCESS;
 }
 
 TEST(inline_order, write_after_a_message_is_not_overwritten)
@@ -83,13 +81,12 @@ TEST(inline_order, write_after_a_message_is_not_overwritten)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		TEST_RUN(send_unpolled());
+		send_unpolled();
 		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, NEW, LENGTH), RMEM_WC_SUCCESS);
 		TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
-		TEST_RUN(expect_polled(1, NEW));
+		expect_polled(1, NEW);
 		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, MINE, LENGTH), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* In one post, of which the WRITEs alone would go together. */
@@ -113,16 +110,16 @@ TEST(inline_order, burst_after_a_message_keeps_the_order)
 	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
-	TEST_RUN(expect_polled(1, NEW));
-	return expect_polled(2, NEW);
+	expect_polled(1, NEW);
+	expect_polled(2, NEW);
 }
 
 TEST(inline_order, read_after_a_message_sees_it)
 {
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_STATUS(send_from(RMEM_WR_RDMA_READ, 0, LENGTH), RMEM_WC_SUCCESS);
 	TEST_ASSERT(is_all(fx.a.buf, OLD, LENGTH));
-	return expect_polled(1, OLD);
+	expect_polled(1, OLD);
 }
 
 TEST(inline_order, atomic_after_a_message_sees_it)
@@ -131,23 +128,22 @@ TEST(inline_order, atomic_after_a_message_sees_it)
 	const struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge,
 			fx_addr(fx.b.buf), fx.b.mr->rkey, UINT64_C(0x1111111111111111));
 
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_ASSERT(is_all(fx.a.buf + 128, OLD, 8));
 	TEST_ASSERT(is_all(fx.b.buf, NEW, 8));
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(is_all(fx.b.buf, NEW, 8));
 	TEST_ASSERT(is_all(fx.b.buf + 8, OLD, LENGTH - 8));
-	return TEST_SUCCESS;
 }
 
 TEST(inline_order, write_with_imm_after_a_message_is_not_overwritten)
 {
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, NULL, 0), 1);
 	TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE_WITH_IMM, NEW, LENGTH), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_polled(1, NEW));
-	return expect_polled(2, NEW);
+	expect_polled(1, NEW);
+	expect_polled(2, NEW);
 }
 
 /* One that is too long for its completion, to the same memory. */
@@ -155,11 +151,11 @@ TEST(inline_order, long_message_after_a_message_is_not_overwritten)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 4096);
 
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 	TEST_STATUS(send_from(RMEM_WR_SEND, NEW, 2048), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_polled(1, NEW));
-	return expect_polled(2, NEW);
+	expect_polled(1, NEW);
+	expect_polled(2, NEW);
 }
 
 /* The message arrived before the invalidation of the key. */
@@ -182,7 +178,6 @@ TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fa
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(is_all(fx.fast.pages, OLD, LENGTH));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Refused where a WRITE delivers it: as at the poll. */
@@ -202,20 +197,20 @@ TEST(inline_order, message_of_an_invalidated_key_fails_before_a_write)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(fx.wc.vendor_err, 3);
 	TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
-	return fx_expect_flush(fx.b.cq, 2, 1);
+	fx_expect_flush(fx.b.cq, 2, 1);
 }
 
 TEST(inline_order, reset_flushes_what_was_not_polled)
 {
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	memset(fx.b.buf, MINE, LENGTH);
-	TEST_RUN(fx_expect_flush(fx.b.cq, 1, 1));
+	fx_expect_flush(fx.b.cq, 1, 1);
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 	TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
-	TEST_RUN(fx_reconnect());
-	TEST_RUN(send_unpolled());
-	return expect_polled(1, OLD);
+	fx_reconnect();
+	send_unpolled();
+	expect_polled(1, OLD);
 }
 
 /* Completions remain in the CQ (IBTA C10-97): no receive completes without preceding ones. */
@@ -224,37 +219,35 @@ TEST(inline_order, reset_leaves_no_gap_before_flushed_receives)
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
 	unsigned int i;
 
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	for (i = 2; i <= 3; i++)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	memset(fx.b.buf, MINE, LENGTH);
-	TEST_RUN(fx_expect_flush(fx.b.cq, 1, 3));
+	fx_expect_flush(fx.b.cq, 1, 3);
 	TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
-	return TEST_SUCCESS;
 }
 
 TEST(inline_order, destroy_flushes_what_was_not_polled)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
 
-	TEST_RUN(send_unpolled());
+	send_unpolled();
 	TEST_OK(fx_release(fx.b.qp));
 	fx.b.qp = fx_qp(fx.b.pd, fx.b.cq, FX_DEPTH);
 	TEST_ASSERT(fx.b.qp != NULL);
 	memset(fx.b.buf, MINE, LENGTH);
-	TEST_RUN(fx_expect_flush(fx.b.cq, 1, 1));
+	fx_expect_flush(fx.b.cq, 1, 1);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
 	TEST_STATUS(send_from(RMEM_WR_SEND, NEW, LENGTH), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_polled(7, MINE));
+	expect_polled(7, MINE);
 	TEST_ASSERT(is_all(fx.b.buf + 4096, NEW, LENGTH));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_poller(void *arg)
 {
 	unsigned int spins = 0;
@@ -273,26 +266,25 @@ run_poller(void *arg)
 		__atomic_fetch_add(&poller.nb_looks, 1, __ATOMIC_RELEASE);
 		fx_relax(&spins);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
-with_poller(int (*rounds)(void), bool is_flush_allowed)
+static void
+with_poller(void (*rounds)(void), bool is_flush_allowed)
 {
 	int result;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	memset(&poller, 0, sizeof(poller));
 	poller.is_flush_allowed = is_flush_allowed;
-	TEST_RUN(fx_launch(run_poller, &poller, sizeof(poller), 1));
-	result = rounds();
+	fx_launch(run_poller, &poller, sizeof(poller), 1);
+	result = TEST_TRY(rounds());
 	__atomic_store_n(&poller.is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(1) != TEST_SUCCESS ? TEST_FAILED : result;
+	TEST_RUN(TEST_TRY(fx_join(1)) != TEST_SUCCESS ? TEST_FAILED : result);
 }
 
 /* The poll and the WRITE race to deliver the message; the WRITE lands last. */
-static int
+static void
 write_rounds(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
@@ -302,19 +294,18 @@ write_rounds(void)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
 		TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
 		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, NEW, LENGTH), RMEM_WC_SUCCESS);
-		TEST_RUN(fx_wait_until(&poller.nb_polled, i + 1));
+		fx_wait_until(&poller.nb_polled, i + 1);
 		TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(inline_order, write_that_races_the_poll_is_not_overwritten)
 {
-	return with_poller(write_rounds, false);
+	with_poller(write_rounds, false);
 }
 
 /* The poll and the destruction of the QP race; later writes are not overwritten. */
-static int
+static void
 end_rounds(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
@@ -331,17 +322,16 @@ end_rounds(void)
 			fx.b.qp = fx_qp(fx.b.pd, fx.b.cq, FX_DEPTH);
 		}
 		memset(fx.b.buf, MINE, LENGTH);
-		TEST_RUN(fx_wait_until(&poller.nb_looks,
-				__atomic_load_n(&poller.nb_looks, __ATOMIC_ACQUIRE) + 2));
+		fx_wait_until(&poller.nb_looks,
+				__atomic_load_n(&poller.nb_looks, __ATOMIC_ACQUIRE) + 2);
 		TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
 		TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(inline_order, no_poll_writes_after_the_end_of_the_qp)
 {
-	return with_poller(end_rounds, true);
+	with_poller(end_rounds, true);
 }
 
 TEST_SUITE(inline_order, fx_setup_inline, fx_teardown_inline);

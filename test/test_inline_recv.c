@@ -25,7 +25,7 @@ nb_inline(void)
 }
 
 /* A message of a's to a receive of b's, which is not polled yet. */
-static int
+static void
 send_unpolled(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 1, length);
@@ -35,11 +35,10 @@ send_unpolled(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 	memset(fx.b.buf, 0, FX_BUF_SIZE);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, to, num_sge), 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* It reaches the memory now, with no sign of how. */
-static int
+static void
 expect_message(uint32_t length)
 {
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
@@ -48,7 +47,6 @@ expect_message(uint32_t length)
 	TEST_EQ(fx.wc.byte_len, length);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, length);
 	TEST_ASSERT(fx_is_zero(fx.b.buf + length, 256));
-	return TEST_SUCCESS;
 }
 
 TEST(inline_recv, info_reports_the_size)
@@ -58,7 +56,6 @@ TEST(inline_recv, info_reports_the_size)
 	TEST_OK(rmem_dev_info_get(fx.b.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_INLINE_RECV) != 0);
 	TEST_EQ(info.max_inline_recv, MAX_INLINE);
-	return TEST_SUCCESS;
 }
 
 TEST(inline_recv, message_reaches_the_memory_at_the_poll)
@@ -68,22 +65,21 @@ TEST(inline_recv, message_reaches_the_memory_at_the_poll)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(lengths); i++) {
-		TEST_RUN(send_unpolled(&to, 1, lengths[i]));
+		send_unpolled(&to, 1, lengths[i]);
 		TEST_EQ(nb_inline(), i + 1);
 		TEST_ASSERT(fx_is_zero(fx.b.buf, MAX_INLINE));
-		TEST_RUN(expect_message(lengths[i]));
+		expect_message(lengths[i]);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(inline_recv, longer_message_is_not_received_inline)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 
-	TEST_RUN(send_unpolled(&to, 1, MAX_INLINE + 1));
+	send_unpolled(&to, 1, MAX_INLINE + 1);
 	TEST_EQ(nb_inline(), 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, MAX_INLINE + 1);
-	return expect_message(MAX_INLINE + 1);
+	expect_message(MAX_INLINE + 1);
 }
 
 TEST(inline_recv, inline_receive_keeps_immediate_data_and_flags)
@@ -100,18 +96,16 @@ TEST(inline_recv, inline_receive_keeps_immediate_data_and_flags)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
 	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
-	return TEST_SUCCESS;
 }
 
 /* Replace the QP of b by one created with conf. */
-static int
+static void
 replace_qp(const struct rmem_qp_conf *conf)
 {
 	fx.b.qp = fx_qp_by(fx.b.pd, conf);
 	TEST_ASSERT(fx.b.qp != NULL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
 TEST(inline_recv, qp_flag_switches_it_off)
@@ -120,18 +114,18 @@ TEST(inline_recv, qp_flag_switches_it_off)
 	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
 
 	conf.flags = RMEM_QP_NO_INLINE_RECV;
-	TEST_RUN(replace_qp(&conf));
-	TEST_RUN(send_unpolled(&to, 1, 32));
+	replace_qp(&conf);
+	send_unpolled(&to, 1, 32);
 	TEST_EQ(nb_inline(), 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
-	return expect_message(32);
+	expect_message(32);
 }
 
-static int
+static void
 poll_message(void *arg)
 {
 	RTE_SET_USED(arg);
-	return expect_message(32);
+	expect_message(32);
 }
 
 /* A second copy there would take longer than the first. */
@@ -142,20 +136,20 @@ TEST(inline_recv, messages_to_another_lcore_are_not_inline_after_the_first)
 	uint64_t i;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
-	TEST_RUN(replace_qp(&conf));
+	replace_qp(&conf);
 	for (i = 0; i < 3; i++) {
-		TEST_RUN(send_unpolled(&to, 1, 32));
+		send_unpolled(&to, 1, 32);
 		TEST_EQ(nb_inline(), 1);
-		TEST_RUN(fx_launch(poll_message, NULL, 0, 1));
-		TEST_RUN(fx_join(1));
+		fx_launch(poll_message, NULL, 0, 1);
+		fx_join(1);
 	}
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
-	TEST_RUN(replace_qp(&conf));
-	TEST_RUN(send_unpolled(&to, 1, 32));
+	replace_qp(&conf);
+	send_unpolled(&to, 1, 32);
 	TEST_EQ(nb_inline(), 2);
-	return expect_message(32);
+	expect_message(32);
 }
 
 /* As MLX5_SCATTER_TO_CQE, read when a QP is created. */
@@ -165,20 +159,20 @@ TEST(inline_recv, environment_switches_it_off)
 	const struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
 
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
-	TEST_RUN(replace_qp(&conf));
-	TEST_RUN(send_unpolled(&to, 1, 32));
+	replace_qp(&conf);
+	send_unpolled(&to, 1, 32);
 	TEST_EQ(nb_inline(), 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
-	TEST_RUN(expect_message(32));
+	expect_message(32);
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
-	TEST_RUN(replace_qp(&conf));
-	TEST_RUN(send_unpolled(&to, 1, 32));
+	replace_qp(&conf);
+	send_unpolled(&to, 1, 32);
 	TEST_EQ(nb_inline(), 1);
-	return expect_message(32);
+	expect_message(32);
 }
 
 /* It is not written, has a reason, and its QP is in ERR with the next receive flushed. */
-static int
+static void
 expect_refused_at_poll(uint32_t why)
 {
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
@@ -187,7 +181,7 @@ expect_refused_at_poll(uint32_t why)
 	TEST_EQ(fx.wc.flags, 0);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
-	return fx_expect_flush(fx.b.cq, 2, 1);
+	fx_expect_flush(fx.b.cq, 2, 1);
 }
 
 /* Rights, PD and range are checked when the message is copied to memory, not only the key. */
@@ -209,16 +203,15 @@ TEST(inline_recv, message_polled_after_its_mr_changed_is_refused)
 		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
 		const struct rmem_sge to = fx_sge(mr, 0, 64);
 
-		TEST_RUN(send_unpolled(&to, 1, 32));
+		send_unpolled(&to, 1, 32);
 		TEST_EQ(nb_inline(), i + 1);
 		TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 		TEST_OK(rmem_mr_rereg(mr, rows[i].flags, pd, fx.b.buf + 8192, 4096, rows[i].access,
 				NULL));
-		TEST_RUN(expect_refused_at_poll(rows[i].why));
-		TEST_RUN(fx_reconnect());
+		expect_refused_at_poll(rows[i].why);
+		fx_reconnect();
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, fx_setup_fast)
@@ -247,7 +240,6 @@ TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, 
 	/* The LOCAL_INV may have met that while it waited for other lcores. */
 	status = fx_wait(fx.a.cq);
 	TEST_ASSERT(status == RMEM_WC_SUCCESS || status == RMEM_WC_WR_FLUSH_ERR);
-	return TEST_SUCCESS;
 }
 
 /* No access outlives its key: messages not polled at the deregistration are lost, not written. */
@@ -257,11 +249,11 @@ TEST(inline_recv, message_polled_after_dereg_is_refused)
 	const struct rmem_sge to = fx_sge(mr, 0, 64);
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(send_unpolled(&to, 1, 32));
+	send_unpolled(&to, 1, 32);
 	TEST_EQ(nb_inline(), 1);
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 	TEST_OK(fx_release(mr));
-	return expect_refused_at_poll(3);
+	expect_refused_at_poll(3);
 }
 
 /* The pages of a fast-register MR need not follow each other: within one page it is inline. */
@@ -288,7 +280,6 @@ TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 	TEST_MEM(fx.fast.pages + 3 * FX_PAGE + 8, fx.b.buf, 48);
 	TEST_MEM(fx.fast.pages + 4 * FX_PAGE - 24, fx.b.buf, 24);
 	TEST_MEM(fx.fast.pages + 2 * FX_PAGE, fx.b.buf + 24, 24);
-	return TEST_SUCCESS;
 }
 
 /* A CQ that overflows loses completions, not the messages of those it has. */
@@ -301,7 +292,7 @@ TEST(inline_recv, overrun_keeps_inline_messages)
 
 	TEST_ASSERT(cq != NULL);
 	conf.recv_cq = cq;
-	TEST_RUN(replace_qp(&conf));
+	replace_qp(&conf);
 	for (i = 0; i < 6; i++) {
 		const struct rmem_sge to = fx_sge(fx.b.mr, i * 64, 64);
 
@@ -321,7 +312,6 @@ TEST(inline_recv, overrun_keeps_inline_messages)
 		TEST_EQ(fx.b.buf[i * 64 + 63], i + 1);
 	}
 	TEST_EQ(rmem_poll_cq(cq, wc, 8), -EIO);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(inline_recv, fx_setup_inline, fx_teardown_inline);

@@ -37,23 +37,22 @@ struct outcome {
 	int recv;
 };
 
-static int
+static void
 setup(void)
 {
 	unsigned int i;
 
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	is_stopped = 0;
 	nb_crossed = 0;
 	for (i = 0; i < MAX_WRITERS; i++) {
-		TEST_RUN(fx_side_open(&writers[i].side, fx.a.dev, fx.a.pd));
-		TEST_RUN(fx_side_open(&writers[i].peer, fx.a.dev, fx.a.pd));
+		fx_side_open(&writers[i].side, fx.a.dev, fx.a.pd);
+		fx_side_open(&writers[i].peer, fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect_pair(writers[i].side.qp, writers[i].peer.qp));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_writer(void *arg)
 {
 	const struct writer *writer = arg;
@@ -68,11 +67,10 @@ run_writer(void *arg)
 		TEST_EQ(fx_poll(writer->side.cq, &wc, 1), 1);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The message first; the owner's request follows before it has completed, or after. */
-static int
+static void
 cross(struct outcome *outcome)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 100), to = fx_sge(fx.a.mr, 0, 100);
@@ -93,10 +91,9 @@ cross(struct outcome *outcome)
 	TEST_EQ(fx_poll(fx.a.cq, wcs, 2), 2);
 	for (i = 0; i < 2; i++)
 		*(wcs[i].wr_id == 1 ? &outcome->recv : &outcome->local_inv) = wcs[i].status;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check(const struct outcome *outcome)
 {
 	switch (outcome->message) {
@@ -118,10 +115,9 @@ check(const struct outcome *outcome)
 		break;
 	}
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 rounds(void)
 {
 	bool is_engine = fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE);
@@ -129,11 +125,10 @@ rounds(void)
 	struct outcome outcome = {0};
 
 	for (i = 0; i < max && (i < MIN_ROUNDS || nb_crossed < ENOUGH); i++) {
-		TEST_RUN(cross(&outcome));
-		TEST_RUN(check(&outcome));
-		TEST_RUN(fx_reconnect());
+		cross(&outcome);
+		check(&outcome);
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(inv_cross, acknowledged_send_with_inv_completes_its_receive)
@@ -141,10 +136,10 @@ TEST(inv_cross, acknowledged_send_with_inv_completes_its_receive)
 	unsigned int nb = RTE_MIN(fx_nb_workers(), MAX_WRITERS);
 	int result;
 
-	TEST_RUN(fx_launch(run_writer, writers, sizeof(writers[0]), nb));
-	result = rounds();
+	fx_launch(run_writer, writers, sizeof(writers[0]), nb);
+	result = TEST_TRY(rounds());
 	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(nb) != TEST_SUCCESS ? TEST_FAILED : result;
+	TEST_RUN(TEST_TRY(fx_join(nb)) != TEST_SUCCESS ? TEST_FAILED : result);
 }
 
 TEST_SUITE(inv_cross, setup, fx_teardown);

@@ -24,10 +24,10 @@ reg(struct rmem_mr **mr)
 }
 
 /* Valid ranges; a case invalidates one of them. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	ranges[0] = (struct iovec){fx.a.buf + 2011, 77};
 	ranges[1] = (struct iovec){fx.a.buf + 3, 1};
 	ranges[2] = (struct iovec){fx.a.buf + 1024, 64};
@@ -36,7 +36,6 @@ setup(void)
 	attr.iov = ranges;
 	attr.iov_count = NB;
 	attr.access = FX_ACCESS;
-	return TEST_SUCCESS;
 }
 
 TEST(iov_bad, bad_forms_are_refused)
@@ -67,11 +66,10 @@ TEST(iov_bad, bad_forms_are_refused)
 	TEST_ASSERT(mr == NULL);
 	attr.iova--;
 	TEST_OK(reg(&mr));
-	return TEST_SUCCESS;
 }
 
 /* One range is invalid; the log line has the range and the reason. */
-static int
+static void
 expect_bad_range(void *base, size_t length, const char *what)
 {
 	struct rmem_mr *mr = NULL;
@@ -83,18 +81,16 @@ expect_bad_range(void *base, size_t length, const char *what)
 	what = strstr(fx_log_end(), what);
 	TEST_ERR(ret, EINVAL);
 	TEST_ASSERT(what != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(iov_bad, invalid_ranges_are_refused)
 {
-	TEST_RUN(expect_bad_range(fx.a.buf, 0, "range 2 is NULL, empty or wraps around: 0 bytes"));
-	TEST_RUN(expect_bad_range(NULL, 8, "range 2 is NULL, empty or wraps around: 8 bytes"));
-	TEST_RUN(expect_bad_range((void *)(UINTPTR_MAX - 62), 64, "wraps around"));
+	expect_bad_range(fx.a.buf, 0, "range 2 is NULL, empty or wraps around: 0 bytes");
+	expect_bad_range(NULL, 8, "range 2 is NULL, empty or wraps around: 8 bytes");
+	expect_bad_range((void *)(UINTPTR_MAX - 62), 64, "wraps around");
 	/* Each is possible, their sum is not. */
 	ranges[1] = (struct iovec){(void *)1, SIZE_MAX - 8};
-	TEST_RUN(expect_bad_range((void *)1, SIZE_MAX - 8, "out of range"));
-	return TEST_SUCCESS;
+	expect_bad_range((void *)1, SIZE_MAX - 8, "out of range");
 }
 
 TEST(iov_bad, limits_hold)
@@ -120,7 +116,6 @@ TEST(iov_bad, limits_hold)
 	TEST_ASSERT(mr == NULL);
 	ranges[2].iov_len--;
 	TEST_OK(fx_reg_attr(pd, &attr, &mr));
-	return TEST_SUCCESS;
 }
 
 TEST(iov_bad, each_range_must_be_mapped_as_needed)
@@ -137,7 +132,6 @@ TEST(iov_bad, each_range_must_be_mapped_as_needed)
 	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
 	ranges[2] = (struct iovec){mem + FX_PAGE - 1, 2};
 	TEST_ERR(reg(&mr), EFAULT);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -154,9 +148,9 @@ make_shared_list(void **mr)
 
 TEST(iov_bad, no_memory_is_enomem_and_nothing_stays)
 {
-	TEST_RUN(fx_expect_enomem(make_list));
+	fx_expect_enomem(make_list);
 	TEST_OK(reg(&shared));
-	return fx_expect_enomem(make_shared_list);
+	fx_expect_enomem(make_shared_list);
 }
 
 TEST_SUITE(iov_bad, setup, fx_teardown);

@@ -27,7 +27,7 @@ below(uint32_t limit)
 	return (uint32_t)(random_state >> 33) % limit;
 }
 
-static int
+static void
 setup(void)
 {
 	struct rmem_dev *dev;
@@ -38,35 +38,33 @@ setup(void)
 	dev = fx_dev("soft0", "max_mr=6,max_mw=3");
 	pd = fx_pd(dev);
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(fx_side_open(&fx.a, dev, pd));
-	TEST_RUN(fx_side_open(&fx.b, dev, pd));
+	fx_side_open(&fx.a, dev, pd);
+	fx_side_open(&fx.b, dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	lx.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(lx.mr != NULL);
 	fx.mw.mr = lx.mr;
 	memset(former, 0, sizeof(former));
 	random_state = 1;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	key_log_free(&log_of_keys);
-	return lx_teardown();
+	lx_teardown();
 }
 
 /* A key that is valid now: no other owner had it. */
-static int
+static void
 note(uint32_t rkey, uint32_t owner)
 {
 	TEST_ASSERT(key_log_add(&log_of_keys, rkey, owner));
 	former[below(RTE_DIM(former))] = rkey;
-	return TEST_SUCCESS;
 }
 
 /* Earlier keys, except that of mr, grant no access to it. */
-static int
+static void
 expect_former_refused(const struct rmem_mr *mr)
 {
 	unsigned int i;
@@ -75,9 +73,8 @@ expect_former_refused(const struct rmem_mr *mr)
 		if (former[i] == 0 || former[i] == mr->rkey)
 			continue;
 		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, former[i]), RMEM_WC_REM_ACCESS_ERR);
-		TEST_OK(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(key_ever, ordinary_mrs)
@@ -88,12 +85,11 @@ TEST(key_ever, ordinary_mrs)
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
 
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(note(mr->rkey, owner));
+		note(mr->rkey, owner);
 		if (owner % 100 == 0)
-			TEST_RUN(expect_former_refused(mr));
+			expect_former_refused(mr);
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Some bindings by tags in any order, then the next owner. */
@@ -112,14 +108,13 @@ TEST(key_ever, fast_register_mrs_by_any_tags)
 
 			wr.reg_mr.key_tag = (uint8_t)below(256);
 			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-			TEST_RUN(note(mr->rkey, owner));
+			note(mr->rkey, owner);
 			if (i == 7 && owner % 100 == 0)
-				TEST_RUN(expect_former_refused(mr));
+				expect_former_refused(mr);
 			TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(key_ever, indirect_keys_by_any_tags)
@@ -137,12 +132,11 @@ TEST(key_ever, indirect_keys_by_any_tags)
 
 			wr.umr.key_tag = (uint8_t)below(256);
 			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-			TEST_RUN(note(mr->rkey, owner));
+			note(mr->rkey, owner);
 			TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Windows of both types in turn. */
@@ -159,15 +153,14 @@ TEST(key_ever, windows_by_any_tags)
 
 			wr.bind_mw.key_tag = (uint8_t)below(256);
 			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-			TEST_RUN(note(fx.mw.two->rkey, owner));
+			note(fx.mw.two->rkey, owner);
 			TEST_STATUS(fx_mw_bind_1(0, 8, WRITE), RMEM_WC_SUCCESS);
-			TEST_RUN(note(fx.mw.one->rkey, owner + 1));
+			note(fx.mw.one->rkey, owner + 1);
 			TEST_STATUS(fx_invalidate(fx.mw.two->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(fx.mw.one));
 		TEST_OK(fx_release(fx.mw.two));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Earlier keys, adjacent and random numbers are requested between ordinary MRs. */
@@ -183,7 +176,7 @@ TEST(key_ever, ordinary_mrs_after_requested_keys)
 	for (owner = 1; owner <= 4 * NB_OWNERS; owner++) {
 		mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(note(mr->rkey, owner));
+		note(mr->rkey, owner);
 		rkey = mr->rkey;
 		TEST_OK(fx_release(mr));
 		/* On the tree of one tag after the other, the next but one. */
@@ -195,24 +188,22 @@ TEST(key_ever, ordinary_mrs_after_requested_keys)
 		key_log_add(&log_of_keys, mr->rkey, UINT32_MAX);
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Grant all keys of the context, and record the rkeys. */
-static int
+static void
 lease_some(void)
 {
 	static uint32_t owner;
 	uint32_t i;
 
-	TEST_RUN(lx_grant(3, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[2], RMEM_LEASE_GRANTED));
+	lx_grant(3, WRITE);
+	lx_wait_state(lx.lease[2], RMEM_LEASE_GRANTED);
 	for (i = 0; i < 3; i++)
-		TEST_RUN(note(lx.lease[i]->rkey, ++owner));
-	return TEST_SUCCESS;
+		note(lx.lease[i]->rkey, ++owner);
 }
 
-static int
+static void
 leases(uint32_t backend)
 {
 	unsigned int i;
@@ -222,37 +213,36 @@ leases(uint32_t backend)
 	lx.conf.max_length = FX_BUF_SIZE;
 	lx.conf.socket_id = SOCKET_ID_ANY;
 	lx.conf.quarantine_us = 3600u * 1000000;
-	TEST_RUN(lx_remake());
+	lx_remake();
 	for (i = 0; i < 300; i++) {
-		TEST_RUN(lease_some());
+		lease_some();
 		if (i % 4 == 3) {
-			TEST_RUN(lx_recover());
+			lx_recover();
 			TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 			continue;
 		}
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
-		TEST_RUN(lx_take(3, RMEM_LEASE_END_REVOKED));
+		lx_take(3, RMEM_LEASE_END_REVOKED);
 		if (i % 4 == 1)
-			TEST_RUN(lx_remake());
+			lx_remake();
 		TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 		TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(key_ever, leases_by_fast_register_mrs)
 {
-	return leases(RMEM_LEASE_FAST_REG);
+	leases(RMEM_LEASE_FAST_REG);
 }
 
 TEST(key_ever, leases_with_windows)
 {
-	return leases(RMEM_LEASE_MW);
+	leases(RMEM_LEASE_MW);
 }
 
 TEST(key_ever, leases_by_indirect_keys)
 {
-	return leases(RMEM_LEASE_UMR);
+	leases(RMEM_LEASE_UMR);
 }
 
 /*
@@ -274,10 +264,9 @@ TEST(key_ever, exhausted_slots_are_quarantined_until_all_are)
 		struct rmem_mw *mw = NULL;
 
 		TEST_OK(rmem_mw_alloc(pd, RMEM_MW_TYPE_2, &mw));
-		TEST_RUN(note(mw->rkey & ~UINT32_C(0xff), owner));
+		note(mw->rkey & ~UINT32_C(0xff), owner);
 		TEST_OK(rmem_mw_dealloc(mw));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(key_ever, setup, teardown);

@@ -24,7 +24,7 @@ create_qp(uint16_t type, uint16_t flags)
 	return fx_qp_by(fx.a.pd, &conf);
 }
 
-static int
+static void
 to_rts(struct rmem_qp *ud)
 {
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
@@ -36,10 +36,9 @@ to_rts(struct rmem_qp *ud)
 	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE));
 	attr.state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_ud(const char *args)
 {
 	struct rmem_ah_attr attr = {.port_num = 1, .is_global = 1, .hop_limit = 64};
@@ -47,19 +46,18 @@ open_ud(const char *args)
 
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
 	qp = create_qp(RMEM_QPT_UD, RMEM_QP_LATE_ERRORS);
 	strict = create_qp(RMEM_QPT_UD, 0);
 	TEST_ASSERT(qp != NULL && strict != NULL);
-	TEST_RUN(to_rts(qp));
-	TEST_RUN(to_rts(strict));
+	to_rts(qp);
+	to_rts(strict);
 	TEST_OK(rmem_qp_query(qp, &own));
 	memcpy(attr.dgid, own.addr.gid, sizeof(attr.dgid));
 	TEST_OK(rmem_ah_create(fx.a.pd, &attr, &ah));
 	fx_track(ah);
 	TEST_OK(rmem_ah_create(fx_pd(fx.a.dev), &attr, &other_ah));
 	fx_track(other_ah);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_send_wr
@@ -74,16 +72,15 @@ datagram(uint8_t opcode, const struct rmem_sge *sge, struct rmem_ah *to)
 }
 
 /* Refused by a post without the flag; with it, a completion with an error. */
-static int
+static void
 expect_late(const struct rmem_send_wr *wr, int error, int status, uint32_t why)
 {
 	TEST_ERR(rmem_post_send(strict, wr, 1), error);
 	TEST_STATUS(fx_send(qp, wr), status);
 	TEST_EQ(fx.wc.vendor_err, why);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_ud(const char *args)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
@@ -93,17 +90,16 @@ check_ud(const char *args)
 	struct rmem_sge sge;
 	unsigned int i;
 
-	TEST_RUN(open_ud(args));
+	open_ud(args);
 	sge = fx_sge(fx.a.mr, 0, 8);
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		wr = datagram(opcodes[i], &sge, ah);
-		TEST_RUN(expect_late(
-				&wr, EOPNOTSUPP, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_SERVICE));
-		TEST_RUN(to_rts(qp));
+		expect_late(&wr, EOPNOTSUPP, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_SERVICE);
+		to_rts(qp);
 	}
 	wr = datagram(RMEM_WR_SEND, &sge, other_ah);
-	TEST_RUN(expect_late(&wr, EPERM, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_KEY_PD));
-	TEST_RUN(to_rts(qp));
+	expect_late(&wr, EPERM, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_KEY_PD);
+	to_rts(qp);
 	wr = datagram(RMEM_WR_SEND, &sge, ah);
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
 	/* No AH, and no number of a QP. */
@@ -111,17 +107,17 @@ check_ud(const char *args)
 	TEST_ERR(rmem_post_send(qp, &wr, 1), EINVAL);
 	wr.ud.ah = NULL;
 	TEST_ERR(rmem_post_send(qp, &wr, 1), EINVAL);
-	return fx_teardown();
+	fx_teardown();
 }
 
 TEST(late, operations_and_address_handles_of_ud)
 {
-	TEST_RUN(check_ud(NULL));
-	TEST_RUN(check_ud("ip=127.0.5.1"));
-	return check_ud("ip=127.0.5.1,loop=1");
+	check_ud(NULL);
+	check_ud("ip=127.0.5.1");
+	check_ud("ip=127.0.5.1,loop=1");
 }
 
-static int
+static void
 check_atomics(const char *args)
 {
 	struct rmem_sge sge[2];
@@ -130,8 +126,8 @@ check_atomics(const char *args)
 
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
-	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
 	qp = create_qp(RMEM_QPT_RC, RMEM_QP_LATE_ERRORS);
 	strict = create_qp(RMEM_QPT_RC, 0);
 	TEST_ASSERT(qp != NULL && strict != NULL);
@@ -152,13 +148,13 @@ check_atomics(const char *args)
 		TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_ALIGNMENT);
 		TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
 	}
-	return fx_teardown();
+	fx_teardown();
 }
 
 TEST(late, atomics_of_another_size)
 {
-	TEST_RUN(check_atomics(NULL));
-	return check_atomics("ip=127.0.5.1,loop=1");
+	check_atomics(NULL);
+	check_atomics("ip=127.0.5.1,loop=1");
 }
 
 TEST_SUITE(late, fx_setup_none, fx_teardown);

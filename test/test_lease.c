@@ -13,24 +13,23 @@
 
 TEST(lease, lease_grants_access_to_its_buffer)
 {
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_ASSERT(lx.lease[0]->addr == fx.a.buf && lx.lease[0]->user == fx.a.buf);
 	TEST_EQ(lx.lease[0]->length, FX_PAGE);
 	TEST_EQ(lx.lease[0]->access, WRITE);
 	TEST_EQ(lx.lease[0]->end, RMEM_LEASE_END_NONE);
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	return TEST_SUCCESS;
+	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
+	lx_expect_granted(lx.lease[0]);
 }
 
 TEST(lease, reclaimed_lease_is_invalid)
 {
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
-	return lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
+	lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
 }
 
 /* No page and no cache line is a border. */
@@ -38,21 +37,25 @@ TEST(lease, lease_grants_no_byte_before_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
-	if (!lx_has_bounds())
-		return lx_skip_bounds();
+	if (!lx_has_bounds()) {
+		lx_skip_bounds();
+		return;
+	}
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	return lx_expect_denied(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
+	lx_expect_granted(lx.lease[0]);
+	lx_expect_denied(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
 }
 
 TEST(lease, lease_covers_no_byte_after_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
-	if (!lx_has_bounds())
-		return lx_skip_bounds();
+	if (!lx_has_bounds()) {
+		lx_skip_bounds();
+		return;
+	}
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-	return lx_expect_denied(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
+	lx_expect_denied(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
 }
 
 TEST(lease, lease_of_any_length_is_exact)
@@ -65,21 +68,19 @@ TEST(lease, lease_of_any_length_is_exact)
 
 		memset(fx.a.buf, 0, FX_BUF_SIZE);
 		TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-		TEST_RUN(lx_expect_granted(lx.lease[0]));
+		lx_expect_granted(lx.lease[0]);
 		TEST_ASSERT(fx_is_zero(fx.a.buf, 13));
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 13 + length[i], FX_BUF_SIZE - 13 - length[i]));
-		TEST_RUN(lx_expect_outside(
-				lx.lease[0]->remote_addr, length[i] + 1, lx.lease[0]->rkey));
-		TEST_RUN(lx_take(1, RMEM_LEASE_END_FAILED));
+		lx_expect_outside(lx.lease[0]->remote_addr, length[i] + 1, lx.lease[0]->rkey);
+		lx_take(1, RMEM_LEASE_END_FAILED);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(lease, lease_to_read_refuses_a_write)
 {
-	TEST_RUN(lx_grant(1, READ));
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
-	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	lx_grant(1, READ);
+	lx_wait_granted(lx.lease[0]);
+	lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 static int
@@ -94,19 +95,17 @@ peer_read(const struct rmem_lease *lease, uint32_t length)
 TEST(lease, lease_to_read_permits_a_read)
 {
 	fx_fill(fx.a.buf, FX_PAGE, 5);
-	TEST_RUN(lx_grant(1, READ));
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
+	lx_grant(1, READ);
+	lx_wait_granted(lx.lease[0]);
 	TEST_STATUS(peer_read(lx.lease[0], FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf, FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 TEST(lease, lease_to_write_refuses_a_read)
 {
-	TEST_RUN(lx_grant(1, WRITE));
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
+	lx_grant(1, WRITE);
+	lx_wait_granted(lx.lease[0]);
 	TEST_STATUS(peer_read(lx.lease[0], 8), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(lease, lease_of_atomics_permits_only_atomics)
@@ -116,40 +115,40 @@ TEST(lease, lease_of_atomics_permits_only_atomics)
 	uint64_t value = 40;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ATOMIC))
-		return test_skip("no atomics");
+		test_skip("no atomics");
 	memcpy(fx.a.buf, &value, sizeof(value));
-	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_ATOMIC));
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
+	lx_grant(1, RMEM_ACCESS_REMOTE_ATOMIC);
+	lx_wait_granted(lx.lease[0]);
 	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, lx.lease[0]->remote_addr,
 			lx.lease[0]->rkey, 2);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	memcpy(&value, fx.a.buf, sizeof(value));
 	TEST_EQ(value, 42);
-	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 TEST(lease, each_lease_of_a_burst_has_its_own_key)
 {
 	uint16_t i, j;
 
-	TEST_RUN(lx_grant(LX_MAX, WRITE));
+	lx_grant(LX_MAX, WRITE);
 	for (i = 0; i < LX_MAX; i++) {
 		for (j = 0; j < i; j++) {
 			TEST_ASSERT(lx.lease[i]->rkey != lx.lease[j]->rkey);
 			TEST_ASSERT(lx.lease[i]->id != lx.lease[j]->id);
 		}
-		TEST_RUN(lx_expect_granted(lx.lease[i]));
+		lx_expect_granted(lx.lease[i]);
 	}
 	/* The rkey of one grants no access to the buffer of another. */
-	return lx_expect_outside(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
+	lx_expect_outside(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 TEST(lease, burst_takes_one_completion)
 {
 	struct rmem_wc wc[4];
 
-	TEST_RUN(lx_grant(LX_MAX, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[LX_MAX - 1], RMEM_LEASE_GRANTED));
+	lx_grant(LX_MAX, WRITE);
+	lx_wait_state(lx.lease[LX_MAX - 1], RMEM_LEASE_GRANTED);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, LX_MAX));
 	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
@@ -159,7 +158,6 @@ TEST(lease, burst_takes_one_completion)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), LX_MAX);
 	TEST_EQ(lx_stats().local_invs, LX_MAX);
 	TEST_EQ(lx_stats().granted, LX_MAX);
-	return TEST_SUCCESS;
 }
 
 /* Like frwr: the grant and the message to the peer are one post. */
@@ -193,7 +191,6 @@ TEST(lease, prepared_lease_is_posted_with_its_message)
 	TEST_EQ(nb, 1);
 	TEST_EQ(fx.wc.wr_id, wr.wr_id);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
-	return TEST_SUCCESS;
 }
 
 TEST(lease, prepared_lease_grants_no_access_until_posted)
@@ -202,7 +199,7 @@ TEST(lease, prepared_lease_grants_no_access_until_posted)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[1]), EBUSY);
-	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 TEST(lease, prepared_lease_can_be_revoked)
@@ -217,10 +214,10 @@ TEST(lease, prepared_lease_can_be_revoked)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
 	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	TEST_RUN(lx_expect_granted(lx.lease[2]));
+	lx_expect_granted(lx.lease[0]);
+	lx_expect_granted(lx.lease[2]);
 	TEST_EQ(lx_stats().local_invs, 0);
-	return lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+	lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
 TEST(lease, other_completions_are_returned_in_order)
@@ -234,7 +231,7 @@ TEST(lease, other_completions_are_returned_in_order)
 	wr.flags = RMEM_SEND_SIGNALED;
 	for (i = 0; i < 3; i++) {
 		wr.wr_id = 100 + i;
-		TEST_RUN(lx_grant(2, WRITE));
+		lx_grant(2, WRITE);
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	}
 	TEST_EQ(fx_poll(fx.a.cq, wc, 6), 6);
@@ -242,7 +239,6 @@ TEST(lease, other_completions_are_returned_in_order)
 	for (i = 0; i < 3; i++)
 		TEST_EQ(wc[i].wr_id, 100 + i);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
-	return TEST_SUCCESS;
 }
 
 /* Revoked twice, or after its end: no further effect. */
@@ -250,24 +246,23 @@ TEST(lease, second_revoke_has_no_effect)
 {
 	struct rmem_lease *twice[2];
 
-	TEST_RUN(lx_grant(2, WRITE));
+	lx_grant(2, WRITE);
 	twice[0] = twice[1] = lx.lease[0];
 	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 2));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
+	lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED);
 	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 1));
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_EQ(lx_stats().local_invs, 1);
 	TEST_EQ(lx_stats().nb_leases, 1);
-	TEST_RUN(lx_expect_granted(lx.lease[1]));
-	return TEST_SUCCESS;
+	lx_expect_granted(lx.lease[1]);
 }
 
 TEST(lease, lease_is_found_by_its_number)
 {
 	uint64_t id;
 
-	TEST_RUN(lx_grant(2, WRITE));
+	lx_grant(2, WRITE);
 	id = lx.lease[0]->id;
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == lx.lease[0]);
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, lx.lease[1]->id) == lx.lease[1]);
@@ -275,21 +270,20 @@ TEST(lease, lease_is_found_by_its_number)
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, LX_MAX) == NULL);
 	TEST_ASSERT(rmem_lease_lookup(NULL, id) == NULL);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == NULL);
 	/* The same key again is another lease. */
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(lease, statistics_count_all_events)
 {
 	struct rmem_lease_stats stats;
 
-	TEST_RUN(lx_grant(5, WRITE));
+	lx_grant(5, WRITE);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
-	TEST_RUN(lx_take(3, RMEM_LEASE_END_REVOKED));
+	lx_take(3, RMEM_LEASE_END_REVOKED);
 	stats = lx_stats();
 	TEST_EQ(stats.granted, 5);
 	TEST_EQ(stats.revoked, 3);
@@ -299,7 +293,6 @@ TEST(lease, statistics_count_all_events)
 	TEST_EQ(stats.peak_keys, stats.nb_keys);
 	TEST_EQ(stats.keys_allocated, stats.nb_keys);
 	TEST_EQ(stats.backend, lx.conf.backend);
-	return TEST_SUCCESS;
 }
 
 LEASE_SUITES(lease);

@@ -48,7 +48,6 @@ TEST(lease_bad, bad_buffers_are_refused)
 	REFUSED(&req, EINVAL, OUTSIDE);
 	req = lx_req(0, FX_BUF_SIZE, WRITE);
 	TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, length_above_the_limit_is_refused)
@@ -56,11 +55,10 @@ TEST(lease_bad, length_above_the_limit_is_refused)
 	struct rmem_lease_req req = lx_req(0, 4097, WRITE);
 
 	lx.conf.max_length = 4096;
-	TEST_RUN(lx_remake());
+	lx_remake();
 	REFUSED(&req, EINVAL, LENGTH);
 	req.length = 4096;
 	TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, invalid_rights_are_refused)
@@ -72,7 +70,6 @@ TEST(lease_bad, invalid_rights_are_refused)
 	REFUSED(&req, EINVAL, ACCESS);
 	req.access = RMEM_ACCESS_ZERO_BASED | WRITE;
 	REFUSED(&req, EINVAL, ACCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, reserved_field_that_is_not_zero_is_refused)
@@ -85,7 +82,6 @@ TEST(lease_bad, reserved_field_that_is_not_zero_is_refused)
 	REFUSED(&req, EINVAL, RESERVED);
 	req.reserved = 0;
 	TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, mr_of_another_pd_is_refused)
@@ -95,7 +91,6 @@ TEST(lease_bad, mr_of_another_pd_is_refused)
 	req.mr = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(req.mr != NULL);
 	REFUSED(&req, EINVAL, PD);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, disabled_mr_is_refused)
@@ -110,13 +105,12 @@ TEST(lease_bad, disabled_mr_is_refused)
 	struct rmem_mr *mr;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE))
-		return test_skip("no disabled MRs");
+		test_skip("no disabled MRs");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	REFUSED(&req, EINVAL, MR_STATE);
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, indirect_mr_is_refused)
@@ -124,11 +118,10 @@ TEST(lease_bad, indirect_mr_is_refused)
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_UMR))
-		return test_skip("no indirect keys");
+		test_skip("no indirect keys");
 	req.mr = fx_mkey(fx.a.pd, 1);
 	TEST_ASSERT(req.mr != NULL);
 	REFUSED(&req, EINVAL, MR_TYPE);
-	return TEST_SUCCESS;
 }
 
 /* Which range is the buffer's? */
@@ -145,11 +138,10 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 	struct rmem_mr *mr;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV))
-		return test_skip("no MRs over several ranges");
+		test_skip("no MRs over several ranges");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	REFUSED(&req, EINVAL, RANGES);
-	return TEST_SUCCESS;
 }
 
 /* No window can be bound to it: that is known before the request could cost the QP. */
@@ -174,11 +166,11 @@ TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 	if (lx.conf.backend == RMEM_LEASE_MW) {
 		REFUSED(&req, EOPNOTSUPP, FD);
 		TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), -EOPNOTSUPP);
-		TEST_RUN(lx_grant(1, WRITE)); /* the QP is as it was */
+		lx_grant(1, WRITE); /* the QP is as it was */
 	} else {
 		TEST_EQ(grant(&req), 1);
 	}
-	return lx_expect_granted(lx.lease[0]);
+	lx_expect_granted(lx.lease[0]);
 }
 
 /* With pages that large, the buffer is in the one at address 0, which no page list can name. */
@@ -191,27 +183,26 @@ TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	lx.conf.max_length = 1 << 30;
 	if (info.max_mr_size < lx.conf.max_length)
-		return test_skip("no MRs of 1 GiB");
+		test_skip("no MRs of 1 GiB");
 	low = mmap((void *)(uintptr_t)(64 << 20), FX_PAGE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (low != (void *)(uintptr_t)(64 << 20))
-		return test_skip("no memory at 64 MiB");
-	TEST_RUN(lx_remake());
+		test_skip("no memory at 64 MiB");
+	lx_remake();
 	req.addr = low;
 	req.mr = fx_mr(fx.a.pd, low, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(req.mr != NULL);
 	if (lx.conf.backend == RMEM_LEASE_FAST_REG) {
 		REFUSED(&req, EINVAL, PAGE);
-		TEST_RUN(lx_grant(1, WRITE));
+		lx_grant(1, WRITE);
 	} else {
 		TEST_EQ(grant(&req), 1);
 	}
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	lx_expect_granted(lx.lease[0]);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 	TEST_OK(fx_release((void *)(uintptr_t)req.mr));
 	TEST_OK(munmap(low, FX_PAGE));
-	return TEST_SUCCESS;
 }
 
 static uint32_t
@@ -249,7 +240,6 @@ TEST(lease_bad, refused_buffers_are_counted_and_logged_once)
 	TEST_ASSERT(strstr(log, "access 0x1 has no right") != NULL);
 	TEST_EQ(strstr(log, "lacks RMEM_ACCESS_MW_BIND") != NULL, lx.conf.backend == RMEM_LEASE_MW);
 	TEST_EQ(lx_stats().refused, lx.conf.backend == RMEM_LEASE_MW ? 6 : 5);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, rights_that_the_mr_lacks_are_refused)
@@ -263,7 +253,6 @@ TEST(lease_bad, rights_that_the_mr_lacks_are_refused)
 	REFUSED(&req, EPERM, LOCAL_WRITE);
 	req.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, windows_need_mw_bind_and_others_do_not)
@@ -275,7 +264,6 @@ TEST(lease_bad, windows_need_mw_bind_and_others_do_not)
 		REFUSED(&req, EPERM, MW_BIND);
 	else
 		TEST_EQ(grant(&req), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
@@ -296,7 +284,7 @@ TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
 	/* Allowed, and then it is the state of the QP. */
 	TEST_ERR(rmem_lease_grant(ctx, &req, 1, lx.lease), EBUSY);
 	TEST_ERR(fx_release(qp), EBUSY);
-	return rmem_lease_ctx_destroy(ctx);
+	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
 TEST(lease_bad, refusals_have_names)
@@ -312,7 +300,6 @@ TEST(lease_bad, refusals_have_names)
 	TEST_ASSERT(strcmp(rmem_lease_refusal_str(RMEM_LEASE_REFUSAL_MW_BIND), "MW_BIND") == 0);
 	TEST_ASSERT(strcmp(rmem_lease_refusal_str(RMEM_LEASE_REFUSAL_NB), "unknown") == 0);
 	TEST_ASSERT(strcmp(rmem_lease_refusal_str(UINT32_MAX), "unknown") == 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, burst_stops_at_the_first_bad_request)
@@ -327,7 +314,6 @@ TEST(lease_bad, burst_stops_at_the_first_bad_request)
 	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 2);
 	TEST_ERR(rmem_lease_prepare(lx.ctx, &req[2], 1, lx.lease), EINVAL);
 	TEST_EQ(rmem_lease_grant(lx.ctx, req, 0, lx.lease), -EBUSY);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, no_more_leases_than_there_are)
@@ -340,14 +326,13 @@ TEST(lease_bad, no_more_leases_than_there_are)
 	TEST_EQ(rmem_lease_grant(lx.ctx, req, LX_MAX, lx.lease), LX_MAX);
 	TEST_ERR(rmem_lease_grant(lx.ctx, &req[LX_MAX], 1, lx.lease), ENOSPC);
 	TEST_ERR(rmem_lease_prepare(lx.ctx, &req[LX_MAX], 1, lx.lease), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, revoke_of_another_object_is_refused)
 {
 	struct rmem_lease copy, *lease[2];
 
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	lease[0] = lx.lease[0];
 	lease[1] = NULL;
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
@@ -357,11 +342,10 @@ TEST(lease_bad, revoke_of_another_object_is_refused)
 	lease[1] = (struct rmem_lease *)((uintptr_t)lx.lease[0] + 8);
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
 	/* Nothing was revoked. */
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	lx_expect_granted(lx.lease[0]);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, calls_refuse_another_object)
@@ -387,21 +371,19 @@ TEST(lease_bad, calls_refuse_another_object)
 	TEST_ERR(rmem_lease_stats_get(lx.ctx, NULL), EINVAL);
 	TEST_ERR(rmem_lease_ctx_destroy(bad[1]), EINVAL);
 	TEST_OK(rmem_lease_ctx_destroy(NULL));
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, state_is_queried)
 {
 	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
+	lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(lease_bad, post_returns_the_error)
@@ -411,12 +393,11 @@ TEST(lease_bad, post_returns_the_error)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	lx_expect_granted(lx.lease[0]);
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EBUSY);
 	TEST_ERR(grant(&req), EBUSY);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -448,7 +429,7 @@ TEST(lease_bad, bad_configurations_are_refused)
 	TEST_ERR(rmem_lease_ctx_create((struct rmem_qp *)fx.a.pd, &lx.conf, &ctx), EINVAL);
 	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, NULL, &ctx), EINVAL);
 	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, &lx.conf, NULL), EINVAL);
-	return fx_expect_bad_fields(&lx.conf, sizeof(lx.conf), rows, RTE_DIM(rows), create);
+	fx_expect_bad_fields(&lx.conf, sizeof(lx.conf), rows, RTE_DIM(rows), create);
 }
 
 static int
@@ -469,7 +450,7 @@ TEST(lease_bad, context_without_memory_is_refused)
 	fx_leave_memory(4096);
 	TEST_ERR(make_ctx(&object), ENOMEM);
 	fx_free_memory();
-	return make_ctx(&object);
+	TEST_RUN(make_ctx(&object));
 }
 
 LEASE_SUITES(lease_bad);
@@ -477,9 +458,8 @@ LEASE_SUITES(lease_bad);
 TEST(lease_auto, fast_registration_is_taken_first)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_FAST_REG))
-		return test_skip("no fast registration");
+		test_skip("no fast registration");
 	TEST_EQ(lx_stats().backend, RMEM_LEASE_FAST_REG);
-	return TEST_SUCCESS;
 }
 
 /* max_mr and max_mw are the arguments of the software device. */
@@ -498,7 +478,7 @@ TEST(lease_auto, device_without_room_is_refused)
 	TEST_EQ(info.nb_mr, 0);
 	conf.min_leases = 4;
 	TEST_OK(rmem_lease_ctx_create(qp, &conf, &ctx));
-	return rmem_lease_ctx_destroy(ctx);
+	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
 TEST(lease_auto, buffers_too_large_for_the_device_are_refused)
@@ -513,7 +493,7 @@ TEST(lease_auto, buffers_too_large_for_the_device_are_refused)
 	TEST_ERR(rmem_lease_ctx_create(qp, &conf, &ctx), EINVAL);
 	conf.max_length = 65536;
 	TEST_OK(rmem_lease_ctx_create(qp, &conf, &ctx));
-	return rmem_lease_ctx_destroy(ctx);
+	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
 TEST_SUITE(lease_auto, lx_setup_auto, lx_teardown);

@@ -54,11 +54,10 @@ TEST(lease_desc, descriptor_has_a_fixed_layout)
 	TEST_ASSERT(is_same(&desc, &example));
 	TEST_EQ(part, RMEM_LEASE_DESC_PART_NONE);
 	TEST_EQ(rmem_lease_desc_unpack(buf, sizeof(buf), &desc, NULL), SIZE);
-	return TEST_SUCCESS;
 }
 
 /* Bytes are changed, and the checksum with them; what is found, and nothing was written. */
-static int
+static void
 expect_bad(uint32_t at, uint8_t value, int error, uint32_t want)
 {
 	struct rmem_lease_desc desc = {.lease_id = 99};
@@ -72,7 +71,6 @@ expect_bad(uint32_t at, uint8_t value, int error, uint32_t want)
 	TEST_ERR(rmem_lease_desc_unpack(buf, SIZE, &desc, &part), error);
 	TEST_EQ(part, want);
 	TEST_EQ(desc.lease_id, 99);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_desc, each_bad_part_is_reported)
@@ -80,23 +78,22 @@ TEST(lease_desc, each_bad_part_is_reported)
 	struct rmem_lease_desc desc;
 	uint32_t part;
 
-	TEST_RUN(expect_bad(0, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC));
-	TEST_RUN(expect_bad(3, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC));
-	TEST_RUN(expect_bad(4, 0, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION));
-	TEST_RUN(expect_bad(4, 2, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION));
-	TEST_RUN(expect_bad(5, 1, EINVAL, RMEM_LEASE_DESC_PART_RESERVED));
-	TEST_RUN(expect_bad(7, 55, EINVAL, RMEM_LEASE_DESC_PART_SIZE));
-	TEST_RUN(expect_bad(6, 1, EINVAL, RMEM_LEASE_DESC_PART_SIZE));
-	TEST_RUN(expect_bad(24, 0xff, EINVAL, RMEM_LEASE_DESC_PART_RANGE));
-	TEST_RUN(expect_bad(47, 0, EINVAL, RMEM_LEASE_DESC_PART_ACCESS));
-	TEST_RUN(expect_bad(47, 7, EINVAL, RMEM_LEASE_DESC_PART_ACCESS));
-	TEST_RUN(expect_bad(44, 1, EINVAL, RMEM_LEASE_DESC_PART_ACCESS));
-	TEST_RUN(expect_bad(51, 1, EINVAL, RMEM_LEASE_DESC_PART_RESERVED));
+	expect_bad(0, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC);
+	expect_bad(3, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC);
+	expect_bad(4, 0, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION);
+	expect_bad(4, 2, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION);
+	expect_bad(5, 1, EINVAL, RMEM_LEASE_DESC_PART_RESERVED);
+	expect_bad(7, 55, EINVAL, RMEM_LEASE_DESC_PART_SIZE);
+	expect_bad(6, 1, EINVAL, RMEM_LEASE_DESC_PART_SIZE);
+	expect_bad(24, 0xff, EINVAL, RMEM_LEASE_DESC_PART_RANGE);
+	expect_bad(47, 0, EINVAL, RMEM_LEASE_DESC_PART_ACCESS);
+	expect_bad(47, 7, EINVAL, RMEM_LEASE_DESC_PART_ACCESS);
+	expect_bad(44, 1, EINVAL, RMEM_LEASE_DESC_PART_ACCESS);
+	expect_bad(51, 1, EINVAL, RMEM_LEASE_DESC_PART_RESERVED);
 	TEST_ERR(rmem_lease_desc_unpack(example_bytes, SIZE - 1, &desc, &part), ENOSPC);
 	TEST_EQ(part, RMEM_LEASE_DESC_PART_ROOM);
 	TEST_ERR(rmem_lease_desc_unpack(NULL, SIZE, &desc, NULL), EINVAL);
 	TEST_ERR(rmem_lease_desc_unpack(example_bytes, SIZE, NULL, NULL), EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* Every bit counts: one that flips is always found. */
@@ -116,7 +113,6 @@ TEST(lease_desc, each_flipped_bit_is_detected)
 			TEST_EQ(ret, -EIO);
 		buf[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(lease_desc, bad_values_are_not_packed)
@@ -140,7 +136,6 @@ TEST(lease_desc, bad_values_are_not_packed)
 	desc = example;
 	desc.reserved[1] = 1;
 	TEST_ERR(rmem_lease_desc_pack(&desc, buf, SIZE), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_desc, lease_is_described)
@@ -159,13 +154,12 @@ TEST(lease_desc, lease_is_described)
 	/* An hour, less what passed since. */
 	TEST_ASSERT(desc.left_ns <= UINT64_C(3600000000000) + 1000);
 	TEST_ASSERT(desc.left_ns > UINT64_C(3600000000000) / 2);
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
+	lx_wait_granted(lx.lease[0]);
 	TEST_STATUS(fx_peer_write(desc.remote_addr, (uint32_t)desc.length, desc.rkey),
 			RMEM_WC_SUCCESS);
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_OK(rmem_lease_desc_get(lx.lease[0], &desc));
 	TEST_EQ(desc.left_ns, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_desc, ended_lease_is_not_described)
@@ -176,13 +170,12 @@ TEST(lease_desc, ended_lease_is_not_described)
 	req.deadline = 1;
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_ERR(rmem_lease_desc_get(lx.lease[0], &desc), EBUSY);
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_ERR(rmem_lease_desc_get(NULL, &desc), EINVAL);
 	TEST_ERR(rmem_lease_desc_get(lx.lease[0], NULL), EINVAL);
 	TEST_OK(rmem_lease_desc_get(lx.lease[0], &desc));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_ERR(rmem_lease_desc_get(lx.lease[0], &desc), EBUSY);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(lease_desc, lx_setup_auto, lx_teardown);

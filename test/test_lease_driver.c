@@ -13,33 +13,31 @@
 #define INV RMEM_DEV_CAPA_LOCAL_INV
 #define MW  (RMEM_DEV_CAPA_MW_TYPE_2B | INV)
 
-static int
+static void
 expect_backend(uint64_t capa, uint32_t wanted, int want)
 {
-	TEST_RUN(leaser_open(capa));
+	leaser_open(capa);
 	lx.conf.backend = wanted;
 	if (want < 0) {
 		TEST_ERR(leaser_make(), -want);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_OK(leaser_make());
 	TEST_EQ(lx_stats().backend, want);
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, backend_follows_the_capabilities)
 {
-	TEST_RUN(expect_backend(0, RMEM_LEASE_AUTO, -EOPNOTSUPP));
-	TEST_RUN(expect_backend(RMEM_DEV_CAPA_MW_TYPE_2B, RMEM_LEASE_AUTO, -EOPNOTSUPP));
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_AUTO, RMEM_LEASE_MW));
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_MW, RMEM_LEASE_MW));
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_FAST_REG, -EOPNOTSUPP));
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_UMR, -EOPNOTSUPP));
-	TEST_RUN(expect_backend(RMEM_DEV_CAPA_UMR | INV, RMEM_LEASE_AUTO, RMEM_LEASE_UMR));
-	TEST_RUN(expect_backend(MW | RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, RMEM_LEASE_UMR));
-	return TEST_SUCCESS;
+	expect_backend(0, RMEM_LEASE_AUTO, -EOPNOTSUPP);
+	expect_backend(RMEM_DEV_CAPA_MW_TYPE_2B, RMEM_LEASE_AUTO, -EOPNOTSUPP);
+	expect_backend(MW, RMEM_LEASE_AUTO, RMEM_LEASE_MW);
+	expect_backend(MW, RMEM_LEASE_MW, RMEM_LEASE_MW);
+	expect_backend(MW, RMEM_LEASE_FAST_REG, -EOPNOTSUPP);
+	expect_backend(MW, RMEM_LEASE_UMR, -EOPNOTSUPP);
+	expect_backend(RMEM_DEV_CAPA_UMR | INV, RMEM_LEASE_AUTO, RMEM_LEASE_UMR);
+	expect_backend(MW | RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, RMEM_LEASE_UMR);
 }
 
 /* Which one it is, and what the device lacks for those that would be better. */
@@ -48,22 +46,21 @@ TEST(lease_driver, choice_of_a_backend_is_logged)
 	const char *log;
 
 	fx_log_begin();
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_AUTO, RMEM_LEASE_MW));
+	expect_backend(MW, RMEM_LEASE_AUTO, RMEM_LEASE_MW);
 	log = fx_log_end();
 	TEST_ASSERT(strstr(log, "leases are made of windows of type 2B") != NULL);
 	TEST_ASSERT(strstr(log, "need RMEM_ACCESS_MW_BIND of the MRs") != NULL);
 	TEST_ASSERT(strstr(log, "no fast-register MRs: the device lacks RMEM_DEV_CAPA_FAST_REG\n") !=
 			NULL);
 	fx_log_begin();
-	TEST_RUN(expect_backend(MW, RMEM_LEASE_MW, RMEM_LEASE_MW));
+	expect_backend(MW, RMEM_LEASE_MW, RMEM_LEASE_MW);
 	TEST_ASSERT(strstr(fx_log_end(), "as configured") != NULL);
 	fx_log_begin();
-	TEST_RUN(expect_backend(RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, -EOPNOTSUPP));
+	expect_backend(RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, -EOPNOTSUPP);
 	log = fx_log_end();
 	TEST_ASSERT(strstr(log, "indirect keys: the device lacks RMEM_DEV_CAPA_LOCAL_INV\n") !=
 			NULL);
 	TEST_ASSERT(strstr(log, "FAST_REG") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, failed_allocations_are_reported)
@@ -78,7 +75,6 @@ TEST(lease_driver, failed_allocations_are_reported)
 	leaser.alloc_ret = 0;
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, context_whose_keys_fail_is_not_created)
@@ -87,7 +83,6 @@ TEST(lease_driver, context_whose_keys_fail_is_not_created)
 	leaser.alloc_ret = -EIO;
 	TEST_ERR(leaser_make(), EIO);
 	TEST_EQ(leaser.nb_mw, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, failed_device_is_reported)
@@ -105,7 +100,6 @@ TEST(lease_driver, failed_device_is_reported)
 	/* Nothing is proven about what could not be posted. */
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lease, 1));
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, unreleased_key_ends_no_lease)
@@ -127,7 +121,6 @@ TEST(lease_driver, unreleased_key_ends_no_lease)
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
 	TEST_EQ(leaser.nb_mw, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_driver, failed_replacement_removes_the_key)
@@ -144,7 +137,6 @@ TEST(lease_driver, failed_replacement_removes_the_key)
 	TEST_EQ(lx_stats().nb_keys, nb_keys - 3);
 	leaser.alloc_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
-	return TEST_SUCCESS;
 }
 
 /* Granted again before the completion of the first grant was polled: that one has no effect. */
@@ -160,7 +152,6 @@ TEST(lease_driver, late_completion_of_a_grant_affects_no_later_lease)
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTING);
 	TEST_EQ(leaser_complete(1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
-	return TEST_SUCCESS;
 }
 
 /* The same where that completion is of a failure: the lease has ended, and the key is replaced. */
@@ -180,7 +171,6 @@ TEST(lease_driver, late_failure_of_a_grant_affects_no_later_lease)
 	/* No slot is there twice. */
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
 	TEST_ERR(leaser_grant(1), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 /* A key that can't be replaced after that is in no list. */
@@ -197,7 +187,6 @@ TEST(lease_driver, failed_replacement_of_a_doubtful_key_removes_it)
 	leaser.alloc_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
 	TEST_EQ(lx_stats().nb_keys, leaser.nb_mw);
-	return TEST_SUCCESS;
 }
 
 /* Some keys are released then, and no lease is made of those. */
@@ -221,7 +210,6 @@ TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
 	TEST_EQ(leaser.nb_mw, 0);
-	return TEST_SUCCESS;
 }
 
 /* Its request has not completed: not a failure of the device, and not released. */
@@ -237,7 +225,6 @@ TEST(lease_driver, busy_key_is_kept)
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
 	leaser.dealloc_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
-	return TEST_SUCCESS;
 }
 
 /* Its MR was released, and only its page list could not be. */
@@ -245,7 +232,7 @@ TEST(lease_driver, half_released_key_is_not_used)
 {
 	uint16_t i;
 
-	TEST_RUN(leaser_open(RMEM_DEV_CAPA_FAST_REG | INV));
+	leaser_open(RMEM_DEV_CAPA_FAST_REG | INV);
 	lx.conf.min_leases = 2;
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(4), 4);
@@ -260,7 +247,6 @@ TEST(lease_driver, half_released_key_is_not_used)
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX - 1);
 	for (i = 8; i < leaser.nb_posted; i++)
 		TEST_ASSERT(leaser.posted[i].reg_mr.mr != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(lease_driver, leaser_setup, leaser_teardown);

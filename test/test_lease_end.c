@@ -15,41 +15,39 @@
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 
 /* A SEND for which the peer has no receive: requests posted after it wait. */
-static int
+static void
 block_queue(void)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 unblock_queue(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
 
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 {
 	struct rmem_wc wc[4];
 
-	TEST_RUN(lx_grant(1, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
-	TEST_RUN(block_queue());
+	lx_grant(1, WRITE);
+	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
+	block_queue();
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_REVOKING);
 	/* A buffer reused now would contain this. */
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	TEST_RUN(unblock_queue());
-	return lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_expect_granted(lx.lease[0]);
+	unblock_queue();
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 }
 
 TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
@@ -57,18 +55,17 @@ TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
 	const uint64_t full = lx_stats().queue_full;
 	uint32_t i;
 
-	TEST_RUN(lx_grant(4, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	lx_grant(4, WRITE);
+	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
 	for (i = 0; i < FX_DEPTH - 2; i++)
-		TEST_RUN(block_queue());
+		block_queue();
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
 	TEST_EQ(lx_stats().local_invs, 2);
 	TEST_EQ(lx_stats().queue_full, full + 1);
 	for (i = 0; i < FX_DEPTH - 2; i++)
-		TEST_RUN(unblock_queue());
+		unblock_queue();
 	/* Two of them are unsignaled: a completion of the application frees entries. */
 	TEST_EQ(lx_stats().local_invs, 2);
-	return TEST_SUCCESS;
 }
 
 /* The same, with entries freed by a signaled request of the application. */
@@ -79,29 +76,29 @@ TEST(lease_end, revocations_continue_when_entries_are_free)
 	struct rmem_wc wc[4];
 	uint32_t i;
 
-	TEST_RUN(lx_grant(4, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	lx_grant(4, WRITE);
+	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
 	for (i = 0; i < FX_DEPTH - 3; i++)
-		TEST_RUN(block_queue());
+		block_queue();
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
 	TEST_EQ(lx_stats().local_invs, 2);
 	for (i = 0; i < FX_DEPTH - 2; i++)
-		TEST_RUN(unblock_queue());
+		unblock_queue();
 	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 1), 1);
-	return lx_take(4, RMEM_LEASE_END_REVOKED);
+	lx_take(4, RMEM_LEASE_END_REVOKED);
 }
 
 /*
  * rdma_rxe executes a binding at once, and once more when what was posted before it is sent again:
  * that fails, and the QP with it (6.1: nothing more is sent; 7.3: all is flushed).
  */
-static int
+static void
 skip_repeated_binding(void)
 {
-	return test_skip("rdma_rxe repeats a binding after a request that it retransmits");
+	test_skip("rdma_rxe repeats a binding after a request that it retransmits");
 }
 
 /* Keys that requests have opened on the device. */
@@ -121,23 +118,24 @@ TEST(lease_end, grants_stop_at_a_full_queue)
 	struct rmem_lease_req req[4];
 	uint32_t i;
 
-	if (fx_is_rxe())
-		return skip_repeated_binding();
+	if (fx_is_rxe()) {
+		skip_repeated_binding();
+		return;
+	}
 	for (i = 0; i < 4; i++)
 		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
 	for (i = 0; i < FX_DEPTH - 3; i++)
-		TEST_RUN(block_queue());
+		block_queue();
 	TEST_EQ(rmem_lease_grant(lx.ctx, req, 4, lx.lease), 3);
 	TEST_ERR(rmem_lease_grant(lx.ctx, req, 4, &lx.lease[3]), ENOSPC);
 	TEST_EQ(lx_stats().nb_leases, 3);
 	for (i = 0; i < FX_DEPTH - 3; i++)
-		TEST_RUN(unblock_queue());
+		unblock_queue();
 	/* No signaled request follows them: they remain GRANTING. */
 	while (fx_is_soft() && nb_opened() < before + 3)
 		TEST_ASSERT(!fx_is_late(deadline));
 	for (i = 0; i < 3; i++)
-		TEST_RUN(lx_expect_write(lx.lease[i]));
-	return TEST_SUCCESS;
+		lx_expect_write(lx.lease[i]);
 }
 
 TEST(lease_end, prepared_leases_stay_at_a_full_queue)
@@ -147,12 +145,14 @@ TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 	struct rmem_lease_req req[2];
 	uint32_t i;
 
-	if (fx_is_rxe())
-		return skip_repeated_binding();
+	if (fx_is_rxe()) {
+		skip_repeated_binding();
+		return;
+	}
 	req[0] = lx_req(0, FX_PAGE, WRITE);
 	req[1] = lx_req(FX_PAGE, FX_PAGE, WRITE);
 	for (i = 0; i < FX_DEPTH - 2; i++)
-		TEST_RUN(block_queue());
+		block_queue();
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 2, lx.lease), 2);
@@ -161,14 +161,13 @@ TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_PREPARED);
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), ENOSPC);
 	for (i = 0; i < FX_DEPTH - 1; i++)
-		TEST_RUN(unblock_queue());
+		unblock_queue();
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
 	/* The message after them notifies the peer. */
-	TEST_RUN(unblock_queue());
-	TEST_RUN(lx_expect_write(lx.lease[0]));
-	TEST_RUN(lx_expect_write(lx.lease[1]));
-	return TEST_SUCCESS;
+	unblock_queue();
+	lx_expect_write(lx.lease[0]);
+	lx_expect_write(lx.lease[1]);
 }
 
 TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
@@ -182,12 +181,12 @@ TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[1]), 1);
 	req.deadline = rte_rdtsc() + 2 * hour;
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[2]), 1);
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_EXPIRED));
+	lx_take(1, RMEM_LEASE_END_EXPIRED);
 	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
 	TEST_EQ(lx_stats().expired, 1);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	TEST_RUN(lx_expect_granted(lx.lease[2]));
-	return lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+	lx_expect_granted(lx.lease[0]);
+	lx_expect_granted(lx.lease[2]);
+	lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
 /* Deadlines in no order, some leases revoked before theirs. */
@@ -205,7 +204,7 @@ TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 	}
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[0], 1));
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[6], 1));
-	TEST_RUN(lx_wait_state(lx.lease[9], RMEM_LEASE_ENDED));
+	lx_wait_state(lx.lease[9], RMEM_LEASE_ENDED);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), RTE_DIM(order));
 	TEST_ASSERT(lx.ended[0] == lx.lease[0] && lx.ended[1] == lx.lease[6]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
@@ -216,7 +215,6 @@ TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 		TEST_ASSERT(lx.ended[i] == lx.lease[j]);
 		TEST_EQ(lx.ended[i]->end, RMEM_LEASE_END_EXPIRED);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(lease_end, overdue_prepared_lease_ends)
@@ -225,13 +223,12 @@ TEST(lease_end, overdue_prepared_lease_ends)
 
 	req.deadline = 1;
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_EXPIRED));
+	lx_take(1, RMEM_LEASE_END_EXPIRED);
 	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
 	TEST_EQ(lx_stats().granted, 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 send_with_inv(uint32_t rkey)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8),
@@ -241,11 +238,10 @@ send_with_inv(uint32_t rkey)
 	wr.invalidate_rkey = rkey;
 	TEST_EQ(fx_post_recv(fx.a.qp, 77, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Poll a's CQ for the receive of the invalidation: the application sees it too. */
-static int
+static void
 expect_peer_inv(uint32_t rkey)
 {
 	uint64_t deadline = fx_deadline();
@@ -258,7 +254,6 @@ expect_peer_inv(uint32_t rkey)
 	TEST_EQ(fx.wc.wr_id, 77);
 	TEST_ASSERT(fx.wc.flags & RMEM_WC_WITH_INV);
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
@@ -266,54 +261,52 @@ TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
 	uint32_t rkey;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
-		return test_skip("no SEND_WITH_INV");
-	TEST_RUN(lx_grant(2, WRITE));
+		test_skip("no SEND_WITH_INV");
+	lx_grant(2, WRITE);
 	rkey = lx.lease[0]->rkey;
-	TEST_RUN(lx_wait_granted(lx.lease[0]));
-	TEST_RUN(send_with_inv(rkey));
-	TEST_RUN(expect_peer_inv(rkey));
+	lx_wait_granted(lx.lease[0]);
+	send_with_inv(rkey);
+	expect_peer_inv(rkey);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
 	TEST_EQ(lx_stats().peer_invs, 1);
 	TEST_EQ(lx_stats().local_invs, 0);
 	/* The key can be granted again. */
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_ASSERT(lx.lease[0] == lx.ended[0] && lx.lease[0]->rkey != rkey);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	TEST_RUN(lx_expect_granted(lx.lease[1]));
-	return TEST_SUCCESS;
+	lx_expect_granted(lx.lease[0]);
+	lx_expect_granted(lx.lease[1]);
 }
 
 TEST(lease_end, invalidation_of_another_key_is_ignored)
 {
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
 	fx.wc.invalidated_rkey = lx.lease[0]->rkey ^ 1;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &fx.wc, 1), 1);
 	fx.wc.invalidated_rkey = fx.a.mr->rkey;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &fx.wc, 1), 1);
 	TEST_EQ(lx_stats().peer_invs, 0);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
-	return TEST_SUCCESS;
+	lx_expect_granted(lx.lease[0]);
 }
 
 /* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
 TEST(lease_end, lease_invalidated_by_both_sides_ends_once)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
-		return test_skip("no SEND_WITH_INV");
-	TEST_RUN(lx_grant(1, WRITE));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
-	TEST_RUN(send_with_inv(lx.lease[0]->rkey));
+		test_skip("no SEND_WITH_INV");
+	lx_grant(1, WRITE);
+	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
+	send_with_inv(lx.lease[0]->rkey);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(expect_peer_inv(lx.lease[0]->rkey));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_PEER_INV));
+	expect_peer_inv(lx.lease[0]->rkey);
+	lx_take(1, RMEM_LEASE_END_PEER_INV);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
-	TEST_RUN(lx_recover());
+	lx_recover();
 	TEST_EQ(lx_stats().keys_replaced, 0);
-	TEST_RUN(lx_grant(1, WRITE));
-	return lx_expect_granted(lx.lease[0]);
+	lx_grant(1, WRITE);
+	lx_expect_granted(lx.lease[0]);
 }
 
 LEASE_SUITES(lease_end);

@@ -21,31 +21,29 @@ change_memory(struct rmem_mr *mr)
 			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.b.buf, FX_BUF_SIZE, 0, NULL);
 }
 
-static int
+static void
 expect_held(struct rmem_mr *mr)
 {
 	TEST_ERR(change_memory(mr), EBUSY);
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, NULL), EBUSY);
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	return TEST_SUCCESS;
 }
 
 /* The peer would write to memory that the application has freed. */
 TEST(lease_hold, leased_memory_cannot_be_exchanged)
 {
-	TEST_RUN(lx_grant(2, WRITE));
-	TEST_RUN(expect_held(lx.mr));
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	lx_grant(2, WRITE);
+	expect_held(lx.mr);
+	lx_expect_granted(lx.lease[0]);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	TEST_RUN(expect_held(lx.mr));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	expect_held(lx.mr);
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
-	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_ENDED));
-	TEST_RUN(expect_held(lx.mr));
+	lx_wait_state(lx.lease[1], RMEM_LEASE_ENDED);
+	expect_held(lx.mr);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
 	TEST_OK(change_memory(lx.mr));
 	TEST_EQ(lx.mr->obj.refs, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_hold, prepared_lease_holds_its_mr)
@@ -53,23 +51,23 @@ TEST(lease_hold, prepared_lease_holds_its_mr)
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
-	TEST_RUN(expect_held(lx.mr));
+	expect_held(lx.mr);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	return change_memory(lx.mr);
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_RUN(change_memory(lx.mr));
 }
 
 TEST(lease_hold, lost_lease_holds_its_mr)
 {
-	TEST_RUN(lx_grant(1, WRITE));
+	lx_grant(1, WRITE);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_LOST));
-	TEST_RUN(expect_held(lx.mr));
-	TEST_RUN(lx_recover());
-	TEST_RUN(expect_held(lx.mr));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	return change_memory(lx.mr);
+	lx_wait_state(lx.lease[0], RMEM_LEASE_LOST);
+	expect_held(lx.mr);
+	lx_recover();
+	expect_held(lx.mr);
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_RUN(change_memory(lx.mr));
 }
 
 /* Neither one that was refused, nor one that could not be posted. */
@@ -82,7 +80,7 @@ TEST(lease_hold, failed_grant_holds_no_mr)
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ERR(rmem_lease_grant(lx.ctx, req, 1, lx.lease), EBUSY);
 	TEST_EQ(lx.mr->obj.refs, 0);
-	return change_memory(lx.mr);
+	TEST_RUN(change_memory(lx.mr));
 }
 
 /* Any order of more MRs than a context remembers, and each is held as long as one lease of it. */
@@ -105,12 +103,11 @@ TEST(lease_hold, each_of_many_mrs_is_held)
 		}
 		for (i = 0; i < NB_MRS; i++) {
 			TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[i * 7 % NB_MRS], 1));
-			TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+			lx_take(1, RMEM_LEASE_END_REVOKED);
 		}
 		for (i = 0; i < NB_MRS; i++)
 			TEST_EQ(mrs[i]->obj.refs, 0);
 	}
-	return TEST_SUCCESS;
 }
 
 /* With other holders of its memory: a sharer, the lookups of external buffers. */
@@ -120,20 +117,20 @@ TEST(lease_hold, leased_mr_may_be_held_by_others)
 	struct rmem_mr *shared;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SHARED_MR))
-		return test_skip("no shared MRs");
+		test_skip("no shared MRs");
 	TEST_OK(rmem_mr_reg_shared(lx.mr, fx.a.pd, 0, lx.mr->access, &shared));
 	fx_track(shared);
 	TEST_OK(rmem_extbuf_mr_add(shared));
 	req.mr = shared;
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_OK(rmem_extbuf_mr_del(shared));
-	TEST_RUN(expect_held(shared));
+	expect_held(shared);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	return fx_release(shared);
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_RUN(fx_release(shared));
 }
 
-static int
+static void
 lease_of_pool(uint32_t flags)
 {
 	const struct rmem_pool_conf conf = {.name = "lease_pool",
@@ -154,16 +151,16 @@ lease_of_pool(uint32_t flags)
 	/* Put back too early: the peer may still write to it. */
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
-	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	lx_expect_granted(lx.lease[0]);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	return rmem_pool_destroy(pool);
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_OK(rmem_pool_destroy(pool));
 }
 
 TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
 {
-	TEST_RUN(lease_of_pool(0));
-	return lease_of_pool(RMEM_POOL_TRACKED);
+	lease_of_pool(0);
+	lease_of_pool(RMEM_POOL_TRACKED);
 }
 
 LEASE_SUITES(lease_hold);

@@ -13,43 +13,44 @@
 #include "lease.h"
 #include "test.h"
 
-static int
-setup_odp(int (*setup)(void))
+static void
+setup_odp(void (*setup)(void))
 {
 	struct rmem_dev_info info;
-	int result = setup();
+	int result = TEST_TRY(setup());
 
-	if (result != TEST_SUCCESS)
-		return result;
+	if (result != TEST_SUCCESS) {
+		TEST_RUN(result);
+		return;
+	}
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0)
-		return test_skip("this system has no on-demand paging");
+		test_skip("this system has no on-demand paging");
 	fx_odp.mem = fx_map(FX_ODP_SIZE);
 	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access() | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(fx_odp.mr != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_fast_reg(void)
 {
-	return setup_odp(lx_setup_fast_reg);
+	setup_odp(lx_setup_fast_reg);
 }
 
-static int
+static void
 setup_mw(void)
 {
-	return setup_odp(lx_setup_mw);
+	setup_odp(lx_setup_mw);
 }
 
-static int
+static void
 setup_umr(void)
 {
-	return setup_odp(lx_setup_umr);
+	setup_odp(lx_setup_umr);
 }
 
-static int
+static void
 lease_all(struct rmem_lease **lease)
 {
 	const struct rmem_lease_req req = {.mr = fx_odp.mr,
@@ -58,7 +59,7 @@ lease_all(struct rmem_lease **lease)
 			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ};
 
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lease), 1);
-	return lx_wait_granted(*lease);
+	lx_wait_granted(*lease);
 }
 
 /* Pages never touched, pages that were written, and pages evicted since. */
@@ -69,23 +70,22 @@ TEST(lease_odp, evicted_leased_page_gives_an_error)
 	uint32_t i;
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
-		TEST_RUN(lease_all(&lease));
+		lease_all(&lease);
 		fx_fill(fx.b.buf, sizes[i], i);
 		TEST_STATUS(lx_write(lease, 2 * FX_PAGE, sizes[i]), RMEM_WC_SUCCESS);
 		TEST_MEM(fx_odp_page(2), fx.b.buf, sizes[i]);
 		TEST_OK(fx_odp_protect(3, PROT_NONE));
 		TEST_STATUS(lx_write(lease, 4 * FX_PAGE - 8, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
-		TEST_RUN(lx_recover());
+		lx_recover();
 		TEST_OK(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
-		TEST_RUN(lease_all(&lease));
+		lease_all(&lease);
 		TEST_OK(fx_odp_unmap(5));
 		TEST_STATUS(lx_write(lease, 5 * FX_PAGE, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
 		TEST_OK(fx_odp_map(5));
 		TEST_OK(fx_odp_map(3));
-		TEST_RUN(lx_recover());
+		lx_recover();
 		TEST_OK(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
 	}
-	return TEST_SUCCESS;
 }
 
 struct test_case *test_cases_lease_odp;

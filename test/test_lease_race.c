@@ -65,7 +65,7 @@ write_to(struct rmem_qp *qp, struct rmem_cq *cq, uint32_t i)
 	return wc.status;
 }
 
-static int
+static void
 run_writer(void *arg)
 {
 	uint32_t refused[2 * HALF] = {0};
@@ -91,10 +91,9 @@ run_writer(void *arg)
 		TEST_OK(rmem_qp_reset(own.target));
 		TEST_OK(fx_connect_pair(own.qp, own.target));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 grant_half(uint32_t half)
 {
 	struct rmem_lease_req req[HALF];
@@ -111,7 +110,6 @@ grant_half(uint32_t half)
 	TEST_EQ(ret, HALF);
 	for (i = 0; i < HALF; i++)
 		__atomic_store_n(&race.rkey[half * HALF + i], lx.lease[i]->rkey, __ATOMIC_RELEASE);
-	return TEST_SUCCESS;
 }
 
 /* From the end to the start: a copy is last where the check was first. */
@@ -148,24 +146,24 @@ is_scribbled(uint32_t half)
 }
 
 /* While one half is granted, reclaimed buffers of the other must not change. */
-static int
+static void
 run_rounds(uint32_t nb_leases)
 {
 	const uint32_t pause = RTE_MAX(nb_leases / HALF / 1000, 8u);
 	uint32_t round;
 
 	for (round = 0; round * HALF < nb_leases; round++) {
-		TEST_RUN(grant_half(round % 2));
+		grant_half(round % 2);
 		/* Periodically, so that the writer has its share of each. */
 		if (round % pause == 0)
-			TEST_RUN(fx_wait_until(&race.nb_written,
-					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1));
+			fx_wait_until(&race.nb_written,
+					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1);
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
-		TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
+		lx_take(HALF, RMEM_LEASE_END_REVOKED);
 		scribble_half(round % 2);
 		if (round % (4 * pause) == 0)
-			TEST_RUN(fx_wait_until(&race.nb_refused,
-					__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED) + 1));
+			fx_wait_until(&race.nb_refused,
+					__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED) + 1);
 		if (round != 0)
 			TEST_ASSERT(is_scribbled((round + 1) % 2));
 	}
@@ -173,22 +171,21 @@ run_rounds(uint32_t nb_leases)
 	test_note("%" PRIu64 " leases, %u writes, %u refused", lx_stats().granted,
 			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED),
 			__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED));
-	return TEST_SUCCESS;
 }
 
 /* The owner waits for nothing: its LOCAL_INVs are after a SEND without a receive. */
-static int
+static void
 use_without_waiting(void)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
-	TEST_RUN(grant_half(0));
-	TEST_RUN(fx_wait_until(&race.nb_written, 1));
+	grant_half(0);
+	fx_wait_until(&race.nb_written, 1);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	scribble_half(0);
-	return fx_wait_until(&race.nb_written,
+	fx_wait_until(&race.nb_written,
 			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 2 * HALF);
 }
 
@@ -200,64 +197,63 @@ nb_leases_wanted(uint32_t otherwise)
 	return env != NULL ? (uint32_t)strtoul(env, NULL, 0) : otherwise;
 }
 
-static int
+static void
 open_race(void)
 {
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	memset(&race, 0, sizeof(race));
 	memset(fx.b.buf, PAYLOAD, LENGTH);
 	lx.conf.max_leases = 256;
 	lx.conf.min_leases = 256;
 	lx.conf.quarantine_us = 1000;
-	return lx_remake();
+	lx_remake();
 }
 
-static int
+static void
 stop_writer(int result)
 {
 	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+	TEST_RUN(TEST_TRY(fx_join(1)) == TEST_SUCCESS ? result : TEST_FAILED);
 }
 
-static int
+static void
 launch_writer(void)
 {
-	TEST_RUN(open_race());
+	open_race();
 	own.cq = fx_cq(fx.b.dev, 64);
 	own.qp = fx_qp(fx.b.pd, own.cq, 8);
 	own.target = fx_qp(fx.b.pd, own.cq, 8);
 	TEST_OK(fx_connect_pair(own.qp, own.target));
-	return fx_launch(run_writer, &race, sizeof(race), 1);
+	fx_launch(run_writer, &race, sizeof(race), 1);
 }
 
 TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_lease, lx_setup_fast_reg)
 {
-	TEST_RUN(launch_writer());
-	return stop_writer(run_rounds(nb_leases_wanted(NB_LEASES)));
+	launch_writer();
+	stop_writer(TEST_TRY(run_rounds(nb_leases_wanted(NB_LEASES))));
 }
 
 /* The leases end, now that no peer writes any more, and late writes are detected. */
-static int
+static void
 expect_caught(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
 
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
-	TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
+	lx_take(HALF, RMEM_LEASE_END_REVOKED);
 	TEST_ASSERT(!is_scribbled(0));
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(lease_caught, reuse_before_the_end_of_a_lease_is_detected, lx_setup_fast_reg)
 {
-	TEST_RUN(launch_writer());
-	TEST_RUN(stop_writer(use_without_waiting()));
-	return expect_caught();
+	launch_writer();
+	stop_writer(TEST_TRY(use_without_waiting()));
+	expect_caught();
 }
 
 /* Windows are valid on one QP only: a refusal moves it and that of the leases to ERR. */
-static int
+static void
 run_peer(void *arg)
 {
 	unsigned int spins = 0;
@@ -277,19 +273,18 @@ run_peer(void *arg)
 		if (status != RMEM_WC_SUCCESS)
 			__atomic_store_n(&race.nb_refused, 1, __ATOMIC_RELEASE);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Use ended leases, while the peer continues; the rest ends when the QPs were reset. */
-static int
+static void
 run_refused_round(void)
 {
 	struct rmem_wc wc[8];
 	uint32_t used[HALF], nb_used = 0, i;
 	int n;
 
-	TEST_RUN(grant_half(0));
-	TEST_RUN(fx_wait_until(&race.nb_written, 2));
+	grant_half(0);
+	fx_wait_until(&race.nb_written, 2);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	while (__atomic_load_n(&race.nb_refused, __ATOMIC_ACQUIRE) == 0 || nb_used == 0) {
 		TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
@@ -302,20 +297,19 @@ run_refused_round(void)
 		if (fx_state(fx.a.qp) == RMEM_QPS_ERR)
 			break;
 	}
-	TEST_RUN(fx_wait_until(&race.nb_refused, 1));
+	fx_wait_until(&race.nb_refused, 1);
 	for (i = 0; i < nb_used; i++) {
 		const uint8_t *buf = buf_of(used[i]);
 
 		TEST_ASSERT(buf[0] == SCRIBBLE && memcmp(buf, buf + 1, LENGTH - 1) == 0);
 	}
-	TEST_RUN(lx_recover());
+	lx_recover();
 	n = rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX);
 	TEST_EQ(n + (int)nb_used, HALF);
 	race.nb_used += nb_used;
 	memset(race.rkey, 0, sizeof(race.rkey));
 	__atomic_store_n(&race.nb_written, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&race.nb_refused, 0, __ATOMIC_RELEASE);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_leased_window, lx_setup_mw)
@@ -325,22 +319,22 @@ TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_leased_window, lx_setu
 	uint32_t i;
 
 	if (fx_is_rxe())
-		return test_skip("rdma_rxe may place a packet after the end of its window");
-	TEST_RUN(open_race());
-	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
+		test_skip("rdma_rxe may place a packet after the end of its window");
+	open_race();
+	fx_launch(run_peer, &race, sizeof(race), 1);
 	for (i = 0; i < nb_leases && result == TEST_SUCCESS; i += HALF)
-		result = run_refused_round();
+		result = TEST_TRY(run_refused_round());
 	test_note("%" PRIu64 " leases, %u of them used again before the peer was refused",
 			lx_stats().granted, race.nb_used);
-	return stop_writer(result);
+	stop_writer(result);
 }
 
 TEST_WITH(lease_caught, reuse_before_the_end_of_a_leased_window_is_detected, lx_setup_mw)
 {
-	TEST_RUN(open_race());
-	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
-	TEST_RUN(stop_writer(use_without_waiting()));
-	return expect_caught();
+	open_race();
+	fx_launch(run_peer, &race, sizeof(race), 1);
+	stop_writer(TEST_TRY(use_without_waiting()));
+	expect_caught();
 }
 
 TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_lease, lx_setup_umr);

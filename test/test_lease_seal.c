@@ -28,27 +28,26 @@ static const struct rmem_lease_desc example = {
 };
 
 /* Both sides have the key. */
-static int
+static void
 setup_seal(void)
 {
 	int ret;
 
 	here = there = NULL;
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	ret = rmem_lease_sealer_create(key, &here);
 	if (ret == -EOPNOTSUPP)
-		return test_skip("built without libcrypto");
+		test_skip("built without libcrypto");
 	TEST_OK(ret);
 	TEST_OK(rmem_lease_sealer_create(key, &there));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown_seal(void)
 {
 	rmem_lease_sealer_destroy(here);
 	rmem_lease_sealer_destroy(there);
-	return fx_teardown();
+	fx_teardown();
 }
 
 static int
@@ -76,7 +75,6 @@ TEST(lease_seal, sealed_descriptor_is_unsealed_at_the_peer)
 	TEST_EQ(desc.rkey, example.rkey);
 	TEST_EQ(desc.access, example.access);
 	TEST_EQ(info.sequence, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, sealed_descriptor_hides_the_rkey)
@@ -88,7 +86,6 @@ TEST(lease_seal, sealed_descriptor_hides_the_rkey)
 	TEST_EQ(seal(buf), SIZE);
 	for (i = 0; i + 4 <= SIZE; i++)
 		TEST_ASSERT(memcmp(buf + i, packed + 40, 4) != 0);
-	return TEST_SUCCESS;
 }
 
 /* Each bit, that of the nonce and of the tag too. */
@@ -111,10 +108,9 @@ TEST(lease_seal, each_changed_bit_is_refused)
 		TEST_ASSERT(ret < 0 && desc.lease_id == 99);
 	}
 	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, NULL, NULL), SIZE);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_bad(const uint8_t *from, uint32_t at, int error, uint32_t want)
 {
 	struct rmem_lease_desc desc;
@@ -126,7 +122,6 @@ expect_bad(const uint8_t *from, uint32_t at, int error, uint32_t want)
 	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, NULL, &part),
 			error);
 	TEST_EQ(part, want);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, each_bad_part_of_the_head_is_reported)
@@ -136,15 +131,14 @@ TEST(lease_seal, each_bad_part_of_the_head_is_reported)
 	uint32_t part;
 
 	TEST_EQ(seal(buf), SIZE);
-	TEST_RUN(expect_bad(buf, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC));
-	TEST_RUN(expect_bad(buf, 4, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION));
-	TEST_RUN(expect_bad(buf, 5, EINVAL, RMEM_LEASE_DESC_PART_RESERVED));
-	TEST_RUN(expect_bad(buf, 6, EINVAL, RMEM_LEASE_DESC_PART_SIZE));
-	TEST_RUN(expect_bad(buf, 8, EPERM, RMEM_LEASE_DESC_PART_SEAL));
+	expect_bad(buf, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC);
+	expect_bad(buf, 4, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION);
+	expect_bad(buf, 5, EINVAL, RMEM_LEASE_DESC_PART_RESERVED);
+	expect_bad(buf, 6, EINVAL, RMEM_LEASE_DESC_PART_SIZE);
+	expect_bad(buf, 8, EPERM, RMEM_LEASE_DESC_PART_SEAL);
 	TEST_ERR(rmem_lease_unseal(there, buf, SIZE - 1, with, sizeof(with), &desc, NULL, &part),
 			ENOSPC);
 	TEST_EQ(part, RMEM_LEASE_DESC_PART_ROOM);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, another_key_is_refused)
@@ -158,7 +152,6 @@ TEST(lease_seal, another_key_is_refused)
 	TEST_OK(rmem_lease_sealer_create(other_key, &other));
 	TEST_ERR(rmem_lease_unseal(other, buf, SIZE, with, sizeof(with), &desc, NULL, NULL), EPERM);
 	rmem_lease_sealer_destroy(other);
-	return TEST_SUCCESS;
 }
 
 /* As of another connection. */
@@ -174,7 +167,6 @@ TEST(lease_seal, other_associated_data_is_refused)
 	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 0, &desc, NULL, NULL), EPERM);
 	TEST_EQ(rmem_lease_seal(here, &example, NULL, 0, buf, SIZE), SIZE);
 	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, NULL, 0, &desc, NULL, NULL), SIZE);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, no_nonce_is_repeated)
@@ -194,7 +186,6 @@ TEST(lease_seal, no_nonce_is_repeated)
 	TEST_EQ(rmem_lease_unseal(here, buf, SIZE, NULL, 0, &desc, &other, NULL), SIZE);
 	/* Of one key, but each with a number of its own. */
 	TEST_ASSERT(other.sender != info.sender);
-	return TEST_SUCCESS;
 }
 
 /* A replay is unsealed, and can be detected by its sequence. */
@@ -259,7 +250,6 @@ TEST(lease_seal, processes_after_a_fork_share_no_nonce)
 		/* The parent continues, each child counts from 0. */
 		TEST_EQ(info.sequence, i < 2 * NB_FORKED ? i : i % NB_FORKED);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, replay_has_the_same_sequence)
@@ -273,7 +263,6 @@ TEST(lease_seal, replay_has_the_same_sequence)
 	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, &again, NULL), SIZE);
 	TEST_EQ(first.sender, again.sender);
 	TEST_EQ(first.sequence, again.sequence);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_seal, bad_arguments_are_refused)
@@ -298,7 +287,6 @@ TEST(lease_seal, bad_arguments_are_refused)
 	TEST_ERR(rmem_lease_unseal(there, NULL, SIZE, NULL, 0, &desc, NULL, NULL), EINVAL);
 	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 1, &desc, NULL, NULL), EINVAL);
 	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 0, NULL, NULL, NULL), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(lease_seal, setup_seal, teardown_seal);
@@ -313,12 +301,11 @@ TEST(lease_no_seal, seal_calls_without_libcrypto_are_eopnotsupp)
 
 	if (ret == 0) {
 		rmem_lease_sealer_destroy(sealer);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_EQ(ret, -EOPNOTSUPP);
 	TEST_ERR(rmem_lease_seal(NULL, &example, NULL, 0, buf, SIZE), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_unseal(NULL, buf, SIZE, NULL, 0, &desc, NULL, NULL), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(lease_no_seal, fx_setup_none, fx_teardown);

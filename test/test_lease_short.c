@@ -26,7 +26,6 @@ TEST(lease_short, rest_of_a_short_post_is_posted_later)
 	TEST_EQ(leaser.posted[7].invalidate_rkey, lx.lease[3]->rkey);
 	TEST_EQ(leaser_complete(7), 0);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 4);
-	return TEST_SUCCESS;
 }
 
 /* A CQ of several QPs: a wr_id of the application's may equal that of a lease. */
@@ -46,7 +45,6 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTING);
 	TEST_EQ(leaser_complete(1), 0);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
-	return TEST_SUCCESS;
 }
 
 /* A LOCAL_INV that waits for an entry is not needed after an invalidation of the peer. */
@@ -65,7 +63,6 @@ TEST(lease_short, invalidation_by_the_peer_replaces_a_waiting_local_inv)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
-	return TEST_SUCCESS;
 }
 
 TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
@@ -87,11 +84,10 @@ TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
 		TEST_EQ(leaser.posted[i].flags, i % 4 == 3 ? RMEM_SEND_SIGNALED : 0);
 	TEST_EQ(leaser_complete(15), 0);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 8);
-	return TEST_SUCCESS;
 }
 
 /* Two LOCAL_INVs were posted unsignaled, and the peer invalidated the last lease that waits. */
-static int
+static void
 leave_unsignaled(void)
 {
 	TEST_OK(leaser_make());
@@ -102,10 +98,9 @@ leave_unsignaled(void)
 	TEST_EQ(leaser.nb_posted, 5);
 	TEST_EQ(leaser_peer_inv(lx.lease[2]->rkey), 1);
 	TEST_EQ(leaser.nb_posted, 5);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
 {
 	TEST_EQ(leaser.posted[open].opcode, RMEM_WR_BIND_MW);
@@ -118,7 +113,6 @@ expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
 	TEST_EQ(lx.ended[2]->end, RMEM_LEASE_END_PEER_INV);
-	return TEST_SUCCESS;
 }
 
 /* Something signaled must follow, and no key is invalidated twice. */
@@ -126,19 +120,19 @@ TEST(lease_short, unsignaled_revocations_end_with_a_key_bound_again)
 {
 	uint32_t rkey;
 
-	TEST_RUN(leave_unsignaled());
+	leave_unsignaled();
 	rkey = lx.lease[2]->rkey;
 	leaser.room = 8;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 7);
-	return expect_all_end(rkey, 5, 6);
+	expect_all_end(rkey, 5, 6);
 }
 
 TEST(lease_short, key_is_bound_again_one_request_at_a_time)
 {
 	uint32_t rkey;
 
-	TEST_RUN(leave_unsignaled());
+	leave_unsignaled();
 	rkey = lx.lease[2]->rkey;
 	leaser.room = 1;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
@@ -147,7 +141,7 @@ TEST(lease_short, key_is_bound_again_one_request_at_a_time)
 	leaser.room = 1;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 7);
-	return expect_all_end(rkey, 5, 6);
+	expect_all_end(rkey, 5, 6);
 }
 
 TEST_SUITE(lease_short, leaser_setup, leaser_teardown);

@@ -57,7 +57,7 @@ step(int sig, siginfo_t *info, void *context)
 }
 
 static int
-count(int (*call)(void), unsigned int *nb)
+count(void (*call)(void), unsigned int *nb)
 {
 	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO}, old;
 	int result;
@@ -68,7 +68,7 @@ count(int (*call)(void), unsigned int *nb)
 	lk.is_stepping = 1;
 	raise(SIGTRAP);
 	lk.is_counting = 1;
-	result = call();
+	result = TEST_TRY(call());
 	lk.is_counting = 0;
 	lk.is_stepping = 0;
 	TEST_OK(sigaction(SIGTRAP, &old, NULL));
@@ -77,7 +77,7 @@ count(int (*call)(void), unsigned int *nb)
 }
 #else
 static int
-count(int (*call)(void), unsigned int *nb)
+count(void (*call)(void), unsigned int *nb)
 {
 	RTE_SET_USED(call);
 	RTE_SET_USED(nb);
@@ -94,21 +94,20 @@ make_qp(const struct fx_side *side)
 	return fx_qp_by(side->pd, &conf);
 }
 
-static int
+static void
 lk_setup(void)
 {
 #ifndef __x86_64__
-	return test_skip("single-stepping is done on x86-64");
+	test_skip("single-stepping is done on x86-64");
 #endif
-	TEST_RUN(fx_setup());
+	fx_setup();
 	if (!fx_is_soft())
-		return test_skip("the table is of the software device");
+		test_skip("the table is of the software device");
 	lk.qp = make_qp(&fx.a);
 	lk.peer = make_qp(&fx.b);
 	TEST_ASSERT(lk.qp != NULL && lk.peer != NULL);
 	TEST_OK(fx_connect(lk.qp, lk.peer));
 	TEST_OK(fx_connect(lk.peer, lk.qp));
-	return TEST_SUCCESS;
 }
 
 static void
@@ -124,7 +123,7 @@ fill(uint8_t opcode, bool is_last_signaled)
 }
 
 /* Post the burst, and poll it. */
-static int
+static void
 post(void)
 {
 	struct rmem_wc wc[BURST];
@@ -134,20 +133,19 @@ post(void)
 	n = rmem_poll_cq(lk.qp->send_cq, wc, BURST);
 	for (i = 0; i < n; i++)
 		TEST_STATUS(wc[i].status, RMEM_WC_SUCCESS);
-	return n > 0 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(n > 0);
 }
 
-static int
+static void
 poll_empty(void)
 {
 	struct rmem_wc wc[BURST];
 
 	TEST_EQ(rmem_poll_cq(lk.qp->send_cq, wc, BURST), 0);
-	return TEST_SUCCESS;
 }
 
 /* The peer consumes its last receives, and posts others. */
-static int
+static void
 post_receives(void)
 {
 	static struct rmem_sge sge[BURST];
@@ -161,43 +159,41 @@ post_receives(void)
 		recv[i] = (struct rmem_recv_wr){.wr_id = i, .sg_list = &sge[i], .num_sge = 1};
 	}
 	TEST_EQ(rmem_post_recv(lk.peer, recv, BURST), BURST);
-	return TEST_SUCCESS;
 }
 
-static int
-expect(int (*call)(void), unsigned int want)
+static void
+expect(void (*call)(void), unsigned int want)
 {
 	unsigned int nb;
 
 	TEST_RUN(count(call, &nb));
 	TEST_EQ(nb, want);
-	return TEST_SUCCESS;
 }
 
 TEST(locked, write_burst)
 {
 	fill(RMEM_WR_RDMA_WRITE, false);
-	TEST_RUN(post());
-	return expect(post, 1);
+	post();
+	expect(post, 1);
 }
 
 TEST(locked, send_burst)
 {
 	fill(RMEM_WR_SEND, false);
-	TEST_RUN(post_receives());
-	TEST_RUN(post());
-	TEST_RUN(post_receives());
-	return expect(post, 1 + BURST);
+	post_receives();
+	post();
+	post_receives();
+	expect(post, 1 + BURST);
 }
 
 TEST(locked, receive_burst)
 {
-	return expect(post_receives, 1);
+	expect(post_receives, 1);
 }
 
 TEST(locked, poll_of_an_empty_cq)
 {
-	return expect(poll_empty, 0);
+	expect(poll_empty, 0);
 }
 
 /* REG_MR, then LOCAL_INV of what it made. */
@@ -211,12 +207,12 @@ TEST(locked, reg_mr_and_local_inv)
 		lk.wr[i] = fx_reg(fx_fast_mr(fx.a.pd, 1), list, 1, (uintptr_t)fx.a.buf, SIZE);
 		lk.wr[i].flags = i == BURST - 1 ? RMEM_SEND_SIGNALED : 0;
 	}
-	TEST_RUN(expect(post, 1 + BURST));
+	expect(post, 1 + BURST);
 	for (i = 0; i < BURST; i++) {
 		lk.wr[i] = fx_inv(lk.wr[i].reg_mr.mr->rkey);
 		lk.wr[i].flags = i == BURST - 1 ? RMEM_SEND_SIGNALED : 0;
 	}
-	return expect(post, 1 + BURST);
+	expect(post, 1 + BURST);
 }
 
 TEST_SUITE(locked, lk_setup, fx_teardown);

@@ -36,25 +36,24 @@ good_conf(const char *name)
 	return conf;
 }
 
-static int
+static void
 setup_none(void)
 {
 	pool = NULL;
 	other = NULL;
-	return fx_setup();
+	fx_setup();
 }
 
-static int
+static void
 setup(void)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_test");
 
-	TEST_RUN(setup_none());
+	setup_none();
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	bool is_ok = rmem_pktmbuf_pool_destroy(other) == 0;
@@ -62,7 +61,7 @@ teardown(void)
 	is_ok = rmem_pktmbuf_pool_destroy(pool) == 0 && is_ok;
 	pool = NULL;
 	other = NULL;
-	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(TEST_TRY(fx_teardown()) == TEST_SUCCESS && is_ok);
 }
 
 /* An mbuf with so many bytes of data. */
@@ -77,7 +76,7 @@ filled(const struct rmem_mempool *from, uint16_t length, uint32_t seed)
 }
 
 /* a WRITEs the chain to b's buffer, where it arrives; pool's registration is asked. */
-static int
+static void
 expect_written(const struct rte_mbuf *m)
 {
 	static uint8_t flat[FX_BUF_SIZE];
@@ -93,7 +92,6 @@ expect_written(const struct rte_mbuf *m)
 	wr.rdma.rkey = fx.b.mr->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, rte_pktmbuf_read(m, 0, m->pkt_len, flat), m->pkt_len);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, pool_equals_one_of_rte_pktmbuf_pool_create)
@@ -123,7 +121,6 @@ TEST(mbuf, pool_equals_one_of_rte_pktmbuf_pool_create)
 	rte_pktmbuf_free(m);
 	rte_pktmbuf_free(p);
 	rte_mempool_free(plain);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, memory_is_whole_pages_as_one_mr)
@@ -134,7 +131,6 @@ TEST(mbuf, memory_is_whole_pages_as_one_mr)
 	TEST_EQ(pool->registered, info.length);
 	TEST_EQ(info.length % info.page_size, 0);
 	TEST_EQ((uintptr_t)info.addr % info.page_size, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, every_mbuf_has_the_keys_of_its_mr)
@@ -151,7 +147,6 @@ TEST(mbuf, every_mbuf_has_the_keys_of_its_mr)
 	}
 	rte_pktmbuf_free_bulk(mbufs, NB_MBUFS);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, peer_writes_straight_into_an_mbuf)
@@ -164,7 +159,6 @@ TEST(mbuf, peer_writes_straight_into_an_mbuf)
 			RMEM_WC_SUCCESS);
 	TEST_MEM(rte_pktmbuf_append(m, 1000), fx.b.buf, 1000);
 	rte_pktmbuf_free(m);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, chain_is_written_by_one_request)
@@ -174,10 +168,9 @@ TEST(mbuf, chain_is_written_by_one_request)
 	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 1, 2)));
 	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 2048, 3)));
 	TEST_EQ(m->nb_segs, 3);
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	rte_pktmbuf_free(m);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, segments_without_data_take_no_sge)
@@ -192,9 +185,8 @@ TEST(mbuf, segments_without_data_take_no_sge)
 	TEST_EQ(rmem_mbuf_sges(pool, m, sge, 2), 2);
 	TEST_EQ(sge[0].length, 10);
 	TEST_EQ(sge[1].length, 20);
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	rte_pktmbuf_free(m);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, chain_longer_than_the_list_is_enospc)
@@ -209,7 +201,6 @@ TEST(mbuf, chain_longer_than_the_list_is_enospc)
 	TEST_ERR(rmem_mbuf_tailroom_sges(pool, m, sge, 2), ENOSPC);
 	TEST_ERR(rmem_mbuf_sges(pool, m, sge, 0), ENOSPC);
 	rte_pktmbuf_free(m);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, send_arrives_in_the_tailroom_of_a_chain)
@@ -237,7 +228,6 @@ TEST(mbuf, send_arrives_in_the_tailroom_of_a_chain)
 			rte_pktmbuf_mtod_offset(out, uint8_t *, 1500), 500);
 	rte_pktmbuf_free(in);
 	rte_pktmbuf_free(out);
-	return TEST_SUCCESS;
 }
 
 /* Clones of an mbuf of another pool: the keys are of the memory, not of the clone's pool. */
@@ -254,7 +244,7 @@ TEST(mbuf, clone_has_the_keys_of_its_data)
 	TEST_EQ(rmem_mbuf_lkey(pool, clone), other->mrs[0]->lkey);
 	TEST_EQ(rmem_mbuf_rkey(pool, clone), other->mrs[0]->rkey);
 	TEST_EQ(rmem_mbuf_lkey(other, clone), other->mrs[0]->lkey);
-	TEST_RUN(expect_written(clone));
+	expect_written(clone);
 	twice = rte_pktmbuf_clone(clone, pool->mp);
 	TEST_EQ(rmem_mbuf_lkey(pool, twice), other->mrs[0]->lkey);
 	rte_pktmbuf_free(twice);
@@ -265,7 +255,6 @@ TEST(mbuf, clone_has_the_keys_of_its_data)
 	clone = rte_pktmbuf_alloc(pool->mp);
 	TEST_EQ(rmem_mbuf_lkey(pool, clone), pool->mrs[0]->lkey);
 	rte_pktmbuf_free(clone);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, chain_of_two_pools_and_its_copy_are_written)
@@ -275,14 +264,13 @@ TEST(mbuf, chain_of_two_pools_and_its_copy_are_written)
 
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &other));
 	TEST_OK(rte_pktmbuf_chain(m, filled(other, 60, 5)));
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	copy = rte_pktmbuf_copy(m, other->mp, 0, UINT32_MAX);
 	TEST_ASSERT(copy != NULL);
 	TEST_EQ(rmem_mbuf_lkey(pool, copy), other->mrs[0]->lkey);
-	TEST_RUN(expect_written(copy));
+	expect_written(copy);
 	rte_pktmbuf_free(copy);
 	rte_pktmbuf_free(m);
-	return TEST_SUCCESS;
 }
 
 static void
@@ -321,10 +309,10 @@ TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 	TEST_ERR(rmem_mbuf_tailroom_sges(pool, m, &sge, 1), ENOENT);
 	TEST_OK(rmem_extbuf_mr_add(mr));
 	TEST_EQ(rmem_mbuf_lkey(pool, m), mr->lkey);
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	clone = rte_pktmbuf_clone(m, pool->mp);
 	TEST_EQ(rmem_mbuf_rkey(pool, clone), mr->rkey);
-	TEST_RUN(expect_written(clone));
+	expect_written(clone);
 	rte_pktmbuf_free(m);
 	TEST_EQ(nb_freed, 0);
 	rte_pktmbuf_free(clone);
@@ -336,7 +324,6 @@ TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 	rte_pktmbuf_free(m);
 	TEST_OK(rmem_extbuf_mr_del(mr));
 	TEST_EQ(rmem_mempool_lkey(pool, mem), RMEM_KEY_NONE);
-	return TEST_SUCCESS;
 }
 
 /* Lookups return its keys, which remain valid until it is removed. */
@@ -353,7 +340,7 @@ TEST(mbuf, added_mr_is_held)
 	TEST_EQ(rmem_mempool_lkey(pool, mem), mr->lkey);
 	TEST_OK(rmem_extbuf_mr_del(mr));
 	TEST_ERR(rmem_extbuf_mr_del(mr), ENOENT);
-	return fx_release(mr);
+	TEST_RUN(fx_release(mr));
 }
 
 /* Its own MR was not added, so that its keys remain. */
@@ -361,7 +348,6 @@ TEST(mbuf, mr_of_a_pool_is_not_removed)
 {
 	TEST_ERR(rmem_extbuf_mr_del(pool->mrs[0]), ENOENT);
 	TEST_EQ(rmem_mempool_keys_lookup(pool, pool->mrs[0]->addr, 1).lkey, pool->mrs[0]->lkey);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, buffer_of_an_rmem_pool_is_found_as_external_buffer)
@@ -380,13 +366,12 @@ TEST(mbuf, buffer_of_an_rmem_pool_is_found_as_external_buffer)
 	TEST_OK(rmem_pool_get_sges(bufs, &sge, 1));
 	m = attached((uint8_t *)(uintptr_t)sge.addr, &nb_freed);
 	TEST_EQ(rmem_mbuf_lkey(pool, m), sge.lkey);
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	rte_pktmbuf_free(m);
 	TEST_EQ(nb_freed, 1);
 	rmem_pool_put_sges(bufs, &sge, 1);
 	TEST_OK(rmem_pool_destroy(bufs));
 	TEST_EQ(rmem_mempool_lkey(pool, (void *)(uintptr_t)sge.addr), RMEM_KEY_NONE);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, unsupported_kinds_of_mrs_are_refused)
@@ -412,7 +397,6 @@ TEST(mbuf, unsupported_kinds_of_mrs_are_refused)
 	TEST_OK(rmem_extbuf_mr_del(mr));
 	TEST_OK(rmem_extbuf_mr_add(over));
 	TEST_OK(rmem_extbuf_mr_del(over));
-	return TEST_SUCCESS;
 }
 
 /* With the other PD a lookup finds no key, and after a registration its own keys. */
@@ -425,7 +409,7 @@ TEST(mbuf, several_devices_have_keys_of_their_own)
 	struct rmem_send_wr wr;
 	struct rte_mbuf *m;
 
-	TEST_RUN(fx_side_open(&c, dev, fx_pd(dev)));
+	fx_side_open(&c, dev, fx_pd(dev));
 	TEST_OK(fx_connect(c.qp, c.qp));
 	TEST_OK(rmem_mempool_register(pool->mp, c.pd, FX_ACCESS, &reg));
 	m = filled(pool, 64, 1);
@@ -436,12 +420,11 @@ TEST(mbuf, several_devices_have_keys_of_their_own)
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(c.buf), c.mr->rkey);
 	TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(c.buf, rte_pktmbuf_mtod(m, uint8_t *), 64);
-	TEST_RUN(expect_written(m));
+	expect_written(m);
 	TEST_EQ(rmem_mempool_lkey(reg, fx.a.buf), RMEM_KEY_NONE);
 	rte_pktmbuf_free(m);
 	TEST_ERR(rmem_pktmbuf_pool_destroy(pool), EBUSY);
 	TEST_OK(rmem_mempool_unregister(reg));
-	return TEST_SUCCESS;
 }
 
 /* Beyond max_mr_size: no mbuf straddles two MRs, and each is found. */
@@ -469,7 +452,7 @@ TEST_WITH(mbuf, large_pool_takes_several_mrs, setup_none)
 	}
 	TEST_OK(rmem_mempool_audit(reg));
 	rte_pktmbuf_free_bulk(mbufs, NB_MBUFS);
-	return rmem_pktmbuf_pool_destroy(reg);
+	TEST_OK(rmem_pktmbuf_pool_destroy(reg));
 }
 
 TEST(mbuf, destroy_while_mbufs_are_out_is_ebusy)
@@ -482,7 +465,6 @@ TEST(mbuf, destroy_while_mbufs_are_out_is_ebusy)
 	__atomic_fetch_add(&pool->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
 	TEST_ERR(rmem_pktmbuf_pool_destroy(pool), EBUSY);
 	__atomic_fetch_sub(&pool->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf, keys_of_a_destroyed_pool_are_refused)
@@ -495,7 +477,6 @@ TEST(mbuf, keys_of_a_destroyed_pool_are_refused)
 	TEST_OK(rmem_pktmbuf_pool_destroy(pool));
 	pool = NULL;
 	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mbuf, setup, teardown);

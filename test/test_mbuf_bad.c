@@ -35,22 +35,22 @@ good_conf(void)
 	return conf;
 }
 
-static int
+static void
 setup(void)
 {
 	pool = NULL;
-	return fx_setup();
+	fx_setup();
 }
 
-static int
+static void
 teardown(void)
 {
 	bool is_ok = rmem_pktmbuf_pool_destroy(pool) == 0;
 
-	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(TEST_TRY(fx_teardown()) == TEST_SUCCESS && is_ok);
 }
 
-static int
+static void
 expect_refused_by(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, int error)
 {
 	struct rmem_pool_report report;
@@ -63,13 +63,12 @@ expect_refused_by(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	TEST_EQ(info.nb_mr, 2);
 	if (error == EINVAL)
 		TEST_ERR(rmem_pktmbuf_pool_check(pd, conf, &report), EINVAL);
-	return TEST_SUCCESS;
 }
 
 static int
 create(const void *conf)
 {
-	return expect_refused_by(fx.a.pd, conf, EINVAL) == TEST_SUCCESS ? -EINVAL : 0;
+	return TEST_TRY(expect_refused_by(fx.a.pd, conf, EINVAL)) == TEST_SUCCESS ? -EINVAL : 0;
 }
 
 TEST(mbuf_bad, null_and_wrong_handles_are_refused)
@@ -78,9 +77,9 @@ TEST(mbuf_bad, null_and_wrong_handles_are_refused)
 	struct rmem_mempool *reg = NULL;
 	static uint64_t zeros[64] __rte_cache_aligned;
 
-	TEST_RUN(expect_refused_by(NULL, &conf, EINVAL));
-	TEST_RUN(expect_refused_by((struct rmem_pd *)fx.a.dev, &conf, EINVAL));
-	TEST_RUN(expect_refused_by(fx.a.pd, NULL, EINVAL));
+	expect_refused_by(NULL, &conf, EINVAL);
+	expect_refused_by((struct rmem_pd *)fx.a.dev, &conf, EINVAL);
+	expect_refused_by(fx.a.pd, NULL, EINVAL);
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, NULL), EINVAL);
 	TEST_ERR(rmem_pktmbuf_pool_check(fx.a.pd, &conf, NULL), EINVAL);
 	TEST_OK(rmem_pktmbuf_pool_destroy(NULL));
@@ -94,7 +93,6 @@ TEST(mbuf_bad, null_and_wrong_handles_are_refused)
 	TEST_ERR(rmem_mempool_register(pool->mp, NULL, FX_ACCESS, &reg), EINVAL);
 	TEST_ERR(rmem_mempool_register(pool->mp, fx_pd(fx.a.dev), FX_ACCESS, NULL), EINVAL);
 	TEST_ASSERT(reg == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, bad_fields_are_refused)
@@ -120,7 +118,7 @@ TEST(mbuf_bad, bad_fields_are_refused)
 	const struct rmem_pktmbuf_pool_conf good = good_conf();
 	struct rmem_pktmbuf_pool_conf conf = good;
 
-	TEST_RUN(fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create));
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);
 	/* rmem_pktmbuf_pool_check() does not check these. */
 	conf.ops_name = "no_such_ops";
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool), EINVAL);
@@ -130,7 +128,6 @@ TEST(mbuf_bad, bad_fields_are_refused)
 	conf.access = FX_ACCESS | UINT32_C(1) << 31;
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool), EINVAL);
 	TEST_ASSERT(pool == NULL && rte_mempool_lookup("mbuf_bad") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, access_that_the_device_lacks_is_eopnotsupp)
@@ -144,9 +141,9 @@ TEST(mbuf_bad, access_that_the_device_lacks_is_eopnotsupp)
 	/* Verbs' bits 4 to 7: those that this device has not. */
 	lacking = UINT32_C(0xf0) & ~info.access;
 	if (lacking == 0)
-		return test_skip("the device has all access bits");
+		test_skip("the device has all access bits");
 	conf.access = FX_ACCESS | lacking;
-	TEST_RUN(expect_refused_by(fx.a.pd, &conf, EOPNOTSUPP));
+	expect_refused_by(fx.a.pd, &conf, EOPNOTSUPP);
 	conf.access = FX_ACCESS;
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));
 	TEST_ERR(rmem_mempool_register(pool->mp, fx_pd(fx.a.dev), FX_ACCESS | lacking, &reg),
@@ -157,7 +154,6 @@ TEST(mbuf_bad, access_that_the_device_lacks_is_eopnotsupp)
 	TEST_ERR(rmem_mempool_register(pool->mp, fx_pd(fx.a.dev),
 				 FX_ACCESS | RMEM_ACCESS_ZERO_BASED, &reg),
 			EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, name_in_use_is_eexist)
@@ -169,7 +165,6 @@ TEST(mbuf_bad, name_in_use_is_eexist)
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &again), EEXIST);
 	TEST_ASSERT(again == NULL);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, mbuf_larger_than_an_mr_is_refused)
@@ -180,14 +175,13 @@ TEST(mbuf_bad, mbuf_larger_than_an_mr_is_refused)
 	struct rmem_mempool *reg = NULL;
 
 	conf.data_room_size = 4096;
-	TEST_RUN(expect_refused_by(pd, &conf, EINVAL));
+	expect_refused_by(pd, &conf, EINVAL);
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));
 	TEST_ERR(rmem_mempool_register(pool->mp, pd, FX_ACCESS, &reg), EINVAL);
 	TEST_ERR(rmem_mempool_check(pool->mp, pd, &report), EINVAL);
 	TEST_EQ(report.limits, RMEM_POOL_LIMIT_MR_SIZE);
 	TEST_EQ(report.max_mr_size, 4096);
 	TEST_EQ(report.buf_size, pool->mp->elt_size);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, too_few_mrs_is_enospc)
@@ -210,7 +204,6 @@ TEST(mbuf_bad, too_few_mrs_is_enospc)
 	TEST_ERR(rmem_mempool_register(pool->mp, pd, FX_ACCESS, &reg), ENOSPC);
 	TEST_ERR(rmem_mempool_check(pool->mp, pd, &report), ENOSPC);
 	TEST_ASSERT(reg == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
@@ -251,7 +244,6 @@ TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
 	}
 	TEST_OK(rmem_mempool_unregister(reg));
 	rte_mempool_free(mp);
-	return TEST_SUCCESS;
 }
 
 /* The second of two extents can't be registered: the first one is released. */
@@ -283,7 +275,6 @@ TEST(mbuf_bad, memory_that_cannot_be_written_is_efault)
 	TEST_OK(rmem_mempool_unregister(reg));
 	rte_mempool_free(mp);
 	TEST_OK(munmap(mem, 3 * page));
-	return TEST_SUCCESS;
 }
 
 /* With too little memory for each step in turn. */
@@ -314,7 +305,6 @@ TEST(mbuf_bad, no_memory_is_enomem_and_nothing_stays)
 		TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 		TEST_EQ(info.nb_mr, 3);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The first MR of a PD to be known to lookups needs a map. */
@@ -328,7 +318,6 @@ TEST(mbuf_bad, no_memory_for_the_map_is_enomem)
 	TEST_OK(rmem_extbuf_mr_add(mr));
 	TEST_OK(rmem_extbuf_mr_del(mr));
 	TEST_ERR(rmem_extbuf_mr_del(mr), ENOENT);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mbuf_bad, setup, teardown);

@@ -45,29 +45,28 @@ static struct rmem_mr *base;
 static struct rmem_fast_reg_page_list *list;
 
 /* Messages in completions are copied by the poll: that is another suite's matter. */
-static int
+static void
 setup(void)
 {
 	setenv("RMEM_SCATTER_TO_CQE", "0", 1);
-	TEST_RUN(fx_setup());
+	fx_setup();
 	if (!fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	fx_odp.mem = fx_map(FX_ODP_SIZE);
 	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
 	base = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	list = fx_page_list(fx.a.dev, FX_ODP_PAGES);
 	TEST_ASSERT(base != NULL && list != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	unsetenv("RMEM_SCATTER_TO_CQE");
-	return fx_teardown();
+	fx_teardown();
 }
 
-static int
+static void
 see(const struct rmem_mr *mr)
 {
 	TEST_ASSERT(mr != NULL);
@@ -75,10 +74,9 @@ see(const struct rmem_mr *mr)
 	view.rkey = mr->rkey;
 	view.iova = fx_addr(fx_odp.mem);
 	fx_odp.mr = &view;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_iov(void)
 {
 	const struct iovec iov[] = {{fx_odp.mem, 3 * FX_PAGE},
@@ -91,10 +89,10 @@ open_iov(void)
 	struct rmem_mr *mr;
 
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-	return see(mr);
+	see(mr);
 }
 
-static int
+static void
 open_window(void)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -107,13 +105,12 @@ open_window(void)
 	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
 	wr.bind_mw.key_tag = 3;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(see(base));
+	see(base);
 	view.rkey = mw->rkey;
-	return TEST_SUCCESS;
 }
 
 /* One entry, or an entry for each page. */
-static int
+static void
 open_mkey(uint32_t nb)
 {
 	struct rmem_mkey_entry entries[FX_ODP_PAGES];
@@ -125,11 +122,11 @@ open_mkey(uint32_t nb)
 		entries[i] = fx_entry(base, i * FX_ODP_SIZE / nb, FX_ODP_SIZE / nb);
 	wr = fx_umr(mkey, entries, nb, fx_addr(fx_odp.mem));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return see(mkey);
+	see(mkey);
 }
 
 /* Bind the page list. */
-static int
+static void
 open_list(void)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, FX_ODP_PAGES);
@@ -138,10 +135,10 @@ open_list(void)
 	wr = fx_reg(mr, list, FX_ODP_PAGES, fx_addr(fx_odp.mem), FX_ODP_SIZE);
 	wr.reg_mr.access = FX_ACCESS;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return see(mr);
+	see(mr);
 }
 
-static int
+static void
 open_fast(bool is_scattered)
 {
 	fx_list_pages(list, fx_odp.mem, FX_ODP_PAGES);
@@ -149,10 +146,10 @@ open_fast(bool is_scattered)
 		list->page_list[0] = fx_addr(fx_odp_page(1));
 		list->page_list[1] = fx_addr(fx_odp_page(0));
 	}
-	return open_list();
+	open_list();
 }
 
-static int
+static void
 open_key(enum kind kind)
 {
 	struct rmem_mr *mr;
@@ -161,21 +158,29 @@ open_key(enum kind kind)
 	case KIND_SHARED:
 		TEST_OK(rmem_mr_reg_shared(base, fx.a.pd, 0, FX_ACCESS, &mr));
 		fx_track(mr);
-		return see(mr);
+		see(mr);
+		return;
 	case KIND_IOV:
-		return open_iov();
+		open_iov();
+		return;
 	case KIND_WINDOW:
-		return open_window();
+		open_window();
+		return;
 	case KIND_MKEY:
-		return open_mkey(1);
+		open_mkey(1);
+		return;
 	case KIND_MKEY_OF_PIECES:
-		return open_mkey(FX_ODP_PAGES);
+		open_mkey(FX_ODP_PAGES);
+		return;
 	case KIND_FAST:
-		return open_fast(false);
+		open_fast(false);
+		return;
 	case KIND_FAST_SCATTERED:
-		return open_fast(true);
+		open_fast(true);
+		return;
 	default:
-		return see(base);
+		see(base);
+		return;
 	}
 }
 
@@ -196,7 +201,7 @@ nb_faults(void)
 }
 
 /* The request is refused on the side of the key, and counted; the sides are connected again. */
-static int
+static void
 expect_fault(enum fx_odp_op op, uint64_t addr, uint32_t length)
 {
 	uint64_t before = nb_faults();
@@ -206,11 +211,11 @@ expect_fault(enum fx_odp_op op, uint64_t addr, uint32_t length)
 	if (op == FX_ODP_RECV)
 		TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(nb_faults(), before + 1);
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 /* Each way to copy: within the page, from the one before it on, and over all of it. */
-static int
+static void
 expect_faults(enum fx_odp_op op, enum loss loss)
 {
 	static const uint32_t sizes[] = {1, 8, 20, 64, 100, 500, 2000, 9000};
@@ -218,60 +223,59 @@ expect_faults(enum fx_odp_op op, enum loss loss)
 	uint32_t i;
 
 	if (loss == LOSS_READ_ONLY && !fx_odp_modifies(op))
-		return TEST_SUCCESS;
-	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT)
-		return expect_fault(op, page + 8, 8);
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		TEST_RUN(expect_fault(op, page - (sizes[i] > FX_PAGE ? FX_PAGE : 0), sizes[i]));
-		if (sizes[i] > 1)
-			TEST_RUN(expect_fault(op, page - sizes[i] / 2, sizes[i]));
+		return;
+	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT) {
+		expect_fault(op, page + 8, 8);
+		return;
 	}
-	return TEST_SUCCESS;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		expect_fault(op, page - (sizes[i] > FX_PAGE ? FX_PAGE : 0), sizes[i]);
+		if (sizes[i] > 1)
+			expect_fault(op, page - sizes[i] / 2, sizes[i]);
+	}
 }
 
-static int
+static void
 run_kind(enum kind kind, enum loss loss)
 {
 	enum fx_odp_op op;
 	int result;
 
-	TEST_RUN(open_key(kind));
+	open_key(kind);
 	for (op = 0; op < FX_ODP_NB; op++) {
 		/* The window's MR has been tried. */
 		if (kind == KIND_WINDOW && fx_odp_is_local(op))
 			continue;
 		TEST_OK(lose(loss));
-		result = expect_faults(op, loss);
+		result = TEST_TRY(expect_faults(op, loss));
 		TEST_OK(fx_odp_map(LOST));
 		TEST_EQ(result, TEST_SUCCESS);
 		TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(LOST)), 64), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_kinds(enum loss loss)
 {
 	enum kind kind;
 
 	for (kind = 0; kind < KIND_NB; kind++)
-		TEST_RUN(run_kind(kind, loss));
-	return TEST_SUCCESS;
+		run_kind(kind, loss);
 }
 
 TEST(mem_fault, unmapped_memory_is_an_access_error)
 {
-	return run_kinds(LOSS_UNMAP);
+	run_kinds(LOSS_UNMAP);
 }
 
 TEST(mem_fault, protected_memory_is_an_access_error)
 {
-	return run_kinds(LOSS_PROT_NONE);
+	run_kinds(LOSS_PROT_NONE);
 }
 
 TEST(mem_fault, write_to_read_only_memory_is_an_access_error)
 {
-	return run_kinds(LOSS_READ_ONLY);
+	run_kinds(LOSS_READ_ONLY);
 }
 
 /* Pages of a page list are trusted to be the program's own, not to be there. */
@@ -285,20 +289,19 @@ TEST(mem_fault, unmapped_page_of_a_page_list_is_an_access_error)
 	for (i = 0; i < RTE_DIM(pages); i++) {
 		fx_list_pages(list, fx_odp.mem, FX_ODP_PAGES);
 		list->page_list[0] = pages[i];
-		TEST_RUN(open_list());
+		open_list();
 		for (op = 0; op < FX_ODP_NB; op++)
-			TEST_RUN(expect_fault(op, view.iova + 64, 8));
+			expect_fault(op, view.iova + 64, 8);
 		for (op = 0; op < FX_ODP_ADD; op++) {
-			TEST_RUN(expect_fault(op, view.iova, 64));
-			TEST_RUN(expect_fault(op, view.iova + 100, 2000));
-			TEST_RUN(expect_fault(op, view.iova, FX_ODP_SIZE));
+			expect_fault(op, view.iova, 64);
+			expect_fault(op, view.iova + 100, 2000);
+			expect_fault(op, view.iova, FX_ODP_SIZE);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* Beyond the end of the file the kernel raises SIGBUS. */
-static int
+static void
 expect_truncated(int fd)
 {
 	struct rmem_mr_attr attr = {.flags = RMEM_MR_FD,
@@ -317,20 +320,19 @@ expect_truncated(int fd)
 	TEST_STATUS(fx_peer_write(mr->iova, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(mr->iova, FX_ODP_SIZE, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_STATUS(fx_peer_write(mr->iova + FX_PAGE, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, mr->iova + FX_PAGE, mr->rkey);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
 	TEST_STATUS(fx_peer_write(mr->iova + FX_PAGE, 64, mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(mem_fault, truncated_file_is_an_access_error)
 {
-	return fx_with_memfd(expect_truncated);
+	fx_with_memfd(expect_truncated);
 }
 
 /* Its reserved entry of the CQ is released: the next completion is visible. */
@@ -355,7 +357,6 @@ TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 5);
-	return TEST_SUCCESS;
 }
 
 /* Requests that precede the loss of the page have completed, the others are flushed. */
@@ -383,7 +384,6 @@ TEST(mem_fault, burst_ends_at_an_unmapped_page)
 	TEST_STATUS(wc[3].status, RMEM_WC_WR_FLUSH_ERR);
 	TEST_MEM(fx_odp_page(LOST - 1), fx.b.buf, 64);
 	TEST_ASSERT(fx_is_zero(fx_odp_page(LOST + 1), 64));
-	return TEST_SUCCESS;
 }
 
 /* An unreliable service drops the message, by each path (IBTA 9.8.3). */
@@ -412,7 +412,6 @@ TEST(mem_fault, write_of_uc_to_lost_memory_is_dropped)
 	TEST_EQ(after.errors, before.errors);
 	TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
 	TEST_EQ(fx_state(peer), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mem_fault, setup, teardown);

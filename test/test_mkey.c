@@ -15,17 +15,16 @@
 static struct rmem_mr *mkey;
 static struct rmem_mkey_entry entries[NB_ENTRIES];
 
-static int
+static void
 setup(void)
 {
 	uint32_t i;
 
-	TEST_RUN(fx_setup());
+	fx_setup();
 	mkey = fx_mkey(fx.a.pd, NB_ENTRIES);
 	TEST_ASSERT(mkey != NULL);
 	for (i = 0; i < NB_ENTRIES; i++)
 		entries[i] = fx_entry(fx.a.mr, i * 1000 + 1, 10 + i);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_send_wr
@@ -43,12 +42,11 @@ bind(void)
 }
 
 /* An earlier key of the peer is no longer valid. */
-static int
+static void
 expect_stale(uint32_t rkey)
 {
 	TEST_STATUS(fx_peer_write(IOVA, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
-	return TEST_SUCCESS;
+	fx_reconnect();
 }
 
 TEST(mkey, alloc_refuses_bad_arguments)
@@ -67,7 +65,6 @@ TEST(mkey, alloc_refuses_bad_arguments)
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, info.max_mkey_entries + 1, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 	TEST_ASSERT(fx_mkey(fx.a.pd, info.max_mkey_entries) != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mkey, more_mkeys_than_max_mr_are_enospc)
@@ -81,7 +78,6 @@ TEST(mkey, more_mkeys_than_max_mr_are_enospc)
 	TEST_ASSERT(pd != NULL && fx_mkey(pd, 1) != NULL);
 	TEST_ERR(rmem_mkey_alloc(pd, 1, &mr), ENOSPC);
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -92,7 +88,7 @@ make_mkey(void **mr)
 
 TEST(mkey, no_memory_is_enomem_and_nothing_stays)
 {
-	return fx_expect_enomem(make_mkey);
+	fx_expect_enomem(make_mkey);
 }
 
 TEST(mkey, query_counts_the_extents_of_all_repetitions)
@@ -105,7 +101,6 @@ TEST(mkey, query_counts_the_extents_of_all_repetitions)
 	info = fx_query(mkey);
 	TEST_EQ(info.length, 5 * (10 + 11));
 	TEST_EQ(info.nb_extents, 10);
-	return TEST_SUCCESS;
 }
 
 /* The message uses the key, and then the key is released. */
@@ -129,8 +124,7 @@ TEST(mkey, send_with_inv_invalidates_the_mkey)
 	TEST_MEM(fx.a.buf + 1001, fx.b.buf + 10, 11);
 	TEST_MEM(fx.a.buf + 2001, fx.b.buf + 21, 12);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	TEST_RUN(expect_stale(rkey));
-	return TEST_SUCCESS;
+	expect_stale(rkey);
 }
 
 TEST(mkey, read_with_inv_invalidates_the_mkey)
@@ -148,12 +142,11 @@ TEST(mkey, read_with_inv_invalidates_the_mkey)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf + 3001, fx.b.buf + 33, 13);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	TEST_RUN(expect_stale(rkey));
-	return TEST_SUCCESS;
+	expect_stale(rkey);
 }
 
 /* A UMR that waits after a SEND without a receive. */
-static int
+static void
 post_waiting_umr(void)
 {
 	struct rmem_send_wr wrs[2];
@@ -163,37 +156,33 @@ post_waiting_umr(void)
 	wrs[1].flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
 	TEST_ERR(rmem_mr_dereg(mkey), EBUSY);
-	return TEST_SUCCESS;
 }
 
 TEST(mkey, waiting_umr_holds_its_mr)
 {
-	TEST_RUN(post_waiting_umr());
+	post_waiting_umr();
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_UMR);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_VALID);
 	TEST_OK(fx_release(mkey));
-	return TEST_SUCCESS;
 }
 
 TEST(mkey, reset_releases_the_mr_of_a_waiting_umr)
 {
-	TEST_RUN(post_waiting_umr());
+	post_waiting_umr();
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
 	TEST_OK(fx_release(mkey));
-	return TEST_SUCCESS;
 }
 
 TEST(mkey, flush_releases_the_mr_of_a_waiting_umr)
 {
-	TEST_RUN(post_waiting_umr());
+	post_waiting_umr();
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_OK(fx_release(mkey));
-	return TEST_SUCCESS;
 }
 
 TEST(mkey, stats_count_umrs)
@@ -210,7 +199,6 @@ TEST(mkey, stats_count_umrs)
 	TEST_EQ(stats.invalidates, 1);
 	TEST_EQ(stats.errors, 1);
 	TEST_EQ(stats.reg_mrs, 0);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mkey, setup, fx_teardown);

@@ -18,7 +18,7 @@
 
 #define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
 
-static int
+static void
 check_pages(size_t length, size_t page_size)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, length, ALLOCATE);
@@ -35,16 +35,15 @@ check_pages(size_t length, size_t page_size)
 	TEST_EQ(info.length, mr->length);
 	TEST_ASSERT(info.nb_extents >= 1);
 	memset(mr->addr, 0xa5, mr->length);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, allocated_memory_is_whole_pages_and_writable)
 {
 	size_t page_size = rmem_chunk_page_size();
 
-	TEST_RUN(check_pages(5000, FX_PAGE));
-	TEST_RUN(check_pages(page_size / 2, FX_PAGE));
-	return check_pages(page_size / 2 + 1, page_size);
+	check_pages(5000, FX_PAGE);
+	check_pages(page_size / 2, FX_PAGE);
+	check_pages(page_size / 2 + 1, page_size);
 }
 
 /* Many small MRs share hugepages: each takes its page, and what EAL and the class keep of it. */
@@ -66,7 +65,6 @@ TEST(mr_alloc, small_mr_costs_little_more_than_its_page)
 		TEST_OK(rmem_mr_dereg(mr[i]));
 	}
 	TEST_EQ(test_heap().heap_allocsz_bytes, before);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, dereg_frees_allocated_memory)
@@ -82,7 +80,6 @@ TEST(mr_alloc, dereg_frees_allocated_memory)
 		TEST_OK(fx_release(mr));
 		TEST_EQ(test_heap().heap_allocsz_bytes, before);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, allocated_memory_takes_a_chosen_iova)
@@ -95,7 +92,6 @@ TEST(mr_alloc, allocated_memory_takes_a_chosen_iova)
 	fx_fill(fx.b.buf, 16, 4);
 	TEST_STATUS(fx_peer_write(0x10000, 16, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(mr->addr, fx.b.buf, 16);
-	return TEST_SUCCESS;
 }
 
 /* The log has the amount that is missing. */
@@ -112,7 +108,6 @@ TEST(mr_alloc, more_memory_than_there_is_is_enomem)
 	TEST_ASSERT(mr == NULL);
 	TEST_ASSERT(strstr(log, "35184372088832") != NULL);
 	TEST_ASSERT(strstr(log, "missing") != NULL || strstr(log, "are needed") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* Rounded up to whole pages it wraps, though as asked it would not. */
@@ -122,7 +117,6 @@ TEST(mr_alloc, allocated_iova_that_wraps_is_refused)
 
 	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 64, UINT64_MAX - 63, ALLOCATE, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, attr_registers_as_arguments_do)
@@ -141,7 +135,6 @@ TEST(mr_alloc, attr_registers_as_arguments_do)
 	TEST_EQ(mr->length, 100);
 	TEST_EQ(mr->iova, 0x5000);
 	TEST_STATUS(fx_peer_write(0x5000, 100, mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, attr_refuses_null_and_reserved_fields)
@@ -159,7 +152,6 @@ TEST(mr_alloc, attr_refuses_null_and_reserved_fields)
 		attr.reserved[i] = 0;
 	}
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, allocation_on_a_socket_there_is_not_is_refused)
@@ -173,7 +165,6 @@ TEST(mr_alloc, allocation_on_a_socket_there_is_not_is_refused)
 	TEST_ASSERT(mr == NULL);
 	attr.socket_id = (int)rte_socket_id();
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, chunk_is_contiguous_whole_pages)
@@ -187,7 +178,6 @@ TEST(mr_alloc, chunk_is_contiguous_whole_pages)
 	TEST_EQ(fx_addr(mz->addr) % mz->hugepage_sz, 0);
 	memset(mz->addr, 1, mz->len);
 	TEST_OK(rte_memzone_free(mz));
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, chunk_refuses_bad_arguments)
@@ -206,7 +196,6 @@ TEST(mr_alloc, chunk_refuses_bad_arguments)
 	TEST_ERR(rmem_chunk_reserve(name, 1, 77, &mz), EINVAL);
 	TEST_ERR(rmem_chunk_reserve(name, (size_t)1 << 45, any, &mz), ENOMEM);
 	TEST_ASSERT(mz == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_alloc, chunk_of_a_name_in_use_is_eexist)
@@ -218,7 +207,6 @@ TEST(mr_alloc, chunk_of_a_name_in_use_is_eexist)
 	TEST_ERR(rmem_chunk_reserve("test_chunk", 1, SOCKET_ID_ANY, &other), EEXIST);
 	TEST_ASSERT(other == NULL);
 	TEST_OK(rte_memzone_free(mz));
-	return TEST_SUCCESS;
 }
 
 /* With hugepages, other processes take and free them too. */
@@ -238,7 +226,6 @@ TEST(mr_alloc, chunk_takes_free_pages)
 		TEST_ASSERT(left <= nb - half);
 		TEST_EQ(rmem_chunk_free_pages(page_size, SOCKET_ID_ANY), nb);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mr_alloc, fx_setup, fx_teardown);

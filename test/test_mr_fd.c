@@ -30,10 +30,10 @@ reg(struct rmem_mr **mr)
 	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	memfd = memfd_create("rmem_test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	TEST_ASSERT(memfd >= 0);
 	TEST_OK(ftruncate(memfd, SIZE));
@@ -42,16 +42,15 @@ setup(void)
 	attr.fd = memfd;
 	attr.length = SIZE;
 	attr.access = FX_ACCESS;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
-	int ret = fx_teardown();
+	int ret = TEST_TRY(fx_teardown());
 
 	close(memfd);
-	return ret;
+	TEST_RUN(ret);
 }
 
 /* Whether anything is mapped at a page. */
@@ -64,14 +63,13 @@ is_mapped(void *addr)
 }
 
 /* The file from an offset on equals b's buffer. */
-static int
+static void
 expect_in_file(off_t offset, size_t length)
 {
 	static uint8_t got[SIZE];
 
 	TEST_EQ(pread(memfd, got, length, offset), length);
 	TEST_MEM(got, fx.b.buf, length);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, peers_write_to_the_file)
@@ -91,13 +89,12 @@ TEST(mr_fd, peers_write_to_the_file)
 	TEST_EQ(fx_query(fx.a.mr).is_fd, 0);
 	fx_fill(fx.b.buf, SIZE, 3);
 	TEST_STATUS(fx_peer_write(mr->iova, SIZE, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_in_file(0, SIZE));
+	expect_in_file(0, SIZE);
 	TEST_STATUS(fx_peer_write(mr->iova + 1, SIZE, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(fx_reconnect());
+	fx_reconnect();
 	addr = mr->addr;
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(!is_mapped(addr));
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, part_of_a_file_is_registered)
@@ -111,13 +108,12 @@ TEST(mr_fd, part_of_a_file_is_registered)
 	TEST_EQ(mr->iova, 0x5000);
 	fx_fill(fx.b.buf, FX_PAGE + 100, 4);
 	TEST_STATUS(fx_peer_write(0x5000, FX_PAGE + 100, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_in_file(2 * FX_PAGE, FX_PAGE + 100));
+	expect_in_file(2 * FX_PAGE, FX_PAGE + 100);
 	TEST_OK(fx_release(mr));
 	attr.iova = 0;
 	attr.access |= RMEM_ACCESS_ZERO_BASED;
 	TEST_OK(reg(&mr));
 	TEST_EQ(mr->iova, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, descriptor_may_be_closed_afterwards)
@@ -131,11 +127,11 @@ TEST(mr_fd, descriptor_may_be_closed_afterwards)
 	TEST_OK(fx_event(attr.eq).status);
 	fx_fill(fx.b.buf, SIZE, 5);
 	TEST_STATUS(fx_peer_write(mr->iova, SIZE, mr->rkey), RMEM_WC_SUCCESS);
-	return expect_in_file(0, SIZE);
+	expect_in_file(0, SIZE);
 }
 
 /* The log line has the reason. */
-static int
+static void
 expect_bad(int error, const char *what)
 {
 	struct rmem_mr *mr = NULL;
@@ -147,28 +143,26 @@ expect_bad(int error, const char *what)
 	TEST_ERR(ret, error);
 	TEST_ASSERT(what != NULL);
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, bad_places_are_refused)
 {
 	attr.fd_offset = 100;
-	TEST_RUN(expect_bad(EINVAL, "fd_offset not a multiple of the page size: 100 (4096)"));
+	expect_bad(EINVAL, "fd_offset not a multiple of the page size: 100 (4096)");
 	attr.fd_offset = FX_PAGE;
-	TEST_RUN(expect_bad(EINVAL, "(16384 bytes"));
+	expect_bad(EINVAL, "(16384 bytes");
 	attr.length = 1;
 	attr.fd_offset = SIZE;
-	TEST_RUN(expect_bad(EINVAL, "(16384 bytes"));
+	expect_bad(EINVAL, "(16384 bytes");
 	attr.fd_offset = UINT64_MAX - FX_PAGE + 1;
-	TEST_RUN(expect_bad(EINVAL, "(16384 bytes"));
+	expect_bad(EINVAL, "(16384 bytes");
 	attr.fd_offset = 0;
 	attr.length = 0;
-	TEST_RUN(expect_bad(EINVAL, "length out of range: 0"));
+	expect_bad(EINVAL, "length out of range: 0");
 	attr.length = SIZE;
 	attr.flags = 0;
 	attr.addr = fx.a.buf;
-	TEST_RUN(expect_bad(EINVAL, "without RMEM_MR_FD"));
-	return TEST_SUCCESS;
+	expect_bad(EINVAL, "without RMEM_MR_FD");
 }
 
 TEST(mr_fd, attributes_that_exclude_an_fd_are_refused)
@@ -177,35 +171,34 @@ TEST(mr_fd, attributes_that_exclude_an_fd_are_refused)
 	struct rmem_mr *mr = NULL;
 
 	attr.addr = fx.a.buf;
-	TEST_RUN(expect_bad(EINVAL, "cannot be combined"));
+	expect_bad(EINVAL, "cannot be combined");
 	attr.addr = NULL;
 	attr.iov = &iov;
 	attr.iov_count = 1;
-	TEST_RUN(expect_bad(EINVAL, "cannot be combined"));
+	expect_bad(EINVAL, "cannot be combined");
 	attr.iov = NULL;
 	attr.iov_count = 0;
 	attr.access = FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR;
-	TEST_RUN(expect_bad(EINVAL, "cannot be combined"));
+	expect_bad(EINVAL, "cannot be combined");
 	attr.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
 	TEST_OK(reg(&mr));
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0,
 				 RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_ON_DEMAND, NULL),
 			EINVAL);
 	attr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_ON_DEMAND;
-	return expect_bad(EINVAL, "cannot be combined");
+	expect_bad(EINVAL, "cannot be combined");
 }
 
 TEST(mr_fd, descriptors_that_cannot_be_mapped_are_refused)
 {
 	attr.fd = -1;
-	TEST_RUN(expect_bad(EINVAL, "fd -1"));
+	expect_bad(EINVAL, "fd -1");
 	attr.fd = 1023;
-	TEST_RUN(expect_bad(EINVAL, "fd 1023"));
+	expect_bad(EINVAL, "fd 1023");
 	attr.fd = eventfd(0, EFD_CLOEXEC);
 	TEST_ASSERT(attr.fd >= 0);
-	TEST_RUN(expect_bad(EINVAL, "cannot be mapped"));
+	expect_bad(EINVAL, "cannot be mapped");
 	TEST_OK(close(attr.fd));
-	return TEST_SUCCESS;
 }
 
 /* Opened for reading, it gives rights to read, and no others later. */
@@ -220,7 +213,7 @@ TEST(mr_fd, descriptor_to_read_gives_no_more)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
 	attr.fd = open(path, O_RDONLY | O_CLOEXEC);
 	TEST_ASSERT(attr.fd >= 0);
-	TEST_RUN(expect_bad(EPERM, "cannot be mapped for writing"));
+	expect_bad(EPERM, "cannot be mapped for writing");
 	attr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(reg(&mr));
 	TEST_OK(close(attr.fd));
@@ -236,7 +229,6 @@ TEST(mr_fd, descriptor_to_read_gives_no_more)
 	fx_track(other);
 	TEST_ERR(rmem_mr_rereg(other, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL),
 			EFAULT);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, sealed_file_is_read_only)
@@ -244,10 +236,9 @@ TEST(mr_fd, sealed_file_is_read_only)
 	struct rmem_mr *mr = NULL;
 
 	TEST_OK(fcntl(memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
-	TEST_RUN(expect_bad(EPERM, "cannot be mapped for writing"));
+	expect_bad(EPERM, "cannot be mapped for writing");
 	attr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(reg(&mr));
-	return TEST_SUCCESS;
 }
 
 /* Seed 0: memory of peer clients can't be re-registered elsewhere; PD and rights can change. */
@@ -270,7 +261,6 @@ TEST(mr_fd, rereg_of_the_memory_is_eopnotsupp)
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, fx.a.pd, NULL, 0, 0, &result));
 	TEST_EQ(fx_query(mr).is_fd, 1);
 	TEST_STATUS(fx_peer_write(mr->iova, SIZE, mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Seed 0: windows do not go together with peer clients. */
@@ -288,12 +278,11 @@ TEST(mr_fd, windows_are_refused)
 	TEST_ERR(rmem_mw_bind(fx.a.qp, one, &bind), EOPNOTSUPP);
 	wr = fx_mw_wr(two, 0, 64, RMEM_ACCESS_REMOTE_READ);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_MW_BIND_ERR);
-	TEST_OK(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(rmem_mr_reg_shared(fx.mw.mr, fx.a.pd, 0, attr.access, &other));
 	fx_track(other);
 	bind.bind_info.mr = other;
 	TEST_ERR(rmem_mw_bind(fx.a.qp, one, &bind), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 /* The mapping is that of the first MR. */
@@ -320,7 +309,6 @@ TEST(mr_fd, owner_of_the_mapping_is_released_last)
 	TEST_ASSERT(is_mapped(addr));
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(!is_mapped(addr));
-	return TEST_SUCCESS;
 }
 
 /* Mappings of the process. */
@@ -353,7 +341,6 @@ TEST(mr_fd, failed_registration_unmaps)
 	TEST_ERR(fx_event(attr.eq).status, EEXIST);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(count_mappings() <= before);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_fd, file_of_hugepages_is_registered)
@@ -363,13 +350,13 @@ TEST(mr_fd, file_of_hugepages_is_registered)
 	void *addr;
 
 	if (fd < 0 || ftruncate(fd, (off_t)HUGE) != 0)
-		return test_skip("no files of hugepages");
+		test_skip("no files of hugepages");
 	attr.fd = fd;
 	attr.length = HUGE;
 	attr.access = FX_ACCESS | RMEM_ACCESS_HUGETLB;
 	if (reg(&mr) != 0) {
 		close(fd);
-		return test_skip("no hugepage of 2 MiB is free");
+		test_skip("no hugepage of 2 MiB is free");
 	}
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_STATUS(fx_peer_write(mr->iova + HUGE - 64, 64, mr->rkey), RMEM_WC_SUCCESS);
@@ -385,7 +372,6 @@ TEST(mr_fd, file_of_hugepages_is_registered)
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(!is_mapped(addr));
 	TEST_OK(close(fd));
-	return TEST_SUCCESS;
 }
 
 /* A mapping of a kernel driver can't be populated, like that of most dmabufs. */
@@ -403,7 +389,7 @@ TEST(mr_fd, memory_of_a_driver_is_registered)
 	event.config = PERF_COUNT_SW_DUMMY;
 	fd = (int)syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
-		return test_skip("perf_event_open() is not allowed");
+		test_skip("perf_event_open() is not allowed");
 	attr.fd = fd;
 	attr.length = 2 * FX_PAGE;
 	attr.access = RMEM_ACCESS_REMOTE_READ;
@@ -415,7 +401,6 @@ TEST(mr_fd, memory_of_a_driver_is_registered)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, mr->addr, 8);
 	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mr_fd, setup, teardown);

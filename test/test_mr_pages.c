@@ -38,42 +38,41 @@ one_stretch(uint64_t iova, uint64_t io_addr, uint64_t length)
 	return pages;
 }
 
-static int
+static void
 expect(const struct rmem_mr_pages *pages, uint64_t page_size, uint64_t nb_pages, uint32_t nb_levels)
 {
 	TEST_EQ(pages->page_size, page_size);
 	TEST_EQ(pages->nb_pages, nb_pages);
 	TEST_EQ(pages->nb_levels, nb_levels);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_pages, page_is_the_smallest_of_those_that_need_the_fewest)
 {
 	struct rmem_mr_pages pages = one_stretch(2 * GIB, 5 * GIB, 100);
 
-	TEST_RUN(expect(&pages, 4 * KIB, 1, 0));
+	expect(&pages, 4 * KIB, 1, 0);
 	pages = one_stretch(2 * GIB + 4 * KIB - 50, 5 * GIB + 4 * KIB - 50, 100);
-	TEST_RUN(expect(&pages, 64 * KIB, 1, 0));
+	expect(&pages, 64 * KIB, 1, 0);
 	pages = one_stretch(2 * GIB, 5 * GIB, 4 * MIB);
-	TEST_RUN(expect(&pages, GIB, 1, 0));
+	expect(&pages, GIB, 1, 0);
 	pages = one_stretch(2 * GIB, 5 * GIB, 2 * MIB);
-	TEST_RUN(expect(&pages, 2 * MIB, 1, 0));
+	expect(&pages, 2 * MIB, 1, 0);
 	pages = one_stretch(2 * GIB - 1, 5 * GIB - 1, 2);
-	return expect(&pages, 4 * KIB, 2, 1);
+	expect(&pages, 4 * KIB, 2, 1);
 }
 
 TEST(mr_pages, iova_and_address_agree_modulo_the_page)
 {
 	struct rmem_mr_pages pages = one_stretch(2 * GIB, 5 * GIB + 2 * MIB, GIB);
 
-	TEST_RUN(expect(&pages, 2 * MIB, 512, 1));
+	expect(&pages, 2 * MIB, 512, 1);
 	pages = one_stretch(0, 5 * GIB + 64 * KIB, GIB);
-	TEST_RUN(expect(&pages, 64 * KIB, 16384, 2));
+	expect(&pages, 64 * KIB, 16384, 2);
 	pages = one_stretch(0x5000, 5 * GIB, 8 * KIB);
-	TEST_RUN(expect(&pages, 4 * KIB, 2, 1));
+	expect(&pages, 4 * KIB, 2, 1);
 	/* None fits. */
 	pages = one_stretch(1, 5 * GIB, 8 * KIB);
-	return expect(&pages, 0, 0, 0);
+	expect(&pages, 0, 0, 0);
 }
 
 TEST(mr_pages, extents_begin_at_page_boundaries)
@@ -87,14 +86,14 @@ TEST(mr_pages, extents_begin_at_page_boundaries)
 	rmem_mr_pages_add(&pages, 7 * GIB + 2 * MIB + 64 * KIB, 100, true);
 	rmem_mr_pages_end(&pages, CAP, UINT64_MAX);
 	TEST_EQ(pages.nb_extents, 2);
-	TEST_RUN(expect(&pages, 2 * MIB, 2, 1));
+	expect(&pages, 2 * MIB, 2, 1);
 
 	rmem_mr_pages_start(&pages, GIB);
 	rmem_mr_pages_add(&pages, 5 * GIB, 2 * MIB + 4 * KIB, true);
 	rmem_mr_pages_add(&pages, 7 * GIB + 2 * MIB + 4 * KIB, 2 * MIB, true);
 	rmem_mr_pages_end(&pages, CAP, UINT64_MAX);
 	TEST_EQ(pages.nb_extents, 2);
-	return expect(&pages, 4 * KIB, 1025, 2);
+	expect(&pages, 4 * KIB, 1025, 2);
 }
 
 TEST(mr_pages, unknown_addresses_extend_no_extent)
@@ -107,7 +106,7 @@ TEST(mr_pages, unknown_addresses_extend_no_extent)
 	rmem_mr_pages_add(&pages, GIB + 8 * KIB, 4 * KIB, true);
 	rmem_mr_pages_end(&pages, CAP, UINT64_MAX);
 	TEST_EQ(pages.nb_extents, 3);
-	return expect(&pages, 4 * KIB, 3, 1);
+	expect(&pages, 4 * KIB, 3, 1);
 }
 
 TEST(mr_pages, no_page_is_larger_than_the_memory_has)
@@ -117,7 +116,7 @@ TEST(mr_pages, no_page_is_larger_than_the_memory_has)
 	rmem_mr_pages_start(&pages, 2 * GIB);
 	rmem_mr_pages_add(&pages, 2 * GIB, GIB, true);
 	rmem_mr_pages_end(&pages, CAP, 64 * KIB);
-	return expect(&pages, 64 * KIB, 16384, 2);
+	expect(&pages, 64 * KIB, 16384, 2);
 }
 
 TEST(mr_pages, tables_have_512_entries)
@@ -134,9 +133,8 @@ TEST(mr_pages, tables_have_512_entries)
 		rmem_mr_pages_start(&pages, 0);
 		rmem_mr_pages_add(&pages, 0, cases[i].nb_pages * 4 * KIB, true);
 		rmem_mr_pages_end(&pages, 4 * KIB, UINT64_MAX);
-		TEST_RUN(expect(&pages, 4 * KIB, cases[i].nb_pages, cases[i].nb_levels));
+		expect(&pages, 4 * KIB, cases[i].nb_pages, cases[i].nb_levels);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A small MR, byte by byte: io[i] is where byte i is. */
@@ -223,7 +221,6 @@ TEST(mr_pages, page_size_matches_the_model)
 		TEST_EQ(pages.page_size, best);
 		TEST_EQ(pages.nb_pages, best != 0 ? model_pages(&model, best) : 0);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(mr_pages, query_reports_pages_and_levels)
@@ -246,7 +243,6 @@ TEST(mr_pages, query_reports_pages_and_levels)
 	info = fx_query(mr);
 	TEST_EQ(info.nb_pages, 1);
 	TEST_EQ(info.nb_levels, 0);
-	return TEST_SUCCESS;
 }
 
 /* The pages of the memory, whose number depends on the address. */
@@ -261,7 +257,6 @@ TEST(mr_pages, iova_with_another_page_offset_uses_base_pages)
 	TEST_EQ(info.page_size, FX_PAGE);
 	TEST_EQ(info.nb_pages, 2);
 	TEST_EQ(info.nb_levels, 1);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(mr_pages, query_reports_bound_pages, fx_setup_fast)
@@ -276,7 +271,6 @@ TEST_WITH(mr_pages, query_reports_bound_pages, fx_setup_fast)
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	info = fx_query(fx.fast.mr);
 	TEST_EQ(info.nb_pages, 0);
-	return TEST_SUCCESS;
 }
 
 /* Hugepages outside of EAL; NULL if there are none. */
@@ -303,7 +297,6 @@ TEST(mr_pages, hugetlb_refuses_small_pages)
 	TEST_ASSERT(mr == NULL);
 	TEST_ASSERT(strstr(log, "HUGETLB") != NULL && strstr(log, "4096 bytes") != NULL);
 	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, access, &mr), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_pages, hugetlb_refuses_what_is_not_mapped)
@@ -315,7 +308,6 @@ TEST(mr_pages, hugetlb_refuses_what_is_not_mapped)
 	TEST_ERR(rmem_mr_reg(fx.a.pd, mem, 2 * FX_PAGE, 0, RMEM_ACCESS_HUGETLB, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, mem + FX_PAGE, 1, 0, RMEM_ACCESS_HUGETLB, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mr_pages, hugetlb_requires_and_reports_hugepages)
@@ -325,7 +317,7 @@ TEST(mr_pages, hugetlb_requires_and_reports_hugepages)
 	struct rmem_mr_info info;
 
 	if (mem == NULL)
-		return test_skip("no 3 hugepages of 2 MiB are free");
+		test_skip("no 3 hugepages of 2 MiB are free");
 	TEST_OK(rmem_mr_reg(fx.a.pd, mem, 2 * HUGE, 0, FX_ACCESS | RMEM_ACCESS_HUGETLB, &mr));
 	fx_track(mr);
 	info = fx_query(mr);
@@ -342,7 +334,6 @@ TEST(mr_pages, hugetlb_requires_and_reports_hugepages)
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + HUGE);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, mem + HUGE - 8, 16, 0, RMEM_ACCESS_HUGETLB, &mr), EINVAL);
 	TEST_OK(munmap(mem, 3 * HUGE));
-	return TEST_SUCCESS;
 }
 
 TEST(mr_pages, hugetlb_of_allocated_memory_needs_hugepages_of_eal)
@@ -353,12 +344,11 @@ TEST(mr_pages, hugetlb_of_allocated_memory_needs_hugepages_of_eal)
 	if (!rte_eal_has_hugepages()) {
 		TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 100, 0, access, &mr), EINVAL);
 		TEST_ASSERT(mr == NULL);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 100, 0, access, &mr));
 	fx_track(mr);
 	TEST_ASSERT(fx_query(mr).page_size > FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 /* The bit remains when the memory changes, and applies to the new memory. */
@@ -374,7 +364,7 @@ TEST(mr_pages, rereg_checks_hugetlb)
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mr->rkey), RMEM_WC_SUCCESS);
 	if (mem == NULL)
-		return test_skip("no hugepage of 2 MiB is free");
+		test_skip("no hugepage of 2 MiB is free");
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS | RMEM_REREG_CHANGE_TRANSLATION, NULL,
 			mem, HUGE, access, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
@@ -385,7 +375,6 @@ TEST(mr_pages, rereg_checks_hugetlb)
 	TEST_STATUS(fx_peer_write(fx_addr(mem), 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mr));
 	TEST_OK(munmap(mem, HUGE));
-	return TEST_SUCCESS;
 }
 
 /* Verbs' optional range is a hint: what the device has no use for is not in force. */
@@ -403,7 +392,6 @@ TEST(mr_pages, optional_bits_are_masked_by_every_call)
 	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, access, &other));
 	fx_track(other);
 	TEST_EQ(fx_query(other).access, FX_ACCESS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(mr_pages, fx_setup, fx_teardown);

@@ -31,7 +31,6 @@ TEST(mw, windows_are_counted)
 	TEST_OK(fx_release(mw));
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.nb_mw, before.nb_mw);
-	return TEST_SUCCESS;
 }
 
 TEST(mw, one_window_too_many_is_enospc)
@@ -44,7 +43,6 @@ TEST(mw, one_window_too_many_is_enospc)
 	TEST_ASSERT(mw == NULL);
 	/* MRs have keys of their own. */
 	TEST_ASSERT(fx_mr(pd, fx.a.buf, 8, 0) != NULL);
-	return TEST_SUCCESS;
 }
 
 /* With any tag: a reused slot has another index. */
@@ -62,7 +60,6 @@ TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 		former[i] = mw->rkey;
 		TEST_OK(fx_release(mw));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Objects of a queued binding are held: here the QP waits for a missing peer. */
@@ -83,7 +80,6 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	TEST_OK(rmem_qp_reset(qp));
 	TEST_OK(fx_release(fx.mw.two));
 	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
 }
 
 TEST(mw, thousand_windows_cover_the_same_bytes)
@@ -101,9 +97,8 @@ TEST(mw, thousand_windows_cover_the_same_bytes)
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	}
 	for (i = 0; i < nb; i += 100)
-		TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf) + i, 8, mws[i]->rkey, fx.a.buf + i));
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf) + 500, 8, mws[499]->rkey, 6));
-	return TEST_SUCCESS;
+		fx_mw_expect_write(fx_addr(fx.a.buf) + i, 8, mws[i]->rkey, fx.a.buf + i);
+	fx_mw_expect_refusal(fx_addr(fx.a.buf) + 500, 8, mws[499]->rkey, 6);
 }
 
 /* No other QP can use it then; it exists, with its MR, until it is released. */
@@ -117,13 +112,12 @@ TEST(mw, window_of_a_destroyed_qp_grants_no_access)
 	TEST_OK(fx_connect_pair(mine, peer));
 	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mine));
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 7));
+	fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 7);
 	wr = fx_inv(fx.mw.two->rkey);
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
+	fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
 	TEST_OK(fx_release(fx.mw.two));
 	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
 }
 
 /* A window and a WRITE through it in bursts: the fast loop of WRITEs takes it too. */
@@ -145,7 +139,6 @@ TEST(mw, burst_of_writes_uses_a_window)
 		TEST_MEM(fx.a.buf + 4096 + i * 64, fx.b.buf, 64);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 4096));
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096 + 32 * 64, 4096));
-	return TEST_SUCCESS;
 }
 
 /* Queued after a WRITE whose peer is missing, then dropped with it. */
@@ -169,8 +162,7 @@ TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
 	TEST_ERR(rmem_mw_dealloc(fx.mw.one), EBUSY);
 	TEST_OK(rmem_qp_reset(qp));
 	TEST_EQ(fx.mw.one->rkey, rkey);
-	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf);
 }
 
 /* Completions not polled fill the queue. */
@@ -188,10 +180,9 @@ TEST(mw, binding_that_finds_the_queue_full_keeps_the_key)
 	TEST_EQ(fx.mw.one->rkey, rkey);
 	for (i = 0; i < FX_DEPTH; i++)
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.mw_binds, before.mw_binds + FX_DEPTH);
-	return TEST_SUCCESS;
 }
 
 /* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
@@ -208,8 +199,8 @@ TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 	struct rmem_sge sge;
 
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(fx_side_open(&c, dev, pd));
-	TEST_RUN(fx_side_open(&d, dev, pd));
+	fx_side_open(&c, dev, pd);
+	fx_side_open(&d, dev, pd);
 	TEST_OK(fx_connect_pair(c.qp, d.qp));
 	TEST_OK(fx_reg_attr(pd, &attr, &fx.mw.mr));
 	mw = fx_mw(pd, RMEM_MW_TYPE_2);
@@ -224,7 +215,6 @@ TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 	sge = fx_sge(d.mr, 0, 8);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx.mw.mr->iova + 64, fx.mw.one->rkey);
 	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 #define MANY_QPS 16384u /* so that numbers of 32 bits come again after 2^17 QPs */
@@ -232,7 +222,7 @@ TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 static struct rmem_qp *many[MANY_QPS];
 
 /* All QPs of a device but for that many, then so many more, one at a time. */
-static int
+static void
 use_up_qps(struct rmem_pd *pd, uint32_t nb_free, uint32_t nb_more)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
@@ -249,11 +239,10 @@ use_up_qps(struct rmem_pd *pd, uint32_t nb_free, uint32_t nb_more)
 		TEST_OK(rmem_qp_create(pd, &conf, &qp));
 		TEST_OK(rmem_qp_destroy(qp));
 	}
-	return TEST_SUCCESS;
 }
 
 /* The one index that is left gets all the numbers that its QPs can have, and the first again. */
-static int
+static void
 expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 {
 	struct rmem_qp *qp = fx_qp(pd, fx.a.cq, 8);
@@ -267,7 +256,7 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_reset(peer));
 	TEST_OK(fx_release(qp));
-	TEST_RUN(use_up_qps(pd, 2, 131071));
+	use_up_qps(pd, 2, 131071);
 	qp = fx_qp(pd, fx.a.cq, 8);
 	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect_pair(qp, peer));
@@ -275,7 +264,6 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, 7);
 	TEST_OK(fx_release(qp));
-	return TEST_SUCCESS;
 }
 
 TEST(mw, later_qp_does_not_use_a_window_of_a_destroyed_qp)
@@ -292,12 +280,12 @@ TEST(mw, later_qp_does_not_use_a_window_of_a_destroyed_qp)
 	peer = fx_qp(pd, fx.a.cq, 8);
 	TEST_ASSERT(fx.mw.mr != NULL && peer != NULL);
 	memset(many, 0, sizeof(many));
-	result = use_up_qps(pd, 2, 0);
+	result = TEST_TRY(use_up_qps(pd, 2, 0));
 	if (result == TEST_SUCCESS)
-		result = expect_tied(pd, peer);
+		result = TEST_TRY(expect_tied(pd, peer));
 	for (i = 0; i < MANY_QPS && many[i] != NULL; i++)
 		TEST_OK(rmem_qp_destroy(many[i]));
-	return result;
+	TEST_RUN(result);
 }
 
 TEST_SUITE(mw, fx_setup_mw, fx_teardown);

@@ -53,14 +53,14 @@ mw_driver(const char *name)
 	return driver;
 }
 
-static int
+static void
 setup(void)
 {
 	static struct rmem_driver drivers[2];
 	static bool is_registered;
 	unsigned int i;
 
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	memset(&stub, 0, sizeof(stub));
 	memset(&binds, 0, sizeof(binds));
 	stub.capa = CAPA_MW;
@@ -84,7 +84,6 @@ setup(void)
 	fx_track(obj.mr);
 	obj.mw = fx_mw(obj.pd, RMEM_MW_TYPE_1);
 	TEST_ASSERT(obj.mw != NULL);
-	return TEST_SUCCESS;
 }
 
 /* A binding of all of the MR that is right. */
@@ -106,7 +105,6 @@ TEST(mw_class, driver_with_windows_has_their_size)
 
 	driver.mw_size--;
 	TEST_ERR(rmem_driver_register(&driver), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, windows_without_the_op_are_eopnotsupp)
@@ -118,7 +116,6 @@ TEST(mw_class, windows_without_the_op_are_eopnotsupp)
 	TEST_ERR(rmem_mw_alloc(pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
 	TEST_ASSERT(mw == NULL);
 	TEST_OK(fx_release(pd));
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, windows_without_the_capability_are_eopnotsupp)
@@ -135,7 +132,6 @@ TEST(mw_class, windows_without_the_capability_are_eopnotsupp)
 	TEST_ERR(rmem_mw_alloc(pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
 	TEST_ASSERT(fx_mw(pd, RMEM_MW_TYPE_2) != NULL);
 	TEST_ASSERT(mw == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, bad_alloc_arguments_are_refused)
@@ -148,7 +144,6 @@ TEST(mw_class, bad_alloc_arguments_are_refused)
 	TEST_ERR(rmem_mw_alloc(obj.pd, (enum rmem_mw_type)0, &mw), EINVAL);
 	TEST_ERR(rmem_mw_alloc(obj.pd, (enum rmem_mw_type)3, &mw), EINVAL);
 	TEST_ASSERT(mw == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, op_that_fails_changes_nothing)
@@ -162,7 +157,6 @@ TEST(mw_class, op_that_fails_changes_nothing)
 	TEST_ASSERT(mw == NULL);
 	TEST_EQ(obj.mw->obj.type, RMEM_OBJ_MW);
 	TEST_OK(fx_release(obj.mw));
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, window_keeps_its_pd)
@@ -174,14 +168,12 @@ TEST(mw_class, window_keeps_its_pd)
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
 	TEST_OK(fx_release(mw));
 	TEST_OK(fx_release(pd));
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, bad_release_is_refused)
 {
 	TEST_OK(rmem_mw_dealloc(NULL));
 	TEST_ERR(rmem_mw_dealloc((struct rmem_mw *)obj.mr), EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* A binding reaches the driver as it is; one that the driver refuses keeps the key. */
@@ -197,7 +189,6 @@ TEST(mw_class, bind_reaches_the_driver_unchanged)
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), ENOSPC);
 	TEST_EQ(obj.mw->rkey, rkey + 1);
 	stub.ret = 0;
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, bad_bind_handles_are_refused)
@@ -214,7 +205,6 @@ TEST(mw_class, bad_bind_handles_are_refused)
 	bind.bind_info.mr = (struct rmem_mr *)obj.mw;
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
 	TEST_EQ(binds.nb, 0);
-	return TEST_SUCCESS;
 }
 
 /* It has no keys, or they are not valid: there is nothing to lend to a window. */
@@ -233,7 +223,6 @@ TEST(mw_class, mr_that_is_not_valid_is_ebusy)
 	TEST_EQ(binds.nb, 0);
 	__atomic_store_n(&rmem_mr_drv(obj.mr)->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
 	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, unknown_flags_and_reserved_fields_are_refused)
@@ -249,7 +238,6 @@ TEST(mw_class, unknown_flags_and_reserved_fields_are_refused)
 	bind.bind_info.reserved = 1;
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
 	TEST_EQ(binds.nb, 0);
-	return TEST_SUCCESS;
 }
 
 /* ibv_bind_mw(3): type 2 windows are bound by a posted request. */
@@ -261,7 +249,6 @@ TEST(mw_class, call_does_not_bind_type_2)
 	TEST_ASSERT(mw != NULL);
 	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EINVAL);
 	TEST_EQ(binds.nb, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, length_0_unbinds_without_an_mr)
@@ -273,7 +260,6 @@ TEST(mw_class, length_0_unbinds_without_an_mr)
 	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
 	TEST_ERR(rmem_mw_bind(obj.qp, other, &bind), EPERM);
 	TEST_EQ(binds.nb, 1);
-	return TEST_SUCCESS;
 }
 
 /* IBTA C10-72 */
@@ -289,7 +275,6 @@ TEST(mw_class, objects_of_different_pds_are_eperm)
 	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EPERM);
 	TEST_ERR(rmem_mw_bind(qp, mw, &bind), EPERM);
 	TEST_EQ(binds.nb, 0);
-	return TEST_SUCCESS;
 }
 
 /* IBTA C10-73, C10-74 */
@@ -311,7 +296,6 @@ TEST(mw_class, rights_that_the_mr_lacks_are_eperm)
 	/* A right to read needs only MW_BIND. */
 	info.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
-	return TEST_SUCCESS;
 }
 
 TEST(mw_class, access_beyond_that_of_a_peer_is_refused)
@@ -330,7 +314,6 @@ TEST(mw_class, access_beyond_that_of_a_peer_is_refused)
 	TEST_OK(rmem_mw_check_bind(obj.qp, mw, &info));
 	info.access = 0;
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
-	return TEST_SUCCESS;
 }
 
 /* IBTA C10-75, and that no sum wraps. */
@@ -362,7 +345,6 @@ TEST(mw_class, range_outside_the_mr_is_refused)
 		info.length = rows[i].length;
 		TEST_EQ(rmem_mw_check_bind(obj.qp, obj.mw, &info), rows[i].ret);
 	}
-	return TEST_SUCCESS;
 }
 
 /* No windows over objects bound by requests: the windows would outlive them. */
@@ -375,7 +357,6 @@ TEST(mw_class, only_registered_mrs_can_be_bound_to)
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
 	fast.mr.type = RMEM_MR_TYPE_FAST_REG;
 	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -386,7 +367,7 @@ make_mw(void **mw)
 
 TEST(mw_class, no_memory_for_a_window_is_enomem)
 {
-	return fx_expect_enomem(make_mw);
+	fx_expect_enomem(make_mw);
 }
 
 TEST_SUITE(mw_class, setup, fx_teardown);

@@ -30,7 +30,6 @@ TEST(odp, device_reports_its_odp_support)
 	TEST_EQ(info.odp.uc, RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE);
 	TEST_EQ(info.odp.ud, RMEM_ODP_SEND | RMEM_ODP_RECV);
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, registration_touches_nothing)
@@ -44,7 +43,6 @@ TEST(odp, registration_touches_nothing)
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
 	TEST_EQ(info.page_size, FX_PAGE);
 	TEST_EQ(info.nb_extents, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, memory_need_not_be_mapped_at_registration)
@@ -57,7 +55,6 @@ TEST(odp, memory_need_not_be_mapped_at_registration)
 	TEST_ASSERT(mr != NULL);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(2), fx.b.buf, 64);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, write_faults_only_the_pages_it_touches)
@@ -69,7 +66,6 @@ TEST(odp, write_faults_only_the_pages_it_touches)
 	TEST_MEM(fx_odp_page(3), fx.b.buf, 64);
 	for (i = 0; i < FX_ODP_PAGES; i++)
 		TEST_EQ(fx_odp_is_resident(i), i == 3);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, read_of_unwritten_pages_gives_zeros)
@@ -77,11 +73,10 @@ TEST(odp, read_of_unwritten_pages_gives_zeros)
 	fx_fill(fx.b.buf, FX_PAGE, 2);
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(1)), FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_PAGE));
-	return TEST_SUCCESS;
 }
 
 /* Check the bytes at the two ends of an opcode. */
-static int
+static void
 check_bytes(enum fx_odp_op op, const uint8_t *mem, const uint8_t *old, const uint8_t *old_peer,
 		uint32_t length)
 {
@@ -94,20 +89,20 @@ check_bytes(enum fx_odp_op op, const uint8_t *mem, const uint8_t *old, const uin
 		memcpy(&word, mem, sizeof(word));
 		TEST_EQ(word, op == FX_ODP_ADD ? before + 5 : before == 0 ? 7 : before);
 		TEST_MEM(fx.b.buf, old, sizeof(before));
-		return TEST_SUCCESS;
+		return;
 	case FX_ODP_ADD_RESULT:
 		TEST_MEM(mem, old_peer, sizeof(before));
-		return TEST_SUCCESS;
+		return;
 	default:
 		if (fx_odp_modifies(op))
 			TEST_MEM(mem, fx.b.buf, length);
 		else
 			TEST_MEM(fx.b.buf, old, length);
-		return TEST_SUCCESS;
+		return;
 	}
 }
 
-static int
+static void
 expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
 {
 	static uint8_t old[FX_ODP_SIZE], old_peer[FX_ODP_SIZE];
@@ -116,7 +111,7 @@ expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
 	memcpy(old, fx_odp.mem, FX_ODP_SIZE);
 	TEST_STATUS(fx_odp_do(op, fx_addr(mem), length), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_odp.recv_status, RMEM_WC_SUCCESS);
-	TEST_RUN(check_bytes(op, mem, old + (mem - fx_odp.mem), old_peer, length));
+	check_bytes(op, mem, old + (mem - fx_odp.mem), old_peer, length);
 	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT)
 		length = sizeof(uint64_t);
 	if (fx_odp_modifies(op)) {
@@ -124,7 +119,6 @@ expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
 		TEST_MEM(mem + length, old + (mem - fx_odp.mem) + length,
 				(size_t)(fx_odp.mem + FX_ODP_SIZE - mem) - length);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Over a page's end and start, and a second time over pages that are known. */
@@ -136,11 +130,10 @@ TEST(odp, every_opcode_reaches_pages_on_demand)
 	for (op = 0; op < FX_ODP_NB; op++) {
 		for (i = 0; fx_odp_can(op) && i < 2; i++) {
 			fx_fill(fx.b.buf, FX_BUF_SIZE, 10 + op + i);
-			TEST_RUN(expect_op(op, fx_odp_page(1) - 8 * (i + 1), 5000));
-			TEST_RUN(expect_op(op, fx_odp_page(4), 64));
+			expect_op(op, fx_odp_page(1) - 8 * (i + 1), 5000);
+			expect_op(op, fx_odp_page(4), 64);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* The copy has a case for each size, and may not touch adjacent bytes. */
@@ -152,14 +145,13 @@ TEST(odp, copies_of_every_size_are_exact)
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 3);
 	fx_fill(fx_odp.mem, FX_ODP_SIZE, 4);
 	for (length = 1; length <= 200; length++) {
-		TEST_RUN(expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - length / 2, length));
-		TEST_RUN(expect_op(FX_ODP_READ_FROM, fx_odp_page(2) - length / 3, length));
+		expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - length / 2, length);
+		expect_op(FX_ODP_READ_FROM, fx_odp_page(2) - length / 3, length);
 	}
 	for (i = 0; i < RTE_DIM(large); i++) {
-		TEST_RUN(expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - 13, large[i]));
-		TEST_RUN(expect_op(FX_ODP_WRITE_FROM, fx_odp_page(1) - 31, large[i]));
+		expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - 13, large[i]);
+		expect_op(FX_ODP_WRITE_FROM, fx_odp_page(1) - 31, large[i]);
 	}
-	return TEST_SUCCESS;
 }
 
 /* As a memmove(): both ranges are of one MR. */
@@ -189,7 +181,6 @@ TEST(odp, copies_between_ranges_that_overlap_are_exact)
 			TEST_MEM(fx_odp.mem, want, FX_ODP_SIZE);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* Each page once for reading, and again at the first write. */
@@ -211,7 +202,6 @@ TEST(odp, first_accesses_are_page_faults)
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 5);
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 0);
 	TEST_EQ(fx_stats(fx_odp.mr).invalidations, 0);
-	return TEST_SUCCESS;
 }
 
 /* The counters of the device include those of released MRs, the pages do not. */
@@ -231,7 +221,6 @@ TEST(odp, device_statistics_sum_all_mrs)
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.odp_page_faults, 0);
 	TEST_EQ(stats.odp_pages, 2);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, plain_mr_counts_nothing)
@@ -239,7 +228,6 @@ TEST(odp, plain_mr_counts_nothing)
 	struct rmem_mr_stats stats = fx_stats(fx.a.mr);
 
 	TEST_ASSERT(fx_is_zero(&stats, sizeof(stats)));
-	return TEST_SUCCESS;
 }
 
 TEST(odp, stats_get_refuses_null_and_wrong_handles)
@@ -251,7 +239,6 @@ TEST(odp, stats_get_refuses_null_and_wrong_handles)
 	TEST_ERR(rmem_mr_stats_get((struct rmem_mr *)fx.a.pd, &stats), EINVAL);
 	TEST_ERR(rmem_mr_stats_get(fx_odp.mr, NULL), EINVAL);
 	TEST_ERR(rmem_mr_stats_get(mkey, &stats), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, allocated_memory_is_not_on_demand)
@@ -265,7 +252,6 @@ TEST(odp, allocated_memory_is_not_on_demand)
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_PAGE, 0, FX_ODP_ACCESS | RMEM_ACCESS_HUGETLB,
 				 &mr),
 			EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* Nor does one that is of ranges become one. */
@@ -285,7 +271,6 @@ TEST(odp, ranges_are_not_on_demand)
 			fx_odp_page(4), FX_PAGE, fx_odp_access(), NULL));
 	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(4)), 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(mr).pages, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(odp, atomics_on_demand_are_refused_where_there_are_none)
@@ -294,11 +279,10 @@ TEST(odp, atomics_on_demand_are_refused_where_there_are_none)
 	struct rmem_mr *mr;
 
 	if (fx_odp_has_atomics())
-		return test_skip("the device has atomics on demand");
+		test_skip("the device has atomics on demand");
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_PAGE, 0, FX_ODP_ACCESS, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_rereg(fx_odp.mr, flags, NULL, NULL, 0, FX_ODP_ACCESS, NULL), EOPNOTSUPP);
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Bytes of addresses that the process uses. */
@@ -334,7 +318,6 @@ TEST(odp, mr_without_memory_for_its_table_is_refused)
 	ret = rmem_mr_reg(fx.a.pd, NULL, SIZE_MAX, 0, fx_odp_access(), &mr);
 	TEST_OK(setrlimit(RLIMIT_AS, &old));
 	TEST_ERR(ret, ENOMEM);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp, fx_setup_odp, fx_teardown);

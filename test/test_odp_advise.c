@@ -50,7 +50,6 @@ TEST(odp_advise, prefetch_brings_the_pages_of_a_range)
 	/* They are had for reading only. */
 	TEST_STATUS(fx_odp_write(2, 3 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 3);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, prefetch_for_writing_saves_the_fault_of_a_write)
@@ -66,7 +65,6 @@ TEST(odp_advise, prefetch_for_writing_saves_the_fault_of_a_write)
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.odp_prefetches, 4);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, prefetch_without_fault_knows_what_is_there)
@@ -80,7 +78,6 @@ TEST(odp_advise, prefetch_without_fault_knows_what_is_there)
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(2)), 64), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 1);
-	return TEST_SUCCESS;
 }
 
 /* Several parts, of two MRs, one of no bytes. */
@@ -95,10 +92,9 @@ TEST(odp_advise, advice_covers_all_of_a_list)
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 2);
 	TEST_EQ(fx_stats(all).prefetches, 1);
 	TEST_ASSERT(fx_odp_is_resident(7) && !fx_odp_is_resident(5));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 wait_for_prefetches(struct rmem_mr *mr, uint64_t want)
 {
 	uint64_t deadline = fx_deadline();
@@ -109,7 +105,6 @@ wait_for_prefetches(struct rmem_mr *mr, uint64_t want)
 		fx_relax(&spins);
 	}
 	TEST_EQ(fx_stats(mr).prefetches, want);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, advice_is_followed_in_the_background)
@@ -119,13 +114,12 @@ TEST(odp_advise, advice_is_followed_in_the_background)
 
 	for (round = 1; round <= 3; round++) {
 		TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, 0, list, 2));
-		TEST_RUN(wait_for_prefetches(fx_odp.mr, 3 * round));
+		wait_for_prefetches(fx_odp.mr, 3 * round);
 		TEST_ASSERT(fx_odp_is_resident(0) && fx_odp_is_resident(5));
 		TEST_ASSERT(!fx_odp_is_resident(1));
 		TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
 		TEST_EQ(fx_stats(fx_odp.mr).pages, 0);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Missing pages are not reported, and following ones are populated. */
@@ -135,10 +129,9 @@ TEST(odp_advise, advice_in_the_background_passes_over_holes)
 
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
 	TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, list, 2));
-	TEST_RUN(wait_for_prefetches(fx_odp.mr, 1));
+	wait_for_prefetches(fx_odp.mr, 1);
 	TEST_ASSERT(fx_odp_is_resident(3));
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 0);
-	return TEST_SUCCESS;
 }
 
 /* The MR is released, or changes its memory, while advice is in progress. */
@@ -162,7 +155,6 @@ TEST(odp_advise, advice_ends_with_its_mr)
 		TEST_EQ(fx_stats(mr).prefetches == 0 || !(i & 1), true);
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, advice_that_makes_no_sense_is_refused)
@@ -180,7 +172,6 @@ TEST(odp_advise, advice_that_makes_no_sense_is_refused)
 	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &sge, 0), EINVAL);
 	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &plain, 1), EINVAL);
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 0);
-	return TEST_SUCCESS;
 }
 
 /* Also with valid preceding parts: all of them are checked first. */
@@ -201,7 +192,6 @@ TEST(odp_advise, advice_on_invalid_keys_is_refused)
 	list[1] = pages(FX_ODP_PAGES - 1, 2);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, list, 2), EFAULT);
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, advice_on_memory_that_is_not_there_is_efault)
@@ -214,7 +204,6 @@ TEST(odp_advise, advice_on_memory_that_is_not_there_is_efault)
 	TEST_OK(fx_odp_unmap(2));
 	TEST_ERR(advise(RMEM_ADVISE_PREFETCH_NO_FAULT, 0, 3), EFAULT);
 	TEST_OK(fx_odp_map(2));
-	return TEST_SUCCESS;
 }
 
 TEST(odp_advise, advice_without_memory_is_enomem)
@@ -226,7 +215,6 @@ TEST(odp_advise, advice_without_memory_is_enomem)
 	ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1);
 	fx_free_memory();
 	TEST_ERR(ret, ENOMEM);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp_advise, fx_setup_odp, fx_teardown);

@@ -34,7 +34,7 @@ get_back(enum loss loss, uint32_t page)
 }
 
 /* The access is refused, on the side that the MR is on, and the sides are connected again. */
-static int
+static void
 expect_loss(enum fx_odp_op op, uint32_t page)
 {
 	uint64_t failed = fx_stats(fx_odp.mr).failed_faults;
@@ -44,11 +44,11 @@ expect_loss(enum fx_odp_op op, uint32_t page)
 		TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, failed + 1);
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 /* By every opcode, at the first access and when the device has had the page. */
-static int
+static void
 expect_losses(enum loss loss, bool is_warm)
 {
 	enum fx_odp_op op;
@@ -62,32 +62,31 @@ expect_losses(enum loss loss, bool is_warm)
 		if (is_warm)
 			TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(2)), 64), RMEM_WC_SUCCESS);
 		TEST_OK(lose(loss, 2));
-		result = expect_loss(op, 2);
+		result = TEST_TRY(expect_loss(op, 2));
 		TEST_OK(get_back(loss, 2));
 		TEST_EQ(result, TEST_SUCCESS);
 		TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(2)), 64), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, page_that_is_protected_gives_an_error)
 {
-	return expect_losses(LOSS_PROT_NONE, false);
+	expect_losses(LOSS_PROT_NONE, false);
 }
 
 TEST(odp_bad, page_that_is_not_mapped_gives_an_error)
 {
-	return expect_losses(LOSS_UNMAP, false);
+	expect_losses(LOSS_UNMAP, false);
 }
 
 TEST(odp_bad, known_page_that_is_protected_gives_an_error)
 {
-	return expect_losses(LOSS_PROT_NONE, true);
+	expect_losses(LOSS_PROT_NONE, true);
 }
 
 TEST(odp_bad, known_page_that_is_unmapped_gives_an_error)
 {
-	return expect_losses(LOSS_UNMAP, true);
+	expect_losses(LOSS_UNMAP, true);
 }
 
 /* As rxe: READ succeeds, WRITE is refused. */
@@ -100,13 +99,12 @@ TEST(odp_bad, page_that_is_read_only_can_be_read_only)
 			continue;
 		TEST_OK(fx_odp_protect(1, PROT_READ));
 		if (fx_odp_modifies(op))
-			TEST_RUN(expect_loss(op, 1));
+			expect_loss(op, 1);
 		else
 			TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(1)), 64), RMEM_WC_SUCCESS);
 		TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
 		TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* All pages of a request are had before a byte of it moves. */
@@ -117,7 +115,6 @@ TEST(odp_bad, request_over_unmapped_memory_transfers_no_byte)
 	TEST_STATUS(fx_odp_write(1, 3 * FX_PAGE), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(fx_odp_map(2));
 	TEST_ASSERT(fx_is_zero(fx_odp.mem, FX_ODP_SIZE));
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, discarded_page_is_zero_at_the_next_access)
@@ -135,7 +132,6 @@ TEST(odp_bad, discarded_page_is_zero_at_the_next_access)
 	fx_fill(fx.b.buf, 64, 7);
 	TEST_STATUS(fx_odp_write(3, 64), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(3), fx.b.buf, 64);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, remapped_page_is_visible_to_the_next_access)
@@ -146,7 +142,6 @@ TEST(odp_bad, remapped_page_is_visible_to_the_next_access)
 	TEST_ASSERT(fx_is_zero(fx_odp_page(2), FX_PAGE));
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(2), fx.b.buf, 64);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, page_moved_by_mremap_is_not_followed)
@@ -158,18 +153,17 @@ TEST(odp_bad, page_moved_by_mremap_is_not_followed)
 	TEST_ASSERT(mremap(fx_odp_page(2), FX_PAGE, FX_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
 			to);
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(fx_odp_map(2));
 	TEST_MEM(to, fx.b.buf, 64);
 	fx_fill(fx.b.buf, 64, 10);
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(2), fx.b.buf, 64);
 	TEST_ASSERT(memcmp(to, fx.b.buf, 64) != 0);
-	return TEST_SUCCESS;
 }
 
 /* Accesses that raise SIGBUS: beyond the end of the file. */
-static int
+static void
 expect_truncated(int fd)
 {
 	void *at = fx_odp_page(0);
@@ -179,17 +173,16 @@ expect_truncated(int fd)
 			at);
 	TEST_STATUS(fx_odp_write(0, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_OK(ftruncate(fd, FX_PAGE));
-	TEST_RUN(expect_loss(FX_ODP_WRITE_TO, 1)); /* known */
-	TEST_RUN(expect_loss(FX_ODP_READ_FROM, 3));
+	expect_loss(FX_ODP_WRITE_TO, 1); /* known */
+	expect_loss(FX_ODP_READ_FROM, 3);
 	TEST_STATUS(fx_odp_write(0, FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
 	TEST_STATUS(fx_odp_write(1, FX_PAGE), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, page_beyond_the_end_of_a_file_gives_an_error)
 {
-	return fx_with_memfd(expect_truncated);
+	fx_with_memfd(expect_truncated);
 }
 
 /* The receive was not consumed: it waits for another message. */
@@ -207,7 +200,7 @@ TEST(odp_bad, send_of_an_unmapped_page_leaves_the_receive)
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
-	return fx_expect_flush(fx.b.cq, 5, 1);
+	fx_expect_flush(fx.b.cq, 5, 1);
 }
 
 /* A burst ends where the page is lost; what was posted before is done, the rest is flushed. */
@@ -234,7 +227,6 @@ TEST(odp_bad, burst_ends_at_an_unmapped_page)
 	TEST_STATUS(wc[2].status, RMEM_WC_REM_ACCESS_ERR);
 	TEST_STATUS(wc[3].status, RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 1);
-	return TEST_SUCCESS;
 }
 
 /* The checks of keys and ranges come first and are unchanged. */
@@ -244,7 +236,6 @@ TEST(odp_bad, range_outside_of_the_mr_is_no_page_fault)
 			RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, 6);
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 0);
-	return TEST_SUCCESS;
 }
 
 /* The table forgets it: the next access asks the kernel again, and counts a fault. */
@@ -254,13 +245,12 @@ TEST(odp_bad, page_that_fails_a_copy_is_removed_from_the_table)
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 2);
 	TEST_OK(fx_odp_protect(1, PROT_NONE)); /* it stays resident */
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 1);
 	TEST_EQ(fx_stats(fx_odp.mr).invalidations, 1);
 	TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
 	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 3);
-	return TEST_SUCCESS;
 }
 
 /* More than a message may be, in two SGEs; of the second nothing is mapped. */
@@ -278,11 +268,10 @@ TEST(odp_bad, request_beyond_the_limit_faults_no_page)
 		wr = fx_rdma((uint8_t)opcodes[i], sge, fx.b.mr->iova, fx.b.mr->rkey);
 		wr.num_sge = 2;
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_LEN_ERR);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 		TEST_EQ(fx_stats(all).page_faults, 0);
 		TEST_ASSERT(!fx_odp_is_resident(0));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(odp_bad, message_longer_than_the_receive_faults_no_page)
@@ -296,7 +285,6 @@ TEST(odp_bad, message_longer_than_the_receive_faults_no_page)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_LEN_ERR);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
 	TEST_ASSERT(!fx_odp_is_resident(0));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp_bad, fx_setup_odp, fx_teardown);

@@ -68,44 +68,42 @@ installed(int sig)
 }
 
 /* Cases make the device themselves, as it installs the handler. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	if (!fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	nb_signals = 0;
-	return fx_teardown();
+	fx_teardown();
 }
 
-static int
+static void
 take_mr(void)
 {
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ODP_ACCESS);
 	TEST_ASSERT(fx_odp.mr != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_installed(void (*handler)(int), bool is_ours)
 {
 	TEST_EQ(installed(SIGSEGV).sa_handler != handler, is_ours);
 	TEST_EQ(installed(SIGBUS).sa_handler != handler, is_ours);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_device(void)
 {
-	TEST_RUN(fx_setup_dev());
-	TEST_RUN(expect_installed(count_signal, false));
-	TEST_RUN(fx_teardown());
-	TEST_RUN(fx_setup_odp());
-	TEST_RUN(expect_installed(count_signal, true));
+	fx_setup_dev();
+	expect_installed(count_signal, false);
+	fx_teardown();
+	fx_setup_odp();
+	expect_installed(count_signal, true);
 	TEST_OK(fx_release(fx_odp.mr));
-	TEST_RUN(expect_installed(count_signal, true));
-	TEST_RUN(fx_teardown());
-	return expect_installed(count_signal, false);
+	expect_installed(count_signal, true);
+	fx_teardown();
+	expect_installed(count_signal, false);
 }
 
 TEST(odp_guard, handler_is_installed_with_the_first_mr)
@@ -115,10 +113,10 @@ TEST(odp_guard, handler_is_installed_with_the_first_mr)
 
 	TEST_OK(install(SIGSEGV, count_signal, &segv));
 	TEST_OK(install(SIGBUS, count_signal, &bus));
-	result = run_device();
+	result = TEST_TRY(run_device());
 	sigaction(SIGSEGV, &segv, NULL);
 	sigaction(SIGBUS, &bus, NULL);
-	return result;
+	TEST_RUN(result);
 }
 
 TEST(odp_guard, device_without_a_guard_installs_no_handler)
@@ -131,10 +129,9 @@ TEST(odp_guard, device_without_a_guard_installs_no_handler)
 	TEST_ASSERT(fx_mr(fx_pd(dev), fx_mem(FX_PAGE, FX_PAGE), FX_PAGE, FX_ACCESS) != NULL);
 	TEST_ASSERT(installed(SIGSEGV).sa_handler == count_signal);
 	sigaction(SIGSEGV, &old, NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_own_fault(int sig, const volatile uint8_t *at)
 {
 	int got = sigsetjmp(back, 1);
@@ -144,21 +141,19 @@ expect_own_fault(int sig, const volatile uint8_t *at)
 		TEST_ASSERT(!"no signal was raised");
 	}
 	TEST_EQ(got, sig);
-	return TEST_SUCCESS;
 }
 
 /* Also for the second time: the mask is that of the program. */
-static int
+static void
 expect_own_faults(int sig, const volatile uint8_t *at)
 {
-	TEST_RUN(expect_own_fault(sig, at));
-	TEST_RUN(expect_own_fault(sig, at));
+	expect_own_fault(sig, at);
+	expect_own_fault(sig, at);
 	TEST_EQ(nb_signals, 2);
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(nb_signals, 2);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_guard, earlier_sigsegv_handler_is_called_for_other_faults)
@@ -167,12 +162,12 @@ TEST(odp_guard, earlier_sigsegv_handler_is_called_for_other_faults)
 	int result;
 
 	TEST_OK(install(SIGSEGV, own_handler, &old));
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	TEST_OK(fx_odp_protect(3, PROT_NONE));
-	result = expect_own_faults(SIGSEGV, fx_odp_page(3));
-	TEST_RUN(fx_teardown());
+	result = TEST_TRY(expect_own_faults(SIGSEGV, fx_odp_page(3)));
+	fx_teardown();
 	sigaction(SIGSEGV, &old, NULL);
-	return result;
+	TEST_RUN(result);
 }
 
 TEST(odp_guard, earlier_sigbus_handler_is_called_for_other_faults)
@@ -184,14 +179,14 @@ TEST(odp_guard, earlier_sigbus_handler_is_called_for_other_faults)
 
 	TEST_ASSERT(fd >= 0);
 	TEST_OK(install(SIGBUS, own_handler, &old));
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	at = fx_odp_page(3);
 	TEST_ASSERT(mmap(at, FX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
-	result = expect_own_faults(SIGBUS, at);
-	TEST_RUN(fx_teardown());
+	result = TEST_TRY(expect_own_faults(SIGBUS, at));
+	fx_teardown();
 	sigaction(SIGBUS, &old, NULL);
 	close(fd);
-	return result;
+	TEST_RUN(result);
 }
 
 /* Signals of kill() are not handled, wherever they interrupt. */
@@ -200,12 +195,11 @@ TEST(odp_guard, sent_signals_call_the_earlier_handler)
 	struct sigaction old;
 
 	TEST_OK(install(SIGSEGV, count_signal, &old));
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	raise(SIGSEGV);
 	TEST_EQ(nb_signals, 1);
-	TEST_RUN(fx_teardown());
+	fx_teardown();
 	sigaction(SIGSEGV, &old, NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_guard, ignored_sent_signals_stay_ignored)
@@ -213,12 +207,11 @@ TEST(odp_guard, ignored_sent_signals_stay_ignored)
 	struct sigaction old;
 
 	TEST_OK(install(SIGBUS, SIG_IGN, &old));
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	raise(SIGBUS);
-	TEST_RUN(fx_teardown());
+	fx_teardown();
 	TEST_ASSERT(installed(SIGBUS).sa_handler == SIG_IGN);
 	sigaction(SIGBUS, &old, NULL);
-	return TEST_SUCCESS;
 }
 
 /* A later handler that hands on what is not its own, as is the custom. */
@@ -226,7 +219,7 @@ TEST(odp_guard, later_handler_that_chains_is_supported)
 {
 	struct sigaction action;
 
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = chaining_handler;
 	action.sa_flags = SA_SIGINFO;
@@ -236,7 +229,6 @@ TEST(odp_guard, later_handler_that_chains_is_supported)
 	TEST_STATUS(fx_odp_write(1, 100), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(nb_signals, 1);
 	TEST_OK(sigaction(SIGSEGV, &chained, NULL));
-	return TEST_SUCCESS;
 }
 
 /* With another handler on top there is no guard for new MRs: the kernel copies. */
@@ -246,7 +238,7 @@ TEST(odp_guard, later_handler_makes_new_mrs_use_kernel_copies)
 	struct rmem_mr *first, *mr = NULL;
 	struct sigaction old;
 
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	first = fx_odp.mr;
 	TEST_OK(install(SIGSEGV, own_handler, &old));
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, 0, FX_ODP_ACCESS, &mr), EBUSY);
@@ -264,10 +256,9 @@ TEST(odp_guard, later_handler_makes_new_mrs_use_kernel_copies)
 	TEST_OK(fx_release(first));
 	TEST_ASSERT(installed(SIGSEGV).sa_handler == own_handler);
 	sigaction(SIGSEGV, &old, NULL);
-	TEST_RUN(fx_reconnect());
-	TEST_RUN(take_mr());
+	fx_reconnect();
+	take_mr();
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* As a thread that waits for signals by signalfd() or sigwait() does. */
@@ -296,7 +287,7 @@ TEST(odp_guard, fault_in_a_thread_that_blocks_sigsegv_is_an_error)
 	uint32_t i;
 	int result;
 
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
 	for (i = 0; i < 2; i++) {
 		TEST_OK(fx_odp_protect(1, PROT_NONE));
@@ -304,11 +295,10 @@ TEST(odp_guard, fault_in_a_thread_that_blocks_sigsegv_is_an_error)
 		TEST_OK(pthread_create(&thread, NULL, write_with_all_blocked, &result));
 		TEST_OK(pthread_join(thread, NULL));
 		TEST_STATUS(result, RMEM_WC_REM_ACCESS_ERR);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 		TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
 		TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS); /* known again */
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp_guard, setup, fx_teardown);

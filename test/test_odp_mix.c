@@ -18,7 +18,7 @@
 #define IOVA UINT64_C(0x10000)
 
 /* Writes reach the pages, which come one by one, and one that is protected gives an error. */
-static int
+static void
 expect_on_demand(uint64_t addr, uint32_t rkey)
 {
 	fx_fill(fx.b.buf, FX_PAGE, rkey);
@@ -29,12 +29,11 @@ expect_on_demand(uint64_t addr, uint32_t rkey)
 	TEST_MEM(fx_odp_page(1), fx.b.buf, FX_PAGE);
 	TEST_OK(fx_odp_protect(1, PROT_NONE)); /* known */
 	TEST_STATUS(fx_peer_write(addr + FX_PAGE, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_STATUS(fx_peer_write(addr + FX_PAGE - 16, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
 	TEST_STATUS(fx_peer_write(addr + FX_PAGE, 64, rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, window_covers_an_on_demand_mr)
@@ -56,16 +55,14 @@ TEST(odp_mix, window_covers_an_on_demand_mr)
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
 	TEST_STATUS(fx_peer_write(FX_PAGE, 100, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 bind_mkey(struct rmem_mr *mkey, const struct rmem_mkey_entry *entries, uint32_t nb_entries)
 {
 	const struct rmem_send_wr wr = fx_umr(mkey, entries, nb_entries, IOVA);
 
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* One block, then blocks of a few bytes, and a key over that key. */
@@ -78,18 +75,17 @@ TEST(odp_mix, indirect_key_covers_an_on_demand_mr)
 	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 3), *upper = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry over = {.addr = IOVA, .length = FX_ODP_SIZE};
 
-	TEST_RUN(bind_mkey(mkey, &one, 1));
-	TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+	bind_mkey(mkey, &one, 1);
+	expect_on_demand(IOVA, mkey->rkey);
 	TEST_OK(fx_release(mkey));
 	mkey = fx_mkey(fx.a.pd, 3);
 	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
-	TEST_RUN(bind_mkey(mkey, three, 3));
-	TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+	bind_mkey(mkey, three, 3);
+	expect_on_demand(IOVA, mkey->rkey);
 	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
 	over.lkey = mkey->lkey;
-	TEST_RUN(bind_mkey(upper, &over, 1));
-	TEST_RUN(expect_on_demand(IOVA, upper->rkey));
-	return TEST_SUCCESS;
+	bind_mkey(upper, &over, 1);
+	expect_on_demand(IOVA, upper->rkey);
 }
 
 /* All that is found below a key is found before a byte moves. */
@@ -99,7 +95,7 @@ TEST(odp_mix, indirect_key_over_unmapped_memory_transfers_no_byte)
 			fx_entry(fx_odp.mr, 3 * FX_PAGE, 64), fx_entry(fx_odp.mr, 5 * FX_PAGE, 64)};
 	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 2);
 
-	TEST_RUN(bind_mkey(mkey, entries, 2));
+	bind_mkey(mkey, entries, 2);
 	TEST_OK(fx_odp_protect(5, PROT_NONE));
 	fx_fill(fx.b.buf, 128, 4);
 	TEST_STATUS(fx_peer_write(IOVA, 128, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
@@ -107,7 +103,6 @@ TEST(odp_mix, indirect_key_over_unmapped_memory_transfers_no_byte)
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 1);
 	TEST_OK(fx_odp_protect(5, PROT_READ | PROT_WRITE));
 	TEST_ASSERT(fx_is_zero(fx_odp_page(3), FX_PAGE));
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, atomics_through_an_indirect_key)
@@ -119,8 +114,8 @@ TEST(odp_mix, atomics_through_an_indirect_key)
 	uint64_t word;
 
 	if (!fx_odp_has_atomics())
-		return test_skip("no atomics on demand");
-	TEST_RUN(bind_mkey(mkey, &one, 1));
+		test_skip("no atomics on demand");
+	bind_mkey(mkey, &one, 1);
 	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, IOVA + 8, mkey->rkey, 11);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
@@ -128,11 +123,10 @@ TEST(odp_mix, atomics_through_an_indirect_key)
 	TEST_EQ(word, 22);
 	TEST_OK(fx_odp_protect(0, PROT_NONE));
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Bind a fast-register MR to the pages, in order or with two of them exchanged. */
-static int
+static void
 bind_fast(bool is_scattered, struct rmem_mr **mr)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, FX_ODP_PAGES);
@@ -147,7 +141,6 @@ bind_fast(bool is_scattered, struct rmem_mr **mr)
 	wr = fx_reg(*mr, list, FX_ODP_PAGES, IOVA, FX_ODP_SIZE);
 	wr.reg_mr.access = FX_ACCESS;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* It has the addresses of the pages, and no table of them. */
@@ -158,21 +151,20 @@ TEST(odp_mix, fast_register_mr_covers_an_on_demand_mr)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		TEST_RUN(bind_fast(i == 1, &mr));
-		TEST_RUN(expect_on_demand(IOVA, mr->rkey));
+		bind_fast(i == 1, &mr);
+		expect_on_demand(IOVA, mr->rkey);
 		TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
 		/* And an indirect key over it. */
 		mkey = fx_mkey(fx.a.pd, 1);
 		one.lkey = mr->lkey;
-		TEST_RUN(bind_mkey(mkey, &one, 1));
-		TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+		bind_mkey(mkey, &one, 1);
+		expect_on_demand(IOVA, mkey->rkey);
 		TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
 	}
-	return TEST_SUCCESS;
 }
 
 /* The rights of a window and of the keys that requests bind go beyond those of the MR. */
-static int
+static void
 expect_atomics(uint64_t addr, uint32_t rkey)
 {
 	const int status = fx_odp_has_atomics() ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR;
@@ -186,7 +178,7 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 		TEST_OK(fx_odp_protect(0, PROT_NONE));
 	else
 		TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, addr + 8, rkey, 0);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
@@ -194,7 +186,7 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 	memcpy(&word, fx_odp.mem + 8, sizeof(word));
 	TEST_EQ(word, status == RMEM_WC_SUCCESS ? 11 : 0);
 	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
@@ -211,13 +203,13 @@ TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
 	wr.bind_mw.access = RMEM_ACCESS_REMOTE_ATOMIC;
 	wr.bind_mw.key_tag = 3;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_atomics(fx_odp.mr->iova, mw->rkey));
-	TEST_RUN(bind_mkey(mkey, &one, 1));
-	TEST_RUN(expect_atomics(IOVA, mkey->rkey));
-	TEST_RUN(bind_fast(false, &mr));
-	TEST_RUN(expect_atomics(IOVA, mr->rkey));
-	TEST_RUN(bind_fast(true, &mr));
-	return expect_atomics(IOVA, mr->rkey);
+	expect_atomics(fx_odp.mr->iova, mw->rkey);
+	bind_mkey(mkey, &one, 1);
+	expect_atomics(IOVA, mkey->rkey);
+	bind_fast(false, &mr);
+	expect_atomics(IOVA, mr->rkey);
+	bind_fast(true, &mr);
+	expect_atomics(IOVA, mr->rkey);
 }
 
 /* To on-demand paging and back: the keys remain. */
@@ -239,8 +231,7 @@ TEST(odp_mix, rereg_sets_and_clears_on_demand)
 	TEST_EQ(fx_odp.mr->rkey, rkey);
 	for (page = 0; page < FX_ODP_PAGES; page++)
 		TEST_OK(fx_odp_map(page));
-	TEST_RUN(expect_on_demand(fx_odp.mr->iova, rkey));
-	return TEST_SUCCESS;
+	expect_on_demand(fx_odp.mr->iova, rkey);
 }
 
 /* An MR that is not mapped entirely remains on demand. */
@@ -254,7 +245,7 @@ TEST(odp_mix, rereg_of_unmapped_memory_stays_on_demand)
 			EFAULT);
 	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
 	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
-	return expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
+	expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
 }
 
 TEST(odp_mix, rereg_changes_rights_and_memory)
@@ -267,19 +258,18 @@ TEST(odp_mix, rereg_changes_rights_and_memory)
 	TEST_EQ(fx_stats(mr).page_faults, 1);
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, 5);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS | RMEM_REREG_CHANGE_TRANSLATION, NULL,
 			fx_odp_page(4), 2 * FX_PAGE, fx_odp_access(), NULL));
 	TEST_EQ(fx_stats(mr).page_faults, 0);
 	TEST_STATUS(fx_odp_write(4, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(mr).page_faults, 2);
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, NULL, SIZE_MAX, 0, NULL));
 	TEST_STATUS(fx_odp_write(7, 64), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL),
 			EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, rereg_of_allocated_memory_is_not_on_demand)
@@ -289,7 +279,6 @@ TEST(odp_mix, rereg_of_allocated_memory_is_not_on_demand)
 	TEST_ASSERT(mr != NULL);
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(), NULL),
 			EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, shared_mrs_have_their_own_pages)
@@ -300,12 +289,11 @@ TEST(odp_mix, shared_mrs_have_their_own_pages)
 	TEST_OK(rmem_mr_reg_shared(fx_odp.mr, fx.a.pd, 0, fx_odp_access(), &mr));
 	fx_track(mr);
 	TEST_EQ(fx_stats(mr).pages, 0);
-	TEST_RUN(expect_on_demand(mr->iova, mr->rkey));
+	expect_on_demand(mr->iova, mr->rkey);
 	TEST_ASSERT(!fx_odp_is_resident(5));
 	TEST_OK(rmem_mr_reg_shared(fx_odp.mr, fx.a.pd, 0, FX_ACCESS, &plain));
 	fx_track(plain);
 	TEST_ASSERT(fx_odp_is_resident(5));
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, counter_counts_on_demand_writes)
@@ -324,11 +312,11 @@ TEST(odp_mix, counter_counts_on_demand_writes)
 	TEST_EQ(rmem_counter_read(counter), n);
 	TEST_OK(fx_odp_protect(0, PROT_NONE));
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_EQ(rmem_counter_read(counter), n);
 	TEST_OK(fx_odp_protect(0, PROT_READ | PROT_WRITE));
 	TEST_OK(rmem_mr_bind_counter(fx_odp.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	return expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
+	expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
 }
 
 static struct rmem_mr_attr
@@ -352,10 +340,10 @@ TEST(odp_mix, disabled_mr_is_on_demand_when_enabled)
 	attr.flags = RMEM_MR_DISABLED;
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_EQ(fx_stats(mr).failed_faults, 0);
 	TEST_OK(rmem_mr_enable(mr));
-	return expect_on_demand(mr->iova, mr->rkey);
+	expect_on_demand(mr->iova, mr->rkey);
 }
 
 TEST(odp_mix, background_registration_touches_nothing)
@@ -371,7 +359,7 @@ TEST(odp_mix, background_registration_touches_nothing)
 	TEST_OK(fx_odp_map(3));
 	TEST_EQ(event.status, 0);
 	TEST_ASSERT(!fx_odp_is_resident(0));
-	return expect_on_demand(mr->iova, mr->rkey);
+	expect_on_demand(mr->iova, mr->rkey);
 }
 
 /* A chosen iova, a range that is not of whole pages, and zero-based. */
@@ -390,7 +378,6 @@ TEST(odp_mix, on_demand_mr_has_any_iova)
 	fx_track(mr);
 	TEST_STATUS(fx_peer_write(0, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp.mem + 5, fx.b.buf, FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_mix, inline_message_is_copied_to_pages_on_demand)
@@ -401,7 +388,6 @@ TEST(odp_mix, inline_message_is_copied_to_pages_on_demand)
 	TEST_OK(fx_odp_protect(0, PROT_NONE));
 	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_REM_OP_ERR);
 	TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
-	return TEST_SUCCESS;
 }
 
 /* The message is in its completion when the receive's MR becomes an on-demand one. */
@@ -418,7 +404,6 @@ TEST(odp_mix, inline_message_is_copied_after_a_rereg_to_on_demand)
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(), NULL));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp.mem, fx.b.buf, 32);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp_mix, fx_setup_odp, fx_teardown);

@@ -47,7 +47,7 @@ is_mapped_throughout(void)
 }
 
 /* Sizes of each way to copy, over one page and over several. */
-static int
+static void
 run_requests(void *arg)
 {
 	static const uint32_t sizes[] = {8, 64, 500, 2000, FX_PAGE, FX_ODP_SIZE};
@@ -63,37 +63,36 @@ run_requests(void *arg)
 			TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
 			TEST_ASSERT(!is_mapped_throughout());
 			race.nb_refused++;
-			TEST_RUN(fx_reconnect());
+			fx_reconnect();
 		}
 		__atomic_fetch_add(&race.nb_done, 1, __ATOMIC_RELEASE);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 change_pages(uint32_t page)
 {
 	switch (race.change) {
 	case CHANGE_DISCARD:
 		TEST_OK(madvise(fx_odp_page(page), 2 * FX_PAGE, MADV_DONTNEED));
-		return TEST_SUCCESS;
+		return;
 	case CHANGE_REPLACE:
 		TEST_OK(fx_odp_map(page));
-		return TEST_SUCCESS;
+		return;
 	case CHANGE_PROTECT:
 		TEST_OK(fx_odp_protect(page, PROT_NONE));
 		TEST_OK(fx_odp_protect(page, PROT_READ));
 		TEST_OK(fx_odp_protect(page, PROT_READ | PROT_WRITE));
-		return TEST_SUCCESS;
+		return;
 	default:
 		TEST_OK(fx_odp_unmap(page));
 		TEST_OK(fx_odp_map(page));
-		return TEST_SUCCESS;
+		return;
 	}
 }
 
 /* At least so many rounds, and until a request ran during each hundred of them. */
-static int
+static void
 run_changes(void)
 {
 	uint64_t deadline = fx_deadline();
@@ -101,7 +100,7 @@ run_changes(void)
 	uint32_t i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		TEST_RUN(change_pages(i % (FX_ODP_PAGES - 1)));
+		change_pages(i % (FX_ODP_PAGES - 1));
 		if (i % 20 == 0)
 			fx_relax(&spins);
 	}
@@ -109,73 +108,71 @@ run_changes(void)
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 race_with(enum change change, bool is_plain)
 {
 	int result;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	memset(&race, 0, sizeof(race));
 	race.change = change;
 	race.is_plain = is_plain;
-	TEST_RUN(fx_launch(run_requests, &race, sizeof(race), 1));
-	result = run_changes();
+	fx_launch(run_requests, &race, sizeof(race), 1);
+	result = TEST_TRY(run_changes());
 	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
-	TEST_EQ(fx_join(1), TEST_SUCCESS);
+	fx_join(1);
 	TEST_EQ(result, TEST_SUCCESS);
 	/* When all is mapped again all of it is reached. */
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp.mem, fx.b.buf, FX_ODP_SIZE);
 	/* A failed request found one page unmapped, or two of them in turn. */
 	TEST_ASSERT(race.is_plain || fx_stats(fx_odp.mr).failed_faults >= race.nb_refused);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_race, pages_are_discarded_below_requests)
 {
-	return race_with(CHANGE_DISCARD, false);
+	race_with(CHANGE_DISCARD, false);
 }
 
 TEST(odp_race, pages_are_replaced_below_requests)
 {
-	return race_with(CHANGE_REPLACE, false);
+	race_with(CHANGE_REPLACE, false);
 }
 
 TEST(odp_race, pages_are_protected_below_requests)
 {
-	return race_with(CHANGE_PROTECT, false);
+	race_with(CHANGE_PROTECT, false);
 }
 
 TEST(odp_race, pages_are_unmapped_below_requests)
 {
-	return race_with(CHANGE_UNMAP, false);
+	race_with(CHANGE_UNMAP, false);
 }
 
 /* Memory of plain MRs is unmapped, against the rule: errors, no signals. */
-static int
+static void
 race_with_plain(enum change change)
 {
 	if (!fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	if (!MAY_RACE)
-		return test_skip("a thread sanitizer reports the race");
+		test_skip("a thread sanitizer reports the race");
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS);
 	TEST_ASSERT(fx_odp.mr != NULL);
-	return race_with(change, true);
+	race_with(change, true);
 }
 
 TEST(odp_race, pages_of_plain_mrs_are_protected_below_requests)
 {
-	return race_with_plain(CHANGE_PROTECT);
+	race_with_plain(CHANGE_PROTECT);
 }
 
 TEST(odp_race, pages_of_plain_mrs_are_unmapped_below_requests)
 {
-	return race_with_plain(CHANGE_UNMAP);
+	race_with_plain(CHANGE_UNMAP);
 }
 
 TEST_SUITE(odp_race, fx_setup_odp, fx_teardown);

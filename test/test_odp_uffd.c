@@ -20,17 +20,16 @@
 #define LARGE_SIZE (UINT32_C(64) << 20)
 
 /* All pages are known. */
-static int
+static void
 setup(void)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	if (fd < 0)
-		return test_skip("the kernel gives this user no userfaultfd");
+		test_skip("the kernel gives this user no userfaultfd");
 	close(fd);
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 static uint64_t
@@ -41,7 +40,7 @@ nb_invalidations(struct rmem_dev *dev)
 	return rmem_dev_stats_get(dev, &stats) == 0 ? stats.odp_invalidations : UINT64_MAX;
 }
 
-static int
+static void
 expect_news(uint64_t want)
 {
 	uint64_t deadline = fx_deadline();
@@ -52,16 +51,14 @@ expect_news(uint64_t want)
 		fx_relax(&spins);
 	}
 	TEST_EQ(nb_invalidations(fx.a.dev), want);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_uffd, discarded_pages_are_reported)
 {
 	TEST_OK(madvise(fx_odp_page(2), 3 * FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_news(3));
+	expect_news(3);
 	TEST_STATUS(fx_odp_write(2, 3 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, FX_ODP_PAGES + 3);
-	return TEST_SUCCESS;
 }
 
 TEST(odp_uffd, unmapped_and_moved_pages_are_reported)
@@ -69,31 +66,29 @@ TEST(odp_uffd, unmapped_and_moved_pages_are_reported)
 	void *to = fx_map(FX_PAGE);
 
 	TEST_OK(fx_odp_unmap(1));
-	TEST_RUN(expect_news(1));
+	expect_news(1);
 	TEST_OK(fx_odp_map(1));
 	TEST_OK(fx_odp_map(3));
-	TEST_RUN(expect_news(2));
+	expect_news(2);
 	TEST_ASSERT(mremap(fx_odp_page(5), FX_PAGE, FX_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
 			to);
-	TEST_RUN(expect_news(3));
+	expect_news(3);
 	TEST_OK(fx_odp_map(5));
-	return TEST_SUCCESS;
 }
 
 /* Memory not mapped at the registration, or replaced, is watched from its fault on. */
 TEST(odp_uffd, pages_that_are_mapped_later_are_reported)
 {
 	TEST_OK(fx_odp_map(4));
-	TEST_RUN(expect_news(1));
+	expect_news(1);
 	TEST_STATUS(fx_odp_write(4, FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_OK(madvise(fx_odp_page(4), FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_news(2));
+	expect_news(2);
 	TEST_OK(fx_odp_map(4));
 	TEST_STATUS(fx_odp_write(4, FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_OK(fx_odp_unmap(4));
-	TEST_RUN(expect_news(3));
+	expect_news(3);
 	TEST_OK(fx_odp_map(4));
-	return TEST_SUCCESS;
 }
 
 TEST(odp_uffd, all_mrs_over_a_page_are_reported)
@@ -103,12 +98,11 @@ TEST(odp_uffd, all_mrs_over_a_page_are_reported)
 	TEST_ASSERT(other != NULL);
 	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), 64, other->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(madvise(fx_odp_page(1), FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_news(2));
+	expect_news(2);
 	/* A released one does not affect the others. */
 	TEST_OK(fx_release(other));
 	TEST_OK(madvise(fx_odp_page(2), FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_news(3));
-	return TEST_SUCCESS;
+	expect_news(3);
 }
 
 /* It is detected by a query of the MR's counters. */
@@ -122,15 +116,14 @@ TEST(odp_uffd, device_without_events_scans_its_pages)
 	sge.lkey = mr->lkey;
 	TEST_OK(rmem_mr_advise(mr->pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, &sge, 1));
 	TEST_OK(madvise(fx_odp_page(1), 2 * FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_news(2)); /* of the other device */
+	expect_news(2); /* of the other device */
 	TEST_EQ(nb_invalidations(dev), 0);
 	TEST_EQ(fx_stats(mr).invalidations, 2);
 	TEST_EQ(nb_invalidations(dev), 2);
-	return TEST_SUCCESS;
 }
 
 /* The range is not watched: userfaultfd permits one descriptor per mapping. */
-static int
+static void
 expect_not_watched(void *start, size_t length)
 {
 	struct uffdio_register reg = {
@@ -144,7 +137,6 @@ expect_not_watched(void *start, size_t length)
 		ret = ioctl(fd, UFFDIO_REGISTER, &reg);
 	close(fd);
 	TEST_EQ(ret, 0);
-	return TEST_SUCCESS;
 }
 
 /* The MR has a hole, so that each step of the advice watches its pages again. */
@@ -164,9 +156,8 @@ TEST(odp_uffd, advice_on_a_freed_mr_does_not_watch)
 		sge.lkey = mr->lkey;
 		TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1));
 		TEST_OK(fx_release(mr));
-		TEST_RUN(expect_not_watched(large, sge.length));
+		expect_not_watched(large, sge.length);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp_uffd, setup, fx_teardown);

@@ -26,7 +26,6 @@ TEST(pages, header_and_library_are_of_one_version)
 {
 	TEST_EQ(rmem_version(), RMEM_VERSION);
 	TEST_EQ(RMEM_VERSION_NUM(1, 2, 3), 0x010203);
-	return TEST_SUCCESS;
 }
 
 TEST(pages, range_is_held_by_whole_pages)
@@ -41,7 +40,6 @@ TEST(pages, range_is_held_by_whole_pages)
 	range.iov_len = page - 1;
 	rmem_pages_of(&range, &first, &end);
 	TEST_EQ(end, 2 * page);
-	return TEST_SUCCESS;
 }
 
 TEST(pages, only_mapped_pages_are_populated)
@@ -57,7 +55,6 @@ TEST(pages, only_mapped_pages_are_populated)
 	TEST_EQ(munmap(mem, page), 0);
 	if (rmem_pages_can_populate())
 		TEST_ERR(rmem_pages_populate(at, at + page, false), EFAULT);
-	return TEST_SUCCESS;
 }
 
 TEST(pages, only_memory_of_eal_has_pages_of_eal)
@@ -74,7 +71,6 @@ TEST(pages, only_memory_of_eal_has_pages_of_eal)
 	TEST_ASSERT(size >= (uint64_t)sysconf(_SC_PAGESIZE));
 	range.iov_base = &range;
 	TEST_EQ(rmem_pages_eal_size(&range), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(pages, maps_line_is_parsed)
@@ -85,7 +81,6 @@ TEST(pages, maps_line_is_parsed)
 	TEST_EQ(first, 0x1000);
 	TEST_EQ(end, 0xfff000);
 	TEST_ASSERT(!rmem_pages_parse("KernelPageSize: 4 kB\n", &first, &end));
-	return TEST_SUCCESS;
 }
 
 TEST(pages, control_thread_runs_its_function)
@@ -96,7 +91,6 @@ TEST(pages, control_thread_runs_its_function)
 	TEST_OK(rmem_thread_start(&thread, "rmem-test"));
 	TEST_EQ(pthread_join(thread.id, NULL), 0);
 	TEST_ASSERT(__atomic_load_n(&has_run, __ATOMIC_ACQUIRE));
-	return TEST_SUCCESS;
 }
 
 TEST(pages, ranges_of_an_mr_are_returned)
@@ -106,7 +100,6 @@ TEST(pages, ranges_of_an_mr_are_returned)
 
 	TEST_EQ(rmem_mr_ranges(fx.a.mr, &one, &iov), 1);
 	TEST_ASSERT(iov == &one && one.iov_base == fx.a.mr->addr && one.iov_len == fx.a.mr->length);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(pages, fx_setup, fx_teardown);

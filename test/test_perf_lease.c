@@ -202,7 +202,7 @@ run_lease(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
 
-static int
+static void
 by_hand_fast_reg(struct lease_job *job, uint32_t i)
 {
 	uintptr_t addr = (uintptr_t)job->req[i].addr;
@@ -220,10 +220,9 @@ by_hand_fast_reg(struct lease_job *job, uint32_t i)
 	job->reg[i].reg_mr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
 	job->reg[i].reg_mr.page_list_len = 1;
 	job->reg[i].reg_mr.log2_page_size = 12;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 by_hand_mw(struct lease_job *job, uint32_t i)
 {
 	TEST_OK(rmem_mw_alloc(job->pair.pd, RMEM_MW_TYPE_2, &job->mw[i]));
@@ -234,10 +233,9 @@ by_hand_mw(struct lease_job *job, uint32_t i)
 	job->reg[i].bind_mw.addr = (uintptr_t)job->req[i].addr;
 	job->reg[i].bind_mw.length = BUF_SIZE;
 	job->reg[i].bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 by_hand_umr(struct lease_job *job, uint32_t i)
 {
 	TEST_OK(rmem_mkey_alloc(job->pair.pd, 1, &job->mr[i]));
@@ -252,10 +250,9 @@ by_hand_umr(struct lease_job *job, uint32_t i)
 	job->reg[i].umr.nb_entries = 1;
 	job->reg[i].umr.repeat_count = 1;
 	job->reg[i].umr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_open_one(struct lease_job *job, uint32_t backend, uint32_t i)
 {
 	uint8_t *buf = (uint8_t *)job->memory->addr + i * BUF_SIZE;
@@ -271,12 +268,17 @@ job_open_one(struct lease_job *job, uint32_t backend, uint32_t i)
 	job->write[i].sg_list = &job->sge[i];
 	job->write[i].num_sge = 1;
 	job->inv[i].opcode = RMEM_WR_LOCAL_INV;
-	if (backend == RMEM_LEASE_FAST_REG)
-		return by_hand_fast_reg(job, i);
-	return backend == RMEM_LEASE_MW ? by_hand_mw(job, i) : by_hand_umr(job, i);
+	if (backend == RMEM_LEASE_FAST_REG) {
+		by_hand_fast_reg(job, i);
+		return;
+	}
+	if (backend == RMEM_LEASE_MW)
+		by_hand_mw(job, i);
+	else
+		by_hand_umr(job, i);
 }
 
-static int
+static void
 job_open(struct lease_job *job, uint32_t backend, bool is_written)
 {
 	const struct rmem_lease_conf conf = {
@@ -290,21 +292,20 @@ job_open(struct lease_job *job, uint32_t backend, bool is_written)
 
 	memset(job, 0, sizeof(*job));
 	job->is_written = is_written;
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * BUF_SIZE, 0,
 			PERF_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
 	job->from = perf_mr(job->pair.pd, PERF_BURST * 64);
 	TEST_ASSERT(job->from != NULL);
 	TEST_OK(rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx));
 	for (i = 0; i < PERF_BURST; i++)
-		TEST_RUN(job_open_one(job, backend, i));
+		job_open_one(job, backend, i);
 	job->reg[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->write[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_close(struct lease_job *job)
 {
 	uint32_t i;
@@ -317,45 +318,45 @@ job_close(struct lease_job *job)
 	TEST_OK(rmem_lease_ctx_destroy(job->ctx));
 	TEST_OK(rmem_mr_dereg(job->from));
 	TEST_OK(rmem_mr_dereg(job->memory));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-static int
+static void
 compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 {
 	struct perf_row row = {
 			.name = name, .unit = "ns/op", .yardstick = "the same by hand", .bar = bar};
 	static struct lease_job job;
 
-	TEST_RUN(job_open(&job, backend, is_written));
-	TEST_RUN(perf_measure(&row, run_by_hand, run_lease, &job));
+	job_open(&job, backend, is_written);
+	perf_measure(&row, run_by_hand, run_lease, &job);
 	if (strcmp(bar, "none") != 0)
-		TEST_RUN(perf_floor(&row, run_by_hand, run_floor, &job));
-	return job_close(&job);
+		perf_floor(&row, run_by_hand, run_floor, &job);
+	job_close(&job);
 }
 
-static int
+static void
 test_lease_grant_revoke_burst32(void)
 {
-	return compare("lease_grant_revoke_burst32", "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
+	compare("lease_grant_revoke_burst32", "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
 }
 
-static int
+static void
 test_lease_write_revoke64(void)
 {
-	return compare("lease_write_revoke64", "none", RMEM_LEASE_FAST_REG, true);
+	compare("lease_write_revoke64", "none", RMEM_LEASE_FAST_REG, true);
 }
 
-static int
+static void
 test_lease_mw_burst32(void)
 {
-	return compare("lease_mw_burst32", "none", RMEM_LEASE_MW, false);
+	compare("lease_mw_burst32", "none", RMEM_LEASE_MW, false);
 }
 
-static int
+static void
 test_lease_umr_burst32(void)
 {
-	return compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
+	compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
 }
 
 /* Leases that follow each other, while others are held. */
@@ -413,7 +414,7 @@ run_renew(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
 
-static int
+static void
 held_open(struct held_job *job, uint32_t nb_leases)
 {
 	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_FAST_REG,
@@ -426,11 +427,11 @@ held_open(struct held_job *job, uint32_t nb_leases)
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
-	TEST_RUN(perf_pair_open(&job->pair, "max_mr=524288"));
+	perf_pair_open(&job->pair, "max_mr=524288");
 	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * BUF_SIZE, 0,
 			PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
 	if (rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx) == -ENOMEM)
-		return test_skip("less EAL memory than the leases take");
+		test_skip("less EAL memory than the leases take");
 	TEST_ASSERT(job->ctx != NULL);
 	for (i = 0; i < PERF_BURST; i++)
 		job->req[i] = (struct rmem_lease_req){.mr = job->memory,
@@ -443,10 +444,9 @@ held_open(struct held_job *job, uint32_t nb_leases)
 		TEST_OK(rmem_lease_poll(job->ctx, &wc, 1));
 	}
 	job->nb_held = nb_leases;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 held_close(struct held_job *job)
 {
 	uint32_t i;
@@ -456,7 +456,7 @@ held_close(struct held_job *job)
 	if (job->ctx != NULL)
 		TEST_OK(rmem_lease_ctx_destroy(job->ctx));
 	TEST_OK(rmem_mr_dereg(job->memory));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
 struct held_pair {
@@ -476,7 +476,7 @@ run_many(void *arg)
 	return run_renew(&((struct held_pair *)arg)->many);
 }
 
-static int
+static void
 test_lease_held(void)
 {
 	static struct held_pair job;
@@ -484,7 +484,7 @@ test_lease_held(void)
 	char name[32];
 	uint32_t nb;
 
-	TEST_RUN(held_open(&job.few, FEW_LEASES));
+	held_open(&job.few, FEW_LEASES);
 	for (nb = FEW_LEASES; nb <= MAX_LEASES && ret == TEST_SUCCESS; nb *= 8) {
 		struct perf_row row = {.name = name,
 				.unit = "ns/op",
@@ -492,13 +492,13 @@ test_lease_held(void)
 				.bar = "none"};
 
 		snprintf(name, sizeof(name), "lease_held_%u", nb);
-		ret = held_open(&job.many, nb);
+		ret = TEST_TRY(held_open(&job.many, nb));
 		if (ret == TEST_SUCCESS)
-			ret = perf_measure(&row, run_few, run_many, &job);
-		TEST_RUN(held_close(&job.many));
+			ret = TEST_TRY(perf_measure(&row, run_few, run_many, &job));
+		held_close(&job.many);
 	}
-	TEST_RUN(held_close(&job.few));
-	return ret;
+	held_close(&job.few);
+	TEST_RUN(ret);
 }
 
 REGISTER_RMEM_TEST(lease_held_perf_autotest, test_lease_held);

@@ -134,7 +134,7 @@ run_key_of_other(void *arg)
 	return run_key(job, job->other);
 }
 
-static int
+static void
 open_job(struct mbuf_job *job)
 {
 	struct rmem_pktmbuf_pool_conf conf = {.name = "perf",
@@ -144,7 +144,7 @@ open_job(struct mbuf_job *job)
 			.access = PERF_ACCESS,
 			.socket_id = SOCKET_ID_ANY};
 
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	TEST_OK(rmem_pktmbuf_pool_create(job->pair.pd, &conf, &job->pool));
 	conf.name = "perf_other";
 	conf.nb_mbufs = 1024;
@@ -152,25 +152,24 @@ open_job(struct mbuf_job *job)
 	job->plain = rte_pktmbuf_pool_create("perf_plain", NB_MBUFS, CACHE_SIZE, 0,
 			RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	TEST_ASSERT(job->plain != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 close_job(struct mbuf_job *job)
 {
 	rte_mempool_free(job->plain);
 	TEST_OK(rmem_pktmbuf_pool_destroy(job->other));
 	TEST_OK(rmem_pktmbuf_pool_destroy(job->pool));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-static int
+static void
 report(struct mbuf_job *job, struct perf_row *row, perf_func_t yardstick, perf_func_t value)
 {
-	return perf_measure(row, yardstick, value, job);
+	perf_measure(row, yardstick, value, job);
 }
 
-static int
+static void
 test_mbuf_alloc_free_bulk32(void)
 {
 	struct perf_row row = {.name = "mbuf_alloc_free_bulk32",
@@ -179,12 +178,12 @@ test_mbuf_alloc_free_bulk32(void)
 			.bar = "ratio <= 1.02"};
 	struct mbuf_job job;
 
-	TEST_RUN(open_job(&job));
-	TEST_RUN(report(&job, &row, run_plain, run_registered));
-	return close_job(&job);
+	open_job(&job);
+	report(&job, &row, run_plain, run_registered);
+	close_job(&job);
 }
 
-static int
+static void
 test_lkey_of_mbuf(void)
 {
 	struct perf_row rows[] = {{.name = "lkey_of_mbuf",
@@ -197,16 +196,16 @@ test_lkey_of_mbuf(void)
 					.bar = "none"}};
 	struct mbuf_job job;
 
-	TEST_RUN(open_job(&job));
+	open_job(&job);
 	TEST_OK(rte_pktmbuf_alloc_bulk(job.pool->mp, job.mbufs, PERF_BURST));
 	job.lkey = rmem_mbuf_lkey(job.pool, job.mbufs[0]);
 	job.base = (uintptr_t)job.mbufs[0]->buf_addr & ~(uintptr_t)UINT32_MAX;
 	job.length = (size_t)2 << 32;
-	TEST_RUN(report(&job, &rows[0], run_addr, run_key_of_pool));
-	TEST_RUN(perf_floor(&rows[0], run_addr, run_floor, &job));
-	TEST_RUN(report(&job, &rows[1], run_addr, run_key_of_other));
+	report(&job, &rows[0], run_addr, run_key_of_pool);
+	perf_floor(&rows[0], run_addr, run_floor, &job);
+	report(&job, &rows[1], run_addr, run_key_of_other);
 	rte_pktmbuf_free_bulk(job.mbufs, PERF_BURST);
-	return close_job(&job);
+	close_job(&job);
 }
 
 REGISTER_RMEM_TEST(mbuf_alloc_free_bulk32_perf_autotest, test_mbuf_alloc_free_bulk32);

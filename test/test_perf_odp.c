@@ -141,13 +141,13 @@ run_faults(void *arg)
 	return perf_ns(cycles, NB_PAGES);
 }
 
-static int
+static void
 job_open(struct odp_job *job, size_t size, bool has_plain)
 {
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	job->src = perf_mr(job->pair.pd, NB_BUFS * WRITE_SIZE);
 	TEST_ASSERT(job->src != NULL);
 	job->size = size;
@@ -167,20 +167,19 @@ job_open(struct odp_job *job, size_t size, bool has_plain)
 		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
 	}
 	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_close(struct odp_job *job)
 {
 	TEST_OK(rmem_mr_dereg(job->on_demand));
 	TEST_OK(rmem_mr_dereg(job->plain));
 	TEST_OK(rmem_mr_dereg(job->src));
 	munmap(job->mem, job->size);
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-static int
+static void
 test_odp_warm_write64(void)
 {
 	struct perf_row row = {
@@ -191,13 +190,13 @@ test_odp_warm_write64(void)
 	};
 	struct odp_job job;
 
-	TEST_RUN(job_open(&job, NB_BUFS * WRITE_SIZE, true));
-	TEST_RUN(perf_measure(&row, run_plain, run_warm, &job));
-	TEST_RUN(perf_floor(&row, run_plain, run_floor, &job));
-	return job_close(&job);
+	job_open(&job, NB_BUFS * WRITE_SIZE, true);
+	perf_measure(&row, run_plain, run_warm, &job);
+	perf_floor(&row, run_plain, run_floor, &job);
+	job_close(&job);
 }
 
-static int
+static void
 test_odp_fault_4k(void)
 {
 	struct perf_row row = {
@@ -208,9 +207,9 @@ test_odp_fault_4k(void)
 	};
 	struct odp_job job;
 
-	TEST_RUN(job_open(&job, (size_t)NB_PAGES * PAGE, false));
-	TEST_RUN(perf_measure(&row, run_touch, run_faults, &job));
-	return job_close(&job);
+	job_open(&job, (size_t)NB_PAGES * PAGE, false);
+	perf_measure(&row, run_touch, run_faults, &job);
+	job_close(&job);
 }
 
 REGISTER_RMEM_TEST(odp_warm_write64_perf_autotest, test_odp_warm_write64);

@@ -278,7 +278,7 @@ run_floor(void *arg)
 	return ret == 0 && job->pong.status == 0 ? perf_ns(start, NB_TRIPS) : -1.0;
 }
 
-static int
+static void
 end_open(struct end *end, struct rmem_pd *pd, struct rmem_qp *qp, struct rmem_cq *cq)
 {
 	uint32_t i;
@@ -297,33 +297,32 @@ end_open(struct end *end, struct rmem_pd *pd, struct rmem_qp *qp, struct rmem_cq
 	end->send.opcode = RMEM_WR_SEND;
 	TEST_EQ(end_post_recvs(end), 0);
 	TEST_EQ(end_post_recvs(end), 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_open_ends(struct pingpong_job *job)
 {
 	job->lcore = rte_get_next_lcore(-1, 1, 0);
-	TEST_RUN(end_open(&job->ping, job->pair.pd, job->pair.a, job->pair.cq_a));
-	return end_open(&job->pong, job->pair.pd_b, job->pair.b, job->pair.cq_b);
+	end_open(&job->ping, job->pair.pd, job->pair.a, job->pair.cq_a);
+	end_open(&job->pong, job->pair.pd_b, job->pair.b, job->pair.cq_b);
 }
 
-static int
+static void
 job_open(struct pingpong_job *job)
 {
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
-	return job_open_ends(job);
+	perf_pair_open(&job->pair, NULL);
+	job_open_ends(job);
 }
 
-static int
+static void
 job_close(struct pingpong_job *job)
 {
 	TEST_OK(rmem_mr_dereg(job->ping.mr));
 	TEST_OK(rmem_mr_dereg(job->pong.mr));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-static int
+static void
 test_pingpong64(void)
 {
 	struct perf_row row = {.name = "pingpong64",
@@ -333,11 +332,11 @@ test_pingpong64(void)
 	static struct pingpong_job job;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("a ping-pong needs two lcores");
-	TEST_RUN(job_open(&job));
-	TEST_RUN(perf_measure(&row, run_line, run_send, &job));
-	TEST_RUN(perf_floor(&row, run_line, run_floor, &job));
-	return job_close(&job);
+		test_skip("a ping-pong needs two lcores");
+	job_open(&job);
+	perf_measure(&row, run_line, run_send, &job);
+	perf_floor(&row, run_line, run_floor, &job);
+	job_close(&job);
 }
 
 static int
@@ -349,7 +348,7 @@ compare_cycles(const void *a, const void *b)
 }
 
 /* Round trips at some percentiles, of one run each, with the time to read the clock in them. */
-static int
+static void
 test_pingpong64_times(void)
 {
 	static const struct {
@@ -361,8 +360,8 @@ test_pingpong64_times(void)
 	uint32_t i;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("a ping-pong needs two lcores");
-	TEST_RUN(job_open(&job));
+		test_skip("a ping-pong needs two lcores");
+	job_open(&job);
 	job.trip_took = lines;
 	TEST_ASSERT(run_line(&job) > 0.0);
 	job.trip_took = sends;
@@ -379,9 +378,9 @@ test_pingpong64_times(void)
 		row.value = perf_ns(sends[at], 1.0);
 		row.baseline = perf_ns(lines[at], 1.0);
 		row.ratio = row.value / row.baseline;
-		TEST_RUN(perf_report(&row));
+		perf_report(&row);
 	}
-	return job_close(&job);
+	job_close(&job);
 }
 
 /* Two ways to do the same ping-pong. */
@@ -402,7 +401,7 @@ run_second(void *arg)
 }
 
 /* With messages placed as they arrive, and with them in completions. */
-static int
+static void
 test_inline_recv64(void)
 {
 	struct perf_row row = {.name = "inline_recv64",
@@ -412,19 +411,19 @@ test_inline_recv64(void)
 	static struct pingpong_job jobs[2];
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("a ping-pong needs two lcores");
+		test_skip("a ping-pong needs two lcores");
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
-	TEST_RUN(job_open(&jobs[0]));
+	job_open(&jobs[0]);
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
-	TEST_RUN(job_open(&jobs[1]));
+	job_open(&jobs[1]);
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
-	TEST_RUN(perf_measure(&row, run_first, run_second, jobs));
-	TEST_RUN(job_close(&jobs[1]));
-	return job_close(&jobs[0]);
+	perf_measure(&row, run_first, run_second, jobs);
+	job_close(&jobs[1]);
+	job_close(&jobs[0]);
 }
 
 /* Two devices that share nothing but the rings, as those of two processes. */
-static int
+static void
 test_wire_shm_pingpong64(void)
 {
 	struct perf_row row = {.name = "wire_shm_pingpong64",
@@ -434,14 +433,14 @@ test_wire_shm_pingpong64(void)
 	static struct pingpong_job jobs[2];
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("a ping-pong needs two lcores");
-	TEST_RUN(job_open(&jobs[0]));
-	TEST_RUN(perf_pair_open_two(&jobs[1].pair, "ip=127.0.9.1,port=shm:perf,loop=1",
-			"ip=127.0.9.2,port=shm:perf,loop=1"));
-	TEST_RUN(job_open_ends(&jobs[1]));
-	TEST_RUN(perf_measure(&row, run_first, run_second, jobs));
-	TEST_RUN(job_close(&jobs[1]));
-	return job_close(&jobs[0]);
+		test_skip("a ping-pong needs two lcores");
+	job_open(&jobs[0]);
+	perf_pair_open_two(&jobs[1].pair, "ip=127.0.9.1,port=shm:perf,loop=1",
+			"ip=127.0.9.2,port=shm:perf,loop=1");
+	job_open_ends(&jobs[1]);
+	perf_measure(&row, run_first, run_second, jobs);
+	job_close(&jobs[1]);
+	job_close(&jobs[0]);
 }
 
 /* The ping-pong with a second process. */
@@ -476,24 +475,24 @@ run_two(void *arg)
 								     : -1.0;
 }
 
-static int
+static void
 test_echo(void)
 {
 	static struct pingpong_job job;
 	struct perf_two two;
 
-	TEST_RUN(perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll"));
-	TEST_RUN(perf_two_connect(&two, NULL));
-	TEST_RUN(end_open(&job.pong, two.pair.pd, two.pair.a, two.pair.cq_a));
+	perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll");
+	perf_two_connect(&two, NULL);
+	end_open(&job.pong, two.pair.pd, two.pair.a, two.pair.cq_a);
 	while (perf_two_recv(&two) == PERF_TWO_GO) {
 		TEST_EQ(run_echo(&job), 0);
 		TEST_EQ(perf_two_send(&two, PERF_TWO_DONE), 0);
 	}
 	TEST_OK(rmem_mr_dereg(job.pong.mr));
-	return perf_two_close(&two);
+	perf_two_close(&two);
 }
 
-static int
+static void
 test_wire_shm_two_pingpong64(void)
 {
 	struct perf_row row = {.name = "wire_shm_two_pingpong64",
@@ -503,15 +502,15 @@ test_wire_shm_two_pingpong64(void)
 	static struct two_job job;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("a ping-pong needs two lcores");
-	TEST_RUN(job_open(&job.one));
-	TEST_RUN(perf_two_open(&job.two, ECHO, "ip=127.0.9.1,port=shm:two,progress=poll"));
-	TEST_RUN(perf_two_connect(&job.two, NULL));
-	TEST_RUN(end_open(&job.ping, job.two.pair.pd, job.two.pair.a, job.two.pair.cq_a));
-	TEST_RUN(perf_measure(&row, run_one, run_two, &job));
+		test_skip("a ping-pong needs two lcores");
+	job_open(&job.one);
+	perf_two_open(&job.two, ECHO, "ip=127.0.9.1,port=shm:two,progress=poll");
+	perf_two_connect(&job.two, NULL);
+	end_open(&job.ping, job.two.pair.pd, job.two.pair.a, job.two.pair.cq_a);
+	perf_measure(&row, run_one, run_two, &job);
 	TEST_OK(rmem_mr_dereg(job.ping.mr));
-	TEST_RUN(perf_two_close(&job.two));
-	return job_close(&job.one);
+	perf_two_close(&job.two);
+	job_close(&job.one);
 }
 
 REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);

@@ -98,7 +98,7 @@ run_pool_1(void *arg)
 	return run_pool(arg, 1);
 }
 
-static int
+static void
 compare(const char *name, perf_func_t yardstick, perf_func_t value)
 {
 	struct rmem_pool_conf conf = {.name = "perf",
@@ -113,31 +113,31 @@ compare(const char *name, perf_func_t yardstick, perf_func_t value)
 			.bar = "ratio <= 1.05"};
 	struct pool_job job;
 
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	perf_pair_open(&job.pair, NULL);
 	TEST_OK(rmem_pool_create(job.pair.pd, &conf, &job.pool));
 	job.mp = rte_mempool_create("perf_plain", NB_BUFS, BUF_SIZE, CACHE_SIZE, 0, NULL, NULL,
 			NULL, NULL, SOCKET_ID_ANY, 0);
 	TEST_ASSERT(job.mp != NULL);
-	TEST_RUN(perf_measure(&row, yardstick, value, &job));
+	perf_measure(&row, yardstick, value, &job);
 	rte_mempool_free(job.mp);
 	TEST_OK(rmem_pool_destroy(job.pool));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
-static int
+static void
 test_pool_sge_bulk32(void)
 {
-	return compare("pool_sge_bulk32", run_mempool_32, run_pool_32);
+	compare("pool_sge_bulk32", run_mempool_32, run_pool_32);
 }
 
-static int
+static void
 test_pool_sge_bulk1(void)
 {
-	return compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
+	compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
 }
 
 /* Without caches: a tracked pool, and the mempool ops given. */
-static int
+static void
 compare_tracked(const char *name, const char *ops_name)
 {
 	struct rmem_pool_conf conf = {.name = "perf",
@@ -154,29 +154,29 @@ compare_tracked(const char *name, const char *ops_name)
 	struct rmem_pool *plain = NULL;
 	struct pool_job job;
 
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	perf_pair_open(&job.pair, NULL);
 	plain_conf.name = "perf_plain";
 	plain_conf.ops_name = ops_name;
 	plain_conf.flags = 0;
 	TEST_OK(rmem_pool_create(job.pair.pd, &conf, &job.pool));
 	TEST_OK(rmem_pool_create(job.pair.pd, &plain_conf, &plain));
 	job.mp = plain->mp;
-	TEST_RUN(perf_measure(&row, run_mempool_32, run_tracked_32, &job));
+	perf_measure(&row, run_mempool_32, run_tracked_32, &job);
 	TEST_OK(rmem_pool_destroy(plain));
 	TEST_OK(rmem_pool_destroy(job.pool));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
-static int
+static void
 test_tracked_ring_bulk32(void)
 {
-	return compare_tracked("tracked_ring_bulk32", "ring_mp_mc");
+	compare_tracked("tracked_ring_bulk32", "ring_mp_mc");
 }
 
-static int
+static void
 test_tracked_stack_bulk32(void)
 {
-	return compare_tracked("tracked_stack_bulk32", "stack");
+	compare_tracked("tracked_stack_bulk32", "stack");
 }
 
 static void
@@ -224,7 +224,7 @@ run_create_pool(void *arg)
 	return rmem_pool_destroy(job->pool) == 0 ? perf_ns(took, 1e6) : -1.0;
 }
 
-static int
+static void
 test_pool_create_256m(void)
 {
 	struct perf_row row = {.name = "pool_create_256m",
@@ -233,13 +233,13 @@ test_pool_create_256m(void)
 			.bar = "ratio <= 1.10"};
 	struct pool_job job;
 
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	perf_pair_open(&job.pair, NULL);
 	if (run_create_mempool(&job) < 0.0) {
-		TEST_RUN(perf_pair_close(&job.pair));
-		return test_skip("less than 256 MiB of EAL memory");
+		perf_pair_close(&job.pair);
+		test_skip("less than 256 MiB of EAL memory");
 	}
-	TEST_RUN(perf_measure(&row, run_create_mempool, run_create_pool, &job));
-	return perf_pair_close(&job.pair);
+	perf_measure(&row, run_create_mempool, run_create_pool, &job);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(pool_sge_bulk32_perf_autotest, test_pool_sge_bulk32);

@@ -142,13 +142,13 @@ run_send(void *arg)
 	return job->failure == 0 ? perf_ns(rte_rdtsc_precise() - start, (double)sent) : -1.0;
 }
 
-static int
+static void
 job_open(struct rate_job *job)
 {
 	uint32_t i;
 
 	job->lcore = rte_get_next_lcore(-1, 1, 0);
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	job->src = perf_mr(job->pair.pd, NB_BUFS * MESSAGE);
 	job->dst = perf_mr(job->pair.pd, NB_BUFS * MESSAGE);
 	job->ring = rte_ring_create(
@@ -164,10 +164,9 @@ job_open(struct rate_job *job)
 	job->send[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	for (i = 0; i < NB_BUFS; i += PERF_BURST)
 		TEST_EQ(post_recvs(job, i), 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 test_send64_rate(void)
 {
 	struct perf_row row = {.name = "send64_rate",
@@ -177,13 +176,13 @@ test_send64_rate(void)
 	static struct rate_job job;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
-	TEST_RUN(job_open(&job));
-	TEST_RUN(perf_measure(&row, run_ring, run_send, &job));
+		test_skip("two lcores are needed");
+	job_open(&job);
+	perf_measure(&row, run_ring, run_send, &job);
 	rte_ring_free(job.ring);
 	TEST_OK(rmem_mr_dereg(job.src));
 	TEST_OK(rmem_mr_dereg(job.dst));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(send64_rate_perf_autotest, test_send64_rate);

@@ -55,7 +55,7 @@ run_rereg(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, NB_CHANGES);
 }
 
-static int
+static void
 test_rereg_access(void)
 {
 	struct perf_row row = {.name = "rereg_access",
@@ -65,14 +65,14 @@ test_rereg_access(void)
 	static struct rereg_job job;
 
 	memset(&job, 0, sizeof(job));
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	perf_pair_open(&job.pair, NULL);
 	job.memory = perf_mr(job.pair.pd, SIZE);
 	TEST_ASSERT(job.memory != NULL);
 	TEST_OK(rmem_mr_reg(job.pair.pd, job.memory->addr, SIZE, 0, PERF_ACCESS, &job.mr));
-	TEST_RUN(perf_measure(&row, run_dereg_reg, run_rereg, &job));
+	perf_measure(&row, run_dereg_reg, run_rereg, &job);
 	TEST_OK(rmem_mr_dereg(job.mr));
 	TEST_OK(rmem_mr_dereg(job.memory));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 REGISTER_RMEM_TEST(rereg_access_perf_autotest, test_rereg_access);

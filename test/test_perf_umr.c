@@ -105,7 +105,7 @@ run_floor(void *arg)
 	return perf_ns(start, (double)NB_BURSTS * PERF_BURST);
 }
 
-static int
+static void
 job_open(struct umr_job *job, struct rmem_mkey_entry *entries, uint32_t nb_entries,
 		uint32_t repeat_count)
 {
@@ -113,7 +113,7 @@ job_open(struct umr_job *job, struct rmem_mkey_entry *entries, uint32_t nb_entri
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
-	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	perf_pair_open(&job->pair, NULL);
 	job->src = perf_mr(job->pair.pd, BUF_SIZE);
 	job->dst = perf_mr(job->pair.pd, BUF_SIZE);
 	TEST_ASSERT(job->src != NULL && job->dst != NULL);
@@ -142,10 +142,9 @@ job_open(struct umr_job *job, struct rmem_mkey_entry *entries, uint32_t nb_entri
 		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
 	}
 	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 compare(struct perf_row *row, struct rmem_mkey_entry *entries, uint32_t nb_entries,
 		uint32_t repeat_count)
 {
@@ -153,18 +152,18 @@ compare(struct perf_row *row, struct rmem_mkey_entry *entries, uint32_t nb_entri
 
 	row->unit = "ns/op";
 	row->yardstick = "the same by a plain key";
-	TEST_RUN(job_open(&job, entries, nb_entries, repeat_count));
-	TEST_RUN(perf_measure(row, run_plain, run_indirect, &job));
+	job_open(&job, entries, nb_entries, repeat_count);
+	perf_measure(row, run_plain, run_indirect, &job);
 	if (nb_entries != 1)
-		TEST_RUN(perf_floor(row, run_plain, run_floor, &job));
+		perf_floor(row, run_plain, run_floor, &job);
 	TEST_OK(rmem_mr_dereg(job.mkey));
 	TEST_OK(rmem_mr_dereg(job.src));
 	TEST_OK(rmem_mr_dereg(job.dst));
-	return perf_pair_close(&job.pair);
+	perf_pair_close(&job.pair);
 }
 
 /* Four pieces of 64 bytes. */
-static int
+static void
 test_umr_list4_write256(void)
 {
 	struct rmem_mkey_entry entries[] = {{.addr = 4096, .length = 64},
@@ -172,17 +171,17 @@ test_umr_list4_write256(void)
 			{.addr = 8256, .length = 64}};
 	struct perf_row row = {.name = "umr_list4_write256", .bar = "ratio <= 2"};
 
-	return compare(&row, entries, RTE_DIM(entries), 1);
+	compare(&row, entries, RTE_DIM(entries), 1);
 }
 
 /* A column of 64 bytes of 64 rows. */
-static int
+static void
 test_umr_strided_write4k(void)
 {
 	struct rmem_mkey_entry entry = {.length = 64, .skip = 448};
 	struct perf_row row = {.name = "umr_strided_write4k", .bar = "none"};
 
-	return compare(&row, &entry, 1, 64);
+	compare(&row, &entry, 1, 64);
 }
 
 REGISTER_RMEM_TEST(umr_list4_write256_perf_autotest, test_umr_list4_write256);

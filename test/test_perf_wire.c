@@ -182,7 +182,7 @@ run_bare(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, (double)end);
 }
 
-static int
+static void
 open_sockets(struct wire_job *job)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(PORT)};
@@ -197,7 +197,6 @@ open_sockets(struct wire_job *job)
 	}
 	TEST_EQ(bind(job->sockets[1], (struct sockaddr *)&in, sizeof(in)), 0);
 	TEST_EQ(connect(job->sockets[0], (struct sockaddr *)&in, sizeof(in)), 0);
-	return TEST_SUCCESS;
 }
 
 /* Requests for the target of a, from the buffers of src. */
@@ -221,14 +220,14 @@ fill_requests(struct wire_job *job, uint64_t iova, uint32_t rkey)
 	job->wr[BURST - 1].flags = RMEM_SEND_SIGNALED;
 }
 
-int
+void
 perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 {
 	uint32_t i;
 
 	job->lcore = rte_get_next_lcore(-1, 1, 0);
 	job->sockets[0] = job->sockets[1] = -1;
-	TEST_RUN(perf_pair_open_two(&job->pair, args, args_b));
+	perf_pair_open_two(&job->pair, args, args_b);
 	job->src = perf_mr(job->pair.pd, (size_t)job->size * NB_BUFS);
 	job->dst = perf_mr(job->pair.pd_b, (size_t)job->size * NB_BUFS);
 	TEST_ASSERT(job->src != NULL && job->dst != NULL);
@@ -238,10 +237,9 @@ perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 		job->recv[i] = (struct rmem_recv_wr){.sg_list = &job->recv_sge, .num_sge = 1};
 	for (i = 0; i < NB_RECVS; i += BURST)
 		TEST_EQ(rmem_post_recv(job->pair.b, job->recv, BURST), BURST);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_close(struct wire_job *job)
 {
 	int i;
@@ -252,19 +250,19 @@ job_close(struct wire_job *job)
 	}
 	TEST_OK(rmem_mr_dereg(job->src));
 	TEST_OK(rmem_mr_dereg(job->dst));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
-int
+void
 perf_wire_report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row)
 {
-	TEST_RUN(perf_compare(yardstick, run_wire, job, &row->baseline, &row->value));
+	perf_compare(yardstick, run_wire, job, &row->baseline, &row->value);
 	row->ratio = row->baseline / row->value;
-	TEST_RUN(perf_report(row));
-	return job_close(job);
+	perf_report(row);
+	job_close(job);
 }
 
-static int
+static void
 test_wire_shm_write64k(void)
 {
 	static struct wire_job job = {
@@ -275,10 +273,10 @@ test_wire_shm_write64k(void)
 			.bar = "ratio >= 0.6"};
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
-	TEST_RUN(perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1,share=1",
-			"ip=127.0.9.2,port=shm:perf,loop=1,share=1"));
-	return perf_wire_report(&job, run_memcpy, &row);
+		test_skip("two lcores are needed");
+	perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1,share=1",
+			"ip=127.0.9.2,port=shm:perf,loop=1,share=1");
+	perf_wire_report(&job, run_memcpy, &row);
 }
 
 /* The same with a second process as the target. */
@@ -310,7 +308,7 @@ run_two(void *arg)
 	return perf_ns(start, (double)job->wire.nb_bursts * BURST);
 }
 
-static int
+static void
 test_sink(void)
 {
 	struct perf_two two;
@@ -318,10 +316,10 @@ test_sink(void)
 	struct rmem_wc wc;
 	uint32_t i;
 
-	TEST_RUN(perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll,share=1"));
+	perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll,share=1");
 	mr = perf_mr(two.pair.pd, (size_t)65536 * NB_BUFS);
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(perf_two_connect(&two, mr));
+	perf_two_connect(&two, mr);
 	while (perf_two_recv(&two) == PERF_TWO_GO) {
 		for (i = 0; i % 1024 != 0 || !perf_two_is_called(&two); i++)
 			TEST_EQ(rmem_poll_cq(two.pair.cq_a, &wc, 1), 0);
@@ -329,11 +327,11 @@ test_sink(void)
 		TEST_EQ(perf_two_send(&two, PERF_TWO_DONE), 0);
 	}
 	TEST_OK(rmem_mr_dereg(mr));
-	return perf_two_close(&two);
+	perf_two_close(&two);
 }
 
 /* WRITEs of one size to a second process. */
-static int
+static void
 compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts)
 {
 	struct two_job job = {.wire = {.size = size,
@@ -342,57 +340,56 @@ compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts
 	struct perf_row row = {.name = name, .unit = "ns", .yardstick = "memcpy", .bar = bar};
 	struct wire_job *wire = &job.wire;
 
-	TEST_RUN(perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1"));
+	perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1");
 	wire->pair = job.two.pair;
 	wire->src = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
 	wire->dst = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
 	TEST_ASSERT(wire->src != NULL && wire->dst != NULL);
-	TEST_RUN(perf_two_connect(&job.two, NULL));
+	perf_two_connect(&job.two, NULL);
 	fill_requests(wire, job.two.peer.iova, job.two.peer.rkey);
-	TEST_RUN(perf_compare(run_copies, run_two, &job, &row.baseline, &row.value));
+	perf_compare(run_copies, run_two, &job, &row.baseline, &row.value);
 	row.ratio = row.baseline / row.value;
-	TEST_RUN(perf_report(&row));
+	perf_report(&row);
 	TEST_OK(rmem_mr_dereg(wire->src));
 	TEST_OK(rmem_mr_dereg(wire->dst));
-	return perf_two_close(&job.two);
+	perf_two_close(&job.two);
 }
 
-static int
+static void
 test_wire_shm_two_write64k(void)
 {
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
-	return compare_two("wire_shm_two_write64k", "ratio >= 0.6", 65536, 100);
+		test_skip("two lcores are needed");
+	compare_two("wire_shm_two_write64k", "ratio >= 0.6", 65536, 100);
 }
 
-static int
+static void
 test_wire_shm_two_sizes(void)
 {
 	char name[32];
 	uint32_t size;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
+		test_skip("two lcores are needed");
 	for (size = 8; size <= 65536; size *= 2) {
 		snprintf(name, sizeof(name), "wire_shm_two_size_%u", size);
-		TEST_RUN(compare_two(name, "none", size, size <= 4096 ? 1000 : 200));
+		compare_two(name, "none", size, size <= 4096 ? 1000 : 200);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 test_udp(struct wire_job *job, struct perf_row *row)
 {
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
+		test_skip("two lcores are needed");
 	row->unit = "ns";
 	row->yardstick = "bare sockets";
-	TEST_RUN(perf_wire_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1"));
-	TEST_RUN(open_sockets(job));
-	return perf_wire_report(job, run_bare, row);
+	perf_wire_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1");
+	open_sockets(job);
+	perf_wire_report(job, run_bare, row);
 }
 
-static int
+static void
 test_wire_udp_send64_pps(void)
 {
 	static struct wire_job job = {.size = 64,
@@ -401,10 +398,10 @@ test_wire_udp_send64_pps(void)
 			.packet = HEADERS + 64};
 	struct perf_row row = {.name = "wire_udp_send64_pps", .bar = "ratio >= 0.7"};
 
-	return test_udp(&job, &row);
+	test_udp(&job, &row);
 }
 
-static int
+static void
 test_wire_udp_write4k(void)
 {
 	static struct wire_job job = {.size = 4096,
@@ -413,7 +410,7 @@ test_wire_udp_write4k(void)
 			.packet = HEADERS + RETH + 4096};
 	struct perf_row row = {.name = "wire_udp_write4k", .bar = "ratio >= 0.8"};
 
-	return test_udp(&job, &row);
+	test_udp(&job, &row);
 }
 
 REGISTER_RMEM_TEST(wire_shm_two_sink_perf_autotest, test_sink);

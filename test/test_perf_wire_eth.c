@@ -109,7 +109,7 @@ run_forward(void *arg)
 	return nb < all ? -1.0 : perf_ns(now - start, nb);
 }
 
-static int
+static void
 start_port(uint16_t port)
 {
 	const struct rte_eth_conf conf = {0};
@@ -117,7 +117,7 @@ start_port(uint16_t port)
 	TEST_OK(rte_eth_dev_configure(port, 1, 1, &conf));
 	TEST_OK(rte_eth_rx_queue_setup(port, 0, 512, SOCKET_ID_ANY, NULL, pool));
 	TEST_OK(rte_eth_tx_queue_setup(port, 0, 512, SOCKET_ID_ANY, NULL));
-	return rte_eth_dev_start(port) == 0 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(rte_eth_dev_start(port) == 0);
 }
 
 /* Create port i; its peer is i ^ 1. False: there is no interface, or no permission. */
@@ -132,7 +132,7 @@ create_port(unsigned int i)
 			rte_eth_dev_get_port_by_name(name, &ports[i]) == 0;
 }
 
-static int
+static void
 test_wire_eth_write1k(void)
 {
 	static struct wire_job job = {
@@ -145,19 +145,19 @@ test_wire_eth_write1k(void)
 	unsigned int i;
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
+		test_skip("two lcores are needed");
 	for (i = 0; i < NB_PORTS; i++) {
 		if (!create_port(i))
-			return test_skip("no interfaces perf0 to perf3, or no permission");
+			test_skip("no interfaces perf0 to perf3, or no permission");
 	}
 	pool = rte_pktmbuf_pool_create("perf_eth", 8191, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, -1);
 	TEST_ASSERT(pool != NULL);
-	TEST_RUN(start_port(ports[2]));
-	TEST_RUN(start_port(ports[3]));
+	start_port(ports[2]);
+	start_port(ports[3]);
 	snprintf(args, sizeof(args), "ip=192.0.2.1,port=eth:%u,loop=1", ports[0]);
 	snprintf(args_b, sizeof(args_b), "ip=192.0.2.2,port=eth:%u,loop=1", ports[1]);
-	TEST_RUN(perf_wire_open(&job, args, args_b));
-	return perf_wire_report(&job, run_forward, &row);
+	perf_wire_open(&job, args, args_b);
+	perf_wire_report(&job, run_forward, &row);
 }
 
 REGISTER_RMEM_TEST(wire_eth_write1k_perf_autotest, test_wire_eth_write1k);

@@ -201,7 +201,7 @@ run_many_mrs(void *arg)
 	return run_places(arg, true, NULL);
 }
 
-static int
+static void
 job_open_on(struct write_job *job, const char *args, uint32_t size, uint32_t nb_bufs,
 		uint32_t nb_bursts, size_t dst)
 {
@@ -209,64 +209,63 @@ job_open_on(struct write_job *job, const char *args, uint32_t size, uint32_t nb_
 	job->size = size;
 	job->nb_bufs = nb_bufs;
 	job->nb_bursts = nb_bursts;
-	TEST_RUN(perf_pair_open(&job->pair, args));
+	perf_pair_open(&job->pair, args);
 	job->src = perf_mr(job->pair.pd, (size_t)size * nb_bufs);
 	job->dst = perf_mr(job->pair.pd, dst != 0 ? dst : (size_t)size * nb_bufs);
 	TEST_ASSERT(job->src != NULL && job->dst != NULL);
 	job_fill(job);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 job_open(struct write_job *job, uint32_t size, uint32_t nb_bufs, uint32_t nb_bursts, size_t dst)
 {
-	return job_open_on(job, "max_mr=2097152,max_qp=4096", size, nb_bufs, nb_bursts, dst);
+	job_open_on(job, "max_mr=2097152,max_qp=4096", size, nb_bufs, nb_bursts, dst);
 }
 
-static int
+static void
 job_close(struct write_job *job)
 {
 	TEST_OK(rmem_mr_dereg(job->src));
 	TEST_OK(rmem_mr_dereg(job->dst));
-	return perf_pair_close(&job->pair);
+	perf_pair_close(&job->pair);
 }
 
 /* Measure and report; sizes of 4 KiB and more as bandwidths. */
-static int
+static void
 measure_write(struct write_job *job, const char *name, const char *bar, perf_func_t value)
 {
 	struct perf_row row = {.name = name, .yardstick = "memcpy", .bar = bar, .unit = "ns/op"};
 
-	TEST_RUN(perf_compare(run_memcpy, value, job, &row.baseline, &row.value));
+	perf_compare(run_memcpy, value, job, &row.baseline, &row.value);
 	if (job->size >= 4096) {
 		row.unit = "GB/s";
 		row.value = job->size / row.value;
 		row.baseline = job->size / row.baseline;
 	}
 	row.ratio = row.value / row.baseline;
-	return perf_report(&row);
+	perf_report(&row);
 }
 
-static int
+static void
 compare_write(const char *name, const char *bar, uint32_t size, uint32_t nb_bufs,
 		uint32_t nb_bursts)
 {
 	struct write_job job;
 	char floor[64];
 
-	TEST_RUN(job_open(&job, size, nb_bufs, nb_bursts, 0));
-	TEST_RUN(measure_write(&job, name, bar, run_write));
+	job_open(&job, size, nb_bufs, nb_bursts, 0);
+	measure_write(&job, name, bar, run_write);
 	if (strcmp(bar, "none") != 0) {
 		snprintf(floor, sizeof(floor), "%s_floor", name);
-		TEST_RUN(measure_write(&job, floor, "none", run_floor));
+		measure_write(&job, floor, "none", run_floor);
 	}
-	return job_close(&job);
+	job_close(&job);
 }
 
-static int
+static void
 test_write64_burst32(void)
 {
-	return compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
+	compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
 }
 
 /* A device without and one with sanitize=1. */
@@ -282,7 +281,7 @@ run_sanitized(void *arg)
 	return run_write((struct write_job *)arg + 1);
 }
 
-static int
+static void
 test_write64_sanitize(void)
 {
 	struct perf_row row = {.name = "write64_sanitize",
@@ -291,27 +290,27 @@ test_write64_sanitize(void)
 			.bar = "ratio <= 2"};
 	static struct write_job jobs[2];
 
-	TEST_RUN(job_open_on(&jobs[0], NULL, 64, 1024, 20000, 0));
-	TEST_RUN(job_open_on(&jobs[1], "sanitize=1", 64, 1024, 20000, 0));
-	TEST_RUN(perf_measure(&row, run_plain, run_sanitized, jobs));
-	TEST_RUN(job_close(&jobs[0]));
-	return job_close(&jobs[1]);
+	job_open_on(&jobs[0], NULL, 64, 1024, 20000, 0);
+	job_open_on(&jobs[1], "sanitize=1", 64, 1024, 20000, 0);
+	perf_measure(&row, run_plain, run_sanitized, jobs);
+	job_close(&jobs[0]);
+	job_close(&jobs[1]);
 }
 
-static int
+static void
 test_write4k(void)
 {
-	return compare_write("write4k", "ratio >= 0.92", 4096, 32, 5000);
+	compare_write("write4k", "ratio >= 0.92", 4096, 32, 5000);
 }
 
-static int
+static void
 test_write64k(void)
 {
-	return compare_write("write64k", "ratio >= 0.98", 65536, 16, 500);
+	compare_write("write64k", "ratio >= 0.98", 65536, 16, 500);
 }
 
 /* The buffers of each size stay in the CPU caches: 128 KiB of them, of 1 MiB one. */
-static int
+static void
 test_write_sizes(void)
 {
 	char name[32];
@@ -319,10 +318,9 @@ test_write_sizes(void)
 
 	for (size = 8; size <= 1u << 20; size *= 2) {
 		snprintf(name, sizeof(name), "write_size_%u", size);
-		TEST_RUN(compare_write(name, "none", size, RTE_MAX(65536 / size, 1u),
-				RTE_MIN(5000u, (64u << 20) / size / PERF_BURST)));
+		compare_write(name, "none", size, RTE_MAX(65536 / size, 1u),
+				RTE_MIN(5000u, (64u << 20) / size / PERF_BURST));
 	}
-	return TEST_SUCCESS;
 }
 
 static struct perf_floor_key *place_keys; /* the number of each place */
@@ -337,7 +335,7 @@ run_floor_mrs(void *arg)
 static struct rmem_mr *many[1u << 20];
 static uint32_t places[2 * MANY_BURSTS * PERF_BURST];
 
-static int
+static void
 many_open(struct write_job *job, uint32_t nb_mrs)
 {
 	const uint32_t nb = MANY_BURSTS * PERF_BURST;
@@ -355,10 +353,9 @@ many_open(struct write_job *job, uint32_t nb_mrs)
 		places[nb + i] = many[places[i]]->rkey;
 	}
 	job->place = places;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 floor_mrs(const struct perf_row *row, struct write_job *job, uint32_t nb_mrs)
 {
 	int ret;
@@ -367,16 +364,16 @@ floor_mrs(const struct perf_row *row, struct write_job *job, uint32_t nb_mrs)
 	place_keys = rte_zmalloc(NULL, nb_mrs * sizeof(*place_keys), RTE_CACHE_LINE_SIZE);
 	if (place_keys == NULL) {
 		printf("no floor: %u keys take more memory\n", nb_mrs);
-		return TEST_SUCCESS;
+		return;
 	}
 	for (i = 0; i < nb_mrs; i++)
 		place_keys[i].word = i;
-	ret = perf_floor(row, run_one_mr, run_floor_mrs, job);
+	ret = TEST_TRY(perf_floor(row, run_one_mr, run_floor_mrs, job));
 	rte_free(place_keys);
-	return ret;
+	TEST_RUN(ret);
 }
 
-static int
+static void
 compare_mrs(const char *name, const char *bar, uint32_t nb_mrs)
 {
 	struct perf_row row = {.name = name,
@@ -386,23 +383,23 @@ compare_mrs(const char *name, const char *bar, uint32_t nb_mrs)
 	struct write_job job;
 	uint32_t i;
 
-	TEST_RUN(job_open(&job, 64, 1024, MANY_BURSTS, (size_t)nb_mrs * MANY_STRIDE));
-	TEST_RUN(many_open(&job, nb_mrs));
-	TEST_RUN(perf_measure(&row, run_one_mr, run_many_mrs, &job));
+	job_open(&job, 64, 1024, MANY_BURSTS, (size_t)nb_mrs * MANY_STRIDE);
+	many_open(&job, nb_mrs);
+	perf_measure(&row, run_one_mr, run_many_mrs, &job);
 	if (strcmp(bar, "none") != 0)
-		TEST_RUN(floor_mrs(&row, &job, nb_mrs));
+		floor_mrs(&row, &job, nb_mrs);
 	for (i = 0; i < nb_mrs; i++)
 		TEST_OK(rmem_mr_dereg(many[i]));
-	return job_close(&job);
+	job_close(&job);
 }
 
-static int
+static void
 test_write64_1m_mrs(void)
 {
-	return compare_mrs("write64_1m_mrs", "ratio <= 1.5", MANY_MRS);
+	compare_mrs("write64_1m_mrs", "ratio <= 1.5", MANY_MRS);
 }
 
-static int
+static void
 test_write64_mrs(void)
 {
 	char name[32];
@@ -410,9 +407,8 @@ test_write64_mrs(void)
 
 	for (nb = 1; nb <= 1u << 20; nb *= 4) {
 		snprintf(name, sizeof(name), "write64_mrs_%u", nb);
-		TEST_RUN(compare_mrs(name, "none", nb));
+		compare_mrs(name, "none", nb);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Bursts that take turns over many QPs, which share one CQ on each side. */
@@ -456,7 +452,7 @@ run_one_qp(void *arg)
 	return took;
 }
 
-static int
+static void
 qps_open(struct qps_job *job, uint32_t nb_qps)
 {
 	struct perf_pair *pair = &job->write.pair;
@@ -469,7 +465,7 @@ qps_open(struct qps_job *job, uint32_t nb_qps)
 	uint32_t i;
 
 	job->nb_qps = nb_qps;
-	TEST_RUN(job_open(&job->write, 64, 1024, 20000, 0));
+	job_open(&job->write, 64, 1024, 20000, 0);
 	job->a[0] = pair->a;
 	job->b[0] = pair->b;
 	for (i = 1; i < nb_qps; i++) {
@@ -477,12 +473,11 @@ qps_open(struct qps_job *job, uint32_t nb_qps)
 		TEST_OK(rmem_qp_create(pair->pd, &conf, &job->a[i]));
 		conf.send_cq = conf.recv_cq = pair->cq_b;
 		TEST_OK(rmem_qp_create(pair->pd, &conf, &job->b[i]));
-		TEST_RUN(perf_qp_connect_pair(job->a[i], job->b[i]));
+		perf_qp_connect_pair(job->a[i], job->b[i]);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 test_write64_qps(void)
 {
 	static struct qps_job job;
@@ -496,16 +491,15 @@ test_write64_qps(void)
 				.bar = "none"};
 
 		snprintf(name, sizeof(name), "write64_qps_%u", nb);
-		TEST_RUN(qps_open(&job, nb));
-		TEST_RUN(perf_measure(&row, run_one_qp, run_qps, &job));
+		qps_open(&job, nb);
+		perf_measure(&row, run_one_qp, run_qps, &job);
 		for (i = 1; i < nb; i++) {
 			TEST_OK(rmem_qp_destroy(job.a[i]));
 			TEST_OK(rmem_qp_destroy(job.b[i]));
 		}
 		job.write.pair.a = job.a[0];
-		TEST_RUN(job_close(&job.write));
+		job_close(&job.write);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The same work on one lcore and on two, which share the device, the PD and the key table. */
@@ -544,7 +538,7 @@ run_two_lcores(void *arg)
 	return RTE_MAX(took, job->other_took);
 }
 
-static int
+static void
 test_write64_two_lcores(void)
 {
 	struct perf_row row = {.name = "write64_two_lcores",
@@ -556,24 +550,24 @@ test_write64_two_lcores(void)
 
 	job.lcore = rte_get_next_lcore(-1, 1, 0);
 	if (job.lcore >= RTE_MAX_LCORE)
-		return test_skip("it needs two lcores");
-	TEST_RUN(job_open(&job.mine, 64, 1024, 20000, 0));
+		test_skip("it needs two lcores");
+	job_open(&job.mine, 64, 1024, 20000, 0);
 	*other = job.mine;
-	TEST_RUN(perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_a, &other->pair.a));
-	TEST_RUN(perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_b, &other->pair.b));
-	TEST_RUN(perf_qp_connect_pair(other->pair.a, other->pair.b));
+	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_a, &other->pair.a);
+	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_b, &other->pair.b);
+	perf_qp_connect_pair(other->pair.a, other->pair.b);
 	other->src = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
 	other->dst = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
 	TEST_ASSERT(other->src != NULL && other->dst != NULL);
 	job_fill(other);
-	TEST_RUN(perf_measure(&row, run_alone, run_two_lcores, &job));
+	perf_measure(&row, run_alone, run_two_lcores, &job);
 	TEST_OK(rmem_mr_dereg(other->src));
 	TEST_OK(rmem_mr_dereg(other->dst));
 	TEST_OK(rmem_qp_destroy(other->pair.a));
 	TEST_OK(rmem_qp_destroy(other->pair.b));
 	TEST_OK(rmem_cq_destroy(other->pair.cq_a));
 	TEST_OK(rmem_cq_destroy(other->pair.cq_b));
-	return job_close(&job.mine);
+	job_close(&job.mine);
 }
 
 REGISTER_RMEM_TEST(write_sizes_perf_autotest, test_write_sizes);

@@ -10,7 +10,7 @@
 #include "test.h"
 
 /* Register, and check what counts. */
-static int
+static void
 expect(unsigned int how, size_t first, size_t length, uint64_t pages)
 {
 	uint64_t before = pin_counted();
@@ -22,21 +22,19 @@ expect(unsigned int how, size_t first, size_t length, uint64_t pages)
 	TEST_EQ(fx_query(mr).is_pinned, pages != 0);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, pages_of_a_region_count_until_dereg)
 {
-	TEST_RUN(expect(PIN_AUTO, FX_PAGE + 8, 2 * FX_PAGE, 3));
-	TEST_RUN(expect(PIN_REQUIRE, FX_PAGE + 8, 2 * FX_PAGE, 3));
-	TEST_RUN(expect(PIN_REQUIRE, 0, PIN_SIZE, PIN_NB_PAGES));
-	TEST_RUN(expect(PIN_AUTO, 8, 1, 1));
-	return TEST_SUCCESS;
+	expect(PIN_AUTO, FX_PAGE + 8, 2 * FX_PAGE, 3);
+	expect(PIN_REQUIRE, FX_PAGE + 8, 2 * FX_PAGE, 3);
+	expect(PIN_REQUIRE, 0, PIN_SIZE, PIN_NB_PAGES);
+	expect(PIN_AUTO, 8, 1, 1);
 }
 
 TEST(pin, off_counts_nothing)
 {
-	return expect(PIN_OFF, 0, PIN_SIZE, 0);
+	expect(PIN_OFF, 0, PIN_SIZE, 0);
 }
 
 TEST(pin, regions_over_a_page_count_in_full)
@@ -45,7 +43,7 @@ TEST(pin, regions_over_a_page_count_in_full)
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 100), *other;
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(expect(PIN_REQUIRE, 200, 100, 1));
+	expect(PIN_REQUIRE, 200, 100, 1);
 	other = pin_reg(PIN_AUTO, FX_PAGE - 1, 2);
 	TEST_ASSERT(other != NULL);
 	TEST_EQ(pin_counted(), before + 3 * FX_PAGE);
@@ -53,7 +51,6 @@ TEST(pin, regions_over_a_page_count_in_full)
 	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
 	TEST_OK(fx_release(other));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, ranges_of_a_list_count)
@@ -70,7 +67,6 @@ TEST(pin, ranges_of_a_list_count)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, sharers_count_again)
@@ -87,7 +83,6 @@ TEST(pin, sharers_count_again)
 	TEST_EQ(pin_counted(), one);
 	TEST_OK(fx_release(other));
 	TEST_EQ(pin_counted(), one - FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, rereg_counts_the_new_memory)
@@ -107,14 +102,12 @@ TEST(pin, rereg_counts_the_new_memory)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, objects_bound_by_requests_are_not_pinned)
 {
 	TEST_EQ(fx_query(fx_fast_mr(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
 	TEST_EQ(fx_query(fx_mkey(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, background_registration_counts)
@@ -132,7 +125,6 @@ TEST(pin, background_registration_counts)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin, failed_registration_counts_nothing)
@@ -152,10 +144,9 @@ TEST(pin, failed_registration_counts_nothing)
 	attr.length = PIN_SIZE + FX_PAGE;
 	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EFAULT);
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 race(void *arg)
 {
 	uint64_t random = *(uint64_t *)arg;
@@ -173,7 +164,6 @@ race(void *arg)
 		TEST_OK(rmem_mr_reg(pin_pds[i % 2], pin_pages + first, length, 0, FX_ACCESS, &mr));
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(pin, regions_of_several_lcores_count)
@@ -183,11 +173,10 @@ TEST(pin, regions_of_several_lcores_count)
 	uint64_t before = pin_counted();
 
 	if (nb == 0)
-		return test_skip("no worker lcore");
-	TEST_OK(fx_launch(race, seeds, sizeof(seeds[0]), nb));
-	TEST_OK(fx_join(nb));
+		test_skip("no worker lcore");
+	fx_launch(race, seeds, sizeof(seeds[0]), nb);
+	fx_join(nb);
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(pin, pin_setup, pin_teardown);

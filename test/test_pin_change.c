@@ -38,7 +38,7 @@ map(void *at, int flags)
 }
 
 /* Register mem, whose bytes are 1. */
-static int
+static void
 reg(void)
 {
 	TEST_ASSERT(mem != NULL);
@@ -46,30 +46,27 @@ reg(void)
 	memset(fx.b.buf, 2, 64);
 	mr = fx_mr(fx.a.pd, mem, SIZE, FX_ACCESS);
 	TEST_ASSERT(mr != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 dereg(void)
 {
 	TEST_OK(fx_release(mr));
 	munmap(mem, SIZE);
-	return TEST_SUCCESS;
 }
 
 /* The peer's WRITE arrives, and the rest of the page has this value. */
-static int
+static void
 expect_there(uint8_t *page, uint8_t rest)
 {
 	TEST_STATUS(fx_peer_write(fx_addr(page), 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(page[0], 2);
 	TEST_EQ(page[63], 2);
 	TEST_EQ(page[64], rest);
-	return TEST_SUCCESS;
 }
 
 /* Neither a peer nor this side accesses the page; nothing raises a signal. */
-static int
+static void
 expect_gone(const uint8_t *page)
 {
 	const struct rmem_sge own = {fx_addr(page), 64, mr->lkey};
@@ -78,37 +75,37 @@ expect_gone(const uint8_t *page)
 
 	TEST_STATUS(fx_peer_write(fx_addr(page), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	/* The rest of the MR is as before. */
-	return expect_there(mem, 1);
+	expect_there(mem, 1);
 }
 
-static int
-on_args(const char *args, int (*func)(void))
+static void
+on_args(const char *args, void (*func)(void))
 {
 	struct rmem_dev *dev = fx_dev("soft10", args);
 	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
 	uint64_t before;
 
 	TEST_ASSERT(pd != NULL);
-	TEST_OK(fx_side_open(&fx.a, dev, pd));
-	TEST_OK(fx_side_open(&fx.b, dev, pd));
+	fx_side_open(&fx.a, dev, pd);
+	fx_side_open(&fx.b, dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	if (!fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	before = pin_counted();
 	mem = map(NULL, MAP_PRIVATE);
-	TEST_RUN(reg());
-	TEST_RUN(func());
-	TEST_RUN(dereg());
+	reg();
+	func();
+	dereg();
 	TEST_EQ(pin_counted(), before);
-	return fx_teardown();
+	fx_teardown();
 }
 
-static int
-on_each(int (*func)(void))
+static void
+on_each(void (*func)(void))
 {
 	static const char *const args[] = {"pin=auto", "pin=require", "pin=off", "profile=mlx5"};
 	unsigned int i;
@@ -117,80 +114,79 @@ on_each(int (*func)(void))
 	for (i = 0; i < 2 * RTE_DIM(args) && ret == TEST_SUCCESS; i++) {
 		if (i % 2 != 0)
 			TEST_OK(pin_set_may_lock(false));
-		ret = on_args(args[i / 2], func);
+		ret = TEST_TRY(on_args(args[i / 2], func));
 		TEST_OK(pin_set_may_lock(true));
 		if (ret == TEST_FAILED)
 			test_note("with %s%s", args[i / 2],
 					i % 2 != 0 ? " without CAP_IPC_LOCK" : "");
 	}
-	return ret;
+	TEST_RUN(ret);
 }
 
-static int
+static void
 unmap(void)
 {
 	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
-	return expect_gone(mem + FX_PAGE);
+	expect_gone(mem + FX_PAGE);
 }
 
 TEST(pin_change, unmapped_memory_is_an_error)
 {
-	return on_each(unmap);
+	on_each(unmap);
 }
 
-static int
+static void
 unmap_all(void)
 {
 	TEST_OK(munmap(mem, SIZE));
 	TEST_STATUS(fx_peer_write(fx_addr(mem), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 TEST(pin_change, region_without_any_memory_is_deregistered)
 {
-	return on_each(unmap_all);
+	on_each(unmap_all);
 }
 
-static int
+static void
 map_over(void)
 {
 	TEST_ASSERT(map(mem, MAP_PRIVATE | MAP_FIXED) == mem);
-	return expect_there(mem + FX_PAGE, 0);
+	expect_there(mem + FX_PAGE, 0);
 }
 
 TEST(pin_change, memory_mapped_over_is_accessed)
 {
-	return on_each(map_over);
+	on_each(map_over);
 }
 
 /* Each advice is accepted; it may be of a newer kernel. */
-static int
+static void
 discard(int advice)
 {
 	if (madvise(mem, SIZE, advice) != 0) {
 		TEST_EQ(errno, EINVAL);
 		TEST_EQ(advice, ADVICE_DONTNEED_LATER);
-		return TEST_SUCCESS;
+		return;
 	}
-	return expect_there(mem + FX_PAGE, 0);
+	expect_there(mem + FX_PAGE, 0);
 }
 
-static int
+static void
 discard_all(void)
 {
-	TEST_RUN(discard(MADV_DONTNEED));
+	discard(MADV_DONTNEED);
 	memset(mem, 1, SIZE);
-	TEST_RUN(discard(ADVICE_DONTNEED_LATER));
-	return TEST_SUCCESS;
+	discard(ADVICE_DONTNEED_LATER);
 }
 
 TEST(pin_change, discarded_memory_is_zero)
 {
-	return on_each(discard_all);
+	on_each(discard_all);
 }
 
 /* The kernel frees these pages when it needs them. */
-static int
+static void
 discard_lazily(void)
 {
 	uint8_t rest;
@@ -200,44 +196,43 @@ discard_lazily(void)
 	TEST_ASSERT(rest == 0 || rest == 1);
 	TEST_STATUS(fx_peer_write(fx_addr(mem + FX_PAGE), 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(mem[FX_PAGE + 63], 2);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_change, memory_may_be_discarded_lazily)
 {
-	return on_each(discard_lazily);
+	on_each(discard_lazily);
 }
 
-static int
+static void
 reclaim(void)
 {
 	TEST_OK(madvise(mem, SIZE, ADVICE_COLD));
 	TEST_OK(madvise(mem, SIZE, ADVICE_PAGEOUT));
-	return expect_there(mem + FX_PAGE, 1);
+	expect_there(mem + FX_PAGE, 1);
 }
 
 TEST(pin_change, memory_may_be_reclaimed)
 {
-	return on_each(reclaim);
+	on_each(reclaim);
 }
 
-static int
+static void
 remove_shared(void)
 {
-	TEST_RUN(dereg());
+	dereg();
 	mem = map(NULL, MAP_SHARED);
-	TEST_RUN(reg());
+	reg();
 	TEST_OK(madvise(mem, SIZE, MADV_REMOVE));
-	return expect_there(mem + FX_PAGE, 0);
+	expect_there(mem + FX_PAGE, 0);
 }
 
 TEST(pin_change, removed_memory_is_zero)
 {
-	return on_each(remove_shared);
+	on_each(remove_shared);
 }
 
 /* The addresses of the MR are those of before. */
-static int
+static void
 move(void)
 {
 	uint8_t *to = map(NULL, MAP_PRIVATE);
@@ -245,33 +240,32 @@ move(void)
 	TEST_ASSERT(to != NULL);
 	TEST_ASSERT(mremap(mem + FX_PAGE, FX_PAGE, FX_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
 			to);
-	TEST_RUN(expect_gone(mem + FX_PAGE));
+	expect_gone(mem + FX_PAGE);
 	TEST_EQ(to[0], 1);
 	TEST_OK(munmap(to, SIZE));
-	return TEST_SUCCESS;
 }
 
 TEST(pin_change, moved_memory_is_an_error)
 {
-	return on_each(move);
+	on_each(move);
 }
 
-static int
+static void
 protect(void)
 {
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_NONE));
-	TEST_RUN(expect_gone(mem + FX_PAGE));
+	expect_gone(mem + FX_PAGE);
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE));
-	return expect_there(mem + FX_PAGE, 1);
+	expect_there(mem + FX_PAGE, 1);
 }
 
 TEST(pin_change, protected_memory_is_an_error)
 {
-	return on_each(protect);
+	on_each(protect);
 }
 
 /* The parent's memory is accessed; the child has a copy of before, and may discard it. */
-static int
+static void
 fork_it(void)
 {
 	int fds[2], status = -1;
@@ -288,22 +282,22 @@ fork_it(void)
 		_exit(is_ok ? 0 : 1);
 	}
 	TEST_ASSERT(pid > 0);
-	TEST_RUN(expect_there(mem + FX_PAGE, 1));
+	expect_there(mem + FX_PAGE, 1);
 	TEST_EQ(write(fds[1], &go, 1), 1);
 	TEST_ASSERT(waitpid(pid, &status, 0) == pid);
 	TEST_EQ(status, 0);
 	close(fds[0]);
 	close(fds[1]);
-	return expect_there(mem + FX_PAGE, 1);
+	expect_there(mem + FX_PAGE, 1);
 }
 
 TEST(pin_change, memory_of_the_parent_is_accessed_after_fork)
 {
-	return on_each(fork_it);
+	on_each(fork_it);
 }
 
 /* The heap, whose end this case alone moves. */
-static int
+static void
 shrink_heap(void)
 {
 	uintptr_t skip = -(uintptr_t)sbrk(0) % FX_PAGE;
@@ -313,48 +307,48 @@ shrink_heap(void)
 	TEST_ASSERT(sbrk((intptr_t)skip) != (void *)-1);
 	mem = sbrk(SIZE);
 	TEST_ASSERT(mem != (void *)-1);
-	TEST_RUN(reg());
+	reg();
 	TEST_ASSERT(sbrk(-(intptr_t)(3 * FX_PAGE)) == mem + SIZE);
-	TEST_RUN(expect_gone(mem + FX_PAGE));
+	expect_gone(mem + FX_PAGE);
 	TEST_ASSERT(sbrk(3 * FX_PAGE) == mem + FX_PAGE);
-	TEST_RUN(expect_there(mem + FX_PAGE, 0));
+	expect_there(mem + FX_PAGE, 0);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(sbrk(-(intptr_t)(SIZE + skip)) != (void *)-1);
 	mem = old;
-	return reg();
+	reg();
 }
 
 TEST(pin_change, heap_may_shrink)
 {
-	return on_each(shrink_heap);
+	on_each(shrink_heap);
 }
 
 /* The memory of a file: a hole is zeros, and after its end there is none. */
-static int
+static void
 change_file(int fd)
 {
-	TEST_RUN(dereg());
+	dereg();
 	TEST_OK(ftruncate(fd, SIZE));
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	TEST_ASSERT(mem != MAP_FAILED);
-	TEST_RUN(reg());
+	reg();
 	TEST_OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FX_PAGE, 2 * FX_PAGE));
-	TEST_RUN(expect_there(mem + FX_PAGE, 0));
+	expect_there(mem + FX_PAGE, 0);
 	TEST_OK(ftruncate(fd, FX_PAGE));
-	TEST_RUN(expect_gone(mem + FX_PAGE));
+	expect_gone(mem + FX_PAGE);
 	TEST_OK(ftruncate(fd, SIZE));
-	return expect_there(mem + FX_PAGE, 0);
+	expect_there(mem + FX_PAGE, 0);
 }
 
-static int
+static void
 with_file(void)
 {
-	return fx_with_memfd(change_file);
+	fx_with_memfd(change_file);
 }
 
 TEST(pin_change, file_may_have_holes_and_be_truncated)
 {
-	return on_each(with_file);
+	on_each(with_file);
 }
 
 TEST_SUITE(pin_change, fx_setup_none, fx_teardown);

@@ -18,7 +18,7 @@
 static struct rlimit old_limit;
 
 /* The limit holds for this thread, at a sum of bytes and nb pages more. */
-static int
+static void
 limit_at(uint64_t used, uint64_t nb)
 {
 	struct rlimit limit;
@@ -28,11 +28,10 @@ limit_at(uint64_t used, uint64_t nb)
 	limit.rlim_cur = RTE_MIN(used + nb * FX_PAGE, (uint64_t)limit.rlim_max);
 	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &limit));
 	TEST_OK(pin_set_may_lock(false));
-	return TEST_SUCCESS;
 }
 
 /* At what the MRs of the process count. */
-static int
+static void
 limit_begin(uint64_t nb)
 {
 	static uint8_t large[1u << 20];
@@ -40,18 +39,17 @@ limit_begin(uint64_t nb)
 	const char *log;
 	int ret;
 
-	TEST_RUN(limit_at(pin_counted(), nb));
+	limit_at(pin_counted(), nb);
 	/* A limit that was lowered is noticed by the next MR of more than 256 KiB. */
 	fx_log_begin();
 	ret = rmem_mr_reg(pin_pds[PIN_REQUIRE], large, sizeof(large), 0, FX_ACCESS, &mr);
 	log = fx_log_end();
 	TEST_ERR(ret, ENOMEM);
 	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* At what the process has locked. */
-static int
+static void
 limit_begin_locked(uint64_t nb)
 {
 	char line[256];
@@ -63,15 +61,14 @@ limit_begin_locked(uint64_t nb)
 		if (strncmp(line, "VmLck:", 6) == 0)
 			used = strtoull(line + 6, NULL, 10);
 	fclose(f);
-	return limit_at(used * 1024, nb);
+	limit_at(used * 1024, nb);
 }
 
-static int
+static void
 limit_end(void)
 {
 	TEST_OK(pin_set_may_lock(true));
 	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &old_limit));
-	return TEST_SUCCESS;
 }
 
 /* A NIC's answer: -ENOMEM, with the numbers, and nothing is kept. */
@@ -82,14 +79,14 @@ TEST(pin_limit, require_fails_at_the_limit)
 	const char *log;
 	int small, large;
 
-	TEST_RUN(limit_begin(2));
+	limit_begin(2);
 	small = rmem_mr_reg(pin_pds[PIN_REQUIRE], pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr);
 	if (small == 0)
 		fx_track(mr);
 	fx_log_begin();
 	large = rmem_mr_reg(pin_pds[PIN_REQUIRE], pin_pages, 3 * FX_PAGE, 0, FX_ACCESS, &mr);
 	log = fx_log_end();
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_OK(small);
 	TEST_ERR(large, ENOMEM);
 	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes") != NULL);
@@ -98,7 +95,6 @@ TEST(pin_limit, require_fails_at_the_limit)
 	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 /* The same, of the locks. */
@@ -109,22 +105,21 @@ TEST(pin_limit, lock_fails_at_the_limit)
 	int small, large;
 
 	if (!pin_can_lock())
-		return test_skip("mlock() locks nothing here");
-	TEST_RUN(limit_begin_locked(2));
+		test_skip("mlock() locks nothing here");
+	limit_begin_locked(2);
 	small = rmem_mr_reg(pin_pds[PIN_LOCK], pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr);
 	if (small == 0)
 		fx_track(mr);
 	fx_log_begin();
 	large = rmem_mr_reg(pin_pds[PIN_LOCK], pin_pages, 3 * FX_PAGE, 0, FX_ACCESS, &mr);
 	log = fx_log_end();
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_OK(small);
 	TEST_ERR(large, ENOMEM);
 	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes (RLIMIT_MEMLOCK is") != NULL);
 	TEST_EQ(pin_locked(), 111000000);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 /* Logs it once, and continues. */
@@ -135,7 +130,7 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	const char *log;
 	bool is_told, is_told_again;
 
-	TEST_RUN(limit_begin(2));
+	limit_begin(2);
 	fx_log_begin();
 	mr[0] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
 	log = fx_log_end();
@@ -145,7 +140,7 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	is_told_again = fx_log_end()[0] != '\0';
 	/* Memory within the limit is pinned. */
 	mr[2] = pin_reg(PIN_AUTO, 0, FX_PAGE);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ASSERT(mr[0] != NULL && mr[1] != NULL && mr[2] != NULL);
 	TEST_ASSERT(is_told && !is_told_again);
 	TEST_EQ(fx_query(mr[0]).is_pinned, 0);
@@ -155,19 +150,17 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	TEST_EQ(pin_counted(), before + FX_PAGE);
 	TEST_OK(fx_release(mr[2]));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_limit, off_needs_no_limit)
 {
 	struct rmem_mr *off;
 
-	TEST_RUN(limit_begin(0));
+	limit_begin(0);
 	off = pin_reg(PIN_OFF, 0, PIN_SIZE);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ASSERT(off != NULL);
 	TEST_EQ(fx_query(off).is_pinned, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_limit, locked_memory_needs_no_limit)
@@ -175,19 +168,18 @@ TEST(pin_limit, locked_memory_needs_no_limit)
 	struct rmem_mr *again, *first;
 
 	if (!pin_can_lock())
-		return test_skip("mlock() locks nothing here");
+		test_skip("mlock() locks nothing here");
 	first = pin_reg(PIN_LOCK, 0, PIN_SIZE);
 	TEST_ASSERT(first != NULL);
-	TEST_RUN(limit_begin_locked(0));
+	limit_begin_locked(0);
 	again = pin_reg(PIN_LOCK, 0, PIN_SIZE);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ASSERT(again != NULL);
 	TEST_EQ(fx_query(again).is_pinned, 1);
-	return TEST_SUCCESS;
 }
 
 /* As the kernel counts for a NIC: the pages of MRs over the same memory count for each. */
-static int
+static void
 count_in_full(struct rmem_pd *pd)
 {
 	uint64_t before = pin_counted();
@@ -197,7 +189,7 @@ count_in_full(struct rmem_pd *pd)
 	int ret = 0;
 
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(limit_begin(6));
+	limit_begin(6);
 	fx_log_begin();
 	while (nb < RTE_DIM(mr) && ret == 0) {
 		ret = rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr[nb]);
@@ -206,7 +198,7 @@ count_in_full(struct rmem_pd *pd)
 	log = fx_log_end();
 	if (nb != 0 && rmem_mr_dereg(mr[nb - 1]) == 0)
 		TEST_OK(rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &more));
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_EQ(nb, 3);
 	TEST_ERR(ret, ENOMEM);
 	TEST_ASSERT(strstr(log, "MR: not pinned: 8192 bytes") != NULL);
@@ -214,14 +206,12 @@ count_in_full(struct rmem_pd *pd)
 	while (nb > 0)
 		TEST_OK(rmem_mr_dereg(mr[--nb]));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_limit, each_mr_counts_in_full)
 {
-	TEST_RUN(count_in_full(pin_pds[PIN_REQUIRE]));
-	TEST_RUN(count_in_full(fx_pd(fx_dev("soft9", "profile=rxe"))));
-	return TEST_SUCCESS;
+	count_in_full(pin_pds[PIN_REQUIRE]);
+	count_in_full(fx_pd(fx_dev("soft9", "profile=rxe")));
 }
 
 /* The class DONT_FORK_NEW of ibv_rereg_mr: the old MR is valid, and pinned. */
@@ -233,17 +223,16 @@ TEST(pin_limit, rereg_that_cannot_pin_keeps_the_old)
 	int ret;
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(limit_begin(1));
+	limit_begin(1);
 	ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, pin_pages, 3 * FX_PAGE, 0,
 			&result);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ERR(ret, ENOMEM);
 	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
 	TEST_EQ(mr->length, FX_PAGE);
 	TEST_EQ(pin_counted(), before + FX_PAGE);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 static const struct rmem_mr_attr *
@@ -265,12 +254,11 @@ TEST(pin_limit, list_is_pinned_as_a_whole)
 	struct rmem_mr *mr = NULL;
 	int ret;
 
-	TEST_RUN(limit_begin(3));
+	limit_begin(3);
 	ret = rmem_mr_reg_attr(pin_pds[PIN_REQUIRE], two_ranges(), &mr);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ERR(ret, ENOMEM);
 	TEST_EQ(pin_counted(), before);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_limit, list_is_locked_as_a_whole)
@@ -279,13 +267,12 @@ TEST(pin_limit, list_is_locked_as_a_whole)
 	int ret;
 
 	if (!pin_can_lock())
-		return test_skip("mlock() locks nothing here");
-	TEST_RUN(limit_begin_locked(3));
+		test_skip("mlock() locks nothing here");
+	limit_begin_locked(3);
 	ret = rmem_mr_reg_attr(pin_pds[PIN_LOCK], two_ranges(), &mr);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ERR(ret, ENOMEM);
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_limit, hugepages_count_as_pinned)
@@ -298,18 +285,17 @@ TEST(pin_limit, hugepages_count_as_pinned)
 	mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
 	if (mem == MAP_FAILED)
-		return test_skip("no hugepage of 2 MiB is free");
-	TEST_RUN(limit_begin(0));
+		test_skip("no hugepage of 2 MiB is free");
+	limit_begin(0);
 	mr = fx_mr(pin_pds[PIN_REQUIRE], mem, size, FX_ACCESS | RMEM_ACCESS_HUGETLB);
 	if (mr != NULL)
 		ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_ASSERT(mr != NULL);
 	TEST_OK(ret);
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_OK(munmap(mem, size));
-	return TEST_SUCCESS;
 }
 
 /* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
@@ -337,13 +323,12 @@ TEST(pin_limit, locking_stops_before_the_mapping_limit)
 		TEST_OK(rmem_mr_dereg(mrs[--nb]));
 	TEST_OK(munmap(mem, size));
 	if (ret == 0)
-		return test_skip("vm.max_map_count is large");
+		test_skip("vm.max_map_count is large");
 	TEST_ERR(ret, ENOMEM);
 	if (strstr(log, "RLIMIT_MEMLOCK is") != NULL)
-		return test_skip("RLIMIT_MEMLOCK is less than so many pages");
+		test_skip("RLIMIT_MEMLOCK is less than so many pages");
 	TEST_ASSERT(strstr(log, "vm.max_map_count") != NULL);
 	TEST_OK(joined);
-	return TEST_SUCCESS;
 }
 
 /* Two pages at a time: the MR that is not held is evicted, and its pages count no more. */
@@ -357,18 +342,17 @@ TEST(pin_limit, cache_evicts_at_the_limit)
 	struct rmem_mr *mr, *held;
 
 	TEST_OK(rmem_cache_create(pin_pds[PIN_REQUIRE], &conf, &cache));
-	TEST_RUN(limit_begin(2));
+	limit_begin(2);
 	TEST_OK(rmem_cache_get(cache, pin_pages, FX_PAGE, 0, &held));
 	TEST_OK(rmem_cache_get(cache, pin_pages + 2 * FX_PAGE, FX_PAGE, 0, &mr));
 	TEST_OK(rmem_cache_put(cache, mr));
 	TEST_OK(rmem_cache_get(cache, pin_pages + 4 * FX_PAGE, FX_PAGE, 0, &mr));
 	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
 	TEST_ERR(rmem_cache_get(cache, pin_pages + 6 * FX_PAGE, FX_PAGE, 0, &held), ENOMEM);
-	TEST_RUN(limit_end());
+	limit_end();
 	TEST_OK(rmem_cache_put(cache, mr));
 	TEST_OK(rmem_cache_put(cache, held));
 	TEST_OK(rmem_cache_destroy(cache));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(pin_limit, pin_setup, pin_teardown);

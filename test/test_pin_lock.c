@@ -19,7 +19,6 @@ TEST(pin_lock, pages_of_a_region_are_locked_until_dereg)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 /* Dereg of one must not unpin the other, in either order. */
@@ -41,7 +40,6 @@ TEST(pin_lock, regions_over_a_page_count)
 	TEST_EQ(pin_locked(), 110000000);
 	TEST_OK(fx_release(mr[3]));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, overlaps_of_every_kind_count)
@@ -61,7 +59,6 @@ TEST(pin_lock, overlaps_of_every_kind_count)
 	TEST_EQ(pin_locked(), 100011111);
 	TEST_OK(fx_release(high));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 /* At random, against a count for each page. */
@@ -97,7 +94,6 @@ TEST(pin_lock, random_regions_match_the_model)
 			want = want * 10 + (count[j] != 0);
 		TEST_EQ(pin_locked(), want);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Memory locked by the application remains locked. */
@@ -118,7 +114,6 @@ TEST(pin_lock, locks_of_the_program_stay)
 	TEST_EQ(pin_locked(), 100110000);
 	TEST_OK(munlock(pin_pages + 2 * FX_PAGE, 2 * FX_PAGE));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, range_of_many_mappings_is_pinned)
@@ -133,7 +128,6 @@ TEST(pin_lock, range_of_many_mappings_is_pinned)
 	TEST_EQ(pin_locked(), 111111111);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 111000100);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, all_ranges_of_a_list_are_pinned)
@@ -149,7 +143,6 @@ TEST(pin_lock, all_ranges_of_a_list_are_pinned)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, sharers_pin_again)
@@ -164,7 +157,6 @@ TEST(pin_lock, sharers_pin_again)
 	TEST_EQ(pin_locked(), 110000000);
 	TEST_OK(fx_release(other));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, rereg_pins_the_new_and_unpins_the_old)
@@ -183,7 +175,6 @@ TEST(pin_lock, rereg_pins_the_new_and_unpins_the_old)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 /* Of locked memory alone. The class DO_FORK_OLD of ibv_rereg_mr: the new MR is valid. */
@@ -203,7 +194,6 @@ TEST(pin_lock, rereg_reports_unmapped_old_memory)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(!pin_is_locked(1));
-	return TEST_SUCCESS;
 }
 
 /* A failed registration leaves no page pinned. */
@@ -223,11 +213,10 @@ TEST(pin_lock, failed_registration_unpins)
 	attr.length = PIN_SIZE + FX_PAGE;
 	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_LOCK], &attr, &mr), EFAULT);
 	TEST_EQ(pin_locked(), 110000000);
-	return TEST_SUCCESS;
 }
 
 /* Own random numbers; the first page is pinned all the time. */
-static int
+static void
 race(void *arg)
 {
 	uint64_t random = *(uint64_t *)arg;
@@ -247,7 +236,6 @@ race(void *arg)
 		TEST_ASSERT(pin_is_locked(first / FX_PAGE) && pin_is_locked(0));
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(pin_lock, regions_of_several_lcores_count)
@@ -258,13 +246,12 @@ TEST(pin_lock, regions_of_several_lcores_count)
 
 	TEST_ASSERT(mr != NULL);
 	if (nb == 0)
-		return test_skip("no worker lcore");
-	TEST_OK(fx_launch(race, seeds, sizeof(seeds[0]), nb));
-	TEST_OK(fx_join(nb));
+		test_skip("no worker lcore");
+	fx_launch(race, seeds, sizeof(seeds[0]), nb);
+	fx_join(nb);
 	TEST_EQ(pin_locked(), 110000000);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
-	return TEST_SUCCESS;
 }
 
 /* The kernel discards no locked page. */
@@ -277,7 +264,6 @@ TEST(pin_lock, locked_pages_are_not_discarded)
 	TEST_EQ(errno, EINVAL);
 	TEST_OK(fx_release(mr));
 	TEST_OK(madvise(pin_pages, PIN_SIZE, MADV_DONTNEED));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(pin_lock, pin_setup_lock, pin_teardown);

@@ -35,36 +35,35 @@ good_conf(void)
 	return conf;
 }
 
-static int
+static void
 open_pool(const struct rmem_pool_conf *conf)
 {
 	TEST_OK(rmem_pool_create(fx.a.pd, conf, &pool));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_none(void)
 {
 	pool = NULL;
-	return fx_setup();
+	fx_setup();
 }
 
-static int
+static void
 setup(void)
 {
 	const struct rmem_pool_conf conf = good_conf();
 
-	TEST_RUN(setup_none());
-	return open_pool(&conf);
+	setup_none();
+	open_pool(&conf);
 }
 
-static int
+static void
 teardown(void)
 {
 	bool is_ok = rmem_pool_destroy(pool) == 0;
 
 	pool = NULL;
-	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(TEST_TRY(fx_teardown()) == TEST_SUCCESS && is_ok);
 }
 
 TEST(pool, pool_has_its_configuration)
@@ -80,7 +79,6 @@ TEST(pool, pool_has_its_configuration)
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.nb_mr, 3);
-	return TEST_SUCCESS;
 }
 
 TEST(pool, sges_are_ready_to_post)
@@ -107,7 +105,6 @@ TEST(pool, sges_are_ready_to_post)
 		TEST_MEM(buf, fx.b.buf, SIZE);
 	}
 	rmem_pool_put_sges(pool, sge, 16);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -119,7 +116,7 @@ compare_addr(const void *a, const void *b)
 }
 
 /* All buffers, got in bursts of any size: each once, none over another. */
-static int
+static void
 expect_every_buffer_once(unsigned int burst)
 {
 	static struct rmem_sge sge[NB_BUFS];
@@ -141,7 +138,6 @@ expect_every_buffer_once(unsigned int burst)
 		rmem_pool_put_sges(pool, &sge[i], n);
 	}
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(pool, every_buffer_is_allocated_once_in_any_burst)
@@ -151,8 +147,7 @@ TEST(pool, every_buffer_is_allocated_once_in_any_burst)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(bursts); i++)
-		TEST_RUN(expect_every_buffer_once(bursts[i]));
-	return TEST_SUCCESS;
+		expect_every_buffer_once(bursts[i]);
 }
 
 TEST_WITH(pool, every_buffer_is_allocated_once_without_a_cache, setup_none)
@@ -160,8 +155,8 @@ TEST_WITH(pool, every_buffer_is_allocated_once_without_a_cache, setup_none)
 	struct rmem_pool_conf conf = good_conf();
 
 	conf.cache_size = 0;
-	TEST_RUN(open_pool(&conf));
-	return every_buffer_is_allocated_once_in_any_burst();
+	open_pool(&conf);
+	every_buffer_is_allocated_once_in_any_burst();
 }
 
 TEST_WITH(pool, other_mempool_ops_are_used, setup_none)
@@ -169,8 +164,8 @@ TEST_WITH(pool, other_mempool_ops_are_used, setup_none)
 	struct rmem_pool_conf conf = good_conf();
 
 	conf.ops_name = "stack";
-	TEST_RUN(open_pool(&conf));
-	return every_buffer_is_allocated_once_in_any_burst();
+	open_pool(&conf);
+	every_buffer_is_allocated_once_in_any_burst();
 }
 
 TEST(pool, get_beyond_the_pool_takes_none)
@@ -183,7 +178,6 @@ TEST(pool, get_beyond_the_pool_takes_none)
 	TEST_ERR(rmem_pool_get_sges(pool, sge, 8), ENOENT);
 	rmem_pool_put_sges(pool, sge, NB_BUFS);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(pool, get_and_put_of_none_do_nothing)
@@ -193,7 +187,6 @@ TEST(pool, get_and_put_of_none_do_nothing)
 	rmem_pool_put_sges(pool, NULL, 0);
 	rmem_pool_put_sges_bulk(pool, NULL, 0);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 /* Only addr counts: an SGE may come back shortened for its last use. */
@@ -214,7 +207,6 @@ TEST(pool, put_ignores_the_length_and_lkey_of_an_sge)
 		TEST_ASSERT(sge[i].lkey != 0);
 	}
 	rmem_pool_put_sges(pool, sge, 9);
-	return TEST_SUCCESS;
 }
 
 TEST(pool, mempool_calls_work_on_the_pool)
@@ -231,7 +223,6 @@ TEST(pool, mempool_calls_work_on_the_pool)
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
 	rte_mempool_put(pool->mp, (void *)(uintptr_t)sge.addr);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 /* One page, one slice: a key is valid for the pool, not for the byte after its memory. */
@@ -241,9 +232,8 @@ TEST(pool, keys_cover_no_byte_after_the_pool)
 	uint32_t rkey = info.rkey;
 
 	TEST_STATUS(fx_peer_write(info.iova + info.length - 8, 9, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_STATUS(fx_peer_write(info.iova - 1, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Larger than max_mr_size: several MRs, and each buffer has the keys of its own. */
@@ -256,7 +246,7 @@ TEST_WITH(pool, large_pool_is_registered_in_slices, setup_none)
 	struct rmem_send_wr wr;
 	unsigned int i;
 
-	TEST_RUN(fx_side_open(&c, dev, fx_pd(dev)));
+	fx_side_open(&c, dev, fx_pd(dev));
 	TEST_OK(fx_connect(c.qp, c.qp));
 	TEST_OK(rmem_pool_create(c.pd, &conf, &pool));
 	TEST_ASSERT(pool->nb_mrs >= NB_BUFS * SIZE / 131072);
@@ -275,11 +265,10 @@ TEST_WITH(pool, large_pool_is_registered_in_slices, setup_none)
 	rmem_pool_put_sges(pool, sge, NB_BUFS);
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
-	return TEST_SUCCESS;
 }
 
 /* Whether all buffers of a pool of at least so many MRs are in the MR of rmem_pool_mr(). */
-static int
+static void
 check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs)
 {
 	static struct rmem_sge sge[NB_BUFS];
@@ -297,7 +286,6 @@ check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs
 	rmem_pool_put_sges(pool, sge, conf->nb_bufs);
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
-	return TEST_SUCCESS;
 }
 
 /* One MR, several, and fewer MRs than slices: in most of those no buffer starts. */
@@ -306,12 +294,12 @@ TEST_WITH(pool, mr_of_a_buffer_is_known, setup_none)
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
 	struct rmem_pool_conf conf = good_conf();
 
-	TEST_RUN(check_mrs(fx.a.pd, &conf, 1));
-	TEST_RUN(check_mrs(pd, &conf, NB_BUFS * SIZE / 131072));
+	check_mrs(fx.a.pd, &conf, 1);
+	check_mrs(pd, &conf, NB_BUFS * SIZE / 131072);
 	conf.nb_bufs = 20;
 	conf.cache_size = 0;
 	conf.buf_size = 120000;
-	return check_mrs(pd, &conf, 20);
+	check_mrs(pd, &conf, 20);
 }
 
 TEST(pool, destroy_while_buffers_are_out_is_ebusy)
@@ -330,7 +318,6 @@ TEST(pool, destroy_while_buffers_are_out_is_ebusy)
 				    rmem_pool_rkey(pool, (void *)(uintptr_t)sge[0].addr)),
 			RMEM_WC_SUCCESS);
 	rmem_pool_put_sges(pool, sge, 3);
-	return TEST_SUCCESS;
 }
 
 /* Nothing binds to an MR yet, so the count is set here. */
@@ -342,7 +329,6 @@ TEST(pool, destroy_while_a_registration_is_referred_to_is_ebusy)
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
 	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_SEQ_CST);
 	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
-	return TEST_SUCCESS;
 }
 
 TEST(pool, keys_of_a_destroyed_pool_are_refused)
@@ -354,15 +340,14 @@ TEST(pool, keys_of_a_destroyed_pool_are_refused)
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
 	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_reconnect());
-	TEST_RUN(open_pool(&conf));
+	fx_reconnect();
+	open_pool(&conf);
 	TEST_ASSERT(rmem_pool_rkey(pool, (void *)pool->base) != rkey);
 	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Each worker gets, marks, checks and puts its own buffers. */
-static int
+static void
 churn(void *arg)
 {
 	uint8_t mark = *(uint8_t *)arg;
@@ -384,7 +369,6 @@ churn(void *arg)
 		}
 		rmem_pool_put_sges(pool, sge, n);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(pool, lcores_never_share_a_buffer)
@@ -393,11 +377,10 @@ TEST(pool, lcores_never_share_a_buffer)
 	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(marks));
 
 	if (nb < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(fx_launch(churn, marks, 1, nb));
-	TEST_RUN(fx_join(nb));
+		test_skip("it takes two worker lcores");
+	fx_launch(churn, marks, 1, nb);
+	fx_join(nb);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 /* In any DPDK: what its own calls allow above that is not used. */
@@ -419,7 +402,6 @@ TEST(pool, cache_never_holds_more_than_its_size)
 		}
 		TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Memory outside of the pool, on either side, is in no MR of it. */
@@ -435,7 +417,7 @@ TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 		if (round == 1)
 			TEST_OK(rmem_pool_create(pd, &conf, &pool));
 		else
-			TEST_RUN(open_pool(&conf));
+			open_pool(&conf);
 		first = pool->mrs[0]->addr;
 		end = (const uint8_t *)pool->mrs[pool->nb_mrs - 1]->addr +
 				pool->mrs[pool->nb_mrs - 1]->length;
@@ -449,7 +431,6 @@ TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 		TEST_OK(rmem_pool_destroy(pool));
 		pool = NULL;
 	}
-	return TEST_SUCCESS;
 }
 
 /* Without a buffer or a list of them: its memory is deregistered all the same. */
@@ -465,12 +446,11 @@ TEST(pool, pool_whose_mempool_was_freed_can_be_destroyed)
 	pool = NULL;
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.nb_mr, nb_mr - 1);
-	return TEST_SUCCESS;
 }
 
 static uint32_t is_stopped; /* atomic */
 
-static int
+static void
 create_and_close_devices(void *arg)
 {
 	struct rmem_dev *dev;
@@ -482,7 +462,6 @@ create_and_close_devices(void *arg)
 		TEST_OK(rmem_dev_close(dev));
 		nb++;
 	}
-	return TEST_SUCCESS;
 }
 
 /* Calls of a pool access only its own device. TSan detects other accesses. */
@@ -494,16 +473,16 @@ TEST(pool, pool_check_races_with_devices_created_and_closed)
 	unsigned int i;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	__atomic_store_n(&is_stopped, 0, __ATOMIC_RELAXED);
-	TEST_RUN(fx_launch(create_and_close_devices, NULL, 0, 1));
+	fx_launch(create_and_close_devices, NULL, 0, 1);
 	for (i = 0; i < 100 && ret == TEST_SUCCESS; i++) {
 		if (rmem_pool_check(fx.a.pd, &conf, &report) != 0)
 			ret = TEST_FAILED;
 	}
 	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELAXED);
-	TEST_RUN(fx_join(1));
-	return ret;
+	fx_join(1);
+	TEST_RUN(ret);
 }
 
 TEST_SUITE(pool, setup, teardown);

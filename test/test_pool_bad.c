@@ -33,36 +33,35 @@ good_conf(void)
 	return conf;
 }
 
-static int
+static void
 open_pool(const struct rmem_pool_conf *conf)
 {
 	TEST_OK(rmem_pool_create(fx.a.pd, conf, &pool));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_none(void)
 {
 	pool = NULL;
-	return fx_setup();
+	fx_setup();
 }
 
-static int
+static void
 setup(void)
 {
 	const struct rmem_pool_conf conf = good_conf();
 
-	TEST_RUN(setup_none());
-	return open_pool(&conf);
+	setup_none();
+	open_pool(&conf);
 }
 
-static int
+static void
 teardown(void)
 {
 	bool is_ok = rmem_pool_destroy(pool) == 0;
 
 	pool = NULL;
-	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(TEST_TRY(fx_teardown()) == TEST_SUCCESS && is_ok);
 }
 
 TEST(pool_bad, too_few_regions_for_the_slices_is_enospc)
@@ -74,7 +73,6 @@ TEST(pool_bad, too_few_regions_for_the_slices_is_enospc)
 	TEST_ERR(rmem_pool_create(pd, &conf, &pool), ENOSPC);
 	TEST_ASSERT(pool == NULL);
 	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_bad, no_region_left_is_enospc)
@@ -89,7 +87,6 @@ TEST(pool_bad, no_region_left_is_enospc)
 	TEST_OK(rmem_pool_create(pd, &conf, &pool));
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
-	return TEST_SUCCESS;
 }
 
 static int
@@ -114,7 +111,6 @@ TEST(pool_bad, null_and_wrong_handles_are_refused)
 	TEST_ERR(rmem_pool_destroy((struct rmem_pool *)zeros), EINVAL);
 	TEST_ERR(rmem_pool_destroy((struct rmem_pool *)fx.a.pd), EINVAL);
 	TEST_ASSERT(pool == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_bad, bad_names_and_ops_are_refused)
@@ -129,13 +125,12 @@ TEST(pool_bad, bad_names_and_ops_are_refused)
 	conf.name = name;
 	TEST_ERR(create(&conf), EINVAL);
 	name[RTE_MEMPOOL_NAMESIZE - 1] = '\0';
-	TEST_RUN(open_pool(&conf));
+	open_pool(&conf);
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
 	conf = good_conf();
 	conf.ops_name = "no_such_ops";
 	TEST_ERR(create(&conf), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_bad, bad_fields_are_refused)
@@ -159,9 +154,9 @@ TEST(pool_bad, bad_fields_are_refused)
 	};
 	struct rmem_pool_conf conf = good_conf();
 
-	TEST_RUN(fx_expect_bad_fields(&conf, sizeof(conf), rows, RTE_DIM(rows), create));
+	fx_expect_bad_fields(&conf, sizeof(conf), rows, RTE_DIM(rows), create);
 	conf.nb_bufs = 96;
-	return open_pool(&conf);
+	open_pool(&conf);
 }
 
 TEST(pool_bad, buffer_over_max_mr_size_is_refused)
@@ -178,7 +173,6 @@ TEST(pool_bad, buffer_over_max_mr_size_is_refused)
 	TEST_EQ(pool->nb_mrs, 100);
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(pool_bad, name_in_use_is_eexist, setup)
@@ -189,7 +183,6 @@ TEST_WITH(pool_bad, name_in_use_is_eexist, setup)
 	TEST_ERR(rmem_pool_create(fx.a.pd, &conf, &other), EEXIST);
 	TEST_ASSERT(other == NULL);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 /* The log has the amount missing. */
@@ -208,7 +201,6 @@ TEST(pool_bad, more_memory_than_there_is_is_enomem)
 	TEST_ASSERT(pool == NULL);
 	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
 	TEST_ASSERT(strstr(log, "missing") != NULL || strstr(log, "are needed") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* With too little memory for each step in turn. */
@@ -228,7 +220,6 @@ TEST(pool_bad, no_memory_is_enomem_and_nothing_stays)
 		TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 		TEST_EQ(info.nb_mr, ret == 0 ? 3 : 2);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(pool_bad, setup_none, teardown);

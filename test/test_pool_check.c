@@ -34,11 +34,11 @@ good_conf(void)
 	return conf;
 }
 
-static int
+static void
 setup(void)
 {
 	memset(&report, 0xaa, sizeof(report));
-	return fx_setup();
+	fx_setup();
 }
 
 TEST(pool_check, check_reports_a_pool_that_fits)
@@ -58,7 +58,7 @@ TEST(pool_check, check_reports_a_pool_that_fits)
 	TEST_EQ(report.page_size, info.page_size);
 	TEST_EQ(report.nb_pages, info.length / info.page_size + 1);
 	TEST_EQ(report.memlock, report.length);
-	return rmem_pool_destroy(pool);
+	TEST_OK(rmem_pool_destroy(pool));
 }
 
 TEST(pool_check, bad_arguments_are_refused_and_nothing_written)
@@ -73,7 +73,6 @@ TEST(pool_check, bad_arguments_are_refused_and_nothing_written)
 	conf.nb_bufs = 0;
 	TEST_ERR(rmem_pool_check(fx.a.pd, &conf, &report), EINVAL);
 	TEST_EQ(report.limits, 0xaaaaaaaa);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_check, buffer_over_max_mr_size_is_reported)
@@ -88,7 +87,6 @@ TEST(pool_check, buffer_over_max_mr_size_is_reported)
 	TEST_EQ(report.max_mr_size, 4096);
 	TEST_ASSERT(strstr(report.text, "max_mr_size") != NULL);
 	TEST_ASSERT(strstr(report.text, " 48 less") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* By the reported number: with exactly that many it fits. */
@@ -115,7 +113,6 @@ TEST(pool_check, missing_mrs_are_counted)
 	pd = fx_pd(fx_dev("soft3", args));
 	TEST_ERR(rmem_pool_check(pd, &conf, &report), ENOSPC);
 	TEST_ERR(rmem_pool_create(pd, &conf, &pool), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_check, missing_memory_is_counted)
@@ -128,7 +125,6 @@ TEST(pool_check, missing_memory_is_counted)
 	TEST_ASSERT(report.nb_pages > report.nb_pages_left);
 	TEST_ASSERT(strstr(report.text, "missing") != NULL);
 	TEST_ASSERT(strstr(report.text, rte_eal_has_hugepages() ? "nr_hugepages" : "-m") != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_check, several_limits_are_reported_in_one_line)
@@ -142,7 +138,6 @@ TEST(pool_check, several_limits_are_reported_in_one_line)
 			RMEM_POOL_LIMIT_MRS | RMEM_POOL_LIMIT_MEMORY);
 	TEST_ASSERT(strstr(report.text, "MRs") != NULL &&
 			strstr(report.text, "; short of") != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_check, check_reports_an_mbuf_pool_that_fits)
@@ -160,7 +155,7 @@ TEST(pool_check, check_reports_an_mbuf_pool_that_fits)
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));
 	TEST_EQ(report.nb_mrs, pool->nb_mrs);
 	TEST_EQ(report.length, pool->registered);
-	return rmem_pktmbuf_pool_destroy(pool);
+	TEST_OK(rmem_pktmbuf_pool_destroy(pool));
 }
 
 TEST(pool_check, mbuf_pool_without_memory_is_enomem)
@@ -174,7 +169,6 @@ TEST(pool_check, mbuf_pool_without_memory_is_enomem)
 	};
 
 	TEST_ERR(rmem_pktmbuf_pool_check(fx.a.pd, &conf, &report), ENOMEM);
-	return TEST_SUCCESS;
 }
 
 /* Run as an ordinary user with a limit: its verdict is the exit status. */
@@ -211,9 +205,8 @@ TEST(pool_check, short_memlock_is_reported)
 	TEST_EQ(waitpid(pid, &status, 0), pid);
 	TEST_ASSERT(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 2)
-		return test_skip("no right to change the limit or the user");
+		test_skip("no right to change the limit or the user");
 	TEST_EQ(WEXITSTATUS(status), 0);
-	return TEST_SUCCESS;
 }
 
 /* The last case: the slots stay in use. */
@@ -244,7 +237,7 @@ TEST(pool_check, checks_of_puts_without_a_slot_for_ops)
 	TEST_EQ(pool->mp->cache_size, 16);
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
 	rmem_pool_put_sges(pool, &sge, 1);
-	return rmem_pool_destroy(pool);
+	TEST_OK(rmem_pool_destroy(pool));
 }
 
 TEST_SUITE(pool_check, setup, fx_teardown);

@@ -65,12 +65,12 @@ keeper_mr_dereg(struct rmem_mr *mr)
 	return keeper.dereg_ret;
 }
 
-static int
+static void
 setup(void)
 {
 	static struct rmem_driver driver;
 
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	memset(&stub, 0, sizeof(stub));
 	memset(&keeper, 0, sizeof(keeper));
 	memset(&at, 0, sizeof(at));
@@ -85,17 +85,16 @@ setup(void)
 	}
 	at.pd = fx_pd(fx_dev("keeper0", NULL));
 	TEST_ASSERT(at.pd != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	keeper.dereg_ret = 0;
 	rmem_mempool_unregister(at.reg);
 	rte_mempool_free(at.mp);
 	rmem_pool_destroy(at.pool);
-	return fx_teardown();
+	fx_teardown();
 }
 
 static struct rmem_pktmbuf_pool_conf
@@ -129,7 +128,6 @@ TEST(pool_fail, mbuf_pool_keeps_registered_memory)
 	TEST_OK(rmem_pktmbuf_pool_destroy(reg));
 	TEST_EQ(keeper.nb, 0);
 	TEST_ASSERT(rte_mempool_lookup("kept_mbufs") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* Of several MRs one fails, and the previous ones can't be deregistered. */
@@ -155,7 +153,6 @@ TEST(pool_fail, failed_creation_keeps_registered_memory)
 	rte_mempool_free(at.mp);
 	at.mp = NULL;
 	TEST_OK(rte_memzone_free(rte_memzone_lookup(name)));
-	return TEST_SUCCESS;
 }
 
 TEST(pool_fail, registration_can_be_released_again)
@@ -171,10 +168,9 @@ TEST(pool_fail, registration_can_be_released_again)
 	TEST_OK(rmem_mempool_unregister(at.reg));
 	at.reg = NULL;
 	TEST_EQ(keeper.nb, 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 destroy_again(uint32_t flags)
 {
 	const struct rmem_pool_conf conf = {.name = "kept_bufs",
@@ -194,17 +190,16 @@ destroy_again(uint32_t flags)
 	TEST_OK(rmem_pool_destroy(at.pool));
 	at.pool = NULL;
 	TEST_EQ(keeper.nb, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(pool_fail, buffer_pool_can_be_destroyed_again)
 {
-	return destroy_again(0);
+	destroy_again(0);
 }
 
 TEST(pool_fail, buffer_pool_with_checks_can_be_destroyed_again)
 {
-	return destroy_again(RMEM_POOL_CHECK_PUTS);
+	destroy_again(RMEM_POOL_CHECK_PUTS);
 }
 
 TEST_SUITE(pool_fail, setup, teardown);

@@ -34,7 +34,7 @@ static const struct profile {
 static const uint32_t all_access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
 
 /* A pair of sides on a device with that profile. */
-static int
+static void
 open_pair(const struct profile *profile)
 {
 	struct rmem_dev *dev = fx_dev("soft1", profile->args);
@@ -43,28 +43,28 @@ open_pair(const struct profile *profile)
 	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
 	TEST_ASSERT(pd != NULL);
-	TEST_OK(fx_side_open(&fx.a, dev, pd));
-	TEST_OK(fx_side_open(&fx.b, dev, pd));
-	return fx_connect_pair(fx.a.qp, fx.b.qp);
+	fx_side_open(&fx.a, dev, pd);
+	fx_side_open(&fx.b, dev, pd);
+	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
 
 /* Run a case on each profile, with nothing left between them. */
-static int
-on_each(int (*func)(const struct profile *profile))
+static void
+on_each(void (*func)(const struct profile *profile))
 {
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(profiles); i++) {
-		if (open_pair(&profiles[i]) != TEST_SUCCESS || func(&profiles[i]) != TEST_SUCCESS) {
+		if (TEST_TRY(open_pair(&profiles[i])) != TEST_SUCCESS ||
+				TEST_TRY(func(&profiles[i])) != TEST_SUCCESS) {
 			test_note("with profile=%s", profiles[i].name);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
-		TEST_RUN(fx_teardown());
+		fx_teardown();
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_info(const struct profile *profile)
 {
 	struct rmem_dev_info info;
@@ -83,15 +83,14 @@ check_info(const struct profile *profile)
 	TEST_EQ(info.max_mkey_depth, 0);
 	TEST_EQ(info.max_iov, 0);
 	TEST_EQ(info.max_inline_recv, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, capabilities_and_limits_are_those_of_the_profile)
 {
-	return on_each(check_info);
+	on_each(check_info);
 }
 
-static int
+static void
 check_allocs(const struct profile *profile)
 {
 	struct rmem_fast_reg_page_list *list = NULL;
@@ -108,15 +107,14 @@ check_allocs(const struct profile *profile)
 	if (ret == 0)
 		fx_track(mw);
 	TEST_EQ(ret, profile->capa & RMEM_DEV_CAPA_MW_TYPE_1 ? 0 : -EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, fast_registration_and_indirect_keys_are_refused)
 {
-	return on_each(check_allocs);
+	on_each(check_allocs);
 }
 
-static int
+static void
 expect_reg(const struct rmem_mr_attr *attr, int error)
 {
 	struct rmem_mr *mr = NULL;
@@ -124,10 +122,9 @@ expect_reg(const struct rmem_mr_attr *attr, int error)
 	TEST_EQ(rmem_mr_reg_attr(fx.a.pd, attr, &mr), -error);
 	if (mr != NULL)
 		TEST_OK(rmem_mr_dereg(mr));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_mrs(const struct profile *profile)
 {
 	const struct iovec iov[2] = {{fx.a.buf, FX_PAGE}, {fx.a.buf + 2 * FX_PAGE, FX_PAGE}};
@@ -138,36 +135,35 @@ check_mrs(const struct profile *profile)
 			.socket_id = SOCKET_ID_ANY};
 	const struct rmem_mr_attr plain = attr;
 
-	TEST_RUN(expect_reg(&attr, 0));
+	expect_reg(&attr, 0);
 	attr.flags = RMEM_MR_DISABLED;
-	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	expect_reg(&attr, EOPNOTSUPP);
 	attr.flags = RMEM_MR_REQUESTED_KEY;
 	attr.requested_key = 0x100;
-	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	expect_reg(&attr, EOPNOTSUPP);
 	attr = plain;
 	attr.iova += 8;
-	TEST_RUN(expect_reg(&attr, profile->is_iova_aligned ? EINVAL : 0));
+	expect_reg(&attr, profile->is_iova_aligned ? EINVAL : 0);
 	attr.iova = 1u << 20;
-	TEST_RUN(expect_reg(&attr, 0));
+	expect_reg(&attr, 0);
 	attr = plain;
 	attr.access |= RMEM_ACCESS_ZERO_BASED;
 	attr.iova = 0;
-	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	expect_reg(&attr, EOPNOTSUPP);
 	attr = plain;
 	attr.addr = NULL;
 	attr.length = 0;
 	attr.iov = iov;
 	attr.iov_count = RTE_DIM(iov);
-	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
-	return TEST_SUCCESS;
+	expect_reg(&attr, EOPNOTSUPP);
 }
 
 TEST(profile, kinds_of_mrs_that_verbs_lacks_are_refused)
 {
-	return on_each(check_mrs);
+	on_each(check_mrs);
 }
 
-static int
+static void
 check_counter(const struct profile *profile)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
@@ -176,15 +172,14 @@ check_counter(const struct profile *profile)
 	TEST_ASSERT(counter != NULL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
 	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, counters_are_refused)
 {
-	return on_each(check_counter);
+	on_each(check_counter);
 }
 
-static int
+static void
 check_posts(const struct profile *profile)
 {
 	static const uint8_t refused[] = {RMEM_WR_REG_MR, RMEM_WR_UMR, RMEM_WR_RDMA_READ_WITH_INV};
@@ -205,17 +200,16 @@ check_posts(const struct profile *profile)
 	}
 	wr[1].opcode = RMEM_WR_OPCODE_NB;
 	TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, requests_that_verbs_lacks_are_refused)
 {
-	return on_each(check_posts);
+	on_each(check_posts);
 }
 
 /* Bind a window of type 2 to a's buffer; the peer writes through it. */
 /* Before a packet is sent, with any key. */
-static int
+static void
 check_msg_size(const struct profile *profile)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_SEND, RMEM_WR_RDMA_READ};
@@ -230,17 +224,16 @@ check_msg_size(const struct profile *profile)
 	sge.length = (uint32_t)info.max_msg_size + 1;
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		wr = fx_rdma(opcodes[i], &sge, fx_addr(fx.b.buf), fx.b.mr->rkey ^ 0x100);
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS));
+		fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(profile, messages_longer_than_the_profile_has_are_refused)
 {
-	return on_each(check_msg_size);
+	on_each(check_msg_size);
 }
 
-static int
+static void
 bind_and_write(struct rmem_mr *mr, struct rmem_mw *mw)
 {
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_BIND_MW,
@@ -254,10 +247,9 @@ bind_and_write(struct rmem_mr *mr, struct rmem_mw *mw)
 
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_window(const struct profile *profile)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
@@ -266,22 +258,21 @@ check_window(const struct profile *profile)
 
 	RTE_SET_USED(profile);
 	TEST_ASSERT(mr != NULL && mw != NULL);
-	TEST_RUN(bind_and_write(mr, mw));
+	bind_and_write(mr, mw);
 	/* IBTA 11.2.5.4: not while a window is bound on it. */
 	TEST_ERR(rmem_qp_destroy(fx.a.qp), EBUSY);
 	inv = fx_inv(mw->rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(fx_release(fx.a.qp));
-	return TEST_SUCCESS;
 }
 
 TEST(profile, qp_with_a_bound_window_is_not_destroyed)
 {
-	return on_each(check_window);
+	on_each(check_window);
 }
 
-static int
+static void
 check_rereg(const struct profile *profile)
 {
 	bool is_kept = (profile->capa & RMEM_DEV_CAPA_REREG) != 0;
@@ -295,16 +286,15 @@ check_rereg(const struct profile *profile)
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
 	if (!is_kept)
 		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, re_registration_keeps_keys_on_mlx5_only)
 {
-	return on_each(check_rereg);
+	on_each(check_rereg);
 }
 
 /* Leases use windows here, not fast registration; an MR without MW_BIND fails. */
-static int
+static void
 check_leases(const struct profile *profile)
 {
 	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_AUTO,
@@ -335,15 +325,14 @@ check_leases(const struct profile *profile)
 	while (rmem_lease_reclaim(ctx, &lease, 1) == 0 && !fx_is_late(deadline))
 		TEST_ASSERT(rmem_lease_poll(ctx, wc, RTE_DIM(wc)) >= 0);
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
-	return TEST_SUCCESS;
 }
 
 TEST(profile, automatic_lease_backend_uses_windows)
 {
-	return on_each(check_leases);
+	on_each(check_leases);
 }
 
-static int
+static void
 expect_line(const char *args, const char *line)
 {
 	struct rmem_dev *dev = NULL;
@@ -357,20 +346,18 @@ expect_line(const char *args, const char *line)
 	if (strstr(log, line) == NULL)
 		test_note("of \"%s\" the log lacks \"%s\": %s", args, line, log);
 	TEST_ASSERT(strstr(log, line) != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(profile, unknown_profiles_are_refused_with_the_names)
 {
-	TEST_RUN(expect_line("profile=cx5",
+	expect_line("profile=cx5",
 			"profile='cx5': invalid value (none, rxe, mlx5, "
-			"verbs"));
-	TEST_RUN(expect_line("profile=", "profile='': invalid value (none"));
-	TEST_RUN(expect_line("profile", "profile"));
-	TEST_RUN(expect_line("profile=1", "profile='1': invalid value"));
-	TEST_RUN(expect_line("profile=rxe ", "profile='rxe ': invalid value"));
-	TEST_RUN(expect_line("profile=rxe,profile=rxe", "arguments: repeated key: 'profile'"));
-	return TEST_SUCCESS;
+			"verbs");
+	expect_line("profile=", "profile='': invalid value (none");
+	expect_line("profile", "profile");
+	expect_line("profile=1", "profile='1': invalid value");
+	expect_line("profile=rxe ", "profile='rxe ': invalid value");
+	expect_line("profile=rxe,profile=rxe", "arguments: repeated key: 'profile'");
 }
 
 /* The order of the arguments does not matter. */
@@ -385,20 +372,18 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	TEST_EQ(info.max_cqe, 100);
 	TEST_EQ(info.max_mr, 7);
 	TEST_OK(fx_release(dev));
-	TEST_RUN(expect_line("profile=rxe,max_cqe=32768",
-			"max_cqe='32768': invalid value (1 to 32767 with profile=rxe)"));
-	TEST_RUN(expect_line("max_cqe=32768,profile=verbs", "1 to 32767 with profile=verbs"));
-	TEST_RUN(expect_line("max_qp=4097,profile=mlx5", "1 to 4096 with profile=mlx5"));
-	TEST_RUN(expect_line("max_iov=1,profile=mlx5",
-			"max_iov='1': invalid value (none with profile=mlx5)"));
-	TEST_RUN(expect_line("max_page_list_len=1,profile=rxe", "(none with"));
-	TEST_RUN(expect_line("pin=auto,profile=rxe",
-			"pin='auto': invalid value (require with profile=rxe)"));
-	TEST_RUN(expect_line("profile=verbs,pin=off",
-			"pin='off': invalid value (require with profile=verbs)"));
+	expect_line("profile=rxe,max_cqe=32768",
+			"max_cqe='32768': invalid value (1 to 32767 with profile=rxe)");
+	expect_line("max_cqe=32768,profile=verbs", "1 to 32767 with profile=verbs");
+	expect_line("max_qp=4097,profile=mlx5", "1 to 4096 with profile=mlx5");
+	expect_line("max_iov=1,profile=mlx5",
+			"max_iov='1': invalid value (none with profile=mlx5)");
+	expect_line("max_page_list_len=1,profile=rxe", "(none with");
+	expect_line("pin=auto,profile=rxe", "pin='auto': invalid value (require with profile=rxe)");
+	expect_line("profile=verbs,pin=off",
+			"pin='off': invalid value (require with profile=verbs)");
 	dev = fx_dev("soft1", "profile=none,pin=off,max_iov=1,max_cqe=65537");
 	TEST_ASSERT(dev != NULL);
-	return TEST_SUCCESS;
 }
 
 /* As on the NIC. */
@@ -415,18 +400,16 @@ TEST(profile, keys_are_the_same_with_mlx5)
 		struct rmem_dev *dev = fx_dev("soft1", rows[i].args);
 
 		TEST_ASSERT(dev != NULL);
-		TEST_OK(fx_side_open(&fx.a, dev, fx_pd(dev)));
+		fx_side_open(&fx.a, dev, fx_pd(dev));
 		TEST_EQ(fx.a.mr->lkey == fx.a.mr->rkey, rows[i].is_same);
-		TEST_RUN(fx_teardown());
+		fx_teardown();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(profile, wire_arguments_are_accepted)
 {
 	TEST_ASSERT(fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1") !=
 			NULL);
-	return TEST_SUCCESS;
 }
 
 /* They are no limits of a device. */
@@ -438,9 +421,8 @@ TEST(profile, sanitizing_and_direct_copies_are_accepted)
 	for (i = 0; i < RTE_DIM(profiles); i++) {
 		snprintf(args, sizeof(args), "%s,sanitize=1,ip=host,direct=1", profiles[i].args);
 		TEST_ASSERT(fx_dev("soft1", args) != NULL);
-		TEST_RUN(fx_teardown());
+		fx_teardown();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(profile, fx_setup_none, fx_teardown);

@@ -58,7 +58,6 @@ TEST(qp_modify, requests_posted_in_sqd_wait_for_rts)
 	TEST_OK(move(fx.a.qp, RMEM_QPS_RTS));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 3);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_modify, qp_in_sqd_executes_requests_of_its_peer)
@@ -74,7 +73,6 @@ TEST(qp_modify, qp_in_sqd_executes_requests_of_its_peer)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_SQD);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_modify, error_in_sqd_flushes_both_queues)
@@ -89,7 +87,6 @@ TEST(qp_modify, error_in_sqd_flushes_both_queues)
 	TEST_EQ(fx.wc.wr_id, 1);
 	TEST_OK(move(fx.a.qp, RMEM_QPS_RESET));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_modify, timeouts_change_in_sqd)
@@ -104,7 +101,6 @@ TEST(qp_modify, timeouts_change_in_sqd)
 	TEST_EQ(attr.timeout, 12);
 	TEST_EQ(attr.retry_cnt, 3);
 	TEST_EQ(attr.rnr_retry, 2);
-	return TEST_SUCCESS;
 }
 
 /* The request waited without limit before. */
@@ -125,11 +121,10 @@ TEST(qp_modify, timeout_set_in_sqd_ends_a_wait_for_the_peer)
 	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT));
 	TEST_OK(move(fx.a.qp, RMEM_QPS_RTS));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_RETRY_EXC_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Messages that remain in their completions, each followed by a WRITE that delivers it. */
-static int
+static void
 send_and_write(void *arg)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 32);
@@ -145,11 +140,10 @@ send_and_write(void *arg)
 		ret = rmem_post_send(peer.qp, wr, 2) == 2 ? fx_wait(peer.cq) : -EPROTO;
 	__atomic_store_n(&peer.is_done, 1, __ATOMIC_RELEASE);
 	TEST_STATUS(ret, RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Until the peer is done: a removed right does not come back. */
-static int
+static void
 remove_rights(struct rmem_qp *qp)
 {
 	struct rmem_qp_attr attr;
@@ -160,7 +154,6 @@ remove_rights(struct rmem_qp *qp)
 		TEST_EQ(attr.access, RMEM_ACCESS_REMOTE_WRITE);
 		TEST_OK(set_access(qp, RMEM_ACCESS_REMOTE));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(qp_modify, removed_rights_stay_removed)
@@ -180,16 +173,15 @@ TEST(qp_modify, removed_rights_stay_removed)
 		for (i = 0; i < NB_MSG; i++)
 			TEST_EQ(fx_post_recv(qp, i, &to, 1), 1);
 		peer.is_done = 0;
-		TEST_RUN(fx_launch(send_and_write, NULL, 0, 1));
-		ret = remove_rights(qp);
-		TEST_RUN(fx_join(1));
+		fx_launch(send_and_write, NULL, 0, 1);
+		ret = TEST_TRY(remove_rights(qp));
+		fx_join(1);
 		TEST_RUN(ret);
 		fx_drain(cq);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 write_big(void *arg)
 {
 	const struct rmem_sge sge = fx_sge(peer.from, 0, BIG);
@@ -199,14 +191,13 @@ write_big(void *arg)
 	RTE_SET_USED(arg);
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	return TEST_SUCCESS;
 }
 
 /*
  * A WRITE is in progress when the right is removed: it has ended when the call returns. The first
  * and last bytes are not those that a copy writes first and last.
  */
-static int
+static void
 remove_right_in_write(uint8_t *to)
 {
 	uint64_t deadline = fx_deadline();
@@ -214,16 +205,15 @@ remove_right_in_write(uint8_t *to)
 
 	memset(to, 0, BIG);
 	TEST_OK(set_access(fx.b.qp, RMEM_ACCESS_REMOTE_WRITE));
-	TEST_RUN(fx_launch(write_big, NULL, 0, 1));
+	fx_launch(write_big, NULL, 0, 1);
 	while (__atomic_load_n(&to[FX_PAGE], __ATOMIC_ACQUIRE) == 0 && !fx_is_late(deadline))
 		rte_pause();
 	TEST_OK(set_access(fx.b.qp, 0));
 	last = __atomic_load_n(&to[BIG - FX_PAGE], __ATOMIC_ACQUIRE);
-	TEST_RUN(fx_join(1));
+	fx_join(1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(to[BIG - FX_PAGE], 7);
 	TEST_EQ(last, 7);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_modify, no_write_after_the_removal_of_a_right)
@@ -239,11 +229,11 @@ TEST(qp_modify, no_write_after_the_removal_of_a_right)
 	peer.to = fx_mr(fx.b.pd, buf + BIG, BIG, FX_ACCESS);
 	TEST_ASSERT(peer.from != NULL && peer.to != NULL);
 	for (i = 0; i < 10 && ret == TEST_SUCCESS; i++)
-		ret = remove_right_in_write(buf + BIG);
+		ret = TEST_TRY(remove_right_in_write(buf + BIG));
 	TEST_OK(fx_release(peer.from));
 	TEST_OK(fx_release(peer.to));
 	munmap(buf, 2 * BIG);
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST(qp_modify, bad_arguments_are_refused)
@@ -273,7 +263,6 @@ TEST(qp_modify, bad_arguments_are_refused)
 	attr.pkey_index = 1;
 	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(qp_modify, fx_setup, fx_teardown);

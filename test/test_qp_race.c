@@ -114,7 +114,7 @@ run_set_error(void *arg)
 	return NULL;
 }
 
-static int
+static void
 begin_life(void)
 {
 	uint32_t i;
@@ -122,11 +122,10 @@ begin_life(void)
 	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
 	for (i = 0; i < RECEIVES; i++)
 		TEST_EQ(fx_post_recv(fx.a.qp, i, NULL, 0), 1);
-	return TEST_SUCCESS;
 }
 
 /* The QP is in ERR: reset it. All receives were flushed by then. */
-static int
+static void
 end_life(void)
 {
 	struct rmem_wc wc;
@@ -138,10 +137,9 @@ end_life(void)
 		TEST_STATUS(wc.status, RMEM_WC_WR_FLUSH_ERR);
 		TEST_EQ(wc.wr_id, i);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_life(uint32_t life)
 {
 	uint64_t deadline = fx_deadline();
@@ -155,27 +153,25 @@ run_life(uint32_t life)
 		fx_relax(&spins);
 	}
 	__atomic_store_n(&race.ended, life, __ATOMIC_RELEASE);
-	TEST_RUN(end_life());
-	TEST_RUN(begin_life());
+	end_life();
+	begin_life();
 	__atomic_store_n(&race.reborn, life, __ATOMIC_RELEASE);
-	TEST_RUN(fx_wait_until(&race.done, life));
+	fx_wait_until(&race.done, life);
 	/* No thread may access the new generation. */
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_lives(void)
 {
 	uint32_t life;
 
 	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_RUN(begin_life());
+	begin_life();
 	for (life = 1; life <= LIVES; life++)
-		TEST_RUN(run_life(life));
+		run_life(life);
 	TEST_EQ(race.is_bad, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_race, set_error_flushes_no_receive_posted_after_a_reset)
@@ -188,11 +184,11 @@ TEST(qp_race, set_error_flushes_no_receive_posted_after_a_reset)
 	sigemptyset(&action.sa_mask);
 	TEST_OK(sigaction(SIGTRAP, &action, &old));
 	TEST_OK(pthread_create(&thread, NULL, run_set_error, NULL));
-	result = run_lives();
+	result = TEST_TRY(run_lives());
 	__atomic_store_n(&race.is_over, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	sigaction(SIGTRAP, &old, NULL);
-	return result;
+	TEST_RUN(result);
 }
 
 TEST_SUITE(qp_race, fx_setup, fx_teardown);

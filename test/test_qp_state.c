@@ -9,7 +9,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
+static void
 post_waiting_sends(struct rmem_qp *qp, uint64_t first, uint32_t n)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -19,17 +19,15 @@ post_waiting_sends(struct rmem_qp *qp, uint64_t first, uint32_t n)
 		wr.wr_id = first + i;
 		TEST_EQ(fx_post(qp, &wr), 1);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 post_receives(struct rmem_qp *qp, uint64_t first, uint32_t n)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
 		TEST_EQ(fx_post_recv(qp, first + i, NULL, 0), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, connect_requires_reset)
@@ -41,7 +39,6 @@ TEST(qp_state, connect_requires_reset)
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
 /* In the order posted, send queue and receive queue each, signaled or not. */
@@ -51,8 +48,8 @@ TEST(qp_state, set_error_flushes_both_queues_in_order)
 	uint64_t next_recv = 20;
 	uint32_t i;
 
-	TEST_RUN(post_waiting_sends(fx.a.qp, 10, 5));
-	TEST_RUN(post_receives(fx.a.qp, 20, 5));
+	post_waiting_sends(fx.a.qp, 10, 5);
+	post_receives(fx.a.qp, 20, 5);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	for (i = 0; i < 10; i++) {
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
@@ -65,7 +62,6 @@ TEST(qp_state, set_error_flushes_both_queues_in_order)
 	TEST_EQ(next_send, 15);
 	TEST_EQ(next_recv, 25);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
 }
 
 /* A peer in ERR does not answer; it is not moved by that. */
@@ -75,8 +71,7 @@ TEST(qp_state, error_of_one_side_leaves_the_other_until_it_sends)
 
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-	TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_ERR));
-	return TEST_SUCCESS;
+	fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_ERR);
 }
 
 /* IBTA C10-97 */
@@ -88,8 +83,8 @@ TEST(qp_state, reset_drops_requests_and_keeps_completions)
 	wr.wr_id = 77;
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
-	TEST_RUN(post_receives(fx.a.qp, 10, 3));
+	post_waiting_sends(fx.a.qp, 1, 3);
+	post_receives(fx.a.qp, 10, 3);
 	/* The WRITE has completed when the SEND after it waits. */
 	do {
 		TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
@@ -102,7 +97,6 @@ TEST(qp_state, reset_drops_requests_and_keeps_completions)
 	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
 	TEST_EQ(attr.send_queued, 0);
 	TEST_EQ(attr.recv_queued, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, reset_empties_the_queues)
@@ -115,11 +109,10 @@ TEST(qp_state, reset_empties_the_queues)
 		for (i = 0; i < FX_DEPTH; i++)
 			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 		TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
-		TEST_RUN(post_receives(fx.a.qp, 0, FX_DEPTH));
+		post_receives(fx.a.qp, 0, FX_DEPTH);
 		TEST_ERR(fx_post_recv(fx.a.qp, 0, NULL, 0), ENOSPC);
-		TEST_RUN(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, reset_qp_is_connected_to_another_peer)
@@ -127,7 +120,7 @@ TEST(qp_state, reset_qp_is_connected_to_another_peer)
 	struct fx_side c = {0};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
-	TEST_RUN(fx_side_open(&c, fx.a.dev, fx.a.pd));
+	fx_side_open(&c, fx.a.dev, fx.a.pd);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, c.qp));
 	TEST_EQ(fx_post_recv(c.qp, 5, NULL, 0), 1);
@@ -136,7 +129,6 @@ TEST(qp_state, reset_qp_is_connected_to_another_peer)
 	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 5);
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
@@ -162,17 +154,15 @@ TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
 	wr.rdma.rkey ^= 1;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, destroy_drops_queued_requests_without_completions)
 {
-	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
-	TEST_RUN(post_receives(fx.a.qp, 1, 3));
+	post_waiting_sends(fx.a.qp, 1, 3);
+	post_receives(fx.a.qp, 1, 3);
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 TEST(qp_state, qp_is_destroyed_in_any_state)
@@ -185,7 +175,6 @@ TEST(qp_state, qp_is_destroyed_in_any_state)
 	TEST_OK(fx_release(qps[0]));
 	TEST_OK(fx_release(qps[1]));
 	TEST_OK(fx_release(fx.a.qp));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(qp_state, fx_setup, fx_teardown);

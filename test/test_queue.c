@@ -12,7 +12,7 @@
 #define DEPTH 8u
 
 /* The sides' QPs have send and receive queues of this depth. */
-static int
+static void
 use_depth(uint32_t depth)
 {
 	struct fx_side *const sides[] = {&fx.a, &fx.b};
@@ -24,18 +24,17 @@ use_depth(uint32_t depth)
 		TEST_ASSERT(sides[i]->qp != NULL);
 	}
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
-	return use_depth(DEPTH);
+	fx_setup();
+	use_depth(DEPTH);
 }
 
 /* n zero-length writes of which the last is signaled if asked. */
-static int
+static void
 post_writes(uint32_t n, bool is_last_signaled)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
@@ -46,16 +45,14 @@ post_writes(uint32_t n, bool is_last_signaled)
 			wr.flags = RMEM_SEND_SIGNALED;
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_full(void)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
 	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, sig_all_completes_every_request)
@@ -75,7 +72,6 @@ TEST(queue, sig_all_completes_every_request)
 		TEST_EQ(fx.wc.wr_id, wr.wr_id);
 	}
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
 }
 
 /* ibv_post_send(3): executed is not enough, the completion must have been polled. */
@@ -84,23 +80,21 @@ TEST(queue, entry_is_freed_by_polling_its_completion)
 	uint32_t i;
 
 	for (i = 0; i < DEPTH; i++)
-		TEST_RUN(post_writes(1, true));
-	TEST_RUN(expect_full());
+		post_writes(1, true);
+	expect_full();
 	for (i = 0; i < 3 * DEPTH; i++) {
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_RUN(post_writes(1, true));
-		TEST_RUN(expect_full());
+		post_writes(1, true);
+		expect_full();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(queue, queue_of_unsignaled_requests_stays_full)
 {
-	TEST_RUN(post_writes(DEPTH, false));
-	TEST_RUN(expect_full());
+	post_writes(DEPTH, false);
+	expect_full();
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	TEST_RUN(expect_full());
-	return TEST_SUCCESS;
+	expect_full();
 }
 
 TEST(queue, later_signaled_completion_frees_those_before_it)
@@ -108,21 +102,19 @@ TEST(queue, later_signaled_completion_frees_those_before_it)
 	uint32_t i;
 
 	for (i = 0; i < 5; i++) {
-		TEST_RUN(post_writes(DEPTH, true));
-		TEST_RUN(expect_full());
+		post_writes(DEPTH, true);
+		expect_full();
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(queue, earlier_signaled_completion_frees_none_after_it)
 {
-	TEST_RUN(post_writes(1, true));
-	TEST_RUN(post_writes(DEPTH - 1, false));
+	post_writes(1, true);
+	post_writes(DEPTH - 1, false);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(post_writes(1, false));
-	TEST_RUN(expect_full());
-	return TEST_SUCCESS;
+	post_writes(1, false);
+	expect_full();
 }
 
 TEST(queue, queue_of_an_odd_depth_holds_that_many)
@@ -132,14 +124,13 @@ TEST(queue, queue_of_an_odd_depth_holds_that_many)
 	uint32_t n;
 
 	for (i = 0; i < RTE_DIM(depths); i++) {
-		TEST_RUN(use_depth(depths[i]));
-		TEST_RUN(post_writes(depths[i], true));
-		TEST_RUN(expect_full());
+		use_depth(depths[i]);
+		post_writes(depths[i], true);
+		expect_full();
 		for (n = 0; n < depths[i]; n++)
 			TEST_EQ(fx_post_recv(fx.a.qp, n, NULL, 0), 1);
 		TEST_ERR(fx_post_recv(fx.a.qp, n, NULL, 0), ENOSPC);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(queue, burst_is_accepted_up_to_the_full_queue)
@@ -162,7 +153,6 @@ TEST(queue, burst_is_accepted_up_to_the_full_queue)
 	}
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(rmem_post_send(fx.a.qp, &sends[DEPTH], 4), 4);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, receive_entry_is_freed_by_polling_its_completion)
@@ -180,7 +170,6 @@ TEST(queue, receive_entry_is_freed_by_polling_its_completion)
 		TEST_EQ(fx_post_recv(fx.b.qp, DEPTH + i, NULL, 0), 1);
 		TEST_ERR(fx_post_recv(fx.b.qp, 0, NULL, 0), ENOSPC);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(queue, qp_without_a_receive_queue_takes_no_receive)
@@ -193,14 +182,12 @@ TEST(queue, qp_without_a_receive_queue_takes_no_receive)
 	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect(qp, fx.b.qp));
 	TEST_ERR(fx_post_recv(qp, 1, NULL, 0), ENOSPC);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, post_of_nothing_returns_zero)
 {
 	TEST_EQ(rmem_post_send(fx.a.qp, NULL, 0), 0);
 	TEST_EQ(rmem_post_recv(fx.a.qp, NULL, 0), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, post_stops_at_the_malformed_request)
@@ -223,7 +210,6 @@ TEST(queue, post_stops_at_the_malformed_request)
 	TEST_ERR(rmem_post_send(fx.a.qp, &wrs[2], 2), EINVAL);
 	TEST_EQ(rmem_post_send(fx.a.qp, &wrs[3], 1), 1);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, post_recv_stops_at_the_malformed_request)
@@ -240,7 +226,6 @@ TEST(queue, post_recv_stops_at_the_malformed_request)
 	TEST_ERR(rmem_post_recv(fx.a.qp, &wrs[1], 2), EINVAL);
 	wrs[1].num_sge = 4;
 	TEST_EQ(rmem_post_recv(fx.a.qp, &wrs[1], 2), 2);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, reserved_field_of_a_receive_is_einval)
@@ -248,7 +233,6 @@ TEST(queue, reserved_field_of_a_receive_is_einval)
 	const struct rmem_recv_wr wr = {.wr_id = 1, .reserved = 1};
 
 	TEST_ERR(rmem_post_recv(fx.a.qp, &wr, 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, unknown_opcodes_are_einval)
@@ -261,7 +245,6 @@ TEST(queue, unknown_opcodes_are_einval)
 		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
 	}
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 TEST(queue, unknown_flags_are_einval)
@@ -274,7 +257,6 @@ TEST(queue, unknown_flags_are_einval)
 		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
 	}
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
 }
 
 TEST(queue, more_sges_than_the_qp_takes_are_einval)
@@ -296,7 +278,6 @@ TEST(queue, more_sges_than_the_qp_takes_are_einval)
 		wr.num_sge = UINT16_MAX;
 		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(queue, atomics_without_one_sge_of_eight_bytes_are_einval)
@@ -322,7 +303,6 @@ TEST(queue, atomics_without_one_sge_of_eight_bytes_are_einval)
 		}
 	}
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 16));
-	return TEST_SUCCESS;
 }
 
 /* The arrays belong to the caller when the post returns, also for requests that wait. */
@@ -344,7 +324,6 @@ TEST(queue, posted_requests_need_neither_array_nor_sges)
 	TEST_EQ(fx.wc.byte_len, 20);
 	TEST_MEM(fx.b.buf, fx.a.buf, 10);
 	TEST_MEM(fx.b.buf + 10, fx.a.buf + 100, 10);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(queue, setup, fx_teardown);

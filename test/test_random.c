@@ -46,7 +46,7 @@ get_nb_ops(void)
 }
 
 /* State of a run, on the common device. */
-static int
+static void
 open_run(struct random_run *one, bool has_srq)
 {
 	struct rmem_dev_info info;
@@ -72,18 +72,17 @@ open_run(struct random_run *one, bool has_srq)
 		struct pair *pair = &one->pairs[i];
 
 		pair->pd_b = i;
-		TEST_RUN(fx_side_open(&pair->a, fx.a.dev, one->pds[0]));
-		TEST_RUN(fx_side_open(&pair->b, fx.a.dev, one->pds[i]));
+		fx_side_open(&pair->a, fx.a.dev, one->pds[0]);
+		fx_side_open(&pair->b, fx.a.dev, one->pds[i]);
 	}
 	if (has_srq)
-		TEST_RUN(random_srq_open(one));
+		random_srq_open(one);
 	for (i = 0; i < NB_DOMAINS; i++)
 		TEST_OK(fx_connect_pair(one->pairs[i].a.qp, one->pairs[i].b.qp));
-	return TEST_SUCCESS;
 }
 
 /* Every second run has an SRQ, from the first or the second on. */
-static int
+static void
 setup_runs(unsigned int nb, bool has_srq)
 {
 	char args[64];
@@ -99,25 +98,24 @@ setup_runs(unsigned int nb, bool has_srq)
 	TEST_ASSERT(fx.a.dev != NULL);
 	fx.b.dev = fx.a.dev;
 	for (nb_runs = 0; nb_runs < nb; nb_runs++, has_srq = !has_srq)
-		TEST_RUN(open_run(&runs[nb_runs], has_srq));
+		open_run(&runs[nb_runs], has_srq);
 	for (i = 0; i < nb_runs; i++)
 		runs[i].random = 1;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	return setup_runs(1, false);
+	setup_runs(1, false);
 }
 
-static int
+static void
 setup_srq(void)
 {
-	return setup_runs(1, true);
+	setup_runs(1, true);
 }
 
-static int
+static void
 teardown(void)
 {
 	int result = TEST_SUCCESS;
@@ -131,7 +129,7 @@ teardown(void)
 	}
 	nb_runs = 0;
 	key_log_free(&keys.log);
-	return fx_teardown() == TEST_SUCCESS ? result : TEST_FAILED;
+	TEST_RUN(TEST_TRY(fx_teardown()) == TEST_SUCCESS ? result : TEST_FAILED);
 }
 
 static bool
@@ -182,7 +180,7 @@ is_crowded(void)
 }
 
 /* Some requests succeeded and some failed: else this would prove little. */
-static int
+static void
 judge(const struct random_run *one, uint64_t seed, bool is_different)
 {
 	test_note("seed 0x%" PRIx64 ": %" PRIu64 " requests succeeded, %" PRIu64
@@ -195,7 +193,6 @@ judge(const struct random_run *one, uint64_t seed, bool is_different)
 	TEST_ASSERT(one->nb_refused > NB_OPS / 40);
 	/* Of 200 runs the fewest had 47: what is free and fits is a matter of luck. */
 	TEST_ASSERT(one->nb_bound > NB_OPS / 4000 || is_crowded());
-	return TEST_SUCCESS;
 }
 
 TEST(random, device_matches_the_model)
@@ -203,7 +200,7 @@ TEST(random, device_matches_the_model)
 	uint64_t seed = get_seed();
 
 	start(run, seed);
-	return judge(run, seed, finds_difference(run, get_nb_ops()));
+	judge(run, seed, finds_difference(run, get_nb_ops()));
 }
 
 TEST_WITH(random, device_with_an_srq_matches_the_model, setup_srq)
@@ -211,7 +208,7 @@ TEST_WITH(random, device_with_an_srq_matches_the_model, setup_srq)
 	uint64_t seed = get_seed();
 
 	start(run, seed);
-	return judge(run, seed, finds_difference(run, get_nb_ops()));
+	judge(run, seed, finds_difference(run, get_nb_ops()));
 }
 
 struct job {
@@ -219,16 +216,15 @@ struct job {
 	bool is_different;
 };
 
-static int
+static void
 run_beside_others(void *arg)
 {
 	struct job *job = arg;
 
 	job->is_different = finds_difference(job->one, NB_OPS / 2);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_lcores(void)
 {
 	unsigned int nb = RTE_MIN(fx_nb_workers(), NB_RUNS);
@@ -236,8 +232,8 @@ setup_lcores(void)
 	nb_runs = 0;
 	fx_setup_none();
 	if (nb < 2)
-		return test_skip("fewer than 2 worker lcores");
-	return setup_runs(nb, false);
+		test_skip("fewer than 2 worker lcores");
+	setup_runs(nb, false);
 }
 
 /* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
@@ -251,11 +247,10 @@ TEST_WITH(random, lcores_match_their_models, setup_lcores)
 		start(&runs[i], seed + i);
 		jobs[i].one = &runs[i];
 	}
-	TEST_RUN(fx_launch(run_beside_others, jobs, sizeof(jobs[0]), nb_runs));
-	TEST_RUN(fx_join(nb_runs));
+	fx_launch(run_beside_others, jobs, sizeof(jobs[0]), nb_runs);
+	fx_join(nb_runs);
 	for (i = 0; i < nb_runs; i++)
-		TEST_RUN(judge(&runs[i], seed + i, jobs[i].is_different));
-	return TEST_SUCCESS;
+		judge(&runs[i], seed + i, jobs[i].is_different);
 }
 
 TEST(random, checker_notices_a_byte_changed_without_the_model)
@@ -264,7 +259,6 @@ TEST(random, checker_notices_a_byte_changed_without_the_model)
 	TEST_ASSERT(!finds_difference(run, 1000));
 	run->arena[random_below(run, MODEL_BYTES)] ^= 0x10;
 	TEST_ASSERT(finds_difference(run, 1));
-	return TEST_SUCCESS;
 }
 
 /* Run until a region of that kind has a valid key; NULL with *is_noticed: a difference. */
@@ -291,7 +285,7 @@ run_until_used(enum model_kind kind, bool *is_noticed)
 typedef bool (*corrupt_t)(struct model_region *region);
 
 /* A state overwritten before its use is not detected: so, several times. */
-static int
+static void
 expect_noticed(corrupt_t corrupt, const enum model_kind *kinds, unsigned int nb_kinds)
 {
 	unsigned int i, tries;
@@ -312,10 +306,9 @@ expect_noticed(corrupt_t corrupt, const enum model_kind *kinds, unsigned int nb_
 			TEST_ASSERT(is_corrupt || !is_noticed);
 		}
 		TEST_ASSERT(is_noticed);
-		TEST_RUN(teardown());
-		TEST_RUN(setup());
+		teardown();
+		setup();
 	}
-	return TEST_SUCCESS;
 }
 
 static bool
@@ -330,7 +323,7 @@ TEST(random, checker_notices_rights_that_differ)
 	static const enum model_kind kinds[] = {
 			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
-	return expect_noticed(change_rights, kinds, RTE_DIM(kinds));
+	expect_noticed(change_rights, kinds, RTE_DIM(kinds));
 }
 
 static bool
@@ -345,7 +338,7 @@ TEST(random, checker_notices_a_range_that_differs)
 	static const enum model_kind kinds[] = {
 			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
-	return expect_noticed(change_range, kinds, RTE_DIM(kinds));
+	expect_noticed(change_range, kinds, RTE_DIM(kinds));
 }
 
 /* By a request of a side that may. */
@@ -368,7 +361,7 @@ TEST(random, checker_notices_a_key_revoked_without_the_model)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW2};
 
-	return expect_noticed(take_key_away, kinds, RTE_DIM(kinds));
+	expect_noticed(take_key_away, kinds, RTE_DIM(kinds));
 }
 
 /* In what is known of the past: its keys were another's. */
@@ -386,7 +379,7 @@ TEST(random, checker_notices_a_former_key_of_another_owner)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
-	return expect_noticed(give_tags_to_another, kinds, RTE_DIM(kinds));
+	expect_noticed(give_tags_to_another, kinds, RTE_DIM(kinds));
 }
 
 static bool
@@ -400,7 +393,7 @@ TEST(random, checker_notices_an_mr_changed_without_the_model)
 {
 	static const enum model_kind kind = MODEL_USER;
 
-	return expect_noticed(move_to_another_pd, &kind, 1);
+	expect_noticed(move_to_another_pd, &kind, 1);
 }
 
 TEST(random, checker_notices_a_count_that_differs)
@@ -409,7 +402,6 @@ TEST(random, checker_notices_a_count_that_differs)
 	TEST_ASSERT(!finds_difference(run, 100));
 	run->counts[1]++;
 	TEST_ASSERT(finds_difference(run, 1));
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(random, checker_notices_a_receive_posted_without_the_model, setup_srq)
@@ -424,7 +416,6 @@ TEST_WITH(random, checker_notices_a_receive_posted_without_the_model, setup_srq)
 	if (run->srq.nb < RANDOM_MAX_RECV)
 		TEST_EQ(rmem_srq_post_recv(run->srq.srq, &wr, 1), 1);
 	TEST_ASSERT(finds_difference(run, 2000));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(random, setup, teardown);

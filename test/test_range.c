@@ -62,7 +62,7 @@ is_wanted(uint64_t addr, uint64_t length)
 					addr + length <= fx_addr(fx.a.buf) + FX_BUF_SIZE);
 }
 
-static int
+static void
 judge(const char *what, uint64_t addr, uint64_t length, int status, int want)
 {
 	if (status != want)
@@ -73,24 +73,24 @@ judge(const char *what, uint64_t addr, uint64_t length, int status, int want)
 	TEST_STATUS(status, want);
 	if (status != RMEM_WC_SUCCESS) {
 		nb_refused++;
-		return fx_reconnect();
+		fx_reconnect();
+		return;
 	}
 	nb_succeeded++;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 try_remote(uint8_t opcode, uint64_t addr, uint32_t length)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
 	const struct rmem_send_wr wr = fx_rdma(opcode, &sge, addr, target.rkey);
 	const int want = is_inside(addr, length) ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR;
 
-	return judge(opcode == RMEM_WR_RDMA_READ ? "READ" : "WRITE", addr, length,
-			fx_send(fx.b.qp, &wr), want);
+	judge(opcode == RMEM_WR_RDMA_READ ? "READ" : "WRITE", addr, length, fx_send(fx.b.qp, &wr),
+			want);
 }
 
-static int
+static void
 try_local(uint64_t addr, uint32_t length)
 {
 	const struct rmem_sge sge = {addr, length, target.lkey};
@@ -100,11 +100,11 @@ try_local(uint64_t addr, uint32_t length)
 
 	if (length > UINT32_C(1) << 31)
 		want = RMEM_WC_LOC_LEN_ERR;
-	return judge("local WRITE", addr, length, fx_send(fx.a.qp, &wr), want);
+	judge("local WRITE", addr, length, fx_send(fx.a.qp, &wr), want);
 }
 
 /* Of eight bytes; those of memory need not be aligned or together. */
-static int
+static void
 try_atomic(uint64_t addr)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -116,24 +116,23 @@ try_atomic(uint64_t addr)
 		want = RMEM_WC_REM_INV_REQ_ERR;
 	else if (!is_inside(addr, 8))
 		want = RMEM_WC_REM_ACCESS_ERR;
-	return judge("atomic", addr, 8, status, want);
+	judge("atomic", addr, 8, status, want);
 }
 
-static int
+static void
 try_all(uint64_t addr, uint64_t length)
 {
 	if (is_wanted(addr, length) && length <= FX_BUF_SIZE) {
-		TEST_RUN(try_remote(RMEM_WR_RDMA_WRITE, addr, (uint32_t)length));
-		TEST_RUN(try_remote(RMEM_WR_RDMA_READ, addr, (uint32_t)length));
+		try_remote(RMEM_WR_RDMA_WRITE, addr, (uint32_t)length);
+		try_remote(RMEM_WR_RDMA_READ, addr, (uint32_t)length);
 	}
 	if (is_wanted(addr, length) && target.lkey != 0)
-		TEST_RUN(try_local(addr, (uint32_t)length));
+		try_local(addr, (uint32_t)length);
 	if (is_wanted(addr, 8))
-		TEST_RUN(try_atomic(addr));
-	return TEST_SUCCESS;
+		try_atomic(addr);
 }
 
-static int
+static void
 try_edges(void)
 {
 	const uint64_t end = target.first + target.length; /* 0: 2^64 */
@@ -148,16 +147,15 @@ try_edges(void)
 	for (i = 0; i < RTE_DIM(addrs); i++) {
 		for (j = 0; j < RTE_DIM(lengths); j++) {
 			if (lengths[j] <= UINT32_MAX)
-				TEST_RUN(try_all(addrs[i], lengths[j]));
+				try_all(addrs[i], lengths[j]);
 		}
 	}
 	for (i = 0; i < NB_RANDOM; i++) {
 		uint64_t addr = target.is_all_space ? fx_addr(fx.a.buf) + draw(FX_BUF_SIZE)
 						    : target.first - 64 + draw(target.length + 128);
 
-		TEST_RUN(try_all(addr, draw(2 * RTE_MIN(target.length, MAX_LENGTH))));
+		try_all(addr, draw(2 * RTE_MIN(target.length, MAX_LENGTH)));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Mostly one with which the last byte is the last of the address space. */
@@ -177,23 +175,22 @@ draw_length(void)
 	return 16 + draw(MAX_LENGTH - 16);
 }
 
-static int
+static void
 set_target(const struct rmem_mr *mr, uint64_t first, uint64_t length)
 {
 	target = (struct target){first, length, mr->rkey, mr->lkey, false};
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 reg_attr(struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
 	attr->socket_id = -1;
 	TEST_OK(rmem_mr_reg_attr(fx.a.pd, attr, mr));
 	fx_track(*mr);
-	return set_target(*mr, (*mr)->iova, (*mr)->length);
+	set_target(*mr, (*mr)->iova, (*mr)->length);
 }
 
-static int
+static void
 make_mr_with(uint32_t access, struct rmem_mr **mr)
 {
 	struct rmem_mr_attr attr = {.access = FX_ACCESS | RMEM_ACCESS_MW_BIND | access};
@@ -202,58 +199,57 @@ make_mr_with(uint32_t access, struct rmem_mr **mr)
 	attr.length = draw_length();
 	if ((access & RMEM_ACCESS_ZERO_BASED) == 0 && draw(4) != 0)
 		attr.iova = draw(2) != 0 ? UINT64_MAX - attr.length + 1 : draw_iova(attr.length, 0);
-	return reg_attr(&attr, mr);
+	reg_attr(&attr, mr);
 }
 
-static int
+static void
 make_mr(void)
 {
 	struct rmem_mr *mr;
 
-	return make_mr_with(0, &mr);
+	make_mr_with(0, &mr);
 }
 
-static int
+static void
 make_zero_based(void)
 {
 	struct rmem_mr *mr;
 
-	return make_mr_with(RMEM_ACCESS_ZERO_BASED, &mr);
+	make_mr_with(RMEM_ACCESS_ZERO_BASED, &mr);
 }
 
-static int
+static void
 make_on_demand(void)
 {
 	struct rmem_mr *mr;
 
-	return make_mr_with(RMEM_ACCESS_ON_DEMAND, &mr);
+	make_mr_with(RMEM_ACCESS_ON_DEMAND, &mr);
 }
 
-static int
+static void
 make_implicit(void)
 {
 	struct rmem_mr_attr attr = {
 			.access = FX_ACCESS | RMEM_ACCESS_ON_DEMAND, .length = SIZE_MAX};
 	struct rmem_mr *mr;
 
-	TEST_RUN(reg_attr(&attr, &mr));
+	reg_attr(&attr, &mr);
 	target.length = SPACE;
 	target.is_all_space = true;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 make_shared(void)
 {
 	struct rmem_mr *mr, *shared;
 
-	TEST_RUN(make_mr_with(0, &mr));
+	make_mr_with(0, &mr);
 	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, draw_iova(mr->length, 0), FX_ACCESS, &shared));
 	fx_track(shared);
-	return set_target(shared, shared->iova, shared->length);
+	set_target(shared, shared->iova, shared->length);
 }
 
-static int
+static void
 make_fd(void)
 {
 	struct rmem_mr_attr attr = {.access = FX_ACCESS, .flags = RMEM_MR_FD};
@@ -265,12 +261,12 @@ make_fd(void)
 	attr.fd = fd;
 	attr.length = draw_length();
 	attr.iova = draw_iova(attr.length, 0);
-	result = ftruncate(fd, 2 * MAX_LENGTH) == 0 ? reg_attr(&attr, &mr) : TEST_FAILED;
+	result = ftruncate(fd, 2 * MAX_LENGTH) == 0 ? TEST_TRY(reg_attr(&attr, &mr)) : TEST_FAILED;
 	close(fd);
-	return result;
+	TEST_RUN(result);
 }
 
-static int
+static void
 make_iov(void)
 {
 	const struct iovec iov[] = {{fx.a.buf + FX_PAGE + 3, 1 + draw(500)},
@@ -280,11 +276,11 @@ make_iov(void)
 
 	attr.length = iov[0].iov_len + iov[1].iov_len + iov[2].iov_len;
 	attr.iova = UINT64_MAX - attr.length + 1;
-	return reg_attr(&attr, &mr);
+	reg_attr(&attr, &mr);
 }
 
 /* A window of type 2 or 1 over a part of an MR. */
-static int
+static void
 make_window(enum rmem_mw_type type, uint32_t access)
 {
 	struct rmem_mw_bind bind = {.flags = RMEM_SEND_SIGNALED};
@@ -292,7 +288,7 @@ make_window(enum rmem_mw_type type, uint32_t access)
 	struct rmem_send_wr wr;
 	struct rmem_mw *mw;
 
-	TEST_RUN(make_mr_with(0, &fx.mw.mr));
+	make_mr_with(0, &fx.mw.mr);
 	mw = fx_mw(fx.a.pd, type);
 	TEST_ASSERT(mw != NULL);
 	length = 1 + draw(fx.mw.mr->length);
@@ -307,29 +303,28 @@ make_window(enum rmem_mw_type type, uint32_t access)
 	}
 	target = (struct target){
 			access != 0 ? 0 : fx.mw.mr->iova + offset, length, mw->rkey, 0, false};
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 make_window_1(void)
 {
-	return make_window(RMEM_MW_TYPE_1, 0);
+	make_window(RMEM_MW_TYPE_1, 0);
 }
 
-static int
+static void
 make_window_2(void)
 {
-	return make_window(RMEM_MW_TYPE_2, 0);
+	make_window(RMEM_MW_TYPE_2, 0);
 }
 
-static int
+static void
 make_window_zero_based(void)
 {
-	return make_window(RMEM_MW_TYPE_2, RMEM_ACCESS_ZERO_BASED);
+	make_window(RMEM_MW_TYPE_2, RMEM_ACCESS_ZERO_BASED);
 }
 
 /* Pages in order, or not. */
-static int
+static void
 make_fast(void)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
@@ -348,11 +343,11 @@ make_fast(void)
 	}
 	wr = fx_reg(mr, list, (uint16_t)((in_page + length + FX_PAGE - 1) / FX_PAGE), iova, length);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return set_target(mr, iova, length);
+	set_target(mr, iova, length);
 }
 
 /* Entries over an MR at the end of the address space, in one round or several. */
-static int
+static void
 make_indirect(uint32_t rounds)
 {
 	struct rmem_mr *mr = fx_mkey(fx.a.pd, 2);
@@ -364,7 +359,7 @@ make_indirect(uint32_t rounds)
 
 	TEST_ASSERT(mr != NULL);
 	attr.iova = UINT64_MAX - MAX_LENGTH + 1;
-	TEST_RUN(reg_attr(&attr, &below));
+	reg_attr(&attr, &below);
 	entries[0] = fx_entry(below, draw(100), 1 + draw(400));
 	entries[0].skip = draw(50);
 	/* To the last byte in the last round. */
@@ -375,24 +370,24 @@ make_indirect(uint32_t rounds)
 	wr = fx_umr(mr, entries, 2, UINT64_MAX - length + 1);
 	wr.umr.repeat_count = rounds;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return set_target(mr, UINT64_MAX - length + 1, length);
+	set_target(mr, UINT64_MAX - length + 1, length);
 }
 
-static int
+static void
 make_list(void)
 {
-	return make_indirect(1);
+	make_indirect(1);
 }
 
-static int
+static void
 make_strided(void)
 {
-	return make_indirect(2 + (uint32_t)draw(6));
+	make_indirect(2 + (uint32_t)draw(6));
 }
 
 /* Targets of one kind; what they are made of stays until the end of the case. */
-static int
-check_kind(int (*make)(void))
+static void
+check_kind(void (*make)(void))
 {
 	const char *text = getenv("RMEM_SEED");
 	unsigned int i;
@@ -402,19 +397,18 @@ check_kind(int (*make)(void))
 	nb_succeeded = 0;
 	nb_refused = 0;
 	for (i = 0; i < NB_TARGETS; i++) {
-		TEST_RUN(make());
-		TEST_RUN(try_edges());
+		make();
+		try_edges();
 	}
 	/* Some requests succeeded and some failed: else this would prove little. */
 	TEST_ASSERT(nb_succeeded > NB_TARGETS * 50 && nb_refused > NB_TARGETS * 50);
-	return TEST_SUCCESS;
 }
 
 /* A case for each kind. */
 #define KIND(kind)                                                                                 \
 	TEST(range, ranges_of_##kind)                                                              \
 	{                                                                                          \
-		return check_kind(make_##kind);                                                    \
+		check_kind(make_##kind);                                                           \
 	}
 
 KIND(mr)

@@ -54,7 +54,7 @@ count(uint64_t *counter)
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELEASE);
 }
 
-static int
+static void
 reconnect(struct writer *writer)
 {
 	struct rmem_wc wc;
@@ -64,11 +64,10 @@ reconnect(struct writer *writer)
 	while (rmem_poll_cq(writer->side.cq, &wc, 1) > 0)
 		;
 	TEST_OK(fx_connect_pair(writer->side.qp, writer->peer.qp));
-	return TEST_SUCCESS;
 }
 
 /* Two messages, the last signaled, to the writer's own part of the memory. */
-static int
+static void
 write_burst(struct writer *writer, uint32_t rkey)
 {
 	const struct rmem_sge sge = fx_sge(writer->side.mr, 0, FX_BUF_SIZE);
@@ -84,17 +83,16 @@ write_burst(struct writer *writer, uint32_t rkey)
 	TEST_EQ(fx_poll(writer->side.cq, &wc, 1), 1);
 	if (wc.status == RMEM_WC_SUCCESS) {
 		count(&writer->nb_written);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(reconnect(writer));
+	reconnect(writer);
 	count(&writer->nb_refused);
 	/* There may be fewer CPUs than lcores. While the key is valid, no lcore yields. */
 	sched_yield();
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_writer(void *arg)
 {
 	unsigned int spins = 0;
@@ -106,17 +104,16 @@ run_writer(void *arg)
 			fx_relax(&spins);
 			continue;
 		}
-		TEST_RUN(write_burst(arg, rkey));
+		write_burst(arg, rkey);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	unsigned int i;
 
-	TEST_RUN(fx_setup());
+	fx_setup();
 	fx.fast.pages = fx_mem(FX_PAGE, SIZE);
 	fx.fast.mr = fx_fast_mr(fx.a.pd, PAGES);
 	fx.fast.list = fx_page_list(fx.a.dev, PAGES);
@@ -129,35 +126,34 @@ setup(void)
 		struct writer *writer = &writers[i];
 
 		memset(writer, 0, sizeof(*writer));
-		TEST_RUN(fx_side_open(&writer->side, fx.a.dev, fx.a.pd));
-		TEST_RUN(fx_side_open(&writer->peer, fx.a.dev, fx.a.pd));
+		fx_side_open(&writer->side, fx.a.dev, fx.a.pd);
+		fx_side_open(&writer->peer, fx.a.dev, fx.a.pd);
 		memset(writer->side.buf, PAYLOAD, FX_BUF_SIZE);
 		TEST_OK(fx_connect_pair(writer->side.qp, writer->peer.qp));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 start_writers(uint64_t addr)
 {
 	unsigned int i;
 
 	for (i = 0; i < nb_writers; i++)
 		writers[i].addr = addr + i * PART;
-	return fx_launch(run_writer, writers, sizeof(writers[0]), nb_writers);
+	fx_launch(run_writer, writers, sizeof(writers[0]), nb_writers);
 }
 
-static int
+static void
 stop_writers(int result)
 {
 	__atomic_store_n(&target.is_stopped, 1, __ATOMIC_RELEASE);
-	if (fx_join(nb_writers) != TEST_SUCCESS)
-		return TEST_FAILED;
-	return result;
+	if (TEST_TRY(fx_join(nb_writers)) != TEST_SUCCESS)
+		test_stop(TEST_FAILED);
+	TEST_RUN(result);
 }
 
 /* Until every writer has counted two more: the later one began after the call. */
-static int
+static void
 wait_for(size_t counter)
 {
 	uint64_t deadline = fx_deadline();
@@ -172,20 +168,19 @@ wait_for(size_t counter)
 			fx_relax(&spins);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 wait_for_writes(uint32_t rkey)
 {
 	__atomic_store_n(&target.rkey, rkey, __ATOMIC_RELEASE);
-	return wait_for(offsetof(struct writer, nb_written));
+	wait_for(offsetof(struct writer, nb_written));
 }
 
-static int
+static void
 wait_for_refusals(void)
 {
-	return wait_for(offsetof(struct writer, nb_refused));
+	wait_for(offsetof(struct writer, nb_refused));
 }
 
 static int
@@ -216,38 +211,36 @@ is_scribbled(const uint8_t *buf)
 }
 
 /* After the invalidation: writes are refused, and the bytes are unchanged. */
-static int
+static void
 expect_no_late_write(uint8_t *buf)
 {
 	scribble(buf);
-	TEST_RUN(wait_for_refusals());
+	wait_for_refusals();
 	TEST_ASSERT(is_scribbled(buf));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 local_inv_rounds(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < nb_rounds; i++) {
 		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wait_for_writes(fx.fast.mr->rkey);
 		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_local_inv)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(local_inv_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(local_inv_rounds()));
 }
 
-static int
+static void
 dereg_rounds(void)
 {
 	uint32_t i;
@@ -256,23 +249,22 @@ dereg_rounds(void)
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
 
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(wait_for_writes(mr->rkey));
+		wait_for_writes(mr->rkey);
 		TEST_OK(fx_release(mr));
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_dereg)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(dereg_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(dereg_rounds()));
 }
 
 /* The memory is unmapped immediately: a late write would be a SIGSEGV. */
-static int
+static void
 unmap_rounds(uint8_t *pages)
 {
 	uint32_t i;
@@ -283,12 +275,11 @@ unmap_rounds(uint8_t *pages)
 		TEST_OK(mprotect(pages, SIZE, PROT_READ | PROT_WRITE));
 		mr = fx_mr(fx.a.pd, pages, SIZE, FX_ACCESS);
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(wait_for_writes(mr->rkey));
+		wait_for_writes(mr->rkey);
 		TEST_OK(fx_release(mr));
 		TEST_OK(mprotect(pages, SIZE, PROT_NONE));
-		TEST_RUN(wait_for_refusals());
+		wait_for_refusals();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, memory_may_be_unmapped_after_dereg)
@@ -297,16 +288,17 @@ TEST(rcu, memory_may_be_unmapped_after_dereg)
 	int result;
 
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	pages = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(pages != MAP_FAILED);
-	TEST_RUN(start_writers(fx_addr(pages)));
-	result = stop_writers(unmap_rounds(pages));
+	start_writers(fx_addr(pages));
+	result = TEST_TRY(unmap_rounds(pages));
+	result = TEST_TRY(stop_writers(result));
 	munmap(pages, SIZE);
-	return result;
+	TEST_RUN(result);
 }
 
-static int
+static void
 fast_dereg_rounds(void)
 {
 	struct rmem_mr *first = fx.fast.mr;
@@ -316,24 +308,23 @@ fast_dereg_rounds(void)
 		fx.fast.mr = fx_fast_mr(fx.a.pd, PAGES);
 		TEST_ASSERT(fx.fast.mr != NULL);
 		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wait_for_writes(fx.fast.mr->rkey);
 		TEST_OK(fx_release(fx.fast.mr));
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 	}
 	fx.fast.mr = first;
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_dereg_of_a_bound_mr)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(fast_dereg_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(fast_dereg_rounds()));
 }
 
 /* The peer invalidates; its receive completes when no lcore writes any more. */
-static int
+static void
 send_with_inv_rounds(void)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
@@ -341,27 +332,26 @@ send_with_inv_rounds(void)
 
 	for (i = 0; i < nb_rounds; i++) {
 		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wait_for_writes(fx.fast.mr->rkey);
 		TEST_EQ(fx_post_recv(fx.a.qp, i, NULL, 0), 1);
 		wr.invalidate_rkey = fx.fast.mr->rkey;
 		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.invalidated_rkey, fx.fast.mr->rkey);
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_send_with_inv)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(send_with_inv_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(send_with_inv_rounds()));
 }
 
 /* The READ completes when no lcore writes any more through the key that it invalidates. */
-static int
+static void
 read_with_inv_rounds(void)
 {
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0, 0);
@@ -369,24 +359,23 @@ read_with_inv_rounds(void)
 
 	for (i = 0; i < nb_rounds; i++) {
 		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wait_for_writes(fx.fast.mr->rkey);
 		wr.invalidate_rkey = fx.fast.mr->rkey;
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_read_with_inv)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(read_with_inv_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(read_with_inv_rounds()));
 }
 
 /* The next binding, to other pages with the next tag, is not accessible with the previous key. */
-static int
+static void
 rebind_rounds(uint8_t *others)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, PAGES);
@@ -399,17 +388,16 @@ rebind_rounds(uint8_t *others)
 		struct rmem_send_wr wrs[2];
 
 		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wait_for_writes(fx.fast.mr->rkey);
 		wrs[0] = fx_inv(fx.fast.mr->rkey);
 		wrs[1] = fx_reg(fx.fast.mr, list, PAGES, fx_addr(fx.fast.pages), SIZE);
 		wrs[1].flags = RMEM_SEND_SIGNALED;
 		TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 		TEST_ASSERT(is_scribbled(others));
 		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, former_key_never_reaches_the_next_binding)
@@ -417,9 +405,9 @@ TEST(rcu, former_key_never_reaches_the_next_binding)
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(rebind_rounds(others));
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(rebind_rounds(others)));
 }
 
 /* Bind fx.mw.one to the memory, all of it or, with length 0, to nothing. */
@@ -438,7 +426,7 @@ bind_window(struct rmem_mr *mr, uint64_t length)
 }
 
 /* In turn: bound to other memory, unbound, released. Then the previous key is not valid. */
-static int
+static void
 window_rounds(uint8_t *others)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
@@ -452,18 +440,17 @@ window_rounds(uint8_t *others)
 		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 		TEST_ASSERT(fx.mw.one != NULL);
 		TEST_STATUS(bind_window(mr, SIZE), RMEM_WC_SUCCESS);
-		TEST_RUN(wait_for_writes(fx.mw.one->rkey));
+		wait_for_writes(fx.mw.one->rkey);
 		if (i % 3 != 2)
 			TEST_STATUS(bind_window(i % 3 == 0 ? other : mr, i % 3 == 0 ? SIZE : 0),
 					RMEM_WC_SUCCESS);
 		else
 			TEST_OK(fx_release(fx.mw.one));
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 		TEST_ASSERT(is_scribbled(others));
 		if (i % 3 != 2)
 			TEST_OK(fx_release(fx.mw.one));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, former_key_of_a_window_reaches_nothing)
@@ -471,13 +458,13 @@ TEST(rcu, former_key_of_a_window_reaches_nothing)
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(window_rounds(others));
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(window_rounds(others)));
 }
 
 /* A change of the rights or of the PD revokes the access of the writers, and is undone. */
-static int
+static void
 rereg_rounds(uint32_t flags)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
@@ -486,32 +473,31 @@ rereg_rounds(uint32_t flags)
 
 	TEST_ASSERT(mr != NULL && pd != NULL);
 	for (i = 0; i < nb_rounds; i++) {
-		TEST_RUN(wait_for_writes(mr->rkey));
+		wait_for_writes(mr->rkey);
 		TEST_OK(rmem_mr_rereg(mr, flags, pd, NULL, 0, RMEM_ACCESS_LOCAL_WRITE, NULL));
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 		TEST_OK(rmem_mr_rereg(mr, flags, fx.a.pd, NULL, 0, FX_ACCESS, NULL));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_rereg_of_access)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_ACCESS));
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(rereg_rounds(RMEM_REREG_CHANGE_ACCESS)));
 }
 
 TEST(rcu, no_write_arrives_after_rereg_of_pd)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_PD));
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(rereg_rounds(RMEM_REREG_CHANGE_PD)));
 }
 
 /* To memory elsewhere and back: the writers go on with the old addresses, and reach neither. */
-static int
+static void
 move_rounds(uint8_t *others)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
@@ -521,13 +507,12 @@ move_rounds(uint8_t *others)
 	TEST_ASSERT(mr != NULL);
 	scribble(others);
 	for (i = 0; i < nb_rounds; i++) {
-		TEST_RUN(wait_for_writes(mr->rkey));
+		wait_for_writes(mr->rkey);
 		TEST_OK(rmem_mr_rereg(mr, flags, NULL, others, SIZE, 0, NULL));
-		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		expect_no_late_write(fx.fast.pages);
 		TEST_ASSERT(is_scribbled(others));
 		TEST_OK(rmem_mr_rereg(mr, flags, NULL, fx.fast.pages, SIZE, 0, NULL));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rcu, no_write_arrives_after_rereg_of_translation)
@@ -535,30 +520,30 @@ TEST(rcu, no_write_arrives_after_rereg_of_translation)
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(move_rounds(others));
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(move_rounds(others)));
 }
 
 /* Without an invalidation writes arrive: the checks can detect one. */
-static int
+static void
 checker_rounds(void)
 {
 	TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
 	scribble(fx.fast.pages);
 	TEST_ASSERT(is_scribbled(fx.fast.pages));
-	TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+	wait_for_writes(fx.fast.mr->rkey);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	TEST_ASSERT(!is_scribbled(fx.fast.pages));
-	return wait_for_refusals();
+	wait_for_refusals();
 }
 
 TEST(rcu, checker_sees_writes_through_a_valid_key)
 {
 	if (nb_writers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
-	return stop_writers(checker_rounds());
+		test_skip("it takes a worker lcore");
+	start_writers(fx_addr(fx.fast.pages));
+	stop_writers(TEST_TRY(checker_rounds()));
 }
 
 TEST_SUITE(rcu, setup, fx_teardown);

@@ -59,9 +59,8 @@ TEST(requested_key, requested_key_is_what_peers_use)
 		TEST_MEM(fx.a.buf, fx.b.buf, 64);
 		TEST_OK(fx_release(mr));
 		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, rkey), RMEM_WC_REM_ACCESS_ERR);
-		TEST_OK(fx_reconnect());
+		fx_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(requested_key, key_in_use_is_eexist)
@@ -77,7 +76,6 @@ TEST(requested_key, key_in_use_is_eexist)
 	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mr));
 	TEST_OK(reg_key(fx.a.pd, rkey, &other));
-	return TEST_SUCCESS;
 }
 
 /* Requests choose their tags, so that any of these may be theirs. */
@@ -97,11 +95,10 @@ TEST(requested_key, keys_of_an_index_that_requests_bind_are_eexist)
 		TEST_ERR(reg_key(fx.a.pd, list->rkey ^ tag, &mr), EEXIST);
 	}
 	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
 }
 
 /* The keys of each MR are valid for its own part of the buffer only. */
-static int
+static void
 expect_own(struct rmem_mr **mrs, unsigned int nb)
 {
 	struct rmem_sge sge;
@@ -119,7 +116,6 @@ expect_own(struct rmem_mr **mrs, unsigned int nb)
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_MEM(mrs[i]->addr, fx.b.buf, 8);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Applications request 0, 1, 2 and so on; and the neighbours of their keys. */
@@ -146,18 +142,17 @@ TEST(requested_key, any_key_can_be_requested)
 		fx_track(mrs[i]);
 		TEST_EQ(mrs[i]->rkey, attr.requested_key);
 	}
-	TEST_RUN(expect_own(mrs, nb));
+	expect_own(mrs, nb);
 	/* Every second one: the others are unchanged. */
 	for (i = 0; i < nb / 2; i++) {
 		rkey = mrs[i]->rkey;
 		TEST_OK(fx_release(mrs[i]));
 		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-		TEST_OK(fx_reconnect());
+		fx_reconnect();
 		mrs[i] = mrs[--nb];
 	}
-	TEST_RUN(expect_own(mrs, nb));
+	expect_own(mrs, nb);
 	TEST_STATUS(fx_peer_write(fx.a.mr->iova, 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* lkey 0 is that of rkey 0xff: no end of a list, and not what was there before. */
@@ -184,7 +179,6 @@ TEST(requested_key, list_over_requested_keys_uses_them)
 	TEST_STATUS(fx_peer_write(0, 8 * RTE_DIM(rkeys), list->rkey), RMEM_WC_SUCCESS);
 	for (i = 0; i < RTE_DIM(rkeys); i++)
 		TEST_MEM(fx.a.buf + i * 64, fx.b.buf + i * 8, 8);
-	return TEST_SUCCESS;
 }
 
 /* Its index is in the slot of a window, which no MR can use. */
@@ -204,7 +198,7 @@ TEST(requested_key, key_of_a_former_window_can_be_requested)
 	attr.requested_key = mw->rkey;
 	TEST_OK(fx_release(mw));
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-	TEST_RUN(expect_own(&mr, 1));
+	expect_own(&mr, 1);
 	/* Below a list, whose parts are looked up again by their keys when they are copied. */
 	TEST_OK(rmem_mkey_alloc(fx.a.pd, 1, &list));
 	fx_track(list);
@@ -215,7 +209,6 @@ TEST(requested_key, key_of_a_former_window_can_be_requested)
 	fx_fill(fx.b.buf, 16, 1);
 	TEST_STATUS(fx_peer_write(0, 16, list->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf + 64, fx.b.buf, 16);
-	return TEST_SUCCESS;
 }
 
 /* An ordinary registration never gets a number that a caller chose, now or before. */
@@ -241,7 +234,6 @@ TEST(requested_key, other_keys_never_equal_a_requested_one)
 		TEST_ASSERT(mr->rkey >> 8 != first);
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(requested_key, the_same_key_can_be_requested_forever)
@@ -254,7 +246,6 @@ TEST(requested_key, the_same_key_can_be_requested_forever)
 		TEST_OK(reg_key(fx.a.pd, rkey, &mr));
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 /* All MRs of a device have requested keys; then there is no free MR. */
@@ -275,7 +266,6 @@ TEST(requested_key, every_mr_of_a_device_can_have_a_requested_key)
 	TEST_ASSERT(last == NULL);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(fx_mr(pd, fx.a.buf, 64, 0) != NULL);
-	return TEST_SUCCESS;
 }
 
 #define MAX_WORKERS 3u
@@ -287,7 +277,7 @@ static struct worker {
 } workers[MAX_WORKERS];
 
 /* WRITEs through keys of one slot of the table: all of its MRs but one are in other slots. */
-static int
+static void
 use_keys_of_one_slot(void *arg)
 {
 	struct worker *worker = arg;
@@ -313,7 +303,6 @@ use_keys_of_one_slot(void *arg)
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(requested_key, requested_keys_are_registered_and_released_on_every_lcore)
@@ -321,15 +310,15 @@ TEST(requested_key, requested_keys_are_registered_and_released_on_every_lcore)
 	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
 
 	if (nb < 2)
-		return test_skip("it takes two worker lcores");
+		test_skip("it takes two worker lcores");
 	for (i = 0; i < nb; i++) {
 		workers[i] = (struct worker){.index = i};
-		TEST_RUN(fx_side_open(&workers[i].side, fx.a.dev, fx.a.pd));
-		TEST_RUN(fx_side_open(&workers[i].peer, fx.a.dev, fx.a.pd));
+		fx_side_open(&workers[i].side, fx.a.dev, fx.a.pd);
+		fx_side_open(&workers[i].peer, fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect_pair(workers[i].side.qp, workers[i].peer.qp));
 	}
-	TEST_RUN(fx_launch(use_keys_of_one_slot, workers, sizeof(workers[0]), nb));
-	return fx_join(nb);
+	fx_launch(use_keys_of_one_slot, workers, sizeof(workers[0]), nb);
+	fx_join(nb);
 }
 
 TEST(requested_key, disabled_region_takes_a_requested_key)
@@ -346,10 +335,9 @@ TEST(requested_key, disabled_region_takes_a_requested_key)
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_EQ(mr->rkey, rkey);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(fx_reconnect());
+	fx_reconnect();
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(requested_key, fx_setup, fx_teardown);

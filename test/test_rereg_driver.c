@@ -102,7 +102,7 @@ static struct {
 	uint8_t buf[2 * SIZE];
 } at;
 
-static int
+static void
 open_dev(const char *name)
 {
 	at.dev = fx_dev(name, NULL);
@@ -110,29 +110,27 @@ open_dev(const char *name)
 	at.new_pd = fx_pd(at.dev);
 	at.mr = fx_mr(at.pd, at.buf, SIZE, RMEM_ACCESS_LOCAL_WRITE);
 	TEST_ASSERT(at.new_pd != NULL && at.mr != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	static struct rmem_driver drivers[2];
 	static bool is_registered;
 	unsigned int i;
 
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	memset(&redo, 0, sizeof(redo));
 	memset(&stub, 0, sizeof(stub));
 	stub.access = FX_ACCESS;
 	if (is_registered)
-		return TEST_SUCCESS;
+		return;
 	is_registered = true;
 	drivers[0] = redo_driver("redo");
 	drivers[1] = redo_driver("rereg");
 	drivers[1].ops.mr_rereg = redo_mr_rereg;
 	for (i = 0; i < RTE_DIM(drivers); i++)
 		TEST_OK(rmem_driver_register(&drivers[i]));
-	return TEST_SUCCESS;
 }
 
 static int
@@ -142,7 +140,7 @@ change_all(enum rmem_rereg_result *result)
 	return rmem_mr_rereg(at.mr, ALL, at.new_pd, at.buf + SIZE, SIZE - 1, FX_ACCESS, result);
 }
 
-static int
+static void
 expect_old(void)
 {
 	TEST_ASSERT(at.mr->addr == at.buf && at.mr->pd == at.pd);
@@ -152,10 +150,9 @@ expect_old(void)
 	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_VALID);
 	TEST_OK(fx_release(at.new_pd));
 	TEST_ERR(rmem_pd_dealloc(at.pd), EBUSY);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_new(void)
 {
 	TEST_ASSERT(at.mr->addr == at.buf + SIZE && at.mr->pd == at.new_pd);
@@ -165,11 +162,10 @@ expect_new(void)
 	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_VALID);
 	TEST_OK(fx_release(at.pd));
 	TEST_ERR(rmem_pd_dealloc(at.new_pd), EBUSY);
-	return TEST_SUCCESS;
 }
 
 /* Then the MR can only be released. */
-static int
+static void
 expect_neither(void)
 {
 	enum rmem_rereg_result result;
@@ -184,7 +180,6 @@ expect_neither(void)
 	TEST_OK(fx_release(at.new_pd));
 	TEST_OK(fx_release(at.pd));
 	TEST_EQ(redo.nb_mr, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(rereg_driver, driver_without_the_operation_registers_again)
@@ -192,7 +187,7 @@ TEST(rereg_driver, driver_without_the_operation_registers_again)
 	enum rmem_rereg_result result;
 	uint32_t rkey;
 
-	TEST_RUN(open_dev("redo0"));
+	open_dev("redo0");
 	rkey = at.mr->rkey;
 	TEST_OK(change_all(&result));
 	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
@@ -200,32 +195,32 @@ TEST(rereg_driver, driver_without_the_operation_registers_again)
 	TEST_EQ(redo.nb_reg, 2);
 	TEST_EQ(redo.nb_dereg, 1);
 	TEST_ASSERT(!redo.is_marked);
-	return expect_new();
+	expect_new();
 }
 
 TEST(rereg_driver, driver_may_ask_to_register_again)
 {
 	enum rmem_rereg_result result;
 
-	TEST_RUN(open_dev("rereg0"));
+	open_dev("rereg0");
 	redo.rereg_ret = -EOPNOTSUPP;
 	redo.rereg_result = RMEM_REREG_ERR_INPUT;
 	TEST_OK(change_all(&result));
 	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
-	return expect_new();
+	expect_new();
 }
 
 TEST(rereg_driver, failed_deregistration_keeps_the_old_mr)
 {
 	enum rmem_rereg_result result;
 
-	TEST_RUN(open_dev("redo0"));
+	open_dev("redo0");
 	redo.dereg_ret = -EIO;
 	TEST_ERR(change_all(&result), EIO);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	redo.dereg_ret = 0;
 	TEST_EQ(redo.nb_reg, 1);
-	return expect_old();
+	expect_old();
 }
 
 /* The driver gave the MR back already and is not asked again. */
@@ -233,15 +228,14 @@ TEST(rereg_driver, failed_registration_leaves_no_mr)
 {
 	enum rmem_rereg_result result;
 
-	TEST_RUN(open_dev("redo0"));
+	open_dev("redo0");
 	redo.reg_ret = -ENOSPC;
 	TEST_ERR(change_all(&result), ENOSPC);
 	TEST_EQ(result, RMEM_REREG_ERR_CMD);
 	TEST_EQ(at.mr->lkey, 0);
 	TEST_EQ(at.mr->rkey, 0);
-	TEST_RUN(expect_neither());
+	expect_neither();
 	TEST_EQ(redo.nb_dereg, 1);
-	return TEST_SUCCESS;
 }
 
 /* Both chunks are freed: as much can be allocated as before. */
@@ -250,7 +244,7 @@ TEST(rereg_driver, memory_of_a_failed_half_is_freed)
 	enum rmem_rereg_result result;
 	int i;
 
-	TEST_RUN(open_dev("redo0"));
+	open_dev("redo0");
 	for (i = 0; i < 16; i++) {
 		struct rmem_mr *mr;
 
@@ -264,7 +258,6 @@ TEST(rereg_driver, memory_of_a_failed_half_is_freed)
 		TEST_EQ(result, RMEM_REREG_ERR_CMD);
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(rereg_driver, change_in_place_keeps_the_keys)
@@ -272,73 +265,70 @@ TEST(rereg_driver, change_in_place_keeps_the_keys)
 	enum rmem_rereg_result result;
 	uint32_t rkey;
 
-	TEST_RUN(open_dev("rereg0"));
+	open_dev("rereg0");
 	rkey = at.mr->rkey;
 	TEST_OK(change_all(&result));
 	TEST_EQ(result, RMEM_REREG_OK);
 	TEST_EQ(at.mr->rkey, rkey);
 	TEST_EQ(redo.nb_reg, 1);
 	TEST_EQ(redo.nb_dereg, 0);
-	return expect_new();
+	expect_new();
 }
 
 TEST(rereg_driver, mr_being_changed_is_ebusy)
 {
 	enum rmem_rereg_result result;
 
-	TEST_RUN(open_dev("rereg0"));
+	open_dev("rereg0");
 	TEST_OK(change_all(&result));
 	TEST_ERR(redo.nested[0], EBUSY);
 	TEST_ERR(redo.nested[1], EBUSY);
-	return expect_new();
+	expect_new();
 }
 
-static int
+static void
 fail_with(enum rmem_rereg_result want)
 {
 	enum rmem_rereg_result result;
 
-	TEST_RUN(open_dev("rereg0"));
+	open_dev("rereg0");
 	redo.rereg_ret = -EIO;
 	redo.rereg_result = want;
 	TEST_ERR(change_all(&result), EIO);
 	TEST_EQ(result, want);
-	return TEST_SUCCESS;
 }
 
 TEST(rereg_driver, err_input_keeps_the_old_mr)
 {
-	TEST_RUN(fail_with(RMEM_REREG_ERR_INPUT));
-	return expect_old();
+	fail_with(RMEM_REREG_ERR_INPUT);
+	expect_old();
 }
 
 TEST(rereg_driver, err_dont_fork_new_keeps_the_old_mr)
 {
-	TEST_RUN(fail_with(RMEM_REREG_ERR_DONT_FORK_NEW));
-	return expect_old();
+	fail_with(RMEM_REREG_ERR_DONT_FORK_NEW);
+	expect_old();
 }
 
 TEST(rereg_driver, err_do_fork_old_keeps_the_new_mr)
 {
-	TEST_RUN(fail_with(RMEM_REREG_ERR_DO_FORK_OLD));
-	return expect_new();
+	fail_with(RMEM_REREG_ERR_DO_FORK_OLD);
+	expect_new();
 }
 
 /* The driver still has something to release. */
 TEST(rereg_driver, err_cmd_leaves_no_mr)
 {
-	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD));
-	TEST_RUN(expect_neither());
+	fail_with(RMEM_REREG_ERR_CMD);
+	expect_neither();
 	TEST_EQ(redo.nb_dereg, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(rereg_driver, err_cmd_and_do_fork_new_leaves_no_mr)
 {
-	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW));
-	TEST_RUN(expect_neither());
+	fail_with(RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW);
+	expect_neither();
 	TEST_EQ(redo.nb_dereg, 1);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(rereg_driver, setup, fx_teardown);

@@ -10,14 +10,13 @@
 #include "test.h"
 
 /* a connected to b by conn, b back to a. */
-static int
+static void
 reconnect_by(const struct rmem_qp_conn *conn)
 {
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, conn));
 	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, conn));
-	return TEST_SUCCESS;
 }
 
 /* Few tries, after fractions of a millisecond. */
@@ -55,14 +54,13 @@ TEST(retry, send_without_receive_ends_with_rnr_retry_exc_err)
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		const struct rmem_send_wr wr = fx_wr(opcodes[i], NULL, 0);
 
-		TEST_RUN(reconnect_by(&conn));
+		reconnect_by(&conn);
 		TEST_OK(rmem_dev_stats_reset(fx.a.dev));
-		TEST_RUN(fx_expect(&wr, RMEM_WC_RNR_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
+		fx_expect(&wr, RMEM_WC_RNR_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS);
 		TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 		TEST_EQ(stats.rnr_retries, 1 + conn.rnr_retry);
 		TEST_EQ(stats.errors, 1);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(retry, rnr_retry_0_fails_at_the_first_nak)
@@ -71,11 +69,10 @@ TEST(retry, rnr_retry_0_fails_at_the_first_nak)
 	struct rmem_qp_conn conn = impatient();
 
 	conn.rnr_retry = 0;
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(fx_expect(&wr, RMEM_WC_RNR_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
-	return TEST_SUCCESS;
+	fx_expect(&wr, RMEM_WC_RNR_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS);
 }
 
 TEST(retry, rnr_retry_seven_waits_forever)
@@ -87,7 +84,7 @@ TEST(retry, rnr_retry_seven_waits_forever)
 
 	conn.rnr_retry = 7;
 	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	/* Many more tries than could be counted down from. */
 	do {
@@ -97,7 +94,6 @@ TEST(retry, rnr_retry_seven_waits_forever)
 	TEST_ASSERT(stats.rnr_retries >= 50);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(retry, rnr_failure_flushes_later_requests)
@@ -106,7 +102,7 @@ TEST(retry, rnr_failure_flushes_later_requests)
 	struct rmem_qp_conn conn = impatient();
 	uint32_t i;
 
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	for (i = 0; i < 5; i++) {
 		wr.wr_id = i;
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
@@ -114,12 +110,11 @@ TEST(retry, rnr_failure_flushes_later_requests)
 	}
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_RNR_RETRY_EXC_ERR);
 	TEST_EQ(fx.wc.wr_id, 0);
-	TEST_RUN(fx_expect_flush(fx.a.cq, 1, 4));
-	return TEST_SUCCESS;
+	fx_expect_flush(fx.a.cq, 1, 4);
 }
 
 /* Each opcode that asks the peer something, with a's QP connected as it is. */
-static int
+static void
 expect_retry_exceeded(int state_b)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -137,32 +132,31 @@ expect_retry_exceeded(int state_b)
 					fx.b.mr->rkey, 1);
 		TEST_OK(rmem_qp_reset(fx.a.qp));
 		TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
-		TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, state_b));
+		fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, state_b);
 	}
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
-	return TEST_SUCCESS;
 }
 
 TEST(retry, peer_in_reset_is_retry_exc_err)
 {
 	TEST_OK(rmem_qp_reset(fx.b.qp));
-	return expect_retry_exceeded(RMEM_QPS_RESET);
+	expect_retry_exceeded(RMEM_QPS_RESET);
 }
 
 TEST(retry, peer_in_error_is_retry_exc_err)
 {
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
-	return expect_retry_exceeded(RMEM_QPS_ERR);
+	expect_retry_exceeded(RMEM_QPS_ERR);
 }
 
 TEST(retry, peer_connected_to_another_is_retry_exc_err)
 {
 	struct fx_side c = {0};
 
-	TEST_RUN(fx_side_open(&c, fx.a.dev, fx.a.pd));
+	fx_side_open(&c, fx.a.dev, fx.a.pd);
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_OK(fx_connect(fx.b.qp, c.qp));
-	return expect_retry_exceeded(RMEM_QPS_RTS);
+	expect_retry_exceeded(RMEM_QPS_RTS);
 }
 
 /* After messages: no state of the previous peer remains. */
@@ -174,15 +168,14 @@ TEST(retry, peer_reconnected_to_another_is_retry_exc_err)
 	const struct rmem_qp_conn conn = impatient();
 	struct fx_side c = {0};
 
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(fx_side_open(&c, fx.a.dev, fx.a.pd));
+	fx_side_open(&c, fx.a.dev, fx.a.pd);
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_OK(fx_connect_pair(fx.b.qp, c.qp));
 	fx_fill(fx.a.buf, 8, 1);
-	TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
+	fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
-	return TEST_SUCCESS;
 }
 
 TEST(retry, destroyed_peer_is_retry_exc_err)
@@ -191,14 +184,13 @@ TEST(retry, destroyed_peer_is_retry_exc_err)
 	const struct rmem_qp_conn conn = impatient();
 	int i;
 
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	TEST_OK(fx_release(fx.b.qp));
 	/* Others in its place are not it. */
 	for (i = 0; i < 8; i++)
 		TEST_ASSERT(fx_qp(fx.b.pd, fx.b.cq, 4) != NULL);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_RETRY_EXC_ERR);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(retry, peer_of_a_closed_device_is_retry_exc_err)
@@ -220,7 +212,6 @@ TEST(retry, peer_of_a_closed_device_is_retry_exc_err)
 	TEST_OK(fx_release(pd));
 	TEST_OK(fx_release(dev));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_RETRY_EXC_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Posted before the peer has connected back, executed when it has. */
@@ -242,7 +233,6 @@ TEST(retry, requests_continue_when_the_peer_connects_later)
 	TEST_OK(fx_connect(fx.b.qp, fx.a.qp));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf, 64);
-	return TEST_SUCCESS;
 }
 
 TEST(retry, waiting_send_survives_reset_and_connect_of_the_peer)
@@ -250,7 +240,7 @@ TEST(retry, waiting_send_survives_reset_and_connect_of_the_peer)
 	const struct rmem_qp_conn conn = patient();
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
-	TEST_RUN(reconnect_by(&conn));
+	reconnect_by(&conn);
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
@@ -261,7 +251,6 @@ TEST(retry, waiting_send_survives_reset_and_connect_of_the_peer)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 6);
-	return TEST_SUCCESS;
 }
 
 /* REG_MR and LOCAL_INV do not depend on the peer. */
@@ -271,7 +260,6 @@ TEST(retry, local_requests_need_no_peer)
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 TEST(retry, local_requests_wait_after_one_that_waits)
@@ -288,7 +276,6 @@ TEST(retry, local_requests_wait_after_one_that_waits)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_REG_MR);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	return TEST_SUCCESS;
 }
 
 TEST(retry, waiting_request_delays_no_other_qp)
@@ -302,7 +289,6 @@ TEST(retry, waiting_request_delays_no_other_qp)
 	TEST_EQ(fx_post(fx.a.qp, &send), 1);
 	TEST_STATUS(fx_send(qp, &write), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_send(qp, &write), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Both sides have sent, neither has a receive yet. */
@@ -320,7 +306,6 @@ TEST(retry, both_sides_wait_for_each_other)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(retry, fx_setup_fast, fx_teardown);

@@ -28,7 +28,7 @@ static struct {
 	struct rmem_mr *below; /* it */
 } race;
 
-static int
+static void
 write_until_refused(uint32_t rkey)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, SIZE);
@@ -42,10 +42,9 @@ write_until_refused(uint32_t rkey)
 		__atomic_fetch_add(&race.nb_written, 1, __ATOMIC_RELEASE);
 	} while (wc.status == RMEM_WC_SUCCESS);
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_writer(void *arg)
 {
 	unsigned int spins = 0;
@@ -58,10 +57,9 @@ run_writer(void *arg)
 			fx_relax(&spins);
 			continue;
 		}
-		TEST_RUN(write_until_refused(rkey));
+		write_until_refused(rkey);
 		__atomic_store_n(&race.is_refused, 1, __ATOMIC_RELEASE);
 	}
-	return TEST_SUCCESS;
 }
 
 static bool
@@ -80,40 +78,36 @@ scribble(void)
 		memset(fx.a.buf + page * FX_PAGE, SCRIBBLE, FX_PAGE);
 }
 
-static int
+static void
 open_window(uint32_t *rkey)
 {
 	TEST_STATUS(fx_mw_bind_2(0, SIZE, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
 	*rkey = fx.mw.two->rkey;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 invalidate_window(void)
 {
 	const struct rmem_send_wr inv = fx_inv(fx.mw.two->rkey);
 
 	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 release_window(void)
 {
 	TEST_OK(fx_release(fx.mw.two));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 new_window(void)
 {
 	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	TEST_ASSERT(fx.mw.two != NULL);
-	return TEST_SUCCESS;
 }
 
 /* Over the two halves of the buffer by an MR of their own. */
-static int
+static void
 open_indirect(uint32_t *rkey)
 {
 	struct rmem_mkey_entry entries[2];
@@ -124,121 +118,115 @@ open_indirect(uint32_t *rkey)
 	wr = fx_umr(race.indirect, entries, RTE_DIM(entries), fx_addr(fx.a.buf));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	*rkey = race.indirect->rkey;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 invalidate_indirect(void)
 {
 	const struct rmem_send_wr inv = fx_inv(race.indirect->rkey);
 
 	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 release_below(void)
 {
 	TEST_OK(fx_release(race.below));
-	return TEST_SUCCESS;
 }
 
 /* The indirect key is valid still, over a key that is not. */
-static int
+static void
 new_below(void)
 {
-	TEST_RUN(invalidate_indirect());
+	invalidate_indirect();
 	race.below = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS);
 	TEST_ASSERT(race.below != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 same_again(void)
 {
-	return TEST_SUCCESS;
 }
 
 /* Functions to grant access to the buffer, to revoke it, and to prepare the next grant. */
 struct way {
-	int (*open)(uint32_t *rkey);
-	int (*end)(void);
-	int (*renew)(void);
+	void (*open)(uint32_t *rkey);
+	void (*end)(void);
+	void (*renew)(void);
 };
 
-static int
+static void
 open_and_start(const struct way *way)
 {
 	uint32_t rkey;
 
-	TEST_RUN(way->open(&rkey));
+	way->open(&rkey);
 	race.nb_written = 0;
 	race.is_refused = 0;
 	__atomic_store_n(&race.rkey, rkey, __ATOMIC_RELEASE);
-	return fx_wait_until(&race.nb_written, 2);
+	fx_wait_until(&race.nb_written, 2);
 }
 
-static int
+static void
 run_rounds(const struct way *way)
 {
 	uint32_t i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		TEST_RUN(open_and_start(way));
-		TEST_RUN(way->end());
+		open_and_start(way);
+		way->end();
 		scribble();
-		TEST_RUN(fx_wait_until(&race.is_refused, 1));
+		fx_wait_until(&race.is_refused, 1);
 		TEST_ASSERT(is_scribbled());
-		TEST_RUN(fx_reconnect());
-		TEST_RUN(way->renew());
+		fx_reconnect();
+		way->renew();
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 race_with(const struct way *way)
 {
 	int result;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	memset(&race, 0, sizeof(race));
 	race.below = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS);
 	race.indirect = fx_mkey(fx.a.pd, 2);
 	TEST_ASSERT(race.below != NULL && race.indirect != NULL);
 	memset(fx.b.buf, PAYLOAD, SIZE);
-	TEST_RUN(fx_launch(run_writer, &race, sizeof(race), 1));
-	result = run_rounds(way);
+	fx_launch(run_writer, &race, sizeof(race), 1);
+	result = TEST_TRY(run_rounds(way));
 	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+	TEST_RUN(TEST_TRY(fx_join(1)) == TEST_SUCCESS ? result : TEST_FAILED);
 }
 
 TEST(revoke_race, no_write_arrives_after_local_inv_of_a_window)
 {
 	const struct way way = {open_window, invalidate_window, same_again};
 
-	return race_with(&way);
+	race_with(&way);
 }
 
 TEST(revoke_race, no_write_arrives_after_release_of_a_window)
 {
 	const struct way way = {open_window, release_window, new_window};
 
-	return race_with(&way);
+	race_with(&way);
 }
 
 TEST(revoke_race, no_write_arrives_after_local_inv_of_an_indirect_key)
 {
 	const struct way way = {open_indirect, invalidate_indirect, same_again};
 
-	return race_with(&way);
+	race_with(&way);
 }
 
 TEST(revoke_race, no_write_arrives_after_release_of_a_key_of_an_entry)
 {
 	const struct way way = {open_indirect, release_below, new_below};
 
-	return race_with(&way);
+	race_with(&way);
 }
 
 TEST_SUITE(revoke_race, fx_setup_mw, fx_teardown);

@@ -12,14 +12,14 @@
 #include "test.h"
 
 /* Two sides of a device with that argument. */
-static int
+static void
 open_sides(const char *args)
 {
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
-	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
-	return fx_connect_pair(fx.a.qp, fx.b.qp);
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
+	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
 
 /* The log of a WRITE of b with a key of a that is refused. */
@@ -56,7 +56,7 @@ TEST(sanitize, key_of_a_deregistered_mr)
 	char text[64];
 	uint32_t rkey;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_OK(reg_named("bufs", &mr));
 	rkey = mr->rkey;
 	TEST_OK(rmem_mr_dereg(mr));
@@ -68,7 +68,6 @@ TEST(sanitize, key_of_a_deregistered_mr)
 	TEST_ASSERT(strstr(log, " us ago by lcore ") != NULL);
 	TEST_ASSERT(strstr(log, "; registered ") != NULL);
 	TEST_ASSERT(strstr(log, "request 0x") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* Its slot is not that of its index. */
@@ -83,7 +82,7 @@ TEST(sanitize, requested_key_of_a_deregistered_mr)
 	const char *log;
 	int i;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	attr.addr = fx.a.buf;
 	for (i = 0; i < 2; i++) {
 		attr.name = i == 0 ? "former" : "asked";
@@ -93,7 +92,6 @@ TEST(sanitize, requested_key_of_a_deregistered_mr)
 	log = log_of_write(fx_addr(fx.a.buf), (uint32_t)attr.requested_key);
 	TEST_ASSERT(strstr(log, "; MR `asked`; deregistered ") != NULL);
 	TEST_ASSERT(strstr(log, "; registered ") != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize, key_that_a_request_invalidated)
@@ -105,7 +103,7 @@ TEST(sanitize, key_that_a_request_invalidated)
 	char text[64];
 	uint32_t rkey;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	mr = fx_fast_mr(fx.a.pd, 1);
 	list = fx_page_list(fx.a.dev, 1);
 	TEST_ASSERT(mr != NULL && list != NULL);
@@ -124,7 +122,6 @@ TEST(sanitize, key_that_a_request_invalidated)
 	made = strstr(log, "; bound ");
 	TEST_ASSERT(ended != NULL && made != NULL && ended < made);
 	TEST_ASSERT(strstr(ended, text) < made && strstr(made, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 /* By a SEND_WITH_INV. */
@@ -137,7 +134,7 @@ TEST(sanitize, key_that_the_peer_invalidated)
 	char text[64];
 	uint32_t rkey;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	mr = fx_fast_mr(fx.a.pd, 1);
 	list = fx_page_list(fx.a.dev, 1);
 	TEST_ASSERT(mr != NULL && list != NULL);
@@ -152,15 +149,13 @@ TEST(sanitize, key_that_the_peer_invalidated)
 	log = log_of_write(fx_addr(fx.a.buf), rkey);
 	snprintf(text, sizeof(text), ", request of the peer of QP 0x%06x; bound ", fx.a.qp->qp_num);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize, key_that_nothing_had)
 {
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX),
 				    "no MR or window of this device had it") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* The key of an SGE is an lkey. */
@@ -172,7 +167,7 @@ TEST(sanitize, lkey_of_a_deregistered_mr)
 	const char *log;
 	int status;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_OK(reg_named("own", &mr));
 	sge = fx_sge(mr, 0, 8);
 	TEST_OK(rmem_mr_dereg(mr));
@@ -183,7 +178,6 @@ TEST(sanitize, lkey_of_a_deregistered_mr)
 	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
 	TEST_ASSERT(strstr(log, ": request (LOC_PROT_ERR) failed") != NULL);
 	TEST_ASSERT(strstr(log, "; MR `own`; deregistered ") != NULL);
-	return TEST_SUCCESS;
 }
 
 /* The last status of a WRITE of b to a, and its log. */
@@ -206,7 +200,7 @@ TEST(sanitize, lkey_and_rkey_mixed_up)
 	const char *log;
 	char text[96];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_STATUS(write_with(&log, fx.b.mr->lkey, fx.a.mr->lkey), RMEM_WC_REM_ACCESS_ERR);
 	snprintf(text, sizeof(text),
 			"KEY_TAG; an lkey given as rkey: the rkey is 0x%08x; registered",
@@ -219,7 +213,6 @@ TEST(sanitize, lkey_and_rkey_mixed_up)
 	TEST_ASSERT(strstr(log, text) != NULL);
 	TEST_STATUS(write_with(&log, fx.b.mr->lkey, fx.a.mr->rkey ^ 1), RMEM_WC_REM_ACCESS_ERR);
 	TEST_ASSERT(strstr(log, "sanitize: ") != NULL && strstr(log, " given as ") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* Requested keys share an index; the key need not be the one registered last. */
@@ -233,7 +226,7 @@ TEST(sanitize, requested_keys_mixed_up)
 	const char *log;
 	unsigned int i;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	attr.addr = fx.a.buf;
 	for (i = 0; i < RTE_DIM(mr); i++) {
 		attr.requested_key = 0x100 + i;
@@ -243,7 +236,6 @@ TEST(sanitize, requested_keys_mixed_up)
 	TEST_ASSERT(strstr(log, "an lkey given as rkey: the rkey is 0x00000100;") != NULL);
 	for (i = 0; i < RTE_DIM(mr); i++)
 		TEST_OK(rmem_mr_dereg(mr[i]));
-	return TEST_SUCCESS;
 }
 
 /* Also with keys=same. */
@@ -255,22 +247,20 @@ TEST(sanitize, rkey_of_a_window_as_lkey)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(args); i++) {
-		TEST_RUN(open_sides(args[i]));
+		open_sides(args[i]);
 		TEST_OK(rmem_mw_alloc(fx.b.pd, RMEM_MW_TYPE_2, &mw));
 		fx_track(mw);
 		TEST_STATUS(write_with(&log, mw->rkey, fx.a.mr->rkey), RMEM_WC_LOC_PROT_ERR);
 		TEST_ASSERT(strstr(log, "; an rkey given as lkey: windows have no lkey") != NULL);
-		TEST_RUN(fx_teardown());
+		fx_teardown();
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize, is_off_by_default)
 {
-	TEST_RUN(open_sides(NULL));
+	open_sides(NULL);
 	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX), "sanitize") == NULL);
 	TEST_ASSERT(fx_dev("soft1", "sanitize=2") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(sanitize, fx_setup_none, fx_teardown);

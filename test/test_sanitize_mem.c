@@ -33,49 +33,46 @@ reg_named(const char *name, void *addr, size_t length, struct rmem_mr **made)
 	return fx_reg_attr(fx.a.pd, &attr, made);
 }
 
-static int
+static void
 setup(void)
 {
 	fx.a.dev = fx_dev("soft0", "sanitize=1");
 	TEST_ASSERT(fx.a.dev != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
-	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
 	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
 	if (!fx_odp_has_atomics())
-		return test_skip("nothing is guarded by a signal handler here");
+		test_skip("nothing is guarded by a signal handler here");
 	mem = fx_map(NB_PAGES * FX_PAGE);
 	TEST_OK(mprotect(mem, NB_PAGES * FX_PAGE, PROT_READ | PROT_WRITE));
 	TEST_RUN(reg_named("bufs", mem, NB_PAGES * FX_PAGE, &mr));
-	return TEST_SUCCESS;
 }
 
 /* Unmap a page. */
-static int
+static void
 lose(unsigned int page)
 {
 	TEST_OK(munmap(mem + page * FX_PAGE, FX_PAGE));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect(const char *log, const char *text)
 {
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 /* The log has the failure of a request with a key, and the address. */
-static int
+static void
 expect_missing(const char *log, const char *side, uint32_t key, const void *at, const char *why)
 {
 	char text[160];
 
 	snprintf(text, sizeof(text), ": %s failed: key 0x%08x: PAGE_FAULT", side, key);
-	TEST_RUN(expect(log, text));
+	expect(log, text);
 	snprintf(text, sizeof(text), "; its memory at 0x%" PRIxPTR " is %s", (uintptr_t)at, why);
-	return expect(log, text);
+	expect(log, text);
 }
 
 /* The log of a request, and its status. */
@@ -95,12 +92,12 @@ TEST(sanitize_mem, write_of_the_peer_to_unmapped_memory)
 	const char *log;
 	int status;
 
-	TEST_RUN(lose(2));
+	lose(2);
 	log = log_of(fx.b.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey,
-			mem + 2 * FX_PAGE, "not mapped"));
-	return expect(log, "; MR `bufs`;");
+	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey, mem + 2 * FX_PAGE,
+			"not mapped");
+	expect(log, "; MR `bufs`;");
 }
 
 TEST(sanitize_mem, atomic_of_the_peer_on_unmapped_memory)
@@ -111,10 +108,10 @@ TEST(sanitize_mem, atomic_of_the_peer_on_unmapped_memory)
 	const char *log;
 	int status;
 
-	TEST_RUN(lose(1));
+	lose(1);
 	log = log_of(fx.b.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	return expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey, mem + FX_PAGE,
+	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey, mem + FX_PAGE,
 			"not mapped");
 }
 
@@ -128,14 +125,12 @@ TEST(sanitize_mem, second_sge_of_unmapped_memory)
 	int status;
 
 	wr.num_sge = 2;
-	TEST_RUN(lose(3));
+	lose(3);
 	log = log_of(fx.a.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-	TEST_RUN(expect_missing(
-			log, "request (LOC_PROT_ERR)", mr->lkey, mem + 3 * FX_PAGE, "not mapped"));
+	expect_missing(log, "request (LOC_PROT_ERR)", mr->lkey, mem + 3 * FX_PAGE, "not mapped");
 	TEST_OK(rmem_qp_stats_get(fx.a.qp, &stats));
 	TEST_EQ(stats.last_error.key, mr->lkey);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_mem, protected_memory)
@@ -149,12 +144,12 @@ TEST(sanitize_mem, protected_memory)
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_NONE));
 	log = log_of(fx.a.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-	return expect_missing(log, "request (LOC_PROT_ERR)", mr->lkey, mem + FX_PAGE,
+	expect_missing(log, "request (LOC_PROT_ERR)", mr->lkey, mem + FX_PAGE,
 			"protected, or beyond the end of its file");
 }
 
 /* A message to unmapped memory, of a size that may be received inline or not. */
-static int
+static void
 receive(uint32_t length)
 {
 	const struct rmem_sge to = fx_sge(mr, 0, length), from = fx_sge(fx.b.mr, 0, length);
@@ -162,23 +157,23 @@ receive(uint32_t length)
 	const char *log;
 
 	TEST_EQ(fx_post_recv(fx.a.qp, 7, &to, 1), 1);
-	TEST_RUN(lose(0));
+	lose(0);
 	wr.flags = RMEM_SEND_SIGNALED;
 	fx_log_begin();
 	TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_PROT_ERR);
 	log = fx_log_end();
-	return expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
+	expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
 }
 
 TEST(sanitize_mem, receive_into_unmapped_memory)
 {
-	return receive(512);
+	receive(512);
 }
 
 TEST(sanitize_mem, inline_receive_into_unmapped_memory)
 {
-	return receive(32);
+	receive(32);
 }
 
 /* The keys of an SRQ are those of its PD. */
@@ -199,14 +194,14 @@ TEST(sanitize_mem, srq_receive_into_unmapped_memory)
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_RUN(fx_connect_pair(fx.b.qp, qp));
 	TEST_EQ(rmem_srq_post_recv(conf.srq, &recv, 1), 1);
-	TEST_RUN(lose(0));
+	lose(0);
 	fx_log_begin();
 	TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_PROT_ERR);
 	log = fx_log_end();
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_srq_destroy(conf.srq));
-	return expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
+	expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
 }
 
 /* A window, as of a lease. */
@@ -225,13 +220,13 @@ TEST(sanitize_mem, window_over_unmapped_memory)
 	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
 	wr.bind_mw.key_tag = 3;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(lose(1));
+	lose(1);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova + FX_PAGE, mw->rkey);
 	log = log_of(fx.b.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(expect(log, "; window of MR `bufs`; "));
-	TEST_RUN(expect(log, "; bound "));
-	return expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mw->rkey, mem + FX_PAGE,
+	expect(log, "; window of MR `bufs`; ");
+	expect(log, "; bound ");
+	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mw->rkey, mem + FX_PAGE,
 			"not mapped");
 }
 
@@ -248,7 +243,6 @@ TEST(sanitize_mem, memory_that_is_mapped_again)
 	log = log_of(fx.b.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_SUCCESS);
 	TEST_ASSERT(strstr(log, "sanitize") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_mem, device_without_a_guard)
@@ -263,8 +257,7 @@ TEST(sanitize_mem, device_without_a_guard)
 	pd = fx_pd(dev);
 	TEST_ASSERT(fx_mr(pd, mem, FX_PAGE, FX_ACCESS) != NULL);
 	log = fx_log_end();
-	return expect(log,
-			"sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: odp_guard=0");
+	expect(log, "sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: odp_guard=0");
 }
 
 TEST_SUITE(sanitize_mem, setup, fx_teardown);

@@ -34,7 +34,7 @@ conf_of(const char *name)
 			.socket_id = SOCKET_ID_ANY};
 }
 
-static int
+static void
 setup(void)
 {
 	struct rmem_pool_conf conf = conf_of("checked");
@@ -46,16 +46,16 @@ setup(void)
 	TEST_ASSERT(fx.a.pd != NULL);
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
 	conf.name = "other";
-	return rmem_pool_create(fx.a.pd, &conf, &other);
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &other));
 }
 
 /* All buffers are back: no report has lost one. */
-static int
+static void
 teardown(void)
 {
 	TEST_OK(rmem_pool_destroy(pool));
 	TEST_OK(rmem_pool_destroy(other));
-	return fx_teardown();
+	fx_teardown();
 }
 
 /* The log of a put. */
@@ -67,26 +67,24 @@ log_of_put(struct rmem_pool *to, const struct rmem_sge *sge, unsigned int n)
 	return fx_log_end();
 }
 
-static int
+static void
 expect(const char *log, const char *text)
 {
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_none(const char *log)
 {
 	if (strstr(log, "sanitize") != NULL)
 		printf("logged: %s", log);
 	TEST_ASSERT(strstr(log, "sanitize") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* All buffers can be got, once each. */
-static int
+static void
 expect_whole(struct rmem_pool *of)
 {
 	struct rmem_sge sge[NB_BUFS + 1];
@@ -100,7 +98,6 @@ expect_whole(struct rmem_pool *of)
 			TEST_ASSERT(sge[i].addr != sge[k].addr);
 	}
 	rmem_pool_put_sges(of, sge, NB_BUFS);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_pool, buffer_that_is_put_twice)
@@ -110,15 +107,15 @@ TEST(sanitize_pool, buffer_that_is_put_twice)
 	char text[128];
 
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
-	TEST_RUN(expect_none(log_of_put(pool, &sge, 1)));
+	expect_none(log_of_put(pool, &sge, 1));
 	log = log_of_put(pool, &sge, 1);
-	TEST_RUN(expect(log, "sanitize: pool \"checked\": put of buffer "));
+	expect(log, "sanitize: pool \"checked\": put of buffer ");
 	snprintf(text, sizeof(text), "(0x%" PRIx64 ") by lcore %u: put twice, before ", sge.addr,
 			rte_lcore_id());
-	TEST_RUN(expect(log, text));
+	expect(log, text);
 	snprintf(text, sizeof(text), " us ago by lcore %u: ignored", rte_lcore_id());
-	TEST_RUN(expect(log, text));
-	return expect_whole(pool);
+	expect(log, text);
+	expect_whole(pool);
 }
 
 TEST(sanitize_pool, buffer_that_is_put_twice_by_the_mempool)
@@ -131,8 +128,8 @@ TEST(sanitize_pool, buffer_that_is_put_twice_by_the_mempool)
 	fx_log_begin();
 	rte_mempool_put(pool->mp, (void *)(uintptr_t)sge.addr);
 	log = fx_log_end();
-	TEST_RUN(expect(log, ": put twice, before "));
-	return expect_whole(pool);
+	expect(log, ": put twice, before ");
+	expect_whole(pool);
 }
 
 /* The others of the burst are put. */
@@ -148,9 +145,8 @@ TEST(sanitize_pool, buffers_that_are_put_twice_in_a_burst)
 		rmem_pool_put_sges(pool, sge, RTE_DIM(sge));
 		TEST_EQ(rte_mempool_in_use_count(pool->mp), 1);
 		rmem_pool_put_sges(pool, &left, 1);
-		TEST_RUN(expect_whole(pool));
+		expect_whole(pool);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_pool, buffer_of_another_pool)
@@ -160,11 +156,11 @@ TEST(sanitize_pool, buffer_of_another_pool)
 
 	TEST_OK(rmem_pool_get_sges(other, &sge, 1));
 	log = log_of_put(pool, &sge, 1);
-	TEST_RUN(expect(log, "sanitize: pool \"checked\": put of 0x"));
-	TEST_RUN(expect(log, ": not a buffer of it: memory of pool \"other\": ignored"));
-	TEST_RUN(expect_none(log_of_put(other, &sge, 1)));
-	TEST_RUN(expect_whole(pool));
-	return expect_whole(other);
+	expect(log, "sanitize: pool \"checked\": put of 0x");
+	expect(log, ": not a buffer of it: memory of pool \"other\": ignored");
+	expect_none(log_of_put(other, &sge, 1));
+	expect_whole(pool);
+	expect_whole(other);
 }
 
 TEST(sanitize_pool, address_within_a_buffer)
@@ -176,18 +172,18 @@ TEST(sanitize_pool, address_within_a_buffer)
 	moved = sge;
 	moved.addr += 64;
 	log = log_of_put(pool, &moved, 1);
-	TEST_RUN(expect(log, ": not a buffer of it: 64 bytes after the start of buffer "));
-	TEST_RUN(expect_none(log_of_put(pool, &sge, 1)));
-	return expect_whole(pool);
+	expect(log, ": not a buffer of it: 64 bytes after the start of buffer ");
+	expect_none(log_of_put(pool, &sge, 1));
+	expect_whole(pool);
 }
 
 TEST(sanitize_pool, memory_of_no_pool)
 {
 	const struct rmem_sge sge = {.addr = (uintptr_t)&pool, .length = SIZE}, none = {0};
 
-	TEST_RUN(expect(log_of_put(pool, &sge, 1), ": not a buffer of it: other memory: ignored"));
-	TEST_RUN(expect(log_of_put(pool, &none, 1), ": other memory: ignored (found 2 times)"));
-	return expect_whole(pool);
+	expect(log_of_put(pool, &sge, 1), ": not a buffer of it: other memory: ignored");
+	expect(log_of_put(pool, &none, 1), ": other memory: ignored (found 2 times)");
+	expect_whole(pool);
 }
 
 /* Gets and puts of both libraries, with a cache of the application. */
@@ -212,19 +208,18 @@ TEST(sanitize_pool, mixed_calls_are_not_reported)
 	rte_mempool_cache_flush(cache, pool->mp);
 	log = fx_log_end();
 	rte_mempool_cache_free(cache);
-	TEST_RUN(expect_none(log));
-	return expect_whole(pool);
+	expect_none(log);
+	expect_whole(pool);
 }
 
 static struct rmem_sge passed[16];
 
 /* Put what the other lcore got. */
-static int
+static void
 put_passed(void *arg)
 {
 	RTE_SET_USED(arg);
 	rmem_pool_put_sges(pool, passed, RTE_DIM(passed));
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_pool, buffers_of_another_lcore_are_not_reported)
@@ -233,20 +228,20 @@ TEST(sanitize_pool, buffers_of_another_lcore_are_not_reported)
 	int i;
 
 	if (fx_nb_workers() == 0)
-		return test_skip("it needs two lcores");
+		test_skip("it needs two lcores");
 	fx_log_begin();
 	for (i = 0; i < 100; i++) {
 		TEST_OK(rmem_pool_get_sges(pool, passed, RTE_DIM(passed)));
-		TEST_OK(fx_launch(put_passed, NULL, 0, 1));
-		TEST_OK(fx_join(1));
+		fx_launch(put_passed, NULL, 0, 1);
+		fx_join(1);
 	}
 	log = fx_log_end();
-	TEST_RUN(expect_none(log));
-	return expect_whole(pool);
+	expect_none(log);
+	expect_whole(pool);
 }
 
 /* Gets and puts of few buffers; a ring with more lcores than processors takes seconds for many. */
-static int
+static void
 get_and_put(void *arg)
 {
 	struct rmem_sge sge[8];
@@ -258,7 +253,6 @@ get_and_put(void *arg)
 		if (rmem_pool_get_sges(pool, sge, n) == 0)
 			rmem_pool_put_sges(pool, sge, n);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_pool, concurrent_gets_and_puts_are_not_reported)
@@ -267,16 +261,16 @@ TEST(sanitize_pool, concurrent_gets_and_puts_are_not_reported)
 	const char *log;
 
 	fx_log_begin();
-	TEST_OK(fx_launch(get_and_put, NULL, 0, nb));
+	fx_launch(get_and_put, NULL, 0, nb);
 	get_and_put(NULL);
-	TEST_OK(fx_join(nb));
+	fx_join(nb);
 	log = fx_log_end();
-	TEST_RUN(expect_none(log));
-	return expect_whole(pool);
+	expect_none(log);
+	expect_whole(pool);
 }
 
 /* Ops of a configuration, and slices. */
-static int
+static void
 check_pool(struct rmem_pd *pd, const struct rmem_pool_conf *conf)
 {
 	struct rmem_pool *made;
@@ -284,10 +278,10 @@ check_pool(struct rmem_pd *pd, const struct rmem_pool_conf *conf)
 
 	TEST_OK(rmem_pool_create(pd, conf, &made));
 	TEST_OK(rmem_pool_get_sges(made, sge, RTE_DIM(sge)));
-	TEST_RUN(expect_none(log_of_put(made, sge, RTE_DIM(sge))));
-	TEST_RUN(expect(log_of_put(made, &sge[4], 1), "put twice"));
-	TEST_RUN(expect_whole(made));
-	return rmem_pool_destroy(made);
+	expect_none(log_of_put(made, sge, RTE_DIM(sge)));
+	expect(log_of_put(made, &sge[4], 1), "put twice");
+	expect_whole(made);
+	TEST_OK(rmem_pool_destroy(made));
 }
 
 TEST(sanitize_pool, flag_on_an_ordinary_device)
@@ -304,9 +298,9 @@ TEST(sanitize_pool, flag_on_an_ordinary_device)
 	TEST_EQ(made->mp->cache_size, 32);
 	TEST_OK(rmem_pool_destroy(made));
 	conf.flags = RMEM_POOL_CHECK_PUTS;
-	TEST_RUN(check_pool(pd, &conf));
+	check_pool(pd, &conf);
 	conf.ops_name = "stack";
-	return check_pool(pd, &conf);
+	check_pool(pd, &conf);
 }
 
 /* Tracked pools have checks of their own. */
@@ -321,10 +315,9 @@ TEST(sanitize_pool, tracked_pool)
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &made));
 	TEST_OK(rmem_pool_get_sges(made, &sge, 1));
 	rmem_pool_put_sges(made, &sge, 1);
-	TEST_RUN(expect(log_of_put(made, &sge, 1),
-			"tracked: put refused: 1 buffers that are free"));
-	TEST_RUN(expect_whole(made));
-	return rmem_pool_destroy(made);
+	expect(log_of_put(made, &sge, 1), "tracked: put refused: 1 buffers that are free");
+	expect_whole(made);
+	TEST_OK(rmem_pool_destroy(made));
 }
 
 TEST(sanitize_pool, refusals_are_those_of_other_pools)
@@ -339,7 +332,6 @@ TEST(sanitize_pool, refusals_are_those_of_other_pools)
 	TEST_ERR(rmem_pool_create(fx.a.pd, &conf, &made), EINVAL);
 	conf = conf_of("checked");
 	TEST_ERR(rmem_pool_create(fx.a.pd, &conf, &made), EEXIST);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(sanitize_pool, setup, teardown);

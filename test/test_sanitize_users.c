@@ -38,15 +38,15 @@ static struct {
 	uint32_t nb_signals; /* handled; atomic */
 } race;
 
-static int
+static void
 open_sides(const char *args)
 {
 	memset(&race, 0, sizeof(race));
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
-	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
-	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
-	return fx_connect_pair(fx.a.qp, fx.b.qp);
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
+	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
 
 static struct rsoft_qp *
@@ -107,7 +107,7 @@ call_often(void *arg)
 }
 
 /* Start a thread that calls, and stop it inside. */
-static int
+static void
 start_inside(int (*call)(void), const struct rsoft_thread_check *users, pthread_t *thread)
 {
 	uint32_t nb = 0;
@@ -124,7 +124,6 @@ start_inside(int (*call)(void), const struct rsoft_thread_check *users, pthread_
 			sched_yield();
 		nb++;
 	}
-	return TEST_SUCCESS;
 }
 
 /* Let the thread go, and wait for it. */
@@ -153,7 +152,7 @@ log_of_overlap(int (*call)(void), const struct rsoft_thread_check *users)
 	while (call_post_recv() == 1)
 		;
 	if (sigaction(SIGUSR1, &action, &old) != 0 ||
-			start_inside(call, users, &thread) != TEST_SUCCESS)
+			TEST_TRY(start_inside(call, users, &thread)) != TEST_SUCCESS)
 		return "";
 	fx_log_begin();
 	call();
@@ -164,7 +163,7 @@ log_of_overlap(int (*call)(void), const struct rsoft_thread_check *users)
 	return log;
 }
 
-static int
+static void
 expect_overlap(const char *queue, const char *call, const char *log)
 {
 	char text[160];
@@ -174,16 +173,15 @@ expect_overlap(const char *queue, const char *call, const char *log)
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(sanitize_users, two_threads_that_post_sends)
 {
 	char queue[64];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	snprintf(queue, sizeof(queue), "QP 0x%06x", fx.a.qp->qp_num);
-	return expect_overlap(queue, "rmem_post_send",
+	expect_overlap(queue, "rmem_post_send",
 			log_of_overlap(call_post_send, &soft_qp()->senders));
 }
 
@@ -191,9 +189,9 @@ TEST(sanitize_users, two_threads_that_post_receives)
 {
 	char queue[64];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	snprintf(queue, sizeof(queue), "QP 0x%06x", fx.a.qp->qp_num);
-	return expect_overlap(queue, "rmem_post_recv",
+	expect_overlap(queue, "rmem_post_recv",
 			log_of_overlap(call_post_recv, &soft_qp()->receivers));
 }
 
@@ -201,9 +199,9 @@ TEST(sanitize_users, two_threads_that_poll)
 {
 	char queue[64];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	snprintf(queue, sizeof(queue), "CQ %p", (void *)fx.a.cq);
-	return expect_overlap(queue, "rmem_poll_cq",
+	expect_overlap(queue, "rmem_poll_cq",
 			log_of_overlap(call_poll_cq, &((struct rsoft_cq *)fx.a.cq)->pollers));
 }
 
@@ -226,13 +224,13 @@ TEST(sanitize_users, post_and_bind_of_two_threads)
 	const char *log;
 	char text[128];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	window = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	TEST_ASSERT(window != NULL);
 	while (call_post_send() == 1)
 		;
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
-	TEST_RUN(start_inside(call_post_send, &soft_qp()->senders, &thread));
+	start_inside(call_post_send, &soft_qp()->senders, &thread);
 	fx_log_begin();
 	TEST_ERR(call_bind_mw(), ENOSPC);
 	end_inside(thread);
@@ -244,7 +242,6 @@ TEST(sanitize_users, post_and_bind_of_two_threads)
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 /* The name of the configuration is in the line. */
@@ -253,14 +250,14 @@ TEST(sanitize_users, names_are_reported)
 	struct rmem_qp_conf conf;
 	char queue[64];
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	conf = fx_qp_conf(fx.a.cq, 4);
 	conf.name = "twice";
 	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_ASSERT(fx.a.qp != NULL);
 	TEST_RUN(fx_connect(fx.a.qp, fx.a.qp));
 	snprintf(queue, sizeof(queue), "QP 0x%06x \"twice\"", fx.a.qp->qp_num);
-	return expect_overlap(queue, "rmem_post_recv",
+	expect_overlap(queue, "rmem_post_recv",
 			log_of_overlap(call_post_recv, &soft_qp()->receivers));
 }
 
@@ -304,13 +301,12 @@ TEST(sanitize_users, handing_over_is_not_reported)
 {
 	pthread_t thread = 0;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	turn = 0;
 	TEST_OK(pthread_create(&thread, NULL, take_turns, &turn));
 	take_turns(NULL);
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_EQ(nb_reports(), 0);
-	return TEST_SUCCESS;
 }
 
 /* One thread posts sends, one receives, one polls. */
@@ -320,20 +316,19 @@ TEST(sanitize_users, queues_of_different_threads_are_not_reported)
 	struct sigaction old;
 	pthread_t thread = 0;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
-	TEST_RUN(start_inside(call_poll_cq, &((struct rsoft_cq *)fx.a.cq)->pollers, &thread));
+	start_inside(call_poll_cq, &((struct rsoft_cq *)fx.a.cq)->pollers, &thread);
 	TEST_EQ(call_post_recv(), 1);
 	TEST_EQ(call_post_send(), 1);
 	TEST_OK(end_inside(thread));
 	memset(&race, 0, sizeof(race));
-	TEST_RUN(start_inside(call_post_recv, &soft_qp()->receivers, &thread));
+	start_inside(call_post_recv, &soft_qp()->receivers, &thread);
 	TEST_EQ(call_post_send(), 1);
 	TEST_EQ(call_poll_cq(), 0);
 	TEST_OK(end_inside(thread));
 	TEST_OK(sigaction(SIGUSR1, &old, NULL));
 	TEST_EQ(nb_reports(), 0);
-	return TEST_SUCCESS;
 }
 
 /* The thread that is inside at a fork() is not in the child. */
@@ -345,9 +340,9 @@ TEST(sanitize_users, thread_of_the_parent_is_not_reported)
 	int status = -1;
 	pid_t pid;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
-	TEST_RUN(start_inside(call_post_recv, &soft_qp()->receivers, &thread));
+	start_inside(call_post_recv, &soft_qp()->receivers, &thread);
 	pid = fork();
 	if (pid == 0) {
 		call_post_recv();
@@ -357,10 +352,9 @@ TEST(sanitize_users, thread_of_the_parent_is_not_reported)
 	TEST_OK(end_inside(thread));
 	TEST_OK(sigaction(SIGUSR1, &old, NULL));
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_stranger(const char *log, const char *call)
 {
 	char text[128];
@@ -370,27 +364,26 @@ expect_stranger(const char *log, const char *call)
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 call_as_stranger(void)
 {
 	fx_log_begin();
 	TEST_ERR(call_post_send(), EINVAL);
-	TEST_RUN(expect_stranger(fx_log_end(), "rmem_post_send"));
+	expect_stranger(fx_log_end(), "rmem_post_send");
 	fx_log_begin();
 	TEST_ERR(call_post_recv(), EINVAL);
-	TEST_RUN(expect_stranger(fx_log_end(), "rmem_post_recv"));
+	expect_stranger(fx_log_end(), "rmem_post_recv");
 	fx_log_begin();
 	TEST_ERR(call_poll_cq(), EINVAL);
-	return expect_stranger(fx_log_end(), "rmem_poll_cq");
+	expect_stranger(fx_log_end(), "rmem_poll_cq");
 }
 
 static void *
 run_stranger(void *arg)
 {
-	*(int *)arg = call_as_stranger();
+	*(int *)arg = TEST_TRY(call_as_stranger());
 	return NULL;
 }
 
@@ -399,25 +392,24 @@ TEST(sanitize_users, thread_without_an_lcore_id)
 	int result = TEST_FAILED;
 	pthread_t thread = 0;
 
-	TEST_RUN(open_sides("sanitize=1"));
+	open_sides("sanitize=1");
 	TEST_OK(pthread_create(&thread, NULL, run_stranger, &result));
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_EQ(nb_reports(), 0);
-	return result;
+	TEST_RUN(result);
 }
 
 TEST(sanitize_users, other_devices_have_the_ordinary_functions)
 {
 	struct rmem_dev *ordinary = fx_dev("soft1", NULL), *checked;
 
-	TEST_RUN(open_sides(NULL));
+	open_sides(NULL);
 	checked = fx_dev("soft2", "sanitize=1");
 	TEST_ASSERT(ordinary != NULL && checked != NULL);
 	TEST_ASSERT(rmem_fp[fx.a.dev->obj.dev_id].post_send ==
 			rmem_fp[ordinary->obj.dev_id].post_send);
 	TEST_ASSERT(rmem_fp[fx.a.dev->obj.dev_id].post_send !=
 			rmem_fp[checked->obj.dev_id].post_send);
-	return TEST_SUCCESS;
 }
 
 /* A device of that number may have been another. */
@@ -431,7 +423,7 @@ TEST(sanitize_users, functions_of_a_closed_device_are_not_kept)
 	TEST_OK(rmem_dev_close(dev));
 	TEST_OK(rmem_dev_create("soft0", NULL, &dev));
 	TEST_ASSERT(rmem_fp[dev->obj.dev_id].post_send != checked);
-	return rmem_dev_close(dev);
+	TEST_OK(rmem_dev_close(dev));
 }
 
 TEST_SUITE(sanitize_users, fx_setup_none, fx_teardown);

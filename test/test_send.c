@@ -26,7 +26,6 @@ TEST(send, immediate_and_solicited_reach_the_receiver)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
-	return TEST_SUCCESS;
 }
 
 TEST(send, sges_of_both_sides_need_not_match)
@@ -49,7 +48,6 @@ TEST(send, sges_of_both_sides_need_not_match)
 	TEST_MEM(fx.b.buf + 8192 + 10, want + 50, 30);
 	TEST_MEM(fx.b.buf + 100, want + 80, 20);
 	TEST_ASSERT(fx_is_zero(fx.b.buf + 120, 20));
-	return TEST_SUCCESS;
 }
 
 TEST(send, message_over_one_mib_is_received_whole)
@@ -72,7 +70,6 @@ TEST(send, message_over_one_mib_is_received_whole)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.byte_len, size);
 	TEST_MEM(to, from, size);
-	return TEST_SUCCESS;
 }
 
 TEST(send, both_sides_send_at_a_time)
@@ -93,7 +90,6 @@ TEST(send, both_sides_send_at_a_time)
 		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 		TEST_MEM(fx.b.buf, fx.a.buf, 64);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(send, requests_after_a_waiting_one_keep_their_order)
@@ -121,7 +117,6 @@ TEST(send, requests_after_a_waiting_one_keep_their_order)
 		TEST_EQ(fx.wc.wr_id, i);
 	}
 	TEST_MEM(fx.b.buf, fx.a.buf, 16);
-	return TEST_SUCCESS;
 }
 
 TEST(send, inline_payload_is_reusable_after_the_post)
@@ -144,7 +139,6 @@ TEST(send, inline_payload_is_reusable_after_the_post)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.byte_len, 32);
 	TEST_MEM(fx.b.buf, want, 32);
-	return TEST_SUCCESS;
 }
 
 TEST(send, inline_payloads_of_a_burst_are_all_kept)
@@ -172,7 +166,6 @@ TEST(send, inline_payloads_of_a_burst_are_all_kept)
 		TEST_EQ(fx.wc.byte_len, 64 - i);
 		TEST_MEM(fx.b.buf + 64 * (size_t)i, payload[i], 64 - i);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The limit is the QP's; the sum of the SGEs must not wrap around it. */
@@ -194,7 +187,6 @@ TEST(send, more_inline_bytes_than_the_qp_takes_are_einval)
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 	wr.num_sge = 0;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(send, fx_setup, fx_teardown);

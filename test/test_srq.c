@@ -44,18 +44,18 @@ make_qp(const struct fx_side *side)
 }
 
 /* The QP of a uses the SRQ. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup());
+	fx_setup();
 	if (!fx_is_soft())
-		return test_skip("it is about the software device");
+		test_skip("it is about the software device");
 	srq = make_srq(fx.a.pd, NB_RECVS);
 	TEST_ASSERT(srq != NULL);
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = make_qp(&fx.a);
 	TEST_ASSERT(fx.a.qp != NULL);
-	return fx_reconnect();
+	fx_reconnect();
 }
 
 static int
@@ -100,7 +100,6 @@ TEST(srq, capabilities_and_limits_are_reported)
 	TEST_EQ(attr.max_recv_sge, 0);
 	TEST_EQ(query().max_wr, NB_RECVS);
 	TEST_EQ(query().max_sge, 2);
-	return TEST_SUCCESS;
 }
 
 TEST(srq, srq_beyond_max_srq_or_memory_is_refused)
@@ -124,7 +123,6 @@ TEST(srq, srq_beyond_max_srq_or_memory_is_refused)
 	TEST_EQ(query().nb_wr, 1);
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_MAX_WR));
 	TEST_EQ(query().max_wr, 16384);
-	return TEST_SUCCESS;
 }
 
 TEST(srq, limit_above_receives_posted_is_reached_at_once)
@@ -137,11 +135,10 @@ TEST(srq, limit_above_receives_posted_is_reached_at_once)
 	attr.srq_limit = 1;
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
 	TEST_EQ(query().srq_limit, 1);
-	return TEST_SUCCESS;
 }
 
 /* A message of b to unmapped memory, which is detected after a receive was consumed. */
-static int
+static void
 send_unmapped(void)
 {
 	struct rmem_send_wr wr;
@@ -153,53 +150,49 @@ send_unmapped(void)
 	from = fx_sge(mr, 0, 4096);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 leave_taken(void)
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 4096);
 
 	TEST_EQ(post(7, &to, 1), 1);
 	TEST_EQ(post(8, NULL, 0), 1);
-	TEST_RUN(send_unmapped());
+	send_unmapped();
 	TEST_EQ(query().nb_wr, 1);
 	TEST_EQ(nb_taken(), 1);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 /* Messages in completions are copied by the poll; these are too long. */
 TEST(srq, taken_receive_is_flushed_by_its_qp)
 {
-	TEST_RUN(leave_taken());
+	leave_taken();
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	TEST_RUN(fx_expect_flush(fx.a.cq, 7, 1));
+	fx_expect_flush(fx.a.cq, 7, 1);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(query().nb_wr, 1);
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST(srq, taken_receive_is_posted_again_by_a_reset)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
-	TEST_RUN(leave_taken());
+	leave_taken();
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(query().nb_wr, 2);
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), -EINVAL);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 7);
-	return TEST_SUCCESS;
 }
 
 /* IBTA 10.2.9.4: a QP is moved to Error before, so that no receive of its SRQ is lost. */
@@ -208,7 +201,7 @@ TEST(srq, taken_receive_is_dropped_by_a_reset_if_the_srq_is_full)
 	const uint32_t max_wr = query().max_wr;
 	uint32_t i;
 
-	TEST_RUN(leave_taken());
+	leave_taken();
 	for (i = 1; i < max_wr; i++)
 		TEST_EQ(post(8 + i, NULL, 0), 1);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -216,17 +209,15 @@ TEST(srq, taken_receive_is_dropped_by_a_reset_if_the_srq_is_full)
 	TEST_EQ(query().nb_wr, max_wr);
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST(srq, taken_receive_is_posted_again_by_a_destroy)
 {
-	TEST_RUN(leave_taken());
+	leave_taken();
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_EQ(query().nb_wr, 2);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
 	TEST_OK(fx_release(srq));
-	return TEST_SUCCESS;
 }
 
 /* A message is counted when it has consumed a receive. */
@@ -246,7 +237,7 @@ TEST(srq, message_that_uc_drops_leaves_its_receive_to_others)
 	conf.type = RMEM_QPT_UC;
 	TEST_OK(fx_release(fx.b.qp));
 	fx.b.qp = fx_qp_by(fx.b.pd, &conf);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_EQ(post(7, &to, 1), 1);
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
@@ -255,17 +246,16 @@ TEST(srq, message_that_uc_drops_leaves_its_receive_to_others)
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_EQ(query().nb_wr, 1);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	from.length = 63;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 7);
 	TEST_EQ(post(8, &large, 1), 1);
-	TEST_RUN(send_unmapped());
+	send_unmapped();
 	TEST_EQ(query().nb_wr, 1);
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST(srq, counters_count_completed_messages)
@@ -289,7 +279,6 @@ TEST(srq, counters_count_completed_messages)
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &after));
 	TEST_EQ(after.recv_wrs - before.recv_wrs, 1);
 	TEST_OK(rmem_mr_bind_counter(fx.a.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	return TEST_SUCCESS;
 }
 
 /* A worker sends to its QP of the SRQ, and posts again what that completes. */
@@ -312,7 +301,7 @@ repost(uint64_t wr_id)
 }
 
 /* The message in the completed receive is the worker's, whole, and no other thread completed it. */
-static int
+static void
 check_recv(const struct worker *worker, const struct rmem_wc *wc, uint32_t seq, uint32_t length)
 {
 	const uint8_t *got = fx.a.buf + wc->wr_id * SIZE;
@@ -327,10 +316,9 @@ check_recv(const struct worker *worker, const struct rmem_wc *wc, uint32_t seq, 
 		TEST_EQ(got[i], (uint8_t)(seq + worker->index * 64));
 	__atomic_store_n(&owners[wc->wr_id], 0, __ATOMIC_RELEASE);
 	TEST_EQ(repost(wc->wr_id), 1);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_worker(void *arg)
 {
 	struct worker *worker = arg;
@@ -346,29 +334,27 @@ run_worker(void *arg)
 		memset(worker->side.buf, (uint8_t)(i + worker->index * 64), SIZE);
 		TEST_EQ(fx_post(worker->side.qp, &wr), 1);
 		TEST_EQ(fx_poll(worker->recv_cq, &wc, 1), 1);
-		TEST_RUN(check_recv(worker, &wc, i, from.length));
+		check_recv(worker, &wc, i, from.length);
 		TEST_EQ(fx_poll(worker->side.cq, &wc, 1), 1);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		if (i % 64 == 0)
 			sched_yield();
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_worker(struct worker *worker, uint32_t index)
 {
 	struct fx_side recv = fx.a;
 
 	memset(worker, 0, sizeof(*worker));
 	worker->index = index;
-	TEST_RUN(fx_side_open(&worker->side, fx.a.dev, fx.a.pd));
+	fx_side_open(&worker->side, fx.a.dev, fx.a.pd);
 	recv.cq = worker->recv_cq = fx_cq(fx.a.dev, 64);
 	TEST_ASSERT(recv.cq != NULL);
 	worker->qp = make_qp(&recv);
 	TEST_ASSERT(worker->qp != NULL);
 	TEST_OK(fx_connect_pair(worker->side.qp, worker->qp));
-	return TEST_SUCCESS;
 }
 
 /*
@@ -382,24 +368,23 @@ TEST(srq, lcores_take_and_post_at_the_same_time)
 	int ret = TEST_SUCCESS;
 
 	if (nb < 2)
-		return test_skip("fewer than 2 worker lcores");
+		test_skip("fewer than 2 worker lcores");
 	memset(owners, 0, sizeof(owners));
 	for (i = 0; i < nb; i++)
-		TEST_RUN(open_worker(&workers[i], i));
+		open_worker(&workers[i], i);
 	for (i = 0; i < nb - 1; i++)
 		TEST_EQ(repost(i), 1);
-	TEST_OK(fx_launch(run_worker, workers, sizeof(workers[0]), nb));
+	fx_launch(run_worker, workers, sizeof(workers[0]), nb);
 	for (i = 0; i < 200 && ret == 0; i++) {
 		attr.max_wr = NB_RECVS + i % 32;
 		attr.srq_limit = i % 2;
 		ret = rmem_srq_modify(srq, &attr, RMEM_SRQ_MAX_WR | RMEM_SRQ_LIMIT);
 		sched_yield();
 	}
-	TEST_EQ(fx_join(nb), TEST_SUCCESS);
+	fx_join(nb);
 	TEST_OK(ret);
 	TEST_EQ(query().nb_wr, nb - 1);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(srq, setup, fx_teardown);

@@ -43,7 +43,6 @@ TEST(tel_cmd, command_without_a_field_is_refused)
 	cmd = good;
 	cmd.get = NULL;
 	TEST_ERR(rmem_telemetry_add(&cmd), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(tel_cmd, too_many_commands_are_refused)
@@ -60,7 +59,6 @@ TEST(tel_cmd, too_many_commands_are_refused)
 	}
 	TEST_ERR(ret, ENOSPC);
 	TEST_EQ(i, 5); /* after those of the libraries */
-	return TEST_SUCCESS;
 }
 
 TEST(tel_cmd, names_beyond_the_array_are_counted)
@@ -77,7 +75,6 @@ TEST(tel_cmd, names_beyond_the_array_are_counted)
 	TEST_OK(rmem_tel_names_end(&names, "names", d));
 	rte_tel_data_free(names.d);
 	rte_tel_data_free(d);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(tel_cmd, fx_setup_none, fx_teardown);

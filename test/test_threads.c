@@ -30,12 +30,12 @@ static uint32_t shared_key;    /* atomic */
 static uint32_t is_stopped;    /* atomic */
 static uint64_t shared_rounds; /* atomic */
 
-static int
+static void
 setup(void)
 {
 	unsigned int i;
 
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	shared_key = 0;
 	is_stopped = 0;
 	shared_rounds = 0;
@@ -45,17 +45,16 @@ setup(void)
 
 		memset(worker, 0, sizeof(*worker));
 		worker->index = i;
-		TEST_RUN(fx_side_open(&worker->side, fx.a.dev, fx.a.pd));
-		TEST_RUN(fx_side_open(&worker->peer, fx.a.dev, fx.a.pd));
+		fx_side_open(&worker->side, fx.a.dev, fx.a.pd);
+		fx_side_open(&worker->peer, fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect_pair(worker->side.qp, worker->peer.qp));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
-launch(int (*func)(void *arg))
+static void
+launch(void (*func)(void *arg))
 {
-	return fx_launch(func, workers, sizeof(workers[0]), nb_workers);
+	fx_launch(func, workers, sizeof(workers[0]), nb_workers);
 }
 
 static void
@@ -70,14 +69,14 @@ is_running(void)
 	return !__atomic_load_n(&is_stopped, __ATOMIC_ACQUIRE);
 }
 
-static int
+static void
 stop(int result)
 {
 	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(nb_workers) != TEST_SUCCESS ? TEST_FAILED : result;
+	TEST_RUN(TEST_TRY(fx_join(nb_workers)) != TEST_SUCCESS ? TEST_FAILED : result);
 }
 
-static int
+static void
 reconnect(struct worker *worker)
 {
 	struct rmem_wc wc;
@@ -87,7 +86,6 @@ reconnect(struct worker *worker)
 	while (rmem_poll_cq(worker->side.cq, &wc, 1) > 0)
 		;
 	TEST_OK(fx_connect_pair(worker->side.qp, worker->peer.qp));
-	return TEST_SUCCESS;
 }
 
 /* Post one signaled request, and its status. */
@@ -111,7 +109,7 @@ send_one(struct fx_side *side, struct rmem_send_wr *wr)
 }
 
 /* Registers, writes through the new key and deregisters, 300 times. */
-static int
+static void
 use_own_regions(void *arg)
 {
 	struct worker *worker = arg;
@@ -127,19 +125,18 @@ use_own_regions(void *arg)
 		TEST_STATUS(send_one(side, &wr), RMEM_WC_SUCCESS);
 		TEST_OK(rmem_mr_dereg(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, regions_are_registered_and_released_on_every_lcore)
 {
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(launch(use_own_regions));
-	return fx_join(nb_workers);
+		test_skip("it takes two worker lcores");
+	launch(use_own_regions);
+	fx_join(nb_workers);
 }
 
 /* PD, CQ, QP pair, message, and all of it away again. */
-static int
+static void
 use_own_objects(void *arg)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
@@ -167,18 +164,17 @@ use_own_objects(void *arg)
 		TEST_OK(rmem_cq_destroy(own.cq));
 		TEST_OK(rmem_pd_dealloc(pd));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, objects_are_created_and_destroyed_on_every_lcore)
 {
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(launch(use_own_objects));
-	return fx_join(nb_workers);
+		test_skip("it takes two worker lcores");
+	launch(use_own_objects);
+	fx_join(nb_workers);
 }
 
-static int
+static void
 use_own_device(void *arg)
 {
 	const struct worker *worker = arg;
@@ -196,19 +192,18 @@ use_own_device(void *arg)
 		TEST_OK(rmem_pd_dealloc(pd));
 		TEST_OK(rmem_dev_close(dev));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, devices_are_created_and_closed_on_every_lcore)
 {
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(launch(use_own_device));
-	return fx_join(nb_workers);
+		test_skip("it takes two worker lcores");
+	launch(use_own_device);
+	fx_join(nb_workers);
 }
 
 /* Only one of those that create a device of one name wins. */
-static int
+static void
 create_same_device(void *arg)
 {
 	struct worker *worker = arg;
@@ -226,7 +221,6 @@ create_same_device(void *arg)
 			TEST_OK(rmem_dev_close(dev));
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, one_of_several_creators_of_a_device_wins)
@@ -235,18 +229,17 @@ TEST(threads, one_of_several_creators_of_a_device_wins)
 	unsigned int i;
 
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(launch(create_same_device));
-	TEST_RUN(fx_join(nb_workers));
+		test_skip("it takes two worker lcores");
+	launch(create_same_device);
+	fx_join(nb_workers);
 	for (i = 0; i < nb_workers; i++)
 		nb += workers[i].nb_done;
 	TEST_ASSERT(nb >= 1);
 	TEST_ASSERT(rmem_dev_get_by_name("soft9") == NULL);
-	return TEST_SUCCESS;
 }
 
 /* All invalidate the key of the round; the losing ones fail their QP. */
-static int
+static void
 invalidate_shared_key(void *arg)
 {
 	struct worker *worker = arg;
@@ -268,15 +261,14 @@ invalidate_shared_key(void *arg)
 			count(&worker->nb_done);
 		} else {
 			TEST_STATUS(status, RMEM_WC_MW_BIND_ERR);
-			TEST_RUN(reconnect(worker));
+			reconnect(worker);
 			count(&worker->nb_refused);
 		}
 		__atomic_fetch_add(&shared_rounds, 1, __ATOMIC_ACQ_REL);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 invalidation_rounds(void)
 {
 	uint64_t deadline = fx_deadline();
@@ -296,22 +288,21 @@ invalidation_rounds(void)
 		TEST_EQ(nb_won, i);
 		TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, one_of_several_invalidations_of_a_key_succeeds)
 {
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(launch(invalidate_shared_key));
-	return stop(invalidation_rounds());
+		test_skip("it takes two worker lcores");
+	launch(invalidate_shared_key);
+	stop(TEST_TRY(invalidation_rounds()));
 }
 
 #define OLD 0x11
 #define NEW 0x22
 
 /* Writes from the shared source into its own buffer: never a byte of after the dereg. */
-static int
+static void
 write_from_shared_source(void *arg)
 {
 	struct worker *worker = arg;
@@ -335,11 +326,10 @@ write_from_shared_source(void *arg)
 			count(&worker->nb_done);
 		} else {
 			TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-			TEST_RUN(reconnect(worker));
+			reconnect(worker);
 			count(&worker->nb_refused);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* From the end, where a copy is last, to the start. */
@@ -353,7 +343,7 @@ overwrite(uint8_t *buf)
 }
 
 /* Until each worker has counted two more, as in test_rcu.c. */
-static int
+static void
 wait_for(size_t counter)
 {
 	uint64_t deadline = fx_deadline();
@@ -368,10 +358,9 @@ wait_for(size_t counter)
 			fx_relax(&spins);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 source_rounds(void)
 {
 	uint32_t i;
@@ -383,26 +372,25 @@ source_rounds(void)
 		mr = fx_mr(fx.a.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
 		TEST_ASSERT(mr != NULL);
 		__atomic_store_n(&shared_key, mr->lkey, __ATOMIC_RELEASE);
-		TEST_RUN(wait_for(offsetof(struct worker, nb_done)));
+		wait_for(offsetof(struct worker, nb_done));
 		TEST_OK(fx_release(mr));
 		overwrite(fx.b.buf);
-		TEST_RUN(wait_for(offsetof(struct worker, nb_refused)));
+		wait_for(offsetof(struct worker, nb_refused));
 		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
 		/* No access reads what OLD is about to overwrite: the key is invalid. */
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(threads, source_is_not_read_after_its_dereg)
 {
 	if (nb_workers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(launch(write_from_shared_source));
-	return stop(source_rounds());
+		test_skip("it takes a worker lcore");
+	launch(write_from_shared_source);
+	stop(TEST_TRY(source_rounds()));
 }
 
 /* Sends to the QP of the main lcore that is connected to it, as long as that answers. */
-static int
+static void
 send_to_main(void *arg)
 {
 	struct worker *worker = arg;
@@ -427,11 +415,10 @@ send_to_main(void *arg)
 		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
 		count(&worker->nb_refused);
 	}
-	return TEST_SUCCESS;
 }
 
 /* a's QP, or a new one in its place, receives from the first worker. */
-static int
+static void
 connect_to_worker(void)
 {
 	struct rmem_qp_conn conn = fx_conn();
@@ -443,11 +430,10 @@ connect_to_worker(void)
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect(fx.a.qp, qp));
 	TEST_OK(fx_connect_by(qp, fx.a.qp, &conn));
-	return TEST_SUCCESS;
 }
 
-static int
-receive_rounds(int (*end)(void))
+static void
+receive_rounds(void (*end)(void))
 {
 	uint64_t deadline = fx_deadline();
 	uint32_t i, j;
@@ -457,12 +443,12 @@ receive_rounds(int (*end)(void))
 		uint64_t former = __atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE);
 		unsigned int spins = 0;
 
-		TEST_RUN(connect_to_worker());
+		connect_to_worker();
 		for (j = 0; j < FX_DEPTH / 2; j++)
 			TEST_EQ(fx_post_recv(fx.a.qp, j, &to, 1), 1);
 		__atomic_store_n(&shared_key, 1, __ATOMIC_RELEASE);
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_RUN(end());
+		end();
 		overwrite(fx.a.buf);
 		while (__atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE) == former) {
 			TEST_ASSERT(!fx_is_late(deadline));
@@ -473,56 +459,54 @@ receive_rounds(int (*end)(void))
 		while (rmem_poll_cq(fx.a.cq, &fx.wc, 1) > 0)
 			;
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 end_by_reset(void)
 {
-	return rmem_qp_reset(fx.a.qp);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
 }
 
-static int
+static void
 end_by_error(void)
 {
-	return rmem_qp_set_error(fx.a.qp);
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
 }
 
-static int
+static void
 end_by_destroy(void)
 {
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = fx_qp(fx.a.pd, fx.a.cq, FX_DEPTH);
 	TEST_ASSERT(fx.a.qp != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
-expect_no_late_receive(int (*end)(void))
+static void
+expect_no_late_receive(void (*end)(void))
 {
 	if (nb_workers == 0)
-		return test_skip("it takes a worker lcore");
+		test_skip("it takes a worker lcore");
 	nb_workers = 1;
-	TEST_RUN(launch(send_to_main));
-	return stop(receive_rounds(end));
+	launch(send_to_main);
+	stop(TEST_TRY(receive_rounds(end)));
 }
 
 TEST(threads, no_message_arrives_after_reset_of_the_receiver)
 {
-	return expect_no_late_receive(end_by_reset);
+	expect_no_late_receive(end_by_reset);
 }
 
 TEST(threads, no_message_arrives_after_set_error_of_the_receiver)
 {
-	return expect_no_late_receive(end_by_error);
+	expect_no_late_receive(end_by_error);
 }
 
 TEST(threads, no_message_arrives_after_destroy_of_the_receiver)
 {
-	return expect_no_late_receive(end_by_destroy);
+	expect_no_late_receive(end_by_destroy);
 }
 
-static int
+static void
 write_to_own_peer(void *arg)
 {
 	struct worker *worker = arg;
@@ -535,10 +519,9 @@ write_to_own_peer(void *arg)
 		TEST_STATUS(send_one(&worker->side, &wr), RMEM_WC_SUCCESS);
 		count(&worker->nb_done);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 query_rounds(void)
 {
 	struct rmem_dev_stats stats;
@@ -562,15 +545,15 @@ query_rounds(void)
 		TEST_OK(rmem_dev_dump(fx.a.dev, null));
 	}
 	fclose(null);
-	return wait_for(offsetof(struct worker, nb_done));
+	wait_for(offsetof(struct worker, nb_done));
 }
 
 TEST(threads, queries_race_the_data_path)
 {
 	if (nb_workers == 0)
-		return test_skip("it takes a worker lcore");
-	TEST_RUN(launch(write_to_own_peer));
-	return stop(query_rounds());
+		test_skip("it takes a worker lcore");
+	launch(write_to_own_peer);
+	stop(TEST_TRY(query_rounds()));
 }
 
 TEST_SUITE(threads, setup, fx_teardown);

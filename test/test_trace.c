@@ -70,7 +70,6 @@ TEST_WITH(trace, trace_points_are_enabled_on_request, fx_setup_none)
 		TEST_EQ(rte_trace_point_is_enabled(point),
 				enabled != NULL && strstr(names[i], enabled) != NULL);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(trace, registrations_are_traced)
@@ -93,7 +92,6 @@ TEST(trace, registrations_are_traced)
 			RMEM_REREG_CHANGE_ACCESS, result, mr->lkey);
 	expect("lib.rmem.mr.dereg mr=%" PRIu64 " lkey=%u rkey=%u", at(mr), mr->lkey, mr->rkey);
 	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
 }
 
 TEST(trace, registrations_of_other_kinds_are_traced)
@@ -117,7 +115,6 @@ TEST(trace, registrations_of_other_kinds_are_traced)
 	TEST_EQ(event.status, 0);
 	expect("lib.rmem.mr.start mr=%" PRIu64 " length=%u", at(mr), SIZE);
 	expect("lib.rmem.mr.complete mr=%" PRIu64 " status=0 lkey=%u", at(mr), mr->lkey);
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(trace, windows_are_traced, fx_setup_mw)
@@ -125,7 +122,6 @@ TEST_WITH(trace, windows_are_traced, fx_setup_mw)
 	expect("lib.rmem.mw.alloc mw=%" PRIu64 " type=2 rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
 	expect("lib.rmem.mw.dealloc mw=%" PRIu64 " rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
 	TEST_OK(fx_release(fx.mw.two));
-	return TEST_SUCCESS;
 }
 
 TEST(trace, qps_are_traced)
@@ -152,7 +148,6 @@ TEST(trace, qps_are_traced)
 	expect("lib.rmem.cq.resize cq=%" PRIu64 " nb_cqe=%u", at(cq), cq->nb_cqe);
 	TEST_OK(fx_release(cq));
 	expect("lib.rmem.cq.destroy cq=%" PRIu64, at(cq));
-	return TEST_SUCCESS;
 }
 
 TEST(trace, ahs_are_traced)
@@ -164,7 +159,6 @@ TEST(trace, ahs_are_traced)
 	expect("lib.rmem.ah.create pd=%" PRIu64 " ah=%" PRIu64 " dlid=1", at(fx.a.pd), at(ah));
 	expect("lib.rmem.ah.destroy ah=%" PRIu64, at(ah));
 	TEST_OK(rmem_ah_destroy(ah));
-	return TEST_SUCCESS;
 }
 
 TEST(trace, srqs_are_traced)
@@ -180,7 +174,6 @@ TEST(trace, srqs_are_traced)
 	expect("lib.rmem.srq.modify srq=%" PRIu64 " mask=%u srq_limit=3", at(srq), RMEM_SRQ_LIMIT);
 	expect("lib.rmem.srq.destroy srq=%" PRIu64, at(srq));
 	TEST_OK(rmem_srq_destroy(srq));
-	return TEST_SUCCESS;
 }
 
 TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
@@ -195,7 +188,6 @@ TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
 	expect("lib.rmem.pd.dealloc pd=%" PRIu64, at(pd));
 	TEST_OK(fx_release(dev));
 	expect("lib.rmem.dev.close dev=soft77");
-	return TEST_SUCCESS;
 }
 
 TEST(trace, refused_calls_are_traced)
@@ -214,7 +206,6 @@ TEST(trace, refused_calls_are_traced)
 	TEST_ERR(rmem_qp_connect(fx.a.qp, NULL), EINVAL);
 	expect("lib.rmem.error.call call=rmem_qp_connect obj=%" PRIu64 " error=%d", at(fx.a.qp),
 			EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(trace, failed_requests_are_traced)
@@ -233,7 +224,6 @@ TEST(trace, failed_requests_are_traced)
 	rmem_wc_trace_error(fx.a.dev->obj.dev_id, 99, 4713, RMEM_WC_GENERAL_ERR, 98);
 	expect("lib.rmem.error.wc dev=soft0 qp_num=99 wr_id=4713 status=%d vendor_err=98",
 			RMEM_WC_GENERAL_ERR);
-	return TEST_SUCCESS;
 }
 
 /* The receive fails, and with it the request. */
@@ -249,7 +239,6 @@ TEST(trace, failed_receives_are_traced)
 			RMEM_WC_REM_INV_REQ_ERR);
 	expect("lib.rmem.error.wc qp_num=%u wr_id=4715 status=%d", fx.b.qp->qp_num,
 			RMEM_WC_LOC_LEN_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(trace, pools_are_traced)
@@ -273,7 +262,6 @@ TEST(trace, pools_are_traced)
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_OK(rmem_pool_destroy(pool));
 	expect("lib.rmem.pool.destroy pool=%" PRIu64, at(pool));
-	return TEST_SUCCESS;
 }
 
 TEST(trace, mempools_are_traced)
@@ -303,7 +291,6 @@ TEST(trace, mempools_are_traced)
 	expect("lib.rmem.extbuf.add mr=%" PRIu64 " addr=%" PRIu64 " length=%u", at(fx.a.mr),
 			at(fx.a.buf), FX_BUF_SIZE);
 	expect("lib.rmem.extbuf.del mr=%" PRIu64, at(fx.a.mr));
-	return TEST_SUCCESS;
 }
 
 TEST(trace_lease, leases_are_traced)
@@ -313,13 +300,13 @@ TEST(trace_lease, leases_are_traced)
 
 	lx.conf.max_leases = 1;
 	lx.conf.quarantine_us = 1;
-	TEST_RUN(lx_remake());
+	lx_remake();
 	expect("lib.rmem.lease.create ctx=%" PRIu64 " qp_num=%u max_leases=1", at(lx.ctx),
 			fx.a.qp->qp_num);
 	for (i = 0; i < TAGS; i++) {
-		TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
+		lx_grant(1, RMEM_ACCESS_REMOTE_WRITE);
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-		TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+		lx_take(1, RMEM_LEASE_END_REVOKED);
 	}
 	expect("lib.rmem.lease.quarantine ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
 			lx.ended[0]->rkey);
@@ -329,32 +316,30 @@ TEST(trace_lease, leases_are_traced)
 			at(lx.ctx), at(req.mr), at(req.addr), req.access, EINVAL);
 	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	expect("lib.rmem.lease.trim ctx=%" PRIu64, at(lx.ctx));
-	return TEST_SUCCESS;
 }
 
 TEST(trace_lease, lost_leases_are_traced)
 {
-	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
+	lx_grant(1, RMEM_ACCESS_REMOTE_WRITE);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_LOST));
+	lx_wait_state(lx.lease[0], RMEM_LEASE_LOST);
 	expect("lib.rmem.lease.lose ctx=%" PRIu64 " rkey=%u status=%d", at(lx.ctx),
 			lx.lease[0]->rkey, RMEM_WC_WR_FLUSH_ERR);
 	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
 	expect("lib.rmem.error.call call=rmem_lease_recover obj=%" PRIu64 " error=%d", at(lx.ctx),
 			EBUSY);
-	TEST_RUN(lx_recover());
+	lx_recover();
 	expect("lib.rmem.lease.recover ctx=%" PRIu64 " qp_num=%u nb_lost=1", at(lx.ctx),
 			fx.a.qp->qp_num);
 	expect("lib.rmem.lease.destroy ctx=%" PRIu64, at(lx.ctx));
-	return lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_take(1, RMEM_LEASE_END_REVOKED);
 }
 
 /* Also where nothing is traced. */
 TEST_WITH(trace, trace_is_saved, fx_setup_none)
 {
 	TEST_OK(rte_trace_save());
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(trace, fx_setup, fx_teardown);

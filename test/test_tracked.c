@@ -47,42 +47,39 @@ good_conf(void)
 	return conf;
 }
 
-static int
+static void
 setup(void)
 {
 	const struct rmem_pool_conf conf = good_conf();
 
 	pool = NULL;
-	TEST_RUN(fx_setup());
+	fx_setup();
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	bool is_ok = rmem_process_number_set(0) == 0;
 
 	is_ok = rmem_pool_destroy(pool) == 0 && is_ok;
 	pool = NULL;
-	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(TEST_TRY(fx_teardown()) == TEST_SUCCESS && is_ok);
 }
 
 /* Get buffers as another process does. */
-static int
+static void
 get_as(uint16_t process, unsigned int n)
 {
 	TEST_OK(rmem_process_number_set(process));
 	TEST_OK(rte_mempool_get_bulk(pool->mp, bufs, n));
 	TEST_OK(rmem_process_number_set(0));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_free(unsigned int n)
 {
 	TEST_EQ(rte_mempool_avail_count(pool->mp), n);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, buffer_belongs_to_the_process_that_got_it)
@@ -98,14 +95,14 @@ TEST(tracked, buffer_belongs_to_the_process_that_got_it)
 		TEST_EQ(sges[i].length, SIZE);
 		TEST_EQ(sges[i].lkey, rmem_pool_lkey(pool, buf));
 	}
-	TEST_RUN(expect_free(NB_BUFS - 20));
-	TEST_RUN(get_as(7, 3));
+	expect_free(NB_BUFS - 20);
+	get_as(7, 3);
 	TEST_EQ(rmem_tracked_owner(pool->mp, bufs[0]), 7);
 	/* Another process may put a buffer back too. */
 	rte_mempool_put_bulk(pool->mp, bufs, 3);
 	TEST_EQ(rmem_tracked_owner(pool->mp, bufs[2]), 0);
 	rmem_pool_put_sges(pool, sges, 20);
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 static int
@@ -117,7 +114,7 @@ compare_addr(const void *a, const void *b)
 }
 
 /* All buffers in bursts, each once; put back in another order. */
-static int
+static void
 expect_every_buffer_once(unsigned int burst)
 {
 	unsigned int i, n;
@@ -137,7 +134,7 @@ expect_every_buffer_once(unsigned int burst)
 		n = RTE_MIN(burst, NB_BUFS - i);
 		rmem_pool_put_sges(pool, &sges[i], n);
 	}
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 TEST(tracked, every_buffer_is_got_once_in_any_burst)
@@ -147,35 +144,34 @@ TEST(tracked, every_buffer_is_got_once_in_any_burst)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(bursts); i++)
-		TEST_RUN(expect_every_buffer_once(bursts[i]));
-	return TEST_SUCCESS;
+		expect_every_buffer_once(bursts[i]);
 }
 
 TEST(tracked, get_of_too_many_takes_none)
 {
-	TEST_RUN(get_as(3, NB_BUFS - 5));
+	get_as(3, NB_BUFS - 5);
 	TEST_ERR(rmem_pool_get_sges(pool, sges, 6), ENOENT);
 	TEST_ERR(rmem_pool_get_sges(pool, sges, NB_BUFS + 1), ENOENT);
-	TEST_RUN(expect_free(5));
+	expect_free(5);
 	TEST_OK(rmem_pool_get_sges(pool, sges, 5));
-	TEST_RUN(expect_free(0));
+	expect_free(0);
 	rmem_pool_put_sges(pool, sges, 5);
 	TEST_EQ(rmem_tracked_reap(3), NB_BUFS - 5);
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 TEST(tracked, buffers_of_a_dead_process_are_freed_once)
 {
 	TEST_OK(rmem_pool_get_sges(pool, sges, 9));
-	TEST_RUN(get_as(2, 100));
-	TEST_RUN(get_as(254, 11));
+	get_as(2, 100);
+	get_as(254, 11);
 	TEST_EQ(rmem_tracked_reap(2), 100);
 	TEST_EQ(rmem_tracked_reap(2), 0);
 	TEST_EQ(rmem_tracked_reap(3), 0);
-	TEST_RUN(expect_free(NB_BUFS - 20));
+	expect_free(NB_BUFS - 20);
 	TEST_EQ(rmem_tracked_reap(254), 11);
 	rmem_pool_put_sges(pool, sges, 9);
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 TEST(tracked, pools_are_reaped_together)
@@ -186,31 +182,30 @@ TEST(tracked, pools_are_reaped_together)
 
 	conf.name = "tracked_other";
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &other));
-	TEST_RUN(get_as(2, 4));
+	get_as(2, 4);
 	TEST_OK(rmem_process_number_set(2));
 	TEST_OK(rte_mempool_get(other->mp, &buf));
 	TEST_OK(rmem_process_number_set(0));
 	TEST_EQ(rmem_tracked_reap(2), 5);
 	TEST_OK(rmem_pool_destroy(other));
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, received_buffers_outlive_their_sender)
 {
-	TEST_RUN(get_as(2, 4));
+	get_as(2, 4);
 	TEST_EQ(rmem_tracked_own(pool->mp, bufs, 3, 2), 3);
 	TEST_EQ(rmem_tracked_owner(pool->mp, bufs[0]), RMEM_PROCESS_PRIMARY);
 	TEST_EQ(rmem_tracked_reap(2), 1);
-	TEST_RUN(expect_free(NB_BUFS - 3));
+	expect_free(NB_BUFS - 3);
 	rte_mempool_put_bulk(pool->mp, bufs, 3);
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 TEST(tracked, buffers_of_a_dead_sender_are_dropped)
 {
 	void *late[4], *again;
 
-	TEST_RUN(get_as(2, 4));
+	get_as(2, 4);
 	memcpy(late, bufs, sizeof(late));
 	/* The second one was received in time. */
 	TEST_EQ(rmem_tracked_own(pool->mp, &late[1], 1, 2), 1);
@@ -227,7 +222,7 @@ TEST(tracked, buffers_of_a_dead_sender_are_dropped)
 	TEST_EQ(rmem_tracked_own(pool->mp, late, 4, 0), 2);
 	TEST_ASSERT(late[0] == bufs[0] && late[1] == bufs[1]);
 	rte_mempool_put_bulk(pool->mp, late, 2);
-	return expect_free(NB_BUFS);
+	expect_free(NB_BUFS);
 }
 
 /* Refused puts leave the pool whole; the first one is logged. */
@@ -244,15 +239,15 @@ TEST(tracked, free_and_foreign_buffers_are_not_put)
 	fx_log_begin();
 	rte_mempool_put_bulk(pool->mp, bad, 4);
 	TEST_ASSERT(strstr(fx_log_end(), "put refused: 4 buffers") != NULL);
-	TEST_RUN(expect_free(NB_BUFS - 9));
+	expect_free(NB_BUFS - 9);
 	rte_mempool_put_bulk(pool->mp, bufs, 9);
 	fx_log_begin();
 	rte_mempool_put_bulk(pool->mp, bufs, 9);
 	rte_mempool_put(pool->mp, bufs[8]);
 	TEST_ASSERT(strstr(fx_log_end(), "put refused") == NULL);
 	TEST_EQ(((struct rmem_tracked *)pool->mp->pool_data)->bad_puts, 4 + 9 + 1);
-	TEST_RUN(expect_free(NB_BUFS));
-	return expect_every_buffer_once(32);
+	expect_free(NB_BUFS);
+	expect_every_buffer_once(32);
 }
 
 TEST(tracked, bad_calls_are_refused)
@@ -276,7 +271,6 @@ TEST(tracked, bad_calls_are_refused)
 	TEST_ERR(rmem_tracked_own(plain, &buf, 1, 2), EINVAL);
 	TEST_ERR(rmem_tracked_owner(plain, buf), EINVAL);
 	rte_mempool_free(plain);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -300,24 +294,22 @@ TEST(tracked, caches_and_other_ops_are_refused)
 	struct rmem_pool_conf conf = good_conf();
 
 	conf.name = "tracked_bad";
-	TEST_RUN(fx_expect_bad_fields(&conf, sizeof(conf), rows, RTE_DIM(rows), create));
+	fx_expect_bad_fields(&conf, sizeof(conf), rows, RTE_DIM(rows), create);
 	conf.flags = 0;
 	conf.ops_name = OPS_NAME;
 	TEST_ERR(create(&conf), EINVAL);
 	TEST_ASSERT(rte_mempool_lookup("tracked_bad") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, pool_with_owned_buffers_is_not_destroyed)
 {
-	TEST_RUN(get_as(2, 5));
+	get_as(2, 5);
 	fx_log_begin();
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
 	TEST_ASSERT(strstr(fx_log_end(), "5 of process 2") != NULL);
 	TEST_EQ(rmem_tracked_reap(2), 5);
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, pool_is_found_by_name)
@@ -345,7 +337,6 @@ TEST(tracked, pool_is_found_by_name)
 	pool = NULL;
 	TEST_ERR(rmem_pool_lookup("tracked_test", &found), ENOENT);
 	TEST_ASSERT(found == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, as_many_pools_are_found_as_the_directory_holds)
@@ -370,7 +361,6 @@ TEST(tracked, as_many_pools_are_found_as_the_directory_holds)
 		TEST_ASSERT(found == pools[i]);
 		TEST_OK(rmem_pool_destroy(found));
 	}
-	return TEST_SUCCESS;
 }
 
 /* As in a process that loaded other mempool drivers than the primary. */
@@ -384,11 +374,10 @@ TEST(tracked, ops_of_another_index_are_refused)
 	pool->mp->ops_index++;
 	TEST_ASSERT(strstr(fx_log_end(), "load the same mempool drivers") != NULL);
 	TEST_ASSERT(found == NULL);
-	return TEST_SUCCESS;
 }
 
 /* The ops in DPDK's table under another name, and all further slots in use. */
-static int
+static void
 with_full_table(struct rte_mempool_ops *ops)
 {
 	struct rmem_pool_conf conf = good_conf();
@@ -401,23 +390,22 @@ with_full_table(struct rte_mempool_ops *ops)
 	TEST_ERR(create(&conf), ENOSPC);
 	TEST_ERR(rmem_pool_lookup("tracked_test", &found), ENOSPC);
 	TEST_ASSERT(found == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, full_table_of_mempool_ops_is_enospc)
 {
 	struct rte_mempool_ops *ops = rte_mempool_get_ops(pool->mp->ops_index);
 	uint32_t nb = rte_mempool_ops_table.num_ops;
-	int result = with_full_table(ops);
+	int result = TEST_TRY(with_full_table(ops));
 
 	ops->name[0] = 'r';
 	rte_mempool_ops_table.num_ops = nb;
 	TEST_ASSERT(rte_mempool_lookup("tracked_other") == NULL);
-	return result;
+	TEST_RUN(result);
 }
 
 /* As in a secondary process that loaded fewer drivers, the ops not registered yet. */
-static int
+static void
 with_fewer_drivers(int index)
 {
 	struct rmem_pool *found = NULL;
@@ -439,7 +427,6 @@ with_fewer_drivers(int index)
 	TEST_ERR(rte_mempool_ops_enqueue_bulk(mp, &buf, 1), EOPNOTSUPP);
 	TEST_EQ(rte_mempool_avail_count(mp), 0);
 	rte_mempool_free(mp);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, slots_of_drivers_that_are_not_loaded_are_filled)
@@ -448,9 +435,9 @@ TEST(tracked, slots_of_drivers_that_are_not_loaded_are_filled)
 	int index = pool->mp->ops_index, result = TEST_SKIPPED;
 
 	if (index >= 2)
-		result = with_fewer_drivers(index);
+		result = TEST_TRY(with_fewer_drivers(index));
 	rte_mempool_ops_table = table;
-	return result;
+	TEST_RUN(result);
 }
 
 TEST(tracked, pool_of_several_regions_is_tracked)
@@ -472,7 +459,6 @@ TEST(tracked, pool_of_several_regions_is_tracked)
 	}
 	rmem_pool_put_sges(large, sges, NB_BUFS);
 	TEST_OK(rmem_pool_destroy(large));
-	return TEST_SUCCESS;
 }
 
 /* Any mempool can have the ops: the distances of its buffers may differ. */
@@ -497,7 +483,6 @@ TEST(tracked, mempool_of_several_chunks_is_tracked)
 	rte_mempool_put_bulk(mp, bufs, 64);
 	TEST_EQ(rte_mempool_avail_count(mp), 64);
 	rte_mempool_free(mp);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, wrong_owner_is_found_by_the_audit)
@@ -514,7 +499,6 @@ TEST(tracked, wrong_owner_is_found_by_the_audit)
 	TEST_ERR(rmem_dev_audit(fx.a.dev), EIO);
 	td->objs[7] = obj;
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST(tracked, owners_are_dumped)
@@ -523,7 +507,7 @@ TEST(tracked, owners_are_dumped)
 	size_t size;
 	FILE *f;
 
-	TEST_RUN(get_as(2, 5));
+	get_as(2, 5);
 	rte_mempool_put(pool->mp, (uint8_t *)bufs[0] + 1);
 	f = open_memstream(&text, &size);
 	TEST_ASSERT(f != NULL);
@@ -534,7 +518,6 @@ TEST(tracked, owners_are_dumped)
 	TEST_ASSERT(strstr(text, "refused_puts: 1\n") != NULL);
 	free(text);
 	TEST_EQ(rmem_tracked_reap(2), 5);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(tracked, setup, teardown);

@@ -52,7 +52,7 @@ memory_size(void)
 	return sizeof(struct shared) + rmem_tracked_mem_size(NB_BUFS);
 }
 
-static int
+static void
 setup(void)
 {
 	uint32_t i;
@@ -64,14 +64,12 @@ setup(void)
 	rmem_tracked_init(td, NB_BUFS);
 	for (i = 0; i < NB_BUFS; i++)
 		TEST_ASSERT(rmem_tracked_add(td, shared->bufs[i]));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	TEST_OK(munmap(shared, memory_size()));
-	return TEST_SUCCESS;
 }
 
 static uint32_t *
@@ -125,7 +123,7 @@ run_child(uint32_t seed)
 }
 
 /* After the death of the child: its buffers are freed, those of the parent are not. */
-static int
+static void
 expect_whole(uint32_t nb_held)
 {
 	uint32_t i, nb[TRACKED_MAX_OWNER + 1], nb_child;
@@ -147,10 +145,9 @@ expect_whole(uint32_t nb_held)
 	rmem_tracked_count(td, nb);
 	TEST_EQ(nb[PARENT], nb_held);
 	TEST_EQ(nb[0], NB_BUFS - nb_held);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 kill_child(struct process *parent, uint32_t nb_rounds)
 {
 	uint64_t deadline = fx_deadline();
@@ -176,7 +173,7 @@ kill_child(struct process *parent, uint32_t nb_rounds)
 	TEST_EQ(waitpid(pid, &status, 0), pid);
 	TEST_ASSERT(is_ok && !fx_is_late(deadline));
 	TEST_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	return expect_whole(parent->nb_held);
+	expect_whole(parent->nb_held);
 }
 
 TEST(tracked_kill, buffers_of_a_killed_process_are_not_lost)
@@ -185,8 +182,7 @@ TEST(tracked_kill, buffers_of_a_killed_process_are_not_lost)
 	uint32_t i;
 
 	for (i = 0; i < KILLS; i++)
-		TEST_RUN(kill_child(&parent, next_random(&parent.seed) % 200));
-	return TEST_SUCCESS;
+		kill_child(&parent, next_random(&parent.seed) % 200);
 }
 
 /* Every way to change an owner: all of a word, a part of it, one by one, and of another process. */
@@ -207,7 +203,7 @@ run_steps(void)
 }
 
 /* Run the steps for nb instructions, then kill; *nb is less if they end before. -1: no ptrace. */
-static int
+static void
 step(uint64_t *nb)
 {
 	uint64_t i;
@@ -234,13 +230,12 @@ step(uint64_t *nb)
 		TEST_EQ(waitpid(pid, &status, 0), pid);
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		return test_skip("no ptrace");
+		test_skip("no ptrace");
 	TEST_ASSERT(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-	return TEST_SUCCESS;
 }
 
 /* The parent owns the last buffer, for the child to take. */
-static int
+static void
 own_last(void)
 {
 	void *objs[NB_BUFS], *last = shared->bufs[NB_BUFS - 1];
@@ -248,42 +243,44 @@ own_last(void)
 
 	*holder_of(last) = PARENT;
 	if (rmem_tracked_owner_of(td, last) == PARENT)
-		return TEST_SUCCESS;
+		return;
 	TEST_OK(rmem_tracked_get(td, objs, NB_BUFS, PARENT, PARENT));
 	for (i = 0; i < NB_BUFS; i++) {
 		if (objs[i] != last)
 			TEST_EQ(rmem_tracked_put(td, &objs[i], 1, PARENT, PARENT), 0);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 step_and_check(uint64_t *nb)
 {
 	int ret;
 
-	TEST_RUN(own_last());
-	ret = step(nb);
-	if (ret != TEST_SUCCESS)
-		return ret;
-	return expect_whole(rmem_tracked_owner_of(td, shared->bufs[NB_BUFS - 1]) == PARENT);
+	own_last();
+	ret = TEST_TRY(step(nb));
+	if (ret != TEST_SUCCESS) {
+		TEST_RUN(ret);
+		return;
+	}
+	expect_whole(rmem_tracked_owner_of(td, shared->bufs[NB_BUFS - 1]) == PARENT);
 }
 
 TEST(tracked_kill, killed_at_any_instruction_a_process_loses_no_buffer)
 {
 	uint64_t all = UINT64_MAX, at, distance, nb;
-	int ret = step_and_check(&all);
+	int ret = TEST_TRY(step_and_check(&all));
 
-	if (ret != TEST_SUCCESS)
-		return ret;
+	if (ret != TEST_SUCCESS) {
+		TEST_RUN(ret);
+		return;
+	}
 	distance = all / MAX_POINTS + 1;
 	for (at = 0; at < all; at += distance) {
 		nb = at;
-		TEST_RUN(step_and_check(&nb));
+		step_and_check(&nb);
 	}
 	test_note("killed at each %u. of %u instructions", (unsigned int)distance,
 			(unsigned int)all);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(tracked_kill, setup, teardown);

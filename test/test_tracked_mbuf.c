@@ -15,7 +15,7 @@
 #include "test.h"
 
 /* A process that dies with mbufs in a chain, attached, and with another reference. */
-static int
+static void
 die_with_mbufs(struct rmem_mempool *mbufs)
 {
 	struct rte_mbuf *m[3];
@@ -28,7 +28,6 @@ die_with_mbufs(struct rmem_mempool *mbufs)
 	TEST_OK(rmem_process_number_set(0));
 	TEST_EQ(rmem_tracked_reap(2), 3);
 	TEST_EQ(rmem_tracked_reap(2), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked_mbuf, mbufs_of_a_dead_process_are_freed_as_new)
@@ -45,7 +44,7 @@ TEST(tracked_mbuf, mbufs_of_a_dead_process_are_freed_as_new)
 	unsigned int i;
 
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &mbufs));
-	TEST_RUN(die_with_mbufs(mbufs));
+	die_with_mbufs(mbufs);
 	TEST_OK(rte_pktmbuf_alloc_bulk(mbufs->mp, m, 100));
 	for (i = 0; i < 100; i++) {
 		TEST_EQ(rmem_tracked_owner(mbufs->mp, m[i]), RMEM_PROCESS_PRIMARY);
@@ -63,7 +62,6 @@ TEST(tracked_mbuf, mbufs_of_a_dead_process_are_freed_as_new)
 	TEST_ERR(rmem_pktmbuf_pool_lookup("tracked_mbufs", NULL), EINVAL);
 	TEST_OK(rmem_pktmbuf_pool_destroy(mbufs));
 	TEST_ERR(rmem_pktmbuf_pool_lookup("tracked_mbufs", &found), ENOENT);
-	return TEST_SUCCESS;
 }
 
 TEST(tracked_mbuf, mbuf_pool_with_a_cache_or_ops_is_refused)
@@ -84,7 +82,6 @@ TEST(tracked_mbuf, mbuf_pool_with_a_cache_or_ops_is_refused)
 	conf.flags = RMEM_POOL_TRACKED | RMEM_POOL_CHECK_PUTS;
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &mbufs), EINVAL);
 	TEST_ASSERT(mbufs == NULL && rte_mempool_lookup("tracked_mbufs") == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(tracked_mbuf, fx_setup, fx_teardown);

@@ -59,7 +59,7 @@ buffer_at(uint32_t i)
 	return (struct buffer *)(void *)(memory + (size_t)i * STRIDE);
 }
 
-static int
+static void
 make(void *mem)
 {
 	uint32_t i;
@@ -71,11 +71,10 @@ make(void *mem)
 		TEST_ASSERT(rmem_tracked_add(td, buffer_at(i)));
 	TEST_ASSERT(!rmem_tracked_add(td, buffer_at(0)));
 	TEST_ASSERT(rmem_tracked_flaw(td) == NULL);
-	return TEST_SUCCESS;
 }
 
 /* Hold a buffer, which no other process holds. */
-static int
+static void
 hold(struct process *process, void *obj)
 {
 	struct buffer *buffer = obj;
@@ -83,7 +82,6 @@ hold(struct process *process, void *obj)
 	TEST_EQ(__atomic_exchange_n(&buffer->holder, process->number, __ATOMIC_RELAXED), 0);
 	buffer->value += process->number;
 	process->held[process->nb_held++] = obj;
-	return TEST_SUCCESS;
 }
 
 /* Hold a buffer no longer, before it is put or handed over. */
@@ -98,22 +96,21 @@ release(struct process *process, uint32_t i)
 	return buffer;
 }
 
-static int
+static void
 get_some(struct process *process, unsigned int lcore_id)
 {
 	unsigned int i, n = 1 + next_random(&process->seed) % MAX_BURST;
 	void *objs[MAX_BURST];
 
 	if (process->nb_held + n > MAX_HELD)
-		return TEST_SUCCESS;
+		return;
 	if (rmem_tracked_get(td, objs, n, (uint8_t)process->number, lcore_id) != 0)
-		return TEST_SUCCESS;
+		return;
 	for (i = 0; i < n; i++)
-		TEST_RUN(hold(process, objs[i]));
-	return TEST_SUCCESS;
+		hold(process, objs[i]);
 }
 
-static int
+static void
 put_some(struct process *process, unsigned int lcore_id)
 {
 	unsigned int i, n = next_random(&process->seed) % (process->nb_held + 1);
@@ -122,28 +119,26 @@ put_some(struct process *process, unsigned int lcore_id)
 	for (i = 0; i < n; i++)
 		objs[i] = release(process, next_random(&process->seed) % process->nb_held);
 	TEST_EQ(rmem_tracked_put(td, objs, n, (uint8_t)process->number, lcore_id), 0);
-	return TEST_SUCCESS;
 }
 
 /* Hand a buffer to the next lcore. */
-static int
+static void
 pass_one(struct process *process, unsigned int to)
 {
 	uint64_t letter, none = 0;
 	void *obj;
 
 	if (process->nb_held == 0)
-		return TEST_SUCCESS;
+		return;
 	obj = release(process, 0);
 	letter = (uint64_t)process->number << 56 | (uintptr_t)obj;
 	if (!__atomic_compare_exchange_n(
 			    &mailbox[to], &none, letter, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		TEST_EQ(rmem_tracked_put(td, &obj, 1, (uint8_t)process->number, to), 0);
-	return TEST_SUCCESS;
 }
 
 /* Own what was handed to this lcore, unless its sender died in between. */
-static int
+static void
 receive_one(struct process *process, unsigned int index)
 {
 	uint64_t letter = __atomic_exchange_n(&mailbox[index], 0, __ATOMIC_ACQUIRE);
@@ -152,15 +147,16 @@ receive_one(struct process *process, unsigned int index)
 	if (letter == 0 ||
 			!rmem_tracked_take(
 					td, obj, (uint8_t)process->number, (uint8_t)(letter >> 56)))
-		return TEST_SUCCESS;
-	if (process->nb_held < MAX_HELD)
-		return hold(process, obj);
+		return;
+	if (process->nb_held < MAX_HELD) {
+		hold(process, obj);
+		return;
+	}
 	TEST_EQ(rmem_tracked_put(td, &obj, 1, (uint8_t)process->number, index), 0);
-	return TEST_SUCCESS;
 }
 
 /* Die with all buffers, and go on as another process when they were reaped. */
-static int
+static void
 die(struct process *process)
 {
 	unsigned int spins = 0;
@@ -170,39 +166,37 @@ die(struct process *process)
 	__atomic_store_n(&process->is_dead, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&process->is_dead, __ATOMIC_ACQUIRE) != 0)
 		fx_relax(&spins);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run(struct process *process)
 {
 	unsigned int index = (unsigned int)(process - workers);
 	uint32_t i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		TEST_RUN(get_some(process, index));
-		TEST_RUN(put_some(process, index));
-		TEST_RUN(pass_one(process, (index + 1) % nb_workers));
-		TEST_RUN(receive_one(process, index));
+		get_some(process, index);
+		put_some(process, index);
+		pass_one(process, (index + 1) % nb_workers);
+		receive_one(process, index);
 		if (next_random(&process->seed) % 64 == 0)
-			TEST_RUN(die(process));
+			die(process);
 	}
 	while (process->nb_held > 0) {
 		void *obj = release(process, 0);
 
 		TEST_EQ(rmem_tracked_put(td, &obj, 1, (uint8_t)process->number, index), 0);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_worker(void *arg)
 {
 	struct process *process = arg;
-	int result = run(process);
+	int result = TEST_TRY(run(process));
 
 	__atomic_store_n(&process->is_done, 1, __ATOMIC_RELEASE);
-	return result;
+	TEST_RUN(result);
 }
 
 /* The reaper is the only user of a buffer that it resets. */
@@ -230,7 +224,7 @@ reap(struct process *process, uint8_t number)
 	return is_ok;
 }
 
-static int
+static void
 reap_all(void)
 {
 	unsigned int i, nb_done = 0, spins = 0, nb_bad = 0;
@@ -249,10 +243,9 @@ reap_all(void)
 		fx_relax(&spins);
 	}
 	TEST_EQ(nb_bad, 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	unsigned int i;
@@ -262,7 +255,7 @@ setup(void)
 			RTE_ALIGN_CEIL(rmem_tracked_mem_size(NB_BUFS), (size_t)64) +
 					(size_t)NB_BUFS * STRIDE);
 	TEST_ASSERT(mem != NULL);
-	TEST_RUN(make(mem));
+	make(mem);
 	nb_workers = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
 	memset(workers, 0, sizeof(workers));
 	memset(mailbox, 0, sizeof(mailbox));
@@ -270,7 +263,6 @@ setup(void)
 		workers[i].number = i + 2;
 		workers[i].seed = i * 7919 + 1;
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(tracked_race, no_buffer_is_lost_or_owned_twice)
@@ -280,10 +272,10 @@ TEST(tracked_race, no_buffer_is_lost_or_owned_twice)
 	int result;
 
 	if (nb_workers < 2)
-		return test_skip("it takes two worker lcores");
-	TEST_RUN(fx_launch(run_worker, workers, sizeof(workers[0]), nb_workers));
-	result = reap_all();
-	TEST_RUN(fx_join(nb_workers));
+		test_skip("it takes two worker lcores");
+	fx_launch(run_worker, workers, sizeof(workers[0]), nb_workers);
+	result = TEST_TRY(reap_all());
+	fx_join(nb_workers);
 	TEST_RUN(result);
 	/* Buffers that were handed over and not received belong to their sender. */
 	for (i = 0; i < nb_workers; i++)
@@ -292,7 +284,6 @@ TEST(tracked_race, no_buffer_is_lost_or_owned_twice)
 	TEST_EQ(nb[0], NB_BUFS);
 	TEST_EQ(rmem_tracked_count_free(td), NB_BUFS);
 	TEST_ASSERT(rmem_tracked_flaw(td) == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(tracked_race, setup, fx_teardown);

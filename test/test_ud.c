@@ -24,7 +24,7 @@
 static struct rmem_qp *mine, *peer;
 static struct rmem_ah *ah;
 
-static int
+static void
 ready(struct rmem_qp *qp)
 {
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
@@ -35,7 +35,6 @@ ready(struct rmem_qp *qp)
 	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE));
 	attr.state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-	return TEST_SUCCESS;
 }
 
 static struct rmem_qp *
@@ -58,23 +57,22 @@ path_to(struct rmem_qp *qp)
 	return path;
 }
 
-static int
+static void
 setup(void)
 {
 	struct rmem_ah_attr path;
 
-	TEST_RUN(fx_setup_odp());
+	fx_setup_odp();
 	if (!fx_is_soft())
-		return test_skip("it is about the software device");
+		test_skip("it is about the software device");
 	peer = make_qp(&fx.a, fx.a.cq);
 	mine = make_qp(&fx.b, fx.b.cq);
 	TEST_ASSERT(mine != NULL && peer != NULL);
-	TEST_RUN(ready(mine));
-	TEST_RUN(ready(peer));
+	ready(mine);
+	ready(peer);
 	path = path_to(peer);
 	TEST_OK(rmem_ah_create(fx.b.pd, &path, &ah));
 	fx_track(ah);
-	return TEST_SUCCESS;
 }
 
 static struct rmem_send_wr
@@ -118,7 +116,6 @@ TEST(ud, fields_of_the_ah_are_in_the_grh)
 	TEST_EQ(rte_be_to_cpu_32(first), UINT32_C(0x6fdabcde));
 	TEST_EQ(fx.a.buf[7], 3);
 	TEST_OK(rmem_ah_destroy(wr.ud.ah));
-	return TEST_SUCCESS;
 }
 
 TEST(ud, dropped_messages_are_counted)
@@ -142,7 +139,6 @@ TEST(ud, dropped_messages_are_counted)
 	TEST_EQ(after.drop_no_peer, before.drop_no_peer + 1);
 	TEST_EQ(after.drop_access, before.drop_access);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
@@ -162,7 +158,7 @@ TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
 	conf.type = RMEM_QPT_UD;
 	other = fx_qp_by(fx.b.pd, &conf);
 	TEST_ASSERT(other != NULL);
-	TEST_RUN(ready(other));
+	ready(other);
 	TEST_EQ(rmem_srq_post_recv(conf.srq, &recv, 1), 1);
 	TEST_OK(rmem_srq_modify(conf.srq, &attr, RMEM_SRQ_LIMIT));
 	wr = wr_to(other, &from);
@@ -178,7 +174,6 @@ TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
 	TEST_OK(rmem_qp_reset(other));
 	TEST_OK(rmem_srq_query(conf.srq, &attr));
 	TEST_EQ(attr.nb_wr, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(ud, receive_on_demand_is_faulted_in)
@@ -191,7 +186,6 @@ TEST(ud, receive_on_demand_is_faulted_in)
 	TEST_STATUS(send_to_peer(), RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_odp_is_resident(0) && fx_odp_is_resident(1));
 	TEST_MEM(fx_odp_page(1), fx.b.buf, DATA);
-	return TEST_SUCCESS;
 }
 
 TEST(ud, refused_receive_fails_and_the_request_succeeds)
@@ -206,12 +200,11 @@ TEST(ud, refused_receive_fails_and_the_request_succeeds)
 	TEST_EQ(fx_state(peer), RMEM_QPS_ERR);
 	TEST_EQ(fx_state(mine), RMEM_QPS_RTS);
 	TEST_OK(rmem_qp_reset(peer));
-	TEST_RUN(ready(peer));
+	ready(peer);
 	bad.lkey ^= 1;
 	TEST_EQ(fx_post_recv(peer, 2, &bad, 1), 1);
 	TEST_STATUS(send_to_peer(), RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(fx.wc.wr_id, 2);
-	return TEST_SUCCESS;
 }
 
 TEST(ud, unmapped_data_fails_the_request_and_no_receive)
@@ -225,7 +218,6 @@ TEST(ud, unmapped_data_fails_the_request_and_no_receive)
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(fx_state(peer), RMEM_QPS_SQE);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, &fx.wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
 /* The QP has inline receive, as all have. */
@@ -242,7 +234,7 @@ TEST(ud, solicited_message_generates_an_event)
 	TEST_ASSERT(cq != NULL);
 	peer = make_qp(&fx.a, cq);
 	TEST_ASSERT(peer != NULL);
-	TEST_RUN(ready(peer));
+	ready(peer);
 	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
 	TEST_OK(rmem_cq_req_notify(cq, true));
 	wr = wr_to(peer, &from);
@@ -253,7 +245,6 @@ TEST(ud, solicited_message_generates_an_event)
 	TEST_OK(rmem_cq_ack_events(cq, 1));
 	TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.flags & RMEM_WC_SOLICITED, RMEM_WC_SOLICITED);
-	return TEST_SUCCESS;
 }
 
 TEST(ud, path_that_the_device_lacks_is_refused)
@@ -275,7 +266,6 @@ TEST(ud, path_that_the_device_lacks_is_refused)
 	path.dlid = 1;
 	TEST_OK(rmem_ah_create(fx.b.pd, &path, &made));
 	TEST_OK(rmem_ah_destroy(made));
-	return TEST_SUCCESS;
 }
 
 TEST(ud, messages_of_a_queue_are_sent_in_order)
@@ -298,7 +288,6 @@ TEST(ud, messages_of_a_queue_are_sent_in_order)
 		TEST_EQ(fx.wc.wr_id, i);
 		TEST_EQ(fx.wc.imm_data, i);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A worker sends to the peer, each message by an AH of its own. */
@@ -312,7 +301,7 @@ static struct worker workers[MAX_WORKERS];
 static uint32_t target;  /* number of the peer; atomic */
 static uint32_t is_over; /* atomic */
 
-static int
+static void
 run_worker(void *arg)
 {
 	const struct worker *worker = arg;
@@ -334,11 +323,10 @@ run_worker(void *arg)
 			fx_relax(&spins);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Each polled message is whole and of a worker. */
-static int
+static void
 check_messages(unsigned int nb, uint32_t *nb_messages)
 {
 	const uint8_t *got;
@@ -356,11 +344,10 @@ check_messages(unsigned int nb, uint32_t *nb_messages)
 			TEST_EQ(got[i], got[0]);
 		++*nb_messages;
 	}
-	return TEST_SUCCESS;
 }
 
 /* The peer gets receives, then is reset or another QP, while messages are sent to it. */
-static int
+static void
 replace_peer(uint32_t round)
 {
 	struct rmem_sge to;
@@ -374,12 +361,11 @@ replace_peer(uint32_t round)
 	} else {
 		TEST_OK(rmem_qp_reset(peer));
 	}
-	TEST_RUN(ready(peer));
+	ready(peer);
 	for (i = 0; i < 8; i++) {
 		to = fx_sge(fx.a.mr, (round % 4 * 8 + i) * SLOT, RMEM_GRH_SIZE + DATA);
 		TEST_EQ(fx_post_recv(peer, round % 4 * 8 + i, &to, 1), 1);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
@@ -390,7 +376,7 @@ TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
 	int ret = TEST_SUCCESS;
 
 	if (nb < 1)
-		return test_skip("no worker lcore");
+		test_skip("no worker lcore");
 	is_over = 0;
 	target = peer->qp_num;
 	for (i = 0; i < nb; i++) {
@@ -399,23 +385,22 @@ TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
 		TEST_ASSERT(workers[i].cq != NULL);
 		workers[i].qp = make_qp(&fx.b, workers[i].cq);
 		TEST_ASSERT(workers[i].qp != NULL);
-		TEST_RUN(ready(workers[i].qp));
+		ready(workers[i].qp);
 	}
-	TEST_OK(fx_launch(run_worker, workers, sizeof(workers[0]), nb));
+	fx_launch(run_worker, workers, sizeof(workers[0]), nb);
 	for (round = 0; ret == TEST_SUCCESS && !fx_is_late(deadline) &&
 			(round < 200 || nb_messages < 200);
 			round++) {
-		ret = replace_peer(round);
+		ret = TEST_TRY(replace_peer(round));
 		sched_yield();
 		if (ret == TEST_SUCCESS)
-			ret = check_messages(nb, &nb_messages);
+			ret = TEST_TRY(check_messages(nb, &nb_messages));
 	}
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
-	TEST_EQ(fx_join(nb), TEST_SUCCESS);
+	fx_join(nb);
 	TEST_EQ(ret, TEST_SUCCESS);
 	TEST_ASSERT(nb_messages >= 200);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(ud, setup, fx_teardown);

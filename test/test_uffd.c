@@ -47,17 +47,16 @@ needs(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end)
 	return start < watcher->start + SIZE && watcher->start < end;
 }
 
-static int
+static void
 expect_events(struct watcher *watcher, uint32_t nb_discarded, uint32_t nb_unmapped)
 {
 	rmem_uffd_settle();
 	rmem_uffd_wait();
 	TEST_EQ(__atomic_load_n(&watcher->nb_discarded, __ATOMIC_RELAXED), nb_discarded);
 	TEST_EQ(__atomic_load_n(&watcher->nb_unmapped, __ATOMIC_RELAXED), nb_unmapped);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 check_shared(struct watcher *one, struct watcher *two)
 {
 	uint64_t start = fx_addr(mem), end = start + SIZE;
@@ -65,19 +64,19 @@ check_shared(struct watcher *one, struct watcher *two)
 	TEST_OK(rmem_uffd_add(start, end));
 	TEST_ERR(rmem_uffd_add(start + SIZE, start + SIZE), EINVAL);
 	TEST_OK(madvise(mem, FX_PAGE, MADV_DONTNEED));
-	TEST_RUN(expect_events(one, 1, 0));
-	TEST_RUN(expect_events(two, 1, 0));
+	expect_events(one, 1, 0);
+	expect_events(two, 1, 0);
 	/* The other one needs it. */
 	rmem_uffd_unwatch(&one->watch, start, end);
 	TEST_OK(madvise(mem, FX_PAGE, MADV_DONTNEED));
 	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
-	TEST_RUN(expect_events(one, 1, 0));
-	TEST_RUN(expect_events(two, 2, 1));
+	expect_events(one, 1, 0);
+	expect_events(two, 2, 1);
 	two->start = 0;
 	rmem_uffd_del(start, end);
 	two->start = start;
 	TEST_OK(madvise(mem, FX_PAGE, MADV_DONTNEED));
-	return expect_events(two, 2, 1);
+	expect_events(two, 2, 1);
 }
 
 TEST(uffd, watchers_share_memory)
@@ -87,28 +86,28 @@ TEST(uffd, watchers_share_memory)
 	int ret = rmem_uffd_watch(&one.watch);
 
 	if (ret == -EOPNOTSUPP)
-		return test_skip("the kernel gives this user no userfaultfd");
+		test_skip("the kernel gives this user no userfaultfd");
 	TEST_OK(ret);
 	TEST_OK(rmem_uffd_watch(&two.watch));
-	ret = check_shared(&one, &two);
+	ret = TEST_TRY(check_shared(&one, &two));
 	rmem_uffd_unwatch(&two.watch, 0, 0);
 	TEST_EQ(__atomic_load_n(&rmem_uffd_pass, __ATOMIC_RELAXED) & 1, 0);
-	return ret;
+	TEST_RUN(ret);
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup_none());
+	fx_setup_none();
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return mem != MAP_FAILED ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(mem != MAP_FAILED);
 }
 
-static int
+static void
 teardown(void)
 {
 	munmap(mem, SIZE);
-	return fx_teardown();
+	fx_teardown();
 }
 
 TEST_SUITE(uffd, setup, teardown);

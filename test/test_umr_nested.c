@@ -24,18 +24,17 @@ static struct rmem_mr *mkeys[DEPTH + 1]; /* [0] over memory's MR, each over the 
 static const uint8_t movers[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_SEND,
 		RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
 
-static int
+static void
 setup(void)
 {
 	unsigned int i;
 
-	TEST_RUN(fx_setup());
+	fx_setup();
 	for (i = 0; i <= DEPTH; i++) {
 		mkeys[i] = fx_mkey(fx.a.pd, LAYOUT_ENTRIES);
 		TEST_ASSERT(mkeys[i] != NULL);
 	}
 	layout_plain(&plain, fx.a.mr, 0, LAYOUT_MAX);
-	return TEST_SUCCESS;
 }
 
 /* Bind over 64 bytes of an MR at address 0; a status. The tag is the next one. */
@@ -51,7 +50,7 @@ bind_over(struct rmem_mr *mr, const struct rmem_mr *below, uint64_t addr)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
+static void
 bind_tower(unsigned int nb)
 {
 	unsigned int i;
@@ -59,7 +58,6 @@ bind_tower(unsigned int nb)
 	TEST_STATUS(bind_over(mkeys[0], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
 	for (i = 1; i < nb; i++)
 		TEST_STATUS(bind_over(mkeys[i], mkeys[i - 1], 0), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -68,16 +66,15 @@ unbind(const struct rmem_mr *mr)
 	return fx_invalidate(mr->rkey);
 }
 
-static int
+static void
 expect_refused(const struct rmem_mr *mr)
 {
 	memset(fx.a.buf, 0, 64);
 	fx_fill(fx.b.buf, 64, 3);
 	TEST_STATUS(fx_peer_write(0, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, WHY_BELOW);
-	TEST_RUN(fx_reconnect());
+	fx_reconnect();
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-	return TEST_SUCCESS;
 }
 
 /* Each level swaps the halves. */
@@ -87,7 +84,7 @@ TEST(umr_nested, keys_nest_up_to_the_limit_of_the_device)
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.max_mkey_depth, DEPTH);
-	TEST_RUN(bind_tower(DEPTH));
+	bind_tower(DEPTH);
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_STATUS(fx_peer_write(0, 64, mkeys[DEPTH - 1]->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, fx.b.buf, 64);
@@ -96,7 +93,6 @@ TEST(umr_nested, keys_nest_up_to_the_limit_of_the_device)
 	TEST_MEM(fx.a.buf + 32, fx.b.buf, 32);
 	TEST_STATUS(bind_over(mkeys[DEPTH], mkeys[DEPTH - 1], 0), RMEM_WC_MW_BIND_ERR);
 	TEST_EQ(fx_mr_state(mkeys[DEPTH]), RMEM_MR_STATE_FREE);
-	return TEST_SUCCESS;
 }
 
 /* Bound when it was allowed, and below it something deeper since, under the same key. */
@@ -105,19 +101,18 @@ TEST(umr_nested, key_that_became_too_deep_is_refused_at_access)
 	struct rmem_mkey_entry entry;
 	struct rmem_send_wr wr;
 
-	TEST_RUN(bind_tower(DEPTH - 1));
+	bind_tower(DEPTH - 1);
 	/* mkeys[DEPTH - 1] is level 1, and below mkeys[DEPTH]. */
 	TEST_STATUS(bind_over(mkeys[DEPTH - 1], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind_over(mkeys[DEPTH], mkeys[DEPTH - 1], 0), RMEM_WC_SUCCESS);
 	TEST_STATUS(unbind(mkeys[DEPTH - 1]), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_refused(mkeys[DEPTH]));
+	expect_refused(mkeys[DEPTH]);
 	entry = (struct rmem_mkey_entry){.length = 64, .lkey = mkeys[DEPTH - 2]->lkey};
 	wr = fx_umr(mkeys[DEPTH - 1], &entry, 1, 0);
 	wr.umr.key_tag = (uint8_t)mkeys[DEPTH - 1]->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(0, 64, mkeys[DEPTH - 1]->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_refused(mkeys[DEPTH]));
-	return TEST_SUCCESS;
+	expect_refused(mkeys[DEPTH]);
 }
 
 TEST(umr_nested, depth_is_an_argument)
@@ -130,8 +125,8 @@ TEST(umr_nested, depth_is_an_argument)
 	struct fx_side a, b;
 
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(fx_side_open(&a, dev, pd));
-	TEST_RUN(fx_side_open(&b, dev, pd));
+	fx_side_open(&a, dev, pd);
+	fx_side_open(&b, dev, pd);
 	TEST_OK(fx_connect_pair(a.qp, b.qp));
 	low = fx_mkey(pd, 1);
 	high = fx_mkey(pd, 1);
@@ -142,7 +137,6 @@ TEST(umr_nested, depth_is_an_argument)
 	entry = (struct rmem_mkey_entry){.length = 64, .lkey = low->lkey};
 	wr = fx_umr(high, &entry, 1, 0);
 	TEST_STATUS(fx_send(a.qp, &wr), RMEM_WC_MW_BIND_ERR);
-	return TEST_SUCCESS;
 }
 
 /* 0 below 1 below 2, and then 2 below 0, under the key that 0 had and has again. */
@@ -152,18 +146,17 @@ TEST(umr_nested, cycles_are_refused_when_they_are_bound)
 	struct rmem_send_wr wr;
 	unsigned int i;
 
-	TEST_RUN(bind_tower(3));
+	bind_tower(3);
 	for (i = 1; i < 3; i++) {
 		TEST_STATUS(unbind(mkeys[0]), RMEM_WC_SUCCESS);
 		entry = (struct rmem_mkey_entry){.length = 64, .lkey = mkeys[i]->lkey};
 		wr = fx_umr(mkeys[0], &entry, 1, 0);
 		wr.umr.key_tag = (uint8_t)mkeys[0]->rkey;
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
+		fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS);
 		TEST_EQ(fx_mr_state(mkeys[0]), RMEM_MR_STATE_FREE);
-		TEST_RUN(expect_refused(mkeys[i]));
+		expect_refused(mkeys[i]);
 		TEST_STATUS(bind_over(mkeys[0], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 #define WEB_DEPTH   16u
@@ -197,8 +190,8 @@ TEST(umr_nested, binding_checks_each_nested_key_once)
 	unsigned int i, j;
 
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(fx_side_open(&a, dev, pd));
-	TEST_RUN(fx_side_open(&b, dev, pd));
+	fx_side_open(&a, dev, pd);
+	fx_side_open(&b, dev, pd);
 	TEST_OK(fx_connect_pair(a.qp, b.qp));
 	below[0] = fx_sge(a.mr, 0, 1);
 	below[1] = fx_sge(a.mr, 1, 1);
@@ -217,7 +210,6 @@ TEST(umr_nested, binding_checks_each_nested_key_once)
 	inv = fx_inv(web[0][1]->rkey);
 	TEST_STATUS(fx_send(a.qp, &inv), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind_web(a.qp, web[0][1], below), RMEM_WC_MW_BIND_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(umr_nested, key_released_at_any_level_refuses_all_above)
@@ -227,30 +219,28 @@ TEST(umr_nested, key_released_at_any_level_refuses_all_above)
 	for (i = 0; i < DEPTH - 1; i++) {
 		unsigned int j;
 
-		TEST_RUN(bind_tower(DEPTH));
+		bind_tower(DEPTH);
 		TEST_STATUS(unbind(mkeys[i]), RMEM_WC_SUCCESS);
 		for (j = i + 1; j < DEPTH; j++)
-			TEST_RUN(expect_refused(mkeys[j]));
+			expect_refused(mkeys[j]);
 		for (j = 0; j < DEPTH; j++)
 			TEST_STATUS(j == i ? RMEM_WC_SUCCESS : unbind(mkeys[j]), RMEM_WC_SUCCESS);
 	}
-	TEST_RUN(bind_tower(DEPTH));
+	bind_tower(DEPTH);
 	TEST_OK(fx_release(fx.a.mr));
 	for (i = 0; i < DEPTH; i++)
-		TEST_RUN(expect_refused(mkeys[i]));
-	return TEST_SUCCESS;
+		expect_refused(mkeys[i]);
 }
 
 /* An MR below may be released while keys above it are bound, and they after it. */
 TEST(umr_nested, keys_are_released_in_any_order)
 {
-	TEST_RUN(bind_tower(3));
+	bind_tower(3);
 	TEST_OK(fx_release(mkeys[1]));
-	TEST_RUN(expect_refused(mkeys[2]));
+	expect_refused(mkeys[2]);
 	TEST_OK(fx_release(mkeys[0]));
-	TEST_RUN(expect_refused(mkeys[2]));
+	expect_refused(mkeys[2]);
 	TEST_OK(fx_release(mkeys[2]));
-	return TEST_SUCCESS;
 }
 
 /* Blocks over blocks: every other byte of every other byte. */
@@ -269,14 +259,13 @@ TEST(umr_nested, blocks_of_blocks_match_the_model)
 	TEST_STATUS(layout_bind(&level[1], mkeys[1], &below, 1, &entry, 1, 255, 99),
 			RMEM_WC_SUCCESS);
 	for (i = 0; i < RTE_DIM(movers); i++) {
-		TEST_RUN(layout_check(&level[1], movers[i], LAYOUT_LOCAL, 0, 255));
-		TEST_RUN(layout_check(&level[1], movers[i], LAYOUT_REMOTE, 3, 200));
+		layout_check(&level[1], movers[i], LAYOUT_LOCAL, 0, 255);
+		layout_check(&level[1], movers[i], LAYOUT_REMOTE, 3, 200);
 	}
-	return TEST_SUCCESS;
 }
 
 /* One round of the random case: a tower of random keys over all that lie below them. */
-static int
+static void
 check_random_tower(uint64_t *random)
 {
 	const struct layout *below[DEPTH + 1] = {&plain};
@@ -292,13 +281,12 @@ check_random_tower(uint64_t *random)
 		uint32_t offset = layout_random(random, key->length);
 		uint32_t length = 1 + layout_random(random, key->length - offset);
 
-		TEST_RUN(layout_check(key, movers[layout_random(random, 5)],
+		layout_check(key, movers[layout_random(random, 5)],
 				layout_random(random, 2) ? LAYOUT_LOCAL : LAYOUT_REMOTE, offset,
-				length));
+				length);
 	}
 	for (i = 0; i < DEPTH; i++)
 		TEST_STATUS(unbind(mkeys[i]), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(umr_nested, random_nested_keys_match_the_model)
@@ -307,8 +295,7 @@ TEST(umr_nested, random_nested_keys_match_the_model)
 	unsigned int i;
 
 	for (i = 0; i < NB_RANDOM; i++)
-		TEST_RUN(check_random_tower(&random));
-	return TEST_SUCCESS;
+		check_random_tower(&random);
 }
 
 TEST_SUITE(umr_nested, setup, fx_teardown);

@@ -36,15 +36,14 @@ good_wr(uint8_t opcode, const struct rmem_sge *sge)
 	}
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(fx_setup_fast());
+	fx_setup_fast();
 	rmem_wr_limits_set(&limits, &conf, UINT64_MAX);
 	fx.mw.mr = fx.a.mr;
 	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	TEST_ASSERT(fx.mw.two != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(wr_info, each_opcode_has_its_row)
@@ -62,7 +61,6 @@ TEST(wr_info, each_opcode_has_its_row)
 		TEST_EQ(info->pad, 0);
 		TEST_MEM(info->reserved, zeros, sizeof(info->reserved));
 	}
-	return TEST_SUCCESS;
 }
 
 /* The shortcuts accept what the full check does: the one for REG_MR, BIND_MW and UMR all of it. */
@@ -121,7 +119,6 @@ TEST(wr_info, check_enforces_each_property)
 	}
 	wr.opcode = RMEM_WR_OPCODE_NB;
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(wr_info, some_opcodes_need_the_service_rc)
@@ -139,7 +136,6 @@ TEST(wr_info, some_opcodes_need_the_service_rc)
 		TEST_EQ(checked(fx.a.qp, &uc, &wr),
 				rmem_wr_info[opcode].props & RMEM_WR_RC_ONLY ? -EOPNOTSUPP : 0);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wr_info, lengths_of_inline_data_and_atomics_are_checked)
@@ -155,7 +151,6 @@ TEST(wr_info, lengths_of_inline_data_and_atomics_are_checked)
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
 	wr.num_sge = 0;
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wr_info, setup, fx_teardown);

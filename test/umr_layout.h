@@ -46,7 +46,7 @@ int layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct l
  * Transfer length bytes at offset of a key from or to the buffer of b, and compare both whole
  * buffers with the model.
  */
-int layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
+void layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
 		uint32_t offset, uint32_t length);
 
 /* Up to limit - 1; *random must not be 0. */

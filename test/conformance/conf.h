@@ -49,11 +49,11 @@ enum conf_refusal {
 };
 
 /* Connected sides a and b on conf.dev; each MR has all rights that the device supports. */
-int conf_setup(void);
+void conf_setup(void);
 /* The same with windows in fx.mw, or with a fast-register MR in fx.fast. */
-int conf_setup_mw(void);
-int conf_setup_fast(void);
-int conf_teardown(void);
+void conf_setup_mw(void);
+void conf_setup_fast(void);
+void conf_teardown(void);
 
 /* All rights of an MR that the device supports. */
 uint32_t conf_access(void);
@@ -64,13 +64,13 @@ struct rmem_qp *conf_qp_of(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t acce
 /* Timeouts are long enough for a loaded machine, so that only a lost message ends a case. */
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
 /* A second pair of connected QPs, of the PD of a. */
-int conf_pair(struct rmem_qp **mine, struct rmem_qp **peer);
-int conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
-int conf_reconnect(void);
+void conf_pair(struct rmem_qp **mine, struct rmem_qp **peer);
+void conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
+void conf_reconnect(void);
 /*
  * The QP of a failed request is in ERR, or moves there: some devices report the failure first.
  */
-int conf_expect_err(struct rmem_qp *qp);
+void conf_expect_err(struct rmem_qp *qp);
 
 /* The index of the GID of the QPs, on port 1. */
 uint8_t conf_gid_index(const uint8_t gid[16]);
@@ -81,22 +81,22 @@ struct rmem_send_wr conf_request(
 int conf_do(uint8_t opcode, uint64_t remote_addr, uint32_t length, uint32_t rkey);
 
 /* Check that the status is one for this refusal, or a known deviation, which is recorded. */
-int conf_status(enum conf_refusal why, int status);
+void conf_status(enum conf_refusal why, int status);
 /*
  * Check that a request is refused, at the post or by its completion, and its QP moves to ERR; then
  * connect both sides again.
  */
-int conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr);
+void conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr);
 /* Check that a WRITE, READ or atomic of b is refused for the rkey, and a's buffer is unchanged. */
-int conf_denied(uint64_t addr, uint32_t length, uint32_t rkey);
+void conf_denied(uint64_t addr, uint32_t length, uint32_t rkey);
 /* The same of 8 bytes with each opcode that has an rkey. */
-int conf_denied_to_all(uint64_t addr, uint32_t rkey);
+void conf_denied_to_all(uint64_t addr, uint32_t rkey);
 /* Check that 8 bytes can't be the source of a WRITE by a, nor the target of a READ. */
-int conf_denied_locally(uint64_t addr, uint32_t lkey);
+void conf_denied_locally(uint64_t addr, uint32_t lkey);
 /* As conf_denied(), for a range outside of a window but inside its MR. */
-int conf_denied_outside(uint64_t addr, uint32_t length, uint32_t rkey);
+void conf_denied_outside(uint64_t addr, uint32_t length, uint32_t rkey);
 /* Check that a WRITE of b with the key succeeds, and changes only `at` in the buffer of a. */
-int conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
+void conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
 
 /*
  * Whether a violation of a rule is a known deviation of the device. Then the case continues, and is
@@ -119,7 +119,7 @@ bool conf_deviates_from(int status, int other, bool is_recv);
  * Run the same random program on the reference and on conf.dev, and compare the results; returns as
  * a case does.
  */
-int conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
+void conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
 
 /* Check that the suite detects devices with injected faults: main() of --self-test. */
 int conf_self_test(void);

@@ -30,7 +30,7 @@ static struct {
 	struct rmem_qp *peer;
 } as;
 
-static int
+static void
 make_qp(void)
 {
 	struct rmem_qp_conf qp = fx_qp_conf(as.cq, RTE_MIN(16u, conf.info.max_send_wr));
@@ -43,29 +43,29 @@ make_qp(void)
 	qp.context = &as.qp;
 	as.qp = fx_qp_by(fx.a.pd, &qp);
 	TEST_ASSERT(as.qp != NULL);
-	return conf_connect(as.qp, as.peer);
+	TEST_RUN(conf_connect(as.qp, as.peer));
 }
 
-static int
+static void
 setup(void)
 {
 	struct rmem_cq_conf cq = {.nb_cqe = 4, .context = &as.cq};
 
 	memset(&as, 0, sizeof(as));
-	TEST_RUN(conf_setup());
+	conf_setup();
 	if ((conf.info.capa & CAPA) == 0)
-		return TEST_SUCCESS;
+		return;
 	as.channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(as.channel != NULL);
 	cq.async_channel = as.channel;
 	as.cq = fx_cq_by(fx.a.dev, &cq);
 	as.peer = conf_qp(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(as.cq != NULL && as.peer != NULL);
-	return make_qp();
+	make_qp();
 }
 
 /* Replace the QP by one with an SRQ. */
-static int
+static void
 use_srq(void)
 {
 	const struct rmem_srq_conf srq = {
@@ -75,7 +75,7 @@ use_srq(void)
 	fx_track(as.srq);
 	TEST_OK(fx_release(as.qp));
 	TEST_OK(rmem_qp_reset(as.peer));
-	return make_qp();
+	make_qp();
 }
 
 static bool
@@ -87,7 +87,7 @@ is_readable(int timeout_ms)
 }
 
 /* Check type, object and context of the next event. */
-static int
+static void
 get_event(uint32_t type, const void *obj, const void *context, struct rmem_async_event *event)
 {
 	TEST_ASSERT(is_readable(30000));
@@ -96,28 +96,27 @@ get_event(uint32_t type, const void *obj, const void *context, struct rmem_async
 	TEST_ASSERT(event->qp == obj);
 	TEST_ASSERT(event->context == context);
 	TEST_EQ(event->port_num, 0);
-	return TEST_SUCCESS;
 }
 
 /* The same, acknowledged. */
-static int
+static void
 expect_event(uint32_t type, const void *obj, const void *context)
 {
 	struct rmem_async_event event;
 
-	TEST_RUN(get_event(type, obj, context, &event));
+	get_event(type, obj, context, &event);
 	TEST_OK(rmem_async_event_ack(&event));
-	return TEST_SUCCESS;
 }
 
 /* An event of the QP, unless its absence is a known deviation. */
-static int
+static void
 expect_known(const char *deviation, uint32_t type)
 {
-	if (is_readable(conf_is_known_deviation(deviation) ? 1000 : 30000))
-		return expect_event(type, as.qp, &as.qp);
+	if (is_readable(conf_is_known_deviation(deviation) ? 1000 : 30000)) {
+		expect_event(type, as.qp, &as.qp);
+		return;
+	}
 	TEST_ASSERT(conf_deviates(deviation));
-	return TEST_SUCCESS;
 }
 
 /* Some NICs do not report them all, and nothing reports which ones; rdma_rxe was seen. */
@@ -127,14 +126,13 @@ differs(void)
 	return strcmp(conf.info.driver_name, "verbs") == 0 && conf.profile == NULL;
 }
 
-static int
+static void
 post_srq(uint32_t nb)
 {
 	const struct rmem_recv_wr wr = {.wr_id = 1};
 
 	while (nb-- > 0)
 		TEST_EQ(rmem_srq_post_recv(as.srq, &wr, 1), 1);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -146,12 +144,11 @@ send_empty(void)
 }
 
 /* Send a message; its completion is reported by the CQ. */
-static int
+static void
 receive_empty(void)
 {
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -167,20 +164,19 @@ CONF_TEST(async, limit_of_an_srq_is_reported_once, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 {
 	unsigned int i;
 
-	TEST_RUN(use_srq());
-	TEST_RUN(post_srq(4));
+	use_srq();
+	post_srq(4);
 	TEST_OK(set_limit(3));
-	TEST_RUN(receive_empty());
+	receive_empty();
 	TEST_ASSERT(!is_readable(0));
 	for (i = 0; i < 2; i++)
-		TEST_RUN(receive_empty());
-	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
+		receive_empty();
+	expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq);
 	TEST_ASSERT(!is_readable(0));
-	TEST_RUN(post_srq(3));
+	post_srq(3);
 	TEST_OK(set_limit(4));
-	TEST_RUN(receive_empty());
-	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
-	return TEST_SUCCESS;
+	receive_empty();
+	expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq);
 }
 
 CONF_TEST(async, event_keeps_its_object_until_acknowledged, CAPA | RMEM_DEV_CAPA_SRQ, 0,
@@ -188,31 +184,30 @@ CONF_TEST(async, event_keeps_its_object_until_acknowledged, CAPA | RMEM_DEV_CAPA
 {
 	struct rmem_async_event event;
 
-	TEST_RUN(use_srq());
-	TEST_RUN(post_srq(1));
+	use_srq();
+	post_srq(1);
 	TEST_OK(set_limit(1));
-	TEST_RUN(receive_empty());
-	TEST_RUN(get_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq, &event));
+	receive_empty();
+	get_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq, &event);
 	TEST_OK(fx_release(as.qp));
 	TEST_EQ(rmem_srq_destroy(as.srq), -EBUSY);
 	TEST_EQ(rmem_async_channel_destroy(as.channel), -EBUSY);
 	TEST_OK(rmem_async_event_ack(&event));
 	TEST_ERR(rmem_async_event_ack(&event), EINVAL);
-	return fx_release(as.srq);
+	TEST_RUN(fx_release(as.srq));
 }
 
 CONF_TEST(async, event_not_returned_is_dropped_with_its_object, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 		"ibv_destroy_srq(3)")
 {
-	TEST_RUN(use_srq());
-	TEST_RUN(post_srq(1));
+	use_srq();
+	post_srq(1);
 	TEST_OK(set_limit(1));
-	TEST_RUN(receive_empty());
+	receive_empty();
 	TEST_ASSERT(is_readable(30000));
 	TEST_OK(fx_release(as.qp));
 	TEST_OK(fx_release(as.srq));
 	TEST_ASSERT(!is_readable(0));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, channel_without_an_event_is_eagain, CAPA, 0, "ibv_get_async_event(3): O_NONBLOCK")
@@ -223,42 +218,40 @@ CONF_TEST(async, channel_without_an_event_is_eagain, CAPA, 0, "ibv_get_async_eve
 	TEST_ASSERT(!is_readable(0));
 	TEST_OK(fcntl(as.channel->fd, F_SETFL, flags | O_NONBLOCK));
 	TEST_EQ(rmem_async_channel_get_event(as.channel, &event), -EAGAIN);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, last_receive_of_an_srq_is_reported_in_err, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.2.9.4, 11.6.3.1: Last WQE Reached")
 {
 	if (differs())
-		return test_skip("NICs differ in this event");
-	TEST_RUN(use_srq());
-	TEST_RUN(post_srq(2));
+		test_skip("NICs differ in this event");
+	use_srq();
+	post_srq(2);
 	TEST_OK(rmem_qp_set_error(as.qp));
-	TEST_RUN(expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED));
+	expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED);
 	TEST_OK(rmem_qp_set_error(as.qp));
 	TEST_ASSERT(!is_readable(0) || conf_deviates("event_last_wqe_again"));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, event_of_a_qp_remains_after_a_reset, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.3.1: RESET concerns the QP, not events that occurred")
 {
 	if (differs())
-		return test_skip("NICs differ in this event");
-	TEST_RUN(use_srq());
+		test_skip("NICs differ in this event");
+	use_srq();
 	TEST_OK(rmem_qp_set_error(as.qp));
 	TEST_OK(rmem_qp_reset(as.qp));
-	return expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED);
+	expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED);
 }
 
 /* Check that a request of the peer is refused with that status and event. */
-static int
+static void
 refuse(const struct rmem_send_wr *wr, uint32_t event, const char *deviation)
 {
 	TEST_ASSERT(fx_send(as.peer, wr) != RMEM_WC_SUCCESS);
-	TEST_RUN(expect_known(deviation, event));
+	expect_known(deviation, event);
 	TEST_ASSERT(!is_readable(0));
-	return conf_expect_err(as.qp);
+	conf_expect_err(as.qp);
 }
 
 CONF_TEST(async, access_violation_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
@@ -269,8 +262,8 @@ CONF_TEST(async, access_violation_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REM
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey ^ 1);
 
 	if (differs())
-		return test_skip("NICs differ in this event");
-	return refuse(&wr, RMEM_ASYNC_QP_ACCESS_ERR, "event_access");
+		test_skip("NICs differ in this event");
+	refuse(&wr, RMEM_ASYNC_QP_ACCESS_ERR, "event_access");
 }
 
 CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
@@ -282,9 +275,9 @@ CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMO
 	const struct rmem_qp_attr attr = {.access = 0};
 
 	if (differs())
-		return test_skip("NICs differ in this event");
+		test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_ACCESS_FLAGS));
-	return refuse(&wr, RMEM_ASYNC_QP_REQ_ERR, "event_req");
+	refuse(&wr, RMEM_ASYNC_QP_REQ_ERR, "event_req");
 }
 
 /* The receive reports it, with a completion. */
@@ -297,7 +290,6 @@ CONF_TEST(async, error_of_a_receive_has_no_event, CAPA, 0, "IBTA 9.9.3: class E 
 	TEST_ASSERT(fx_send(as.peer, &wr) != RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_wait(as.cq) != RMEM_WC_SUCCESS);
 	TEST_ASSERT(!is_readable(0));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, overrun_of_a_cq_is_reported, CAPA, 0,
@@ -307,14 +299,14 @@ CONF_TEST(async, overrun_of_a_cq_is_reported, CAPA, 0,
 	uint32_t i;
 
 	if (differs())
-		return test_skip("NICs differ in this event");
+		test_skip("NICs differ in this event");
 	for (i = 0; i <= as.cq->nb_cqe; i++)
 		TEST_EQ(fx_post_recv(as.qp, i, NULL, 0), 1);
 	for (i = 0; i < as.cq->nb_cqe; i++)
 		TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post(as.peer, &wr), 1); /* some devices do not acknowledge it */
-	TEST_RUN(expect_event(RMEM_ASYNC_CQ_ERR, as.cq, &as.cq));
-	return expect_known("event_fatal", RMEM_ASYNC_QP_FATAL);
+	expect_event(RMEM_ASYNC_CQ_ERR, as.cq, &as.cq);
+	expect_known("event_fatal", RMEM_ASYNC_QP_FATAL);
 }
 
 CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
@@ -323,7 +315,7 @@ CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
 	struct rmem_qp_attr attr;
 
 	if (differs())
-		return test_skip("NICs differ in this event");
+		test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_query(as.qp, &attr));
 	TEST_OK(rmem_qp_reset(as.qp));
 	attr.state = RMEM_QPS_INIT;
@@ -334,10 +326,9 @@ CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
 	TEST_ASSERT(!is_readable(0));
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_known("event_comm_est", RMEM_ASYNC_COMM_EST));
+	expect_known("event_comm_est", RMEM_ASYNC_COMM_EST);
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
 	TEST_ASSERT(!is_readable(0));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
@@ -349,7 +340,7 @@ CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
 	struct rmem_qp_attr attr;
 
 	if (differs())
-		return test_skip("NICs differ in this event");
+		test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_query(as.qp, &attr));
 	TEST_OK(rmem_qp_reset(as.qp));
 	attr.state = RMEM_QPS_INIT;
@@ -357,9 +348,8 @@ CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
 	attr.state = RMEM_QPS_RTR;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
 	sge.lkey ^= 0x5500;
-	TEST_RUN(conf_status(CONF_LOCAL_KEY, fx_send(as.peer, &wr)));
+	conf_status(CONF_LOCAL_KEY, fx_send(as.peer, &wr));
 	TEST_ASSERT(!is_readable(0));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
@@ -368,18 +358,18 @@ CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_SQD};
 
 	if (differs())
-		return test_skip("NICs differ in this event");
+		test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
 	if (is_readable(conf_is_known_deviation("event_drained") ? 1000 : 0)) {
 		TEST_ASSERT(conf_deviates("event_drained"));
-		TEST_RUN(expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp));
+		expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp);
 	}
 	attr.state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
 	attr.state = RMEM_QPS_SQD;
 	attr.en_sqd_async_notify = 1;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY));
-	return expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp);
+	expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp);
 }
 
 TEST_SUITE(async, setup, conf_teardown);

@@ -14,21 +14,20 @@ static struct {
 	struct rmem_qp *peer;
 } cc;
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	cc.cq = fx_cq(fx.a.dev, 4);
 	TEST_ASSERT(cc.cq != NULL);
 	cc.qp = conf_qp(fx.a.pd, cc.cq, RMEM_ACCESS_REMOTE);
 	cc.peer = conf_qp(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(cc.qp != NULL && cc.peer != NULL);
 	TEST_OK(conf_connect(cc.qp, cc.peer));
-	return TEST_SUCCESS;
 }
 
 /* n messages of the peer complete receives, numbered from first on. */
-static int
+static void
 receive(uint64_t first, uint32_t n)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
@@ -39,10 +38,9 @@ receive(uint64_t first, uint32_t n)
 		TEST_EQ(fx_post_recv(cc.qp, first + i, &to, 1), 1);
 		TEST_STATUS(fx_send(cc.peer, &wr), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect(uint64_t first, uint32_t n)
 {
 	uint32_t i;
@@ -52,7 +50,6 @@ expect(uint64_t first, uint32_t n)
 		TEST_EQ(fx.wc.wr_id, first + i);
 		TEST_EQ(fx.wc.qp_num, cc.qp->qp_num);
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(cq, resize_keeps_completions_in_order, CAPA, 0, "IBTA 11.2.8: Resize CQ")
@@ -60,43 +57,40 @@ CONF_TEST(cq, resize_keeps_completions_in_order, CAPA, 0, "IBTA 11.2.8: Resize C
 	static const uint32_t sizes[] = {64, 8, 100, 4};
 	unsigned int i;
 
-	TEST_RUN(receive(10, 3));
+	receive(10, 3);
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		TEST_OK(rmem_cq_resize(cc.cq, sizes[i]));
 		TEST_ASSERT(cc.cq->nb_cqe >= sizes[i]);
 	}
-	TEST_RUN(expect(10, 3));
+	expect(10, 3);
 	TEST_EQ(rmem_poll_cq(cc.cq, &fx.wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(cq, larger_queue_holds_more_completions, CAPA, 0, "IBTA 11.2.8; ibv_resize_cq(3)")
 {
-	TEST_RUN(receive(0, 2));
+	receive(0, 2);
 	TEST_OK(rmem_cq_resize(cc.cq, 32));
-	TEST_RUN(receive(2, 30));
-	TEST_RUN(expect(0, 32));
-	return TEST_SUCCESS;
+	receive(2, 30);
+	expect(0, 32);
 }
 
 CONF_TEST(cq, resize_below_the_completions_outstanding_is_refused, CAPA, 0, "ibv_resize_cq(3)")
 {
 	TEST_OK(rmem_cq_resize(cc.cq, 64));
-	TEST_RUN(receive(0, 20));
+	receive(0, 20);
 	TEST_ERR(rmem_cq_resize(cc.cq, 10), EINVAL);
 	TEST_ASSERT(cc.cq->nb_cqe >= 64);
-	TEST_RUN(receive(20, 10));
-	TEST_RUN(expect(0, 30));
+	receive(20, 10);
+	expect(0, 30);
 	TEST_OK(rmem_cq_resize(cc.cq, 1));
-	TEST_RUN(receive(30, 1));
-	TEST_RUN(expect(30, 1));
-	return TEST_SUCCESS;
+	receive(30, 1);
+	expect(30, 1);
 }
 
 /* Receives of inline messages are flushed. */
 CONF_TEST(cq, resize_keeps_completions_of_a_destroyed_qp, CAPA, 0, "IBTA 10.2.4.4")
 {
-	TEST_RUN(receive(0, 3));
+	receive(0, 3);
 	TEST_OK(fx_release(cc.qp));
 	TEST_ERR(rmem_cq_resize(cc.cq, 2), EINVAL);
 	TEST_OK(rmem_cq_resize(cc.cq, 16));
@@ -106,7 +100,6 @@ CONF_TEST(cq, resize_keeps_completions_of_a_destroyed_qp, CAPA, 0, "IBTA 10.2.4.
 	TEST_ASSERT(fx_wait(cc.cq) >= 0);
 	TEST_ASSERT(fx_wait(cc.cq) >= 0);
 	TEST_EQ(fx.wc.wr_id, 2);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(cq, resize_checks_its_arguments, 0, 0, "IBTA 11.2.8: Resize CQ")
@@ -117,7 +110,6 @@ CONF_TEST(cq, resize_checks_its_arguments, 0, 0, "IBTA 11.2.8: Resize CQ")
 	TEST_ERR(rmem_cq_resize(cc.cq, conf.info.max_cqe + 1), EINVAL);
 	if ((conf.info.capa & CAPA) == 0)
 		TEST_ERR(rmem_cq_resize(cc.cq, 8), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(cq, setup, conf_teardown);

@@ -36,7 +36,7 @@ one_in(uint32_t n)
 	return diff_below(n) == 0;
 }
 
-static int
+static void
 open_side(struct diff_world *world, struct fx_side *side, struct rmem_pd *pd)
 {
 	side->dev = world->dev;
@@ -47,10 +47,9 @@ open_side(struct diff_world *world, struct fx_side *side, struct rmem_pd *pd)
 	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
 	side->qp = fx_qp(pd, side->cq, 64);
 	TEST_ASSERT(side->qp != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_world(struct diff_world *world, struct rmem_dev *dev)
 {
 	unsigned int i;
@@ -62,10 +61,9 @@ open_world(struct diff_world *world, struct rmem_dev *dev)
 		world->pds[i] = fx_pd(dev);
 		TEST_ASSERT(world->pds[i] != NULL);
 	}
-	TEST_RUN(open_side(world, &world->a, world->pds[0]));
-	TEST_RUN(open_side(world, &world->b, world->pds[0]));
+	open_side(world, &world->a, world->pds[0]);
+	open_side(world, &world->b, world->pds[0]);
 	TEST_OK(conf_connect(world->a.qp, world->b.qp));
-	return TEST_SUCCESS;
 }
 
 /* Windows first: they keep their MRs. */
@@ -247,7 +245,7 @@ is_window_bounds(const struct diff_op *op, const struct diff_outcome *first,
 			second->status == RMEM_WC_SUCCESS && conf_deviates("window_bounds");
 }
 
-static int
+static void
 compare(const struct diff_op *op, const struct diff_outcome *first,
 		const struct diff_outcome *second)
 {
@@ -256,7 +254,7 @@ compare(const struct diff_op *op, const struct diff_outcome *first,
 	if (is_window_bounds(op, first, second)) {
 		memcpy(two->a.buf, one->a.buf, FX_BUF_SIZE);
 		memcpy(two->b.buf, one->b.buf, FX_BUF_SIZE);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_EQ(second->ret, first->ret);
 	if (op->type == DIFF_READ && op->is_local_bad) {
@@ -273,10 +271,9 @@ compare(const struct diff_op *op, const struct diff_outcome *first,
 	TEST_EQ(second->byte_len, first->byte_len);
 	TEST_MEM(two->a.buf, one->a.buf, FX_BUF_SIZE);
 	TEST_MEM(two->b.buf, one->b.buf, FX_BUF_SIZE);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_program(uint32_t nb_ops)
 {
 	struct diff_outcome outcomes[2];
@@ -289,11 +286,10 @@ run_program(uint32_t nb_ops)
 		if (op.item < 0)
 			continue;
 		for (w = 0; w < 2; w++)
-			TEST_RUN(diff_do(&diff.worlds[w], &op, &outcomes[w],
-					w == 0 ? NULL : &outcomes[0]));
-		if (compare(&op, &outcomes[0], &outcomes[1]) != TEST_SUCCESS) {
+			diff_do(&diff.worlds[w], &op, &outcomes[w], w == 0 ? NULL : &outcomes[0]);
+		if (TEST_TRY(compare(&op, &outcomes[0], &outcomes[1])) != TEST_SUCCESS) {
 			diff_print(i, &op, outcomes);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 		if (outcomes[0].status == RMEM_WC_SUCCESS && outcomes[0].ret == 0) {
 			diff_note(&op);
@@ -302,7 +298,6 @@ run_program(uint32_t nb_ops)
 			diff.nb_refused[op.type]++;
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 static void
@@ -315,7 +310,7 @@ print_numbers(void)
 				diff.nb_done[i], diff.nb_refused[i]);
 }
 
-int
+void
 conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops)
 {
 	int result, w;
@@ -324,19 +319,19 @@ conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops)
 	fx_setup_none();
 	memset(&diff, 0, sizeof(diff));
 	diff.random = seed != 0 ? seed : 1;
-	result = open_world(&diff.worlds[0], reference);
+	result = TEST_TRY(open_world(&diff.worlds[0], reference));
 	if (result == TEST_SUCCESS)
-		result = open_world(&diff.worlds[1], conf.dev);
+		result = TEST_TRY(open_world(&diff.worlds[1], conf.dev));
 	diff.has_mw = true;
 	for (w = 0; w < 2; w++)
 		diff.has_mw &= (diff.worlds[w].info.capa & DIFF_MW_CAPA) == DIFF_MW_CAPA;
 	if (result == TEST_SUCCESS)
-		result = run_program(nb_ops);
+		result = TEST_TRY(run_program(nb_ops));
 	if (close_world(&diff.worlds[0]) != 0 || close_world(&diff.worlds[1]) != 0)
 		result = TEST_FAILED;
-	if (fx_teardown() != TEST_SUCCESS)
+	if (TEST_TRY(fx_teardown()) != TEST_SUCCESS)
 		result = TEST_FAILED;
 	printf("seed 0x%" PRIx64 "\n", seed);
 	print_numbers();
-	return result;
+	TEST_RUN(result);
 }

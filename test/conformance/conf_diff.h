@@ -106,7 +106,7 @@ uint32_t diff_below(uint32_t limit);
  * Execute the operation on one device, with the result of the other one (NULL for the first). Not
  * TEST_SUCCESS if the results can't be compared.
  */
-int diff_do(struct diff_world *world, const struct diff_op *op, struct diff_outcome *outcome,
+void diff_do(struct diff_world *world, const struct diff_op *op, struct diff_outcome *outcome,
 		const struct diff_outcome *other);
 /* It succeeded on both: what is there now. */
 void diff_note(const struct diff_op *op);

@@ -61,7 +61,7 @@ conf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
 	return ret != 0 ? ret : connect_one(peer, qp);
 }
 
-int
+void
 conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
 {
 	TEST_OK(rmem_qp_reset(qp));
@@ -69,26 +69,24 @@ conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
 	fx_drain(qp->send_cq);
 	fx_drain(peer->send_cq);
 	TEST_OK(conf_connect(qp, peer));
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_pair(struct rmem_qp **mine, struct rmem_qp **peer)
 {
 	*mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	*peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(*mine != NULL && *peer != NULL);
 	TEST_OK(conf_connect(*mine, *peer));
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_reconnect(void)
 {
-	return conf_reconnect_pair(fx.a.qp, fx.b.qp);
+	conf_reconnect_pair(fx.a.qp, fx.b.qp);
 }
 
-int
+void
 conf_expect_err(struct rmem_qp *qp)
 {
 	uint64_t deadline = fx_deadline();
@@ -97,10 +95,9 @@ conf_expect_err(struct rmem_qp *qp)
 	while (fx_state(qp) != RMEM_QPS_ERR && !fx_is_late(deadline))
 		fx_relax(&spins);
 	TEST_EQ(fx_state(qp), RMEM_QPS_ERR);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 open_side(struct fx_side *side, struct rmem_pd *pd)
 {
 	side->dev = conf.dev;
@@ -111,10 +108,9 @@ open_side(struct fx_side *side, struct rmem_pd *pd)
 	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
 	side->qp = conf_qp(pd, side->cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(side->qp != NULL);
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_setup(void)
 {
 	struct rmem_pd *pd;
@@ -123,17 +119,16 @@ conf_setup(void)
 	TEST_OK(rmem_dev_info_get(conf.dev, &before));
 	pd = fx_pd(conf.dev);
 	TEST_ASSERT(pd != NULL);
-	TEST_RUN(open_side(&fx.a, pd));
-	TEST_RUN(open_side(&fx.b, pd));
+	open_side(&fx.a, pd);
+	open_side(&fx.b, pd);
 	TEST_OK(conf_connect(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
 }
 
 /* After the QPs, so that the windows are released before them. */
-int
+void
 conf_setup_mw(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, conf_access());
 	TEST_ASSERT(fx.mw.mr != NULL);
 	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_1) != 0) {
@@ -144,27 +139,25 @@ conf_setup_mw(void)
 		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 		TEST_ASSERT(fx.mw.two != NULL);
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_setup_fast(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	fx.fast.pages = fx.a.buf;
 	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
 	fx.fast.list = fx_page_list(conf.dev, FX_FAST_PAGES);
 	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
 	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_teardown(void)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(fx_teardown());
+	fx_teardown();
 	TEST_OK(rmem_dev_info_get(conf.dev, &info));
 	TEST_EQ(info.nb_qp, before.nb_qp);
 	TEST_EQ(info.nb_cq, before.nb_cq);
@@ -172,7 +165,6 @@ conf_teardown(void)
 	TEST_EQ(info.nb_mw, before.nb_mw);
 	TEST_EQ(info.nb_srq, before.nb_srq);
 	TEST_EQ(info.nb_pd, before.nb_pd);
-	return TEST_SUCCESS;
 }
 
 uint8_t

@@ -13,20 +13,24 @@
 #define ALL      (RMEM_ACCESS_REMOTE & conf.info.access)
 
 /* An object that requests can bind on this device: a fast-register MR, or else a type 2 window. */
-static int
+static void
 setup(void)
 {
 	if ((conf.info.capa & RMEM_DEV_CAPA_FAST_REG) != 0 &&
 			(conf.info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) == 0 &&
-			(conf.info.page_size_cap & FX_PAGE) != 0)
-		return conf_setup_fast();
-	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0)
-		return conf_setup_mw();
-	return test_skip("the device has nothing that requests bind");
+			(conf.info.page_size_cap & FX_PAGE) != 0) {
+		conf_setup_fast();
+		return;
+	}
+	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0) {
+		conf_setup_mw();
+		return;
+	}
+	test_skip("the device has nothing that requests bind");
 }
 
 /* Bind a key to the first FX_FAST_PAGES pages of a's buffer. */
-static int
+static void
 bind(uint32_t *rkey)
 {
 	if (fx.fast.mr != NULL) {
@@ -36,7 +40,6 @@ bind(uint32_t *rkey)
 		TEST_STATUS(fx_mw_bind_2(0, FX_FAST_PAGES * FX_PAGE, ALL), RMEM_WC_SUCCESS);
 		*rkey = fx.mw.two->rkey;
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(inv, key_is_valid_until_it_is_invalidated, CAPA, 0,
@@ -46,13 +49,12 @@ CONF_TEST(inv, key_is_valid_until_it_is_invalidated, CAPA, 0,
 	unsigned int i;
 
 	for (i = 0; i < 10; i++) {
-		TEST_RUN(bind(&rkey));
-		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+		bind(&rkey);
+		conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf);
 		TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
-		TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
+		conf_denied(fx_addr(fx.a.buf), 64, rkey);
 	}
-	return TEST_SUCCESS;
 }
 
 /*
@@ -67,7 +69,7 @@ CONF_TEST(inv, no_write_arrives_after_local_inv_completed, CAPA, 0,
 	uint32_t rkey = 0;
 	unsigned int i;
 
-	TEST_RUN(bind(&rkey));
+	bind(&rkey);
 	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
 	for (i = 0; i < RTE_DIM(wrs); i++) {
 		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), rkey);
@@ -83,8 +85,7 @@ CONF_TEST(inv, no_write_arrives_after_local_inv_completed, CAPA, 0,
 	for (i = 0; i < RTE_DIM(wcs) && wcs[i].status == RMEM_WC_SUCCESS; i++)
 		;
 	if (i < RTE_DIM(wcs))
-		TEST_RUN(conf_status(CONF_REMOTE_KEY, wcs[i].status));
-	return TEST_SUCCESS;
+		conf_status(CONF_REMOTE_KEY, wcs[i].status);
 }
 
 CONF_TEST(inv, local_inv_of_a_user_mr_fails, CAPA, 0,
@@ -92,11 +93,10 @@ CONF_TEST(inv, local_inv_of_a_user_mr_fails, CAPA, 0,
 {
 	struct rmem_send_wr wr = fx_inv(fx.a.mr->rkey);
 
-	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	conf_refused(CONF_INVALIDATE, fx.a.qp, &wr);
 	wr = fx_inv(fx.a.mr->lkey);
-	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_refused(CONF_INVALIDATE, fx.a.qp, &wr);
+	conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf);
 }
 
 CONF_TEST(inv, local_inv_of_an_unknown_key_fails, CAPA, 0,
@@ -109,13 +109,12 @@ CONF_TEST(inv, local_inv_of_an_unknown_key_fails, CAPA, 0,
 	for (i = 0; i < RTE_DIM(keys); i++) {
 		const struct rmem_send_wr wr = fx_inv(keys[i]);
 
-		TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+		conf_refused(CONF_INVALIDATE, fx.a.qp, &wr);
 	}
-	return TEST_SUCCESS;
 }
 
 /* The message arrives and completes with SUCCESS at its sender; the receive fails. */
-static int
+static void
 refused_to_peer(uint32_t rkey)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32);
@@ -125,10 +124,10 @@ refused_to_peer(uint32_t rkey)
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	wr.invalidate_rkey = rkey;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
+	conf_status(CONF_RECV_INV, fx_wait(fx.a.cq));
 	TEST_EQ(fx.wc.wr_id, 1);
-	TEST_RUN(conf_expect_err(fx.a.qp));
-	return conf_reconnect();
+	conf_expect_err(fx.a.qp);
+	conf_reconnect();
 }
 
 CONF_TEST(inv, send_with_inv_of_an_invalid_key_fails, CAPA_INV, 0,
@@ -136,18 +135,18 @@ CONF_TEST(inv, send_with_inv_of_an_invalid_key_fails, CAPA_INV, 0,
 {
 	uint32_t rkey = fx.fast.mr != NULL ? fx.fast.mr->rkey : fx.mw.two->rkey;
 
-	TEST_RUN(refused_to_peer(rkey)); /* not bound yet */
-	TEST_RUN(refused_to_peer(0));
-	TEST_RUN(refused_to_peer(UINT32_MAX));
-	TEST_RUN(refused_to_peer(fx.a.mr->rkey));
-	TEST_RUN(refused_to_peer(fx.a.mr->lkey));
-	TEST_RUN(refused_to_peer(fx.a.mr->rkey ^ 0x55500));
-	TEST_RUN(bind(&rkey));
-	TEST_RUN(refused_to_peer(rkey ^ 2));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	refused_to_peer(rkey); /* not bound yet */
+	refused_to_peer(0);
+	refused_to_peer(UINT32_MAX);
+	refused_to_peer(fx.a.mr->rkey);
+	refused_to_peer(fx.a.mr->lkey);
+	refused_to_peer(fx.a.mr->rkey ^ 0x55500);
+	bind(&rkey);
+	refused_to_peer(rkey ^ 2);
+	conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf);
+	conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf);
 	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
-	return refused_to_peer(rkey);
+	refused_to_peer(rkey);
 }
 
 CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
@@ -158,7 +157,7 @@ CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
 	uint32_t rkey = 0;
 
-	TEST_RUN(bind(&rkey));
+	bind(&rkey);
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	wr.invalidate_rkey = rkey;
@@ -169,9 +168,8 @@ CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
 	TEST_EQ(fx.wc.byte_len, 64);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
 	TEST_MEM(fx.a.buf + FX_FAST_PAGES * FX_PAGE, fx.b.buf, 64);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
-	TEST_RUN(bind(&rkey));
-	return TEST_SUCCESS;
+	conf_denied(fx_addr(fx.a.buf), 64, rkey);
+	bind(&rkey);
 }
 
 /* a READs into its fast-register MR and invalidates it. */
@@ -183,8 +181,8 @@ CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV
 	uint32_t rkey = 0;
 
 	if (fx.fast.mr == NULL)
-		return test_skip("the device has no fast-register MRs");
-	TEST_RUN(bind(&rkey));
+		test_skip("the device has no fast-register MRs");
+	bind(&rkey);
 	sge.lkey = fx.fast.mr->lkey;
 	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	wr.invalidate_rkey = rkey;
@@ -193,8 +191,7 @@ CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_READ);
 	TEST_MEM(fx.a.buf, fx.b.buf, sge.length);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
-	return TEST_SUCCESS;
+	conf_denied(fx_addr(fx.a.buf), 64, rkey);
 }
 
 /* Requests before it in the queue have used the key; those after it are refused. */
@@ -207,8 +204,8 @@ CONF_TEST(inv, local_inv_is_ordered_in_the_send_queue, CAPA, 0,
 	uint32_t rkey = 0;
 
 	if (fx.fast.mr == NULL)
-		return test_skip("the device has no fast-register MRs");
-	TEST_RUN(bind(&rkey));
+		test_skip("the device has no fast-register MRs");
+	bind(&rkey);
 	fx_fill(fx.a.buf, 64, 1);
 	sge.lkey = fx.fast.mr->lkey;
 	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
@@ -221,10 +218,9 @@ CONF_TEST(inv, local_inv_is_ordered_in_the_send_queue, CAPA, 0,
 	TEST_EQ(fx_poll(fx.a.cq, wcs, 3), 3);
 	TEST_STATUS(wcs[0].status, RMEM_WC_SUCCESS);
 	TEST_STATUS(wcs[1].status, RMEM_WC_SUCCESS);
-	TEST_RUN(conf_status(CONF_LOCAL_KEY, wcs[2].status));
+	conf_status(CONF_LOCAL_KEY, wcs[2].status);
 	TEST_MEM(fx.b.buf, fx.a.buf, 64);
 	TEST_ASSERT(fx_is_zero(fx.b.buf + 64, 64));
-	return TEST_SUCCESS;
 }
 
 /* The LOCAL_INV is flushed, and the key remains valid. A flushed binding has no effect. */
@@ -235,7 +231,7 @@ CONF_TEST(inv, flushed_invalidations_have_no_effect, CAPA, 0,
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
 
-	TEST_RUN(bind(&rkey));
+	bind(&rkey);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	if (mr != NULL) {
 		wr = fx_reg(mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
@@ -243,10 +239,9 @@ CONF_TEST(inv, flushed_invalidations_have_no_effect, CAPA, 0,
 		TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
 	}
 	wr = fx_inv(rkey);
-	TEST_RUN(conf_refused(CONF_FLUSHED, fx.a.qp, &wr));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	conf_refused(CONF_FLUSHED, fx.a.qp, &wr);
+	conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(inv, setup, conf_teardown);

@@ -96,7 +96,7 @@ find_addr(const char *interface)
 	return is_found;
 }
 
-static int
+static void
 setup(void)
 {
 	const char *interface = getenv("RMEM_TEST_LINK");
@@ -105,24 +105,23 @@ setup(void)
 	char name[IF_NAMESIZE];
 
 	memset(&li, 0, sizeof(li));
-	TEST_RUN(conf_setup());
+	conf_setup();
 	if ((conf.info.capa & CAPA) == 0 || interface == NULL)
-		return TEST_SUCCESS;
+		return;
 	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
 	li.port_num = attr.port_num;
 	memcpy(li.gid, attr.addr.gid, sizeof(li.gid));
 	TEST_ASSERT(find_gid(&entry) >= 0);
 	if (if_indextoname(entry.ifindex, name) == NULL || strcmp(name, interface) != 0)
-		return TEST_SUCCESS;
+		return;
 	li.interface = interface;
 	TEST_ASSERT(find_addr(interface));
 	li.channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(li.channel != NULL);
-	return TEST_SUCCESS;
 }
 
 /* Wait for an event of the port; the kernel may report others before. */
-static int
+static void
 expect_event(uint32_t type)
 {
 	struct pollfd fd = {.fd = li.channel->fd, .events = POLLIN};
@@ -135,7 +134,6 @@ expect_event(uint32_t type)
 		TEST_ASSERT(event.dev == conf.dev);
 		TEST_OK(rmem_async_event_ack(&event));
 	} while (event.type != type);
-	return TEST_SUCCESS;
 }
 
 static bool
@@ -156,44 +154,41 @@ has_gid(void)
 }
 
 /* The kernel may change the attribute a little after the event. */
-static int
+static void
 expect_attr(bool (*has)(void), bool is_expected)
 {
 	const uint64_t end = rte_get_tsc_cycles() + 300 * rte_get_tsc_hz();
 
 	while (has() != is_expected)
 		TEST_ASSERT(rte_get_tsc_cycles() < end);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(link, interface_that_is_down_is_an_event_of_the_port, CAPA, 0,
 		"IBTA 11.6.3.4: Port Error, Port Active; ibv_query_port(3)")
 {
 	if (li.interface == NULL)
-		return test_skip("RMEM_TEST_LINK is not the interface of the device");
-	TEST_RUN(expect_attr(is_active, true));
+		test_skip("RMEM_TEST_LINK is not the interface of the device");
+	expect_attr(is_active, true);
 	TEST_OK(ip("link set down"));
-	TEST_RUN(expect_event(RMEM_ASYNC_PORT_ERR));
-	TEST_RUN(expect_attr(is_active, false));
+	expect_event(RMEM_ASYNC_PORT_ERR);
+	expect_attr(is_active, false);
 	TEST_OK(ip("link set up"));
-	TEST_RUN(expect_event(RMEM_ASYNC_PORT_ACTIVE));
-	TEST_RUN(expect_attr(is_active, true));
-	return TEST_SUCCESS;
+	expect_event(RMEM_ASYNC_PORT_ACTIVE);
+	expect_attr(is_active, true);
 }
 
 CONF_TEST(link, address_that_is_removed_changes_the_gid_table, CAPA, 0,
 		"IBTA A17: GIDs are addresses; ibv_get_async_event(3): IBV_EVENT_GID_CHANGE")
 {
 	if (li.interface == NULL)
-		return test_skip("RMEM_TEST_LINK is not the interface of the device");
-	TEST_RUN(expect_attr(has_gid, true));
+		test_skip("RMEM_TEST_LINK is not the interface of the device");
+	expect_attr(has_gid, true);
 	TEST_OK(ip_addr("del"));
-	TEST_RUN(expect_event(RMEM_ASYNC_GID_CHANGE));
-	TEST_RUN(expect_attr(has_gid, false));
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	expect_attr(has_gid, false);
 	TEST_OK(ip_addr("add"));
-	TEST_RUN(expect_event(RMEM_ASYNC_GID_CHANGE));
-	TEST_RUN(expect_attr(has_gid, true));
-	return TEST_SUCCESS;
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	expect_attr(has_gid, true);
 }
 
 TEST_SUITE(link, setup, conf_teardown);

@@ -182,7 +182,7 @@ run_against(void)
 		conf_close_dev();
 		return EXIT_USAGE;
 	}
-	result = conf_diff(reference, options.seed, options.nb_ops);
+	result = TEST_TRY(conf_diff(reference, options.seed, options.nb_ops));
 	conf_print_deviations();
 	printf("differential: dev=%s against=%s seed=0x%" PRIx64 " ops=%u result=%s\n",
 			options.name, options.against, options.seed, options.nb_ops,

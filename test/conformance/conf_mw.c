@@ -18,24 +18,22 @@
 /* The window under test, for the rules of both types. */
 static struct rmem_mw *window;
 
-static int
+static void
 setup_1(void)
 {
 	if ((conf.info.capa & CAPA_1) == 0)
-		return test_skip("the device lacks windows of type 1");
-	TEST_RUN(conf_setup_mw());
+		test_skip("the device lacks windows of type 1");
+	conf_setup_mw();
 	window = fx.mw.one;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup_2(void)
 {
 	if ((conf.info.capa & CAPA_2) != CAPA_2)
-		return test_skip("the device lacks windows of type 2B or LOCAL_INV");
-	TEST_RUN(conf_setup_mw());
+		test_skip("the device lacks windows of type 2B or LOCAL_INV");
+	conf_setup_mw();
 	window = fx.mw.two;
-	return TEST_SUCCESS;
 }
 
 static int
@@ -49,7 +47,7 @@ bind_window(size_t offset, uint64_t length, uint32_t access)
 CONF_TEST(mw, unbound_window_grants_no_access, 0, 0,
 		"ibv_alloc_mw(3): the window is not bound to any MR")
 {
-	return conf_denied(fx_addr(fx.a.buf), 8, window->rkey);
+	conf_denied(fx_addr(fx.a.buf), 8, window->rkey);
 }
 
 CONF_TEST(mw, bound_window_grants_access_to_its_range, 0, 0,
@@ -59,9 +57,8 @@ CONF_TEST(mw, bound_window_grants_access_to_its_range, 0, 0,
 
 	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_BIND_MW);
-	TEST_RUN(conf_granted(at, 300, window->rkey, fx.a.buf + 4000));
-	TEST_RUN(conf_granted(at + 299, 1, window->rkey, fx.a.buf + 4299));
-	return TEST_SUCCESS;
+	conf_granted(at, 300, window->rkey, fx.a.buf + 4000);
+	conf_granted(at + 299, 1, window->rkey, fx.a.buf + 4299);
 }
 
 CONF_TEST(mw, access_beyond_the_bound_range_is_refused, 0, 0,
@@ -70,15 +67,14 @@ CONF_TEST(mw, access_beyond_the_bound_range_is_refused, 0, 0,
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
 	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_denied_outside(at - 1, 1, window->rkey));
-	TEST_RUN(conf_denied_outside(at - 1, 2, window->rkey));
-	TEST_RUN(conf_denied_outside(at, 301, window->rkey));
-	TEST_RUN(conf_denied_outside(at + 299, 2, window->rkey));
-	TEST_RUN(conf_denied_outside(at + 300, 1, window->rkey));
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + FX_BUF_SIZE, 8, window->rkey));
-	TEST_RUN(conf_denied(UINT64_MAX - 3, 8, window->rkey));
-	TEST_RUN(conf_denied(0, 1, window->rkey));
-	return TEST_SUCCESS;
+	conf_denied_outside(at - 1, 1, window->rkey);
+	conf_denied_outside(at - 1, 2, window->rkey);
+	conf_denied_outside(at, 301, window->rkey);
+	conf_denied_outside(at + 299, 2, window->rkey);
+	conf_denied_outside(at + 300, 1, window->rkey);
+	conf_denied(fx_addr(fx.a.buf) + FX_BUF_SIZE, 8, window->rkey);
+	conf_denied(UINT64_MAX - 3, 8, window->rkey);
+	conf_denied(0, 1, window->rkey);
 }
 
 CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0,
@@ -106,12 +102,11 @@ CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0,
 			if ((access & rows[i].right) != 0)
 				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 			else
-				TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+				conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr);
 		}
 		if (window->type == RMEM_MW_TYPE_2)
 			TEST_STATUS(fx_invalidate(window->rkey), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* With any tag. */
@@ -127,9 +122,8 @@ CONF_TEST(mw, rkey_of_a_window_is_no_lkey, 0, 0, "IBTA 10.6.7: a window has only
 		sge.lkey = window->rkey ^ (i < 2 ? 0 : 0xff);
 		wr = fx_rdma(i % 2 == 0 ? RMEM_WR_RDMA_WRITE : RMEM_WR_RDMA_READ, &sge,
 				fx_addr(fx.b.buf), fx.b.mr->rkey);
-		TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+		conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw, dereg_of_an_mr_with_a_bound_window_is_ebusy, 0, 0,
@@ -137,10 +131,9 @@ CONF_TEST(mw, dereg_of_an_mr_with_a_bound_window_is_ebusy, 0, 0,
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
+	conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf);
 	TEST_OK(fx_release(window));
 	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw, dealloc_invalidates_a_bound_window, 0, 0,
@@ -151,17 +144,15 @@ CONF_TEST(mw, dealloc_invalidates_a_bound_window, 0, 0,
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
 	rkey = window->rkey;
 	TEST_OK(fx_release(window));
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
-	return TEST_SUCCESS;
+	conf_denied(fx_addr(fx.a.buf), 8, rkey);
 }
 
 CONF_TEST(mw, window_remains_bound_after_a_reset_of_its_qp, 0, 0,
 		"IBTA 10.6.7.2: a window is bound until it is invalidated or freed")
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_reconnect();
+	conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf);
 }
 
 /* The addresses of a window are those of its MR. */
@@ -171,10 +162,9 @@ CONF_TEST(mw, window_binds_to_a_zero_based_mr, 0, RMEM_ACCESS_ZERO_BASED,
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, conf_access() | RMEM_ACCESS_ZERO_BASED);
 	TEST_ASSERT(fx.mw.mr != NULL && fx.mw.mr->iova == 0);
 	TEST_STATUS(bind_window(64, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_granted(64, 64, window->rkey, fx.a.buf + 4096 + 64));
-	TEST_RUN(conf_denied_outside(63, 2, window->rkey));
+	conf_granted(64, 64, window->rkey, fx.a.buf + 4096 + 64);
+	conf_denied_outside(63, 2, window->rkey);
 	TEST_OK(fx_release(window));
-	return TEST_SUCCESS;
 }
 
 /* An MR whose registration in the background failed has no keys. */
@@ -196,9 +186,8 @@ CONF_TEST(mw, bind_to_a_failed_mr_is_refused, 0, 0,
 	if (window->type == RMEM_MW_TYPE_1)
 		TEST_ERR(rmem_mw_bind(fx.a.qp, window, &call), EBUSY);
 	else
-		TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+		conf_refused(CONF_BIND, fx.a.qp, &wr);
 	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
 }
 
 struct test_case *test_cases_mw;
@@ -221,9 +210,8 @@ CONF_TEST(mw1_bind, each_bind_replaces_the_previous_one, CAPA_1, 0,
 					    fx.mw.one->rkey),
 				RMEM_WC_SUCCESS);
 		if (i % 50 == 0)
-			TEST_RUN(conf_denied(fx_addr(fx.a.buf) + (i - 1) * 64, 8, before));
+			conf_denied(fx_addr(fx.a.buf) + (i - 1) * 64, 8, before);
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw1_bind, bind_of_length_0_unbinds, CAPA_1, 0,
@@ -238,13 +226,12 @@ CONF_TEST(mw1_bind, bind_of_length_0_unbinds, CAPA_1, 0,
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx.mw.one->rkey != before);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, before));
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, fx.mw.one->rkey));
+	conf_denied(fx_addr(fx.a.buf), 8, before);
+	conf_denied(fx_addr(fx.a.buf), 8, fx.mw.one->rkey);
 	/* Again, without a binding. */
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw1_bind, bind_to_another_mr_releases_the_first, CAPA_1, 0,
@@ -258,9 +245,8 @@ CONF_TEST(mw1_bind, bind_to_another_mr_releases_the_first, CAPA_1, 0,
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(first));
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 4096, 8, fx.mw.one->rkey, fx.a.buf + 4096));
+	conf_granted(fx_addr(fx.a.buf) + 4096, 8, fx.mw.one->rkey, fx.a.buf + 4096);
 	TEST_OK(fx_release(fx.mw.one));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw1_bind, unsignaled_bind_generates_no_completion, CAPA_1 | CAPA_2, 0,
@@ -272,8 +258,7 @@ CONF_TEST(mw1_bind, unsignaled_bind_generates_no_completion, CAPA_1 | CAPA_2, 0,
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &call));
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS); /* after it */
 	TEST_EQ(fx.wc.wr_id, 0xa0a0);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf);
 }
 
 CONF_TEST(mw1_bind, type_1_window_is_valid_for_all_qps_of_the_pd, CAPA_1, 0,
@@ -283,12 +268,11 @@ CONF_TEST(mw1_bind, type_1_window_is_valid_for_all_qps_of_the_pd, CAPA_1, 0,
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr;
 
-	TEST_RUN(conf_pair(&mine, &peer));
+	conf_pair(&mine, &peer);
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.mw.one->rkey);
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw1_bind, local_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_LOCAL_INV, 0,
@@ -298,9 +282,8 @@ CONF_TEST(mw1_bind, local_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_L
 
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	wr = fx_inv(fx.mw.one->rkey);
-	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.mw.one->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_refused(CONF_INVALIDATE, fx.a.qp, &wr);
+	conf_granted(fx_addr(fx.a.buf), 64, fx.mw.one->rkey, fx.a.buf);
 }
 
 CONF_TEST(mw1_bind, send_with_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_SEND_WITH_INV, 0,
@@ -312,10 +295,9 @@ CONF_TEST(mw1_bind, send_with_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CA
 	TEST_EQ(fx_post_recv(fx.a.qp, 9, NULL, 0), 1);
 	wr.invalidate_rkey = fx.mw.one->rkey;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
-	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_status(CONF_RECV_INV, fx_wait(fx.a.cq));
+	conf_reconnect();
+	conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf);
 }
 
 /* The call returns the error; the key remains valid. */
@@ -351,7 +333,6 @@ CONF_TEST(mw1_bind, bad_bindings_are_refused, CAPA_1, 0,
 	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EPERM);
 	TEST_EQ(fx.mw.one->rkey, rkey);
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* After flushed bindings the previous one is in force. */
@@ -369,11 +350,10 @@ CONF_TEST(mw1_bind, flushed_bind_keeps_the_key, CAPA_1, 0,
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(fx.mw.one->rkey, rkey);
-	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	conf_reconnect();
+	conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf);
 	TEST_STATUS(fx_mw_bind_1(64, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 64, 64, fx.mw.one->rkey, fx.a.buf + 64));
-	return TEST_SUCCESS;
+	conf_granted(fx_addr(fx.a.buf) + 64, 64, fx.mw.one->rkey, fx.a.buf + 64);
 }
 
 TEST_SUITE(mw1_bind, conf_setup_mw, conf_teardown);

@@ -23,28 +23,27 @@
 static uint8_t *mem;
 static struct rmem_mr *mr;
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	mr = NULL;
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(mem != MAP_FAILED);
 	if ((conf.info.access & RMEM_ACCESS_ON_DEMAND) == 0)
-		return TEST_SUCCESS;
+		return;
 	mr = fx_mr(fx.a.pd, mem, SIZE, ALL);
 	TEST_ASSERT(mr != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
-	int result = conf_teardown();
+	int result = TEST_TRY(conf_teardown());
 
 	if (mem != MAP_FAILED)
 		munmap(mem, SIZE);
-	return result;
+	TEST_RUN(result);
 }
 
 /* A request of b to a page of the MR; its status. */
@@ -67,7 +66,6 @@ CONF_TEST(odp, pages_are_faulted_in_at_the_first_access, 0, ODP,
 		TEST_STATUS(use_page(RMEM_WR_RDMA_READ, i), RMEM_WC_SUCCESS);
 		TEST_MEM(fx.b.buf, mem + i * FX_PAGE, FX_PAGE);
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(odp, access_after_a_discard_uses_new_pages, 0, ODP,
@@ -81,7 +79,6 @@ CONF_TEST(odp, access_after_a_discard_uses_new_pages, 0, ODP,
 	fx_fill(fx.b.buf, FX_PAGE, 2);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 2), RMEM_WC_SUCCESS);
 	TEST_MEM(mem + 2 * FX_PAGE, fx.b.buf, FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(odp, access_to_unmapped_pages_is_refused, 0, ODP,
@@ -89,15 +86,14 @@ CONF_TEST(odp, access_to_unmapped_pages_is_refused, 0, ODP,
 {
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
 	TEST_OK(munmap(mem + 3 * FX_PAGE, FX_PAGE));
-	TEST_RUN(conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 3)));
-	TEST_RUN(conf_reconnect());
+	conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 3));
+	conf_reconnect();
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 4), RMEM_WC_SUCCESS);
 	TEST_ASSERT(mmap(mem + 3 * FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
 	TEST_MEM(mem + 3 * FX_PAGE, fx.b.buf, FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
@@ -107,15 +103,14 @@ CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ));
 	fx_fill(fx.b.buf, FX_PAGE, 2);
-	TEST_RUN(conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 1)));
-	TEST_RUN(conf_reconnect());
+	conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 1));
+	conf_reconnect();
 	TEST_STATUS(use_page(RMEM_WR_RDMA_READ, 1), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, mem + FX_PAGE, FX_PAGE);
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE));
 	fx_fill(fx.b.buf, FX_PAGE, 3);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
 	TEST_MEM(mem + FX_PAGE, fx.b.buf, FX_PAGE);
-	return TEST_SUCCESS;
 }
 
 /* Rights, range and PD are checked as for any MR. */
@@ -127,12 +122,11 @@ CONF_TEST(odp, on_demand_keys_are_checked, 0, ODP, "IBTA 10.6.3: rights, range a
 	struct rmem_mr *foreign = fx_mr(pd, mem, SIZE, ALL);
 
 	TEST_ASSERT(readable != NULL && foreign != NULL);
-	TEST_RUN(conf_denied(readable->iova, FX_PAGE, readable->rkey));
-	TEST_RUN(conf_denied(foreign->iova, FX_PAGE, foreign->rkey));
-	TEST_RUN(conf_denied(mr->iova + SIZE, FX_PAGE, mr->rkey));
-	TEST_RUN(conf_denied(mr->iova, FX_PAGE, mr->rkey ^ 1));
+	conf_denied(readable->iova, FX_PAGE, readable->rkey);
+	conf_denied(foreign->iova, FX_PAGE, foreign->rkey);
+	conf_denied(mr->iova + SIZE, FX_PAGE, mr->rkey);
+	conf_denied(mr->iova, FX_PAGE, mr->rkey ^ 1);
 	TEST_ASSERT(fx_is_zero(mem, SIZE));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
@@ -141,7 +135,7 @@ CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 	int ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, RMEM_ADVISE_FLUSH, &sge, 1);
 
 	if (ret == -EOPNOTSUPP)
-		return test_skip("the device does not support advice");
+		test_skip("the device does not support advice");
 	TEST_OK(ret);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, 99, 0, &sge, 1), EINVAL);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 31, &sge, 1), EINVAL);
@@ -150,7 +144,6 @@ CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EFAULT);
 	sge = fx_sge(fx.a.mr, 0, FX_PAGE);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(odp, setup, teardown);

@@ -28,7 +28,6 @@ CONF_TEST(port, device_has_a_guid_and_ports, 0, 0, "ibv_query_device(3)")
 	TEST_ASSERT(attr.max_rd_atomic >= 1 && attr.max_dest_rd_atomic >= 1);
 	TEST_ASSERT(memchr(attr.fw_ver, '\0', sizeof(attr.fw_ver)) != NULL);
 	TEST_EQ(attr.reserved_word, 0);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(port, port_in_use_is_active, 0, 0, "ibv_query_port(3)")
@@ -44,7 +43,6 @@ CONF_TEST(port, port_in_use_is_active, 0, 0, "ibv_query_port(3)")
 		TEST_EQ(port.lid, 0);
 	else
 		TEST_ASSERT(port.link_layer == RMEM_LINK_LAYER_INFINIBAND && port.lid != 0);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(port, gid_table_has_the_gid_of_the_qps, 0, 0, "ibv_query_gid_ex(3)")
@@ -68,7 +66,6 @@ CONF_TEST(port, gid_table_has_the_gid_of_the_qps, 0, 0, "ibv_query_gid_ex(3)")
 		nb_found += memcmp(entry.gid, attr.addr.gid, sizeof(entry.gid)) == 0;
 	}
 	TEST_ASSERT(nb_found >= 1);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(port, first_pkey_is_the_default_one, 0, 0, "ibv_query_pkey(3); IBTA 10.9.2")
@@ -77,7 +74,6 @@ CONF_TEST(port, first_pkey_is_the_default_one, 0, 0, "ibv_query_pkey(3); IBTA 10
 
 	TEST_OK(rmem_dev_pkey_query(conf.dev, port_of_fixture(), 0, &pkey));
 	TEST_EQ(pkey, 0xffff);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(port, ports_and_indexes_beyond_the_tables_are_refused, 0, 0,
@@ -98,7 +94,6 @@ CONF_TEST(port, ports_and_indexes_beyond_the_tables_are_refused, 0, 0,
 	TEST_ERR(rmem_dev_gid_query(conf.dev, port_num, UINT32_MAX, &entry), EINVAL);
 	TEST_ERR(rmem_dev_pkey_query(conf.dev, attr.nb_ports + 1, 0, &pkey), EINVAL);
 	TEST_ERR(rmem_dev_pkey_query(conf.dev, port_num, port.pkey_tbl_len, &pkey), EINVAL);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(port, null_arguments_are_refused, 0, 0, "rmem_dev_attr.h")
@@ -116,7 +111,6 @@ CONF_TEST(port, null_arguments_are_refused, 0, 0, "rmem_dev_attr.h")
 	TEST_ERR(rmem_dev_gid_query(conf.dev, 1, 0, NULL), EINVAL);
 	TEST_ERR(rmem_dev_pkey_query(NULL, 1, 0, &pkey), EINVAL);
 	TEST_ERR(rmem_dev_pkey_query(conf.dev, 1, 0, NULL), EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(port, conf_setup, conf_teardown);

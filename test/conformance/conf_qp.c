@@ -20,15 +20,14 @@
 static struct rmem_qp_attr of_a, of_b;
 
 /* Both in RESET again. */
-static int
+static void
 setup(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	TEST_OK(rmem_qp_query(fx.a.qp, &of_a));
 	TEST_OK(rmem_qp_query(fx.b.qp, &of_b));
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
-	return TEST_SUCCESS;
 }
 
 static int
@@ -78,7 +77,6 @@ CONF_TEST(qp, query_returns_the_attributes_that_were_set, 0, 0,
 	TEST_EQ(got.remote.qp_num, fx.b.qp->qp_num);
 	TEST_EQ(got.port_num, want.port_num);
 	TEST_MEM(got.ah.dgid, want.ah.dgid, sizeof(want.ah.dgid));
-	return TEST_SUCCESS;
 }
 
 /* IBTA 10.3.1: INIT accepts receives, RTR responds, RTS requests. */
@@ -108,7 +106,6 @@ CONF_TEST(qp, each_state_permits_the_requests_of_verbs, 0, RMEM_ACCESS_REMOTE_WR
 	wr = fx_wr(RMEM_WR_SEND, &to, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(qp, error_in_init_flushes_the_receives, 0, 0, "IBTA 10.3.1.7: Error")
@@ -119,7 +116,6 @@ CONF_TEST(qp, error_in_init_flushes_the_receives, 0, 0, "IBTA 10.3.1.7: Error")
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(fx.wc.wr_id, 5);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(qp, missing_and_superfluous_attributes_are_refused, 0, 0,
@@ -146,7 +142,6 @@ CONF_TEST(qp, missing_and_superfluous_attributes_are_refused, 0, 0,
 			TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK & ~bit), EINVAL);
 	}
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTR);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(qp, reads_and_atomics_beyond_the_limits_are_refused, 0, 0,
@@ -157,7 +152,7 @@ CONF_TEST(qp, reads_and_atomics_beyond_the_limits_are_refused, 0, 0,
 
 	TEST_OK(rmem_dev_attr_get(conf.dev, &limits));
 	if (limits.max_rd_atomic >= UINT8_MAX || limits.max_dest_rd_atomic >= UINT8_MAX)
-		return test_skip("the limits of the device are those of the field");
+		test_skip("the limits of the device are those of the field");
 	attr.max_dest_rd_atomic = (uint8_t)(limits.max_dest_rd_atomic + 1);
 	TEST_ERR(move_to_rtr(fx.a.qp, &attr), EINVAL);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_INIT);
@@ -167,7 +162,7 @@ CONF_TEST(qp, reads_and_atomics_beyond_the_limits_are_refused, 0, 0,
 	TEST_ERR(move(fx.a.qp, attr, RMEM_QPS_RTS, RTS_MASK), EINVAL);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTR);
 	attr.max_rd_atomic--;
-	return move(fx.a.qp, attr, RMEM_QPS_RTS, RTS_MASK) == 0 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(move(fx.a.qp, attr, RMEM_QPS_RTS, RTS_MASK) == 0);
 }
 
 CONF_TEST(qp, transitions_that_do_not_exist_are_refused, 0, 0, "IBTA 10.3.1: the state diagram")
@@ -181,7 +176,6 @@ CONF_TEST(qp, transitions_that_do_not_exist_are_refused, 0, 0, "IBTA 10.3.1: the
 	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_SQE, 0), EBUSY);
 	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_ERR + 1, 0), EINVAL);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(qp, unexpected_current_state_is_refused, 0, 0, "ibv_modify_qp(3): IBV_QP_CUR_STATE")
@@ -192,7 +186,6 @@ CONF_TEST(qp, unexpected_current_state_is_refused, 0, 0, "ibv_modify_qp(3): IBV_
 	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE), EBUSY);
 	attr.cur_state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE));
-	return TEST_SUCCESS;
 }
 
 /* A right revoked while connected is refused from then on. */
@@ -208,7 +201,7 @@ CONF_TEST(qp, rights_of_a_connected_qp_change, 0, RMEM_ACCESS_REMOTE_WRITE,
 	TEST_OK(move_to_rts(fx.b.qp, &of_b));
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_ACCESS_FLAGS));
-	return conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
+	conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
 }
 
 /* The rights of INIT are never in force. */
@@ -224,7 +217,7 @@ CONF_TEST(qp, rights_set_with_rtr_replace_those_of_init, 0, RMEM_ACCESS_REMOTE_W
 	attr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(move(fx.a.qp, attr, RMEM_QPS_RTR, RTR_MASK | RMEM_QP_ACCESS_FLAGS));
 	TEST_OK(move_to_rts(fx.b.qp, &of_b));
-	return conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
+	conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
 }
 
 TEST_SUITE(qp, setup, conf_teardown);

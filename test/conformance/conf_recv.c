@@ -12,7 +12,7 @@
 #include "conf.h"
 
 /* Replace the QP of a by one with these flags. */
-static int
+static void
 use_flags(uint16_t flags)
 {
 	struct rmem_qp_conf qp = fx_qp_conf(fx.a.cq, RTE_MIN(64u, conf.info.max_recv_wr));
@@ -25,11 +25,11 @@ use_flags(uint16_t flags)
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = fx_qp_by(fx.a.pd, &qp);
 	TEST_ASSERT(fx.a.qp != NULL);
-	return conf_reconnect();
+	conf_reconnect();
 }
 
 /* b's message of this length fills a's receive and no other byte. */
-static int
+static void
 try_message(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 1, length);
@@ -44,33 +44,31 @@ try_message(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 	TEST_EQ(fx.wc.byte_len, length);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
 	TEST_EQ(fx.wc.flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV), 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 try_lengths(void)
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 512);
 	uint32_t length;
 
 	for (length = 0; length <= conf.info.max_inline_recv + 2 || length <= 130; length++) {
-		TEST_RUN(try_message(&to, 1, length));
+		try_message(&to, 1, length);
 		TEST_MEM(fx.a.buf, fx.b.buf + 1, length);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + length, 1024 - length));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(recv, short_messages_arrive, 0, 0, "mlx5dv_create_qp(3): scatter to CQE is transparent")
 {
-	return try_lengths();
+	try_lengths();
 }
 
 CONF_TEST(recv, short_messages_arrive_without_inline_receive, 0, 0,
 		"mlx5dv_create_qp(3): MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE")
 {
-	TEST_RUN(use_flags(RMEM_QP_NO_INLINE_RECV));
-	return try_lengths();
+	use_flags(RMEM_QP_NO_INLINE_RECV);
+	try_lengths();
 }
 
 CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list in order")
@@ -80,17 +78,16 @@ CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list i
 	uint32_t length;
 
 	if (conf.info.max_recv_sge < RTE_DIM(to))
-		return test_skip("the device supports fewer than 3 SGEs");
+		test_skip("the device supports fewer than 3 SGEs");
 	for (length = 1; length <= 70; length++) {
 		uint32_t first = RTE_MIN(length, 5u);
 
-		TEST_RUN(try_message(to, RTE_DIM(to), length));
+		try_message(to, RTE_DIM(to), length);
 		TEST_MEM(fx.a.buf, fx.b.buf + 1, first);
 		TEST_MEM(fx.a.buf + 100, fx.b.buf + 6, length - first);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + first, 100 - first));
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 100 + length - first, 100));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Many messages before the first poll: each keeps its data. */
@@ -118,7 +115,6 @@ CONF_TEST(recv, inline_received_messages_wait_in_their_completions, 0, 0,
 		TEST_MEM(fx.a.buf + 64 * i, fx.b.buf + 64 * i, 1 + 4 * i);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 64 * i + 1 + 4 * i, 64 - 1 - 4 * i));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(recv, immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data")
@@ -134,7 +130,6 @@ CONF_TEST(recv, immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data")
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_IMM) != 0);
 	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
 	TEST_MEM(fx.a.buf, fx.b.buf, 8);
-	return TEST_SUCCESS;
 }
 
 /* It consumes a receive, whose memory is unchanged. */
@@ -159,7 +154,6 @@ CONF_TEST(recv, write_with_immediate_consumes_a_receive, 0, 0,
 	TEST_EQ(fx.wc.byte_len, 32);
 	TEST_MEM(fx.a.buf, fx.b.buf, 32);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096, 64));
-	return TEST_SUCCESS;
 }
 
 /* Bytes written by the owner after the reset are not overwritten by later polls. */
@@ -178,7 +172,6 @@ CONF_TEST(recv, reset_drops_messages_that_were_not_polled, 0, 0,
 	memcpy(fx.a.buf, mine, sizeof(mine));
 	fx_drain(fx.a.cq);
 	TEST_MEM(fx.a.buf, mine, sizeof(mine));
-	return TEST_SUCCESS;
 }
 
 /* The message is longer than the receive, or than one without SGEs; later receives remain. */
@@ -197,16 +190,15 @@ CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, to, lengths[i] == 1 ? 0 : 2), 1);
 		TEST_EQ(fx_post_recv(fx.a.qp, 2, NULL, 0), 1);
-		TEST_RUN(conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr)));
-		TEST_RUN(conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq)));
+		conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr));
+		conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq));
 		TEST_EQ(fx.wc.wr_id, 1);
-		TEST_RUN(fx_expect_flush(fx.a.cq, 2, 1));
+		fx_expect_flush(fx.a.cq, 2, 1);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + first, 8192 - first));
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 8192 + rest, 4096));
-		TEST_RUN(conf_expect_err(fx.a.qp));
-		TEST_RUN(conf_reconnect());
+		conf_expect_err(fx.a.qp);
+		conf_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(recv, receive_with_an_invalid_lkey_fails_both, 0, 0,
@@ -229,14 +221,13 @@ CONF_TEST(recv, receive_with_an_invalid_lkey_fails_both, 0, 0,
 	for (i = 0; i < nb; i++) {
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, &bad[i], 1), 1);
 		TEST_EQ(fx_post_recv(fx.a.qp, 2, &good, 1), 1);
-		TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
-		TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+		conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
+		conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq));
 		TEST_EQ(fx.wc.wr_id, 1);
-		TEST_RUN(fx_expect_flush(fx.a.cq, 2, 1));
-		TEST_RUN(conf_reconnect());
+		fx_expect_flush(fx.a.cq, 2, 1);
+		conf_reconnect();
 	}
 	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(recv, receives_are_consumed_in_order, 0, 0, "IBTA 10.8.3.3: receive queues are FIFOs")
@@ -258,7 +249,6 @@ CONF_TEST(recv, receives_are_consumed_in_order, 0, 0, "IBTA 10.8.3.3: receive qu
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.wr_id, 100 + i);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(recv, conf_setup, conf_teardown);

@@ -64,17 +64,17 @@ print_wanted(uint32_t statuses)
 	printf("\n");
 }
 
-int
+void
 conf_status(enum conf_refusal why, int status)
 {
 	if (status >= 0 && (refusals[why].statuses & BIT(status)) != 0)
-		return TEST_SUCCESS;
+		return;
 	if (conf_deviates_status(why, status))
-		return TEST_SUCCESS;
+		return;
 	test_note("%s ended with %s; what it may end with:", refusals[why].what,
 			status < 0 ? strerror(-status) : rmem_wc_status_str(status));
 	print_wanted(refusals[why].statuses);
-	return TEST_FAILED;
+	test_stop(TEST_FAILED);
 }
 
 bool
@@ -93,34 +93,34 @@ conf_deviates_from(int status, int other, bool is_recv)
 	return false;
 }
 
-int
+void
 conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	int status = fx_send(qp, wr);
 
 	if (refusals[why].is_post && (status == -EINVAL || status == -EPERM)) {
 		TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
-		return TEST_SUCCESS;
+		return;
 	}
-	TEST_RUN(conf_status(why, status));
-	TEST_RUN(conf_expect_err(qp));
-	return conf_reconnect();
+	conf_status(why, status);
+	conf_expect_err(qp);
+	conf_reconnect();
 }
 
-int
+void
 conf_denied(uint64_t addr, uint32_t length, uint32_t rkey)
 {
 	static uint8_t before[FX_BUF_SIZE];
 
 	memcpy(before, fx.a.buf, FX_BUF_SIZE);
 	fx_fill(fx.b.buf, FX_BUF_SIZE, rkey + 1);
-	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey)));
-	TEST_RUN(conf_expect_err(fx.b.qp));
+	conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey));
+	conf_expect_err(fx.b.qp);
 	TEST_MEM(fx.a.buf, before, FX_BUF_SIZE);
-	return conf_reconnect();
+	conf_reconnect();
 }
 
-int
+void
 conf_denied_to_all(uint64_t addr, uint32_t rkey)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
@@ -137,25 +137,24 @@ conf_denied_to_all(uint64_t addr, uint32_t rkey)
 
 		fx_fill(fx.b.buf, 8, rkey + 1);
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
-		TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+		conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr);
 	}
 	TEST_MEM(fx.a.buf, before, FX_BUF_SIZE);
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_denied_locally(uint64_t addr, uint32_t lkey)
 {
 	const struct rmem_sge sge = {.addr = addr, .length = 8, .lkey = lkey};
 	struct rmem_send_wr wr =
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 
-	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 	wr.opcode = RMEM_WR_RDMA_READ;
-	return conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
+	conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 }
 
-int
+void
 conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 {
 	const size_t offset = (size_t)(at - fx.a.buf);
@@ -166,18 +165,17 @@ conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 	TEST_MEM(at, fx.b.buf, length);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, offset));
 	TEST_ASSERT(fx_is_zero(at + length, FX_BUF_SIZE - offset - length));
-	return TEST_SUCCESS;
 }
 
-int
+void
 conf_denied_outside(uint64_t addr, uint32_t length, uint32_t rkey)
 {
 	int status = conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey);
 
 	if (status == RMEM_WC_SUCCESS) {
 		TEST_ASSERT(conf_deviates("window_bounds"));
-		return TEST_SUCCESS;
+		return;
 	}
-	TEST_RUN(conf_status(CONF_REMOTE_KEY, status));
-	return conf_reconnect();
+	conf_status(CONF_REMOTE_KEY, status);
+	conf_reconnect();
 }

@@ -22,7 +22,7 @@
 #define NEW_SIZE 5000u
 
 /* Arguments without a flag are ignored: here they are invalid. */
-static int
+static void
 rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
 {
 	enum rmem_rereg_result result = RMEM_REREG_ERR_CMD;
@@ -39,23 +39,21 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
 	} else {
 		TEST_EQ(result, RMEM_REREG_NEW_KEYS);
 		if (rkey != mr->rkey)
-			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
+			conf_denied(fx_addr(fx.a.buf), 8, rkey);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 can_read(const struct rmem_mr *mr, uint64_t addr)
 {
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, addr, 8, mr->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 can_not_read(const struct rmem_mr *mr, uint64_t addr)
 {
-	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_READ, addr, 8, mr->rkey)));
-	return conf_reconnect();
+	conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_READ, addr, 8, mr->rkey));
+	conf_reconnect();
 }
 
 /* The seven combinations of flags, each on a new MR. */
@@ -72,7 +70,7 @@ CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, all c
 		uint8_t *place = fx.a.buf + (at - old);
 
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(rereg(mr, flags, pd));
+		rereg(mr, flags, pd);
 		TEST_EQ(mr->iova, at);
 		TEST_EQ(mr->length, (flags & TRANSLATION) != 0 ? NEW_SIZE : OLD_SIZE);
 		TEST_EQ(mr->access, (flags & ACCESS) != 0 ? READ : ALL);
@@ -80,20 +78,19 @@ CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, all c
 		TEST_EQ(fx_query(mr).length, mr->length);
 		TEST_EQ(fx_query(mr).access, mr->access);
 		TEST_EQ(fx_query(mr).state, RMEM_MR_STATE_VALID);
-		TEST_RUN(can_not_read(mr, (flags & TRANSLATION) != 0 ? old : new));
+		can_not_read(mr, (flags & TRANSLATION) != 0 ? old : new);
 		if ((flags & PD) != 0) {
-			TEST_RUN(can_not_read(mr, at));
+			can_not_read(mr, at);
 		} else {
-			TEST_RUN(can_read(mr, at));
-			TEST_RUN(can_not_read(mr, at + mr->length - 7));
+			can_read(mr, at);
+			can_not_read(mr, at + mr->length - 7);
 			if ((flags & ACCESS) != 0)
-				TEST_RUN(conf_denied(at, 8, mr->rkey));
+				conf_denied(at, 8, mr->rkey);
 			else
-				TEST_RUN(conf_granted(at, (uint32_t)mr->length, mr->rkey, place));
+				conf_granted(at, (uint32_t)mr->length, mr->rkey, place);
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD")
@@ -109,13 +106,12 @@ CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CH
 	peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(mine != NULL && peer != NULL);
 	TEST_OK(conf_connect(mine, peer));
-	TEST_RUN(rereg(mr, PD, pd));
+	rereg(mr, PD, pd);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
+	conf_denied(fx_addr(fx.a.buf), 8, mr->rkey);
 	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,
@@ -126,15 +122,14 @@ CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,
 	struct rmem_send_wr wr;
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(rereg(mr, TRANSLATION, NULL));
+	rereg(mr, TRANSLATION, NULL);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	sge = fx_sge(mr, 100, 64);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + OFFSET + 100, 64);
 	sge.addr = fx_addr(fx.a.buf);
-	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
-	return TEST_SUCCESS;
+	conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 }
 
 CONF_TEST(rereg, refused_rereg_changes_nothing, 0, 0,
@@ -155,9 +150,8 @@ CONF_TEST(rereg, refused_rereg_changes_nothing, 0, 0,
 			EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_EQ(mr->rkey, rkey);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), OLD_SIZE, rkey, fx.a.buf));
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + OLD_SIZE, 1, rkey));
-	return TEST_SUCCESS;
+	conf_granted(fx_addr(fx.a.buf), OLD_SIZE, rkey, fx.a.buf);
+	conf_denied(fx_addr(fx.a.buf) + OLD_SIZE, 1, rkey);
 }
 
 /* Requests in flight have ended: later bytes do not change. */
@@ -181,7 +175,6 @@ CONF_TEST(rereg, no_write_arrives_in_the_old_memory, 0, 0,
 	memset(fx.a.buf, 0, FX_BUF_SIZE);
 	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
 	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(rereg, rereg_of_an_mr_with_a_bound_window_is_ebusy, RMEM_DEV_CAPA_MW_TYPE_1, 0,
@@ -208,7 +201,6 @@ CONF_TEST(rereg, rereg_of_an_mr_with_a_bound_window_is_ebusy, RMEM_DEV_CAPA_MW_T
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mw));
 	TEST_OK(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, 64, 0, &result));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(rereg, change_translation_allocates_memory, 0, 0,
@@ -223,10 +215,9 @@ CONF_TEST(rereg, change_translation_allocates_memory, 0, 0,
 	fx_fill(fx.b.buf, 10000, 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 10000, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(mr->addr, fx.b.buf, 10000);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
-	TEST_RUN(rereg(mr, TRANSLATION, NULL));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
-	return TEST_SUCCESS;
+	conf_denied(fx_addr(fx.a.buf), 8, mr->rkey);
+	rereg(mr, TRANSLATION, NULL);
+	conf_granted(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET);
 }
 
 CONF_TEST(rereg, shared_mr_has_its_own_rights, RMEM_DEV_CAPA_SHARED_MR, 0,
@@ -247,13 +238,12 @@ CONF_TEST(rereg, shared_mr_has_its_own_rights, RMEM_DEV_CAPA_SHARED_MR, 0,
 	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
 	TEST_EQ(info.access, RMEM_ACCESS_REMOTE_READ);
 	TEST_EQ(fx_query(from).is_shared, 0);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
-	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
+	conf_granted(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf);
+	can_read(mr, fx_addr(fx.a.buf));
+	conf_denied(fx_addr(fx.a.buf), 8, mr->rkey);
 	TEST_OK(fx_release(from));
-	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
-	TEST_RUN(can_not_read(mr, fx_addr(fx.a.buf) + OLD_SIZE - 4));
-	return TEST_SUCCESS;
+	can_read(mr, fx_addr(fx.a.buf));
+	can_not_read(mr, fx_addr(fx.a.buf) + OLD_SIZE - 4);
 }
 
 CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
@@ -267,14 +257,13 @@ CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
 	TEST_OK(rmem_mr_reg_shared(from, pd, 0, ALL, &mr));
 	fx_track(mr);
 	TEST_ASSERT(mr->pd == pd);
-	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf));
+	conf_denied(fx_addr(fx.a.buf), 8, mr->rkey);
+	conf_granted(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf);
 	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
 	TEST_OK(fx_release(from));
 	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, ALL, &mr));
 	fx_track(mr);
-	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_granted(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf);
 }
 
 CONF_TEST(rereg, shared_mr_has_the_requested_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_ZERO_BASED,
@@ -285,12 +274,11 @@ CONF_TEST(rereg, shared_mr_has_the_requested_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM
 	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0x123, ALL, &mr));
 	fx_track(mr);
 	TEST_EQ(mr->iova, 0x123);
-	TEST_RUN(conf_granted(0x123, 64, mr->rkey, fx.a.buf));
+	conf_granted(0x123, 64, mr->rkey, fx.a.buf);
 	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, ALL | RMEM_ACCESS_ZERO_BASED, &mr));
 	fx_track(mr);
 	TEST_EQ(mr->iova, 0);
-	TEST_RUN(conf_granted(0, 64, mr->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_granted(0, 64, mr->rkey, fx.a.buf);
 }
 
 /* The owner of the memory is held while others share it; sharers of sharers too. */
@@ -310,10 +298,9 @@ CONF_TEST(rereg, dereg_of_shared_allocated_memory_is_ebusy, RMEM_DEV_CAPA_SHARED
 	TEST_ERR(rmem_mr_dereg(from), EBUSY);
 	TEST_ERR(rmem_mr_rereg(from, TRANSLATION, NULL, fx.a.buf, 64, 0, &result), EBUSY);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
-	TEST_RUN(can_read(third, third->iova));
+	can_read(third, third->iova);
 	TEST_OK(fx_release(third));
 	TEST_OK(fx_release(from));
-	return TEST_SUCCESS;
 }
 
 /* IBTA 11.2.8.8; a change of memory ends the sharing, of rights or one that fails does not. */
@@ -327,17 +314,16 @@ CONF_TEST(rereg, change_translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0
 	fx_track(from);
 	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &mr));
 	fx_track(mr);
-	TEST_RUN(rereg(mr, ACCESS, NULL));
+	rereg(mr, ACCESS, NULL);
 	TEST_EQ(fx_query(mr).is_shared, 1);
 	TEST_ERR(rmem_mr_dereg(from), EBUSY);
 	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, NULL, (size_t)1 << 45, allocate, NULL),
 			ENOMEM);
 	TEST_ERR(rmem_mr_dereg(from), EBUSY);
-	TEST_RUN(rereg(mr, TRANSLATION | ACCESS, NULL));
+	rereg(mr, TRANSLATION | ACCESS, NULL);
 	TEST_EQ(fx_query(mr).is_shared, 0);
 	TEST_OK(fx_release(from));
-	TEST_RUN(can_read(mr, fx_addr(fx.a.buf) + OFFSET));
-	return TEST_SUCCESS;
+	can_read(mr, fx_addr(fx.a.buf) + OFFSET);
 }
 
 TEST_SUITE(rereg, conf_setup, conf_teardown);

@@ -27,7 +27,7 @@ is_atomic(uint8_t opcode)
 }
 
 /* Requests of b to MRs of a with each combination succeed if it has that right. */
-static int
+static void
 try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -52,15 +52,14 @@ try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 			TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 			if ((access & right) != 0) {
 				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-				TEST_RUN(conf_reconnect());
+				conf_reconnect();
 			} else {
-				TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+				conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr);
 				TEST_MEM(fx.a.buf, before, 64);
 			}
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(right, remote_write_permits_writes, 0, 0,
@@ -68,7 +67,7 @@ CONF_TEST(right, remote_write_permits_writes, 0, 0,
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
 
-	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
+	try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
 }
 
 CONF_TEST(right, remote_read_permits_reads, 0, 0,
@@ -76,7 +75,7 @@ CONF_TEST(right, remote_read_permits_reads, 0, 0,
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ};
 
-	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_READ);
+	try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_READ);
 }
 
 CONF_TEST(right, remote_atomic_permits_atomics, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
@@ -84,11 +83,11 @@ CONF_TEST(right, remote_atomic_permits_atomics, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCES
 {
 	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
 
-	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_ATOMIC);
+	try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_ATOMIC);
 }
 
 /* Requests of a from and into MRs with each combination. */
-static int
+static void
 try_local(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 {
 	uint32_t access;
@@ -114,22 +113,21 @@ try_local(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 			TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 			if ((access & right) == right) {
 				TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-				TEST_RUN(conf_reconnect());
+				conf_reconnect();
 			} else {
-				TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+				conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 				TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
 			}
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(right, any_mr_can_be_read_locally, 0, 0, "IBTA 10.6.3: local read is always allowed")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
 
-	return try_local(opcodes, RTE_DIM(opcodes), 0);
+	try_local(opcodes, RTE_DIM(opcodes), 0);
 }
 
 CONF_TEST(right, local_write_permits_results, 0, 0,
@@ -138,7 +136,7 @@ CONF_TEST(right, local_write_permits_results, 0, 0,
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
 			RMEM_WR_ATOMIC_FETCH_AND_ADD};
 
-	return try_local(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_LOCAL_WRITE);
+	try_local(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_LOCAL_WRITE);
 }
 
 CONF_TEST(right, local_write_permits_receives, 0, 0, "ibv_reg_mr(3): receives need LOCAL_WRITE")
@@ -164,14 +162,13 @@ CONF_TEST(right, local_write_permits_receives, 0, 0, "ibv_reg_mr(3): receives ne
 			TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 			TEST_MEM(fx.a.buf, fx.b.buf, 8);
 		} else {
-			TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
-			TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+			conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
+			conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq));
 			TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-			TEST_RUN(conf_reconnect());
+			conf_reconnect();
 		}
 		TEST_OK(fx_release(mr));
 	}
-	return TEST_SUCCESS;
 }
 
 /* The QP of a has the other rights; SENDs need none. */
@@ -195,7 +192,7 @@ CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 		TEST_OK(fx_release(fx.a.qp));
 		fx.a.qp = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE & ~rows[i].right);
 		TEST_ASSERT(fx.a.qp != NULL);
-		TEST_RUN(conf_reconnect());
+		conf_reconnect();
 		for (j = 0; j < RTE_DIM(rows); j++) {
 			const struct rmem_send_wr wr = conf_request(
 					rows[j].opcode, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
@@ -205,12 +202,11 @@ CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 				continue;
 			TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 			if (rows[i].right == rows[j].right)
-				TEST_RUN(conf_refused(CONF_QP_RIGHT, fx.b.qp, &wr));
+				conf_refused(CONF_QP_RIGHT, fx.b.qp, &wr);
 			else
 				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(right, qp_without_rights_receives_messages, 0, 0,
@@ -222,13 +218,12 @@ CONF_TEST(right, qp_without_rights_receives_messages, 0, 0,
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = conf_qp(fx.a.pd, fx.a.cq, 0);
 	TEST_ASSERT(fx.a.qp != NULL);
-	TEST_RUN(conf_reconnect());
+	conf_reconnect();
 	fx_fill(fx.b.buf, 8, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, fx.b.buf, 8);
-	return TEST_SUCCESS;
 }
 
 /* Inline data may be in any memory. */
@@ -241,13 +236,12 @@ CONF_TEST(right, inline_data_needs_no_key, 0, 0,
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
 	if (conf.info.max_inline_data < sizeof(stack))
-		return test_skip("the device supports less inline data");
+		test_skip("the device supports less inline data");
 	fx_fill(stack, sizeof(stack), 5);
 	sge.lkey = UINT32_MAX;
 	wr.flags = RMEM_SEND_INLINE;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, stack, sizeof(stack));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(right, conf_setup, conf_teardown);

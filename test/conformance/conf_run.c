@@ -126,12 +126,12 @@ run_case(const struct test_suite *subject, const struct test_case *test)
 {
 	int result;
 
-	result = subject->setup();
+	result = TEST_TRY(subject->setup());
 	if (result == TEST_SUCCESS)
-		result = test->func();
+		result = TEST_TRY(test->func());
 	else if (result != TEST_SKIPPED)
 		test_note("set-up failed");
-	if (subject->teardown() != TEST_SUCCESS)
+	if (TEST_TRY(subject->teardown()) != TEST_SUCCESS)
 		result = TEST_FAILED;
 	return result;
 }

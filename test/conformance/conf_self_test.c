@@ -433,7 +433,7 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 		return -1;
 	memset(&counts, 0, sizeof(counts));
 	if (strcmp(subject, "differential") == 0)
-		counts.failed = conf_diff(reference, i + 1, 5000) != TEST_SUCCESS;
+		counts.failed = TEST_TRY(conf_diff(reference, i + 1, 5000)) != TEST_SUCCESS;
 	else
 		conf_run(&pattern, 1, &counts);
 	/* Objects of a failed case may remain. */

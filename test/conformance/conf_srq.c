@@ -50,29 +50,28 @@ make_qp(struct rmem_srq *srq, uint16_t flags)
 }
 
 /* Replace a's QP with one that uses the SRQ. */
-static int
+static void
 use_srq(struct rmem_srq *srq, uint16_t flags)
 {
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = make_qp(srq, flags);
 	TEST_ASSERT(fx.a.qp != NULL);
-	return conf_reconnect();
+	conf_reconnect();
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	if ((conf.info.capa & RMEM_DEV_CAPA_SRQ) == 0)
-		return TEST_SUCCESS;
+		return;
 	cs.srq = make_srq(fx.a.pd, DEPTH);
 	TEST_ASSERT(cs.srq != NULL);
-	TEST_RUN(use_srq(cs.srq, 0));
+	use_srq(cs.srq, 0);
 	cs.qp = make_qp(cs.srq, 0);
 	cs.peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
 	TEST_ASSERT(cs.qp != NULL && cs.peer != NULL);
 	TEST_OK(conf_connect(cs.qp, cs.peer));
-	return TEST_SUCCESS;
 }
 
 static int
@@ -102,13 +101,12 @@ send_empty(struct rmem_qp *qp)
 }
 
 /* The next completion of a's CQ is of this receive and QP. */
-static int
+static void
 expect_recv(uint64_t wr_id, const struct rmem_qp *qp)
 {
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, wr_id);
 	TEST_EQ(fx.wc.qp_num, qp->qp_num);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, two_qps_consume_receives_in_order, RMEM_DEV_CAPA_SRQ, 0,
@@ -123,12 +121,11 @@ CONF_TEST(srq, two_qps_consume_receives_in_order, RMEM_DEV_CAPA_SRQ, 0,
 		TEST_EQ(post(cs.srq, 100 + i, &to, 1), 1);
 	for (i = 0; i < 20; i++) {
 		TEST_STATUS(fx_send(i % 3 == 0 ? cs.peer : fx.b.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(expect_recv(100 + i, i % 3 == 0 ? cs.qp : fx.a.qp));
+		expect_recv(100 + i, i % 3 == 0 ? cs.qp : fx.a.qp);
 		TEST_EQ(fx.wc.byte_len, 64);
 		TEST_MEM(fx.a.buf, fx.b.buf, 64);
 	}
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, receive_posted_to_qp_is_refused, RMEM_DEV_CAPA_SRQ, 0,
@@ -140,9 +137,8 @@ CONF_TEST(srq, receive_posted_to_qp_is_refused, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), -EINVAL);
 	TEST_EQ(post(cs.srq, 7, NULL, 0), 1);
 	TEST_STATUS(send_empty(fx.b.qp), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(7, fx.a.qp));
+	expect_recv(7, fx.a.qp);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), -EINVAL);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, post_stops_at_first_bad_or_full, RMEM_DEV_CAPA_SRQ, 0,
@@ -171,7 +167,6 @@ CONF_TEST(srq, post_stops_at_first_bad_or_full, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_STATUS(send_empty(fx.b.qp), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_srq_post_recv(cs.srq, wrs, 2), 1);
-	return TEST_SUCCESS;
 }
 
 /* The message waits for a receive, or its retries end. */
@@ -186,7 +181,7 @@ CONF_TEST(srq, message_without_receive_is_retried, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 	TEST_EQ(post(cs.srq, 5, NULL, 0), 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(5, fx.a.qp));
+	expect_recv(5, fx.a.qp);
 
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
@@ -195,8 +190,7 @@ CONF_TEST(srq, message_without_receive_is_retried, RMEM_DEV_CAPA_SRQ, 0,
 	conn.timeout = 18;
 	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
 	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
-	TEST_RUN(conf_status(CONF_NO_RECV, send_empty(fx.b.qp)));
-	return TEST_SUCCESS;
+	conf_status(CONF_NO_RECV, send_empty(fx.b.qp));
 }
 
 /* All but those of the QPs that failed. */
@@ -208,21 +202,20 @@ CONF_TEST(srq, receives_remain_when_a_qp_fails, RMEM_DEV_CAPA_SRQ, 0,
 	for (i = 0; i < 6; i++)
 		TEST_EQ(post(cs.srq, i, NULL, 0), 1);
 	TEST_STATUS(send_empty(fx.b.qp), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(0, fx.a.qp));
+	expect_recv(0, fx.a.qp);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_STATUS(send_empty(cs.peer), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(1, cs.qp));
+	expect_recv(1, cs.qp);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_STATUS(send_empty(cs.peer), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(2, cs.qp));
-	TEST_RUN(conf_reconnect());
+	expect_recv(2, cs.qp);
+	conf_reconnect();
 	TEST_STATUS(send_empty(fx.b.qp), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(3, fx.a.qp));
+	expect_recv(3, fx.a.qp);
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_STATUS(send_empty(cs.peer), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(4, cs.qp));
-	return TEST_SUCCESS;
+	expect_recv(4, cs.qp);
 }
 
 CONF_TEST(srq, receive_with_an_invalid_lkey_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0,
@@ -240,16 +233,15 @@ CONF_TEST(srq, receive_with_an_invalid_lkey_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0,
 	for (i = 0; i < RTE_DIM(bad); i++) {
 		TEST_EQ(post(cs.srq, 1, &bad[i], 1), 1);
 		TEST_EQ(post(cs.srq, 2, &good, 1), 1);
-		TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
-		TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+		conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
+		conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq));
 		TEST_EQ(fx.wc.wr_id, 1);
 		TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
-		TEST_RUN(conf_expect_err(fx.a.qp));
+		conf_expect_err(fx.a.qp);
 		TEST_STATUS(fx_send(cs.peer, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(expect_recv(2, cs.qp));
-		TEST_RUN(conf_reconnect());
+		expect_recv(2, cs.qp);
+		conf_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, message_too_long_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0, "IBTA 11.6.2: length errors")
@@ -259,16 +251,15 @@ CONF_TEST(srq, message_too_long_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0, "IBTA 11.6.2
 
 	TEST_EQ(post(cs.srq, 1, &to, 1), 1);
 	TEST_EQ(post(cs.srq, 2, NULL, 0), 1);
-	TEST_RUN(conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr)));
-	TEST_RUN(conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq)));
+	conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr));
+	conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq));
 	TEST_EQ(fx.wc.wr_id, 1);
 	TEST_STATUS(send_empty(cs.peer), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(2, cs.qp));
-	return TEST_SUCCESS;
+	expect_recv(2, cs.qp);
 }
 
 /* b's message of this length fills the receive and no other byte. */
-static int
+static void
 try_message(uint32_t length)
 {
 	const struct rmem_sge to[] = {fx_sge(fx.a.mr, 0, 5), fx_sge(fx.a.mr, 16, 8192)};
@@ -279,41 +270,39 @@ try_message(uint32_t length)
 	memset(fx.a.buf, 0, FX_BUF_SIZE);
 	TEST_EQ(post(cs.srq, length, to, RTE_DIM(to)), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(length, fx.a.qp));
+	expect_recv(length, fx.a.qp);
 	TEST_EQ(fx.wc.byte_len, length);
 	TEST_MEM(fx.a.buf, fx.b.buf + 1, first);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + first, 16 - first));
 	TEST_MEM(fx.a.buf + 16, fx.b.buf + 1 + first, length - first);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 16 + length - first, 64));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 try_lengths(void)
 {
 	uint32_t length;
 
 	if (conf.info.max_srq_sge < 2)
-		return test_skip("the device supports fewer than 2 SGEs");
+		test_skip("the device supports fewer than 2 SGEs");
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
 	for (length = 0; length <= 70; length++)
-		TEST_RUN(try_message(length));
+		try_message(length);
 	for (length = 1000; length <= 8000; length += 1000)
-		TEST_RUN(try_message(length));
-	return TEST_SUCCESS;
+		try_message(length);
 }
 
 CONF_TEST(srq, messages_of_any_length_arrive, RMEM_DEV_CAPA_SRQ, 0,
 		"ibv_post_srq_recv(3): sg_list in order")
 {
-	return try_lengths();
+	try_lengths();
 }
 
 CONF_TEST(srq, messages_arrive_without_inline_receive, RMEM_DEV_CAPA_SRQ, 0,
 		"mlx5dv_create_qp(3): MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE")
 {
-	TEST_RUN(use_srq(cs.srq, RMEM_QP_NO_INLINE_RECV));
-	return try_lengths();
+	use_srq(cs.srq, RMEM_QP_NO_INLINE_RECV);
+	try_lengths();
 }
 
 /* Messages of both QPs before the first poll, in one CQ. */
@@ -332,11 +321,10 @@ CONF_TEST(srq, inline_received_messages_wait_in_their_completions, RMEM_DEV_CAPA
 		TEST_STATUS(fx_send(i % 2 == 0 ? fx.b.qp : cs.peer, &wr), RMEM_WC_SUCCESS);
 	}
 	for (i = 0; i < 16; i++) {
-		TEST_RUN(expect_recv(i, i % 2 == 0 ? fx.a.qp : cs.qp));
+		expect_recv(i, i % 2 == 0 ? fx.a.qp : cs.qp);
 		TEST_MEM(fx.a.buf + 64 * i, fx.b.buf + 64 * i, 1 + 4 * i);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 64 * i + 1 + 4 * i, 64 - 1 - 4 * i));
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, write_with_immediate_consumes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
@@ -351,14 +339,13 @@ CONF_TEST(srq, write_with_immediate_consumes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_EQ(post(cs.srq, 5, &to, 1), 1);
 	TEST_EQ(post(cs.srq, 6, NULL, 0), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(5, fx.a.qp));
+	expect_recv(5, fx.a.qp);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV_RDMA_WITH_IMM);
 	TEST_EQ(fx.wc.imm_data, 0xdeadbeef);
 	TEST_MEM(fx.a.buf, fx.b.buf, 32);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096, 64));
 	TEST_STATUS(send_empty(cs.peer), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(6, cs.qp));
-	return TEST_SUCCESS;
+	expect_recv(6, cs.qp);
 }
 
 CONF_TEST(srq, send_with_invalidate_consumes_a_receive,
@@ -377,14 +364,13 @@ CONF_TEST(srq, send_with_invalidate_consumes_a_receive,
 	TEST_EQ(post(cs.srq, 5, NULL, 0), 1);
 	TEST_EQ(post(cs.srq, 6, NULL, 0), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(5, fx.a.qp));
+	expect_recv(5, fx.a.qp);
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, wr.invalidate_rkey);
 	/* The key is no longer valid: only the receive fails, and the next one remains. */
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
+	conf_status(CONF_RECV_INV, fx_wait(fx.a.cq));
 	TEST_EQ(fx.wc.wr_id, 6);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, keys_of_receives_are_checked_with_the_pd_of_the_srq, RMEM_DEV_CAPA_SRQ, 0,
@@ -404,22 +390,21 @@ CONF_TEST(srq, keys_of_receives_are_checked_with_the_pd_of_the_srq, RMEM_DEV_CAP
 	mr = fx_mr(pd, mem, 64, RMEM_ACCESS_LOCAL_WRITE);
 	srq = make_srq(pd, 4);
 	TEST_ASSERT(mr != NULL && srq != NULL);
-	TEST_RUN(use_srq(srq, 0));
+	use_srq(srq, 0);
 	fx_fill(fx.b.buf, 64, 1);
 	good = fx_sge(mr, 0, 64);
 	bad = fx_sge(fx.a.mr, 0, 64);
 	TEST_EQ(post(srq, 1, &good, 1), 1);
 	status = fx_send(fx.b.qp, &wr);
 	if (status == RMEM_WC_REM_OP_ERR && conf_deviates("srq_pd"))
-		return TEST_SUCCESS;
+		return;
 	TEST_STATUS(status, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(1, fx.a.qp));
+	expect_recv(1, fx.a.qp);
 	TEST_MEM(mem, fx.b.buf, 64);
 	TEST_EQ(post(srq, 2, &bad, 1), 1);
-	TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
-	TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+	conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
+	conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq));
 	TEST_EQ(fx.wc.wr_id, 2);
-	return TEST_SUCCESS;
 }
 
 /* Pages are faulted in when the message arrives; an unmapped one fails the receive. */
@@ -433,7 +418,7 @@ CONF_TEST(srq, receives_use_on_demand_memory, RMEM_DEV_CAPA_SRQ, RMEM_ACCESS_ON_
 	uint8_t *mem;
 
 	if ((conf.info.odp.rc & RMEM_ODP_SRQ_RECV) == 0)
-		return test_skip("the device lacks on-demand receives of SRQs");
+		test_skip("the device lacks on-demand receives of SRQs");
 	mem = mmap(NULL, FX_BUF_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mr = fx_mr(fx.a.pd, mem, FX_BUF_SIZE, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_ON_DEMAND);
 	TEST_ASSERT(mem != MAP_FAILED && mr != NULL);
@@ -442,13 +427,12 @@ CONF_TEST(srq, receives_use_on_demand_memory, RMEM_DEV_CAPA_SRQ, RMEM_ACCESS_ON_
 	TEST_EQ(post(cs.srq, 1, &to, 1), 1);
 	TEST_EQ(post(cs.srq, 2, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(1, fx.a.qp));
+	expect_recv(1, fx.a.qp);
 	TEST_MEM(mem + 100, fx.b.buf, 8192);
 	TEST_OK(munmap(mem, FX_BUF_SIZE));
-	TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
-	TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+	conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
+	conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq));
 	TEST_EQ(fx.wc.wr_id, 2);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, srq_in_use_is_not_destroyed, RMEM_DEV_CAPA_SRQ, 0,
@@ -457,13 +441,12 @@ CONF_TEST(srq, srq_in_use_is_not_destroyed, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_EQ(rmem_srq_destroy(cs.srq), -EBUSY);
 	TEST_EQ(post(cs.srq, 1, NULL, 0), 1);
 	TEST_STATUS(send_empty(fx.b.qp), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_recv(1, fx.a.qp));
+	expect_recv(1, fx.a.qp);
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_EQ(rmem_srq_destroy(cs.srq), -EBUSY);
 	TEST_OK(fx_release(cs.qp));
 	TEST_OK(fx_release(cs.srq));
 	TEST_OK(rmem_srq_destroy(NULL));
-	return TEST_SUCCESS;
 }
 
 static int
@@ -496,7 +479,6 @@ CONF_TEST(srq, limit_generates_one_event, RMEM_DEV_CAPA_SRQ, 0,
 	TEST_EQ(query(cs.srq).srq_limit, 3);
 	TEST_OK(set_limit(0));
 	TEST_EQ(query(cs.srq).srq_limit, 0);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, resize_keeps_receives_in_order, RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE, 0,
@@ -517,14 +499,13 @@ CONF_TEST(srq, resize_keeps_receives_in_order, RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA
 		TEST_ASSERT(query(cs.srq).max_wr >= attr.max_wr);
 		for (; next < 3 * (i + 1); next++) {
 			TEST_STATUS(send_empty(next % 2 == 0 ? fx.b.qp : cs.peer), RMEM_WC_SUCCESS);
-			TEST_RUN(expect_recv(next, next % 2 == 0 ? fx.a.qp : cs.qp));
+			expect_recv(next, next % 2 == 0 ? fx.a.qp : cs.qp);
 			TEST_EQ(post(cs.srq, wr_id++, NULL, 0), 1);
 		}
 	}
 	/* Also above what the device rounds it up to. */
 	attr.srq_limit = conf.info.max_srq_wr;
 	TEST_ERR(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR | RMEM_SRQ_LIMIT), EINVAL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -546,11 +527,10 @@ CONF_TEST(srq, bad_configurations_are_refused, RMEM_DEV_CAPA_SRQ, 0, "ibv_create
 	};
 	struct rmem_srq *srq;
 
-	TEST_RUN(fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create));
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);
 	TEST_ERR(rmem_srq_create(NULL, &good, &srq), EINVAL);
 	TEST_ERR(rmem_srq_create(fx.a.pd, NULL, &srq), EINVAL);
 	TEST_ERR(rmem_srq_create(fx.a.pd, &good, NULL), EINVAL);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, bad_modifications_are_refused, RMEM_DEV_CAPA_SRQ, 0, "ibv_modify_srq(3)")
@@ -569,12 +549,11 @@ CONF_TEST(srq, bad_modifications_are_refused, RMEM_DEV_CAPA_SRQ, 0, "ibv_modify_
 	TEST_OK(rmem_srq_modify(cs.srq, &attr, 0));
 	if ((conf.info.capa & RMEM_DEV_CAPA_SRQ_RESIZE) == 0) {
 		TEST_ERR(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR), EOPNOTSUPP);
-		return TEST_SUCCESS;
+		return;
 	}
 	TEST_ERR(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR), EINVAL);
 	attr.max_wr = conf.info.max_srq_wr + 1;
 	TEST_ERR(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR), EINVAL);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(srq, qp_create_refuses_wrong_srq_handles, RMEM_DEV_CAPA_SRQ, 0, "ibv_create_qp(3): srq")
@@ -593,7 +572,6 @@ CONF_TEST(srq, qp_create_refuses_wrong_srq_handles, RMEM_DEV_CAPA_SRQ, 0, "ibv_c
 	qp = fx_qp_by(fx.a.pd, &qp_conf);
 	TEST_ASSERT(qp != NULL);
 	TEST_ASSERT(qp->srq == cs.srq);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(srq, setup, conf_teardown);

@@ -14,17 +14,16 @@
 static struct rmem_mr *mkey;
 static struct rmem_mkey_entry entries[8];
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(conf_setup());
+	conf_setup();
 	memset(entries, 0, sizeof(entries));
 	mkey = NULL;
 	if ((conf.info.capa & RMEM_DEV_CAPA_UMR) == 0)
-		return TEST_SUCCESS;
+		return;
 	mkey = fx_mkey(fx.a.pd, RTE_MIN(conf.info.max_mkey_entries, (uint32_t)RTE_DIM(entries)));
 	TEST_ASSERT(mkey != NULL);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -50,7 +49,7 @@ CONF_TEST(umr, new_mkey_grants_no_access, CAPA, 0, "mlx5dv_create_mkey(3): bound
 	TEST_EQ(info.max_page_list_len, 0);
 	TEST_ASSERT(fx_mkey(pd, 1) != NULL);
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	return conf_denied(IOVA, 8, mkey->rkey);
+	conf_denied(IOVA, 8, mkey->rkey);
 }
 
 CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
@@ -75,7 +74,6 @@ CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
 	TEST_EQ(info.length, 10 + 11);
 	TEST_EQ(info.nb_extents, 2);
 	TEST_EQ(info.page_size, 0);
-	return TEST_SUCCESS;
 }
 
 /* Unaligned pieces of two MRs, not in the order of their addresses. */
@@ -102,10 +100,9 @@ CONF_TEST(umr, list_of_entries_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, IOVA + 99, 3, mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 5100, 1);
 	TEST_MEM(fx.b.buf + 1, fx.a.buf + 20007, 2);
-	TEST_RUN(conf_denied(IOVA - 1, 2, mkey->rkey));
-	TEST_RUN(conf_denied(IOVA + 2101, 2, mkey->rkey));
-	TEST_RUN(conf_denied(UINT64_MAX - 3, 8, mkey->rkey));
-	return TEST_SUCCESS;
+	conf_denied(IOVA - 1, 2, mkey->rkey);
+	conf_denied(IOVA + 2101, 2, mkey->rkey);
+	conf_denied(UINT64_MAX - 3, 8, mkey->rkey);
 }
 
 /* Two columns of a matrix: 10 rounds of 16 bytes of each row of 100, then 4. */
@@ -126,8 +123,7 @@ CONF_TEST(umr, strided_blocks_are_repeated, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_
 		TEST_MEM(fx.a.buf + 1050 + 100 * i, fx.b.buf + 20 * i + 16, 4);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 1054 + 100 * i, 46));
 	}
-	TEST_RUN(conf_denied(IOVA + 199, 2, mkey->rkey));
-	return TEST_SUCCESS;
+	conf_denied(IOVA + 199, 2, mkey->rkey);
 }
 
 /* Requests of a gather from it and scatter to it. */
@@ -152,7 +148,6 @@ CONF_TEST(umr, lkey_is_valid_for_local_requests, CAPA, 0,
 	TEST_MEM(fx.a.buf + 100, fx.b.buf, 50);
 	TEST_MEM(fx.a.buf + 9000, fx.b.buf + 50, 100);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 150, 8850));
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(umr, messages_use_the_mkey, CAPA, 0, "mlx5dv_wr_post(3): the key is used as any other")
@@ -170,7 +165,6 @@ CONF_TEST(umr, messages_use_the_mkey, CAPA, 0, "mlx5dv_wr_post(3): the key is us
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf + 1, fx.b.buf, 50);
 	TEST_MEM(fx.a.buf + 8000, fx.b.buf + 50, 50);
-	return TEST_SUCCESS;
 }
 
 /* The indirect key must have the right; to modify, the keys below need LOCAL_WRITE. */
@@ -183,14 +177,13 @@ CONF_TEST(umr, rights_are_those_of_the_umr, CAPA, 0, "mlx5dv_wr_post(3): access_
 	entries[0] = fx_entry(fixed, 0, 64);
 	wr = fx_umr(mkey, entries, 1, IOVA);
 	wr.umr.access &= conf.info.access;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	wr.umr.access = RMEM_ACCESS_LOCAL_WRITE;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	wr.umr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, IOVA, 64, mkey->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_denied(IOVA, 64, mkey->rkey));
-	return TEST_SUCCESS;
+	conf_denied(IOVA, 64, mkey->rkey);
 }
 
 CONF_TEST(umr, invalidated_mkey_grants_no_access, CAPA, 0,
@@ -204,20 +197,20 @@ CONF_TEST(umr, invalidated_mkey_grants_no_access, CAPA, 0,
 	rkey = mkey->rkey;
 	entries[0] = fx_entry(fx.a.mr, 5000, 64);
 	wr = fx_umr(mkey, entries, 1, 0);
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	TEST_RUN(conf_granted(IOVA, 64, rkey, fx.a.buf));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
+	conf_granted(IOVA, 64, rkey, fx.a.buf);
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr = fx_inv(rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_denied(IOVA, 8, rkey));
-	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	conf_denied(IOVA, 8, rkey);
+	conf_refused(CONF_INVALIDATE, fx.a.qp, &wr);
 	TEST_STATUS(bind(1, 1), RMEM_WC_SUCCESS);
 	TEST_ASSERT(mkey->rkey != rkey);
-	TEST_RUN(conf_denied(IOVA, 8, rkey));
-	TEST_RUN(conf_granted(IOVA, 64, mkey->rkey, fx.a.buf));
+	conf_denied(IOVA, 8, rkey);
+	conf_granted(IOVA, 64, mkey->rkey, fx.a.buf);
 	rkey = mkey->rkey;
 	TEST_OK(fx_release(mkey));
-	return conf_denied(IOVA, 8, rkey);
+	conf_denied(IOVA, 8, rkey);
 }
 
 /* An access through a released key fails, and copies nothing. */
@@ -231,10 +224,9 @@ CONF_TEST(umr, released_key_of_an_entry_refuses_its_range, CAPA, 0,
 	entries[1] = fx_entry(below, 0, 64);
 	TEST_STATUS(bind(2, 1), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(below));
-	TEST_RUN(conf_denied(IOVA, 128, mkey->rkey));
-	TEST_RUN(conf_denied(IOVA + 64, 1, mkey->rkey));
-	TEST_RUN(conf_granted(IOVA, 64, mkey->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	conf_denied(IOVA, 128, mkey->rkey);
+	conf_denied(IOVA + 64, 1, mkey->rkey);
+	conf_granted(IOVA, 64, mkey->rkey, fx.a.buf);
 }
 
 CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys over keys")
@@ -244,7 +236,7 @@ CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys ov
 	struct rmem_send_wr wr;
 
 	if (conf.info.max_mkey_depth < 2)
-		return test_skip("the device has no keys over indirect keys");
+		test_skip("the device has no keys over indirect keys");
 	TEST_ASSERT(upper != NULL);
 	entries[0] = fx_entry(fx.a.mr, 100, 10);
 	entries[0].skip = 90;
@@ -262,17 +254,16 @@ CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys ov
 	TEST_MEM(fx.a.buf + 30000, fx.b.buf + 20, 7);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 210, 90));
 	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_denied(0, 20, upper->rkey));
-	return TEST_SUCCESS;
+	conf_denied(0, 20, upper->rkey);
 }
 
 /* It is still FREE, and its key is not valid. */
-static int
+static void
 refused(const struct rmem_send_wr *wr)
 {
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, wr));
+	conf_refused(CONF_BIND, fx.a.qp, wr);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	return conf_denied(wr->umr.iova, 1, mkey->rkey);
+	conf_denied(wr->umr.iova, 1, mkey->rkey);
 }
 
 /* Sums and products that overflow. */
@@ -308,13 +299,12 @@ CONF_TEST(umr, bad_entries_are_refused, CAPA, 0,
 		entries[i % 2].lkey = fx.a.mr->lkey;
 		wr.umr.nb_entries = 1 + i % 2;
 		wr.umr.repeat_count = rows[i / 2].repeat_count;
-		TEST_RUN(refused(&wr));
+		refused(&wr);
 	}
 	entries[0] = fx_entry(fx.a.mr, 0, 16);
 	entries[0].skip = FX_BUF_SIZE / 4 - 20;
 	wr.umr.nb_entries = 1;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): requirements of a UMR")
@@ -328,23 +318,23 @@ CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): requiremen
 
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr.umr.nb_entries = 0;
-	TEST_RUN(refused(&wr));
+	refused(&wr);
 	for (i = 0; i < RTE_DIM(many); i++)
 		many[i] = fx_entry(fx.a.mr, i, 1);
 	wr.umr.entries = many;
 	wr.umr.nb_entries = fx_query(mkey).max_entries + 1;
-	TEST_RUN(refused(&wr));
+	refused(&wr);
 	wr.umr.nb_entries = UINT32_MAX;
-	TEST_RUN(refused(&wr));
+	refused(&wr);
 	wr = good;
 	for (i = 0; i < RTE_DIM(rights); i++) {
 		wr.umr.access = rights[i];
-		TEST_RUN(refused(&wr));
+		refused(&wr);
 	}
 	wr = good;
 	wr.umr.access &= conf.info.access;
 	wr.umr.iova = UINT64_MAX - 62;
-	TEST_RUN(refused(&wr));
+	refused(&wr);
 	wr.umr.mr = NULL;
 	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
 	wr.umr.mr = (struct rmem_mr *)fx.a.pd;
@@ -358,7 +348,7 @@ CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): requiremen
 	wr.flags = 0;
 	wr.umr.iova--;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return conf_granted(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
+	conf_granted(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
 }
 
 CONF_TEST(umr, bad_keys_of_entries_are_refused, CAPA, 0,
@@ -387,9 +377,8 @@ CONF_TEST(umr, bad_keys_of_entries_are_refused, CAPA, 0,
 		entries[1] = fx_entry(fx.a.mr, 0, 64);
 		entries[1].lkey = bad[i];
 		wr.umr.key_tag = i == 7 ? (uint8_t)tag : rmem_rkey_next_tag(mkey->rkey);
-		TEST_RUN(refused(&wr));
+		refused(&wr);
 	}
-	return TEST_SUCCESS;
 }
 
 CONF_TEST(umr, umr_of_another_kind_of_mr_is_refused, CAPA | RMEM_DEV_CAPA_FAST_REG, 0,
@@ -402,17 +391,16 @@ CONF_TEST(umr, umr_of_another_kind_of_mr_is_refused, CAPA | RMEM_DEV_CAPA_FAST_R
 	TEST_ASSERT(fast != NULL && list != NULL);
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr.umr.access &= conf.info.access;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	wr.umr.mr = fast;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
 	wr.umr.mr = fx_mkey(fx_pd(conf.dev), 1);
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	fx_list_pages(list, fx.a.buf, 1);
 	wr = fx_reg(mkey, list, 1, 0, FX_PAGE);
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	conf_refused(CONF_BIND, fx.a.qp, &wr);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(umr, setup, conf_teardown);

@@ -14,17 +14,15 @@
 
 #define SIZE (LEASE_RANDOM * sizeof(uint32_t))
 
-static int
+static void
 setup(void)
 {
 	memset(&fake, 0, sizeof(fake));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST(lease_random, numbers_are_the_chacha20_stream_of_a_drawn_key)
@@ -44,7 +42,6 @@ TEST(lease_random, numbers_are_the_chacha20_stream_of_a_drawn_key)
 		TEST_EQ(memcmp(random, stream, SIZE), 0);
 	}
 	EVP_CIPHER_CTX_free(cipher);
-	return TEST_SUCCESS;
 }
 
 /* A system without getrandom(): numbers all the same, and others each time. */
@@ -58,7 +55,6 @@ TEST(lease_random, numbers_come_without_getrandom)
 	fake_fail_at(1);
 	rmem_lease_random_fill(second);
 	TEST_ASSERT(memcmp(first, second, SIZE) != 0);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(lease_random, setup, teardown);

@@ -31,21 +31,19 @@ static const struct rmem_lease_desc example = {
 		.access = RMEM_ACCESS_REMOTE_READ,
 };
 
-static int
+static void
 setup(void)
 {
 	memset(&fake, 0, sizeof(fake));
 	sealer = NULL;
 	TEST_OK(rmem_lease_sealer_create(key, &sealer));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	rmem_lease_sealer_destroy(sealer);
 	TEST_EQ(fake.nb_ciphers, 0);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -99,7 +97,6 @@ TEST(seal_fails, create_fails_with_each_call)
 		TEST_EQ(ret, is_memory ? -ENOMEM : -EIO);
 		TEST_EQ(fake.nb_ciphers, nb_ciphers);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(seal_fails, seal_fails_with_each_call)
@@ -125,7 +122,6 @@ TEST(seal_fails, seal_fails_with_each_call)
 		TEST_MEM(&desc, &example, sizeof(desc));
 		TEST_EQ(info.sequence, 2 * n);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(seal_fails, unseal_fails_with_each_call)
@@ -158,7 +154,6 @@ TEST(seal_fails, unseal_fails_with_each_call)
 		TEST_EQ(open_sealed(buf, &desc, &info, &part), SIZE);
 		TEST_MEM(&desc, &example, sizeof(desc));
 	}
-	return TEST_SUCCESS;
 }
 
 /* A descriptor with a wrong checksum was sealed with the right key. */
@@ -175,7 +170,6 @@ TEST(seal_fails, genuine_descriptor_with_a_wrong_checksum_is_eio)
 	TEST_ERR(open_sealed(buf, &desc, NULL, &part), EIO);
 	TEST_EQ(part, RMEM_LEASE_DESC_PART_CHECKSUM);
 	TEST_ASSERT(is_untouched(&desc, sizeof(desc)));
-	return TEST_SUCCESS;
 }
 
 /* After 2^32 descriptors another sender is drawn; none is sealed when that fails. */
@@ -198,7 +192,6 @@ TEST(seal_fails, sender_is_drawn_again_or_seal_fails)
 	TEST_EQ(open_sealed(buf, &desc, &info, NULL), SIZE);
 	TEST_EQ(info.sequence, 0);
 	TEST_ASSERT(info.sender != last.sender);
-	return TEST_SUCCESS;
 }
 
 /* Where the kernel does not clear the page of a child, or random numbers fail in the child. */
@@ -234,7 +227,6 @@ TEST(seal_fails, child_draws_a_sender_or_seals_nothing)
 	}
 	close(fd[0]);
 	close(fd[1]);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(seal_fails, setup, teardown);

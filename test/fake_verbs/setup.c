@@ -69,7 +69,7 @@ vt_connect(void)
 	return ret != 0 ? ret : vt_connect_one(vt.b, vt.a);
 }
 
-int
+void
 vt_reconnect(void)
 {
 	struct rmem_wc wc;
@@ -79,10 +79,9 @@ vt_reconnect(void)
 	while (rmem_poll_cq(vt.cq_a, &wc, 1) == 1 || rmem_poll_cq(vt.cq_b, &wc, 1) == 1)
 		;
 	TEST_OK(vt_connect());
-	return TEST_SUCCESS;
 }
 
-int
+void
 vt_until_gone(void)
 {
 	uint64_t end = rte_get_timer_cycles() + 600 * rte_get_timer_hz();
@@ -94,7 +93,6 @@ vt_until_gone(void)
 		rte_delay_us_sleep(100);
 	} while (ret != -ENODEV && rte_get_timer_cycles() < end);
 	TEST_ERR(ret, ENODEV);
-	return TEST_SUCCESS;
 }
 
 struct rmem_send_wr
@@ -237,27 +235,26 @@ vt_close(void)
 	return ret;
 }
 
-int
+void
 vt_setup_fake(void)
 {
 	fake_reset();
 	memset(&vt, 0, sizeof(vt));
-	return 0;
 }
 
-int
+void
 vt_setup(void)
 {
 	fake_reset();
-	return vt_open();
+	TEST_RUN(vt_open());
 }
 
-int
+void
 vt_setup_classic(void)
 {
 	fake_reset();
 	fake.has_no_ex = true;
-	return vt_open();
+	TEST_RUN(vt_open());
 }
 
 static int
@@ -269,31 +266,31 @@ vt_setup_windows(bool has_quirk, bool is_classic)
 	return vt_open_mw();
 }
 
-int
+void
 vt_setup_mw(void)
 {
-	return vt_setup_windows(true, false);
+	TEST_RUN(vt_setup_windows(true, false));
 }
 
-int
+void
 vt_setup_mw_classic(void)
 {
-	return vt_setup_windows(true, true);
+	TEST_RUN(vt_setup_windows(true, true));
 }
 
-int
+void
 vt_setup_mw_plain(void)
 {
-	return vt_setup_windows(false, false);
+	TEST_RUN(vt_setup_windows(false, false));
 }
 
-int
+void
 vt_setup_mw_plain_classic(void)
 {
-	return vt_setup_windows(false, true);
+	TEST_RUN(vt_setup_windows(false, true));
 }
 
-int
+void
 vt_teardown(void)
 {
 	fake.fail_at = 0;
@@ -302,7 +299,6 @@ vt_teardown(void)
 	TEST_EQ(fake.nb_live, 0);
 	TEST_EQ(fake.nb_crashes, 0);
 	TEST_EQ(__atomic_load_n(&fake.nb_unacked, __ATOMIC_RELAXED), 0);
-	return TEST_SUCCESS;
 }
 
 struct rmem_sge

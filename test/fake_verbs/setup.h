@@ -43,14 +43,14 @@ int vt_open_mw(void);
 int vt_close(void);
 
 /* Set-up and tear-down of a case. */
-int vt_setup_fake(void);    /* a fake, no device */
-int vt_setup(void);         /* extended QPs */
-int vt_setup_classic(void); /* ibv_post_send() alone */
-int vt_setup_mw(void);      /* windows as of rdma_rxe, with mw_quirk */
-int vt_setup_mw_classic(void);
-int vt_setup_mw_plain(void); /* conforming windows, without mw_quirk */
-int vt_setup_mw_plain_classic(void);
-int vt_teardown(void);
+void vt_setup_fake(void);    /* a fake, no device */
+void vt_setup(void);         /* extended QPs */
+void vt_setup_classic(void); /* ibv_post_send() alone */
+void vt_setup_mw(void);      /* windows as of rdma_rxe, with mw_quirk */
+void vt_setup_mw_classic(void);
+void vt_setup_mw_plain(void); /* conforming windows, without mw_quirk */
+void vt_setup_mw_plain_classic(void);
+void vt_teardown(void);
 
 /* Capture log lines at the default level; valid until the next call. */
 void vt_log_begin(void);
@@ -58,9 +58,9 @@ const char *vt_log_end(void);
 
 int vt_connect(void);
 /* Reset both QPs, discard completions, and connect them again. */
-int vt_reconnect(void);
+void vt_reconnect(void);
 /* Wait until a post reports that the device was removed. */
-int vt_until_gone(void);
+void vt_until_gone(void);
 /* Signaled BIND_MW of a type 2 window to the second half of the buffer, and LOCAL_INV. */
 struct rmem_send_wr vt_bind_wr(struct rmem_mw *mw);
 struct rmem_send_wr vt_inv_wr(uint32_t rkey);

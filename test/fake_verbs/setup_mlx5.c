@@ -12,7 +12,7 @@
 
 struct verbs_mlx5_test vx;
 
-int
+void
 vx_setup(void)
 {
 	fake_reset();
@@ -22,16 +22,15 @@ vx_setup(void)
 	TEST_OK(rmem_fast_reg_mr_alloc(vt.pd, 4, &vx.fast));
 	TEST_OK(rmem_fast_reg_page_list_alloc(vt.dev, 4, &vx.list));
 	fake_mlx5.nb_umrs = 0;
-	return TEST_SUCCESS;
 }
 
-int
+void
 vx_teardown(void)
 {
 	TEST_OK(rmem_mr_dereg(vx.mkey));
 	TEST_OK(rmem_mr_dereg(vx.fast));
 	TEST_OK(rmem_fast_reg_page_list_free(vx.list));
-	return vt_teardown();
+	vt_teardown();
 }
 
 struct rmem_mkey_entry

@@ -27,8 +27,8 @@ struct verbs_mlx5_test {
 extern struct verbs_mlx5_test vx;
 
 /* Set-up and tear-down of a case. */
-int vx_setup(void);
-int vx_teardown(void);
+void vx_setup(void);
+void vx_teardown(void);
 /* An entry in the buffer, with the lkey of its MR. */
 struct rmem_mkey_entry vx_entry(uint32_t offset, uint64_t length, uint64_t skip);
 /* A signaled UMR of the mkey to two pieces of 8 bytes in the second half of the buffer. */

@@ -20,7 +20,7 @@ static struct {
 	struct rmem_cq *cq;                /* of vt.a */
 } ch;
 
-static int
+static void
 make_qp(void)
 {
 	const struct rmem_qp_conf conf = {.send_cq = ch.cq,
@@ -36,11 +36,11 @@ make_qp(void)
 	vt.a = NULL;
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
-	return vt_connect();
+	TEST_RUN(vt_connect());
 }
 
 /* vt.a completes to a CQ with a channel. */
-static int
+static void
 open_channel(void)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = 64, .context = &ch};
@@ -50,18 +50,18 @@ open_channel(void)
 	TEST_OK(fcntl(ch.channel->fd, F_SETFL, O_NONBLOCK));
 	conf.channel = ch.channel;
 	TEST_OK(rmem_cq_create(vt.dev, &conf, &ch.cq));
-	return make_qp();
+	make_qp();
 }
 
-static int
+static void
 setup(void)
 {
 	ch.channel = NULL;
 	ch.cq = NULL;
-	return vt_setup_fake();
+	vt_setup_fake();
 }
 
-static int
+static void
 teardown(void)
 {
 	fake.fail_name = NULL;
@@ -72,7 +72,7 @@ teardown(void)
 		TEST_OK(rmem_cq_destroy(ch.cq));
 		TEST_OK(rmem_comp_channel_destroy(ch.channel));
 	}
-	return vt_teardown();
+	vt_teardown();
 }
 
 static bool
@@ -83,14 +83,13 @@ is_readable(void)
 	return poll(&fd, 1, 0) == 1;
 }
 
-static int
+static void
 write_one(void)
 {
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
 
 	wr.num_sge = 0;
 	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -108,7 +107,7 @@ get_event(void)
 }
 
 /* A message to vt.a, solicited or not. */
-static int
+static void
 message(uint8_t flags)
 {
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, NULL);
@@ -121,39 +120,38 @@ message(uint8_t flags)
 	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_wait(ch.cq, &wc), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_channel, armed_cq_generates_one_event)
 {
-	TEST_RUN(open_channel());
-	TEST_RUN(write_one());
+	open_channel();
+	write_one();
 	TEST_ERR(get_event(), EAGAIN);
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_RUN(write_one());
-	TEST_RUN(write_one());
+	write_one();
+	write_one();
 	TEST_OK(get_event());
 	TEST_ERR(get_event(), EAGAIN);
-	return rmem_cq_ack_events(ch.cq, 1);
+	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
 }
 
 TEST(verbs_channel, solicited_only_is_passed_to_the_device)
 {
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, true));
-	TEST_RUN(message(0));
+	message(0);
 	TEST_ERR(get_event(), EAGAIN);
-	TEST_RUN(message(RMEM_SEND_SOLICITED));
+	message(RMEM_SEND_SOLICITED);
 	TEST_OK(get_event());
-	return rmem_cq_ack_events(ch.cq, 1);
+	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
 }
 
 /* Else ibv_destroy_cq() would wait for the application. */
 TEST(verbs_channel, device_waits_for_no_acknowledgement_of_the_application)
 {
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_RUN(write_one());
+	write_one();
 	TEST_OK(get_event());
 	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_reported, 1);
 	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_acked, 1);
@@ -161,21 +159,20 @@ TEST(verbs_channel, device_waits_for_no_acknowledgement_of_the_application)
 	vt.a = NULL;
 	TEST_ERR(rmem_cq_destroy(ch.cq), EBUSY);
 	TEST_ERR(rmem_comp_channel_destroy(ch.channel), EBUSY);
-	return rmem_cq_ack_events(ch.cq, 1);
+	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
 }
 
 TEST(verbs_channel, completions_saved_by_a_reset_keep_their_event)
 {
 	struct rmem_wc wc;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_RUN(write_one());
+	write_one();
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(get_event());
 	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
 	TEST_STATUS(vt_wait(ch.cq, &wc), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -205,9 +202,9 @@ TEST(verbs_channel, event_of_a_cq_being_destroyed_is_dropped)
 {
 	struct rmem_cq *cq;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_RUN(write_one());
+	write_one();
 	TEST_OK(rmem_qp_destroy(vt.a));
 	vt.a = NULL;
 	destroyed = 1;
@@ -216,21 +213,19 @@ TEST(verbs_channel, event_of_a_cq_being_destroyed_is_dropped)
 	TEST_OK(pthread_join(destroyer, NULL));
 	TEST_OK(destroyed);
 	ch.cq = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_channel, event_not_returned_is_withdrawn_with_its_cq)
 {
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_RUN(write_one());
+	write_one();
 	TEST_ASSERT(is_readable());
 	TEST_OK(rmem_qp_destroy(vt.a));
 	vt.a = NULL;
 	TEST_OK(rmem_cq_destroy(ch.cq));
 	ch.cq = NULL;
 	TEST_ASSERT(!is_readable());
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_channel, channels_are_a_capability)
@@ -253,7 +248,6 @@ TEST(verbs_channel, channels_are_a_capability)
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_COMP_CHANNEL) != 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_channel, errnos_of_the_device_are_mapped)
@@ -271,7 +265,7 @@ TEST(verbs_channel, errnos_of_the_device_are_mapped)
 	struct rmem_comp_channel *other;
 	unsigned int i;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		fake.fail_errno = rows[i].kernel;
 		fake.fail_name = "create_comp_channel";
@@ -287,7 +281,6 @@ TEST(verbs_channel, errnos_of_the_device_are_mapped)
 		fake.fail_name = NULL;
 		TEST_OK(rmem_comp_channel_destroy(other));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_channel, failed_creation_of_a_cq_leaves_the_channel_free)
@@ -296,14 +289,14 @@ TEST(verbs_channel, failed_creation_of_a_cq_leaves_the_channel_free)
 	struct rmem_comp_channel *other;
 	struct rmem_cq *cq;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	TEST_OK(rmem_comp_channel_create(vt.dev, &other));
 	conf.channel = other;
 	fake.fail_name = "create_cq";
 	fake.fail_errno = ENOMEM;
 	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
 	fake.fail_name = NULL;
-	return rmem_comp_channel_destroy(other);
+	TEST_OK(rmem_comp_channel_destroy(other));
 }
 
 TEST_SUITE(verbs_channel, setup, teardown);

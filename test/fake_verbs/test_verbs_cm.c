@@ -36,20 +36,19 @@ cm_conf(void)
 }
 
 /* The peer is the other QP, and sends bytes too. */
-static int
+static void
 cm_peer_says(const void *data, uint32_t size)
 {
 	struct rmem_qp_attr attr;
 
 	TEST_OK(rmem_qp_query(vt.b, &attr));
 	fake_cm.size = rmem_cm_pack(&attr.addr, data, size, fake_cm.data);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 cm_setup(void)
 {
-	TEST_OK(vt_setup());
+	vt_setup();
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(rmem_qp_reset(vt.b));
 	fake_cm_reset();
@@ -57,15 +56,15 @@ cm_setup(void)
 	conn = NULL;
 	listener = NULL;
 	TEST_OK(rmem_cm_listener_create((struct sockaddr *)&where, &listener));
-	return cm_peer_says("answer", 6);
+	cm_peer_says("answer", 6);
 }
 
-static int
+static void
 cm_teardown(void)
 {
 	rmem_cm_disconnect(conn);
 	rmem_cm_listener_destroy(listener);
-	return vt_teardown();
+	vt_teardown();
 }
 
 static int
@@ -82,7 +81,7 @@ cm_accept(const struct rmem_cm_conf *conf)
 }
 
 /* The QP is connected to the peer, which got its address. */
-static int
+static void
 cm_is_connected(void)
 {
 	struct rmem_cm_peer told;
@@ -100,11 +99,10 @@ cm_is_connected(void)
 	TEST_EQ(told.data_size, sizeof(DATA));
 	TEST_MEM(told.data, DATA, sizeof(DATA));
 	TEST_EQ(fake_cm.sent_qp, vt.a->qp_num);
-	return TEST_SUCCESS;
 }
 
 /* It had no effect. */
-static int
+static void
 cm_is_as_before(int nb_live)
 {
 	struct rmem_qp_attr attr;
@@ -113,7 +111,6 @@ cm_is_as_before(int nb_live)
 	TEST_EQ(attr.state, RMEM_QPS_RESET);
 	TEST_EQ(fake.nb_live, nb_live);
 	TEST_ASSERT(conn == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_connect_exchanges_addresses_and_bytes)
@@ -121,13 +118,12 @@ TEST(verbs_cm, cm_connect_exchanges_addresses_and_bytes)
 	struct rmem_cm_conf conf = cm_conf();
 
 	TEST_OK(cm_connect(&conf));
-	TEST_RUN(cm_is_connected());
+	cm_is_connected();
 	TEST_EQ(fake_cm.nb_established, 1);
 	TEST_EQ(fake_cm.nb_disconnects, 0);
 	rmem_cm_disconnect(conn);
 	conn = NULL;
 	TEST_EQ(fake_cm.nb_disconnects, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_accept_exchanges_addresses_and_bytes)
@@ -135,9 +131,8 @@ TEST(verbs_cm, cm_accept_exchanges_addresses_and_bytes)
 	struct rmem_cm_conf conf = cm_conf();
 
 	TEST_OK(cm_accept(&conf));
-	TEST_RUN(cm_is_connected());
+	cm_is_connected();
 	TEST_EQ(fake_cm.nb_rejects, 0);
-	return TEST_SUCCESS;
 }
 
 /* As much as rdma_cm carries, and none. */
@@ -151,7 +146,7 @@ TEST(verbs_cm, cm_carries_all_sizes)
 	conf.data_size = RMEM_CM_MAX_REQUEST + 1;
 	TEST_ERR(cm_connect(&conf), EINVAL);
 	conf.data_size = RMEM_CM_MAX_REQUEST;
-	TEST_RUN(cm_peer_says(bytes, RMEM_CM_MAX_ANSWER));
+	cm_peer_says(bytes, RMEM_CM_MAX_ANSWER);
 	TEST_OK(cm_connect(&conf));
 	TEST_EQ(fake_cm.sent_size, 56);
 	TEST_EQ(peer.data_size, RMEM_CM_MAX_ANSWER);
@@ -160,15 +155,14 @@ TEST(verbs_cm, cm_carries_all_sizes)
 	conn = NULL;
 	TEST_OK(rmem_qp_reset(vt.a));
 	conf.data_size = RMEM_CM_MAX_ANSWER;
-	TEST_RUN(cm_peer_says(NULL, 0));
+	cm_peer_says(NULL, 0);
 	TEST_OK(cm_accept(&conf));
 	TEST_EQ(fake_cm.sent_size, 196);
 	TEST_EQ(peer.data_size, 0);
-	return TEST_SUCCESS;
 }
 
 /* Each call of rdma_cm and of libibverbs in turn, until there is none left to fail. */
-static int
+static void
 cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 {
 	struct rmem_cm_conf conf = cm_conf();
@@ -184,7 +178,7 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 		if (!fake.is_failed) {
 			TEST_OK(ret);
 			TEST_ASSERT(i > 8);
-			return TEST_SUCCESS;
+			return;
 		}
 		TEST_ASSERT(ret == -EIO || ret == -ENODEV || ret == 0);
 		if (ret == 0) { /* one that the class can do without */
@@ -197,19 +191,19 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 		rmem_cm_listener_destroy(listener);
 		listener = NULL;
 		TEST_OK(rmem_cm_listener_create((struct sockaddr *)&where, &listener));
-		TEST_RUN(cm_is_as_before(nb_live));
+		cm_is_as_before(nb_live);
 	}
-	return TEST_FAILED;
+	test_stop(TEST_FAILED);
 }
 
 TEST(verbs_cm, cm_connect_leaves_nothing_when_a_call_fails)
 {
-	return cm_each_call_fails(cm_connect);
+	cm_each_call_fails(cm_connect);
 }
 
 TEST(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails)
 {
-	return cm_each_call_fails(cm_accept);
+	cm_each_call_fails(cm_accept);
 }
 
 TEST(verbs_cm, cm_without_rdma_cm_logs_the_address)
@@ -240,7 +234,6 @@ TEST(verbs_cm, cm_without_rdma_cm_logs_the_address)
 	TEST_ERR(ret, ENODEV);
 	TEST_ASSERT(strstr(lines, "QP: its device has no ip=, and rdma_cm is not available") !=
 			NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_listen_reports_why_it_failed)
@@ -272,7 +265,6 @@ TEST(verbs_cm, cm_listen_reports_why_it_failed)
 		TEST_ASSERT(other == NULL);
 		TEST_EQ(fake.nb_live, nb_live);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A field of fake_cm, the event in it, its status, and the resulting errno. */
@@ -312,9 +304,8 @@ TEST(verbs_cm, cm_connect_maps_each_event)
 		conf.timeout_ms = table[i].want == ETIMEDOUT ? SHORT_MS : LONG_MS;
 		TEST_ERR(cm_connect(&conf), table[i].want);
 		*step = was;
-		TEST_RUN(cm_is_as_before(nb_live));
+		cm_is_as_before(nb_live);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_accept_maps_each_event)
@@ -336,7 +327,7 @@ TEST(verbs_cm, cm_accept_maps_each_event)
 		fake_cm.status = table[i].status;
 		conf.timeout_ms = table[i].want == ETIMEDOUT ? SHORT_MS : LONG_MS;
 		TEST_ERR(cm_accept(&conf), table[i].want);
-		TEST_RUN(cm_is_as_before(nb_live));
+		cm_is_as_before(nb_live);
 	}
 	conf.timeout_ms = SHORT_MS;
 	TEST_ERR(rmem_cm_accept(listener, &conf, &peer, &conn), ETIMEDOUT);
@@ -344,11 +335,11 @@ TEST(verbs_cm, cm_accept_maps_each_event)
 	fake.fail_errno = EINVAL;
 	TEST_ERR(cm_accept(&conf), ECONNREFUSED);
 	fake.fail_name = NULL;
-	return cm_is_as_before(nb_live);
+	cm_is_as_before(nb_live);
 }
 
 /* A byte of the message, what it becomes, and how long the message is. */
-static int
+static void
 cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
 {
 	static const struct {
@@ -373,26 +364,26 @@ cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(table); i++) {
-		TEST_RUN(cm_peer_says("answer", 6));
+		cm_peer_says("answer", 6);
 		fake_cm.data[table[i].at] = table[i].value;
 		fake_cm.size = table[i].size;
 		TEST_ERR(call(&conf), EBADMSG);
 		TEST_EQ(fake_cm.nb_rejects, i + 1);
-		TEST_RUN(cm_is_as_before(nb_live));
+		cm_is_as_before(nb_live);
 	}
-	TEST_RUN(cm_peer_says("answer", 6));
+	cm_peer_says("answer", 6);
 	TEST_OK(call(&conf));
-	return cm_is_connected();
+	cm_is_connected();
 }
 
 TEST(verbs_cm, cm_connect_refuses_wrong_data)
 {
-	return cm_wrong_data_is_refused(cm_connect);
+	cm_wrong_data_is_refused(cm_connect);
 }
 
 TEST(verbs_cm, cm_accept_refuses_wrong_data_and_continues)
 {
-	return cm_wrong_data_is_refused(cm_accept);
+	cm_wrong_data_is_refused(cm_accept);
 }
 
 /* The address is that of a device without the GID of the QP. */
@@ -403,10 +394,10 @@ TEST(verbs_cm, cm_of_another_device_is_refused)
 
 	fake.nb_gids = 2;
 	TEST_ERR(cm_connect(&conf), ENODEV);
-	TEST_RUN(cm_is_as_before(nb_live));
+	cm_is_as_before(nb_live);
 	TEST_ERR(cm_accept(&conf), ENODEV);
 	TEST_EQ(fake_cm.nb_rejects, 1);
-	return cm_is_as_before(nb_live);
+	cm_is_as_before(nb_live);
 }
 
 /* With several ports a device may have more than a few hundred. */
@@ -416,7 +407,7 @@ TEST(verbs_cm, cm_finds_the_gid_in_a_long_table)
 
 	fake.nb_gids = 300;
 	TEST_OK(cm_connect(&conf));
-	return cm_is_connected();
+	cm_is_connected();
 }
 
 TEST(verbs_cm, cm_checks_its_arguments)
@@ -440,7 +431,6 @@ TEST(verbs_cm, cm_checks_its_arguments)
 	TEST_ERR(rmem_cm_wait_disconnect(NULL, 0), EINVAL);
 	rmem_cm_disconnect(NULL);
 	rmem_cm_listener_destroy(NULL);
-	return TEST_SUCCESS;
 }
 
 #define CONF_IS_REFUSED(field, bad)                                                                \
@@ -463,7 +453,6 @@ TEST(verbs_cm, cm_checks_its_conf)
 	CONF_IS_REFUSED(rnr_retry, 8);
 	CONF_IS_REFUSED(min_rnr_timer, 32);
 	CONF_IS_REFUSED(reserved[11], 1);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_of_a_connected_qp_is_refused)
@@ -473,7 +462,6 @@ TEST(verbs_cm, cm_of_a_connected_qp_is_refused)
 	TEST_OK(vt_connect());
 	TEST_ERR(cm_connect(&conf), EBUSY);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), EBUSY);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cm, cm_wait_disconnect_waits_for_the_peer)
@@ -494,7 +482,6 @@ TEST(verbs_cm, cm_wait_disconnect_waits_for_the_peer)
 	fake_cm_event(RDMA_CM_EVENT_DISCONNECTED);
 	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));
 	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_cm, cm_setup, cm_teardown);

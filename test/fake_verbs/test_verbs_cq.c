@@ -10,7 +10,7 @@
 #include "setup.h"
 
 /* n WRITEs of a without data, numbered from first on. */
-static int
+static void
 post(uint64_t first, uint32_t n)
 {
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
@@ -21,10 +21,9 @@ post(uint64_t first, uint32_t n)
 		wr.wr_id = first + i;
 		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect(uint64_t first, uint32_t n)
 {
 	struct rmem_wc wc;
@@ -34,7 +33,6 @@ expect(uint64_t first, uint32_t n)
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 		TEST_EQ(wc.wr_id, first + i);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_cq, resize_is_a_capability)
@@ -50,53 +48,49 @@ TEST(verbs_cq, resize_is_a_capability)
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_RESIZE) == 0);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 8), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 /* Those of a destroyed QP are no longer in the CQ of the device. */
 TEST(verbs_cq, resize_keeps_all_completions_in_order)
 {
 	TEST_OK(vt_open());
-	TEST_RUN(post(0, 5));
+	post(0, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 5));
 	TEST_EQ(vt.cq_a->nb_cqe, 5);
-	TEST_RUN(expect(0, 2));
+	expect(0, 2);
 	TEST_OK(rmem_qp_destroy(vt.a));
 	vt.a = NULL;
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 2), EINVAL);
 	TEST_EQ(vt.cq_a->nb_cqe, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 3));
-	TEST_RUN(expect(2, 1));
+	expect(2, 1);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 64));
-	TEST_RUN(expect(3, 2));
-	return TEST_SUCCESS;
+	expect(3, 2);
 }
 
 TEST(verbs_cq, resize_below_the_completions_of_the_device_is_refused)
 {
 	TEST_OK(vt_open());
-	TEST_RUN(post(0, 5));
+	post(0, 5);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 4), EINVAL);
-	TEST_RUN(expect(0, 5));
+	expect(0, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 1));
-	return TEST_SUCCESS;
 }
 
 /* The device has three of them, and the driver those of before the reset. */
 TEST(verbs_cq, resize_below_the_sum_of_completions_is_refused)
 {
 	TEST_OK(vt_open());
-	TEST_RUN(post(0, 3));
+	post(0, 3);
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
-	TEST_RUN(post(3, 3));
+	post(3, 3);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 5), EINVAL);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 6));
 	TEST_EQ(vt.cq_a->nb_cqe, 6);
 	TEST_OK(rmem_qp_reset(vt.a));
-	TEST_RUN(expect(0, 6));
-	return TEST_SUCCESS;
+	expect(0, 6);
 }
 
 TEST(verbs_cq, errno_of_the_device_is_mapped)
@@ -111,15 +105,14 @@ TEST(verbs_cq, errno_of_the_device_is_mapped)
 
 	TEST_OK(vt_open());
 	nb_cqe = vt.cq_a->nb_cqe;
-	TEST_RUN(post(0, 1));
+	post(0, 1);
 	fake.fail_name = "resize_cq";
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		fake.fail_errno = rows[i].kernel;
 		TEST_ERR(rmem_cq_resize(vt.cq_a, 8), rows[i].want);
 		TEST_EQ(vt.cq_a->nb_cqe, nb_cqe);
 	}
-	TEST_RUN(expect(0, 1));
-	return TEST_SUCCESS;
+	expect(0, 1);
 }
 
 TEST_SUITE(verbs_cq, vt_setup_fake, vt_teardown);

@@ -46,7 +46,6 @@ TEST(verbs_dev, capabilities_are_probed)
 	TEST_EQ(info.nb_cq, 2);
 	TEST_EQ(info.nb_qp, 2);
 	TEST_STATUS(strcmp(info.driver_name, "verbs"), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, wrong_atomics_are_not_reported)
@@ -62,7 +61,6 @@ TEST(verbs_dev, wrong_atomics_are_not_reported)
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, unsupported_optional_rights_are_masked)
@@ -80,7 +78,6 @@ TEST(verbs_dev, unsupported_optional_rights_are_masked)
 	TEST_EQ(info.access, 0);
 	TEST_EQ(info.is_pinned, 1);
 	TEST_OK(rmem_mr_dereg(mr));
-	return TEST_SUCCESS;
 }
 
 /* The class maps it; to verbs it is memory like any other. */
@@ -102,7 +99,6 @@ TEST(verbs_dev, memory_of_an_fd_is_registered)
 	TEST_OK(mincore(addr, 4096, &resident));
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_ASSERT(mincore(addr, 4096, &resident) != 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, features_without_verbs_are_refused)
@@ -128,7 +124,6 @@ TEST(verbs_dev, features_without_verbs_are_refused)
 		TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
 	}
 	TEST_EQ(fake.nb_ex, 0);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -167,7 +162,6 @@ TEST(verbs_dev, window_capabilities_are_probed)
 	fake.is_bind_bad = true;
 	TEST_OK(vt_capa(&capa));
 	TEST_EQ(capa & VT_WINDOWS, 0);
-	return TEST_SUCCESS;
 }
 
 /* A provider whose extended QPs take lists wrong: those go by ibv_post_send(). */
@@ -193,7 +187,6 @@ TEST(verbs_dev, wrong_sge_lists_use_ibv_post_send)
 	TEST_EQ(rmem_poll_cq(vt.cq_a, wc, 2), 2);
 	TEST_EQ(wc[1].status, RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + VT_BUF / 2, "abc\0\0\0\0\0abcdefgh", 16);
-	return TEST_SUCCESS;
 }
 
 /* libibverbs returns ENOMEM for unmapped memory, with fork(2) support. */
@@ -211,7 +204,6 @@ TEST(verbs_dev, unmapped_memory_is_efault)
 	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4096, 0, 0, &mr), EFAULT);
 	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4095, 0, 0, &mr), ENOMEM);
 	TEST_ASSERT(munmap(page, 4096) == 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, limits_of_the_device_hold)
@@ -231,11 +223,10 @@ TEST(verbs_dev, limits_of_the_device_hold)
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, 0, &mr[31]), ENOSPC);
 	while (i-- > 0)
 		TEST_OK(rmem_mr_dereg(mr[i]));
-	return TEST_SUCCESS;
 }
 
 /* Each call fails once: nothing is leaked, or the state is unchanged. */
-static int
+static void
 vt_each_call_fails(int error)
 {
 	unsigned int at;
@@ -260,13 +251,12 @@ vt_each_call_fails(int error)
 		fake.nb_live = 0;
 	}
 	TEST_ASSERT(at > 30 && at < 200);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, failure_of_each_call_is_reported)
 {
-	TEST_RUN(vt_each_call_fails(ENOMEM));
-	return vt_each_call_fails(EIO);
+	vt_each_call_fails(ENOMEM);
+	vt_each_call_fails(EIO);
 }
 
 /* Each call fails in turn: no object remains. */
@@ -291,7 +281,6 @@ TEST(verbs_dev, failed_open_releases_everything)
 		TEST_OK(vt_close());
 		TEST_EQ(fake.nb_live, 0);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A release that the device refuses leaves the object as it was. */
@@ -308,7 +297,6 @@ TEST(verbs_dev, refused_release_changes_nothing)
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* The thread that reads events is asynchronous: poll until it has processed the event. */
@@ -358,7 +346,6 @@ TEST(verbs_dev, removed_device_takes_no_requests)
 	/* That remains after a reset, and all objects can be released. */
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), ENODEV);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_dev, overrun_event_ends_the_cq)
@@ -368,7 +355,6 @@ TEST(verbs_dev, overrun_event_ends_the_cq)
 	fake_event(IBV_EVENT_CQ_ERR, fake_last_cq(), NULL, 0);
 	TEST_ERR(vt_until(vt_poll_b, -EIO), EIO);
 	TEST_EQ(vt_post_write(), 1); /* the other CQ still works */
-	return TEST_SUCCESS;
 }
 
 static int
@@ -398,7 +384,6 @@ TEST(verbs_dev, other_events_are_only_logged)
 	fake_event(IBV_EVENT_PORT_ACTIVE, NULL, NULL, 1);
 	TEST_EQ(vt_until(vt_is_port_down, 0), 0);
 	TEST_EQ(vt_post_write(), 1);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -416,7 +401,6 @@ TEST(verbs_dev, event_of_destroyed_object_blocks_no_thread)
 	TEST_EQ(fake.nb_crashes, 0);
 	fake_event(IBV_EVENT_PORT_ERR, NULL, NULL, 1);
 	TEST_EQ(vt_until(vt_is_port_down, 1), 1);
-	return TEST_SUCCESS;
 }
 
 static void
@@ -463,7 +447,6 @@ TEST(verbs_dev, attributes_are_those_of_verbs)
 	TEST_ERR(rmem_ah_attr_from_wc(vt.dev, 1, &wc, grh, &path), EIO);
 	fail_at(2);
 	TEST_ERR(rmem_dev_pkey_query(vt.dev, 1, 0, &pkey), EIO);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_dev, vt_setup_fake, vt_teardown);

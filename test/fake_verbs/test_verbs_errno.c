@@ -202,7 +202,7 @@ do_mr_advise(void)
 }
 
 /* A call whose device function fails with each errno in turn: mapped as in the column. */
-static int
+static void
 vt_folds(const char *name, int (*func)(void), size_t column)
 {
 	unsigned int i;
@@ -215,11 +215,9 @@ vt_folds(const char *name, int (*func)(void), size_t column)
 		TEST_ERR(func(), want);
 		fake.fail_name = NULL;
 	}
-	return TEST_SUCCESS;
 }
 
-#define VT_FOLDS(name, func, column)                                                               \
-	TEST_RUN(vt_folds(name, func, offsetof(__typeof__(rows[0]), column)))
+#define VT_FOLDS(name, func, column) vt_folds(name, func, offsetof(__typeof__(rows[0]), column))
 
 TEST(verbs_errno, creating_calls_map_errnos)
 {
@@ -228,7 +226,6 @@ TEST(verbs_errno, creating_calls_map_errnos)
 	VT_FOLDS("create_qp", do_qp_create, make);
 	VT_FOLDS("alloc_mw", do_mw_alloc, make);
 	VT_FOLDS("reg_mr", do_mr_reg, reg);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_errno, modifying_calls_map_errnos)
@@ -240,7 +237,6 @@ TEST(verbs_errno, modifying_calls_map_errnos)
 	VT_FOLDS("modify_qp", do_qp_connect, change);
 	VT_FOLDS("", do_mr_rereg, reg);
 	VT_FOLDS("", do_mr_advise, advise);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_errno, releasing_calls_map_errnos)
@@ -250,11 +246,10 @@ TEST(verbs_errno, releasing_calls_map_errnos)
 	VT_FOLDS("destroy_cq", do_cq_destroy, release);
 	VT_FOLDS("dereg_mr", do_mr_dereg, release);
 	VT_FOLDS("dealloc_pd", do_pd_dealloc, release);
-	return TEST_SUCCESS;
 }
 
 /* The limit of locked memory as it was is put back. */
-static int
+static void
 vt_limit_memlock(rlim_t bytes, struct rlimit *old)
 {
 	struct rlimit limit;
@@ -263,11 +258,10 @@ vt_limit_memlock(rlim_t bytes, struct rlimit *old)
 	limit = *old;
 	limit.rlim_cur = bytes;
 	TEST_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	return TEST_SUCCESS;
 }
 
 /* A call that fails with an errno of the kernel, with one log line that has the remedy. */
-static int
+static void
 vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 {
 	struct rlimit old;
@@ -277,7 +271,7 @@ vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 
 	snprintf(limit, sizeof(limit), "RLIMIT_MEMLOCK allows %llu bytes, other MRs",
 			(unsigned long long)bytes);
-	TEST_RUN(vt_limit_memlock(bytes, &old));
+	vt_limit_memlock(bytes, &old);
 	fake.fail_name = "reg_mr";
 	fake.fail_errno = err;
 	vt_log_begin();
@@ -289,7 +283,6 @@ vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 	TEST_ASSERT(strstr(log, want) != NULL);
 	TEST_ASSERT(strstr(log, limit) != NULL);
 	TEST_ASSERT(strchr(log, '\n') == log + strlen(log) - 1);
-	return TEST_SUCCESS;
 }
 
 static int
@@ -312,15 +305,13 @@ TEST(verbs_errno, late_errors_are_not_supported)
 	struct rmem_qp *qp;
 
 	TEST_ERR(rmem_qp_create(vt.pd, &conf, &qp), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_errno, low_memlock_is_reported_in_one_line)
 {
-	TEST_RUN(vt_logs_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
-	TEST_RUN(vt_logs_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory (RLIMIT"));
-	TEST_RUN(vt_logs_memlock(EPERM, 0, do_dev_create, "probe: ibv_reg_mr: 4096 bytes at "));
-	return TEST_SUCCESS;
+	vt_logs_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at ");
+	vt_logs_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory (RLIMIT");
+	vt_logs_memlock(EPERM, 0, do_dev_create, "probe: ibv_reg_mr: 4096 bytes at ");
 }
 
 TEST_SUITE(verbs_errno, vt_setup_mw, vt_teardown);

@@ -16,7 +16,7 @@ static struct {
 } ev;
 
 /* vt.dev has a channel, to which a CQ and a QP are bound. */
-static int
+static void
 open_channel(void)
 {
 	struct rmem_cq_conf cq = {.nb_cqe = 8, .context = &ev.cq};
@@ -28,19 +28,18 @@ open_channel(void)
 	TEST_OK(rmem_cq_create(vt.dev, &cq, &ev.cq));
 	qp.send_cq = qp.recv_cq = ev.cq;
 	TEST_OK(rmem_qp_create(vt.pd, &qp, &ev.qp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 close_channel(void)
 {
 	TEST_OK(rmem_qp_destroy(ev.qp));
 	TEST_OK(rmem_cq_destroy(ev.cq));
-	return rmem_async_channel_destroy(ev.channel);
+	TEST_OK(rmem_async_channel_destroy(ev.channel));
 }
 
 /* Waits for the thread that reads events; acknowledges the event. */
-static int
+static void
 expect(uint32_t type, const void *obj, const void *context, uint32_t port_num)
 {
 	struct rmem_async_event event;
@@ -49,7 +48,7 @@ expect(uint32_t type, const void *obj, const void *context, uint32_t port_num)
 	TEST_EQ(event.type, type);
 	TEST_ASSERT(event.qp == obj && event.context == context);
 	TEST_EQ(event.port_num, port_num);
-	return rmem_async_event_ack(&event);
+	TEST_OK(rmem_async_event_ack(&event));
 }
 
 TEST(verbs_event, events_of_objects_reach_their_channel)
@@ -57,17 +56,17 @@ TEST(verbs_event, events_of_objects_reach_their_channel)
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	qp = &fake_qp_find(ev.qp->qp_num)->ex.qp_base;
 	cq = fake_last_cq();
 	fake_event(IBV_EVENT_QP_LAST_WQE_REACHED, NULL, qp, 0);
-	TEST_OK(expect(RMEM_ASYNC_QP_LAST_WQE_REACHED, ev.qp, &ev.qp, 0));
+	expect(RMEM_ASYNC_QP_LAST_WQE_REACHED, ev.qp, &ev.qp, 0);
 	fake_event(IBV_EVENT_QP_ACCESS_ERR, NULL, qp, 0);
-	TEST_OK(expect(RMEM_ASYNC_QP_ACCESS_ERR, ev.qp, &ev.qp, 0));
+	expect(RMEM_ASYNC_QP_ACCESS_ERR, ev.qp, &ev.qp, 0);
 	fake_event(IBV_EVENT_PATH_MIG, NULL, qp, 0); /* unknown to the class */
 	fake_event(IBV_EVENT_CQ_ERR, cq, NULL, 0);
-	TEST_OK(expect(RMEM_ASYNC_CQ_ERR, ev.cq, &ev.cq, 0));
-	return close_channel();
+	expect(RMEM_ASYNC_CQ_ERR, ev.cq, &ev.cq, 0);
+	close_channel();
 }
 
 TEST(verbs_event, limit_of_an_srq_reaches_its_channel)
@@ -76,26 +75,26 @@ TEST(verbs_event, limit_of_an_srq_reaches_its_channel)
 	struct rmem_srq *srq;
 
 	fake.has_srq = true;
-	TEST_RUN(open_channel());
+	open_channel();
 	conf.async_channel = ev.channel;
 	TEST_OK(rmem_srq_create(vt.pd, &conf, &srq));
 	fake_event(IBV_EVENT_SRQ_LIMIT_REACHED, NULL, (void *)fake_last_srq(), 0);
-	TEST_OK(expect(RMEM_ASYNC_SRQ_LIMIT_REACHED, srq, &conf, 0));
+	expect(RMEM_ASYNC_SRQ_LIMIT_REACHED, srq, &conf, 0);
 	TEST_OK(rmem_srq_destroy(srq));
-	return close_channel();
+	close_channel();
 }
 
 TEST(verbs_event, events_of_device_and_port_reach_the_channel)
 {
-	TEST_RUN(open_channel());
+	open_channel();
 	fake_event(IBV_EVENT_PORT_ERR, NULL, NULL, 2); /* not the port in use */
 	fake_event(IBV_EVENT_GID_CHANGE, NULL, NULL, 1);
-	TEST_OK(expect(RMEM_ASYNC_GID_CHANGE, vt.dev, NULL, 1));
+	expect(RMEM_ASYNC_GID_CHANGE, vt.dev, NULL, 1);
 	fake_event(IBV_EVENT_CLIENT_REREGISTER, NULL, NULL, 1);
-	TEST_OK(expect(RMEM_ASYNC_CLIENT_REREGISTER, vt.dev, NULL, 1));
+	expect(RMEM_ASYNC_CLIENT_REREGISTER, vt.dev, NULL, 1);
 	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);
-	TEST_OK(expect(RMEM_ASYNC_DEVICE_FATAL, vt.dev, NULL, 0));
-	return close_channel();
+	expect(RMEM_ASYNC_DEVICE_FATAL, vt.dev, NULL, 0);
+	close_channel();
 }
 
 TEST_SUITE(verbs_event, vt_setup_fake, vt_teardown);

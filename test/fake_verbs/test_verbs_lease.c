@@ -21,7 +21,7 @@
 
 static struct rmem_lease_ctx *ctx;
 
-static int
+static void
 vl_setup(void)
 {
 	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_MW,
@@ -29,19 +29,18 @@ vl_setup(void)
 			.max_length = 64,
 			.socket_id = SOCKET_ID_ANY};
 
-	TEST_OK(vt_setup_mw_plain());
+	vt_setup_mw_plain();
 	TEST_OK(rmem_lease_ctx_create(vt.a, &conf, &ctx));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vl_teardown(void)
 {
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
-	return vt_teardown();
+	vt_teardown();
 }
 
-static int
+static void
 vl_grant(struct rmem_lease **lease)
 {
 	struct rmem_lease_req req[NB_LEASES];
@@ -55,16 +54,14 @@ vl_grant(struct rmem_lease **lease)
 		req[i].access = RMEM_ACCESS_REMOTE_WRITE;
 	}
 	TEST_EQ(rmem_lease_grant(ctx, req, NB_LEASES, lease), (int)NB_LEASES);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vl_poll(void)
 {
 	struct rmem_wc wc[8];
 
 	TEST_EQ(rmem_lease_poll(ctx, wc, 8), 0);
-	return TEST_SUCCESS;
 }
 
 /* b writes 8 bytes to the buffer of a lease. */
@@ -80,29 +77,28 @@ vl_write(const struct rmem_lease *lease)
 	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
 }
 
-static int
+static void
 vl_reclaim(struct rmem_lease **lease)
 {
 	TEST_EQ(rmem_lease_reclaim(ctx, lease, NB_LEASES), (int)NB_LEASES);
-	return TEST_SUCCESS;
 }
 
 /* Grant, use, revoke; after that the keys are refused. */
-static int
+static void
 vl_round(void)
 {
 	struct rmem_lease *lease[NB_LEASES];
 	unsigned int i;
 
-	TEST_RUN(vl_grant(lease));
-	TEST_RUN(vl_poll());
+	vl_grant(lease);
+	vl_poll();
 	for (i = 0; i < NB_LEASES; i++)
 		TEST_STATUS(vl_write(lease[i]), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_lease_revoke(ctx, lease, NB_LEASES));
-	TEST_RUN(vl_poll());
-	TEST_RUN(vl_reclaim(lease));
+	vl_poll();
+	vl_reclaim(lease);
 	TEST_STATUS(vl_write(lease[0]), RMEM_WC_REM_ACCESS_ERR);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_lease, leases_are_granted_and_revoked)
@@ -110,33 +106,32 @@ TEST(verbs_lease, leases_are_granted_and_revoked)
 	unsigned int i;
 
 	for (i = 0; i < 100; i++)
-		TEST_RUN(vl_round());
-	return TEST_SUCCESS;
+		vl_round();
 }
 
 /* The QP fails with requests in flight, which it has executed or not. */
-static int
+static void
 vl_fail(bool is_run, bool is_revoking)
 {
 	struct rmem_lease *lease[NB_LEASES];
 
 	fake.is_flush_run = is_run;
 	fake.is_held = !is_revoking;
-	TEST_RUN(vl_grant(lease));
+	vl_grant(lease);
 	if (is_revoking) {
-		TEST_RUN(vl_poll());
+		vl_poll();
 		fake.is_held = true;
 		TEST_OK(rmem_lease_revoke(ctx, lease, NB_LEASES));
 	}
 	fake.is_held = false;
 	TEST_OK(rmem_qp_set_error(vt.a));
-	TEST_RUN(vl_poll());
+	vl_poll();
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(rmem_lease_recover(ctx));
-	TEST_RUN(vl_reclaim(lease));
-	TEST_RUN(vt_reconnect());
+	vl_reclaim(lease);
+	vt_reconnect();
 	TEST_STATUS(vl_write(lease[0]), RMEM_WC_REM_ACCESS_ERR);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_lease, keys_of_flushed_requests_are_replaced)
@@ -145,12 +140,11 @@ TEST(verbs_lease, keys_of_flushed_requests_are_replaced)
 	unsigned int i;
 
 	for (i = 0; i < 4; i++) {
-		TEST_RUN(vl_fail((i & 1) != 0, (i & 2) != 0));
-		TEST_RUN(vl_round());
+		vl_fail((i & 1) != 0, (i & 2) != 0);
+		vl_round();
 	}
 	TEST_OK(rmem_lease_stats_get(ctx, &stats));
 	TEST_EQ(stats.keys_replaced, 4 * NB_LEASES);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_lease, vl_setup, vl_teardown);

@@ -38,7 +38,6 @@ TEST(verbs_mlx5, umr_is_configured_with_access_and_list)
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.opcode, RMEM_WC_UMR);
 	TEST_EQ(wc.wr_id, wr.wr_id);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5, umr_of_rounds_is_configured_with_blocks)
@@ -63,7 +62,6 @@ TEST(verbs_mlx5, umr_of_rounds_is_configured_with_blocks)
 	TEST_MEM(vt.buf + HALF + 1000, vt.buf + 4, 8);
 	TEST_MEM(vt.buf + HALF + 1008, vt.buf + 16, 8);
 	TEST_MEM(vt.buf + HALF + 32, vt.buf + 24, 4);
-	return TEST_SUCCESS;
 }
 
 /* The ends of each piece, by the peer and by a local SGE. */
@@ -86,7 +84,6 @@ TEST(verbs_mlx5, bound_list_is_reached_through_its_keys)
 	TEST_STATUS(vt_run(&send), RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + HALF + 200, vt.buf + 4, 12);
 	TEST_STATUS(vx_write(vx.mkey->rkey, 9, 8), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5, reg_mr_is_a_list_of_its_pages)
@@ -111,7 +108,6 @@ TEST(verbs_mlx5, reg_mr_is_a_list_of_its_pages)
 	TEST_STATUS(vx_write(vx.fast->rkey, 100, 50), RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + PAGE, vt.buf, 50);
 	TEST_STATUS(vx_write(vx.fast->rkey, 101, 50), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* The lkey and the address are those of the MR that covers the page. */
@@ -143,7 +139,6 @@ TEST(verbs_mlx5, reg_mr_uses_the_mrs_of_its_pages)
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fake_mlx5.umr.entry[0].lkey, read_only->lkey);
 	TEST_OK(rmem_mr_dereg(read_only));
-	return TEST_SUCCESS;
 }
 
 /* Many MRs of one page each, and one over all of them. */
@@ -164,7 +159,6 @@ TEST(verbs_mlx5, pages_are_found_among_many_mrs)
 	for (i = 0; i < RTE_DIM(mrs); i++)
 		TEST_OK(rmem_mr_dereg(mrs[(i * 7 + 3) % RTE_DIM(mrs)]));
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* An MR that was changed in place is found at its new memory, and a moved one in its new PD. */
@@ -194,7 +188,6 @@ TEST(verbs_mlx5, reg_mr_finds_changed_mrs)
 	TEST_ERR(vt_run(&wr), EINVAL);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(rmem_pd_dealloc(pd));
-	return TEST_SUCCESS;
 }
 
 /* In one burst, in the order of the post. */
@@ -227,7 +220,6 @@ TEST(verbs_mlx5, requests_of_a_burst_keep_their_order)
 		TEST_EQ(wc[i].opcode, opcodes[i]);
 	}
 	TEST_STATUS(vx_write(vx.mkey->rkey, 0, 16), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5, invalidated_key_is_refused_and_bound_again)
@@ -242,12 +234,11 @@ TEST(verbs_mlx5, invalidated_key_is_refused_and_bound_again)
 	inv = vt_inv_wr(old);
 	TEST_STATUS(vt_run(&inv), RMEM_WC_SUCCESS);
 	TEST_STATUS(vx_write(old, 0, 16), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	wr = vx_umr(12);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(vx_write(vx.mkey->rkey, 0, 16), RMEM_WC_SUCCESS);
 	TEST_STATUS(vx_write(old, 0, 16), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Twice, of a fast-register MR: the second is refused by the device. */
@@ -259,7 +250,6 @@ TEST(verbs_mlx5, invalidation_of_a_free_key_is_that_of_the_device)
 	inv = vt_inv_wr(vx.fast->rkey);
 	TEST_STATUS(vt_run(&inv), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_run(&inv), RMEM_WC_LOC_QP_OP_ERR);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5, peer_invalidates_with_a_send)
@@ -278,7 +268,6 @@ TEST(verbs_mlx5, peer_invalidates_with_a_send)
 	TEST_ASSERT((wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(wc.invalidated_rkey, vx.mkey->rkey);
 	TEST_STATUS(vx_write(vx.mkey->rkey, 0, 16), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Signaled or not, between bindings of windows; failed and flushed ones are not counted. */
@@ -310,7 +299,6 @@ TEST(verbs_mlx5, successful_requests_are_counted)
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.umrs, 0);
 	TEST_EQ(stats.reg_mrs, 0);
-	return TEST_SUCCESS;
 }
 
 /* Often enough that the rings of the QP wrap, with requests outstanding. */
@@ -334,7 +322,6 @@ TEST(verbs_mlx5, requests_are_posted_many_times)
 	TEST_EQ(stats.reg_mrs, 5 * VT_DEPTH);
 	TEST_EQ(stats.invalidates, 5 * VT_DEPTH);
 	TEST_EQ(stats.mw_binds, 0);
-	return TEST_SUCCESS;
 }
 
 /* A full queue refuses them as any other, and a reset drops them. */
@@ -352,13 +339,12 @@ TEST(verbs_mlx5, reset_drops_outstanding_requests)
 	}
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), ENOSPC);
 	fake.is_held = false;
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	wr = vx_umr(2);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_poll_cq(vt.cq_a, &wc, 1), 0);
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.umrs, 1);
-	return TEST_SUCCESS;
 }
 
 /* The MR may be released before the completions of its requests are polled. */
@@ -372,7 +358,6 @@ TEST(verbs_mlx5, mkey_is_released_with_unpolled_completions)
 	TEST_OK(rmem_mr_dereg(wr.umr.mr));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_EQ(wc.opcode, RMEM_WC_UMR);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5, query_returns_the_binding_posted_last)
@@ -398,7 +383,6 @@ TEST(verbs_mlx5, query_returns_the_binding_posted_last)
 	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
 	TEST_EQ(info.length, 150);
 	TEST_EQ(info.max_page_list_len, 4);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_mlx5, vx_setup, vx_teardown);

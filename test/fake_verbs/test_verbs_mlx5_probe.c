@@ -16,16 +16,15 @@
 
 #define CAPA (RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_REG_ZERO_BASED)
 
-static int
+static void
 vp_setup(void)
 {
-	TEST_OK(vt_setup_fake());
+	vt_setup_fake();
 	fake_mlx5_reset();
-	return TEST_SUCCESS;
 }
 
 /* The properties of a device with these arguments; its creation succeeds, and leaves nothing. */
-static int
+static void
 vp_info(const char *args, struct rmem_dev_info *info)
 {
 	struct rmem_dev *dev;
@@ -34,26 +33,24 @@ vp_info(const char *args, struct rmem_dev_info *info)
 	TEST_OK(rmem_dev_info_get(dev, info));
 	TEST_OK(rmem_dev_close(dev));
 	TEST_EQ(fake.nb_live, 0);
-	return TEST_SUCCESS;
 }
 
 /* None of it is offered, and the rest is. */
-static int
+static void
 vp_is_off(const char *args)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(vp_info(args, &info));
+	vp_info(args, &info);
 	TEST_EQ(info.capa & CAPA, 0);
 	TEST_EQ(info.max_mkey_entries, 0);
 	TEST_EQ(info.max_page_list_len, 0);
 	TEST_EQ(info.page_size_cap, 0);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_ATOMIC) != 0);
-	return TEST_SUCCESS;
 }
 
 /* So too, with that reason in the log. */
-static int
+static void
 vp_is_refused(const char *why)
 {
 	char line[128];
@@ -62,16 +59,16 @@ vp_is_refused(const char *why)
 	snprintf(line, sizeof(line), "fake0: REG_MR and UMR are not offered: does not work: %s\n",
 			why);
 	vt_log_begin();
-	ret = vp_is_off("ibdev=fake0");
+	ret = TEST_TRY(vp_is_off("ibdev=fake0"));
 	TEST_ASSERT(strstr(vt_log_end(), line) != NULL);
-	return ret;
+	TEST_RUN(ret);
 }
 
 TEST(verbs_mlx5_probe, correct_device_offers_all)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(vp_info("ibdev=fake0", &info));
+	vp_info("ibdev=fake0", &info);
 	TEST_EQ(info.capa & CAPA, CAPA);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_LOCAL_INV) != 0);
 	TEST_EQ(info.max_mkey_entries, 16);
@@ -80,7 +77,6 @@ TEST(verbs_mlx5_probe, correct_device_offers_all)
 	TEST_EQ(info.page_size_cap, RVERBS_PAGE_SIZE_CAP);
 	TEST_EQ(fake_mlx5.nb_opens, 1);
 	TEST_EQ(fake_mlx5.open_flags, RTLD_LAZY | RTLD_NOLOAD);
-	return TEST_SUCCESS;
 }
 
 /* As mlx5dv_create_qp(3) and mlx5dv_create_mkey(3) require. */
@@ -88,7 +84,7 @@ TEST(verbs_mlx5_probe, objects_are_created_with_the_required_attributes)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(vp_info("ibdev=fake0,mkey_entries=8", &info));
+	vp_info("ibdev=fake0,mkey_entries=8", &info);
 	TEST_EQ(fake_mlx5.qp_attr.comp_mask,
 			MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS |
 					MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS);
@@ -100,21 +96,19 @@ TEST(verbs_mlx5_probe, objects_are_created_with_the_required_attributes)
 					MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |
 					MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE);
 	TEST_EQ(fake_mlx5.mkey_attr.max_entries, 9);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, number_of_entries_is_halved_until_the_device_takes_it)
 {
 	struct rmem_dev_info info;
 
-	TEST_RUN(vp_info("ibdev=fake0,mkey_entries=63", &info));
+	vp_info("ibdev=fake0,mkey_entries=63", &info);
 	TEST_EQ(info.max_mkey_entries, 63);
 	fake.max_inline = 256;
-	TEST_RUN(vp_info("ibdev=fake0,mkey_entries=63", &info));
+	vp_info("ibdev=fake0,mkey_entries=63", &info);
 	TEST_EQ(info.max_mkey_entries, 15);
-	TEST_RUN(vp_info("ibdev=fake0,mkey_entries=1", &info));
+	vp_info("ibdev=fake0,mkey_entries=1", &info);
 	TEST_EQ(info.max_mkey_entries, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, argument_is_checked)
@@ -124,23 +118,20 @@ TEST(verbs_mlx5_probe, argument_is_checked)
 	TEST_ERR(rmem_dev_create("verbs0", "ibdev=fake0,mkey_entries=64", &dev), EINVAL);
 	TEST_ERR(rmem_dev_create("verbs0", "ibdev=fake0,mkey_entries=", &dev), EINVAL);
 	TEST_ERR(rmem_dev_create("verbs0", "ibdev=fake0,mkey_entries=-1", &dev), EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* Nothing of libmlx5 is used. */
 TEST(verbs_mlx5_probe, no_entries_means_off)
 {
-	TEST_RUN(vp_is_off("ibdev=fake0,mkey_entries=0"));
+	vp_is_off("ibdev=fake0,mkey_entries=0");
 	TEST_EQ(fake_mlx5.nb_opens, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, device_without_the_library_offers_none)
 {
 	fake_mlx5.is_loaded = false;
-	TEST_RUN(vp_is_off("ibdev=fake0"));
+	vp_is_off("ibdev=fake0");
 	TEST_EQ(fake_mlx5.nb_opens, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, library_without_a_function_offers_none)
@@ -152,29 +143,26 @@ TEST(verbs_mlx5_probe, library_without_a_function_offers_none)
 
 	for (i = 0; i < RTE_DIM(names); i++) {
 		fake_mlx5.no_symbol = names[i];
-		TEST_RUN(vp_is_off("ibdev=fake0"));
+		vp_is_off("ibdev=fake0");
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, device_of_another_provider_offers_none)
 {
 	fake_mlx5.is_device = false;
-	TEST_RUN(vp_is_off("ibdev=fake0"));
-	return TEST_SUCCESS;
+	vp_is_off("ibdev=fake0");
 }
 
 /* They need extended QPs, and states of windows that the device tracks. */
 TEST(verbs_mlx5_probe, device_with_quirks_offers_none)
 {
-	TEST_RUN(vp_is_off("ibdev=fake0,mw_quirk=on"));
+	vp_is_off("ibdev=fake0,mw_quirk=on");
 	fake.is_list_bad = true;
-	TEST_RUN(vp_is_off("ibdev=fake0"));
+	vp_is_off("ibdev=fake0");
 	fake.is_list_bad = false;
 	fake.has_no_ex = true;
-	TEST_RUN(vp_is_off("ibdev=fake0"));
+	vp_is_off("ibdev=fake0");
 	TEST_EQ(fake_mlx5.nb_opens, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mlx5_probe, each_wrong_behaviour_is_found)
@@ -195,10 +183,9 @@ TEST(verbs_mlx5_probe, each_wrong_behaviour_is_found)
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		*rows[i].is_wrong = true;
-		TEST_RUN(vp_is_refused(rows[i].why));
+		vp_is_refused(rows[i].why);
 		*rows[i].is_wrong = false;
 	}
-	return TEST_SUCCESS;
 }
 
 /* Windows give LOCAL_INV too; without them mkeys do. */
@@ -207,11 +194,10 @@ TEST(verbs_mlx5_probe, local_inv_needs_no_windows)
 	struct rmem_dev_info info;
 
 	fake.has_no_mw[IBV_MW_TYPE_1] = fake.has_no_mw[IBV_MW_TYPE_2] = true;
-	TEST_RUN(vp_info("ibdev=fake0", &info));
+	vp_info("ibdev=fake0", &info);
 	TEST_EQ(info.capa & CAPA, CAPA);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_LOCAL_INV) != 0);
 	TEST_EQ(info.max_mw, 0);
-	return TEST_SUCCESS;
 }
 
 /* Each call of libibverbs and libmlx5 in turn: a device, or an error; and nothing is left. */
@@ -222,7 +208,7 @@ TEST(verbs_mlx5_probe, failed_calls_leave_nothing)
 	int ret;
 
 	for (at = 1; at < 400; at++) {
-		TEST_RUN(vp_setup());
+		vp_setup();
 		fake.fail_at = at;
 		fake.fail_errno = ENOMEM;
 		ret = rmem_dev_create("verbs0", "ibdev=fake0", &dev);
@@ -234,7 +220,6 @@ TEST(verbs_mlx5_probe, failed_calls_leave_nothing)
 		fake.nb_live = 0;
 	}
 	TEST_ASSERT(at > 20 && at < 400);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_mlx5_probe, vp_setup, vt_teardown);

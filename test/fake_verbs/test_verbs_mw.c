@@ -24,7 +24,7 @@ vt_peer_write(uint32_t rkey)
 	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
 }
 
-static int
+static void
 vt_is_granted(uint32_t rkey)
 {
 	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
@@ -32,22 +32,21 @@ vt_is_granted(uint32_t rkey)
 	(*source)++;
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(*target, *source);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_is_denied(uint32_t rkey)
 {
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_REM_ACCESS_ERR);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 /* The request of a is refused with that status, and the QPs are connected again. */
-static int
+static void
 vt_is_refused(const struct rmem_send_wr *wr, int status)
 {
 	TEST_STATUS(vt_run(wr), status);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_mw, type_2_window_is_bound_and_invalidated_repeatedly)
@@ -61,18 +60,17 @@ TEST(verbs_mw, type_2_window_is_bound_and_invalidated_repeatedly)
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 		TEST_EQ(vt.two->rkey & 0xff, wr.bind_mw.key_tag);
 		if (i % 100 == 0)
-			TEST_RUN(vt_is_granted(vt.two->rkey));
+			vt_is_granted(vt.two->rkey);
 		TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 		wr = vt_inv_wr(vt.two->rkey);
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	}
-	TEST_RUN(vt_is_denied(vt.two->rkey));
+	vt_is_denied(vt.two->rkey);
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.mw_binds, 600);
 	TEST_EQ(stats.invalidates, 600);
 	TEST_OK(rmem_mr_dereg(vt.mw_mr));
 	vt.mw_mr = NULL;
-	return TEST_SUCCESS;
 }
 
 /* Bindings and invalidations in one post, of which the last is signaled. */
@@ -97,37 +95,35 @@ TEST(verbs_mwq, bind_and_invalidate_are_posted_in_one_burst)
 	TEST_EQ(wc.opcode, RMEM_WC_LOCAL_INV);
 	TEST_OK(rmem_mr_dereg(vt.mw_mr));
 	vt.mw_mr = NULL;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_only_bound_is_invalidated(void)
 {
 	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
 
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR)); /* never bound */
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR); /* never bound */
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(vt.two->rkey ^ 1);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr = vt_inv_wr(vt.one->rkey);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr = vt_inv_wr(vt.mr->rkey);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr = vt_inv_wr(UINT32_MAX);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
-	TEST_RUN(vt_is_granted(vt.two->rkey));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
+	vt_is_granted(vt.two->rkey);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR)); /* a second time */
-	return TEST_SUCCESS;
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR); /* a second time */
 }
 
 TEST(verbs_mwq, invalidation_of_an_unbound_window_fails)
 {
-	TEST_RUN(vt_only_bound_is_invalidated());
+	vt_only_bound_is_invalidated();
 	fake.is_told_flushed = true;
-	return vt_only_bound_is_invalidated();
+	vt_only_bound_is_invalidated();
 }
 
 TEST(verbs_mwq, another_qp_does_not_invalidate)
@@ -139,8 +135,8 @@ TEST(verbs_mwq, another_qp_does_not_invalidate)
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
-	TEST_RUN(vt_reconnect());
-	return vt_is_granted(vt.two->rkey);
+	vt_reconnect();
+	vt_is_granted(vt.two->rkey);
 }
 
 TEST(verbs_mwq, bad_bindings_are_refused)
@@ -149,18 +145,18 @@ TEST(verbs_mwq, bad_bindings_are_refused)
 	struct rmem_mr *fixed;
 
 	wr.bind_mw.length = 0;
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr.bind_mw.length = VT_BUF;
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr = good;
 	wr.bind_mw.mr = vt.mr; /* lacks MW_BIND */
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, RMEM_ACCESS_MW_BIND, &fixed));
 	wr.bind_mw.mr = fixed;
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	TEST_OK(rmem_mr_dereg(fixed));
 	TEST_STATUS(vt_run(&good), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_is_refused(&good, RMEM_WC_MW_BIND_ERR)); /* bound already */
+	vt_is_refused(&good, RMEM_WC_MW_BIND_ERR); /* bound already */
 	wr = good;
 	wr.bind_mw.mw = NULL;
 	TEST_ERR(vt_run(&wr), EINVAL);
@@ -177,7 +173,6 @@ TEST(verbs_mwq, bad_bindings_are_refused)
 	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
 	wr.opcode = RMEM_WR_RDMA_READ_WITH_INV;
 	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 /* A binding that the device refuses leaves a window that can be bound. */
@@ -189,22 +184,22 @@ TEST(verbs_mwq, failed_bind_keeps_the_window)
 	struct rmem_wc wc;
 
 	fake.is_bind_bad = true;
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_MW_BIND_ERR);
 	TEST_EQ(vt.one->rkey, rkey);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	fake.is_bind_bad = false;
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_is_granted(vt.two->rkey));
+	vt_is_granted(vt.two->rkey);
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-	return vt_is_granted(vt.one->rkey);
+	vt_is_granted(vt.one->rkey);
 }
 
 /* Send from b with an invalidation; the statuses of b's send and a's receive. */
-static int
+static void
 vt_send_inv(uint32_t rkey, int status, struct rmem_wc *recv_wc)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
@@ -218,10 +213,9 @@ vt_send_inv(uint32_t rkey, int status, struct rmem_wc *recv_wc)
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_wait(vt.cq_a, recv_wc), status);
 	TEST_EQ(recv_wc->wr_id, 77);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_peer_invalidates(void)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -230,30 +224,30 @@ vt_peer_invalidates(void)
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	rkey = vt.two->rkey;
-	TEST_RUN(vt_send_inv(rkey, RMEM_WC_SUCCESS, &wc));
+	vt_send_inv(rkey, RMEM_WC_SUCCESS, &wc);
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	TEST_EQ(wc.invalidated_rkey, rkey);
-	TEST_RUN(vt_is_denied(rkey));
+	vt_is_denied(rkey);
 	/* Again: the kernel of neither side may get it. */
-	TEST_RUN(vt_send_inv(rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
-	TEST_RUN(vt_reconnect());
+	vt_send_inv(rkey, RMEM_WC_REM_INV_REQ_ERR, &wc);
+	vt_reconnect();
 	wr = vt_inv_wr(rkey);
-	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
-	TEST_RUN(vt_send_inv(vt.one->rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
-	return vt_reconnect();
+	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
+	vt_send_inv(vt.one->rkey, RMEM_WC_REM_INV_REQ_ERR, &wc);
+	vt_reconnect();
 }
 
 TEST(verbs_mwq, peer_invalidates_a_bound_window)
 {
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(vt_peer_invalidates());
+	vt_peer_invalidates();
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.mw_binds, 1);
 	TEST_OK(vt_close());
 	fake.has_kernel_inv = true;
 	TEST_OK(vt_open_mw());
-	return vt_peer_invalidates();
+	vt_peer_invalidates();
 }
 
 /* The receive is polled and the peer's completion is not: the window is free again. */
@@ -272,9 +266,9 @@ TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_is_granted(vt.two->rkey));
+	vt_is_granted(vt.two->rkey);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-	return vt_is_granted(vt.two->rkey);
+	vt_is_granted(vt.two->rkey);
 }
 
 /* Its first receive is not there: nothing has changed. Then it is. */
@@ -288,10 +282,9 @@ TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 	send.invalidate_rkey = vt.two->rkey;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_RNR_RETRY_EXC_ERR);
-	TEST_RUN(vt_reconnect());
-	TEST_RUN(vt_is_granted(vt.two->rkey));
-	TEST_RUN(vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc));
-	return TEST_SUCCESS;
+	vt_reconnect();
+	vt_is_granted(vt.two->rkey);
+	vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
 }
 
 TEST(verbs_mw, type_1_window_is_bound_repeatedly)
@@ -309,20 +302,19 @@ TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 		TEST_EQ(wc.opcode, RMEM_WC_BIND_MW);
 		TEST_ASSERT(vt.one->rkey != before);
 	}
-	TEST_RUN(vt_is_granted(vt.one->rkey));
-	TEST_RUN(vt_is_denied(before));
+	vt_is_granted(vt.one->rkey);
+	vt_is_denied(before);
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	before = vt.one->rkey;
 	bind = vt_bind(0);
 	for (i = 0; i < 2; i++) { /* also when nothing is bound */
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-		TEST_RUN(vt_is_denied(before));
-		TEST_RUN(vt_is_denied(vt.one->rkey));
+		vt_is_denied(before);
+		vt_is_denied(vt.one->rkey);
 	}
 	TEST_OK(rmem_mr_dereg(vt.mw_mr));
 	vt.mw_mr = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mw, refused_calls_keep_the_key)
@@ -333,7 +325,7 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EBUSY);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	fake.fail_name = "bind_mw";
 	fake.fail_errno = ENOMEM;
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENOSPC);
@@ -349,7 +341,6 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 	TEST_EQ(vt.one->rkey, rkey);
 	TEST_ERR(rmem_mw_dealloc(vt.one), EBUSY);
 	TEST_OK(rmem_qp_reset(vt.a)); /* they never complete */
-	return TEST_SUCCESS;
 }
 
 /* A QP with a bound window is not destroyed: rdma_rxe would block. */
@@ -359,13 +350,12 @@ TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_destroy(vt.a));
 	vt.a = NULL;
-	return TEST_SUCCESS;
 }
 
 /* The device accepts only part of a burst: the other requests change nothing. */
@@ -398,7 +388,6 @@ TEST(verbs_mw, partly_accepted_burst_changes_only_its_windows)
 		for (; i < 6; i++)
 			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A SEND_WITH_INV that was not accepted does not change the window. */
@@ -413,7 +402,7 @@ TEST(verbs_mw, refused_send_with_inv_keeps_the_window_bound)
 	fake.post_errno = ENOMEM;
 	TEST_ERR(rmem_post_send(vt.b, &send, 1), ENOSPC);
 	fake.post_errno = 0;
-	return vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
+	vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
 }
 
 TEST(verbs_mw, windows_are_limited_and_counted)
@@ -431,7 +420,6 @@ TEST(verbs_mw, windows_are_limited_and_counted)
 		TEST_OK(rmem_mw_dealloc(mw[i]));
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_EQ(info.nb_mw, 2);
-	return TEST_SUCCESS;
 }
 
 /* A window that the device does not release is unchanged. */
@@ -444,11 +432,10 @@ TEST(verbs_mw, refused_release_changes_nothing)
 	fake.fail_errno = EIO;
 	TEST_ERR(rmem_mw_dealloc(vt.two), EIO);
 	fake.fail_name = NULL;
-	TEST_RUN(vt_is_granted(vt.two->rkey));
+	vt_is_granted(vt.two->rkey);
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* Removed or not: windows can be released. */
@@ -459,11 +446,10 @@ TEST(verbs_mw, removed_device_releases_windows)
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);
-	TEST_RUN(vt_until_gone());
+	vt_until_gone();
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENODEV);
 	TEST_OK(rmem_mw_dealloc(vt.two));
 	vt.two = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_mw, vt_setup_mw, vt_teardown);

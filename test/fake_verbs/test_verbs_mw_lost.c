@@ -26,46 +26,43 @@ vt_peer_write(uint32_t rkey)
 }
 
 /* Post to a; the request is not executed. */
-static int
+static void
 vt_hold(const struct rmem_send_wr *wr)
 {
 	fake.is_held = true;
 	TEST_EQ(rmem_post_send(vt.a, wr, 1), 1);
 	fake.is_held = false;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_flush(void)
 {
 	struct rmem_wc wc;
 
 	TEST_OK(rmem_qp_set_error(vt.a));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
-	return TEST_SUCCESS;
 }
 
 /* In either case: not bound, can't be invalidated, can be bound. */
-static int
+static void
 vt_window_is_usable(void)
 {
 	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* A binding, then an invalidation is lost in that way; and each with its effect, and without. */
-static int
-vt_lose_in_all_ways(int (*lose)(void))
+static void
+vt_lose_in_all_ways(void (*lose)(void))
 {
 	struct rmem_send_wr wr;
 	unsigned int i;
@@ -77,39 +74,38 @@ vt_lose_in_all_ways(int (*lose)(void))
 			TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 			wr = vt_inv_wr(vt.two->rkey);
 		}
-		TEST_RUN(vt_hold(&wr));
+		vt_hold(&wr);
 		TEST_ERR(rmem_mw_dealloc(vt.two), EBUSY);
-		TEST_RUN(lose());
-		TEST_RUN(vt_window_is_usable());
+		lose();
+		vt_window_is_usable();
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_lose_by_error(void)
 {
 	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
 
-	TEST_RUN(vt_flush());
+	vt_flush();
 	/* Of a QP that failed nothing follows what is posted. */
 	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_mw_lost, flushed_requests_may_have_run)
 {
-	return vt_lose_in_all_ways(vt_lose_by_error);
+	vt_lose_in_all_ways(vt_lose_by_error);
 }
 
 TEST(verbs_mw_lost, dropped_requests_may_have_run)
 {
-	return vt_lose_in_all_ways(vt_reconnect);
+	vt_lose_in_all_ways(vt_reconnect);
 }
 
 /* The QP has failed, and that has not been polled when the next are posted. */
-static int
+static void
 vt_lose_unseen(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -123,16 +119,16 @@ vt_lose_unseen(void)
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_mw_lost, requests_after_a_failure_may_have_run)
 {
-	return vt_lose_in_all_ways(vt_lose_unseen);
+	vt_lose_in_all_ways(vt_lose_unseen);
 }
 
 /* The QP is destroyed with its requests, and another is created. */
-static int
+static void
 vt_lose_with_the_qp(void)
 {
 	struct rmem_qp_conf conf = {.max_send_wr = VT_DEPTH,
@@ -146,12 +142,12 @@ vt_lose_with_the_qp(void)
 
 	TEST_OK(rmem_qp_destroy(vt.a));
 	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
-	return vt_reconnect();
+	vt_reconnect();
 }
 
 TEST(verbs_mw_lost, destroyed_requests_may_have_run)
 {
-	return vt_lose_in_all_ways(vt_lose_with_the_qp);
+	vt_lose_in_all_ways(vt_lose_with_the_qp);
 }
 
 /* Nothing is reset: the MR is deregistered, and another QP binds the window. */
@@ -164,8 +160,8 @@ TEST(verbs_mw_lost, lost_binding_holds_neither_mr_nor_qp)
 	for (i = 0; i < 2; i++) {
 		fake.is_flush_run = i != 0;
 		wr = vt_bind_wr(vt.two);
-		TEST_RUN(vt_hold(&wr));
-		TEST_RUN(vt_flush());
+		vt_hold(&wr);
+		vt_flush();
 		TEST_OK(rmem_mr_dereg(vt.mw_mr));
 		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
 				&vt.mw_mr));
@@ -175,9 +171,8 @@ TEST(verbs_mw_lost, lost_binding_holds_neither_mr_nor_qp)
 		wr = vt_inv_wr(vt.two->rkey);
 		TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
 		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-		TEST_RUN(vt_reconnect());
+		vt_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 /* A window that can't be allocated again: bindings are refused until it can. */
@@ -193,11 +188,11 @@ TEST(verbs_mw_lost, bind_is_refused_until_a_lost_window_is_replaced)
 	for (i = 0; i < RTE_DIM(names); i++) {
 		TEST_OK(rmem_mw_bind(vt.b, vt.one, &bind));
 		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-		TEST_RUN(vt_hold(&wr));
+		vt_hold(&wr);
 		fake.is_held = true;
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 		fake.is_held = false;
-		TEST_RUN(vt_flush());
+		vt_flush();
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 		fake.fail_name = names[i];
 		fake.fail_errno = ENOMEM;
@@ -208,14 +203,13 @@ TEST(verbs_mw_lost, bind_is_refused_until_a_lost_window_is_replaced)
 		if (i == 1) /* the window may be bound on it */
 			TEST_ERR(rmem_qp_destroy(vt.a), EIO);
 		fake.fail_name = NULL;
-		TEST_RUN(vt_reconnect());
+		vt_reconnect();
 		wr = vt_bind_wr(vt.two);
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 		wr = vt_inv_wr(vt.two->rkey);
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 		wr = vt_bind_wr(vt.two);
 	}
-	return TEST_SUCCESS;
 }
 
 /* A window without one at the device can be released. */
@@ -223,14 +217,13 @@ TEST(verbs_mw_lost, lost_window_is_released)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
-	TEST_RUN(vt_hold(&wr));
+	vt_hold(&wr);
 	fake.fail_name = "alloc_mw";
 	fake.fail_errno = ENOMEM;
 	TEST_ERR(rmem_qp_reset(vt.a), EIO);
 	fake.fail_name = NULL;
 	TEST_OK(rmem_mw_dealloc(vt.two));
 	vt.two = NULL;
-	return TEST_SUCCESS;
 }
 
 /* The previous binding may be in force, and the next one allocates the window again. */
@@ -252,19 +245,18 @@ TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 		TEST_ASSERT(vt.one->rkey != rkey);
 		TEST_ERR(rmem_mw_dealloc(vt.one), EBUSY);
 		if ((i & 2) != 0) {
-			TEST_RUN(vt_flush());
+			vt_flush();
 			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 		}
-		TEST_RUN(vt_reconnect());
+		vt_reconnect();
 		TEST_EQ(vt.one->rkey, rkey);
 		TEST_STATUS(vt_peer_write(rkey),
 				fake.is_flush_run ? RMEM_WC_REM_ACCESS_ERR : RMEM_WC_SUCCESS);
-		TEST_RUN(vt_reconnect());
+		vt_reconnect();
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 		TEST_STATUS(vt_peer_write(vt.one->rkey), RMEM_WC_SUCCESS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Bindings posted to a QP that has failed do not change the previous one. */
@@ -283,12 +275,11 @@ TEST(verbs_mw_lost, type_1_window_of_a_failed_qp_keeps_its_key)
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(vt.one->rkey, rkey);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_EQ(vt.one->rkey, rmem_rkey_of_tag(rkey, rmem_rkey_next_tag(rkey)));
-	return TEST_SUCCESS;
 }
 
 /* Requests posted to a failed QP are not executed, and so change nothing. */
@@ -304,11 +295,10 @@ TEST(verbs_mw_lost, type_2_window_of_a_failed_qp_stays_bound)
 	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* While the peer's SEND_WITH_INV is in flight, other invalidations are refused. */
@@ -334,8 +324,8 @@ TEST(verbs_mw_lost, invalidation_while_that_of_the_peer_is_in_flight_is_refused)
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_MW_BIND_ERR);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_reconnect());
-	return vt_window_is_usable();
+	vt_reconnect();
+	vt_window_is_usable();
 }
 
 /*
@@ -349,7 +339,7 @@ TEST(verbs_mw_lost, bind_before_the_local_inv_of_another_qp_fails)
 
 	TEST_STATUS(vt_run(&wr[0]), RMEM_WC_SUCCESS);
 	wr[0] = vt_inv_wr(vt.two->rkey);
-	TEST_RUN(vt_hold(&wr[0]));
+	vt_hold(&wr[0]);
 	wr[0] = vt_bind_wr(vt.two);
 	wr[0].bind_mw.key_tag = (uint8_t)vt.two->rkey;
 	wr[1] = vt_inv_wr(vt.two->rkey);
@@ -362,8 +352,8 @@ TEST(verbs_mw_lost, bind_before_the_local_inv_of_another_qp_fails)
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_EQ(fake.nb_crashes, 0);
 	fake.is_flush_run = false;
-	TEST_RUN(vt_reconnect());
-	return vt_window_is_usable();
+	vt_reconnect();
+	vt_window_is_usable();
 }
 
 /* b's SEND_WITH_INV is flushed: it may have reached a or not. */
@@ -382,8 +372,8 @@ TEST(verbs_mw_lost, local_inv_after_a_lost_send_with_inv_fails)
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_WR_FLUSH_ERR);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
-	TEST_RUN(vt_reconnect());
-	return vt_window_is_usable();
+	vt_reconnect();
+	vt_window_is_usable();
 }
 
 /* A key may be invalidated by the peer before its binding was made: a key it had before, not. */
@@ -400,15 +390,14 @@ TEST(verbs_mw_lost, send_with_inv_before_the_bind_completes_is_refused)
 		if (i == 0)
 			wr.bind_mw.key_tag = (uint8_t)vt.two->rkey;
 		TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
-		TEST_RUN(vt_hold(&wr));
+		vt_hold(&wr);
 		send.invalidate_rkey = vt.two->rkey;
 		TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_REM_INV_REQ_ERR);
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
-		TEST_RUN(vt_reconnect());
+		vt_reconnect();
 	}
-	return TEST_SUCCESS;
 }
 
 /* b's SEND_WITH_INV is flushed while the binding that it invalidates is in flight. */
@@ -417,7 +406,7 @@ TEST(verbs_mw_lost, bind_in_flight_holds_its_mr_after_a_lost_send_with_inv)
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
 
-	TEST_RUN(vt_hold(&wr));
+	vt_hold(&wr);
 	send.num_sge = 0;
 	send.invalidate_rkey = vt.two->rkey;
 	fake.is_held = true;
@@ -430,13 +419,12 @@ TEST(verbs_mw_lost, bind_in_flight_holds_its_mr_after_a_lost_send_with_inv)
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
-	TEST_RUN(vt_reconnect());
-	TEST_RUN(vt_window_is_usable());
+	vt_reconnect();
+	vt_window_is_usable();
 	TEST_OK(rmem_mw_dealloc(vt.two));
 	vt.two = NULL;
 	TEST_OK(rmem_mr_dereg(vt.mw_mr)); /* nothing holds it */
 	vt.mw_mr = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_mw_lost, vt_setup_mw, vt_teardown);

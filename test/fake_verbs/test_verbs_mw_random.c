@@ -55,7 +55,7 @@ vt_random_wr(void)
 	return wr;
 }
 
-static int
+static void
 vt_random_post(struct rmem_qp *qp)
 {
 	struct rmem_send_wr wr[4];
@@ -72,10 +72,9 @@ vt_random_post(struct rmem_qp *qp)
 	n = rmem_post_send(qp, wr, nb);
 	fake.post_errno = 0;
 	TEST_ASSERT(n == -ENOSPC || (n > 0 && n <= (int)nb));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_random_mw(uint32_t i)
 {
 	int ret = rmem_mw_dealloc(rnd.mw[i]);
@@ -83,10 +82,9 @@ vt_random_mw(uint32_t i)
 	TEST_ASSERT(ret == 0 || ret == -EBUSY);
 	if (ret == 0)
 		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_random_mr(void)
 {
 	int ret = rmem_mr_dereg(vt.mw_mr);
@@ -95,10 +93,9 @@ vt_random_mr(void)
 	if (ret == 0)
 		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
 				&vt.mw_mr));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_random_step(void)
 {
 	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * HALF);
@@ -108,38 +105,43 @@ vt_random_step(void)
 
 	switch (vt_rand(16)) {
 	case 0:
-		return vt_reconnect();
+		vt_reconnect();
+		return;
 	case 1:
-		return rmem_qp_set_error(qp) == 0 ? TEST_SUCCESS : TEST_FAILED;
+		TEST_ASSERT(rmem_qp_set_error(qp) == 0);
+		return;
 	case 2:
-		return vt_random_mw(vt_rand(VT_MWS));
+		vt_random_mw(vt_rand(VT_MWS));
+		return;
 	case 3:
-		return vt_random_mr();
+		vt_random_mr();
+		return;
 	case 4:
 		fake.is_held = vt_rand(2) != 0;
 		fake.is_flush_run = vt_rand(2) != 0;
 		fake.is_told_flushed = vt_rand(2) != 0;
-		return TEST_SUCCESS;
+		return;
 	case 5:
 		ret = rmem_mw_bind(qp, vt.one, &bind);
 		TEST_ASSERT(ret == 0 || ret == -ENOSPC);
-		return TEST_SUCCESS;
+		return;
 	case 6:
 	case 7:
 	case 8:
 		TEST_ASSERT(rmem_poll_cq(vt.cq_a, wc, 8) >= 0);
 		TEST_ASSERT(rmem_poll_cq(vt.cq_b, wc, 8) >= 0);
-		return TEST_SUCCESS;
+		return;
 	case 9:
 	case 10:
 		fake_run_held(qp->qp_num, 1 + vt_rand(4));
-		return TEST_SUCCESS;
+		return;
 	default:
-		return vt_random_post(qp);
+		vt_random_post(qp);
+		return;
 	}
 }
 
-static int
+static void
 vt_random_run(uint64_t seed)
 {
 	unsigned int i;
@@ -148,18 +150,17 @@ vt_random_run(uint64_t seed)
 	for (i = 0; i < VT_MWS; i++)
 		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
 	for (i = 0; i < VT_STEPS; i++) {
-		TEST_RUN(vt_random_step());
+		vt_random_step();
 		TEST_EQ(fake.nb_crashes, 0);
 	}
 	fake.is_held = false;
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	for (i = 0; i < VT_MWS; i++)
 		TEST_OK(rmem_mw_dealloc(rnd.mw[i]));
 	TEST_OK(rmem_mw_dealloc(vt.one));
 	vt.one = NULL;
 	TEST_OK(rmem_mr_dereg(vt.mw_mr)); /* nothing holds it */
 	vt.mw_mr = NULL;
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mw_random, random_requests_hold_nothing_at_the_end)
@@ -168,7 +169,7 @@ TEST(verbs_mw_random, random_requests_hold_nothing_at_the_end)
 	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : rte_rdtsc();
 
 	printf("seed %" PRIu64 " (RMEM_SEED)\n", seed);
-	return vt_random_run(seed);
+	vt_random_run(seed);
 }
 
 TEST_WITH(verbs_mw_random, random_requests_hold_nothing_at_the_end, vt_setup_mw_classic);

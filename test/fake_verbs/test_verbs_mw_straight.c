@@ -47,7 +47,7 @@ vt_peer_write(uint32_t rkey)
 }
 
 /* Bind and invalidate in bursts; the last time the peer invalidates. */
-static int
+static void
 vt_bind_and_invalidate(void)
 {
 	struct rmem_send_wr wr[2], send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -70,7 +70,6 @@ vt_bind_and_invalidate(void)
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_wait(vt.cq_a, wc), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_mw_straight, window_requests_take_no_lock)
@@ -78,7 +77,7 @@ TEST(verbs_mw_straight, window_requests_take_no_lock)
 	uint32_t before = vt_nb_locks();
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(vt_bind_and_invalidate());
+	vt_bind_and_invalidate();
 	TEST_EQ(vt_nb_locks(), before);
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.mw_binds, 9);
@@ -88,17 +87,15 @@ TEST(verbs_mw_straight, window_requests_take_no_lock)
 	fake.has_rxe_windows = true;
 	TEST_OK(vt_open_mw());
 	before = vt_nb_locks();
-	TEST_RUN(vt_bind_and_invalidate());
+	vt_bind_and_invalidate();
 	TEST_ASSERT(vt_nb_locks() != before);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_is_seen(unsigned int i, enum ibv_wr_opcode opcode, uint32_t key)
 {
 	TEST_EQ(fake.seen[i].opcode, opcode);
 	TEST_EQ(fake.seen[i].key, key);
-	return TEST_SUCCESS;
 }
 
 /* Valid and invalid requests: the device refuses the latter, the driver passes all unchanged. */
@@ -122,23 +119,22 @@ TEST(verbs_mw_straight, window_requests_reach_the_provider_unchanged)
 	fake.nb_seen = 0;
 	TEST_EQ(rmem_post_send(vt.a, wr, 5), 5);
 	TEST_EQ(fake.nb_seen, 5);
-	TEST_RUN(vt_is_seen(0, IBV_WR_BIND_MW, keys[0]));
+	vt_is_seen(0, IBV_WR_BIND_MW, keys[0]);
 	TEST_EQ(seen[0].old_key, rkey);
 	TEST_EQ(seen[0].info.addr, (uintptr_t)vt.buf + HALF);
 	TEST_EQ(seen[0].info.length, HALF);
 	TEST_EQ(seen[0].info.mw_access_flags, RMEM_ACCESS_REMOTE);
-	TEST_RUN(vt_is_seen(1, IBV_WR_LOCAL_INV, keys[0]));
-	TEST_RUN(vt_is_seen(2, IBV_WR_BIND_MW, keys[1]));
+	vt_is_seen(1, IBV_WR_LOCAL_INV, keys[0]);
+	vt_is_seen(2, IBV_WR_BIND_MW, keys[1]);
 	TEST_EQ(seen[2].old_key, keys[0]);
 	TEST_EQ(seen[2].info.mw_access_flags, RMEM_ACCESS_REMOTE_READ);
-	TEST_RUN(vt_is_seen(3, IBV_WR_LOCAL_INV, keys[0]));
-	TEST_RUN(vt_is_seen(4, IBV_WR_LOCAL_INV, keys[1]));
+	vt_is_seen(3, IBV_WR_LOCAL_INV, keys[0]);
+	vt_is_seen(4, IBV_WR_LOCAL_INV, keys[1]);
 	TEST_EQ(vt.two->rkey, keys[1]);
 	for (i = 0; i < 3; i++)
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_LOC_QP_OP_ERR); /* the fake's */
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
-	return TEST_SUCCESS;
 }
 
 /* Only successful ones are counted, signaled or not. */
@@ -161,7 +157,6 @@ TEST(verbs_mw_straight, failed_requests_are_not_counted)
 	TEST_EQ(stats.mw_binds, 1);
 	TEST_EQ(stats.invalidates, 1);
 	TEST_EQ(stats.bytes, 0);
-	return TEST_SUCCESS;
 }
 
 /* SEND_WITH_INV is not checked either, in any state of its key. */
@@ -177,10 +172,9 @@ TEST(verbs_mw_straight, send_with_inv_reaches_the_peer_unchecked)
 	fake.nb_seen = 0;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_EQ(fake.nb_seen, 1);
-	TEST_RUN(vt_is_seen(0, IBV_WR_SEND_WITH_INV, vt.two->rkey));
+	vt_is_seen(0, IBV_WR_SEND_WITH_INV, vt.two->rkey);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_REM_INV_REQ_ERR);
-	return TEST_SUCCESS;
 }
 
 /* There is no such MR at the device. */
@@ -192,7 +186,6 @@ TEST(verbs_mw_straight, binding_to_an_mr_that_is_not_registered_is_refused)
 	TEST_ERR(vt_run(&wr), EINVAL);
 	__atomic_store_n(&rmem_mr_drv(vt.mw_mr)->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* A window that was bound or not, as its request was flushed, is allocated again. */
@@ -212,10 +205,9 @@ TEST(verbs_mw_straight, window_of_a_flushed_binding_is_replaced)
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 		TEST_OK(rmem_mw_dealloc(vt.two));
 		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &vt.two));
-		TEST_RUN(vt_reconnect());
-		TEST_RUN(vt_bind_and_invalidate());
+		vt_reconnect();
+		vt_bind_and_invalidate();
 	}
-	return TEST_SUCCESS;
 }
 
 /* Bindings of type 1 that fail, executed and not: the key is that of the last that did not. */
@@ -239,12 +231,11 @@ TEST(verbs_mw_straight, failed_type_1_bind_keeps_the_current_key)
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(vt.one->rkey, rkey);
 	fake.is_bind_bad = false;
-	TEST_RUN(vt_reconnect());
+	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_peer_write(vt.one->rkey), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* The line of `show device` on the quirk with these arguments; NULL if there is no device. */
@@ -272,7 +263,7 @@ vt_quirk(const char *args)
 	return rmem_dev_close(dev) == 0 ? line : NULL;
 }
 
-static int
+static void
 vt_quirk_is(const char *args, const char *want)
 {
 	const char *line = vt_quirk(args);
@@ -281,7 +272,6 @@ vt_quirk_is(const char *args, const char *want)
 	if (strcmp(line, want) != 0)
 		printf("got '%s', expected '%s'\n", line, want);
 	TEST_EQ(strcmp(line, want), 0);
-	return TEST_SUCCESS;
 }
 
 #define AUTO "ibdev=fake0"
@@ -291,26 +281,25 @@ vt_quirk_is(const char *args, const char *want)
 /* Each sign by itself. */
 TEST(verbs_mw_straight, mw_quirk_is_probed)
 {
-	TEST_RUN(vt_quirk_is(AUTO, "mw_quirk off"));
-	TEST_RUN(vt_quirk_is(ON, "mw_quirk on"));
+	vt_quirk_is(AUTO, "mw_quirk off");
+	vt_quirk_is(ON, "mw_quirk on");
 	TEST_ASSERT(vt_quirk("ibdev=fake0,mw_quirk=yes") == NULL);
 	TEST_ASSERT(vt_quirk("ibdev=fake0,mw_quirk=") == NULL);
 	fake.vendor_id = 0xffffff;
-	TEST_RUN(vt_quirk_is(AUTO, "mw_quirk on: it has the vendor ID of rdma_rxe"));
+	vt_quirk_is(AUTO, "mw_quirk on: it has the vendor ID of rdma_rxe");
 	fake.vendor_id = 0;
 	fake.has_kernel_inv = true;
-	TEST_RUN(vt_quirk_is(AUTO,
+	vt_quirk_is(AUTO,
 			"mw_quirk on: an invalidation is reported by another flag than "
-			"IBV_WC_WITH_INV"));
+			"IBV_WC_WITH_INV");
 	fake.has_kernel_inv = false;
 	fake.has_rxe_windows = true;
-	TEST_RUN(vt_quirk_is(AUTO, "mw_quirk on: a WRITE past the end of a window is not refused"));
+	vt_quirk_is(AUTO, "mw_quirk on: a WRITE past the end of a window is not refused");
 	fake.has_no_mw[IBV_MW_TYPE_1] = true;
-	TEST_RUN(vt_quirk_is(AUTO, "mw_quirk on: a WRITE past the end of a window is not refused"));
-	TEST_RUN(vt_quirk_is(OFF, "mw_quirk off: a WRITE past the end of a window is not refused"));
+	vt_quirk_is(AUTO, "mw_quirk on: a WRITE past the end of a window is not refused");
+	vt_quirk_is(OFF, "mw_quirk off: a WRITE past the end of a window is not refused");
 	fake.has_no_mw[IBV_MW_TYPE_2] = true;
-	TEST_RUN(vt_quirk_is(ON, ""));
-	return TEST_SUCCESS;
+	vt_quirk_is(ON, "");
 }
 
 TEST_SUITE(verbs_mw_straight, vt_setup_mw_plain, vt_teardown);

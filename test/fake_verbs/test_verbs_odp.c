@@ -21,25 +21,24 @@
 
 static struct rmem_mr *mr; /* of the buffer, on demand */
 
-static int
+static void
 vt_setup_odp(void)
 {
-	TEST_OK(vt_setup());
+	vt_setup();
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_teardown_odp(void)
 {
 	fake.fail_name = NULL;
 	TEST_OK(rmem_mr_dereg(mr));
 	mr = NULL;
-	return vt_teardown();
+	vt_teardown();
 }
 
 /* Create the device again, with the present fake. */
-static int
+static void
 vt_reopen(struct rmem_dev_info *info)
 {
 	TEST_OK(rmem_mr_dereg(mr));
@@ -47,17 +46,16 @@ vt_reopen(struct rmem_dev_info *info)
 	TEST_OK(vt_close());
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, info));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_has_none(void)
 {
 	const struct rmem_odp_caps none = {0};
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_dev_info info;
 
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_MEM(&info.odp, &none, sizeof(none));
 	TEST_EQ(info.access & RMEM_ACCESS_ON_DEMAND, 0);
 	/* A failed probe does not affect other capabilities. */
@@ -67,7 +65,6 @@ vt_has_none(void)
 	TEST_ERR(rmem_mr_reg(vt.pd, NULL, SIZE_MAX, 0, ODP, &mr), EOPNOTSUPP);
 	sge.lkey = vt.mr->lkey;
 	TEST_ERR(rmem_mr_advise(vt.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_odp, odp_capabilities_are_probed)
@@ -81,35 +78,33 @@ TEST(verbs_odp, odp_capabilities_are_probed)
 	TEST_EQ(info.odp.ud, 0); /* nor such QPs */
 	fake.odp_rc = RMEM_ODP_WRITE | RMEM_ODP_READ;
 	fake.odp_general = IBV_ODP_SUPPORT;
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT);
 	TEST_EQ(info.odp.rc, RMEM_ODP_WRITE | RMEM_ODP_READ);
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, ODP | RMEM_ACCESS_REMOTE_ATOMIC, &mr),
 			EOPNOTSUPP);
 	TEST_ERR(rmem_mr_reg(vt.pd, NULL, SIZE_MAX, 0, ODP, &mr), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_odp, odp_that_misplaces_data_is_not_reported)
 {
 	fake.is_odp_misplaced = true;
-	return vt_has_none();
+	vt_has_none();
 }
 
 TEST(verbs_odp, odp_that_fails_is_not_reported)
 {
 	fake.is_odp_refused = true;
-	return vt_has_none();
+	vt_has_none();
 }
 
 TEST(verbs_odp, odp_without_its_device_bits_is_not_reported)
 {
 	fake.odp_general = 0;
-	TEST_RUN(vt_has_none());
+	vt_has_none();
 	fake.odp_general = IBV_ODP_SUPPORT;
 	fake.odp_rc = RC & ~RMEM_ODP_READ;
-	TEST_RUN(vt_has_none());
-	return TEST_SUCCESS;
+	vt_has_none();
 }
 
 TEST(verbs_odp, atomics_on_demand_need_atomics)
@@ -117,19 +112,18 @@ TEST(verbs_odp, atomics_on_demand_need_atomics)
 	struct rmem_dev_info info;
 
 	fake.is_atomic_bad = true;
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_EQ(info.odp.rc, RC);
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
 	fake.is_atomic_bad = false;
 	fake.is_odp_atomic_bad = true;
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT);
 	TEST_EQ(info.odp.rc, RC);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_ATOMIC) != 0);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_SEND_WITH_INV) != 0); /* tried after it */
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, ODP | RMEM_ACCESS_REMOTE_ATOMIC, &mr),
 			EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_odp, implicit_odp_that_fails_is_not_reported)
@@ -137,17 +131,16 @@ TEST(verbs_odp, implicit_odp_that_fails_is_not_reported)
 	struct rmem_dev_info info;
 
 	fake.is_implicit_refused = true;
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT);
 	fake.is_implicit_refused = false;
 	fake.is_implicit_bad = true;
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT);
 	TEST_EQ(info.odp.rc, RC | RMEM_ODP_ATOMIC);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_SEND_WITH_INV) != 0);
 	TEST_ERR(rmem_mr_reg(vt.pd, NULL, SIZE_MAX, 0, ODP, &mr), EOPNOTSUPP);
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr));
-	return TEST_SUCCESS;
 }
 
 /* A WRITE to that place of the buffer; its status. */
@@ -182,7 +175,6 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 	TEST_OK(rmem_mr_dereg(other));
 	/* Requests that crash rdma_rxe. */
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 4096, 1 << 20, ODP, &other), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 /* No page need be there, so that is not what is missing. */
@@ -198,7 +190,6 @@ TEST(verbs_odp, no_memory_is_reported)
 	fake.fail_name = "reg_mr";
 	fake.fail_errno = ENOMEM;
 	TEST_ERR(rmem_mr_reg(vt.pd, page, 4096, 0, ODP, &other), ENOMEM);
-	return TEST_SUCCESS;
 }
 
 /* Advice passed to the device; 0 SGEs if none. */
@@ -223,7 +214,6 @@ TEST(verbs_odp, advice_reaches_the_device)
 		TEST_OK(vt_advise(advice, 0, sge, 1));
 		TEST_EQ(fake.advice_flags, 0);
 	}
-	return TEST_SUCCESS;
 }
 
 /* rdma_rxe crashes of some of these: the teardown looks whether the fake saw any. */
@@ -255,7 +245,6 @@ TEST(verbs_odp, bad_advice_does_not_reach_the_device)
 	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, sge, 2), ENOENT); /* its key is released */
 	TEST_OK(rmem_mr_dereg(foreign));
 	TEST_OK(rmem_pd_dealloc(pd));
-	return TEST_SUCCESS;
 }
 
 /* The errno returned, or as older providers have it. */
@@ -283,12 +272,11 @@ TEST(verbs_odp, errnos_of_advice_are_mapped)
 	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EIO);
 	fake.fail_name = NULL;
 	fake.has_no_advice = true; /* a provider without it */
-	TEST_RUN(vt_reopen(&info));
+	vt_reopen(&info);
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr));
 	sge = vt_sge(0, 64);
 	sge.lkey = mr->lkey;
 	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 /* To on demand and back, by a registration: advice depends on the present MR. */
@@ -318,7 +306,6 @@ TEST(verbs_odp, advice_checks_a_reregistered_mr)
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
 	fake.fail_name = NULL;
 	TEST_OK(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_odp, vt_setup_odp, vt_teardown_odp);

@@ -10,7 +10,7 @@
 #include "../test.h"
 #include "setup.h"
 
-static int
+static void
 vt_refused(const char *args, int error)
 {
 	struct rmem_dev *dev = NULL;
@@ -18,24 +18,22 @@ vt_refused(const char *args, int error)
 	TEST_ERR(rmem_dev_create("verbs0", args, &dev), error);
 	TEST_ASSERT(dev == NULL);
 	TEST_EQ(fake.nb_live, 0);
-	return TEST_SUCCESS;
 }
 
 /* The driver's one line is this one. */
-static int
+static void
 vt_refused_with(const char *args, int error, const char *line)
 {
 	const char *log;
 	int ret;
 
 	vt_log_begin();
-	ret = vt_refused(args, error);
+	ret = TEST_TRY(vt_refused(args, error));
 	log = vt_log_end();
 	TEST_EQ(ret, TEST_SUCCESS);
 	if (strcmp(log, line) != 0)
 		printf("the log is: %s", log);
 	TEST_ASSERT(strcmp(log, line) == 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_open, bad_arguments_are_refused)
@@ -47,28 +45,27 @@ TEST(verbs_open, bad_arguments_are_refused)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(args); i++)
-		TEST_RUN(vt_refused(args[i], EINVAL));
-	return TEST_SUCCESS;
+		vt_refused(args[i], EINVAL);
 }
 
 TEST(verbs_open, absent_device_is_refused)
 {
 	static const char none[] = "rmem_verbs: device: no RDMA device on this machine\n";
 
-	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
-			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0)\n"));
+	vt_refused_with("ibdev=mlx5_0", ENODEV,
+			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0)\n");
 	fake.nb_devices = 2;
-	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
-			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0, fake1)\n"));
-	TEST_RUN(vt_refused_with(NULL, ENODEV,
-			"rmem_verbs: ibdev=: required, with several devices: fake0, fake1\n"));
+	vt_refused_with("ibdev=mlx5_0", ENODEV,
+			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0, fake1)\n");
+	vt_refused_with(NULL, ENODEV,
+			"rmem_verbs: ibdev=: required, with several devices: fake0, fake1\n");
 	fake.nb_devices = 0;
-	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
-	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV, none));
+	vt_refused_with(NULL, ENODEV, none);
+	vt_refused_with("ibdev=mlx5_0", ENODEV, none);
 	fake.list_errno = ENOSYS; /* no RDMA in the kernel */
-	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
+	vt_refused_with(NULL, ENODEV, none);
 	fake.list_errno = EMFILE;
-	return vt_refused_with(NULL, ENOSPC,
+	vt_refused_with(NULL, ENOSPC,
 			"rmem_verbs: RDMA devices: cannot be listed: Too many open files\n");
 }
 
@@ -79,29 +76,29 @@ TEST(verbs_open, device_without_permission_is_refused)
 
 	fake.fail_name = "open_device";
 	fake.fail_errno = EACCES;
-	TEST_RUN(vt_refused_with(NULL, EPERM, line));
+	vt_refused_with(NULL, EPERM, line);
 	/* libibverbs continues the search elsewhere, and returns the errno of that. */
 	fake.fail_errno = ENOENT;
 	fake.access_errno = EACCES;
-	TEST_RUN(vt_refused_with(NULL, EPERM, line));
+	vt_refused_with(NULL, EPERM, line);
 	fake.access_errno = 0;
-	return vt_refused_with(NULL, ENODEV,
+	vt_refused_with(NULL, ENODEV,
 			"rmem_verbs: fake0: cannot be opened: No such file or directory\n");
 }
 
 TEST(verbs_open, inactive_port_is_refused)
 {
 	fake.port_state = IBV_PORT_DOWN;
-	return vt_refused(NULL, ENODEV);
+	vt_refused(NULL, ENODEV);
 }
 
 TEST(verbs_open, port_without_gid_is_refused)
 {
-	TEST_RUN(vt_refused("gid=77", ENODEV));
-	TEST_RUN(vt_refused("gid=10.0.0.2", ENODEV));
-	TEST_RUN(vt_refused("gid=hello", ENODEV));
+	vt_refused("gid=77", ENODEV);
+	vt_refused("gid=10.0.0.2", ENODEV);
+	vt_refused("gid=hello", ENODEV);
 	fake.nb_gids = 0;
-	return vt_refused(NULL, ENODEV);
+	vt_refused(NULL, ENODEV);
 }
 
 /* As of rdma_rxe whose network interface lost its addresses: the GID is there, the way is not. */
@@ -109,17 +106,16 @@ TEST(verbs_open, unroutable_gid_is_refused)
 {
 	fake.fail_name = "modify_qp";
 	fake.fail_errno = ENETUNREACH;
-	TEST_RUN(vt_refused_with("gid=1", ENODEV,
+	vt_refused_with("gid=1", ENODEV,
 			"rmem_verbs: fake0: no QP can be connected over port 1 by GID 1, "
 			"fe80::200:0:0:1: Network is unreachable: configure an address of its "
-			"network interface, or select another GID with gid=\n"));
+			"network interface, or select another GID with gid=\n");
 	fake.fail_name = NULL;
 	TEST_OK(vt_open());
-	return TEST_SUCCESS;
 }
 
 /* The dump of a device with these arguments contains this. */
-static int
+static void
 vt_dump_has(const char *args, const char *text)
 {
 	struct rmem_dev *dev;
@@ -132,18 +128,17 @@ vt_dump_has(const char *args, const char *text)
 	fclose(f);
 	TEST_OK(rmem_dev_close(dev));
 	TEST_ASSERT(strstr(dump, text) != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_open, gid_is_selected_by_type_and_address)
 {
-	TEST_RUN(vt_dump_has(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
-	TEST_RUN(vt_dump_has("gid=0", "GID index 0,"));
-	TEST_RUN(vt_dump_has("gid=10.0.0.1", "GID index 3,"));
-	TEST_RUN(vt_dump_has("gid=fe80::200:0:0:1", "GID index 1,"));
-	TEST_RUN(vt_dump_has("mtu=512", "MTU 512"));
+	vt_dump_has(NULL, "GID index 3,"); /* RoCE v2, IPv4 */
+	vt_dump_has("gid=0", "GID index 0,");
+	vt_dump_has("gid=10.0.0.1", "GID index 3,");
+	vt_dump_has("gid=fe80::200:0:0:1", "GID index 1,");
+	vt_dump_has("mtu=512", "MTU 512");
 	fake.nb_gids = 2;
-	return vt_dump_has(NULL, "GID index 1,");
+	vt_dump_has(NULL, "GID index 1,");
 }
 
 /* With cm=tcp the device is found by its GID, which is an IP address on RoCE only. */
@@ -163,7 +158,7 @@ TEST(verbs_open, cm_tcp_reports_the_gid)
 	TEST_MEM(info.gid, gid, sizeof(gid));
 	TEST_OK(rmem_dev_close(dev));
 	fake.link_layer = IBV_LINK_LAYER_INFINIBAND;
-	return vt_refused_with("cm=tcp", EINVAL,
+	vt_refused_with("cm=tcp", EINVAL,
 			"rmem_verbs: fake0: cm=tcp: port 1 is not RoCE: its GIDs are not IP addresses\n");
 }
 
@@ -171,28 +166,28 @@ TEST(verbs_open, cm_tcp_reports_the_gid)
 TEST(verbs_open, long_gid_tables_are_queried)
 {
 	fake.nb_gids = 300;
-	TEST_RUN(vt_dump_has(NULL, "GID index 3,"));
-	TEST_RUN(vt_dump_has("gid=255", "GID index 255,"));
-	TEST_RUN(vt_refused("gid=256", ENODEV)); /* verbs have a byte for it */
+	vt_dump_has(NULL, "GID index 3,");
+	vt_dump_has("gid=255", "GID index 255,");
+	vt_refused("gid=256", ENODEV); /* verbs have a byte for it */
 	fake_reset();
 	fake.nb_other_gids = 1000;
-	TEST_RUN(vt_dump_has(NULL, "port 1 active, GID index 3,"));
-	return vt_dump_has("port=2,gid=200", "port 2 active, GID index 200,");
+	vt_dump_has(NULL, "port 1 active, GID index 3,");
+	vt_dump_has("port=2,gid=200", "port 2 active, GID index 200,");
 }
 
 TEST(verbs_open, dump_reports_the_probe)
 {
-	TEST_RUN(vt_dump_has(NULL,
+	vt_dump_has(NULL,
 			"posts by ibv_wr_*, lists by ibv_wr_*, rereg 0x7, on demand "
-			"0x3, RC 0x1f\n"));
+			"0x3, RC 0x1f\n");
 	fake.is_list_bad = true;
 	fake.rereg_flags = 0;
 	fake.odp_general = 0;
-	TEST_RUN(vt_dump_has(NULL,
+	vt_dump_has(NULL,
 			"posts by ibv_wr_*, lists by ibv_post_send, rereg 0x0, on "
-			"demand 0x0, RC 0x0\n"));
+			"demand 0x0, RC 0x0\n");
 	fake.has_no_ex = true;
-	return vt_dump_has(NULL, "posts by ibv_post_send, lists by ibv_post_send");
+	vt_dump_has(NULL, "posts by ibv_post_send, lists by ibv_post_send");
 }
 
 TEST_SUITE(verbs_open, vt_setup_fake, vt_teardown);

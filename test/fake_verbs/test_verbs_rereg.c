@@ -16,20 +16,19 @@
 
 static struct rmem_mr *mr; /* of the second half */
 
-static int
+static void
 vt_setup_rereg(void)
 {
-	TEST_OK(vt_setup());
+	vt_setup();
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 vt_teardown_rereg(void)
 {
 	TEST_OK(rmem_mr_dereg(mr));
 	mr = NULL;
-	return vt_teardown();
+	vt_teardown();
 }
 
 /* The status of a WRITE to that place of the buffer. */
@@ -43,7 +42,8 @@ vt_write(uint32_t offset, uint32_t rkey)
 	wr.rdma.remote_addr = (uintptr_t)vt.buf + offset;
 	wr.rdma.rkey = rkey;
 	status = vt_run(&wr);
-	return status != RMEM_WC_SUCCESS && vt_reconnect() != TEST_SUCCESS ? -EBADMSG : status;
+	return status != RMEM_WC_SUCCESS && TEST_TRY(vt_reconnect()) != TEST_SUCCESS ? -EBADMSG
+										     : status;
 }
 
 TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
@@ -67,11 +67,10 @@ TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
 	TEST_STATUS(vt_write(HALF, rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, vt.pd, NULL, 0, 0, &result));
 	TEST_OK(rmem_pd_dealloc(pd));
-	return TEST_SUCCESS;
 }
 
 /* Changes that the provider doesn't support are two calls. */
-static int
+static void
 vt_has_new_keys(uint32_t flags)
 {
 	enum rmem_rereg_result result;
@@ -83,7 +82,6 @@ vt_has_new_keys(uint32_t flags)
 	TEST_ASSERT(mr->rkey != rkey);
 	TEST_STATUS(vt_write(HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_write(HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
 /* According to the probe, or to its errno. */
@@ -92,15 +90,14 @@ TEST(verbs_rereg, rereg_without_the_provider_changes_the_keys)
 	struct rmem_dev_info info;
 
 	fake.rereg_flags = 0;
-	TEST_RUN(vt_has_new_keys(FLAGS));
+	vt_has_new_keys(FLAGS);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(vt_close());
 	TEST_OK(vt_open());
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, LOCAL_W | REMOTE_W, &mr));
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_EQ(info.capa & RMEM_DEV_CAPA_REREG, 0);
-	TEST_RUN(vt_has_new_keys(FLAGS));
-	return TEST_SUCCESS;
+	vt_has_new_keys(FLAGS);
 }
 
 TEST(verbs_rereg, supported_rereg_flags_are_passed_to_the_provider)
@@ -118,8 +115,7 @@ TEST(verbs_rereg, supported_rereg_flags_are_passed_to_the_provider)
 	TEST_OK(rmem_mr_rereg(
 			mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W | REMOTE_W, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_RUN(vt_has_new_keys(FLAGS));
-	return TEST_SUCCESS;
+	vt_has_new_keys(FLAGS);
 }
 
 TEST(verbs_rereg, new_keys_of_the_provider_are_reported)
@@ -127,14 +123,13 @@ TEST(verbs_rereg, new_keys_of_the_provider_are_reported)
 	struct rmem_dev_info info;
 
 	fake.has_new_keys = true;
-	TEST_RUN(vt_has_new_keys(FLAGS));
+	vt_has_new_keys(FLAGS);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(vt_close());
 	TEST_OK(vt_open());
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, LOCAL_W | REMOTE_W, &mr));
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_EQ(info.capa & RMEM_DEV_CAPA_REREG, 0);
-	return TEST_SUCCESS;
 }
 
 /* Each result of libibverbs, with an errno; which MR is valid then. */
@@ -174,7 +169,6 @@ TEST(verbs_rereg, each_failure_of_ibv_rereg_mr_is_reported)
 		TEST_OK(rmem_mr_dereg(mr));
 		TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_rereg, command_without_errno_is_eio)
@@ -185,7 +179,6 @@ TEST(verbs_rereg, command_without_errno_is_eio)
 	fake.fail_errno = 0;
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result), EIO);
 	TEST_EQ(result, RMEM_REREG_ERR_CMD);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_rereg, vt_setup_rereg, vt_teardown_rereg);

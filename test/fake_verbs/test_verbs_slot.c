@@ -45,7 +45,6 @@ TEST(verbs_slot, slot_returns_the_qp_of_its_generation)
 	rverbs_slot_empty(&slot);
 	TEST_ASSERT(rverbs_slot_qp(&slot, 1) == NULL);
 	TEST_ASSERT(rverbs_slot_qp(&slot, 2) == NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_slot, reused_slot_returns_no_other_qp)
@@ -55,7 +54,7 @@ TEST(verbs_slot, reused_slot_returns_no_other_qp)
 	struct rverbs_qp *qp;
 
 	if (lcore == RTE_MAX_LCORE)
-		return test_skip("one lcore alone");
+		test_skip("one lcore alone");
 	__atomic_store_n(&is_done, 0, __ATOMIC_RELAXED);
 	TEST_OK(rte_eal_remote_launch(fill_and_empty, NULL, lcore));
 	for (i = 0; i < MAX_LOOKUPS && nb_changes < CHANGES; i++) {
@@ -68,7 +67,6 @@ TEST(verbs_slot, reused_slot_returns_no_other_qp)
 	__atomic_store_n(&is_done, 1, __ATOMIC_RELAXED);
 	TEST_EQ(rte_eal_wait_lcore(lcore), 0);
 	TEST_EQ(nb_wrong, 0);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_slot, vt_setup_fake, vt_teardown);

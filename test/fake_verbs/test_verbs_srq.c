@@ -13,7 +13,7 @@
 
 static struct rmem_srq *srq;
 
-static int
+static void
 make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 {
 	const struct rmem_qp_conf conf = {.send_cq = cq,
@@ -27,33 +27,30 @@ make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 	TEST_OK(rmem_qp_destroy(*qp));
 	*qp = NULL;
 	TEST_OK(rmem_qp_create(vt.pd, &conf, qp));
-	return TEST_SUCCESS;
 }
 
 /* Both QPs use the SRQ. */
-static int
+static void
 open_srq(void)
 {
 	const struct rmem_srq_conf conf = {.max_wr = DEPTH, .max_sge = 2};
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_srq_create(vt.pd, &conf, &srq));
-	TEST_RUN(make_qp(vt.cq_a, &vt.a));
-	TEST_RUN(make_qp(vt.cq_b, &vt.b));
+	make_qp(vt.cq_a, &vt.a);
+	make_qp(vt.cq_b, &vt.b);
 	TEST_OK(vt_connect());
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	srq = NULL;
-	TEST_RUN(vt_setup_fake());
+	vt_setup_fake();
 	fake.has_srq = true;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	if (vt.a != NULL && srq != NULL) {
@@ -62,7 +59,7 @@ teardown(void)
 		vt.a = vt.b = NULL;
 		TEST_OK(rmem_srq_destroy(srq));
 	}
-	return vt_teardown();
+	vt_teardown();
 }
 
 static int
@@ -73,7 +70,7 @@ post(uint64_t wr_id)
 	return rmem_srq_post_recv(srq, &wr, 1);
 }
 
-static int
+static void
 send_from(struct rmem_qp *qp)
 {
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, NULL);
@@ -83,10 +80,9 @@ send_from(struct rmem_qp *qp)
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
 	TEST_STATUS(vt_wait(qp->send_cq, &wc), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_recv(struct rmem_qp *qp, uint64_t wr_id)
 {
 	struct rmem_wc wc;
@@ -95,11 +91,10 @@ expect_recv(struct rmem_qp *qp, uint64_t wr_id)
 	TEST_EQ(wc.wr_id, wr_id);
 	TEST_EQ(wc.qp_num, qp->qp_num);
 	TEST_EQ(wc.opcode, RMEM_WC_RECV);
-	return TEST_SUCCESS;
 }
 
 /* Every second receive from wr_id on, and one send. */
-static int
+static void
 expect_recvs(struct rmem_cq *cq, uint64_t wr_id)
 {
 	struct rmem_wc wc;
@@ -115,7 +110,6 @@ expect_recvs(struct rmem_cq *cq, uint64_t wr_id)
 		wr_id += 2;
 	}
 	TEST_EQ(nb_sends, 1);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_srq, receives_complete_with_the_number_of_their_qp)
@@ -124,19 +118,18 @@ TEST(verbs_srq, receives_complete_with_the_number_of_their_qp)
 	const struct rmem_recv_wr recv = {.wr_id = 1};
 	unsigned int i;
 
-	TEST_RUN(open_srq());
+	open_srq();
 	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), EINVAL);
 	for (i = 0; i < DEPTH; i++)
 		TEST_EQ(post(UINT64_MAX - i), 1);
 	TEST_ERR(post(1), ENOSPC);
 	for (i = 0; i < DEPTH; i++) {
-		TEST_RUN(send_from(i % 3 == 0 ? vt.a : vt.b));
-		TEST_RUN(expect_recv(i % 3 == 0 ? vt.b : vt.a, UINT64_MAX - i));
+		send_from(i % 3 == 0 ? vt.a : vt.b);
+		expect_recv(i % 3 == 0 ? vt.b : vt.a, UINT64_MAX - i);
 	}
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.recv_wrs, DEPTH);
 	TEST_ERR(rmem_srq_destroy(srq), EBUSY);
-	return TEST_SUCCESS;
 }
 
 /* Each polled receive frees its entry, in any order; unpolled ones do not use up the entries. */
@@ -145,7 +138,7 @@ TEST(verbs_srq, entries_are_reused)
 	struct rmem_send_wr wr;
 	unsigned int i, j;
 
-	TEST_RUN(open_srq());
+	open_srq();
 	wr = vt_wr(RMEM_WR_SEND, NULL);
 	wr.num_sge = 0;
 	for (i = 0; i < 100; i++) {
@@ -155,10 +148,9 @@ TEST(verbs_srq, entries_are_reused)
 			wr.flags = j < DEPTH - 2 ? 0 : RMEM_SEND_SIGNALED;
 			TEST_EQ(rmem_post_send(j % 2 == 0 ? vt.a : vt.b, &wr, 1), 1);
 		}
-		TEST_RUN(expect_recvs(vt.cq_b, i * DEPTH));
-		TEST_RUN(expect_recvs(vt.cq_a, i * DEPTH + 1));
+		expect_recvs(vt.cq_b, i * DEPTH);
+		expect_recvs(vt.cq_a, i * DEPTH + 1);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_srq, resize_adds_entries)
@@ -166,7 +158,7 @@ TEST(verbs_srq, resize_adds_entries)
 	struct rmem_srq_attr attr = {.max_wr = 4 * DEPTH, .srq_limit = 3};
 	unsigned int i;
 
-	TEST_RUN(open_srq());
+	open_srq();
 	for (i = 0; i < DEPTH; i++)
 		TEST_EQ(post(i), 1);
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_MAX_WR | RMEM_SRQ_LIMIT));
@@ -177,12 +169,11 @@ TEST(verbs_srq, resize_adds_entries)
 	TEST_EQ(attr.max_wr, 4 * DEPTH);
 	TEST_EQ(attr.srq_limit, 3);
 	for (i = 0; i < 4 * DEPTH; i++) {
-		TEST_RUN(send_from(vt.a));
-		TEST_RUN(expect_recv(vt.b, i));
+		send_from(vt.a);
+		expect_recv(vt.b, i);
 	}
 	TEST_OK(rmem_srq_query(srq, &attr));
 	TEST_EQ(attr.srq_limit, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_srq, failed_calls_are_reported)
@@ -191,7 +182,7 @@ TEST(verbs_srq, failed_calls_are_reported)
 	struct rmem_srq_attr attr = {.srq_limit = 1};
 	struct rmem_srq *other = NULL;
 
-	TEST_RUN(open_srq());
+	open_srq();
 	fake.fail_errno = ENOSPC;
 	fake.fail_name = "create_srq";
 	TEST_ERR(rmem_srq_create(vt.pd, &conf, &other), ENOSPC);
@@ -205,7 +196,6 @@ TEST(verbs_srq, failed_calls_are_reported)
 	fake.fail_name = NULL;
 	TEST_OK(rmem_srq_create(vt.pd, &conf, &other));
 	TEST_OK(rmem_srq_destroy(other));
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_srq, device_without_srqs_refuses_them)
@@ -219,7 +209,6 @@ TEST(verbs_srq, device_without_srqs_refuses_them)
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_EQ(info.max_srq, 0);
 	TEST_ERR(rmem_srq_create(vt.pd, &conf, &other), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_srq, setup, teardown);

@@ -29,14 +29,13 @@ make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 	return rmem_qp_create(vt.pd, &conf, qp);
 }
 
-static int
+static void
 open_uc(void)
 {
 	TEST_OK(vt_open());
 	TEST_OK(make_qp(vt.cq_a, &vt.a));
 	TEST_OK(make_qp(vt.cq_b, &vt.b));
 	TEST_OK(vt_connect());
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_uc, device_without_uc_refuses_the_type)
@@ -48,19 +47,17 @@ TEST(verbs_uc, device_without_uc_refuses_the_type)
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_UC) == 0);
 	TEST_ERR(make_qp(vt.cq_a, &vt.a), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_uc, attributes_of_rc_are_not_set)
 {
 	const struct fake_qp *qp;
 
-	TEST_RUN(open_uc());
+	open_uc();
 	qp = fake_qp_find(vt.a->qp_num);
 	TEST_EQ(qp->init.qp_type, IBV_QPT_UC);
 	TEST_EQ(qp->mask, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	TEST_EQ(qp->mask & RC_ATTRIBUTES, 0);
-	return TEST_SUCCESS;
 }
 
 /* Only extended posts of RC were probed. */
@@ -69,7 +66,7 @@ TEST(verbs_uc, requests_are_posted_by_ibv_post_send)
 	struct rmem_sge sge;
 	struct rmem_send_wr wr;
 
-	TEST_RUN(open_uc());
+	open_uc();
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 	fake.nb_classic = fake.nb_ex = 0;
@@ -78,12 +75,11 @@ TEST(verbs_uc, requests_are_posted_by_ibv_post_send)
 	TEST_EQ(fake.nb_ex, 0);
 	wr = vt_wr(RMEM_WR_RDMA_READ, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
-	return TEST_SUCCESS;
 }
 
 TEST(verbs_uc, failed_transition_is_reported_and_undone)
 {
-	TEST_RUN(open_uc());
+	open_uc();
 	TEST_OK(rmem_qp_reset(vt.a));
 	fake.fail_name = "modify_qp";
 	fake.fail_errno = EINVAL;
@@ -91,7 +87,6 @@ TEST(verbs_uc, failed_transition_is_reported_and_undone)
 	fake.fail_name = NULL;
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(verbs_uc, vt_setup_fake, vt_teardown);

@@ -54,7 +54,7 @@ soft_bind(uint32_t *rkey)
 	wr.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ;
 	wr.bind_mw.key_tag = 0x5a;
 	TEST_RUN(soft_post_send(&wr));
-	TEST_RUN(pair_wait(&pair_soft, false, &wc));
+	pair_wait(&pair_soft, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	*rkey = mw->rkey;
 	return TEST_SUCCESS;
@@ -68,20 +68,19 @@ struct pair_end pair_soft = {
 		.bind = soft_bind,
 };
 
-static int
+static void
 attach_vdev(void)
 {
 	const char *interface = getenv("PAIR_VDEV");
 	char args[64];
 
 	if (interface == NULL)
-		return TEST_SUCCESS;
+		return;
 	snprintf(args, sizeof(args), "iface=%s", interface);
 	TEST_OK(rte_eal_hotplug_add("vdev", VDEV, args));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 soft_open(const struct pair_conf *conf)
 {
 	const char *common = getenv("PAIR_SOFT");
@@ -90,7 +89,7 @@ soft_open(const struct pair_conf *conf)
 
 	TEST_ASSERT(common != NULL);
 	snprintf(args, sizeof(args), "%s%s", common, conf->args != NULL ? conf->args : "");
-	TEST_RUN(attach_vdev());
+	attach_vdev();
 	TEST_OK(rmem_dev_create("soft0", args, &dev));
 	TEST_OK(rmem_pd_alloc(dev, &pd));
 	TEST_OK(rmem_cq_create(dev, &cq_conf, &send_cq));
@@ -104,10 +103,9 @@ soft_open(const struct pair_conf *conf)
 			&mr));
 	pair_soft.lkey = mr->lkey;
 	pair_soft.rkey = mr->rkey;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 soft_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr)
 {
 	const struct rmem_qp_conf qp_conf = {.send_cq = send_cq,
@@ -126,23 +124,21 @@ soft_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr)
 	TEST_OK(rmem_qp_create(pd, &qp_conf, &qp));
 	TEST_OK(rmem_qp_query(qp, &attr));
 	*addr = attr.addr;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 soft_destroy_qp(void)
 {
 	TEST_OK(rmem_qp_destroy(qp));
 	qp = NULL;
 	TEST_OK(rmem_mw_dealloc(mw));
 	mw = NULL;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 soft_close(void)
 {
-	TEST_RUN(soft_destroy_qp());
+	soft_destroy_qp();
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(rmem_cq_destroy(send_cq));
 	TEST_OK(rmem_cq_destroy(recv_cq));
@@ -151,7 +147,6 @@ soft_close(void)
 	if (getenv("PAIR_VDEV") != NULL)
 		TEST_OK(rte_eal_hotplug_remove("vdev", VDEV));
 	free(pair_soft.memory);
-	return TEST_SUCCESS;
 }
 
 /* The completions of destroyed QPs. */
@@ -167,10 +162,10 @@ drain(struct pair_end *end)
 int
 pair_destroy_qp(struct pair_end *end)
 {
-	return end == &pair_soft ? soft_destroy_qp() : pair_rxe_destroy_qp();
+	return end == &pair_soft ? TEST_TRY(soft_destroy_qp()) : TEST_TRY(pair_rxe_destroy_qp());
 }
 
-int
+void
 pair_connect(const struct pair_conf *conf)
 {
 	struct rmem_qp_conn conn = {.timeout = conf->timeout != 0 ? conf->timeout : PAIR_TIMEOUT,
@@ -179,39 +174,37 @@ pair_connect(const struct pair_conf *conf)
 			.min_rnr_timer = 12 /* 640 us */};
 	struct rmem_qp_addr addr;
 
-	TEST_RUN(soft_destroy_qp());
-	TEST_RUN(pair_rxe_destroy_qp());
+	soft_destroy_qp();
+	pair_rxe_destroy_qp();
 	drain(&pair_soft);
 	drain(&pair_rxe);
-	TEST_RUN(soft_create_qp(conf, &addr));
-	TEST_RUN(pair_rxe_create_qp(conf, &conn.remote));
+	soft_create_qp(conf, &addr);
+	pair_rxe_create_qp(conf, &conn.remote);
 	/* PSNs that soon wrap. */
 	conn.remote.psn = 0xffffff - (uint32_t)rand() % 200;
 	if (conf->mtu != 0)
 		addr.mtu = (uint8_t)RTE_MIN(addr.mtu, __builtin_ctz(conf->mtu) - 7);
 	conn.remote.mtu = addr.mtu;
-	TEST_RUN(pair_rxe_connect(conf, &addr, conn.remote.psn));
+	pair_rxe_connect(conf, &addr, conn.remote.psn);
 	TEST_OK(rmem_qp_connect(qp, &conn));
-	return TEST_SUCCESS;
 }
 
-int
+void
 pair_open(const struct pair_conf *conf)
 {
-	TEST_RUN(soft_open(conf));
-	TEST_RUN(pair_rxe_open());
-	return pair_connect(conf);
+	soft_open(conf);
+	pair_rxe_open();
+	pair_connect(conf);
 }
 
-int
+void
 pair_close(void)
 {
 	if (dev == NULL)
-		return TEST_SUCCESS;
-	TEST_RUN(pair_rxe_close());
-	TEST_RUN(soft_close());
+		return;
+	pair_rxe_close();
+	soft_close();
 	dev = NULL;
-	return TEST_SUCCESS;
 }
 
 int
@@ -220,7 +213,7 @@ pair_stats(struct rmem_dev_stats *stats)
 	return rmem_dev_stats_get(dev, stats);
 }
 
-int
+void
 pair_wait(struct pair_end *end, bool is_recv, struct rmem_wc *wc)
 {
 	uint64_t deadline = rte_rdtsc() + 600 * rte_get_tsc_hz();
@@ -231,7 +224,7 @@ pair_wait(struct pair_end *end, bool is_recv, struct rmem_wc *wc)
 	while (n == 0 && rte_rdtsc() < deadline);
 	if (n != 1)
 		test_note("%s: no completion of a %s", end->name, is_recv ? "receive" : "request");
-	return n == 1 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(n == 1);
 }
 
 struct rmem_send_wr

@@ -75,17 +75,17 @@ pair_peer(const struct pair_end *end)
 }
 
 /* Open both devices, and connect new QPs. The peer of pair_rxe_connect() is the soft QP. */
-int pair_open(const struct pair_conf *conf);
+void pair_open(const struct pair_conf *conf);
 /* Replace the QPs by connected ones. */
-int pair_connect(const struct pair_conf *conf);
-int pair_close(void);
+void pair_connect(const struct pair_conf *conf);
+void pair_close(void);
 /* Counters of soft0. */
 int pair_stats(struct rmem_dev_stats *stats);
 /* Destroy the QP of an end. */
 int pair_destroy_qp(struct pair_end *end);
 
 /* Wait for a completion, a minute at most. */
-int pair_wait(struct pair_end *end, bool is_recv, struct rmem_wc *wc);
+void pair_wait(struct pair_end *end, bool is_recv, struct rmem_wc *wc);
 /* A request of length bytes between the areas of local memory and of targets, at an offset. */
 struct rmem_send_wr pair_wr(const struct pair_end *end, uint8_t opcode, uint32_t offset,
 		uint32_t length, struct rmem_sge *sge);
@@ -93,10 +93,10 @@ struct rmem_send_wr pair_wr(const struct pair_end *end, uint8_t opcode, uint32_t
 int pair_post_recv(struct pair_end *end, uint64_t wr_id, uint32_t offset, uint32_t length);
 
 /* pair_rxe.c */
-int pair_rxe_open(void);
-int pair_rxe_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr);
-int pair_rxe_connect(const struct pair_conf *conf, const struct rmem_qp_addr *peer, uint32_t psn);
-int pair_rxe_destroy_qp(void);
-int pair_rxe_close(void);
+void pair_rxe_open(void);
+void pair_rxe_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr);
+void pair_rxe_connect(const struct pair_conf *conf, const struct rmem_qp_addr *peer, uint32_t psn);
+void pair_rxe_destroy_qp(void);
+void pair_rxe_close(void);
 
 #endif /* PAIR_H */

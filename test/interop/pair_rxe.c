@@ -106,7 +106,7 @@ rxe_bind(uint32_t *rkey)
 	wr.bind_mw.bind_info.length = PAIR_AREA;
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	TEST_EQ(ibv_post_send(qp, &wr, &bad), 0);
-	TEST_RUN(pair_wait(&pair_rxe, false, &wc));
+	pair_wait(&pair_rxe, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }
@@ -135,7 +135,7 @@ open_device(const char *name)
 	return found;
 }
 
-int
+void
 pair_rxe_open(void)
 {
 	const char *name = getenv("PAIR_IBDEV"), *gid = getenv("PAIR_GID");
@@ -154,10 +154,9 @@ pair_rxe_open(void)
 	TEST_ASSERT(mr != NULL);
 	pair_rxe.lkey = mr->lkey;
 	pair_rxe.rkey = mr->rkey;
-	return TEST_SUCCESS;
 }
 
-int
+void
 pair_rxe_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr)
 {
 	struct ibv_qp_init_attr init = {.send_cq = send_cq,
@@ -182,10 +181,9 @@ pair_rxe_create_qp(const struct pair_conf *conf, struct rmem_qp_addr *addr)
 	memset(addr, 0, sizeof(*addr));
 	memcpy(addr->gid, gid.raw, sizeof(addr->gid));
 	addr->qp_num = qp->qp_num;
-	return TEST_SUCCESS;
 }
 
-int
+void
 pair_rxe_connect(const struct pair_conf *conf, const struct rmem_qp_addr *peer, uint32_t psn)
 {
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
@@ -216,10 +214,9 @@ pair_rxe_connect(const struct pair_conf *conf, const struct rmem_qp_addr *peer, 
 						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 						IBV_QP_MAX_QP_RD_ATOMIC),
 			0);
-	return TEST_SUCCESS;
 }
 
-int
+void
 pair_rxe_destroy_qp(void)
 {
 	if (qp != NULL)
@@ -228,18 +225,16 @@ pair_rxe_destroy_qp(void)
 	if (mw != NULL)
 		TEST_EQ(ibv_dealloc_mw(mw), 0);
 	mw = NULL;
-	return TEST_SUCCESS;
 }
 
-int
+void
 pair_rxe_close(void)
 {
-	TEST_RUN(pair_rxe_destroy_qp());
+	pair_rxe_destroy_qp();
 	TEST_EQ(ibv_dereg_mr(mr), 0);
 	TEST_EQ(ibv_destroy_cq(send_cq), 0);
 	TEST_EQ(ibv_destroy_cq(recv_cq), 0);
 	TEST_EQ(ibv_dealloc_pd(pd), 0);
 	TEST_EQ(ibv_close_device(context), 0);
 	free(pair_rxe.memory);
-	return TEST_SUCCESS;
 }

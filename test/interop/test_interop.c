@@ -38,13 +38,13 @@ has_imm(uint8_t opcode)
 	return opcode == RMEM_WR_SEND_WITH_IMM || opcode == RMEM_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static int
+static void
 check_receive(struct pair_end *peer, const struct rmem_send_wr *wr, uint32_t length)
 {
 	bool is_write = wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM;
 	struct rmem_wc wc;
 
-	TEST_RUN(pair_wait(peer, true, &wc));
+	pair_wait(peer, true, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.opcode, is_write ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV);
 	TEST_EQ(wc.byte_len, length);
@@ -54,11 +54,10 @@ check_receive(struct pair_end *peer, const struct rmem_send_wr *wr, uint32_t len
 	/* The flag of rdma_rxe is that of the kernel, which has another value in verbs. */
 	if (peer == &pair_soft)
 		TEST_EQ((wc.flags & RMEM_WC_WITH_INV) != 0, wr->opcode == RMEM_WR_SEND_WITH_INV);
-	return TEST_SUCCESS;
 }
 
 /* One request, its completions and its bytes, and the bytes that follow these. */
-static int
+static void
 transfer(struct pair_end *end, uint8_t opcode, uint32_t length, uint32_t inv_rkey)
 {
 	struct pair_end *peer = pair_peer(end);
@@ -82,16 +81,15 @@ transfer(struct pair_end *end, uint8_t opcode, uint32_t length, uint32_t inv_rke
 	if (has_receive(opcode))
 		TEST_RUN(pair_post_recv(peer, 1, 0, PAIR_AREA));
 	TEST_RUN(end->post_send(&wr));
-	TEST_RUN(pair_wait(end, false, &wc));
+	pair_wait(end, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	if (has_receive(opcode))
-		TEST_RUN(check_receive(peer, &wr, length));
+		check_receive(peer, &wr, length);
 	TEST_MEM(to, from, length);
 	TEST_MEM(to + length, guard, GUARD);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 transfer_all(struct pair_end *end, uint32_t mtu)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_WRITE,
@@ -101,43 +99,41 @@ transfer_all(struct pair_end *end, uint32_t mtu)
 
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		for (j = 0; j < RTE_DIM(lengths); j++) {
-			if (transfer(end, opcodes[i], lengths[j], 0) == TEST_SUCCESS)
+			if (TEST_TRY(transfer(end, opcodes[i], lengths[j], 0)) == TEST_SUCCESS)
 				continue;
 			test_note("from %s, opcode %u, %u bytes, MTU %u", end->name, opcodes[i],
 					lengths[j], mtu);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 transfer_mtus(struct pair_end *end)
 {
 	struct pair_conf conf = PAIR_CONF;
 	uint32_t mtu;
 
-	TEST_RUN(pair_open(&conf));
+	pair_open(&conf);
 	for (mtu = 256; mtu <= 4096; mtu *= 4) {
 		conf.mtu = mtu;
-		TEST_RUN(pair_connect(&conf));
-		TEST_RUN(transfer_all(end, mtu));
+		pair_connect(&conf);
+		transfer_all(end, mtu);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(interop, soft_executes_send_write_and_read_on_rxe)
 {
-	return transfer_mtus(&pair_soft);
+	transfer_mtus(&pair_soft);
 }
 
 TEST(interop, rxe_executes_send_write_and_read_on_soft)
 {
-	return transfer_mtus(&pair_rxe);
+	transfer_mtus(&pair_rxe);
 }
 
 /* One atomic; the value before and after. */
-static int
+static void
 atomic(struct pair_end *end, uint8_t opcode, uint64_t compare_add, uint64_t swap, uint64_t before,
 		uint64_t after)
 {
@@ -152,39 +148,37 @@ atomic(struct pair_end *end, uint8_t opcode, uint64_t compare_add, uint64_t swap
 	memset(end->memory + PAIR_LOCAL, 0xcd, 24);
 	memcpy(peer->memory + PAIR_TARGET + 8, &before, 8);
 	TEST_RUN(end->post_send(&wr));
-	TEST_RUN(pair_wait(end, false, &wc));
+	pair_wait(end, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_MEM(end->memory + PAIR_LOCAL + 8, &before, 8);
 	TEST_MEM(peer->memory + PAIR_TARGET + 8, &after, 8);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 atomics(struct pair_end *end)
 {
 	const uint64_t big = UINT64_C(0xfedcba9876543210), other = UINT64_C(0x0123456789abcdef);
 	const struct pair_conf conf = PAIR_CONF;
 
-	TEST_RUN(pair_open(&conf));
-	TEST_RUN(atomic(end, RMEM_WR_ATOMIC_FETCH_AND_ADD, 1, 0, UINT64_MAX, 0));
-	TEST_RUN(atomic(end, RMEM_WR_ATOMIC_FETCH_AND_ADD, other, 0, big, big + other));
-	TEST_RUN(atomic(end, RMEM_WR_ATOMIC_CMP_AND_SWP, big, other, big, other));
-	TEST_RUN(atomic(end, RMEM_WR_ATOMIC_CMP_AND_SWP, big, 1, other, other));
-	return TEST_SUCCESS;
+	pair_open(&conf);
+	atomic(end, RMEM_WR_ATOMIC_FETCH_AND_ADD, 1, 0, UINT64_MAX, 0);
+	atomic(end, RMEM_WR_ATOMIC_FETCH_AND_ADD, other, 0, big, big + other);
+	atomic(end, RMEM_WR_ATOMIC_CMP_AND_SWP, big, other, big, other);
+	atomic(end, RMEM_WR_ATOMIC_CMP_AND_SWP, big, 1, other, other);
 }
 
 TEST(interop, soft_executes_atomics_on_rxe)
 {
-	return atomics(&pair_soft);
+	atomics(&pair_soft);
 }
 
 TEST(interop, rxe_executes_atomics_on_soft)
 {
-	return atomics(&pair_rxe);
+	atomics(&pair_rxe);
 }
 
 /* SEND_WITH_INV of length bytes invalidates a window of the peer: its key is refused. */
-static int
+static void
 invalidate(struct pair_end *end, uint32_t length)
 {
 	struct rmem_send_wr wr;
@@ -196,41 +190,40 @@ invalidate(struct pair_end *end, uint32_t length)
 	wr = pair_wr(end, RMEM_WR_RDMA_WRITE, 0, 100, &sge);
 	wr.rdma.rkey = rkey;
 	TEST_RUN(end->post_send(&wr));
-	TEST_RUN(pair_wait(end, false, &wc));
+	pair_wait(end, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	TEST_RUN(transfer(end, RMEM_WR_SEND_WITH_INV, length, rkey));
+	transfer(end, RMEM_WR_SEND_WITH_INV, length, rkey);
 	TEST_RUN(end->post_send(&wr));
-	TEST_RUN(pair_wait(end, false, &wc));
+	pair_wait(end, false, &wc);
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 invalidate_both(struct pair_end *end)
 {
 	struct pair_conf conf = PAIR_CONF;
 
 	conf.mtu = 256;
-	TEST_RUN(pair_open(&conf));
-	TEST_RUN(invalidate(end, 30)); /* one packet */
-	TEST_RUN(pair_connect(&conf));
-	return invalidate(end, 300); /* two */
+	pair_open(&conf);
+	invalidate(end, 30); /* one packet */
+	pair_connect(&conf);
+	invalidate(end, 300);
+	return; /* two */
 }
 
 TEST(interop, soft_invalidates_a_window_of_rxe)
 {
-	return invalidate_both(&pair_soft);
+	invalidate_both(&pair_soft);
 }
 
 TEST(interop, rxe_invalidates_a_window_of_soft)
 {
-	return invalidate_both(&pair_rxe);
+	invalidate_both(&pair_rxe);
 }
 
-static int
+static void
 setup(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(interop, setup, pair_close);

@@ -91,7 +91,7 @@ post_one(struct flow *flow)
 	return flow->end->post_send(&wr);
 }
 
-static int
+static void
 check_done(struct flow *flow, const struct rmem_wc *wc)
 {
 	uint32_t slot = flow->done % SLOTS, offset = slot * SLOT_SIZE;
@@ -113,11 +113,10 @@ check_done(struct flow *flow, const struct rmem_wc *wc)
 		break;
 	}
 	flow->done++;
-	return TEST_SUCCESS;
 }
 
 /* A SEND of the peer: the next one. */
-static int
+static void
 check_received(struct flow *flow, const struct rmem_wc *wc)
 {
 	const uint8_t *got = flow->end->memory + PAIR_RECV + wc->wr_id % NB_RECV * SLOT_SIZE;
@@ -128,11 +127,11 @@ check_received(struct flow *flow, const struct rmem_wc *wc)
 	memcpy(&number, got, sizeof(number));
 	TEST_EQ(number, flow->received);
 	flow->received++;
-	return post_recv(flow->end, flow->received + NB_RECV - 1);
+	TEST_RUN(post_recv(flow->end, flow->received + NB_RECV - 1));
 }
 
 /* Post up to a random number of requests, and poll; whether a completion arrived in *is_idle. */
-static int
+static void
 step(struct flow *flow, uint32_t nb_ops, bool *is_idle)
 {
 	struct rmem_wc wc;
@@ -140,22 +139,21 @@ step(struct flow *flow, uint32_t nb_ops, bool *is_idle)
 	while (flow->posted < nb_ops && flow->posted - flow->done < SLOTS && rand() % 4 != 0)
 		TEST_RUN(post_one(flow));
 	while (flow->end->poll(false, &wc) == 1) {
-		if (check_done(flow, &wc) != TEST_SUCCESS) {
+		if (TEST_TRY(check_done(flow, &wc)) != TEST_SUCCESS) {
 			test_note("request %u of %s, opcode %u, %u bytes", flow->done,
 					flow->end->name, flow->opcode[flow->done % SLOTS],
 					flow->length[flow->done % SLOTS]);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 		*is_idle = false;
 	}
 	while (flow->end->poll(true, &wc) == 1) {
-		TEST_RUN(check_received(flow, &wc));
+		check_received(flow, &wc);
 		*is_idle = false;
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run(uint32_t nb_ops)
 {
 	uint64_t last = rte_rdtsc();
@@ -173,7 +171,7 @@ run(uint32_t nb_ops)
 			flows[0].received != flows[1].sent || flows[1].received != flows[0].sent) {
 		is_idle = true;
 		for (i = 0; i < 2; i++)
-			TEST_RUN(step(&flows[i], nb_ops, &is_idle));
+			step(&flows[i], nb_ops, &is_idle);
 		if (!is_idle)
 			last = rte_rdtsc();
 		TEST_ASSERT(rte_rdtsc() - last < 600 * rte_get_tsc_hz());
@@ -181,10 +179,9 @@ run(uint32_t nb_ops)
 	for (i = 0; i < 2; i++)
 		TEST_MEM(pair_peer(flows[i].end)->memory + PAIR_TARGET + PAIR_AREA - 8,
 				&flows[i].added, 8);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 run_with(const char *faults, uint32_t mtu, uint32_t nb_ops)
 {
 	struct pair_conf conf = PAIR_CONF;
@@ -195,8 +192,8 @@ run_with(const char *faults, uint32_t mtu, uint32_t nb_ops)
 	has_rxe_reads = faults == NULL || strstr(faults, "reorder") == NULL;
 	if (faults != NULL)
 		conf.timeout = 15; /* 134 ms */
-	TEST_RUN(pair_open(&conf));
-	TEST_RUN(run(nb_ops));
+	pair_open(&conf);
+	run(nb_ops);
 	TEST_OK(pair_stats(&stats));
 	test_note("MTU %u: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64
 		  " retransmissions, %" PRIu64 " timeouts, %" PRIu64 " duplicates, %" PRIu64
@@ -206,27 +203,26 @@ run_with(const char *faults, uint32_t mtu, uint32_t nb_ops)
 			stats.wire_naks_received, stats.wire_icrc_errors);
 	TEST_EQ(stats.wire_icrc_errors, 0);
 	TEST_EQ(stats.wire_malformed, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(interop, both_sides_post_concurrently)
 {
-	TEST_RUN(run_with(NULL, 1024, 400));
-	TEST_RUN(pair_close());
-	return run_with(NULL, 4096, 400);
+	run_with(NULL, 1024, 400);
+	pair_close();
+	run_with(NULL, 4096, 400);
 }
 
 TEST(interop, packets_of_soft_are_lost)
 {
-	return run_with(",fault=loss:0.03;seed:3", 1024, 100);
+	run_with(",fault=loss:0.03;seed:3", 1024, 100);
 }
 
 TEST(interop, packets_of_soft_are_duplicated_and_reordered)
 {
-	return run_with(",fault=dup:0.1;reorder:4;seed:5", 1024, 100);
+	run_with(",fault=dup:0.1;reorder:4;seed:5", 1024, 100);
 }
 
 TEST(interop, packets_of_soft_are_corrupted_and_truncated)
 {
-	return run_with(",fault=corrupt:0.02;trunc:0.02;seed:7", 1024, 100);
+	run_with(",fault=corrupt:0.02;trunc:0.02;seed:7", 1024, 100);
 }

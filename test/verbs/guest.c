@@ -17,7 +17,7 @@
 
 struct guest guest;
 
-static int
+static void
 guest_open_qp(void)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_BURST};
@@ -37,10 +37,9 @@ guest_open_qp(void)
 	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_connect(guest.qp, &conn));
 	TEST_ASSERT(rverbs_qp_of(guest.qp)->ex != NULL);
-	return TEST_SUCCESS;
 }
 
-int
+void
 guest_open(void)
 {
 	const size_t size = PERF_BURST * GUEST_PAGE;
@@ -52,10 +51,10 @@ guest_open(void)
 	TEST_OK(rmem_mr_reg(guest.pd, guest.buf, size, 0,
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_MW_BIND,
 			&guest.mr));
-	return guest_open_qp();
+	guest_open_qp();
 }
 
-int
+void
 guest_close(void)
 {
 	TEST_OK(rmem_qp_destroy(guest.qp));
@@ -64,7 +63,6 @@ guest_close(void)
 	rte_free(guest.buf);
 	TEST_OK(rmem_pd_dealloc(guest.pd));
 	TEST_OK(rmem_dev_close(guest.dev));
-	return TEST_SUCCESS;
 }
 
 struct ibv_mw *

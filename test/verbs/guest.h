@@ -33,8 +33,8 @@ struct guest {
 extern struct guest guest;
 
 /* The device is verbs0, with the arguments that RMEM_TEST_ARGS has. */
-int guest_open(void);
-int guest_close(void);
+void guest_open(void);
+void guest_close(void);
 
 /* A window allocated with libibverbs, not with the driver, or NULL. */
 struct ibv_mw *guest_ibv_mw(void);

@@ -45,7 +45,7 @@ static struct {
 	int host;
 } gc;
 
-static int
+static void
 gc_qp_open(void)
 {
 	struct rmem_qp_conf conf = {.send_cq = gc.cq,
@@ -56,10 +56,9 @@ gc_qp_open(void)
 			.access = RMEM_ACCESS_REMOTE};
 
 	TEST_OK(rmem_qp_create(gc.pd, &conf, &gc.qp));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 gc_open(void)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 64};
@@ -67,7 +66,7 @@ gc_open(void)
 
 	memset(&gc, 0, sizeof(gc));
 	if (host == NULL || getenv("RMEM_ADDR") == NULL || getenv("RMEM_PEER") == NULL)
-		return test_skip("RMEM_HOST, RMEM_ADDR or RMEM_PEER is not set");
+		test_skip("RMEM_HOST, RMEM_ADDR or RMEM_PEER is not set");
 	gc.host = host[0] - '0';
 	TEST_OK(rmem_dev_create("verbs0", getenv("RMEM_TEST_ARGS"), &gc.dev));
 	TEST_OK(rmem_pd_alloc(gc.dev, &gc.pd));
@@ -78,10 +77,10 @@ gc_open(void)
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
 					RMEM_ACCESS_REMOTE_READ,
 			&gc.mr));
-	return gc_qp_open();
+	gc_qp_open();
 }
 
-static int
+static void
 gc_close(void)
 {
 	TEST_OK(rmem_qp_destroy(gc.qp));
@@ -90,7 +89,6 @@ gc_close(void)
 	TEST_OK(rmem_cq_destroy(gc.cq));
 	TEST_OK(rmem_pd_dealloc(gc.pd));
 	TEST_OK(rmem_dev_close(gc.dev));
-	return TEST_SUCCESS;
 }
 
 static struct sockaddr_in
@@ -146,7 +144,7 @@ gc_run(uint8_t opcode, const struct gc_desc *desc)
 }
 
 /* Serves its memory until the other host disconnects. */
-static int
+static void
 gc_serve(struct rmem_cm_listener *listener, uint8_t round)
 {
 	struct gc_desc desc = {.addr = rte_cpu_to_be_64((uintptr_t)gc.buf),
@@ -165,7 +163,6 @@ gc_serve(struct rmem_cm_listener *listener, uint8_t round)
 	rmem_cm_disconnect(conn);
 	for (i = 0; i < BUF; i++)
 		TEST_EQ(gc.buf[i], (uint8_t)(round + i * 3));
-	return TEST_SUCCESS;
 }
 
 /* A host that listens a little later is waited for. */
@@ -184,7 +181,7 @@ gc_connect(const struct rmem_cm_conf *conf, struct rmem_cm_peer *peer, struct rm
 	return ret;
 }
 
-static int
+static void
 gc_use(uint8_t round)
 {
 	struct rmem_cm_conf conf = gc_conf(WAIT_MS, NULL);
@@ -208,7 +205,6 @@ gc_use(uint8_t round)
 	TEST_STATUS(gc_run(RMEM_WR_RDMA_READ, &desc), RMEM_WC_SUCCESS);
 	TEST_MEM(gc.buf + BUF, gc.buf, BUF);
 	rmem_cm_disconnect(conn);
-	return TEST_SUCCESS;
 }
 
 TEST(guest_cm, hosts_connect_and_reach_each_other)
@@ -220,12 +216,14 @@ TEST(guest_cm, hosts_connect_and_reach_each_other)
 	if (gc.host == 1)
 		TEST_OK(rmem_cm_listener_create((struct sockaddr *)&addr, &listener));
 	for (round = 1; round <= ROUNDS; round++) {
-		TEST_RUN(gc.host == 1 ? gc_serve(listener, round) : gc_use(round));
+		if (gc.host == 1)
+			gc_serve(listener, round);
+		else
+			gc_use(round);
 		TEST_OK(rmem_qp_destroy(gc.qp));
-		TEST_RUN(gc_qp_open());
+		gc_qp_open();
 	}
 	rmem_cm_listener_destroy(listener);
-	return TEST_SUCCESS;
 }
 
 TEST(guest_cm, port_without_listener_is_refused)
@@ -238,7 +236,6 @@ TEST(guest_cm, port_without_listener_is_refused)
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn), ECONNREFUSED);
 	TEST_OK(rmem_qp_query(gc.qp, &attr));
 	TEST_EQ(attr.state, RMEM_QPS_RESET);
-	return TEST_SUCCESS;
 }
 
 TEST(guest_cm, missing_host_is_reported)
@@ -252,7 +249,6 @@ TEST(guest_cm, missing_host_is_reported)
 	addr.sin_addr.s_addr = (addr.sin_addr.s_addr & htonl(0xffffff00)) | htonl(0xfe);
 	ret = rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn);
 	TEST_ERR(ret, EHOSTUNREACH);
-	return TEST_SUCCESS;
 }
 
 TEST(guest_cm, address_of_no_device_is_reported)
@@ -262,7 +258,6 @@ TEST(guest_cm, address_of_no_device_is_reported)
 
 	TEST_ASSERT(inet_pton(AF_INET, "198.51.100.1", &addr.sin_addr) == 1);
 	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&addr, &listener), ENODEV);
-	return TEST_SUCCESS;
 }
 
 TEST(guest_cm, waits_have_an_end)
@@ -279,7 +274,6 @@ TEST(guest_cm, waits_have_an_end)
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn), ETIMEDOUT);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), ECONNREFUSED);
 	rmem_cm_listener_destroy(listener);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(guest_cm, gc_open, gc_close);

@@ -27,7 +27,7 @@ extern struct rwire_addr host_address; /* of it */
 uint16_t host_other_lid(uint16_t n);
 
 /* A QP that is connected to an address. */
-int host_open_path(struct host_path *path, const struct rwire_addr *to);
-int host_close_path(const struct host_path *path);
+void host_open_path(struct host_path *path, const struct rwire_addr *to);
+void host_close_path(const struct host_path *path);
 
 #endif /* HOST_H */

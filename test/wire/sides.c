@@ -14,7 +14,7 @@
 
 struct side sides[2];
 
-int
+void
 open_side(struct side *side, unsigned int i, uint32_t mtu)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * SLOTS};
@@ -44,11 +44,11 @@ open_side(struct side *side, unsigned int i, uint32_t mtu)
 	TEST_ASSERT(memory != NULL && side->model != NULL);
 	side->target = memory;
 	side->local = memory + SIZE;
-	return rmem_mr_reg(side->pd, memory, 2 * SIZE + NB_RECV * SLOT_SIZE, 0,
-			RMEM_ACCESS_LOCAL_WRITE | conf.access, &side->mr);
+	TEST_OK(rmem_mr_reg(side->pd, memory, 2 * SIZE + NB_RECV * SLOT_SIZE, 0,
+			RMEM_ACCESS_LOCAL_WRITE | conf.access, &side->mr));
 }
 
-int
+void
 close_side(struct side *side)
 {
 	TEST_OK(rmem_qp_destroy(side->qp));
@@ -59,7 +59,6 @@ close_side(struct side *side)
 	TEST_OK(rmem_dev_close(side->dev));
 	free(side->target);
 	free(side->model);
-	return TEST_SUCCESS;
 }
 
 int
@@ -73,7 +72,7 @@ post_recv(struct side *side, uint64_t i)
 	return rmem_post_recv(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
 }
 
-int
+void
 connect_sides(void)
 {
 	unsigned int i, j;
@@ -107,10 +106,9 @@ connect_sides(void)
 		for (j = 0; j < NB_RECV; j++)
 			TEST_RUN(post_recv(&sides[i], sides[i].received + j));
 	}
-	return TEST_SUCCESS;
 }
 
-int
+void
 open_sides(uint32_t mtu)
 {
 	static const struct sim_faults none;
@@ -118,18 +116,18 @@ open_sides(uint32_t mtu)
 
 	sim_start(1, &none);
 	for (i = 0; i < RTE_DIM(sides); i++)
-		TEST_RUN(open_side(&sides[i], i, mtu));
-	return connect_sides();
+		open_side(&sides[i], i, mtu);
+	connect_sides();
 }
 
-int
+void
 close_sides(void)
 {
-	TEST_RUN(close_side(&sides[0]));
-	return close_side(&sides[1]);
+	close_side(&sides[0]);
+	close_side(&sides[1]);
 }
 
-int
+void
 post_write(struct side *side, uint32_t length)
 {
 	const struct side *peer = peer_of(side);
@@ -141,5 +139,5 @@ post_write(struct side *side, uint32_t length)
 			.num_sge = 1,
 			.rdma = {.remote_addr = (uintptr_t)peer->target, .rkey = peer->mr->rkey}};
 
-	return rmem_post_send(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(rmem_post_send(side->qp, &wr, 1) == 1);
 }

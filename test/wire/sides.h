@@ -57,16 +57,16 @@ recv_buf(const struct side *side, uint64_t i)
 }
 
 /* Create device i and its objects, with a path MTU. */
-int open_side(struct side *side, unsigned int i, uint32_t mtu);
-int close_side(struct side *side);
+void open_side(struct side *side, unsigned int i, uint32_t mtu);
+void close_side(struct side *side);
 /* Both sides, connected, on a network without faults. */
-int open_sides(uint32_t mtu);
-int close_sides(void);
+void open_sides(uint32_t mtu);
+void close_sides(void);
 /* Post the receive of message i. */
 int post_recv(struct side *side, uint64_t i);
 /* Post a WRITE of up to SLOT_SIZE bytes to the first slot of the peer. */
-int post_write(struct side *side, uint32_t length);
+void post_write(struct side *side, uint32_t length);
 /* Connect both QPs with PSNs that wrap soon, and drop packets in flight. */
-int connect_sides(void);
+void connect_sides(void);
 
 #endif /* SIDES_H */

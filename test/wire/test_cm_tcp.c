@@ -93,7 +93,7 @@ connect_one(void *arg)
 }
 
 /* A connection that sends n bytes of a request, and no more. */
-static int
+static void
 connect_silent(size_t n, int *fd)
 {
 	static const uint8_t head[4] = {1, 56, 0, 0};
@@ -102,10 +102,9 @@ connect_silent(size_t n, int *fd)
 	TEST_ASSERT(*fd >= 0);
 	TEST_EQ(connect(*fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	TEST_EQ(send(*fd, head, n, MSG_NOSIGNAL), n);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 connect_beside(unsigned int nb_silent)
 {
 	struct rmem_cm_conn *connected, *accepted;
@@ -116,7 +115,7 @@ connect_beside(unsigned int nb_silent)
 	unsigned int i;
 
 	for (i = 0; i < nb_silent; i++)
-		TEST_RUN(connect_silent(i % 5, &fds[i]));
+		connect_silent(i % 5, &fds[i]);
 	TEST_OK(rmem_qp_reset(pair.b));
 	TEST_EQ(pthread_create(&thread, NULL, connect_one, &connected), 0);
 	ret = accept_peer(server, pair.b, &peer, &accepted);
@@ -130,28 +129,27 @@ connect_beside(unsigned int nb_silent)
 	TEST_EQ(ntohl(rkey), mr_a->rkey);
 	rmem_cm_disconnect(connected);
 	rmem_cm_disconnect(accepted);
-	return TEST_SUCCESS;
 }
 
 TEST(cm_tcp, silent_peers_delay_no_other)
 {
-	return connect_beside(2);
+	connect_beside(2);
 }
 
 TEST(cm_tcp, partial_request_delays_no_other)
 {
-	return connect_beside(5);
+	connect_beside(5);
 }
 
 /* More than a listener keeps: the oldest are closed. The backlog has these and one more. */
 TEST(cm_tcp, many_silent_peers_delay_no_other)
 {
-	TEST_RUN(connect_beside(15));
-	return connect_beside(15);
+	connect_beside(15);
+	connect_beside(15);
 }
 
 /* Send what is not a request; the next rmem_cm_accept() returns it. */
-static int
+static void
 accept_bad(uint32_t timeout_ms)
 {
 	static const uint8_t bad[4] = {9, 0, 0, 0};
@@ -159,17 +157,16 @@ accept_bad(uint32_t timeout_ms)
 	const struct rmem_cm_conf conf = {.qp = pair.b, .timeout_ms = timeout_ms, .timeout = 14};
 	int fd;
 
-	TEST_RUN(connect_silent(0, &fd));
+	connect_silent(0, &fd);
 	TEST_EQ(send(fd, bad, sizeof(bad), MSG_NOSIGNAL), sizeof(bad));
 	TEST_OK(rmem_qp_reset(pair.b));
 	TEST_ERR(rmem_cm_accept(server, &conf, NULL, &conn), EBADMSG);
 	close(fd);
-	return TEST_SUCCESS;
 }
 
 TEST(cm_tcp, message_that_is_not_a_request_is_refused)
 {
-	return accept_bad(TIMEOUT_MS);
+	accept_bad(TIMEOUT_MS);
 }
 
 /* A request, and then a reset in place of an end. */
@@ -191,7 +188,6 @@ TEST(cm_tcp, reset_by_the_peer_is_econnrefused)
 	close(fd);
 	TEST_OK(rmem_qp_reset(pair.b));
 	TEST_ERR(accept_peer(server, pair.b, NULL, &conn), ECONNREFUSED);
-	return TEST_SUCCESS;
 }
 
 /* accept(2): treat these like EAGAIN, by retrying. */
@@ -203,9 +199,8 @@ TEST(cm_tcp, network_errors_end_no_listener)
 
 	for (i = 0; i < RTE_DIM(errors); i++) {
 		accept_errno = errors[i];
-		TEST_RUN(accept_bad(TIMEOUT_MS));
+		accept_bad(TIMEOUT_MS);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Whether the listener has closed a connection, which is waited for. */
@@ -221,13 +216,12 @@ TEST(cm_tcp, silent_peer_yields_its_file_descriptor)
 {
 	int fd;
 
-	TEST_RUN(connect_silent(0, &fd));
-	TEST_RUN(accept_bad(TIMEOUT_MS));
+	connect_silent(0, &fd);
+	accept_bad(TIMEOUT_MS);
 	accept_errno = EMFILE;
-	TEST_RUN(accept_bad(TIMEOUT_MS));
+	accept_bad(TIMEOUT_MS);
 	TEST_ASSERT(is_closed(fd));
 	close(fd);
-	return TEST_SUCCESS;
 }
 
 /* Also if the timeout of the call that accepted it was longer. */
@@ -235,35 +229,33 @@ TEST(cm_tcp, oldest_silent_peer_is_closed_first)
 {
 	int fds[16], i;
 
-	TEST_RUN(connect_silent(0, &fds[0]));
-	TEST_RUN(accept_bad(3 * TIMEOUT_MS));
+	connect_silent(0, &fds[0]);
+	accept_bad(3 * TIMEOUT_MS);
 	for (i = 1; i < 16; i++)
-		TEST_RUN(connect_silent(0, &fds[i]));
-	TEST_RUN(accept_bad(2 * TIMEOUT_MS));
+		connect_silent(0, &fds[i]);
+	accept_bad(2 * TIMEOUT_MS);
 	TEST_ASSERT(is_closed(fds[0]));
 	for (i = 0; i < 16; i++)
 		close(fds[i]);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
 	TEST_EQ(inet_pton(AF_INET, IP, &addr.sin_addr), 1);
-	TEST_RUN(perf_pair_open(&pair, "ip=" IP ",loop=1"));
+	perf_pair_open(&pair, "ip=" IP ",loop=1");
 	mr_a = perf_mr(pair.pd, 4096);
 	TEST_ASSERT(mr_a != NULL);
-	return rmem_cm_listener_create((struct sockaddr *)&addr, &server) == 0 ? TEST_SUCCESS
-									       : TEST_FAILED;
+	TEST_ASSERT(rmem_cm_listener_create((struct sockaddr *)&addr, &server) == 0);
 }
 
-static int
+static void
 teardown(void)
 {
 	rmem_cm_listener_destroy(server);
 	TEST_OK(rmem_mr_dereg(mr_a));
-	return perf_pair_close(&pair);
+	perf_pair_close(&pair);
 }
 
 TEST_SUITE(cm_tcp, setup, teardown);

@@ -23,13 +23,13 @@
 static struct rsoft_grant_peer *peer;
 static int connection[2];
 
-static int
+static void
 open_direct(void)
 {
 	struct rsoft_qp *target;
 	unsigned int lcore;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	target = (struct rsoft_qp *)sides[1].qp;
 	memset(&sim_direct, 0, sizeof(sim_direct));
 	rwire_direct_connect(&sim_direct.link, getpid(), geteuid());
@@ -41,21 +41,20 @@ open_direct(void)
 	rsoft_grace_leave(lcore);
 	memset(sides[0].local, 5, LENGTH);
 	sim_direct.is_on = true;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 close_direct(void)
 {
 	sim_direct.is_on = false;
 	rsoft_grant_close(peer);
 	close(connection[0]);
 	close(connection[1]);
-	return close_sides();
+	close_sides();
 }
 
 /* Post WRITEs to half of the entries of the send queue, by one call. */
-static int
+static void
 post_all(void)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)sides[0].local,
@@ -72,7 +71,6 @@ post_all(void)
 				.rdma = {.remote_addr = (uintptr_t)sides[1].target,
 						.rkey = sides[1].mr->rkey}};
 	TEST_EQ(rmem_post_send(sides[0].qp, wr, SLOTS), SLOTS);
-	return TEST_SUCCESS;
 }
 
 static uint32_t
@@ -91,13 +89,13 @@ TEST(wire_sim, call_copies_no_more_than_its_budget)
 	struct rmem_wc wc[SLOTS];
 	int n;
 
-	TEST_RUN(open_direct());
+	open_direct();
 	sim_direct.has_grant = true;
-	TEST_RUN(post_all());
+	post_all();
 	queued = nb_queued();
 	if (sim_direct.link.is_refused) {
-		TEST_RUN(close_direct());
-		return TEST_SKIPPED;
+		close_direct();
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_EQ(queued, SLOTS - BUDGET / LENGTH);
 	while (nb_done < SLOTS) {
@@ -109,11 +107,11 @@ TEST(wire_sim, call_copies_no_more_than_its_budget)
 		nb_done += (uint32_t)n;
 	}
 	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
-	return close_direct();
+	close_direct();
 }
 
 /* Poll side 0 once for each of nb requests that have been executed, and for no more. */
-static int
+static void
 poll_done(uint32_t nb)
 {
 	struct rmem_wc wc;
@@ -123,16 +121,14 @@ poll_done(uint32_t nb)
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	}
 	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 to_state(uint32_t state, struct rmem_qp_attr *attr)
 {
 	*attr = (struct rmem_qp_attr){.state = state};
 	TEST_OK(rmem_qp_modify(sides[0].qp, attr, RMEM_QP_STATE));
 	TEST_OK(rmem_qp_query(sides[0].qp, attr));
-	return TEST_SUCCESS;
 }
 
 /* A part of one request is copied: it ends in SQD, and no other begins. */
@@ -141,23 +137,23 @@ TEST(wire_sim, draining_ends_with_a_request_that_is_partly_copied)
 	const uint32_t nb_begun = BUDGET / LENGTH + 1;
 	struct rmem_qp_attr attr;
 
-	TEST_RUN(open_direct());
+	open_direct();
 	sim_direct.has_grant = true;
-	TEST_RUN(post_all());
+	post_all();
 	if (sim_direct.link.is_refused) {
-		TEST_RUN(close_direct());
-		return TEST_SKIPPED;
+		close_direct();
+		test_stop(TEST_SKIPPED);
 	}
-	TEST_RUN(to_state(RMEM_QPS_SQD, &attr));
+	to_state(RMEM_QPS_SQD, &attr);
 	TEST_EQ(attr.sq_draining, 1);
-	TEST_RUN(poll_done(nb_begun));
+	poll_done(nb_begun);
 	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
 	TEST_EQ(attr.sq_draining, 0);
 	TEST_EQ(attr.send_queued, SLOTS - nb_begun);
-	TEST_RUN(to_state(RMEM_QPS_RTS, &attr));
-	TEST_RUN(poll_done(SLOTS - nb_begun));
+	to_state(RMEM_QPS_RTS, &attr);
+	poll_done(SLOTS - nb_begun);
 	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
-	return close_direct();
+	close_direct();
 }
 
 /* A program that has left 16 completions: one call copies the requests of 16 posts. */
@@ -165,40 +161,40 @@ TEST(wire_sim, post_of_a_stream_waits_for_later_ones)
 {
 	uint32_t i;
 
-	TEST_RUN(open_direct());
+	open_direct();
 	sim_direct.has_grant = true;
 	for (i = 0; i < SLOTS; i++)
-		TEST_RUN(post_write(&sides[0], 4096));
+		post_write(&sides[0], 4096);
 	if (sim_direct.link.is_refused) {
-		TEST_RUN(close_direct());
-		return TEST_SKIPPED;
+		close_direct();
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_EQ(nb_queued(), 0);
 	for (i = 0; i < SLOTS; i++) {
 		TEST_EQ(nb_queued(), i);
-		TEST_RUN(post_write(&sides[0], 4096));
+		post_write(&sides[0], 4096);
 	}
 	TEST_EQ(nb_queued(), 0);
-	TEST_RUN(poll_done(2 * SLOTS));
-	return close_direct();
+	poll_done(2 * SLOTS);
+	close_direct();
 }
 
 TEST(wire_sim, poll_executes_the_posts_of_a_stream)
 {
 	uint32_t i;
 
-	TEST_RUN(open_direct());
+	open_direct();
 	sim_direct.has_grant = true;
 	for (i = 0; i < SLOTS + 3; i++)
-		TEST_RUN(post_write(&sides[0], 4096));
+		post_write(&sides[0], 4096);
 	if (sim_direct.link.is_refused) {
-		TEST_RUN(close_direct());
-		return TEST_SKIPPED;
+		close_direct();
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_EQ(nb_queued(), 3);
-	TEST_RUN(poll_done(SLOTS + 3));
+	poll_done(SLOTS + 3);
 	TEST_MEM(sides[1].target, sides[0].local, 4096);
-	return close_direct();
+	close_direct();
 }
 
 /* A program that does not post or poll soon waits for its peer: it must not wait for the thread. */
@@ -206,22 +202,22 @@ TEST(wire_sim, posts_after_one_that_waited_long_do_not_wait)
 {
 	uint32_t i;
 
-	TEST_RUN(open_direct());
+	open_direct();
 	sim_direct.has_grant = true;
 	for (i = 0; i < SLOTS + 1; i++)
-		TEST_RUN(post_write(&sides[0], 4096));
+		post_write(&sides[0], 4096);
 	if (sim_direct.link.is_refused) {
-		TEST_RUN(close_direct());
-		return TEST_SKIPPED;
+		close_direct();
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_EQ(nb_queued(), 1);
 	sim_jump(1);
-	TEST_RUN(poll_done(SLOTS + 1));
+	poll_done(SLOTS + 1);
 	for (i = 0; i < SLOTS + 1; i++)
-		TEST_RUN(post_write(&sides[0], 4096));
+		post_write(&sides[0], 4096);
 	TEST_EQ(nb_queued(), 0);
-	TEST_RUN(poll_done(SLOTS + 1));
-	return close_direct();
+	poll_done(SLOTS + 1);
+	close_direct();
 }
 
 /* The first request is a packet that requests the grant; its answer lets the others begin. */
@@ -231,8 +227,8 @@ TEST(wire_sim, receiver_copies_nothing)
 	struct rmem_wc wc;
 	int n;
 
-	TEST_RUN(open_direct());
-	TEST_RUN(post_all());
+	open_direct();
+	post_all();
 	sim_direct.has_grant = true;
 	while (nb_done < SLOTS) {
 		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
@@ -244,5 +240,5 @@ TEST(wire_sim, receiver_copies_nothing)
 	}
 	TEST_EQ(sim_direct.nb_received, 0);
 	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
-	return close_direct();
+	close_direct();
 }

@@ -15,7 +15,7 @@
 #define HOUR 3600
 
 /* Connect side 0 again. */
-static int
+static void
 connect_with(uint8_t timeout, uint8_t retry_cnt)
 {
 	struct rmem_qp_conn conn = {.timeout = timeout, .retry_cnt = retry_cnt, .rnr_retry = 7};
@@ -24,7 +24,7 @@ connect_with(uint8_t timeout, uint8_t retry_cnt)
 	TEST_OK(rmem_qp_query(sides[1].qp, &attr));
 	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_reset(sides[0].qp));
-	return rmem_qp_connect(sides[0].qp, &conn);
+	TEST_OK(rmem_qp_connect(sides[0].qp, &conn));
 }
 
 /*
@@ -49,7 +49,7 @@ wait_status(bool is_ended, uint64_t *us)
 }
 
 /* IBTA 9.9.2.2.1: a timeout is between T and 4 T, T being 4.096 us * 2^timeout. */
-static int
+static void
 lose_peer(bool is_ended)
 {
 	static const struct {
@@ -60,10 +60,10 @@ lose_peer(bool is_ended)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(confs); i++) {
-		TEST_RUN(connect_with(confs[i].timeout, confs[i].retry_cnt));
+		connect_with(confs[i].timeout, confs[i].retry_cnt);
 		if (!is_ended)
 			TEST_OK(rmem_qp_reset(sides[1].qp));
-		TEST_RUN(post_write(&sides[0], 3000));
+		post_write(&sides[0], 3000);
 		TEST_STATUS(wait_status(is_ended, &us), RMEM_WC_RETRY_EXC_ERR);
 		least = ((UINT64_C(4096) << confs[i].timeout) * (confs[i].retry_cnt + 1u)) / 1000;
 		test_note("timeout %u, retry_cnt %u: %" PRIu64 " us of %" PRIu64 " to %" PRIu64,
@@ -72,25 +72,24 @@ lose_peer(bool is_ended)
 		/* A step of the clock for each packet. */
 		TEST_ASSERT(us <= 4 * least + 100);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_sim, ended_peer_is_reported_within_the_timeouts)
 {
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(lose_peer(true));
-	return close_sides();
+	open_sides(1024);
+	lose_peer(true);
+	close_sides();
 }
 
 TEST(wire_sim, destroyed_qp_is_reported_within_the_timeouts)
 {
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(lose_peer(false));
+	open_sides(1024);
+	lose_peer(false);
 	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
 	TEST_ASSERT(stats.wire_unknown_qps != 0);
-	return close_sides();
+	close_sides();
 }
 
 /* As after the suspension of a virtual machine: one timeout has expired, not all of them. */
@@ -99,14 +98,14 @@ TEST(wire_sim, clock_set_forward_costs_one_retry)
 	struct rmem_dev_stats stats;
 	uint64_t us = 0;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	open_sides(1024);
+	post_write(&sides[0], SLOT_SIZE);
 	sim_clear();
 	sim_jump(24 * HOUR);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
 	TEST_EQ(stats.wire_timeouts, 1);
-	return close_sides();
+	close_sides();
 }
 
 /* The lost packet is sent again after a timeout, not when the clock is back where it was. */
@@ -114,13 +113,13 @@ TEST(wire_sim, clock_set_back_delays_no_retransmission)
 {
 	uint64_t us = 0;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	open_sides(1024);
+	post_write(&sides[0], SLOT_SIZE);
 	sim_clear();
 	sim_jump(-100);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_ASSERT(us < 4 * (UINT64_C(4096) << 8) / 1000);
-	return close_sides();
+	close_sides();
 }
 
 /* More SENDs than receives are posted: the last one waits for the time of an RNR NAK. */
@@ -135,7 +134,7 @@ TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	sge.addr = (uintptr_t)sides[0].local;
 	sge.lkey = sides[0].mr->lkey;
 	for (i = 0; i <= NB_RECV; i++)
@@ -153,10 +152,10 @@ TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 	sim_jump(-100);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_ASSERT(us < 1000000);
-	return close_sides();
+	close_sides();
 }
 
-static int
+static void
 set_in_sqd(const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	struct rmem_qp_attr state = {.state = RMEM_QPS_SQD};
@@ -164,7 +163,7 @@ set_in_sqd(const struct rmem_qp_attr *attr, uint32_t mask)
 	TEST_OK(rmem_qp_modify(sides[0].qp, &state, RMEM_QP_STATE));
 	TEST_OK(rmem_qp_modify(sides[0].qp, attr, mask));
 	state.state = RMEM_QPS_RTS;
-	return rmem_qp_modify(sides[0].qp, &state, RMEM_QP_STATE);
+	TEST_OK(rmem_qp_modify(sides[0].qp, &state, RMEM_QP_STATE));
 }
 
 /* No retry of a lost packet, or after an RNR NAK. */
@@ -175,20 +174,20 @@ TEST(wire_sim, retries_set_in_sqd_apply)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RETRY_CNT));
-	TEST_RUN(post_write(&sides[0], 8));
+	open_sides(1024);
+	set_in_sqd(&attr, RMEM_QP_RETRY_CNT);
+	post_write(&sides[0], 8);
 	sim_clear();
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_RETRY_EXC_ERR);
-	TEST_RUN(connect_sides());
+	connect_sides();
 	for (i = 0; i < NB_RECV; i++) {
 		TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
 		TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	}
-	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RNR_RETRY));
+	set_in_sqd(&attr, RMEM_QP_RNR_RETRY);
 	TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_RNR_RETRY_EXC_ERR);
-	return close_sides();
+	close_sides();
 }
 
 /* 0 ends the timer of packets in flight, another value starts it. */
@@ -199,8 +198,8 @@ TEST(wire_sim, timeout_set_in_sqd_applies_to_packets_in_flight)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(post_write(&sides[0], 8));
+	open_sides(1024);
+	post_write(&sides[0], 8);
 	sim_clear();
 	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_STATE));
 	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_TIMEOUT));
@@ -217,5 +216,5 @@ TEST(wire_sim, timeout_set_in_sqd_applies_to_packets_in_flight)
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
 	TEST_EQ(attr.sq_draining, 0);
-	return close_sides();
+	close_sides();
 }

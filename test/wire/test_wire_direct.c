@@ -69,7 +69,6 @@ TEST(wire_direct, grant_ends_with_the_key)
 	TEST_ASSERT(!has_grants());
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_direct, grant_ends_with_the_right)
@@ -80,7 +79,6 @@ TEST(wire_direct, grant_ends_with_the_right)
 	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_ACCESS_FLAGS));
 	TEST_ASSERT(!has_grants());
 	TEST_EQ(grant(target) & RMEM_ACCESS_REMOTE_WRITE, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_direct, grant_ends_when_the_qp_fails)
@@ -89,7 +87,6 @@ TEST(wire_direct, grant_ends_when_the_qp_fails)
 	(void)rsoft_qp_to_err((struct rsoft_qp *)pair.b);
 	TEST_ASSERT(!has_grants());
 	TEST_EQ(grant(target), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_direct, key_of_another_pd_is_not_granted)
@@ -101,7 +98,6 @@ TEST(wire_direct, key_of_another_pd_is_not_granted)
 	rights = grant(other);
 	TEST_OK(rmem_mr_dereg(other));
 	TEST_EQ(rights, 0);
-	return TEST_SUCCESS;
 }
 
 static void *
@@ -114,7 +110,7 @@ dereg_main(void *is_done)
 }
 
 /* Deregister the MR while the peer is inside: leave() ends that. */
-static int
+static void
 dereg_beside(void (*leave)(void))
 {
 	uint64_t token = __atomic_load_n(&shared.token, __ATOMIC_ACQUIRE);
@@ -134,7 +130,6 @@ dereg_beside(void (*leave)(void))
 	TEST_ASSERT(target != NULL && !has_grants());
 	TEST_EQ(is_done, 1);
 	TEST_EQ(was_done, 0);
-	return TEST_SUCCESS;
 }
 
 static void
@@ -152,12 +147,12 @@ end_peer(void)
 
 TEST(wire_direct, dereg_waits_for_a_peer_inside)
 {
-	return dereg_beside(leave_inside);
+	dereg_beside(leave_inside);
 }
 
 TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_ended)
 {
-	return dereg_beside(end_peer);
+	dereg_beside(end_peer);
 }
 
 static void *
@@ -188,7 +183,6 @@ TEST(wire_direct, dereg_of_a_cancelled_thread_keeps_no_lock)
 	TEST_ASSERT(target != NULL);
 	TEST_ASSERT(result != PTHREAD_CANCELED);
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_entered_later)
@@ -199,7 +193,6 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_entered_later)
 	shared.inside[0].token = 0;
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
-	return TEST_SUCCESS;
 }
 
 /* Memory that this process and its children have at one address. */
@@ -248,7 +241,7 @@ TEST(wire_direct, memory_of_other_users_is_not_accessed)
 	struct rwire_link link;
 
 	if (!may_copy(getpid()))
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	memset(remote, 0, COPY);
 	rwire_direct_connect(&link, getpid(), geteuid() + 1);
 	TEST_EQ(copy_to(&link), RWIRE_DIRECT_NO);
@@ -256,7 +249,6 @@ TEST(wire_direct, memory_of_other_users_is_not_accessed)
 	rwire_direct_connect(&link, getpid(), geteuid());
 	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
 	TEST_MEM(remote, local, COPY);
-	return TEST_SUCCESS;
 }
 
 /* A child that sleeps, with the memory of this process as it is now; 0: none. */
@@ -293,7 +285,7 @@ TEST(wire_direct, another_address_space_is_not_accessed)
 	TEST_ASSERT(pid != 0 && peer != NULL);
 	if (!may_copy(pid)) {
 		end_child(pid);
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	rwire_direct_connect(&link, getpid(), geteuid());
 	before = copy_to(&link);
@@ -305,7 +297,6 @@ TEST(wire_direct, another_address_space_is_not_accessed)
 	TEST_EQ(before, RWIRE_DIRECT_DONE);
 	TEST_EQ(after, RWIRE_DIRECT_NO);
 	TEST_EQ(remote[0], 0);
-	return TEST_SUCCESS;
 }
 
 /* The target waits for the thread that it finds inside. */
@@ -316,7 +307,7 @@ TEST(wire_direct, child_of_fork_is_inside_as_itself)
 	pid_t pid;
 
 	if (!may_copy(getpid()))
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	rwire_direct_connect(&link, getpid(), geteuid());
 	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
 	TEST_EQ(shared.inside[0].tid, (uint32_t)gettid());
@@ -327,7 +318,6 @@ TEST(wire_direct, child_of_fork_is_inside_as_itself)
 	}
 	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
 /* A connection of a child that stops; the descriptor, or -1. */
@@ -384,7 +374,6 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
 	TEST_ASSERT(shared.sentinel != 0);
 	end_child(pid);
 	close(fd);
-	return TEST_SUCCESS;
 }
 
 static enum rwire_direct_result
@@ -414,23 +403,21 @@ TEST(wire_direct, send_does_not_end_direct_access)
 	q.req.direct = RWIRE_DIRECT_WORKS;
 	TEST_ASSERT(rwire_direct_run(&q, rte_lcore_id()));
 	TEST_EQ(q.req.direct, RWIRE_DIRECT_WORKS);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	memset(&shared, 0, sizeof(shared));
 	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
-	TEST_RUN(perf_pair_open_two(&pair, "max_qp=8", "max_qp=8"));
+	perf_pair_open_two(&pair, "max_qp=8", "max_qp=8");
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
 	peer = rsoft_grant_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
 	TEST_ASSERT(peer != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	rsoft_grant_close(peer);
@@ -438,7 +425,7 @@ teardown(void)
 	if (connection[1] >= 0)
 		close(connection[1]);
 	TEST_OK(rmem_mr_dereg(target));
-	return perf_pair_close(&pair);
+	perf_pair_close(&pair);
 }
 
 TEST_SUITE(wire_direct, setup, teardown);

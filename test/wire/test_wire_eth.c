@@ -135,7 +135,7 @@ take(uint8_t *bytes)
 }
 
 /* Send DATA bytes to the peer. */
-static int
+static void
 send_data(void)
 {
 	struct rwire_frame *out = port->ops->tx_get(port, &peer);
@@ -147,34 +147,32 @@ send_data(void)
 	out->grh.flow_label = 0xabcde;
 	port->ops->tx_put(port, out);
 	port->ops->tx_flush(port);
-	return TEST_SUCCESS;
 }
 
 /* The first packet requests the MAC address of the peer; after the reply packets are sent there. */
-static int
+static void
 resolve(void)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
 	uint32_t len;
 
-	TEST_RUN(send_data());
+	send_data();
 	TEST_EQ(port->stats.tx_dropped, 1);
 	len = take(frame);
 	TEST_ASSERT(len != 0);
 	len = rwire_neigh_receive(&neighs, frame, len, 1, reply);
 	TEST_ASSERT(len != 0);
 	TEST_EQ(deliver(reply, len, frames), 0);
-	TEST_RUN(send_data());
+	send_data();
 	len = take(frame);
 	TEST_ASSERT(len > DATA);
 	TEST_MEM(frame, &peer_mac, sizeof(peer_mac));
 	TEST_EQ(frame[len - DATA], 0x5a);
 	TEST_EQ(port->stats.tx_dropped, 1);
-	return TEST_SUCCESS;
 }
 
 /* The peer requests this address. */
-static int
+static void
 answer(void)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
@@ -188,49 +186,46 @@ answer(void)
 	TEST_EQ(rwire_neigh_receive(&neighs, reply, len, 1, frame), 0);
 	TEST_ASSERT(rwire_neigh_resolve(&neighs, &own, 1, &mac, frame, &len));
 	/* Its request had the MAC address of the peer. */
-	TEST_RUN(send_data());
+	send_data();
 	TEST_EQ(port->stats.tx_dropped, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, peer_is_resolved_with_arp)
 {
 	TEST_RUN(open_port("192.0.2.1", PEER4, ""));
-	return resolve();
+	resolve();
 }
 
 TEST(wire_eth, peer_is_resolved_with_neighbour_discovery)
 {
 	TEST_RUN(open_port("2001:db8::1", PEER6, ""));
-	return resolve();
+	resolve();
 }
 
 TEST(wire_eth, arp_requests_are_answered)
 {
 	TEST_RUN(open_port("192.0.2.1", PEER4, ""));
-	return answer();
+	answer();
 }
 
 TEST(wire_eth, neighbour_solicitations_are_answered)
 {
 	TEST_RUN(open_port("2001:db8::1", PEER6, ""));
-	return answer();
+	answer();
 }
 
 TEST(wire_eth, static_neighbour_needs_no_request)
 {
 	TEST_RUN(open_port("2001:db8::1", PEER6, PEER6 "@02:00:00:00:00:bb"));
-	TEST_RUN(send_data());
+	send_data();
 	TEST_ASSERT(take(frame) > DATA);
 	TEST_MEM(frame, &peer_mac, sizeof(peer_mac));
 	TEST_EQ(port->stats.tx_dropped, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, neighbours_that_are_malformed_are_refused)
 {
 	TEST_EQ(open_port("2001:db8::1", PEER6, PEER4 "@02:00:00:00:00:bb"), -EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* A packet of the peer: the one that was sent there, with its addresses exchanged. */
@@ -241,7 +236,7 @@ packet_of_peer(uint32_t ip_len)
 	uint32_t n = ip_len == 20 ? 4 : 16, len;
 	uint8_t copy[16];
 
-	if (send_data() != TEST_SUCCESS)
+	if (TEST_TRY(send_data()) != TEST_SUCCESS)
 		return 0;
 	len = take(frame);
 	memcpy(copy, at, n);
@@ -250,7 +245,7 @@ packet_of_peer(uint32_t ip_len)
 	return len;
 }
 
-static int
+static void
 receive(uint32_t ip_len)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
@@ -268,19 +263,18 @@ receive(uint32_t ip_len)
 	/* Bytes that follow the packet, such as the padding of short frames, are not of it. */
 	TEST_EQ(deliver(frame, len + 3, frames), 1);
 	TEST_EQ(frames[0]->len, DATA);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, packets_over_ipv4_are_received)
 {
 	TEST_RUN(open_port("192.0.2.1", PEER4, PEER4 "@02:00:00:00:00:bb"));
-	return receive(20);
+	receive(20);
 }
 
 TEST(wire_eth, packets_over_ipv6_are_received)
 {
 	TEST_RUN(open_port("2001:db8::1", PEER6, PEER6 "@02:00:00:00:00:bb"));
-	return receive(40);
+	receive(40);
 }
 
 /* A byte of a packet, from the IP header, and a value that makes it one to drop. */
@@ -289,7 +283,7 @@ struct change {
 	uint8_t value;
 };
 
-static int
+static void
 drop(uint32_t ip_len, const struct change *changes, size_t n)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
@@ -307,13 +301,12 @@ drop(uint32_t ip_len, const struct change *changes, size_t n)
 		if (deliver(frame, len, frames) == 0)
 			continue;
 		test_note("with byte %u as %u", changes[i].at, changes[i].value);
-		return TEST_FAILED;
+		test_stop(TEST_FAILED);
 	}
 	len = packet_of_peer(ip_len);
 	for (short_len = 1; short_len < len; short_len++)
 		TEST_EQ(deliver(frame, short_len, frames), 0);
 	TEST_EQ(take(reply), 0);
-	return TEST_SUCCESS;
 }
 
 /* Version, header length, total length, fragments, protocol, checksum, destination, UDP. */
@@ -324,7 +317,7 @@ TEST(wire_eth, malformed_ipv4_packets_are_dropped)
 			{25, 29}, {24, 1}, {25, 7}};
 
 	TEST_RUN(open_port("192.0.2.1", PEER4, PEER4 "@02:00:00:00:00:bb"));
-	return drop(20, changes, RTE_DIM(changes));
+	drop(20, changes, RTE_DIM(changes));
 }
 
 /* Version, payload length, a fragment, another protocol, destination, UDP. */
@@ -334,7 +327,7 @@ TEST(wire_eth, malformed_ipv6_packets_are_dropped)
 			{6, 6}, {6, 58}, {39, 9}, {42, 0x13}, {45, 27}, {45, 29}, {44, 1}, {45, 7}};
 
 	TEST_RUN(open_port("2001:db8::1", PEER6, PEER6 "@02:00:00:00:00:bb"));
-	return drop(40, changes, RTE_DIM(changes));
+	drop(40, changes, RTE_DIM(changes));
 }
 
 TEST(wire_eth, flow_rule_selects_the_packets_of_the_wire)
@@ -353,14 +346,13 @@ TEST(wire_eth, flow_rule_selects_the_packets_of_the_wire)
 	TEST_EQ(flow.nb_rules, 1);
 	TEST_EQ(flow.ip_type, RTE_FLOW_ITEM_TYPE_IPV6);
 	TEST_MEM(flow.ip, own.gid, 16);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, driver_without_flow_rules_is_used)
 {
 	TEST_RUN(open_port("192.0.2.1", PEER4, ""));
 	TEST_EQ(flow.nb_rules, 0);
-	return resolve();
+	resolve();
 }
 
 /* The port keeps its MTU, up to what mbufs hold: the largest packet over IPv6. */
@@ -388,7 +380,6 @@ TEST(wire_eth, mtu_of_the_ethdev_port_is_kept)
 			port = NULL;
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, mtu_of_the_ethdev_port_is_raised_on_request)
@@ -414,7 +405,6 @@ TEST(wire_eth, mtu_of_the_ethdev_port_is_raised_on_request)
 		port->ops->close(port);
 		port = NULL;
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_eth, link_is_that_of_the_ethdev_port)
@@ -428,10 +418,9 @@ TEST(wire_eth, link_is_that_of_the_ethdev_port)
 	TEST_ASSERT(!port->ops->link_is_up(port));
 	TEST_OK(rte_eth_dev_set_link_up(id));
 	TEST_ASSERT(port->ops->link_is_up(port));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 create_network(void)
 {
 	int id;
@@ -442,23 +431,21 @@ create_network(void)
 	id = rte_eth_from_rings("wire_eth", &to_port, 1, &from_port, 1, 0);
 	TEST_ASSERT(id >= 0);
 	snprintf(number, sizeof(number), "%d", id);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	if (to_port == NULL)
-		TEST_RUN(create_network());
+		create_network();
 	pool = rte_pktmbuf_pool_create("wire_eth", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, -1);
 	TEST_ASSERT(pool != NULL);
 	memset(&flow, 0, sizeof(flow));
 	memset(&neighs, 0, sizeof(neighs));
 	port = NULL;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	if (port != NULL)
@@ -469,7 +456,6 @@ teardown(void)
 	TEST_EQ(flow.nb_rules, 0);
 	TEST_EQ(rte_mempool_avail_count(pool), 511);
 	rte_mempool_free(pool);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_eth, setup, teardown);

@@ -17,7 +17,7 @@
 static struct rmem_async_channel *channel;
 
 /* Two sides; the QP of side 0 is bound to a channel whose calls do not wait. */
-static int
+static void
 open_channel(void)
 {
 	static const struct sim_faults none;
@@ -30,7 +30,7 @@ open_channel(void)
 
 	sim_start(1, &none);
 	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
+		open_side(&sides[i], i, 1024);
 	TEST_OK(rmem_async_channel_create(sides[0].dev, &channel));
 	TEST_OK(fcntl(channel->fd, F_SETFL, O_NONBLOCK));
 	TEST_OK(rmem_qp_destroy(sides[0].qp));
@@ -38,16 +38,16 @@ open_channel(void)
 	conf.recv_cq = sides[0].recv_cq;
 	conf.async_channel = channel;
 	TEST_OK(rmem_qp_create(sides[0].pd, &conf, &sides[0].qp));
-	return connect_sides();
+	connect_sides();
 }
 
-static int
+static void
 close_channel(void)
 {
 	TEST_OK(rmem_qp_destroy(sides[0].qp));
 	sides[0].qp = NULL;
 	TEST_OK(rmem_async_channel_destroy(channel));
-	return close_sides();
+	close_sides();
 }
 
 static int
@@ -60,7 +60,7 @@ to_state(uint32_t state, uint8_t notify)
 }
 
 /* Both sides run until side 0 has a completion. */
-static int
+static void
 run(void)
 {
 	struct rmem_wc wc = {.status = RMEM_WC_GENERAL_ERR};
@@ -73,7 +73,6 @@ run(void)
 	} while (n == 0);
 	TEST_EQ(n, 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
 }
 
 /* The first packet is lost: the request is in progress until its timer has expired. */
@@ -82,13 +81,13 @@ TEST(wire_sim, draining_ends_with_the_last_acknowledgement)
 	struct rmem_async_event event;
 	unsigned int notify;
 
-	TEST_RUN(open_channel());
+	open_channel();
 	for (notify = 0; notify < 2; notify++) {
-		TEST_RUN(post_write(&sides[0], 8));
+		post_write(&sides[0], 8);
 		sim_clear();
 		TEST_OK(to_state(RMEM_QPS_SQD, (uint8_t)notify));
 		TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
-		TEST_RUN(run());
+		run();
 		if (notify != 0) {
 			TEST_OK(rmem_async_channel_get_event(channel, &event));
 			TEST_EQ(event.type, RMEM_ASYNC_SQ_DRAINED);
@@ -98,7 +97,7 @@ TEST(wire_sim, draining_ends_with_the_last_acknowledgement)
 		TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
 		TEST_OK(to_state(RMEM_QPS_RTS, 0));
 	}
-	return close_channel();
+	close_channel();
 }
 
 /* The acknowledgement of the first of two requests has arrived, and no thread has received it. */
@@ -106,17 +105,17 @@ TEST(wire_sim, acknowledged_request_succeeds_before_the_flush)
 {
 	struct rmem_wc wc[2];
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(post_write(&sides[0], 8));
+	open_sides(1024);
+	post_write(&sides[0], 8);
 	sim_step(false);
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, wc, 1), 0);
-	TEST_RUN(post_write(&sides[0], 8));
+	post_write(&sides[0], 8);
 	sim_step(false);
 	TEST_OK(rmem_qp_set_error(sides[0].qp));
 	TEST_EQ(rmem_poll_cq(sides[0].send_cq, wc, 2), 2);
 	TEST_STATUS(wc[0].status, RMEM_WC_SUCCESS);
 	TEST_STATUS(wc[1].status, RMEM_WC_WR_FLUSH_ERR);
-	return close_sides();
+	close_sides();
 }
 
 /* A QP that leaves SQD before the end has no event. */
@@ -124,14 +123,14 @@ TEST(wire_sim, draining_that_is_ended_by_rts_has_no_event)
 {
 	struct rmem_async_event event;
 
-	TEST_RUN(open_channel());
-	TEST_RUN(post_write(&sides[0], 8));
+	open_channel();
+	post_write(&sides[0], 8);
 	sim_clear();
 	TEST_OK(to_state(RMEM_QPS_SQD, 1));
 	TEST_OK(to_state(RMEM_QPS_RTS, 0));
-	TEST_RUN(run());
+	run();
 	TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
-	return close_channel();
+	close_channel();
 }
 
 /* Progress of the QP by a thread that is inside before and after it enters SQD. */
@@ -172,8 +171,8 @@ TEST(wire_sim, draining_without_a_request_has_no_event_after_one_with)
 	struct rmem_qp_attr attr;
 	pthread_t thread;
 
-	TEST_RUN(open_channel());
-	TEST_RUN(post_write(&sides[0], 8));
+	open_channel();
+	post_write(&sides[0], 8);
 	sim_clear();
 	TEST_OK(to_state(RMEM_QPS_SQD, 1));
 	TEST_OK(rmem_qp_reset(sides[0].qp));
@@ -188,5 +187,5 @@ TEST(wire_sim, draining_without_a_request_has_no_event_after_one_with)
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_EQ(mid.has_failed, 0);
 	TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
-	return close_channel();
+	close_channel();
 }

@@ -55,7 +55,7 @@ get_flow(struct rwire_flow *flow)
 	return (uint32_t)(udp - bytes) + UDP_LEN;
 }
 
-static int
+static void
 check_packet(const char *hex)
 {
 	static uint8_t frame[RWIRE_HEADROOM + 512], built[512];
@@ -77,7 +77,6 @@ check_packet(const char *hex)
 	TEST_EQ(rwire_pkt_build(built, &pkt), len);
 	built[1] &= 0xbf; /* MigReq, which rdma_rxe does not set */
 	TEST_MEM(built, bytes + hdr, len - RWIRE_ICRC_LEN);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_golden, packets_of_rdma_rxe_are_accepted)
@@ -87,22 +86,20 @@ TEST(wire_golden, packets_of_rdma_rxe_are_accepted)
 	struct rwire_flow flow;
 
 	for (i = 0; i < RTE_DIM(rxe_packets); i++) {
-		if (check_packet(rxe_packets[i]) != TEST_SUCCESS) {
+		if (TEST_TRY(check_packet(rxe_packets[i])) != TEST_SUCCESS) {
 			test_note("packet %u", i);
-			return TEST_FAILED;
+			test_stop(TEST_FAILED);
 		}
 		is_seen[bytes[get_flow(&flow)]] = true;
 	}
 	for (i = 0; i < RWIRE_OPCODE_NB; i++)
 		nb += is_seen[i];
 	TEST_EQ(nb, 23);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_golden, setup, setup);

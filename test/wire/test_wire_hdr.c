@@ -36,7 +36,7 @@ make_pkt(uint8_t opcode, uint32_t payload_len)
 	};
 }
 
-static int
+static void
 check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 {
 	TEST_EQ(got->opcode, want->opcode);
@@ -61,7 +61,6 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 		TEST_EQ(got->swap_add, want->swap_add);
 	if (got->info & (RWIRE_HAS_IMM | RWIRE_HAS_INV))
 		TEST_EQ(got->imm, want->imm);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
@@ -88,11 +87,10 @@ TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 							RWIRE_ICRC_LEN);
 			TEST_ASSERT(rwire_pkt_parse(bth, len, &got));
 			TEST_ASSERT(got.payload == bth + rwire_hdr_len(info));
-			TEST_RUN(check_fields(&got, &want));
+			check_fields(&got, &want);
 		}
 	}
 	TEST_EQ(nb, 23);
-	return TEST_SUCCESS;
 }
 
 /* IBTA table 38 and the layouts of 9.3, as bytes. */
@@ -114,7 +112,6 @@ TEST(wire_hdr, headers_have_the_layout_of_the_specification)
 	bth[rwire_hdr_len(rwire_opcode_info[RWIRE_WRITE_ONLY])] = 0xee;
 	TEST_EQ(rwire_pkt_build(bth, &pkt), sizeof(want) + RWIRE_ICRC_LEN);
 	TEST_MEM(bth, want, sizeof(want));
-	return TEST_SUCCESS;
 }
 
 /* IBTA 9.3.2: the DETH; opcodes 0x64 and 0x65. */
@@ -146,14 +143,13 @@ TEST(wire_hdr, datagrams_have_a_deth)
 	TEST_EQ(got.src_qp, pkt.src_qp);
 	TEST_EQ(got.payload_len, 2);
 	TEST_ASSERT(got.payload == bth + 24);
-	TEST_RUN(check_fields(&got, &pkt));
+	check_fields(&got, &pkt);
 	/* A DETH that is cut short, and opcodes that UD lacks. */
 	TEST_ASSERT(!rwire_pkt_parse(bth, RWIRE_BTH_LEN + RWIRE_DETH_LEN + 3, &got));
 	for (opcode = RWIRE_UD; opcode < RWIRE_UD + 0x20; opcode++) {
 		bth[0] = (uint8_t)opcode;
 		TEST_EQ(rwire_pkt_parse(bth, len, &got), opcode == 0x64 || opcode == 0x65);
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_hdr, malformed_packets_are_refused)
@@ -176,7 +172,6 @@ TEST(wire_hdr, malformed_packets_are_refused)
 		bth[damage[i].at] = damage[i].value;
 		TEST_ASSERT(!rwire_pkt_parse(bth, len, &got));
 	}
-	return TEST_SUCCESS;
 }
 
 /* Each packet in an allocation of its size, for the address sanitizer. */
@@ -206,7 +201,6 @@ TEST(wire_hdr, decoding_random_bytes_reads_no_byte_beyond_them)
 		free(bth);
 	}
 	TEST_ASSERT(nb_good > 1000);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_hdr, psns_wrap)
@@ -219,14 +213,12 @@ TEST(wire_hdr, psns_wrap)
 	TEST_EQ(rwire_nb_pkts(0, 256), 1);
 	TEST_EQ(rwire_nb_pkts(256, 256), 1);
 	TEST_EQ(rwire_nb_pkts(257, 256), 2);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	srand(1);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_hdr, setup, setup);

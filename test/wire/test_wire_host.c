@@ -35,29 +35,27 @@ host_other_lid(uint16_t n)
 	return (uint16_t)((lid + n - 1) % RWIRE_MAX_LID + 1);
 }
 
-static int
+static void
 get_address(struct rmem_dev *of, struct rwire_addr *addr)
 {
 	struct rmem_dev_info info;
 
 	TEST_OK(rmem_dev_info_get(of, &info));
 	memcpy(addr->gid, info.gid, sizeof(addr->gid));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	TEST_OK(rmem_dev_create("soft0", "ip=host,progress=poll", &host_dev));
-	TEST_RUN(get_address(host_dev, &host_address));
+	get_address(host_dev, &host_address);
 	lid = rwire_addr_lid(&host_address);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
-	return rmem_dev_close(host_dev);
+	TEST_OK(rmem_dev_close(host_dev));
 }
 
 TEST(wire_host, each_lid_has_an_address)
@@ -75,7 +73,6 @@ TEST(wire_host, each_lid_has_an_address)
 	TEST_EQ(rwire_addr_lid(&addr), 0);
 	TEST_ASSERT(rwire_addr_parse("127.76.192.0", &addr));
 	TEST_EQ(rwire_addr_lid(&addr), 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, address_in_use_is_skipped)
@@ -84,11 +81,10 @@ TEST(wire_host, address_in_use_is_skipped)
 	struct rmem_dev *second;
 
 	TEST_OK(rmem_dev_create("soft1", "ip=host", &second));
-	TEST_RUN(get_address(second, &other));
+	get_address(second, &other);
 	TEST_OK(rmem_dev_close(second));
 	TEST_ASSERT(rwire_addr_lid(&other) != 0);
 	TEST_ASSERT(!rwire_addr_is_equal(&other, &host_address));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, port_attributes_are_those_of_infiniband)
@@ -103,7 +99,6 @@ TEST(wire_host, port_attributes_are_those_of_infiniband)
 	TEST_OK(rmem_dev_gid_query(host_dev, 1, 0, &entry));
 	TEST_EQ(entry.type, RMEM_GID_TYPE_IB);
 	TEST_EQ(memcmp(entry.gid, host_address.gid, sizeof(host_address.gid)), 0);
-	return TEST_SUCCESS;
 }
 
 /* Move a QP to RTR, to a peer that its LID alone addresses. */
@@ -127,7 +122,7 @@ move_to_rtr(struct rmem_qp *qp, uint16_t dlid)
 							  RMEM_QP_MIN_RNR_TIMER);
 }
 
-int
+void
 host_open_path(struct host_path *path, const struct rwire_addr *to)
 {
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 4};
@@ -139,15 +134,15 @@ host_open_path(struct host_path *path, const struct rwire_addr *to)
 	TEST_OK(rmem_cq_create(host_dev, &cq_conf, &path->cq));
 	conf.send_cq = conf.recv_cq = path->cq;
 	TEST_OK(rmem_qp_create(path->pd, &conf, &path->qp));
-	return rmem_qp_connect(path->qp, &conn);
+	TEST_OK(rmem_qp_connect(path->qp, &conn));
 }
 
-int
+void
 host_close_path(const struct host_path *path)
 {
 	TEST_OK(rmem_qp_destroy(path->qp));
 	TEST_OK(rmem_cq_destroy(path->cq));
-	return rmem_pd_dealloc(path->pd);
+	TEST_OK(rmem_pd_dealloc(path->pd));
 }
 
 TEST(wire_host, qp_is_connected_by_dlid)
@@ -176,7 +171,7 @@ TEST(wire_host, qp_is_connected_by_dlid)
 	TEST_EQ(attr.addr.lid, lid);
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_cq_destroy(conf.send_cq));
-	return rmem_pd_dealloc(pd);
+	TEST_OK(rmem_pd_dealloc(pd));
 }
 
 static uint64_t virtual_clock;
@@ -225,7 +220,7 @@ post_to(struct rmem_qp *qp, int listener, int *fd)
 	return ring;
 }
 
-static int
+static void
 check_retries(struct rmem_qp *qp, struct rwire_ring *ring)
 {
 	struct rmem_wc wc = {0};
@@ -241,7 +236,6 @@ check_retries(struct rmem_qp *qp, struct rwire_ring *ring)
 		;
 	TEST_EQ(wc.status, RMEM_WC_RETRY_EXC_ERR);
 	TEST_ASSERT(i < 20);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, unread_packets_cause_no_retry)
@@ -253,18 +247,18 @@ TEST(wire_host, unread_packets_cause_no_retry)
 	int fd = -1, ret, listener = rwire_shm_listen_host(&peer);
 
 	TEST_ASSERT(listener >= 0);
-	TEST_RUN(host_open_path(&path, &peer));
+	host_open_path(&path, &peer);
 	virtual_clock = tsc();
 	rwire_clock = get_clock;
 	ring = post_to(path.qp, listener, &fd);
 	TEST_ASSERT(ring != NULL);
-	ret = check_retries(path.qp, ring);
+	ret = TEST_TRY(check_retries(path.qp, ring));
 	rwire_clock = tsc;
 	close(fd);
 	close(listener);
 	rwire_shm_unmap(ring);
-	TEST_RUN(host_close_path(&path));
-	return ret;
+	host_close_path(&path);
+	TEST_RUN(ret);
 }
 
 TEST(wire_host, ip_host_refuses_a_udp_port)
@@ -277,7 +271,6 @@ TEST(wire_host, ip_host_refuses_a_udp_port)
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,neigh=127.0.0.1@02:00:00:00:00:01", &second),
 			-EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=127.0.0.1,port=shm:" SHM_HOST, &second), -EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, names_with_other_characters_are_refused)
@@ -290,13 +283,12 @@ TEST(wire_host, names_with_other_characters_are_refused)
 	TEST_ASSERT(!rwire_shm_name_is_valid("a/b"));
 	TEST_ASSERT(!rwire_shm_name_is_valid("a b"));
 	TEST_ASSERT(!rwire_shm_name_is_valid(SHM_HOST));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_host, setup, teardown);
 
 /* A channel to the device, when the device has read its ring. */
-static int
+static void
 open_channel(const struct rwire_addr *from, int *fd, struct rwire_ring **ring)
 {
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
@@ -305,7 +297,6 @@ open_channel(const struct rwire_addr *from, int *fd, struct rwire_ring **ring)
 	TEST_OK(rwire_shm_connect(SHM_HOST, from, &host_address, fd, ring, &uid, NULL));
 	while (__atomic_load_n(&(*ring)->is_asleep, __ATOMIC_RELAXED) == 0)
 		wire->port->ops->rx_sleep(wire->port);
-	return TEST_SUCCESS;
 }
 
 /* In a child: a thread that the child does not have may have had the lock of the users. */
@@ -320,7 +311,7 @@ TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
 	pid_t pid;
 
 	TEST_ASSERT(listener >= 0);
-	TEST_RUN(open_channel(&peer, &fd, &ring));
+	open_channel(&peer, &fd, &ring);
 	TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
 	TEST_ASSERT(wire->port->ops->tx_count(wire->port, &peer, &sent, &taken));
 	rte_ticketlock_lock(&wire->owners.lock);
@@ -336,13 +327,12 @@ TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
 	close(fd);
 	close(listener);
 	TEST_EQ(status, 0);
-	return TEST_SUCCESS;
 }
 
 #define QKEY 0x1234u
 
 /* A QP of UD, in RTS. */
-static int
+static void
 open_ud(struct host_path *path)
 {
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD, .max_send_wr = 4};
@@ -359,7 +349,6 @@ open_ud(struct host_path *path)
 	TEST_OK(rmem_qp_modify(path->qp, &attr, RMEM_QP_STATE));
 	attr.state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(path->qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-	return TEST_SUCCESS;
 }
 
 /* How many of datagrams complete, at the time of the virtual clock; nb of them are posted. */
@@ -382,7 +371,7 @@ send_datagrams(const struct host_path *path, struct rmem_ah *to, int nb)
 	return nb_done;
 }
 
-static int
+static void
 check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct rmem_ah *other)
 {
 	struct rmem_dev_stats stats;
@@ -396,7 +385,6 @@ check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct r
 	TEST_EQ(send_datagrams(path, other, 1), 1);
 	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
 	TEST_EQ(stats.drop_no_peer, 2);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
@@ -408,7 +396,7 @@ TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
 	struct rmem_ah *ah[2];
 	int i, ret, listener[2];
 
-	TEST_RUN(open_ud(&path));
+	open_ud(&path);
 	for (i = 0; i < 2; i++) {
 		listener[i] = rwire_shm_listen_host(&addr);
 		TEST_ASSERT(listener[i] >= 0);
@@ -417,12 +405,12 @@ TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
 	}
 	virtual_clock = tsc();
 	rwire_clock = get_clock;
-	ret = check_unread_peer(&path, ah[0], ah[1]);
+	ret = TEST_TRY(check_unread_peer(&path, ah[0], ah[1]));
 	rwire_clock = tsc;
 	for (i = 0; i < 2; i++) {
 		TEST_OK(rmem_ah_destroy(ah[i]));
 		close(listener[i]);
 	}
 	TEST_RUN(ret);
-	return host_close_path(&path);
+	host_close_path(&path);
 }

@@ -93,13 +93,12 @@ TEST(wire_host, other_user_sends_only_from_its_own_address)
 
 	if (geteuid() != 0) {
 		printf("skipped: only root has processes of another user\n");
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	rwire_addr_of_lid(host_other_lid(1000), &from);
 	TEST_EQ(serve(start_sender(&from, true)), 0);
 	TEST_EQ(serve(start_sender(&from, false)), 1);
 	TEST_EQ(serve(start_sender(&host_address, false)), 1);
-	return TEST_SUCCESS;
 }
 
 /* Send until a connection waits at a listener: 0 with its ring. */
@@ -145,7 +144,7 @@ start_taker(const struct rwire_addr *addr)
 }
 
 /* The device sends to addr, which this process serves. */
-static int
+static void
 serve_once(const struct rwire_addr *addr)
 {
 	struct rwire_ring *ring = NULL;
@@ -157,7 +156,6 @@ serve_once(const struct rwire_addr *addr)
 	rwire_shm_unmap(ring);
 	close(fd);
 	close(listener);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, address_stays_with_its_first_user_while_a_qp_has_it)
@@ -170,28 +168,27 @@ TEST(wire_host, address_stays_with_its_first_user_while_a_qp_has_it)
 
 	if (geteuid() != 0) {
 		printf("skipped: only root has processes of another user\n");
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	rwire_addr_of_lid(host_other_lid(1001), &peer);
-	TEST_RUN(host_open_path(&path, &peer));
-	TEST_RUN(serve_once(&peer));
+	host_open_path(&path, &peer);
+	serve_once(&peer);
 	pid = start_taker(&peer);
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
 	TEST_EQ(WEXITSTATUS(status), 1);
 	TEST_EQ(serve(start_sender(&peer, true)), 1);
 	/* The first user may restart. */
-	TEST_RUN(serve_once(&peer));
-	TEST_RUN(host_close_path(&path));
+	serve_once(&peer);
+	host_close_path(&path);
 	/* One that sends first is the first user as well. */
 	rwire_addr_of_lid(host_other_lid(1002), &peer);
-	TEST_RUN(host_open_path(&path, &peer));
+	host_open_path(&path, &peer);
 	TEST_EQ(serve(start_sender(&peer, true)), 0);
 	TEST_EQ(serve(start_sender(&peer, true)), 0);
 	TEST_EQ(serve(start_sender_of(THIRD_USER, &peer, true)), 1);
-	TEST_RUN(host_close_path(&path));
+	host_close_path(&path);
 	TEST_EQ(serve(start_sender_of(THIRD_USER, &peer, true)), 0);
-	return TEST_SUCCESS;
 }
 
 /* A process of another user opens as many channels as the device has; it waits for a signal. */
@@ -236,7 +233,7 @@ TEST(wire_host, other_user_gets_half_of_the_channels)
 
 	if (geteuid() != 0) {
 		printf("skipped: only root has processes of another user\n");
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_OK(pipe2(fds, O_CLOEXEC | O_NONBLOCK));
 	pid = start_crowd(fds[1]);
@@ -256,7 +253,6 @@ TEST(wire_host, other_user_gets_half_of_the_channels)
 	close(fds[0]);
 	close(fds[1]);
 	TEST_EQ(told, 1);
-	return TEST_SUCCESS;
 }
 
 /* A process of another user listens at as many addresses as the device has channels. */
@@ -303,7 +299,7 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 
 	if (geteuid() != 0) {
 		printf("skipped: only root has processes of another user\n");
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_OK(pipe2(fds, O_CLOEXEC));
 	pid = start_listeners(fds[1]);
@@ -322,7 +318,6 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 	TEST_ASSERT(listener >= 0);
 	TEST_ASSERT(nb_reached >= 1 && nb_reached <= SHM_MAX_PEERS / 2);
 	TEST_ASSERT(is_own_reached);
-	return TEST_SUCCESS;
 }
 
 /* A connection to the device. */
@@ -351,7 +346,7 @@ TEST(wire_host, dropped_privileges_change_the_user_of_a_device)
 
 	if (geteuid() != 0) {
 		printf("skipped: only root drops privileges\n");
-		return TEST_SKIPPED;
+		test_stop(TEST_SKIPPED);
 	}
 	TEST_OK(seteuid(OTHER_USER));
 	wire->port->ops->rx_sleep(wire->port);
@@ -361,7 +356,7 @@ TEST(wire_host, dropped_privileges_change_the_user_of_a_device)
 	wire->port->ops->rx_sleep(wire->port);
 	TEST_OK(ret);
 	TEST_EQ(owner.uid, OTHER_USER);
-	return close(fd);
+	TEST_RUN(close(fd));
 }
 
 TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
@@ -395,7 +390,6 @@ TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
 	rwire_shm_unmap(ring);
 	close(listener);
 	TEST_ASSERT(is_logged);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
@@ -408,7 +402,7 @@ TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 
 	listener = rwire_shm_listen_host(&peer);
 	TEST_ASSERT(listener >= 0);
-	TEST_RUN(host_open_path(&path, &peer));
+	host_open_path(&path, &peer);
 	expected = test_free_fd();
 	TEST_OK(send_to(&peer, listener, &fd, &ring));
 	rwire_shm_unmap(ring);
@@ -418,7 +412,7 @@ TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 	while (test_free_fd() != expected)
 		TEST_EQ(rmem_poll_cq(path.cq, &wc, 1), 0);
 	close(listener);
-	return host_close_path(&path);
+	host_close_path(&path);
 }
 
 TEST(wire_host, silent_connection_is_closed)
@@ -430,5 +424,5 @@ TEST(wire_host, silent_connection_is_closed)
 	TEST_ASSERT(fd >= 0);
 	while (recv(fd, &byte, 1, MSG_DONTWAIT) != 0)
 		wire->port->ops->rx_sleep(wire->port);
-	return close(fd);
+	TEST_RUN(close(fd));
 }

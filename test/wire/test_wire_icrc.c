@@ -81,7 +81,6 @@ TEST(wire_icrc, icrc_is_the_crc_of_the_masked_headers)
 	p = bth + len - 4;
 	TEST_EQ(p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24, crc);
 	TEST_EQ(bth[4], 0);
-	return TEST_SUCCESS;
 }
 
 /* Both CRCs, aligned and not. */
@@ -99,7 +98,6 @@ TEST(wire_icrc, crc_is_right_for_every_length)
 		}
 	}
 	TEST_EQ(rwire_crc(buffer, BUFFER), crc_by_bits(buffer, BUFFER));
-	return TEST_SUCCESS;
 }
 
 /* A packet of ConnectX-4 Lx (CNP), and one of UC with data; the tests of scapy's roce have both. */
@@ -120,7 +118,6 @@ TEST(wire_icrc, icrc_of_other_implementations_is_accepted)
 	flow.src_port = 49152;
 	memcpy(bth, uc, sizeof(uc));
 	TEST_ASSERT(rwire_icrc_is_good(bth, sizeof(uc), &flow, true));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_icrc, icrc_with_any_ip_id_is_accepted)
@@ -140,7 +137,6 @@ TEST(wire_icrc, icrc_with_any_ip_id_is_accepted)
 					id == 0);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* Routers may change FECN, BECN and the reserved bits of the BTH, and nothing else. */
@@ -159,7 +155,6 @@ TEST(wire_icrc, inverted_bits_of_the_ip_id_give_the_icrc_of_the_other_id)
 		flow.ip_id = to;
 		TEST_ASSERT(rwire_icrc_is_good(buffer + RWIRE_HEADROOM, len, &flow, true));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_icrc, one_wrong_bit_is_refused)
@@ -180,7 +175,6 @@ TEST(wire_icrc, one_wrong_bit_is_refused)
 			bth[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_icrc, icrc_of_another_flow_is_refused)
@@ -195,14 +189,12 @@ TEST(wire_icrc, icrc_of_another_flow_is_refused)
 	TEST_ASSERT(rwire_icrc_is_good(bth, len, &flow, false));
 	flow.src.gid[15]++;
 	TEST_ASSERT(!rwire_icrc_is_good(bth, len, &flow, false));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	srand(1);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_icrc, setup, setup);

@@ -28,14 +28,14 @@ static uint16_t frame_words[RWIRE_NEIGH_FRAME / 2], reply_words[RWIRE_NEIGH_FRAM
 static uint8_t *const frame = (uint8_t *)frame_words, *const reply = (uint8_t *)reply_words;
 static uint64_t now;
 
-static int
+static void
 open_hosts(const char *a, const char *b)
 {
 	now = 1000;
 	memset(hosts, 0, sizeof(hosts));
 	TEST_ASSERT(rwire_addr_parse(a, &addrs[0]) && rwire_addr_parse(b, &addrs[1]));
 	TEST_OK(rwire_neighs_init(&hosts[0], &addrs[0], &macs[0], ""));
-	return rwire_neighs_init(&hosts[1], &addrs[1], &macs[1], "");
+	TEST_OK(rwire_neighs_init(&hosts[1], &addrs[1], &macs[1], ""));
 }
 
 /* Whether host 0 has the MAC of host 1; the request that it sends is in frame, *len bytes. */
@@ -49,7 +49,7 @@ resolve(uint32_t *len)
 }
 
 /* Both hosts have an entry for the other after a request and its reply. */
-static int
+static void
 exchange(uint32_t size)
 {
 	struct rte_ether_addr mac;
@@ -65,19 +65,18 @@ exchange(uint32_t size)
 	TEST_EQ(rwire_neigh_receive(&hosts[0], reply, size, now, frame), 0);
 	TEST_ASSERT(resolve(&len));
 	TEST_EQ(len, 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_neigh, arp_resolves_both_hosts)
 {
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
-	return exchange(42);
+	open_hosts("192.0.2.1", "192.0.2.2");
+	exchange(42);
 }
 
 TEST(wire_neigh, nd_resolves_both_hosts)
 {
-	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2:3"));
-	return exchange(86);
+	open_hosts("2001:db8::1", "2001:db8::2:3");
+	exchange(86);
 }
 
 /* As Linux 6.1 sends it. */
@@ -90,13 +89,12 @@ TEST(wire_neigh, solicitation_has_the_bytes_of_the_rfc)
 			0, 0, 2, 0, 3, 1, 1, 2, 0, 0, 0, 0, 0xa};
 	uint32_t len;
 
-	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2:3"));
+	open_hosts("2001:db8::1", "2001:db8::2:3");
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(rte_ipv6_udptcp_cksum((const struct rte_ipv6_hdr *)(frame + AT_IP), frame + AT_ND),
 			0);
 	frame[AT_ND + 2] = frame[AT_ND + 3] = 0;
 	TEST_MEM(frame, expected, sizeof(expected));
-	return TEST_SUCCESS;
 }
 
 /* Duplicate address detection: the sender has no address yet. */
@@ -107,7 +105,7 @@ TEST(wire_neigh, solicitation_without_a_source_is_answered_to_all_nodes)
 	struct rte_ipv6_hdr *from = (struct rte_ipv6_hdr *)(frame + AT_IP);
 	uint32_t len;
 
-	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2"));
+	open_hosts("2001:db8::1", "2001:db8::2");
 	TEST_ASSERT(!resolve(&len));
 	memset(&from->src_addr, 0, sizeof(from->src_addr));
 	from->payload_len = RTE_BE16(24);
@@ -119,7 +117,6 @@ TEST(wire_neigh, solicitation_without_a_source_is_answered_to_all_nodes)
 	TEST_EQ(reply[AT_ND], 136);
 	TEST_EQ(reply[AT_ND + 4], 0x20); /* not solicited */
 	TEST_EQ(rte_ipv6_udptcp_cksum(ip, reply + AT_ND), 0);
-	return TEST_SUCCESS;
 }
 
 /* Each byte changed so that the frame is not valid; the checksum is right except for its own. */
@@ -136,7 +133,7 @@ TEST(wire_neigh, malformed_solicitations_have_no_effect)
 	uint32_t len;
 	size_t i;
 
-	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2"));
+	open_hosts("2001:db8::1", "2001:db8::2");
 	for (i = 0; i < RTE_DIM(changes); i++, now += hosts[0].ask_cycles + 1) {
 		TEST_ASSERT(!resolve(&len));
 		TEST_EQ(len, RWIRE_NEIGH_FRAME);
@@ -148,7 +145,6 @@ TEST(wire_neigh, malformed_solicitations_have_no_effect)
 		TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), 0);
 		TEST_ASSERT(!rwire_neigh_resolve(&hosts[1], &addrs[0], now, &mac, reply, &len));
 	}
-	return TEST_SUCCESS;
 }
 
 /* However short: no byte past the end is read. */
@@ -161,7 +157,7 @@ TEST(wire_neigh, truncated_frames_have_no_effect)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(pairs); i++) {
-		TEST_RUN(open_hosts(pairs[i][0], pairs[i][1]));
+		open_hosts(pairs[i][0], pairs[i][1]);
 		TEST_ASSERT(!resolve(&full));
 		for (len = RTE_ETHER_HDR_LEN; len < full; len++) {
 			copy = malloc(len);
@@ -171,7 +167,6 @@ TEST(wire_neigh, truncated_frames_have_no_effect)
 			free(copy);
 		}
 	}
-	return TEST_SUCCESS;
 }
 
 /* No host can announce a MAC address that was not requested. */
@@ -183,7 +178,7 @@ TEST(wire_neigh, unsolicited_replies_are_not_learned)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(pairs); i++) {
-		TEST_RUN(open_hosts(pairs[i][0], pairs[i][1]));
+		open_hosts(pairs[i][0], pairs[i][1]);
 		TEST_ASSERT(!resolve(&len));
 		len = rwire_neigh_receive(&hosts[1], frame, len, now, reply);
 		TEST_ASSERT(len != 0);
@@ -191,14 +186,13 @@ TEST(wire_neigh, unsolicited_replies_are_not_learned)
 		TEST_EQ(rwire_neigh_receive(&hosts[0], reply, len, now, frame), 0);
 		TEST_ASSERT(!resolve(&len));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_neigh, requests_are_repeated_after_an_interval)
 {
 	uint32_t len;
 
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	open_hosts("192.0.2.1", "192.0.2.2");
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(len, 42);
 	now += hosts[0].ask_cycles;
@@ -207,7 +201,6 @@ TEST(wire_neigh, requests_are_repeated_after_an_interval)
 	now++;
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(len, 42);
-	return TEST_SUCCESS;
 }
 
 /* A clock that jumps, in either direction, costs a request. */
@@ -215,9 +208,9 @@ TEST(wire_neigh, stale_neighbour_is_used_and_requested)
 {
 	uint32_t len;
 
-	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2"));
+	open_hosts("2001:db8::1", "2001:db8::2");
 	now = hosts[0].stale_cycles * 10;
-	TEST_RUN(exchange(86));
+	exchange(86);
 	now += hosts[0].stale_cycles;
 	TEST_ASSERT(resolve(&len));
 	TEST_EQ(len, 0);
@@ -227,7 +220,6 @@ TEST(wire_neigh, stale_neighbour_is_used_and_requested)
 	now -= hosts[0].stale_cycles * 5;
 	TEST_ASSERT(resolve(&len));
 	TEST_EQ(len, 86);
-	return TEST_SUCCESS;
 }
 
 /* More than there are slots: each is resolved after its own request and reply. */
@@ -237,7 +229,7 @@ TEST(wire_neigh, many_neighbours_share_the_table)
 	struct rte_ether_addr mac;
 	uint32_t i, len;
 
-	TEST_RUN(open_hosts("10.0.0.1", "10.0.0.2"));
+	open_hosts("10.0.0.1", "10.0.0.2");
 	for (i = 0; i < 2000; i++, now++) {
 		addr = addrs[0];
 		addr.gid[13] = (uint8_t)(1 + i / 250);
@@ -250,7 +242,6 @@ TEST(wire_neigh, many_neighbours_share_the_table)
 		rwire_neigh_receive(&hosts[0], reply, len, now, frame);
 		TEST_ASSERT(rwire_neigh_resolve(&hosts[0], &addr, now, &mac, frame, &len));
 	}
-	return TEST_SUCCESS;
 }
 
 TEST(wire_neigh, static_neighbour_is_neither_requested_nor_replaced)
@@ -259,7 +250,7 @@ TEST(wire_neigh, static_neighbour_is_neither_requested_nor_replaced)
 	struct rte_ether_addr mac;
 	uint32_t len;
 
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	open_hosts("192.0.2.1", "192.0.2.2");
 	TEST_OK(rwire_neighs_init(&hosts[1], &addrs[1], &macs[1],
 			"192.0.2.9@02:00:00:00:00:09;192.0.2.1@02:00:00:00:00:cc"));
 	TEST_ASSERT(!resolve(&len));
@@ -267,7 +258,6 @@ TEST(wire_neigh, static_neighbour_is_neither_requested_nor_replaced)
 	TEST_ASSERT(rwire_neigh_resolve(&hosts[1], &addrs[0], now, &mac, frame, &len));
 	TEST_EQ(len, 0);
 	TEST_MEM(&mac, &fixed, sizeof(mac));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_neigh, static_neighbours_that_are_malformed_are_refused)
@@ -281,7 +271,7 @@ TEST(wire_neigh, static_neighbours_that_are_malformed_are_refused)
 	char many[20 * 32] = "";
 	size_t i, n = 0;
 
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	open_hosts("192.0.2.1", "192.0.2.2");
 	for (i = 0; i < RTE_DIM(texts); i++) {
 		hosts[0].nb_static = 0;
 		TEST_EQ(rwire_neighs_init(&hosts[0], &addrs[0], &macs[0], texts[i]), -EINVAL);
@@ -291,7 +281,6 @@ TEST(wire_neigh, static_neighbours_that_are_malformed_are_refused)
 				10 + i);
 	hosts[0].nb_static = 0;
 	TEST_EQ(rwire_neighs_init(&hosts[0], &addrs[0], &macs[0], many), -EINVAL);
-	return TEST_SUCCESS;
 }
 
 /* RFC 5227, 2.1.1: a host that is about to use the address. */
@@ -299,12 +288,11 @@ TEST(wire_neigh, arp_probe_is_answered)
 {
 	uint32_t len;
 
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	open_hosts("192.0.2.1", "192.0.2.2");
 	TEST_ASSERT(!resolve(&len));
 	memset(frame + 28, 0, 4); /* the address of the sender */
 	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), 42);
 	TEST_MEM(reply, macs[0].addr_bytes, sizeof(macs[0]));
-	return TEST_SUCCESS;
 }
 
 /* Requests with any address of a sender replace no neighbour that packets are sent to. */
@@ -313,7 +301,7 @@ TEST(wire_neigh, neighbour_in_use_is_not_replaced_by_senders_of_requests)
 	uint8_t request[RWIRE_NEIGH_FRAME] __rte_aligned(2);
 	uint32_t len, i;
 
-	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	open_hosts("192.0.2.1", "192.0.2.2");
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), 42);
 	TEST_EQ(rwire_neigh_receive(&hosts[0], reply, 42, now, frame), 0);
@@ -329,19 +317,16 @@ TEST(wire_neigh, neighbour_in_use_is_not_replaced_by_senders_of_requests)
 		TEST_EQ(rwire_neigh_receive(&hosts[0], request, 42, now, reply), 42);
 	}
 	TEST_ASSERT(resolve(&len));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_neigh, setup, teardown);

@@ -29,7 +29,7 @@ static struct rwire *wire;
 static int sender;
 
 /* A message of the interface, of a family of addresses. */
-static int
+static void
 send_link(uint16_t type, uint8_t family, uint32_t flags)
 {
 	struct {
@@ -43,7 +43,6 @@ send_link(uint16_t type, uint8_t family, uint32_t flags)
 
 	/* The receiver may be full. */
 	(void)sendto(sender, &link, sizeof(link), 0, (const struct sockaddr *)&to, sizeof(to));
-	return TEST_SUCCESS;
 }
 
 /* Connect the device to the sender instead of the kernel; false: not permitted. */
@@ -77,14 +76,13 @@ TEST(wire_netif, link_that_leaves_a_bridge_stays_up)
 {
 	TEST_ASSERT(is_active());
 	if (!replace_kernel())
-		return test_skip("not permitted");
-	TEST_RUN(send_link(RTM_NEWLINK, AF_UNSPEC, 0));
+		test_skip("not permitted");
+	send_link(RTM_NEWLINK, AF_UNSPEC, 0);
 	TEST_ASSERT(!is_active());
-	TEST_RUN(send_link(RTM_NEWLINK, AF_UNSPEC, IFF_UP | LOWER_UP));
+	send_link(RTM_NEWLINK, AF_UNSPEC, IFF_UP | LOWER_UP);
 	TEST_ASSERT(is_active());
-	TEST_RUN(send_link(RTM_DELLINK, AF_BRIDGE, IFF_UP | LOWER_UP));
+	send_link(RTM_DELLINK, AF_BRIDGE, IFF_UP | LOWER_UP);
 	TEST_ASSERT(is_active());
-	return TEST_SUCCESS;
 }
 
 /* Lost messages are later than those that are read: the interface is up. */
@@ -94,11 +92,10 @@ TEST(wire_netif, state_after_lost_messages_is_that_of_the_interface)
 
 	TEST_ASSERT(is_active());
 	if (!replace_kernel())
-		return test_skip("not permitted");
+		test_skip("not permitted");
 	for (i = 0; i < NB_MANY; i++)
-		TEST_RUN(send_link(RTM_NEWLINK, AF_UNSPEC, 0));
+		send_link(RTM_NEWLINK, AF_UNSPEC, 0);
 	TEST_ASSERT(is_active());
-	return TEST_SUCCESS;
 }
 
 /* The address of the device is refreshed. */
@@ -127,7 +124,7 @@ TEST(wire_netif, gid_remains_without_descriptors)
 
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
 	if (!replace_kernel())
-		return test_skip("not permitted");
+		test_skip("not permitted");
 	send_addr();
 	TEST_OK(getrlimit(RLIMIT_NOFILE, &limit));
 	none = limit;
@@ -136,7 +133,6 @@ TEST(wire_netif, gid_remains_without_descriptors)
 	ret = rmem_dev_gid_query(dev, 1, 0, &entry);
 	TEST_OK(setrlimit(RLIMIT_NOFILE, &limit));
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
 /* In a network namespace of its own: the ret of a query of the GID, 1 if that is not permitted. */
@@ -162,31 +158,28 @@ TEST(wire_netif, gid_remains_in_a_thread_of_another_namespace)
 
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
 	if (!replace_kernel())
-		return test_skip("not permitted");
+		test_skip("not permitted");
 	TEST_OK(pthread_create(&thread, NULL, query_in_namespace, &ret));
 	TEST_OK(pthread_join(thread, NULL));
 	if (ret == 1)
-		return test_skip("not permitted");
+		test_skip("not permitted");
 	TEST_OK(ret);
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
 	TEST_OK(rmem_dev_create("soft0", "ip=127.0.7.9,progress=poll", &dev));
 	wire = ((struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
 	sender = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	close(sender);
 	TEST_OK(rmem_dev_close(dev));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_netif, setup, teardown);

@@ -29,7 +29,7 @@ make_attack(uint8_t opcode)
 			.is_ack_req = true};
 }
 
-static int
+static void
 attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
 {
 	static const uint8_t evil[RWIRE_MAX_MTU] = {0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee};
@@ -38,11 +38,10 @@ attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
 	sim_inject(1, src, pkt, evil, is_good);
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
 	TEST_MEM(sides[1].target, sides[1].model, SIZE);
-	return TEST_SUCCESS;
 }
 
 /* A QP of UC with an SRQ on side 1, connected to the QP of side 0. */
-static int
+static void
 make_uc(struct rmem_srq **srq, struct rmem_qp **qp)
 {
 	const struct rmem_srq_conf srq_conf = {.max_wr = 2, .max_sge = 1};
@@ -59,7 +58,7 @@ make_uc(struct rmem_srq **srq, struct rmem_qp **qp)
 	TEST_OK(rmem_qp_create(sides[1].pd, &conf, qp));
 	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
 	conn.remote = attr.addr;
-	return rmem_qp_connect(*qp, &conn);
+	TEST_OK(rmem_qp_connect(*qp, &conn));
 }
 
 /* A message that is too long, one that loses a packet, and one that is received. */
@@ -77,9 +76,9 @@ TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
 	struct rmem_wc wc;
 	unsigned int i;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
-	TEST_RUN(make_uc(&srq, &qp));
+	make_uc(&srq, &qp);
 	to.addr = (uintptr_t)sides[1].local;
 	to.lkey = sides[1].mr->lkey;
 	recv.sg_list = &to;
@@ -100,8 +99,8 @@ TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
 	TEST_EQ(wc.wr_id, 5);
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_srq_destroy(srq));
-	TEST_RUN(close_side(&sides[0]));
-	return close_side(&sides[1]);
+	close_side(&sides[0]);
+	close_side(&sides[1]);
 }
 
 TEST(wire_sim, foreign_packets_are_dropped_and_counted)
@@ -110,36 +109,36 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	struct rmem_dev_stats stats;
 	struct rwire_pkt pkt;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
 	pkt = make_attack(RWIRE_WRITE_ONLY);
-	TEST_RUN(attack(&other, &pkt, true));
-	TEST_RUN(attack(&peer, &pkt, false));
+	attack(&other, &pkt, true);
+	attack(&peer, &pkt, false);
 	pkt.qpn ^= 0x800000;
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	/* Ahead of the expected PSN: a NAK, and nothing else. */
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	pkt.psn = rwire_psn_add(pkt.psn, 1);
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	/* Of the past, READs and atomics included: nothing is written. */
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	pkt = make_attack(RWIRE_FETCH_ADD);
 	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	/* Answers to requests that were never sent. */
 	pkt = make_attack(RWIRE_ACKNOWLEDGE);
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	pkt = make_attack(RWIRE_READ_RESPONSE_ONLY);
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	/* An invalid rkey moves the QP to ERR, which then accepts no packet. */
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	pkt.rkey ^= 1;
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_ERR);
 	pkt.rkey ^= 1;
-	TEST_RUN(attack(&peer, &pkt, true));
+	attack(&peer, &pkt, true);
 	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
 	TEST_EQ(stats.wire_wrong_peers, 1);
 	TEST_EQ(stats.wire_icrc_errors, 1);
@@ -147,7 +146,7 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	TEST_EQ(stats.wire_gaps, 1);
 	TEST_EQ(stats.wire_duplicates, 2);
 	TEST_EQ(stats.bad_rkeys, 1);
-	return close_sides();
+	close_sides();
 }
 
 /* A packet after a good WRITE of another address, and what its QP keeps of its refusal. */
@@ -163,7 +162,7 @@ struct refused {
 	bool has_no_key;
 };
 
-static int
+static void
 check_refused(const struct refused *row)
 {
 	static const uint8_t payload[RWIRE_MAX_MTU];
@@ -171,7 +170,7 @@ check_refused(const struct refused *row)
 	struct rwire_addr peer;
 	struct rwire_pkt pkt;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	sim_inject(1, &peer, &pkt, sides[1].target, true);
@@ -191,7 +190,7 @@ check_refused(const struct refused *row)
 	TEST_EQ(stats.last_error.key, row->has_no_key ? 0 : pkt.rkey);
 	TEST_EQ(stats.last_error.addr, row->has_no_key ? 0 : pkt.addr);
 	TEST_EQ(stats.last_error.peer_qp_num, sides[0].qp->qp_num);
-	return close_sides();
+	close_sides();
 }
 
 TEST(wire_sim, refused_packet_is_the_last_error)
@@ -216,12 +215,11 @@ TEST(wire_sim, refused_packet_is_the_last_error)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++)
-		TEST_RUN(check_refused(&rows[i]));
-	return TEST_SUCCESS;
+		check_refused(&rows[i]);
 }
 
 /* Deliver a packet to side 1; the opcode and the PSN of its answer. */
-static int
+static void
 answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 {
 	static const uint8_t payload[8];
@@ -236,7 +234,6 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 	TEST_EQ(got.opcode, opcode);
 	TEST_EQ(got.psn, psn);
 	TEST_ASSERT(!sim_take(0, &got));
-	return TEST_SUCCESS;
 }
 
 /* rdma_rxe processes such an ACK as the response, and completes the READ without its data. */
@@ -244,21 +241,21 @@ TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
 {
 	struct rwire_pkt write, read, add;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	write = make_attack(RWIRE_WRITE_ONLY);
 	read = make_attack(RWIRE_READ_REQUEST);
 	read.psn = rwire_psn_add(write.psn, 1);
 	add = make_attack(RWIRE_FETCH_ADD);
 	add.psn = rwire_psn_add(write.psn, 2);
-	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
-	TEST_RUN(answer(&read, RWIRE_READ_RESPONSE_ONLY, read.psn));
-	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
-	TEST_RUN(answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn));
-	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
-	TEST_RUN(answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn));
+	answer(&write, RWIRE_ACKNOWLEDGE, write.psn);
+	answer(&read, RWIRE_READ_RESPONSE_ONLY, read.psn);
+	answer(&write, RWIRE_ACKNOWLEDGE, write.psn);
+	answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn);
+	answer(&write, RWIRE_ACKNOWLEDGE, write.psn);
+	answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn);
 	TEST_OK(rmem_qp_set_error(sides[1].qp));
-	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
-	return close_sides();
+	answer(&write, RWIRE_ACKNOWLEDGE, write.psn);
+	close_sides();
 }
 
 /*
@@ -271,10 +268,10 @@ TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 	struct rmem_wc wc;
 	unsigned int i;
 
-	TEST_RUN(open_sides(256));
-	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
-	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
-	TEST_RUN(post_write(&sides[1], 8));
+	open_sides(256);
+	post_write(&sides[0], SLOT_SIZE);
+	post_write(&sides[0], SLOT_SIZE);
+	post_write(&sides[1], 8);
 	sim_step(false);
 	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 0);
 	for (i = 0; i < 20; i++)
@@ -285,11 +282,11 @@ TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 	TEST_ASSERT(i != 0);
 	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
 	TEST_EQ(stats.wire_timeouts, 0);
-	return close_sides();
+	close_sides();
 }
 
 /* Move the QP of a side from RESET to RTS step by step, as programs of verbs do. */
-static int
+static void
 modify_to_rts(struct side *side, uint8_t traffic_class)
 {
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .path_mtu = 3};
@@ -310,9 +307,9 @@ modify_to_rts(struct side *side, uint8_t traffic_class)
 					RMEM_QP_RQ_PSN | RMEM_QP_MAX_DEST_RD_ATOMIC |
 					RMEM_QP_MIN_RNR_TIMER));
 	attr.state = RMEM_QPS_RTS;
-	return rmem_qp_modify(side->qp, &attr,
+	TEST_OK(rmem_qp_modify(side->qp, &attr,
 			RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY |
-					RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC);
+					RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC));
 }
 
 /* Requests and acknowledgements. */
@@ -321,13 +318,13 @@ TEST(wire_sim, packets_have_the_traffic_class_of_the_path)
 	struct rmem_wc wc;
 	unsigned int i;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	for (i = 0; i < 2; i++)
 		TEST_OK(rmem_qp_reset(sides[i].qp));
-	TEST_OK(modify_to_rts(&sides[0], 0x88));
-	TEST_OK(modify_to_rts(&sides[1], 0xfc));
+	modify_to_rts(&sides[0], 0x88);
+	modify_to_rts(&sides[1], 0xfc);
 	memset(&sim_counts, 0, sizeof(sim_counts));
-	TEST_RUN(post_write(&sides[0], 8));
+	post_write(&sides[0], 8);
 	while (rmem_poll_cq(sides[0].send_cq, &wc, 1) == 0) {
 		sim_step(true);
 		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
@@ -336,7 +333,7 @@ TEST(wire_sim, packets_have_the_traffic_class_of_the_path)
 	TEST_EQ(sim_counts.sent, 2);
 	TEST_EQ(sim_counts.sent_of[0x88], 1);
 	TEST_EQ(sim_counts.sent_of[0xfc], 1);
-	return close_sides();
+	close_sides();
 }
 
 static bool
@@ -381,7 +378,6 @@ TEST(wire_sim, allow_takes_addresses_and_prefixes)
 	for (i = 0; i < RWIRE_MAX_ALLOW; i++)
 		TEST_OK(rwire_allow_parse(&allow, "10.0.0.0/8"));
 	TEST_EQ(rwire_allow_parse(&allow, "10.0.0.0/8"), -EINVAL);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_sim, qp_is_connected_to_an_allowed_peer_only)
@@ -410,5 +406,5 @@ TEST(wire_sim, qp_is_connected_to_an_allowed_peer_only)
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_cq_destroy(conf.send_cq));
 	TEST_OK(rmem_pd_dealloc(pd));
-	return rmem_dev_close(dev);
+	TEST_OK(rmem_dev_close(dev));
 }

@@ -51,7 +51,7 @@ poll_slowly(struct slow_poller *slow)
 	(void)rmem_poll_cq(pair.cq_b, &wc, 1);
 }
 
-static int
+static void
 read_once(struct slow_poller *slow)
 {
 	struct rmem_sge sge = {local->iova, 64, local->lkey};
@@ -72,7 +72,6 @@ read_once(struct slow_poller *slow)
 	TEST_EQ(n, 1);
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
 	slow->nb_reads++;
-	return TEST_SUCCESS;
 }
 
 /* Each poll answers one READ, the thread all others. */
@@ -81,8 +80,7 @@ TEST(wire_progress, target_that_polls_rarely_is_served_between_polls)
 	struct slow_poller slow = {0};
 
 	while (slow.nb_reads < ENOUGH)
-		TEST_RUN(read_once(&slow));
-	return TEST_SUCCESS;
+		read_once(&slow);
 }
 
 /* A thread in the midst of a change to a QP, for which it holds a lock. */
@@ -110,7 +108,7 @@ change(void *arg)
 	return NULL;
 }
 
-static int
+static void
 audit_during_change(rte_ticketlock_t *lock)
 {
 	struct changer changer = {.lock = lock, .qp = (struct rsoft_qp *)pair.b};
@@ -124,7 +122,6 @@ audit_during_change(rte_ticketlock_t *lock)
 	__atomic_store_n(&changer.is_audited, true, __ATOMIC_RELEASE);
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
 /* A late packet or an expired timer may change a QP while no lcore uses the device. */
@@ -132,9 +129,8 @@ TEST(wire_progress, audit_waits_for_the_wire_thread)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(pair.dev_b)->priv;
 
-	TEST_RUN(audit_during_change(&dev->wire->rx_lock));
-	TEST_RUN(audit_during_change(&dev->pending_lock));
-	return TEST_SUCCESS;
+	audit_during_change(&dev->wire->rx_lock);
+	audit_during_change(&dev->pending_lock);
 }
 
 /* A thread in the midst of a flush, which leaves the second half of the requests in the queue. */
@@ -176,7 +172,7 @@ flush(void *arg)
 }
 
 /* The next completion is that of a request with the status. */
-static int
+static void
 expect_wc(struct rmem_cq *cq, enum rmem_wc_status status)
 {
 	struct rmem_wc wc;
@@ -188,10 +184,9 @@ expect_wc(struct rmem_cq *cq, enum rmem_wc_status status)
 	} while (n == 0);
 	TEST_EQ(n, 1);
 	TEST_EQ(wc.status, status);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 leave_sqe(struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	struct flusher flusher = {.qp = (struct rsoft_qp *)qp, .wr = wr};
@@ -208,11 +203,10 @@ leave_sqe(struct rmem_qp *qp, const struct rmem_send_wr *wr)
 	TEST_OK(pthread_join(thread, &failed));
 	TEST_ASSERT(failed == NULL);
 	TEST_OK(ret);
-	return TEST_SUCCESS;
 }
 
 /* Of the requests in SQE none is executed, and the next one completes. */
-static int
+static void
 restart(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 {
 	struct rmem_sge good = {mr->iova, 8, mr->lkey}, bad = {mr->iova, 8, 1};
@@ -225,22 +219,21 @@ restart(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 	uint32_t i;
 
 	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
-	TEST_RUN(expect_wc(cq, RMEM_WC_LOC_PROT_ERR));
+	expect_wc(cq, RMEM_WC_LOC_PROT_ERR);
 	wr.sg_list = &good;
-	TEST_RUN(leave_sqe(qp, &wr));
+	leave_sqe(qp, &wr);
 	for (i = 0; i < NB_FLUSH; i++)
-		TEST_RUN(expect_wc(cq, RMEM_WC_WR_FLUSH_ERR));
+		expect_wc(cq, RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
 	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
-	TEST_RUN(expect_wc(cq, RMEM_WC_SUCCESS));
+	expect_wc(cq, RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
-	return TEST_SUCCESS;
 }
 
 /* With a QP of UC that is connected to itself. */
-static int
+static void
 run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
-		int (*run)(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr))
+		void (*run)(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr))
 {
 	const struct rmem_qp_conf conf = {.send_cq = cq,
 			.recv_cq = cq,
@@ -254,15 +247,15 @@ run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
 
 	TEST_OK(rmem_qp_create(pd, &conf, &qp));
 	TEST_OK(rmem_qp_query(qp, &attr));
-	TEST_RUN(perf_qp_connect(qp, &attr.addr));
-	result = run(qp, cq, mr);
+	perf_qp_connect(qp, &attr.addr);
+	result = TEST_TRY(run(qp, cq, mr));
 	TEST_OK(rmem_qp_destroy(qp));
-	return result;
+	TEST_RUN(result);
 }
 
 TEST(wire_progress, uc_qp_leaves_sqe_after_the_flush)
 {
-	return run_uc(pair.pd, pair.cq_a, local, restart);
+	run_uc(pair.pd, pair.cq_a, local, restart);
 }
 
 TEST(wire_progress, uc_qp_in_process_leaves_sqe_after_the_flush)
@@ -271,13 +264,13 @@ TEST(wire_progress, uc_qp_in_process_leaves_sqe_after_the_flush)
 	struct rmem_mr *mr;
 	int result;
 
-	TEST_RUN(perf_pair_open(&near, NULL));
+	perf_pair_open(&near, NULL);
 	mr = perf_mr(near.pd, 4096);
 	TEST_ASSERT(mr != NULL);
-	result = run_uc(near.pd, near.cq_a, mr, restart);
+	result = TEST_TRY(run_uc(near.pd, near.cq_a, mr, restart));
 	TEST_OK(rmem_mr_dereg(mr));
-	TEST_OK(perf_pair_close(&near));
-	return result;
+	perf_pair_close(&near);
+	TEST_RUN(result);
 }
 
 static struct perf_pair polled;
@@ -291,7 +284,7 @@ nb_sent(void)
 }
 
 /* A post sends a part, calls of poll the others, each at most two windows. */
-static int
+static void
 send_windows(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 {
 	const struct rwire_qp *q = ((struct rsoft_qp *)qp)->wire;
@@ -315,7 +308,6 @@ send_windows(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 	TEST_EQ(n, 1);
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(nb_sent() - start, NB_WINDOWS * q->window);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_progress, uc_post_sends_at_most_two_windows)
@@ -323,13 +315,13 @@ TEST(wire_progress, uc_post_sends_at_most_two_windows)
 	struct rmem_mr *mr;
 	int result;
 
-	TEST_RUN(perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll"));
+	perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll");
 	mr = perf_mr(polled.pd, NB_WINDOWS * RWIRE_WINDOW_BYTES);
 	TEST_ASSERT(mr != NULL);
-	result = run_uc(polled.pd, polled.cq_a, mr, send_windows);
+	result = TEST_TRY(run_uc(polled.pd, polled.cq_a, mr, send_windows));
 	TEST_OK(rmem_mr_dereg(mr));
-	TEST_OK(perf_pair_close(&polled));
-	return result;
+	perf_pair_close(&polled);
+	TEST_RUN(result);
 }
 
 /* Its result is PTHREAD_CANCELED if a call did not return. */
@@ -362,7 +354,7 @@ TEST(wire_progress, post_and_poll_are_no_cancellation_points)
 	pthread_t thread;
 	void *result;
 
-	TEST_RUN(perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll"));
+	perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll");
 	mr = perf_mr(polled.pd, 4096);
 	TEST_ASSERT(mr != NULL);
 	TEST_OK(pthread_create(&thread, NULL, write_cancelled, mr));
@@ -371,26 +363,24 @@ TEST(wire_progress, post_and_poll_are_no_cancellation_points)
 		rte_panic("cancelled with locks of the wire\n");
 	TEST_ASSERT(result == mr);
 	TEST_OK(rmem_mr_dereg(mr));
-	TEST_OK(perf_pair_close(&polled));
-	return TEST_SUCCESS;
+	perf_pair_close(&polled);
 }
 
-static int
+static void
 setup(void)
 {
-	TEST_RUN(perf_pair_open_two(&pair, "ip=127.0.17.4,loop=1", "ip=127.0.17.5,loop=1"));
+	perf_pair_open_two(&pair, "ip=127.0.17.4,loop=1", "ip=127.0.17.5,loop=1");
 	local = perf_mr(pair.pd, 4096);
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(local != NULL && target != NULL);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	TEST_OK(rmem_mr_dereg(local));
 	TEST_OK(rmem_mr_dereg(target));
-	return perf_pair_close(&pair);
+	perf_pair_close(&pair);
 }
 
 TEST_SUITE(wire_progress, setup, teardown);

@@ -62,7 +62,7 @@ write_packets(void *arg)
 	return NULL;
 }
 
-static int
+static void
 read_packets(struct rwire_ring *ring)
 {
 	struct rwire_ring_end end = {.ring = ring};
@@ -82,7 +82,6 @@ read_packets(struct rwire_ring *ring)
 			rwire_ring_release(&end);
 	}
 	TEST_ASSERT(!rwire_ring_is_ready(&end));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_ring, packets_arrive_once_and_in_order)
@@ -92,10 +91,9 @@ TEST(wire_ring, packets_arrive_once_and_in_order)
 
 	TEST_ASSERT(job.ring != NULL);
 	TEST_EQ(pthread_create(&writer, NULL, write_packets, &job), 0);
-	TEST_RUN(read_packets(job.ring));
+	read_packets(job.ring);
 	TEST_EQ(pthread_join(writer, NULL), 0);
 	free(job.ring);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_ring, full_ring_refuses_packets_until_one_is_released)
@@ -115,7 +113,6 @@ TEST(wire_ring, full_ring_refuses_packets_until_one_is_released)
 	rwire_ring_release(&reader);
 	TEST_ASSERT(rwire_ring_get(&writer) != NULL);
 	free(ring);
-	return TEST_SUCCESS;
 }
 
 /* A doorbell for a reader that sleeps, one, and none for one that is awake. */
@@ -135,7 +132,6 @@ TEST(wire_ring, sleeping_reader_gets_one_doorbell)
 	TEST_ASSERT(rwire_ring_must_wake(&writer));
 	TEST_ASSERT(!rwire_ring_must_wake(&writer));
 	free(ring);
-	return TEST_SUCCESS;
 }
 
 /* Positions wrap at 2^32. */
@@ -159,7 +155,6 @@ TEST(wire_ring, ring_positions_wrap)
 		rwire_ring_release(&reader);
 	}
 	free(ring);
-	return TEST_SUCCESS;
 }
 
 /*
@@ -187,12 +182,11 @@ change_ring(void *arg)
 	return NULL;
 }
 
-static int
+static void
 check_slot(const struct rwire_ring *ring, const struct rwire_slot *slot)
 {
 	TEST_ASSERT(slot >= ring->slot && slot < ring->slot + RWIRE_RING_SLOTS);
 	TEST_EQ(((uintptr_t)slot - (uintptr_t)ring->slot) % sizeof(*slot), 0);
-	return TEST_SUCCESS;
 }
 
 /* Both ends of a ring whose words change: slots lie in the ring, lengths in the slots. */
@@ -212,7 +206,7 @@ TEST(wire_ring, hostile_peer_causes_no_access_out_of_bounds)
 		slot = rwire_ring_take(&reader, &len);
 		if (slot != NULL) {
 			nb++;
-			TEST_RUN(check_slot(job.ring, slot));
+			check_slot(job.ring, slot);
 			TEST_ASSERT(len <= RWIRE_MAX_PKT);
 			memcpy(copy, slot->data, len);
 			(void)rwire_pkt_parse(copy, len, &pkt);
@@ -223,7 +217,7 @@ TEST(wire_ring, hostile_peer_causes_no_access_out_of_bounds)
 		rwire_ring_release(&reader);
 		slot = rwire_ring_get(&writer);
 		if (slot != NULL) {
-			TEST_RUN(check_slot(job.ring, slot));
+			check_slot(job.ring, slot);
 			rwire_ring_put(&writer, RWIRE_MAX_PKT, RWIRE_SLOT_PLAIN);
 			(void)rwire_ring_must_wake(&writer);
 		}
@@ -231,13 +225,11 @@ TEST(wire_ring, hostile_peer_causes_no_access_out_of_bounds)
 	__atomic_store_n(&job.stop, 1, __ATOMIC_RELAXED);
 	TEST_EQ(pthread_join(peer, NULL), 0);
 	free(job.ring);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 setup(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_ring, setup, setup);

@@ -41,7 +41,7 @@ static uint8_t memory[SIZE];
 static char name[SHM_MAX_NAME + 1];
 static struct rwire_addr address, peer_address;
 
-static int
+static void
 setup(void)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
@@ -66,17 +66,17 @@ setup(void)
 	TEST_OK(rmem_qp_create(pd, &conf, &qp));
 	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &mr));
 	memcpy(conn.remote.gid, peer_address.gid, sizeof(conn.remote.gid));
-	return rmem_qp_connect(qp, &conn);
+	TEST_OK(rmem_qp_connect(qp, &conn));
 }
 
-static int
+static void
 teardown(void)
 {
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(rmem_cq_destroy(cq));
 	TEST_OK(rmem_pd_dealloc(pd));
-	return rmem_dev_close(dev);
+	TEST_OK(rmem_dev_close(dev));
 }
 
 /* Poll, and so receive. The device checks its connections each millisecond. */
@@ -142,7 +142,7 @@ make_hello(uint32_t version)
 }
 
 /* Send a message on a new connection, and expect a refusal and the end of the connection. */
-static int
+static void
 expect_refusal_of(const void *data, size_t len, int passed, size_t nb, uint32_t reason)
 {
 	struct shm_hello reply = {0};
@@ -160,23 +160,22 @@ expect_refusal_of(const void *data, size_t len, int passed, size_t nb, uint32_t 
 	TEST_EQ(reply.version, SHM_VERSION);
 	TEST_EQ(recv(fd, &reply, sizeof(reply), 0), 0);
 	close(fd);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
 {
-	return expect_refusal_of(data, len, passed, passed >= 0, reason);
+	expect_refusal_of(data, len, passed, passed >= 0, reason);
 }
 
 TEST(wire_shm, peer_of_another_version_is_refused)
 {
 	struct shm_hello hello = make_hello(SHM_VERSION + 1);
 
-	TEST_RUN(expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION));
+	expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
 	hello = make_hello(SHM_VERSION);
 	hello.magic[0] ^= 1;
-	return expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
+	expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
 }
 
 TEST(wire_shm, message_of_another_size_is_refused)
@@ -188,15 +187,15 @@ TEST(wire_shm, message_of_another_size_is_refused)
 	memcpy(data, &hello, sizeof(hello));
 	for (len = 1; len <= sizeof(data); len += 5) {
 		if (len != sizeof(hello))
-			TEST_RUN(expect_refusal(data, len, -1, SHM_BAD_VERSION));
+			expect_refusal(data, len, -1, SHM_BAD_VERSION);
 	}
 	/* A multicast address is that of no peer. */
 	memset(hello.gid, 0xff, sizeof(hello.gid));
-	return expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
+	expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
 }
 
 /* Pass a memfd of a size, with seals. */
-static int
+static void
 refuse_memory(size_t size, int seals)
 {
 	struct shm_hello hello = make_hello(SHM_VERSION);
@@ -206,9 +205,8 @@ refuse_memory(size_t size, int seals)
 	TEST_EQ(ftruncate(fd, (off_t)size), 0);
 	if (seals != 0)
 		TEST_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
-	TEST_RUN(expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY));
+	expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY);
 	close(fd);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, memory_that_can_shrink_or_has_another_size_is_refused)
@@ -216,15 +214,15 @@ TEST(wire_shm, memory_that_can_shrink_or_has_another_size_is_refused)
 	struct shm_hello hello = make_hello(SHM_VERSION);
 	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
 
-	TEST_RUN(expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_MEMORY));
-	TEST_RUN(expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY));
+	expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_MEMORY);
+	expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY);
 	close(fd);
-	TEST_RUN(refuse_memory(sizeof(struct rwire_ring), 0));
-	TEST_RUN(refuse_memory(sizeof(struct rwire_ring), F_SEAL_GROW));
-	TEST_RUN(refuse_memory(sizeof(struct rwire_ring) - 1, F_SEAL_SHRINK));
-	TEST_RUN(refuse_memory(0, F_SEAL_SHRINK));
+	refuse_memory(sizeof(struct rwire_ring), 0);
+	refuse_memory(sizeof(struct rwire_ring), F_SEAL_GROW);
+	refuse_memory(sizeof(struct rwire_ring) - 1, F_SEAL_SHRINK);
+	refuse_memory(0, F_SEAL_SHRINK);
 	/* As if the memory were missing, at any time. */
-	return refuse_memory(sizeof(struct rwire_ring) + 4096, F_SEAL_SHRINK);
+	refuse_memory(sizeof(struct rwire_ring) + 4096, F_SEAL_SHRINK);
 }
 
 /* A device accepts 64 channels, and one more when one of them has ended. */
@@ -251,7 +249,6 @@ TEST(wire_shm, one_channel_too_many_is_refused)
 		rwire_shm_unmap(ring[i]);
 	}
 	TEST_EQ(n, 1);
-	return TEST_SUCCESS;
 }
 
 /* Write a packet that WRITEs 8 bytes to offset of the MR. */
@@ -293,7 +290,6 @@ TEST(wire_shm, packets_left_in_a_ring_of_an_ended_peer_are_executed)
 	TEST_EQ(memory[0], 0xab);
 	TEST_EQ(memory[8], 0);
 	TEST_EQ(memory[SIZE - 1], 0xab);
-	return TEST_SUCCESS;
 }
 
 /* Pass a memfd of file_size bytes as a region of size bytes: the memfd. */
@@ -388,7 +384,6 @@ TEST(wire_shm, payload_in_a_region_uses_the_psns_of_its_length)
 	TEST_EQ(memory[0], 0xcd);
 	TEST_EQ(memory[SIZE - 2], 0xcd);
 	TEST_EQ(memory[SIZE - 1], 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, payload_outside_a_region_is_malformed)
@@ -421,7 +416,6 @@ TEST(wire_shm, payload_outside_a_region_is_malformed)
 	close_region(&end, fd, memory_fd);
 	TEST_EQ(memory[0], 0);
 	TEST_EQ(nb_malformed() - before, RTE_DIM(bad) + RTE_DIM(opcodes));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, first_payload_in_a_region_is_shorter_than_its_message)
@@ -435,7 +429,6 @@ TEST(wire_shm, first_payload_in_a_region_is_shorter_than_its_message)
 		make_progress();
 	close_region(&end, fd, memory_fd);
 	TEST_EQ(memory[0], 0);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, read_of_a_truncated_region_is_a_lost_packet)
@@ -454,7 +447,6 @@ TEST(wire_shm, read_of_a_truncated_region_is_a_lost_packet)
 	close_region(&end, fd, memory_fd);
 	TEST_EQ(memory[0], 0);
 	TEST_EQ(memory[SIZE - 1], 0xab);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
@@ -486,7 +478,6 @@ TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
 	close(file);
 	close(fd);
 	rwire_shm_unmap(ring);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm, message_with_two_descriptors_leaks_none)
@@ -497,8 +488,8 @@ TEST(wire_shm, message_with_two_descriptors_leaks_none)
 	struct rwire_ring *ring;
 	uint32_t uid;
 
-	TEST_RUN(expect_refusal_of(&hello, sizeof(hello), file, 2, SHM_BAD_MEMORY));
-	TEST_RUN(expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION));
+	expect_refusal_of(&hello, sizeof(hello), file, 2, SHM_BAD_MEMORY);
+	expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION);
 	close(file);
 	TEST_EQ(test_free_fd(), expected);
 	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
@@ -514,7 +505,6 @@ TEST(wire_shm, message_with_two_descriptors_leaks_none)
 	close(memory_fd);
 	close(fd);
 	rwire_shm_unmap(ring);
-	return TEST_SUCCESS;
 }
 
 struct attack {
@@ -583,7 +573,6 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 		TEST_EQ(memory[i], 0);
 	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
 			&mr));
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_shm, setup, teardown);

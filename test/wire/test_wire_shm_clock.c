@@ -29,7 +29,7 @@ static uint64_t virtual_tsc;
 
 static struct rwire_port *ports[NB_PORTS];
 
-static int
+static void
 setup(void)
 {
 	char name[32], text[32];
@@ -43,17 +43,15 @@ setup(void)
 		TEST_ASSERT(rwire_addr_parse(text, &addr));
 		TEST_OK(clock_shm_open(&addr, name, false, false, &ports[i]));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	int i;
 
 	for (i = 0; i < NB_PORTS; i++)
 		ports[i]->ops->close(ports[i]);
-	return TEST_SUCCESS;
 }
 
 /* The milliseconds until a packet of a port is received by another one; at most 100. */
@@ -79,7 +77,7 @@ talk(struct rwire_port *from, struct rwire_port *to)
 }
 
 /* A new channel, and those that are there. */
-static int
+static void
 talk_after(uint64_t cycles)
 {
 	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
@@ -87,17 +85,16 @@ talk_after(uint64_t cycles)
 	TEST_ASSERT(talk(ports[2], ports[1]) < 5);
 	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
 	TEST_ASSERT(talk(ports[1], ports[0]) < 5);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_forward)
 {
-	return talk_after(3600 * HZ);
+	talk_after(3600 * HZ);
 }
 
 TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back)
 {
-	return talk_after(-(3600 * HZ));
+	talk_after(-(3600 * HZ));
 }
 
 /* With the packet that sets them, and not with the next one. */
@@ -123,7 +120,6 @@ TEST(wire_shm_clock, fields_of_the_grh_arrive)
 	TEST_EQ(frames[1]->grh.flow_label, 0);
 	TEST_EQ(frames[1]->grh.traffic_class, 0);
 	TEST_EQ(frames[1]->grh.hop_limit, 0);
-	return TEST_SUCCESS;
 }
 
 /* The port number i of those that come and go, or NULL. */
@@ -168,7 +164,6 @@ TEST(wire_shm_clock, channels_to_ended_peers_are_closed)
 		virtual_tsc += HZ / 1000;
 	}
 	TEST_EQ(nb_connected(ports[0]), 1);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
@@ -193,7 +188,6 @@ TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
 			peers[i]->ops->close(peers[i]);
 	}
 	from->ops->close(from);
-	return TEST_SUCCESS;
 }
 
 /* Connect a peer, and leave its ring to be received. */
@@ -226,7 +220,6 @@ TEST(wire_shm_clock, rings_that_wait_while_the_device_has_no_cpu_are_received)
 	}
 	to->ops->close(to);
 	TEST_EQ(nb, SHM_MAX_PEERS);
-	return TEST_SUCCESS;
 }
 
 /* A limit of descriptors that leaves none free; the one of before. */
@@ -265,7 +258,6 @@ TEST(wire_shm_clock, listener_without_descriptors_pauses_for_100_ms)
 	TEST_ASSERT(talk(from, to) < 5);
 	from->ops->close(from);
 	to->ops->close(to);
-	return TEST_SUCCESS;
 }
 
 TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
@@ -295,7 +287,6 @@ TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 	TEST_EQ(out->told, SHM_NO_FILES);
 	from->ops->close(from);
 	to->ops->close(to);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_shm_clock, setup, teardown);

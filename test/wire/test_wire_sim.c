@@ -45,7 +45,7 @@ random_length(void)
 	}
 }
 
-static int
+static void
 post_one(struct side *side)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ, RMEM_WR_SEND,
@@ -88,11 +88,11 @@ post_one(struct side *side)
 	}
 	side->sent += wr->opcode == RMEM_WR_SEND || wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM;
 	side->posted++;
-	return rmem_post_send(side->qp, wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(rmem_post_send(side->qp, wr, 1) == 1);
 }
 
 /* A request has succeeded: apply it to the model, and compare. */
-static int
+static void
 check_done(struct side *side, uint32_t slot)
 {
 	const struct rmem_send_wr *wr = &side->wr[slot];
@@ -122,11 +122,10 @@ check_done(struct side *side, uint32_t slot)
 		break;
 	}
 	TEST_MEM(peer->target + (size_t)slot * SLOT_SIZE, model, SLOT_SIZE);
-	return TEST_SUCCESS;
 }
 
 /* Messages arrive once each, in order, with their bytes. */
-static int
+static void
 check_message(struct side *side, const struct rmem_wc *wc)
 {
 	const uint8_t *got = recv_buf(side, wc->wr_id);
@@ -140,7 +139,7 @@ check_message(struct side *side, const struct rmem_wc *wc)
 		TEST_EQ(number, side->received);
 	}
 	side->received++;
-	return post_recv(side, side->received + NB_RECV - 1);
+	TEST_RUN(post_recv(side, side->received + NB_RECV - 1));
 }
 
 /* Poll both CQs of a side: the number of completions, or -1. */
@@ -153,7 +152,8 @@ poll_side(struct side *side, bool *has_failed)
 	while (!*has_failed && rmem_poll_cq(side->recv_cq, &wc, 1) == 1) {
 		if (wc.status == RMEM_WC_WR_FLUSH_ERR)
 			*has_failed = true;
-		else if (wc.status != RMEM_WC_SUCCESS || check_message(side, &wc) != TEST_SUCCESS)
+		else if (wc.status != RMEM_WC_SUCCESS ||
+				TEST_TRY(check_message(side, &wc)) != TEST_SUCCESS)
 			return -1;
 		n++;
 	}
@@ -162,7 +162,8 @@ poll_side(struct side *side, bool *has_failed)
 			side->failures++;
 			*has_failed = true;
 		} else if (wc.status != RMEM_WC_SUCCESS || wc.wr_id != side->done ||
-				check_done(side, (uint32_t)(side->done % SLOTS)) != TEST_SUCCESS) {
+				TEST_TRY(check_done(side, (uint32_t)(side->done % SLOTS))) !=
+						TEST_SUCCESS) {
 			test_note("request %" PRIu64 ": status %d, request %" PRIu64 " expected",
 					wc.wr_id, wc.status, side->done);
 			return -1;
@@ -174,7 +175,7 @@ poll_side(struct side *side, bool *has_failed)
 	return n;
 }
 
-static int
+static void
 run(uint64_t nb_ops)
 {
 	bool has_failed = false;
@@ -182,7 +183,7 @@ run(uint64_t nb_ops)
 	unsigned int i;
 	int n = 0;
 
-	TEST_RUN(connect_sides());
+	connect_sides();
 	while (sides[0].nb_ops + sides[1].nb_ops < 2 * nb_ops || sides[0].done != sides[0].posted ||
 			sides[1].done != sides[1].posted) {
 		idle = n == 0 ? idle + 1 : 0;
@@ -194,7 +195,7 @@ run(uint64_t nb_ops)
 
 			while (side->nb_ops < nb_ops && side->posted - side->done < SLOTS &&
 					sim_random(4) != 0) {
-				TEST_RUN(post_one(side));
+				post_one(side);
 				side->nb_ops++;
 				n++;
 			}
@@ -203,13 +204,12 @@ run(uint64_t nb_ops)
 			n += got;
 		}
 		if (has_failed)
-			TEST_RUN(connect_sides());
+			connect_sides();
 		has_failed = false;
 		sim_step(idle > 100);
 	}
 	for (i = 0; i < 2; i++)
 		TEST_MEM(sides[i].target, sides[i].model, SIZE);
-	return TEST_SUCCESS;
 }
 
 static uint64_t
@@ -220,7 +220,7 @@ env_or(const char *name, uint64_t otherwise)
 	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static int
+static void
 run_all(const struct sim_faults *faults, bool is_failure_ok)
 {
 	uint64_t seed = env_or("RMEM_SEED", rte_rdtsc() % 1000000);
@@ -235,8 +235,8 @@ run_all(const struct sim_faults *faults, bool is_failure_ok)
 		memset(&sim_counts, 0, sizeof(sim_counts));
 		sim_start(seed + mtu, faults);
 		for (i = 0; i < 2; i++)
-			TEST_RUN(open_side(&sides[i], i, mtu));
-		TEST_RUN(run(nb_ops));
+			open_side(&sides[i], i, mtu);
+		run(nb_ops);
 		TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
 		test_note("MTU %u: %" PRIu64 " packets, %" PRIu64 " lost, %" PRIu64
 			  " duplicated, %" PRIu64 " damaged; %" PRIu64 " rewinds, %" PRIu64
@@ -253,12 +253,11 @@ run_all(const struct sim_faults *faults, bool is_failure_ok)
 		icrc_errors += stats.wire_icrc_errors;
 		duplicates += stats.wire_duplicates;
 		for (i = 0; i < 2; i++)
-			TEST_RUN(close_side(&sides[i]));
+			close_side(&sides[i]);
 	}
 	TEST_ASSERT(faults->loss == 0 || rewinds != 0);
 	TEST_ASSERT(faults->corrupt == 0 || icrc_errors != 0);
 	TEST_ASSERT(faults->dup == 0 || duplicates != 0);
-	return TEST_SUCCESS;
 }
 
 #define SHARE(percent) ((uint32_t)((percent) * (double)UINT32_MAX / 100))
@@ -267,14 +266,14 @@ TEST(wire_sim, network_without_faults_changes_no_result)
 {
 	const struct sim_faults faults = {0};
 
-	return run_all(&faults, false);
+	run_all(&faults, false);
 }
 
 TEST(wire_sim, duplicated_and_reordered_packets_change_no_result)
 {
 	const struct sim_faults faults = {.dup = SHARE(10), .delay_us = 30};
 
-	return run_all(&faults, false);
+	run_all(&faults, false);
 }
 
 TEST(wire_sim, lost_and_corrupted_packets_change_no_result)
@@ -285,20 +284,19 @@ TEST(wire_sim, lost_and_corrupted_packets_change_no_result)
 			.trunc = SHARE(1),
 			.delay_us = 4};
 
-	return run_all(&faults, true);
+	run_all(&faults, true);
 }
 
 TEST(wire_sim, loss_of_a_third_of_the_packets_changes_no_result)
 {
 	const struct sim_faults faults = {.loss = SHARE(30), .delay_us = 16};
 
-	return run_all(&faults, true);
+	run_all(&faults, true);
 }
 
-static int
+static void
 setup(void)
 {
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_sim, setup, setup);

@@ -30,7 +30,7 @@ move(uint32_t state, uint32_t mask)
 	return rmem_qp_modify(qp, &attr, RMEM_QP_STATE | mask);
 }
 
-static int
+static void
 open_both(void)
 {
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
@@ -39,24 +39,23 @@ open_both(void)
 			.max_send_sge = 1,
 			.max_recv_sge = 1};
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
 	conf.send_cq = sides[1].send_cq;
 	conf.recv_cq = sides[1].recv_cq;
 	TEST_OK(rmem_qp_create(sides[1].pd, &conf, &qp));
 	TEST_OK(move(RMEM_QPS_INIT, RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 close_both(void)
 {
 	TEST_OK(rmem_qp_destroy(qp));
-	return close_sides();
+	close_sides();
 }
 
 /* A receive for DATA bytes in the memory of side 1. */
-static int
+static void
 post_one(void)
 {
 	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].local,
@@ -64,7 +63,7 @@ post_one(void)
 			.lkey = sides[1].mr->lkey};
 	const struct rmem_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1};
 
-	return rmem_post_recv(qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(rmem_post_recv(qp, &wr, 1) == 1);
 }
 
 static struct rwire_pkt
@@ -97,8 +96,8 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	struct rwire_pkt pkt;
 	struct rmem_wc wc;
 
-	TEST_RUN(open_both());
-	TEST_RUN(post_one());
+	open_both();
+	post_one();
 	pkt = datagram();
 	TEST_EQ(inject(pkt, &wc), 0); /* in INIT */
 	TEST_OK(move(RMEM_QPS_RTR, 0));
@@ -118,7 +117,7 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	TEST_EQ(inject(pkt, &wc), 0);
 	TEST_EQ(inject(datagram(), &wc), 1);
 	TEST_EQ(inject(datagram(), &wc), 0); /* no receive */
-	TEST_RUN(post_one());
+	post_one();
 	TEST_OK(rmem_qp_set_error(qp));
 	TEST_EQ(inject(datagram(), &wc), 1);
 	TEST_EQ(wc.status, RMEM_WC_WR_FLUSH_ERR);
@@ -131,7 +130,7 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_RTS);
 	TEST_OK(rmem_dev_port_query(sides[1].dev, 1, &port));
 	TEST_EQ(port.bad_qkeys, 1);
-	return close_both();
+	close_both();
 }
 
 /* From any address: the header has it. */
@@ -141,9 +140,9 @@ TEST(wire_sim, datagrams_of_other_sources_than_allow_names_are_dropped)
 	struct rmem_dev_stats stats;
 	struct rmem_wc wc;
 
-	TEST_RUN(open_both());
+	open_both();
 	allow = &((struct rsoft_dev *)rmem_dev_drv(sides[1].dev)->priv)->wire->allow;
-	TEST_RUN(post_one());
+	post_one();
 	TEST_OK(move(RMEM_QPS_RTR, 0));
 	TEST_OK(rwire_allow_parse(allow, "127.0.7.2"));
 	TEST_EQ(inject(datagram(), &wc), 0);
@@ -151,7 +150,7 @@ TEST(wire_sim, datagrams_of_other_sources_than_allow_names_are_dropped)
 	TEST_EQ(stats.wire_wrong_peers, 1);
 	TEST_OK(rwire_allow_parse(allow, "127.0.7.0/31"));
 	TEST_EQ(inject(datagram(), &wc), 1);
-	return close_both();
+	close_both();
 }
 
 TEST(wire_sim, datagram_completes_a_receive_with_its_source)
@@ -159,9 +158,9 @@ TEST(wire_sim, datagram_completes_a_receive_with_its_source)
 	struct rmem_ah_attr path;
 	struct rmem_wc wc;
 
-	TEST_RUN(open_both());
+	open_both();
 	TEST_OK(move(RMEM_QPS_RTR, 0));
-	TEST_RUN(post_one());
+	post_one();
 	TEST_ASSERT(rwire_addr_parse("127.0.6.3", &peer));
 	TEST_EQ(inject(datagram(), &wc), 1);
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
@@ -175,7 +174,7 @@ TEST(wire_sim, datagram_completes_a_receive_with_its_source)
 	TEST_EQ(sides[1].local[RMEM_GRH_SIZE + 7], 8);
 	TEST_OK(rmem_ah_attr_from_wc(sides[1].dev, 1, &wc, sides[1].local, &path));
 	TEST_MEM(path.dgid, peer.gid, sizeof(path.dgid));
-	return close_both();
+	close_both();
 }
 
 /* A device without packets: its path MTU is longer, and its GID is no IPv4 address. */
@@ -189,7 +188,7 @@ static struct {
 	struct rmem_ah *ah;
 } plain;
 
-static int
+static void
 open_plain(void)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
@@ -212,10 +211,9 @@ open_plain(void)
 	TEST_OK(rmem_qp_query(qp, &attr));
 	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
 	TEST_OK(rmem_ah_create(plain.pd, &path, &plain.ah));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 close_plain(void)
 {
 	TEST_OK(rmem_ah_destroy(plain.ah));
@@ -224,10 +222,9 @@ close_plain(void)
 	TEST_OK(rmem_cq_destroy(plain.cq));
 	TEST_OK(rmem_pd_dealloc(plain.pd));
 	TEST_OK(rmem_dev_close(plain.dev));
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 send_plain(uint32_t length)
 {
 	const struct rmem_sge from = {
@@ -237,7 +234,7 @@ send_plain(uint32_t length)
 			.num_sge = 1,
 			.ud = {.ah = plain.ah, .remote_qpn = qp->qp_num, .remote_qkey = QKEY}};
 
-	return rmem_post_send(plain.qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+	TEST_ASSERT(rmem_post_send(plain.qp, &wr, 1) == 1);
 }
 
 TEST(wire_sim, datagram_of_a_device_without_packets_has_its_gid)
@@ -248,23 +245,23 @@ TEST(wire_sim, datagram_of_a_device_without_packets_has_its_gid)
 	struct rmem_ah_attr path;
 	struct rmem_wc wc;
 
-	TEST_RUN(open_both());
+	open_both();
 	TEST_OK(move(RMEM_QPS_RTR, 0));
-	TEST_RUN(open_plain());
+	open_plain();
 	to.addr = (uintptr_t)sides[1].local;
 	to.lkey = sides[1].mr->lkey;
 	TEST_EQ(rmem_post_recv(qp, &recv, 1), 1);
-	TEST_RUN(send_plain(1025)); /* above the path MTU of the receiver */
+	send_plain(1025); /* above the path MTU of the receiver */
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 0);
-	TEST_RUN(send_plain(1024));
+	send_plain(1024);
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + 1024);
 	TEST_OK(rmem_ah_attr_from_wc(sides[1].dev, 1, &wc, sides[1].local, &path));
 	TEST_OK(rmem_qp_query(plain.qp, &attr));
 	TEST_MEM(path.dgid, attr.addr.gid, sizeof(path.dgid));
-	TEST_RUN(close_plain());
-	return close_both();
+	close_plain();
+	close_both();
 }
 
 TEST(wire_sim, datagram_has_the_fields_of_its_request)
@@ -278,7 +275,7 @@ TEST(wire_sim, datagram_has_the_fields_of_its_request)
 	struct rwire_pkt pkt;
 	struct rmem_wc wc;
 
-	TEST_RUN(open_both());
+	open_both();
 	TEST_OK(move(RMEM_QPS_RTR, 0));
 	TEST_OK(move(RMEM_QPS_RTS, RMEM_QP_SQ_PSN));
 	memcpy(path.dgid, peer.gid, sizeof(path.dgid));
@@ -305,5 +302,5 @@ TEST(wire_sim, datagram_has_the_fields_of_its_request)
 	TEST_ASSERT(sim_take(0, &pkt));
 	TEST_EQ(pkt.qkey, QKEY);
 	TEST_EQ(pkt.psn, 0);
-	return close_both();
+	close_both();
 }

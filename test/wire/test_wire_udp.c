@@ -22,7 +22,7 @@
 static struct rwire_port *port, *sender;
 
 /* Send a datagram to the port, without a UDP checksum. */
-static int
+static void
 send_unchecked(const struct rwire_addr *addr, const void *data, size_t size)
 {
 	struct sockaddr_storage to;
@@ -38,10 +38,9 @@ send_unchecked(const struct rwire_addr *addr, const void *data, size_t size)
 	n = sendto(fd, data, size, 0, (const struct sockaddr *)&to, len);
 	close(fd);
 	TEST_EQ(n, size);
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 receive(const char *ip)
 {
 	static const uint8_t data[20] = {RWIRE_ACKNOWLEDGE, 0x40, 0xff, 0xff, [19] = 0xee};
@@ -51,25 +50,24 @@ receive(const char *ip)
 
 	TEST_ASSERT(rwire_addr_parse(ip, &addr));
 	if (rwire_port_udp_open(&addr, &port) == -ENODEV)
-		return test_skip("no such address");
+		test_skip("no such address");
 	TEST_ASSERT(port != NULL);
-	TEST_RUN(send_unchecked(&addr, data, sizeof(data)));
+	send_unchecked(&addr, data, sizeof(data));
 	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
 	TEST_EQ(poll(&pfd, 1, 600000), 1);
 	TEST_EQ(port->ops->rx_burst(port, frames, RWIRE_RX_BURST), 1);
 	TEST_EQ(frames[0]->len, sizeof(data));
 	TEST_MEM(frames[0]->bth, data, sizeof(data));
-	return TEST_SUCCESS;
 }
 
 TEST(wire_udp, ipv4_packets_without_a_checksum_are_received)
 {
-	return receive("127.0.17.1");
+	receive("127.0.17.1");
 }
 
 TEST(wire_udp, ipv6_packets_without_a_checksum_are_received)
 {
-	return receive("::1");
+	receive("::1");
 }
 
 /* A burst with runs of one length, and packets between them that are longer or shorter. */
@@ -86,7 +84,7 @@ class_of(uint32_t i)
 	return i / 7 % 2 == 0 ? 0 : 0xfd;
 }
 
-static int
+static void
 send_burst(const struct rwire_addr *to)
 {
 	uint32_t i;
@@ -105,11 +103,10 @@ send_burst(const struct rwire_addr *to)
 		sender->ops->tx_put(sender, frame);
 	}
 	sender->ops->tx_flush(sender);
-	return TEST_SUCCESS;
 }
 
 /* The next burst of packets, which follow number *next. */
-static int
+static void
 check_burst(uint32_t *next)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
@@ -126,10 +123,9 @@ check_burst(uint32_t *next)
 		TEST_ASSERT(rwire_icrc_is_good(
 				frames[i]->bth, frames[i]->len, &frames[i]->flow, true));
 	}
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 receive_burst(void)
 {
 	struct pollfd pfd = {.fd = port->fd, .events = POLLIN};
@@ -138,13 +134,12 @@ receive_burst(void)
 	while (nb != NB_PACKETS) {
 		if (port->ops->rx_sleep(port))
 			TEST_EQ(poll(&pfd, 1, 600000), 1);
-		TEST_RUN(check_burst(&nb));
+		check_burst(&nb);
 	}
-	return TEST_SUCCESS;
 }
 
 /* Send a burst; without an option of the sockets if one is given. */
-static int
+static void
 send_and_receive(const char *from, const char *to, int level, int option)
 {
 	struct rwire_addr src, dst;
@@ -155,47 +150,45 @@ send_and_receive(const char *from, const char *to, int level, int option)
 	TEST_OK(rwire_port_udp_open(&dst, &port));
 	if (option != 0)
 		TEST_EQ(setsockopt(sender->fd, level, option, &one, sizeof(one)), 0);
-	TEST_RUN(send_burst(&dst));
-	return receive_burst();
+	send_burst(&dst);
+	receive_burst();
 }
 
 TEST(wire_udp, ip_ids_of_a_burst_match_the_icrcs)
 {
-	return send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
+	send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
 }
 
 TEST(wire_udp, traffic_classes_of_a_burst_arrive_by_ipv6)
 {
 	struct rwire_addr addr;
 
-	TEST_RUN(receive("::1"));
+	receive("::1");
 	TEST_ASSERT(rwire_addr_parse("::1", &addr));
 	sender = port;
-	TEST_RUN(send_burst(&addr));
-	return receive_burst();
+	send_burst(&addr);
+	receive_burst();
 }
 
 /* Segmentation needs checksums: the kernel refuses it for this socket. */
 TEST(wire_udp, burst_is_sent_packet_by_packet_without_segmentation)
 {
-	return send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
+	send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
 }
 
-static int
+static void
 setup(void)
 {
 	port = sender = NULL;
-	return TEST_SUCCESS;
 }
 
-static int
+static void
 teardown(void)
 {
 	if (port != NULL)
 		port->ops->close(port);
 	if (sender != NULL && sender != port)
 		sender->ops->close(sender);
-	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_udp, setup, teardown);

@@ -36,8 +36,8 @@ TEST(wire_sim, poll_that_yields_finds_what_arrives_concurrently)
 	struct rmem_wc wc;
 	int n;
 
-	TEST_RUN(open_sides(1024));
-	TEST_RUN(post_write(&sides[0], 8));
+	open_sides(1024);
+	post_write(&sides[0], 8);
 	sim_step(true);
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
 	/* The acknowledgement is in flight. */
@@ -48,7 +48,7 @@ TEST(wire_sim, poll_that_yields_finds_what_arrives_concurrently)
 	TEST_ASSERT(!is_waiting);
 	TEST_EQ(n, 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	return close_sides();
+	close_sides();
 }
 
 static void
@@ -62,9 +62,9 @@ TEST(wire_sim, thread_that_waits_for_a_send_queue_yields)
 {
 	struct rmem_wc wc;
 
-	TEST_RUN(open_sides(1024));
+	open_sides(1024);
 	hold_lock(&sides[0]);
-	TEST_RUN(post_write(&sides[0], 8));
+	post_write(&sides[0], 8);
 	TEST_ASSERT(held == NULL);
 	sim_step(true);
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
@@ -74,5 +74,5 @@ TEST(wire_sim, thread_that_waits_for_a_send_queue_yields)
 	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 1);
 	TEST_ASSERT(held == NULL);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	return close_sides();
+	close_sides();
 }
