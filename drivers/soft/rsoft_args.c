@@ -15,11 +15,11 @@
 
 #include "rsoft_args.h"
 #include "base/rsoft_profile.h"
+#include "mem/rsoft_pin.h"
 #include "wire/codec/rwire_hdr.h"
 
 static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll", "engine"};
 static const char *const keys_words[RSOFT_KEYS_NB] = {"different", "same"};
-const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off", "lock"};
 
 #define NUMBER(name, initial, min, max)                                                            \
 	RMEM_ARG_NUMBER_ROW(struct rsoft_args, name, initial, min, max)

@@ -98,9 +98,9 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 		attr->state = RMEM_PORT_DOWN;
 		attr->phys_state = PHYS_DISABLED;
 	}
-	attr->max_mtu = rwire_mtu_code(dev->wire->port->max_mtu);
-	attr->active_mtu = rwire_mtu_code(dev->wire->mtu);
-	attr->lid = attr->sm_lid = dev->wire->lid;
+	attr->max_mtu = rsoft_addr_mtu_code(dev->wire->port->max_mtu);
+	attr->active_mtu = rsoft_addr_mtu_code(dev->address.mtu);
+	attr->lid = attr->sm_lid = dev->address.lid;
 	attr->bad_qkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_qkey, __ATOMIC_RELAXED);
 	if (attr->lid != 0)
 		return 0;
@@ -118,8 +118,8 @@ rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 			(rwire_netif_get(dev->wire, &entry->ifindex) & RWIRE_NETIF_GID) == 0)
 		return -ENOENT;
 	rsoft_addr_gid(dev, entry->gid);
-	entry->type = dev->wire != NULL && dev->wire->lid == 0 ? RMEM_GID_TYPE_ROCE_V2
-							       : RMEM_GID_TYPE_IB;
+	entry->type = dev->wire != NULL && dev->address.lid == 0 ? RMEM_GID_TYPE_ROCE_V2
+								 : RMEM_GID_TYPE_IB;
 	return 0;
 }
 

@@ -97,7 +97,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
 	if (ret == 0 && args.ip[0] != '\0')
-		ret = rwire_open(dev, base);
+		ret = rwire_open(dev, base, rsoft_post_progress);
 	if (ret == 0)
 		ret = rsoft_engines_start(dev, base->name);
 	if (ret != 0) {
@@ -149,7 +149,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;
-		rwire_gid_get(dev->wire, info->gid);
+		memcpy(info->gid, dev->address.gid, sizeof(info->gid));
 	}
 	info->max_mr_size = dev->args.max_mr_size;
 	info->max_msg_size = profile->max_msg_size;

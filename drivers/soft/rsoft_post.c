@@ -38,7 +38,7 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 	else
 		rsoft_req_drain(qp, lcore);
 	if (unlikely(qp->sq.has_to_report))
-		rsoft_sq_report_drained(qp);
+		rsoft_sq_report_drained(qp, rwire_qp_is_draining(qp));
 	if (unlikely(qp->is_claimed))
 		rsoft_rq_flush_late(qp);
 }
@@ -111,7 +111,7 @@ post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *
 	rsoft_lock(&qp->sq.lock);
 	rsoft_sq_push(qp, wr, n);
 	rsoft_sq_pend(qp);
-	if (qp->wire == NULL || !rwire_direct_defer(qp->wire)) {
+	if (qp->wire == NULL || !rwire_req_copy_defer(qp->wire)) {
 		rsoft_post_drain(qp, lcore);
 		has_left = rwire_qp_has_more(qp) && rwire_qp_copied(qp) != 0;
 	}

@@ -230,7 +230,7 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->ah.is_global,
 				attr->ah.sgid_index, attr->ah.dlid,
 				qp->dev->wire == NULL ? ", or dlid 1"
-						: qp->dev->wire->lid != 0
+						: qp->dev->address.lid != 0
 						? ", or the dlid of a process"
 						: "");
 		return -EINVAL;
@@ -367,7 +367,8 @@ qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
 	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
 	qp->sq.has_to_report = has_to_report;
-	rsoft_sq_report_drained(qp);
+	if (has_to_report)
+		rsoft_sq_report_drained(qp, rwire_qp_is_draining(qp));
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_engine_unlock_qp(qp);
 }
@@ -471,7 +472,7 @@ qp_is_draining(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
-	is_draining = rsoft_sq_is_draining(qp);
+	is_draining = rwire_qp_is_draining(qp);
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_engine_unlock_qp(qp);
 	rte_ticketlock_unlock(&qp->ctl_lock);

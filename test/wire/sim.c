@@ -160,18 +160,18 @@ sim_close(struct rwire_port *base)
 	port->inner->ops->close(port->inner);
 }
 
-static enum rwire_direct_result
-sim_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_direct *direct)
+static enum rwire_copy_result
+sim_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_copy_link *direct)
 {
 	struct rwire *wire = rsoft_domain->dev[0]->wire;
 
 	RTE_SET_USED(dst);
 	if (!sim_direct.is_on || base != &ports[0].port)
-		return RWIRE_DIRECT_NO;
+		return RWIRE_COPY_NO;
 	sim_direct.nb_received += rte_ticketlock_is_locked(&wire->rx_lock);
 	if (!sim_direct.has_grant)
-		return RWIRE_DIRECT_ASK;
-	return rwire_direct_begin(&sim_direct.link, &sim_direct.shared, direct);
+		return RWIRE_COPY_ASK;
+	return rwire_copy_begin(&sim_direct.link, &sim_direct.shared, direct);
 }
 
 static const struct rwire_port_ops sim_ops = {

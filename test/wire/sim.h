@@ -33,7 +33,7 @@ extern struct sim_counts sim_counts;
 struct sim_direct {
 	bool is_on;
 	bool has_grant; /* there may be one; else none */
-	struct rwire_link link;
+	struct rwire_copy_peer link;
 	struct rsoft_grants shared;
 	uint32_t nb_received; /* attempts while device 0 received */
 };

@@ -32,7 +32,7 @@ open_direct(void)
 	open_sides(1024);
 	target = (struct rsoft_qp *)sides[1].qp;
 	memset(&sim_direct, 0, sizeof(sim_direct));
-	rwire_direct_connect(&sim_direct.link, getpid(), geteuid());
+	rwire_copy_connect(&sim_direct.link, getpid(), geteuid());
 	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
 	peer = rsoft_grant_open(target->dev, &sim_direct.shared, connection[0]);
 	TEST_ASSERT(peer != NULL);

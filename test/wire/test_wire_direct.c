@@ -22,7 +22,7 @@
 #include "../../drivers/soft/mem/rsoft_grant.h"
 #include "../../drivers/soft/mem/rsoft_grace.h"
 #include "../../drivers/soft/wire/rwire.h"
-#include "../../drivers/soft/wire/rwire_direct.h"
+#include "../../drivers/soft/wire/port/rwire_copy.h"
 #include "../../drivers/soft/wire/port/rwire_port.h"
 
 #include "../perf.h"
@@ -201,7 +201,7 @@ static const uint8_t local[COPY] = {1, 2, 3};
 
 /* Copy to it in a process: a grant names it. */
 static int
-copy_to(struct rwire_link *link)
+copy_to(struct rwire_copy_peer *link)
 {
 	struct rsoft_grant *grant = rsoft_grant_set(&shared, 1, 0x100);
 	struct rwire_copy copy = {.qp_num = 1,
@@ -210,7 +210,7 @@ copy_to(struct rwire_link *link)
 			.range[0] = {.rkey = 0x100, .addr = (uintptr_t)remote, .length = COPY},
 			.nb_local = 2,
 			.local[1] = {(void *)(uintptr_t)local, COPY}};
-	struct rwire_direct direct;
+	struct rwire_copy_link direct;
 	int result;
 
 	*grant = (struct rsoft_grant){.version = 2,
@@ -220,11 +220,11 @@ copy_to(struct rwire_link *link)
 			.iova = (uintptr_t)remote,
 			.length = COPY,
 			.base = (uintptr_t)remote};
-	result = (int)rwire_direct_begin(link, &shared, &direct);
-	if (result != RWIRE_DIRECT_DONE)
+	result = (int)rwire_copy_begin(link, &shared, &direct);
+	if (result != RWIRE_COPY_DONE)
 		return result;
-	result = (int)rwire_direct_copy(&direct, &copy);
-	rwire_direct_end(&direct);
+	result = (int)rwire_copy_run(&direct, &copy);
+	rwire_copy_end(&direct);
 	return result;
 }
 
@@ -238,16 +238,16 @@ may_copy(pid_t pid)
 
 TEST(wire_direct, memory_of_other_users_is_not_accessed)
 {
-	struct rwire_link link;
+	struct rwire_copy_peer link;
 
 	if (!may_copy(getpid()))
 		test_stop(TEST_SKIPPED);
 	memset(remote, 0, COPY);
-	rwire_direct_connect(&link, getpid(), geteuid() + 1);
-	TEST_EQ(copy_to(&link), RWIRE_DIRECT_NO);
+	rwire_copy_connect(&link, getpid(), geteuid() + 1);
+	TEST_EQ(copy_to(&link), RWIRE_COPY_NO);
 	TEST_EQ(remote[0], 0);
-	rwire_direct_connect(&link, getpid(), geteuid());
-	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
+	rwire_copy_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_COPY_DONE);
 	TEST_MEM(remote, local, COPY);
 }
 
@@ -274,7 +274,7 @@ end_child(pid_t pid)
 /* After exec() the process of the connection has another address space. */
 TEST(wire_direct, another_address_space_is_not_accessed)
 {
-	struct rwire_link link;
+	struct rwire_copy_peer link;
 	int before, after;
 	pid_t pid;
 
@@ -287,29 +287,29 @@ TEST(wire_direct, another_address_space_is_not_accessed)
 		end_child(pid);
 		test_stop(TEST_SKIPPED);
 	}
-	rwire_direct_connect(&link, getpid(), geteuid());
+	rwire_copy_connect(&link, getpid(), geteuid());
 	before = copy_to(&link);
 	memset(remote, 0, COPY);
 	link.pid = pid;
 	after = copy_to(&link);
 	TEST_ASSERT(may_copy(pid)); /* remote is that of the child now */
 	end_child(pid);
-	TEST_EQ(before, RWIRE_DIRECT_DONE);
-	TEST_EQ(after, RWIRE_DIRECT_NO);
+	TEST_EQ(before, RWIRE_COPY_DONE);
+	TEST_EQ(after, RWIRE_COPY_NO);
 	TEST_EQ(remote[0], 0);
 }
 
 /* The target waits for the thread that it finds inside. */
 TEST(wire_direct, child_of_fork_is_inside_as_itself)
 {
-	struct rwire_link link;
+	struct rwire_copy_peer link;
 	int status = -1;
 	pid_t pid;
 
 	if (!may_copy(getpid()))
 		test_stop(TEST_SKIPPED);
-	rwire_direct_connect(&link, getpid(), geteuid());
-	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
+	rwire_copy_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_COPY_DONE);
 	TEST_EQ(shared.inside[0].tid, (uint32_t)gettid());
 	pid = fork();
 	if (pid == 0) {
@@ -350,7 +350,7 @@ close:
 TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
 {
 	struct rsoft_grant_inside *inside = &shared.inside[2];
-	struct rwire_link link;
+	struct rwire_copy_peer link;
 	pid_t pid = 0;
 	int fd;
 
@@ -364,8 +364,8 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
 	TEST_OK(rmem_mr_dereg(target));
 	/* It copies nothing when it continues, and gets no grant until it has left. */
 	TEST_EQ(shared.sentinel, 0);
-	rwire_direct_connect(&link, getpid(), geteuid());
-	TEST_EQ(copy_to(&link), RWIRE_DIRECT_ASK);
+	rwire_copy_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_COPY_ASK);
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
 	TEST_EQ(grant(target), 0);
@@ -376,13 +376,13 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
 	close(fd);
 }
 
-static enum rwire_direct_result
-no_direct(struct rwire_port *port, const struct rwire_addr *dst, struct rwire_direct *direct)
+static enum rwire_copy_result
+no_direct(struct rwire_port *port, const struct rwire_addr *dst, struct rwire_copy_link *direct)
 {
 	RTE_SET_USED(port);
 	RTE_SET_USED(dst);
 	RTE_SET_USED(direct);
-	return RWIRE_DIRECT_NO;
+	return RWIRE_COPY_NO;
 }
 
 /* Requests after a SEND are executed directly as those before it were. */
@@ -401,7 +401,7 @@ TEST(wire_direct, send_does_not_end_direct_access)
 	qp.sq.ring = (void *)&wr;
 	qp.sq.prod = 1;
 	q.req.direct = RWIRE_DIRECT_WORKS;
-	TEST_ASSERT(rwire_direct_run(&q, rte_lcore_id()));
+	TEST_ASSERT(rwire_req_copy_run(&q, rte_lcore_id()));
 	TEST_EQ(q.req.direct, RWIRE_DIRECT_WORKS);
 }
 

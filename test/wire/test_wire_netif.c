@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <net/if.h>
+
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 

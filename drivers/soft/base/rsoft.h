@@ -145,7 +145,7 @@ enum rsoft_progress {
 	RSOFT_PROGRESS_NB,
 };
 
-/* The values of pin=, and their names. */
+/* The values of pin=. */
 enum rsoft_pin_arg {
 	RSOFT_PIN_ARG_AUTO = 0,
 	RSOFT_PIN_ARG_REQUIRE,
@@ -153,8 +153,6 @@ enum rsoft_pin_arg {
 	RSOFT_PIN_ARG_LOCK,
 	RSOFT_PIN_ARG_NB,
 };
-
-extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
 
 /* The values of keys=. */
 enum rsoft_keys_arg {
@@ -403,6 +401,12 @@ struct rsoft_rq {
 	bool is_established; /* a request of the peer arrived in RTR; by the responder */
 };
 
+/*
+ * In rsoft_qp::access, written by the executor of the peer's send queue; see rsoft_inline.h. The
+ * other bits are written by rmem_qp_modify(), so that each update is an atomic read-modify-write.
+ */
+#define RSOFT_QP_INLINE (UINT32_C(1) << 31)
+
 struct rsoft_qp {
 	union {
 		struct rmem_qp qp;
@@ -453,6 +457,13 @@ struct rsoft_engine {
 	uint32_t lcore_id;
 };
 
+/* The address of a device with a wire, constant while rsoft_dev::wire is not NULL. */
+struct rsoft_address {
+	uint8_t gid[16];
+	uint32_t mtu; /* of the path, bytes */
+	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
+};
+
 struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */
 	uint32_t nb_keys;
@@ -495,8 +506,9 @@ struct rsoft_dev {
 	struct rmem_dev_stats stats_base; /* at the last reset */
 	struct rsoft_odp_stats odp_stats; /* of all MRs, including released ones */
 	uint8_t is_odp_supported;
-	struct rwire *wire; /* NULL without ip= */
-	uint8_t has_guard;  /* it refers to the handler of rsoft_guard.h; atomic */
+	struct rwire *wire;           /* NULL without ip= */
+	struct rsoft_address address; /* with wire */
+	uint8_t has_guard;            /* it refers to the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };

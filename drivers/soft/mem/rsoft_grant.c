@@ -23,7 +23,6 @@
 #include "rsoft_grant.h"
 #include "rsoft_grace.h"
 #include "../base/rsoft_ids.h"
-#include "../queue/rsoft_inline.h"
 #include "rsoft_key.h"
 
 #define NB_GRANTS (RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS)

@@ -5,7 +5,7 @@
 /*
  * Direct access: peers of other processes of this host that copy from and to the memory of keys
  * themselves, with process_vm_readv() and process_vm_writev(). The requester's half is in
- * wire/rwire_direct.h. This is the owner's half, the only one that decides.
+ * wire/port/rwire_copy.h. This is the owner's half, the only one that decides.
  *
  * The owner of keys grants one of its QPs' peers what rsoft_access() would permit with an rkey, as
  * a struct rsoft_grant in memory that both map. Only contiguous memory of a key without RSOFT_SLOW

@@ -18,6 +18,8 @@
 #include "rsoft_pin.h"
 #include "../base/rsoft_profile.h"
 
+const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off", "lock"};
+
 /* How an MR is pinned. */
 enum rsoft_pin_how {
 	RSOFT_PIN_NONE = 0,

@@ -22,6 +22,8 @@
 
 #include "../base/rsoft.h"
 
+extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
+
 /*
  * Pin the populated pages of an MR with this access, unless pin=off; *pin is 0 when they are not
  * pinned. -ENOMEM and a log line: with pin=require and pin=lock only.

@@ -10,7 +10,7 @@
 #include <rte_byteorder.h>
 
 #include "rsoft_addr.h"
-#include "../wire/rwire.h"
+#include "../wire/codec/rwire_addr.h"
 
 void
 rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
@@ -21,7 +21,7 @@ rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
 	local.cookie = rte_cpu_to_be_32(dev->cookie);
 	memcpy(gid, &local, sizeof(local));
 	if (dev->wire != NULL)
-		rwire_gid_get(dev->wire, gid);
+		memcpy(gid, dev->address.gid, sizeof(dev->address.gid));
 }
 
 void
@@ -34,7 +34,7 @@ rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 	local.cookie = rte_cpu_to_be_32(dev->cookie);
 	if (dev->wire != NULL) {
 		/* Devices of other processes have the same number: the address differs. */
-		rwire_gid_get(dev->wire, (uint8_t *)words);
+		memcpy(words, dev->address.gid, sizeof(words));
 		local.dev_id = RSOFT_GUID_WIRE;
 		local.cookie = words[0] ^ words[1] ^ words[2] ^ words[3];
 	}
@@ -48,9 +48,23 @@ rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 	rsoft_addr_gid(qp->dev, addr->gid);
 	addr->qp_num = qp->qp.qp_num;
 	if (qp->dev->wire != NULL) {
-		rwire_addr_get(qp->dev->wire, addr);
+		addr->lid = qp->dev->address.lid;
+		addr->mtu = rsoft_addr_mtu_code(qp->dev->address.mtu);
 		addr->psn = qp->psn;
 	}
+}
+
+/* The GID of a LID. False: the port is not one of InfiniBand, or the LID is of no port. */
+static bool
+gid_of_lid(const struct rsoft_dev *dev, uint16_t lid, uint8_t gid[16])
+{
+	struct rwire_addr addr;
+
+	if (dev->address.lid == 0 || lid == 0 || lid > RWIRE_MAX_LID)
+		return false;
+	rwire_addr_of_lid(lid, &addr);
+	memcpy(gid, addr.gid, sizeof(addr.gid));
+	return true;
 }
 
 bool
@@ -64,8 +78,33 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 	}
 	/* On InfiniBand a LID suffices; without a wire, that of the device itself. */
 	rsoft_addr_gid(dev, addr->gid);
-	return dev->wire == NULL ? ah->dlid == RSOFT_LID
-				 : rwire_lid_gid(dev->wire, ah->dlid, addr->gid);
+	return dev->wire == NULL ? ah->dlid == RSOFT_LID : gid_of_lid(dev, ah->dlid, addr->gid);
+}
+
+bool
+rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16])
+{
+	struct rwire_addr from, to;
+
+	memcpy(from.gid, dev->address.gid, sizeof(from.gid));
+	memcpy(to.gid, gid, sizeof(to.gid));
+	/* A local GID is that of a device without a wire. */
+	return !rsoft_gid_is_local(gid) && rwire_addr_is_unicast(&to) &&
+			rwire_addr_is_ipv4(&to) == rwire_addr_is_ipv4(&from);
+}
+
+struct rsoft_dev *
+rsoft_addr_wire_dev(const uint8_t gid[16])
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		struct rsoft_dev *dev = rsoft_domain->dev[i];
+
+		if (dev != NULL && dev->wire != NULL && memcmp(dev->address.gid, gid, 16) == 0)
+			return dev;
+	}
+	return NULL;
 }
 
 bool
@@ -76,9 +115,9 @@ rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *
 	if (rsoft_gid_is_local(addr->gid))
 		return true;
 	rsoft_lock(&rsoft_domain->lock);
-	is_here = rwire_gid_dev(addr->gid) != NULL;
+	is_here = rsoft_addr_wire_dev(addr->gid) != NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	return is_here || (dev->wire != NULL && rwire_can_reach(dev->wire, addr->gid));
+	return is_here || (dev->wire != NULL && rsoft_addr_can_reach(dev, addr->gid));
 }
 
 struct rsoft_dev *
@@ -87,7 +126,7 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 	struct rsoft_gid gid;
 	struct rsoft_dev *dev;
 
-	dev = rwire_gid_dev(addr->gid);
+	dev = rsoft_addr_wire_dev(addr->gid);
 	if (dev != NULL)
 		return dev;
 	if (!rsoft_gid_is_local(addr->gid))

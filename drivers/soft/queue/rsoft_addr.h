@@ -20,6 +20,12 @@ bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah
 /* Whether the device can send to an address: of a device of this process, or by its wire. */
 bool rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr);
 
+/* Whether the wire of the device, which has one, can send to a GID. */
+bool rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16]);
+
+/* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */
+struct rsoft_dev *rsoft_addr_wire_dev(const uint8_t gid[16]);
+
 /* The address of a QP. */
 void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 
@@ -28,5 +34,12 @@ struct rsoft_dev *rsoft_addr_dev(const struct rmem_qp_addr *addr);
 
 /* The QP at an address; NULL when there is none. Under the domain's lock. */
 struct rsoft_qp *rsoft_addr_qp(const struct rmem_qp_addr *addr);
+
+/* The code of a path MTU in verbs: 1 for 256 bytes to 5 for 4096. */
+static inline uint8_t
+rsoft_addr_mtu_code(uint32_t mtu)
+{
+	return (uint8_t)(__builtin_ctz(mtu) - 7);
+}
 
 #endif /* RSOFT_ADDR_H */

@@ -10,7 +10,6 @@
 
 #include "rsoft_addr.h"
 #include "rsoft_ud.h"
-#include "../wire/rwire.h"
 
 /* The part of a request that depends on its opcode. */
 #define UD_AT offsetof(struct rmem_send_wr, ud)
@@ -21,7 +20,7 @@ static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr
 bool
 rsoft_ud_is_roce(const struct rsoft_dev *dev)
 {
-	return dev->wire != NULL && dev->wire->lid == 0;
+	return dev->wire != NULL && dev->address.lid == 0;
 }
 
 int
@@ -79,5 +78,5 @@ rsoft_ud_keep(const struct rsoft_qp *qp, struct rmem_send_wr *slot)
 uint32_t
 rsoft_ud_max_msg_size(const struct rsoft_dev *dev)
 {
-	return dev->wire != NULL ? dev->wire->mtu : UINT32_C(128) << RSOFT_MTU_NONE;
+	return dev->wire != NULL ? dev->address.mtu : UINT32_C(128) << RSOFT_MTU_NONE;
 }

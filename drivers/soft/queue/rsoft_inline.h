@@ -28,12 +28,6 @@
 #include "rsoft_cq.h"
 
 /*
- * In rsoft_qp::access, written by the executor of the peer's send queue; see above. The other bits
- * are written by rmem_qp_modify(), so that each update is an atomic read-modify-write.
- */
-#define RSOFT_QP_INLINE (UINT32_C(1) << 31)
-
-/*
  * Put a message in the completion at its reserved slot, for the poll to copy. False: it is copied
  * to memory immediately, unless *side reports a failed copy. Under rq.lock.
  *

@@ -13,7 +13,6 @@
 #include "../mem/rsoft_mr.h"
 #include "../mem/rsoft_mw.h"
 #include "rsoft_sq.h"
-#include "../wire/rwire.h"
 #include "rsoft_ud.h"
 
 int
@@ -297,18 +296,12 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 		rsoft_sq_pend(qp);
 }
 
-bool
-rsoft_sq_is_draining(const struct rsoft_qp *qp)
-{
-	return qp->sq.wait == RSOFT_WAIT_GRACE || rwire_qp_has_begun(qp);
-}
-
 void
-rsoft_sq_report_drained(struct rsoft_qp *qp)
+rsoft_sq_report_drained(struct rsoft_qp *qp, bool is_draining)
 {
 	bool is_sqd = __atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_SQD;
 
-	if (!qp->sq.has_to_report || (is_sqd && rsoft_sq_is_draining(qp)))
+	if (is_sqd && is_draining)
 		return;
 	qp->sq.has_to_report = false;
 	if (is_sqd)

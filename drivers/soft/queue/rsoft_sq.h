@@ -52,11 +52,11 @@ bool rsoft_sq_is_sound(const struct rsoft_qp *qp, uint32_t pos, uint32_t n);
 /* Drop queued requests and the wait of the head. No other thread uses the queue. */
 void rsoft_sq_drop(struct rsoft_qp *qp);
 
-/* In SQD: whether begun requests are in progress. Under sq.lock and the lock of the engine. */
-bool rsoft_sq_is_draining(const struct rsoft_qp *qp);
-
-/* Generate the event at the end of draining, if it was requested. Under the same locks. */
-void rsoft_sq_report_drained(struct rsoft_qp *qp);
+/*
+ * With sq.has_to_report, unless begun requests are in progress in SQD: generate the event at the
+ * end of draining. Under sq.lock and the lock of the engine.
+ */
+void rsoft_sq_report_drained(struct rsoft_qp *qp, bool is_draining);
 
 /* Release the objects of a queued request that was executed, flushed or dropped. */
 static inline void

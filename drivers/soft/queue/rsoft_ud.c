@@ -13,7 +13,8 @@
 #include "rsoft_resp.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
-#include "../wire/rwire.h"
+#include "../wire/codec/rwire_addr.h"
+#include "../wire/codec/rwire_hdr.h"
 
 #define UD_HOP_LIMIT 64
 #define UD_NEXT_HDR  0x1b /* of a GRH: a BTH follows (IBTA 8.3) */

@@ -27,7 +27,7 @@
  * All of it is memory of this process, not DPDK shared memory.
  *
  * Each source file calls only those after it: rwire_dev.c, rwire_port_fault.c, rwire_fail.c,
- * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_direct.c; rwire_resp.c,
+ * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_req_copy.c; rwire_resp.c,
  * rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
@@ -48,7 +48,8 @@
 #define RWIRE_WINDOW_BYTES  (128 * 1024) /* in flight; default socket buffers hold that */
 #define RWIRE_ACK_EVERY     16           /* packets without AckReq, at most */
 #define RWIRE_REPLY_BURST   64           /* packets of READ data that one call sends, at most */
-#define RWIRE_MAX_RD_ATOMIC 16           /* READs and atomics in flight */
+#define RWIRE_DIRECT_BUDGET (UINT64_C(1) << 20) /* bytes that a call copies directly */
+#define RWIRE_MAX_RD_ATOMIC 16                  /* READs and atomics in flight */
 /*
  * A READ is sent in pieces of a quarter of the window: with those, no more than RWIRE_MAX_RD_ATOMIC
  * requests are in flight.
@@ -68,6 +69,14 @@ struct rwire_wqe {
 	uint64_t length;
 	uint32_t first_psn;
 	uint32_t nb_psn;
+};
+
+/* How the next request of a QP is expected to be executed. */
+enum rwire_direct_state {
+	RWIRE_DIRECT_UNKNOWN = 0,
+	RWIRE_DIRECT_ASKED,  /* a packet requested a grant */
+	RWIRE_DIRECT_WORKS,  /* the last one was executed directly */
+	RWIRE_DIRECT_FAILED, /* the request for a grant had no effect */
 };
 
 /* Packets that wait for the peer's device when a timer expires; see rwire_comp.c. */
@@ -92,7 +101,7 @@ struct rwire_req {
 	uint8_t rnr_left;
 	bool is_rewound;      /* since una last advanced */
 	bool has_more;        /* the last call stopped before the end, and the next can go on */
-	bool is_grant_wanted; /* for the request at the head; rwire_direct.h */
+	bool is_grant_wanted; /* for the request at the head; rwire_copy.h */
 	uint8_t direct;       /* enum rwire_direct_state */
 	uint64_t direct_done; /* bytes of the request at the head that are copied directly */
 	uint64_t copied;      /* bytes that the last call copied directly */
@@ -197,8 +206,6 @@ struct rwire {
 	struct rwire_port *port;
 	struct rwire_port *inner; /* the innermost port */
 	struct rwire_netif netif;
-	uint32_t mtu;
-	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
 	struct rwire_owners owners; /* with ip=host */
 	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
@@ -218,6 +225,7 @@ struct rwire {
 	int start_rc;         /* of the thread */
 	sem_t started;        /* start_rc is valid */
 	struct rmem_thread thread;
+	bool (*progress)(struct rsoft_dev *dev); /* one step of the thread */
 };
 
 /* The clock of timers, TSC cycles; tests replace it. */
@@ -237,18 +245,18 @@ int rwire_comp_timer(struct rwire_qp *q);
 /* Whether that would do nothing, as of rwire::now. */
 bool rwire_comp_is_early(const struct rwire_qp *q);
 
-/* rwire_direct.c; under sq.lock. */
+/* rwire_req_copy.c; under sq.lock. */
 /* Execute the requests at the head that need no packet. False: more of them are left. */
-bool rwire_direct_run(struct rwire_qp *q, unsigned int lcore);
+bool rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore);
 /* Whether that would try to. */
-bool rwire_direct_is_wanted(const struct rwire_qp *q);
+bool rwire_req_copy_is_wanted(const struct rwire_qp *q);
 /*
  * Leave the queue to later posts, a poll, or a tick of the thread, so that one call copies more.
  * False: the program does not leave completions in the CQ, or sleeps until the next one.
  */
-bool rwire_direct_defer(struct rwire_qp *q);
+bool rwire_req_copy_defer(struct rwire_qp *q);
 /* Whether a request should wait until no packet is in flight, since it may need none then. */
-bool rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr);
+bool rwire_req_copy_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr);
 
 /* rwire_resp.c; under rx_lock. */
 /* The rkey in the completion of a receive. */
@@ -337,7 +345,8 @@ void rwire_wake(struct rwire *wire);
 void rwire_idle(struct rwire *wire);
 
 /* rwire_dev.c. */
-int rwire_open(struct rsoft_dev *dev, struct rmem_dev *base);
+/* Its thread, if it has one, calls progress(): true if there were packets, or some are left. */
+int rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct rsoft_dev *));
 void rwire_close(struct rsoft_dev *dev);
 void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 
@@ -363,17 +372,6 @@ rwire_nb_pending(const struct rsoft_dev *dev)
 }
 
 /* rwire_qp.c. */
-void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
-/* The GID of a LID. False: the port is not one of InfiniBand, or the LID is of no port. */
-bool rwire_lid_gid(const struct rwire *wire, uint16_t lid, uint8_t gid[16]);
-/* The code of a path MTU in verbs: 1 for 256 bytes to 5 for 4096. */
-uint8_t rwire_mtu_code(uint32_t mtu);
-/* The address of a device's port, without the QP's part. */
-void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
-/* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */
-struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
-/* Whether the port can send to a GID. */
-bool rwire_can_reach(const struct rwire *wire, const uint8_t gid[16]);
 /* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */
@@ -382,8 +380,8 @@ void rwire_qp_start(struct rsoft_qp *qp);
 void rwire_qp_restart(struct rsoft_qp *qp);
 /* Take over the timeout and the retries, also for packets in flight. Under sq.lock. */
 void rwire_qp_set_retries(struct rsoft_qp *qp);
-/* Whether begun requests are not completed yet. Under sq.lock. */
-bool rwire_qp_has_begun(const struct rsoft_qp *qp);
+/* Whether requests have begun, and are not completed yet. Under sq.lock. */
+bool rwire_qp_is_draining(const struct rsoft_qp *qp);
 /* Whether it stopped sending, and can go on. Under sq.lock. */
 bool rwire_qp_has_more(const struct rsoft_qp *qp);
 /* Bytes that the last call copied directly. Under sq.lock. */

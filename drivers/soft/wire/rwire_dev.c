@@ -22,8 +22,7 @@
 #include <rte_lcore.h>
 
 #include "../mem/rsoft_grace.h"
-#include "../rsoft_post.h"
-#include "../rsoft_qp.h"
+#include "../queue/rsoft_addr.h"
 #include "rwire.h"
 
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
@@ -106,7 +105,7 @@ static bool
 wire_step(struct rwire *wire, struct wire_watch *watch)
 {
 	uint64_t before = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
-	bool is_busy = rsoft_post_progress(wire->dev);
+	bool is_busy = wire->progress(wire->dev);
 	uint64_t now = rte_rdtsc();
 
 	watch->seen += __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED) - before;
@@ -256,7 +255,7 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 		return -EINVAL;
 	}
 	rsoft_lock(&rsoft_domain->lock);
-	other = rwire_gid_dev(addr.gid);
+	other = rsoft_addr_wire_dev(addr.gid);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (other != NULL) {
 		RSOFT_LOG(ERR, "ip=%s: device %u of this process has that address", args->ip,
@@ -268,7 +267,7 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 
 /* Open the port, and the ports that wrap it. */
 static int
-wire_open_port(struct rwire *wire, const struct rsoft_args *args)
+wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_address *address)
 {
 	bool is_host = strcmp(args->ip, "host") == 0;
 	int rc;
@@ -284,28 +283,29 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 	rc = is_host ? wire_open_host(args, wire) : wire_open_addr(args, &wire->port);
 	if (rc != 0)
 		return rc;
-	wire->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
+	memcpy(address->gid, wire->port->addr.gid, sizeof(address->gid));
+	address->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
 	wire->inner = wire->port;
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && args->fault[0] != '\0')
-		rc = rwire_port_fault_open(args->fault, wire, &wire->port);
+		rc = rwire_port_fault_open(args->fault, rwire_fail, wire, &wire->port);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);
 		return rc;
 	}
-	wire->mtu = args->mtu != 0 ? (uint32_t)args->mtu : wire->port->max_mtu;
-	if (wire->mtu <= wire->port->max_mtu)
+	address->mtu = args->mtu != 0 ? (uint32_t)args->mtu : wire->port->max_mtu;
+	if (address->mtu <= wire->port->max_mtu)
 		return 0;
-	RSOFT_LOG(ERR, "mtu=%u: above that of the interface of ip=%s (%u)", wire->mtu, args->ip,
+	RSOFT_LOG(ERR, "mtu=%u: above that of the interface of ip=%s (%u)", address->mtu, args->ip,
 			wire->port->max_mtu);
 	wire->port->ops->close(wire->port);
 	return -EINVAL;
 }
 
 int
-rwire_open(struct rsoft_dev *dev, struct rmem_dev *base)
+rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct rsoft_dev *))
 {
 	struct rwire *wire;
 	int rc;
@@ -315,12 +315,13 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base)
 		return -ENOMEM;
 	wire->dev = dev;
 	wire->base_dev = base;
+	wire->progress = progress;
 	rte_ticketlock_init(&wire->tx_lock);
 	rte_ticketlock_init(&wire->rx_lock);
 	rte_ticketlock_init(&wire->owners.lock);
 	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
 	TAILQ_INIT(&wire->owing);
-	rc = wire_open_port(wire, &dev->args);
+	rc = wire_open_port(wire, &dev->args, &dev->address);
 	if (rc != 0)
 		goto free;
 	rwire_netif_open(wire);

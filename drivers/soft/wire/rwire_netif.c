@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
+#include "port/rwire_interface.h"
 #include "rwire.h"
 
 #define PORT_NUM 1
@@ -32,49 +32,6 @@ static bool
 is_up(uint32_t flags)
 {
 	return (flags & IFF_UP) != 0 && (flags & LOWER_UP) != 0;
-}
-
-/* All of 127.0.0.0/8 are addresses of the loopback interface, listed or not. */
-static bool
-covers(const struct rwire_addr *one, const struct rwire_addr *addr)
-{
-	return rwire_addr_is_equal(one, addr) ||
-			(rwire_addr_is_ipv4(addr) && rwire_addr_is_ipv4(one) &&
-					addr->gid[12] == 127 && one->gid[12] == 127);
-}
-
-static bool
-is_of(const struct ifaddrs *ifa, const struct rwire_addr *addr)
-{
-	struct sockaddr_storage sa = {0};
-	struct rwire_addr one;
-
-	if (ifa->ifa_addr == NULL ||
-			(ifa->ifa_addr->sa_family != AF_INET &&
-					ifa->ifa_addr->sa_family != AF_INET6))
-		return false;
-	memcpy(&sa, ifa->ifa_addr,
-			ifa->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-							    : sizeof(struct sockaddr_in6));
-	rwire_addr_from_sockaddr(&sa, &one);
-	return covers(&one, addr);
-}
-
-int
-rwire_netif_find(const struct rwire_addr *addr, struct rwire_interface *interface)
-{
-	struct ifaddrs *list, *ifa;
-
-	if (getifaddrs(&list) != 0)
-		return -EIO;
-	for (ifa = list; ifa != NULL && !is_of(ifa, addr); ifa = ifa->ifa_next)
-		;
-	if (ifa != NULL) {
-		snprintf(interface->name, sizeof(interface->name), "%s", ifa->ifa_name);
-		interface->flags = ifa->ifa_flags;
-	}
-	freeifaddrs(list);
-	return ifa != NULL ? 0 : -ENOENT;
 }
 
 /* Report a state, if it differs from the last one. */
@@ -119,7 +76,7 @@ scan(struct rwire *wire, uint32_t unknown)
 
 	/* A thread that has called setns() reads the interfaces of another namespace. */
 	if (netns_of_thread() == wire->netif.netns)
-		rc = rwire_netif_find(&wire->port->addr, &interface);
+		rc = rwire_interface_find(&wire->port->addr, &interface);
 
 	if (rc != 0)
 		return rc == -ENOENT ? wire->netif.state & ~RWIRE_NETIF_GID : unknown;
@@ -149,7 +106,7 @@ is_own_addr(const struct rwire *wire, struct nlmsghdr *msg)
 		/* Of an interface with a peer, IFA_ADDRESS is that of the peer. */
 		has_local = attr->rta_type == IFA_LOCAL;
 		memcpy(addr.gid + sizeof(addr.gid) - size, RTA_DATA(attr), size);
-		is_own = covers(&addr, &wire->port->addr);
+		is_own = rwire_addr_covers(&addr, &wire->port->addr);
 	}
 	return is_own;
 }

@@ -16,8 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <net/if.h>
-
 #include <rte_ticketlock.h>
 
 #include "codec/rwire_addr.h"
@@ -35,15 +33,6 @@ struct rwire_netif {
 	uint32_t state;   /* RWIRE_NETIF_*; that of the last event */
 	uint64_t netns;   /* inode of the network namespace; 0: unknown */
 };
-
-/* An interface of the host. */
-struct rwire_interface {
-	char name[IF_NAMESIZE];
-	uint32_t flags; /* IFF_* */
-};
-
-/* The interface that has the address: 0, -ENOENT (none) or -EIO (not known). */
-int rwire_netif_find(const struct rwire_addr *addr, struct rwire_interface *interface);
 
 /* Without an event. If the host reports no changes, the link stays up. */
 void rwire_netif_open(struct rwire *wire);

@@ -9,7 +9,7 @@
 
 #include <rte_cycles.h>
 
-#include "../queue/rsoft_gid.h"
+#include "../queue/rsoft_addr.h"
 #include "../mem/rsoft_key.h"
 #include "rwire.h"
 
@@ -17,9 +17,9 @@
 static uint32_t
 qp_mtu(const struct rwire *wire, uint8_t code)
 {
-	uint32_t mtu = code >= 1 && code <= 5 ? UINT32_C(128) << code : wire->mtu;
+	uint32_t mtu = code >= 1 && code <= 5 ? UINT32_C(128) << code : wire->dev->address.mtu;
 
-	return RTE_MIN(mtu, wire->mtu);
+	return RTE_MIN(mtu, wire->dev->address.mtu);
 }
 
 /* IBTA 11.2.5.2: 4.096 us * 2^timeout; 0: none. */
@@ -43,64 +43,6 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	req->timeout = q->service == RWIRE_RC ? qp_timeout(conn->timeout) : 0;
 }
 
-void
-rwire_gid_get(const struct rwire *wire, uint8_t gid[16])
-{
-	memcpy(gid, wire->port->addr.gid, sizeof(wire->port->addr.gid));
-}
-
-bool
-rwire_lid_gid(const struct rwire *wire, uint16_t lid, uint8_t gid[16])
-{
-	struct rwire_addr addr;
-
-	if (wire->lid == 0 || lid == 0 || lid > RWIRE_MAX_LID)
-		return false;
-	rwire_addr_of_lid(lid, &addr);
-	memcpy(gid, addr.gid, sizeof(addr.gid));
-	return true;
-}
-
-uint8_t
-rwire_mtu_code(uint32_t mtu)
-{
-	return (uint8_t)(__builtin_ctz(mtu) - 7);
-}
-
-void
-rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr)
-{
-	rwire_gid_get(wire, addr->gid);
-	addr->lid = wire->lid;
-	addr->mtu = rwire_mtu_code(wire->mtu);
-}
-
-struct rsoft_dev *
-rwire_gid_dev(const uint8_t gid[16])
-{
-	unsigned int i;
-
-	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		struct rsoft_dev *dev = rsoft_domain->dev[i];
-
-		if (dev != NULL && dev->wire != NULL &&
-				memcmp(dev->wire->port->addr.gid, gid, 16) == 0)
-			return dev;
-	}
-	return NULL;
-}
-
-bool
-rwire_can_reach(const struct rwire *wire, const uint8_t gid[16])
-{
-	struct rwire_addr addr;
-
-	memcpy(addr.gid, gid, sizeof(addr.gid));
-	/* A local GID is that of a device without a wire. */
-	return !rsoft_gid_is_local(gid) && rwire_addr_is_unicast(&addr) &&
-			rwire_addr_is_ipv4(&addr) == rwire_addr_is_ipv4(&wire->port->addr);
-}
-
 int
 rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -110,7 +52,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
-	if (wire == NULL || !rwire_can_reach(wire, addr.gid))
+	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, addr.gid))
 		return -EINVAL;
 	if (!rwire_allow_has(&wire->allow, &addr)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: peer %s is not in allow=%s", qp->qp.qp_num,
@@ -176,8 +118,10 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 }
 
 bool
-rwire_qp_has_begun(const struct rsoft_qp *qp)
+rwire_qp_is_draining(const struct rsoft_qp *qp)
 {
+	if (qp->sq.wait == RSOFT_WAIT_GRACE)
+		return true;
 	return qp->wire != NULL &&
 			(qp->wire->req.begun != qp->sq.cons || qp->wire->req.direct_done != 0);
 }

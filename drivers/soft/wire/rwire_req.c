@@ -291,7 +291,7 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	if (req_is_local(wr))
 		return req->sq_pos == sq->cons ? RSOFT_WAIT_LOCAL : RSOFT_WAIT_WIRE;
 	if (req->sq_pos == req->begun) {
-		if (rwire_direct_is_near(q, wr))
+		if (rwire_req_copy_is_near(q, wr))
 			return RSOFT_WAIT_WIRE;
 		status = req_begin(q, wr, why);
 		if (status != RMEM_WC_SUCCESS)
@@ -385,8 +385,8 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 		}
 		status = rwire_comp_timer(q);
 		if (status == RMEM_WC_SUCCESS) {
-			q->req.has_more = is_copying ? !rwire_direct_run(q, lcore)
-						     : rwire_direct_is_wanted(q);
+			q->req.has_more = is_copying ? !rwire_req_copy_run(q, lcore)
+						     : rwire_req_copy_is_wanted(q);
 			if (q->req.has_more)
 				return;
 			status = req_send_all(q, &why);

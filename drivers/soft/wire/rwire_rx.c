@@ -119,7 +119,8 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		rwire_comp_pkt(q, lcore, &pkt);
 		rwire_req_run(q, lcore, false);
-		rsoft_sq_report_drained(q->qp);
+		if (unlikely(q->qp->sq.has_to_report))
+			rsoft_sq_report_drained(q->qp, rwire_qp_is_draining(q->qp));
 	}
 	rte_ticketlock_unlock(&q->qp->sq.lock);
 }

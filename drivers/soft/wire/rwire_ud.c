@@ -15,7 +15,7 @@
 
 #include <rte_cycles.h>
 
-#include "../queue/rsoft_gid.h"
+#include "../queue/rsoft_addr.h"
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_sq.h"
 #include "../queue/rsoft_ud.h"
@@ -35,7 +35,7 @@ rwire_ud_start(struct rsoft_qp *qp)
 	q->qp = qp;
 	q->wire = qp->dev->wire;
 	q->service = RWIRE_UD;
-	q->mtu = q->wire->mtu;
+	q->mtu = q->wire->dev->address.mtu;
 	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -51,7 +51,7 @@ ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 	if (q->qp->dev->args.loop != 0)
 		return false;
 	rsoft_lock(&rsoft_domain->lock);
-	is_here = rwire_gid_dev(dest->gid) != NULL;
+	is_here = rsoft_addr_wire_dev(dest->gid) != NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return is_here;
 }

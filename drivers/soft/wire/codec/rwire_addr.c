@@ -101,3 +101,11 @@ rwire_addr_from_sockaddr(const struct sockaddr_storage *sa, struct rwire_addr *a
 		memcpy(addr->gid, &((const struct sockaddr_in6 *)sa)->sin6_addr, sizeof(addr->gid));
 	}
 }
+
+bool
+rwire_addr_covers(const struct rwire_addr *one, const struct rwire_addr *addr)
+{
+	return rwire_addr_is_equal(one, addr) ||
+			(rwire_addr_is_ipv4(addr) && rwire_addr_is_ipv4(one) &&
+					addr->gid[12] == 127 && one->gid[12] == 127);
+}

@@ -33,6 +33,9 @@ bool rwire_addr_is_ipv4(const struct rwire_addr *addr);
 /* Whether it may be the address of one host. */
 bool rwire_addr_is_unicast(const struct rwire_addr *addr);
 
+/* Whether an interface with one address has the other: with loopback, all of 127.0.0.0/8. */
+bool rwire_addr_covers(const struct rwire_addr *one, const struct rwire_addr *addr);
+
 /*
  * The address of the process with a LID, 1 to RWIRE_MAX_LID, on the host's subnet of ip=host, and
  * conversely; 0: an address of no LID.

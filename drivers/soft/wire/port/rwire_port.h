@@ -16,7 +16,7 @@
 #include <rte_common.h>
 
 #include "../codec/rsoft_grh.h"
-#include "../rwire_direct.h"
+#include "rwire_copy.h"
 #include "../codec/rwire_icrc.h"
 #include "rwire_owner.h"
 
@@ -66,8 +66,8 @@ struct rwire_port_ops {
 	 * one. rx_grant: permit it to the sender of a received frame, from inside of
 	 * rsoft_grace_enter().
 	 */
-	enum rwire_direct_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
-			struct rwire_direct *direct);
+	enum rwire_copy_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
+			struct rwire_copy_link *direct);
 	void (*rx_grant)(struct rwire_port *port, const struct rwire_frame *frame,
 			struct rsoft_qp *qp, uint32_t rkey);
 	/* A frame to fill, for an address; NULL: the port is full. */
@@ -189,14 +189,14 @@ rwire_port_tx_is_late(struct rwire_port *port, uint64_t now, uint64_t wait, uint
 }
 
 /* Ports without has_direct. */
-static inline enum rwire_direct_result
-rwire_port_tx_direct(
-		struct rwire_port *port, const struct rwire_addr *dst, struct rwire_direct *direct)
+static inline enum rwire_copy_result
+rwire_port_tx_direct(struct rwire_port *port, const struct rwire_addr *dst,
+		struct rwire_copy_link *direct)
 {
 	RTE_SET_USED(port);
 	RTE_SET_USED(dst);
 	RTE_SET_USED(direct);
-	return RWIRE_DIRECT_NO;
+	return RWIRE_COPY_NO;
 }
 
 static inline void
@@ -220,13 +220,15 @@ rwire_port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
 }
 
 struct rwire;
+typedef void (*rwire_fail_t)(struct rwire *wire, unsigned int lcore);
 
 /*
  * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are
  * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO. Of
- * the faults, one lets the device fail, with its wire (rwire_fail()).
+ * the faults, one lets the device fail: fail(wire, lcore), under rx_lock.
  */
-int rwire_port_fault_open(const char *faults, struct rwire *wire, struct rwire_port **io);
+int rwire_port_fault_open(
+		const char *faults, rwire_fail_t fail, struct rwire *wire, struct rwire_port **io);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);
 
 #endif /* RWIRE_PORT_H */

@@ -14,7 +14,7 @@
 #include <rte_common.h>
 
 #include "../../base/rsoft.h"
-#include "../rwire.h"
+#include "rwire_port.h"
 
 #define FAULT_MAX_HELD 16
 
@@ -45,7 +45,8 @@ struct fault_port {
 	uint32_t reorder;              /* longest delay in packets; 0: none */
 	uint64_t fatal;                /* packets left until the device fails */
 	bool is_failing;               /* none is left; atomic */
-	bool has_failed;               /* by rwire_fail(); rx_lock */
+	bool has_failed;               /* by fail(); rx_lock */
+	rwire_fail_t fail;
 	struct rwire *wire;
 	struct fault_held held[FAULT_MAX_HELD];
 };
@@ -85,7 +86,7 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 	if (likely(!__atomic_load_n(&port->is_failing, __ATOMIC_RELAXED)))
 		return nb;
 	if (!port->has_failed)
-		rwire_fail(port->wire, rte_lcore_id());
+		port->fail(port->wire, rte_lcore_id());
 	port->has_failed = true;
 	return 0;
 }
@@ -288,7 +289,8 @@ fault_parse(struct fault_port *port, const char *faults)
 }
 
 int
-rwire_port_fault_open(const char *faults, struct rwire *wire, struct rwire_port **io)
+rwire_port_fault_open(
+		const char *faults, rwire_fail_t fail, struct rwire *wire, struct rwire_port **io)
 {
 	struct fault_port *port = calloc(1, sizeof(*port));
 	int rc;
@@ -298,6 +300,7 @@ rwire_port_fault_open(const char *faults, struct rwire *wire, struct rwire_port 
 	port->inner = *io;
 	port->random = 1;
 	port->fatal = UINT64_MAX;
+	port->fail = fail;
 	port->wire = wire;
 	rc = fault_parse(port, faults);
 	if (rc != 0) {

@@ -39,7 +39,7 @@
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
-	bool is_direct; /* peers of this user may copy themselves; rwire_direct.h */
+	bool is_direct; /* peers of this user may copy themselves; rwire_copy.h */
 
 	struct shm_outs outs;
 	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
@@ -317,15 +317,15 @@ shm_tx_flush(struct rwire_port *base)
 	}
 }
 
-static enum rwire_direct_result
-shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_direct *direct)
+static enum rwire_copy_result
+shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_copy_link *direct)
 {
 	struct shm_port *port = (struct shm_port *)base;
 	uint64_t now = shm_now(base);
 	struct shm_out *out;
 
 	if (!port->is_direct || base->has_icrc)
-		return RWIRE_DIRECT_NO;
+		return RWIRE_COPY_NO;
 	out = port->to;
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
 		out = rwire_shm_out_of(&port->outs, dst, now);
@@ -333,8 +333,8 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 		rwire_shm_out_check(&port->outs, out, now);
 	/* The packet connects. */
 	if (out == NULL || out->fd < 0)
-		return RWIRE_DIRECT_ASK;
-	return rwire_direct_begin(&out->link, &out->end.ring->direct, direct);
+		return RWIRE_COPY_ASK;
+	return rwire_copy_begin(&out->peer, &out->end.ring->direct, direct);
 }
 
 static void

@@ -28,7 +28,7 @@
 #include <rte_common.h>
 
 #include "../../base/rsoft.h"
-#include "../rwire_netif.h"
+#include "rwire_interface.h"
 #include "rwire_port.h"
 
 #define UDP_FRAMES      64
@@ -374,7 +374,7 @@ udp_interface_mtu(int fd, const struct rwire_addr *addr)
 	struct rwire_interface interface;
 	struct ifreq ifr = {0};
 
-	if (rwire_netif_find(addr, &interface) != 0)
+	if (rwire_interface_find(addr, &interface) != 0)
 		return 0;
 	memcpy(ifr.ifr_name, interface.name, sizeof(ifr.ifr_name));
 	return ioctl(fd, SIOCGIFMTU, &ifr) == 0 ? (uint32_t)ifr.ifr_mtu : 0;

@@ -31,7 +31,7 @@ shm_out_end(struct shm_out *out)
 static void
 shm_out_close(struct shm_outs *outs, struct shm_out *out)
 {
-	rwire_direct_wait(&out->link);
+	rwire_copy_wait(&out->peer);
 	shm_out_end(out);
 	rwire_owners_put(outs->owners, &out->addr);
 }
@@ -95,7 +95,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	int rc, fd;
 
 	memset(&out->end, 0, sizeof(out->end));
-	memset(&out->link, 0, sizeof(out->link));
+	memset(&out->peer, 0, sizeof(out->peer));
 	memset(&out->regions, 0, sizeof(out->regions));
 	out->full_at = 0;
 	rc = rwire_shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
@@ -104,7 +104,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
 		out->uid = uid;
-		rwire_direct_connect(&out->link, rwire_shm_pid(fd), uid);
+		rwire_copy_connect(&out->peer, rwire_shm_pid(fd), uid);
 	}
 	if (!has_share)
 		shm_out_deny(outs, out);

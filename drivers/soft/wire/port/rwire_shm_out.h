@@ -15,7 +15,7 @@
 #ifndef RWIRE_SHM_OUT_H
 #define RWIRE_SHM_OUT_H
 
-#include "../rwire_direct.h"
+#include "rwire_copy.h"
 #include "rwire_region.h"
 #include "rwire_shm.h"
 
@@ -28,7 +28,7 @@ struct shm_out {
 	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
 	uint64_t pause;      /* from then to the next one; 0: now */
 	uint32_t uid;        /* of the peer */
-	struct rwire_link link;
+	struct rwire_copy_peer peer;
 	uint64_t full_at;  /* a datagram began to wait for space, TSC; 0: none did */
 	uint32_t full_pos; /* packets sent until then */
 	int told;          /* reason of the last refusal that was logged; 0: none */

@@ -6,58 +6,43 @@
  * The requester's half of direct access (rsoft_grant.h): a WRITE or READ of RC is executed with
  * process_vm_writev() or process_vm_readv(), without a packet and without the CPU of the target.
  *
- * - It is one of the oldest requests, and no packet of the QP is in flight, so that requests are
- *   executed in the order posted. It has no PSN.
- * - A call copies up to RWIRE_DIRECT_BUDGET bytes, of several requests and a part of the last one,
- *   and never under rwire::rx_lock: then other QPs are served.
- * - All that the grants of the target do not permit, and each copy that fails, is a packet: the
- *   target alone decides whether a request fails.
- * - A packet whose request could have been executed directly, with a grant, requests that.
+ * All that the grants of the target do not permit, and each copy that fails, is a packet: the
+ * target alone decides whether a request fails.
  *
  * The process is that of the connection of the channel: each copy accesses its sentinel first. If
  * the kernel permits no access, all requests of the channel are packets. They are too if the
  * process has another user, which could name any process and memory of this user for its own.
  */
 
-#ifndef RWIRE_DIRECT_H
-#define RWIRE_DIRECT_H
+#ifndef RWIRE_COPY_H
+#define RWIRE_COPY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "../mem/rsoft_grant.h"
-
-#define RWIRE_DIRECT_BUDGET (UINT64_C(1) << 20)
+#include "../../mem/rsoft_grant.h"
 
 /* The process at the other end of a channel. */
-struct rwire_link {
+struct rwire_copy_peer {
 	pid_t pid;       /* 0: of another namespace or user */
 	uint32_t used;   /* bit n: inside[n] is in use; the channel is not closed then; atomic */
 	bool is_refused; /* by the kernel, or the process is another one; atomic */
 };
 
 /* A channel during one direct access; see rwire_port_ops::tx_direct. */
-struct rwire_direct {
-	struct rwire_link *link;
+struct rwire_copy_link {
+	struct rwire_copy_peer *peer;
 	struct rsoft_grants *shared;
 	uint32_t i; /* of inside[] */
 };
 
-enum rwire_direct_result {
-	RWIRE_DIRECT_DONE = 0,
-	RWIRE_DIRECT_ASK,   /* there is no grant */
-	RWIRE_DIRECT_RETRY, /* all of inside[] are in use */
-	RWIRE_DIRECT_NO,
-};
-
-/* How the next request of a QP is expected to be executed. */
-enum rwire_direct_state {
-	RWIRE_DIRECT_UNKNOWN = 0,
-	RWIRE_DIRECT_ASKED,  /* a packet requested a grant */
-	RWIRE_DIRECT_WORKS,  /* the last one was executed directly */
-	RWIRE_DIRECT_FAILED, /* the request for a grant had no effect */
+enum rwire_copy_result {
+	RWIRE_COPY_DONE = 0,
+	RWIRE_COPY_ASK,   /* there is no grant */
+	RWIRE_COPY_RETRY, /* all of inside[] are in use */
+	RWIRE_COPY_NO,
 };
 
 /* Requests, and their SGEs, that one call of the kernel copies. */
@@ -83,18 +68,17 @@ struct rwire_copy {
 };
 
 /* A channel to a process, of a user, that the kernel names. */
-void rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid);
+void rwire_copy_connect(struct rwire_copy_peer *peer, pid_t pid, uint32_t uid);
 
-/* Begin, on a channel that is connected; under tx_lock. DONE: end it by rwire_direct_end(). */
-enum rwire_direct_result rwire_direct_begin(
-		struct rwire_link *link, struct rsoft_grants *shared, struct rwire_direct *direct);
-void rwire_direct_end(const struct rwire_direct *direct);
+/* Begin, on a channel that is connected; under tx_lock. DONE: end it by rwire_copy_end(). */
+enum rwire_copy_result rwire_copy_begin(struct rwire_copy_peer *peer, struct rsoft_grants *shared,
+		struct rwire_copy_link *link);
+void rwire_copy_end(const struct rwire_copy_link *link);
 
 /* Copy: DONE, or why the rest was not: ASK (no grant), NO. */
-enum rwire_direct_result rwire_direct_copy(
-		const struct rwire_direct *direct, struct rwire_copy *copy);
+enum rwire_copy_result rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy);
 
 /* Wait until no thread uses the channel, before it is closed. Under tx_lock. */
-void rwire_direct_wait(struct rwire_link *link);
+void rwire_copy_wait(struct rwire_copy_peer *peer);
 
-#endif /* RWIRE_DIRECT_H */
+#endif /* RWIRE_COPY_H */

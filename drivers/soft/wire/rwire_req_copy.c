@@ -2,22 +2,20 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The requester's half of direct access; see rwire_direct.h. */
-
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* process_vm_readv() */
-#endif
-#include <errno.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+/*
+ * Requests that are executed by a copy between the processes (port/rwire_copy.h), without packets.
+ *
+ * - Such a request is one of the oldest, and no packet of the QP is in flight, so that requests are
+ *   executed in the order posted. It has no PSN.
+ * - A call copies up to RWIRE_DIRECT_BUDGET bytes, of several requests and a part of the last one,
+ *   and never under rwire::rx_lock: then other QPs are served.
+ * - A packet whose request could have been executed directly, with a grant, requests that.
+ */
 
 #include <rte_cycles.h>
 
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
-#include "rwire_direct.h"
 
 /*
  * A program that has left so many completions in the CQ, or requests without one, sends a stream of
@@ -34,183 +32,18 @@
 #define DIRECT_MIN_HASTY   64u
 #define DIRECT_MAX_LATE    8
 
-/* Of this thread; 0: not known. A target does not wait for a thread that does not exist. */
-static __thread uint32_t direct_tid;
-
-static void
-direct_forked(void)
-{
-	direct_tid = 0;
-}
-
-RTE_INIT(rwire_direct_init)
-{
-	pthread_atfork(NULL, NULL, direct_forked);
-}
-
-/* The channel. */
-
-void
-rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid)
-{
-	memset(link, 0, sizeof(*link));
-	if (uid == geteuid())
-		link->pid = pid;
-}
-
-enum rwire_direct_result
-rwire_direct_begin(
-		struct rwire_link *link, struct rsoft_grants *shared, struct rwire_direct *direct)
-{
-	uint32_t used = __atomic_load_n(&link->used, __ATOMIC_RELAXED);
-
-	if (link->pid == 0 || __atomic_load_n(&link->is_refused, __ATOMIC_RELAXED))
-		return RWIRE_DIRECT_NO;
-	if (__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE) == 0)
-		return RWIRE_DIRECT_ASK;
-	if (used == (1u << RSOFT_GRANT_THREADS) - 1)
-		return RWIRE_DIRECT_RETRY;
-	direct->link = link;
-	direct->shared = shared;
-	direct->i = (uint32_t)__builtin_ctz(~used);
-	/* Bits are set under tx_lock only. */
-	__atomic_fetch_or(&link->used, 1u << direct->i, __ATOMIC_ACQUIRE);
-	return RWIRE_DIRECT_DONE;
-}
-
-void
-rwire_direct_end(const struct rwire_direct *direct)
-{
-	__atomic_fetch_and(&direct->link->used, ~(1u << direct->i), __ATOMIC_RELEASE);
-}
-
-void
-rwire_direct_wait(struct rwire_link *link)
-{
-	unsigned int spins = 0;
-
-	while (__atomic_load_n(&link->used, __ATOMIC_ACQUIRE) != 0)
-		rsoft_relax(&spins);
-}
-
-/* The target grants the range: where it is in the process of the target; 0: it does not. */
-static uint64_t
-direct_find(struct rsoft_grants *shared, const struct rwire_copy *copy,
-		const struct rwire_range *range)
-{
-	const struct rsoft_grant *grant = rsoft_grant_set(shared, copy->qp_num, range->rkey);
-	const struct rsoft_grant *end = grant + RSOFT_GRANT_WAYS;
-
-	for (; grant < end; grant++) {
-		uint32_t version = __atomic_load_n(&grant->version, __ATOMIC_ACQUIRE);
-		uint32_t rights = __atomic_load_n(&grant->rights, __ATOMIC_RELAXED);
-		uint64_t size = __atomic_load_n(&grant->length, __ATOMIC_RELAXED);
-		uint64_t base = __atomic_load_n(&grant->base, __ATOMIC_RELAXED);
-		uint64_t offset = range->addr - __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
-
-		if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != range->rkey ||
-				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != copy->qp_num)
-			continue;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (version % 2 != 0 ||
-				__atomic_load_n(&grant->version, __ATOMIC_RELAXED) != version)
-			return 0;
-		if ((rights & copy->right) == 0 || offset > size || range->length > size - offset)
-			return 0;
-		return base + offset;
-	}
-	return 0;
-}
-
-/* Copy by the kernel, the sentinel first: the bytes copied with it, or a negative errno. */
-static ssize_t
-direct_move(pid_t pid, struct rwire_copy *copy, const struct iovec *remote, uint32_t nb)
-{
-	uint8_t byte = 0;
-	ssize_t n;
-
-	copy->local[0].iov_base = &byte;
-	copy->local[0].iov_len = 1;
-	if (copy->right == RMEM_ACCESS_REMOTE_WRITE)
-		n = process_vm_writev(pid, copy->local, copy->nb_local, remote, nb, 0);
-	else
-		n = process_vm_readv(pid, copy->local, copy->nb_local, remote, nb, 0);
-	copy->local[0].iov_base = NULL;
-	return n < 0 ? -errno : n;
-}
-
-static void
-direct_enter(struct rsoft_grants *shared, uint32_t i)
-{
-	if (unlikely(direct_tid == 0))
-		direct_tid = (uint32_t)syscall(SYS_gettid);
-	__atomic_store_n(&shared->inside[i].tid, direct_tid, __ATOMIC_RELAXED);
-	/* As rsoft_grace_enter(), in the grace periods of the target. */
-	__atomic_store_n(&shared->inside[i].token,
-			__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
-	rte_smp_mb();
-}
-
-/* Where the ranges up to the first without a grant are; the length of these. */
-static uint64_t
-direct_resolve(struct rsoft_grants *shared, const struct rwire_copy *copy, struct iovec *remote,
-		uint32_t *nb)
-{
-	uint64_t length = 0, addr;
-
-	for (*nb = 0; *nb < copy->nb; ++*nb) {
-		addr = direct_find(shared, copy, &copy->range[*nb]);
-		if (addr == 0)
-			break;
-		remote[*nb].iov_base = (void *)(uintptr_t)addr;
-		remote[*nb].iov_len = copy->range[*nb].length;
-		length += copy->range[*nb].length;
-	}
-	return length;
-}
-
-enum rwire_direct_result
-rwire_direct_copy(const struct rwire_direct *direct, struct rwire_copy *copy)
-{
-	struct iovec remote[1 + RWIRE_COPY_WRS];
-	struct rsoft_grants *shared = direct->shared;
-	uint64_t length = 0, sentinel;
-	uint32_t nb = 0;
-	ssize_t n = 0;
-
-	direct_enter(shared, direct->i);
-	sentinel = __atomic_load_n(&shared->sentinel, __ATOMIC_ACQUIRE);
-	remote[0].iov_base = (void *)(uintptr_t)sentinel;
-	remote[0].iov_len = 1;
-	if (sentinel != 0)
-		length = direct_resolve(shared, copy, remote + 1, &nb);
-	if (nb != 0)
-		n = direct_move(direct->link->pid, copy, remote, 1 + nb);
-	__atomic_store_n(&shared->inside[direct->i].token, 0, __ATOMIC_RELEASE);
-	copy->copied = n > 0 ? (uint64_t)n - 1 : 0;
-	if (copy->copied == length)
-		return nb == copy->nb ? RWIRE_DIRECT_DONE : RWIRE_DIRECT_ASK;
-	/* Memory that is not mapped is for the target, or the requester, to report. */
-	if (n < 0 && n != -ENOMEM &&
-			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == sentinel)
-		__atomic_store_n(&direct->link->is_refused, true, __ATOMIC_RELAXED);
-	return RWIRE_DIRECT_NO;
-}
-
-/* The requests. */
-
-static enum rwire_direct_result
-direct_begin(struct rwire_qp *q, struct rwire_direct *direct)
+static enum rwire_copy_result
+direct_begin(struct rwire_qp *q, struct rwire_copy_link *direct)
 {
 	struct rwire_port *port = q->wire->port;
-	enum rwire_direct_result result;
+	enum rwire_copy_result result;
 	unsigned int spins = 0;
 
 	for (;;) {
 		rsoft_lock(&q->wire->tx_lock);
 		result = port->ops->tx_direct(port, &q->addr, direct);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
-		if (result != RWIRE_DIRECT_RETRY)
+		if (result != RWIRE_COPY_RETRY)
 			return result;
 		rsoft_relax(&spins);
 	}
@@ -325,28 +158,28 @@ direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 }
 
 /* Copy up to *n bytes of the oldest requests, and subtract what was. */
-static enum rwire_direct_result
+static enum rwire_copy_result
 direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 {
 	uint64_t length = direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons));
-	enum rwire_direct_result result = RWIRE_DIRECT_NO;
-	struct rwire_direct direct;
+	enum rwire_copy_result result = RWIRE_COPY_NO;
+	struct rwire_copy_link direct;
 	struct rwire_copy copy;
 
 	if (length == 0 || (length < DIRECT_MIN_STREAM && direct_is_stream(batch)))
-		return RWIRE_DIRECT_NO;
+		return RWIRE_COPY_NO;
 	direct_gather(q, &copy, *n);
 	if (copy.nb != 0)
 		result = direct_begin(q, &direct);
-	if (result == RWIRE_DIRECT_DONE) {
-		result = rwire_direct_copy(&direct, &copy);
-		rwire_direct_end(&direct);
+	if (result == RWIRE_COPY_DONE) {
+		result = rwire_copy_run(&direct, &copy);
+		rwire_copy_end(&direct);
 		direct_complete(q, batch, copy.copied);
 		*n -= copy.copied;
 	}
-	if (result == RWIRE_DIRECT_DONE)
+	if (result == RWIRE_COPY_DONE)
 		q->req.direct = RWIRE_DIRECT_WORKS;
-	else if (result == RWIRE_DIRECT_ASK &&
+	else if (result == RWIRE_COPY_ASK &&
 			(q->req.direct == RWIRE_DIRECT_UNKNOWN ||
 					q->req.direct == RWIRE_DIRECT_WORKS))
 		q->req.direct = RWIRE_DIRECT_ASKED;
@@ -356,7 +189,7 @@ direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 }
 
 bool
-rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr)
+rwire_req_copy_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr)
 {
 	return (q->req.direct == RWIRE_DIRECT_ASKED || q->req.direct == RWIRE_DIRECT_WORKS) &&
 			q->req.begun != q->qp->sq.cons && direct_length(q, wr) >= DIRECT_MIN_STREAM;
@@ -382,7 +215,7 @@ direct_is_possible(const struct rwire_qp *q)
 }
 
 bool
-rwire_direct_is_wanted(const struct rwire_qp *q)
+rwire_req_copy_is_wanted(const struct rwire_qp *q)
 {
 	return q->req.direct != RWIRE_DIRECT_FAILED && direct_is_possible(q) &&
 			direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) != 0;
@@ -404,9 +237,9 @@ direct_resume(struct rwire_req *req)
 }
 
 bool
-rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
+rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore)
 {
-	enum rwire_direct_result result = RWIRE_DIRECT_DONE;
+	enum rwire_copy_result result = RWIRE_COPY_DONE;
 	uint64_t left = RWIRE_DIRECT_BUDGET;
 	struct rsoft_batch batch;
 
@@ -423,12 +256,12 @@ rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
 	}
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
 	batch.why = 0;
-	while (result == RWIRE_DIRECT_DONE && left != 0 && direct_is_next(q))
+	while (result == RWIRE_COPY_DONE && left != 0 && direct_is_next(q))
 		result = direct_requests(q, &batch, &left);
-	q->req.is_grant_wanted = result == RWIRE_DIRECT_ASK;
+	q->req.is_grant_wanted = result == RWIRE_COPY_ASK;
 	rsoft_batch_end(&batch);
 	q->req.copied = RWIRE_DIRECT_BUDGET - left;
-	if (result == RWIRE_DIRECT_DONE && direct_is_next(q))
+	if (result == RWIRE_COPY_DONE && direct_is_next(q))
 		return false;
 	/* The request at the head begins again, with packets. */
 	q->req.direct_done = 0;
@@ -436,7 +269,7 @@ rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
 }
 
 bool
-rwire_direct_defer(struct rwire_qp *q)
+rwire_req_copy_defer(struct rwire_qp *q)
 {
 	const struct rsoft_sq *sq = &q->qp->sq;
 	uint64_t length, total = 0;
