@@ -34,7 +34,7 @@ done
 # A static program has the names of all archives: each global symbol has a prefix of rmem.
 for archive in "$libdir"/librmem*.a; do
 	foreign=$(nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' |
-		grep -vE '^(__)?(rmem|rsoft|rwire|rverbs)_' | sort -u | tr '\n' ' ' || true)
+		grep -vE '^(__)?(ibcm|rmem|rsoft|rwire|rverbs)_' | sort -u | tr '\n' ' ' || true)
 	[ -z "$foreign" ] || die "${archive##*/}: global symbols without a prefix of rmem: $foreign"
 done
 

@@ -129,7 +129,7 @@ def licence_is_on_top(tree):
 def library_leaves_it_to_the_program(tree):
     calls = re.compile(r'\b(%s)\s*\(' % '|'.join(BANNED_CALLS))
     streams = re.compile(r'\b(%s)\b' % '|'.join(BANNED_STREAMS))
-    for path in tree.c_files('lib', 'drivers'):
+    for path in tree.c_files('lib', 'drivers', 'ibcm'):
         for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
             for found in calls.finditer(line):
                 yield path, number, 'calls %s(): a library must not' % found.group(1)
@@ -351,8 +351,8 @@ def result_is_ret(tree):
 
 def static_has_no_prefix(tree):
     """A function with a prefix is one that other files call."""
-    for path in tree.named(r'(?:lib|drivers)/.*\.c'):
-        found = re.finditer(r'^static [^;=(]*\n((?:rmem|rsoft|rverbs)_\w+)\(', tree.text(path), re.M)
+    for path in tree.named(r'(?:lib|drivers|ibcm)/.*\.c'):
+        found = re.finditer(r'^static [^;=(]*\n((?:ibcm|rmem|rsoft|rverbs)_\w+)\(', tree.text(path), re.M)
         for match in found:
             line = tree.text(path).count('\n', 0, match.start(1)) + 1
             yield path, line, 'static %s() has a prefix' % match.group(1)
@@ -456,7 +456,7 @@ def op_table_is_complete(tree):
 
 def op_is_never_null(tree):
     """A caller does not test an operation: its table has a function that does nothing."""
-    for path in tree.c_files('lib', 'drivers', 'dropin', 'env'):
+    for path in tree.c_files('lib', 'drivers', 'dropin', 'env', 'ibcm'):
         for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
             found = re.search(r'->ops->(\w+) [!=]= NULL', line)
             if found:

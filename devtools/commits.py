@@ -12,7 +12,7 @@ import glossary  # noqa: E402 (in this folder)
 MAX_SUBJECT = 60
 MAX_LINE = 72
 AREAS = ('app/kv', 'app/testrmem', 'devtools', 'doc', 'drivers/soft', 'drivers/verbs', 'dropin',
-         'lib/rmem', 'rmem_cache', 'rmem_cm', 'rmem_lease', 'rmem_pool', 'test', 'tree', 'usertools')
+         'ibcm', 'lib/rmem', 'rmem_cache', 'rmem_cm', 'rmem_lease', 'rmem_pool', 'test', 'tree', 'usertools')
 SUBJECT = re.compile(r'(?:%s): [a-z]\S* .*[^.]' % '|'.join(AREAS))
 FIXES = re.compile(r'Fixes: [0-9a-f]{12} \(".+"\)')
 

@@ -20,6 +20,7 @@ COVERED = (
     'drivers',
     'dropin',
     'env',
+    'ibcm',
     'lib',
     'meson.build',
     'test',

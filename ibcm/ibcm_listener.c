@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Listeners: by service ID, and by the destination in the header of annex A11. One with the address
+ * is preferred to one with all addresses.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ibcm_priv.h"
+
+static const uint8_t any_addr[16];
+
+static bool
+is_any(const struct ibcm_listen_conf *conf)
+{
+	return memcmp(conf->addr, any_addr, sizeof(any_addr)) == 0;
+}
+
+static bool
+is_family(const struct ibcm_listen_conf *conf, const struct ibcm_ip *ip)
+{
+	if (conf->family == IBCM_NO_IP)
+		return true;
+	return ip != NULL && (conf->family == IBCM_IP_ANY || conf->family == ip->version);
+}
+
+struct ibcm_listener *
+ibcm_listener_lookup(const struct ibcm *cm, uint64_t service_id, const struct ibcm_ip *ip)
+{
+	struct ibcm_listener *listener, *found = NULL;
+
+	TAILQ_FOREACH(listener, &cm->listeners, next) {
+		const struct ibcm_listen_conf *conf = &listener->conf;
+
+		if (conf->service_id != service_id || !is_family(conf, ip))
+			continue;
+		if (is_any(conf))
+			found = listener;
+		else if (memcmp(conf->addr, ip->dst, sizeof(ip->dst)) == 0)
+			return listener;
+	}
+	return found;
+}
+
+/* Whether some request would find both, with the same preference. */
+static bool
+is_same(const struct ibcm_listen_conf *a, const struct ibcm_listen_conf *b)
+{
+	if (a->service_id != b->service_id || memcmp(a->addr, b->addr, sizeof(a->addr)) != 0)
+		return false;
+	return a->family == b->family || a->family < IBCM_IP_V4 || b->family < IBCM_IP_V4;
+}
+
+static bool
+is_conf_valid(const struct ibcm_listen_conf *conf)
+{
+	switch (conf->family) {
+	case IBCM_NO_IP:
+	case IBCM_IP_ANY:
+		return is_any(conf);
+	case IBCM_IP_V4:
+		return memcmp(conf->addr, any_addr, 12) == 0;
+	case IBCM_IP_V6:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int
+ibcm_listen(struct ibcm *cm, const struct ibcm_listen_conf *conf, struct ibcm_listener **listener)
+{
+	struct ibcm_listener *other, *l;
+
+	if (!is_conf_valid(conf))
+		return -EINVAL;
+	TAILQ_FOREACH(other, &cm->listeners, next) {
+		if (is_same(&other->conf, conf))
+			return -EEXIST;
+	}
+	l = calloc(1, sizeof(*l));
+	if (l == NULL)
+		return -ENOMEM;
+	l->cm = cm;
+	l->conf = *conf;
+	TAILQ_INSERT_TAIL(&cm->listeners, l, next);
+	*listener = l;
+	return 0;
+}
+
+void
+ibcm_unlisten(struct ibcm_listener *listener)
+{
+	struct ibcm *cm = listener->cm;
+	const struct ibcm_table *table = &cm->tables[IBCM_BY_ID];
+	struct ibcm_id *id;
+	uint32_t i;
+
+	for (i = 0; i <= table->mask; i++) {
+		for (id = table->buckets[i]; id != NULL; id = id->next[IBCM_BY_ID]) {
+			if (id->listener == listener)
+				id->listener = NULL;
+		}
+	}
+	TAILQ_REMOVE(&cm->listeners, listener, next);
+	free(listener);
+}

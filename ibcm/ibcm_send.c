@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Messages that are sent: once, kept to answer duplicates, or again until there is an answer. */
+
+#include "ibcm_priv.h"
+
+/* A peer that requests less would be flooded; one that requests more would bind memory. */
+#define MIN_WAIT 12 /* 16.8 ms */
+#define MAX_WAIT 24 /* 68.7 s, which the kernel requests with an MRA */
+
+uint64_t
+ibcm_wait_ns(uint32_t n)
+{
+	if (n < MIN_WAIT)
+		n = MIN_WAIT;
+	return UINT64_C(4096) << (n > MAX_WAIT ? MAX_WAIT : n);
+}
+
+struct ibcm_msg
+ibcm_msg_of(const struct ibcm_id *id, enum ibcm_type type)
+{
+	return (struct ibcm_msg){
+			.type = type,
+			.tid = id->tid,
+			.local_id = id->local_id,
+			.remote_id = id->remote_id,
+			.ca_guid = id->cm->conf.ca_guid,
+	};
+}
+
+void
+ibcm_send(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
+{
+	uint8_t mad[IBCM_MAD_LEN];
+
+	if (!ibcm_mad_encode(msg, mad))
+		return; /* not reached: callers have checked the private data */
+	cm->stats.tx[msg->type - IBCM_REQ]++;
+	cm->conf.send(cm->conf.arg, path, mad);
+}
+
+void
+ibcm_send_again(struct ibcm_id *id)
+{
+	struct ibcm *cm = id->cm;
+
+	cm->stats.tx[id->mad_type - IBCM_REQ]++;
+	cm->conf.send(cm->conf.arg, &id->path, id->mad);
+}
+
+void
+ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg)
+{
+	id->mad_type = 0;
+	if (!ibcm_mad_encode(msg, id->mad))
+		return; /* not reached, as above */
+	id->mad_type = msg->type;
+	ibcm_send_again(id);
+}
+
+void
+ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
+{
+	id->has_mra = false;
+	id->wait = id->interval;
+	id->retries = id->max_retries;
+	ibcm_id_timer(id, now + id->wait);
+	ibcm_send_keep(id, msg);
+}
+
+void
+ibcm_send_rej(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
+		uint16_t reason)
+{
+	const struct ibcm_msg rej = {
+			.type = IBCM_REJ,
+			.tid = to->tid,
+			.local_id = to->remote_id, /* of a REQ: 0 */
+			.remote_id = to->local_id,
+			.subject = to->type == IBCM_REQ ? IBCM_OF_REQ : IBCM_OF_REP,
+			.reason = reason,
+	};
+
+	ibcm_send(cm, path, &rej);
+}
+
+void
+ibcm_send_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
+		enum ibcm_sidr_status status)
+{
+	const struct ibcm_msg rep = {
+			.type = IBCM_SIDR_REP,
+			.tid = to->tid,
+			.local_id = to->local_id,
+			.service_id = to->service_id,
+			.status = (uint8_t)status,
+	};
+
+	ibcm_send(cm, path, &rep);
+}

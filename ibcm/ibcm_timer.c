@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Timeouts: send again, end, or leave time-wait. */
+
+#include "ibcm_priv.h"
+
+uint64_t
+ibcm_next(const struct ibcm *cm)
+{
+	return cm->nb_heap != 0 ? cm->heap[1]->deadline : IBCM_NEVER;
+}
+
+/* The last message was not answered. */
+static void
+give_up(struct ibcm_id *id, uint64_t now)
+{
+	switch (id->state) {
+	case IBCM_REQ_SENT:
+		ibcm_end_give_notice(id);
+		ibcm_end_idle(id, IBCM_EVENT_UNREACHABLE, NULL, 0);
+		break;
+	case IBCM_REP_SENT:
+		ibcm_end_give_notice(id);
+		ibcm_end_timewait(id, now);
+		ibcm_end_event(id, IBCM_EVENT_UNREACHABLE, NULL, 0);
+		break;
+	case IBCM_DREQ_SENT:
+		ibcm_end_timewait(id, now);
+		ibcm_end_event(id, IBCM_EVENT_DISCONNECTED, NULL, 0);
+		break;
+	default: /* SIDR_REQ_SENT */
+		ibcm_end_idle(id, IBCM_EVENT_UNREACHABLE, NULL, 0);
+		break;
+	}
+}
+
+void
+ibcm_timeout(struct ibcm *cm, uint64_t now)
+{
+	struct ibcm_id *id;
+
+	while (cm->nb_heap != 0 && (id = cm->heap[1])->deadline <= now) {
+		if (id->state == IBCM_TIMEWAIT) {
+			ibcm_end_idle(id, IBCM_EVENT_TIMEWAIT_EXIT, NULL, 0);
+		} else if (id->retries == 0) {
+			give_up(id, now);
+		} else {
+			id->retries--;
+			cm->stats.retries[id->mad_type - IBCM_REQ]++;
+			ibcm_id_timer(id, now + id->wait);
+			ibcm_send_again(id);
+		}
+	}
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A peer that restarts, floods, lies, or is another one: limits hold, and connections stay. */
+
+#include <string.h>
+
+#include "../test.h"
+#include "pair.h"
+
+#define MAX_IDS       16
+#define MAX_HALF_OPEN 4
+#define BACKLOG       3
+
+static struct pair pair;
+
+static void
+set_up(void)
+{
+	pair_open(&pair, MAX_IDS, MAX_HALF_OPEN);
+	TEST_OK(pair_listen(&pair, 1, BACKLOG));
+}
+
+static void
+tear_down(void)
+{
+	pair_close(&pair);
+}
+
+TEST_SUITE(ibcm_peer, set_up, tear_down);
+
+/* A message to side 1 that side 0 did not send. */
+static void
+forge(const struct ibcm_msg *msg, const struct ibcm_path *path)
+{
+	uint8_t mad[IBCM_MAD_LEN];
+
+	if (ibcm_mad_encode(msg, mad))
+		ibcm_input(pair.side[1].cm, pair.side[1].now, path, mad);
+}
+
+/* The path of side 1 to side 0. */
+static struct ibcm_path
+path_back(void)
+{
+	return pair_req(&pair, 1).path;
+}
+
+/* A REQ of side 0 as side 1 receives it. */
+static struct ibcm_msg
+valid_req(uint32_t comm_id, uint32_t qpn)
+{
+	const struct ibcm_path path = path_back();
+	struct ibcm_msg msg = {.type = IBCM_REQ,
+			.tid = comm_id,
+			.local_id = comm_id,
+			.service_id = PAIR_SERVICE,
+			.ca_guid = 1,
+			.qpn = qpn,
+			.mtu = 1,
+			.pkey = IBCM_PKEY,
+			.local_timeout = PAIR_TIMEOUT,
+			.max_cm_retries = PAIR_RETRIES};
+
+	memcpy(msg.local_gid, path.remote_gid, sizeof(msg.local_gid));
+	memcpy(msg.remote_gid, path.local_gid, sizeof(msg.remote_gid));
+	return msg;
+}
+
+/* The reason with which side 1 rejects a REQ that it has not reported; 0: it does not. */
+static uint16_t
+reason_of(const struct ibcm_msg *req)
+{
+	const struct ibcm_path path = path_back();
+	uint32_t nb_events = pair.side[1].nb_events, nb_ids = ibcm_nb_ids(pair.side[1].cm);
+	struct ibcm_msg rej;
+
+	pair.nb_net = 0;
+	forge(req, &path);
+	if (pair.nb_net != 1 || pair.side[1].nb_events != nb_events ||
+			ibcm_nb_ids(pair.side[1].cm) != nb_ids)
+		return 0;
+	rej = pair_msg(&pair, 0);
+	return rej.type == IBCM_REJ && rej.remote_id == req->local_id && rej.tid == req->tid &&
+					rej.subject == IBCM_OF_REQ
+			? rej.reason
+			: 0;
+}
+
+TEST(ibcm_peer, invalid_request_is_rejected_without_an_id)
+{
+	struct ibcm_msg req;
+
+	req = valid_req(1, 1);
+	TEST_EQ(reason_of(&req), IBCM_REJ_UNSUPPORTED);
+	req = valid_req(1, 2);
+	req.pkey = 0x7ffe;
+	TEST_EQ(reason_of(&req), IBCM_REJ_UNSUPPORTED);
+	req = valid_req(1, 2);
+	req.service = IBCM_RD;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_TRANSPORT);
+	req.service = IBCM_EXTENDED;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_TRANSPORT);
+	req = valid_req(1, 2);
+	req.mtu = 0;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_MTU);
+	req.mtu = 6;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_MTU);
+	req = valid_req(1, 2);
+	req.service_id++;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_SERVICE_ID);
+	req = valid_req(1, 2);
+	req.local_gid[15] ^= 1; /* the QP would send to another host */
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_GID);
+	req = valid_req(1, 2);
+	req.remote_gid[15] ^= 8;
+	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_GID);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->refused, 9);
+}
+
+TEST(ibcm_peer, backlog_and_source_limit_the_requests)
+{
+	const struct ibcm_path path = path_back();
+	struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_msg req;
+	struct ibcm_id *id = NULL;
+	uint32_t i;
+
+	for (i = 0; i < BACKLOG; i++) {
+		req = valid_req(i, 2 + i);
+		forge(&req, &path);
+		id = pair_last(&pair, 1)->id;
+	}
+	TEST_EQ(pair.side[1].nb_events, BACKLOG);
+	for (i = 100; i < 10100; i++) {
+		req = valid_req(i, 2 + i);
+		TEST_EQ(reason_of(&req), IBCM_REJ_CONSUMER);
+	}
+	TEST_OK(ibcm_accept(id, 0, &qp, NULL)); /* leaves the backlog, but is half-open */
+	pair.nb_net = 0;
+	req = valid_req(50, 52);
+	forge(&req, &path);
+	TEST_EQ(pair.side[1].nb_events, BACKLOG + 1);
+	TEST_OK(ibcm_accept(pair_last(&pair, 1)->id, 0, &qp, NULL));
+	req = valid_req(51, 53);
+	TEST_EQ(reason_of(&req), IBCM_REJ_NO_RESOURCES);
+	TEST_OK(ibcm_reject(id, 0, IBCM_REJ_CONSUMER, NULL));
+	pair.nb_net = 0;
+	forge(&req, &path);
+	TEST_EQ(pair.side[1].nb_events, BACKLOG + 2);
+}
+
+TEST(ibcm_peer, ids_are_limited)
+{
+	struct ibcm_id *ids[MAX_IDS], *id;
+	struct ibcm_msg req = valid_req(1, 2);
+	struct ibcm_req_conf conf = pair_req(&pair, 1);
+	uint32_t i;
+
+	for (i = 0; i < MAX_IDS; i++)
+		TEST_OK(ibcm_connect(pair.side[1].cm, 0, &conf, &ids[i]));
+	TEST_ERR(ibcm_connect(pair.side[1].cm, 0, &conf, &id), ENOSPC);
+	TEST_EQ(reason_of(&req), IBCM_REJ_NO_RESOURCES);
+	for (i = 0; i < MAX_IDS; i++)
+		ibcm_release(ids[i], 0);
+	TEST_EQ(ibcm_nb_ids(pair.side[1].cm), 0);
+	TEST_EQ(ibcm_next(pair.side[1].cm), IBCM_NEVER);
+}
+
+TEST(ibcm_peer, forged_end_without_the_ids_changes_nothing)
+{
+	struct ibcm_path path = path_back();
+	struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_msg good, bad;
+	struct ibcm_id *ids[2];
+	uint32_t i, k, nb_events;
+	static const uint32_t types[] = {IBCM_DREQ, IBCM_REJ, IBCM_RTU, IBCM_DREP, IBCM_MRA};
+
+	TEST_OK(pair_establish(&pair, ids));
+	TEST_OK(ibcm_disconnect(ids[0], 0, NULL));
+	good = pair_msg(&pair, 0); /* has both comm IDs */
+	pair.nb_net = 0;
+	nb_events = pair.side[1].nb_events;
+	for (i = 0; i < RTE_DIM(types); i++) {
+		for (k = 0; k < 4; k++) {
+			bad = good;
+			bad.type = types[i];
+			bad.data_len = 0;
+			bad.local_id ^= k == 0;
+			bad.remote_id ^= k == 1;
+			bad.qpn ^= k == 2;
+			path = path_back();
+			path.remote_gid[15] ^= k == 3 ? 8 : 0;
+			if (k != 2 || types[i] == IBCM_DREQ)
+				forge(&bad, &path);
+		}
+	}
+	TEST_EQ(pair.side[1].nb_events, nb_events);
+	TEST_EQ(ibcm_state(ids[1]), IBCM_ESTABLISHED);
+	TEST_ERR(ibcm_accept(ids[1], 0, &qp, NULL), EBUSY);
+	path = path_back();
+	forge(&good, &path);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_DISCONNECTED);
+}
+
+TEST(ibcm_peer, forged_answer_without_the_tid_changes_nothing)
+{
+	struct ibcm_path path = path_back();
+	struct ibcm_msg req, rep;
+	struct ibcm_id *a;
+
+	TEST_OK(pair_connect(&pair, 1, &a));
+	req = pair_msg(&pair, 0);
+	rep = (struct ibcm_msg){.type = IBCM_REP,
+			.tid = req.tid + 1,
+			.local_id = 1,
+			.remote_id = req.local_id,
+			.qpn = 2};
+	forge(&rep, &path);
+	rep.type = IBCM_REJ;
+	forge(&rep, &path);
+	rep.type = IBCM_MRA;
+	forge(&rep, &path);
+	TEST_EQ(ibcm_state(a), IBCM_REQ_SENT);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->unknown_id, 3);
+	rep.tid--;
+	rep.type = IBCM_REP;
+	rep.qpn = 1; /* a special QP */
+	forge(&rep, &path);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REJECTED);
+	TEST_EQ(pair_last(&pair, 1)->reason, IBCM_REJ_UNSUPPORTED);
+}
+
+TEST(ibcm_peer, messages_of_unknown_connections_are_answered_once)
+{
+	static const uint32_t answers[IBCM_NB_TYPES] = {
+			[IBCM_REP - IBCM_REQ] = IBCM_REJ, [IBCM_DREQ - IBCM_REQ] = IBCM_DREP};
+	const struct ibcm_path path = path_back();
+	struct ibcm_msg msg = {.local_id = 1, .remote_id = 2, .tid = 3, .qpn = 4}, answer;
+
+	for (msg.type = IBCM_MRA; msg.type < IBCM_SIDR_REQ; msg.type++) {
+		pair.nb_net = 0;
+		forge(&msg, &path);
+		TEST_EQ(pair.nb_net, answers[msg.type - IBCM_REQ] != 0);
+		if (pair.nb_net == 0)
+			continue;
+		answer = pair_msg(&pair, 0);
+		TEST_EQ(answer.type, answers[msg.type - IBCM_REQ]);
+		TEST_EQ(answer.local_id, 2);
+		TEST_EQ(answer.remote_id, 1);
+		TEST_EQ(answer.tid, 3);
+		if (answer.type == IBCM_REJ)
+			TEST_EQ(answer.reason, IBCM_REJ_INVALID_COMM_ID);
+	}
+	TEST_EQ(ibcm_nb_ids(pair.side[1].cm), 0);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->unknown_id, 6);
+}
+
+/* Its QP number, then its comm ID, in a REQ that is not the one of the connection. */
+TEST(ibcm_peer, peer_that_restarted_ends_the_stale_connection)
+{
+	const struct ibcm_path path = path_back();
+	struct ibcm_msg req, dreq;
+	struct ibcm_id *ids[2];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_OK(pair_establish(&pair, ids));
+		req = valid_req(0x1234, PAIR_QPN);
+		req.ca_guid = UINT64_C(0x0200000000000001);
+		if (i == 1) {
+			TEST_OK(ibcm_disconnect(ids[0], 0, NULL));
+			req.local_id = pair_msg(&pair, 0).local_id;
+			pair.nb_net = 0;
+			req.qpn++;
+		}
+		forge(&req, &path);
+		TEST_EQ(pair.nb_net, 2);
+		TEST_EQ(pair_msg(&pair, 0).type, IBCM_REJ);
+		TEST_EQ(pair_msg(&pair, 0).reason, IBCM_REJ_STALE_CONN);
+		dreq = pair_msg(&pair, 1);
+		TEST_EQ(dreq.type, IBCM_DREQ);
+		pair_drop(&pair, 0);
+		ibcm_release(ids[0], 0);
+		pair_deliver_all(&pair);
+		TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_DISCONNECTED);
+		while (pair_expire(&pair, 0) || pair_expire(&pair, 1))
+			pair_deliver_all(&pair);
+		ibcm_release(ids[1], 0);
+	}
+	TEST_EQ(ibcm_nb_ids(pair.side[0].cm), 0);
+	TEST_EQ(ibcm_nb_ids(pair.side[1].cm), 0);
+}
+
+TEST(ibcm_peer, peers_cannot_choose_the_times)
+{
+	const struct ibcm_path path = path_back();
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_msg req = valid_req(1, 2);
+	struct ibcm_id *id;
+
+	req.local_timeout = 0;
+	req.ack_timeout = 31;
+	forge(&req, &path);
+	id = pair_last(&pair, 1)->id;
+	TEST_OK(ibcm_accept(id, 0, &qp, NULL));
+	TEST_EQ(ibcm_next(pair.side[1].cm), UINT64_C(4096) << 12);
+	TEST_OK(ibcm_reject(id, 0, IBCM_REJ_CONSUMER, NULL));
+	TEST_EQ(ibcm_next(pair.side[1].cm), UINT64_C(4096) << 21);
+}
+
+TEST(ibcm_peer, requests_outlive_their_listener)
+{
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_id *a, *b;
+
+	TEST_OK(pair_connect(&pair, 0, &a));
+	pair_deliver_all(&pair);
+	b = pair_last(&pair, 1)->id;
+	ibcm_unlisten(pair.side[1].listener);
+	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
+	pair_deliver_all(&pair);
+	TEST_OK(ibcm_ready(a, NULL));
+	pair_deliver_all(&pair);
+	TEST_EQ(ibcm_state(b), IBCM_ESTABLISHED);
+}
