@@ -46,7 +46,8 @@ if has qemu-system-x86_64 qemu-system-x86 && [ "$(uname -m)" = x86_64 ]; then
 	try 'QEMU, migration' through $((48 << 20)) 2 migrate
 	try 'the same, rdma-pin-all' through $((48 << 20)) 2 migrate --pin-all
 	try 'the same, source killed' through 1 1 migrate --kill source
-	try 'the same, target killed' through $((1 << 20)) 1 migrate --kill target
+	# How much was executed before the kill depends on the processors.
+	try 'the same, target killed' through 1 1 migrate --kill target
 fi
 
 # dapl PROVIDER: dtest of uDAPL, which compares what both sides write; its server listens at TCP port 15828.

@@ -10,9 +10,10 @@ difference; exit code 1 if there is one.
 import re
 import sys
 
-# "name (path) ... result"; a docstring may follow the path, a line that the test prints the dots.
+# "name (path) ... result"; a docstring may follow the path, and lines that the test, or a child of it
+# that drops objects of its parent, prints the dots.
 RESULT = re.compile(r'^(test_\w+) \(([\w.]+)\)(?:\n(?!test_).*?)? \.\.\. '
-                    r'(?:(?!test_)\S.*\n)??(ok|skipped|FAIL|ERROR)\b', re.M)
+                    r'(?:(?!test_).*\n)*?(ok|skipped|FAIL|ERROR)\b', re.M)
 
 
 def read_list(lines, version):

@@ -178,9 +178,11 @@ any_version_finds_the_device(void)
 		HOLDS(dlvsym(library, "ibv_get_device_list", versions[i]) != NULL);
 }
 
+typedef int (*modify_t)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
 /* Connect two QPs of the port, with all rights, by their numbers. */
 static void
-connect_qp(__typeof__(&ibv_modify_qp) modify, struct ibv_qp *qp, uint32_t to, uint16_t lid)
+connect_qp(modify_t modify, struct ibv_qp *qp, uint32_t to, uint16_t lid)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 			.port_num = 1,
