@@ -26,6 +26,7 @@ ibcm_create(const struct ibcm_conf *conf, struct ibcm **out)
 	cm->conf = *conf;
 	cm->secret = conf->random(conf->arg);
 	TAILQ_INIT(&cm->listeners);
+	TAILQ_INIT(&cm->ids);
 	for (key = 0; key < IBCM_NB_KEYS; key++) {
 		cm->tables[key].buckets = calloc(MIN_BUCKETS, sizeof(struct ibcm_id *));
 		cm->tables[key].mask = MIN_BUCKETS - 1;
@@ -41,14 +42,12 @@ ibcm_create(const struct ibcm_conf *conf, struct ibcm **out)
 void
 ibcm_destroy(struct ibcm *cm)
 {
-	const struct ibcm_table *table = &cm->tables[IBCM_BY_ID];
 	struct ibcm_listener *listener;
-	uint32_t key, i;
+	struct ibcm_id *id;
+	uint32_t key;
 
-	for (i = 0; table->nb != 0; i++) {
-		while (table->buckets[i] != NULL)
-			ibcm_id_free(table->buckets[i]);
-	}
+	while ((id = TAILQ_FIRST(&cm->ids)) != NULL)
+		ibcm_id_free(id);
 	while ((listener = TAILQ_FIRST(&cm->listeners)) != NULL) {
 		TAILQ_REMOVE(&cm->listeners, listener, next);
 		free(listener);

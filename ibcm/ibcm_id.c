@@ -66,7 +66,7 @@ table_grow(struct ibcm_table *table, uint32_t key)
 	struct ibcm_table to = {.mask = table->mask * 2 + 1, .nb = table->nb};
 	uint32_t i;
 
-	to.buckets = calloc((size_t)to.mask + 1, sizeof(*to.buckets));
+	to.buckets = calloc((size_t)to.mask + 1, sizeof(struct ibcm_id *));
 	if (to.buckets == NULL)
 		return;
 	for (i = 0; i <= table->mask; i++) {
@@ -170,7 +170,7 @@ heap_reserve(struct ibcm *cm)
 
 	if (cm->nb_ids < cm->max_heap)
 		return true;
-	heap = realloc(cm->heap, ((size_t)nb + 1) * sizeof(*heap));
+	heap = realloc(cm->heap, ((size_t)nb + 1) * sizeof(struct ibcm_id *));
 	if (heap == NULL)
 		return false;
 	cm->heap = heap;
@@ -245,6 +245,7 @@ ibcm_id_alloc(struct ibcm *cm, const struct ibcm_path *path, int *error)
 		id->local_id = (uint32_t)cm->conf.random(cm->conf.arg);
 	while (id->local_id == 0 || ibcm_id_by_id(cm, id->local_id) != NULL);
 	ibcm_id_insert(id, IBCM_BY_ID);
+	TAILQ_INSERT_TAIL(&cm->ids, id, all);
 	cm->nb_ids++;
 	return id;
 }
@@ -255,6 +256,7 @@ ibcm_id_free(struct ibcm_id *id)
 	struct ibcm *cm = id->cm;
 
 	ibcm_id_state(id, IBCM_IDLE);
+	TAILQ_REMOVE(&cm->ids, id, all);
 	cm->nb_ids--;
 	free(id);
 }

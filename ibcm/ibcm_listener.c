@@ -41,7 +41,7 @@ ibcm_listener_lookup(const struct ibcm *cm, uint64_t service_id, const struct ib
 			continue;
 		if (is_any(conf))
 			found = listener;
-		else if (memcmp(conf->addr, ip->dst, sizeof(ip->dst)) == 0)
+		else if (ip != NULL && memcmp(conf->addr, ip->dst, sizeof(ip->dst)) == 0)
 			return listener;
 	}
 	return found;

@@ -58,6 +58,7 @@ struct ibcm_id {
 
 	bool is_in[IBCM_NB_KEYS];
 	struct ibcm_id *next[IBCM_NB_KEYS];
+	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids, also when no MAD finds it any more */
 };
 
 struct ibcm_listener {
@@ -75,8 +76,9 @@ struct ibcm_table {
 
 struct ibcm {
 	struct ibcm_conf conf;
-	TAILQ_HEAD(, ibcm_listener) listeners;
+	TAILQ_HEAD(ibcm_listeners, ibcm_listener) listeners;
 	struct ibcm_table tables[IBCM_NB_KEYS];
+	TAILQ_HEAD(ibcm_ids, ibcm_id) ids;
 	uint32_t nb_ids;
 	struct ibcm_id **heap; /* by deadline; heap[0] is not used */
 	uint32_t nb_heap;

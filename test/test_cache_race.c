@@ -218,7 +218,7 @@ static void
 race_page(void)
 {
 	uint8_t *page = cx.mem + CX_SIZE / 2;
-	struct rmem_mr *old, *mr;
+	struct rmem_mr *old, *mr = NULL;
 	unsigned int spins = 0;
 	int ret;
 

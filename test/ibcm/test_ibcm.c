@@ -153,6 +153,21 @@ TEST(ibcm, request_without_a_listener_is_rejected)
 	check_end(a, NULL);
 }
 
+/* AddressSanitizer sees it, and ibcm_nb_ids() until then. */
+TEST(ibcm, engine_frees_an_id_that_has_ended)
+{
+	struct ibcm_id *a;
+
+	ibcm_unlisten(pair.side[1].listener);
+	TEST_OK(pair_connect(&pair, 0, &a));
+	pair_deliver_all(&pair);
+	TEST_EVENT(0, REJECTED);
+	while (pair_expire(&pair, 0))
+		;
+	TEST_STATE(a, IDLE);
+	TEST_EQ(ibcm_nb_ids(pair.side[0].cm), 1);
+}
+
 TEST(ibcm, request_without_an_answer_is_sent_again_and_ends)
 {
 	struct ibcm_id *a;

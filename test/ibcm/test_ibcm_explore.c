@@ -216,7 +216,7 @@ check(void)
 {
 	const struct consumer *user = world.user;
 	enum ibcm_state state[2];
-	struct ibcm_qp_attr attr[2];
+	struct ibcm_qp_attr attr[2] = {{.qpn = 0}};
 	uint32_t no;
 
 	for (no = 0; no < 2; no++) {
