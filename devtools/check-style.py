@@ -13,6 +13,7 @@ import api  # noqa: E402 (in this folder)
 import ctext  # noqa: E402 (in this folder)
 import glossary  # noqa: E402
 import programs  # noqa: E402
+import rooms  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 800
@@ -534,6 +535,7 @@ RULES = (
     file_is_short,
     file_name_is_plain,
     first_line_is_short,
+    rooms.folder_includes_those_below,
     function_is_short,
     comment_is_narrow,
     guard_is_named_after_the_file,
