@@ -69,6 +69,9 @@ wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_s
 	wr->opcode = opcodes[ibv->opcode];
 	wr->flags = (uint8_t)ibv->send_flags;
 	wr->imm_data = ibv->imm_data;
+	/* The caller reads the window of a binding. */
+	if (qp->is_ud && ibv->opcode == IBV_WR_BIND_MW)
+		return EOPNOTSUPP;
 	if (qp->is_ud)
 		return ribv_ud_wr(qp, ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey,
 				wr);

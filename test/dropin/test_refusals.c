@@ -137,6 +137,11 @@ operations_that_ud_lacks(void)
 		completes(ud, &wr, IBV_WC_LOC_QP_OP_ERR);
 		connect_ud();
 	}
+	/* Refused; the window of a binding is not read. */
+	wr.opcode = IBV_WR_LOCAL_INV;
+	HOLDS(post(ud, &wr) == EOPNOTSUPP && errno == EOPNOTSUPP);
+	wr.opcode = IBV_WR_BIND_MW;
+	HOLDS(post(ud, &wr) == EOPNOTSUPP && errno == EOPNOTSUPP);
 	HOLDS(ibv_destroy_ah(ah) == 0);
 }
 
