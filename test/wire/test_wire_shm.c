@@ -22,6 +22,8 @@
 #include <rmem_pd.h>
 #include <rmem_qp.h>
 
+#include <rte_malloc.h>
+
 #include "soft/wire/rwire.h"
 #include "soft/wire/port/rwire_shm.h"
 
@@ -573,6 +575,116 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 		TEST_EQ(memory[i], 0);
 	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
 			&mr));
+}
+
+/* A device that shares its memory, and a QP of it. */
+struct sharer {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+};
+
+static void
+sharer_open(struct sharer *of, const char *dev_name, const char *ip, uint8_t *bytes)
+{
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
+			.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.access = RMEM_ACCESS_REMOTE_WRITE};
+	char args[96];
+
+	snprintf(args, sizeof(args), "ip=%s,port=shm:%s,progress=poll,share=1,loop=1", ip, name);
+	TEST_OK(rmem_dev_create(dev_name, args, &of->dev));
+	TEST_OK(rmem_pd_alloc(of->dev, &of->pd));
+	TEST_OK(rmem_cq_create(of->dev, &cq_conf, &of->cq));
+	conf.send_cq = conf.recv_cq = of->cq;
+	TEST_OK(rmem_qp_create(of->pd, &conf, &of->qp));
+	TEST_OK(rmem_mr_reg(
+			of->pd, bytes, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &of->mr));
+}
+
+static void
+sharer_close(const struct sharer *of)
+{
+	TEST_OK(rmem_qp_destroy(of->qp));
+	TEST_OK(rmem_mr_dereg(of->mr));
+	TEST_OK(rmem_cq_destroy(of->cq));
+	TEST_OK(rmem_pd_dealloc(of->pd));
+	TEST_OK(rmem_dev_close(of->dev));
+}
+
+static void
+sharer_connect(const struct sharer *from, const struct sharer *to, uint8_t traffic_class)
+{
+	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 3, .traffic_class = traffic_class};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(to->qp, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(from->qp, &conn));
+}
+
+static uint64_t
+nb_sent(const struct sharer *of)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_OK(rmem_dev_stats_get(of->dev, &stats));
+	return stats.wire_tx_packets;
+}
+
+/* WRITE all bytes with an immediate: the longest headers of a packet with a shared payload. */
+static int
+sharer_write(const struct sharer *from, const struct sharer *to)
+{
+	const struct rmem_sge sge = {
+			.addr = from->mr->iova, .length = SIZE, .lkey = from->mr->lkey};
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE_WITH_IMM,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma.remote_addr = to->mr->iova,
+			.rdma.rkey = to->mr->rkey};
+	const struct rmem_recv_wr recv = {.wr_id = 1};
+	struct rmem_wc wc, received;
+
+	TEST_EQ(rmem_post_recv(to->qp, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(from->qp, &wr, 1), 1);
+	do
+		(void)rmem_poll_cq(to->cq, &received, 1);
+	while (rmem_poll_cq(from->cq, &wc, 1) == 0);
+	return wc.status;
+}
+
+TEST(wire_shm, payload_in_a_region_has_any_traffic_class)
+{
+	uint8_t *bytes = rte_malloc(NULL, SIZE, RTE_CACHE_LINE_SIZE);
+	struct sharer from, to;
+	uint64_t before, nb = 0;
+	int i;
+
+	TEST_ASSERT(bytes != NULL);
+	sharer_open(&from, "soft1", "127.0.16.3", bytes);
+	sharer_open(&to, "soft2", "127.0.16.4", memory);
+	sharer_connect(&from, &to, 4);
+	sharer_connect(&to, &from, 0);
+	/* Packets have the payload until the peer has mapped the region. */
+	for (i = 0; i < NB_POLLS && nb != 1; i++) {
+		memset(bytes, 1 + i % 255, SIZE);
+		before = nb_sent(&from);
+		TEST_STATUS(sharer_write(&from, &to), RMEM_WC_SUCCESS);
+		TEST_MEM(memory, bytes, SIZE);
+		nb = nb_sent(&from) - before;
+	}
+	TEST_EQ(nb, 1);
+	sharer_close(&from);
+	sharer_close(&to);
+	rte_free(bytes);
 }
 
 TEST_SUITE(wire_shm, setup, teardown);

@@ -265,13 +265,14 @@ shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 					data, len, &port->shared);
 }
 
-/* Of datagrams, which are shorter than the slot and have no shared payload. */
+/* Of datagrams only, which are shorter than the slot and have no shared payload. */
 static unsigned int
 shm_put_grh(struct rwire_slot *slot, const struct rwire_frame *frame)
 {
 	const struct rsoft_grh *grh = &frame->grh;
 
-	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit) == 0))
+	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit) == 0 ||
+			    (frame->bth[0] & RWIRE_SERVICE_MASK) != RWIRE_UD))
 		return 0;
 	memcpy(slot->data + frame->len, grh, sizeof(*grh));
 	return RWIRE_SLOT_HAS_GRH;
