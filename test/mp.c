@@ -163,7 +163,7 @@ make(struct mp_shared *sh, const char *args)
 	TEST_OK(rmem_pool_create(pd, &pool_conf, &sh->pool));
 	make_qp(MP_QP, cq, 0, &sh->qp);
 	make_qp("mp-peer", sh->peer_cq, 0, &sh->peer);
-	make_qp("mp-other0", sh->other_cq, 0, &sh->other[0]);
+	make_qp("mp-other0", sh->other_cq, RMEM_QP_LATE_ERRORS, &sh->other[0]);
 	make_qp("mp-other1", sh->other_cq, 0, &sh->other[1]);
 	nb_refs = dev->obj.refs;
 	mp_connect(sh);

@@ -177,6 +177,25 @@ traffic_keys(struct mp_shared *sh)
 	post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
 }
 
+/* A request that RMEM_QP_LATE_ERRORS accepts is not a garbled one. */
+static void
+traffic_late(struct mp_shared *sh)
+{
+	const struct rmem_send_wr wr = {.wr_id = 10,
+			.opcode = RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			.flags = RMEM_SEND_SIGNALED,
+			.atomic.remote_addr = part(sh, MP_TO),
+			.atomic.rkey = sh->mr->rkey};
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_claim(sh->other[0]));
+	TEST_EQ(rmem_post_send(sh->other[0], &wr, 1), 1);
+	TEST_EQ(poll_one(sh->other_cq, &wc), 1);
+	TEST_STATUS(wc.status, RMEM_WC_LOC_LEN_ERR);
+	TEST_EQ(wc.wr_id, wr.wr_id);
+	TEST_OK(rmem_qp_unclaim(sh->other[0]));
+}
+
 static void
 role_on_demand(struct mp_shared *sh)
 {
@@ -213,6 +232,7 @@ role_traffic(struct mp_shared *sh)
 	traffic_one_sided(sh);
 	traffic_messages(sh);
 	traffic_keys(sh);
+	traffic_late(sh);
 	TEST_OK(rmem_qp_unclaim(qp));
 	TEST_OK(rmem_dev_detach(dev));
 	TEST_EQ(rmem_process_number(), 0);
