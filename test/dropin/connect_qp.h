@@ -59,4 +59,14 @@ connect_own(struct ibv_qp *qp)
 	connect_qp(qp, attr);
 }
 
+/* The same after an error. */
+static inline void
+reconnect_own(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+	connect_own(qp);
+}
+
 #endif

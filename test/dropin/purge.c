@@ -18,6 +18,7 @@
 #include "../holds.h"
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define SIZE   ((size_t)1 << 20)
 #define ROUNDS 32
@@ -47,18 +48,13 @@ write_to(uint8_t *to, uint8_t *from)
 					.num_sge = 1,
 					.opcode = IBV_WR_RDMA_WRITE,
 					.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_wc wc;
-	int n;
 
 	HOLDS(mr != NULL && of_from != NULL);
 	sge.lkey = of_from->lkey;
 	wr.wr.rdma.remote_addr = (uintptr_t)to;
 	wr.wr.rdma.rkey = mr->rkey;
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	do
-		n = ibv_poll_cq(cq, 1, &wc);
-	while (n == 0);
-	HOLDS(n == 1 && wc.status == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(memcmp(to, from, SIZE) == 0);
 	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(of_from) == 0);
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../holds.h"
+#include "wait_wc.h"
 
 #define VERBS   "libibverbs.so.1"
 #define CM      "librdmacm.so.1"
@@ -222,12 +223,9 @@ write_half(struct ibv_qp *qp, struct ibv_cq *cq, const struct ibv_mr *mr)
 					   .send_flags = IBV_SEND_SIGNALED,
 					   .wr.rdma = {(uintptr_t)mr->addr + SIZE / 2, mr->rkey}},
 			   *bad;
-	struct ibv_wc wc;
 
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	while (ibv_poll_cq(cq, 1, &wc) == 0)
-		;
-	HOLDS(wc.status == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 }
 
 #undef ibv_reg_mr

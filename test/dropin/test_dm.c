@@ -11,6 +11,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define SIZE   4096
 #define PART   256
@@ -87,14 +88,11 @@ write_at(const struct ibv_mr *from, const struct ibv_mr *to, uint64_t offset)
 {
 	struct ibv_sge sge = {0, 16, from->lkey};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
-	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = offset;
 	wr.wr.rdma.rkey = to->rkey;
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	while (ibv_poll_cq(cq, 1, &wc) == 0)
-		;
-	return wc.status;
+	return wait_wc(cq).status;
 }
 
 static void

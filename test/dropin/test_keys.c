@@ -9,6 +9,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define PAGE   4096u
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
@@ -20,27 +21,6 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint8_t *buf; /* two pages */
-
-static enum ibv_wc_status
-wait_wc(void)
-{
-	struct ibv_wc wc;
-	int n;
-
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	HOLDS(n == 1);
-	return wc.status;
-}
-
-static void
-reconnect(void)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	connect_own(qp);
-}
 
 /* WRITE bytes of the second page to an address, by an rkey. */
 static enum ibv_wc_status
@@ -55,7 +35,7 @@ write_some(uint32_t length, uint64_t addr, uint32_t rkey)
 					.wr.rdma = {addr, rkey}};
 
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	return wait_wc();
+	return wait_wc(cq).status;
 }
 
 static enum ibv_wc_status
@@ -110,7 +90,7 @@ rkey_is_of_the_last_accepted_binding(void)
 	HOLDS(accepted >= 2 && accepted < 4 * DEPTH);
 	for (i = accepted - 2; i < accepted; i++)
 		HOLDS(mw[i % 2]->rkey == (index[i % 2] | ((TAG + 1 + i) & 0xff)));
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(ibv_dealloc_mw(mw[0]) == 0 && ibv_dealloc_mw(mw[1]) == 0);
 }
 
@@ -141,7 +121,7 @@ rkey_of_window_is_set_by_the_post(void)
 	HOLDS(ibv_post_send(qp, &wr, &bad) == EINVAL && bad == &second);
 	HOLDS(mw->rkey == (index | TAG));
 	HOLDS(other->rkey == unbound);
-	HOLDS(wait_wc() == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(write_to((uintptr_t)buf, mw->rkey) == IBV_WC_SUCCESS);
 
 	ibv_wr_start(ex);
@@ -153,7 +133,7 @@ rkey_of_window_is_set_by_the_post(void)
 	ibv_wr_bind_mw(ex, other, unbound + 1, &info);
 	HOLDS(ibv_wr_complete(ex) == 0);
 	HOLDS(other->rkey == ((unbound & ~0xffu) | ((unbound + 1) & 0xff)));
-	HOLDS(wait_wc() == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(write_to((uintptr_t)buf, other->rkey) == IBV_WC_SUCCESS);
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dealloc_mw(other) == 0);
 }
@@ -170,9 +150,9 @@ mr_begins_at_its_iova(uint64_t iova)
 	HOLDS(buf[16] == (uint8_t)(iova + 1));
 	HOLDS(write_to(iova + PAGE - 8, at->rkey) == IBV_WC_SUCCESS);
 	HOLDS(write_to(iova + PAGE - 7, at->rkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(write_to((uintptr_t)buf + 16, at->rkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(ibv_dereg_mr(at) == 0);
 }
 
@@ -187,10 +167,10 @@ window_of_mr_at_0(void)
 	HOLDS(at != NULL && mw != NULL);
 	bind.bind_info = (struct ibv_mw_bind_info){at, 64, 64, IBV_ACCESS_REMOTE_WRITE};
 	HOLDS(ibv_bind_mw(qp, mw, &bind) == 0);
-	HOLDS(wait_wc() == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(write_to(64, mw->rkey) == IBV_WC_SUCCESS);
 	HOLDS(write_to(63, mw->rkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dereg_mr(at) == 0);
 }
 
@@ -203,7 +183,7 @@ mr_of_length_0_is_valid_for_no_byte(void)
 	HOLDS(none != NULL && again != NULL && none->length == 0);
 	HOLDS(write_some(0, (uintptr_t)buf, none->rkey) == IBV_WC_SUCCESS);
 	HOLDS(write_some(1, (uintptr_t)buf, none->rkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(ibv_dereg_mr(none) == 0 && ibv_dereg_mr(again) == 0);
 }
 

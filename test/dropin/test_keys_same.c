@@ -9,6 +9,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -26,23 +27,9 @@ write_by(uint32_t lkey, uint32_t rkey)
 					.sg_list = &sge,
 					.num_sge = 1,
 					.wr.rdma = {(uintptr_t)buf + 2048, rkey}};
-	struct ibv_wc wc;
-	int n;
 
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	HOLDS(n == 1);
-	return wc.status;
-}
-
-static void
-reconnect(void)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	connect_own(qp);
+	return wait_wc(cq).status;
 }
 
 static void
@@ -68,7 +55,6 @@ main(void)
 	struct ibv_mr *all, *local;
 	struct ibv_mw *mw;
 	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_wc wc;
 
 	create("soft0,keys=same");
 	local = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
@@ -81,16 +67,14 @@ main(void)
 	HOLDS(write_by(all->rkey, all->lkey) == IBV_WC_SUCCESS && buf[2048] == 7);
 	/* The rights are those of the MR. */
 	HOLDS(write_by(all->lkey, local->lkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	HOLDS(write_by(all->lkey, local->rkey) == IBV_WC_REM_ACCESS_ERR);
-	reconnect();
+	reconnect_own(qp);
 	/* A window has an rkey only. */
 	bind.bind_info = (struct ibv_mw_bind_info){
 			all, (uintptr_t)buf, sizeof(buf), IBV_ACCESS_REMOTE_WRITE};
 	HOLDS(ibv_bind_mw(qp, mw, &bind) == 0);
-	while (ibv_poll_cq(cq, 1, &wc) == 0)
-		;
-	HOLDS(wc.status == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(write_by(all->lkey, mw->rkey) == IBV_WC_SUCCESS);
 	HOLDS(write_by(mw->rkey, all->rkey) == IBV_WC_LOC_PROT_ERR);
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dereg_mr(all) == 0 && ibv_dereg_mr(local) == 0);

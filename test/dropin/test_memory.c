@@ -13,6 +13,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define PAGE   4096
 #define SIZE   (4 * PAGE)
@@ -40,17 +41,13 @@ write_there(void)
 					.send_flags = IBV_SEND_SIGNALED};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 	struct ibv_wc wc;
-	int n;
 
 	HOLDS(qp != NULL);
 	connect_own(qp);
 	wr.wr.rdma.remote_addr = (uintptr_t)mem + PAGE;
 	wr.wr.rdma.rkey = mr->rkey;
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	do
-		n = ibv_poll_cq(cq, 1, &wc);
-	while (n == 0);
-	HOLDS(n == 1);
+	wc = wait_wc(cq);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	return wc.status;
 }

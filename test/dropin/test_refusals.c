@@ -12,6 +12,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define PAGE  4096u
 #define QKEY  0x1234u
@@ -26,18 +27,6 @@ static struct ibv_cq *cq;
 static struct ibv_qp *conn, *ud;
 static struct ibv_mr *mr;
 static uint8_t buf[2 * PAGE] __attribute__((aligned(PAGE)));
-
-static struct ibv_wc
-wait_wc(void)
-{
-	struct ibv_wc wc;
-	int n;
-
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	HOLDS(n == 1);
-	return wc;
-}
 
 static struct ibv_qp *
 create_qp(enum ibv_qp_type type)
@@ -114,7 +103,7 @@ completes(struct ibv_qp *qp, struct ibv_send_wr *wr, enum ibv_wc_status status)
 
 	wr->wr_id++;
 	HOLDS(post(qp, wr) == 0);
-	wc = wait_wc();
+	wc = wait_wc(cq);
 	HOLDS(wc.status == status && wc.wr_id == wr->wr_id && wc.qp_num == qp->qp_num);
 }
 
@@ -199,7 +188,7 @@ bind_fails(struct ibv_mw *mw, struct ibv_mr *to, uint64_t addr, uint64_t length,
 
 	bind.bind_info = (struct ibv_mw_bind_info){to, addr, length, access};
 	HOLDS(ibv_bind_mw(conn, mw, &bind) == 0);
-	wc = wait_wc();
+	wc = wait_wc(cq);
 	HOLDS(wc.status == IBV_WC_MW_BIND_ERR && wc.wr_id == 7);
 	connect_rc();
 }
@@ -234,7 +223,7 @@ write_with_immediate_and_bad_rkey(void)
 	wr.wr.rdma.rkey = mr->rkey ^ 0xff00;
 	HOLDS(post(conn, &wr) == 0);
 	for (i = 0; i < 3; i++) {
-		wc = wait_wc();
+		wc = wait_wc(cq);
 		HOLDS(wc.wr_id == 1 || wc.wr_id == 49 || wc.wr_id == 50);
 		status[wc.wr_id] = wc.status;
 	}
@@ -270,7 +259,7 @@ bindings_of_type_1(void)
 	mw->handle ^= 1;
 	mr->handle ^= 1;
 	bind.bind_info = (struct ibv_mw_bind_info){mr, at, 8, right};
-	HOLDS(ibv_bind_mw(conn, mw, &bind) == 0 && wait_wc().status == IBV_WC_SUCCESS);
+	HOLDS(ibv_bind_mw(conn, mw, &bind) == 0 && wait_wc(cq).status == IBV_WC_SUCCESS);
 	mw->handle ^= 1;
 	mr->handle ^= 1;
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dealloc_mw(other) == 0);
@@ -302,7 +291,7 @@ posts_before_rts(void)
 	set_state(ud, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 	HOLDS(post(ud, &wr) == 0);
 	for (i = 0; i < 2; i++)
-		HOLDS(wait_wc().status == IBV_WC_SUCCESS);
+		HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_ah(ah) == 0);
 }
 

@@ -16,6 +16,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define WRITES 3
 
@@ -38,7 +39,6 @@ transfer(int n)
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
-	struct ibv_wc wc;
 
 	HOLDS(mr != NULL && qp != NULL);
 	connect_own(qp);
@@ -47,9 +47,7 @@ transfer(int n)
 	wr.wr.rdma.rkey = mr->rkey;
 	for (; n > 0; n--) {
 		HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-		while (ibv_poll_cq(cq, 1, &wc) == 0)
-			;
-		HOLDS(wc.status == IBV_WC_SUCCESS);
+		HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	}
 	/* The counters of a QP remain those of the device. */
 	HOLDS(ibv_destroy_qp(qp) == 0);

@@ -19,6 +19,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define THREADS 4
 #define WRITES  2000
@@ -103,13 +104,8 @@ share(void)
 static void
 refuse(void)
 {
-	struct ibv_wc wc;
-	int n;
-
 	HOLDS(post_write(mr->rkey ^ 1) == 0);
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	HOLDS(n == 1 && wc.status == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(wait_wc(cq).status == IBV_WC_REM_ACCESS_ERR);
 	HOLDS(strstr(log_text(), "sanitize: QP 0x") != NULL);
 	HOLDS(strstr(log_text(), "request of the peer (REM_ACCESS_ERR) failed") != NULL);
 }

@@ -24,6 +24,7 @@
 #include "connect_qp.h"
 #include "count_entries.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define THREADS  200
 #define WRITES   50
@@ -83,8 +84,6 @@ side_write(struct side *side, uint8_t byte)
 					.num_sge = 1,
 					.opcode = IBV_WR_RDMA_WRITE,
 					.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_wc wc;
-	int n;
 
 	HOLDS(mr != NULL);
 	memset(side->buf, byte, SIZE / 2);
@@ -92,9 +91,7 @@ side_write(struct side *side, uint8_t byte)
 	wr.wr.rdma.remote_addr = (uintptr_t)side->buf + SIZE / 2;
 	wr.wr.rdma.rkey = mr->rkey;
 	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
-	while ((n = ibv_poll_cq(side->cq, 1, &wc)) == 0)
-		sched_yield();
-	HOLDS(n == 1 && wc.status == IBV_WC_SUCCESS);
+	HOLDS(wait_wc(side->cq).status == IBV_WC_SUCCESS);
 	HOLDS(memcmp(side->buf, side->buf + SIZE / 2, SIZE / 2) == 0);
 	HOLDS(ibv_dereg_mr(mr) == 0);
 }

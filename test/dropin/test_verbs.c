@@ -10,6 +10,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "wait_wc.h"
 
 #define SIZE 4096
 
@@ -97,13 +98,8 @@ connect_to(struct ibv_qp *qp, const struct ibv_qp *peer)
 static void
 expect(const struct ibv_qp *qp, enum ibv_wc_status status, enum ibv_wc_opcode opcode)
 {
-	struct ibv_wc wc;
-	int n;
+	const struct ibv_wc wc = wait_wc(cq);
 
-	do
-		n = ibv_poll_cq(cq, 1, &wc);
-	while (n == 0);
-	HOLDS(n == 1);
 	HOLDS(wc.qp_num == qp->qp_num);
 	HOLDS(wc.status == status);
 	HOLDS(status != IBV_WC_SUCCESS || wc.opcode == opcode);
@@ -262,17 +258,14 @@ shared_transfer(struct ibv_srq *srq, struct ibv_qp *const *of)
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
 	struct ibv_wc wc;
 	unsigned int i;
-	int n;
 
 	HOLDS(ibv_post_recv(of[0], recv, &bad_recv) == EINVAL && bad_recv == recv);
 	bad_recv = NULL;
 	HOLDS(ibv_post_srq_recv(srq, recv, &bad_recv) == 0 && bad_recv == NULL);
 	for (i = 0; i < 2; i++) {
 		HOLDS(ibv_post_send(of[!i], &wr, &bad) == 0);
-		do
-			n = ibv_poll_cq(cq, 1, &wc);
-		while (n == 0);
-		HOLDS(n == 1 && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+		wc = wait_wc(cq);
+		HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
 		HOLDS(wc.wr_id == i + 1 && wc.qp_num == of[i]->qp_num);
 	}
 	recv[1].num_sge = 100;
