@@ -201,16 +201,26 @@ pair_last(const struct pair *pair, uint32_t side)
 }
 
 int
+pair_request(struct pair *pair, struct ibcm_id **a, struct ibcm_id **b)
+{
+	int ret = pair_connect(pair, 0, a);
+
+	if (ret != 0)
+		return ret;
+	pair_deliver_all(pair);
+	*b = pair_last(pair, 1)->id;
+	return 0;
+}
+
+int
 pair_establish(struct pair *pair, struct ibcm_id *ids[2])
 {
 	const struct ibcm_qp_conf qp = pair_qp(1);
 	int ret;
 
-	ret = pair_connect(pair, 0, &ids[0]);
+	ret = pair_request(pair, &ids[0], &ids[1]);
 	if (ret != 0)
 		return ret;
-	pair_deliver_all(pair);
-	ids[1] = pair_last(pair, 1)->id;
 	ret = ibcm_accept(ids[1], pair->side[1].now, &qp, NULL);
 	if (ret != 0)
 		return ret;

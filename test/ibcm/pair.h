@@ -78,6 +78,8 @@ struct ibcm_msg pair_msg(const struct pair *pair, uint32_t at);
 /* The last event of a side; its type is UINT32_MAX if there was none. */
 const struct pair_event *pair_last(const struct pair *pair, uint32_t side);
 
+/* Request a connection from side 0; the IDs of both sides, of which side 1 has the request. */
+int pair_request(struct pair *pair, struct ibcm_id **a, struct ibcm_id **b);
 /* Establish a connection from side 0 to side 1, which listens. */
 int pair_establish(struct pair *pair, struct ibcm_id *ids[2]);
 

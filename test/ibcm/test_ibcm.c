@@ -107,9 +107,7 @@ TEST(ibcm, rejection_has_its_reason_and_data)
 	const struct ibcm_data why = {"full", 4};
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	TEST_OK(ibcm_reject(b, 0, IBCM_REJ_CONSUMER, &why));
 	pair_deliver_all(&pair);
 	TEST_EVENT(0, REJECTED);
@@ -125,9 +123,7 @@ TEST(ibcm, reply_can_be_rejected)
 	const struct ibcm_qp_conf qp = pair_qp(1);
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
 	pair_deliver_all(&pair);
 	TEST_OK(ibcm_reject(a, 0, IBCM_REJ_NO_RESOURCES, NULL));
@@ -194,9 +190,7 @@ TEST(ibcm, peer_learns_that_a_request_timed_out)
 {
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	ibcm_release(a, 0);
 	pair_deliver_all(&pair);
 	TEST_EVENT(1, REJECTED);
@@ -243,9 +237,7 @@ TEST(ibcm, slow_consumer_delays_the_peer_with_mra)
 	const uint64_t mra_ns = UINT64_C(4096) << 24;
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	TEST_ASSERT(pair_expire(&pair, 0));
 	pair_deliver(&pair, 0); /* REQ */
 	TEST_SENT(0, MRA);
@@ -266,9 +258,7 @@ TEST(ibcm, data_before_the_rtu_establishes)
 	const struct ibcm_qp_conf qp = pair_qp(1);
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	TEST_ERR(ibcm_notify(b), EBUSY);
 	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
 	pair_deliver_all(&pair);

@@ -315,9 +315,7 @@ TEST(ibcm_peer, requests_outlive_their_listener)
 	const struct ibcm_qp_conf qp = pair_qp(1);
 	struct ibcm_id *a, *b;
 
-	TEST_OK(pair_connect(&pair, 0, &a));
-	pair_deliver_all(&pair);
-	b = pair_last(&pair, 1)->id;
+	TEST_OK(pair_request(&pair, &a, &b));
 	ibcm_unlisten(pair.side[1].listener);
 	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
 	pair_deliver_all(&pair);
