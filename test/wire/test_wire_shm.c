@@ -34,51 +34,71 @@
 #define SIZE         16384
 #define NB_POLLS     20000
 
-static struct rmem_dev *dev;
-static struct rmem_pd *pd;
-static struct rmem_cq *cq;
-static struct rmem_qp *qp;
-static struct rmem_mr *mr;
+/* A device that shares its memory, and a QP of it. */
+struct sharer {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+};
+
+static struct sharer own;
 static uint8_t memory[SIZE];
 static char name[SHM_MAX_NAME + 1];
 static struct rwire_addr address, peer_address;
 
 static void
-setup(void)
+sharer_open(struct sharer *of, const char *dev_name, const char *ip, const char *more,
+		uint8_t *bytes)
 {
-	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
 			.max_send_wr = 4,
 			.max_recv_wr = 4,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.access = RMEM_ACCESS_REMOTE_WRITE};
-	struct rmem_qp_conn conn = {.remote.qp_num = 5, .timeout = 8, .retry_cnt = 7};
 	char args[96];
 
+	snprintf(args, sizeof(args), "ip=%s,port=shm:%s,progress=poll,share=1%s", ip, name, more);
+	TEST_OK(rmem_dev_create(dev_name, args, &of->dev));
+	TEST_OK(rmem_pd_alloc(of->dev, &of->pd));
+	TEST_OK(rmem_cq_create(of->dev, &cq_conf, &of->cq));
+	conf.send_cq = conf.recv_cq = of->cq;
+	TEST_OK(rmem_qp_create(of->pd, &conf, &of->qp));
+	TEST_OK(rmem_mr_reg(
+			of->pd, bytes, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &of->mr));
+}
+
+static void
+sharer_close(const struct sharer *of)
+{
+	TEST_OK(rmem_qp_destroy(of->qp));
+	TEST_OK(rmem_mr_dereg(of->mr));
+	TEST_OK(rmem_cq_destroy(of->cq));
+	TEST_OK(rmem_pd_dealloc(of->pd));
+	TEST_OK(rmem_dev_close(of->dev));
+}
+
+static void
+setup(void)
+{
+	struct rmem_qp_conn conn = {.remote.qp_num = 5, .timeout = 8, .retry_cnt = 7};
+
 	snprintf(name, sizeof(name), "hostile-%d", (int)getpid());
-	snprintf(args, sizeof(args), "ip=" ADDRESS ",port=shm:%s,progress=poll,share=1", name);
 	TEST_ASSERT(rwire_addr_parse(ADDRESS, &address) &&
 			rwire_addr_parse(PEER_ADDRESS, &peer_address));
 	memset(memory, 0, SIZE);
-	TEST_OK(rmem_dev_create("soft0", args, &dev));
-	TEST_OK(rmem_pd_alloc(dev, &pd));
-	TEST_OK(rmem_cq_create(dev, &cq_conf, &cq));
-	conf.send_cq = conf.recv_cq = cq;
-	TEST_OK(rmem_qp_create(pd, &conf, &qp));
-	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &mr));
+	sharer_open(&own, "soft0", ADDRESS, "", memory);
 	memcpy(conn.remote.gid, peer_address.gid, sizeof(conn.remote.gid));
-	TEST_OK(rmem_qp_connect(qp, &conn));
+	TEST_OK(rmem_qp_connect(own.qp, &conn));
 }
 
 static void
 teardown(void)
 {
-	TEST_OK(rmem_qp_destroy(qp));
-	TEST_OK(rmem_mr_dereg(mr));
-	TEST_OK(rmem_cq_destroy(cq));
-	TEST_OK(rmem_pd_dealloc(pd));
-	TEST_OK(rmem_dev_close(dev));
+	sharer_close(&own);
 }
 
 /* Poll, and so receive. The device checks its connections each millisecond. */
@@ -87,7 +107,7 @@ make_progress(void)
 {
 	struct rmem_wc wc;
 
-	(void)rmem_poll_cq(cq, &wc, 1);
+	(void)rmem_poll_cq(own.cq, &wc, 1);
 }
 
 /* A connection to the device without a message. */
@@ -258,10 +278,10 @@ static void
 put_write(struct rwire_ring_end *end, uint32_t psn, uint32_t offset)
 {
 	struct rwire_pkt pkt = {.opcode = RWIRE_WRITE_ONLY,
-			.qpn = qp->qp_num,
+			.qpn = own.qp->qp_num,
 			.psn = psn,
-			.addr = mr->iova + offset,
-			.rkey = mr->rkey,
+			.addr = own.mr->iova + offset,
+			.rkey = own.mr->rkey,
 			.dma_len = 8,
 			.payload_len = 8};
 	struct rwire_slot *slot = rwire_ring_get(end);
@@ -273,7 +293,7 @@ put_write(struct rwire_ring_end *end, uint32_t psn, uint32_t offset)
 static uint32_t
 expected_psn(void)
 {
-	return ((const struct rsoft_qp *)qp)->wire->rsp.psn;
+	return ((const struct rsoft_qp *)own.qp)->wire->rsp.psn;
 }
 
 TEST(wire_shm, packets_left_in_a_ring_of_an_ended_peer_are_executed)
@@ -323,10 +343,10 @@ static void
 put_shared(struct rwire_ring_end *end, uint8_t opcode, uint32_t psn, struct rwire_shared shared)
 {
 	struct rwire_pkt pkt = {.opcode = opcode,
-			.qpn = qp->qp_num,
+			.qpn = own.qp->qp_num,
 			.psn = psn,
-			.addr = mr->iova,
-			.rkey = mr->rkey,
+			.addr = own.mr->iova,
+			.rkey = own.mr->rkey,
 			.dma_len = shared.len};
 	struct rwire_slot *slot = rwire_ring_get(end);
 	uint32_t len = rwire_pkt_build(slot->data, &pkt);
@@ -340,7 +360,7 @@ nb_malformed(void)
 {
 	struct rmem_dev_stats stats;
 
-	(void)rmem_dev_stats_get(dev, &stats);
+	(void)rmem_dev_stats_get(own.dev, &stats);
 	return stats.wire_malformed;
 }
 
@@ -427,7 +447,7 @@ TEST(wire_shm, first_payload_in_a_region_is_shorter_than_its_message)
 
 	TEST_ASSERT(memory_fd >= 0);
 	put_shared(&end, RWIRE_WRITE_FIRST, expected_psn(), (struct rwire_shared){3, SIZE, 0});
-	while (((const struct rsoft_qp *)qp)->state != RMEM_QPS_ERR && memory[0] == 0)
+	while (((const struct rsoft_qp *)own.qp)->state != RMEM_QPS_ERR && memory[0] == 0)
 		make_progress();
 	close_region(&end, fd, memory_fd);
 	TEST_EQ(memory[0], 0);
@@ -543,12 +563,12 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 	pthread_t thread;
 	int fd, region_fd;
 
-	TEST_EQ(rmem_mr_dereg(mr), 0);
-	mr = NULL;
+	TEST_EQ(rmem_mr_dereg(own.mr), 0);
+	own.mr = NULL;
 	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
 	for (i = 0; i < RWIRE_RING_SLOTS; i++) {
 		struct rwire_pkt pkt = {.opcode = (uint8_t)(i % RWIRE_OPCODE_NB),
-				.qpn = qp->qp_num,
+				.qpn = own.qp->qp_num,
 				.psn = expected_psn(),
 				.addr = (uintptr_t)memory,
 				.dma_len = 64,
@@ -573,49 +593,8 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 	rwire_shm_unmap(end.ring);
 	for (i = 0; i < SIZE; i++)
 		TEST_EQ(memory[i], 0);
-	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
-			&mr));
-}
-
-/* A device that shares its memory, and a QP of it. */
-struct sharer {
-	struct rmem_dev *dev;
-	struct rmem_pd *pd;
-	struct rmem_cq *cq;
-	struct rmem_qp *qp;
-	struct rmem_mr *mr;
-};
-
-static void
-sharer_open(struct sharer *of, const char *dev_name, const char *ip, uint8_t *bytes)
-{
-	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = 4,
-			.max_recv_wr = 4,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.access = RMEM_ACCESS_REMOTE_WRITE};
-	char args[96];
-
-	snprintf(args, sizeof(args), "ip=%s,port=shm:%s,progress=poll,share=1,loop=1", ip, name);
-	TEST_OK(rmem_dev_create(dev_name, args, &of->dev));
-	TEST_OK(rmem_pd_alloc(of->dev, &of->pd));
-	TEST_OK(rmem_cq_create(of->dev, &cq_conf, &of->cq));
-	conf.send_cq = conf.recv_cq = of->cq;
-	TEST_OK(rmem_qp_create(of->pd, &conf, &of->qp));
-	TEST_OK(rmem_mr_reg(
-			of->pd, bytes, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &of->mr));
-}
-
-static void
-sharer_close(const struct sharer *of)
-{
-	TEST_OK(rmem_qp_destroy(of->qp));
-	TEST_OK(rmem_mr_dereg(of->mr));
-	TEST_OK(rmem_cq_destroy(of->cq));
-	TEST_OK(rmem_pd_dealloc(of->pd));
-	TEST_OK(rmem_dev_close(of->dev));
+	TEST_OK(rmem_mr_reg(own.pd, memory, SIZE, 0,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &own.mr));
 }
 
 static void
@@ -669,8 +648,8 @@ TEST(wire_shm, payload_in_a_region_has_any_traffic_class)
 	int i;
 
 	TEST_ASSERT(bytes != NULL);
-	sharer_open(&from, "soft1", "127.0.16.3", bytes);
-	sharer_open(&to, "soft2", "127.0.16.4", memory);
+	sharer_open(&from, "soft1", "127.0.16.3", ",loop=1", bytes);
+	sharer_open(&to, "soft2", "127.0.16.4", ",loop=1", memory);
 	sharer_connect(&from, &to, 4);
 	sharer_connect(&to, &from, 0);
 	/* Packets have the payload until the peer has mapped the region. */
