@@ -111,6 +111,7 @@ TEST(wire_shm_clock, fields_of_the_grh_arrive)
 		if (i == 0)
 			out->grh = grh;
 		memset(out->bth, 0, RWIRE_BTH_LEN);
+		out->bth[0] = RWIRE_UD | RWIRE_SEND_ONLY;
 		out->len = RWIRE_BTH_LEN;
 		ports[0]->ops->tx_put(ports[0], out);
 	}
