@@ -3,7 +3,7 @@
  */
 
 /*
- * The table of doc/driver_soft.md, "What is checked, and what the failure is": each mistake
+ * The table of doc/driver_soft.md, "Checks and the resulting errors": each mistake
  * gives its status to the sender and to the peer, and leaves the QPs in their states.
  * Those here take every opcode or a limit of the device; the others are cases of conformance.
  */

@@ -250,7 +250,7 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call has
  * returned. It is for memory managed by others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and
  * windows cannot be bound to it. Sharing and deregistration are as with ALLOCATE_MR. A file
- * must not be truncated while it is mapped: a guarded device (driver_soft.md) fails the request,
+ * must not be truncated while it is mapped: a guarded device (soft_memory.md) fails the request,
  * otherwise the access raises SIGBUS. The caller is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
  *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
