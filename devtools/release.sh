@@ -15,7 +15,7 @@ usage() {
 	       [--no-gates]
 	  --seeds N         seeds of the random tests ($seeds)
 	  --ops N           operations of each seed, 100000 or more ($ops)
-	  --fuzz SECONDS    time of the fuzzer in total, in runs of up to an hour ($fuzz)
+	  --fuzz SECONDS    time of each fuzzer in total, in runs of up to an hour ($fuzz)
 	  --chaos SECONDS   time of each test of chaos ($chaos)
 	  --no-gates        omit devtools/test.sh all, platforms and compilers
 	0 omits a step. Exit status: 0 if all steps passed, 1 if not. A step that is skipped has not passed.
@@ -103,7 +103,7 @@ fuzz_all() {
 		RMEM_FUZZ_SECONDS=$slice devtools/check-fuzz.sh || return
 		echo $((spent + slice)) >"$dir/fuzzed"
 	done
-	say "$spent s of fuzzing, $(find build-fuzz/corpus -type f | wc -l) inputs in the corpus"
+	say "$spent s of fuzzing, $(find build-fuzz/corpus* -type f | wc -l) inputs in the corpora"
 }
 
 long_tests() {

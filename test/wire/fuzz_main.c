@@ -3,7 +3,7 @@
  */
 
 /*
- * Run the fuzzer's inputs without libFuzzer: the files given, or random ones (RMEM_SEED,
+ * Run a fuzzer's inputs without libFuzzer: the files given, or random ones (RMEM_SEED,
  * RMEM_TEST_FUZZ_RUNS).
  */
 
@@ -12,16 +12,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fuzz.h"
 #include "xorshift.h"
 
 #define MAX_STEPS 32u
-#define STEP_SIZE 8u
-#define MAX_INPUT (MAX_STEPS * (STEP_SIZE + 2048))
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int fuzz_report(void);
-void fuzz_close(void);
+#define MAX_INPUT (MAX_STEPS * FUZZ_MAX_STEP)
 
 static uint8_t input[MAX_INPUT];
 static uint64_t state;
@@ -49,29 +44,6 @@ env_or(const char *name, uint64_t otherwise)
 	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* A step of fuzz_wire.c: its PSN is the expected one most of the time, flags and bytes are rare. */
-static size_t
-put_step(uint8_t *to)
-{
-	uint32_t len = xorshift32(&state) % 4 == 0 ? xorshift32(&state) % 2048
-						   : xorshift32(&state) % 16;
-	size_t i;
-
-	for (i = 0; i < STEP_SIZE; i++)
-		to[i] = (uint8_t)xorshift32(&state);
-	to[0] = (uint8_t)(to[0] % 6 | (xorshift32(&state) % 8 == 0 ? to[0] & 0xf0 : 0));
-	to[2] = (uint8_t)(xorshift32(&state) % 4 == 0 ? (int)(xorshift32(&state) % 5) - 2 : 0);
-	if (xorshift32(&state) % 4 != 0)
-		to[3] &= 0x0f; /* an address within the memory */
-	if (xorshift32(&state) % 8 != 0)
-		to[3] &= 0xfc; /* a pad that is right */
-	to[6] = (uint8_t)len;
-	to[7] = (uint8_t)(len >> 8);
-	for (i = 0; i < len; i++)
-		to[STEP_SIZE + i] = (uint8_t)xorshift32(&state);
-	return STEP_SIZE + len;
-}
-
 static int
 run_random(void)
 {
@@ -87,7 +59,7 @@ run_random(void)
 	for (i = 0; i < runs && rc == 0; i++) {
 		size = 0;
 		for (nb_steps = 1 + xorshift32(&state) % MAX_STEPS; nb_steps != 0; nb_steps--)
-			size += put_step(input + size);
+			size += fuzz_step(input + size, &state);
 		rc = LLVMFuzzerTestOneInput(input, size);
 	}
 	return rc != 0 ? rc : fuzz_report();

@@ -22,18 +22,15 @@
 
 #include "soft/base/rsoft.h"
 #include "soft/wire/rwire.h"
+#include "fuzz.h"
 #include "stub_port.h"
+#include "xorshift.h"
 
 #include <rmem_cq.h>
 #include <rmem_driver.h>
 #include <rmem_mr.h>
 #include <rmem_pd.h>
 #include <rmem_qp.h>
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int fuzz_report(void);
-void fuzz_close(void);
 
 #define DEPTH   8u
 #define TARGET  (16u * 1024) /* bytes that the peer may access */
@@ -467,6 +464,29 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_guards();
 	return 0;
+}
+
+/* Its PSN is the expected one most of the time, flags and bytes are rare. */
+size_t
+fuzz_step(uint8_t *to, uint64_t *state)
+{
+	uint32_t len = xorshift32(state) % 4 == 0 ? xorshift32(state) % 2048
+						  : xorshift32(state) % 16;
+	size_t i;
+
+	for (i = 0; i < sizeof(struct step); i++)
+		to[i] = (uint8_t)xorshift32(state);
+	to[0] = (uint8_t)(to[0] % 6 | (xorshift32(state) % 8 == 0 ? to[0] & 0xf0 : 0));
+	to[2] = (uint8_t)(xorshift32(state) % 4 == 0 ? (int)(xorshift32(state) % 5) - 2 : 0);
+	if (xorshift32(state) % 4 != 0)
+		to[3] &= 0x0f; /* an address within the memory */
+	if (xorshift32(state) % 8 != 0)
+		to[3] &= 0xfc; /* a pad that is right */
+	to[6] = (uint8_t)len;
+	to[7] = (uint8_t)(len >> 8);
+	for (i = 0; i < len; i++)
+		to[sizeof(struct step) + i] = (uint8_t)xorshift32(state);
+	return sizeof(struct step) + len;
 }
 
 /* Print what the inputs reached; 0 if it was each part of the engine. */
