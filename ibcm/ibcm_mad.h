@@ -26,6 +26,7 @@
 #define IBCM_MAX_RETRY 15 /* max_cm_retries */
 #define IBCM_MAX_TIME  31 /* exponent of a time: 4.096 us * 2^n */
 #define IBCM_PKEY      0xffff
+#define IBCM_ANY_LID   0xffff /* the permissive one */
 
 /* Attribute IDs. */
 enum ibcm_type {
