@@ -84,8 +84,11 @@ req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 	count_duplicate(id->cm, msg);
 	if (id->state == IBCM_REQ_RCVD)
 		send_mra(id, IBCM_OF_REQ);
-	else if (id->state == IBCM_REP_SENT || id->mad_type == IBCM_REJ)
+	else if (id->state == IBCM_REP_SENT)
 		ibcm_send_again(id);
+	else if (id->mad_type == IBCM_REJ)
+		/* The peer has no REP: the kernel then finds its ID by no other REJ. */
+		ibcm_send_rej_again(id, IBCM_OF_REQ);
 }
 
 /* Whether a request is valid, apart from its service ID: 0, or an enum ibcm_reason. */
@@ -205,6 +208,18 @@ input_req(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	report_request(id, IBCM_EVENT_REQ, msg, &ip);
 }
 
+/* The timeout of the path and the ACK delay of the peer, rounded up as the kernel does. */
+static uint8_t
+add_ack_delay(uint8_t timeout, uint8_t delay)
+{
+	uint8_t larger = timeout > delay ? timeout : delay;
+	uint8_t smaller = timeout > delay ? delay : timeout;
+
+	if (timeout == 0 || larger == IBCM_MAX_TIME) /* 0: the QP has none */
+		return timeout == 0 ? 0 : IBCM_MAX_TIME;
+	return (uint8_t)(larger + (smaller + 1 >= larger));
+}
+
 static void
 input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
 {
@@ -222,6 +237,7 @@ input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
 		attr->responder_resources = msg->initiator_depth;
 	if (attr->initiator_depth > msg->responder_resources)
 		attr->initiator_depth = msg->responder_resources;
+	attr->ack_timeout = add_ack_delay(attr->ack_timeout, msg->ack_delay);
 	attr->rnr_retry_count = msg->rnr_retry_count;
 	attr->peer_has_srq = msg->has_srq;
 	id->mad_type = 0;

@@ -123,6 +123,8 @@ void ibcm_send(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 void ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg);
 /* Send the message that is kept. */
 void ibcm_send_again(struct ibcm_id *id);
+/* Send the REJ that is kept, as an answer to this message. */
+void ibcm_send_rej_again(const struct ibcm_id *id, enum ibcm_subject subject);
 /* Keep, send, and send again until an answer stops the timer. */
 void ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg);
 /* Answer a REQ or a REP that no ID belongs to. */

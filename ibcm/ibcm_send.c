@@ -51,6 +51,17 @@ ibcm_send_again(struct ibcm_id *id)
 }
 
 void
+ibcm_send_rej_again(const struct ibcm_id *id, enum ibcm_subject subject)
+{
+	struct ibcm_msg rej;
+
+	if (!ibcm_mad_decode(id->mad, &rej))
+		return; /* not reached */
+	rej.subject = (uint8_t)subject;
+	ibcm_send(id->cm, &id->path, &rej);
+}
+
+void
 ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg)
 {
 	id->mad_type = 0;

@@ -136,6 +136,45 @@ TEST(ibcm, reply_can_be_rejected)
 	check_end(a, b);
 }
 
+/* A peer without the REP has the comm ID of this side from no other message. */
+TEST(ibcm, rejection_answers_a_repeated_request)
+{
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	const struct ibcm_data why = {"late", 4};
+	struct ibcm_id *a, *b;
+
+	TEST_OK(pair_request(&pair, &a, &b));
+	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
+	TEST_OK(ibcm_reject(b, 0, IBCM_REJ_CONSUMER, &why));
+	TEST_EQ(pair_msg(&pair, 1).subject, IBCM_OF_OTHER);
+	pair_drop(&pair, 0); /* REP and REJ */
+	pair_drop(&pair, 0);
+	TEST_ASSERT(pair_expire(&pair, 0));
+	pair_deliver(&pair, 0); /* REQ */
+	TEST_SENT(0, REJ);
+	TEST_EQ(pair_msg(&pair, 0).subject, IBCM_OF_REQ);
+	pair_deliver_all(&pair);
+	TEST_EVENT(0, REJECTED);
+	TEST_MEM(pair_last(&pair, 0)->data, "late", 5);
+	check_end(a, b);
+}
+
+TEST(ibcm, rejection_with_reason_timeout_has_the_ca_guid)
+{
+	struct ibcm_id *a, *b;
+	struct ibcm_msg rej;
+
+	TEST_OK(pair_request(&pair, &a, &b));
+	TEST_OK(ibcm_reject(b, 0, IBCM_REJ_TIMEOUT, NULL));
+	rej = pair_msg(&pair, 0);
+	TEST_EQ(rej.ari_len, 8);
+	TEST_EQ(rej.ari[0], 2);
+	TEST_EQ(rej.ari[7], 2); /* of side 1: 0x0200000000000002 */
+	pair_deliver_all(&pair);
+	TEST_EVENT(0, REJECTED);
+	check_end(a, b);
+}
+
 TEST(ibcm, request_without_a_listener_is_rejected)
 {
 	struct ibcm_id *a;

@@ -310,6 +310,7 @@ TEST(ibcm_kernel, engine_is_the_active_side_of_rping)
 	TEST_EQ(attr.responder_resources, 1);
 	TEST_EQ(attr.initiator_depth, 1);
 	TEST_EQ(attr.rnr_retry_count, 7);
+	TEST_EQ(attr.ack_timeout, 19); /* and 15, the ACK delay */
 	TEST_OK(ibcm_ready(id, NULL));
 	check_sent(rping_rtu, 0, 0);
 	TEST_OK(ibcm_disconnect(id, side.now, NULL));

@@ -232,6 +232,32 @@ TEST(ibcm_peer, forged_answer_without_the_tid_changes_nothing)
 	TEST_EQ(pair_last(&pair, 1)->reason, IBCM_REJ_UNSUPPORTED);
 }
 
+/* As the kernel rounds 4.096 us * 2^timeout + 4.096 us * 2^delay. */
+TEST(ibcm_peer, ack_delay_of_the_reply_extends_the_timeout)
+{
+	static const uint8_t cases[][3] = {{14, 0, 14}, {14, 12, 14}, {14, 13, 15}, {14, 14, 15},
+			{14, 15, 16}, {14, 16, 16}, {0, 31, 0}, {31, 31, 31}, {1, 0, 2}};
+	const struct ibcm_path path = path_back();
+	struct ibcm_req_conf conf = pair_req(&pair, 1);
+	struct ibcm_msg rep = {.type = IBCM_REP, .local_id = 1};
+	struct ibcm_qp_attr attr;
+	struct ibcm_id *id;
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		conf.ack_timeout = cases[i][0];
+		TEST_OK(ibcm_connect(pair.side[1].cm, 0, &conf, &id));
+		rep.remote_id = pair_msg(&pair, 0).local_id;
+		rep.tid = pair_msg(&pair, 0).tid;
+		rep.ack_delay = cases[i][1];
+		rep.qpn = 2 + i;
+		pair.nb_net = 0;
+		forge(&rep, &path);
+		ibcm_qp_attr(id, &attr);
+		TEST_EQ(attr.ack_timeout, cases[i][2]);
+	}
+}
+
 TEST(ibcm_peer, messages_of_unknown_connections_are_answered_once)
 {
 	static const uint32_t answers[IBCM_NB_TYPES] = {
