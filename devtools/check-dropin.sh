@@ -595,7 +595,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
 	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout "$limit" "$run" /usr/bin/python3 \
 		tests/run_tests.py --dev soft0 --gid 0 -v) >"$tmp/log" 2>&1 || true
-	program pyverbs python3-pyverbs 'its own tests; those of what soft0 lacks are skipped (dropin.md)'
+	program pyverbs python3-pyverbs 'its own tests; tests of functions that soft0 lacks are skipped (dropin_tests.md)'
 	rc=ok
 	result=$(test/dropin/pyverbs.py "$tmp/log" test/dropin/pyverbs.txt "$version") || failed=1 rc=FAILED
 	printf '%spyverbs\t%s\n' "$entry" "$rc" >>"$tmp/programs"

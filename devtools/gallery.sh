@@ -114,7 +114,7 @@ if has mpirun.openmpi openmpi-bin && has mpicc.openmpi libopenmpi-dev; then
 	mpicc.openmpi -O1 -o "$tmp/copy/$mpi_program" test/dropin/mpi_exchange.c
 	launch=(mpirun.openmpi --oversubscribe --mca btl self)
 	program 'Open MPI, UCX' openmpi-bin 'messages, alltoall, one-sided (put, get, accumulate, atomics); 2 and 4 ranks' \
-		'UCX_NET_DEVICES, UCX_TLS (dropin.md)'
+		'UCX_NET_DEVICES, UCX_TLS (dropin_tests.md)'
 	by_ucx=("${launch[@]}" --mca pml ucx --mca osc ucx -x UCX_NET_DEVICES -x UCX_TLS)
 	mpi_rows 'Open MPI, UCX' "${ucx_env[@]}" "${by_ucx[@]}" -np
 	# shellcheck disable=SC2086  # words
