@@ -392,7 +392,7 @@ TEST(doc_driver, post_stops_at_what_is_refused)
 	TEST_ERR(rmem_post_send(qp, wrs, 1), EINVAL);
 }
 
-/* doc/writing_a_driver.md: what an empty slot and a missing capability give. */
+/* doc/driver_rules.md: results of an operation that is NULL and of a missing capability. */
 TEST(doc_driver, class_refuses_operations_without_an_op)
 {
 	struct rmem_fast_reg_page_list *list = NULL;

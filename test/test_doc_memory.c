@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The examples of doc/memory_semantics.md, compiled and run; see test_doc_examples.c. */
+/*
+ * The examples of doc/memory_semantics.md and memory_requests.md, compiled and run; see
+ * test_doc_examples.c.
+ */
 
 #include <string.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The examples of doc/pool.md, compiled and run; see test_doc_examples.c. */
+/* The examples of doc/pool.md and pool_tracked.md, compiled and run; see test_doc_examples.c. */
 
 #include <stdio.h>
 #include <string.h>

@@ -38,7 +38,7 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 						.access = UINT32_MAX,
 						.max_msg_size = RSOFT_MAX_MSG_SIZE,
 				},
-		/* Measured on rdma_rxe of Linux 6.1 and 7.3: doc/driver_verbs.md. */
+		/* Measured on rdma_rxe of Linux 6.1 and 7.3: doc/verbs_devices.md. */
 		[RSOFT_PROFILE_RXE] =
 				{
 						.capa = RSOFT_PROFILE_CAPA |
