@@ -18,6 +18,7 @@ import rooms  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 50
+MAX_PAGE_LINES = 400
 MAX_COMMENT_COLUMNS = 100
 MAX_FIRST_LINE = 80
 LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
@@ -82,6 +83,14 @@ def file_is_short(tree):
         lines = tree.text(path).count('\n')
         if lines > MAX_FILE_LINES:
             yield path, 1, 'has %d lines, the limit is %d' % (lines, MAX_FILE_LINES)
+
+
+def page_is_short(tree):
+    for path in tree.named(r'doc/[^/]+\.md'):
+        lines = tree.text(path).count('\n')
+        if lines > MAX_PAGE_LINES:
+            yield path, 1, 'has %d lines, the limit is %d: move sections to a page of their own' % (
+                lines, MAX_PAGE_LINES)
 
 
 def function_is_short(tree):
@@ -552,6 +561,7 @@ RULES = (
     op_is_assigned,
     op_is_never_null,
     op_table_is_complete,
+    page_is_short,
     private_headers_stay_in_their_library,
     programs_page_is_current,
     result_is_ret,

@@ -258,6 +258,28 @@ test_bench() {
 	verdict 'bench.sh: wrong arguments' $?
 }
 
+# Rules of check-style.py on files that break them.
+test_style() {
+	rm -rf tree
+	make_tree
+	(cd tree/devtools && PYTHONPATH=$PWD python3 -B - <<-'EOF') >out 2>err
+		import importlib.util
+		spec = importlib.util.spec_from_file_location("style", "check-style.py")
+		style = importlib.util.module_from_spec(spec)
+		spec.loader.exec_module(style)
+		class Tree:
+		    def __init__(self, texts):
+		        self.texts, self.paths = texts, sorted(texts)
+		    def text(self, path):
+		        return self.texts[path]
+		    named = style.Tree.named
+		pages = Tree({"doc/long.md": "x\n" * 401, "doc/short.md": "x\n" * 400, "CHANGELOG.md": "x\n" * 500})
+		print([path for path, _, _ in style.page_is_short(pages)])
+	EOF
+	[ "$(<out)" = "['doc/long.md']" ]
+	verdict 'check-style.py: a page of more than 400 lines' $?
+}
+
 # released OPTION...: run release.sh with a clean tree of version 1.2.3.
 released() {
 	PATH=$PWD/bin:$PATH tree/devtools/release.sh --no-gates --seeds 0 --chaos 0 "$@" >out 2>err
@@ -338,6 +360,7 @@ test_quickstart
 test_gates
 test_again
 test_bench
+test_style
 test_release
 test_roots
 
