@@ -323,10 +323,10 @@ def cq_ring(o):
     """Two producers and the consumer of a CQ with one entry, which holds completion 0. The one at
     place 2 loads cons for the other."""
     def room(place):
-        cons = yield R('cons_seen', o['room.seen'])
+        cons = yield R('cons_cached', o['space.cached'])
         if place - cons > 0:
-            cons = yield R('cons', o['room.cons'])
-            yield W('cons_seen', cons, o['room.store'])
+            cons = yield R('cons', o['space.cons'])
+            yield W('cons_cached', cons, o['space.store'])
         return place - cons <= 0
 
     def producer(place):
@@ -339,7 +339,7 @@ def cq_ring(o):
             yield R('number', o['poll.number'], lambda number, place=place: number == place + 1)
             yield R('entry', NA)
             yield W('cons', place + 1, o['poll.cons'])
-    return Program({'entry': 0, 'number': 1, 'cons': 0, 'cons_seen': 0},
+    return Program({'entry': 0, 'number': 1, 'cons': 0, 'cons_cached': 0},
                    [('first', lambda: producer(1)), ('second', lambda: producer(2)),
                     ('consumer', consumer)], fine)
 

@@ -93,10 +93,10 @@ SOURCE = [
     ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_reserve_shared', [
         ('reserve.add', '__atomic_fetch_add(&cq->prod, n, @)'),
     ]),
-    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_has_room', [
-        ('room.seen', '__atomic_load_n(&cq->cons_seen, @)'),
-        ('room.cons', '__atomic_load_n(&cq->cons, @)'),
-        ('room.store', '__atomic_store_n(&cq->cons_seen, cons, @)'),
+    ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_has_space', [
+        ('space.seen', '__atomic_load_n(&cq->cons_cached, @)'),
+        ('space.cons', '__atomic_load_n(&cq->cons, @)'),
+        ('space.store', '__atomic_store_n(&cq->cons_cached, cons, @)'),
     ]),
     ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_store', [
         ('write.number', '__atomic_store_n(&e->number, at + 1, @)'),

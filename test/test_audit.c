@@ -114,7 +114,7 @@ TEST(audit, flaws_of_free_ids_are_found)
 		EXPECT_FLAW(ids[i]->nb_free, ids[i]->nb_free - 1, "audit: ");
 		EXPECT_FLAW(ids[i]->nb_free, ids[i]->max + 1, "audit: ");
 	}
-	EXPECT_FLAW(soft()->mr_keys.resting.nb_free, 1, "slots of keys");
+	EXPECT_FLAW(soft()->mr_keys.quarantined.nb_free, 1, "slots of keys");
 }
 
 TEST(audit, flaws_of_keys_are_found)
@@ -153,7 +153,7 @@ TEST(audit, flaws_of_srqs_are_found)
 	EXPECT_FLAW(srq->owner.dev, NULL, "SRQ");
 	EXPECT_FLAW(*nb_of(RMEM_OBJ_SRQ), 1000000, "SRQs");
 	rq = &soft_qp(fx_qp_by(fx.a.pd, &conf))->rq;
-	EXPECT_FLAW(rq->cons_seen, 1, "RQ of QP");
+	EXPECT_FLAW(rq->cons_cached, 1, "RQ of QP");
 }
 
 TEST(audit, flaws_of_completion_queues_are_found)
@@ -168,7 +168,7 @@ TEST(audit, flaws_of_completion_queues_are_found)
 	EXPECT_FLAW(cq->ring[cq->cons & cq->mask].number, cq->cons + 2, "CQ of QP");
 	EXPECT_FLAW(cq->cons, cq->prod + 1, "CQ of QP");
 	EXPECT_FLAW(cq->prod, cq->cons + cq->mask + 2, "CQ of QP");
-	EXPECT_FLAW(cq->cons_seen, cq->cons + 1, "CQ of QP");
+	EXPECT_FLAW(cq->cons_cached, cq->cons + 1, "CQ of QP");
 	EXPECT_FLAW(cq->nb_producers, 0, "nb_producers");
 	EXPECT_FLAW(cq->mask, cq->mask - 1, "CQ of QP");
 }
@@ -193,7 +193,7 @@ TEST(audit, flaws_of_receive_queues_are_found)
 
 	EXPECT_FLAW(rq->prod, rq->cons + rq->depth + 1, "RQ of QP");
 	EXPECT_FLAW(rq->cons, rq->prod + 1, "RQ of QP");
-	EXPECT_FLAW(rq->prod_seen, rq->prod + 1, "RQ of QP");
+	EXPECT_FLAW(rq->prod_cached, rq->prod + 1, "RQ of QP");
 	EXPECT_FLAW(rq->depth, rq->mask + 2, "RQ of QP");
 }
 

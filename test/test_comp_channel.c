@@ -229,7 +229,7 @@ static void
 expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicited_only, int nb)
 {
 	const struct rsoft_cqe second = {
-			.what = rsoft_cqe_what(0, RMEM_WC_RECV, RMEM_WC_SOLICITED, 1)};
+			.info = rsoft_cqe_info(0, RMEM_WC_RECV, RMEM_WC_SOLICITED, 1)};
 	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
 	struct rmem_cq *cq = cq_of(channel), *found;
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 16), *peer = fx_qp(fx.a.pd, cq, 16);

@@ -74,14 +74,14 @@ static int
 key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 {
 	uint8_t *bits = audit_bits(pool->ids.max);
-	uint64_t sum = (uint64_t)pool->ids.nb_free + pool->resting.nb_free + nb_used;
+	uint64_t sum = (uint64_t)pool->ids.nb_free + pool->quarantined.nb_free + nb_used;
 	bool is_valid;
 
 	if (bits == NULL)
 		return -ENOMEM;
 	is_valid = RSOFT_HOLDS(sum == pool->ids.max, "slots of keys", sum) &&
 			ids_is_valid(&pool->ids, 0, bits) &&
-			ids_is_valid(&pool->resting, pool->resting_head, bits);
+			ids_is_valid(&pool->quarantined, pool->quarantine_head, bits);
 	free(bits);
 	return is_valid ? 0 : -EIO;
 }
@@ -144,7 +144,7 @@ cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
 	if (cq->overrun)
 		return true;
 	if (!RSOFT_HOLDS(cq->prod - cq->cons <= size, "CQ of QP", qp_num) ||
-			!RSOFT_HOLDS(cq->cons - cq->cons_seen <= size, "CQ of QP", qp_num))
+			!RSOFT_HOLDS(cq->cons - cq->cons_cached <= size, "CQ of QP", qp_num))
 		return false;
 	for (at = cq->cons; at != cq->prod; at++) {
 		uint32_t number = cq->ring[at & cq->mask].number;
@@ -183,9 +183,9 @@ rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 
 	return RSOFT_HOLDS(most <= rq->mask + 1, "RQ of QP", qp_num) &&
 			RSOFT_HOLDS(rq->prod - rq->cons <= most, "RQ of QP", qp_num) &&
-			RSOFT_HOLDS(rq->srq == NULL || rq->prod == rq->cons_seen, "RQ of QP",
+			RSOFT_HOLDS(rq->srq == NULL || rq->prod == rq->cons_cached, "RQ of QP",
 					qp_num) &&
-			RSOFT_HOLDS(rq->prod_seen - rq->cons <= rq->prod - rq->cons, "RQ of QP",
+			RSOFT_HOLDS(rq->prod_cached - rq->cons <= rq->prod - rq->cons, "RQ of QP",
 					qp_num);
 }
 

@@ -192,9 +192,10 @@ dev_dump(struct rmem_dev *base, FILE *f)
 
 	rsoft_lock(&dev->lock);
 	fprintf(f, "  keys: %u free, %u quarantined, of %" PRIu64 "\n", dev->mr_keys.ids.nb_free,
-			dev->mr_keys.resting.nb_free, dev->args.max_mr);
+			dev->mr_keys.quarantined.nb_free, dev->args.max_mr);
 	fprintf(f, "  window keys: %u free, %u quarantined, of %" PRIu64 "\n",
-			dev->mw_keys.ids.nb_free, dev->mw_keys.resting.nb_free, dev->args.max_mw);
+			dev->mw_keys.ids.nb_free, dev->mw_keys.quarantined.nb_free,
+			dev->args.max_mw);
 	rte_ticketlock_unlock(&dev->lock);
 	fprintf(f, "  profile: %s\n", rsoft_profile_words[dev->args.profile]);
 	fprintf(f, "  QPs that wait: %u\n",

@@ -112,7 +112,7 @@ mp_take(struct rsoft_qp *qp)
 	rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq));
 	__atomic_store_n(&qp->is_claimed, true, __ATOMIC_RELEASE);
 	if (qp->dev->nb_engines == 0)
-		rsoft_sq_pend(qp);
+		rsoft_sq_add_pending(qp);
 	return 0;
 }
 
@@ -125,7 +125,7 @@ mp_release(struct rsoft_qp *qp)
 	rsoft_lock(&dev->pending_lock);
 	__atomic_store_n(&qp->is_claimed, false, __ATOMIC_RELEASE);
 	if (qp->sq.is_pending)
-		rsoft_sq_unpend(qp);
+		rsoft_sq_remove_pending(qp);
 	rte_ticketlock_unlock(&dev->pending_lock);
 	rsoft_cq_unclaim(rsoft_cq_of(qp->qp.send_cq));
 	rsoft_cq_unclaim(rsoft_cq_of(qp->qp.recv_cq));

@@ -12,7 +12,7 @@
  * the shared memory it writes only what one store publishes, and of which it is the only writer:
  *   sq.prod, after the requests    rq.prod, after the receives    cq.cons, after its copies
  * and fields that only the thread that posts reads: sq.posted, sq.retired, sq.sig_head,
- * rq.cons_seen. So a process that is killed at any instruction leaves queues that are valid, and
+ * rq.cons_cached. So a process that is killed at any instruction leaves queues that are valid, and
  * delays no other thread. Requests that it had not published are lost.
  *
  * Without engines a claimed QP is in the pending list of its device until the claim ends.

@@ -59,7 +59,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 		rsoft_post_drain(qp, lcore);
 		copied += rwire_qp_copied(qp);
 		if (rsoft_sq_is_empty(&qp->sq) && !qp->is_claimed)
-			rsoft_sq_unpend(qp);
+			rsoft_sq_remove_pending(qp);
 		else
 			is_busy |= rwire_qp_has_more(qp);
 		rte_ticketlock_unlock(&qp->sq.lock);
@@ -110,7 +110,7 @@ post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *
 	rsoft_grace_enter_lcore(lcore);
 	rsoft_lock(&qp->sq.lock);
 	rsoft_sq_push(qp, wr, n);
-	rsoft_sq_pend(qp);
+	rsoft_sq_add_pending(qp);
 	if (qp->wire == NULL || !rwire_req_copy_defer(qp->wire)) {
 		rsoft_post_drain(qp, lcore);
 		has_left = rwire_qp_has_more(qp) && rwire_qp_copied(qp) != 0;
@@ -141,7 +141,7 @@ post_accepted(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr
 	if (unlikely(done < n)) {
 		rsoft_sq_push(qp, wr + done, n - done);
 		RSOFT_COUNT(qp->stats.queued, n - done);
-		rsoft_sq_pend(qp);
+		rsoft_sq_add_pending(qp);
 	}
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_grace_leave(lcore);

@@ -180,7 +180,7 @@ qp_set_conn(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 }
 
 static void
-tell_unreachable(const struct rmem_qp *base, const struct rmem_qp_conn *conn, int ret)
+log_unreachable(const struct rmem_qp *base, const struct rmem_qp_conn *conn, int ret)
 {
 	if (ret == -EINVAL)
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
@@ -206,7 +206,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	if (ret == -EBUSY)
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not connected: not in RESET", base->qp_num,
 				RSOFT_QP_NAME(base));
-	tell_unreachable(base, conn, ret);
+	log_unreachable(base, conn, ret);
 	return ret;
 }
 
@@ -459,7 +459,7 @@ rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t 
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not modified: no longer in state %u", base->qp_num,
 				RSOFT_QP_NAME(base), attr->cur_state);
 	if (attr->state == RMEM_QPS_RTR)
-		tell_unreachable(base, &qp->conn, ret);
+		log_unreachable(base, &qp->conn, ret);
 	return ret;
 }
 
@@ -593,7 +593,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	rsoft_cq_detach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
 	rsoft_lock(&rsoft_domain->lock);
-	rsoft_stats_add(&dev->stats_gone, qp);
+	rsoft_stats_add(&dev->stats_destroyed, qp);
 	rsoft_ids_put(&dev->qp_ids, base->qp_num & dev->qp_mask);
 	dev->nb_qp--;
 	rte_ticketlock_unlock(&rsoft_domain->lock);

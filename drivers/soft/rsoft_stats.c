@@ -34,7 +34,7 @@ stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 {
 	uint32_t i;
 
-	*sum = dev->stats_gone;
+	*sum = dev->stats_destroyed;
 	sum->odp_page_faults = __atomic_load_n(&dev->odp_stats.page_faults, __ATOMIC_RELAXED);
 	sum->odp_invalidations = __atomic_load_n(&dev->odp_stats.invalidations, __ATOMIC_RELAXED);
 	sum->odp_prefetches = __atomic_load_n(&dev->odp_stats.prefetches, __ATOMIC_RELAXED);

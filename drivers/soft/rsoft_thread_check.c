@@ -89,10 +89,10 @@ report_overlap(struct rsoft_thread_check *check, const struct rmem_obj *obj, uin
 }
 
 static __rte_noinline void
-report_stranger(struct rsoft_thread_check *check, const struct rmem_obj *obj,
+report_unregistered(struct rsoft_thread_check *check, const struct rmem_obj *obj,
 		enum checked_call call)
 {
-	uint32_t n = __atomic_add_fetch(&check->nb_strangers, 1, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_add_fetch(&check->nb_unregistered, 1, __ATOMIC_RELAXED);
 	char queue[64];
 
 	if (!is_logged(n))
@@ -111,7 +111,7 @@ check_enter(struct rsoft_thread_check *check, const struct rmem_obj *obj, enum c
 	uint64_t entry, other;
 
 	if (unlikely(lcore == LCORE_ID_ANY)) {
-		report_stranger(check, obj, call);
+		report_unregistered(check, obj, call);
 		return 0;
 	}
 	entry = own_entry(lcore, call);

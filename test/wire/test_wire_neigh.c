@@ -134,7 +134,7 @@ TEST(wire_neigh, malformed_solicitations_have_no_effect)
 	size_t i;
 
 	open_hosts("2001:db8::1", "2001:db8::2");
-	for (i = 0; i < RTE_DIM(changes); i++, now += hosts[0].ask_cycles + 1) {
+	for (i = 0; i < RTE_DIM(changes); i++, now += hosts[0].request_cycles + 1) {
 		TEST_ASSERT(!resolve(&len));
 		TEST_EQ(len, RWIRE_NEIGH_FRAME);
 		frame[AT_ND + 2] = frame[AT_ND + 3] = 0;
@@ -195,7 +195,7 @@ TEST(wire_neigh, requests_are_repeated_after_an_interval)
 	open_hosts("192.0.2.1", "192.0.2.2");
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(len, 42);
-	now += hosts[0].ask_cycles;
+	now += hosts[0].request_cycles;
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(len, 0);
 	now++;

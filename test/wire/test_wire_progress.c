@@ -99,11 +99,11 @@ change(void *arg)
 	uint32_t i;
 
 	rte_ticketlock_lock(changer->lock);
-	rq->prod_seen++;
+	rq->prod_cached++;
 	__atomic_store_n(&changer->is_changing, true, __ATOMIC_RELEASE);
 	for (i = 0; i < NB_TURNS && !__atomic_load_n(&changer->is_audited, __ATOMIC_ACQUIRE); i++)
 		sched_yield();
-	rq->prod_seen--;
+	rq->prod_cached--;
 	rte_ticketlock_unlock(changer->lock);
 	return NULL;
 }

@@ -180,7 +180,7 @@ TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
 	}
 	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
 	TEST_EQ(talk(from, peers[SHM_MAX_PEERS]), 100);
-	TEST_ASSERT(((struct shm_port *)from)->outs.is_full_told);
+	TEST_ASSERT(((struct shm_port *)from)->outs.is_full_logged);
 	peers[7]->ops->close(peers[7]);
 	TEST_ASSERT(talk(from, peers[SHM_MAX_PEERS]) < 5);
 	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
@@ -285,7 +285,7 @@ TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 	virtual_tsc += HZ / 1000;
 	(void)from->ops->tx_get(from, &to->addr);
 	TEST_EQ(out->fd, -1);
-	TEST_EQ(out->told, SHM_NO_FILES);
+	TEST_EQ(out->logged_reason, SHM_NO_FILES);
 	from->ops->close(from);
 	to->ops->close(to);
 }

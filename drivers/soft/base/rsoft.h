@@ -219,8 +219,8 @@ struct rsoft_ids {
 /* The slots of MRs, or of windows: id n is slot first + n - 1. */
 struct rsoft_key_pool {
 	struct rsoft_ids ids;
-	struct rsoft_ids resting; /* quarantined slots, oldest first */
-	uint32_t resting_head;
+	struct rsoft_ids quarantined; /* quarantined slots, oldest first */
+	uint32_t quarantine_head;
 	uint32_t first;
 };
 
@@ -259,14 +259,14 @@ struct rsoft_odp_stats {
  */
 struct rsoft_cqe {
 	uint64_t wr_id;
-	uint64_t what; /* status, opcode, flags, qp_num */
+	uint64_t info; /* status, opcode, flags, qp_num */
 	uint64_t data; /* byte_len, imm_data or rkey */
 	uint32_t vendor_err;
 	uint32_t number; /* its position + 1; atomic */
 };
 
 static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
-				offsetof(struct rsoft_cqe, what) ==
+				offsetof(struct rsoft_cqe, info) ==
 						offsetof(struct rmem_wc, status) &&
 				offsetof(struct rsoft_cqe, data) ==
 						offsetof(struct rmem_wc, byte_len) &&
@@ -288,15 +288,15 @@ struct rsoft_inline {
 	uint32_t lkey;
 	uint32_t length;
 	struct rsoft_qp *qp; /* while it is pending; atomic */
-	uint32_t why;        /* RMEM_VENDOR_ERR_*: it was refused */
+	uint32_t vendor_err; /* RMEM_VENDOR_ERR_*: it was refused */
 	uint32_t is_flushed; /* its QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
 /* The thread in a call of a queue, with sanitize=1; see rsoft_thread_check.h. Atomic. */
 struct rsoft_thread_check {
-	uint64_t entry;        /* the last one that entered; 0: it has left */
-	uint32_t nb_overlaps;  /* counter: two at the same time */
-	uint32_t nb_strangers; /* counter: calls of threads not registered with EAL */
+	uint64_t entry;           /* the last one that entered; 0: it has left */
+	uint32_t nb_overlaps;     /* counter: two at the same time */
+	uint32_t nb_unregistered; /* counter: calls of threads not registered with EAL */
 } __rte_cache_aligned;
 
 struct rsoft_cq {
@@ -311,7 +311,7 @@ struct rsoft_cq {
 	uint32_t inline_lcore;         /* that took the last message; LCORE_ID_ANY: none; atomic */
 
 	uint32_t prod __rte_cache_aligned; /* next entry to reserve; atomic */
-	uint32_t cons_seen;                /* cons as last loaded; atomic */
+	uint32_t cons_cached;              /* cons as last loaded; atomic */
 
 	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
 	uint32_t nb_found;                 /* polls since the last one that made progress */
@@ -382,7 +382,7 @@ struct rsoft_rqe {
 
 struct rsoft_rq {
 	uint32_t prod __rte_cache_aligned; /* receives posted so far; atomic */
-	uint32_t cons_seen;                /* producer's view of cons */
+	uint32_t cons_cached;              /* producer's view of cons */
 	uint32_t mask;
 	uint32_t depth;
 	uint32_t stride;
@@ -390,12 +390,12 @@ struct rsoft_rq {
 	struct rsoft_srq *srq; /* takes receives from it (rsoft_srq.h); else NULL */
 
 	rte_ticketlock_t lock __rte_cache_aligned;
-	uint32_t cons;      /* receives consumed so far; written under lock, atomic */
-	uint32_t prod_seen; /* consumer's view of prod; under lock */
-	uint64_t consumed;  /* counter: by messages */
-	uint64_t inlined;   /* counter: messages delivered inline */
-	uint64_t faults;    /* counter: receives whose memory was not mapped */
-	uint32_t nb_inline; /* inline messages not polled; written under lock, atomic */
+	uint32_t cons;        /* receives consumed so far; written under lock, atomic */
+	uint32_t prod_cached; /* consumer's view of prod; under lock */
+	uint64_t consumed;    /* counter: by messages */
+	uint64_t inlined;     /* counter: messages delivered inline */
+	uint64_t faults;      /* counter: receives whose memory was not mapped */
+	uint32_t nb_inline;   /* inline messages not polled; written under lock, atomic */
 	uint32_t inline_first;
 	uint32_t inline_last;
 	bool is_established; /* a request of the peer arrived in RTR; by the responder */
@@ -474,10 +474,10 @@ struct rsoft_dev {
 	struct rsoft_history *history;   /* by slot; NULL without sanitize=1 */
 	uint16_t dev_id;
 	uint16_t nb_engines;
-	uint32_t cookie;         /* part of the GID; differs between devices of the same name */
-	uint32_t has_told_pin;   /* the failure to pin was logged; atomic */
-	uint32_t has_told_guard; /* with sanitize=1, that there is no guard; atomic */
-	uint64_t nb_bad_rkeys;   /* of all QPs; decides what is logged; atomic */
+	uint32_t cookie;          /* part of the GID; differs between devices of the same name */
+	uint32_t is_pin_logged;   /* the failure to pin was logged; atomic */
+	uint32_t is_guard_logged; /* with sanitize=1, that there is no guard; atomic */
+	uint64_t nb_bad_rkeys;    /* of all QPs; decides what is logged; atomic */
 	struct rsoft_args args;
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, and the wire; atomic */
@@ -502,9 +502,9 @@ struct rsoft_dev {
 	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
-	struct rmem_dev_stats stats_gone; /* of destroyed QPs */
-	struct rmem_dev_stats stats_base; /* at the last reset */
-	struct rsoft_odp_stats odp_stats; /* of all MRs, including released ones */
+	struct rmem_dev_stats stats_destroyed; /* of destroyed QPs */
+	struct rmem_dev_stats stats_base;      /* at the last reset */
+	struct rsoft_odp_stats odp_stats;      /* of all MRs, including released ones */
 	uint8_t is_odp_supported;
 	struct rwire *wire;           /* NULL without ip= */
 	struct rsoft_address address; /* with wire */

@@ -465,8 +465,8 @@ rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uin
 }
 
 enum rmem_vendor_err
-rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
-		uint64_t length, uint32_t need)
+rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
+		uint64_t addr, uint64_t length, uint32_t need)
 {
 	const struct rsoft_key *key = rsoft_key_of(qp->dev, key_num ^ key_xor);
 	uint64_t word, offset;

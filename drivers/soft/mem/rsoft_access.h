@@ -35,8 +35,8 @@ struct rsoft_span {
 };
 
 /* The first cause of a refusal; the arguments are those of rsoft_access(). */
-enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
-		uint64_t addr, uint64_t length, uint32_t need);
+enum rmem_vendor_err rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor,
+		uint32_t key_num, uint64_t addr, uint64_t length, uint32_t need);
 
 /*
  * The part of rsoft_access() for a key with RSOFT_SLOW, after the checks of rights, PD and range:
@@ -189,11 +189,11 @@ rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint6
 
 /* Status of a request after the failure of its copy; local is the side of the requester. */
 static inline int
-rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
+rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *vendor_err)
 {
 	if (likely(side == RSOFT_SIDE_NONE))
 		return RMEM_WC_SUCCESS;
-	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 
@@ -217,7 +217,7 @@ rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 static __rte_always_inline bool
 rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,
 		uint32_t need, uint64_t length, struct rsoft_span *spans, uint64_t *total,
-		uint32_t *why)
+		uint32_t *vendor_err)
 {
 	uint64_t left = length;
 	uint32_t i, n = 0;
@@ -231,7 +231,7 @@ rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_
 			continue;
 		if (unlikely(!rsoft_access(qp, qp->dev->lkey_xor, sge[i].lkey, sge[i].addr, len,
 				    need, &spans[n]))) {
-			*why = rsoft_access_why(
+			*vendor_err = rsoft_access_vendor_err(
 					qp, qp->dev->lkey_xor, sge[i].lkey, sge[i].addr, len, need);
 			return false;
 		}

@@ -64,7 +64,7 @@ rsoft_fault_page_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_
 }
 
 const char *
-rsoft_fault_page_why(uintptr_t at)
+rsoft_fault_page_str(uintptr_t at)
 {
 	const uintptr_t page = at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 	unsigned char resident;

@@ -27,6 +27,6 @@ uintptr_t rsoft_fault_page_find(const struct rsoft_qp *qp, uint32_t key_xor, uin
 		uint64_t addr, uint64_t length);
 
 /* Why that byte cannot be read, for a log line. */
-const char *rsoft_fault_page_why(uintptr_t at);
+const char *rsoft_fault_page_str(uintptr_t at);
 
 #endif /* RSOFT_FAULT_PAGE_H */

@@ -16,7 +16,7 @@
 #include "rsoft_history.h"
 #include "rsoft_key_hash.h"
 
-static const char *const what_words[] = {
+static const char *const event_words[] = {
 		[RSOFT_HISTORY_REG] = "registered",
 		[RSOFT_HISTORY_WR] = "bound",
 		[RSOFT_HISTORY_INV] = "invalidated",
@@ -47,22 +47,22 @@ rsoft_history_fini(struct rsoft_dev *dev)
 
 void
 rsoft_history_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_history_what what, const struct rmem_qp *qp,
+		enum rsoft_history_event event, const struct rmem_qp *qp,
 		const struct rmem_send_wr *wr)
 {
 	struct rsoft_history *history = &dev->history[key - dev->keys];
-	struct rsoft_history_note *note = what == RSOFT_HISTORY_REG || what == RSOFT_HISTORY_WR
+	struct rsoft_history_note *note = event == RSOFT_HISTORY_REG || event == RSOFT_HISTORY_WR
 			? &history->made
 			: &history->ended;
 	uint64_t lcore = rte_lcore_id() & 0xffff;
 
 	__atomic_store_n(&note->tsc, rte_rdtsc(), __ATOMIC_RELAXED);
-	__atomic_store_n(&note->what, rkey | lcore << 32 | (uint64_t)what << 48, __ATOMIC_RELAXED);
+	__atomic_store_n(&note->info, rkey | lcore << 32 | (uint64_t)event << 48, __ATOMIC_RELAXED);
 	__atomic_store_n(&note->qp_num,
 			(qp != NULL ? qp->qp_num : 0) | (wr != NULL ? RSOFT_HISTORY_HAS_WR : 0),
 			__ATOMIC_RELAXED);
 	__atomic_store_n(&note->wr_id, wr != NULL ? wr->wr_id : 0, __ATOMIC_RELAXED);
-	if (what == RSOFT_HISTORY_WR && key->is_window)
+	if (event == RSOFT_HISTORY_WR && key->is_window)
 		__atomic_store_n(&history->below, key->mr->mr.rkey, __ATOMIC_RELAXED);
 }
 
@@ -80,9 +80,9 @@ rsoft_history_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct
 static bool
 is_of(const struct rsoft_history *history, uint32_t key)
 {
-	const uint64_t what = __atomic_load_n(&history->made.what, __ATOMIC_RELAXED);
+	const uint64_t info = __atomic_load_n(&history->made.info, __ATOMIC_RELAXED);
 
-	return what >> 48 != RSOFT_HISTORY_NONE && (uint32_t)what >> 8 == key >> 8;
+	return info >> 48 != RSOFT_HISTORY_NONE && (uint32_t)info >> 8 == key >> 8;
 }
 
 /* The history of a key. A requested one may be in any slot: take the one that was made last. */
@@ -109,18 +109,18 @@ history_of(const struct rsoft_dev *dev, uint32_t key)
 static void
 add_note(char *text, size_t size, const struct rsoft_history_note *from, uint32_t key)
 {
-	const uint64_t what = __atomic_load_n(&from->what, __ATOMIC_RELAXED);
+	const uint64_t info = __atomic_load_n(&from->info, __ATOMIC_RELAXED);
 	const uint64_t qp_num = __atomic_load_n(&from->qp_num, __ATOMIC_RELAXED);
 	const uint64_t wr_id = __atomic_load_n(&from->wr_id, __ATOMIC_RELAXED);
-	const uint32_t rkey = (uint32_t)what, lcore = what >> 32 & 0xffff;
+	const uint32_t rkey = (uint32_t)info, lcore = info >> 32 & 0xffff;
 	const double us = (double)(rte_rdtsc() - __atomic_load_n(&from->tsc, __ATOMIC_RELAXED)) *
 			1e6 / (double)rte_get_tsc_hz();
 	size_t n = strlen(text);
 
-	if (what >> 48 == RSOFT_HISTORY_NONE || rkey >> 8 != key >> 8)
+	if (info >> 48 == RSOFT_HISTORY_NONE || rkey >> 8 != key >> 8)
 		return;
 	n += (size_t)snprintf(
-			text + n, size - n, "; %s %.1f us ago by ", what_words[what >> 48], us);
+			text + n, size - n, "; %s %.1f us ago by ", event_words[info >> 48], us);
 	if (lcore == (LCORE_ID_ANY & 0xffff))
 		n += (size_t)snprintf(text + n, size - n, "a thread without an lcore id");
 	else
@@ -171,7 +171,7 @@ key_of(const struct rsoft_dev *dev, uint32_t rkey)
 static bool
 is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint32_t rkey)
 {
-	const uint64_t made = __atomic_load_n(&history_of(dev, rkey)->made.what, __ATOMIC_RELAXED);
+	const uint64_t made = __atomic_load_n(&history_of(dev, rkey)->made.info, __ATOMIC_RELAXED);
 
 	if (dev->lkey_xor == 0 ||
 			(error->vendor_err != RMEM_VENDOR_ERR_KEY_TAG &&
@@ -186,7 +186,8 @@ is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint
  * and a text with the right one.
  */
 static uint32_t
-find_mixup(char *text, size_t size, const struct rsoft_dev *dev, const struct rmem_qp_error *error)
+find_swapped_key(char *text, size_t size, const struct rsoft_dev *dev,
+		const struct rmem_qp_error *error)
 {
 	const bool is_lkey = error->status == RMEM_WC_LOC_PROT_ERR;
 	const uint32_t key = error->key ^ (is_lkey ? dev->lkey_xor : 0);
@@ -228,7 +229,7 @@ rsoft_history_report(
 	if (error->side == RMEM_QP_ERROR_SEND && error->status != RMEM_WC_LOC_PROT_ERR &&
 			error->status != RMEM_WC_MW_BIND_ERR)
 		return; /* the key is of the peer, whose QP reports it */
-	key = find_mixup(mixup, sizeof(mixup), dev, error);
+	key = find_swapped_key(mixup, sizeof(mixup), dev, error);
 	history = history_of(dev, key);
 	add_name(text, sizeof(text), dev, history, key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", memory);

@@ -17,7 +17,7 @@
 
 #include "../base/rsoft.h"
 
-enum rsoft_history_what {
+enum rsoft_history_event {
 	RSOFT_HISTORY_NONE = 0,
 	RSOFT_HISTORY_REG,   /* a call made the key: qp_num is 0 */
 	RSOFT_HISTORY_WR,    /* a request made it */
@@ -27,7 +27,7 @@ enum rsoft_history_what {
 
 struct rsoft_history_note {
 	uint64_t tsc;
-	uint64_t what;   /* rkey | lcore << 32 | enum rsoft_history_what << 48 */
+	uint64_t info;   /* rkey | lcore << 32 | enum rsoft_history_event << 48 */
 	uint64_t qp_num; /* | RSOFT_HISTORY_HAS_WR; 0: a call */
 	uint64_t wr_id;
 };
@@ -48,7 +48,7 @@ void rsoft_history_fini(struct rsoft_dev *dev);
 
 /* Note that a key was made or ended: by a call, a request of the peer of a QP, or one of the QP. */
 void rsoft_history_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_history_what what, const struct rmem_qp *qp,
+		enum rsoft_history_event event, const struct rmem_qp *qp,
 		const struct rmem_send_wr *wr);
 /* Note the name of an MR that was registered. */
 void rsoft_history_name(
@@ -59,11 +59,11 @@ void rsoft_history_report(
 
 static inline void
 rsoft_history_add(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_history_what what, const struct rmem_qp *qp,
+		enum rsoft_history_event event, const struct rmem_qp *qp,
 		const struct rmem_send_wr *wr)
 {
 	if (unlikely(dev->history != NULL))
-		rsoft_history_store(dev, key, rkey, what, qp, wr);
+		rsoft_history_store(dev, key, rkey, event, qp, wr);
 }
 
 #endif /* RSOFT_HISTORY_H */

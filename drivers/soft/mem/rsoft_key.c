@@ -31,14 +31,14 @@ key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int soc
 	pool->first = first;
 	ret = rsoft_ids_init(&pool->ids, max, true, socket_id);
 	if (ret == 0)
-		ret = rsoft_ids_init(&pool->resting, max, false, socket_id);
+		ret = rsoft_ids_init(&pool->quarantined, max, false, socket_id);
 	return ret;
 }
 
 static void
 key_pool_fini(struct rsoft_key_pool *pool)
 {
-	rsoft_ids_fini(&pool->resting);
+	rsoft_ids_fini(&pool->quarantined);
 	rsoft_ids_fini(&pool->ids);
 }
 
@@ -117,29 +117,29 @@ key_nb_indexes(const struct rsoft_dev *dev)
 	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
 }
 
-/* The slot quarantined first; 0 if there is none. `resting.free` is a ring here. */
+/* The slot quarantined first; 0 if there is none. `quarantined.free` is a ring here. */
 static uint32_t
 key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
-	struct rsoft_ids *resting = &pool->resting;
+	struct rsoft_ids *quarantined = &pool->quarantined;
 	uint32_t id;
 
-	if (resting->nb_free == 0)
+	if (quarantined->nb_free == 0)
 		return 0;
-	id = resting->free[pool->resting_head];
-	pool->resting_head = (pool->resting_head + 1) % resting->max;
-	resting->nb_free--;
+	id = quarantined->free[pool->quarantine_head];
+	pool->quarantine_head = (pool->quarantine_head + 1) % quarantined->max;
+	quarantined->nb_free--;
 	dev->nb_owners[pool->first + id - 1] &= key_nb_indexes(dev) - 1;
 	return id;
 }
 
 static void
-key_rest(struct rsoft_key_pool *pool, uint32_t id)
+key_quarantine(struct rsoft_key_pool *pool, uint32_t id)
 {
-	struct rsoft_ids *resting = &pool->resting;
+	struct rsoft_ids *quarantined = &pool->quarantined;
 
-	resting->free[(pool->resting_head + resting->nb_free) % resting->max] = id;
-	resting->nb_free++;
+	quarantined->free[(pool->quarantine_head + quarantined->nb_free) % quarantined->max] = id;
+	quarantined->nb_free++;
 }
 
 /* Allocate a slot; 0 when there is none. */
@@ -190,7 +190,7 @@ key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *inde
 		*index = key_next_index(dev, pool->first + id - 1);
 		if (likely(*index != 0))
 			return pool->first + id - 1;
-		key_rest(pool, id);
+		key_quarantine(pool, id);
 	}
 	return UINT32_MAX;
 }
@@ -304,14 +304,14 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	key->is_taken = 0;
 	RSOFT_COUNT(*nb, -1);
 	if (dev->nb_owners[slot] >= key_nb_indexes(dev))
-		key_rest(pool, id);
+		key_quarantine(pool, id);
 	else
 		rsoft_ids_put(&pool->ids, id);
 	rte_ticketlock_unlock(&dev->lock);
 }
 
 uint32_t
-rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey)
+rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey)
 {
 	const struct rsoft_key *key = rsoft_key_of(qp->dev, rkey);
 	uint64_t word;

@@ -106,7 +106,7 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 }
 
 /* Why rsoft_key_invalidate() refused; an enum rmem_vendor_err. */
-uint32_t rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey);
+uint32_t rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey);
 
 /* End the binding of a window after its grace period: release the MR. */
 static inline void

@@ -93,20 +93,20 @@ mr_unpin(struct rmem_mr *base, uint8_t pin)
 
 /* Accesses to memory that is not mapped raise a signal. */
 static void
-tell_unguarded(struct rsoft_dev *dev)
+log_unguarded(struct rsoft_dev *dev)
 {
-	const char *why = "no guard on this processor";
+	const char *reason = "no guard on this processor";
 
 	if (dev->args.sanitize == 0 ||
-			__atomic_exchange_n(&dev->has_told_guard, 1, __ATOMIC_RELAXED) != 0)
+			__atomic_exchange_n(&dev->is_guard_logged, 1, __ATOMIC_RELAXED) != 0)
 		return;
 	if (dev->args.odp_guard == 0)
-		why = "odp_guard=0";
+		reason = "odp_guard=0";
 	else if (rsoft_guard_has_fast())
-		why = "a handler of SIGSEGV or SIGBUS was installed after that of rmem";
+		reason = "a handler of SIGSEGV or SIGBUS was installed after that of rmem";
 	RSOFT_LOG(WARNING,
 			"sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: %s",
-			why);
+			reason);
 }
 
 /*
@@ -119,7 +119,7 @@ mr_guard(struct rsoft_dev *dev)
 	if (__atomic_load_n(&dev->has_guard, __ATOMIC_RELAXED))
 		return;
 	if (dev->args.odp_guard == 0 || !rsoft_guard_get()) {
-		tell_unguarded(dev);
+		log_unguarded(dev);
 		return;
 	}
 	if (__atomic_exchange_n(&dev->has_guard, 1, __ATOMIC_RELAXED))

@@ -51,10 +51,10 @@ rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 }
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
-int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
+int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
 /* Execute a UMR request of a QP; an enum rmem_wc_status. */
-int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
+int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
 /* Whether the requested rights exist and are consistent (ibv_reg_mr(3)), also with the iova. */
 bool rsoft_reg_mr_check_access(uint32_t access, uint64_t iova);

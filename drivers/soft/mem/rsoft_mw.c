@@ -102,7 +102,7 @@ mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 }
 
 uint32_t
-rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mw *mw = wr->bind_mw.mw;
 	const struct rmem_mr *mr = wr->bind_mw.mr;

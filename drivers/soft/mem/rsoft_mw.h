@@ -47,7 +47,7 @@ rsoft_mw_set_tag(const struct rmem_qp *qp, struct rmem_mw *mw, uint8_t tag)
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
 /* The cause of the refusal; an enum rmem_vendor_err. */
-uint32_t rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+uint32_t rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
 

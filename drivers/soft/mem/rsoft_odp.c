@@ -178,7 +178,7 @@ rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, boo
 
 /* Watch populated pages that may have been mapped since. */
 static void
-watch_anew(struct rsoft_odp *odp)
+watch_again(struct rsoft_odp *odp)
 {
 	if (odp->is_watched && __atomic_load_n(&odp->has_holes, __ATOMIC_SEQ_CST))
 		rsoft_uffd_renew(odp);
@@ -193,7 +193,7 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 		if (rsoft_odp_is_known(odp, first, nb, is_write))
 			return true;
 		if (rsoft_odp_populate(odp, first, nb, is_write)) {
-			watch_anew(odp);
+			watch_again(odp);
 			lacked = rsoft_odp_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
 			RSOFT_ODP_COUNT(odp, page_faults, lacked);
@@ -237,7 +237,7 @@ rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advic
 	} else {
 		is_there = rsoft_odp_populate(odp, first, nb, is_write);
 		if (is_there) {
-			watch_anew(odp);
+			watch_again(odp);
 			nb_new = rsoft_odp_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
 		}

@@ -86,7 +86,7 @@ pin_count(uint64_t bytes)
 
 /* Log the limit exceeded, the numbers, and the remedy. */
 static void
-pin_tell(const struct rsoft_dev *dev, int error, uint64_t needed)
+pin_log(const struct rsoft_dev *dev, int error, uint64_t needed)
 {
 	uint32_t level = dev->args.pin == RSOFT_PIN_ARG_AUTO ? RTE_LOG_WARNING : RTE_LOG_ERR;
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -145,11 +145,11 @@ rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint3
 		return 0;
 	}
 	if (dev->args.pin != RSOFT_PIN_ARG_AUTO) {
-		pin_tell(dev, error, bytes);
+		pin_log(dev, error, bytes);
 		return -ENOMEM;
 	}
-	if (__atomic_exchange_n(&dev->has_told_pin, 1, __ATOMIC_RELAXED) == 0)
-		pin_tell(dev, error, bytes);
+	if (__atomic_exchange_n(&dev->is_pin_logged, 1, __ATOMIC_RELAXED) == 0)
+		pin_log(dev, error, bytes);
 	return 0;
 }
 

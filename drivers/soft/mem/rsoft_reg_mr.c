@@ -63,7 +63,7 @@ reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
-	uint32_t why;
+	uint32_t vendor_err;
 
 	if (mr->type != RMEM_MR_TYPE_FAST_REG)
 		return RMEM_VENDOR_ERR_MR_TYPE;
@@ -74,8 +74,8 @@ reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return RMEM_VENDOR_ERR_NB_PAGES;
 	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))
 		return RMEM_VENDOR_ERR_ACCESS;
-	why = reg_mr_check_range(qp->dev, wr);
-	return why != RMEM_VENDOR_ERR_NONE ? why : reg_mr_check_pages(wr);
+	vendor_err = reg_mr_check_range(qp->dev, wr);
+	return vendor_err != RMEM_VENDOR_ERR_NONE ? vendor_err : reg_mr_check_pages(wr);
 }
 
 /* Whether each page begins where the previous one ends. */
@@ -147,7 +147,7 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey)
 }
 
 int
-rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
+rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 	uint32_t rkey, reason = reg_mr_check(qp, wr);
@@ -155,7 +155,7 @@ rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 	if (likely(reason == RMEM_VENDOR_ERR_NONE) && unlikely(!rsoft_key_take(mr->key, &rkey)))
 		reason = RMEM_VENDOR_ERR_NOT_FREE;
 	if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
-		*why = reason;
+		*vendor_err = reason;
 		return RMEM_WC_MW_BIND_ERR;
 	}
 	rkey = rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag);

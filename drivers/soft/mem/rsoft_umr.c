@@ -185,22 +185,22 @@ umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr
 }
 
 int
-rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
+rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->umr.mr);
 	uint32_t rkey;
 
-	*why = umr_check(qp, wr);
-	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
+	*vendor_err = umr_check(qp, wr);
+	if (unlikely(*vendor_err != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
 	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
-		*why = RMEM_VENDOR_ERR_NOT_FREE;
+		*vendor_err = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	*why = umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
-	if (likely(*why == RMEM_VENDOR_ERR_NONE))
-		*why = umr_check_below(qp, wr, mr->list, rkey >> 8);
-	if (unlikely(*why != RMEM_VENDOR_ERR_NONE)) {
+	*vendor_err = umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
+	if (likely(*vendor_err == RMEM_VENDOR_ERR_NONE))
+		*vendor_err = umr_check_below(qp, wr, mr->list, rkey >> 8);
+	if (unlikely(*vendor_err != RMEM_VENDOR_ERR_NONE)) {
 		rsoft_key_release(mr->key);
 		return RMEM_WC_MW_BIND_ERR;
 	}

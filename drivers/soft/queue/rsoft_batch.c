@@ -10,7 +10,7 @@
 #include "rsoft_batch.h"
 
 /* The cause of a failure that has only one. */
-static const uint32_t rsoft_batch_why[] = {
+static const uint32_t rsoft_batch_vendor_err[] = {
 		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
 		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
 		[RMEM_WC_REM_OP_ERR] = RMEM_VENDOR_ERR_RECV,
@@ -48,8 +48,8 @@ batch_note_error(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 {
 	struct rsoft_qp *qp = batch->qp;
 
-	rmem_wc_trace_error(
-			qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status, batch->why);
+	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status,
+			batch->vendor_err);
 	if (status == RMEM_WC_WR_FLUSH_ERR) {
 		RSOFT_COUNT(qp->stats.flushed, 1);
 		return;
@@ -59,7 +59,7 @@ batch_note_error(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
 	if (status == RMEM_WC_REM_ACCESS_ERR)
 		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
-	if (batch->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+	if (batch->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
 		RSOFT_COUNT(qp->stats.mem_faults, 1);
 }
 
@@ -90,10 +90,11 @@ batch_fail_peer(const struct rsoft_batch *batch, const struct rmem_send_wr *wr, 
 
 	if (peer == NULL)
 		return;
-	if (batch->why != RMEM_VENDOR_ERR_RECV && batch->why != RMEM_VENDOR_ERR_RECV_SIZE)
-		rsoft_error_peer(peer, wr, status, batch->why);
+	if (batch->vendor_err != RMEM_VENDOR_ERR_RECV &&
+			batch->vendor_err != RMEM_VENDOR_ERR_RECV_SIZE)
+		rsoft_error_peer(peer, wr, status, batch->vendor_err);
 	if (status == RMEM_WC_REM_ACCESS_ERR && wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
-		rsoft_resp_fail_imm(peer, batch->why);
+		rsoft_resp_fail_imm(peer, batch->vendor_err);
 	else
 		rsoft_resp_fail(peer, status);
 }
@@ -104,13 +105,14 @@ rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 	struct rsoft_qp *qp = batch->qp;
 	bool is_first;
 
-	if (batch->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_batch_why))
-		batch->why = rsoft_batch_why[status];
+	if (batch->vendor_err == RMEM_VENDOR_ERR_NONE &&
+			status < (int)RTE_DIM(rsoft_batch_vendor_err))
+		batch->vendor_err = rsoft_batch_vendor_err[status];
 	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
 			status == RMEM_WC_REM_OP_ERR)
 		batch_fail_peer(batch, wr, status);
 	if (status != RMEM_WC_WR_FLUSH_ERR)
-		rsoft_error_send(qp, wr, status, batch->why);
+		rsoft_error_send(qp, wr, status, batch->vendor_err);
 	if (wr->opcode == RMEM_WR_BIND_MW)
 		rsoft_mw_bind_undo(wr);
 	if (batch->is_queued)

@@ -25,7 +25,7 @@ struct rsoft_batch {
 	bool is_queued; /* the requests are in the queue, and hold references to their objects */
 	uint32_t done;  /* sq.done, kept here during the batch */
 	uint32_t nb_wc;
-	uint32_t why; /* of the request that failed */
+	uint32_t vendor_err; /* of the request that failed */
 	uint64_t bytes;
 	struct rsoft_cqe cqe[RSOFT_BATCH_WCS];
 	uint32_t sq_pos[RSOFT_BATCH_WCS];
@@ -70,10 +70,10 @@ rsoft_batch_add_wc(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int
 	struct rsoft_cqe *cqe = &batch->cqe[batch->nb_wc];
 
 	cqe->wr_id = wr->wr_id;
-	cqe->what = rsoft_cqe_what((uint8_t)status, rmem_wr_info[wr->opcode].wc_opcode, 0,
+	cqe->info = rsoft_cqe_info((uint8_t)status, rmem_wr_info[wr->opcode].wc_opcode, 0,
 			batch->qp->qp.qp_num);
 	cqe->data = rsoft_cqe_data(byte_len, 0);
-	cqe->vendor_err = batch->why;
+	cqe->vendor_err = batch->vendor_err;
 	batch->sq_pos[batch->nb_wc] = batch->done;
 	if (++batch->nb_wc == RSOFT_BATCH_WCS)
 		rsoft_batch_flush(batch);

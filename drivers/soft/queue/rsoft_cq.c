@@ -63,10 +63,10 @@ notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
 static bool
 write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
-	uint16_t flags = (uint16_t)(cqe->what >> RSOFT_WC_SHIFT(flags));
-	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
+	uint16_t flags = (uint16_t)(cqe->info >> RSOFT_WC_SHIFT(flags));
+	uint8_t status = (uint8_t)(cqe->info >> RSOFT_WC_SHIFT(status));
 
-	if (!rsoft_cq_has_room(cq, at, cq->mask + 1)) {
+	if (!rsoft_cq_has_space(cq, at, cq->mask + 1)) {
 		__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
 		if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
 			rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
@@ -131,7 +131,7 @@ skip_voids(struct rsoft_cq *cq)
 	const uint64_t is_void = (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags);
 	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
 
-	while (head->number == cq->cons + 1 && (head->what & is_void) != 0) {
+	while (head->number == cq->cons + 1 && (head->info & is_void) != 0) {
 		__atomic_store_n(&cq->cons, cq->cons + 1, __ATOMIC_RELEASE);
 		head = &cq->ring[cq->cons & cq->mask];
 	}
@@ -156,7 +156,7 @@ swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
 		return -EINVAL;
 	}
 	copy_ring(cq, *ring, size, nb);
-	__atomic_store_n(&cq->cons_seen, cq->cons, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->cons_cached, cq->cons, __ATOMIC_RELEASE);
 	cq->ring = *ring;
 	cq->mask = size - 1;
 	cq->cq.nb_cqe = size;

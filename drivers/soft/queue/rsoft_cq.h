@@ -72,14 +72,14 @@ rsoft_cq_of(struct rmem_cq *cq)
 
 /* Whether the entries up to the given one are free, if there are nb. */
 static inline bool
-rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
+rsoft_cq_has_space(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 {
-	uint32_t cons = __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE);
+	uint32_t cons = __atomic_load_n(&cq->cons_cached, __ATOMIC_ACQUIRE);
 
 	if (likely(pos - cons < nb))
 		return true;
 	cons = __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
-	__atomic_store_n(&cq->cons_seen, cons, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->cons_cached, cons, __ATOMIC_RELEASE);
 	return pos - cons < nb;
 }
 
@@ -96,7 +96,7 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 #endif
 
 static inline uint64_t
-rsoft_cqe_what(uint8_t status, uint8_t opcode, uint16_t flags, uint32_t qp_num)
+rsoft_cqe_info(uint8_t status, uint8_t opcode, uint16_t flags, uint32_t qp_num)
 {
 	return (uint64_t)status << RSOFT_WC_SHIFT(status) |
 			(uint64_t)opcode << RSOFT_WC_SHIFT(opcode) |
@@ -140,7 +140,7 @@ rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	struct rsoft_cqe *e = &cq->ring[at & cq->mask];
 
 	e->wr_id = cqe->wr_id;
-	e->what = cqe->what;
+	e->info = cqe->info;
 	e->data = cqe->data;
 	e->vendor_err = cqe->vendor_err;
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
@@ -155,7 +155,7 @@ bool rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cq
 static inline bool
 rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
-	if (unlikely(at - __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE) >=
+	if (unlikely(at - __atomic_load_n(&cq->cons_cached, __ATOMIC_ACQUIRE) >=
 			    __atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE)))
 		return rsoft_cq_write_slow(cq, at, cqe);
 	rsoft_cq_store(cq, at, cqe);
@@ -174,7 +174,7 @@ rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 {
 	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
 
-	if (messages == NULL || !rsoft_cq_has_room(cq, at, cq->nb_messages))
+	if (messages == NULL || !rsoft_cq_has_space(cq, at, cq->nb_messages))
 		return NULL;
 	return &messages[at & (cq->nb_messages - 1)];
 }

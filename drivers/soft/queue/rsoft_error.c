@@ -15,16 +15,17 @@
 
 /* Whether an SGE was refused for a reason. */
 static bool
-is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need, uint32_t why)
+is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need,
+		uint32_t vendor_err)
 {
 	if (sge->length == 0)
 		return false;
-	if (why == RMEM_VENDOR_ERR_PAGE_FAULT &&
+	if (vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT &&
 			rsoft_fault_page_find(qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
 					sge->length) != 0)
 		return true;
-	return rsoft_access_why(qp, qp->dev->lkey_xor, sge->lkey, sge->addr, sge->length, need) ==
-			why;
+	return rsoft_access_vendor_err(qp, qp->dev->lkey_xor, sge->lkey, sge->addr, sge->length,
+			       need) == vendor_err;
 }
 
 /* The SGE that was refused for a reason, or else the first. */
@@ -102,7 +103,7 @@ missing_text(const struct rsoft_qp *qp, const struct rmem_qp_error *error, char 
 		at = rsoft_fault_page_find(qp, key_xor, error->key, error->addr, 0);
 	if (at != 0)
 		snprintf(text, size, "; its memory at 0x%" PRIxPTR " is %s", at,
-				rsoft_fault_page_why(at));
+				rsoft_fault_page_str(at));
 }
 
 static void
@@ -116,13 +117,14 @@ note(struct rsoft_qp *qp, const struct rmem_qp_error *error)
 }
 
 void
-rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why)
+rsoft_error_send(
+		struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t vendor_err)
 {
 	struct rmem_qp_error error = {.side = RMEM_QP_ERROR_SEND,
 			.wr_id = wr->wr_id,
 			.opcode = wr->opcode,
 			.status = (uint8_t)status,
-			.vendor_err = why};
+			.vendor_err = vendor_err};
 	const uint32_t writes = RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_ATOMIC;
 
 	if (status == RMEM_WC_LOC_PROT_ERR)
@@ -138,12 +140,13 @@ rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 }
 
 void
-rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why)
+rsoft_error_peer(
+		struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t vendor_err)
 {
 	struct rmem_qp_error error = {.side = RMEM_QP_ERROR_PEER,
 			.opcode = wr->opcode,
 			.status = (uint8_t)status,
-			.vendor_err = why};
+			.vendor_err = vendor_err};
 
 	set_remote(&error, wr);
 	set_peer(&error, &qp->conn.remote);
@@ -152,12 +155,12 @@ rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 
 void
 rsoft_error_recv(struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t nb, uint64_t wr_id,
-		int status, uint32_t why, uint32_t key)
+		int status, uint32_t vendor_err, uint32_t key)
 {
 	struct rmem_qp_error error = {.side = RMEM_QP_ERROR_RECV,
 			.wr_id = wr_id,
 			.status = (uint8_t)status,
-			.vendor_err = why,
+			.vendor_err = vendor_err,
 			.key = key};
 
 	if (key == 0)

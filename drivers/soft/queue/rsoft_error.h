@@ -10,13 +10,15 @@
 #include "../base/rsoft.h"
 
 /* A request failed. Before the references of a queued one are released. */
-void rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why);
+void rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
+		uint32_t vendor_err);
 
 /* A request of the peer was refused, and consumed no receive. */
-void rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why);
+void rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
+		uint32_t vendor_err);
 
 /* A receive failed; key is that of an invalidation, or 0 to find it in its nb SGEs. */
 void rsoft_error_recv(struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t nb, uint64_t wr_id,
-		int status, uint32_t why, uint32_t key);
+		int status, uint32_t vendor_err, uint32_t key);
 
 #endif /* RSOFT_ERROR_H */

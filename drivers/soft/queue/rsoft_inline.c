@@ -42,7 +42,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	message->addr = rqe->sge[0].addr;
 	message->lkey = rqe->sge[0].lkey;
 	message->length = (uint32_t)length;
-	message->why = RMEM_VENDOR_ERR_NONE;
+	message->vendor_err = RMEM_VENDOR_ERR_NONE;
 	message->is_flushed = 0;
 	__atomic_store_n(&message->qp, qp, __ATOMIC_RELEASE);
 	if (rq->nb_inline == 0)
@@ -78,18 +78,18 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 
 	if (unlikely(!rsoft_access(owner, owner->dev->lkey_xor, message->lkey, message->addr,
 			    message->length, RSOFT_NEED_WRITE, &to))) {
-		message->why = rsoft_access_why(owner, owner->dev->lkey_xor, message->lkey,
-				message->addr, message->length, RSOFT_NEED_WRITE);
-		if (message->why == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
-			message->why = RMEM_VENDOR_ERR_KEY_STATE;
+		message->vendor_err = rsoft_access_vendor_err(owner, owner->dev->lkey_xor,
+				message->lkey, message->addr, message->length, RSOFT_NEED_WRITE);
+		if (message->vendor_err == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
+			message->vendor_err = RMEM_VENDOR_ERR_KEY_STATE;
 	} else if (unlikely(rsoft_copy_all(&to, &from, message->length) != RSOFT_SIDE_NONE)) {
-		message->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		message->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 		RSOFT_COUNT(qp->rq.faults, 1);
 	}
-	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE)) {
+	if (unlikely(message->vendor_err != RMEM_VENDOR_ERR_NONE)) {
 		const struct rmem_sge sge = {message->addr, message->length, message->lkey};
 
-		rsoft_error_recv(qp, &sge, 1, 0, RMEM_WC_LOC_PROT_ERR, message->why, 0);
+		rsoft_error_recv(qp, &sge, 1, 0, RMEM_WC_LOC_PROT_ERR, message->vendor_err, 0);
 		is_first = rsoft_qp_to_err(qp);
 	}
 	inline_end(qp, message);
@@ -184,9 +184,9 @@ rsoft_inline_take(struct rsoft_cq *cq, uint32_t pos, struct rmem_wc *wc)
 	}
 	rsoft_grace_leave(lcore);
 	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
-	if (likely(message->why == RMEM_VENDOR_ERR_NONE && !message->is_flushed))
+	if (likely(message->vendor_err == RMEM_VENDOR_ERR_NONE && !message->is_flushed))
 		return;
 	wc->status = message->is_flushed ? RMEM_WC_WR_FLUSH_ERR : RMEM_WC_LOC_PROT_ERR;
-	wc->vendor_err = message->why;
+	wc->vendor_err = message->vendor_err;
 	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }

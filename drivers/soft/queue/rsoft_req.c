@@ -106,7 +106,7 @@ req_local(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t nee
 			    qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
 	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
-			    length, &batch->why)))
+			    length, &batch->vendor_err)))
 		return RMEM_WC_LOC_PROT_ERR;
 	return RMEM_WC_SUCCESS;
 }
@@ -124,7 +124,7 @@ req_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	return rsoft_resp_write(peer, wr, from, *length, &batch->why);
+	return rsoft_resp_write(peer, wr, from, *length, &batch->vendor_err);
 }
 
 /* A SEND of a QP without a peer: of UD, or not connected. */
@@ -156,13 +156,13 @@ req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	if (batch->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
 		return RSOFT_WAIT_RNR;
 	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
-		status = rsoft_resp_write_imm(peer, wr, from, *length, &batch->why);
+		status = rsoft_resp_write_imm(peer, wr, from, *length, &batch->vendor_err);
 	else
 		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
 	if (status == RSOFT_WAIT_GRACE)
 		return req_wait_inv(batch->qp, inv_key, rq_pos);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
-		batch->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		batch->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return status;
 }
 
@@ -186,17 +186,17 @@ req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
-			*length, &from, &batch->why);
+			*length, &from, &batch->vendor_err);
 	if (likely(status == RMEM_WC_SUCCESS))
 		status = req_local(batch, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
-		status = rsoft_copy_status(
-				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &batch->why);
+		status = rsoft_copy_status(rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO,
+				&batch->vendor_err);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
 	key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
 	if (key == NULL) {
-		batch->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+		batch->vendor_err = rsoft_key_inv_vendor_err(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
 	}
 	return req_wait_inv(qp, key, 0);
@@ -213,7 +213,7 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 	int status;
 
 	if (unlikely(!rsoft_req_is_word(wr))) {
-		batch->why = RMEM_VENDOR_ERR_ALIGNMENT;
+		batch->vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_LOC_LEN_ERR;
 	}
 	peer = rsoft_resp_peer(batch->qp);
@@ -221,16 +221,16 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 		return RSOFT_WAIT_PEER;
 	/* For static analyzers. */
 	to[0] = (struct rsoft_span){.ptr = NULL};
-	status = rsoft_resp_atomic_open(peer, wr, &word, &batch->why);
+	status = rsoft_resp_atomic_open(peer, wr, &word, &batch->vendor_err);
 	if (likely(status == RMEM_WC_SUCCESS))
 		status = req_local(batch, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = rsoft_resp_atomic(wr, &word, &before, &batch->why);
+		status = rsoft_resp_atomic(wr, &word, &before, &batch->vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	from.ptr = (uint8_t *)&before;
-	return rsoft_copy_status(
-			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &batch->why);
+	return rsoft_copy_status(rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO,
+			&batch->vendor_err);
 }
 
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
@@ -310,7 +310,7 @@ static int
 req_umr(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
-	return rsoft_umr(batch->qp, wr, &batch->why);
+	return rsoft_umr(batch->qp, wr, &batch->vendor_err);
 }
 
 static int
@@ -322,7 +322,7 @@ req_bind_mw(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *
 	if (status == RSOFT_WAIT_GRACE)
 		return req_wait_inv(batch->qp, NULL, 0);
 	if (status != RMEM_WC_SUCCESS)
-		batch->why = rsoft_mw_why_not_bound(batch->qp, wr);
+		batch->vendor_err = rsoft_mw_bind_vendor_err(batch->qp, wr);
 	return status;
 }
 
@@ -331,7 +331,7 @@ static int
 req_no_inv(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
-	batch->why = rsoft_key_why_not_inv(batch->qp, wr->invalidate_rkey);
+	batch->vendor_err = rsoft_key_inv_vendor_err(batch->qp, wr->invalidate_rkey);
 	return RMEM_WC_MW_BIND_ERR;
 }
 
@@ -364,21 +364,21 @@ req_dropped(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 	struct rmem_dev_stats *stats = &batch->qp->stats;
 
 	if (batch->qp->qp.type == RMEM_QPT_UD && rmem_wr_info[wr->opcode].remote_access != 0) {
-		batch->why = RMEM_VENDOR_ERR_SERVICE;
+		batch->vendor_err = RMEM_VENDOR_ERR_SERVICE;
 		return RMEM_WC_LOC_QP_OP_ERR;
 	}
 	if (status == RSOFT_WAIT_PEER)
 		RSOFT_COUNT(stats->drop_no_peer, 1);
 	else if (status == RSOFT_WAIT_RNR)
 		RSOFT_COUNT(stats->drop_no_recv, 1);
-	else if (status == RMEM_WC_REM_INV_REQ_ERR && batch->why == RMEM_VENDOR_ERR_NONE)
+	else if (status == RMEM_WC_REM_INV_REQ_ERR && batch->vendor_err == RMEM_VENDOR_ERR_NONE)
 		RSOFT_COUNT(stats->drop_length, 1);
 	else if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
 			status == RMEM_WC_REM_OP_ERR)
 		RSOFT_COUNT(stats->drop_access, 1);
 	else
 		return status;
-	batch->why = RMEM_VENDOR_ERR_NONE;
+	batch->vendor_err = RMEM_VENDOR_ERR_NONE;
 	return RMEM_WC_SUCCESS;
 }
 
@@ -416,7 +416,7 @@ req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, ui
 static __rte_noinline uint32_t
 req_end_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, unsigned int side)
 {
-	return req_end(batch, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &batch->why),
+	return req_end(batch, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &batch->vendor_err),
 			wr->sg_list[0].length);
 }
 
@@ -449,7 +449,7 @@ req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 
 		if (wr->opcode != RMEM_WR_REG_MR)
 			break;
-		status = rsoft_reg_mr(batch->qp, wr, &batch->why);
+		status = rsoft_reg_mr(batch->qp, wr, &batch->vendor_err);
 		if (unlikely(status != RMEM_WC_SUCCESS))
 			return i + req_end(batch, wr, status, 0);
 		rsoft_batch_succeed(batch, wr, 0);
@@ -495,7 +495,7 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 	while (i < n) {
 		const uint8_t *at = wrs + i * stride;
 
-		batch->why = RMEM_VENDOR_ERR_NONE;
+		batch->vendor_err = RMEM_VENDOR_ERR_NONE;
 		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
 			if (!req_grace(batch))
@@ -551,12 +551,12 @@ rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
 }
 
 bool
-rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
+rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
 	struct rsoft_key *key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
 
 	if (key == NULL)
-		*why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+		*vendor_err = rsoft_key_inv_vendor_err(qp, wr->invalidate_rkey);
 	else
 		req_wait_inv(qp, key, 0);
 	return key != NULL;

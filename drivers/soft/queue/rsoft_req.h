@@ -30,6 +30,6 @@ uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued,
 void rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore);
 
 /* Start the invalidation of a READ_WITH_INV, whose data was copied. False: it is refused. */
-bool rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
+bool rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
 #endif /* RSOFT_REQ_H */

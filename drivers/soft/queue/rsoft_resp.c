@@ -119,11 +119,11 @@ rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek)
 }
 
 void
-rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
+rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t vendor_err)
 {
 	uint64_t nb;
 
-	if (why > RMEM_VENDOR_ERR_KEY_PD && why != RMEM_VENDOR_ERR_KEY_QP)
+	if (vendor_err > RMEM_VENDOR_ERR_KEY_PD && vendor_err != RMEM_VENDOR_ERR_KEY_QP)
 		return; /* the key is valid for the QP: not a guess */
 	__atomic_fetch_add(&peer->bad_rkeys, 1, __ATOMIC_RELAXED);
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
@@ -131,7 +131,7 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 		RSOFT_LOG(WARNING,
 				"QP 0x%06x%s: rkey of the peer is not valid: 0x%08x (vendor_err %u, request %" PRIu64
 				" of this kind)",
-				peer->qp.qp_num, RSOFT_QP_NAME(&peer->qp), rkey, why, nb);
+				peer->qp.qp_num, RSOFT_QP_NAME(&peer->qp), rkey, vendor_err, nb);
 }
 
 bool
@@ -170,16 +170,16 @@ resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uin
 
 int
 rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		struct rsoft_span *span, uint32_t *why)
+		struct rsoft_span *span, uint32_t *vendor_err)
 {
 	int status;
 
 	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) { /* IBTA C9-182 */
-		*why = RMEM_VENDOR_ERR_ALIGNMENT;
+		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
-			wr->atomic.rkey, sizeof(uint64_t), span, why);
+			wr->atomic.rkey, sizeof(uint64_t), span, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
@@ -187,7 +187,7 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	 * key it may not be contiguous.
 	 */
 	if (span->kind == RSOFT_SPAN_PIECES || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
-		*why = RMEM_VENDOR_ERR_ALIGNMENT;
+		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	return RMEM_WC_SUCCESS;
@@ -195,12 +195,12 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 
 int
 rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
-		uint32_t *why)
+		uint32_t *vendor_err)
 {
 	bool is_modified;
 
 	if (!resp_do_atomic(wr, span, before, &is_modified)) {
-		*why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	if (is_modified && span->kind != RSOFT_SPAN_FLAT)
@@ -221,7 +221,7 @@ resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct 
 	cqe->data = rsoft_cqe_data((uint32_t)length, flags != 0 ? wr->imm_data : 0);
 	if (wr->flags & RMEM_SEND_SOLICITED)
 		flags |= RMEM_WC_SOLICITED;
-	cqe->what = rsoft_cqe_what(status, info->recv_opcode, flags, peer->qp.qp_num);
+	cqe->info = rsoft_cqe_info(status, info->recv_opcode, flags, peer->qp.qp_num);
 }
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */
@@ -253,9 +253,9 @@ resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 }
 
 void
-rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why)
+rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t vendor_err)
 {
-	struct rsoft_cqe cqe = {.vendor_err = why};
+	struct rsoft_cqe cqe = {.vendor_err = vendor_err};
 	struct rsoft_rqe *rqe;
 	bool is_first;
 
@@ -264,10 +264,10 @@ rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why)
 		return;
 	}
 	cqe.wr_id = rqe->wr_id;
-	cqe.what = rsoft_cqe_what(
+	cqe.info = rsoft_cqe_info(
 			RMEM_WC_LOC_ACCESS_ERR, RMEM_WC_RECV_RDMA_WITH_IMM, 0, qp->qp.qp_num);
-	rmem_wc_trace_error(
-			qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, RMEM_WC_LOC_ACCESS_ERR, why);
+	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, RMEM_WC_LOC_ACCESS_ERR,
+			vendor_err);
 	is_first = rsoft_qp_to_err(qp); /* before the completion can be polled */
 	resp_give(qp, rsoft_rq_reserve(qp), &cqe);
 	if (is_first)
@@ -276,7 +276,7 @@ rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why)
 
 int
 rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		const struct rsoft_span *from, uint64_t length, uint32_t *why)
+		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err)
 {
 	struct rsoft_span to;
 	struct rsoft_rqe *rqe;
@@ -284,14 +284,15 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	int status;
 
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
-			wr->rdma.rkey, length, &to, why);
+			wr->rdma.rkey, length, &to, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_take(peer, 0, &rqe);
 	if (status != 0)
 		return status;
 	if (length != 0)
-		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
+		status = rsoft_copy_status(
+				rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, vendor_err);
 	if (unlikely(status != RMEM_WC_SUCCESS)) {
 		rsoft_rq_keep(peer);
 		rte_ticketlock_unlock(&peer->rq.lock);
@@ -311,7 +312,7 @@ struct rsoft_placed {
 	bool is_broken;      /* an earlier pending message was refused: flush the receives */
 	uint8_t recv_status; /* of the receive */
 	uint32_t cq_pos;     /* with is_early */
-	uint32_t why;        /* of the receive */
+	uint32_t vendor_err; /* of the receive */
 };
 
 /*
@@ -331,11 +332,11 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	/* Before the translation, which populates pages on demand. */
 	if (unlikely(rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length)) {
 		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
-		placed->why = RMEM_VENDOR_ERR_RECV_SIZE;
+		placed->vendor_err = RMEM_VENDOR_ERR_RECV_SIZE;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	if (!rsoft_access_sges(rsoft_rq_owner(peer), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE,
-			    length, to, &room, &placed->why)) {
+			    length, to, &room, &placed->vendor_err)) {
 		placed->recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}
@@ -355,7 +356,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	if (side == RSOFT_SIDE_FROM)
 		return RMEM_WC_LOC_PROT_ERR;
 	placed->recv_status = RMEM_WC_LOC_PROT_ERR;
-	placed->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	placed->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return RMEM_WC_REM_OP_ERR;
 }
 
@@ -364,7 +365,7 @@ static void
 resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
 		uint64_t length, const struct rsoft_placed *placed)
 {
-	struct rsoft_cqe cqe = {.vendor_err = placed->why};
+	struct rsoft_cqe cqe = {.vendor_err = placed->vendor_err};
 	uint32_t cq_pos = placed->cq_pos;
 	bool is_first = false;
 
@@ -372,15 +373,15 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 		cq_pos = rsoft_rq_reserve(peer);
 	resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
 	if (placed->is_inline)
-		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
+		cqe.info |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
 	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
 		rmem_wc_trace_error(peer->qp.obj.dev_id, peer->qp.qp_num, rqe->wr_id,
-				placed->recv_status, placed->why);
+				placed->recv_status, placed->vendor_err);
 		rsoft_error_recv(peer, rqe->sge, rqe->num_sge, rqe->wr_id, placed->recv_status,
-				placed->why,
+				placed->vendor_err,
 				placed->recv_status == RMEM_WC_REM_INV_REQ_ERR ? wr->invalidate_rkey
 									       : 0);
-		if (placed->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+		if (placed->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(peer->rq.faults, 1);
 		is_first = rsoft_qp_to_err(peer); /* before the completion can be polled */
 	}
@@ -439,7 +440,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RMEM_VENDOR_ERR_KEY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
 		placed.recv_status = RMEM_WC_REM_INV_REQ_ERR;
-		placed.why = rsoft_key_why_not_inv(peer, wr->invalidate_rkey);
+		placed.vendor_err = rsoft_key_inv_vendor_err(peer, wr->invalidate_rkey);
 	}
 	resp_complete(peer, rqe, wr, length, &placed);
 out:

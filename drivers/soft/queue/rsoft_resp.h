@@ -41,15 +41,15 @@ void rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 
 /* Translate the address of an atomic; an enum rmem_wc_status. */
 int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		struct rsoft_span *span, uint32_t *why);
+		struct rsoft_span *span, uint32_t *vendor_err);
 
 /* Execute an atomic; *before is the previous value. An enum rmem_wc_status. */
 int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
-		uint64_t *before, uint32_t *why);
+		uint64_t *before, uint32_t *vendor_err);
 
 /* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		const struct rsoft_span *from, uint64_t length, uint32_t *why);
+		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);
 
 /*
  * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV,
@@ -75,13 +75,13 @@ void rsoft_resp_fail(struct rsoft_qp *peer, int status);
  * The same for a WRITE_WITH_IMM whose memory was refused for that reason: a receive, if there is
  * one, completes with RMEM_WC_LOC_ACCESS_ERR (IBTA 11.6.2).
  */
-void rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t why);
+void rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t vendor_err);
 
 /*
  * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
  * 8th and so on is logged.
  */
-void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
+void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t vendor_err);
 
 /* The part of rsoft_resp_is_ready() for a QP that is not in RTS. */
 bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek);
@@ -132,11 +132,11 @@ bool rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right);
 /* Translate the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
-		uint64_t length, struct rsoft_span *span, uint32_t *why)
+		uint64_t length, struct rsoft_span *span, uint32_t *vendor_err)
 {
 	if (unlikely((peer->access & (right | RSOFT_QP_INLINE)) != right) &&
 			!rsoft_resp_open_slow(peer, right)) {
-		*why = RMEM_VENDOR_ERR_QP_RIGHT;
+		*vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	span->length = 0;
@@ -144,8 +144,9 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not checked */
 		return RMEM_WC_SUCCESS;
 	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
-		*why = rsoft_access_why(peer, 0, rkey, addr, length, RSOFT_VALID | right);
-		rsoft_resp_note_rkey(peer, rkey, *why);
+		*vendor_err = rsoft_access_vendor_err(
+				peer, 0, rkey, addr, length, RSOFT_VALID | right);
+		rsoft_resp_note_rkey(peer, rkey, *vendor_err);
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	return RMEM_WC_SUCCESS;
@@ -171,15 +172,16 @@ rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr
 /* WRITE length bytes; an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		const struct rsoft_span *from, uint64_t length, uint32_t *why)
+		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err)
 {
 	struct rsoft_span to;
 	int status;
 
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
-			wr->rdma.rkey, length, &to, why);
+			wr->rdma.rkey, length, &to, vendor_err);
 	if (likely(status == RMEM_WC_SUCCESS && length != 0)) {
-		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
+		status = rsoft_copy_status(
+				rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, vendor_err);
 		if (unlikely(to.kind != RSOFT_SPAN_FLAT) && status == RMEM_WC_SUCCESS)
 			rsoft_access_count(&to);
 	}

@@ -41,7 +41,7 @@ report_last(struct rsoft_qp *qp)
 void
 rsoft_rq_flush(struct rsoft_qp *qp)
 {
-	struct rsoft_cqe cqe = {.what = rsoft_cqe_what(RMEM_WC_WR_FLUSH_ERR, RMEM_WC_RECV, 0,
+	struct rsoft_cqe cqe = {.info = rsoft_cqe_info(RMEM_WC_WR_FLUSH_ERR, RMEM_WC_RECV, 0,
 						qp->qp.qp_num)};
 	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
 	const struct rsoft_rqe *rqe;
@@ -49,7 +49,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	/* Stored the state, now load what was posted; see rsoft.h. */
-	rsoft_rq_see(&qp->rq, __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST));
+	rsoft_rq_cache_prod(&qp->rq, __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST));
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		cqe.wr_id = rqe->wr_id;
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,
@@ -111,9 +111,9 @@ rsoft_rq_drop(struct rsoft_qp *qp)
 	struct rsoft_rq *rq = &qp->rq;
 
 	if (rq->srq != NULL) {
-		rsoft_srq_give_back(rq);
-		rq->cons_seen = ++rq->prod; /* see rsoft_srq.h */
+		rsoft_srq_return(rq);
+		rq->cons_cached = ++rq->prod; /* see rsoft_srq.h */
 	}
-	rq->prod_seen = rq->prod;
+	rq->prod_cached = rq->prod;
 	__atomic_store_n(&rq->cons, rq->prod, __ATOMIC_RELEASE);
 }

@@ -37,18 +37,18 @@ void rsoft_rq_overrun(struct rsoft_qp *qp);
 
 /* Take what was posted. Garbled by another process: as if nothing was. Under rq.lock. */
 static inline void
-rsoft_rq_see(struct rsoft_rq *rq, uint32_t prod)
+rsoft_rq_cache_prod(struct rsoft_rq *rq, uint32_t prod)
 {
-	rq->prod_seen = likely(prod - rq->cons <= rq->mask + 1) ? prod : rq->cons;
+	rq->prod_cached = likely(prod - rq->cons <= rq->mask + 1) ? prod : rq->cons;
 }
 
 /* The receive at the head; NULL when there is none. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_head(struct rsoft_rq *rq)
 {
-	if (rq->cons == rq->prod_seen) {
-		rsoft_rq_see(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
-		if (rq->cons == rq->prod_seen)
+	if (rq->cons == rq->prod_cached) {
+		rsoft_rq_cache_prod(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
+		if (rq->cons == rq->prod_cached)
 			return NULL;
 	}
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
@@ -74,7 +74,7 @@ static inline void
 rsoft_rq_keep(struct rsoft_qp *qp)
 {
 	if (qp->rq.srq != NULL && qp->qp.type != RMEM_QPT_RC)
-		rsoft_srq_give_back(&qp->rq);
+		rsoft_srq_return(&qp->rq);
 }
 
 /* The same for the message in progress. The caller holds no rq.lock. */
@@ -105,7 +105,7 @@ rsoft_rq_reserve(struct rsoft_qp *qp)
 static inline void
 rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 {
-	const struct rsoft_cqe cqe = {.what = rsoft_cqe_what(0, 0, RSOFT_WC_VOID, 0)};
+	const struct rsoft_cqe cqe = {.info = rsoft_cqe_info(0, 0, RSOFT_WC_VOID, 0)};
 
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, &cqe)))
 		rsoft_rq_overrun(qp);
@@ -123,13 +123,13 @@ rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *
 
 /* The number of free entries, exact if fewer than wanted. For the thread that posts. */
 static inline uint32_t
-rsoft_rq_room(struct rsoft_rq *rq, uint32_t wanted)
+rsoft_rq_nb_free(struct rsoft_rq *rq, uint32_t wanted)
 {
-	uint32_t room = rq->depth - (rq->prod - rq->cons_seen);
+	uint32_t room = rq->depth - (rq->prod - rq->cons_cached);
 
 	if (unlikely(room < wanted)) {
-		rq->cons_seen = __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE);
-		room = rq->depth - (rq->prod - rq->cons_seen);
+		rq->cons_cached = __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE);
+		room = rq->depth - (rq->prod - rq->cons_cached);
 	}
 	return room;
 }
@@ -149,7 +149,7 @@ rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 		return -EBUSY;
 	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
-	room = rsoft_rq_room(rq, nb_wr);
+	room = rsoft_rq_nb_free(rq, nb_wr);
 	for (i = 0; i < nb_wr; i++) {
 		struct rsoft_rqe *rqe;
 

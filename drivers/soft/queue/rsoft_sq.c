@@ -89,7 +89,7 @@ sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 
 /* The number of free entries, exact if fewer than wanted. */
 static inline uint32_t
-sq_room(struct rsoft_qp *qp, uint32_t wanted)
+sq_nb_free(struct rsoft_qp *qp, uint32_t wanted)
 {
 	struct rsoft_sq *sq = &qp->sq;
 
@@ -101,8 +101,8 @@ sq_room(struct rsoft_qp *qp, uint32_t wanted)
 uint32_t
 rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
-	int why;
-	uint32_t i, n = RTE_MIN(nb_wr, sq_room(qp, nb_wr));
+	int err;
+	uint32_t i, n = RTE_MIN(nb_wr, sq_nb_free(qp, nb_wr));
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
@@ -110,11 +110,11 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	for (i = 0; i < n; i++) {
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;
-		why = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
+		err = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
 				? 0
 				: rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
-		if (unlikely(why != 0)) {
-			*ret = why;
+		if (unlikely(err != 0)) {
+			*ret = err;
 			break;
 		}
 		sq_set_tag(&qp->qp, &wr[i]);
@@ -126,7 +126,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 int
 rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	if (unlikely(sq_room(qp, 1) == 0))
+	if (unlikely(sq_nb_free(qp, 1) == 0))
 		return -ENOSPC;
 	sq_set_tag(&qp->qp, wr);
 	qp->sq.posted++;
@@ -224,7 +224,7 @@ rsoft_sq_is_sound(const struct rsoft_qp *qp, uint32_t pos, uint32_t n)
 }
 
 void
-rsoft_sq_pend(struct rsoft_qp *qp)
+rsoft_sq_add_pending(struct rsoft_qp *qp)
 {
 	struct rsoft_dev *dev = qp->dev;
 
@@ -238,7 +238,7 @@ rsoft_sq_pend(struct rsoft_qp *qp)
 }
 
 void
-rsoft_sq_unpend(struct rsoft_qp *qp)
+rsoft_sq_remove_pending(struct rsoft_qp *qp)
 {
 	qp->sq.is_pending = 0;
 	TAILQ_REMOVE(&qp->dev->pending, qp, next);
@@ -264,7 +264,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 
 	rsoft_lock(&qp->dev->pending_lock);
 	if (sq->is_pending)
-		rsoft_sq_unpend(qp);
+		rsoft_sq_remove_pending(qp);
 	rte_ticketlock_unlock(&qp->dev->pending_lock);
 	/* Invalidated keys stay invalid, and the grace period has ended. */
 	if (sq->wait == RSOFT_WAIT_GRACE) {
@@ -294,7 +294,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
 	if (qp->is_claimed && qp->dev->nb_engines == 0)
-		rsoft_sq_pend(qp);
+		rsoft_sq_add_pending(qp);
 }
 
 void

@@ -35,10 +35,10 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
 /* Add the QP to the pending list, which retries it until its queue is empty. Under sq.lock. */
-void rsoft_sq_pend(struct rsoft_qp *qp);
+void rsoft_sq_add_pending(struct rsoft_qp *qp);
 
 /* Remove the QP from the pending list. Under pending_lock. */
-void rsoft_sq_unpend(struct rsoft_qp *qp);
+void rsoft_sq_remove_pending(struct rsoft_qp *qp);
 
 /* Move the QPs that precede one of a list to its end. Under the lock of the list. */
 void rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first);

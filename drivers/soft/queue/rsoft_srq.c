@@ -194,7 +194,7 @@ rsoft_srq_take(struct rsoft_qp *qp, uint64_t length)
 }
 
 void
-rsoft_srq_give_back(struct rsoft_rq *rq)
+rsoft_srq_return(struct rsoft_rq *rq)
 {
 	const struct rsoft_rqe *rqe = (const struct rsoft_rqe *)rq->ring;
 	struct rsoft_srq *srq = rq->srq;

@@ -18,7 +18,7 @@
  *   it was completed. Messages take receives in the order of their posts. If the SRQ was filled
  *   after one was taken, that cannot be returned: it stays in its slot, and a reset drops it.
  * - The receive queue of a QP with an SRQ holds no receive or one: rq.cons is rq.prod or
- *   rq.prod - 1. rq.prod and rq.cons_seen are equal, and the depth is 0, so that a post finds no
+ *   rq.prod - 1. rq.prod and rq.cons_cached are equal, and the depth is 0, so that a post finds no
  *   free entry; they advance with each drop of a receive, so that the receive of a SEND_WITH_INV
  *   that waits is not mistaken for a later one (rsoft_sq::rq_pos).
  * - A QP in ERR or RESET takes no receive: it takes them under rq.lock, after a check of the state,
@@ -59,7 +59,7 @@ int rsoft_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uin
 struct rsoft_rqe *rsoft_srq_take(struct rsoft_qp *qp, uint64_t length);
 
 /* Return a receive that was taken to the head of the SRQ, unless that is full. Under rq.lock. */
-void rsoft_srq_give_back(struct rsoft_rq *rq);
+void rsoft_srq_return(struct rsoft_rq *rq);
 
 static inline struct rsoft_srq *
 rsoft_srq_of(struct rmem_srq *srq)

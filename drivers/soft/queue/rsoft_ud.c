@@ -70,7 +70,7 @@ ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[
 /* Copy the header and the data to the receive; its status, or RSOFT_WAIT_RNR to leave it posted. */
 static int
 ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud_msg *msg,
-		const struct rsoft_span *from, uint32_t *why)
+		const struct rsoft_span *from, uint32_t *vendor_err)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE], all[RSOFT_MAX_SGE + 1];
 	uint64_t room, left = msg->length, total = RMEM_GRH_SIZE + msg->length;
@@ -78,7 +78,7 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 	unsigned int i, side;
 
 	if (!rsoft_access_sges(rsoft_rq_owner(qp), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, total,
-			    to, &room, why))
+			    to, &room, vendor_err))
 		return RMEM_WC_LOC_PROT_ERR;
 	ud_grh(qp->dev, msg, grh);
 	all[0] = (struct rsoft_span){.ptr = grh, .length = sizeof(grh), .kind = RSOFT_SPAN_FLAT};
@@ -91,17 +91,17 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 		return RMEM_WC_SUCCESS;
 	if (side == RSOFT_SIDE_FROM)
 		return RSOFT_WAIT_RNR;
-	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return RMEM_WC_LOC_PROT_ERR;
 }
 
 /* Complete the receive at the head, and unlock. A failed one moves the QP to ERR first. */
 static void
 ud_complete(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud_msg *msg,
-		uint8_t status, uint32_t why)
+		uint8_t status, uint32_t vendor_err)
 {
 	struct rsoft_cqe cqe = {.wr_id = rqe->wr_id,
-			.what = rsoft_cqe_what(status, RMEM_WC_RECV, msg->flags | RMEM_WC_GRH,
+			.info = rsoft_cqe_info(status, RMEM_WC_RECV, msg->flags | RMEM_WC_GRH,
 					qp->qp.qp_num),
 			.data = rsoft_cqe_data(
 					(uint32_t)(RMEM_GRH_SIZE + msg->length), msg->imm_data),
@@ -109,10 +109,11 @@ ud_complete(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft
 	bool is_first = false;
 
 	if (status != RMEM_WC_SUCCESS) {
-		cqe.vendor_err = why;
-		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, status, why);
-		rsoft_error_recv(qp, rqe->sge, rqe->num_sge, rqe->wr_id, status, why, 0);
-		if (why == RMEM_VENDOR_ERR_PAGE_FAULT)
+		cqe.vendor_err = vendor_err;
+		rmem_wc_trace_error(
+				qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, status, vendor_err);
+		rsoft_error_recv(qp, rqe->sge, rqe->num_sge, rqe->wr_id, status, vendor_err, 0);
+		if (vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(qp->rq.faults, 1);
 		is_first = rsoft_qp_to_err(qp);
 	}
@@ -128,7 +129,7 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 {
 	uint64_t total = RMEM_GRH_SIZE + msg->length;
 	struct rsoft_rqe *rqe;
-	uint32_t why = RMEM_VENDOR_ERR_NONE;
+	uint32_t vendor_err = RMEM_VENDOR_ERR_NONE;
 	int status = RSOFT_WAIT_PEER;
 
 	if (msg->qkey != __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED)) /* IBTA 9.6.1.3.3 */
@@ -147,13 +148,13 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 	status = RMEM_WC_REM_INV_REQ_ERR;
 	if (rsoft_sges_length(rqe->sge, rqe->num_sge, total) < total)
 		goto unlock;
-	status = ud_place(qp, rqe, msg, from, &why);
+	status = ud_place(qp, rqe, msg, from, &vendor_err);
 	if (status == RSOFT_WAIT_RNR) {
 		rsoft_rq_keep(qp);
 		status = RMEM_WC_LOC_PROT_ERR;
 		goto unlock;
 	}
-	ud_complete(qp, rqe, msg, (uint8_t)status, why);
+	ud_complete(qp, rqe, msg, (uint8_t)status, vendor_err);
 	return status == RMEM_WC_SUCCESS ? RMEM_WC_SUCCESS : RMEM_WC_REM_OP_ERR;
 
 unlock:
@@ -193,8 +194,8 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 	if (length > qp->max_msg_size) /* inline data */
 		return RMEM_WC_LOC_LEN_ERR;
 	rsoft_ud_dest_of(qp, wr, batch->is_queued, &dest);
-	batch->why = rsoft_ud_why_not(wr, &dest);
-	if (batch->why != RMEM_VENDOR_ERR_NONE)
+	batch->vendor_err = rsoft_ud_vendor_err(wr, &dest);
+	if (batch->vendor_err != RMEM_VENDOR_ERR_NONE)
 		return RMEM_WC_LOC_QP_OP_ERR;
 	peer = ud_find(&dest);
 	if (peer == NULL)
@@ -214,7 +215,7 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 	}
 	status = rsoft_ud_deliver(peer, &msg, from);
 	if (status == RMEM_WC_LOC_PROT_ERR)
-		batch->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		batch->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	if (status != RMEM_WC_REM_ACCESS_ERR)
 		return status;
 	RSOFT_COUNT(qp->stats.drop_qkey, 1);

@@ -69,7 +69,7 @@ void rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, 
  * rmem_vendor_err.
  */
 static inline uint32_t
-rsoft_ud_why_not(const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest)
+rsoft_ud_vendor_err(const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest)
 {
 	if (unlikely(rmem_wr_info[wr->opcode].remote_access != 0))
 		return RMEM_VENDOR_ERR_SERVICE;

@@ -9,8 +9,8 @@
  *
  * Ownership of the state:
  * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
- * - struct rwire_rsp (responder), rwire::owing and the receive side of the port are protected by
- *   rwire::rx_lock. Its holder is the only receiver of the device.
+ * - struct rwire_rsp (responder), rwire::reply_list and the receive side of the port are protected
+ *   by rwire::rx_lock. Its holder is the only receiver of the device.
  * - The send side of the port is protected by rwire::tx_lock.
  * - Lock order: rx_lock, then sq.lock or rq.lock, then tx_lock. No grace period is awaited with one
  *   of them held.
@@ -99,18 +99,18 @@ struct rwire_req {
 	uint32_t since_ack;    /* packets sent since the last AckReq */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool is_rewound;      /* since una last advanced */
-	bool has_more;        /* the last call stopped before the end, and the next can go on */
-	bool is_grant_wanted; /* for the request at the head; rwire_copy.h */
-	uint8_t direct;       /* enum rwire_direct_state */
-	uint64_t direct_done; /* bytes of the request at the head that are copied directly */
-	uint64_t copied;      /* bytes that the last call copied directly */
+	bool is_rewound;         /* since una last advanced */
+	bool has_more;           /* the last call stopped before the end, and the next can go on */
+	bool is_grant_requested; /* for the request at the head; rwire_copy.h */
+	uint8_t direct;          /* enum rwire_direct_state */
+	uint64_t direct_done;    /* bytes of the request at the head that are copied directly */
+	uint64_t copied;         /* bytes that the last call copied directly */
 	uint64_t deferred_at; /* the oldest request waits for later posts since then, TSC; 0: no */
-	uint32_t nb_hasty;    /* next posts that do not wait */
-	uint8_t nb_late;      /* waits in a row that were too long, up to DIRECT_MAX_LATE */
-	uint64_t deadline;    /* of the retransmission timer, TSC; 0: not running */
-	uint64_t rnr_until;   /* nothing is sent earlier, TSC; 0: not waiting */
-	uint64_t timeout;     /* local ACK timeout, TSC cycles; 0: infinite */
+	uint32_t nb_undeferred_posts; /* posts to send before the next one may wait */
+	uint8_t nb_long_waits;        /* consecutive, up to DIRECT_MAX_LONG_WAITS */
+	uint64_t deadline;            /* of the retransmission timer, TSC; 0: not running */
+	uint64_t rnr_until;           /* nothing is sent earlier, TSC; 0: not waiting */
+	uint64_t timeout;             /* local ACK timeout, TSC cycles; 0: infinite */
 	struct rwire_unread unread;
 };
 
@@ -144,10 +144,10 @@ struct rwire_rsp {
 
 	/* Ring: replies to send, and the results of the last atomics for duplicates. */
 	struct rwire_reply reply[RWIRE_MAX_RD_ATOMIC];
-	uint32_t reply_head;      /* next to send */
-	uint32_t reply_tail;      /* next to fill */
-	struct rwire_reply again; /* to a duplicate */
-	bool has_again;
+	uint32_t reply_head;          /* next to send */
+	uint32_t reply_tail;          /* next to fill */
+	struct rwire_reply dup_reply; /* to a duplicate */
+	bool has_dup_reply;
 
 	bool has_failed; /* the QP is in ERR; syndrome, the cause, answers every request */
 	bool is_acked;   /* the packet that is executed, by rwire_reply_ack_now() */
@@ -173,8 +173,8 @@ struct rwire_qp {
 	struct rwire_req req;
 	struct rwire_rsp rsp;
 	bool is_busy;               /* a reply or a grace period blocks the responder; rx_lock */
-	bool is_listed;             /* in rwire::owing; rx_lock */
-	TAILQ_ENTRY(rwire_qp) next; /* in rwire::owing */
+	bool is_listed;             /* in rwire::reply_list; rx_lock */
+	TAILQ_ENTRY(rwire_qp) next; /* in rwire::reply_list */
 };
 
 TAILQ_HEAD(rwire_qp_list, rwire_qp);
@@ -210,10 +210,10 @@ struct rwire {
 	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
-	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
-	uint64_t nb_polls;          /* times that rx_lock was taken to receive; atomic */
-	uint32_t nb_idle;           /* calls of rwire_yield(); atomic */
-	bool has_waiting;           /* a post left its requests to a later call; atomic */
+	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
+	uint64_t nb_polls;               /* times that rx_lock was taken to receive; atomic */
+	uint32_t nb_idle;                /* calls of rwire_yield(); atomic */
+	bool has_waiting;                /* a post left its requests to a later call; atomic */
 	struct rwire_stats stats;
 	uint64_t now; /* the last attempt to receive began, TSC; atomic */
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
@@ -249,7 +249,7 @@ bool rwire_comp_is_early(const struct rwire_qp *q);
 /* Execute the requests at the head that need no packet. False: more of them are left. */
 bool rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore);
 /* Whether that would try to. */
-bool rwire_req_copy_is_wanted(const struct rwire_qp *q);
+bool rwire_req_copy_is_possible(const struct rwire_qp *q);
 /*
  * Leave the queue to later posts, a poll, or a tick of the thread, so that one call copies more.
  * False: the program does not leave completions in the CQ, or sleeps until the next one.
@@ -271,13 +271,13 @@ bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
 /* Send the packets that the responder owes; true: all of them were sent. */
 bool rwire_reply_run(struct rwire_qp *q);
 /* The responder has something to send, or to wait for. */
-void rwire_reply_owe(struct rwire_qp *q);
+void rwire_reply_schedule(struct rwire_qp *q);
 /* Owe an acknowledgement, after the replies. */
 void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
 /* Acknowledge the message that is executed, up to psn; false: the port is full. */
 bool rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn);
 /* Owe the reply to a duplicate. */
-void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
+void rwire_reply_dup(struct rwire_qp *q, const struct rwire_reply *reply);
 
 /* rwire_sge.c. */
 /*
@@ -292,7 +292,7 @@ uint32_t rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t o
  * rmem_wc_status. span->length is 0 unless all of them are contiguous in plain memory.
  */
 int rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
-		uint32_t n, struct rsoft_span *span, uint32_t *why);
+		uint32_t n, struct rsoft_span *span, uint32_t *vendor_err);
 
 /*
  * The memory of the bytes [offset, offset + n) of a request, for the kernel to copy. Returns its
@@ -303,7 +303,7 @@ uint32_t rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 
 /* Copy n bytes between data and the SGEs of a request, from byte offset of these. */
 int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
-		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why);
+		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *vendor_err);
 
 /* rwire_tx.c; under tx_lock: a frame to fill, or NULL; and send it. */
 struct rwire_frame *rwire_tx_get(struct rwire_qp *q);

@@ -89,7 +89,7 @@ comp_succeed(struct comp *comp)
 	if (req->sq_pos == q->qp->sq.cons)
 		req->sq_pos++;
 	if (wr->opcode == RMEM_WR_RDMA_READ_WITH_INV) {
-		if (!rsoft_req_start_inv(q->qp, wr, &comp->batch->why)) {
+		if (!rsoft_req_start_inv(q->qp, wr, &comp->batch->vendor_err)) {
 			rsoft_batch_fail(comp->batch, wr, RMEM_WC_MW_BIND_ERR);
 			rsoft_sq_pop(&q->qp->sq, 1);
 		}
@@ -100,11 +100,11 @@ comp_succeed(struct comp *comp)
 }
 
 static void
-comp_fail(struct comp *comp, int status, uint32_t why)
+comp_fail(struct comp *comp, int status, uint32_t vendor_err)
 {
 	if (!comp_has_head(comp->q))
 		return;
-	comp->batch->why = why;
+	comp->batch->vendor_err = vendor_err;
 	rsoft_batch_fail(comp->batch, comp_head(comp->q), status);
 	rsoft_sq_pop(&comp->q->qp->sq, 1);
 }
@@ -221,10 +221,11 @@ comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 {
 	struct rwire_qp *q = comp->q;
 	const struct rwire_wqe *wqe = comp_wqe(q);
-	int status = rwire_sge_copy(q->qp, comp_head(q), offset, data, n, true, &comp->batch->why);
+	int status = rwire_sge_copy(
+			q->qp, comp_head(q), offset, data, n, true, &comp->batch->vendor_err);
 
 	if (status != RMEM_WC_SUCCESS) {
-		comp_fail(comp, status, comp->batch->why);
+		comp_fail(comp, status, comp->batch->vendor_err);
 		return;
 	}
 	comp_move(comp, rwire_psn_add(q->req.una, 1));
@@ -277,7 +278,7 @@ rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 			rwire_psn_diff(pkt->psn, q->req.una) < 0)
 		return;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = 0;
+	batch.vendor_err = 0;
 	if (pkt->opcode == RWIRE_ACKNOWLEDGE)
 		comp_aeth(&comp, pkt);
 	else
@@ -294,7 +295,7 @@ rwire_comp_sent(struct rwire_qp *q, unsigned int lcore)
 	if (q->req.una == q->req.psn)
 		return false;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = 0;
+	batch.vendor_err = 0;
 	comp_ack(&comp, q->req.psn);
 	rsoft_batch_end(&batch);
 	return true;

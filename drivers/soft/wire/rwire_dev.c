@@ -320,7 +320,7 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	rte_ticketlock_init(&wire->rx_lock);
 	rte_ticketlock_init(&wire->owners.lock);
 	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
-	TAILQ_INIT(&wire->owing);
+	TAILQ_INIT(&wire->reply_list);
 	rc = wire_open_port(wire, &dev->args, &dev->address);
 	if (rc != 0)
 		goto free;

@@ -13,7 +13,7 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ};
-	uint32_t right, why = RMEM_VENDOR_ERR_MSG_SIZE;
+	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
 	uint32_t length = pkt->dma_len;
 
 	if (pkt->info & RWIRE_IS_SEND)
@@ -33,16 +33,16 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 		wr.rdma.rkey = q->rsp.message != 0 ? q->rsp.rkey : 0;
 	}
 	if (status == RMEM_WC_REM_ACCESS_ERR)
-		why = rsoft_access_why(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr, length,
-				RSOFT_VALID | right);
+		vendor_err = rsoft_access_vendor_err(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
+				length, RSOFT_VALID | right);
 	else if ((q->qp->access & right) == 0)
-		why = RMEM_VENDOR_ERR_QP_RIGHT;
+		vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
 	else if (right == RMEM_ACCESS_REMOTE_ATOMIC)
-		why = RMEM_VENDOR_ERR_ALIGNMENT;
+		vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 	if (right == RMEM_ACCESS_REMOTE_ATOMIC) {
 		wr.atomic.remote_addr = pkt->addr;
 		wr.atomic.rkey = pkt->rkey;
 	}
-	rsoft_error_peer(q->qp, &wr, status, why);
-	return why;
+	rsoft_error_peer(q->qp, &wr, status, vendor_err);
+	return vendor_err;
 }

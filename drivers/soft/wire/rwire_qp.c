@@ -147,7 +147,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 		return;
 	rsoft_lock(&q->wire->rx_lock);
 	if (q->is_listed)
-		TAILQ_REMOVE(&q->wire->owing, q, next);
+		TAILQ_REMOVE(&q->wire->reply_list, q, next);
 	q->is_listed = false;
 	rte_ticketlock_unlock(&q->wire->rx_lock);
 }

@@ -14,12 +14,12 @@
 #include "rwire.h"
 
 void
-rwire_reply_owe(struct rwire_qp *q)
+rwire_reply_schedule(struct rwire_qp *q)
 {
 	if (q->is_listed)
 		return;
 	q->is_listed = true;
-	TAILQ_INSERT_TAIL(&q->wire->owing, q, next);
+	TAILQ_INSERT_TAIL(&q->wire->reply_list, q, next);
 }
 
 void
@@ -30,16 +30,16 @@ rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome)
 	rsp->has_ack = true;
 	rsp->ack_psn = psn;
 	rsp->syndrome = syndrome;
-	rwire_reply_owe(q);
+	rwire_reply_schedule(q);
 }
 
 void
-rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply)
+rwire_reply_dup(struct rwire_qp *q, const struct rwire_reply *reply)
 {
-	q->rsp.again = *reply;
-	q->rsp.again.sent = 0;
-	q->rsp.has_again = true;
-	rwire_reply_owe(q);
+	q->rsp.dup_reply = *reply;
+	q->rsp.dup_reply.sent = 0;
+	q->rsp.has_dup_reply = true;
+	rwire_reply_schedule(q);
 }
 
 /* Copy the bytes of one READ response; false: the key does not allow it any more. */
@@ -114,10 +114,10 @@ reply_all(struct rwire_qp *q)
 	uint32_t budget = RWIRE_REPLY_BURST;
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (rsp->has_again) {
-		if (!reply_finish(q, &rsp->again, &budget))
+	if (rsp->has_dup_reply) {
+		if (!reply_finish(q, &rsp->dup_reply, &budget))
 			return false;
-		rsp->has_again = false;
+		rsp->has_dup_reply = false;
 	}
 	for (; rsp->reply_head != rsp->reply_tail; rsp->reply_head++) {
 		if (!reply_finish(q, &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC], &budget))
@@ -176,7 +176,7 @@ reply_flush(struct rwire_qp *q)
 	if (!reply_all(q)) {
 		if (!rsp->has_failed)
 			return false;
-		rsp->has_again = false;
+		rsp->has_dup_reply = false;
 		rsp->reply_head = rsp->reply_tail;
 		rsp->has_ack = true;
 	}
@@ -191,7 +191,7 @@ rwire_reply_run(struct rwire_qp *q)
 
 	/* A QP in ERR acknowledges what it has executed, and reads no more memory. */
 	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
-		rsp->has_again = false;
+		rsp->has_dup_reply = false;
 		rsp->reply_head = rsp->reply_tail;
 	}
 	rsoft_lock(&q->wire->tx_lock);
@@ -206,7 +206,7 @@ rwire_reply_run(struct rwire_qp *q)
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	q->is_busy = !is_done;
 	if (!is_done)
-		rwire_reply_owe(q);
+		rwire_reply_schedule(q);
 	if (rsp->has_failed && !had_failed)
 		rsoft_rq_fail_event(q->qp, RMEM_ASYNC_QP_ACCESS_ERR);
 	return is_done;

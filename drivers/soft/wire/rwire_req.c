@@ -37,7 +37,7 @@ req_is_local(const struct rmem_send_wr *wr)
 
 /* Assign PSNs to the request at sq_pos. */
 static int
-req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
+req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
 	struct rwire_req *req = &q->req;
 	struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
@@ -59,7 +59,7 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	if (length > q->qp->max_msg_size)
 		return RMEM_WC_LOC_LEN_ERR;
 	if (unlikely(rwire_wr_is_atomic(wr) && !rsoft_req_is_word(wr))) {
-		*why = RMEM_VENDOR_ERR_ALIGNMENT;
+		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_LOC_LEN_ERR;
 	}
 	wqe->length = length;
@@ -147,7 +147,7 @@ req_piece_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t a
  */
 static int
 req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_wqe *wqe,
-		uint32_t at, uint64_t offset, uint32_t *nb_psn, uint32_t *why)
+		uint32_t at, uint64_t offset, uint32_t *nb_psn, uint32_t *vendor_err)
 {
 	struct rwire_port *port = q->wire->port;
 	uint32_t nb = req_piece_psns(q, wqe, at, RWIRE_SHARED_PIECES), len;
@@ -159,7 +159,7 @@ req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_
 	if (nb == 0)
 		return RSOFT_WAIT_WIRE;
 	len = (uint32_t)RTE_MIN(wqe->length - offset, (uint64_t)nb * q->mtu);
-	status = rwire_sge_span(q->qp, wr, offset, len, &span, why);
+	status = rwire_sge_span(q->qp, wr, offset, len, &span, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	if (span.length == len && port->ops->tx_share(port, span.ptr, len))
@@ -170,7 +170,7 @@ req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_
 /* Fill the payload at req->psn into the packet; an enum rmem_wc_status, or an enum rsoft_wait. */
 static int
 req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
-		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *why)
+		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *vendor_err)
 {
 	struct rwire_req *req = &q->req;
 	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
@@ -182,7 +182,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	*nb_psn = 0;
 	/* The memory is shared until the acknowledgement, so not with an unreliable service. */
 	if (q->wire->port->has_share && left >= RWIRE_MIN_SHARED && q->service == RWIRE_RC) {
-		status = req_share(q, wr, wqe, at, offset, nb_psn, why);
+		status = req_share(q, wr, wqe, at, offset, nb_psn, vendor_err);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
 	}
@@ -197,13 +197,13 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
 	return rwire_sge_copy(q->qp, wr, offset,
 			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
-			pkt->payload_len, false, why);
+			pkt->payload_len, false, vendor_err);
 }
 
 /* Fill the packet at req->psn, and copy its payload; an enum rmem_wc_status. */
 static int
 req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
-		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *why)
+		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *vendor_err)
 {
 	struct rwire_req *req = &q->req;
 	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
@@ -227,7 +227,7 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 		return RMEM_WC_SUCCESS;
 	}
 	pkt->dma_len = (uint32_t)wqe->length;
-	return req_fill_payload(q, wr, frame, pkt, nb_psn, why);
+	return req_fill_payload(q, wr, frame, pkt, nb_psn, vendor_err);
 }
 
 static void
@@ -239,7 +239,7 @@ req_start_timer(struct rwire_req *req)
 
 /* Send the next packet of the request at sq_pos. Under tx_lock. */
 static int
-req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
+req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
 	struct rwire_req *req = &q->req;
 	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
@@ -256,12 +256,12 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 		req_start_timer(req);
 		return RSOFT_WAIT_WIRE;
 	}
-	status = req_fill(q, wr, frame, &pkt, &nb_psn, why);
+	status = req_fill(q, wr, frame, &pkt, &nb_psn, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/* Only the first packet has the rkey. */
-	frame->is_grant_wanted = req->is_grant_wanted;
-	req->is_grant_wanted = false;
+	frame->is_grant_requested = req->is_grant_requested;
+	req->is_grant_requested = false;
 	rwire_tx_put(q, frame, &pkt);
 	req->psn = rwire_psn_add(req->psn, nb_psn);
 	if (rwire_psn_diff(req->psn, req->end_psn) > 0)
@@ -274,7 +274,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 
 /* Send one packet: RMEM_WC_SUCCESS, an enum rsoft_wait, or why the request fails. */
 static int
-req_step(struct rwire_qp *q, uint32_t *why)
+req_step(struct rwire_qp *q, uint32_t *vendor_err)
 {
 	struct rwire_req *req = &q->req;
 	struct rsoft_sq *sq = &q->qp->sq;
@@ -293,11 +293,11 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	if (req->sq_pos == req->begun) {
 		if (rwire_req_copy_is_near(q, wr))
 			return RSOFT_WAIT_WIRE;
-		status = req_begin(q, wr, why);
+		status = req_begin(q, wr, vendor_err);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
 	}
-	return req_send(q, wr, why);
+	return req_send(q, wr, vendor_err);
 }
 
 /* Whether the time of an RNR NAK is not over. No such time is a second: the clock was set back. */
@@ -314,7 +314,7 @@ req_is_waiting(const struct rwire_req *req)
 
 /* Send as many packets as possible; returns the result of the step that sent none. */
 static int
-req_send_all(struct rwire_qp *q, uint32_t *why)
+req_send_all(struct rwire_qp *q, uint32_t *vendor_err)
 {
 	int status;
 
@@ -323,7 +323,7 @@ req_send_all(struct rwire_qp *q, uint32_t *why)
 	q->req.rnr_until = 0;
 	rsoft_lock(&q->wire->tx_lock);
 	do
-		status = req_step(q, why);
+		status = req_step(q, vendor_err);
 	while (status == RMEM_WC_SUCCESS);
 	q->wire->port->ops->tx_flush(q->wire->port);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
@@ -348,17 +348,17 @@ req_local(struct rwire_qp *q, unsigned int lcore)
 
 /* Fail the oldest request. */
 static void
-req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
+req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t vendor_err)
 {
 	struct rsoft_sq *sq = &q->qp->sq;
 	struct rsoft_batch batch;
 
 	if (status == RMEM_WC_RETRY_EXC_ERR)
-		why = RMEM_VENDOR_ERR_NO_PEER;
-	else if (status == RMEM_WC_LOC_LEN_ERR && why == RMEM_VENDOR_ERR_NONE)
-		why = RMEM_VENDOR_ERR_MSG_SIZE;
+		vendor_err = RMEM_VENDOR_ERR_NO_PEER;
+	else if (status == RMEM_WC_LOC_LEN_ERR && vendor_err == RMEM_VENDOR_ERR_NONE)
+		vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = why;
+	batch.vendor_err = vendor_err;
 	rsoft_batch_fail(&batch, rsoft_sq_slot(sq, sq->cons), status);
 	rsoft_batch_end(&batch);
 	rsoft_sq_pop(sq, 1);
@@ -368,7 +368,7 @@ static void
 req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 {
 	struct rsoft_qp *qp = q->qp;
-	uint32_t why = 0, first = q->req.psn;
+	uint32_t vendor_err = 0, first = q->req.psn;
 	int status;
 
 	if (q->service == RWIRE_UD) {
@@ -386,10 +386,10 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 		status = rwire_comp_timer(q);
 		if (status == RMEM_WC_SUCCESS) {
 			q->req.has_more = is_copying ? !rwire_req_copy_run(q, lcore)
-						     : rwire_req_copy_is_wanted(q);
+						     : rwire_req_copy_is_possible(q);
 			if (q->req.has_more)
 				return;
-			status = req_send_all(q, &why);
+			status = req_send_all(q, &vendor_err);
 		}
 		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0) {
 			/* No acknowledgement bounds a call: leave the rest to the next. */
@@ -407,7 +407,7 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 		if (status <= RMEM_WC_SUCCESS ||
 				(status != RMEM_WC_RETRY_EXC_ERR && q->req.sq_pos != qp->sq.cons))
 			return;
-		req_fail(q, lcore, status, why);
+		req_fail(q, lcore, status, vendor_err);
 	}
 	rsoft_req_drain(qp, lcore);
 }

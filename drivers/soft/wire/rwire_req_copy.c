@@ -28,9 +28,9 @@
  * If no post or poll follows so soon, the program waits for what the requests have written. Then
  * the next posts do not wait: so many, and twice as many after each further such wait.
  */
-#define DIRECT_MAX_WAIT_US 200
-#define DIRECT_MIN_HASTY   64u
-#define DIRECT_MAX_LATE    8
+#define DIRECT_MAX_WAIT_US    200
+#define DIRECT_MIN_UNDEFERRED 64u
+#define DIRECT_MAX_LONG_WAITS 8
 
 static enum rwire_copy_result
 direct_begin(struct rwire_qp *q, struct rwire_copy_link *direct)
@@ -215,7 +215,7 @@ direct_is_possible(const struct rwire_qp *q)
 }
 
 bool
-rwire_req_copy_is_wanted(const struct rwire_qp *q)
+rwire_req_copy_is_possible(const struct rwire_qp *q)
 {
 	return q->req.direct != RWIRE_DIRECT_FAILED && direct_is_possible(q) &&
 			direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) != 0;
@@ -229,11 +229,11 @@ direct_resume(struct rwire_req *req)
 
 	req->deferred_at = 0;
 	if (waited < rte_get_tsc_hz() / US_PER_S * DIRECT_MAX_WAIT_US) {
-		req->nb_late = 0;
+		req->nb_long_waits = 0;
 		return;
 	}
-	req->nb_hasty = DIRECT_MIN_HASTY << req->nb_late;
-	req->nb_late += req->nb_late < DIRECT_MAX_LATE;
+	req->nb_undeferred_posts = DIRECT_MIN_UNDEFERRED << req->nb_long_waits;
+	req->nb_long_waits += req->nb_long_waits < DIRECT_MAX_LONG_WAITS;
 }
 
 bool
@@ -251,14 +251,14 @@ rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore)
 	}
 	if (direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) == 0) {
 		q->req.direct_done = 0;
-		q->req.is_grant_wanted = false;
+		q->req.is_grant_requested = false;
 		return true;
 	}
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = 0;
+	batch.vendor_err = 0;
 	while (result == RWIRE_COPY_DONE && left != 0 && direct_is_next(q))
 		result = direct_requests(q, &batch, &left);
-	q->req.is_grant_wanted = result == RWIRE_COPY_ASK;
+	q->req.is_grant_requested = result == RWIRE_COPY_ASK;
 	rsoft_batch_end(&batch);
 	q->req.copied = RWIRE_DIRECT_BUDGET - left;
 	if (result == RWIRE_COPY_DONE && direct_is_next(q))
@@ -285,8 +285,8 @@ rwire_req_copy_defer(struct rwire_qp *q)
 		if (length < DIRECT_MIN_STREAM || total >= RWIRE_DIRECT_BUDGET)
 			return false;
 	}
-	if (q->req.nb_hasty != 0) {
-		q->req.nb_hasty--;
+	if (q->req.nb_undeferred_posts != 0) {
+		q->req.nb_undeferred_posts--;
 		return false;
 	}
 	if (q->req.deferred_at == 0)

@@ -21,7 +21,7 @@
 /* Fill in the completion of the receive that a message consumes. */
 static void
 resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
-		uint8_t status, uint32_t why, struct rsoft_cqe *cqe)
+		uint8_t status, uint32_t vendor_err, struct rsoft_cqe *cqe)
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
 	uint16_t flags = pkt->is_solicited ? RMEM_WC_SOLICITED : 0;
@@ -32,10 +32,10 @@ resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwi
 	if (pkt->info & RWIRE_HAS_INV)
 		flags |= RMEM_WC_WITH_INV;
 	cqe->wr_id = rqe->wr_id;
-	cqe->what = rsoft_cqe_what(status, is_write ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV,
+	cqe->info = rsoft_cqe_info(status, is_write ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV,
 			flags, q->qp->qp.qp_num);
 	cqe->data = rsoft_cqe_data((uint32_t)length, pkt->imm);
-	cqe->vendor_err = why;
+	cqe->vendor_err = vendor_err;
 }
 
 /* Complete the receive at the head, and unlock. A failed one moves the QP to ERR first. */
@@ -46,7 +46,7 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 	bool is_first = false;
 
 	if (is_failed) {
-		uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
+		uint8_t status = (uint8_t)(cqe->info >> RSOFT_WC_SHIFT(status));
 		const struct rsoft_rqe *rqe = rsoft_rq_head(&qp->rq);
 
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, cqe->wr_id, status,
@@ -123,7 +123,7 @@ resp_lose(struct rwire_qp *q)
 /* Copy the payload of a packet to a receive; the status of the receive, or RSOFT_WAIT_PEER. */
 static int
 resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
-		uint32_t *why)
+		uint32_t *vendor_err)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
@@ -136,18 +136,18 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 		return RMEM_WC_SUCCESS;
 	nb = rwire_sge_trim(rqe->sge, rqe->num_sge, q->rsp.done, pkt->payload_len, sge);
 	if (nb == 0 || q->rsp.done + pkt->payload_len > q->qp->max_msg_size) {
-		*why = RMEM_VENDOR_ERR_RECV_SIZE;
+		*vendor_err = RMEM_VENDOR_ERR_RECV_SIZE;
 		return RMEM_WC_LOC_LEN_ERR;
 	}
 	if (!rsoft_access_sges(rsoft_rq_owner(q->qp), sge, nb, RSOFT_NEED_WRITE, pkt->payload_len,
-			    to, &total, why))
+			    to, &total, vendor_err))
 		return RMEM_WC_LOC_PROT_ERR;
 	side = rsoft_copy_all(to, &from, pkt->payload_len);
 	if (side == RSOFT_SIDE_NONE)
 		return RMEM_WC_SUCCESS;
 	if (side == RSOFT_SIDE_FROM)
 		return resp_lose(q);
-	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return RMEM_WC_LOC_PROT_ERR;
 }
 
@@ -177,7 +177,7 @@ resp_send_inv(struct rwire_qp *q, unsigned int lcore, const struct rsoft_rqe *rq
 		rsoft_resp_note_rkey(q->qp, pkt->imm, RMEM_VENDOR_ERR_KEY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
 		resp_cqe(q, rqe, pkt, RMEM_WC_REM_INV_REQ_ERR,
-				rsoft_key_why_not_inv(q->qp, pkt->imm), &rsp->inv_cqe);
+				rsoft_key_inv_vendor_err(q->qp, pkt->imm), &rsp->inv_cqe);
 		resp_complete(q, &rsp->inv_cqe, true);
 		return RMEM_WC_SUCCESS;
 	}
@@ -195,13 +195,13 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rsoft_cqe cqe = {0};
 	struct rsoft_rqe *rqe;
-	uint32_t why = 0;
+	uint32_t vendor_err = 0;
 	int status;
 
 	status = resp_take(q, pkt->payload_len, &rqe);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	status = resp_place(q, rqe, pkt, &why);
+	status = resp_place(q, rqe, pkt, &vendor_err);
 	/* An unreliable service drops a message that is longer (IBTA 9.8.3). */
 	if (status == RSOFT_WAIT_PEER ||
 			(status == RMEM_WC_LOC_LEN_ERR && q->service != RWIRE_RC)) {
@@ -210,7 +210,7 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		return status;
 	}
 	if (status != RMEM_WC_SUCCESS) {
-		resp_cqe(q, rqe, pkt, (uint8_t)status, why, &cqe);
+		resp_cqe(q, rqe, pkt, (uint8_t)status, vendor_err, &cqe);
 		resp_complete(q, &cqe, true);
 		return status == RMEM_WC_LOC_LEN_ERR ? RMEM_WC_REM_INV_REQ_ERR : RMEM_WC_REM_OP_ERR;
 	}
@@ -228,9 +228,9 @@ static int
 resp_open(struct rwire_qp *q, uint32_t right, uint64_t addr, uint32_t rkey, uint64_t n,
 		struct rsoft_span *span)
 {
-	uint32_t why;
+	uint32_t vendor_err;
 
-	return rsoft_resp_open(q->qp, right, addr, rkey, n, span, &why);
+	return rsoft_resp_open(q->qp, right, addr, rkey, n, span, &vendor_err);
 }
 
 /* Check the RETH of a WRITE: its whole range, before the first byte is placed. */
@@ -345,12 +345,12 @@ resp_atomic(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	};
 	struct rsoft_span span;
 	uint64_t before = 0;
-	uint32_t why;
+	uint32_t vendor_err;
 	int status;
 
-	status = rsoft_resp_atomic_open(q->qp, &wr, &span, &why);
+	status = rsoft_resp_atomic_open(q->qp, &wr, &span, &vendor_err);
 	if (status == RMEM_WC_SUCCESS)
-		status = rsoft_resp_atomic(&wr, &span, &before, &why);
+		status = rsoft_resp_atomic(&wr, &span, &before, &vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	resp_reply(q, pkt, 1)->value = before;
@@ -431,7 +431,7 @@ resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 			nb_psn > (uint32_t)rwire_psn_diff(q->rsp.psn, pkt->psn) ||
 			(q->qp->access & RMEM_ACCESS_REMOTE_READ) == 0)
 		return;
-	rwire_reply_again(q, &reply);
+	rwire_reply_dup(q, &reply);
 }
 
 /* A request that was executed (IBTA 9.7.4.5.1): answer it again. */
@@ -458,7 +458,7 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 				&rsp->reply[(rsp->reply_tail - i) % RWIRE_MAX_RD_ATOMIC];
 
 		if (reply->psn == pkt->psn && reply->opcode == pkt->opcode) {
-			rwire_reply_again(q, reply);
+			rwire_reply_dup(q, reply);
 			return;
 		}
 	}
@@ -534,12 +534,12 @@ resp_syndrome(int status)
 static void
 resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
-	uint32_t why = rwire_error_note(q, pkt, status);
+	uint32_t vendor_err = rwire_error_note(q, pkt, status);
 
 	q->rsp.has_failed = true;
 	rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
 	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
-		rsoft_resp_fail_imm(q->qp, why);
+		rsoft_resp_fail_imm(q->qp, vendor_err);
 	else
 		rsoft_resp_fail(q->qp, status);
 }
@@ -601,7 +601,7 @@ rwire_resp_run(struct rwire_qp *q, unsigned int lcore)
 	if (rsp->is_inv_waiting) {
 		if (!rsoft_grace_over(lcore, rsp->inv_token)) {
 			q->is_busy = true;
-			rwire_reply_owe(q);
+			rwire_reply_schedule(q);
 			return false;
 		}
 		if (!resp_inv_end(q))

@@ -59,7 +59,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	}
 	rwire_resp_pkt(q, lcore, pkt);
 	/* Read the memory before the next request can write there. */
-	if (rsp->reply_head != rsp->reply_tail || rsp->has_again || rsp->is_inv_waiting)
+	if (rsp->reply_head != rsp->reply_tail || rsp->has_dup_reply || rsp->is_inv_waiting)
 		rwire_resp_run(q, lcore);
 }
 
@@ -111,7 +111,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	}
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
-		if (unlikely(frame->is_grant_wanted))
+		if (unlikely(frame->is_grant_requested))
 			wire->port->ops->rx_grant(wire->port, frame, q->qp, pkt.rkey);
 		return;
 	}
@@ -131,11 +131,11 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 {
 	struct rwire_qp *q, *next;
 
-	for (q = TAILQ_FIRST(&wire->owing); q != NULL; q = next) {
+	for (q = TAILQ_FIRST(&wire->reply_list); q != NULL; q = next) {
 		next = TAILQ_NEXT(q, next);
 		if (!rwire_resp_run(q, lcore))
 			continue;
-		TAILQ_REMOVE(&wire->owing, q, next);
+		TAILQ_REMOVE(&wire->reply_list, q, next);
 		q->is_listed = false;
 	}
 	rsoft_lock(&wire->tx_lock);
@@ -173,7 +173,7 @@ rx_burst(struct rwire *wire, unsigned int lcore)
 		rx_frame(wire, lcore, frames[i]);
 	if (n == 0)
 		rx_idle(wire, now);
-	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
+	if (n != 0 || !TAILQ_EMPTY(&wire->reply_list))
 		rx_answer(wire, lcore);
 	return n;
 }
@@ -189,7 +189,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	/* The port makes system calls: a thread that is cancelled in one would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	RSOFT_COUNT(wire->nb_polls, 1);
-	is_busy = rx_burst(wire, lcore) != 0 || !TAILQ_EMPTY(&wire->owing);
+	is_busy = rx_burst(wire, lcore) != 0 || !TAILQ_EMPTY(&wire->reply_list);
 	rte_ticketlock_unlock(&wire->rx_lock);
 	pthread_setcancelstate(state, NULL);
 	return is_busy;

@@ -35,13 +35,13 @@ rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, ui
 static int
 sge_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rmem_sge *sge,
 		uint32_t num_sge, uint32_t need, uint64_t n, struct rsoft_span *spans,
-		uint32_t *why)
+		uint32_t *vendor_err)
 {
 	uint64_t total;
 	uint32_t i;
 
 	if ((wr->flags & RMEM_SEND_INLINE) == 0)
-		return rsoft_access_sges(qp, sge, num_sge, need, n, spans, &total, why)
+		return rsoft_access_sges(qp, sge, num_sge, need, n, spans, &total, vendor_err)
 				? RMEM_WC_SUCCESS
 				: RMEM_WC_LOC_PROT_ERR;
 	for (i = 0; i < num_sge; i++) {
@@ -54,7 +54,7 @@ sge_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct 
 
 int
 rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
-		uint32_t n, struct rsoft_span *span, uint32_t *why)
+		uint32_t n, struct rsoft_span *span, uint32_t *vendor_err)
 {
 	struct rsoft_span spans[RSOFT_MAX_SGE];
 	struct rmem_sge sge[RSOFT_MAX_SGE];
@@ -63,7 +63,7 @@ rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_
 
 	if (nb == 0)
 		return RMEM_WC_LOC_LEN_ERR;
-	status = sge_open(qp, wr, sge, nb, RSOFT_NEED_READ, n, spans, why);
+	status = sge_open(qp, wr, sge, nb, RSOFT_NEED_READ, n, spans, vendor_err);
 	*span = spans[0];
 	if (nb != 1 || span->kind != RSOFT_SPAN_FLAT || (wr->flags & RMEM_SEND_INLINE) != 0)
 		span->length = 0;
@@ -76,11 +76,11 @@ rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t
 {
 	struct rsoft_span spans[RSOFT_MAX_SGE];
 	struct rmem_sge sge[RSOFT_MAX_SGE];
-	uint32_t nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge), i, why;
+	uint32_t nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge), i, vendor_err;
 
 	if (nb == 0 ||
 			sge_open(qp, wr, sge, nb, is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ,
-					n, spans, &why) != RMEM_WC_SUCCESS)
+					n, spans, &vendor_err) != RMEM_WC_SUCCESS)
 		return 0;
 	/* SGEs without bytes have no span. */
 	for (i = 0; n != 0; i++) {
@@ -95,7 +95,7 @@ rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t
 
 int
 rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
-		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why)
+		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *vendor_err)
 {
 	struct rsoft_span spans[RSOFT_MAX_SGE], flat = {.ptr = data, .length = n};
 	struct rmem_sge sge[RSOFT_MAX_SGE];
@@ -109,9 +109,9 @@ rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_
 	if (nb == 0)
 		return RMEM_WC_LOC_LEN_ERR;
 	status = sge_open(qp, wr, sge, nb, is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ, n,
-			spans, why);
+			spans, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	side = is_to_sges ? rsoft_copy_all(spans, &flat, n) : rsoft_copy_all(&flat, spans, n);
-	return rsoft_copy_status(side, side, why);
+	return rsoft_copy_status(side, side, vendor_err);
 }

@@ -75,7 +75,7 @@ ud_wait(struct rwire_qp *q)
 /* Send a request as a packet: an enum rmem_wc_status, or RSOFT_WAIT_WIRE. Under tx_lock. */
 static int
 ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
-		uint32_t length, uint32_t *why)
+		uint32_t length, uint32_t *vendor_err)
 {
 	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
 	struct rwire_pkt pkt = {.service = RWIRE_UD,
@@ -99,7 +99,7 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 	q->req.deadline = 0;
 	frame->grh = dest->grh;
 	status = rwire_sge_copy(q->qp, wr, 0, frame->bth + rwire_hdr_len(rwire_pkt_info(&pkt)),
-			length, false, why);
+			length, false, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	rwire_tx_send(q->wire, frame, &pkt);
@@ -120,12 +120,12 @@ ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
-	batch.why = rsoft_ud_why_not(wr, dest);
-	if (batch.why == RMEM_VENDOR_ERR_NONE && length > q->qp->max_msg_size) {
+	batch.vendor_err = rsoft_ud_vendor_err(wr, dest);
+	if (batch.vendor_err == RMEM_VENDOR_ERR_NONE && length > q->qp->max_msg_size) {
 		status = RMEM_WC_LOC_LEN_ERR;
-	} else if (batch.why == RMEM_VENDOR_ERR_NONE) {
+	} else if (batch.vendor_err == RMEM_VENDOR_ERR_NONE) {
 		rsoft_lock(&q->wire->tx_lock);
-		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.why);
+		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.vendor_err);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
 	}
 	if (status == RSOFT_WAIT_WIRE)

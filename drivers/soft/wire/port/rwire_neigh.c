@@ -98,11 +98,11 @@ neigh_slot(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 
 /* Whether it was requested. */
 static bool
-neigh_is_asked(struct rwire_neighs *neighs, const struct rwire_addr *addr)
+neigh_is_requested(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 {
 	const struct rwire_neigh *one = neigh_slot(neighs, addr);
 
-	return rwire_addr_is_equal(&one->addr, addr) && one->asked_at != 0;
+	return rwire_addr_is_equal(&one->addr, addr) && one->requested_at != 0;
 }
 
 static void
@@ -119,7 +119,7 @@ neigh_learn(struct rwire_neighs *neighs, const struct rwire_addr *addr,
 			.is_resolved = true,
 			.mac = *mac,
 			.used_at = used_at,
-			.heard_at = now};
+			.answered_at = now};
 }
 
 static uint32_t
@@ -183,9 +183,9 @@ neigh_request(struct rwire_neighs *neighs, struct rwire_neigh *one, uint64_t now
 	struct rwire_addr group = nd_group(&one->addr);
 	rte_be32_t ip;
 
-	if (one->asked_at != 0 && now - one->asked_at <= neighs->ask_cycles)
+	if (one->requested_at != 0 && now - one->requested_at <= neighs->request_cycles)
 		return 0;
-	one->asked_at = now;
+	one->requested_at = now;
 	if (!rwire_addr_is_ipv4(&one->addr))
 		return nd_build(neighs, &packet, &mac, &group, frame);
 	memcpy(&ip, one->addr.gid + 12, sizeof(ip));
@@ -207,7 +207,7 @@ rwire_neigh_resolve(struct rwire_neighs *neighs, const struct rwire_addr *addr, 
 	if (!rwire_addr_is_equal(&one->addr, addr))
 		*one = (struct rwire_neigh){.addr = *addr};
 	one->used_at = now;
-	if (!one->is_resolved || now - one->heard_at > neighs->stale_cycles)
+	if (!one->is_resolved || now - one->answered_at > neighs->stale_cycles)
 		*len = neigh_request(neighs, one, now, request);
 	*mac = one->mac;
 	return one->is_resolved;
@@ -229,7 +229,7 @@ arp_receive(struct rwire_neighs *neighs, const struct rte_arp_hdr *arp, uint64_t
 			memcmp(&arp->arp_data.arp_sip, neighs->addr.gid + 12, 4) == 0)
 		return 0;
 	memcpy(from.gid + 12, &arp->arp_data.arp_sip, 4);
-	if (is_request || neigh_is_asked(neighs, &from))
+	if (is_request || neigh_is_requested(neighs, &from))
 		neigh_learn(neighs, &from, &mac, now);
 	if (!is_request)
 		return 0;
@@ -296,7 +296,7 @@ nd_receive(struct rwire_neighs *neighs, const struct rte_ether_hdr *eth,
 		return nd_answer(neighs, &from, &mac, reply);
 	}
 	/* Only of a neighbour that was requested (7.2.5). */
-	if (packet->type == ND_ADVERTISE && has_mac && neigh_is_asked(neighs, &packet->target))
+	if (packet->type == ND_ADVERTISE && has_mac && neigh_is_requested(neighs, &packet->target))
 		neigh_learn(neighs, &packet->target, &mac, now);
 	return 0;
 }
@@ -355,7 +355,7 @@ rwire_neighs_init(struct rwire_neighs *neighs, const struct rwire_addr *addr,
 
 	neighs->addr = *addr;
 	neighs->mac = *mac;
-	neighs->ask_cycles = rte_get_tsc_hz() / 1000 * NEIGH_ASK_MS;
+	neighs->request_cycles = rte_get_tsc_hz() / 1000 * NEIGH_ASK_MS;
 	neighs->stale_cycles = rte_get_tsc_hz() / 1000 * NEIGH_STALE_MS;
 	for (; *text != '\0'; text += len + (text[len] == ';')) {
 		len = strcspn(text, ";");

@@ -28,16 +28,16 @@ struct rwire_neigh {
 	struct rwire_addr addr; /* all 0: unused */
 	bool is_resolved;
 	struct rte_ether_addr mac;
-	uint64_t used_at;  /* a packet was sent to it, TSC; 0: never */
-	uint64_t asked_at; /* TSC; 0: never */
-	uint64_t heard_at; /* TSC */
+	uint64_t used_at;      /* a packet was sent to it, TSC; 0: never */
+	uint64_t requested_at; /* TSC; 0: never */
+	uint64_t answered_at;  /* TSC */
 };
 
 struct rwire_neighs {
 	struct rwire_addr addr;    /* of the port */
 	struct rte_ether_addr mac; /* of the port */
-	uint64_t ask_cycles;       /* between two requests for an address */
-	uint64_t stale_cycles;     /* from heard_at to the next request */
+	uint64_t request_cycles;   /* between two requests for an address */
+	uint64_t stale_cycles;     /* from answered_at to the next request */
 	uint32_t nb_static;
 	struct rwire_neigh fixed[RWIRE_NEIGH_STATIC];
 	struct rwire_neigh learned[RWIRE_NEIGH_NB];

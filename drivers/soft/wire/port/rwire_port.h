@@ -36,7 +36,7 @@ struct rwire_frame {
 	/* Received: shared_len bytes are the payload instead, which a peer may change or unmap. */
 	uint8_t *shared;
 	uint32_t shared_len;
-	bool is_grant_wanted; /* by the requester: direct copies with this rkey */
+	bool is_grant_requested; /* by the requester: direct copies with this rkey */
 	struct rwire_flow flow;
 	struct rsoft_grh grh; /* to send: 0 after tx_get(), set by the sender */
 };

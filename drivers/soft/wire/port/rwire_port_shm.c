@@ -94,11 +94,11 @@ shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot
 {
 	uint16_t kind = __atomic_load_n(&slot->kind, __ATOMIC_RELAXED);
 
-	frame->is_grant_wanted = (kind & RWIRE_SLOT_WANTS_GRANT) != 0 && port->is_direct;
+	frame->is_grant_requested = (kind & RWIRE_SLOT_REQUESTS_GRANT) != 0 && port->is_direct;
 	frame->grh = (struct rsoft_grh){0};
 	if (unlikely((kind & RWIRE_SLOT_HAS_GRH) != 0 && len <= RWIRE_MAX_PKT - sizeof(frame->grh)))
 		memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
-	kind &= (uint16_t) ~(RWIRE_SLOT_WANTS_GRANT | RWIRE_SLOT_HAS_GRH);
+	kind &= (uint16_t) ~(RWIRE_SLOT_REQUESTS_GRANT | RWIRE_SLOT_HAS_GRH);
 	frame->has_icrc = kind == RWIRE_SLOT_ICRC;
 	frame->shared = NULL;
 	frame->len = len;
@@ -226,7 +226,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	port->shared.len = 0;
 	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
 	port->tx.flow.dst = *dst;
-	port->tx.is_grant_wanted = false;
+	port->tx.is_grant_requested = false;
 	port->tx.grh = (struct rsoft_grh){0};
 	if (out != NULL && out->fd >= 0) {
 		port->slot = rwire_ring_get(&out->end);
@@ -294,8 +294,8 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		memcpy(port->slot->data + RWIRE_SHARED_AT, &port->shared, sizeof(port->shared));
 		kind = RWIRE_SLOT_SHARED;
 	}
-	if (frame->is_grant_wanted)
-		kind |= RWIRE_SLOT_WANTS_GRANT;
+	if (frame->is_grant_requested)
+		kind |= RWIRE_SLOT_REQUESTS_GRANT;
 	kind |= shm_put_grh(port->slot, frame);
 	rwire_ring_put(&port->to->end, frame->len, kind);
 	port->slot = NULL;

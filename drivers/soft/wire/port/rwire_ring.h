@@ -44,7 +44,7 @@ enum rwire_slot_kind {
 };
 
 /* With the kind: the writer requests a grant for the rkey of the packet; rsoft_grant.h. */
-#define RWIRE_SLOT_WANTS_GRANT 0x100u
+#define RWIRE_SLOT_REQUESTS_GRANT 0x100u
 /* With the kind: a struct rsoft_grh follows the packet. */
 #define RWIRE_SLOT_HAS_GRH 0x200u
 
@@ -60,7 +60,7 @@ struct rwire_shared {
 struct rwire_slot {
 	uint32_t number; /* position + 1 of the packet in it; atomic */
 	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
-	uint16_t kind;   /* enum rwire_slot_kind, and RWIRE_SLOT_WANTS_GRANT or _HAS_GRH; atomic */
+	uint16_t kind; /* enum rwire_slot_kind, and RWIRE_SLOT_REQUESTS_GRANT or _HAS_GRH; atomic */
 	uint8_t data[RWIRE_MAX_PKT];
 } __rte_aligned(RWIRE_RING_LINE);
 

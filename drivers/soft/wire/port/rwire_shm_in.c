@@ -49,11 +49,11 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 
 /* Log the first refusal of each kind. */
 static void
-shm_tell_refusal(struct shm_ins *ins, int reason, uint32_t version)
+shm_log_refusal(struct shm_ins *ins, int reason, uint32_t version)
 {
-	if ((ins->told & 1u << reason) != 0)
+	if ((ins->logged_reasons & 1u << reason) != 0)
 		return;
-	ins->told |= 1u << reason;
+	ins->logged_reasons |= 1u << reason;
 	if (reason == SHM_BAD_VERSION)
 		RSOFT_LOG(ERR, "port=shm:%s: peer refused: version %u (expected %u)", ins->name,
 				version, SHM_VERSION);
@@ -69,9 +69,9 @@ shm_tell_refusal(struct shm_ins *ins, int reason, uint32_t version)
 static void
 shm_ignore(struct shm_ins *ins, uint64_t now)
 {
-	shm_tell_refusal(ins, SHM_NO_FILES, 0);
-	ins->is_deaf = epoll_ctl(ins->epoll, EPOLL_CTL_DEL, ins->listener, NULL) == 0;
-	ins->deaf_at = now;
+	shm_log_refusal(ins, SHM_NO_FILES, 0);
+	ins->is_listener_off = epoll_ctl(ins->epoll, EPOLL_CTL_DEL, ins->listener, NULL) == 0;
+	ins->listener_off_at = now;
 }
 
 static void
@@ -79,8 +79,9 @@ shm_listen_again(struct shm_ins *ins, uint64_t now)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
 
-	if (now - ins->deaf_at >= SHM_AWAY * ins->check_cycles)
-		ins->is_deaf = epoll_ctl(ins->epoll, EPOLL_CTL_ADD, ins->listener, &event) != 0;
+	if (now - ins->listener_off_at >= SHM_AWAY * ins->check_cycles)
+		ins->is_listener_off =
+				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, ins->listener, &event) != 0;
 }
 
 /*
@@ -111,7 +112,7 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 
 		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
 		if (fd == -EPERM)
-			shm_tell_refusal(ins, SHM_BAD_USER, 0);
+			shm_log_refusal(ins, SHM_BAD_USER, 0);
 		if (fd == -ENFILE)
 			shm_ignore(ins, now);
 		if (fd < 0)
@@ -121,7 +122,7 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 		event.data.u32 = i;
 		if (!shm_has_share(ins, uid) ||
 				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-			shm_tell_refusal(ins, SHM_NO_SPACE, 0);
+			shm_log_refusal(ins, SHM_NO_SPACE, 0);
 			rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
 			close(fd);
 			continue;
@@ -150,7 +151,7 @@ shm_in_open(struct shm_ins *ins, struct shm_in *in)
 	if (rc == SHM_OK || rc == -EAGAIN)
 		return;
 	if (rc > SHM_OK) {
-		shm_tell_refusal(ins, rc, version);
+		shm_log_refusal(ins, rc, version);
 		rwire_shm_refuse(in->fd, rc, &ins->addr);
 	}
 	shm_in_free(ins, in);
@@ -230,7 +231,7 @@ rwire_shm_ins_service(struct shm_ins *ins, uint64_t now)
 	int i, n;
 
 	shm_follow_user(ins);
-	if (ins->is_deaf)
+	if (ins->is_listener_off)
 		shm_listen_again(ins, now);
 	n = epoll_wait(ins->epoll, events, SHM_EVENTS, 0);
 	for (i = 0; i < n; i++) {

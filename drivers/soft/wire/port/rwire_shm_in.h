@@ -39,13 +39,13 @@ struct shm_ins {
 	uint64_t check_cycles; /* between two services, TSC */
 	int epoll;             /* readable when the thread must wake up */
 	int listener;
-	uint32_t uid;     /* that listens */
-	bool is_deaf;     /* the listener is not in the epoll instance, since */
-	uint64_t deaf_at; /* TSC */
+	uint32_t uid;             /* that listens */
+	bool is_listener_off;     /* the listener is not in the epoll instance, since */
+	uint64_t listener_off_at; /* TSC */
 	struct shm_in in[SHM_MAX_PEERS];
-	uint32_t nb;          /* those from there on were never used */
-	uint64_t serviced_at; /* TSC */
-	uint32_t told;        /* bit n: refusals with reason n are logged */
+	uint32_t nb;             /* those from there on were never used */
+	uint64_t serviced_at;    /* TSC */
+	uint32_t logged_reasons; /* bit n: refusals with reason n are logged */
 };
 
 /* Takes over the listener, if it succeeds: 0, or -ENOMEM; logged. */

@@ -38,13 +38,13 @@ shm_out_close(struct shm_outs *outs, struct shm_out *out)
 
 /* Log a refusal, once until another one. */
 static void
-shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t number)
+shm_out_log(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t number)
 {
 	char text[RWIRE_ADDR_TEXT];
 
-	if (out->told == reason)
+	if (out->logged_reason == reason)
 		return;
-	out->told = reason;
+	out->logged_reason = reason;
 	rwire_addr_text(&out->addr, text);
 	if (reason == SHM_BAD_VERSION)
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: version %u (expected %u)",
@@ -79,9 +79,9 @@ shm_out_deny(struct shm_outs *outs, struct shm_out *out)
 
 	shm_out_close(outs, out);
 	out->pause += SHM_REFUSED * outs->check_cycles;
-	if (outs->is_share_told)
+	if (outs->is_share_logged)
 		return;
-	outs->is_share_told = true;
+	outs->is_share_logged = true;
 	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: user %u has its share of the %u channels",
 			outs->name, rwire_addr_text(&out->addr, text), out->uid, SHM_MAX_PEERS);
 }
@@ -109,10 +109,10 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	if (!has_share)
 		shm_out_deny(outs, out);
 	else if (rc == -EPERM)
-		shm_out_tell(outs, out, SHM_STRANGE, uid);
-	if (rc != -ENOMEM || outs->is_memory_told)
+		shm_out_log(outs, out, SHM_STRANGE, uid);
+	if (rc != -ENOMEM || outs->is_memory_logged)
 		return;
-	outs->is_memory_told = true;
+	outs->is_memory_logged = true;
 	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: no memory or file descriptor left",
 			outs->name, rwire_addr_text(&out->addr, text));
 }
@@ -128,7 +128,7 @@ shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
 	if (n < 0 && errno == ECONNRESET)
 		n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
 	if (n == (ssize_t)sizeof(hello)) {
-		shm_out_tell(outs, out,
+		shm_out_log(outs, out,
 				hello.reason < SHM_REASON_NB ? (int)hello.reason : SHM_REASON_NB,
 				hello.version);
 		out->pause += SHM_REFUSED * outs->check_cycles;
@@ -180,8 +180,8 @@ shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t no
 		if (out->fd < 0)
 			unused = out;
 	}
-	if (unused == NULL && !outs->is_full_told) {
-		outs->is_full_told = true;
+	if (unused == NULL && !outs->is_full_logged) {
+		outs->is_full_logged = true;
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: channels to %u peers (limit %u)",
 				outs->name, rwire_addr_text(addr, text), outs->nb, SHM_MAX_PEERS);
 	}

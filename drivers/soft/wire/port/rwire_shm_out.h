@@ -31,7 +31,7 @@ struct shm_out {
 	struct rwire_copy_peer peer;
 	uint64_t full_at;  /* a datagram began to wait for space, TSC; 0: none did */
 	uint32_t full_pos; /* packets sent until then */
-	int told;          /* reason of the last refusal that was logged; 0: none */
+	int logged_reason; /* reason of the last refusal that was logged; 0: none */
 };
 
 struct shm_outs {
@@ -41,11 +41,11 @@ struct shm_outs {
 	uint64_t check_cycles; /* between two checks of a channel, TSC */
 	struct shm_out out[SHM_MAX_PEERS];
 	uint32_t nb;
-	uint32_t next;       /* the channel to sweep next */
-	uint64_t cleaned_at; /* all channels were checked for a free one, TSC */
-	bool is_share_told;  /* a user has its share of them: logged */
-	bool is_full_told;   /* all of them have peers: logged */
-	bool is_memory_told; /* no memory or descriptor for a channel: logged */
+	uint32_t next;         /* the channel to sweep next */
+	uint64_t cleaned_at;   /* all channels were checked for a free one, TSC */
+	bool is_share_logged;  /* a user has its share of them: logged */
+	bool is_full_logged;   /* all of them have peers: logged */
+	bool is_memory_logged; /* no memory or descriptor for a channel: logged */
 };
 
 /* The channel to an address; NULL: all of them have peers, logged once. now is the TSC. */
