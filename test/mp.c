@@ -80,8 +80,9 @@ RTE_INIT(mp_init)
 	rmem_mp_end_add(count_end);
 }
 
-static void
-make_qp(const char *name, struct rmem_cq *cq, uint32_t flags, struct rmem_qp **qp)
+void
+mp_make_qp(struct rmem_pd *parent, const char *name, struct rmem_cq *cq, uint32_t flags,
+		struct rmem_qp **qp)
 {
 	const struct rmem_qp_conf conf = {.send_cq = cq,
 			.recv_cq = cq,
@@ -95,11 +96,11 @@ make_qp(const char *name, struct rmem_cq *cq, uint32_t flags, struct rmem_qp **q
 			.access = RMEM_ACCESS_REMOTE,
 			.name = name};
 
-	TEST_OK(rmem_qp_create(pd, &conf, qp));
+	TEST_OK(rmem_qp_create(parent, &conf, qp));
 }
 
-static void
-connect_two(struct rmem_qp *a, struct rmem_qp *b)
+void
+mp_connect_two(struct rmem_qp *a, struct rmem_qp *b)
 {
 	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 1, .rnr_retry = 1};
 	struct rmem_qp_attr attr;
@@ -121,10 +122,10 @@ mp_connect(struct mp_shared *sh)
 	TEST_OK(rmem_qp_reset(sh->peer));
 	while (rmem_poll_cq(sh->qp->send_cq, &wc, 1) > 0 || rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
 		;
-	connect_two(sh->qp, sh->peer);
+	mp_connect_two(sh->qp, sh->peer);
 	TEST_OK(rmem_qp_reset(sh->other[0]));
 	TEST_OK(rmem_qp_reset(sh->other[1]));
-	connect_two(sh->other[0], sh->other[1]);
+	mp_connect_two(sh->other[0], sh->other[1]);
 }
 
 static void
@@ -161,10 +162,10 @@ make(struct mp_shared *sh, const char *args)
 	TEST_OK(rmem_cq_create(dev, &cq_conf, &sh->other_cq));
 	TEST_OK(rmem_srq_create(pd, &srq_conf, &sh->srq));
 	TEST_OK(rmem_pool_create(pd, &pool_conf, &sh->pool));
-	make_qp(MP_QP, cq, 0, &sh->qp);
-	make_qp("mp-peer", sh->peer_cq, 0, &sh->peer);
-	make_qp("mp-other0", sh->other_cq, RMEM_QP_LATE_ERRORS, &sh->other[0]);
-	make_qp("mp-other1", sh->other_cq, 0, &sh->other[1]);
+	mp_make_qp(pd, MP_QP, cq, 0, &sh->qp);
+	mp_make_qp(pd, "mp-peer", sh->peer_cq, 0, &sh->peer);
+	mp_make_qp(pd, "mp-other0", sh->other_cq, RMEM_QP_LATE_ERRORS, &sh->other[0]);
+	mp_make_qp(pd, "mp-other1", sh->other_cq, 0, &sh->other[1]);
 	nb_refs = dev->obj.refs;
 	mp_connect(sh);
 }
@@ -217,6 +218,8 @@ mp_serve(struct mp_shared *sh)
 	if (__atomic_exchange_n(&sh->nb_sends, 0, __ATOMIC_ACQ_REL) != 0)
 		send_one(sh);
 	while (rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
+		;
+	while (sh->two.peer_cq != NULL && rmem_poll_cq(sh->two.peer_cq, &wc, 1) > 0)
 		;
 	sched_yield();
 }
@@ -437,6 +440,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	keys_end(sh, is_engine);
 	test_set_running("bad");
 	mp_bad_run(sh);
+	test_set_running("two");
+	mp_two_run(sh);
 	test_set_running("kill");
 	mp_kill_run(sh);
 	test_set_running("buffers");

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include <rmem.h>
 #include <rmem_driver.h>
 #include <rmem_pool.h>
@@ -27,6 +29,15 @@
 #define MP_LCORE 8u
 #define MP_BUFS  61u
 #define MP_BURST 8u
+
+/* Of MP_DEV2, whose objects have the names of those of MP_DEV. */
+struct mp_two {
+	struct rmem_qp *qp; /* claimed by secondary processes */
+	struct rmem_qp *peer;
+	struct rmem_cq *peer_cq; /* NULL: there is no MP_DEV2 */
+	struct rmem_mr *mr;
+	uint8_t buf[2 * MP_PART]; /* MP_FROM and MP_TO */
+};
 
 /* In memory of DPDK. */
 struct mp_shared {
@@ -47,8 +58,9 @@ struct mp_shared {
 	uint32_t nb_sends; /* that the primary is to send to the QP; atomic */
 	uint32_t progress; /* of the secondary process; atomic */
 	uint32_t is_going; /* the primary lets it go on; atomic */
+	struct mp_two two;
 	uint32_t nb_steps; /* instructions of the call that was stepped; atomic */
-	uint8_t buf[MP_PARTS * MP_PART];
+	uint8_t buf[MP_PARTS * MP_PART] __rte_aligned(8);
 };
 
 /* In a secondary process: run a role, by name. */
@@ -59,6 +71,18 @@ void mp_send_wrong(const struct mp_shared *sh);
 void mp_lose_answers(const struct mp_shared *sh);
 /* Attach to MP_DEV2 twice, as if the first answer were lost. */
 void mp_attach_again(struct mp_shared *sh);
+
+/* In a secondary process: attach to MP_DEV, and claim the QP. */
+void mp_attach(struct mp_shared *sh);
+/* A WRITE from MP_FROM to MP_TO. */
+struct rmem_send_wr mp_write_wr(const struct mp_shared *sh, struct rmem_sge *sge, uint32_t length);
+/* Wait for a completion. */
+int mp_poll_one(struct rmem_cq *cq, struct rmem_wc *wc);
+void mp_post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status);
+
+/* Roles that use both devices (mp_two.c): while MP_DEV2 is closed, and until they are killed. */
+void mp_two_role(struct mp_shared *sh);
+void mp_two_loop(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
 void mp_bad_messages(struct mp_shared *sh);
@@ -72,6 +96,9 @@ void mp_run_role(struct mp_shared *sh, const char *role);
 void mp_serve(struct mp_shared *sh);
 /* Connect QP and peer. */
 void mp_connect(struct mp_shared *sh);
+void mp_connect_two(struct rmem_qp *a, struct rmem_qp *b);
+void mp_make_qp(struct rmem_pd *pd, const char *name, struct rmem_cq *cq, uint32_t flags,
+		struct rmem_qp **qp);
 /* Start a role; its pid. */
 void mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid);
 /* Wait until a process has got so far; is_serving: with mp_serve(). Fails if it has ended. */
@@ -84,5 +111,7 @@ void mp_kill_run(struct mp_shared *sh);
 void mp_kill_with_buffers(struct mp_shared *sh);
 /* Garbled messages and queues. */
 void mp_bad_run(struct mp_shared *sh);
+/* Two devices. */
+void mp_two_run(struct mp_shared *sh);
 
 #endif /* MP_H */

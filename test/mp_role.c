@@ -30,8 +30,8 @@ part(const struct mp_shared *sh, unsigned int i)
 	return (uint64_t)(uintptr_t)&sh->buf[i * MP_PART];
 }
 
-static int
-poll_one(struct rmem_cq *cq, struct rmem_wc *wc)
+int
+mp_poll_one(struct rmem_cq *cq, struct rmem_wc *wc)
 {
 	int n;
 
@@ -51,16 +51,16 @@ find_pool(const struct mp_shared *sh)
 	TEST_OK(rmem_tracked_ops_set(sh->pool->mp));
 }
 
-static void
-attach(struct mp_shared *sh)
+void
+mp_attach(struct mp_shared *sh)
 {
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
 	TEST_OK(rmem_qp_claim(sh->qp));
 	find_pool(sh);
 }
 
-static struct rmem_send_wr
-write_wr(const struct mp_shared *sh, struct rmem_sge *sge, uint32_t length)
+struct rmem_send_wr
+mp_write_wr(const struct mp_shared *sh, struct rmem_sge *sge, uint32_t length)
 {
 	*sge = (struct rmem_sge){.addr = part(sh, MP_FROM), .length = length, .lkey = sh->mr->lkey};
 	return (struct rmem_send_wr){.wr_id = 1,
@@ -90,13 +90,13 @@ reg_wr(const struct mp_shared *sh, uint8_t tag)
 			.reg_mr.key_tag = tag};
 }
 
-static void
-post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status)
+void
+mp_post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status)
 {
 	struct rmem_wc wc;
 
 	TEST_EQ(rmem_post_send(sh->qp, wr, 1), 1);
-	TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
+	TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
 	TEST_STATUS(wc.status, status);
 	TEST_EQ(wc.wr_id, wr->wr_id);
 }
@@ -105,28 +105,28 @@ static void
 traffic_one_sided(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
-	struct rmem_send_wr wr = write_wr(sh, &sge, MP_PART);
+	struct rmem_send_wr wr = mp_write_wr(sh, &sge, MP_PART);
 	char text[32] = "private memory of the process";
 	uint64_t *word = (uint64_t *)(void *)&sh->buf[MP_TO * MP_PART];
 
 	memset(&sh->buf[MP_FROM * MP_PART], 0x5a, MP_PART);
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], &sh->buf[MP_FROM * MP_PART], MP_PART);
 	wr.flags |= RMEM_SEND_INLINE;
 	sge = (struct rmem_sge){.addr = (uintptr_t)text, .length = sizeof(text)};
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], text, sizeof(text));
-	wr = write_wr(sh, &sge, MP_PART);
+	wr = mp_write_wr(sh, &sge, MP_PART);
 	wr.opcode = RMEM_WR_RDMA_READ;
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_MEM(&sh->buf[MP_FROM * MP_PART], text, sizeof(text));
 	*word = 5;
-	wr = write_wr(sh, &sge, 8);
+	wr = mp_write_wr(sh, &sge, 8);
 	wr.opcode = RMEM_WR_ATOMIC_FETCH_AND_ADD;
 	wr.atomic.remote_addr = part(sh, MP_TO);
 	wr.atomic.compare_add = 2;
 	wr.atomic.rkey = sh->mr->rkey;
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_EQ(*word, 7);
 }
 
@@ -136,20 +136,20 @@ traffic_messages(struct mp_shared *sh)
 	struct rmem_sge sge = {.addr = part(sh, MP_TO), .length = MP_PART, .lkey = sh->mr->lkey};
 	const struct rmem_recv_wr recv = {.wr_id = 7, .sg_list = &sge, .num_sge = 1};
 	struct rmem_sge from;
-	struct rmem_send_wr wr = write_wr(sh, &from, 16);
+	struct rmem_send_wr wr = mp_write_wr(sh, &from, 16);
 	struct rmem_wc wc;
 
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
 	memcpy(&sh->buf[MP_PEER * MP_PART], "from the primary", 16);
 	__atomic_store_n(&sh->nb_sends, 1, __ATOMIC_RELEASE);
-	TEST_EQ(poll_one(sh->qp->recv_cq, &wc), 1);
+	TEST_EQ(mp_poll_one(sh->qp->recv_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.byte_len, 16);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], "from the primary", 16);
 	wr.opcode = RMEM_WR_SEND;
 	wr.rdma.rkey = 0;
 	wr.rdma.remote_addr = 0;
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 }
 
 static void
@@ -163,18 +163,18 @@ traffic_keys(struct mp_shared *sh)
 	struct rmem_send_wr wr;
 	struct rmem_wc wc;
 
-	post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
-	wr = write_wr(sh, &sge, 8);
+	mp_post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
+	wr = mp_write_wr(sh, &sge, 8);
 	wr.rdma.rkey = sh->fast->rkey;
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	inv.invalidate_rkey = sh->fast->rkey;
-	post_and_poll(sh, &inv, RMEM_WC_SUCCESS);
-	post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR);
+	mp_post_and_poll(sh, &inv, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR);
 	/* In ERR: the primary flushes what is posted now. */
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
-	TEST_EQ(poll_one(sh->qp->recv_cq, &wc), 1);
+	TEST_EQ(mp_poll_one(sh->qp->recv_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_WR_FLUSH_ERR);
-	post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
+	mp_post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
 }
 
 /* A request that RMEM_QP_LATE_ERRORS accepts is not a garbled one. */
@@ -190,7 +190,7 @@ traffic_late(struct mp_shared *sh)
 
 	TEST_OK(rmem_qp_claim(sh->other[0]));
 	TEST_EQ(rmem_post_send(sh->other[0], &wr, 1), 1);
-	TEST_EQ(poll_one(sh->other_cq, &wc), 1);
+	TEST_EQ(mp_poll_one(sh->other_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_LOC_LEN_ERR);
 	TEST_EQ(wc.wr_id, wr.wr_id);
 	TEST_OK(rmem_qp_unclaim(sh->other[0]));
@@ -200,13 +200,13 @@ static void
 role_on_demand(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
-	struct rmem_send_wr wr = write_wr(sh, &sge, MP_PART);
+	struct rmem_send_wr wr = mp_write_wr(sh, &sge, MP_PART);
 
-	attach(sh);
+	mp_attach(sh);
 	memset(&sh->buf[MP_FROM * MP_PART], 0x33, MP_PART);
 	wr.rdma.remote_addr = sh->odp->iova;
 	wr.rdma.rkey = sh->odp->rkey;
-	post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_detach(dev));
 }
 
@@ -250,7 +250,7 @@ refused_calls(struct mp_shared *sh)
 			.umr.repeat_count = 1};
 	const struct rmem_recv_wr recv = {.wr_id = 1};
 	struct rmem_sge sge;
-	const struct rmem_send_wr wr = write_wr(sh, &sge, 8);
+	const struct rmem_send_wr wr = mp_write_wr(sh, &sge, 8);
 	struct rmem_qp *qp = NULL;
 	struct rmem_mr *mr = NULL;
 
@@ -279,7 +279,7 @@ static void
 refused_full(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
-	const struct rmem_send_wr wr = write_wr(sh, &sge, 8);
+	const struct rmem_send_wr wr = mp_write_wr(sh, &sge, 8);
 	unsigned int i, round;
 	struct rmem_wc wc;
 
@@ -288,7 +288,7 @@ refused_full(struct mp_shared *sh)
 			TEST_EQ(rmem_post_send(sh->qp, &wr, 1), 1);
 		TEST_ERR(rmem_post_send(sh->qp, &wr, 1), ENOSPC);
 		for (i = 0; i < MP_DEPTH; i++) {
-			TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
+			TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
 			TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		}
 	}
@@ -316,7 +316,7 @@ role_refused(struct mp_shared *sh)
 {
 	struct rmem_dev *again = NULL;
 	struct rmem_sge sge;
-	const struct rmem_send_wr wr = write_wr(sh, &sge, 8);
+	const struct rmem_send_wr wr = mp_write_wr(sh, &sge, 8);
 	void *buf;
 
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
@@ -325,7 +325,7 @@ role_refused(struct mp_shared *sh)
 	TEST_ERR(rmem_dev_attach(NULL, &again), EINVAL);
 	TEST_ERR(rmem_dev_attach(MP_DEV, NULL), EINVAL);
 	TEST_ERR(rmem_dev_detach((struct rmem_dev *)sh), EINVAL);
-	attach(sh);
+	mp_attach(sh);
 	TEST_ERR(rmem_dev_attach(MP_DEV, &again), EALREADY);
 	TEST_ASSERT(again == NULL);
 	TEST_ASSERT(rmem_mp_is_shared(sh) && !rmem_mp_is_shared(&wr));
@@ -355,7 +355,7 @@ role_clash(struct mp_shared *sh)
 static void
 role_hold(struct mp_shared *sh)
 {
-	attach(sh);
+	mp_attach(sh);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE))
 		sched_yield();
@@ -389,9 +389,9 @@ role_binds(struct mp_shared *sh)
 			.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE,
 			.bind_mw.key_tag = (uint8_t)(sh->mw->rkey + 1)};
 
-	attach(sh);
-	post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
-	post_and_poll(sh, &bind, RMEM_WC_SUCCESS);
+	mp_attach(sh);
+	mp_post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
+	mp_post_and_poll(sh, &bind, RMEM_WC_SUCCESS);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE))
 		sched_yield();
@@ -408,9 +408,9 @@ role_flight(struct mp_shared *sh)
 {
 	struct rmem_recv_wr recv = {.wr_id = 9, .num_sge = 1};
 	struct rmem_sge from, sges[MP_BURST];
-	struct rmem_send_wr wr = write_wr(sh, &from, 64);
+	struct rmem_send_wr wr = mp_write_wr(sh, &from, 64);
 
-	attach(sh);
+	mp_attach(sh);
 	TEST_OK(rmem_pool_get_sges(sh->pool, sges, MP_BURST));
 	recv.sg_list = &sges[0];
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
@@ -470,17 +470,17 @@ role_loop(struct mp_shared *sh)
 					.flags = RMEM_SEND_SIGNALED};
 	struct rmem_wc wc;
 
-	attach(sh);
+	mp_attach(sh);
 	for (;;) {
 		TEST_OK(rte_mempool_get_bulk(sh->pool->mp, bufs, MP_BURST));
-		wr[0] = write_wr(sh, &sge, MP_PART);
+		wr[0] = mp_write_wr(sh, &sge, MP_PART);
 		wr[1] = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
 		TEST_EQ(rmem_post_send(sh->qp, wr, 2), 2);
 		inv.invalidate_rkey = sh->fast->rkey;
 		TEST_EQ(rmem_post_send(sh->qp, &inv, 1), 1);
-		TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
-		TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
-		TEST_EQ(poll_one(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
 		__atomic_fetch_add(&sh->progress, 1, __ATOMIC_RELEASE);
@@ -530,13 +530,13 @@ role_step(struct mp_shared *sh, const char *what, uint32_t last)
 {
 	const struct rmem_recv_wr recv = {.wr_id = 9};
 	struct rmem_sge sge;
-	struct rmem_send_wr wr[2] = {write_wr(sh, &sge, 64), write_wr(sh, &sge, 64)};
+	struct rmem_send_wr wr[2] = {mp_write_wr(sh, &sge, 64), mp_write_wr(sh, &sge, 64)};
 	void *bufs[MP_BURST];
 	struct rmem_wc wc[2];
 	int n = 0;
 
 	steps.last = last;
-	attach(sh);
+	mp_attach(sh);
 	if (strcmp(what, "put") == 0)
 		TEST_OK(rte_mempool_get_bulk(sh->pool->mp, bufs, MP_BURST));
 	wr[0].flags |= RMEM_SEND_INLINE;
@@ -544,7 +544,7 @@ role_step(struct mp_shared *sh, const char *what, uint32_t last)
 		wr[0] = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
 	if (strcmp(what, "poll") == 0) {
 		TEST_EQ(rmem_post_send(sh->qp, wr, 2), 2);
-		while (poll_one(sh->qp->send_cq, &wc[0]) != 1)
+		while (mp_poll_one(sh->qp->send_cq, &wc[0]) != 1)
 			;
 	}
 	begin_steps();
@@ -568,12 +568,12 @@ static void
 role_orphan(struct mp_shared *sh)
 {
 	struct rmem_sge sge;
-	struct rmem_send_wr wr = write_wr(sh, &sge, 8);
+	struct rmem_send_wr wr = mp_write_wr(sh, &sge, 8);
 	const struct rmem_recv_wr recv = {.wr_id = 9};
 	struct rmem_wc wc;
 	int ret;
 
-	attach(sh);
+	mp_attach(sh);
 	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
 	while ((ret = rmem_post_send(sh->qp, &wr, 1)) != -ENODEV) {
 		TEST_ASSERT(ret == 1 || ret == -ENOSPC);
@@ -601,7 +601,8 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"late", role_late}, {"same_lcore", role_same_lcore}, {"binds", role_binds},
 			{"loop", role_loop}, {"orphan", role_orphan}, {"flight", role_flight},
 			{"drain", role_drain}, {"numbers", role_numbers},
-			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again}};
+			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again},
+			{"two", mp_two_role}, {"two_loop", mp_two_loop}};
 	size_t i;
 
 	test_set_running(args[0]);
