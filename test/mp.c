@@ -440,6 +440,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	keys_end(sh, is_engine);
 	test_set_running("bad");
 	mp_bad_run(sh);
+	test_set_running("fork");
+	mp_fork_run(sh);
 	test_set_running("two");
 	mp_two_run(sh);
 	test_set_running("kill");
@@ -481,6 +483,7 @@ run_mortal(char *program, const char *args)
 	make(sh, args);
 	mp_spawn(sh, "orphan", 0, &pid);
 	mp_wait_for(sh, pid, 1, true);
+	mp_fork_leave(pid);
 	kill(getpid(), SIGKILL);
 	test_stop(TEST_FAILED);
 }

@@ -59,6 +59,7 @@ struct mp_shared {
 	uint32_t progress; /* of the secondary process; atomic */
 	uint32_t is_going; /* the primary lets it go on; atomic */
 	struct mp_two two;
+	int child;         /* of the secondary process, by fork() */
 	uint32_t nb_steps; /* instructions of the call that was stepped; atomic */
 	uint8_t buf[MP_PARTS * MP_PART] __rte_aligned(8);
 };
@@ -79,6 +80,10 @@ struct rmem_send_wr mp_write_wr(const struct mp_shared *sh, struct rmem_sge *sge
 /* Wait for a completion. */
 int mp_poll_one(struct rmem_cq *cq, struct rmem_wc *wc);
 void mp_post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status);
+
+/* Roles that call fork() (mp_fork.c): while they go on, and such that the child outlives them. */
+void mp_fork_role(struct mp_shared *sh);
+void mp_fork_orphan(struct mp_shared *sh);
 
 /* Roles that use both devices (mp_two.c): while MP_DEV2 is closed, and until they are killed. */
 void mp_two_role(struct mp_shared *sh);
@@ -111,6 +116,10 @@ void mp_kill_run(struct mp_shared *sh);
 void mp_kill_with_buffers(struct mp_shared *sh);
 /* Garbled messages and queues. */
 void mp_bad_run(struct mp_shared *sh);
+/* Children of fork(), of the secondary process and of the primary. */
+void mp_fork_run(struct mp_shared *sh);
+/* Leave a child of fork(), which ends after the process of that pid. */
+void mp_fork_leave(int pid);
 /* Two devices. */
 void mp_two_run(struct mp_shared *sh);
 

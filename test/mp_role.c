@@ -602,6 +602,7 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"loop", role_loop}, {"orphan", role_orphan}, {"flight", role_flight},
 			{"drain", role_drain}, {"numbers", role_numbers},
 			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again},
+			{"fork", mp_fork_role}, {"fork_orphan", mp_fork_orphan},
 			{"two", mp_two_role}, {"two_loop", mp_two_loop}};
 	size_t i;
 

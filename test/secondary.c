@@ -3,13 +3,13 @@
  */
 
 /*
- * A DPDK primary process and a secondary one: the secondary can use nothing of rmem, and the
- * primary continues to use its device.
+ * A DPDK primary process and a secondary one, or a child of fork(): they can use nothing of rmem,
+ * and the primary continues to use its device.
  *
  * usage: dpdk-test-secondary
  *
  * The primary creates objects of each kind and runs the same program once more as its secondary,
- * which gets the addresses of the objects.
+ * which gets the addresses of the objects. Then it calls fork().
  */
 
 #include <errno.h>
@@ -211,6 +211,16 @@ secondary_posts_nothing(struct handles *h)
 }
 
 static void
+use_nothing(struct handles *h)
+{
+	secondary_creates_nothing(h);
+	secondary_connects_nothing(h);
+	secondary_uses_nothing(h);
+	secondary_posts_nothing(h);
+	secondary_releases_nothing(h);
+}
+
+static void
 run_secondary(char **argv)
 {
 	char **args = proc_start_secondary(argv, 8);
@@ -219,11 +229,7 @@ run_secondary(char **argv)
 	TEST_ASSERT(args != NULL && args[0] != NULL);
 	h = (void *)(uintptr_t)strtoull(args[0], NULL, 16);
 	TEST_EQ(h->pd->obj.type, RMEM_OBJ_PD);
-	secondary_creates_nothing(h);
-	secondary_connects_nothing(h);
-	secondary_uses_nothing(h);
-	secondary_posts_nothing(h);
-	secondary_releases_nothing(h);
+	use_nothing(h);
 }
 
 static void
@@ -355,6 +361,23 @@ run_one_secondary(const struct handles *h)
 	TEST_EQ(status, 0);
 }
 
+/* The child has the device, and the memory in which its objects are. */
+static void
+run_one_child(struct handles *h)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (pid == 0) {
+		use_nothing(h);
+		_exit(0);
+	}
+	TEST_ASSERT(pid > 0);
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(status, 0);
+}
+
 static void
 run_primary(char *program)
 {
@@ -368,6 +391,7 @@ run_primary(char *program)
 	write_by(h, h->mr->rkey, 0x33333333);
 	TEST_OK(rmem_dev_info_get(h->dev, &before));
 	run_one_secondary(h);
+	run_one_child(h);
 	primary_goes_on(h, &before);
 	rte_free(h);
 	rte_eal_cleanup();

@@ -308,6 +308,20 @@ rmem_dev_abandon(const struct rmem_dev *dev)
 	return is_attached;
 }
 
+void
+rmem_dev_forget_all(void)
+{
+	unsigned int i;
+
+	rmem_process_set_child();
+	/* Another thread of the parent may have had it. */
+	devs_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		rmem_fp[i] = rmem_fp_none;
+		rmem_devs[i].drv.dev.obj.type = RMEM_OBJ_NONE;
+	}
+}
+
 /* Completions that are left are returned first. */
 static int
 failed_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)

@@ -47,7 +47,8 @@ static struct mp_dev *devs[RMEM_MAX_DEVS];
 static uint16_t last = RMEM_PROCESS_MAX; /* number given */
 static uint32_t nb_processes;            /* written under the lock, atomic */
 static bool is_started;
-static bool is_reaping; /* the reaper runs */
+static bool has_channel; /* secondary processes can attach */
+static bool is_reaping;  /* the reaper runs */
 static int wake_fd = -1;
 static struct rmem_thread reaper;
 static rmem_mp_end_t ends[MP_MAX_ENDS];
@@ -563,13 +564,30 @@ receive(const struct rte_mp_msg *msg, const void *peer)
 	return rte_mp_reply(&out, peer);
 }
 
+static void
+forked(void)
+{
+	if (has_channel || rte_eal_process_type() == RTE_PROC_SECONDARY)
+		rmem_dev_forget_all();
+}
+
+RTE_INIT(rmem_mp_init)
+{
+	/* Before a secondary process attaches: its child cannot. */
+	pthread_atfork(NULL, NULL, forked);
+}
+
 void
 rmem_mp_start(void)
 {
 	pthread_mutex_lock(&lock);
 	/* Without a channel between processes there are none to attach. */
-	if (!is_started && rte_mp_action_register(MP_ACTION, receive) != 0)
-		RMEM_LOG(DEBUG, "secondary processes: no channel: %s", rte_strerror(rte_errno));
+	if (!is_started) {
+		has_channel = rte_mp_action_register(MP_ACTION, receive) == 0;
+		if (!has_channel)
+			RMEM_LOG(DEBUG, "secondary processes: no channel: %s",
+					rte_strerror(rte_errno));
+	}
 	is_started = true;
 	pthread_mutex_unlock(&lock);
 }

@@ -57,7 +57,8 @@ extern "C" {
  *   - -EEXIST: another process has an lcore id of this one; the log names both.
  *   - -EPROTO: the primary uses another version of rmem.
  *   - -EOPNOTSUPP: the driver has no part for secondary processes (verbs); or EAL has no channel
- *     between processes (--in-memory, --no-shconf), or the kernel no pidfds.
+ *     between processes (--in-memory, --no-shconf), or the kernel no pidfds; or this is a child of
+ *     fork().
  *   - -ENOSPC: RMEM_PROCESS_MAX are attached.
  *   - -ESRCH: the primary cannot see this process: it is in another PID namespace.
  *   - -ENOMEM: no memory, or no descriptor.

@@ -159,6 +159,9 @@ rmem_dev_attach(const char *name, struct rmem_dev **dev)
 	RMEM_CALL(NULL);
 	int ret = check_secondary();
 
+	/* It has no thread that receives the answer. */
+	if (ret == 0 && rmem_process_is_child())
+		ret = rmem_process_check();
 	if (ret == 0)
 		ret = rmem_check_arg(name, "name");
 	if (ret == 0)

@@ -68,6 +68,9 @@ name_of(uint32_t type)
 int
 rmem_process_check(void)
 {
+	if (rmem_process_is_child())
+		return RMEM_FAIL(EOPNOTSUPP,
+				"child of fork(): not supported (call from the process that called fork())");
 	if (rte_eal_process_type() != RTE_PROC_SECONDARY)
 		return 0;
 	return RMEM_FAIL(EOPNOTSUPP,

@@ -455,7 +455,8 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 static int
 no_device(void)
 {
-	return rte_eal_process_type() == RTE_PROC_SECONDARY ? -EOPNOTSUPP : -ENODEV;
+	return rmem_process_is_child() || rte_eal_process_type() == RTE_PROC_SECONDARY ? -EOPNOTSUPP
+										       : -ENODEV;
 }
 
 static int

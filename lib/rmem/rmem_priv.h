@@ -56,6 +56,16 @@ extern const struct rmem_fp_ops rmem_fp_none;
 /** The device has failed: from now on posts, creation and changes of objects are refused. */
 void rmem_dev_fail(struct rmem_dev *dev);
 
+/**
+ * Leave this process, a child of fork(), without devices: those of the parent are in memory that
+ * both have, with locks of threads that the child has not.
+ */
+void rmem_dev_forget_all(void);
+
+/** Whether this process is such a child; and mark it as one. */
+bool rmem_process_is_child(void);
+void rmem_process_set_child(void);
+
 /** -EIO and a log line if the device of an object has failed, else 0. */
 int rmem_check_live(const struct rmem_obj *obj);
 

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_eal.h>
@@ -18,6 +19,7 @@
 
 /* 0 until it is set; atomic. */
 static uint16_t number;
+static bool is_child; /* of a process with devices, by fork(); written by its only thread */
 
 uint16_t
 rmem_process_number(void)
@@ -26,7 +28,20 @@ rmem_process_number(void)
 
 	if (likely(set != 0))
 		return set;
-	return rte_eal_process_type() == RTE_PROC_SECONDARY ? 0 : RMEM_PROCESS_PRIMARY;
+	return is_child || rte_eal_process_type() == RTE_PROC_SECONDARY ? 0 : RMEM_PROCESS_PRIMARY;
+}
+
+bool
+rmem_process_is_child(void)
+{
+	return is_child;
+}
+
+void
+rmem_process_set_child(void)
+{
+	is_child = true;
+	__atomic_store_n(&number, 0, __ATOMIC_RELAXED);
 }
 
 int

@@ -29,7 +29,8 @@ extern "C" {
  *
  * @return
  *   RMEM_PROCESS_PRIMARY in the primary process. In a secondary one the number that it was given
- *   when it attached, 2 to RMEM_PROCESS_MAX, and 0 without.
+ *   when it attached, 2 to RMEM_PROCESS_MAX, and 0 without. 0 also in a child of fork() of a
+ *   process whose devices secondary processes can attach to, or which is one.
  */
 uint16_t rmem_process_number(void);
 

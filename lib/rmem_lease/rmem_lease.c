@@ -270,7 +270,7 @@ rmem_lease_ctx_create(
 	}
 	lease_gauge(new_ctx);
 	rmem_lease_list_add(new_ctx);
-	__atomic_store_n(&rmem_lease_ctx_tag, LEASE_TAG, __ATOMIC_RELAXED);
+	rmem_lease_set_tag();
 	*ctx = new_ctx;
 	rmem_lease_trace_create(new_ctx, qp->qp_num, new_ctx->backend->name, conf->min_leases,
 			new_ctx->nb_slots);

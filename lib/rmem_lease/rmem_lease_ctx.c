@@ -4,15 +4,39 @@
 
 /* The check of a context handle, and its statistics. Calls no other file of the library. */
 
+#include <pthread.h>
 #include <string.h>
 
 #include <rmem_obj_ref.h>
+#include <rmem_process.h>
 
 #include "rmem_lease_priv.h"
 
 RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
 
 uint32_t rmem_lease_ctx_tag;
+
+static void
+forked(void)
+{
+	if (rmem_process_number() == 0)
+		rmem_lease_ctx_tag = 0;
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+void
+rmem_lease_set_tag(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	__atomic_store_n(&rmem_lease_ctx_tag, LEASE_TAG, __ATOMIC_RELAXED);
+}
 
 int
 rmem_lease_check_ctx(const struct rmem_lease_ctx *ctx)

@@ -213,9 +213,12 @@ struct rmem_lease_ctx {
 
 /**
  * LEASE_TAG once this process has created a context, else 0: then no context in shared memory is
- * one of this process.
+ * one of this process. 0 again in a child of fork() whose memory is that of its parent.
  */
 extern uint32_t rmem_lease_ctx_tag;
+
+/** Set it: a context was created. */
+void rmem_lease_set_tag(void);
 
 /** 0, or -EINVAL and a line; -EOPNOTSUPP in a secondary process. */
 int rmem_lease_check_ctx(const struct rmem_lease_ctx *ctx);
