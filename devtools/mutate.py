@@ -35,6 +35,8 @@ MESON_SECONDS = 1800
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
 PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
             'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
+            'ibcm_fuzz': 'test/ibcm/dpdk-test-ibcm-fuzz',
+            'ibcm': 'test/ibcm/dpdk-test-ibcm',
             'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
             'mp': 'test/dpdk-test-mp',
             'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto',

@@ -312,16 +312,31 @@ has_timer(enum ibcm_state state)
 			state == IBCM_TIMEWAIT || state == IBCM_SIDR_REQ_SENT;
 }
 
-static void
-check_id(const struct ibcm *cm, struct ibcm_id *id)
+static bool
+is_listener(uint32_t side, const struct ibcm_listener *listener)
 {
+	uint32_t i;
+
+	for (i = 0; i < MAX_LISTENERS; i++) {
+		if (fz.listeners[side][i] == listener)
+			return true;
+	}
+	return false;
+}
+
+static void
+check_id(uint32_t side, struct ibcm_id *id)
+{
+	const struct ibcm *cm = fz.pair.side[side].cm;
 	const struct conn *conn = id->arg;
 
 	CHECK((id->heap_at != 0) == has_timer(id->state));
 	CHECK(id->heap_at == 0 || cm->heap[id->heap_at] == id);
 	CHECK(id->heap_at < 2 || cm->heap[id->heap_at / 2]->deadline <= id->deadline);
 	CHECK((id->state == IBCM_IDLE) == (ibcm_id_by_id(cm, id->local_id) != id));
-	CHECK(id->listener == NULL || (is_half_open(id) && id->state != IBCM_REP_SENT));
+	if (id->listener != NULL)
+		CHECK(is_listener(side, id->listener) && is_half_open(id) &&
+				id->state != IBCM_REP_SENT);
 	if (id->is_released)
 		CHECK(id->state == IBCM_DREQ_SENT || id->state == IBCM_TIMEWAIT);
 	else
@@ -339,7 +354,7 @@ check_engine(uint32_t side)
 
 	memcpy(half_open, cm->half_open, sizeof(half_open));
 	TAILQ_FOREACH(id, &cm->ids, all) {
-		check_id(cm, id);
+		check_id(side, id);
 		nb++;
 		nb_timers += id->heap_at != 0;
 		for (i = 0; i < IBCM_NB_KEYS; i++)

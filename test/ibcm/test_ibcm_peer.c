@@ -283,6 +283,84 @@ TEST(ibcm_peer, messages_of_unknown_connections_are_answered_once)
 	TEST_EQ(ibcm_stats(pair.side[1].cm)->unknown_id, 6);
 }
 
+/* Of another message; then of the longest time, once. */
+TEST(ibcm_peer, mra_delays_its_message_up_to_a_limit)
+{
+	const struct ibcm_path path = path_back();
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_msg req = valid_req(1, 2), mra;
+	uint64_t next;
+
+	forge(&req, &path);
+	TEST_OK(ibcm_accept(pair_last(&pair, 1)->id, 0, &qp, NULL));
+	next = ibcm_next(pair.side[1].cm);
+	mra = (struct ibcm_msg){.type = IBCM_MRA,
+			.tid = req.tid,
+			.local_id = 1,
+			.remote_id = pair_msg(&pair, 0).local_id,
+			.service_timeout = IBCM_MAX_TIME};
+	forge(&mra, &path);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->wrong_state, 1);
+	TEST_EQ(ibcm_next(pair.side[1].cm), next);
+	mra.subject = IBCM_OF_REP;
+	forge(&mra, &path);
+	TEST_EQ(ibcm_next(pair.side[1].cm), UINT64_C(4096) << 24);
+}
+
+TEST(ibcm_peer, repeated_request_is_answered_at_once)
+{
+	const struct ibcm_path path = path_back();
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_msg req = valid_req(1, 2);
+
+	forge(&req, &path);
+	TEST_OK(ibcm_accept(pair_last(&pair, 1)->id, 0, &qp, NULL));
+	forge(&req, &path);
+	TEST_EQ(pair.nb_net, 2);
+	TEST_MEM(pair.net[1].mad, pair.net[0].mad, IBCM_MAD_LEN);
+}
+
+/* The peer decides when it uses its QP number again. */
+TEST(ibcm_peer, qp_number_of_the_peer_in_time_wait_is_accepted)
+{
+	const struct ibcm_path path = path_back();
+	struct ibcm_msg req = valid_req(1, 2);
+	struct ibcm_id *id;
+
+	forge(&req, &path);
+	id = pair_last(&pair, 1)->id;
+	TEST_OK(ibcm_reject(id, 0, IBCM_REJ_CONSUMER, NULL));
+	TEST_EQ(ibcm_state(id), IBCM_TIMEWAIT);
+	req.local_id = req.tid = 3;
+	forge(&req, &path);
+	TEST_EQ(pair.side[1].nb_events, 2);
+	TEST_ASSERT(pair_last(&pair, 1)->id != id);
+}
+
+TEST(ibcm_peer, forged_resolution_without_the_tid_changes_nothing)
+{
+	const struct ibcm_path path = path_back();
+	const struct ibcm_sidr_conf conf = {
+			.path = path, .service_id = PAIR_SERVICE, .cm_timeout = PAIR_TIMEOUT};
+	struct ibcm_msg rep;
+	struct ibcm_id *id;
+
+	TEST_OK(ibcm_resolve(pair.side[1].cm, 0, &conf, &id));
+	rep = pair_msg(&pair, 0);
+	rep.type = IBCM_SIDR_REP;
+	rep.data_len = 0;
+	rep.tid++;
+	forge(&rep, &path);
+	TEST_EQ(ibcm_state(id), IBCM_SIDR_REQ_SENT);
+	rep.tid--;
+	rep.service_id++;
+	forge(&rep, &path);
+	TEST_EQ(ibcm_state(id), IBCM_SIDR_REQ_SENT);
+	rep.service_id--;
+	forge(&rep, &path);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_SIDR_REP);
+}
+
 /* Its QP number, then its comm ID, in a REQ that is not the one of the connection. */
 TEST(ibcm_peer, peer_that_restarted_ends_the_stale_connection)
 {
