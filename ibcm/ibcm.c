@@ -27,6 +27,7 @@ ibcm_create(const struct ibcm_conf *conf, struct ibcm **out)
 	cm->secret = conf->random(conf->arg);
 	TAILQ_INIT(&cm->listeners);
 	TAILQ_INIT(&cm->ids);
+	TAILQ_INIT(&cm->spare);
 	for (key = 0; key < IBCM_NB_KEYS; key++) {
 		cm->tables[key].buckets = calloc(MIN_BUCKETS, sizeof(struct ibcm_id *));
 		cm->tables[key].mask = MIN_BUCKETS - 1;

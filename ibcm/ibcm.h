@@ -75,7 +75,7 @@ struct ibcm_event {
 
 struct ibcm_conf {
 	uint64_t ca_guid;
-	uint32_t max_ids;       /* those in time-wait are included */
+	uint32_t max_ids;       /* those in time-wait are included, if they have or had a QP */
 	uint32_t max_half_open; /* requests of a source that it, or the consumer, has not ended */
 	void *arg;              /* of the callbacks */
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);

@@ -301,8 +301,10 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 		(void)ibcm_answer(id, now, IBCM_SIDR_REJECTED, 0, 0, NULL);
 		break;
 	case IBCM_DREQ_SENT:
-	case IBCM_TIMEWAIT:
 		break; /* the timer frees it */
+	case IBCM_TIMEWAIT:
+		ibcm_id_released(id);
+		break; /* the timer, too */
 	default:
 		ibcm_id_free(id);
 		break;

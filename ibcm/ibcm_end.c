@@ -35,6 +35,7 @@ ibcm_end_timewait(struct ibcm_id *id, uint64_t now)
 
 	ibcm_id_state(id, IBCM_TIMEWAIT);
 	ibcm_id_timer(id, now + ibcm_wait_ns(n < MAX_TIMEWAIT ? n : MAX_TIMEWAIT));
+	ibcm_id_released(id);
 }
 
 void

@@ -225,12 +225,23 @@ ibcm_id_timer(struct ibcm_id *id, uint64_t deadline)
 		heap_place(cm, at, last);
 }
 
+void
+ibcm_id_released(struct ibcm_id *id)
+{
+	if (!id->is_released || id->is_spare || id->state != IBCM_TIMEWAIT || id->attr.qpn != 0)
+		return;
+	id->is_spare = true;
+	TAILQ_INSERT_TAIL(&id->cm->spare, id, spare);
+}
+
 struct ibcm_id *
 ibcm_id_alloc(struct ibcm *cm, const struct ibcm_path *path, int *error)
 {
 	struct ibcm_id *id;
 
 	*error = -ENOSPC;
+	if (cm->nb_ids >= cm->conf.max_ids && !TAILQ_EMPTY(&cm->spare))
+		ibcm_id_free(TAILQ_FIRST(&cm->spare));
 	if (cm->nb_ids >= cm->conf.max_ids)
 		return NULL;
 	*error = -ENOMEM;
@@ -256,6 +267,8 @@ ibcm_id_free(struct ibcm_id *id)
 	struct ibcm *cm = id->cm;
 
 	ibcm_id_state(id, IBCM_IDLE);
+	if (id->is_spare)
+		TAILQ_REMOVE(&cm->spare, id, spare);
 	TAILQ_REMOVE(&cm->ids, id, all);
 	cm->nb_ids--;
 	free(id);

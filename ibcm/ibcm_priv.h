@@ -59,6 +59,8 @@ struct ibcm_id {
 	bool is_in[IBCM_NB_KEYS];
 	struct ibcm_id *next[IBCM_NB_KEYS];
 	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids, also when no MAD finds it any more */
+	bool is_spare;            /* in ibcm::spare */
+	TAILQ_ENTRY(ibcm_id) spare;
 };
 
 struct ibcm_listener {
@@ -80,6 +82,8 @@ struct ibcm {
 	struct ibcm_table tables[IBCM_NB_KEYS];
 	TAILQ_HEAD(ibcm_ids, ibcm_id) ids;
 	uint32_t nb_ids;
+	/* Released, in time-wait, without a QP: freed if max_ids is reached; oldest first. */
+	TAILQ_HEAD(ibcm_spare, ibcm_id) spare;
 	struct ibcm_id **heap; /* by deadline; heap[0] is not used */
 	uint32_t nb_heap;
 	uint32_t max_heap;
@@ -102,6 +106,8 @@ struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const uint8_t gid[16], ui
 struct ibcm_id *ibcm_id_by_qpn(
 		const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid, uint32_t qpn);
 void ibcm_id_state(struct ibcm_id *id, enum ibcm_state state);
+/* The consumer has released the ID, or a released one is in time-wait now. */
+void ibcm_id_released(struct ibcm_id *id);
 /* Start the timer, or stop it with IBCM_NEVER. */
 void ibcm_id_timer(struct ibcm_id *id, uint64_t deadline);
 /* Half-open requests of the source, for its limit. */

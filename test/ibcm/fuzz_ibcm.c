@@ -337,6 +337,7 @@ check_id(uint32_t side, struct ibcm_id *id)
 	if (id->listener != NULL)
 		CHECK(is_listener(side, id->listener) && is_half_open(id) &&
 				id->state != IBCM_REP_SENT);
+	CHECK(id->is_spare == (id->is_released && id->state == IBCM_TIMEWAIT && id->attr.qpn == 0));
 	if (id->is_released)
 		CHECK(id->state == IBCM_DREQ_SENT || id->state == IBCM_TIMEWAIT);
 	else

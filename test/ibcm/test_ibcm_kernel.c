@@ -350,6 +350,7 @@ TEST(ibcm_kernel, engine_is_the_passive_side_of_rping)
 TEST(ibcm_kernel, engine_waits_for_a_slow_server)
 {
 	struct ibcm_id *id = connect_as(slow_req);
+	struct ibcm_qp_attr attr;
 
 	check_sent(slow_req, 0, 0);
 	side.now = ibcm_next(side.cm);
@@ -361,6 +362,10 @@ TEST(ibcm_kernel, engine_waits_for_a_slow_server)
 	input(2, slow_rep);
 	TEST_EVENT(REP);
 	TEST_MEM(side.data, "reply", 6);
+	ibcm_qp_attr(id, &attr);
+	TEST_EQ(attr.initiator_depth, 3);
+	TEST_EQ(attr.responder_resources, 2);
+	TEST_EQ(attr.rnr_retry_count, 5);
 	TEST_OK(ibcm_ready(id, NULL));
 	TEST_EQ(ibcm_next(side.cm), IBCM_NEVER);
 }

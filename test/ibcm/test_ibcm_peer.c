@@ -168,6 +168,60 @@ TEST(ibcm_peer, ids_are_limited)
 	TEST_EQ(ibcm_next(pair.side[1].cm), IBCM_NEVER);
 }
 
+/* Reject, or answer, requests until all IDs are in time-wait, and twice as many. */
+static void
+fill_with_ended(uint32_t type)
+{
+	const struct ibcm_path path = path_back();
+	struct ibcm_msg req;
+	struct ibcm_id *id;
+	uint32_t i;
+
+	for (i = 1; i <= 2 * MAX_IDS; i++) {
+		req = valid_req(i, 1 + i);
+		req.type = type;
+		forge(&req, &path);
+		TEST_EQ(pair.side[1].nb_events, i);
+		id = pair_last(&pair, 1)->id;
+		if (type == IBCM_SIDR_REQ)
+			TEST_OK(ibcm_answer(id, 0, IBCM_SIDR_VALID, 2, 0, NULL));
+		ibcm_release(id, 0);
+		TEST_ASSERT(ibcm_nb_ids(pair.side[1].cm) <= MAX_IDS);
+	}
+	TEST_EQ(ibcm_nb_ids(pair.side[1].cm), MAX_IDS);
+}
+
+TEST(ibcm_peer, ended_requests_take_no_id_from_others)
+{
+	struct ibcm_id *ids[2], *more;
+	uint32_t i;
+
+	fill_with_ended(IBCM_REQ);
+	pair.side[1].nb_events = 0;
+	pair.nb_net = 0;
+	fill_with_ended(IBCM_SIDR_REQ);
+	pair.nb_net = 0;
+	TEST_OK(pair_establish(&pair, ids));
+	for (i = 1; i < MAX_IDS; i++)
+		TEST_OK(pair_connect(&pair, 1, &more));
+	TEST_ERR(pair_connect(&pair, 1, &more), ENOSPC);
+}
+
+/* It had a QP: its number must not be used again. */
+TEST(ibcm_peer, time_wait_of_a_connection_keeps_its_id)
+{
+	struct ibcm_id *ids[2], *more;
+	uint32_t i;
+
+	TEST_OK(pair_establish(&pair, ids));
+	ibcm_release(ids[1], 0);
+	pair_deliver_all(&pair);
+	TEST_EQ(ibcm_nb_ids(pair.side[1].cm), 1);
+	for (i = 1; i < MAX_IDS; i++)
+		TEST_OK(pair_connect(&pair, 1, &more));
+	TEST_ERR(pair_connect(&pair, 1, &more), ENOSPC);
+}
+
 TEST(ibcm_peer, forged_end_without_the_ids_changes_nothing)
 {
 	struct ibcm_path path = path_back();
@@ -305,6 +359,10 @@ TEST(ibcm_peer, mra_delays_its_message_up_to_a_limit)
 	mra.subject = IBCM_OF_REP;
 	forge(&mra, &path);
 	TEST_EQ(ibcm_next(pair.side[1].cm), UINT64_C(4096) << 24);
+	pair.side[1].now = 1000;
+	forge(&mra, &path);
+	TEST_EQ(ibcm_next(pair.side[1].cm), UINT64_C(4096) << 24);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->duplicates[IBCM_MRA - IBCM_REQ], 1);
 }
 
 TEST(ibcm_peer, repeated_request_is_answered_at_once)
