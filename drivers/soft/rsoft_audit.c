@@ -262,7 +262,7 @@ static int
 qps_are_valid(const struct rsoft_dev *dev)
 {
 	uint8_t *bits = audit_bits(dev->qp_ids.max);
-	uint32_t i, nb_qp = 0;
+	uint32_t i, nb_qp = 0, nb_gsi = 0;
 	bool is_valid;
 
 	if (bits == NULL)
@@ -273,10 +273,11 @@ qps_are_valid(const struct rsoft_dev *dev)
 		if (dev->qps[i] == NULL)
 			continue;
 		nb_qp++;
+		nb_gsi += i == RSOFT_GSI_QP;
 		is_valid = qp_is_valid(dev, dev->qps[i]);
 	}
 	if (!is_valid || !RSOFT_HOLDS(nb_qp == dev->nb_qp, "QPs", (uint64_t)nb_qp) ||
-			!RSOFT_HOLDS(dev->qp_ids.nb_free + nb_qp == dev->qp_ids.max, "QPs",
+			!RSOFT_HOLDS(dev->qp_ids.nb_free + nb_qp - nb_gsi == dev->qp_ids.max, "QPs",
 					(uint64_t)nb_qp))
 		return -EIO;
 	return 0;

@@ -39,7 +39,7 @@
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
 			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE |                             \
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
-			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT)
+			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_GSI)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -57,7 +57,7 @@ dev_init_qps(struct rsoft_dev *dev, int socket_id)
 {
 	uint32_t max = (uint32_t)dev->args.max_qp;
 
-	dev->qp_mask = rte_align32pow2(max + 1) - 1;
+	dev->qp_mask = rte_align32pow2(max + RSOFT_FIRST_QP) - 1;
 	dev->qps = rte_zmalloc_socket(
 			"rsoft_qps", (dev->qp_mask + 1) * sizeof(struct rsoft_qp *), 0, socket_id);
 	if (dev->qps == NULL || rsoft_ids_init(&dev->qp_ids, max, true, socket_id) != 0) {

@@ -45,29 +45,44 @@ qp_of(struct rmem_qp *qp)
 	return (struct rsoft_qp *)qp;
 }
 
+/* The entry of the device's table for a new QP; 0: there is none. Under the domain's lock. */
+static uint32_t
+qp_entry(struct rsoft_dev *dev, bool is_gsi)
+{
+	uint32_t id;
+
+	if (is_gsi)
+		return dev->qps[RSOFT_GSI_QP] == NULL ? RSOFT_GSI_QP : 0;
+	id = rsoft_ids_get(&dev->qp_ids);
+	return id != 0 ? id + RSOFT_FIRST_QP - 1 : 0;
+}
+
 /* Assign a number to the QP, and an entry of its device's table. */
 static int
-qp_enter(struct rsoft_qp *qp)
+qp_enter(struct rsoft_qp *qp, bool is_gsi)
 {
 	struct rsoft_dev *dev = qp->dev;
 	uint32_t index;
 
 	rsoft_lock(&rsoft_domain->lock);
-	index = rsoft_ids_get(&dev->qp_ids);
+	index = qp_entry(dev, is_gsi);
 	if (index != 0) {
 		/* Differs from the number of the previous QP with this index. */
 		dev->qp_generation += dev->qp_mask + 1;
 		qp->serial = dev->qp_generation | index;
-		qp->qp.qp_num = (uint32_t)qp->serial & 0xffffff;
+		qp->qp.qp_num = is_gsi ? RSOFT_GSI_QP : (uint32_t)qp->serial & 0xffffff;
 		__atomic_store_n(&dev->qps[index], qp, __ATOMIC_RELEASE);
 		dev->nb_qp++;
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	if (index == 0) {
-		RSOFT_LOG(ERR, "QP: all entries are in use (max_qp=%" PRIu64 ")", dev->args.max_qp);
-		return -ENOSPC;
+	if (index != 0)
+		return 0;
+	if (is_gsi) {
+		RSOFT_LOG(ERR, "QP 1: in use");
+		return -EBUSY;
 	}
-	return 0;
+	RSOFT_LOG(ERR, "QP: all entries are in use (max_qp=%" PRIu64 ")", dev->args.max_qp);
+	return -ENOSPC;
 }
 
 /*
@@ -113,7 +128,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
 	if (ret != 0)
 		goto fini_sq;
-	ret = qp_enter(qp);
+	ret = qp_enter(qp, (conf->flags & RMEM_QP_GSI) != 0);
 	if (ret != 0)
 		goto free_rq;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
@@ -594,7 +609,8 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
 	rsoft_lock(&rsoft_domain->lock);
 	rsoft_stats_add(&dev->stats_destroyed, qp);
-	rsoft_ids_put(&dev->qp_ids, base->qp_num & dev->qp_mask);
+	if (base->qp_num != RSOFT_GSI_QP)
+		rsoft_ids_put(&dev->qp_ids, (base->qp_num & dev->qp_mask) - RSOFT_FIRST_QP + 1);
 	dev->nb_qp--;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_free(qp->rq.ring);

@@ -87,6 +87,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
 /** REG_MR and UMR make zero-based keys only: their iova must be 0. */
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
+/** A QP with RMEM_QP_GSI. Without it the kernel has QP 1 of the device. */
+#define RMEM_DEV_CAPA_GSI (UINT64_C(1) << 27)
 
 /** Device. */
 struct rmem_dev {

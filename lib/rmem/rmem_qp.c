@@ -15,7 +15,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-#define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS)
+#define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS | RMEM_QP_GSI)
 
 /* A number of a configuration and its bounds. */
 struct bound {
@@ -54,6 +54,19 @@ check_type(const struct rmem_dev *dev, uint16_t type)
 }
 
 static int
+check_gsi(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
+{
+	if ((conf->flags & RMEM_QP_GSI) == 0)
+		return 0;
+	if ((rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_GSI) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no QP 1 (RMEM_QP_GSI)", dev->name);
+	if (conf->type != RMEM_QPT_UD)
+		return RMEM_FAIL(EINVAL, "%s: QP 1 (RMEM_QP_GSI): type %u, not UD", dev->name,
+				conf->type);
+	return 0;
+}
+
+static int
 check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {
 	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
@@ -85,6 +98,9 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	if ((conf->flags & ~QP_FLAGS) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown QP flags: 0x%x", dev->name,
 				conf->flags & ~QP_FLAGS);
+	ret = check_gsi(dev, conf);
+	if (ret != 0)
+		return ret;
 	if ((conf->access & ~RMEM_ACCESS_REMOTE) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown access bits of a QP: 0x%x (0x%x)", dev->name,
 				conf->access, RMEM_ACCESS_REMOTE);

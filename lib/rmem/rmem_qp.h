@@ -119,6 +119,17 @@ enum rmem_qp_state {
  * it; others return -EOPNOTSUPP.
  */
 #define RMEM_QP_LATE_ERRORS (1u << 2)
+/**
+ * The general services QP, with number 1 (IBTA 3.9.4.4).
+ *
+ * It has management datagrams (MADs), such as those of the communication manager. It is of
+ * RMEM_QPT_UD, with RMEM_GSI_QKEY as its Q_Key. A device has one, which is one of its max_qp
+ * QPs. Needs RMEM_DEV_CAPA_GSI.
+ */
+#define RMEM_QP_GSI (1u << 3)
+
+/** Q_Key of all QPs 1 (IBTA 10.2.5.3). */
+#define RMEM_GSI_QKEY UINT32_C(0x80010000)
 
 /** Queue pair (QP). */
 struct rmem_qp {
@@ -289,8 +300,10 @@ struct rmem_qp_stats {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, an
  *     async_channel that is none or of another device, a number over its limit, an unknown
- *     type, flag or access bit, or a reserved field that is not zero.
- *   - -EOPNOTSUPP: the device lacks the capability for the type.
+ *     type, flag or access bit, RMEM_QP_GSI with another type than UD, or a reserved field that
+ *     is not zero.
+ *   - -EOPNOTSUPP: the device lacks the capability for the type, or for RMEM_QP_GSI.
+ *   - -EBUSY: RMEM_QP_GSI, and the device has such a QP.
  *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.
  *   - -ENOMEM: no memory for the QP.
  *   - -ENODEV: the device is being closed.

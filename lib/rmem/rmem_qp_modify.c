@@ -126,6 +126,10 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	if ((mask & RMEM_QP_STATE) != 0 && attr->state >= NB_STATES)
 		return RMEM_FAIL(EINVAL, "%s: QP %u: unknown state %u", name, qp->qp_num,
 				attr->state);
+	if ((mask & RMEM_QP_QKEY) != 0 && attr->qkey != RMEM_GSI_QKEY &&
+			(((const struct rmem_qp_drv *)qp)->flags & RMEM_QP_GSI) != 0)
+		return RMEM_FAIL(EINVAL, "%s: QP 1: Q_Key 0x%x, not 0x%x", name, attr->qkey,
+				RMEM_GSI_QKEY);
 	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0 && (attr->access & ~RMEM_ACCESS_REMOTE) != 0)
 		return RMEM_FAIL(EINVAL, "%s: access 0x%x of a QP is not of 0x%x", name,
 				attr->access, RMEM_ACCESS_REMOTE);

@@ -66,6 +66,8 @@ extern int rsoft_logtype;
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 #define RSOFT_MAX_ENGINES     8
+#define RSOFT_GSI_QP          1 /* number of the general services QP */
+#define RSOFT_FIRST_QP        2 /* entry of the first of the other QPs */
 #define RSOFT_MAX_RD_ATOMIC   16
 #define RSOFT_MTU_NONE        5 /* 4096, in verbs' encoding: without packets */
 #define RSOFT_LID             1 /* of each device without a wire */
