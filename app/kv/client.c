@@ -27,7 +27,7 @@ client_reconnect(struct kv_client *client)
 
 	kv_conn_lose(client->conf, client->conn);
 	kv_qp_destroy(&client->cq, &client->qp);
-	ret = kv_qp_create(client->pd, 0, &client->cq, &client->qp);
+	ret = kv_qp_create(client->pd, RMEM_ACCESS_REMOTE_WRITE, &client->cq, &client->qp);
 	if (ret != 0) {
 		KV_ERR("client %" PRIu32 ": no QP for a connection: %s", client->number,
 				rte_strerror(-ret));

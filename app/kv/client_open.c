@@ -48,7 +48,8 @@ kv_client_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_conn 
 	if (ret == 0)
 		ret = open_memory(new_client);
 	if (ret == 0)
-		ret = kv_qp_create(new_client->pd, 0, &new_client->cq, &new_client->qp);
+		ret = kv_qp_create(new_client->pd, RMEM_ACCESS_REMOTE_WRITE, &new_client->cq,
+				&new_client->qp);
 	if (ret == 0 && conf->seal != NULL)
 		ret = rmem_lease_sealer_create(conf->seal_key, &new_client->sealer);
 	if (ret != 0)

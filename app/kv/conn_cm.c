@@ -25,8 +25,8 @@
 #include "kv.h"
 
 #define HELLO_MAGIC  0x6b760001 /* "kv", version 1 */
-#define ACCEPT_MS    200
-#define CONNECT_MS   1000
+#define ACCEPT_MS    1000
+#define CONNECT_MS   3000
 #define WATCH_MS     10
 #define MIN_PAUSE_US 50000
 #define MAX_PAUSE_US 500000

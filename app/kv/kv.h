@@ -127,7 +127,8 @@ struct kv_server;
 
 /* conn.c */
 /**
- * Create a QP, and a CQ for both of its queues. On failure destroy releases the created objects.
+ * Create a QP, and a CQ for both of its queues. That of a client permits RDMA WRITE, with which the
+ * server tests the connection, but no MR does. On failure destroy releases the created objects.
  */
 int kv_qp_create(struct rmem_pd *pd, uint32_t access, struct rmem_cq **cq, struct rmem_qp **qp);
 /** Destroy both, and set them to NULL. */

@@ -12,6 +12,8 @@
 
 #include "server.h"
 
+/* A client that was killed ends no connection: it is detected as one that does not answer. */
+#define PROBE_S 1
 /* Keys for each lease; some are quarantined (doc/lease.md). */
 #define KEYS_PER_LEASE 4
 
@@ -244,6 +246,22 @@ reclaim(struct peer *peer)
 	return n;
 }
 
+/* Test the connection by an RDMA WRITE of no bytes, which needs no key. */
+static void
+probe(struct peer *peer)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE, .flags = RMEM_SEND_SIGNALED};
+	uint64_t now = rte_rdtsc();
+	int ret;
+
+	if (now < peer->probe_tsc)
+		return;
+	peer->probe_tsc = now + PROBE_S * rte_get_tsc_hz();
+	ret = rmem_lease_post(peer->ctx, &wr, 1);
+	if (ret < 0 && ret != -ENOSPC) /* a full queue has requests to test it */
+		drop(peer);
+}
+
 /* One round of the poll loop, for one client. */
 static void
 serve(struct peer *peer)
@@ -255,7 +273,7 @@ serve(struct peer *peer)
 	n = rmem_lease_poll(peer->ctx, wc, KV_BURST); /* also revokes overdue leases */
 	for (i = 0; i < n && wc[i].status == RMEM_WC_SUCCESS; i++) {
 		if ((wc[i].opcode & RMEM_WC_RECV) == 0)
-			continue; /* completion of an answer */
+			continue; /* completion of an answer, or of a probe */
 		take_request(peer, &wc[i]);
 		slots[nb_slots++] = (uint32_t)wc[i].wr_id;
 	}
@@ -358,6 +376,7 @@ start(struct peer *peer)
 	for (i = 0; i < KV_RECVS; i++)
 		slots[i] = i;
 	post_recvs(peer, slots, KV_RECVS);
+	peer->probe_tsc = 0;
 	kv_conn_move(peer->conn, KV_MADE, KV_UP);
 }
 
@@ -374,6 +393,8 @@ serve_conn(struct peer *peer)
 	/* Also for requests received before the end: they may have released leases. */
 	if (peer->ctx != NULL)
 		serve(peer);
+	if (state == KV_UP)
+		probe(peer);
 	if (state == KV_LOST)
 		offer(peer);
 	return state == KV_CLOSED;

@@ -45,6 +45,7 @@ struct peer {
 	struct rmem_qp *qp;
 	struct rmem_lease_ctx *ctx; /* NULL: there is no QP */
 	uint32_t nb_conns;          /* number of connections so far */
+	uint64_t probe_tsc;         /* time of the next test of the connection */
 	uint32_t nb_gets, nb_answers;
 	struct rmem_lease_req gets[KV_BURST]; /* to grant */
 	struct kv_answer answers[KV_BURST];   /* to post */
