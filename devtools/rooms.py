@@ -13,8 +13,9 @@ TOPS = ('app', 'drivers', 'dropin', 'env', 'ibcm', 'lib')
 FOLDERS = (
     ('ibcm', ''),
     ('lib/rmem', ''),
+    ('ibcm/gsi', 'lib/rmem ibcm'),
     ('lib/rmem_cache', 'lib/rmem'),
-    ('lib/rmem_cm', 'lib/rmem'),
+    ('lib/rmem_cm', 'lib/rmem ibcm ibcm/gsi'),
     ('lib/rmem_lease', 'lib/rmem'),
     ('lib/rmem_pool', 'lib/rmem'),
     ('drivers', 'lib/rmem'),

@@ -105,6 +105,17 @@ ibcm_nb_ids(const struct ibcm *cm)
 	return cm->nb_ids;
 }
 
+uint32_t
+ibcm_nb_in(const struct ibcm *cm, enum ibcm_state state)
+{
+	const struct ibcm_id *id;
+	uint32_t nb = 0;
+
+	TAILQ_FOREACH(id, &cm->ids, all)
+		nb += id->state == state;
+	return nb;
+}
+
 const struct ibcm_stats *
 ibcm_stats(const struct ibcm *cm)
 {

@@ -229,6 +229,8 @@ const struct ibcm_path *ibcm_path(const struct ibcm_id *id);
 void ibcm_qp_attr(const struct ibcm_id *id, struct ibcm_qp_attr *attr);
 /* IDs, those that are released included. */
 uint32_t ibcm_nb_ids(const struct ibcm *cm);
+/* Those in a state. */
+uint32_t ibcm_nb_in(const struct ibcm *cm, enum ibcm_state state);
 const struct ibcm_stats *ibcm_stats(const struct ibcm *cm);
 
 #endif /* IBCM_H */

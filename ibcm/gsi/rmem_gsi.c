@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * QP 1 of a device; see rmem_gsi.h.
+ *
+ * Invariant: each slot of the receive buffer is posted, but for the one that is handed over. Slots
+ * of the send buffer are used in turn, and one is free again when its request has completed; the
+ * sends have a CQ of their own, so that rmem_gsi_send() can poll it and hand over nothing.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rmem_ah.h>
+#include <rmem_comp_channel.h>
+#include <rmem_cq.h>
+#include <rmem_dev.h>
+#include <rmem_fp.h>
+#include <rmem_mr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
+
+#include "rmem_gsi.h"
+
+#define MAX_RECV 256
+#define MAX_SEND 64
+#define BURST    16
+
+#define CLOSE_MS 100 /* rmem_gsi_close() waits so long for what is not sent yet */
+
+#define MAD_VERSION 1 /* of the base, byte 0 */
+
+struct recv_slot {
+	uint8_t grh[RMEM_GRH_SIZE];
+	uint8_t mad[IBCM_MAD_LEN];
+};
+
+struct buffers {
+	struct recv_slot recv[MAX_RECV];
+	uint8_t send[MAX_SEND][IBCM_MAD_LEN];
+};
+
+struct rmem_gsi {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_comp_channel *channel;
+	struct rmem_cq *cq; /* of receives; with the channel */
+	struct rmem_cq *send_cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+	struct buffers *buffers;
+	uint8_t gid[16];
+	rmem_gsi_recv_t recv;
+	void *arg;
+	uint32_t next_send;
+	uint32_t nb_sends; /* outstanding */
+	struct rmem_gsi_stats stats;
+};
+
+static void
+post_recv(struct rmem_gsi *gsi, uint64_t slot)
+{
+	const struct rmem_sge sge = {.addr = (uintptr_t)&gsi->buffers->recv[slot],
+			.length = sizeof(struct recv_slot),
+			.lkey = gsi->mr->lkey};
+	const struct rmem_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1};
+
+	(void)rmem_post_recv(gsi->qp, &wr, 1);
+}
+
+static int
+move(struct rmem_qp *qp, uint32_t state, uint32_t mask)
+{
+	const struct rmem_qp_attr attr = {.state = state, .port_num = 1, .qkey = RMEM_GSI_QKEY};
+
+	return rmem_qp_modify(qp, &attr, RMEM_QP_STATE | mask);
+}
+
+static int
+make_ready(struct rmem_gsi *gsi)
+{
+	struct rmem_qp_attr attr;
+	uint64_t i;
+	int ret;
+
+	ret = move(gsi->qp, RMEM_QPS_INIT, RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY);
+	for (i = 0; ret == 0 && i < MAX_RECV; i++)
+		post_recv(gsi, i);
+	if (ret == 0)
+		ret = move(gsi->qp, RMEM_QPS_RTR, 0);
+	if (ret == 0)
+		ret = move(gsi->qp, RMEM_QPS_RTS, RMEM_QP_SQ_PSN);
+	if (ret == 0)
+		ret = rmem_qp_query(gsi->qp, &attr);
+	if (ret == 0)
+		memcpy(gsi->gid, attr.addr.gid, sizeof(gsi->gid));
+	return ret;
+}
+
+static int
+make_channel(struct rmem_gsi *gsi)
+{
+	struct rmem_dev_info info;
+	int ret = rmem_dev_info_get(gsi->dev, &info);
+
+	if (ret != 0 || (info.capa & RMEM_DEV_CAPA_COMP_CHANNEL) == 0)
+		return ret;
+	ret = rmem_comp_channel_create(gsi->dev, &gsi->channel);
+	if (ret == 0 && fcntl(gsi->channel->fd, F_SETFL, O_NONBLOCK) != 0)
+		ret = -EIO;
+	return ret;
+}
+
+/* Before the CQ is polled, so that no event is missed. */
+static void
+arm(struct rmem_gsi *gsi)
+{
+	struct rmem_cq *cq;
+
+	if (gsi->channel == NULL)
+		return;
+	while (rmem_comp_channel_get_event(gsi->channel, &cq, NULL) == 0)
+		(void)rmem_cq_ack_events(cq, 1);
+	(void)rmem_cq_req_notify(gsi->cq, false);
+}
+
+static int
+make_qp(struct rmem_gsi *gsi)
+{
+	const struct rmem_cq_conf send_conf = {.nb_cqe = MAX_SEND};
+	struct rmem_cq_conf cq_conf = {.nb_cqe = MAX_RECV};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
+			.flags = RMEM_QP_GSI | RMEM_QP_SIG_ALL,
+			.max_send_wr = MAX_SEND,
+			.max_recv_wr = MAX_RECV,
+			.max_send_sge = 1,
+			.max_recv_sge = 1};
+	int ret;
+
+	ret = rmem_pd_alloc(gsi->dev, &gsi->pd);
+	if (ret == 0)
+		ret = make_channel(gsi);
+	if (ret != 0)
+		return ret;
+	cq_conf.channel = gsi->channel;
+	ret = rmem_cq_create(gsi->dev, &cq_conf, &gsi->cq);
+	if (ret == 0)
+		ret = rmem_cq_create(gsi->dev, &send_conf, &gsi->send_cq);
+	if (ret != 0)
+		return ret;
+	conf.send_cq = gsi->send_cq;
+	conf.recv_cq = gsi->cq;
+	ret = rmem_qp_create(gsi->pd, &conf, &gsi->qp);
+	if (ret == 0)
+		ret = rmem_mr_reg(gsi->pd, gsi->buffers, sizeof(*gsi->buffers), 0,
+				RMEM_ACCESS_LOCAL_WRITE, &gsi->mr);
+	return ret;
+}
+
+int
+rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **out)
+{
+	struct rmem_gsi *gsi = calloc(1, sizeof(*gsi));
+	int ret = -ENOMEM;
+
+	if (gsi == NULL)
+		return -ENOMEM;
+	gsi->dev = dev;
+	gsi->recv = recv;
+	gsi->arg = arg;
+	gsi->buffers = calloc(1, sizeof(*gsi->buffers));
+	if (gsi->buffers != NULL)
+		ret = make_qp(gsi);
+	if (ret == 0)
+		ret = make_ready(gsi);
+	if (ret != 0) {
+		rmem_gsi_close(gsi);
+		return ret;
+	}
+	arm(gsi);
+	*out = gsi;
+	return 0;
+}
+
+/* Free the slots of requests that have completed. */
+static void
+reap_sends(struct rmem_gsi *gsi)
+{
+	struct rmem_wc wc[BURST];
+	int n;
+
+	do {
+		n = rmem_poll_cq(gsi->send_cq, wc, BURST);
+		gsi->nb_sends -= n > 0 ? (uint32_t)n : 0;
+	} while (n > 0);
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A MAD may wait for a neighbour's address. */
+static void
+finish_sends(struct rmem_gsi *gsi)
+{
+	int64_t end_ms = now_ms() + CLOSE_MS;
+
+	for (;;) {
+		reap_sends(gsi);
+		if (gsi->nb_sends == 0 || now_ms() >= end_ms)
+			return;
+		sched_yield();
+	}
+}
+
+void
+rmem_gsi_close(struct rmem_gsi *gsi)
+{
+	if (gsi->send_cq != NULL)
+		finish_sends(gsi);
+	if (gsi->qp != NULL)
+		(void)rmem_qp_destroy(gsi->qp);
+	(void)rmem_mr_dereg(gsi->mr);
+	if (gsi->cq != NULL) {
+		arm(gsi);
+		(void)rmem_cq_destroy(gsi->cq);
+	}
+	if (gsi->send_cq != NULL)
+		(void)rmem_cq_destroy(gsi->send_cq);
+	(void)rmem_comp_channel_destroy(gsi->channel);
+	(void)rmem_pd_dealloc(gsi->pd);
+	free(gsi->buffers);
+	free(gsi);
+}
+
+int
+rmem_gsi_fd(const struct rmem_gsi *gsi)
+{
+	return gsi->channel != NULL ? gsi->channel->fd : -1;
+}
+
+const uint8_t *
+rmem_gsi_gid(const struct rmem_gsi *gsi)
+{
+	return gsi->gid;
+}
+
+const struct rmem_gsi_stats *
+rmem_gsi_stats(const struct rmem_gsi *gsi)
+{
+	return &gsi->stats;
+}
+
+static void
+received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
+{
+	const struct recv_slot *slot = &gsi->buffers->recv[wc->wr_id];
+	struct ibcm_path path = {0};
+	struct rmem_ah_attr ah;
+
+	if (wc->byte_len != sizeof(*slot) || wc->src_qp != 1 || slot->mad[0] != MAD_VERSION ||
+			slot->mad[1] != IBCM_MAD_CLASS ||
+			rmem_ah_attr_from_wc(gsi->dev, 1, wc, slot->grh, &ah) != 0) {
+		gsi->stats.foreign++;
+		return;
+	}
+	gsi->stats.rx++;
+	memcpy(path.local_gid, gsi->gid, sizeof(path.local_gid));
+	memcpy(path.remote_gid, ah.dgid, sizeof(path.remote_gid));
+	path.flow_label = ah.flow_label;
+	path.traffic_class = ah.traffic_class;
+	path.hop_limit = ah.hop_limit;
+	gsi->recv(gsi->arg, &path, slot->mad);
+}
+
+/* Process completions; their number. A flushed receive is not posted again: the device failed. */
+static int
+poll_once(struct rmem_gsi *gsi)
+{
+	struct rmem_wc wc[BURST];
+	int i, n = rmem_poll_cq(gsi->cq, wc, BURST);
+
+	for (i = 0; i < n; i++) {
+		if (wc[i].status != RMEM_WC_SUCCESS)
+			continue;
+		received(gsi, &wc[i]);
+		post_recv(gsi, wc[i].wr_id);
+	}
+	return n;
+}
+
+void
+rmem_gsi_poll(struct rmem_gsi *gsi)
+{
+	arm(gsi);
+	while (poll_once(gsi) > 0)
+		;
+}
+
+void
+rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
+{
+	const struct rmem_ah_attr attr = {.is_global = 1,
+			.port_num = 1,
+			.flow_label = path->flow_label,
+			.traffic_class = path->traffic_class,
+			.hop_limit = path->hop_limit};
+	uint8_t *slot = gsi->buffers->send[gsi->next_send % MAX_SEND];
+	const struct rmem_sge sge = {
+			.addr = (uintptr_t)slot, .length = IBCM_MAD_LEN, .lkey = gsi->mr->lkey};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.ud.remote_qpn = 1,
+			.ud.remote_qkey = RMEM_GSI_QKEY};
+	struct rmem_ah_attr to = attr;
+	bool is_posted;
+
+	memcpy(to.dgid, path->remote_gid, sizeof(to.dgid));
+	reap_sends(gsi);
+	if (gsi->nb_sends == MAX_SEND || rmem_ah_create(gsi->pd, &to, &wr.ud.ah) != 0) {
+		gsi->stats.lost++;
+		return;
+	}
+	memcpy(slot, mad, IBCM_MAD_LEN);
+	is_posted = rmem_post_send(gsi->qp, &wr, 1) == 1;
+	(void)rmem_ah_destroy(wr.ud.ah); /* the post has read it */
+	gsi->next_send += is_posted;
+	gsi->nb_sends += is_posted;
+	gsi->stats.tx += is_posted;
+	gsi->stats.lost += !is_posted;
+}

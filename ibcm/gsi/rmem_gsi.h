@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * QP 1 of a device: sends and receives MADs for an engine of ibcm.h.
+ *
+ * Callers serialise all calls of a QP 1, from threads that are registered with EAL: they post and
+ * poll. They wait for its descriptor, and call rmem_gsi_poll() then.
+ */
+
+#ifndef RMEM_GSI_H
+#define RMEM_GSI_H
+
+#include "ibcm.h"
+
+struct rmem_gsi;
+struct rmem_dev;
+
+/* A MAD of class 7 was received; path: as an answer has it. It may send. */
+typedef void (*rmem_gsi_recv_t)(
+		void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
+
+struct rmem_gsi_stats {
+	uint64_t rx;      /* MADs of class 7 */
+	uint64_t tx;      /* sent */
+	uint64_t foreign; /* received and dropped: another class, length or source QP */
+	uint64_t lost;    /* not sent: no path to the GID, or the queue is full */
+};
+
+/*
+ * Create QP 1 of a device. Returns 0, -EOPNOTSUPP (the device has none), -EBUSY (it is in use),
+ * -ENOMEM or -EIO.
+ */
+int rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **gsi);
+/* MADs that wait to be sent have 0.1 s for that. */
+void rmem_gsi_close(struct rmem_gsi *gsi);
+
+/* Readable when MADs have arrived since rmem_gsi_poll(); -1: poll periodically. */
+int rmem_gsi_fd(const struct rmem_gsi *gsi);
+/* The GID of the device. */
+const uint8_t *rmem_gsi_gid(const struct rmem_gsi *gsi);
+/* Hand over all MADs that have arrived. */
+void rmem_gsi_poll(struct rmem_gsi *gsi);
+/* Send a MAD, or lose it, as the network may. */
+void rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
+		const uint8_t mad[IBCM_MAD_LEN]);
+const struct rmem_gsi_stats *rmem_gsi_stats(const struct rmem_gsi *gsi);
+
+#endif /* RMEM_GSI_H */
