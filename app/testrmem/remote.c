@@ -37,7 +37,7 @@ struct hello {
 	rte_be16_t burst;
 	rte_be16_t qps;
 	rte_be16_t lcores;
-	rte_be16_t shm; /* Of port=shm:NAME, from its name; 0 for other ports. */
+	uint8_t zero[2];
 };
 
 static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
@@ -66,6 +66,8 @@ why(int ret)
 		return "no listener, or connection refused";
 	case -EHOSTUNREACH:
 		return "no such host";
+	case -ETIMEDOUT:
+		return "no answer: no such process, or port= is another one there";
 	case -EBADMSG:
 		return "what listens there is not this program";
 	default:
@@ -93,35 +95,6 @@ mode_name(uint8_t index)
 	return testrmem_engines[i] != NULL ? testrmem_engines[i]->name : "unknown";
 }
 
-/* The name of port=shm:NAME and its length, or NULL. */
-static const char *
-shm_name(const struct testrmem_session *session, size_t *length)
-{
-	static const char port[] = ",port=shm:";
-	const char *name = strstr(session->devs[0].spec, port);
-
-	if (name == NULL)
-		return NULL;
-	name += sizeof(port) - 1;
-	*length = strcspn(name, ",");
-	return name;
-}
-
-static uint16_t
-shm_number(const struct testrmem_session *session)
-{
-	uint32_t number = 1;
-	const char *name;
-	size_t length;
-
-	name = shm_name(session, &length);
-	if (name == NULL)
-		return 0;
-	for (; length != 0; length--)
-		number = (number * 257 + (uint8_t)*name++) % UINT16_MAX;
-	return (uint16_t)(number + 1);
-}
-
 static struct hello
 make_hello(const struct testrmem_pair *pair, const struct testrmem_session *session)
 {
@@ -136,28 +109,7 @@ make_hello(const struct testrmem_pair *pair, const struct testrmem_session *sess
 			.burst = rte_cpu_to_be_16((uint16_t)conf->burst),
 			.qps = rte_cpu_to_be_16((uint16_t)conf->qps),
 			.lcores = rte_cpu_to_be_16((uint16_t)session->nb_workers),
-			.shm = rte_cpu_to_be_16(shm_number(session)),
 	};
-}
-
-/* Packets of shared memory reach only ports of the same name; all other ports reach each other. */
-static int
-compare_port(const struct testrmem_session *session, const struct hello *mine,
-		const struct hello *peer)
-{
-	const char *name;
-	size_t length;
-
-	if (mine->shm == peer->shm)
-		return 0;
-	name = shm_name(session, &length);
-	if (name == NULL)
-		testrmem_err("the hosts do not match: port=shm:NAME on the other, not here");
-	else
-		testrmem_err("the hosts do not match: port=shm:%.*s here, %s on the other",
-				(int)length, name,
-				peer->shm == 0 ? "no shared memory" : "another name");
-	return -EINVAL;
 }
 
 /* Compare the settings that must be the same on both hosts; reports the first mismatch. */
@@ -195,7 +147,7 @@ compare(const struct testrmem_session *session, const struct hello *mine, const 
 				table[i].name, table[i].here, table[i].there);
 		return -EINVAL;
 	}
-	return compare_port(session, mine, peer);
+	return 0;
 }
 
 /* Get the settings of the other host from the start of its message. */

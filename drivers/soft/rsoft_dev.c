@@ -39,7 +39,7 @@
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
 			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE |                             \
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
-			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_GSI)
+			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -139,13 +139,12 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	const struct rsoft_profile *profile = rsoft_profile_of(dev);
 
-	info->capa = RSOFT_CAPA & profile->capa;
+	info->capa = (RSOFT_CAPA & profile->capa) | RMEM_DEV_CAPA_GSI;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
 	if (dev->wire != NULL) {
-		info->capa |= RMEM_DEV_CAPA_CM_TCP;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;

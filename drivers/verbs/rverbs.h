@@ -68,12 +68,6 @@ enum rverbs_choice {
 	RVERBS_OFF,
 };
 
-/* How QPs are connected. */
-enum rverbs_cm {
-	RVERBS_CM_RDMA = 0,
-	RVERBS_CM_TCP,
-};
-
 /* As requested; missing values are determined when the device is opened. */
 struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only device */
@@ -81,7 +75,6 @@ struct rverbs_args {
 	uint8_t port;
 	uint8_t mtu;          /* enum ibv_mtu, or 0: what the port has */
 	uint8_t mw_quirk;     /* enum rverbs_choice */
-	uint8_t cm;           /* enum rverbs_cm */
 	uint8_t mkey_entries; /* 0: no REG_MR and UMR */
 };
 

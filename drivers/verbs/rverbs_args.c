@@ -10,7 +10,6 @@
 
 static const char *const choices[] = {
 		[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
-static const char *const transports[] = {[RVERBS_CM_RDMA] = "rdma", [RVERBS_CM_TCP] = "tcp"};
 static const char *const mtus[] = {[0] = "active",
 		[IBV_MTU_256] = "256",
 		[IBV_MTU_512] = "512",
@@ -26,8 +25,6 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 			RMEM_ARG_TEXT_ROW(struct rverbs_args, gid),
 			RMEM_ARG_NUMBER_ROW(struct rverbs_args, port, 1, 1, UINT8_MAX),
 			RMEM_ARG_WORD_ROW(struct rverbs_args, mtu, 0, mtus, RTE_DIM(mtus)),
-			RMEM_ARG_WORD_ROW(struct rverbs_args, cm, RVERBS_CM_RDMA, transports,
-					RTE_DIM(transports)),
 			RMEM_ARG_NUMBER_ROW(struct rverbs_args, mkey_entries, 16, 0,
 					RVERBS_MLX5_MAX_ENTRIES),
 			RMEM_ARG_WORD_ROW(struct rverbs_args, mw_quirk, RVERBS_AUTO, choices,

@@ -179,10 +179,6 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
 
 	info->capa = dev->capa | RMEM_DEV_CAPA_ASYNC_EVENT;
-	if (dev->args.cm == RVERBS_CM_TCP) {
-		info->capa |= RMEM_DEV_CAPA_CM_TCP;
-		memcpy(info->gid, dev->port.gid.raw, sizeof(info->gid));
-	}
 	info->max_mr_size = attr->max_mr_size;
 	info->max_msg_size = dev->port.max_msg_size;
 	info->access = dev->access;

@@ -169,12 +169,6 @@ rverbs_port_open(struct rverbs_dev *dev)
 			"ibv_query_port");
 	if (ret == 0)
 		ret = port_check(dev, &attr);
-	if (ret == 0 && dev->args.cm == RVERBS_CM_TCP &&
-			attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		RVERBS_LOG(ERR, "%s: cm=tcp: port %u is not RoCE: its GIDs are not IP addresses",
-				dev->context->device->name, dev->args.port);
-		ret = -EINVAL;
-	}
 	if (ret != 0)
 		return ret;
 	dev->port.num = dev->args.port;

@@ -67,8 +67,8 @@ extern "C" {
  * messages so.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
-/** rmem_cm connects its QPs over TCP, at the IP address rmem_dev_info::gid; else by rdma_cm(7). */
-#define RMEM_DEV_CAPA_CM_TCP (UINT64_C(1) << 17)
+/** A QP with RMEM_QP_GSI. Without it the kernel has QP 1 of the device. */
+#define RMEM_DEV_CAPA_GSI (UINT64_C(1) << 17)
 /** Shared receive queues: rmem_srq_create(). */
 #define RMEM_DEV_CAPA_SRQ (UINT64_C(1) << 18)
 /** rmem_srq_modify() with RMEM_SRQ_MAX_WR. */
@@ -87,8 +87,6 @@ extern "C" {
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
 /** REG_MR and UMR make zero-based keys only: their iova must be 0. */
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
-/** A QP with RMEM_QP_GSI. Without it the kernel has QP 1 of the device. */
-#define RMEM_DEV_CAPA_GSI (UINT64_C(1) << 27)
 
 /** Device. */
 struct rmem_dev {
@@ -157,12 +155,12 @@ struct rmem_dev_info {
 	uint32_t nb_qp;             /**< Queue pairs in use. */
 	uint32_t nb_mw;             /**< Memory windows in use. */
 	struct rmem_odp_caps odp;   /**< On-demand paging. */
-	uint8_t gid[16];      /**< With RMEM_DEV_CAPA_CM_TCP its IP address as a GID, else 0. */
-	uint32_t max_srq;     /**< Shared receive queues. */
-	uint32_t max_srq_wr;  /**< Receives posted to one of them. */
-	uint32_t max_srq_sge; /**< SGEs of one of these. */
-	uint32_t nb_srq;      /**< Shared receive queues in use. */
-	uint64_t reserved[6]; /**< Zero. */
+	uint8_t gid[16];            /**< `soft` with ip=: its IP address as a GID; else 0. */
+	uint32_t max_srq;           /**< Shared receive queues. */
+	uint32_t max_srq_wr;        /**< Receives posted to one of them. */
+	uint32_t max_srq_sge;       /**< SGEs of one of these. */
+	uint32_t nb_srq;            /**< Shared receive queues in use. */
+	uint64_t reserved[6];       /**< Zero. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */

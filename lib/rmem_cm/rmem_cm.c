@@ -3,8 +3,8 @@
  */
 
 /*
- * Connections: the checks that are common to all transports, and the choice of one: TCP for devices
- * with RMEM_DEV_CAPA_CM_TCP, rdma_cm for all others.
+ * Connections: the checks that are common to all transports, and the choice of one: QP 1 of devices
+ * that have it and an IP address, rdma_cm for all others.
  */
 
 #include <arpa/inet.h>
@@ -119,16 +119,6 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	return 0;
 }
 
-/* Whether a device connects over TCP, and has the address, if one is given. */
-static bool
-cm_is_tcp(struct rmem_dev *dev, const uint8_t *gid)
-{
-	struct rmem_dev_info info;
-
-	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & RMEM_DEV_CAPA_CM_TCP) != 0 &&
-			(gid == NULL || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
-}
-
 static const struct cm_ops *
 cm_ops_of_addr(const struct sockaddr *addr)
 {
@@ -137,8 +127,8 @@ cm_ops_of_addr(const struct sockaddr *addr)
 
 	rmem_cm_sockaddr_gid(addr, gid);
 	RMEM_DEV_FOREACH(dev) {
-		if (cm_is_tcp(dev, gid))
-			return &rmem_cm_tcp_ops;
+		if (rmem_cm_has_gsi(dev, gid))
+			return &rmem_cm_mad_ops;
 	}
 	return &rmem_cm_rdma_ops;
 }
@@ -146,7 +136,7 @@ cm_ops_of_addr(const struct sockaddr *addr)
 static const struct cm_ops *
 cm_ops_of_qp(const struct rmem_qp *qp)
 {
-	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL) ? &rmem_cm_tcp_ops : &rmem_cm_rdma_ops;
+	return rmem_cm_has_gsi(rmem_pd_dev(qp->pd), NULL) ? &rmem_cm_mad_ops : &rmem_cm_rdma_ops;
 }
 
 int
@@ -166,9 +156,7 @@ rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener **o
 	listener = calloc(1, sizeof(*listener));
 	if (listener == NULL)
 		return -ENOMEM;
-	listener->fd = -1;
 	listener->ops = cm_ops_of_addr(addr);
-	rmem_cm_sockaddr_gid(addr, listener->gid);
 	ret = listener->ops->listen(listener, addr);
 	if (ret == 0)
 		*out = listener;
@@ -193,7 +181,6 @@ cm_conn_create(const struct cm_ops *ops, struct rmem_cm_conn **out)
 
 	if (conn == NULL)
 		return -ENOMEM;
-	conn->fd = -1;
 	conn->ops = ops;
 	*out = conn;
 	return 0;

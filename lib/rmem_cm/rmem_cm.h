@@ -4,7 +4,9 @@
 
 /**
  * @file
- * Connect QPs of two hosts with rdma_cm(7), or over TCP on devices with RMEM_DEV_CAPA_CM_TCP.
+ * Connect QPs of two hosts by the communication manager (CM) of IBTA 12: that of the kernel,
+ * rdma_cm(7), or, for `soft` devices with an IP address, one of this library on QP 1 of the device.
+ * They speak the same protocol.
  *
  * The QPs are created by rmem_qp_create() and are in the RESET state. The messages carry the
  * address of each QP and private data of the caller, such as a descriptor of remote memory. Each
@@ -15,6 +17,10 @@
  *
  * For some time after the end of a connection rdma_cm rejects the same QP number of the same peer
  * (IBTA 12.9.8.3.1): create a new QP for a new connection.
+ *
+ * The CM of a `soft` device exists while the device has a listener, a connection or a call that
+ * connects. It has a thread, and a PD and two CQs of the device: rmem_dev_close() returns -EBUSY.
+ * The thread is registered with EAL, so it needs a free lcore id (RTE_MAX_LCORE).
  */
 
 #ifndef RMEM_CM_H
@@ -79,9 +85,9 @@ struct rmem_cm_peer {
  *   - -EINVAL: NULL addr or listener, another family, or port 0.
  *   - -ENODEV: no RDMA device has that address, or the system has no rdma_cm.
  *   - -EEXIST: the port is in use.
- *   - -EPERM: no permission.
- *   - -ENOMEM: no memory.
- *   - -EIO: rdma_cm failed in another way.
+ *   - -EPERM: rdma_cm: no permission.
+ *   - -ENOMEM: no memory, thread or lcore id.
+ *   - -EIO: rdma_cm or the device failed in another way, or QP 1 of the device is in use.
  */
 int rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener **listener);
 
@@ -100,8 +106,8 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
 /**
  * Wait for a peer and connect a QP to its QP.
  *
- * An invalid request is rejected, and the call fails; it can be called again. Over TCP a peer that
- * sends no complete request delays no other.
+ * An invalid request is rejected, and the call fails; it can be called again. Requests wait in the
+ * order in which they arrive, at most 64 of each address. One that its peer ends is dropped.
  *
  * Control path: waits, and allocates memory. One thread at a time for each listener.
  *
@@ -123,9 +129,9 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
  *   - -EBADMSG: the message of the peer is not from rmem, of another version, of a wrong length,
  *     or has an invalid QP address.
  *   - -ECONNREFUSED: the peer aborted the connection.
- *   - -EHOSTUNREACH: the peer is no longer reachable.
+ *   - -EHOSTUNREACH: rdma_cm: the peer is no longer reachable.
  *   - -ENODEV: the QP is of another device than the address, or the device was removed.
- *   - -EPERM: no permission.
+ *   - -EPERM: rdma_cm: no permission.
  *   - -ENOMEM: no memory.
  *   - -EIO: rdma_cm or the device failed in another way.
  */
@@ -151,17 +157,18 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  *   - -EINVAL: NULL addr, conf or conn, another family, port 0, not a QP, a number out of range,
  *     bytes without data, or a reserved field that is not zero.
  *   - -EBUSY: the QP is not in the RESET state.
- *   - -ETIMEDOUT: the peer does not answer.
- *   - -EHOSTUNREACH: no such host within half of the timeout, or no route to it.
+ *   - -ETIMEDOUT: the peer does not answer. From a `soft` device also: no such host, or no process
+ *     that has the address.
+ *   - -EHOSTUNREACH: rdma_cm: no such host within half of the timeout, or no route to it.
  *   - -ECONNREFUSED: no listener, or the peer rejected the request; the log has the reason, with
  *     the number of IBTA 12.6.7.2.
  *   - -EBADMSG: the message of the peer is not from rmem, of another version, of a wrong length,
  *     or has an invalid QP address.
- *   - -ENODEV: the route uses no RDMA device, or another than the QP's; the device was removed; or
- *     the system has no rdma_cm.
- *   - -EPERM: no permission.
- *   - -ENOMEM: no memory.
- *   - -EIO: rdma_cm or the device failed in another way.
+ *   - -ENODEV: the route uses no RDMA device, or another than the QP's; the address is of another
+ *     IP version than the QP's; the device was removed; or the system has no rdma_cm.
+ *   - -EPERM: rdma_cm: no permission.
+ *   - -ENOMEM: no memory, thread or lcore id.
+ *   - -EIO: rdma_cm or the device failed in another way, or QP 1 of the device is in use.
  */
 int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf,
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **conn);
@@ -169,7 +176,9 @@ int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf
 /**
  * Wait for the peer to end the connection.
  *
- * The exit of the peer's process ends it too. The state of the QP is not changed.
+ * With rdma_cm the exit of the peer's process ends it too. A peer with a `soft` device that is
+ * killed ends nothing: requests to it complete with RETRY_EXC_ERR. The state of the QP is not
+ * changed.
  *
  * Control path: waits. One thread at a time for each connection.
  *
@@ -182,7 +191,7 @@ int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf
  *   0 if the connection has ended, otherwise:
  *   - -EINVAL: NULL conn, or a number out of range.
  *   - -ETIMEDOUT: the connection is still up.
- *   - -ENODEV: the device was removed.
+ *   - -ENODEV: rdma_cm: the device was removed.
  *   - -EIO: rdma_cm failed.
  */
 int rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms);
@@ -192,7 +201,8 @@ int rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms);
  *
  * The state of the QP is not changed: reset or destroy it.
  *
- * Control path. Not while another thread uses the connection.
+ * Control path. For the last listener or connection of a `soft` device it waits until the peers
+ * that were disconnected have answered, up to 2 s. Not while another thread uses the connection.
  *
  * @param conn
  *   Connection to release. NULL is allowed and has no effect.

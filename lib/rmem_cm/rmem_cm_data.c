@@ -14,6 +14,8 @@
 
 #include <rte_byteorder.h>
 
+#include <rmem_dev.h>
+
 #include "rmem_cm_priv.h"
 
 #define CM_MAGIC   0x724d /* "rM" */
@@ -82,6 +84,17 @@ rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 	peer->data_size = head.data_size;
 	memcpy(peer->data, message + sizeof(head), head.data_size);
 	return 0;
+}
+
+bool
+rmem_cm_has_gsi(struct rmem_dev *dev, const uint8_t *gid)
+{
+	static const uint8_t none[16];
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & RMEM_DEV_CAPA_GSI) != 0 &&
+			memcmp(info.gid, none, sizeof(none)) != 0 &&
+			(gid == NULL || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
 }
 
 int

@@ -6,8 +6,8 @@
  * @file
  * Shared by the files of the connection manager. Not installed.
  *
- * rdma_cm carries messages alone: its ids have no QP. Each connection has an event channel of its
- * own, which does not block, so that calls wait in poll(2) and know their end.
+ * rdma_cm carries messages alone: its ids have no QP. Each connection of it has an event channel of
+ * its own, which does not block, so that calls wait in poll(2) and know their end.
  */
 
 #ifndef RMEM_CM_PRIV_H
@@ -21,6 +21,8 @@
 
 #include <rmem_cm.h>
 #include <rmem_log.h>
+
+struct rmem_dev;
 
 extern int rmem_cm_logtype;
 
@@ -59,24 +61,24 @@ struct cm_ops {
 };
 
 extern const struct cm_ops rmem_cm_rdma_ops;
-extern const struct cm_ops rmem_cm_tcp_ops;
+extern const struct cm_ops rmem_cm_mad_ops;
 
 struct rmem_cm_listener {
 	const struct cm_ops *ops;
-	uint8_t gid[16];                    /**< Of the address. */
 	struct rdma_event_channel *channel; /**< Of rdma_cm. */
 	struct rdma_cm_id *id;              /**< Of rdma_cm. */
-	int fd;                             /**< Of TCP; -1: none. */
-	struct cm_tcp_pending *pending;     /**< Of TCP: without a complete request. */
-	uint64_t nb_accepted;               /**< Of TCP. */
+	struct cm_port *port;               /**< Of QP 1; NULL: none. */
+	struct ibcm_listener *of_cm;        /**< Of QP 1. */
+	struct cm_queue *queue;             /**< Of QP 1: requests. */
 };
 
 struct rmem_cm_conn {
 	const struct cm_ops *ops;
 	struct rdma_event_channel *channel; /**< Of rdma_cm. */
 	struct rdma_cm_id *id;              /**< Of rdma_cm. */
-	int fd;                             /**< Of TCP; -1: none. */
-	bool is_ended;
+	bool is_ended;                      /**< Of rdma_cm. */
+	struct cm_port *port;               /**< Of QP 1; NULL: none. */
+	struct cm_link *link;               /**< Of QP 1; NULL: none. */
 };
 
 /** An event, copied and acknowledged. */
@@ -94,6 +96,8 @@ uint8_t rmem_cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t
 /** Read one: 0 or -EBADMSG. Bytes after it are ignored. */
 int rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 
+/** Whether QP 1 of a device connects its QPs, and it has the address, unless that is NULL. */
+bool rmem_cm_has_gsi(struct rmem_dev *dev, const uint8_t *gid);
 /** Connect the QP: 0, or the -errno of rmem_cm_connect(). */
 int rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
 /** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */

@@ -68,7 +68,7 @@ cm_param(const struct rmem_cm_conf *conf, const uint8_t *message, uint8_t size)
 	return param;
 }
 
-/* A channel for a listener, whose address no device with connections over TCP has. */
+/* A channel for a listener, whose address is not that of a device with a QP 1. */
 static int
 cm_listener_channel(const struct sockaddr_storage *addr, struct rdma_event_channel **channel)
 {

@@ -141,27 +141,6 @@ TEST(verbs_open, gid_is_selected_by_type_and_address)
 	vt_dump_has(NULL, "GID index 1,");
 }
 
-/* With cm=tcp the device is found by its GID, which is an IP address on RoCE only. */
-TEST(verbs_open, cm_tcp_reports_the_gid)
-{
-	static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
-	struct rmem_dev_info info;
-	struct rmem_dev *dev;
-
-	TEST_OK(rmem_dev_create("verbs0", "cm=rdma", &dev));
-	TEST_OK(rmem_dev_info_get(dev, &info));
-	TEST_EQ(info.capa & RMEM_DEV_CAPA_CM_TCP, 0);
-	TEST_OK(rmem_dev_close(dev));
-	TEST_OK(rmem_dev_create("verbs0", "cm=tcp", &dev));
-	TEST_OK(rmem_dev_info_get(dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CM_TCP) != 0);
-	TEST_MEM(info.gid, gid, sizeof(gid));
-	TEST_OK(rmem_dev_close(dev));
-	fake.link_layer = IBV_LINK_LAYER_INFINIBAND;
-	vt_refused_with("cm=tcp", EINVAL,
-			"rmem_verbs: fake0: cm=tcp: port 1 is not RoCE: its GIDs are not IP addresses\n");
-}
-
 /* The kernel returns the table of all ports, and refuses if it does not fit. */
 TEST(verbs_open, long_gid_tables_are_queried)
 {

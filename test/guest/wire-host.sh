@@ -35,7 +35,7 @@ until_seen() {
 # Commands of the guest: it prints a line when a server listens, and ends a server after a connection
 # to port 7000.
 guest() {
-	rxe=verbs0,ibdev=rxe0,cm=tcp
+	rxe=verbs0,ibdev=rxe0
 	(testrmem $rxe --listen $rxe_ip) || exit
 	for signal in KILL INT; do
 		(kv $rxe --listen $rxe_ip) &

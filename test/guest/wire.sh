@@ -61,7 +61,7 @@ testrmem() {
 	if [ "$side" = soft ]; then
 		in_wire "$build/app/dpdk-testrmem" $eal -l 0 -- --dev "soft0,ip=$soft_ip$args" "$@"
 	else
-		"$build/app/dpdk-testrmem" $eal -l $(($(nproc) - 1)) -- --dev "verbs0,ibdev=rxe1,cm=tcp" "$@"
+		"$build/app/dpdk-testrmem" $eal -l $(($(nproc) - 1)) -- --dev verbs0,ibdev=rxe1 "$@"
 	fi
 }
 
@@ -155,7 +155,7 @@ kv() {
 		exec nsenter --net=/run/netns/wire "$build/app/dpdk-rmem-kv" $eal --lcores 0 -- \
 			--dev soft0,ip=$soft_ip "$@"
 	else
-		exec "$build/app/dpdk-rmem-kv" $eal --lcores 0 -- --dev verbs0,ibdev=rxe1,cm=tcp "$@"
+		exec "$build/app/dpdk-rmem-kv" $eal --lcores 0 -- --dev verbs0,ibdev=rxe1 "$@"
 	fi
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The communication manager of a device without one in the kernel: an engine of ibcm.h at QP 1, and
+ * the thread that serves it. Not installed.
+ *
+ * A device has one while a listener or a connection needs it. Its engine, and all links, are used
+ * under its lock.
+ */
+
+#ifndef RMEM_CM_PORT_PRIV_H
+#define RMEM_CM_PORT_PRIV_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "ibcm.h"
+
+#include "rmem_cm_priv.h"
+
+struct cm_port;
+
+/** One side of a connection, or a request that waits for rmem_cm_accept(). */
+struct cm_link {
+	TAILQ_ENTRY(cm_link) next; /**< In the queue of the listener, while it is queued. */
+	struct cm_queue *queue;    /**< The queue; NULL: not queued. */
+	struct ibcm_id *id;        /**< Released with the link, and not before. */
+	bool has_reply;            /**< A REP was received. */
+	bool is_established;       /**< An RTU was. */
+	bool is_ended;
+	int error;       /**< -errno of an end before it was established. */
+	uint32_t length; /**< Of data. */
+	uint8_t data[CM_MAX_SIZE];
+};
+
+TAILQ_HEAD(cm_links, cm_link);
+
+/** Requests of a listener. */
+struct cm_queue {
+	struct cm_links links;
+};
+
+/** The port of a device, created when it has none: 0 or the -errno of rmem_cm_connect(). */
+int cm_port_get(struct rmem_dev *dev, struct cm_port **port);
+/** No longer used. The last user waits up to 2 s for the peers that it disconnects. */
+void cm_port_put(struct cm_port *port);
+
+/** Lock it, for the engine. */
+struct ibcm *cm_port_lock(struct cm_port *port);
+void cm_port_unlock(struct cm_port *port);
+/** Under the lock: wait until something has changed; false: the time has come. */
+bool cm_port_wait(struct cm_port *port, uint64_t end_ms);
+/** Time for the engine. */
+uint64_t cm_port_now(void);
+struct rmem_dev *cm_port_dev(const struct cm_port *port);
+
+#endif /* RMEM_CM_PORT_PRIV_H */
