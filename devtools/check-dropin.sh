@@ -104,6 +104,7 @@ try 'ports, two processes' cm_ports processes
 try test-cm_peer "$run" build/test/dropin/test-cm_peer
 try test-cm_poll "$run" build/test/dropin/test-cm_poll
 try 'test-cm_poll --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm_poll
+try 'test-cm --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm
 try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
 try test-yield "$run" build/test/dropin/test-yield
@@ -454,6 +455,11 @@ if command -v rping >/dev/null; then
 	try 'rping, client killed' env PAIR_KILL=client test/dropin/pair_cm.sh \
 		"$run rping -s -p %p" "$run rping -c -p %p -a 127.0.0.1"
 	try ucmatose cm ucmatose '-p %p -c 4 -C 10' '-p %p -c 4 -C 10' -s
+	try 'ucmatose --ip' cm_by_address ucmatose '-p %p -c 4 -C 10' '-p %p -c 4 -C 10' -s
+	try 'udaddy --ip' env PAIR_PORT=7174 test/dropin/pair_cm.sh \
+		"$run --ip 127.0.16.8 udaddy -c 2 -C 10" "$run --ip 127.0.16.9 udaddy -c 2 -C 10 -s 127.0.16.8"
+	try 'cmtime --ip' env PAIR_ENDLESS=1 test/dropin/pair_cm.sh \
+		"$run --ip 127.0.16.8 cmtime -p %p -c 50" "$run --ip 127.0.16.9 cmtime -p %p -c 50 -s 127.0.16.8"
 	try 'udaddy' env PAIR_PORT=7174 test/dropin/pair_cm.sh \
 		"$run udaddy -c 2 -C 10" "$run udaddy -c 2 -C 10 -s 127.0.0.1"
 	try rdma_server test/dropin/pair_cm.sh "$run rdma_server -p %p" "$run rdma_client -p %p -s 127.0.0.1"

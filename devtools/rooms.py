@@ -32,7 +32,7 @@ FOLDERS = (
     ('env', 'lib/rmem drivers/soft drivers/soft/base drivers/soft/wire drivers/soft/wire/port'),
     ('dropin', 'env'),
     ('dropin/verbs', 'lib/rmem env dropin'),
-    ('dropin/cm', 'lib/rmem dropin dropin/verbs'),
+    ('dropin/cm', 'lib/rmem ibcm ibcm/gsi dropin dropin/verbs'),
     ('dropin/preload', 'dropin'),
     ('app/kv', 'lib/rmem lib/rmem_cm lib/rmem_lease lib/rmem_pool'),
     ('app/testrmem', 'lib/rmem lib/rmem_cm lib/rmem_lease lib/rmem_pool'),

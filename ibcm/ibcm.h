@@ -102,7 +102,7 @@ struct ibcm_listen_conf {
 /* The QP of this side, and limits that ibcm_qp_attr() negotiates. */
 struct ibcm_qp_conf {
 	uint32_t qpn;
-	uint32_t psn;                /* of its first packet */
+	uint32_t psn;                /* of the first packet that it receives */
 	uint8_t responder_resources; /* READs and atomics that the QP answers at a time */
 	uint8_t initiator_depth;     /* those that it has in flight */
 	uint8_t rnr_retry_count;     /* of the peer's QP */
@@ -143,8 +143,8 @@ struct ibcm_sidr_conf {
 struct ibcm_qp_attr {
 	uint32_t qpn; /* of this side */
 	uint32_t peer_qpn;
-	uint32_t psn; /* of its first packet */
-	uint32_t peer_psn;
+	uint32_t psn;      /* of the first packet that it receives (verbs: rq_psn) */
+	uint32_t peer_psn; /* of the first packet that it sends (verbs: sq_psn) */
 	uint8_t mtu;
 	uint8_t service;
 	uint8_t responder_resources; /* verbs: max_dest_rd_atomic */

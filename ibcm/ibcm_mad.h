@@ -96,7 +96,7 @@ struct ibcm_msg {
 	uint64_t ca_guid;
 	uint32_t qkey;
 	uint32_t qpn; /* of the sender; of a DREQ: of the receiver */
-	uint32_t psn; /* of the first packet that the sender of the message sends */
+	uint32_t psn; /* of the first packet that the sender of the message receives */
 	uint16_t pkey;
 	uint8_t responder_resources; /* READs and atomics that the sender answers at a time */
 	uint8_t initiator_depth;     /* those that it has in flight */

@@ -35,6 +35,7 @@
 #define RCM_MAX_BACKLOG 1024
 #define RCM_MAX_PRIVATE 196 /* of all messages: that of a reply (IBTA 12.6) */
 #define RCM_UDP_QKEY    0x01234567
+#define RCM_MAGIC       UINT32_C(0x726d6331) /* "rmc1" */
 
 /* Reasons of a REJ (IBTA 12.6.7.2), statuses of a SIDR REP. */
 #define RCM_REJ_INVALID_SERVICE_ID 8
@@ -43,9 +44,9 @@
 #define RCM_SIDR_UNSUPPORTED       1
 #define RCM_SIDR_REJECT            2
 
-/* Entries of the agent that are not handles: the socket that listens for TCP, and the first of
- * connections without a request. */
-#define RCM_TCP     RCM_MAX_IDS
+/* Entries of the agent that are not handles: QP 1, and the first of connections without a
+ * request. */
+#define RCM_GSI     RCM_MAX_IDS
 #define RCM_PENDING (RCM_MAX_IDS + 1)
 
 /* As librdmacm numbers them. */
@@ -61,6 +62,7 @@ enum rcm_event_type {
 	RCM_REJECTED_EVENT,
 	RCM_ESTABLISHED_EVENT,
 	RCM_DISCONNECTED_EVENT,
+	RCM_TIMEWAIT_EXIT_EVENT = 15,
 };
 
 enum rcm_state {
@@ -107,7 +109,7 @@ struct rcm_msg {
 	uint8_t reason; /* of a REJ */
 	uint16_t ps;
 	uint32_t qpn;
-	uint32_t psn;
+	uint32_t psn; /* of the first packet that the sender of the message receives */
 	uint32_t qkey;
 	uint32_t ece_vendor_id;
 	uint32_t ece_options;
@@ -126,6 +128,9 @@ struct rcm_msg {
 	struct rcm_msg_addr dst;
 	uint8_t private_data[RCM_MAX_PRIVATE];
 };
+
+struct ibcm_id;
+struct ibcm_listener;
 
 struct rcm_event {
 	struct rcm_event *next;
@@ -168,11 +173,12 @@ struct rcm_id {
 	uint16_t ps;
 	uint8_t qp_type;
 	uint8_t ack_timeout;
-	bool has_dev;       /* bound to the device */
-	bool is_child;      /* of a request */
-	bool is_queued;     /* the event of the request is: the program does not know the ID */
-	bool is_connecting; /* the socket is */
-	bool is_tcp;        /* listens at the socket of the process */
+	uint8_t tos;
+	bool has_dev;           /* bound to the device */
+	bool is_child;          /* of a request */
+	bool is_queued;         /* the event of the request is: the program does not know the ID */
+	bool is_connecting;     /* the socket is */
+	bool has_left_timewait; /* while the end of the connection is held back */
 	bool is_afonly;
 	bool has_afonly; /* set by the program */
 	bool is_reuse;
@@ -180,12 +186,14 @@ struct rcm_id {
 	struct rcm_addr src, dst;
 	struct rcm_name names[RCM_NB_NAMES];
 	char port_name[RCM_MAX_NAME]; /* of an ID that the program has bound; or "" */
-	int fd;            /* that listens, is connected, or has the port of a connection; or -1 */
-	uint64_t cookie;   /* of that socket */
-	uint64_t wake_ns;  /* when to check a connection that is not made, or held; 0: never */
-	uint64_t again_ns; /* until when a refused one is tried again */
-	uint64_t limit_ns; /* when it fails */
-	uint32_t backlog;  /* of a listening one */
+	int fd;             /* that listens, is connected, or has the port of a connection; or -1 */
+	uint64_t cookie;    /* of that socket */
+	struct ibcm_id *cm; /* of a connection to another host, until it is destroyed */
+	struct ibcm_listener *cm_listener;
+	uint64_t wake_ns;     /* when to check a connection that is not made, or held; 0: never */
+	uint64_t again_ns;    /* until when a refused one is tried again */
+	uint64_t limit_ns;    /* when it fails */
+	uint32_t backlog;     /* of a listening one */
 	uint32_t nb_requests; /* events queued of new connections */
 	uint32_t nb_reported; /* events that the program has got */
 	uint32_t nb_holds;    /* times that the end of the connection was held back */
@@ -265,6 +273,8 @@ bool rcm_agent_knows(int fd);
 /* Watch for events, or others than before; 0 or a negative errno. */
 int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
 void rcm_agent_unwatch(int fd);
+/* Whether that descriptor of QP 1, which was watched, is the same file. */
+bool rcm_agent_has_gsi(int fd);
 /* Wake the agent when an ID needs it. */
 void rcm_timer_set(void);
 /* Do what the descriptors that are ready need. */
@@ -360,6 +370,28 @@ void rcm_port_check_id(struct rcm_id *id);
 /* Close what a child of fork() has inherited. */
 void rcm_forked(void);
 
+/* rcm_mad.c: connections to other hosts. Without them, all do nothing. */
+int rcm_mad_listen(struct rcm_id *id);
+/* Send id->own, of that type; 0 or a negative errno. */
+int rcm_mad_send(struct rcm_id *id, enum rcm_type type);
+/* An established one: 0, or -EBUSY. */
+int rcm_mad_disconnect(struct rcm_id *id);
+/* The peer's QP has sent. */
+void rcm_mad_notify(struct rcm_id *id);
+/* A request is that of the ID. */
+void rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm);
+/* The ID is destroyed: end what it has. */
+void rcm_mad_close(struct rcm_id *id);
+/* QP 1 is ready. */
+void rcm_mad_ready(void);
+/* When rcm_mad_time() must be called; 0: never. */
+uint64_t rcm_mad_next(void);
+void rcm_mad_time(uint64_t now);
+/* The agent has new descriptors: watch QP 1 again. */
+void rcm_mad_check(void);
+/* Close what a child of fork() has inherited. */
+void rcm_mad_forked(void);
+
 /* rcm_conn.c */
 int rcm_listen(const struct rcm_cmd *cmd);
 int rcm_connect(const struct rcm_cmd *cmd);
@@ -372,6 +404,15 @@ void rcm_conn_ready(struct rcm_id *id);
 /* Its wake_ns has come. */
 void rcm_conn_time(struct rcm_id *id, uint64_t now);
 uint64_t rcm_now(void);
+/* A message of the peer. */
+void rcm_conn_received(struct rcm_id *id, const struct rcm_msg *msg);
+/* The connection has ended; 0: the peer has disconnected. */
+void rcm_conn_ended(struct rcm_id *id, int err);
+/* The QP of the connection may be used again. */
+void rcm_conn_timewait_exit(struct rcm_id *id);
+/* A request of another host to a listening ID; false: it can't have an ID. */
+bool rcm_conn_request_mad(
+		struct rcm_id *listener, const struct rcm_msg *msg, struct ibcm_id *of_cm);
 /* A request to a listening ID; the function has the socket from now on. */
 void rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd);
 /* Watch the ID's socket, as its state requires. */

@@ -170,6 +170,12 @@ rcm_agent_knows(int fd)
 	return fd >= 0 && is_own() && has(fd, TIMER, 0);
 }
 
+bool
+rcm_agent_has_gsi(int fd)
+{
+	return fd >= 0 && is_own() && has(fd, RCM_GSI, EPOLLIN);
+}
+
 int
 rcm_agent_watch(int fd, uint32_t entry, uint32_t events)
 {
@@ -201,7 +207,7 @@ void
 rcm_timer_set(void)
 {
 	const struct rcm_id *id;
-	uint64_t first = 0;
+	uint64_t first = rcm_mad_next();
 	uint32_t handle = 0;
 
 	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
@@ -220,6 +226,7 @@ run_timer(void)
 	uint32_t handle = 0;
 	struct rcm_id *id;
 
+	rcm_mad_time(now);
 	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
 		if (id->wake_ns != 0 && id->wake_ns <= now)
 			rcm_conn_time(id, now);
@@ -246,6 +253,8 @@ rcm_agent_run(void)
 		id = rcm_id_get(entry);
 		if (entry == TIMER)
 			run_timer();
+		else if (entry == RCM_GSI)
+			rcm_mad_ready();
 		else if (id == NULL || id->state == RCM_LISTEN)
 			rcm_port_ready(entry);
 		else

@@ -182,6 +182,8 @@ ended(struct rcm_id *id, int err)
 			break;
 		end(id);
 		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
+		if (id->has_left_timewait)
+			rcm_event_post(id, RCM_TIMEWAIT_EXIT_EVENT, 0);
 		break;
 	default:
 		end(id);
@@ -216,6 +218,8 @@ rcm_listen(const struct rcm_cmd *cmd)
 int
 rcm_conn_watch(struct rcm_id *id)
 {
+	if (id->cm != NULL)
+		return 0;
 	return rcm_agent_watch(id->fd, id->handle, id->is_connecting ? EPOLLOUT : EPOLLIN);
 }
 
@@ -337,10 +341,10 @@ received_rej(struct rcm_id *id)
 }
 
 /* A message of the peer. One that it may not send now ends the connection. */
-static void
-received(struct rcm_id *id)
+void
+rcm_conn_received(struct rcm_id *id, const struct rcm_msg *msg)
 {
-	enum rcm_type type = id->rx.type;
+	enum rcm_type type = msg->type;
 
 	if (type == RCM_RTU && id->state == RCM_ESTABLISHED && id->is_child)
 		return; /* the program knew it by a completion */
@@ -348,14 +352,29 @@ received(struct rcm_id *id)
 		id->state = RCM_ESTABLISHED;
 		rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
 	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
-		id->peer = id->rx;
+		id->peer = *msg;
 		received_rep(id);
 	} else if (type == RCM_REJ && (id->state == RCM_CONNECT || id->state == RCM_REP_SENT)) {
-		id->peer = id->rx;
+		id->peer = *msg;
 		received_rej(id);
 	} else {
 		ended(id, -EPROTO);
 	}
+}
+
+void
+rcm_conn_ended(struct rcm_id *id, int err)
+{
+	ended(id, err);
+}
+
+void
+rcm_conn_timewait_exit(struct rcm_id *id)
+{
+	if (id->state == RCM_ESTABLISHED)
+		id->has_left_timewait = true;
+	else if (id->uid != 0)
+		rcm_event_post(id, RCM_TIMEWAIT_EXIT_EVENT, 0);
 }
 
 void
@@ -373,7 +392,7 @@ rcm_conn_ready(struct rcm_id *id)
 	if (ret < 0)
 		ended(id, ret);
 	else if (ret == 1)
-		received(id);
+		rcm_conn_received(id, &id->rx);
 }
 
 /* Refuse a request that gets no ID. */
@@ -395,28 +414,28 @@ addr_of_msg(const struct rcm_msg_addr *msg, struct rcm_addr *addr)
 	memcpy(addr->ip, msg->ip, sizeof(addr->ip));
 }
 
-void
-rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
+/* A new ID for a request, and the event that reports both; NULL: no memory, or too many. */
+static struct rcm_event *
+request_new(struct rcm_id *listener)
 {
-	struct rcm_event *event;
-	struct rcm_id *id;
+	struct rcm_event *event = rcm_event_new(listener, RCM_CONNECT_REQUEST_EVENT, 0);
 
-	if (listener == NULL) {
-		refuse(msg, fd, RCM_REJ_INVALID_SERVICE_ID, RCM_SIDR_UNSUPPORTED);
-		return;
-	}
-	event = rcm_event_new(listener, RCM_CONNECT_REQUEST_EVENT, 0);
-	id = event != NULL && listener->nb_requests < listener->backlog
-			? rcm_id_new(listener->channel, listener->ps, listener->qp_type)
-			: NULL;
-	if (id == NULL || rcm_agent_watch(fd, id->handle, EPOLLIN) != 0) {
-		refuse(msg, fd, RCM_REJ_CONSUMER, RCM_SIDR_REJECT);
-		if (id != NULL)
-			rcm_id_free(id);
-		free(event);
-		return;
-	}
-	rcm_port_take(id, fd);
+	if (event == NULL)
+		return NULL;
+	if (listener->nb_requests < listener->backlog)
+		event->child = rcm_id_new(listener->channel, listener->ps, listener->qp_type);
+	if (event->child != NULL)
+		return event;
+	free(event);
+	return NULL;
+}
+
+/* Report a request to the program. */
+static void
+request_report(struct rcm_id *listener, const struct rcm_msg *msg, struct rcm_event *event)
+{
+	struct rcm_id *id = event->child;
+
 	id->is_child = true;
 	id->has_dev = true;
 	id->state = RCM_REQ_RECEIVED;
@@ -426,12 +445,44 @@ rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
 	set_psn(id);
 	addr_of_msg(&msg->dst, &id->src);
 	addr_of_msg(&msg->src, &id->dst);
-	event->child = id;
 	event->resp.id = id->handle;
 	event_param(id, &event->resp);
 	id->is_queued = true;
 	listener->nb_requests++;
 	rcm_event_queue(listener->channel, event);
+}
+
+bool
+rcm_conn_request_mad(struct rcm_id *listener, const struct rcm_msg *msg, struct ibcm_id *of_cm)
+{
+	struct rcm_event *event = request_new(listener);
+
+	if (event == NULL)
+		return false;
+	rcm_mad_take(event->child, of_cm);
+	request_report(listener, msg, event);
+	return true;
+}
+
+void
+rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
+{
+	struct rcm_event *event;
+
+	if (listener == NULL) {
+		refuse(msg, fd, RCM_REJ_INVALID_SERVICE_ID, RCM_SIDR_UNSUPPORTED);
+		return;
+	}
+	event = request_new(listener);
+	if (event == NULL || rcm_agent_watch(fd, event->child->handle, EPOLLIN) != 0) {
+		refuse(msg, fd, RCM_REJ_CONSUMER, RCM_SIDR_REJECT);
+		if (event != NULL)
+			rcm_id_free(event->child);
+		free(event);
+		return;
+	}
+	rcm_port_take(event->child, fd);
+	request_report(listener, msg, event);
 }
 
 /* Answer a request: the program accepts. */
@@ -477,10 +528,8 @@ rcm_accept(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	id->state = RCM_ESTABLISHED;
 	id->own.private_len = 0;
-	/* If the peer has ended, its socket has. */
-	if (id->fd >= 0)
-		(void)rcm_send(id, RCM_RTU);
-	else
+	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
+	if (rcm_send(id, RCM_RTU) != 0)
 		ended(id, -ECONNRESET);
 	return 0;
 }
@@ -491,7 +540,7 @@ send_reject(struct rcm_id *id, uint8_t reason)
 	int ret;
 
 	id->own.reason = rcm_is_ud(id) ? RCM_SIDR_REJECT : reason;
-	ret = id->fd >= 0 ? rcm_send(id, RCM_REJ) : 0;
+	ret = id->fd >= 0 || id->cm != NULL ? rcm_send(id, RCM_REJ) : 0;
 	end(id);
 	return ret;
 }
@@ -532,6 +581,9 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	if (id->state == RCM_CONNECT || id->state == RCM_ENDED)
 		return 0;
+	/* The event follows when the peer has answered. */
+	if (id->cm != NULL && rcm_mad_disconnect(id) == 0)
+		return 0;
 	end(id);
 	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 	return 0;
@@ -552,6 +604,8 @@ rcm_notify(const struct rcm_cmd *cmd)
 		return 0;
 	if (id->state != RCM_REP_SENT)
 		return -EINVAL;
+	if (id->cm != NULL)
+		rcm_mad_notify(id);
 	id->state = RCM_ESTABLISHED;
 	rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
 	return 0;
@@ -565,5 +619,6 @@ rcm_conn_close(struct rcm_id *id)
 		id->own.private_len = 0;
 		(void)send_reject(id, RCM_REJ_CONSUMER);
 	}
+	rcm_mad_close(id);
 	rcm_port_close(id);
 }

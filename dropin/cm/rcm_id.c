@@ -139,7 +139,10 @@ set_id_option(struct rcm_id *id, uint32_t name, const void *value, uint32_t len)
 
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		return len == sizeof(byte) ? 0 : -EINVAL;
+		if (len != sizeof(byte))
+			return -EINVAL;
+		memcpy(&id->tos, value, sizeof(id->tos));
+		return 0;
 	case RDMA_OPTION_ID_REUSEADDR:
 		if (len != sizeof(number))
 			return -EINVAL;

@@ -80,6 +80,7 @@ rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr)
 	memset(attr, 0, sizeof(*attr));
 	memcpy(attr->grh.dgid, peer_gid(id), sizeof(attr->grh.dgid));
 	attr->grh.hop_limit = HOP_LIMIT;
+	attr->grh.traffic_class = id->tos;
 	attr->dlid = be16toh(id->peer.lid);
 	attr->is_global = 1;
 	attr->port_num = RIBV_PORT;
@@ -271,7 +272,7 @@ attr_rtr(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp
 	rcm_ah_attr(id, &attr->ah_attr);
 	attr->path_mtu = path_mtu(id, dev);
 	attr->dest_qp_num = be32toh(id->peer.qpn);
-	attr->rq_psn = be32toh(id->peer.psn);
+	attr->rq_psn = be32toh(id->own.psn);
 	attr->max_dest_rd_atomic = id->own.responder_resources;
 	attr->min_rnr_timer = MIN_RNR_TIMER;
 	return 0;
@@ -281,7 +282,7 @@ static int
 attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	attr->sq_psn = be32toh(id->own.psn);
+	attr->sq_psn = be32toh(rcm_is_ud(id) ? id->own.psn : id->peer.psn);
 	if (rcm_is_ud(id))
 		return 0;
 	if (id->peer.magic == 0)

@@ -6,8 +6,7 @@
  * Connections of rdma_cm.
  *
  * Processes of one host: an ID listens at a name of the abstract namespace (rcm_port.c). Other
- * hosts: a process has one address, at which it listens at TCP port 4791, and a request has the
- * port of rdma_cm.
+ * hosts: rcm_mad.c.
  *
  * A connection carries messages of one size. A request is the first one. All that a peer sends is
  * checked here and in rcm_conn.c; until a connection has sent a request, it is one of MAX_PENDING,
@@ -17,8 +16,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +28,6 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define MAGIC       0x726d6331 /* "rmc1" */
-#define TCP_PORT    4791
 #define MAX_PENDING 64
 
 static_assert(sizeof(struct rcm_msg) == 292, "a message has no padding");
@@ -47,9 +42,6 @@ struct pending {
 	struct rcm_msg msg;
 };
 
-static int tcp = -1; /* listens; -1: none */
-static uint64_t tcp_cookie;
-static uint32_t nb_tcp;  /* IDs that listen at it */
 static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
 static uint32_t now_age; /* of the last connection accepted */
 static struct pending pending[MAX_PENDING];
@@ -132,37 +124,6 @@ rcm_name_close(struct rcm_name *name)
 	name->cookie = 0;
 }
 
-static int
-listen_tcp(const struct rcm_dev *dev)
-{
-	struct rcm_addr addr = {.port = TCP_PORT};
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct sockaddr_storage storage = {0};
-	int on = 1, ret = 0;
-	socklen_t len;
-
-	if (tcp >= 0)
-		return 0;
-	memcpy(addr.ip, dev->gid, sizeof(addr.ip));
-	addr.family = memcmp(addr.ip, mapped, sizeof(mapped)) == 0 ? AF_INET : AF_INET6;
-	len = rcm_sockaddr(&addr, &storage);
-	tcp = socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (tcp < 0)
-		ret = -errno;
-	else if (setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-			bind(tcp, (struct sockaddr *)&storage, len) != 0 ||
-			listen(tcp, RCM_MAX_BACKLOG) != 0)
-		ret = -errno;
-	tcp_cookie = cookie_of(tcp);
-	if (ret == 0)
-		ret = rcm_agent_watch(tcp, RCM_TCP, EPOLLIN);
-	if (ret != 0) {
-		close_sock(tcp, tcp_cookie);
-		tcp = -1;
-	}
-	return ret;
-}
-
 static enum rcm_scope
 listener_scope(const struct rcm_id *id)
 {
@@ -183,13 +144,9 @@ rcm_port_listen(struct rcm_id *id)
 	ret = rcm_port_unshare(id);
 	if (ret != 0)
 		return ret;
+	if (!dev.is_host)
+		return rcm_mad_listen(id);
 	keep_spare();
-	if (!dev.is_host) {
-		ret = listen_tcp(&dev);
-		id->is_tcp = ret == 0;
-		nb_tcp += id->is_tcp;
-		return ret;
-	}
 	/* That of a port which the ID was given. */
 	if (id->fd >= 0)
 		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
@@ -202,29 +159,6 @@ rcm_port_listen(struct rcm_id *id)
 	if (ret != 0)
 		rcm_sock_close(id);
 	return ret;
-}
-
-static int
-connect_tcp(struct rcm_id *id)
-{
-	struct sockaddr_storage storage = {0};
-	struct rcm_addr addr = id->src;
-	int retries = 3, on = 1;
-	socklen_t len;
-
-	rcm_port_take(id, socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (id->fd < 0)
-		return -errno;
-	setsockopt(id->fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
-	setsockopt(id->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	addr.port = 0;
-	len = rcm_sockaddr(&addr, &storage);
-	if (bind(id->fd, (struct sockaddr *)&storage, len) != 0)
-		return -errno;
-	addr = id->dst;
-	addr.port = TCP_PORT;
-	len = rcm_sockaddr(&addr, &storage);
-	return connect(id->fd, (struct sockaddr *)&storage, len) == 0 ? 0 : -errno;
 }
 
 /* Connect to the ID that listens at the address, or at all. */
@@ -258,17 +192,12 @@ rcm_port_connect(struct rcm_id *id)
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
-	return dev.is_host ? connect_host(id) : connect_tcp(id);
+	return dev.is_host ? connect_host(id) : 0;
 }
 
 void
 rcm_sock_close(struct rcm_id *id)
 {
-	if (id->is_tcp && --nb_tcp == 0) {
-		close_sock(tcp, tcp_cookie);
-		tcp = -1;
-	}
-	id->is_tcp = false;
 	close_sock(id->fd, id->cookie);
 	id->fd = -1;
 }
@@ -301,7 +230,9 @@ rcm_send(struct rcm_id *id, enum rcm_type type)
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
-	msg->magic = htobe32(MAGIC);
+	if (!dev.is_host)
+		return rcm_mad_send(id, type);
+	msg->magic = htobe32(RCM_MAGIC);
 	msg->type = (uint8_t)type;
 	msg->ps = htobe16(id->ps);
 	msg->lid = htobe16(dev.lid);
@@ -317,7 +248,7 @@ rcm_send(struct rcm_id *id, enum rcm_type type)
 static bool
 is_valid(const struct rcm_msg *msg)
 {
-	return msg->magic == htobe32(MAGIC) && msg->type >= RCM_REQ && msg->type <= RCM_REJ &&
+	return msg->magic == htobe32(RCM_MAGIC) && msg->type >= RCM_REQ && msg->type <= RCM_REJ &&
 			msg->private_len <= RCM_MAX_PRIVATE && msg->mtu >= 1 && msg->mtu <= 5 &&
 			be32toh(msg->qpn) <= 0xffffff && be32toh(msg->psn) <= 0xffffff &&
 			msg->retry_count <= 7 && msg->rnr_retry_count <= 7;
@@ -443,9 +374,7 @@ rcm_port_ready(uint32_t entry)
 {
 	const struct rcm_id *id = rcm_id_get(entry);
 
-	if (entry == RCM_TCP && tcp >= 0)
-		accept_one(tcp);
-	else if (entry >= RCM_PENDING && entry - RCM_PENDING < MAX_PENDING &&
+	if (entry >= RCM_PENDING && entry - RCM_PENDING < MAX_PENDING &&
 			pending[entry - RCM_PENDING].is_used)
 		pending_ready(&pending[entry - RCM_PENDING]);
 	else if (id != NULL)
@@ -476,10 +405,7 @@ rcm_port_check(void)
 		if (pending[i].is_used)
 			pending_end(&pending[i], true);
 	}
-	if (tcp >= 0 && cookie_of(tcp) != tcp_cookie)
-		tcp = -1;
-	if (tcp >= 0)
-		(void)rcm_agent_watch(tcp, RCM_TCP, EPOLLIN);
+	rcm_mad_check();
 }
 
 /* The sockets are those of the parent, too: they are neither shut down nor unwatched. */
@@ -507,8 +433,8 @@ rcm_forked(void)
 		if (pending[i].is_used)
 			leave(pending[i].fd, pending[i].cookie);
 	}
-	leave(tcp, tcp_cookie);
 	if (rcm_agent_knows(spare))
 		rcm_close(spare);
+	rcm_mad_forked();
 	rcm_agent_forked();
 }

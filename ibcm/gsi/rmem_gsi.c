@@ -224,23 +224,37 @@ finish_sends(struct rmem_gsi *gsi)
 	}
 }
 
+/* All but the channel. */
+static void
+destroy_qp(struct rmem_gsi *gsi)
+{
+	if (gsi->qp != NULL)
+		(void)rmem_qp_destroy(gsi->qp);
+	(void)rmem_mr_dereg(gsi->mr);
+	if (gsi->cq != NULL)
+		(void)rmem_cq_destroy(gsi->cq);
+	if (gsi->send_cq != NULL)
+		(void)rmem_cq_destroy(gsi->send_cq);
+	(void)rmem_pd_dealloc(gsi->pd);
+	free(gsi->buffers);
+}
+
 void
 rmem_gsi_close(struct rmem_gsi *gsi)
 {
 	if (gsi->send_cq != NULL)
 		finish_sends(gsi);
-	if (gsi->qp != NULL)
-		(void)rmem_qp_destroy(gsi->qp);
-	(void)rmem_mr_dereg(gsi->mr);
-	if (gsi->cq != NULL) {
+	if (gsi->cq != NULL)
 		arm(gsi);
-		(void)rmem_cq_destroy(gsi->cq);
-	}
-	if (gsi->send_cq != NULL)
-		(void)rmem_cq_destroy(gsi->send_cq);
+	destroy_qp(gsi);
 	(void)rmem_comp_channel_destroy(gsi->channel);
-	(void)rmem_pd_dealloc(gsi->pd);
-	free(gsi->buffers);
+	free(gsi);
+}
+
+void
+rmem_gsi_abandon(struct rmem_gsi *gsi)
+{
+	destroy_qp(gsi);
 	free(gsi);
 }
 

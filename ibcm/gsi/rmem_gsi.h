@@ -35,6 +35,8 @@ struct rmem_gsi_stats {
 int rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **gsi);
 /* MADs that wait to be sent have 0.1 s for that. */
 void rmem_gsi_close(struct rmem_gsi *gsi);
+/* The same, if the program has closed the descriptor, whose number may be another file's. */
+void rmem_gsi_abandon(struct rmem_gsi *gsi);
 
 /* Readable when MADs have arrived since rmem_gsi_poll(); -1: poll periodically. */
 int rmem_gsi_fd(const struct rmem_gsi *gsi);

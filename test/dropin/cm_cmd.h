@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -167,6 +168,15 @@ cm_resolve(int fd, uint32_t id, uint16_t port)
 	HOLDS(cm_expect(fd, ROUTE_RESOLVED).status == 0);
 }
 
+/* Whether peers are other hosts: messages are MADs, and no Unix sockets have names of ports. */
+static inline bool
+cm_has_address(void)
+{
+	const char *device = getenv("RMEM_IBV");
+
+	return device != NULL && strstr(device, ",ip=") != NULL;
+}
+
 /* Parameters with that much private data: bytes 1, 2, 3 and on. */
 static inline struct rdma_ucm_conn_param
 cm_param(uint32_t qp_num, uint8_t len)
@@ -185,11 +195,21 @@ cm_param(uint32_t qp_num, uint8_t len)
 	return param;
 }
 
+/* The number of a QP: param's, or one that no other connection has, and no QP of the process. */
+static inline uint32_t
+cm_qp_num(const struct rdma_ucm_conn_param *param)
+{
+	static uint32_t last = 0x800000;
+
+	return param->qp_num > 1 ? param->qp_num : ++last;
+}
+
 static inline int
 cm_connect(int fd, uint32_t id, const struct rdma_ucm_conn_param *param)
 {
 	struct rdma_ucm_connect in = {.conn_param = *param, .id = id};
 
+	in.conn_param.qp_num = cm_qp_num(param);
 	return cm_run(fd, RDMA_USER_CM_CMD_CONNECT, &in, sizeof(in), 0);
 }
 
@@ -199,8 +219,10 @@ cm_accept(int fd, uint32_t id, uint64_t uid, const struct rdma_ucm_conn_param *p
 {
 	struct rdma_ucm_accept in = {.uid = uid, .id = id};
 
-	if (param != NULL)
+	if (param != NULL) {
 		in.conn_param = *param;
+		in.conn_param.qp_num = cm_qp_num(param);
+	}
 	return cm_run(fd, RDMA_USER_CM_CMD_ACCEPT, &in, sizeof(in), 0);
 }
 
@@ -255,12 +277,13 @@ cm_establish_qp(int server, int client, uint16_t port, uint32_t qp_num, uint32_t
 		uint32_t *active)
 {
 	struct rdma_ucm_conn_param param = cm_param(qp_num, 0);
+	const struct rdma_ucm_conn_param reply = cm_param(1, 0);
 
 	*active = cm_create(client, RDMA_PS_TCP);
 	cm_resolve(client, *active, port);
 	HOLDS(cm_connect(client, *active, &param) == 0);
 	*passive = cm_expect(server, CONNECT_REQUEST).id;
-	HOLDS(cm_accept(server, *passive, 1000, &param) == 0);
+	HOLDS(cm_accept(server, *passive, 1000, &reply) == 0);
 	HOLDS(cm_expect(client, CONNECT_RESPONSE).id == *active);
 	HOLDS(cm_accept(client, *active, 0, NULL) == 0);
 	HOLDS(cm_expect(server, ESTABLISHED).id == *passive);

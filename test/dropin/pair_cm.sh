@@ -15,10 +15,10 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
 # has STATE: whether a socket of the port listens (00010000 0001 01) or is connected (0001 03). With
-# --ip: whether one listens on TCP port 4791.
+# --ip: whether the server has its UDP port; what it does not answer yet is sent again.
 has() {
 	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port/l/" /proc/net/unix ||
-		{ [[ $server_run == *--ip* ]] && grep -qi ':12B7 0*:0* 0A ' /proc/net/tcp; }
+		{ [[ $server_run == *--ip* || $server_run == *,ip=* ]] && grep -qi ':12B7 0*:0* ' /proc/net/udp; }
 }
 
 port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
