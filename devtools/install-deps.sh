@@ -101,6 +101,9 @@ xz-utils          command -v xz
 ibverbs-providers ls /usr/lib/*/libibverbs/librxe-*.so
 ibverbs-utils     command -v ibv_rc_pingpong
 perftest          command -v ib_write_bw
+tgt               PATH=$PATH:/usr/sbin:/sbin command -v tgtd
+open-iscsi        PATH=$PATH:/usr/sbin:/sbin command -v iscsid
+rdmacm-utils      command -v rping
 '
 
 bench_set='
