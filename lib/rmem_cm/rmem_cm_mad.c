@@ -94,16 +94,16 @@ mad_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 	if (listener->queue == NULL)
 		return -ENOMEM;
 	TAILQ_INIT(&listener->queue->links);
-	ret = cm_port_get(dev, &listener->port);
+	ret = rmem_cm_port_get(dev, &listener->port);
 	if (ret != 0)
 		return ret;
 	conf.service_id = local.service_id;
 	conf.family = local.version == 4 ? IBCM_IP_V4 : IBCM_IP_V6;
 	memcpy(conf.addr, local.ip, sizeof(conf.addr));
 	conf.arg = listener->queue;
-	cm = cm_port_lock(listener->port);
+	cm = rmem_cm_port_lock(listener->port);
 	ret = ibcm_listen(cm, &conf, &listener->of_cm);
-	cm_port_unlock(listener->port);
+	rmem_cm_port_unlock(listener->port);
 	if (ret == -EEXIST)
 		CM_LOG(ERR, "address: another listener has it");
 	return ret;
@@ -115,17 +115,17 @@ mad_unlisten(struct rmem_cm_listener *listener)
 	struct cm_link *link;
 
 	if (listener->port != NULL) {
-		(void)cm_port_lock(listener->port);
+		(void)rmem_cm_port_lock(listener->port);
 		if (listener->of_cm != NULL)
 			ibcm_unlisten(listener->of_cm);
 		while ((link = TAILQ_FIRST(&listener->queue->links)) != NULL) {
 			TAILQ_REMOVE(&listener->queue->links, link, next);
 			ibcm_arg_set(link->id, NULL);
-			ibcm_release(link->id, cm_port_now());
+			ibcm_release(link->id, rmem_cm_port_now());
 			free(link);
 		}
-		cm_port_unlock(listener->port);
-		cm_port_put(listener->port);
+		rmem_cm_port_unlock(listener->port);
+		rmem_cm_port_put(listener->port);
 	}
 	free(listener->queue);
 }
@@ -163,7 +163,7 @@ take_request(struct rmem_cm_listener *listener, struct rmem_cm_conn *conn, uint6
 	bool is_time_left = true;
 
 	while ((link = TAILQ_FIRST(links)) == NULL && is_time_left)
-		is_time_left = cm_port_wait(listener->port, end_ms);
+		is_time_left = rmem_cm_port_wait(listener->port, end_ms);
 	if (link == NULL)
 		return -ETIMEDOUT;
 	TAILQ_REMOVE(links, link, next);
@@ -179,7 +179,7 @@ wait_for(struct rmem_cm_conn *conn, const bool *is_set, uint64_t end_ms)
 	bool is_time_left = true;
 
 	while (!*is_set && !conn->link->is_ended && is_time_left)
-		is_time_left = cm_port_wait(conn->port, end_ms);
+		is_time_left = rmem_cm_port_wait(conn->port, end_ms);
 	if (*is_set)
 		return 0;
 	return conn->link->is_ended ? conn->link->error : -ETIMEDOUT;
@@ -200,7 +200,7 @@ answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf, const struct 
 		return ret;
 	data.len = rmem_cm_pack(addr, conf->data, conf->data_size, message);
 	/* Not in REQ_RCVD: the peer has ended the connection. */
-	if (ibcm_accept(conn->link->id, cm_port_now(), &qp, &data) != 0)
+	if (ibcm_accept(conn->link->id, rmem_cm_port_now(), &qp, &data) != 0)
 		ret = conn->link->is_ended ? conn->link->error : -EIO;
 	if (ret == 0)
 		ret = wait_for(conn, &conn->link->is_established, end_ms);
@@ -214,21 +214,21 @@ mad_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
 		struct rmem_cm_peer *from)
 {
-	struct rmem_dev *dev = cm_port_dev(listener->port);
+	struct rmem_dev *dev = rmem_cm_port_dev(listener->port);
 	int ret;
 
 	if (rmem_pd_dev(conf->qp->pd) != dev)
 		return CM_FAIL(ENODEV, "IP address: not of the QP's device");
-	ret = cm_port_get(dev, &conn->port);
+	ret = rmem_cm_port_get(dev, &conn->port);
 	if (ret != 0)
 		return ret;
-	(void)cm_port_lock(conn->port);
+	(void)rmem_cm_port_lock(conn->port);
 	ret = take_request(listener, conn, rmem_cm_now_ms() + conf->timeout_ms);
 	if (ret == 0)
 		ret = unpack(conn->link, from);
 	if (ret == 0)
 		ret = answer(conn, conf, addr, from);
-	cm_port_unlock(conn->port);
+	rmem_cm_port_unlock(conn->port);
 	return ret;
 }
 
@@ -260,7 +260,7 @@ request(struct ibcm *cm, struct rmem_cm_conn *conn, const struct mad_addr *to,
 	req.path.hop_limit = HOP_LIMIT;
 	req.service_id = to->service_id;
 	req.data.len = rmem_cm_pack(addr, conf->data, conf->data_size, message);
-	ret = ibcm_connect(cm, cm_port_now(), &req, &conn->link->id);
+	ret = ibcm_connect(cm, rmem_cm_port_now(), &req, &conn->link->id);
 	if (ret == 0 || ret == -ENOMEM)
 		return ret;
 	return CM_FAIL(EIO, "request: not sent: %s", strerror(-ret));
@@ -280,13 +280,13 @@ mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 	if (to.version != version_of_gid(addr->gid))
 		return CM_FAIL(ENODEV, "IP address: IPv%u, not the version of the QP's device",
 				to.version);
-	ret = cm_port_get(rmem_pd_dev(conf->qp->pd), &conn->port);
+	ret = rmem_cm_port_get(rmem_pd_dev(conf->qp->pd), &conn->port);
 	if (ret != 0)
 		return ret;
 	conn->link = calloc(1, sizeof(*conn->link));
 	if (conn->link == NULL)
 		return -ENOMEM;
-	cm = cm_port_lock(conn->port);
+	cm = rmem_cm_port_lock(conn->port);
 	ret = request(cm, conn, &to, conf, addr);
 	if (ret == 0)
 		ret = wait_for(conn, &conn->link->has_reply, end_ms);
@@ -300,7 +300,7 @@ mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		(void)rmem_qp_reset(conf->qp);
 		ret = conn->link->is_ended ? conn->link->error : -EIO;
 	}
-	cm_port_unlock(conn->port);
+	rmem_cm_port_unlock(conn->port);
 	return ret;
 }
 
@@ -309,11 +309,11 @@ mad_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 {
 	bool is_ended, is_time_left = true;
 
-	(void)cm_port_lock(conn->port);
+	(void)rmem_cm_port_lock(conn->port);
 	while (!conn->link->is_ended && is_time_left)
-		is_time_left = cm_port_wait(conn->port, end_ms);
+		is_time_left = rmem_cm_port_wait(conn->port, end_ms);
 	is_ended = conn->link->is_ended;
-	cm_port_unlock(conn->port);
+	rmem_cm_port_unlock(conn->port);
 	return is_ended ? 0 : -ETIMEDOUT;
 }
 
@@ -324,15 +324,15 @@ mad_close(struct rmem_cm_conn *conn, bool is_connected)
 	if (conn->port == NULL)
 		return;
 	if (conn->link != NULL) {
-		(void)cm_port_lock(conn->port);
+		(void)rmem_cm_port_lock(conn->port);
 		if (conn->link->id != NULL) {
 			ibcm_arg_set(conn->link->id, NULL);
-			ibcm_release(conn->link->id, cm_port_now());
+			ibcm_release(conn->link->id, rmem_cm_port_now());
 		}
-		cm_port_unlock(conn->port);
+		rmem_cm_port_unlock(conn->port);
 		free(conn->link);
 	}
-	cm_port_put(conn->port);
+	rmem_cm_port_put(conn->port);
 }
 
 const struct cm_ops rmem_cm_mad_ops = {

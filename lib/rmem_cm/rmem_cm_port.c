@@ -66,7 +66,7 @@ static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(cm_ports, cm_port) ports = LIST_HEAD_INITIALIZER(ports);
 
 uint64_t
-cm_port_now(void)
+rmem_cm_port_now(void)
 {
 	struct timespec now;
 
@@ -75,7 +75,7 @@ cm_port_now(void)
 }
 
 struct rmem_dev *
-cm_port_dev(const struct cm_port *port)
+rmem_cm_port_dev(const struct cm_port *port)
 {
 	return port->dev;
 }
@@ -111,7 +111,7 @@ received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD
 {
 	struct cm_port *port = arg;
 
-	ibcm_input(port->cm, cm_port_now(), path, mad);
+	ibcm_input(port->cm, rmem_cm_port_now(), path, mad);
 }
 
 static uint64_t
@@ -141,8 +141,8 @@ requested(const struct ibcm_event *event)
 	struct cm_link *link = calloc(1, sizeof(*link));
 
 	if (link == NULL) {
-		(void)ibcm_reject(event->id, cm_port_now(), IBCM_REJ_NO_RESOURCES, NULL);
-		ibcm_release(event->id, cm_port_now());
+		(void)ibcm_reject(event->id, rmem_cm_port_now(), IBCM_REJ_NO_RESOURCES, NULL);
+		ibcm_release(event->id, rmem_cm_port_now());
 		return;
 	}
 	link->id = event->id;
@@ -158,7 +158,7 @@ ended(struct cm_link *link, int error)
 	/* It was not accepted yet: it is forgotten. */
 	if (link->queue != NULL) {
 		TAILQ_REMOVE(&link->queue->links, link, next);
-		ibcm_release(link->id, cm_port_now());
+		ibcm_release(link->id, rmem_cm_port_now());
 		free(link);
 		return;
 	}
@@ -209,7 +209,7 @@ on_event(void *arg, const struct ibcm_event *event)
 static int
 sleep_ms(const struct cm_port *port)
 {
-	uint64_t next = ibcm_next(port->cm), now = cm_port_now();
+	uint64_t next = ibcm_next(port->cm), now = rmem_cm_port_now();
 	int ms = -1;
 
 	if (next != IBCM_NEVER)
@@ -239,8 +239,8 @@ serve_once(struct cm_port *port)
 	int ms;
 
 	rmem_gsi_poll(port->gsi);
-	if (ibcm_next(port->cm) <= cm_port_now())
-		ibcm_timeout(port->cm, cm_port_now());
+	if (ibcm_next(port->cm) <= rmem_cm_port_now())
+		ibcm_timeout(port->cm, rmem_cm_port_now());
 	flush(port);
 	pthread_cond_broadcast(&port->changed);
 	ms = sleep_ms(port);
@@ -355,7 +355,7 @@ start_port(struct rmem_dev *dev, struct cm_port **out)
 }
 
 int
-cm_port_get(struct rmem_dev *dev, struct cm_port **out)
+rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **out)
 {
 	struct cm_port *port;
 	int ret = 0;
@@ -385,7 +385,7 @@ linger(struct cm_port *port)
 	uint64_t end_ms = rmem_cm_now_ms() + LINGER_MS;
 
 	pthread_mutex_lock(&port->lock);
-	while (ibcm_nb_in(port->cm, IBCM_DREQ_SENT) != 0 && cm_port_wait(port, end_ms))
+	while (ibcm_nb_in(port->cm, IBCM_DREQ_SENT) != 0 && rmem_cm_port_wait(port, end_ms))
 		;
 	pthread_mutex_unlock(&port->lock);
 }
@@ -404,7 +404,7 @@ stop_port(struct cm_port *port)
 
 /* A user that lingers is still one, and others may use the port. */
 void
-cm_port_put(struct cm_port *port)
+rmem_cm_port_put(struct cm_port *port)
 {
 	pthread_mutex_lock(&ports_lock);
 	if (++port->nb_lingering == port->nb_users) {
@@ -419,20 +419,20 @@ cm_port_put(struct cm_port *port)
 }
 
 struct ibcm *
-cm_port_lock(struct cm_port *port)
+rmem_cm_port_lock(struct cm_port *port)
 {
 	pthread_mutex_lock(&port->lock);
 	return port->cm;
 }
 
 void
-cm_port_unlock(struct cm_port *port)
+rmem_cm_port_unlock(struct cm_port *port)
 {
 	pthread_mutex_unlock(&port->lock);
 }
 
 bool
-cm_port_wait(struct cm_port *port, uint64_t end_ms)
+rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms)
 {
 	const struct timespec end = {.tv_sec = (time_t)(end_ms / 1000),
 			.tv_nsec = (long)(end_ms % 1000) * 1000000};

@@ -45,17 +45,17 @@ struct cm_queue {
 };
 
 /** The port of a device, created when it has none: 0 or the -errno of rmem_cm_connect(). */
-int cm_port_get(struct rmem_dev *dev, struct cm_port **port);
+int rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **port);
 /** No longer used. The last user waits up to 2 s for the peers that it disconnects. */
-void cm_port_put(struct cm_port *port);
+void rmem_cm_port_put(struct cm_port *port);
 
 /** Lock it, for the engine. */
-struct ibcm *cm_port_lock(struct cm_port *port);
-void cm_port_unlock(struct cm_port *port);
+struct ibcm *rmem_cm_port_lock(struct cm_port *port);
+void rmem_cm_port_unlock(struct cm_port *port);
 /** Under the lock: wait until something has changed; false: the time has come. */
-bool cm_port_wait(struct cm_port *port, uint64_t end_ms);
+bool rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms);
 /** Time for the engine. */
-uint64_t cm_port_now(void);
-struct rmem_dev *cm_port_dev(const struct cm_port *port);
+uint64_t rmem_cm_port_now(void);
+struct rmem_dev *rmem_cm_port_dev(const struct cm_port *port);
 
 #endif /* RMEM_CM_PORT_PRIV_H */
