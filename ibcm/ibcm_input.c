@@ -89,6 +89,8 @@ req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 	else if (id->mad_type == IBCM_REJ)
 		/* The peer has no REP: the kernel then finds its ID by no other REJ. */
 		ibcm_send_rej_again(id, IBCM_OF_REQ);
+	else if (id->state == IBCM_TIMEWAIT)
+		ibcm_send_rej(id->cm, path, msg, IBCM_REJ_STALE_CONN); /* as the kernel */
 }
 
 /* Whether a request is valid, apart from its service ID: 0, or an enum ibcm_reason. */

@@ -159,6 +159,30 @@ TEST(ibcm, rejection_answers_a_repeated_request)
 	check_end(a, b);
 }
 
+/* Neither a REP has arrived, nor the REJ of its timeout. */
+TEST(ibcm, request_that_is_repeated_in_time_wait_is_rejected)
+{
+	const struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_id *a, *b;
+	uint32_t i;
+
+	TEST_OK(pair_request(&pair, &a, &b));
+	TEST_OK(ibcm_accept(b, 0, &qp, NULL));
+	for (i = 0; i <= PAIR_RETRIES; i++)
+		TEST_ASSERT(pair_expire(&pair, 1));
+	TEST_EVENT(1, UNREACHABLE);
+	while (pair.nb_net != 0)
+		pair_drop(&pair, 0);
+	TEST_ASSERT(pair_expire(&pair, 0));
+	pair_deliver(&pair, 0); /* REQ */
+	TEST_SENT(0, REJ);
+	TEST_EQ(pair_msg(&pair, 0).subject, IBCM_OF_REQ);
+	pair_deliver_all(&pair);
+	TEST_EVENT(0, REJECTED);
+	TEST_EQ(pair_last(&pair, 0)->reason, IBCM_REJ_STALE_CONN);
+	check_end(a, b);
+}
+
 TEST(ibcm, rejection_with_reason_timeout_has_the_ca_guid)
 {
 	struct ibcm_id *a, *b;
