@@ -105,7 +105,7 @@ __wrap_rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease,
 	return n;
 }
 
-/* "expire": a lease lasts a thousand times as long as in its descriptor. */
+/* "expire": a lease lasts a thousand times as long as in its descriptor; "slow": 1.5 times. */
 int
 __wrap_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *desc)
 {
@@ -113,6 +113,8 @@ __wrap_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_des
 
 	if (ret == 0 && is_broken("expire"))
 		desc->left_ns /= 1000;
+	if (ret == 0 && is_broken("slow"))
+		desc->left_ns = desc->left_ns / 3 * 2;
 	return ret;
 }
 

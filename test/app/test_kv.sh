@@ -102,6 +102,10 @@ test_broken() {
 	rc=$?
 	held 1 4 200
 	verdict 'without a fault all checks pass' $?
+	KV_BROKEN=slow "$broken" "${two[@]}" -- "${few[@]}" >out 2>err </dev/null
+	rc=$?
+	held 1 4 200
+	verdict 'the clock of the server may be slower' $?
 	finds value '^client 1: value read through its lease: NO$'
 	finds change '^client 1: changed descriptor refused: NO$'
 	finds revoke '^client 1: revoked lease refused: NO$' --lease-ms 600000
