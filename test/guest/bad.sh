@@ -12,7 +12,7 @@ dir=$(mktemp -d /tmp/bad.XXXXXX)
 chmod -R a+rX "$dir"
 app=$dir/app/dpdk-testrmem
 eal='--no-huge -m 32 --no-shconf --no-pci --no-telemetry -l 0'
-run='--mode write --burst 8 --ops 100 --seconds 20 --stats-period 0 --size 4096'
+run='--mode write --burst 8 --ops 100 --seconds 1000 --stats-period 0 --size 4096'
 uverbs=/dev/infiniband/uverbs0
 netdev=$(rdma link show rxe0/1 | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
 out=$dir/out

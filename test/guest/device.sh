@@ -47,7 +47,7 @@ verdict leases $?
 for mode in write read send mbuf atomic mw lease; do
 	# shellcheck disable=SC2086  # several words
 	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
-		--seconds 30 --stats-period 0
+		--seconds 1000 --stats-period 0
 	verdict "testrmem --mode $mode" $?
 done
 
@@ -86,7 +86,7 @@ verdict 'verbs program test-errnos' $?
 
 # On hugepages, of which the guest has some.
 "$build/app/dpdk-testrmem" --in-memory --socket-limit=64 --no-pci --no-telemetry -l 0 -- \
-	--dev $device --mode write --size 4096 --burst 8 --ops 800 --seconds 30 --stats-period 0
+	--dev $device --mode write --size 4096 --burst 8 --ops 800 --seconds 1000 --stats-period 0
 verdict 'testrmem over hugepages' $?
 
 # Few of these tests depend on the kernel.

@@ -42,7 +42,7 @@ for mode in write read send mw atomic; do
 	if [ "$RMEM_HOST" = 1 ]; then
 		(testrmem --mode $mode --listen "$RMEM_ADDR")
 	else
-		connect --mode $mode --ops 400 --seconds 60 --stats-period 0
+		connect --mode $mode --ops 400 --seconds 1000 --stats-period 0
 	fi
 	verdict "testrmem --mode $mode" $?
 done

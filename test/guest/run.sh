@@ -16,7 +16,7 @@ usage() {
 	  --cpus 1|2      CPUs of the guest; default 2, with two hosts 1
 	  --count         one CPU, whose clock counts its instructions, 1 ns each; see doc/guest.md
 	  --tap NAME      with one host: its network is this tap device of yours; see doc/guest.md
-	  --again         run once more if the kernel of a guest crashes, also while it boots
+	  --again         run once more if the kernel of a guest crashes, also while it boots; may be repeated
 	  --timeout SEC   limit of the guest, with its boot; default $limit
 	  --hugepages N   of 2 MiB; default $pages
 	  --mem MIB       memory of each guest; default $mem
@@ -29,7 +29,7 @@ usage() {
 	EOF
 }
 
-limit=120
+limit=600
 pages=64
 mem=1024
 uid=0

@@ -151,16 +151,18 @@ test_trouble() {
 	mkdir "$tmp/guest"
 	cp "$here"/*.sh "$tmp/guest"
 	printf '#!/busybox sh\nexit 1\n' >"$tmp/guest/guest-init.sh"
-	here=$tmp/guest guest 124 --again true
+	here=$tmp/guest guest 124 --again --again true
 	has err 'run.sh: the guest did not come up; .*'
 	has err 'run.sh: once more, since the kernel crashed'
+	cases=$((cases + 1))
+	[ "$(grep -c 'once more' "$tmp/err")" = 2 ] || fail "not once for each --again"
 }
 
 test_time_limit() {
 	local begin=$SECONDS
 	guest 125 --timeout 15 sleep 1000
 	has err 'run.sh: the guest was ended after 15 s'
-	[ $((SECONDS - begin)) -lt 115 ] || fail "took $((SECONDS - begin)) s of 15"
+	[ $((SECONDS - begin)) -lt 600 ] || fail "took $((SECONDS - begin)) s of 15"
 }
 
 # in_folder FOLDER: whether the working directory of a process is below it.
@@ -177,7 +179,7 @@ test_ended_by_signal() {
 	mkdir "$folder"
 	TMPDIR=$folder "$here/run.sh" --kernel "$kernel" sh -c 'echo up; sleep 1000' \
 		>"$tmp/out" 2>"$tmp/err" &
-	deadline=$((SECONDS + 120))
+	deadline=$((SECONDS + 600))
 	until grep -q up "$tmp/out" || [ $SECONDS -ge $deadline ]; do
 		sleep 0.2
 	done
@@ -187,7 +189,7 @@ test_ended_by_signal() {
 	cases=$((cases + 1))
 	[ "$rc" = 143 ] || fail "ended by SIGTERM: exit status $rc"
 	[ -z "$(ls "$folder")" ] || fail "left $(ls "$folder")"
-	deadline=$((SECONDS + 60))
+	deadline=$((SECONDS + 600))
 	while in_folder "$folder"; do
 		[ $SECONDS -lt $deadline ] || { fail "QEMU goes on" && break; }
 		sleep 0.2

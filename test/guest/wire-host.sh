@@ -67,7 +67,7 @@ ip tuntap add rmem0 mode tap && ip link set lo up && ip link set rmem0 mtu 9000 
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-"$here/run.sh" --kernel "$kernel" --cpus 1 --timeout 300 --tap rmem0 -- "$here/wire-host.sh" "$kernel" \
+"$here/run.sh" --kernel "$kernel" --cpus 1 --timeout 1000 --tap rmem0 -- "$here/wire-host.sh" "$kernel" \
 	"$build" guest >"$dir/guest" 2>&1 &
 guest=$!
 
@@ -89,7 +89,7 @@ verdict() {
 }
 
 until_seen $guest '^listening at' "$dir/guest"
-(testrmem 'soft0,ip=192.0.2.2,fault=loss:0.1;seed:1' --connect $rxe_ip --ops 80 --seconds 120 \
+(testrmem 'soft0,ip=192.0.2.2,fault=loss:0.1;seed:1' --connect $rxe_ip --ops 80 --seconds 1000 \
 	--stats-period 0) >"$dir/testrmem" 2>&1
 verdict 'testrmem from soft here to rdma_rxe in the guest, one of ten packets lost' $?
 

@@ -29,8 +29,8 @@ connect() {
 run() {
 	side=$1 server=$2 port=$3
 	shift 3
-	prefix="timeout 100 $soft" device=soft0 peer=$rxe_ip
-	[ "$side" = here ] || prefix='timeout 100' device=rxe0 peer=$soft_ip
+	prefix="timeout 300 $soft" device=soft0 peer=$rxe_ip
+	[ "$side" = here ] || prefix='timeout 300' device=rxe0 peer=$soft_ip
 	# shellcheck disable=SC2086  # words
 	if [ "$side" = "$server" ]; then
 		$prefix "$@" -d $device -F -p "$port" >"$dir/out" 2>&1
@@ -81,7 +81,7 @@ esac
 
 ip tuntap add rmem0 mode tap && ip link set lo up && ip link set rmem0 mtu 9000 up &&
 	ip addr add $soft_ip/24 dev rmem0 || exit 77
-"$here/run.sh" --kernel "$kernel" --cpus 1 --timeout 300 --tap rmem0 -- "$here/wire-perftest.sh" \
+"$here/run.sh" --kernel "$kernel" --cpus 1 --timeout 3000 --tap rmem0 -- "$here/wire-perftest.sh" \
 	"$kernel" guest >"$dir/guest" 2>&1 &
 guest=$!
 # The guest listens when it has booted.

@@ -70,7 +70,7 @@ both() {
 	testrmem "$1" "$4" --mode "$5" --listen "$3" >"$out/listen" 2>&1 &
 	listener=$!
 	until_seen $listener '^listening at'
-	testrmem "$2" "$4" --mode "$5" --connect "$3" --ops "$6" --seconds 60 --stats-period 0 \
+	testrmem "$2" "$4" --mode "$5" --connect "$3" --ops "$6" --seconds 1000 --stats-period 0 \
 		>"$out/connect" 2>&1
 	status=$?
 	[ $status = 0 ] || kill $listener 2>/dev/null
