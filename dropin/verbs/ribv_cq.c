@@ -68,10 +68,16 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	return &cq->ibv;
 }
 
+static inline uint8_t
+sl_of(const struct rmem_wc *wc)
+{
+	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
+}
+
 uint8_t
 ribv_sl(const struct rmem_wc *wc)
 {
-	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
+	return sl_of(wc);
 }
 
 /* Without QPs, what refers to the CQ are events that will be acknowledged. */
@@ -164,7 +170,7 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->wc_flags = wc->flags & (RMEM_WC_GRH | RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
 	ibv->pkey_index = 0;
 	ibv->slid = 0;
-	ibv->sl = ribv_sl(wc);
+	ibv->sl = sl_of(wc);
 	ibv->dlid_path_bits = 0;
 }
 

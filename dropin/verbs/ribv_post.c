@@ -121,7 +121,7 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr *of[BURST];
 	struct rmem_send_wr own[BURST];
-	uint32_t old_rkey[BURST];
+	uint32_t old_rkey[BURST]; /* of bindings */
 	unsigned int i, n, done;
 	int err = 0;
 
@@ -130,7 +130,6 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 		if (err != 0)
 			break;
 		of[n] = *wr;
-		old_rkey[n] = 0;
 		if (unlikely(own[n].opcode == RMEM_WR_BIND_MW))
 			old_rkey[n] = ribv_bind_begin((*wr)->bind_mw.mw, (*wr)->bind_mw.rkey);
 	}
