@@ -33,6 +33,8 @@ static const struct deviation deviations[] = {
 				"a receive too short is LOC_QP_OP_ERR, not LOC_LEN_ERR"},
 		{"rxe", NULL, CONF_RECV_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
 				"a receive with an invalid lkey is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
+		{"rxe", NULL, CONF_UNALIGNED, BIT(RMEM_WC_REM_ACCESS_ERR),
+				"an unaligned atomic is REM_ACCESS_ERR with older kernels"},
 		{"rxe", "window_bounds", 0, 0,
 				"the bounds of a window are not checked, only those of its MR"},
 		{"rxe", "imm_recv", 0, 0,
