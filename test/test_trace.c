@@ -161,6 +161,21 @@ TEST(trace, ahs_are_traced)
 	TEST_OK(rmem_ah_destroy(ah));
 }
 
+TEST(trace, multicast_is_traced)
+{
+	static const uint8_t group[16] = {0xff, 0x12};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_qp *qp;
+
+	conf.type = RMEM_QPT_UD;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(rmem_qp_attach_mcast(qp, group, 0xc000));
+	expect("lib.rmem.qp.mcast qp=%" PRIu64 " qp_num=%u is_attached=1", at(qp), qp->qp_num);
+	TEST_OK(rmem_qp_detach_mcast(qp, group, 0xc000));
+	expect("lib.rmem.qp.mcast qp=%" PRIu64 " qp_num=%u is_attached=0", at(qp), qp->qp_num);
+}
+
 TEST(trace, srqs_are_traced)
 {
 	const struct rmem_srq_conf conf = {.max_wr = 9, .max_sge = 2};

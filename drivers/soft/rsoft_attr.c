@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "queue/rsoft_addr.h"
+#include "queue/rsoft_group.h"
 #include "rsoft_attr.h"
 #include "base/rsoft_profile.h"
 #include "wire/rwire.h"
@@ -69,6 +70,11 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->max_pkeys = 1;
 	if (capa & RMEM_DEV_CAPA_UD)
 		attr->max_ah = INT32_MAX; /* as memory permits */
+	if (capa & RMEM_DEV_CAPA_MCAST) {
+		attr->max_mcast_grp = RSOFT_MAX_GROUPS;
+		attr->max_mcast_qp_attach = RSOFT_MAX_GROUP_QPS;
+		attr->max_total_mcast_qp_attach = RSOFT_MAX_GROUPS * RSOFT_MAX_GROUP_QPS;
+	}
 	attr->max_rd_atomic = attr->max_dest_rd_atomic = RSOFT_MAX_RD_ATOMIC;
 	attr->max_res_rd_atomic = RSOFT_MAX_RD_ATOMIC * (uint32_t)dev->args.max_qp;
 	attr->atomic_cap = (capa & RMEM_DEV_CAPA_ATOMIC) != 0;

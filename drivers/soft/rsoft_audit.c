@@ -11,6 +11,7 @@
 
 #include "rsoft_audit.h"
 #include "queue/rsoft_cq.h"
+#include "queue/rsoft_group.h"
 #include "rsoft_engine.h"
 #include "queue/rsoft_inline.h"
 #include "mem/rsoft_key.h"
@@ -283,6 +284,31 @@ qps_are_valid(const struct rsoft_dev *dev)
 	return 0;
 }
 
+/* Each QP is in as many groups as it counts. */
+static bool
+groups_are_valid(const struct rsoft_dev *dev)
+{
+	const struct rsoft_group *group;
+	uint32_t i, nb = 0, nb_counted = 0;
+
+	LIST_FOREACH(group, &dev->groups, entry) {
+		if (!RSOFT_HOLDS(group->nb_qps != 0 && group->nb_qps <= RSOFT_MAX_GROUP_QPS,
+				    "QPs of a multicast group", (uint64_t)group->nb_qps))
+			return false;
+		for (i = 0; i < group->nb_qps; i++) {
+			const struct rsoft_qp *qp = group->qps[i];
+
+			if (!RSOFT_HOLDS(qp->dev == dev && qp->qp.type == RMEM_QPT_UD,
+					    "QP of a multicast group", (uint64_t)qp->qp.qp_num))
+				return false;
+		}
+		nb += group->nb_qps;
+	}
+	for (i = 0; i <= dev->qp_mask; i++)
+		nb_counted += dev->qps[i] != NULL ? dev->qps[i]->nb_groups : 0;
+	return RSOFT_HOLDS(nb == nb_counted, "QPs of multicast groups", (uint64_t)nb);
+}
+
 /* The lists that execute what is queued: of QPs that wait, and of each engine. */
 static bool
 lists_are_valid(const struct rsoft_dev *dev)
@@ -320,7 +346,7 @@ audit_locked(const struct rsoft_dev *dev)
 
 	if (!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
 			    (uint64_t)dev->odp_stats.pages) ||
-			!lists_are_valid(dev) || !srqs_are_valid(dev))
+			!lists_are_valid(dev) || !srqs_are_valid(dev) || !groups_are_valid(dev))
 		return -EIO;
 	ret = qps_are_valid(dev);
 	return ret != 0 ? ret : keys_are_valid(dev);

@@ -22,6 +22,7 @@
 #include "mem/rsoft_odp.h"
 #include "mem/rsoft_pin.h"
 #include "base/rsoft_profile.h"
+#include "rsoft_mcast.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "queue/rsoft_srq.h"
@@ -39,7 +40,7 @@
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
 			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE |                             \
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
-			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT)
+			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_MCAST)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -93,6 +94,8 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	rte_ticketlock_init(&dev->pending_lock);
 	TAILQ_INIT(&dev->pending);
 	LIST_INIT(&dev->srqs);
+	LIST_INIT(&dev->groups);
+	rte_ticketlock_init(&dev->group_lock);
 	ret = rsoft_keys_init(dev, socket_id);
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
@@ -299,6 +302,9 @@ const struct rmem_driver rsoft_driver = {
 
 						.ah_create = rsoft_ah_create,
 						.ah_destroy = rsoft_ah_destroy,
+
+						.qp_attach_mcast = rsoft_qp_attach_mcast,
+						.qp_detach_mcast = rsoft_qp_detach_mcast,
 
 						.mp = &rsoft_mp_ops,
 				},

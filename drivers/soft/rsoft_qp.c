@@ -68,8 +68,10 @@ qp_enter(struct rsoft_qp *qp, bool is_gsi)
 	index = qp_entry(dev, is_gsi);
 	if (index != 0) {
 		/* Differs from the number of the previous QP with this index. */
-		dev->qp_generation += dev->qp_mask + 1;
-		qp->serial = dev->qp_generation | index;
+		do {
+			dev->qp_generation += dev->qp_mask + 1;
+			qp->serial = dev->qp_generation | index;
+		} while ((qp->serial & 0xffffff) == RMEM_MCAST_QPN);
 		qp->qp.qp_num = is_gsi ? RSOFT_GSI_QP : (uint32_t)qp->serial & 0xffffff;
 		__atomic_store_n(&dev->qps[index], qp, __ATOMIC_RELEASE);
 		dev->nb_qp++;
@@ -598,6 +600,11 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	struct rsoft_qp *qp = qp_of(base);
 	struct rsoft_dev *dev = qp->dev;
 
+	if (qp->nb_groups != 0) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: in use: attached to %u multicast groups", base->qp_num,
+				RSOFT_QP_NAME(base), qp->nb_groups);
+		return -EBUSY;
+	}
 	if (rsoft_has_profile(dev) && rsoft_mw_is_bound_by(qp)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: in use: a type 2 window is bound on it (IBTA 11.2.5.4)",
 				base->qp_num, RSOFT_QP_NAME(base));

@@ -34,6 +34,9 @@ rverbs_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->nb_ports = own->phys_port_cnt;
 	attr->max_pkeys = own->max_pkeys;
 	attr->max_ah = (uint32_t)RTE_MAX(own->max_ah, 0);
+	attr->max_mcast_grp = (uint32_t)RTE_MAX(own->max_mcast_grp, 0);
+	attr->max_mcast_qp_attach = (uint32_t)RTE_MAX(own->max_mcast_qp_attach, 0);
+	attr->max_total_mcast_qp_attach = (uint32_t)RTE_MAX(own->max_total_mcast_qp_attach, 0);
 	attr->max_rd_atomic = (uint32_t)RTE_MAX(own->max_qp_init_rd_atom, 0);
 	attr->max_dest_rd_atomic = (uint32_t)RTE_MAX(own->max_qp_rd_atom, 0);
 	attr->max_res_rd_atomic = (uint32_t)RTE_MAX(own->max_res_rd_atom, 0);

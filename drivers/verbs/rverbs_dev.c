@@ -304,6 +304,9 @@ const struct rmem_driver rverbs_driver = {
 						.ah_create = rverbs_ah_create,
 						.ah_destroy = rverbs_ah_destroy,
 
+						.qp_attach_mcast = rverbs_qp_attach_mcast,
+						.qp_detach_mcast = rverbs_qp_detach_mcast,
+
 						.mp = NULL,
 
 						/* The class refuses them. */

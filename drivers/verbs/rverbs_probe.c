@@ -85,6 +85,17 @@ probe_uc(struct rverbs_probe *probe)
 		probe->dev->capa |= RMEM_DEV_CAPA_UC;
 }
 
+/* Multicast: a QP is attached to a group of the link. */
+static void
+probe_mcast(struct rverbs_probe *probe, struct ibv_qp *qp)
+{
+	const union ibv_gid group = {.raw = {0xff, 0x12, 0x40, 0x1b}};
+	const uint16_t lid = 0xc001;
+
+	if (ibv_attach_mcast(qp, &group, lid) == 0 && ibv_detach_mcast(qp, &group, lid) == 0)
+		probe->dev->capa |= RMEM_DEV_CAPA_MCAST;
+}
+
 /* QPs of UD: one is created, and an AH to the GID of the port. */
 static void
 probe_ud(struct rverbs_probe *probe)
@@ -107,6 +118,8 @@ probe_ud(struct rverbs_probe *probe)
 	ah = ibv_create_ah(probe->pd, &attr);
 	if (ah != NULL)
 		dev->capa |= RMEM_DEV_CAPA_UD;
+	if (ah != NULL && dev->attr.orig_attr.max_mcast_grp > 0)
+		probe_mcast(probe, qp);
 	if ((ah != NULL && ibv_destroy_ah(ah) != 0) || ibv_destroy_qp(qp) != 0)
 		probe->is_held = true;
 }

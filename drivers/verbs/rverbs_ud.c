@@ -21,8 +21,6 @@
 
 #include "rverbs_ud.h"
 
-#define RVERBS_GID_MULTICAST 0xff
-
 struct rverbs_path {
 	struct ibv_ah *ibv;
 	uint32_t nb_users; /* atomic */
@@ -50,10 +48,6 @@ rverbs_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	struct ibv_ah_attr ibv = {.is_global = 0};
 	struct rverbs_path *path;
 
-	if (attr->is_global && attr->dgid[0] == RVERBS_GID_MULTICAST) {
-		RVERBS_LOG(ERR, "AH: dgid is of a multicast group (unicast)");
-		return -EINVAL;
-	}
 	path = rte_malloc("rverbs_path", sizeof(*path), 0);
 	if (path == NULL) {
 		RVERBS_LOG(ERR, "AH: no memory");
@@ -90,6 +84,26 @@ int
 rverbs_ah_destroy(struct rmem_ah *base)
 {
 	return path_put(((struct rverbs_ah *)base)->path);
+}
+
+int
+rverbs_qp_attach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
+{
+	union ibv_gid group;
+
+	memcpy(group.raw, gid, sizeof(group.raw));
+	return rverbs_err_code(ibv_attach_mcast(rverbs_qp_of(base)->ibv, &group, lid),
+			RVERBS_ERR_MAKE, "ibv_attach_mcast");
+}
+
+int
+rverbs_qp_detach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
+{
+	union ibv_gid group;
+
+	memcpy(group.raw, gid, sizeof(group.raw));
+	return rverbs_err_code(ibv_detach_mcast(rverbs_qp_of(base)->ibv, &group, lid),
+			RVERBS_ERR_CHANGE, "ibv_detach_mcast");
 }
 
 int

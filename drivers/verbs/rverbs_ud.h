@@ -18,6 +18,8 @@ struct rverbs_ah {
 
 int rverbs_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 int rverbs_ah_destroy(struct rmem_ah *ah);
+int rverbs_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+int rverbs_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 /* Convert a path. */
 void rverbs_ah_attr(const struct rmem_ah_attr *attr, struct ibv_ah_attr *ibv);
 

@@ -36,6 +36,10 @@ check_attr(const struct rmem_dev *dev, const struct rmem_ah_attr *attr)
 	if (attr->is_global > 1)
 		return RMEM_FAIL(EINVAL, "%s: AH: is_global out of range: %u (0 to 1)", dev->name,
 				attr->is_global);
+	if (attr->is_global && rmem_gid_is_mcast(attr->dgid) &&
+			(rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_MCAST) == 0)
+		return RMEM_FAIL(EINVAL, "%s: AH: the GID of a multicast group: no multicast",
+				dev->name);
 	return 0;
 }
 

@@ -6,6 +6,9 @@
  * @file
  * Address handles (AH): destinations of the messages of UD QPs.
  *
+ * A path to a multicast group (rmem_qp_attach_mcast()) has its GID, is_global 1, and requests name
+ * the number RMEM_MCAST_QPN.
+ *
  * A QP of RMEM_QPT_UD has no peer. Each of its requests names an AH, the number of the QP there and
  * its Q_Key: rmem_send_wr::ud. The destination is read by the post, so that an AH can be destroyed
  * while requests that were posted with it are outstanding.
@@ -51,7 +54,8 @@ struct rmem_ah {
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL attr or ah, a path that the device does not have, a value out
- *     of range, a multicast GID, or a reserved field that is not zero.
+ *     of range, a multicast GID on a device without RMEM_DEV_CAPA_MCAST, or a reserved field that
+ *     is not zero.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_UD.
  *   - -ENOMEM: no memory for the AH.
  *   - -EIO: the device failed.
@@ -80,7 +84,7 @@ int rmem_ah_create(struct rmem_pd *pd, const struct rmem_ah_attr *attr, struct r
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, NULL wc, grh or attr, no such port, or a header that is
  *     neither of IPv4 nor of IPv6.
- *   - -ENOENT: the destination of the message is not a GID of the port.
+ *   - -ENOENT: the destination of the message is not a GID of the port, but of a multicast group.
  *   - -EOPNOTSUPP: the message had no GRH, or the driver does not report GIDs.
  *   - -EIO: the device failed.
  */

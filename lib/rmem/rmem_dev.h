@@ -87,6 +87,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
 /** REG_MR and UMR make zero-based keys only: their iova must be 0. */
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
+/** Multicast of UD: rmem_qp_attach_mcast(), and AHs with multicast GIDs. */
+#define RMEM_DEV_CAPA_MCAST (UINT64_C(1) << 27)
 
 /** Device. */
 struct rmem_dev {

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <rmem.h>
@@ -66,6 +67,27 @@ struct rmem_comp_channel_drv {
 	void *priv;                       /**< State of a driver with channels of its own. */
 	uint64_t reserved[2];             /**< Zero. */
 };
+
+/**
+ * Whether a GID is that of a multicast group.
+ *
+ * As the kernel's rdma_is_multicast_addr(): ff00::/8, or ::ffff:224.0.0.0/100.
+ *
+ * @param gid
+ *   GID, 16 bytes.
+ *
+ * @return
+ *   True if it is.
+ */
+static inline bool
+rmem_gid_is_mcast(const uint8_t gid[16])
+{
+	static const uint8_t ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	if (gid[0] == 0xff)
+		return true;
+	return (gid[12] & 0xf0) == 0xe0 && memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
 
 /**
  * Get the part of a device that is shared with drivers.
@@ -247,6 +269,15 @@ typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 /** Release the resources of qp_create. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
+/**
+ * Attach a QP of UD to the group of a multicast GID; success if it is attached.
+ *
+ * The class has checked the type of the QP and the GID, the driver checks the LID.
+ */
+typedef int (*rmem_qp_attach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+/** Detach a QP; -EINVAL if it is not attached. qp_destroy fails with -EBUSY while it is. */
+typedef int (*rmem_qp_detach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+
 /** Create the address handle; ah->pd is set. The class has checked port_num and is_global. */
 typedef int (*rmem_ah_create_t)(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 /** Release the resources of ah_create; requests posted with it are not affected. */
@@ -335,7 +366,10 @@ struct rmem_dev_ops {
 	rmem_qp_stats_get_t qp_stats_get; /**< QPs: counters. */
 
 	const struct rmem_mp_ops *mp; /**< Secondary processes: NULL without. */
-	void (*reserved[3])(void);    /**< NULL. */
+
+	rmem_qp_attach_mcast_t qp_attach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
+	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
+	void (*reserved[1])(void);              /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */

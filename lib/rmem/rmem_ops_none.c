@@ -319,6 +319,24 @@ none_qp_set_error(struct rmem_qp *qp)
 }
 
 static int
+none_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(gid);
+	RTE_SET_USED(lid);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(gid);
+	RTE_SET_USED(lid);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr)
 {
 	RTE_SET_USED(ah);
@@ -391,9 +409,11 @@ unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, u
 static void
 fill_qp(struct rmem_dev_ops *ops)
 {
+	FILL(ops, qp_attach_mcast);
 	FILL(ops, qp_connect);
 	FILL(ops, qp_create);
 	FILL(ops, qp_destroy);
+	FILL(ops, qp_detach_mcast);
 	FILL(ops, qp_modify);
 	FILL(ops, qp_query);
 	FILL(ops, qp_reset);

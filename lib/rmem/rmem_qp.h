@@ -48,6 +48,9 @@ enum rmem_qp_type {
 	RMEM_QPT_UD = 4,
 };
 
+/** QP number of a message to a multicast group (IBTA 3.5.3). */
+#define RMEM_MCAST_QPN UINT32_C(0xffffff)
+
 /** State of a QP, with the names and values of enum ibv_qp_state. */
 enum rmem_qp_state {
 	RMEM_QPS_RESET = 0, /**< Not connected: posts are refused. */
@@ -436,10 +439,66 @@ int rmem_qp_reset(struct rmem_qp *qp);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a QP.
- *   - -EBUSY: it has references, or its events are not acknowledged.
+ *   - -EBUSY: it has references, is attached to a multicast group, or its events are not
+ *     acknowledged.
  *   - -EIO: the device failed.
  */
 int rmem_qp_destroy(struct rmem_qp *qp);
+
+/**
+ * Attach a QP of UD to a multicast group.
+ *
+ * As ibv_attach_mcast(3). From then on each message to the group is delivered to the QP if it has
+ * the QP's Q_Key, with a receive of the QP: a copy for each attached QP, also for the one that
+ * sends. A device with packets joins the group on its link. To attach a QP twice has no effect. An
+ * attachment remains in all states of the QP.
+ *
+ * A message is sent to a group by an address handle with the GID of the group, and QP number
+ * RMEM_MCAST_QPN. It may be sent by any QP of UD.
+ *
+ * Control path: may allocate memory and join the group. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP of type RMEM_QPT_UD, in any state.
+ * @param gid
+ *   GID of the group, 16 bytes: ff00::/8, or ::ffff:224.0.0.0/100 for a group of IPv4.
+ * @param lid
+ *   LID of the group on an InfiniBand subnet, 0xc000 to 0xfffe; else ignored.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a QP, a QP of another type, NULL gid, not the GID of a group, one of
+ *     another family than the IP address of the device, or a LID out of range.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_MCAST.
+ *   - -ENOSPC: the device has rmem_dev_attr::max_mcast_grp groups, or the group has
+ *     rmem_dev_attr::max_mcast_qp_attach QPs.
+ *   - -ENOMEM: no memory for the group.
+ *   - -EIO: the device failed, or the host did not join the group.
+ */
+int rmem_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+
+/**
+ * Detach a QP from a multicast group.
+ *
+ * As ibv_detach_mcast(3). When it returns, no further message to the group is delivered to the QP.
+ *
+ * Control path: waits for lcores that are delivering messages. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP that is attached.
+ * @param gid
+ *   GID of the group, 16 bytes.
+ * @param lid
+ *   LID of the group, as attached.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a QP, a QP of another type, NULL gid, not the GID of a group, a LID out
+ *     of range, or a group that the QP is not attached to.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_MCAST.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 
 /**
  * Get the counters of a QP and its last error.

@@ -245,6 +245,14 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_qp_mcast,
+	RTE_TRACE_POINT_ARGS(const void *qp, uint32_t qp_num, int is_attached),
+	rte_trace_point_emit_ptr(qp);
+	rte_trace_point_emit_u32(qp_num);
+	rte_trace_point_emit_int(is_attached);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_qp_destroy,
 	RTE_TRACE_POINT_ARGS(const void *qp, uint32_t qp_num),
 	rte_trace_point_emit_ptr(qp);

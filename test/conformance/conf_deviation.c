@@ -66,6 +66,7 @@ static const struct deviation deviations[] = {
 				"request succeeds"},
 		{"rxe", "ud_qkey", 0, 0,
 				"the high bit of the Q_Key of a request does not select that of the QP"},
+		{"rxe", "mcast_join", 0, 0, "the host must join a multicast group"},
 		{"rxe", "srq_pd", 0, 0,
 				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };

@@ -163,6 +163,9 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_mw = 16;
 	orig->max_cqe = 1024;
 	orig->max_qp_wr = FAKE_QUEUE;
+	orig->max_mcast_grp = fake.has_no_mcast ? 0 : FAKE_GROUPS;
+	orig->max_mcast_qp_attach = 2;
+	orig->max_total_mcast_qp_attach = 2 * FAKE_GROUPS;
 	orig->max_sge = 32;
 	if (fake.has_srq) {
 		orig->max_srq = 4;
@@ -428,6 +431,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		return EBUSY;
 	if (fake_nb_bound_on(qp) != 0)
 		fake_crash("a QP is destroyed before its windows");
+	if (qp->nb_groups != 0)
+		return EBUSY;
 	if (fake_keeps("destroy_qp", qp))
 		return errno;
 	while (*at != qp)

@@ -53,6 +53,8 @@ struct fake {
 	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
 	bool has_no_ex;             /* no extended QPs */
 	bool has_srq;               /* shared receive queues */
+	bool has_no_mcast;          /* no multicast */
+	uint16_t mcast_lid;         /* of the last attachment or detachment */
 	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_ud;             /* no QPs of UD */
 	bool has_no_resize;         /* ibv_resize_cq() is not supported */
@@ -139,7 +141,8 @@ struct fake_cq {
 	uint32_t nb_acked;    /* of them, atomic */
 };
 
-#define FAKE_QUEUE 256
+#define FAKE_QUEUE  256
+#define FAKE_GROUPS 4 /* multicast groups of a QP */
 
 struct fake_wqe {
 	struct ibv_send_wr wr;
@@ -155,6 +158,8 @@ struct fake_qp {
 	struct ibv_qp_init_attr_ex init;
 	uint32_t dest;
 	uint32_t qkey;
+	union ibv_gid group[FAKE_GROUPS];
+	unsigned int nb_groups;
 	int mask; /* of the last ibv_modify_qp() */
 	struct ibv_qp_attr attr;
 	struct fake_wqe batch[FAKE_QUEUE];

@@ -63,6 +63,48 @@ fake_ah_exists(const struct ibv_ah *ibv)
 	return ah != NULL;
 }
 
+/* As the kernel: a second attachment has no effect. */
+static unsigned int
+fake_group_at(const struct fake_qp *qp, const union ibv_gid *gid)
+{
+	unsigned int i;
+
+	for (i = 0; i < qp->nb_groups && memcmp(&qp->group[i], gid, sizeof(*gid)) != 0; i++)
+		;
+	return i;
+}
+
+int
+ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	if (fake_fails("attach_mcast"))
+		return errno;
+	if (fake_group_at(qp, gid) < qp->nb_groups)
+		return 0;
+	if (qp->nb_groups == FAKE_GROUPS)
+		return ENOMEM;
+	qp->group[qp->nb_groups++] = *gid;
+	fake.mcast_lid = lid;
+	return 0;
+}
+
+int
+ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+	unsigned int i = fake_group_at(qp, gid);
+
+	if (fake_keeps("detach_mcast", qp))
+		return errno;
+	if (i == qp->nb_groups)
+		return EINVAL;
+	qp->group[i] = qp->group[--qp->nb_groups];
+	fake.mcast_lid = lid;
+	return 0;
+}
+
 /* Each receive has a GRH of the fake, all bytes of which are 0x60. */
 int
 fake_run_ud(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)

@@ -25,7 +25,7 @@
 #define VT_CAPA                                                                                    \
 	(RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | RMEM_DEV_CAPA_CQ_RESIZE |                     \
 			RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_COMP_CHANNEL |                   \
-			RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD | VT_WINDOWS)
+			RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD | RMEM_DEV_CAPA_MCAST | VT_WINDOWS)
 
 TEST(verbs_dev, capabilities_are_probed)
 {

@@ -265,9 +265,71 @@ TEST(verbs_ud, paths_that_the_device_lacks_are_refused)
 	open_ud();
 	bad.port_num = 2;
 	TEST_ERR(rmem_ah_create(vt.pd, &bad, &other), EINVAL);
-	bad = path;
-	bad.dgid[0] = 0xff;
-	TEST_ERR(rmem_ah_create(vt.pd, &bad, &other), EINVAL);
+}
+
+TEST(verbs_ud, qp_is_attached_to_groups)
+{
+	static const uint8_t group[16] = {0xff, 0x0e, [15] = 9};
+	struct rmem_ah_attr to = path;
+	struct rmem_dev_attr attr;
+	struct rmem_ah *other;
+
+	open_ud();
+	TEST_OK(rmem_dev_attr_get(vt.dev, &attr));
+	TEST_EQ(attr.max_mcast_grp, FAKE_GROUPS);
+	TEST_EQ(attr.max_mcast_qp_attach, 2);
+	TEST_EQ(attr.max_total_mcast_qp_attach, 2 * FAKE_GROUPS);
+	TEST_OK(rmem_qp_attach_mcast(vt.b, group, 0xc003));
+	TEST_EQ(fake.mcast_lid, 0xc003);
+	TEST_EQ(fake_qp_find(vt.b->qp_num)->nb_groups, 1);
+	TEST_MEM(fake_qp_find(vt.b->qp_num)->group[0].raw, group, sizeof(group));
+	TEST_OK(rmem_qp_attach_mcast(vt.b, group, 0xc003));
+	TEST_EQ(fake_qp_find(vt.b->qp_num)->nb_groups, 1);
+	TEST_ERR(rmem_qp_destroy(vt.b), EBUSY);
+	memcpy(to.dgid, group, sizeof(group));
+	TEST_OK(rmem_ah_create(vt.pd, &to, &other));
+	TEST_OK(rmem_ah_destroy(other));
+	TEST_OK(rmem_qp_detach_mcast(vt.b, group, 0xc003));
+	TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0xc003), EINVAL);
+}
+
+TEST(verbs_ud, errnos_of_multicast_are_mapped)
+{
+	static const uint8_t group[16] = {0xff, 0x0e};
+	static const struct {
+		int kernel;
+		int attach;
+		int detach;
+	} rows[] = {{EINVAL, EINVAL, EINVAL}, {ENOMEM, ENOMEM, EIO}, {ENOSPC, ENOSPC, EIO},
+			{EPERM, EIO, EIO}, {EIO, EIO, EIO}};
+	unsigned int i;
+
+	open_ud();
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		fake.fail_errno = rows[i].kernel;
+		fake.fail_name = "attach_mcast";
+		TEST_ERR(rmem_qp_attach_mcast(vt.b, group, 0), rows[i].attach);
+		fake.fail_name = "detach_mcast";
+		TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0), rows[i].detach);
+		fake.fail_name = NULL;
+	}
+}
+
+TEST(verbs_ud, device_without_multicast_has_no_groups)
+{
+	static const uint8_t group[16] = {0xff, 0x0e};
+	struct rmem_ah_attr to = path;
+	struct rmem_dev_info info;
+	struct rmem_ah *other;
+
+	fake.has_no_mcast = true;
+	open_ud();
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & (RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_UD), RMEM_DEV_CAPA_UD);
+	TEST_ERR(rmem_qp_attach_mcast(vt.b, group, 0), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0), EOPNOTSUPP);
+	memcpy(to.dgid, group, sizeof(group));
+	TEST_ERR(rmem_ah_create(vt.pd, &to, &other), EINVAL);
 }
 
 TEST(verbs_ud, errnos_of_the_device_are_mapped)

@@ -51,6 +51,7 @@
 
 #include "rsoft_lock.h"
 
+struct rsoft_group;
 struct rsoft_srq;
 struct rwire;
 struct rwire_qp;
@@ -441,6 +442,7 @@ struct rsoft_qp {
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
 	uint32_t qkey;           /* of UD; atomic */
+	uint32_t nb_groups;      /* that it is attached to; under rsoft_domain::lock */
 	void (*revoke)(void);    /* ends direct access (rsoft_grant.h); NULL: none; atomic */
 
 	struct rsoft_thread_check senders;
@@ -502,6 +504,8 @@ struct rsoft_dev {
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
+	LIST_HEAD(rsoft_groups, rsoft_group) groups; /* multicast; under rsoft_domain::lock */
+	rte_ticketlock_t group_lock;                 /* of calls that change groups; the first */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
 	struct rmem_dev_stats stats_destroyed; /* of destroyed QPs */

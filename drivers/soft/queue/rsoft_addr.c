@@ -93,6 +93,17 @@ rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16])
 			rwire_addr_is_ipv4(&to) == rwire_addr_is_ipv4(&from);
 }
 
+bool
+rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16])
+{
+	struct rwire_addr own, group;
+
+	memcpy(own.gid, dev->address.gid, sizeof(own.gid));
+	memcpy(group.gid, gid, sizeof(group.gid));
+	return dev->wire == NULL || dev->address.lid != 0 ||
+			rwire_addr_is_ipv4(&group) == rwire_addr_is_ipv4(&own);
+}
+
 struct rsoft_dev *
 rsoft_addr_wire_dev(const uint8_t gid[16])
 {

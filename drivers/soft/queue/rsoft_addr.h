@@ -23,6 +23,12 @@ bool rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_a
 /* Whether the wire of the device, which has one, can send to a GID. */
 bool rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16]);
 
+/*
+ * Whether the device can have a multicast group: of the family of its IP address, and any on
+ * InfiniBand.
+ */
+bool rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16]);
+
 /* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */
 struct rsoft_dev *rsoft_addr_wire_dev(const uint8_t gid[16]);
 

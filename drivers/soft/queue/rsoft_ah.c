@@ -28,19 +28,22 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_ah *ah = (struct rsoft_ah *)base;
+	bool is_group = attr->is_global && rmem_gid_is_mcast(attr->dgid);
 	struct rmem_qp_addr addr = {.qp_num = 0};
 
 	if (attr->port_num != 1 || attr->sgid_index != 0 || !rsoft_addr_of_ah(dev, attr, &addr) ||
-			!rsoft_addr_is_reachable(dev, &addr)) {
-		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (port 1, a unicast GID of a soft device of this process or reachable with ip=)",
+			!(is_group ? rsoft_addr_has_group(dev, addr.gid)
+				   : rsoft_addr_is_reachable(dev, &addr))) {
+		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (port 1, a GID of a soft device of this process or reachable with ip=, or of a multicast group)",
 				attr->port_num, attr->is_global, attr->sgid_index, attr->dlid);
 		return -EINVAL;
 	}
+	ah->is_group = is_group;
 	memcpy(ah->gid, addr.gid, sizeof(addr.gid));
 	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
 	ah->grh.traffic_class = attr->traffic_class;
 	/* With RoCE kernels set that of the route (ib_resolve_eth_dmac()). */
-	if (!rsoft_ud_is_roce(dev))
+	if (is_group || !rsoft_ud_is_roce(dev))
 		ah->grh.hop_limit = attr->hop_limit;
 	return 0;
 }
@@ -56,13 +59,19 @@ void
 rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool is_queued,
 		struct rsoft_ud_dest *dest)
 {
+	const struct rsoft_ah *ah = (const struct rsoft_ah *)wr->ud.ah;
+
 	if (is_queued) {
 		memcpy(dest, (const uint8_t *)wr + UD_AT, sizeof(*dest));
 		return;
 	}
-	memcpy(dest->gid, ((const struct rsoft_ah *)wr->ud.ah)->gid, sizeof(dest->gid));
-	dest->grh = ((const struct rsoft_ah *)wr->ud.ah)->grh;
-	dest->qpn = likely(wr->ud.ah->pd == qp->qp.pd) ? wr->ud.remote_qpn : RSOFT_UD_OTHER_PD;
+	memcpy(dest->gid, ah->gid, sizeof(dest->gid));
+	dest->grh = ah->grh;
+	dest->qpn = wr->ud.remote_qpn;
+	if (unlikely(ah->is_group))
+		dest->qpn = dest->qpn == RMEM_MCAST_QPN ? RSOFT_UD_GROUP : RSOFT_UD_NO_QP;
+	if (unlikely(ah->ah.pd != qp->qp.pd))
+		dest->qpn = RSOFT_UD_OTHER_PD;
 	dest->qkey = wr->ud.remote_qkey;
 }
 

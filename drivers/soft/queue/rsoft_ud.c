@@ -10,6 +10,7 @@
 
 #include "rsoft_addr.h"
 #include "rsoft_error.h"
+#include "rsoft_group.h"
 #include "rsoft_resp.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
@@ -181,6 +182,52 @@ ud_find(const struct rsoft_ud_dest *dest)
 	return qp;
 }
 
+/* Count a message that a QP of the group dropped. */
+static void
+ud_count_drop(struct rmem_dev_stats *stats, int status)
+{
+	switch (status) {
+	case RMEM_WC_SUCCESS:
+		break;
+	case RSOFT_WAIT_PEER:
+		RSOFT_COUNT(stats->drop_no_peer, 1);
+		break;
+	case RSOFT_WAIT_RNR:
+		RSOFT_COUNT(stats->drop_no_recv, 1);
+		break;
+	case RMEM_WC_REM_INV_REQ_ERR:
+		RSOFT_COUNT(stats->drop_length, 1);
+		break;
+	case RMEM_WC_REM_ACCESS_ERR:
+		RSOFT_COUNT(stats->drop_qkey, 1);
+		break;
+	default:
+		RSOFT_COUNT(stats->drop_access, 1);
+		break;
+	}
+}
+
+int
+rsoft_ud_deliver_group(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg,
+		const struct rsoft_span *from, bool has_wire, uint32_t *nb)
+{
+	struct rsoft_qp *peers[RSOFT_MAX_GROUP_QPS];
+	unsigned int dev_id = 0;
+	uint32_t i, n;
+	int status;
+
+	for (*nb = 0; (n = rsoft_group_next(msg->dst_gid, has_wire, &dev_id, peers)) != 0;
+			*nb += n) {
+		for (i = 0; i < n; i++) {
+			status = rsoft_ud_deliver(peers[i], msg, from);
+			if (status == RMEM_WC_LOC_PROT_ERR)
+				return status;
+			ud_count_drop(&qp->stats, status);
+		}
+	}
+	return RMEM_WC_SUCCESS;
+}
+
 int
 rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length)
@@ -189,6 +236,7 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 	struct rsoft_ud_dest dest;
 	struct rsoft_ud_msg msg;
 	uint8_t gid[16];
+	uint32_t nb = 1;
 	int status;
 
 	if (length > qp->max_msg_size) /* inline data */
@@ -198,7 +246,7 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 	if (batch->vendor_err != RMEM_VENDOR_ERR_NONE)
 		return RMEM_WC_LOC_QP_OP_ERR;
 	peer = ud_find(&dest);
-	if (peer == NULL)
+	if (peer == NULL && dest.qpn != RSOFT_UD_GROUP)
 		return RSOFT_WAIT_PEER;
 	rsoft_addr_gid(qp->dev, gid);
 	msg = (struct rsoft_ud_msg){.src_gid = gid,
@@ -213,9 +261,14 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		msg.flags |= RMEM_WC_WITH_IMM;
 		msg.imm_data = wr->imm_data;
 	}
-	status = rsoft_ud_deliver(peer, &msg, from);
+	if (unlikely(peer == NULL))
+		status = rsoft_ud_deliver_group(qp, &msg, from, true, &nb);
+	else
+		status = rsoft_ud_deliver(peer, &msg, from);
 	if (status == RMEM_WC_LOC_PROT_ERR)
 		batch->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
+	if (nb == 0 && status == RMEM_WC_SUCCESS) /* the group has no QP */
+		return RSOFT_WAIT_PEER;
 	if (status != RMEM_WC_REM_ACCESS_ERR)
 		return status;
 	RSOFT_COUNT(qp->stats.drop_qkey, 1);

@@ -19,19 +19,22 @@
 /* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
 
-/* Not a number of a QP, which has 24 bits. */
+/* No numbers of a QP, which have 24 bits: an AH of another PD; a group, or a QP of its AH. */
 #define RSOFT_UD_OTHER_PD UINT32_MAX
+#define RSOFT_UD_GROUP    (UINT32_MAX - 1)
+#define RSOFT_UD_NO_QP    (UINT32_MAX - 2)
 
 struct rsoft_ah {
 	struct rmem_ah ah;
 	uint8_t gid[16]; /* of the destination */
 	struct rsoft_grh grh;
+	bool is_group; /* a multicast group */
 };
 
 /* The destination of a request. */
 struct rsoft_ud_dest {
 	uint8_t gid[16];
-	uint32_t qpn;  /* RSOFT_UD_OTHER_PD: of an AH of another PD */
+	uint32_t qpn;  /* or RSOFT_UD_OTHER_PD, _GROUP or _NO_QP */
 	uint32_t qkey; /* as posted */
 	struct rsoft_grh grh;
 };
@@ -85,6 +88,15 @@ rsoft_ud_qkey(const struct rsoft_qp *qp, const struct rsoft_ud_dest *dest)
 		return __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED);
 	return dest->qkey;
 }
+
+/*
+ * Deliver a message to the QPs of this process in the multicast group of its destination, each with
+ * a receive of its own: RMEM_WC_SUCCESS, or RMEM_WC_LOC_PROT_ERR as rsoft_ud_deliver(). qp sends;
+ * its counters have those that are dropped. has_wire: also to QPs of devices with a wire. *nb is
+ * the number of QPs. From inside of rsoft_grace_enter().
+ */
+int rsoft_ud_deliver_group(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg,
+		const struct rsoft_span *from, bool has_wire, uint32_t *nb);
 
 /*
  * Send a message to a QP of this process: an enum rmem_wc_status, or an enum rsoft_wait for which

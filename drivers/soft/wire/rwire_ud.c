@@ -46,6 +46,9 @@ ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 {
 	bool is_here;
 
+	/* A multicast group, or an AH of another PD. */
+	if (unlikely(dest->qpn >> 24 != 0))
+		return true;
 	if (rsoft_gid_is_local(dest->gid))
 		return true;
 	if (q->qp->dev->args.loop != 0)
