@@ -18,6 +18,7 @@
 #include "queue/rsoft_addr.h"
 #include "queue/rsoft_group.h"
 #include "rsoft_mcast.h"
+#include "wire/rwire.h"
 
 /* Of groups on an InfiniBand subnet (IBTA 4.1.3). */
 #define MIN_LID 0xc000
@@ -68,6 +69,7 @@ static int
 make_group(const struct rsoft_dev *dev, const uint8_t gid[16], struct rsoft_group **out)
 {
 	struct rsoft_group *group;
+	int ret;
 
 	group = rte_zmalloc_socket(
 			"rsoft_group", sizeof(*group), 0, (int)(int64_t)dev->args.socket);
@@ -76,6 +78,11 @@ make_group(const struct rsoft_dev *dev, const uint8_t gid[16], struct rsoft_grou
 		return -ENOMEM;
 	}
 	memcpy(group->gid, gid, sizeof(group->gid));
+	ret = dev->wire != NULL ? rwire_ud_join(dev->wire, gid) : 0;
+	if (ret != 0) {
+		rte_free(group);
+		return ret;
+	}
 	*out = group;
 	return 0;
 }
@@ -131,8 +138,11 @@ detach(struct rsoft_qp *qp, const uint8_t gid[16])
 		ret = 0;
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	if (is_empty)
-		rte_free(group);
+	if (!is_empty)
+		return ret;
+	if (qp->dev->wire != NULL)
+		rwire_ud_leave(qp->dev->wire, gid);
+	rte_free(group);
 	return ret;
 }
 

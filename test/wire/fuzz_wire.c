@@ -146,6 +146,9 @@ port_close(struct rwire_port *port)
 static const struct rwire_port_ops port_ops = {
 		.close = port_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_leave = NULL,
+		.mcast_members = NULL,
 		.rx_burst = port_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = rwire_port_rx_sleep,

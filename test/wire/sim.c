@@ -177,6 +177,9 @@ sim_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_leave = NULL,
+		.mcast_members = NULL,
 		.rx_burst = sim_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = rwire_port_rx_sleep,

@@ -13,6 +13,8 @@
 #include <rmem_dev_attr.h>
 #include <rmem_driver.h>
 
+#include "soft/mem/rsoft_grace.h"
+
 #include "sides.h"
 
 #define QKEY 0x1234u
@@ -115,6 +117,9 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	pkt = datagram();
 	pkt.qpn = sides[1].qp->qp_num; /* of RC */
 	TEST_EQ(inject(pkt, &wc), 0);
+	pkt = datagram();
+	pkt.qpn = RMEM_MCAST_QPN; /* to the address of the device */
+	TEST_EQ(inject(pkt, &wc), 0);
 	TEST_EQ(inject(datagram(), &wc), 1);
 	TEST_EQ(inject(datagram(), &wc), 0); /* no receive */
 	post_one();
@@ -125,11 +130,78 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	TEST_EQ(stats.drop_qkey, 1);
 	TEST_EQ(stats.drop_length, 2);
 	TEST_EQ(stats.drop_no_recv, 1);
-	TEST_EQ(stats.wire_malformed, 2);
+	TEST_EQ(stats.wire_malformed, 3);
 	TEST_EQ(stats.wire_unknown_qps, 2);
 	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_RTS);
 	TEST_OK(rmem_dev_port_query(sides[1].dev, 1, &port));
 	TEST_EQ(port.bad_qkeys, 1);
+	close_both();
+}
+
+/* How many receives complete when that packet to a group arrives; in *wc, one of them. */
+static int
+inject_to(const struct rwire_addr *group, const struct rwire_addr *src, struct rwire_pkt pkt,
+		struct rmem_wc *wc)
+{
+	struct rsoft_dev *dev = rmem_dev_drv(sides[1].dev)->priv;
+	uint8_t data[RWIRE_HEADROOM + RWIRE_MAX_PKT] = {0};
+	struct rwire_frame frame = {.bth = data + RWIRE_HEADROOM,
+			.is_mcast = true,
+			.flow = {.src = *src, .dst = *group}};
+	struct rwire_pkt got;
+	unsigned int lcore;
+
+	frame.len = rwire_pkt_build(frame.bth, &pkt);
+	TEST_ASSERT(rwire_pkt_parse(frame.bth, frame.len, &got));
+	lcore = rsoft_grace_enter();
+	TEST_ASSERT(lcore != LCORE_ID_ANY);
+	rwire_ud_group_pkt(dev->wire, &frame, &got);
+	rsoft_grace_leave(lcore);
+	return rmem_poll_cq(sides[1].recv_cq, wc, 1);
+}
+
+TEST(wire_sim, packets_to_a_group_reach_its_qps_alone)
+{
+	struct rsoft_dev *dev;
+	struct rwire_addr group, other, far;
+	struct rmem_dev_stats stats;
+	struct rwire_pkt pkt;
+	struct rmem_wc wc;
+
+	open_both();
+	dev = rmem_dev_drv(sides[1].dev)->priv;
+	TEST_ASSERT(rwire_addr_from_text("239.7.0.1", &group));
+	TEST_ASSERT(rwire_addr_from_text("239.7.0.2", &other));
+	TEST_ASSERT(rwire_addr_from_text("192.0.2.7", &far));
+	post_one();
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	TEST_OK(rmem_qp_attach_mcast(qp, group.gid, 0));
+	pkt = datagram(); /* its QP number is not that of groups */
+	TEST_EQ(inject_to(&group, &far, pkt, &wc), 0);
+	pkt.qpn = RMEM_MCAST_QPN;
+	TEST_EQ(inject_to(&other, &far, pkt, &wc), 0);
+	pkt.service = RWIRE_RC;
+	pkt.opcode = RWIRE_SEND_ONLY;
+	TEST_EQ(inject_to(&group, &far, pkt, &wc), 0);
+	pkt = datagram();
+	pkt.qpn = RMEM_MCAST_QPN;
+	pkt.qkey++;
+	TEST_EQ(inject_to(&group, &far, pkt, &wc), 0);
+	pkt.qkey--;
+	dev->args.loop = 0; /* the sender has delivered it */
+	TEST_EQ(inject_to(&group, &peer, pkt, &wc), 0);
+	dev->args.loop = 1;
+	TEST_OK(rwire_allow_parse(&dev->wire->allow, "192.0.2.7"));
+	TEST_EQ(inject_to(&group, &peer, pkt, &wc), 0);
+	TEST_EQ(inject_to(&group, &far, pkt, &wc), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_MEM(sides[1].local + 36, group.gid + 12, 4);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_malformed, 2);
+	TEST_EQ(stats.wire_unknown_qps, 1);
+	TEST_EQ(stats.wire_wrong_peers, 1);
+	TEST_EQ(stats.drop_qkey, 1);
+	TEST_OK(rmem_qp_detach_mcast(qp, group.gid, 0));
 	close_both();
 }
 

@@ -111,6 +111,8 @@ struct rwire_req {
 	uint64_t deadline;            /* of the retransmission timer, TSC; 0: not running */
 	uint64_t rnr_until;           /* nothing is sent earlier, TSC; 0: not waiting */
 	uint64_t timeout;             /* local ACK timeout, TSC cycles; 0: infinite */
+	/* sq.cons + 1 of a message that QPs of this process have; 0: none */
+	uint32_t looped;
 	struct rwire_unread unread;
 };
 
@@ -322,6 +324,12 @@ int rwire_ud_start(struct rsoft_qp *qp);
 void rwire_ud_run(struct rwire_qp *q, unsigned int lcore);
 /* Place a packet in a receive, or drop it. Under rx_lock. */
 void rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt);
+/* The same of a packet to a multicast group, for each attached QP. */
+void rwire_ud_group_pkt(
+		struct rwire *wire, const struct rwire_frame *frame, const struct rwire_pkt *pkt);
+/* Receive the packets of a group, and no longer: 0, or -ENOMEM, -EIO; logged. */
+int rwire_ud_join(struct rwire *wire, const uint8_t gid[16]);
+void rwire_ud_leave(struct rwire *wire, const uint8_t gid[16]);
 
 /* rwire_rx.c. */
 /*

@@ -98,6 +98,10 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		RWIRE_COUNT(wire->stats.malformed);
 		return;
 	}
+	if (unlikely(frame->is_mcast || pkt.qpn == RMEM_MCAST_QPN)) {
+		rwire_ud_group_pkt(wire, frame, &pkt);
+		return;
+	}
 	q = rx_qp_of(wire, frame, pkt.qpn);
 	if (q == NULL)
 		return;

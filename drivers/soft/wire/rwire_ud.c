@@ -16,6 +16,7 @@
 #include <rte_cycles.h>
 
 #include "../queue/rsoft_addr.h"
+#include "../queue/rsoft_group.h"
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_sq.h"
 #include "../queue/rsoft_ud.h"
@@ -46,9 +47,9 @@ ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 {
 	bool is_here;
 
-	/* A multicast group, or an AH of another PD. */
+	/* A multicast group; an AH of another PD, or of a group without its QP number. */
 	if (unlikely(dest->qpn >> 24 != 0))
-		return true;
+		return dest->qpn != RSOFT_UD_GROUP;
 	if (rsoft_gid_is_local(dest->gid))
 		return true;
 	if (q->qp->dev->args.loop != 0)
@@ -75,13 +76,14 @@ ud_wait(struct rwire_qp *q)
 	return RMEM_WC_SUCCESS;
 }
 
-/* Send a request as a packet: an enum rmem_wc_status, or RSOFT_WAIT_WIRE. Under tx_lock. */
-static int
-ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
-		uint32_t length, uint32_t *vendor_err)
+/* The headers of the packet of a request. */
+static struct rwire_pkt
+ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
+		uint32_t length)
 {
 	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
-	struct rwire_pkt pkt = {.service = RWIRE_UD,
+
+	return (struct rwire_pkt){.service = RWIRE_UD,
 			.opcode = is_imm ? RWIRE_SEND_ONLY_WITH_IMM : RWIRE_SEND_ONLY,
 			.is_solicited = (wr->flags & RMEM_SEND_SOLICITED) != 0,
 			.qpn = dest->qpn,
@@ -90,6 +92,14 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 			.src_qp = q->qp->qp.qp_num,
 			.imm = is_imm ? wr->imm_data : 0,
 			.payload_len = length};
+}
+
+/* Send a request as a packet: an enum rmem_wc_status, or RSOFT_WAIT_WIRE. Under tx_lock. */
+static int
+ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
+		uint32_t length, uint32_t *vendor_err)
+{
+	struct rwire_pkt pkt = ud_packet(q, wr, dest, length);
 	struct rwire_port *port = q->wire->port;
 	struct rwire_frame *frame;
 	struct rwire_addr addr;
@@ -110,6 +120,130 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 	return RMEM_WC_SUCCESS;
 }
 
+/* Deliver a message to the QPs of this process, unless packets do (loop=1). */
+static int
+ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
+		uint8_t *data, uint32_t length, uint32_t *vendor_err)
+{
+	const struct rsoft_span from = {.ptr = data, .length = length, .kind = RSOFT_SPAN_FLAT};
+	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
+	struct rsoft_qp *qp = q->qp;
+	const struct rsoft_ud_msg msg = {.src_gid = qp->dev->address.gid,
+			.dst_gid = dest->gid,
+			.src_qp = qp->qp.qp_num,
+			.qkey = rsoft_ud_qkey(qp, dest),
+			.imm_data = is_imm ? wr->imm_data : 0,
+			.flags = (uint16_t)((is_imm ? RMEM_WC_WITH_IMM : 0) |
+					(wr->flags & RMEM_SEND_SOLICITED ? RMEM_WC_SOLICITED : 0)),
+			.grh = dest->grh,
+			.length = length};
+	uint32_t nb;
+	int status;
+
+	if (q->req.looped == qp->sq.cons + 1)
+		return RMEM_WC_SUCCESS;
+	status = rsoft_ud_deliver_group(qp, &msg, &from, qp->dev->args.loop == 0, &nb);
+	if (status != RMEM_WC_SUCCESS)
+		*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
+	q->req.looped = qp->sq.cons + 1;
+	return status;
+}
+
+/* Whether an address is that of a device of this process that gets messages without packets. */
+static bool
+ud_is_own(const struct rwire *wire, const struct rwire_addr *addr)
+{
+	bool is_own;
+
+	if (wire->dev->args.loop != 0)
+		return false;
+	rsoft_lock(&rsoft_domain->lock);
+	is_own = rsoft_addr_wire_dev(addr->gid) != NULL;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return is_own;
+}
+
+/*
+ * Whether packets can be sent: RMEM_WC_SUCCESS, and members that get none have no GID then; or
+ * RSOFT_WAIT_WIRE.
+ */
+static int
+ud_check_members(struct rwire_qp *q, struct rwire_addr *members, int nb)
+{
+	struct rwire_port *port = q->wire->port;
+	bool is_own;
+	int i;
+
+	for (i = 0; i < nb; i++) {
+		is_own = ud_is_own(q->wire, &members[i]);
+		if (!is_own && port->ops->tx_get(port, &members[i]) != NULL)
+			continue;
+		if (!is_own && ud_wait(q) == RSOFT_WAIT_WIRE)
+			return RSOFT_WAIT_WIRE;
+		memset(&members[i], 0, sizeof(members[i]));
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+static void
+ud_send_member(struct rwire_qp *q, const struct rsoft_ud_dest *dest, const struct rwire_addr *hop,
+		struct rwire_pkt *pkt, const uint8_t *data)
+{
+	struct rwire_port *port = q->wire->port;
+	struct rwire_frame *frame = port->ops->tx_get(port, hop);
+
+	if (frame == NULL)
+		return;
+	frame->is_mcast = true;
+	frame->hop = *hop;
+	memcpy(frame->flow.dst.gid, dest->gid, sizeof(dest->gid));
+	frame->grh = dest->grh;
+	memcpy(frame->bth + rwire_hdr_len(rwire_pkt_info(pkt)), data, pkt->payload_len);
+	rwire_tx_send(q->wire, frame, pkt);
+	frame->is_mcast = false;
+}
+
+/*
+ * Send a message to a group: to QPs of this process, and as packets. An enum rmem_wc_status, or
+ * RSOFT_WAIT_WIRE.
+ */
+static int
+ud_send_group(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
+		uint32_t length, uint32_t *vendor_err)
+{
+	struct rwire_port *inner = q->wire->inner;
+	struct rwire_addr group, members[RWIRE_MAX_MEMBERS];
+	struct rwire_pkt pkt = ud_packet(q, wr, dest, length);
+	uint8_t data[RWIRE_MAX_MTU];
+	int i, nb, status;
+
+	status = rwire_sge_copy(q->qp, wr, 0, data, length, false, vendor_err);
+	if (status == RMEM_WC_SUCCESS)
+		status = ud_loop(q, wr, dest, data, length, vendor_err);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	memcpy(group.gid, dest->gid, sizeof(group.gid));
+	pkt.qpn = RMEM_MCAST_QPN;
+	rsoft_lock(&q->wire->tx_lock);
+	nb = inner->ops->mcast_members(inner, &group, members);
+	if (nb < 0) {
+		members[0] = group;
+		nb = 1;
+	}
+	status = ud_check_members(q, members, nb);
+	for (i = 0; i < nb && status == RMEM_WC_SUCCESS; i++) {
+		if (rwire_addr_is_unicast(&members[i]) || rwire_addr_is_mcast(&members[i]))
+			ud_send_member(q, dest, &members[i], &pkt, data);
+	}
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	q->req.deadline = 0;
+	q->req.looped = 0;
+	q->req.psn = rwire_psn_add(q->req.psn, 1);
+	return RMEM_WC_SUCCESS;
+}
+
 /* Send the request at the head as a packet, and complete it. False: it must wait. */
 static bool
 ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
@@ -126,6 +260,8 @@ ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 	batch.vendor_err = rsoft_ud_vendor_err(wr, dest);
 	if (batch.vendor_err == RMEM_VENDOR_ERR_NONE && length > q->qp->max_msg_size) {
 		status = RMEM_WC_LOC_LEN_ERR;
+	} else if (unlikely(dest->qpn == RSOFT_UD_GROUP)) {
+		status = ud_send_group(q, wr, dest, (uint32_t)length, &batch.vendor_err);
 	} else if (batch.vendor_err == RMEM_VENDOR_ERR_NONE) {
 		rsoft_lock(&q->wire->tx_lock);
 		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.vendor_err);
@@ -175,28 +311,11 @@ rwire_ud_run(struct rwire_qp *q, unsigned int lcore)
 		rsoft_req_drain(qp, lcore);
 }
 
-void
-rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+/* Count a message that a QP has dropped. */
+static void
+ud_count(struct rwire_stats *stats, int status)
 {
-	const struct rsoft_span from = {
-			.ptr = pkt->payload, .length = pkt->payload_len, .kind = RSOFT_SPAN_FLAT};
-	struct rwire_stats *stats = &q->wire->stats;
-	struct rsoft_ud_msg msg = {.src_gid = frame->flow.src.gid,
-			.dst_gid = frame->flow.dst.gid,
-			.src_qp = pkt->src_qp,
-			.qkey = pkt->qkey,
-			.imm_data = pkt->imm,
-			.grh = frame->grh,
-			.flags = pkt->is_solicited ? RMEM_WC_SOLICITED : 0,
-			.length = pkt->payload_len};
-
-	if (pkt->info & RWIRE_HAS_IMM)
-		msg.flags |= RMEM_WC_WITH_IMM;
-	if (pkt->payload_len > q->mtu) {
-		RWIRE_COUNT(stats->drop_length);
-		return;
-	}
-	switch (rsoft_ud_deliver(q->qp, &msg, &from)) {
+	switch (status) {
 	case RMEM_WC_SUCCESS:
 		break;
 	case RSOFT_WAIT_PEER: /* not in RTR yet, or in ERR */
@@ -215,4 +334,93 @@ rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct r
 		RWIRE_COUNT(stats->drop_access);
 		break;
 	}
+}
+
+static struct rsoft_ud_msg
+ud_message(const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+{
+	struct rsoft_ud_msg msg = {.src_gid = frame->flow.src.gid,
+			.dst_gid = frame->flow.dst.gid,
+			.src_qp = pkt->src_qp,
+			.qkey = pkt->qkey,
+			.imm_data = pkt->imm,
+			.grh = frame->grh,
+			.flags = pkt->is_solicited ? RMEM_WC_SOLICITED : 0,
+			.length = pkt->payload_len};
+
+	if (pkt->info & RWIRE_HAS_IMM)
+		msg.flags |= RMEM_WC_WITH_IMM;
+	return msg;
+}
+
+void
+rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+{
+	const struct rsoft_span from = {
+			.ptr = pkt->payload, .length = pkt->payload_len, .kind = RSOFT_SPAN_FLAT};
+	const struct rsoft_ud_msg msg = ud_message(frame, pkt);
+	struct rwire_stats *stats = &q->wire->stats;
+
+	if (pkt->payload_len > q->mtu) {
+		RWIRE_COUNT(stats->drop_length);
+		return;
+	}
+	ud_count(stats, rsoft_ud_deliver(q->qp, &msg, &from));
+}
+
+void
+rwire_ud_group_pkt(struct rwire *wire, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+{
+	const struct rsoft_span from = {
+			.ptr = pkt->payload, .length = pkt->payload_len, .kind = RSOFT_SPAN_FLAT};
+	const struct rsoft_ud_msg msg = ud_message(frame, pkt);
+	struct rsoft_qp *qps[RSOFT_MAX_GROUP_QPS];
+	uint32_t i, n;
+
+	/* A group has one QP number and one service (IBTA 9.6.1.1.1). */
+	if (!frame->is_mcast || pkt->qpn != RMEM_MCAST_QPN || pkt->service != RWIRE_UD) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
+	if (!rwire_allow_has(&wire->allow, &frame->flow.src)) {
+		RWIRE_COUNT(wire->stats.wrong_peer);
+		return;
+	}
+	if (ud_is_own(wire, &frame->flow.src)) /* delivered when it was sent */
+		return;
+	n = rsoft_group_qps(wire->dev, frame->flow.dst.gid, qps);
+	if (n == 0)
+		RWIRE_COUNT(wire->stats.no_qp);
+	for (i = 0; i < n; i++)
+		ud_count(&wire->stats, rsoft_ud_deliver(qps[i], &msg, &from));
+}
+
+int
+rwire_ud_join(struct rwire *wire, const uint8_t gid[16])
+{
+	struct rwire_addr group;
+	int ret, state;
+
+	memcpy(group.gid, gid, sizeof(group.gid));
+	/* System calls: a thread that is cancelled in one would keep the locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rsoft_lock(&wire->rx_lock);
+	ret = wire->inner->ops->mcast_join(wire->inner, &group);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	pthread_setcancelstate(state, NULL);
+	return ret;
+}
+
+void
+rwire_ud_leave(struct rwire *wire, const uint8_t gid[16])
+{
+	struct rwire_addr group;
+	int state;
+
+	memcpy(group.gid, gid, sizeof(group.gid));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rsoft_lock(&wire->rx_lock);
+	wire->inner->ops->mcast_leave(wire->inner, &group);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	pthread_setcancelstate(state, NULL);
 }

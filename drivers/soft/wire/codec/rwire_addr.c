@@ -28,6 +28,12 @@ rwire_addr_is_unicast(const struct rwire_addr *addr)
 }
 
 bool
+rwire_addr_is_mcast(const struct rwire_addr *addr)
+{
+	return rwire_addr_is_ipv4(addr) ? addr->gid[12] >> 4 == 14 : addr->gid[0] == 0xff;
+}
+
+bool
 rwire_addr_from_text(const char *text, struct rwire_addr *addr)
 {
 	memcpy(addr->gid, ipv4_prefix, sizeof(ipv4_prefix));

@@ -20,8 +20,9 @@
 #include "../codec/rwire_icrc.h"
 #include "rwire_owner.h"
 
-#define RWIRE_RX_BURST   32
-#define RWIRE_MAX_SHARED (64 * 1024)
+#define RWIRE_RX_BURST    32
+#define RWIRE_MAX_SHARED  (64 * 1024)
+#define RWIRE_MAX_MEMBERS 64
 
 /*
  * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst, headrooms
@@ -37,6 +38,12 @@ struct rwire_frame {
 	uint8_t *shared;
 	uint32_t shared_len;
 	bool is_grant_requested; /* by the requester: direct copies with this rkey */
+	/*
+	 * flow.dst is a multicast group. To send: set by the sender for tx_put() alone, with the
+	 * address that it called tx_get() with.
+	 */
+	bool is_mcast;
+	struct rwire_addr hop;
 	struct rwire_flow flow;
 	struct rsoft_grh grh; /* to send: 0 after tx_get(), set by the sender */
 };
@@ -48,6 +55,18 @@ struct rwire_port_ops {
 	void (*close)(struct rwire_port *port);
 	/* Whether it has a link, of a port without has_interface. */
 	bool (*link_is_up)(const struct rwire_port *port);
+	/*
+	 * Receive the packets of a multicast group, and no longer: 0, or -ENOMEM, -EIO; logged.
+	 * Control path, under rx_lock.
+	 */
+	int (*mcast_join)(struct rwire_port *port, const struct rwire_addr *group);
+	void (*mcast_leave)(struct rwire_port *port, const struct rwire_addr *group);
+	/*
+	 * The devices in a group, to which a packet is sent one by one: their number, up to
+	 * RWIRE_MAX_MEMBERS. -1: a packet to the group reaches them. Under tx_lock.
+	 */
+	int (*mcast_members)(struct rwire_port *port, const struct rwire_addr *group,
+			struct rwire_addr members[RWIRE_MAX_MEMBERS]);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
 	/* Before a thread sleeps until fd is readable. False: packets are there already. */
 	bool (*rx_sleep)(struct rwire_port *port);
@@ -143,6 +162,17 @@ int rwire_port_shm_open_host(bool has_icrc, bool is_direct, struct rwire_owners 
  */
 int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
 		uint32_t path_mtu, struct rwire_port **port);
+
+/* A port whose network has multicast. */
+static inline int
+rwire_port_mcast_members(struct rwire_port *port, const struct rwire_addr *group,
+		struct rwire_addr members[RWIRE_MAX_MEMBERS])
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(group);
+	RTE_SET_USED(members);
+	return -1;
+}
 
 /* A port with a descriptor that is readable while packets wait. */
 static inline bool

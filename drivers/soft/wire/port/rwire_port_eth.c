@@ -44,7 +44,10 @@ struct eth_port {
 	uint16_t ip_len; /* of the IP header */
 	rte_be16_t ether_type;
 	struct rte_mempool *pool;
-	struct rte_flow *flow; /* NULL: none */
+	struct rte_flow *flow;     /* NULL: none */
+	struct rwire_addr *groups; /* multicast */
+	uint32_t nb_groups;
+	bool is_joined; /* by Ethernet multicast addresses, now or earlier */
 
 	rte_ticketlock_t lock; /* of neighbours, and to transmit; the innermost */
 	struct rwire_neighs neighs;
@@ -112,17 +115,44 @@ eth_receive_neigh(struct eth_port *port, const struct rte_mbuf *mbuf)
 	rte_ticketlock_unlock(&port->lock);
 }
 
+/* Whether the packet is for the port: it is to the address, or to a group. */
+static bool
+eth_is_to(const struct eth_port *port, const void *dst, bool is_own, struct rwire_frame *frame)
+{
+	const size_t at = port->is_ipv4 ? 12 : 0;
+	struct rwire_addr group = port->port.addr; /* its prefix */
+	uint32_t i;
+
+	if (likely(is_own)) {
+		if (unlikely(frame->is_mcast))
+			frame->flow.dst = port->port.addr;
+		frame->is_mcast = false;
+		return true;
+	}
+	memcpy(group.gid + at, dst, sizeof(group.gid) - at);
+	for (i = 0; i < port->nb_groups && !rwire_addr_is_equal(&port->groups[i], &group); i++)
+		;
+	if (i == port->nb_groups)
+		return false;
+	frame->is_mcast = true;
+	frame->flow.dst = group;
+	return true;
+}
+
 /* Check an IPv4 header and store its source; the length of its packet, or 0: it is dropped. */
 static uint32_t
 eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_frame *frame)
 {
 	struct rwire_flow *flow = &frame->flow;
 	const struct rte_ipv4_hdr *ip = header;
+	bool is_own;
 
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_UDP ||
 			(ip->fragment_offset & RTE_BE16((uint16_t)~RTE_IPV4_HDR_DF_FLAG)) != 0 ||
-			memcmp(&ip->dst_addr, port->port.addr.gid + 12, 4) != 0 ||
 			rte_ipv4_cksum(ip) != 0)
+		return 0;
+	is_own = memcmp(&ip->dst_addr, port->port.addr.gid + 12, 4) == 0;
+	if (!eth_is_to(port, &ip->dst_addr, is_own, frame))
 		return 0;
 	flow->src = port->port.addr; /* its prefix */
 	memcpy(flow->src.gid + 12, &ip->src_addr, sizeof(ip->src_addr));
@@ -136,10 +166,13 @@ static uint32_t
 eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_frame *frame)
 {
 	const struct rte_ipv6_hdr *ip = header;
+	bool is_own;
 
 	if ((ip->vtc_flow & RTE_BE32(UINT32_C(0xf) << 28)) != RTE_BE32(UINT32_C(6) << 28) ||
-			ip->proto != IPPROTO_UDP ||
-			memcmp(&ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) != 0)
+			ip->proto != IPPROTO_UDP)
+		return 0;
+	is_own = memcmp(&ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) == 0;
+	if (!eth_is_to(port, &ip->dst_addr, is_own, frame))
 		return 0;
 	memcpy(frame->flow.src.gid, &ip->src_addr, sizeof(ip->src_addr));
 	frame->grh = (struct rsoft_grh){
@@ -216,6 +249,30 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return &port->tx_frame;
 }
 
+/* Multicast with a hop limit of 0 remains on the link, as with a socket. */
+static uint8_t
+eth_ttl(const struct rwire_frame *frame)
+{
+	if (likely(!frame->is_mcast))
+		return ETH_TTL;
+	return frame->grh.hop_limit != 0 ? frame->grh.hop_limit : 1;
+}
+
+/* The Ethernet address of a multicast group (RFC 1112, RFC 2464). */
+static struct rte_ether_addr
+eth_group_mac(const struct rwire_addr *group)
+{
+	struct rte_ether_addr mac = {{0x01, 0x00, 0x5e, group->gid[13] & 0x7f}};
+
+	if (rwire_addr_is_ipv4(group)) {
+		memcpy(mac.addr_bytes + 4, group->gid + 14, 2);
+		return mac;
+	}
+	mac.addr_bytes[0] = mac.addr_bytes[1] = 0x33;
+	memcpy(mac.addr_bytes + 2, group->gid + 12, 4);
+	return mac;
+}
+
 static void
 eth_build_ipv4(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv4_hdr *ip)
 {
@@ -223,7 +280,7 @@ eth_build_ipv4(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv
 			.type_of_service = frame->grh.traffic_class,
 			.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + udp_len)),
 			.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
-			.time_to_live = ETH_TTL,
+			.time_to_live = eth_ttl(frame),
 			.next_proto_id = IPPROTO_UDP};
 	memcpy(&ip->src_addr, frame->flow.src.gid + 12, sizeof(ip->src_addr));
 	memcpy(&ip->dst_addr, frame->flow.dst.gid + 12, sizeof(ip->dst_addr));
@@ -236,7 +293,7 @@ eth_build_ipv6(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv
 	*ip = (struct rte_ipv6_hdr){.vtc_flow = rsoft_grh_vtc_flow(&frame->grh),
 			.payload_len = rte_cpu_to_be_16(udp_len),
 			.proto = IPPROTO_UDP,
-			.hop_limits = ETH_TTL};
+			.hop_limits = eth_ttl(frame)};
 	memcpy(&ip->src_addr, frame->flow.src.gid, sizeof(ip->src_addr));
 	memcpy(&ip->dst_addr, frame->flow.dst.gid, sizeof(ip->dst_addr));
 }
@@ -269,7 +326,9 @@ eth_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	struct eth_port *port = (struct eth_port *)base;
 	struct rte_ether_addr mac;
 
-	if (!eth_resolve(port, &frame->flow.dst, &mac)) {
+	if (unlikely(frame->is_mcast)) {
+		mac = eth_group_mac(&frame->flow.dst);
+	} else if (!eth_resolve(port, &frame->flow.dst, &mac)) {
 		RSOFT_COUNT(base->stats.tx_dropped, 1);
 		return;
 	}
@@ -321,6 +380,7 @@ eth_free(struct eth_port *port)
 	/* The ethdev port may keep mbufs in its queues until it is closed. */
 	if (port->pool != NULL && rte_mempool_full(port->pool))
 		rte_mempool_free(port->pool);
+	free(port->groups);
 	free(port);
 }
 
@@ -371,20 +431,61 @@ eth_add_flow(struct eth_port *port)
 				RWIRE_UDP_PORT, error.message != NULL ? error.message : "refused");
 }
 
-/* Have the port receive neighbour solicitations. */
+/* Have the port receive neighbour solicitations, and the packets of groups. */
 static void
 eth_join(struct eth_port *port)
 {
-	struct rte_ether_addr group = rwire_neigh_group(&port->port.addr);
+	struct rte_ether_addr *macs;
+	uint32_t i, nb = 0;
 
-	if (port->is_ipv4 || rte_eth_dev_set_mc_addr_list(port->id, &group, 1) == 0 ||
-			rte_eth_allmulticast_enable(port->id) == 0 ||
-			rte_eth_promiscuous_enable(port->id) == 0)
+	port->is_joined |= !port->is_ipv4 || port->nb_groups != 0;
+	if (!port->is_joined)
 		return;
+	macs = calloc(port->nb_groups + 1, sizeof(*macs));
+	if (macs != NULL) {
+		if (!port->is_ipv4)
+			macs[nb++] = rwire_neigh_group(&port->port.addr);
+		for (i = 0; i < port->nb_groups; i++)
+			macs[nb++] = eth_group_mac(&port->groups[i]);
+	}
+	if ((macs != NULL && rte_eth_dev_set_mc_addr_list(port->id, macs, nb) == 0) || nb == 0 ||
+			rte_eth_allmulticast_enable(port->id) == 0 ||
+			rte_eth_promiscuous_enable(port->id) == 0) {
+		free(macs);
+		return;
+	}
+	free(macs);
 	RSOFT_LOG(INFO,
 			"port=eth:%u: its driver has no multicast addresses: it may not receive "
-			"neighbour solicitations",
+			"neighbour solicitations and multicast",
 			port->id);
+}
+
+static int
+eth_mcast_join(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct eth_port *port = (struct eth_port *)base;
+	struct rwire_addr *groups =
+			reallocarray(port->groups, port->nb_groups + 1, sizeof(port->groups[0]));
+
+	if (groups == NULL)
+		return -ENOMEM;
+	port->groups = groups;
+	groups[port->nb_groups++] = *group;
+	eth_join(port);
+	return 0;
+}
+
+static void
+eth_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct eth_port *port = (struct eth_port *)base;
+	uint32_t i;
+
+	for (i = 0; !rwire_addr_is_equal(&port->groups[i], group); i++)
+		;
+	port->groups[i] = port->groups[--port->nb_groups];
+	eth_join(port);
 }
 
 /* Undo eth_join() and eth_add_flow(). */
@@ -393,7 +494,7 @@ eth_leave(struct eth_port *port)
 {
 	if (port->flow != NULL)
 		(void)rte_flow_destroy(port->id, port->flow, NULL);
-	if (port->is_ipv4)
+	if (!port->is_joined)
 		return;
 	(void)rte_eth_dev_set_mc_addr_list(port->id, NULL, 0);
 	(void)rte_eth_allmulticast_disable(port->id);
@@ -426,6 +527,9 @@ eth_link_is_up(const struct rwire_port *base)
 static const struct rwire_port_ops eth_ops = {
 		.close = eth_close,
 		.link_is_up = eth_link_is_up,
+		.mcast_join = eth_mcast_join,
+		.mcast_leave = eth_mcast_leave,
+		.mcast_members = rwire_port_mcast_members,
 		.rx_burst = eth_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = eth_rx_sleep,

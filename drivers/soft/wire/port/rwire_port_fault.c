@@ -28,12 +28,19 @@ enum fault_kind {
 
 static const char *const fault_names[FAULT_KIND_NB] = {"loss", "dup", "corrupt", "trunc"};
 
+/* Fields of a packet for a copy of it. */
+struct fault_head {
+	uint32_t len;
+	bool is_mcast;
+	struct rwire_addr dst;
+	struct rwire_addr hop; /* that of tx_get() */
+	struct rsoft_grh grh;
+};
+
 /* A packet that is sent later. */
 struct fault_held {
 	uint32_t left; /* packets to send earlier; 0: the entry is free */
-	uint32_t len;
-	struct rwire_addr dst;
-	struct rsoft_grh grh;
+	struct fault_head head;
 	uint8_t data[RWIRE_MAX_PKT];
 };
 
@@ -116,19 +123,31 @@ fault_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return inner->ops->tx_get(inner, dst);
 }
 
+static struct fault_head
+fault_head_of(const struct rwire_frame *frame)
+{
+	return (struct fault_head){.len = frame->len,
+			.is_mcast = frame->is_mcast,
+			.dst = frame->flow.dst,
+			.hop = frame->is_mcast ? frame->hop : frame->flow.dst,
+			.grh = frame->grh};
+}
+
 /* Send a copy of a packet. */
 static void
-fault_send_copy(struct fault_port *port, const uint8_t *data, uint32_t len,
-		const struct rwire_addr *dst, struct rsoft_grh grh)
+fault_send_copy(struct fault_port *port, const uint8_t *data, const struct fault_head *head)
 {
-	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner, dst);
+	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner, &head->hop);
 
 	if (frame == NULL)
 		return;
-	frame->grh = grh;
-	memcpy(frame->bth, data, len);
-	frame->len = len;
+	frame->is_mcast = head->is_mcast;
+	frame->flow.dst = head->dst;
+	frame->grh = head->grh;
+	memcpy(frame->bth, data, head->len);
+	frame->len = head->len;
 	port->inner->ops->tx_put(port->inner, frame);
+	frame->is_mcast = false;
 }
 
 /* Count a packet, or a flush, and send the packets that were held long enough. */
@@ -141,7 +160,7 @@ fault_release(struct fault_port *port)
 		struct fault_held *held = &port->held[i];
 
 		if (held->left != 0 && --held->left == 0)
-			fault_send_copy(port, held->data, held->len, &held->dst, held->grh);
+			fault_send_copy(port, held->data, &held->head);
 	}
 }
 
@@ -158,9 +177,7 @@ fault_hold(struct fault_port *port, const struct rwire_frame *frame)
 	if (i == FAULT_MAX_HELD)
 		return false;
 	port->held[i].left = 1 + fault_random(port) % port->reorder;
-	port->held[i].len = frame->len;
-	port->held[i].dst = frame->flow.dst;
-	port->held[i].grh = frame->grh;
+	port->held[i].head = fault_head_of(frame);
 	memcpy(port->held[i].data, frame->bth, frame->len);
 	return true;
 }
@@ -169,8 +186,7 @@ static void
 fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
 	struct fault_port *port = (struct fault_port *)base;
-	struct rwire_addr dst = frame->flow.dst;
-	struct rsoft_grh grh = frame->grh;
+	const struct fault_head head = fault_head_of(frame);
 	uint8_t copy[RWIRE_MAX_PKT];
 	uint32_t len = frame->len;
 	bool is_twice;
@@ -193,7 +209,7 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		frame->len = 1 + fault_random(port) % (len - 1);
 	port->inner->ops->tx_put(port->inner, frame);
 	if (is_twice)
-		fault_send_copy(port, copy, len, &dst, grh);
+		fault_send_copy(port, copy, &head);
 	fault_release(port);
 }
 
@@ -218,6 +234,9 @@ fault_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_leave = NULL,
+		.mcast_members = NULL,
 		.rx_burst = fault_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = fault_rx_sleep,

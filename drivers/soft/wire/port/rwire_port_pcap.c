@@ -181,6 +181,9 @@ pcap_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_leave = NULL,
+		.mcast_members = NULL,
 		.rx_burst = pcap_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = pcap_rx_sleep,

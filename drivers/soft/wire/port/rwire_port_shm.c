@@ -20,6 +20,7 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,12 +35,31 @@
 #include "rwire_shm_out.h"
 
 #define SHM_CHECK_MS 1
+#define SHM_NEWS_MS  10
 #define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
+
+/* A multicast group that the device is in. */
+struct shm_group {
+	struct rwire_addr addr;
+	int fd; /* whose name has it */
+};
+
+/* The members of a group, as last read. */
+struct shm_news {
+	struct rwire_addr group;
+	uint64_t read_at; /* TSC */
+	uint64_t pause;   /* from then to the next time */
+	uint32_t nb;
+	struct rwire_addr members[RWIRE_MAX_MEMBERS];
+};
 
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
 	bool is_direct; /* peers of this user may copy themselves; rwire_copy.h */
+	struct shm_group *groups;
+	uint32_t nb_groups;
+	struct shm_news news; /* of the send side */
 
 	struct shm_outs outs;
 	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
@@ -87,6 +107,24 @@ shm_fill_shared(struct shm_port *port, const struct shm_in *in, const struct rwi
 		RSOFT_COUNT(port->port.stats.rx_bytes, shared.len);
 }
 
+/* The fields of a datagram that follow it, which may be anything. */
+static void
+shm_fill_grh(const struct rwire_slot *slot, uint32_t len, uint16_t kind, struct rwire_frame *frame)
+{
+	struct rwire_addr group;
+
+	if (len > RWIRE_MAX_PKT - sizeof(frame->grh) - sizeof(group))
+		return;
+	memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
+	if ((kind & RWIRE_SLOT_HAS_GROUP) == 0)
+		return;
+	memcpy(&group, slot->data + len + sizeof(frame->grh), sizeof(group));
+	if (!rwire_addr_is_mcast(&group))
+		return;
+	frame->is_mcast = true;
+	frame->flow.dst = group;
+}
+
 /* Describe a packet in a slot. All that is checked later is copied now. */
 static void
 shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot, uint32_t len,
@@ -94,11 +132,15 @@ shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot
 {
 	uint16_t kind = __atomic_load_n(&slot->kind, __ATOMIC_RELAXED);
 
+	if (unlikely(frame->is_mcast)) {
+		frame->is_mcast = false;
+		frame->flow.dst = port->port.addr;
+	}
 	frame->is_grant_requested = (kind & RWIRE_SLOT_REQUESTS_GRANT) != 0 && port->is_direct;
 	frame->grh = (struct rsoft_grh){0};
-	if (unlikely((kind & RWIRE_SLOT_HAS_GRH) != 0 && len <= RWIRE_MAX_PKT - sizeof(frame->grh)))
-		memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
-	kind &= (uint16_t) ~(RWIRE_SLOT_REQUESTS_GRANT | RWIRE_SLOT_HAS_GRH);
+	if (unlikely((kind & RWIRE_SLOT_HAS_GRH) != 0))
+		shm_fill_grh(slot, len, kind, frame);
+	kind &= (uint16_t) ~(RWIRE_SLOT_REQUESTS_GRANT | RWIRE_SLOT_HAS_GRH | RWIRE_SLOT_HAS_GROUP);
 	frame->has_icrc = kind == RWIRE_SLOT_ICRC;
 	frame->shared = NULL;
 	frame->len = len;
@@ -271,11 +313,14 @@ shm_put_grh(struct rwire_slot *slot, const struct rwire_frame *frame)
 {
 	const struct rsoft_grh *grh = &frame->grh;
 
-	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit) == 0 ||
+	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit | frame->is_mcast) == 0 ||
 			    (frame->bth[0] & RWIRE_SERVICE_MASK) != RWIRE_UD))
 		return 0;
 	memcpy(slot->data + frame->len, grh, sizeof(*grh));
-	return RWIRE_SLOT_HAS_GRH;
+	if (!frame->is_mcast)
+		return RWIRE_SLOT_HAS_GRH;
+	memcpy(slot->data + frame->len + sizeof(*grh), &frame->flow.dst, sizeof(frame->flow.dst));
+	return RWIRE_SLOT_HAS_GRH | RWIRE_SLOT_HAS_GROUP;
 }
 
 static void
@@ -344,10 +389,72 @@ shm_tx_idle(struct rwire_port *base)
 	rwire_shm_outs_sweep(&((struct shm_port *)base)->outs, shm_now(base));
 }
 
+static int
+shm_mcast_join(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct shm_port *port = (struct shm_port *)base;
+	struct shm_group *groups =
+			reallocarray(port->groups, port->nb_groups + 1, sizeof(port->groups[0]));
+	int fd;
+
+	if (groups == NULL)
+		return -ENOMEM;
+	port->groups = groups;
+	fd = rwire_shm_join(port->name, &base->addr, group);
+	if (fd < 0)
+		return fd;
+	groups[port->nb_groups++] = (struct shm_group){.addr = *group, .fd = fd};
+	return 0;
+}
+
+static void
+shm_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct shm_port *port = (struct shm_port *)base;
+	uint32_t i;
+
+	for (i = 0; !rwire_addr_is_equal(&port->groups[i].addr, group); i++)
+		;
+	close(port->groups[i].fd);
+	port->groups[i] = port->groups[--port->nb_groups];
+}
+
+/*
+ * The kernel has the members, by the names of their sockets. They are read again after SHM_NEWS_MS,
+ * or 20 times as long as that takes.
+ */
+static int
+shm_mcast_members(struct rwire_port *base, const struct rwire_addr *group,
+		struct rwire_addr members[RWIRE_MAX_MEMBERS])
+{
+	struct shm_port *port = (struct shm_port *)base;
+	struct shm_news *news = &port->news;
+	uint64_t now = rte_rdtsc();
+	int state;
+
+	if (now - news->read_at >= news->pause || !rwire_addr_is_equal(&news->group, group)) {
+		/* A thread that is cancelled in a system call would keep the locks. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		news->nb = rwire_shm_members(port->name, group, news->members, RWIRE_MAX_MEMBERS);
+		pthread_setcancelstate(state, NULL);
+		news->group = *group;
+		news->read_at = rte_rdtsc();
+		news->pause = RTE_MAX(
+				20 * (news->read_at - now), rte_get_tsc_hz() / 1000 * SHM_NEWS_MS);
+	}
+	memcpy(members, news->members, news->nb * sizeof(members[0]));
+	return (int)news->nb;
+}
+
 static void
 shm_close(struct rwire_port *base)
 {
 	struct shm_port *port = (struct shm_port *)base;
+	uint32_t i;
+
+	for (i = 0; i < port->nb_groups; i++)
+		close(port->groups[i].fd);
+	free(port->groups);
 
 	rwire_shm_outs_close(&port->outs);
 	rwire_shm_ins_close(&port->ins);
@@ -359,6 +466,9 @@ shm_close(struct rwire_port *base)
 static const struct rwire_port_ops shm_ops = {
 		.close = shm_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = shm_mcast_join,
+		.mcast_leave = shm_mcast_leave,
+		.mcast_members = shm_mcast_members,
 		.rx_burst = shm_rx_burst,
 		.rx_grant = shm_rx_grant,
 		.rx_sleep = shm_rx_sleep,

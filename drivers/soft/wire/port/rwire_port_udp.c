@@ -11,6 +11,9 @@
  * A burst of packets of one length is one message with UDP_SEGMENT, which the kernel cuts into
  * packets with the ids 0, 1, 2 and on. A receiver with UDP_GRO gets it as one.
  *
+ * A socket with a unicast address receives nothing else, so each multicast group has one of its
+ * own. While there are any, epoll selects the socket to receive from.
+ *
  * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
  */
 
@@ -21,6 +24,7 @@
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,11 +44,11 @@
 #define UDP_NB_IDS      8
 
 /*
- * The segment size of a message, as UDP_SEGMENT uint16_t, as UDP_GRO int; and its traffic class, as
- * IP_TOS or IPV6_TCLASS: an int, but IP_TOS received a byte.
+ * The segment size of a message, as UDP_SEGMENT uint16_t, as UDP_GRO int; its traffic class, as
+ * IP_TOS or IPV6_TCLASS: an int, but IP_TOS received a byte; and of multicast its hop limit.
  */
 struct udp_control {
-	uint64_t words[2 * CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
+	uint64_t words[3 * CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
 };
 
 /* Packets to send: [first, next). */
@@ -77,8 +81,18 @@ struct udp_rx {
 	uint8_t data[RWIRE_RX_BURST][UDP_RX_SIZE];
 };
 
+/* A multicast group. */
+struct udp_group {
+	struct rwire_addr addr;
+	int fd;
+};
+
 struct udp_port {
-	struct rwire_port port;
+	struct rwire_port port; /* fd is of epoll */
+	int fd;                 /* of the address */
+	struct udp_group *groups;
+	uint32_t nb_groups;
+	int rx_fd; /* of the messages in rx */
 	struct udp_tx tx;
 	struct udp_rx rx;
 };
@@ -86,6 +100,13 @@ struct udp_port {
 static void
 udp_close(struct rwire_port *base)
 {
+	struct udp_port *port = (struct udp_port *)base;
+	uint32_t i;
+
+	for (i = 0; i < port->nb_groups; i++)
+		close(port->groups[i].fd);
+	free(port->groups);
+	close(port->fd);
 	close(base->fd);
 	free(base);
 }
@@ -119,6 +140,7 @@ udp_group(const struct udp_tx *tx, uint32_t i)
 
 		if (next->len > frame->len || next->len < RWIRE_ICRC_LEN ||
 				next->grh.traffic_class != frame->grh.traffic_class ||
+				next->grh.hop_limit != frame->grh.hop_limit ||
 				!rwire_addr_is_equal(&next->flow.dst, &frame->flow.dst))
 			break;
 		if (next->len < frame->len)
@@ -141,14 +163,20 @@ udp_add_control(struct msghdr *msg, void *control, int level, int type, const vo
 	msg->msg_controllen += CMSG_SPACE(size);
 }
 
+/* Set fields of the IP header. The hop limit is that of the route if it is 0. */
 static void
-udp_add_class(struct msghdr *msg, void *control, const struct rwire_frame *frame)
+udp_add_grh(struct msghdr *msg, void *control, const struct rwire_frame *frame)
 {
-	int traffic_class = frame->grh.traffic_class;
+	int traffic_class = frame->grh.traffic_class, hop_limit = frame->grh.hop_limit;
 	bool is_ipv4 = rwire_addr_is_ipv4(&frame->flow.dst);
+	int level = is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
 
-	udp_add_control(msg, control, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-			is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+	if (traffic_class != 0)
+		udp_add_control(msg, control, level, is_ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
+				sizeof(traffic_class));
+	if (hop_limit != 0)
+		udp_add_control(msg, control, level, is_ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hop_limit,
+				sizeof(hop_limit));
 }
 
 /* Describe the packets [i, i + n) as a message. */
@@ -170,8 +198,8 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 	if (n != 1)
 		udp_add_control(&msg->msg_hdr, control, IPPROTO_UDP, UDP_SEGMENT, &size,
 				sizeof(size));
-	if (tx->frame[i].grh.traffic_class != 0)
-		udp_add_class(&msg->msg_hdr, control, &tx->frame[i]);
+	if (unlikely((tx->frame[i].grh.traffic_class | tx->frame[i].grh.hop_limit) != 0))
+		udp_add_grh(&msg->msg_hdr, control, &tx->frame[i]);
 }
 
 /* Describe the packets to send as messages; returns how many. */
@@ -215,7 +243,7 @@ udp_tx_flush(struct rwire_port *base)
 	int i, n;
 
 	while (tx->first != tx->next) {
-		n = sendmmsg(base->fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
+		n = sendmmsg(port->fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
 			return;
 		if (n < 0)
@@ -253,6 +281,38 @@ udp_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len);
 }
 
+/* The packets that are received next are to an address. */
+static void
+udp_set_dst(struct udp_port *port, const struct rwire_addr *addr, bool is_mcast)
+{
+	uint32_t i;
+
+	for (i = 0; i < RWIRE_RX_BURST; i++) {
+		port->rx.frame[i].flow.dst = *addr;
+		port->rx.frame[i].is_mcast = is_mcast;
+	}
+}
+
+/* A socket with packets, of those in turn, or that of the address. */
+static int
+udp_select(struct udp_port *port)
+{
+	struct epoll_event event = {.data.fd = port->fd};
+	uint32_t i;
+
+	(void)epoll_wait(port->port.fd, &event, 1, 0);
+	if (event.data.fd == port->rx_fd)
+		return port->rx_fd;
+	port->rx_fd = event.data.fd;
+	for (i = 0; i < port->nb_groups && port->groups[i].fd != port->rx_fd; i++)
+		;
+	if (i < port->nb_groups)
+		udp_set_dst(port, &port->groups[i].addr, true);
+	else
+		udp_set_dst(port, &port->port.addr, false);
+	return port->rx_fd;
+}
+
 static void
 udp_receive(struct udp_port *port)
 {
@@ -265,7 +325,8 @@ udp_receive(struct udp_port *port)
 		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
 		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
-	n = recvmmsg(port->port.fd, rx->msg, RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
+	n = recvmmsg(unlikely(port->nb_groups != 0) ? udp_select(port) : port->fd, rx->msg,
+			RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
 	rx->next = 0;
 	rx->nb = n > 0 ? (uint32_t)n : 0;
 }
@@ -351,9 +412,115 @@ udp_rx_sleep(struct rwire_port *base)
 	return port->rx.next == port->rx.nb;
 }
 
+/* Options that a socket needs to receive packets; those that an old kernel lacks are left out. */
+static void
+udp_set_receive(int fd, bool is_ipv4)
+{
+	const int size = UDP_SOCKET_SIZE, one = 1;
+
+	/* As large as permitted; with CAP_NET_ADMIN, beyond net.core.rmem_max. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+	(void)setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one));
+}
+
+/* The number of the interface that has the address; 0: unknown. */
+static unsigned int
+udp_ifindex(const struct rwire_addr *addr)
+{
+	struct rwire_interface interface;
+
+	return rwire_interface_find(addr, &interface) == 0 ? if_nametoindex(interface.name) : 0;
+}
+
+/* Bind a socket to a group, and join it on the interface of the address. False: errno is set. */
+static bool
+udp_join_socket(const struct udp_port *port, int fd, const struct rwire_addr *group)
+{
+	const int zero = 0, one = 1;
+	unsigned int ifindex = udp_ifindex(&port->port.addr);
+	struct ip_mreqn req4 = {.imr_ifindex = (int)ifindex};
+	struct ipv6_mreq req6 = {.ipv6mr_interface = ifindex};
+	bool is_ipv4 = rwire_addr_is_ipv4(group);
+	struct sockaddr_storage sa;
+	socklen_t len = rwire_addr_to_sockaddr(group, RWIRE_UDP_PORT, &sa);
+
+	/* Others of the host may be in the group; and this socket in no group but its own. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0)
+		return false;
+	(void)setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &one, sizeof(one));
+	(void)setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			is_ipv4 ? IP_MULTICAST_ALL : IPV6_MULTICAST_ALL, &zero, sizeof(zero));
+	udp_set_receive(fd, is_ipv4);
+	if (is_ipv4) {
+		memcpy(&req4.imr_multiaddr, group->gid + 12, sizeof(req4.imr_multiaddr));
+		memcpy(&req4.imr_address, port->port.addr.gid + 12, sizeof(req4.imr_address));
+		return bind(fd, (const struct sockaddr *)&sa, len) == 0 &&
+				setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &req4,
+						sizeof(req4)) == 0;
+	}
+	((struct sockaddr_in6 *)&sa)->sin6_scope_id = ifindex;
+	memcpy(&req6.ipv6mr_multiaddr, group->gid, sizeof(req6.ipv6mr_multiaddr));
+	return bind(fd, (const struct sockaddr *)&sa, len) == 0 &&
+			setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &req6, sizeof(req6)) == 0;
+}
+
+static int
+udp_mcast_join(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct udp_port *port = (struct udp_port *)base;
+	struct udp_group *groups =
+			reallocarray(port->groups, port->nb_groups + 1, sizeof(port->groups[0]));
+	struct epoll_event event = {.events = EPOLLIN};
+	char text[RWIRE_ADDR_TEXT];
+	int fd, err;
+
+	if (groups == NULL)
+		return -ENOMEM;
+	port->groups = groups;
+	fd = socket(rwire_addr_is_ipv4(group) ? AF_INET : AF_INET6,
+			SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	event.data.fd = fd;
+	if (fd >= 0 && udp_join_socket(port, fd, group) &&
+			epoll_ctl(base->fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+		groups[port->nb_groups++] = (struct udp_group){.addr = *group, .fd = fd};
+		return 0;
+	}
+	err = errno;
+	RSOFT_LOG(ERR, "multicast group %s: not joined: %s", rwire_addr_text(group, text),
+			strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return err == ENOMEM || err == ENOBUFS || err == EMFILE || err == ENFILE ? -ENOMEM : -EIO;
+}
+
+static void
+udp_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
+{
+	struct udp_port *port = (struct udp_port *)base;
+	uint32_t i;
+
+	for (i = 0; !rwire_addr_is_equal(&port->groups[i].addr, group); i++)
+		;
+	if (port->groups[i].fd == port->rx_fd) {
+		/* Packets of the group are left. */
+		port->rx.next = port->rx.nb;
+		port->rx.offset = port->rx.segment = 0;
+		port->rx_fd = port->fd;
+		udp_set_dst(port, &base->addr, false);
+	}
+	close(port->groups[i].fd);
+	port->groups[i] = port->groups[--port->nb_groups];
+}
+
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
 		.link_is_up = rwire_port_link_is_up,
+		.mcast_join = udp_mcast_join,
+		.mcast_leave = udp_mcast_leave,
+		.mcast_members = rwire_port_mcast_members,
 		.rx_burst = udp_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
 		.rx_sleep = udp_rx_sleep,
@@ -418,6 +585,23 @@ udp_fail(const struct rwire_addr *addr, const char *what)
 	}
 }
 
+/* Messages to groups are sent by the interface of the address, also to others of this host. */
+static void
+udp_set_mcast(int fd, const struct rwire_addr *addr)
+{
+	const int ifindex = (int)udp_ifindex(addr), one = 1;
+	struct ip_mreqn req = {.imr_ifindex = ifindex};
+
+	if (rwire_addr_is_ipv4(addr)) {
+		memcpy(&req.imr_address, addr->gid + 12, sizeof(req.imr_address));
+		(void)setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &req, sizeof(req));
+		(void)setsockopt(fd, IPPROTO_IP, IP_MULTICAST_LOOP, &one, sizeof(one));
+		return;
+	}
+	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &ifindex, sizeof(ifindex));
+	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, &one, sizeof(one));
+}
+
 static int
 udp_socket(const struct rwire_addr *addr, int *out)
 {
@@ -442,9 +626,8 @@ udp_socket(const struct rwire_addr *addr, int *out)
 		close(fd);
 		return rc;
 	}
-	/* As large as permitted; with CAP_NET_ADMIN, beyond net.core.rmem_max. */
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	udp_set_receive(fd, is_ipv4);
+	udp_set_mcast(fd, addr);
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	*out = fd;
@@ -456,15 +639,12 @@ udp_init(struct udp_port *port)
 {
 	struct udp_tx *tx = &port->tx;
 	struct udp_rx *rx = &port->rx;
-	bool is_ipv4 = rwire_addr_is_ipv4(&port->port.addr);
 	unsigned int i;
-	int zero = 0, one = 1;
+	int zero = 0;
 
 	/* Without either, each message is a packet. */
-	tx->has_gso = setsockopt(port->port.fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
-	(void)setsockopt(port->port.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
-	(void)setsockopt(port->port.fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-			is_ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one));
+	tx->has_gso = setsockopt(port->fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
+	port->rx_fd = port->fd;
 	for (i = 0; i < UDP_FRAMES; i++) {
 		tx->frame[i].bth = tx->frame[i].data = tx->data[i] + RWIRE_HEADROOM;
 		tx->frame[i].flow.src = port->port.addr;
@@ -489,21 +669,28 @@ udp_init(struct udp_port *port)
 int
 rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 {
+	struct epoll_event event = {.events = EPOLLIN};
 	struct udp_port *port;
-	int rc, fd = -1;
+	int rc, fd = -1, epoll;
 
 	rc = udp_socket(addr, &fd);
 	if (rc != 0)
 		return rc;
+	event.data.fd = fd;
+	epoll = epoll_create1(EPOLL_CLOEXEC);
 	port = calloc(1, sizeof(*port));
-	if (port == NULL) {
-		RSOFT_LOG(ERR, "port=udp: no memory: %zu bytes", sizeof(*port));
+	if (port == NULL || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+		RSOFT_LOG(ERR, "port=udp: no memory: %zu bytes, or file descriptor", sizeof(*port));
+		if (epoll >= 0)
+			close(epoll);
 		close(fd);
+		free(port);
 		return -ENOMEM;
 	}
 	port->port.ops = &udp_ops;
 	port->port.addr = *addr;
-	port->port.fd = fd;
+	port->port.fd = epoll;
+	port->fd = fd;
 	port->port.has_icrc = true;
 	port->port.has_syscall = true;
 	port->port.has_interface = true;

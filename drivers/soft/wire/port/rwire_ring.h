@@ -47,6 +47,8 @@ enum rwire_slot_kind {
 #define RWIRE_SLOT_REQUESTS_GRANT 0x100u
 /* With the kind: a struct rsoft_grh follows the packet. */
 #define RWIRE_SLOT_HAS_GRH 0x200u
+/* With both: a multicast GID, the destination of the packet, follows the header. */
+#define RWIRE_SLOT_HAS_GROUP 0x400u
 
 /* The payload of a packet in a region of the writer that the reader has mapped; rwire_region.h. */
 struct rwire_shared {
@@ -60,7 +62,7 @@ struct rwire_shared {
 struct rwire_slot {
 	uint32_t number; /* position + 1 of the packet in it; atomic */
 	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
-	uint16_t kind; /* enum rwire_slot_kind, and RWIRE_SLOT_REQUESTS_GRANT or _HAS_GRH; atomic */
+	uint16_t kind; /* enum rwire_slot_kind, with RWIRE_SLOT_REQUESTS_GRANT and _HAS_*; atomic */
 	uint8_t data[RWIRE_MAX_PKT];
 } __rte_aligned(RWIRE_RING_LINE);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -136,6 +137,80 @@ shm_try_listen(const char *name, const struct rwire_addr *addr)
 		return -EEXIST;
 	RSOFT_LOG(ERR, "port=shm:%s: no socket: %s", name, strerror(err));
 	return err == EACCES || err == EPERM ? -EPERM : -ENOMEM;
+}
+
+/* The name of members of a group, up to their address. */
+static size_t
+shm_group_name(const char *name, const struct rwire_addr *group, char *text, size_t size)
+{
+	size_t i;
+	int len = snprintf(text, size, "rmem-mc/%s/", name);
+
+	for (i = 0; i < sizeof(group->gid); i++)
+		len += snprintf(text + len, size - (size_t)len, "%02x", group->gid[i]);
+	return (size_t)(len + snprintf(text + len, size - (size_t)len, "/"));
+}
+
+int
+rwire_shm_join(const char *name, const struct rwire_addr *addr, const struct rwire_addr *group)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char *text = un.sun_path + 1;
+	size_t i, size = sizeof(un.sun_path) - 1, len = shm_group_name(name, group, text, size);
+	int err, fd = shm_socket();
+
+	for (i = 0; i < sizeof(addr->gid); i++)
+		len += (size_t)snprintf(text + len, size - len, "%02x", addr->gid[i]);
+	len += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&un, (socklen_t)len) == 0)
+		return fd;
+	err = errno;
+	RSOFT_LOG(ERR, "port=shm:%s: multicast group not joined: %s", name, strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return err == EADDRINUSE || err == EACCES ? -EIO : -ENOMEM;
+}
+
+/* An address of 32 hexadecimal digits at the end of a line. */
+static bool
+shm_parse_member(const char *text, struct rwire_addr *addr)
+{
+	char digits[3] = "", *end;
+	size_t i;
+
+	if (strlen(text) != 2 * sizeof(addr->gid) + 1)
+		return false;
+	for (i = 0; i < sizeof(addr->gid); i++) {
+		memcpy(digits, text + 2 * i, 2);
+		addr->gid[i] = (uint8_t)strtoul(digits, &end, 16);
+		if (end != digits + 2)
+			return false;
+	}
+	return rwire_addr_is_unicast(addr);
+}
+
+uint32_t
+rwire_shm_members(const char *name, const struct rwire_addr *group, struct rwire_addr *members,
+		uint32_t max)
+{
+	char prefix[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = "@", line[512];
+	size_t len = 1 + shm_group_name(name, group, prefix + 1, sizeof(prefix) - 1);
+	const char *at;
+	uint32_t nb = 0;
+	FILE *file;
+
+	/* All Unix sockets of the network namespace. */
+	file = fopen("/proc/net/unix", "re");
+	if (file == NULL)
+		return 0;
+	while (nb < max && fgets(line, sizeof(line), file) != NULL) {
+		at = strchr(line, '@');
+		if (at != NULL && strncmp(at, prefix, len) == 0 &&
+				shm_parse_member(at + len, &members[nb]))
+			nb++;
+	}
+	fclose(file);
+	return nb;
 }
 
 int

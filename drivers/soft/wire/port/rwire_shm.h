@@ -29,7 +29,7 @@
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION   5
+#define SHM_VERSION   6
 #define SHM_MAX_NAME  31
 #define SHM_MAX_PEERS 64 /* of a device, in each direction */
 /* The name of ip=host, which port= can't give. */
@@ -117,6 +117,19 @@ ssize_t rwire_shm_next(int fd, struct shm_region *region, int *memory);
 
 /* Report a refusal to the sender of packets. */
 void rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from);
+
+/*
+ * Be a member of a multicast group, until the descriptor is closed: it has a name with the group
+ * and the address. -ENOMEM, -EIO.
+ */
+int rwire_shm_join(const char *name, const struct rwire_addr *addr, const struct rwire_addr *group);
+
+/*
+ * The members of a group with that name, as their names claim: their number, up to max. Any process
+ * can claim to be one.
+ */
+uint32_t rwire_shm_members(const char *name, const struct rwire_addr *group,
+		struct rwire_addr *members, uint32_t max);
 
 void rwire_shm_unmap(struct rwire_ring *ring);
 
