@@ -462,6 +462,7 @@ if command -v rping >/dev/null; then
 		"$run --ip 127.0.16.8 cmtime -p %p -c 50" "$run --ip 127.0.16.9 cmtime -p %p -c 50 -s 127.0.16.8"
 	try 'udaddy' env PAIR_PORT=7174 test/dropin/pair_cm.sh \
 		"$run udaddy -c 2 -C 10" "$run udaddy -c 2 -C 10 -s 127.0.0.1"
+	try 'mckey' test/dropin/mckey.sh "$run"
 	try rdma_server test/dropin/pair_cm.sh "$run rdma_server -p %p" "$run rdma_client -p %p -s 127.0.0.1"
 	try 'rdma_xserver, RC' test/dropin/pair_cm.sh \
 		"$run rdma_xserver -p %p" "$run rdma_xclient -p %p -s 127.0.0.1"

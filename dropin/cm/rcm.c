@@ -46,14 +46,6 @@ rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t siz
 	return 0;
 }
 
-/* Multicast. */
-static int
-refuse(const struct rcm_cmd *cmd)
-{
-	RTE_SET_USED(cmd);
-	return -EOPNOTSUPP;
-}
-
 /* Commands, and the least bytes of their input: fields were added at the ends. GET_EVENT waits, so
  * it is not among them. */
 static const struct {
@@ -82,15 +74,18 @@ static const struct {
 		[RDMA_USER_CM_CMD_SET_OPTION] = {rcm_set_option,
 				sizeof(struct rdma_ucm_set_option)},
 		[RDMA_USER_CM_CMD_NOTIFY] = {rcm_notify, sizeof(struct rdma_ucm_notify)},
-		[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = {refuse, 0},
-		[RDMA_USER_CM_CMD_LEAVE_MCAST] = {refuse, 0},
+		[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = {rcm_join_ip_mcast,
+				sizeof(struct rdma_ucm_join_ip_mcast)},
+		[RDMA_USER_CM_CMD_LEAVE_MCAST] = {rcm_leave_mcast,
+				sizeof(struct rdma_ucm_destroy_id)},
 		[RDMA_USER_CM_CMD_MIGRATE_ID] = {rcm_migrate_id,
 				sizeof(struct rdma_ucm_migrate_id)},
 		[RDMA_USER_CM_CMD_QUERY] = {rcm_query, sizeof(struct rdma_ucm_query)},
 		[RDMA_USER_CM_CMD_BIND] = {rcm_bind, sizeof(struct rdma_ucm_bind)},
 		[RDMA_USER_CM_CMD_RESOLVE_ADDR] = {rcm_resolve_addr,
 				sizeof(struct rdma_ucm_resolve_addr)},
-		[RDMA_USER_CM_CMD_JOIN_MCAST] = {refuse, 0},
+		[RDMA_USER_CM_CMD_JOIN_MCAST] = {rcm_join_mcast,
+				sizeof(struct rdma_ucm_join_mcast)},
 };
 
 /* Names of commands, for the log. */

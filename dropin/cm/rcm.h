@@ -62,6 +62,7 @@ enum rcm_event_type {
 	RCM_REJECTED_EVENT,
 	RCM_ESTABLISHED_EVENT,
 	RCM_DISCONNECTED_EVENT,
+	RCM_MULTICAST_JOIN_EVENT = 12,
 	RCM_TIMEWAIT_EXIT_EVENT = 15,
 };
 
@@ -131,11 +132,13 @@ struct rcm_msg {
 
 struct ibcm_id;
 struct ibcm_listener;
+struct rcm_mcast;
 
 struct rcm_event {
 	struct rcm_event *next;
-	struct rcm_id *id;    /* whose it is: the listening one for a request */
-	struct rcm_id *child; /* of a request: the new one; else NULL */
+	struct rcm_id *id;       /* whose it is: the listening one for a request */
+	struct rcm_id *child;    /* of a request: the new one; else NULL */
+	struct rcm_mcast *mcast; /* of a group that was joined; else NULL */
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -228,6 +231,8 @@ struct rcm_cmd {
 		struct rdma_ucm_get_event get_event;
 		struct rdma_ucm_set_option set_option;
 		struct rdma_ucm_migrate_id migrate_id;
+		struct rdma_ucm_join_ip_mcast join_ip_mcast;
+		struct rdma_ucm_join_mcast join_mcast;
 	} in;
 };
 
@@ -260,6 +265,8 @@ void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
 void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
 /* Free the queued events of an ID that is destroyed, and the IDs of requests to it. */
 void rcm_events_drop(struct rcm_id *id);
+/* Those of a group that is left. */
+void rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast);
 int rcm_get_event(int fd, const struct rcm_cmd *cmd);
 int rcm_migrate_id(const struct rcm_cmd *cmd);
 
@@ -300,6 +307,8 @@ int rcm_set_option(const struct rcm_cmd *cmd);
 bool rcm_is_ud(const struct rcm_id *id);
 bool rcm_is_any(const struct rcm_addr *addr);
 bool rcm_is_same_ip(const struct rcm_addr *a, const struct rcm_addr *b);
+/* The address of a program; 0 or a negative errno. */
+int rcm_addr_of(const void *sockaddr, size_t size, struct rcm_addr *addr);
 socklen_t rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr);
 int rcm_bind_ip(const struct rcm_cmd *cmd);
 int rcm_bind(const struct rcm_cmd *cmd);
@@ -308,6 +317,15 @@ int rcm_resolve_addr(const struct rcm_cmd *cmd);
 int rcm_resolve_route(const struct rcm_cmd *cmd);
 /* Bind to the unspecified address and any port, unless bound. */
 int rcm_bind_any(struct rcm_id *id, uint16_t family);
+
+/* rcm_mcast.c */
+int rcm_join_ip_mcast(const struct rcm_cmd *cmd);
+int rcm_join_mcast(const struct rcm_cmd *cmd);
+int rcm_leave_mcast(const struct rcm_cmd *cmd);
+/* The program got an event of the group. */
+void rcm_mcast_reported(struct rcm_mcast *mcast);
+/* Leave the groups of an ID that is destroyed. */
+void rcm_mcast_drop(const struct rcm_id *id);
 
 /* rcm_query.c */
 struct rcm_dev {

@@ -17,6 +17,8 @@
 #include "rcm.h"
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t loopback4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+static const uint8_t loopback6[16] = {[15] = 1};
 
 bool
 rcm_is_ud(const struct rcm_id *id)
@@ -66,9 +68,8 @@ rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr)
 	return sizeof(in6);
 }
 
-/* The address of a program; 0 or a negative errno. */
-static int
-addr_of(const void *sockaddr, size_t size, struct rcm_addr *addr)
+int
+rcm_addr_of(const void *sockaddr, size_t size, struct rcm_addr *addr)
 {
 	struct sockaddr_in6 in6;
 	struct sockaddr_in in;
@@ -126,7 +127,7 @@ try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_ad
 		ret = -errno;
 	rcm_close(fd);
 	if (ret == 0)
-		ret = addr_of(&storage, len, own);
+		ret = rcm_addr_of(&storage, len, own);
 	return ret;
 }
 
@@ -189,7 +190,7 @@ bind_addr(const struct rcm_cmd *cmd, uint32_t handle, const void *sockaddr, size
 	id = rcm_id_of(cmd, handle, &ret);
 	if (id == NULL)
 		return ret;
-	ret = addr_of(sockaddr, size, &addr);
+	ret = rcm_addr_of(sockaddr, size, &addr);
 	return ret != 0 ? ret : bind_id(id, &addr, false);
 }
 
@@ -209,6 +210,12 @@ rcm_bind(const struct rcm_cmd *cmd)
 	if (in->reserved != 0 || in->addr_size > sizeof(in->addr))
 		return -EINVAL;
 	return bind_addr(cmd, in->id, &in->addr, in->addr_size);
+}
+
+static bool
+is_group(const struct rcm_addr *addr)
+{
+	return addr->family == AF_INET ? addr->ip[12] >> 4 == 14 : addr->ip[0] == 0xff;
 }
 
 /* Choose the source address; 0, or the negative errno that the event has. */
@@ -236,6 +243,11 @@ route(struct rcm_id *id)
 		return -EHOSTUNREACH;
 	/* The kernel's reason is another for a source of the loopback, and without a route. */
 	ret = try_socket(&own, &id->dst, &own);
+	/* A group of the processes of this host needs no route. */
+	if (ret == -ENETUNREACH && dev.is_host && is_group(&id->dst)) {
+		memcpy(own.ip, id->dst.family == AF_INET ? loopback4 : loopback6, sizeof(own.ip));
+		ret = 0;
+	}
 	if (ret == -EINVAL || ret == -ENETUNREACH)
 		return -EHOSTUNREACH;
 	if (ret != 0)
@@ -279,9 +291,9 @@ rcm_resolve_ip(const struct rcm_cmd *cmd)
 	int ret = 0;
 
 	if (in->src_addr.sin6_family != 0)
-		ret = addr_of(&in->src_addr, sizeof(in->src_addr), &src);
+		ret = rcm_addr_of(&in->src_addr, sizeof(in->src_addr), &src);
 	if (ret == 0)
-		ret = addr_of(&in->dst_addr, sizeof(in->dst_addr), &dst);
+		ret = rcm_addr_of(&in->dst_addr, sizeof(in->dst_addr), &dst);
 	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
 }
 
@@ -296,9 +308,9 @@ rcm_resolve_addr(const struct rcm_cmd *cmd)
 			in->dst_size > sizeof(in->dst_addr))
 		return -EINVAL;
 	if (in->src_size != 0)
-		ret = addr_of(&in->src_addr, in->src_size, &src);
+		ret = rcm_addr_of(&in->src_addr, in->src_size, &src);
 	if (ret == 0)
-		ret = addr_of(&in->dst_addr, in->dst_size, &dst);
+		ret = rcm_addr_of(&in->dst_addr, in->dst_size, &dst);
 	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
 }
 

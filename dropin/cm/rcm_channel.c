@@ -297,6 +297,20 @@ rcm_events_drop(struct rcm_id *id)
 	}
 }
 
+void
+rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast)
+{
+	struct rcm_event *event = events_take(id), *next;
+
+	for (; event != NULL; event = next) {
+		next = event->next;
+		if (event->mcast == mcast)
+			free(event);
+		else
+			rcm_event_queue(id->channel, event);
+	}
+}
+
 /* The first event, to the program's memory. */
 static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
@@ -315,6 +329,8 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 		eventfd_read(channel->event_fd, &count);
 	}
 	event->id->nb_reported++;
+	if (event->mcast != NULL)
+		rcm_mcast_reported(event->mcast);
 	if (event->child != NULL) {
 		event->child->is_queued = false;
 		event->id->nb_requests--;

@@ -68,6 +68,7 @@ void
 rcm_id_free(struct rcm_id *id)
 {
 	rcm_conn_close(id);
+	rcm_mcast_drop(id);
 	rcm_events_drop(id);
 	ids[id->handle] = NULL;
 	while (nb_used > 0 && ids[nb_used - 1] == NULL)

@@ -63,6 +63,9 @@ fill_attr(struct ibv_device_attr *attr)
 	attr->max_srq = (int)info.max_srq;
 	attr->max_srq_wr = (int)info.max_srq_wr;
 	attr->max_srq_sge = (int)info.max_srq_sge;
+	attr->max_mcast_grp = (int)own.max_mcast_grp;
+	attr->max_mcast_qp_attach = (int)own.max_mcast_qp_attach;
+	attr->max_total_mcast_qp_attach = (int)own.max_total_mcast_qp_attach;
 	attr->max_ah = (int)RTE_MIN(own.max_ah, (uint32_t)RIBV_MAX_AHS);
 	attr->max_qp_rd_atom = (int)own.max_dest_rd_atomic;
 	attr->max_qp_init_rd_atom = (int)own.max_rd_atomic;

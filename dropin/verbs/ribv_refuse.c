@@ -9,8 +9,6 @@
 
 #include "ribv.h"
 
-#define MULTICAST 0xff /* first byte of such a GID */
-
 /* The argument named first, with the name of its type, decides whose call it
  * is. */
 #define REFUSE_POINTER(type, name, object, params, args)                                           \
@@ -45,32 +43,6 @@ REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
 		(struct ibv_context * context, struct ibv_ah_attr *attr,
 				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		(context, attr, mac, vid))
-
-/* As the kernel, which refuses all but UD and multicast addresses. */
-static int
-refuse_mcast(const struct ibv_qp *qp, const union ibv_gid *gid)
-{
-	if (!ribv_is_qp(qp))
-		return ENOENT;
-	return !((const struct ribv_qp *)qp)->is_ud || gid->raw[0] != MULTICAST ? EINVAL
-										: EOPNOTSUPP;
-}
-
-int
-ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (ribv_is_real(qp))
-		return RIBV_NEXT(ibv_attach_mcast)(qp, gid, lid);
-	return refuse_mcast(qp, gid);
-}
-
-int
-ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (ribv_is_real(qp))
-		return RIBV_NEXT(ibv_detach_mcast)(qp, gid, lid);
-	return refuse_mcast(qp, gid);
-}
 
 int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)

@@ -239,8 +239,13 @@ main(void)
 	all_ahs();
 	ah = create_ah();
 	exchange(ah);
-	HOLDS(ibv_attach_mcast(qps[0], &gid, 0) == EOPNOTSUPP);
-	HOLDS(ibv_detach_mcast(qps[0], &gid, 0) == EOPNOTSUPP);
+	HOLDS(ibv_attach_mcast(qps[0], NULL, 0xc000) == EINVAL);
+	HOLDS(ibv_detach_mcast(qps[0], &gid, 0xc000) == EINVAL);
+	HOLDS(ibv_attach_mcast(qps[0], &gid, 0xc000) == 0);
+	HOLDS(ibv_attach_mcast(qps[0], &gid, 0xc000) == 0);
+	HOLDS(ibv_destroy_qp(qps[0]) == EBUSY);
+	HOLDS(ibv_detach_mcast(qps[0], &gid, 0xc000) == 0);
+	HOLDS(ibv_detach_mcast(qps[0], NULL, 0xc000) == EINVAL);
 	of_rc.send_cq = of_rc.recv_cq = ibv_cq_ex_to_cq(cq);
 	qp = ibv_create_qp(pd, &of_rc);
 	HOLDS(qp != NULL && ibv_modify_qp(qp, &attr, IBV_QP_QKEY) == EINVAL);
