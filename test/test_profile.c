@@ -70,7 +70,7 @@ check_info(const struct profile *profile)
 	struct rmem_dev_info info;
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
-	TEST_EQ(info.capa, profile->capa);
+	TEST_EQ(info.capa, profile->capa | RMEM_DEV_CAPA_GSI); /* of each device of soft */
 	TEST_EQ(info.access & ~RMEM_ACCESS_ON_DEMAND, profile->access & ~RMEM_ACCESS_ON_DEMAND);
 	if ((profile->access & RMEM_ACCESS_ON_DEMAND) == 0)
 		TEST_EQ(info.odp.general, 0);
