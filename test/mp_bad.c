@@ -62,13 +62,13 @@ is_refused(const struct mp_req *req, int error, struct mp_rep *rep)
 static void
 bad_ids(void)
 {
-	struct mp_req req = {.version = RMEM_VERSION, .what = MP_ATTACH, .name = MP_DEV};
+	struct mp_req req = {.version = RMEM_VERSION, .op = MP_ATTACH, .name = MP_DEV};
 	struct mp_rep rep;
 
 	is_refused(&req, ESRCH, &rep);
-	req.what = MP_DETACH;
+	req.op = MP_DETACH;
 	is_refused(&req, EINVAL, &rep);
-	req.what = MP_ATTACH;
+	req.op = MP_ATTACH;
 	req.id.pid = -1;
 	is_refused(&req, ESRCH, &rep);
 	req.id = rep.id; /* the primary */

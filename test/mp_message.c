@@ -52,7 +52,7 @@ void
 mp_send_wrong(const struct mp_shared *sh)
 {
 	struct mp_req req = {.version = RMEM_VERSION,
-			.what = MP_LOOKUP,
+			.op = MP_LOOKUP,
 			.type = RMEM_OBJ_QP,
 			.dev_id = sh->qp->obj.dev_id,
 			.obj = sh->qp,
@@ -64,8 +64,8 @@ mp_send_wrong(const struct mp_shared *sh)
 	TEST_ERR(send_request(&req, 0), EPROTO);
 	TEST_ERR(send_request(&req, sizeof(req) - 1), EPROTO);
 	EXPECT(version, RMEM_VERSION + 1, EPROTO);
-	EXPECT(what, 0, EINVAL);
-	EXPECT(what, MP_LOOKUP + 1, EINVAL);
+	EXPECT(op, 0, EINVAL);
+	EXPECT(op, MP_LOOKUP + 1, EINVAL);
 	EXPECT(type, 0xff, EINVAL);
 	EXPECT(type, RMEM_OBJ_CQ, EINVAL);
 	EXPECT(dev_id, RMEM_MAX_DEVS, EINVAL);
@@ -75,16 +75,16 @@ mp_send_wrong(const struct mp_shared *sh)
 	EXPECT(id.start, 0, EINVAL);
 	req.id.pid = 0;
 	EXPECT(id.start, 0, EINVAL);
-	req.what = MP_ATTACH;
+	req.op = MP_ATTACH;
 	snprintf(req.name, sizeof(req.name), "%s", MP_DEV);
 	EXPECT(id.start, 0, ESRCH);
 	EXPECT(id.pid, -1, ESRCH);
 	req.id.pid = getpid();
 	EXPECT(id.start, 0, ESRCH);
-	req.what = MP_LOOKUP;
+	req.op = MP_LOOKUP;
 	memset(req.name, 'x', sizeof(req.name));
 	TEST_ERR(send_request(&req, sizeof(req)), ENOENT);
-	req.what = MP_CLAIM;
+	req.op = MP_CLAIM;
 	EXPECT(obj, NULL, EINVAL);
 	EXPECT(obj, (void *)(uintptr_t)1, EINVAL);
 	EXPECT(obj, sh->mr, EINVAL);
@@ -95,7 +95,7 @@ void
 mp_lose_answers(const struct mp_shared *sh)
 {
 	struct mp_req req = {.version = RMEM_VERSION,
-			.what = MP_ATTACH,
+			.op = MP_ATTACH,
 			.dev_id = sh->qp->obj.dev_id,
 			.name = MP_DEV};
 	struct rmem_dev *dev;
@@ -106,7 +106,7 @@ mp_lose_answers(const struct mp_shared *sh)
 	TEST_OK(send_request(&req, sizeof(req)));
 	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
 	TEST_OK(rte_mempool_get(sh->pool->mp, &buf));
-	req.what = MP_DETACH;
+	req.op = MP_DETACH;
 	TEST_OK(send_request(&req, sizeof(req)));
 	TEST_ERR(rmem_dev_detach(dev), EINVAL);
 	TEST_EQ(rmem_process_number(), 0);
@@ -119,7 +119,7 @@ mp_lose_answers(const struct mp_shared *sh)
 void
 mp_attach_again(struct mp_shared *sh)
 {
-	struct mp_req req = {.version = RMEM_VERSION, .what = MP_ATTACH, .name = MP_DEV2};
+	struct mp_req req = {.version = RMEM_VERSION, .op = MP_ATTACH, .name = MP_DEV2};
 	struct rmem_dev *dev;
 
 	RTE_SET_USED(sh);

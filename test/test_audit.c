@@ -250,7 +250,7 @@ TEST(audit, flaws_of_lease_contexts_are_found)
 	EXPECT_FLAW(ctx->nb_free, ctx->nb_slots + 1, "list of slots");
 	EXPECT_FLAW(ctx->free[0], ctx->free[1], "list of slots");
 	EXPECT_FLAW(ctx->free[0], ctx->nb_slots, "list of slots");
-	EXPECT_FLAW(ctx->resting.tail, ctx->resting.head + 1, "list of slots");
+	EXPECT_FLAW(ctx->quarantined.tail, ctx->quarantined.head + 1, "list of slots");
 	EXPECT_FLAW(ctx->nb_due, 1, "heap of deadlines");
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }

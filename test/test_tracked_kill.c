@@ -128,7 +128,7 @@ expect_whole(uint32_t nb_held)
 {
 	uint32_t i, nb[TRACKED_MAX_OWNER + 1], nb_child;
 
-	TEST_ASSERT(rmem_tracked_flaw(td) == NULL);
+	TEST_ASSERT(rmem_tracked_find_error(td) == NULL);
 	rmem_tracked_count(td, nb);
 	nb_child = nb[CHILD];
 	TEST_EQ(nb[0] + nb[PARENT] + nb[CHILD], NB_BUFS);

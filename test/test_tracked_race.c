@@ -70,7 +70,7 @@ make(void *mem)
 	for (i = 0; i < NB_BUFS; i++)
 		TEST_ASSERT(rmem_tracked_add(td, buffer_at(i)));
 	TEST_ASSERT(!rmem_tracked_add(td, buffer_at(0)));
-	TEST_ASSERT(rmem_tracked_flaw(td) == NULL);
+	TEST_ASSERT(rmem_tracked_find_error(td) == NULL);
 }
 
 /* Hold a buffer, which no other process holds. */
@@ -283,7 +283,7 @@ TEST(tracked_race, no_buffer_is_lost_or_owned_twice)
 	rmem_tracked_count(td, nb);
 	TEST_EQ(nb[0], NB_BUFS);
 	TEST_EQ(rmem_tracked_count_free(td), NB_BUFS);
-	TEST_ASSERT(rmem_tracked_flaw(td) == NULL);
+	TEST_ASSERT(rmem_tracked_find_error(td) == NULL);
 }
 
 TEST_SUITE(tracked_race, setup, fx_teardown);

@@ -21,9 +21,9 @@ struct app {
 	struct stats_file json;
 	struct stats_file csv;
 	bool is_running;
-	bool is_start_wanted;
-	bool is_wait_wanted; /**< Hold commands until the run has ended. */
-	bool is_quit_wanted;
+	bool is_start_requested;
+	bool is_wait_requested; /**< Hold commands until the run has ended. */
+	bool is_quit_requested;
 	int exit_code; /**< Result of the commands, without the runs. */
 };
 

@@ -33,7 +33,7 @@ atomic_setup(struct testrmem_pair *pair)
 static int
 atomic_burst(struct testrmem_pair *pair, bool is_draining)
 {
-	uint32_t n = is_draining ? 0 : testrmem_pair_room(pair);
+	uint32_t n = is_draining ? 0 : testrmem_pair_nb_free(pair);
 	struct rmem_send_wr *wr = &pair->wr[pair->slot];
 	uint32_t i;
 	int ret;
@@ -159,7 +159,7 @@ connector_verify(struct testrmem_pair *pair)
 	if (ret != 0)
 		return ret;
 	if (second == first && third == ~first)
-		return testrmem_remote_tell(pair);
+		return testrmem_remote_report(pair);
 	testrmem_fail(pair->worker->session,
 			"QP pair %" PRIu32 ": swaps of %" PRIu64 " gave %" PRIu64 " and %" PRIu64,
 			pair->id, first, second, third);

@@ -151,7 +151,7 @@ source(struct testrmem_pair *pair, uint32_t f, uint64_t n)
 	int ret;
 
 	n = RTE_MIN(n, (uint64_t)pair->burst);
-	n = RTE_MIN(n, (uint64_t)mbuf_port_room(&mp->end[f]));
+	n = RTE_MIN(n, (uint64_t)mbuf_port_nb_free(&mp->end[f]));
 	n = RTE_MIN(n, pair->depth - (flow->sent - flow->received));
 	for (i = 0; i < n; i++) {
 		length = length_of(pair, flow->sent + i);
@@ -176,7 +176,7 @@ static int
 forward(struct testrmem_pair *pair, uint32_t f)
 {
 	struct mbuf_pair *mp = pair->priv;
-	uint32_t room = mbuf_port_room(&mp->fwd[!f]);
+	uint32_t room = mbuf_port_nb_free(&mp->fwd[!f]);
 	int n;
 
 	n = mbuf_port_rx(&mp->fwd[f], mp->pkts, RTE_MIN(room, pair->burst));

@@ -132,7 +132,7 @@ static int
 send_burst(struct testrmem_pair *pair, bool is_draining)
 {
 	struct send_peer *peer = pair->priv;
-	uint32_t n = is_draining ? 0 : testrmem_pair_room(pair);
+	uint32_t n = is_draining ? 0 : testrmem_pair_nb_free(pair);
 	int sent, ret;
 
 	n = (uint32_t)RTE_MIN((uint64_t)n, peer->posted - pair->posted);
@@ -251,7 +251,7 @@ send_connector_setup(struct testrmem_pair *pair)
 static int
 send_connector_burst(struct testrmem_pair *pair, bool is_draining)
 {
-	int ret = testrmem_pair_post(pair, is_draining ? 0 : testrmem_pair_room(pair));
+	int ret = testrmem_pair_post(pair, is_draining ? 0 : testrmem_pair_nb_free(pair));
 
 	return ret != 0 ? ret : testrmem_pair_poll(pair);
 }
@@ -334,7 +334,7 @@ const struct testrmem_engine testrmem_connector_inline = {
 		.flags = ENGINE_INLINE,
 		.setup = inline_connector_setup,
 		.burst = send_connector_burst,
-		.verify = testrmem_remote_tell,
+		.verify = testrmem_remote_report,
 		.teardown = testrmem_pair_ring_free,
 };
 
@@ -346,7 +346,7 @@ const struct testrmem_engine testrmem_connector_send = {
 		.bufs_per_op = 1,
 		.setup = send_connector_setup,
 		.burst = send_connector_burst,
-		.verify = testrmem_remote_tell,
+		.verify = testrmem_remote_report,
 		.teardown = testrmem_pair_ring_free,
 };
 

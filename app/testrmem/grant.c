@@ -16,7 +16,7 @@
 #define NB_PARTS 4u
 
 static int
-tell_none(const struct testrmem_pair *pair, const char *what, int ret)
+log_failed(const struct testrmem_pair *pair, const char *what, int ret)
 {
 	testrmem_err("no %s on '%s': %s", what, pair->dev->spec, rte_strerror(-ret));
 	return ret;
@@ -33,7 +33,7 @@ choose_page_size(const struct testrmem_pair *pair, uint8_t *log2_page_size)
 
 	ret = rmem_mr_query(dev->pool->mrs[0], &info);
 	if (ret != 0)
-		return tell_none(pair, "page size of the pool", ret);
+		return log_failed(pair, "page size of the pool", ret);
 	/* All bits up to the page size's, which is a power of two. */
 	fitting = dev->info.page_size_cap & (info.page_size | (info.page_size - 1));
 	/* first_byte_offset has 32 bits. */
@@ -72,7 +72,7 @@ alloc_fast_reg(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	ret = rmem_fast_reg_mr_alloc(dev->pd, nb_pages, &grant->mr);
 	if (ret == 0)
 		ret = rmem_fast_reg_page_list_alloc(dev->dev, nb_pages, &grant->pages);
-	return ret != 0 ? tell_none(pair, "fast-register MR", ret) : 0;
+	return ret != 0 ? log_failed(pair, "fast-register MR", ret) : 0;
 }
 
 /* The address of a buffer in the requests of the peer, with a key of a REG_MR or UMR. */
@@ -118,7 +118,7 @@ alloc_window(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 {
 	int ret = rmem_mw_alloc(pair->dev->pd, RMEM_MW_TYPE_2, &grant->mw);
 
-	return ret != 0 ? tell_none(pair, "memory window", ret) : 0;
+	return ret != 0 ? log_failed(pair, "memory window", ret) : 0;
 }
 
 static void
@@ -161,7 +161,7 @@ alloc_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	if (grant->entries == NULL)
 		return -ENOMEM;
 	ret = rmem_mkey_alloc(pair->dev->pd, nb, &grant->mr);
-	return ret != 0 ? tell_none(pair, "indirect key", ret) : 0;
+	return ret != 0 ? log_failed(pair, "indirect key", ret) : 0;
 }
 
 /* Fill in the parts; the last one is the remainder, and a small buffer has fewer. */

@@ -50,8 +50,8 @@ tick(void *arg, int wait_ms)
 		ticker->next_period += conf->period_ms;
 	}
 	if (testrmem_is_interrupted())
-		app->is_quit_wanted = true;
-	if (app->is_quit_wanted ||
+		app->is_quit_requested = true;
+	if (app->is_quit_requested ||
 			(conf->run_ms != 0 && elapsed >= conf->warm_up_ms + conf->run_ms))
 		testrmem_session_stop(app->session);
 }
@@ -73,7 +73,7 @@ run(struct app *app)
 	stats_start(&app->stats, app->session);
 	ret = testrmem_run(app->session, tick, &ticker);
 	app->is_running = false;
-	app->is_wait_wanted = false;
+	app->is_wait_requested = false;
 	stats_print_table(&app->stats);
 	if (ret == 0)
 		ret = testrmem_session_verify(app->session);
@@ -96,12 +96,12 @@ interact(struct app *app)
 	app->prompt = prompt_open(app);
 	if (app->prompt == NULL)
 		return TESTRMEM_EXIT_USAGE;
-	while (!app->is_quit_wanted && !testrmem_is_interrupted()) {
+	while (!app->is_quit_requested && !testrmem_is_interrupted()) {
 		prompt_serve(app->prompt, IDLE_MS);
-		if (app->is_start_wanted) {
-			app->is_start_wanted = false;
+		if (app->is_start_requested) {
+			app->is_start_requested = false;
 			code = RTE_MAX(code, run(app));
-			if (!app->is_quit_wanted)
+			if (!app->is_quit_requested)
 				prompt_show(app->prompt);
 		}
 	}
@@ -145,7 +145,7 @@ run_sweep(struct app *app)
 		code = run(app);
 		if (code == 0)
 			sweep_add(&sweep, stats_rates(&app->stats));
-	} while (code == 0 && !app->is_quit_wanted && sweep_next(&sweep, &app->conf));
+	} while (code == 0 && !app->is_quit_requested && sweep_next(&sweep, &app->conf));
 	sweep_print(&sweep, app->conf.is_latency);
 	return code;
 }

@@ -19,7 +19,7 @@
 #define RECV_BIT   (UINT64_C(1) << 63)
 
 static int
-tell_empty(const struct mbuf_port *port)
+log_pool_empty(const struct mbuf_port *port)
 {
 	const struct rte_mempool *mp = port->pool->mp;
 
@@ -44,7 +44,7 @@ mbuf_port_alloc(struct mbuf_port *port, uint32_t nb_segs)
 	if (likely(last != NULL))
 		return m;
 	rte_pktmbuf_free(m);
-	tell_empty(port);
+	log_pool_empty(port);
 	return NULL;
 }
 
@@ -77,7 +77,8 @@ fill_slots(struct mbuf_port *port, struct rte_mbuf **slots, uint32_t n)
 	uint32_t i;
 
 	if (port->nb_segs == 1)
-		return rte_pktmbuf_alloc_bulk(port->pool->mp, slots, n) == 0 ? 0 : tell_empty(port);
+		return rte_pktmbuf_alloc_bulk(port->pool->mp, slots, n) == 0 ? 0
+									     : log_pool_empty(port);
 	for (i = 0; i < n; i++) {
 		slots[i] = mbuf_port_alloc(port, port->nb_segs);
 		if (slots[i] == NULL) {

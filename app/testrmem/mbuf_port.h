@@ -64,7 +64,7 @@ void mbuf_set_length(struct rte_mbuf *m, uint32_t length);
 
 /** Number of packets that can be sent. */
 static inline uint32_t
-mbuf_port_room(const struct mbuf_port *port)
+mbuf_port_nb_free(const struct mbuf_port *port)
 {
 	return port->depth - (uint32_t)(port->tx_posted - port->tx_done);
 }

@@ -375,7 +375,7 @@ testrmem_pair_rdma_setup(struct testrmem_pair *pair, uint8_t opcode)
 int
 testrmem_pair_rdma_burst(struct testrmem_pair *pair, bool is_draining)
 {
-	uint32_t n = is_draining ? 0 : testrmem_pair_room(pair);
+	uint32_t n = is_draining ? 0 : testrmem_pair_nb_free(pair);
 	struct rmem_send_wr *wr = &pair->wr[pair->slot];
 	uint32_t i;
 	int ret;

@@ -194,7 +194,7 @@ struct words {
 };
 
 static void
-tell_choice(const char *what, const char *word,
+log_choice(const char *what, const char *word,
 		const char *(*name)(const struct word_token *token, int i))
 {
 	struct word_token token = {.name = name};
@@ -212,7 +212,7 @@ do_show(void *result, struct cmdline *cl, void *data)
 	RTE_SET_USED(cl);
 	RTE_SET_USED(data);
 	if (!show(the_prompt->app, words->name))
-		tell_choice("thing to show", words->name, show_word);
+		log_choice("thing to show", words->name, show_word);
 	fflush(stdout);
 }
 
@@ -227,7 +227,7 @@ do_set(void *result, struct cmdline *cl, void *data)
 	if (the_prompt->app->is_running)
 		testrmem_err("running: stop first");
 	else if (param == NULL)
-		tell_choice("parameter", words->name, set_word);
+		log_choice("parameter", words->name, set_word);
 	else if (param->is_fixed)
 		testrmem_err("%s can be given on the command line only", param->name);
 	else
@@ -243,7 +243,7 @@ do_start(void *result, struct cmdline *cl, void *data)
 	if (the_prompt->app->is_running)
 		testrmem_err("running already");
 	else
-		the_prompt->app->is_start_wanted = true;
+		the_prompt->app->is_start_requested = true;
 }
 
 static void
@@ -279,7 +279,7 @@ do_wait(void *result, struct cmdline *cl, void *data)
 	if (!has_limit(app->session))
 		testrmem_err("the run has no limit to wait for: set ops or seconds before start");
 	else
-		app->is_wait_wanted = true;
+		app->is_wait_requested = true;
 }
 
 static void
@@ -306,7 +306,7 @@ do_quit(void *result, struct cmdline *cl, void *data)
 	RTE_SET_USED(result);
 	RTE_SET_USED(data);
 	cmdline_quit(cl);
-	the_prompt->app->is_quit_wanted = true;
+	the_prompt->app->is_quit_requested = true;
 }
 
 static void
@@ -487,9 +487,9 @@ prompt_show(const struct prompt *prompt)
 static bool
 is_held(const struct app *app)
 {
-	return app->is_start_wanted || app->is_quit_wanted ||
+	return app->is_start_requested || app->is_quit_requested ||
 			(app->is_running &&
-					(app->is_wait_wanted ||
+					(app->is_wait_requested ||
 							testrmem_session_is_stopped(app->session)));
 }
 
@@ -506,7 +506,7 @@ feed(struct prompt *prompt)
 		if (*c == CTRL_C && prompt->is_terminal && app->is_running)
 			testrmem_session_stop(app->session);
 		else if (cmdline_in(prompt->cl, c, 1) < 0)
-			app->is_quit_wanted = true;
+			app->is_quit_requested = true;
 	}
 }
 
@@ -535,7 +535,7 @@ watch(struct prompt *prompt, int wait_ms)
 	bool is_full = prompt->size - prompt->used == sizeof(prompt->input);
 	const char *found;
 
-	if (!prompt->app->is_wait_wanted || !prompt->is_terminal || prompt->is_input_over ||
+	if (!prompt->app->is_wait_requested || !prompt->is_terminal || prompt->is_input_over ||
 			is_full) {
 		poll(NULL, 0, wait_ms);
 		return;
@@ -558,19 +558,19 @@ end_input(struct prompt *prompt)
 
 	if (prompt->last != '\0' && prompt->last != '\n' && prompt->last != '\r') {
 		prompt->last = '\n';
-		app->is_quit_wanted = cmdline_in(prompt->cl, "\n", 1) < 0;
+		app->is_quit_requested = cmdline_in(prompt->cl, "\n", 1) < 0;
 		return;
 	}
 	if (app->is_running && !prompt->is_terminal) {
 		if (has_limit(app->session)) {
-			app->is_wait_wanted = true;
+			app->is_wait_requested = true;
 			return;
 		}
 		testrmem_err("the input ended, and the run has no limit: stopped;"
 			     " set ops or seconds before start");
 		app->exit_code = TESTRMEM_EXIT_USAGE;
 	}
-	app->is_quit_wanted = true;
+	app->is_quit_requested = true;
 }
 
 void

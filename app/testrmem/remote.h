@@ -71,7 +71,7 @@ int testrmem_remote_execute(struct testrmem_pair *pair, struct rmem_send_wr *wr)
 /** Test the connection to the peer, periodically: 0 or -errno with a message. */
 int testrmem_remote_probe(struct testrmem_pair *pair);
 /** Send the report to the listening host. */
-int testrmem_remote_tell(struct testrmem_pair *pair);
+int testrmem_remote_report(struct testrmem_pair *pair);
 /** Operations reported by the connecting host, UINT64_MAX before. */
 uint64_t testrmem_remote_ops(const struct testrmem_pair *pair);
 /** The connecting host has ended: the pair is done, and counts the reported work if needed. */

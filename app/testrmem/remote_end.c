@@ -157,7 +157,7 @@ testrmem_remote_probe(struct testrmem_pair *pair)
 }
 
 int
-testrmem_remote_tell(struct testrmem_pair *pair)
+testrmem_remote_report(struct testrmem_pair *pair)
 {
 	const struct testrmem_worker *worker = pair->worker;
 	struct testrmem_remote *remote = pair->remote;

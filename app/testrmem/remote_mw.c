@@ -393,7 +393,7 @@ const struct testrmem_engine testrmem_connector_mw = {
 		.flags = ENGINE_GRANTED,
 		.setup = writer_setup,
 		.burst = writer_burst,
-		.verify = testrmem_remote_tell,
+		.verify = testrmem_remote_report,
 		.finish = writer_finish,
 		.teardown = writer_teardown,
 };

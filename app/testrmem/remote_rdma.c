@@ -142,7 +142,7 @@ connector_verify(struct testrmem_pair *pair)
 						      : verify_write(pair, wr, want);
 		rte_free(want);
 	}
-	return ret != 0 ? ret : testrmem_remote_tell(pair);
+	return ret != 0 ? ret : testrmem_remote_report(pair);
 }
 
 const struct testrmem_engine testrmem_listener_write = {

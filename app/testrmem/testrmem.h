@@ -326,7 +326,7 @@ testrmem_count(uint64_t *counter, uint64_t n)
 
 /** Number of requests that can be posted from the slot on, at most a burst. */
 static inline uint32_t
-testrmem_pair_room(const struct testrmem_pair *pair)
+testrmem_pair_nb_free(const struct testrmem_pair *pair)
 {
 	uint64_t room = pair->depth - (pair->posted - pair->completed);
 

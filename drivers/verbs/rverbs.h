@@ -55,9 +55,9 @@ extern int rverbs_logtype;
 
 /* Whether a QP accepts requests; see rverbs_post.c. */
 enum rverbs_gate {
-	RVERBS_GATE_RESET = 0, /* -EBUSY */
-	RVERBS_GATE_GONE = 1,  /* -ENODEV: the device failed or was removed */
-	RVERBS_GATE_INIT = 2,  /* takes receives; INIT and RTR */
+	RVERBS_GATE_RESET = 0,   /* -EBUSY */
+	RVERBS_GATE_REMOVED = 1, /* -ENODEV: the device failed or was removed */
+	RVERBS_GATE_INIT = 2,    /* takes receives; INIT and RTR */
 	RVERBS_GATE_OPEN = 3,
 };
 
@@ -192,16 +192,16 @@ struct rverbs_dev {
 	struct rverbs_slot *slots;
 	struct rverbs_srq *srqs[RVERBS_MAX_SRQ]; /* see rverbs_srq.c */
 	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs;   /* see rverbs_odp.c */
-	struct rverbs_done_stats gone;
-	uint64_t gone_bytes;
+	struct rverbs_done_stats destroyed;
+	uint64_t destroyed_bytes;
 	struct rmem_dev_stats base; /* values at the last reset */
 	struct rmem_dev *base_dev;
 	/* Asynchronous events, read by a thread of the driver. */
 	pthread_t event_thread;
 	int stop_fd;
-	uint32_t is_gone;   /* atomic: the device failed or was removed */
-	uint32_t port_down; /* atomic */
-	uint64_t nb_events; /* atomic */
+	uint32_t is_removed; /* atomic: the device failed or was removed */
+	uint32_t port_down;  /* atomic */
+	uint64_t nb_events;  /* atomic */
 };
 
 /* The memory of a PD's MRs; see rverbs_range.h. */
@@ -242,7 +242,7 @@ struct rverbs_cq {
 	struct ibv_cq *ibv;
 	struct rverbs_dev *dev;
 	rte_ticketlock_t lock; /* of ibv_poll_cq() and the fields below */
-	uint32_t is_lost;      /* atomic: the device reported an overrun */
+	uint32_t has_overrun;  /* atomic: the device reported an overrun */
 	/* Completions removed before their QP was destroyed or reset. */
 	struct rmem_wc *saved;
 	uint32_t nb_saved;
@@ -406,7 +406,7 @@ rverbs_qp_check_gate(struct rverbs_qp *qp)
 
 /* Free entries of a ring, up to the requested number; for posts. */
 static inline uint32_t
-rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
+rverbs_nb_free(struct rverbs_ring *ring, uint32_t wanted)
 {
 	uint32_t room;
 

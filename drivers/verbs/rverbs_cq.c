@@ -276,7 +276,7 @@ cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 		wanted = (int)RTE_MIN(nb_wc - done, (uint32_t)RVERBS_POLL_BURST);
 		n = ibv_poll_cq(cq->ibv, wanted, ibv);
 		if (unlikely(n < 0)) {
-			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 			break;
 		}
 		for (i = 0; i < n; i++)
@@ -303,8 +303,9 @@ rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		n += cq_poll(cq, wc + n, (uint32_t)(nb_wc - n));
 	rte_ticketlock_unlock(&cq->lock);
 	if (unlikely(n == 0 &&
-			    (__atomic_load_n(&cq->is_lost, __ATOMIC_RELAXED) ||
-					    __atomic_load_n(&cq->dev->is_gone, __ATOMIC_RELAXED))))
+			    (__atomic_load_n(&cq->has_overrun, __ATOMIC_RELAXED) ||
+					    __atomic_load_n(&cq->dev->is_removed,
+							    __ATOMIC_RELAXED))))
 		return -EIO;
 	return n;
 }
@@ -318,7 +319,7 @@ cq_save(struct rverbs_cq *cq)
 	while (cq_poll(cq, &wc, 1) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
 			/* More completions than the CQ holds were not polled. */
-			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 			break;
 		}
 		cq->saved[(cq->first_saved + cq->nb_saved++) % cq->cq.nb_cqe] = wc;

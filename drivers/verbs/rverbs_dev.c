@@ -229,7 +229,7 @@ dev_dump(struct rmem_dev *base, FILE *f)
 		fprintf(f, "  REG_MR and UMR by mlx5dv, %u entries\n", dev->max_mkey_entries);
 	fprintf(f, "  asynchronous events: %" PRIu64 "%s\n",
 			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
-			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", removed" : "");
+			__atomic_load_n(&dev->is_removed, __ATOMIC_RELAXED) ? ", removed" : "");
 	return 0;
 }
 

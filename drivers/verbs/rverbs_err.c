@@ -81,7 +81,7 @@ rverbs_err_gate(struct rverbs_qp *qp, uint32_t gate)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	if (gate == RVERBS_GATE_GONE)
+	if (gate == RVERBS_GATE_REMOVED)
 		return -ENODEV;
 	/* A request of the peer may have failed in RTR. */
 	if (gate != RVERBS_GATE_INIT || ibv_query_qp(qp->ibv, &attr, IBV_QP_STATE, &init) != 0 ||
@@ -94,7 +94,7 @@ rverbs_err_gate(struct rverbs_qp *qp, uint32_t gate)
 }
 
 static int
-err_tell(int err, enum rverbs_err_kind kind, const char *what)
+err_log(int err, enum rverbs_err_kind kind, const char *what)
 {
 	RVERBS_LOG(ERR, "%s: %s", what, strerror(err));
 	return rverbs_err_fold(err, kind);
@@ -103,7 +103,7 @@ err_tell(int err, enum rverbs_err_kind kind, const char *what)
 int
 rverbs_err_null(const void *object, const char *what)
 {
-	return object != NULL ? 0 : err_tell(errno, RVERBS_ERR_MAKE, what);
+	return object != NULL ? 0 : err_log(errno, RVERBS_ERR_MAKE, what);
 }
 
 int
@@ -114,7 +114,7 @@ rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what)
 	/* Some providers keep to the older convention. */
 	if (ret == -1)
 		ret = errno;
-	return err_tell(ret < 0 ? -ret : ret, kind, what);
+	return err_log(ret < 0 ? -ret : ret, kind, what);
 }
 
 int
@@ -122,5 +122,5 @@ rverbs_err_minus(int ret, const char *what)
 {
 	if (ret >= 0)
 		return 0;
-	return err_tell(ret == -1 ? errno : -ret, RVERBS_ERR_MAKE, what);
+	return err_log(ret == -1 ? errno : -ret, RVERBS_ERR_MAKE, what);
 }

@@ -23,15 +23,15 @@
 #include "rverbs.h"
 
 static void
-event_gone(struct rverbs_dev *dev)
+event_set_removed(struct rverbs_dev *dev)
 {
 	uint32_t i;
 
 	rte_ticketlock_lock(&dev->lock);
-	__atomic_store_n(&dev->is_gone, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->is_removed, 1, __ATOMIC_RELEASE);
 	for (i = 0; i < RVERBS_MAX_QP; i++) {
 		if (dev->slots[i].qp != NULL)
-			__atomic_store_n(&dev->slots[i].qp->gate, RVERBS_GATE_GONE,
+			__atomic_store_n(&dev->slots[i].qp->gate, RVERBS_GATE_REMOVED,
 					__ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&dev->lock);
@@ -98,12 +98,12 @@ event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 	case IBV_EVENT_CQ_ERR:
 		cq = event->element.cq->cq_context;
 		if (cq != NULL)
-			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 		RVERBS_LOG(ERR, "%s: CQ overrun", name);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		RVERBS_LOG(ERR, "%s: the device failed or is being removed", name);
-		event_gone(dev);
+		event_set_removed(dev);
 		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:
@@ -149,7 +149,7 @@ event_loop(void *arg)
 		if (ibv_get_async_event(dev->context, &event) != 0) {
 			if ((fds[1].revents & (POLLERR | POLLHUP | POLLNVAL)) == 0)
 				continue;
-			event_gone(dev);
+			event_set_removed(dev);
 			break;
 		}
 		event_take(dev, &event);

@@ -152,7 +152,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
 		if (dev->has_mw_quirk)
-			(void)rverbs_mwq_settle_mr(base);
+			(void)rverbs_mwq_renew_mr(base);
 		ret = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
 	if (ret == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */

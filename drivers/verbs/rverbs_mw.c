@@ -149,7 +149,7 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 	int ret;
 
 	ret = rverbs_qp_check_gate(qp);
-	if (ret == 0 && rverbs_room(&qp->sq, 1) == 0)
+	if (ret == 0 && rverbs_nb_free(&qp->sq, 1) == 0)
 		ret = -ENOSPC;
 	if (ret != 0)
 		return ret;

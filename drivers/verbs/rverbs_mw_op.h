@@ -24,8 +24,8 @@ struct rverbs_mw {
 	uint32_t key;  /* of the binding posted last */
 	uint32_t life; /* number of bindings posted */
 	struct rverbs_qp *qp;
-	struct rmem_mr *mr;          /* held */
-	const struct rmem_mr *maybe; /* type 1, UNKNOWN: another MR that it may be bound to */
+	struct rmem_mr *mr;                /* held */
+	const struct rmem_mr *possible_mr; /* type 1, UNKNOWN: another MR that it may be bound to */
 	TAILQ_ENTRY(rverbs_mw) next;
 };
 

@@ -11,7 +11,7 @@
 #include "rverbs_mwq.h"
 
 static inline void
-mwq_let_go(struct rmem_mr *mr)
+mwq_put_mr(struct rmem_mr *mr)
 {
 	if (mr != NULL)
 		rmem_obj_unhold(&mr->obj);
@@ -23,7 +23,7 @@ mwq_start(struct rverbs_mw *mw)
 {
 	mw->key = mw->key_in_force = mw->ibv->rkey;
 	mw->life++;
-	mw->maybe = NULL;
+	mw->possible_mr = NULL;
 	mw->is_made = false;
 	mw->state = mw->mw.type == RMEM_MW_TYPE_2 ? RVERBS_MWQ_FREE : RVERBS_MWQ_BOUND;
 	rverbs_mw_set_handle(mw, mw->key);
@@ -75,7 +75,7 @@ mwq_unmake(struct rverbs_mw *mw)
 		mr = mw->mr;
 		mw->mr = NULL;
 		mw->ibv = NULL;
-		mwq_let_go(mr);
+		mwq_put_mr(mr);
 	} else {
 		(void)rverbs_mwq_insert(mw); /* cannot fail: the page of the table exists */
 	}
@@ -143,17 +143,17 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 
 /* Find an UNKNOWN window of a QP, or of an MR. With the lock held. */
 static bool
-mwq_is_to_settle(const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+mwq_must_renew(const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
 	if (mw->state != RVERBS_MWQ_UNKNOWN)
 		return false;
 	if (qp != NULL)
 		return mw->mw.type == RMEM_MW_TYPE_2 && mw->qp == qp;
-	return mw->busy == 0 && (mw->mw.type == RMEM_MW_TYPE_2 || mw->maybe == mr);
+	return mw->busy == 0 && (mw->mw.type == RMEM_MW_TYPE_2 || mw->possible_mr == mr);
 }
 
 static int
-mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+mwq_renew_all(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
 	struct rverbs_mw *mw;
 	int ret = 0;
@@ -161,7 +161,7 @@ mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr
 	while (ret == 0) {
 		rverbs_mwq_lock(dev_id);
 		mw = rverbs_mwq_first(dev_id);
-		while (mw != NULL && !mwq_is_to_settle(mw, qp, mr))
+		while (mw != NULL && !mwq_must_renew(mw, qp, mr))
 			mw = TAILQ_NEXT(mw, next);
 		if (mw != NULL) {
 			mw->state = RVERBS_MWQ_RENEWED;
@@ -176,15 +176,15 @@ mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr
 }
 
 int
-rverbs_mwq_settle_qp(struct rverbs_qp *qp)
+rverbs_mwq_renew_qp(struct rverbs_qp *qp)
 {
-	return mwq_settle(qp->qp.obj.dev_id, qp, NULL);
+	return mwq_renew_all(qp->qp.obj.dev_id, qp, NULL);
 }
 
 int
-rverbs_mwq_settle_mr(const struct rmem_mr *mr)
+rverbs_mwq_renew_mr(const struct rmem_mr *mr)
 {
-	return mwq_settle(mr->obj.dev_id, NULL, mr);
+	return mwq_renew_all(mr->obj.dev_id, NULL, mr);
 }
 
 bool
@@ -235,7 +235,7 @@ rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr
 	if (ret == 0)
 		ret = mwq_ready(mw);
 	if (ret != 0) {
-		mwq_let_go(mr);
+		mwq_put_mr(mr);
 		return ret;
 	}
 	rverbs_mwq_lock(mw->mw.obj.dev_id);
@@ -257,5 +257,5 @@ rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret)
 		mw->ibv->rkey = mw->key; /* it will be flushed */
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
 	if (ret != 0)
-		mwq_let_go(mr);
+		mwq_put_mr(mr);
 }

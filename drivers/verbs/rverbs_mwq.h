@@ -54,9 +54,9 @@ void rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret);
  */
 int rverbs_mwq_renew(struct rverbs_mw *mw);
 /* Allocate the UNKNOWN windows of a QP again, after its requests were dropped. */
-int rverbs_mwq_settle_qp(struct rverbs_qp *qp);
+int rverbs_mwq_renew_qp(struct rverbs_qp *qp);
 /* Allocate windows again that may be bound to an MR, though they do not count as bound. */
-int rverbs_mwq_settle_mr(const struct rmem_mr *mr);
+int rverbs_mwq_renew_mr(const struct rmem_mr *mr);
 /* Whether a binding on the QP has completed and is in force. */
 bool rverbs_mwq_is_bound_on(const struct rverbs_qp *qp);
 

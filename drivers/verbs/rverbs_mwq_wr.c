@@ -20,7 +20,7 @@ mwq_release(struct rverbs_mw *mw)
 
 /* The state is not known any more. A binding in flight needs its MR until it ends. */
 static void
-mwq_lose(struct rverbs_mw *mw, bool is_binding)
+mwq_set_unknown(struct rverbs_mw *mw, bool is_binding)
 {
 	if (!is_binding)
 		mwq_release(mw);
@@ -122,7 +122,7 @@ mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
  * Allocate an UNKNOWN window without requests in flight again. The lock is held before and after.
  */
 static void
-mwq_find_lost(struct rverbs_mw *mw)
+mwq_find_unknown(struct rverbs_mw *mw)
 {
 	if (mw->busy != 0 || (mw->state != RVERBS_MWQ_UNKNOWN && mw->state != RVERBS_MWQ_GONE))
 		return;
@@ -140,7 +140,7 @@ mwq_find_lost(struct rverbs_mw *mw)
  * not count this request.
  */
 static inline bool
-mwq_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
+mwq_is_on_other_qp(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
 {
 	return mw->busy != 0 && mw->qp != NULL && mw->qp != qp;
 }
@@ -157,13 +157,13 @@ mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rver
 	op->key = RVERBS_MWQ_NO_KEY;
 	rverbs_mwq_lock_next(locked, mw->mw.obj.dev_id);
 	if (unlikely(has_mr && mw->state != RVERBS_MWQ_FREE))
-		mwq_find_lost(mw);
+		mwq_find_unknown(mw);
 	handle = mw->mw.rkey;
 	op->old_handle = handle;
 	/* A handle has the key of the binding posted last, even if that is refused. */
 	rverbs_mw_set_handle(mw, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag));
 	op->mw = mw;
-	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!mwq_is_elsewhere(mw, qp))) {
+	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!mwq_is_on_other_qp(mw, qp))) {
 		op->kind = RVERBS_MW_BIND;
 		op->key = rmem_rkey_of_tag(mw->key, wr->bind_mw.key_tag);
 		op->old_key = mw->key;
@@ -297,7 +297,7 @@ mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
 	/* The previous binding is in force, as far as known. */
 	rverbs_mw_set_handle(mw, mw->key_in_force);
 	if (op->kind == RVERBS_MW_BIND_1) {
-		mw->maybe = op->mr;
+		mw->possible_mr = op->mr;
 		mw->state = RVERBS_MWQ_UNKNOWN;
 	}
 }
@@ -312,7 +312,7 @@ mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
 	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */
 		mw->state = RVERBS_MWQ_BOUND;
 	else
-		mwq_lose(mw, !mw->is_made);
+		mwq_set_unknown(mw, !mw->is_made);
 }
 
 void
@@ -332,12 +332,12 @@ rverbs_mwq_end(struct rverbs_mw_op *op, uint8_t status, int *locked)
 		if (is_same && is_well && mw->state != RVERBS_MWQ_UNKNOWN)
 			mw->is_made = true;
 		else if (is_same)
-			mwq_lose(mw, false);
+			mwq_set_unknown(mw, false);
 		break;
 	case RVERBS_MW_INV:
 		rmem_obj_unhold(&op->mr->obj);
 		if (is_same && !is_well)
-			mwq_lose(mw, false);
+			mwq_set_unknown(mw, false);
 		break;
 	case RVERBS_MW_SEND_INV:
 		if (is_same)

@@ -78,7 +78,7 @@ gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssiz
  * number is not known.
  */
 static size_t
-gid_room(const struct rverbs_dev *dev)
+gid_max_entries(const struct rverbs_dev *dev)
 {
 	uint32_t i, nb_ports = dev->attr.orig_attr.phys_port_cnt;
 	struct ibv_port_attr attr;
@@ -113,7 +113,7 @@ gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 static int
 gid_open(struct rverbs_dev *dev)
 {
-	size_t room = gid_room(dev);
+	size_t room = gid_max_entries(dev);
 	struct ibv_gid_entry *table;
 	ssize_t nb;
 	int ret;

@@ -325,7 +325,7 @@ ex_all(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, stru
 static int
 post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
 {
-	uint32_t n, room = rverbs_room(&qp->sq, nb_wr), prod = qp->sq.prod;
+	uint32_t n, room = rverbs_nb_free(&qp->sq, nb_wr), prod = qp->sq.prod;
 	struct burst burst = {.windows = qp->windows};
 	struct ibv_qp_ex *ex = qp->ex;
 	int ret = 0;
@@ -457,7 +457,7 @@ chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_
 static uint32_t
 post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
-	uint32_t i, room = rverbs_room(&qp->sq, nb_wr);
+	uint32_t i, room = rverbs_nb_free(&qp->sq, nb_wr);
 	struct burst burst = {.windows = qp->windows};
 	struct ibv_send_wr chain[RVERBS_CHAIN];
 	struct rverbs_mw *mw = NULL;
@@ -548,7 +548,7 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 static uint32_t
 recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
 {
-	uint32_t i, prod = qp->rq.prod, room = rverbs_room(&qp->rq, nb_wr);
+	uint32_t i, prod = qp->rq.prod, room = rverbs_nb_free(&qp->rq, nb_wr);
 	struct ibv_recv_wr chain[RVERBS_CHAIN], *bad = NULL;
 	int err;
 

@@ -139,7 +139,7 @@ rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key)
 {
 	struct ibv_send_wr *bad_send, wr = {.opcode = IBV_WR_SEND_WITH_INV};
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1};
-	bool is_told = false;
+	bool is_reported = false;
 	struct ibv_wc wc;
 	int i;
 
@@ -152,9 +152,9 @@ rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key)
 		if (rverbs_probe_wait(probe, &wc) != IBV_WC_SUCCESS)
 			return false;
 		if (wc.opcode == IBV_WC_RECV)
-			is_told = probe_inv_flag(probe->dev, &wc, key);
+			is_reported = probe_inv_flag(probe->dev, &wc, key);
 	}
-	return is_told;
+	return is_reported;
 }
 
 /* Bind again, since the QP has failed, to test the bounds if no sign of the quirk was found yet. */

@@ -338,7 +338,7 @@ qp_set_gate(struct rverbs_qp *qp, uint32_t gate)
 	struct rverbs_dev *dev = qp->dev;
 
 	rte_ticketlock_lock(&dev->lock);
-	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : gate, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->gate, dev->is_removed ? RVERBS_GATE_REMOVED : gate, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&dev->lock);
 }
 
@@ -547,7 +547,7 @@ rverbs_qp_reset(struct rmem_qp *base)
 	qp_save(qp);
 	rte_ticketlock_lock(&qp->dev->lock);
 	__atomic_store_n(&slot->gen, slot->gen + 2, __ATOMIC_RELEASE);
-	if (qp->gate != RVERBS_GATE_GONE)
+	if (qp->gate != RVERBS_GATE_REMOVED)
 		__atomic_store_n(&qp->gate, RVERBS_GATE_RESET, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&qp->dev->lock);
 	qp_wait_polls(qp);
@@ -560,7 +560,7 @@ rverbs_qp_reset(struct rmem_qp *base)
 	qp->windows_done = qp->ahs != NULL ? RVERBS_WINDOWS_NONE : 0;
 	memset(&qp->remote, 0, sizeof(qp->remote));
 	qp->peer_dev_id = -1;
-	return qp->has_mw_quirk ? rverbs_mwq_settle_qp(qp) : 0;
+	return qp->has_mw_quirk ? rverbs_mwq_renew_qp(qp) : 0;
 }
 
 /*
@@ -578,7 +578,7 @@ qp_unbind(struct rverbs_qp *qp)
 		return -EBUSY;
 	}
 	rverbs_mw_forget(qp);
-	return qp->has_mw_quirk ? rverbs_mwq_settle_qp(qp) : 0;
+	return qp->has_mw_quirk ? rverbs_mwq_renew_qp(qp) : 0;
 }
 
 int

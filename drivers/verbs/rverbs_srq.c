@@ -117,7 +117,7 @@ rverbs_srq_destroy(struct rmem_srq *base)
 		return ret;
 	rte_ticketlock_lock(&dev->lock);
 	dev->srqs[srq->index] = NULL;
-	dev->gone.recv_wrs += srq->recv_wrs;
+	dev->destroyed.recv_wrs += srq->recv_wrs;
 	rte_ticketlock_unlock(&dev->lock);
 	rte_free(srq->free);
 	rte_free(srq->wr_ids);
@@ -209,7 +209,7 @@ rverbs_srq_post_recv(struct rmem_srq *base, const struct rmem_recv_wr *wr, uint1
 	uint32_t n, done = 0;
 	int ret = 0;
 
-	if (unlikely(__atomic_load_n(&srq->dev->is_gone, __ATOMIC_RELAXED)))
+	if (unlikely(__atomic_load_n(&srq->dev->is_removed, __ATOMIC_RELAXED)))
 		return -ENODEV;
 	rte_ticketlock_lock(&srq->lock);
 	while (done < nb_wr && ret == 0) {

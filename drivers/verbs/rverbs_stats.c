@@ -27,9 +27,9 @@ stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *stats)
 void
 rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp)
 {
-	stats_add(&dev->gone, &qp->send_done);
-	stats_add(&dev->gone, &qp->recv_done);
-	dev->gone_bytes += qp->posted.bytes_posted;
+	stats_add(&dev->destroyed, &qp->send_done);
+	stats_add(&dev->destroyed, &qp->recv_done);
+	dev->destroyed_bytes += qp->posted.bytes_posted;
 }
 
 static void
@@ -63,8 +63,8 @@ rverbs_qp_stats_get(struct rmem_qp *base, struct rmem_dev_stats *stats)
 static void
 stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 {
-	struct rverbs_done_stats sum = dev->gone;
-	uint64_t bytes = dev->gone_bytes;
+	struct rverbs_done_stats sum = dev->destroyed;
+	uint64_t bytes = dev->destroyed_bytes;
 	uint32_t i;
 
 	for (i = 0; i < RVERBS_MAX_QP; i++) {

@@ -193,13 +193,13 @@ struct rcm_id {
 	uint64_t cookie;    /* of that socket */
 	struct ibcm_id *cm; /* of a connection to another host, until it is destroyed */
 	struct ibcm_listener *cm_listener;
-	uint64_t wake_ns;     /* when to check a connection that is not made, or held; 0: never */
-	uint64_t again_ns;    /* until when a refused one is tried again */
-	uint64_t limit_ns;    /* when it fails */
-	uint32_t backlog;     /* of a listening one */
-	uint32_t nb_requests; /* events queued of new connections */
-	uint32_t nb_reported; /* events that the program has got */
-	uint32_t nb_holds;    /* times that the end of the connection was held back */
+	uint64_t wake_ns; /* next check of a connection that is not established, or held; 0: none */
+	uint64_t retry_until_ns; /* a refused connection is attempted again until then */
+	uint64_t reply_until_ns; /* without a reply, it fails then */
+	uint32_t backlog;        /* of a listening one */
+	uint32_t nb_requests;    /* events queued of new connections */
+	uint32_t nb_reported;    /* events that the program has got */
+	uint32_t nb_holds;       /* times that the end of the connection was held back */
 	uint32_t qkey;
 	struct rcm_msg own, peer; /* last messages sent and received */
 	uint32_t rx_len;          /* of a message received in part, which begins in rx */
@@ -273,21 +273,21 @@ int rcm_migrate_id(const struct rcm_cmd *cmd);
 /* rcm_agent.c */
 /* Start it, unless it is running; 0 or a negative errno. */
 int rcm_agent_start(void);
-/* Know a descriptor that is not watched; 0 or a negative errno. */
-int rcm_agent_know(int fd);
-/* Whether a descriptor that was known or watched is the same file. */
-bool rcm_agent_knows(int fd);
-/* Watch for events, or others than before; 0 or a negative errno. */
+/* Record the file of a descriptor that is not watched; 0 or a negative errno. */
+int rcm_agent_record(int fd);
+/* Whether a descriptor that was recorded or watched still refers to the same file. */
+bool rcm_agent_is_same_file(int fd);
+/* Watch a descriptor for events, or change its events; 0 or a negative errno. */
 int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
 void rcm_agent_unwatch(int fd);
 /* Whether that descriptor of QP 1, which was watched, is the same file. */
 bool rcm_agent_has_gsi(int fd);
 /* Wake the agent when an ID needs it. */
 void rcm_timer_set(void);
-/* Do what the descriptors that are ready need. */
+/* Serve the descriptors that are ready. */
 void rcm_agent_run(void);
-/* A ready descriptor can't be served now: the agent waits a little. */
-void rcm_agent_rest(void);
+/* A ready descriptor can't be served now: the agent pauses before it waits again. */
+void rcm_agent_pause(void);
 void rcm_agent_forked(void);
 
 /* rcm_id.c */
@@ -354,7 +354,7 @@ int rcm_port_claim(struct rcm_id *id, bool is_implicit);
 /* A listening ID shares its address with no other one; errors of rcm_port_claim(). */
 int rcm_port_unshare(struct rcm_id *id);
 /* Connect again, by another socket. */
-int rcm_port_again(struct rcm_id *id);
+int rcm_port_reconnect(struct rcm_id *id);
 /* The name of a socket that listens for the ID's port space, at the port of the address. */
 void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enum rcm_scope scope,
 		char *name);

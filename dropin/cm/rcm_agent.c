@@ -26,17 +26,17 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define TIMER   UINT32_MAX /* the entry of the timer */
-#define REST_MS 10
+#define TIMER    UINT32_MAX /* the entry of the timer */
+#define PAUSE_MS 10
 
-/* The interval of the timer, by which it is known: it expires once, and is set again. */
+/* Magic interval that identifies the timerfd; the timer is armed again before it can repeat. */
 #define INTERVAL_S ((time_t)0x726d6372) /* 60 years */
 
 static int epoll_fd = -1; /* -1: none yet */
 static int timer_fd = -1;
-static bool is_running;     /* the thread waits */
-static bool is_resting;     /* it does so for REST_MS first */
-static uintptr_t nb_opened; /* a thread of the epoll_fd before ends, or waits for nothing */
+static bool is_running;     /* the thread waits in epoll */
+static bool is_paused;      /* it sleeps for PAUSE_MS before that */
+static uintptr_t nb_opened; /* generation of epoll_fd: a thread of an older one exits */
 static struct rmem_thread thread;
 
 static bool
@@ -118,16 +118,16 @@ wait_and_run(void *arg)
 {
 	const uintptr_t opened = (uintptr_t)arg;
 	struct pollfd one = {.events = POLLIN};
-	int n, rest_ms;
+	int n, pause_ms;
 
 	rcm_lock();
 	while (opened == nb_opened && is_own()) {
 		one.fd = epoll_fd;
-		rest_ms = is_resting ? REST_MS : 0;
-		is_resting = false;
+		pause_ms = is_paused ? PAUSE_MS : 0;
+		is_paused = false;
 		rcm_unlock();
-		if (rest_ms != 0)
-			poll(NULL, 0, rest_ms);
+		if (pause_ms != 0)
+			poll(NULL, 0, pause_ms);
 		/* Takes no event, which may be of the program: the number is another file then. */
 		n = poll(&one, 1, -1);
 		rcm_lock();
@@ -157,7 +157,7 @@ rcm_agent_start(void)
 }
 
 int
-rcm_agent_know(int fd)
+rcm_agent_record(int fd)
 {
 	int ret = open_fds();
 
@@ -165,7 +165,7 @@ rcm_agent_know(int fd)
 }
 
 bool
-rcm_agent_knows(int fd)
+rcm_agent_is_same_file(int fd)
 {
 	return fd >= 0 && is_own() && has(fd, TIMER, 0);
 }
@@ -235,9 +235,9 @@ run_timer(void)
 }
 
 void
-rcm_agent_rest(void)
+rcm_agent_pause(void)
 {
-	is_resting = true;
+	is_paused = true;
 }
 
 void

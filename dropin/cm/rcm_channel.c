@@ -61,7 +61,7 @@ channel_free(struct rcm_channel *channel)
 		channel->first = event->next;
 		free(event);
 	}
-	if (rcm_agent_knows(channel->event_fd)) {
+	if (rcm_agent_is_same_file(channel->event_fd)) {
 		rcm_agent_unwatch(channel->event_fd);
 		rcm_close(channel->event_fd);
 	}
@@ -118,7 +118,7 @@ open_fds(struct rcm_channel *channel, int flags)
 	channel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (channel->fd >= 0 && channel->event_fd >= 0 && channel->fd < RCM_MAX_FDS &&
 			epoll_ctl(channel->fd, EPOLL_CTL_ADD, channel->event_fd, &event) == 0 &&
-			rcm_agent_know(channel->event_fd) == 0 &&
+			rcm_agent_record(channel->event_fd) == 0 &&
 			((flags & O_NONBLOCK) == 0 || fcntl(channel->fd, F_SETFL, O_NONBLOCK) == 0))
 		return 0;
 	if (channel->fd >= 0)

@@ -19,9 +19,9 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define RETRY_NS 5000000               /* between attempts to connect */
-#define AGAIN_NS UINT64_C(2000000000)  /* so long */
-#define LIMIT_NS UINT64_C(60000000000) /* for an answer */
+#define RETRY_NS         5000000               /* between attempts to connect */
+#define CONNECT_RETRY_NS UINT64_C(2000000000)  /* time in which a refused connection is retried */
+#define REPLY_TIMEOUT_NS UINT64_C(60000000000) /* time in which the peer has to reply */
 
 /* The end of a connection waits until the program has polled its completions, a second at most. */
 #define MAX_HOLDS 66
@@ -239,7 +239,7 @@ connect_result(struct rcm_id *id, int ret)
 	uint64_t now = rcm_now();
 
 	id->is_connecting = false;
-	id->wake_ns = id->limit_ns;
+	id->wake_ns = id->reply_until_ns;
 	if (ret == 0) {
 		send_request(id);
 	} else if (ret == -EINPROGRESS) {
@@ -247,7 +247,7 @@ connect_result(struct rcm_id *id, int ret)
 		ret = rcm_conn_watch(id);
 		if (ret != 0)
 			fail(id, ret);
-	} else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->again_ns) {
+	} else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->retry_until_ns) {
 		id->wake_ns = now + RETRY_NS;
 	} else {
 		fail(id, ret);
@@ -262,11 +262,11 @@ rcm_conn_time(struct rcm_id *id, uint64_t now)
 		ended(id, -ECONNRESET);
 		return;
 	}
-	id->wake_ns = id->limit_ns;
-	if (now >= id->limit_ns)
+	id->wake_ns = id->reply_until_ns;
+	if (now >= id->reply_until_ns)
 		fail(id, -ETIMEDOUT);
 	else if (id->state == RCM_CONNECT && !id->is_connecting)
-		connect_result(id, rcm_port_again(id));
+		connect_result(id, rcm_port_reconnect(id));
 }
 
 int
@@ -293,8 +293,8 @@ rcm_connect(const struct rcm_cmd *cmd)
 	set_psn(id);
 	id->state = RCM_CONNECT;
 	now = rcm_now();
-	id->again_ns = now + AGAIN_NS;
-	id->limit_ns = now + LIMIT_NS;
+	id->retry_until_ns = now + CONNECT_RETRY_NS;
+	id->reply_until_ns = now + REPLY_TIMEOUT_NS;
 	connect_result(id, rcm_port_connect(id));
 	return 0;
 }

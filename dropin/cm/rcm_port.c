@@ -394,7 +394,7 @@ rcm_port_unshare(struct rcm_id *id)
 }
 
 int
-rcm_port_again(struct rcm_id *id)
+rcm_port_reconnect(struct rcm_id *id)
 {
 	struct rcm_dev dev;
 	int ret = 0;

@@ -72,10 +72,10 @@ close_sock(int fd, uint64_t cookie)
 static void
 keep_spare(void)
 {
-	if (rcm_agent_knows(spare))
+	if (rcm_agent_is_same_file(spare))
 		return;
 	spare = eventfd(0, EFD_CLOEXEC);
-	if (spare >= 0 && rcm_agent_know(spare) != 0) {
+	if (spare >= 0 && rcm_agent_record(spare) != 0) {
 		rcm_close(spare);
 		spare = -1;
 	}
@@ -325,7 +325,7 @@ refuse_one(int listening)
 {
 	int fd;
 
-	if (rcm_agent_knows(spare)) {
+	if (rcm_agent_is_same_file(spare)) {
 		rcm_agent_unwatch(spare);
 		rcm_close(spare);
 		spare = -1;
@@ -336,7 +336,7 @@ refuse_one(int listening)
 	}
 	keep_spare();
 	if (spare < 0)
-		rcm_agent_rest();
+		rcm_agent_pause();
 }
 
 /* Accept a connection. If there are too many without a request, the oldest one is closed. */
@@ -397,7 +397,7 @@ rcm_port_check(void)
 
 	for (; (id = rcm_id_next(&i)) != NULL; i++) {
 		rcm_port_check_id(id);
-		is_waiting = id->state == RCM_CONNECT && id->wake_ns != id->limit_ns;
+		is_waiting = id->state == RCM_CONNECT && id->wake_ns != id->reply_until_ns;
 		if (id->fd >= 0 && id->state >= RCM_LISTEN && !is_waiting)
 			(void)rcm_conn_watch(id);
 	}
@@ -433,7 +433,7 @@ rcm_forked(void)
 		if (pending[i].is_used)
 			leave(pending[i].fd, pending[i].cookie);
 	}
-	if (rcm_agent_knows(spare))
+	if (rcm_agent_is_same_file(spare))
 		rcm_close(spare);
 	rcm_mad_forked();
 	rcm_agent_forked();

@@ -24,7 +24,7 @@ take_one(void)
 }
 
 static void
-give_back(struct ribv_ah *ah)
+ah_release(struct ribv_ah *ah)
 {
 	if (ah != NULL)
 		ribv_leave(ah);
@@ -67,13 +67,13 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return ribv_fail(ENOMEM);
 	ah = ribv_new();
 	if (ah == NULL) {
-		give_back(NULL);
+		ah_release(NULL);
 		return NULL;
 	}
 	ribv_ah_attr(attr, &own);
 	ret = rmem_ah_create(((struct ribv_pd *)pd)->pd, &own, &ah->ah);
 	if (ret != 0) {
-		give_back(ah);
+		ah_release(ah);
 		return ribv_fail(ribv_errno(ret));
 	}
 	ah->pd = (struct ribv_pd *)pd;
@@ -141,7 +141,7 @@ ibv_destroy_ah(struct ibv_ah *ah)
 		return ENOENT;
 	ret = rmem_ah_destroy(((struct ribv_ah *)ah)->ah);
 	if (ret == 0)
-		give_back((struct ribv_ah *)ah);
+		ah_release((struct ribv_ah *)ah);
 	return -ret;
 }
 

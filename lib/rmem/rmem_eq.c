@@ -6,8 +6,8 @@
  * @file
  * Event queues. An EQ refers to its device.
  *
- * Each accepted registration takes an entry of the EQ (nb_owed), one reference to the EQ, and one
- * to the MR. Reading the event releases all three. So there is an entry for every event, and
+ * Each accepted registration takes an entry of the EQ (nb_reserved), one reference to the EQ, and
+ * one to the MR. Reading the event releases all three. So there is an entry for every event, and
  * neither the EQ nor the MR is released before the event was read. The thread that puts an event
  * accesses neither once the event can be read.
  *
@@ -32,9 +32,9 @@
 
 struct eq {
 	struct rmem_eq eq;
-	uint32_t nb_owed __rte_cache_aligned; /* events accepted and not read yet; atomic */
-	rte_ticketlock_t lock;                /* protects the ring, for producers and consumers */
-	struct rte_ring ring;                 /* its elements follow */
+	uint32_t nb_reserved __rte_cache_aligned; /* events accepted and not read yet; atomic */
+	rte_ticketlock_t lock; /* protects the ring, for producers and consumers */
+	struct rte_ring ring;  /* its elements follow */
 };
 
 static_assert(sizeof(struct eq) == offsetof(struct eq, ring) + sizeof(struct rte_ring),
@@ -97,8 +97,8 @@ rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct rme
 int
 rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 {
-	uint32_t *nb_owed = &eq_of(eq)->nb_owed;
-	uint32_t nb = __atomic_load_n(nb_owed, __ATOMIC_RELAXED);
+	uint32_t *nb_reserved = &eq_of(eq)->nb_reserved;
+	uint32_t nb = __atomic_load_n(nb_reserved, __ATOMIC_RELAXED);
 	int ret;
 
 	ret = rmem_obj_get(&eq->obj);
@@ -112,7 +112,7 @@ rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 					(void *)eq, eq->nb_events);
 		}
 	} while (!__atomic_compare_exchange_n(
-			nb_owed, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+			nb_reserved, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 	/* No other thread can release this MR yet. */
 	return rmem_obj_get(&mr->obj);
 }
@@ -143,7 +143,7 @@ rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
 	rte_ticketlock_unlock(&eq_of(eq)->lock);
 	if (nb == 0)
 		return 0;
-	__atomic_fetch_sub(&eq_of(eq)->nb_owed, nb, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&eq_of(eq)->nb_reserved, nb, __ATOMIC_RELEASE);
 	for (i = 0; i < nb; i++) {
 		rmem_obj_unhold(&events[i].mr->obj);
 		rmem_obj_unhold(&eq->obj);

@@ -75,9 +75,9 @@ static int __rte_format_printf(3, 4) refuse(struct mp_rep *rep, int error, const
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(rep->why, sizeof(rep->why), format, args);
+	vsnprintf(rep->reason, sizeof(rep->reason), format, args);
 	va_end(args);
-	RMEM_LOG(ERR, "secondary process: %s", rep->why);
+	RMEM_LOG(ERR, "secondary process: %s", rep->reason);
 	return -error;
 }
 
@@ -448,15 +448,15 @@ unclaim_found(struct rmem_obj *obj, void *arg)
 static int
 refuse_claim(const struct mp_req *req, struct mp_rep *rep, const struct search *search)
 {
-	const char *what = req->what == MP_CLAIM ? "claimed" : "released";
+	const char *verb = req->op == MP_CLAIM ? "claimed" : "released";
 
 	if (search->owner == 0)
 		return refuse(rep, -search->ret, "process %d: QP 0x%06x not %s: %s",
-				(int)req->id.pid, search->qp_num, what,
-				req->what == MP_CLAIM ? "the log of the primary has the reason"
-						      : "no process has claimed it");
+				(int)req->id.pid, search->qp_num, verb,
+				req->op == MP_CLAIM ? "the log of the primary has the reason"
+						    : "no process has claimed it");
 	return refuse(rep, -search->ret, "process %d: QP 0x%06x not %s: process %d has claimed it",
-			(int)req->id.pid, search->qp_num, what,
+			(int)req->id.pid, search->qp_num, verb,
 			(int)processes[search->owner].id.pid);
 }
 
@@ -467,7 +467,7 @@ claim(const struct mp_req *req, struct mp_rep *rep, uint16_t number)
 			.dev_id = (uint16_t)req->dev_id, .obj = req->obj, .process = number};
 
 	if (req->obj != NULL)
-		rmem_obj_visit(RMEM_OBJ_QP, req->what == MP_CLAIM ? claim_found : unclaim_found,
+		rmem_obj_visit(RMEM_OBJ_QP, req->op == MP_CLAIM ? claim_found : unclaim_found,
 				&search);
 	if (search.found == NULL)
 		return refuse(rep, EINVAL, "%p: not a QP of %s", req->obj,
@@ -503,7 +503,7 @@ serve(const struct mp_req *req, struct mp_rep *rep)
 			!(processes[number].devs & UINT64_C(1) << req->dev_id))
 		return refuse(rep, EINVAL, "process %d: not attached to the device",
 				(int)req->id.pid);
-	switch (req->what) {
+	switch (req->op) {
 	case MP_DETACH:
 		leave(number, (uint16_t)req->dev_id);
 		return 0;
@@ -513,7 +513,7 @@ serve(const struct mp_req *req, struct mp_rep *rep)
 	case MP_LOOKUP:
 		return lookup(req, rep);
 	default:
-		return refuse(rep, EINVAL, "unknown request: %u", req->what);
+		return refuse(rep, EINVAL, "unknown request: %u", req->op);
 	}
 }
 
@@ -526,7 +526,7 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 	/* The primary would wait for its own end. */
 	if (req->id.pid == getpid())
 		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
-	if (req->what == MP_ATTACH) {
+	if (req->op == MP_ATTACH) {
 		/* Before the lock: rmem_dev_close() takes it inside that of the devices. */
 		dev = rmem_dev_hold_by_name(req->name);
 		if (dev == NULL)

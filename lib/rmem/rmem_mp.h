@@ -42,7 +42,7 @@ extern "C" {
  *
  * After the primary has ended, posts and polls return -ENODEV.
  *
- * Control path: asks the primary. Safe to call from any thread.
+ * Control path: sends a request to the primary. Safe to call from any thread.
  *
  * @param name
  *   Name of the device.
@@ -71,8 +71,8 @@ int rmem_dev_attach(const char *name, struct rmem_dev **dev);
  * The primary resets the QPs of the device that this process has claimed, and invalidates the keys
  * that its requests bound, as when it ends.
  *
- * Control path: asks the primary. Not while another thread of this process uses the device, or
- * buffers of tracked pools.
+ * Control path: sends a request to the primary. Not while another thread of this process uses the
+ * device, or buffers of tracked pools.
  *
  * @param dev
  *   Device of rmem_dev_attach(); no longer valid, also if the primary does not answer. NULL is
@@ -93,7 +93,7 @@ int rmem_dev_detach(struct rmem_dev *dev);
  * primary. Its requests are executed by the engine of the QP, or without engine= by each poll of
  * the primary of any CQ of the device. It receives no messages inline.
  *
- * Control path: asks the primary. Safe to call from any thread.
+ * Control path: sends a request to the primary. Safe to call from any thread.
  *
  * @param qp
  *   QP of a device that this process is attached to, in any state.
@@ -111,7 +111,7 @@ int rmem_qp_claim(struct rmem_qp *qp);
 /**
  * End the claim of a QP: the primary resets it.
  *
- * Control path: asks the primary. Not while another thread uses the QP.
+ * Control path: sends a request to the primary. Not while another thread uses the QP.
  *
  * @param qp
  *   QP that this process has claimed.
@@ -126,7 +126,8 @@ int rmem_qp_unclaim(struct rmem_qp *qp);
 /**
  * Find a QP by its name.
  *
- * Control path: asks the primary. Safe to call from any thread of a secondary process.
+ * Control path: sends a request to the primary. Safe to call from any thread of a secondary
+ * process.
  *
  * @param dev
  *   Device of rmem_dev_attach().
@@ -146,7 +147,8 @@ int rmem_qp_lookup(const struct rmem_dev *dev, const char *name, struct rmem_qp 
 /**
  * Find an MR by its name.
  *
- * Control path: asks the primary. Safe to call from any thread of a secondary process.
+ * Control path: sends a request to the primary. Safe to call from any thread of a secondary
+ * process.
  *
  * @param dev
  *   Device of rmem_dev_attach().

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Secondary processes: what they ask of the primary. Not installed.
+ * Requests of secondary processes to the primary. Not installed.
  */
 
 #ifndef RMEM_MP_PRIV_H
@@ -26,7 +26,7 @@
 #define MP_LCORE_WORDS ((RTE_MAX_LCORE + 63) / 64)
 
 /** Requests of secondary processes. */
-enum mp_what {
+enum mp_op {
 	MP_ATTACH = 1,
 	MP_DETACH,
 	MP_CLAIM,
@@ -43,7 +43,7 @@ struct mp_id {
 
 struct mp_req {
 	uint32_t version; /**< RMEM_VERSION. */
-	uint32_t what;    /**< enum mp_what. */
+	uint32_t op;      /**< enum mp_op. */
 	struct mp_id id;
 	uint32_t type;                   /**< LOOKUP: enum rmem_obj_type. */
 	uint32_t dev_id;                 /**< But for ATTACH. */
@@ -67,7 +67,7 @@ struct mp_rep {
 	struct mp_id id;          /**< Of the primary. */
 	const struct mp_dev *dev; /**< ATTACH. */
 	void *obj;                /**< LOOKUP. */
-	char why[128];            /**< If ret is not 0. */
+	char reason[128];         /**< If ret is not 0. */
 };
 
 static_assert(sizeof(struct mp_req) <= RTE_MP_MAX_PARAM_LEN, "a request fits");

@@ -73,7 +73,7 @@ watch(const struct mp_id *primary)
 
 /* Ask the primary. A refusal is logged with its reason. */
 static int
-ask(struct mp_req *req, struct mp_rep *rep)
+request(struct mp_req *req, struct mp_rep *rep)
 {
 	const struct timespec timeout = {.tv_sec = MP_TIMEOUT_S};
 	struct rte_mp_msg msg = {.len_param = sizeof(*req)};
@@ -97,8 +97,8 @@ ask(struct mp_req *req, struct mp_rep *rep)
 		memcpy(rep, replies.msgs[0].param, sizeof(*rep));
 	free(replies.msgs);
 	if (ret == 0 && rep->ret != 0)
-		ret = RMEM_FAIL(-rep->ret, "primary process: %.*s", (int)sizeof(rep->why),
-				rep->why);
+		ret = RMEM_FAIL(-rep->ret, "primary process: %.*s", (int)sizeof(rep->reason),
+				rep->reason);
 	return ret;
 }
 
@@ -113,7 +113,7 @@ fill_lcores(uint64_t *lcores)
 	}
 }
 
-/* Refuse what is not for this process. */
+/* Refuse calls in a primary process. */
 static int
 check_secondary(void)
 {
@@ -125,14 +125,14 @@ check_secondary(void)
 static int
 do_attach(const char *name, struct rmem_dev **dev)
 {
-	struct mp_req req = {.what = MP_ATTACH};
+	struct mp_req req = {.op = MP_ATTACH};
 	const struct rmem_driver *driver;
 	struct mp_rep rep;
 	int ret;
 
 	snprintf(req.name, sizeof(req.name), "%s", name);
 	fill_lcores(req.lcores);
-	ret = ask(&req, &rep);
+	ret = request(&req, &rep);
 	if (ret != 0)
 		return ret;
 	driver = rmem_driver_find(rep.dev->driver, strlen(rep.dev->driver));
@@ -143,9 +143,9 @@ do_attach(const char *name, struct rmem_dev **dev)
 	if (ret == 0)
 		ret = rmem_dev_adopt(name, rep.dev_id, rep.dev, driver, dev);
 	if (ret != 0) {
-		req.what = MP_DETACH;
+		req.op = MP_DETACH;
 		req.dev_id = rep.dev_id;
-		ask(&req, &rep);
+		request(&req, &rep);
 		return ret;
 	}
 	nb_attached++;
@@ -181,7 +181,7 @@ int
 rmem_dev_detach(struct rmem_dev *dev)
 {
 	RMEM_CALL(dev);
-	struct mp_req req = {.what = MP_DETACH};
+	struct mp_req req = {.op = MP_DETACH};
 	struct mp_rep rep;
 	int ret;
 
@@ -195,7 +195,7 @@ rmem_dev_detach(struct rmem_dev *dev)
 		return ret;
 	pthread_mutex_lock(&lock);
 	req.dev_id = dev->obj.dev_id;
-	ret = ask(&req, &rep);
+	ret = request(&req, &rep);
 	/* Without an answer too: the primary may have released all, and given the number again. */
 	if (rmem_dev_abandon(dev) && --nb_attached == 0)
 		rmem_process_number_set(0);
@@ -205,7 +205,7 @@ rmem_dev_detach(struct rmem_dev *dev)
 
 /* Send a request about a device that this process is attached to. */
 static int
-ask_of(struct mp_req *req, const struct rmem_dev *dev, struct mp_rep *rep)
+request_of_dev(struct mp_req *req, const struct rmem_dev *dev, struct mp_rep *rep)
 {
 	int ret = check_secondary();
 
@@ -214,19 +214,19 @@ ask_of(struct mp_req *req, const struct rmem_dev *dev, struct mp_rep *rep)
 	if (ret != 0)
 		return ret;
 	req->dev_id = dev->obj.dev_id;
-	return ask(req, rep);
+	return request(req, rep);
 }
 
 static int
-ask_qp(struct rmem_qp *qp, enum mp_what what)
+request_qp(struct rmem_qp *qp, enum mp_op op)
 {
-	struct mp_req req = {.what = what, .obj = qp};
+	struct mp_req req = {.op = op, .obj = qp};
 	struct mp_rep rep;
 
 	/* The handle is in shared memory, or it is none. */
 	if (qp == NULL || !rmem_mp_is_shared(qp) || qp->obj.dev_id >= RMEM_MAX_DEVS)
 		return RMEM_FAIL(EINVAL, "handle: %p, expected a QP", (void *)qp);
-	return ask_of(&req, rmem_obj_dev(&qp->obj), &rep);
+	return request_of_dev(&req, rmem_obj_dev(&qp->obj), &rep);
 }
 
 int
@@ -234,7 +234,7 @@ rmem_qp_claim(struct rmem_qp *qp)
 {
 	RMEM_CALL(NULL);
 
-	return ask_qp(qp, MP_CLAIM);
+	return request_qp(qp, MP_CLAIM);
 }
 
 int
@@ -242,13 +242,13 @@ rmem_qp_unclaim(struct rmem_qp *qp)
 {
 	RMEM_CALL(NULL);
 
-	return ask_qp(qp, MP_UNCLAIM);
+	return request_qp(qp, MP_UNCLAIM);
 }
 
 static int
 lookup(const struct rmem_dev *dev, uint32_t type, const char *name, void **obj)
 {
-	struct mp_req req = {.what = MP_LOOKUP, .type = type};
+	struct mp_req req = {.op = MP_LOOKUP, .type = type};
 	struct mp_rep rep;
 	int ret = rmem_check_arg(obj, "result");
 
@@ -261,7 +261,7 @@ lookup(const struct rmem_dev *dev, uint32_t type, const char *name, void **obj)
 	if (ret != 0)
 		return ret;
 	snprintf(req.name, sizeof(req.name), "%s", name);
-	ret = ask_of(&req, dev, &rep);
+	ret = request_of_dev(&req, dev, &rep);
 	if (ret == 0)
 		*obj = rep.obj;
 	return ret;

@@ -122,7 +122,7 @@ add_stats(struct rte_tel_data *d, struct rmem_dev *dev)
 }
 
 static int
-tell_dev(struct rmem_dev *dev, void *arg)
+add_dev(struct rmem_dev *dev, void *arg)
 {
 	struct query *query = arg;
 	struct rte_tel_data *d = query->d;
@@ -161,7 +161,7 @@ get_dev(const char *name, struct rte_tel_data *d)
 {
 	struct query query = {.name = name, .d = d, .ret = -ENODEV};
 
-	rmem_dev_visit(tell_dev, &query);
+	rmem_dev_visit(add_dev, &query);
 	return query.ret;
 }
 

@@ -69,7 +69,7 @@ list_caches(struct rte_tel_data *d)
 }
 
 static void
-tell_cache(struct rmem_cache *cache, struct rte_tel_data *d)
+add_cache(struct rmem_cache *cache, struct rte_tel_data *d)
 {
 	struct rmem_cache_stats stats;
 
@@ -101,7 +101,7 @@ get_cache(const char *params, struct rte_tel_data *d)
 	pthread_mutex_lock(&lock);
 	cache = cache_lookup(params);
 	if (cache != NULL)
-		tell_cache(cache, d);
+		add_cache(cache, d);
 	pthread_mutex_unlock(&lock);
 	return cache != NULL ? 0 : -ENOENT;
 }

@@ -117,23 +117,24 @@ set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 	return 0;
 }
 
-/* Memory of a context, in one allocation; the first pass only adds up. */
-struct lease_room {
+/* Memory of a context, in one allocation; the first pass only computes its size. */
+struct lease_arena {
 	uint8_t *at;
 	size_t size;
 };
 
 static void *
-take_room(struct lease_room *room, size_t nb, size_t size)
+arena_alloc(struct lease_arena *arena, size_t nb, size_t size)
 {
-	void *mem = (void *)((uintptr_t)room->at + room->size);
+	void *mem = (void *)((uintptr_t)arena->at + arena->size);
 
-	room->size += RTE_ALIGN_CEIL(nb * size, (size_t)RTE_CACHE_LINE_SIZE);
+	arena->size += RTE_ALIGN_CEIL(nb * size, (size_t)RTE_CACHE_LINE_SIZE);
 	return mem;
 }
 
 static void
-lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, uint32_t depth)
+arena_layout(struct rmem_lease_ctx *ctx, struct lease_arena *arena, uint32_t nb_slots,
+		uint32_t depth)
 {
 	uint32_t nb = rte_align32pow2(nb_slots);
 	/*
@@ -143,45 +144,45 @@ lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, 
 	uint32_t nb_map = RTE_MAX(4 * nb, 64u);
 
 	ctx->nb_slots = nb_slots;
-	ctx->slots = take_room(room, nb_slots, sizeof(*ctx->slots));
-	ctx->tags = take_room(room, nb_slots, sizeof(*ctx->tags));
-	ctx->ops = take_room(room, nb_ops, sizeof(*ctx->ops));
+	ctx->slots = arena_alloc(arena, nb_slots, sizeof(*ctx->slots));
+	ctx->tags = arena_alloc(arena, nb_slots, sizeof(*ctx->tags));
+	ctx->ops = arena_alloc(arena, nb_ops, sizeof(*ctx->ops));
 	ctx->ops_mask = nb_ops - 1;
-	ctx->free = take_room(room, nb_slots, sizeof(*ctx->free));
-	ctx->empty = take_room(room, nb_slots, sizeof(*ctx->empty));
-	ctx->resting.ring = take_room(room, nb, sizeof(uint32_t));
-	ctx->revokes.ring = take_room(room, nb, sizeof(uint32_t));
-	ctx->ended.ring = take_room(room, nb, sizeof(uint32_t));
-	ctx->resting.mask = ctx->revokes.mask = ctx->ended.mask = nb - 1;
-	ctx->heap = take_room(room, nb_slots, sizeof(*ctx->heap));
-	ctx->holds = take_room(room, nb_slots + 1, sizeof(*ctx->holds));
-	ctx->map = take_room(room, nb_map, sizeof(*ctx->map));
+	ctx->free = arena_alloc(arena, nb_slots, sizeof(*ctx->free));
+	ctx->empty = arena_alloc(arena, nb_slots, sizeof(*ctx->empty));
+	ctx->quarantined.ring = arena_alloc(arena, nb, sizeof(uint32_t));
+	ctx->revokes.ring = arena_alloc(arena, nb, sizeof(uint32_t));
+	ctx->ended.ring = arena_alloc(arena, nb, sizeof(uint32_t));
+	ctx->quarantined.mask = ctx->revokes.mask = ctx->ended.mask = nb - 1;
+	ctx->heap = arena_alloc(arena, nb_slots, sizeof(*ctx->heap));
+	ctx->holds = arena_alloc(arena, nb_slots + 1, sizeof(*ctx->holds));
+	ctx->map = arena_alloc(arena, nb_map, sizeof(*ctx->map));
 	ctx->map_mask = nb_map - 1;
 	if (ctx->backend->capa & RMEM_DEV_CAPA_UMR)
-		ctx->entries = take_room(room, nb_slots, sizeof(*ctx->entries));
+		ctx->entries = arena_alloc(arena, nb_slots, sizeof(*ctx->entries));
 }
 
 /* A copy of a context, followed by its arrays. */
 static struct rmem_lease_ctx *
 alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint32_t depth)
 {
-	struct lease_room room = {.at = NULL, .size = 0};
+	struct lease_arena arena = {.at = NULL, .size = 0};
 	struct rmem_lease_ctx *ctx;
 	uint32_t i, tag, nb = max_leases(conf);
 
-	take_room(&room, 1, sizeof(*ctx));
-	lay_out(from, &room, nb, depth);
-	ctx = rte_zmalloc_socket("rmem_lease", room.size, RTE_CACHE_LINE_SIZE, conf->socket_id);
+	arena_alloc(&arena, 1, sizeof(*ctx));
+	arena_layout(from, &arena, nb, depth);
+	ctx = rte_zmalloc_socket("rmem_lease", arena.size, RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (ctx == NULL) {
-		(void)LEASE_FAIL(ENOMEM, "context: no memory: %zu bytes (max_leases %u)", room.size,
-				nb);
+		(void)LEASE_FAIL(ENOMEM, "context: no memory: %zu bytes (max_leases %u)",
+				arena.size, nb);
 		return NULL;
 	}
 	*ctx = *from;
-	room.at = (uint8_t *)ctx;
-	room.size = 0;
-	take_room(&room, 1, sizeof(*ctx));
-	lay_out(ctx, &room, nb, depth);
+	arena.at = (uint8_t *)ctx;
+	arena.size = 0;
+	arena_alloc(&arena, 1, sizeof(*ctx));
+	arena_layout(ctx, &arena, nb, depth);
 	for (i = 0; i < nb; i++) {
 		ctx->slots[i].lease.id = i;
 		ctx->slots[i].heap_at = LEASE_NOWHERE;
@@ -196,7 +197,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	return ctx;
 }
 
-/* Release all keys, of slots in `free`, `resting` or `empty`. */
+/* Release all keys, of slots in `free`, `quarantined` or `empty`. */
 static int
 release_all(struct rmem_lease_ctx *ctx)
 {
@@ -208,7 +209,7 @@ release_all(struct rmem_lease_ctx *ctx)
 			continue;
 		ret = rmem_lease_release(ctx, &ctx->slots[i]);
 		if (ret != 0) {
-			rmem_lease_sort_out(ctx);
+			rmem_lease_prune_lists(ctx);
 			return ret;
 		}
 	}
@@ -320,13 +321,13 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		if (slot->heap_at != LEASE_NOWHERE)
 			rmem_lease_heap_del(ctx, slot);
 		LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
-	} else if (!slot->is_doubtful || !slot->has_key || slot->is_stuck) {
+	} else if (!slot->has_bind_failed || !slot->has_key || slot->is_stuck) {
 		return 0;
 	}
 	ret = rmem_lease_replace(ctx, slot);
 	if (ret != 0)
 		return ret;
-	slot->is_doubtful = false;
+	slot->has_bind_failed = false;
 	if (is_lease_out)
 		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_FAILED);
 	return 0;
@@ -348,7 +349,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 		return LEASE_FAIL(EBUSY, "QP 0x%06x: wrong state: not in RESET", ctx->qp->qp_num);
 	/* The send queue is empty; its requests may have been executed. */
 	for (; ctx->ops_head != ctx->ops_tail; ctx->ops_head++)
-		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->is_doubtful = true;
+		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->has_bind_failed = true;
 	ctx->nb_unsignaled = 0;
 	ctx->revokes.head = ctx->revokes.tail;
 	while (ctx->nb_staged > 0)
@@ -358,7 +359,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 		nb_lost += is_out(&ctx->slots[i]);
 		ret = recover_slot(ctx, &ctx->slots[i]);
 	}
-	rmem_lease_sort_out(ctx);
+	rmem_lease_prune_lists(ctx);
 	if (ret == 0)
 		rmem_lease_trace_recover(ctx, ctx->qp->qp_num, nb_lost);
 	return ret;
@@ -381,7 +382,7 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 		if (ret != 0)
 			break;
 	}
-	rmem_lease_sort_out(ctx);
+	rmem_lease_prune_lists(ctx);
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.keys_trimmed, i);
 	rmem_lease_trace_trim(ctx, i);

@@ -38,15 +38,15 @@ lists_are_valid(const struct rmem_lease_ctx *ctx)
 	uint8_t *bits = calloc(ctx->nb_slots / 8 + 1, 1);
 	bool is_valid = bits != NULL && ctx->nb_free <= ctx->nb_slots &&
 			ctx->nb_empty <= ctx->nb_slots &&
-			ctx->resting.tail - ctx->resting.head <= ctx->resting.mask + 1;
+			ctx->quarantined.tail - ctx->quarantined.head <= ctx->quarantined.mask + 1;
 	uint32_t i;
 
 	for (i = 0; is_valid && i < ctx->nb_free; i++)
 		is_valid = note(ctx, bits, ctx->free[i]) && ctx->slots[ctx->free[i]].has_key;
 	for (i = 0; is_valid && i < ctx->nb_empty; i++)
 		is_valid = note(ctx, bits, ctx->empty[i]) && !ctx->slots[ctx->empty[i]].has_key;
-	for (i = ctx->resting.head; is_valid && i != ctx->resting.tail; i++)
-		is_valid = note(ctx, bits, ctx->resting.ring[i & ctx->resting.mask]);
+	for (i = ctx->quarantined.head; is_valid && i != ctx->quarantined.tail; i++)
+		is_valid = note(ctx, bits, ctx->quarantined.ring[i & ctx->quarantined.mask]);
 	free(bits);
 	return is_valid;
 }

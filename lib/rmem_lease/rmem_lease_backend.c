@@ -21,7 +21,7 @@ static const struct {
 
 /* Append the missing capabilities of the backends from first to end, exclusive. */
 static void
-say_lacks(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text, size_t size)
+format_lacking(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text, size_t size)
 {
 	const struct lease_ops *ops;
 	size_t used, j;
@@ -49,7 +49,7 @@ rmem_lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t
 	ctx->backend = rmem_lease_ops_find(backend, capa);
 	if (ctx->backend != NULL)
 		return 0;
-	say_lacks(capa, is_auto ? 1 : backend, is_auto ? NULL : rmem_lease_ops_of(backend + 1),
+	format_lacking(capa, is_auto ? 1 : backend, is_auto ? NULL : rmem_lease_ops_of(backend + 1),
 			text, sizeof(text));
 	return LEASE_FAIL(EOPNOTSUPP, "%s: leases not supported%s%s", ctx->dev->name,
 			is_auto ? "" : " with that backend", text);
@@ -64,7 +64,7 @@ rmem_lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint6
 	uint32_t level = RTE_LOG_INFO;
 
 	if (backend == RMEM_LEASE_AUTO)
-		say_lacks(capa, 1, ctx->backend, text, sizeof(text));
+		format_lacking(capa, 1, ctx->backend, text, sizeof(text));
 	/* Once for a device, and not for each of its QPs. */
 	if (text[0] != '\0' &&
 			(__atomic_fetch_or(&logged[ctx->dev->obj.dev_id], bit, __ATOMIC_RELAXED) &

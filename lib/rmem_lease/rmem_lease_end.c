@@ -76,7 +76,7 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	ret = rmem_post_send(ctx->qp, wr, 2);
 	if (ret <= 0) {
 		slot->lease.rkey = rkey;
-		lease_untake_tag(slot);
+		lease_return_tag(slot);
 		ctx->revokes.head--;
 		return;
 	}
@@ -234,7 +234,7 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)
 					(slot->lease.state != RMEM_LEASE_GRANTING &&
 							slot->lease.state !=
 									RMEM_LEASE_REVOKING))) {
-		slot->is_doubtful = true;
+		slot->has_bind_failed = true;
 		return;
 	}
 	if ((op & 1) != 0 && slot->is_peer_inv) {

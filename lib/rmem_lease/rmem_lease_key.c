@@ -285,15 +285,15 @@ rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb)
 int
 rmem_lease_refill(struct rmem_lease_ctx *ctx)
 {
-	struct lease_fifo *resting = &ctx->resting;
+	struct lease_fifo *quarantined = &ctx->quarantined;
 	int ret;
 
-	if (!lease_fifo_is_empty(resting)) {
-		uint32_t number = resting->ring[resting->head & resting->mask];
+	if (!lease_fifo_is_empty(quarantined)) {
+		uint32_t number = quarantined->ring[quarantined->head & quarantined->mask];
 		struct lease_slot *slot = &ctx->slots[number];
 
-		if (rte_rdtsc() - slot->rests_from >= ctx->quarantine) {
-			resting->head++;
+		if (rte_rdtsc() - slot->quarantined_at >= ctx->quarantine) {
+			quarantined->head++;
 			slot->nb_tags = 0;
 			ctx->free[ctx->nb_free++] = number;
 			return 0;
@@ -302,7 +302,7 @@ rmem_lease_refill(struct rmem_lease_ctx *ctx)
 	ret = rmem_lease_make(ctx, RTE_MIN(LEASE_MAKE, RTE_MAX(ctx->nb_empty, 1u)));
 	if (ctx->nb_free > 0)
 		return 0;
-	if (!lease_fifo_is_empty(resting))
+	if (!lease_fifo_is_empty(quarantined))
 		LEASE_COUNT(ctx->stats.quarantine_refused, 1);
 	return ret;
 }
@@ -327,9 +327,9 @@ rmem_lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 }
 
 void
-rmem_lease_sort_out(struct rmem_lease_ctx *ctx)
+rmem_lease_prune_lists(struct rmem_lease_ctx *ctx)
 {
-	uint32_t i, number, nb = ctx->nb_free, left = ctx->resting.tail - ctx->resting.head;
+	uint32_t i, number, nb = ctx->nb_free, left = ctx->quarantined.tail - ctx->quarantined.head;
 
 	ctx->nb_free = 0;
 	for (i = 0; i < nb; i++) {
@@ -340,11 +340,11 @@ rmem_lease_sort_out(struct rmem_lease_ctx *ctx)
 			ctx->free[ctx->nb_free++] = number;
 	}
 	for (; left > 0; left--) {
-		number = lease_fifo_get(&ctx->resting);
+		number = lease_fifo_get(&ctx->quarantined);
 		if (!ctx->slots[number].has_key)
 			ctx->empty[ctx->nb_empty++] = number;
 		else if (!ctx->slots[number].is_stuck)
-			lease_fifo_put(&ctx->resting, number);
+			lease_fifo_put(&ctx->quarantined, number);
 	}
 	ctx->low_free = RTE_MIN(ctx->low_free, ctx->nb_free);
 	lease_gauge(ctx);
@@ -379,8 +379,8 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		ctx->empty[ctx->nb_empty++] = number;
 		return;
 	}
-	slot->rests_from = rte_rdtsc();
-	lease_fifo_put(&ctx->resting, number);
+	slot->quarantined_at = rte_rdtsc();
+	lease_fifo_put(&ctx->quarantined, number);
 	LEASE_COUNT(ctx->stats.quarantines, 1);
 	rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
 }

@@ -8,7 +8,7 @@
  *
  * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
  *
- *   FREE      the context: in `free` with an invalid key, in `resting` with one whose tags are
+ *   FREE      the context: in `free` with an invalid key, in `quarantined` with one whose tags are
  *             used up (quarantine), or in `empty` without a key; in none with one that is stuck
  *   PREPARED  the application, and `staged`
  *   GRANTING  the application, and the send queue: `ops` holds its REG_MR until that completes
@@ -94,15 +94,15 @@ struct lease_slot {
 		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
 		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
 	};
-	uint64_t rests_from;     /* TSC, while quarantined */
+	uint64_t quarantined_at; /* TSC, while quarantined */
 	struct lease_hold *hold; /* of lease.mr, unless FREE */
 	uint64_t serial;         /* leases granted or staged before it */
 	uint32_t heap_at;        /* index in the heap of deadlines, or LEASE_NOWHERE */
 	uint16_t nb_tags;        /* used since it was last quarantined */
 	bool has_key : 1;
-	bool is_peer_inv : 1; /* REVOKING: the peer has also invalidated the key */
-	bool is_doubtful : 1; /* the binding of the key failed, after its lease had ended */
-	bool is_stuck : 1;    /* the key could not be released: the slot is in no list */
+	bool is_peer_inv : 1;     /* REVOKING: the peer has also invalidated the key */
+	bool has_bind_failed : 1; /* the binding of the key failed, after its lease had ended */
+	bool is_stuck : 1;        /* the key could not be released: the slot is in no list */
 } __rte_cache_aligned;
 
 /** FIFO of slot numbers, with an entry for each slot. */
@@ -170,7 +170,7 @@ struct rmem_lease_ctx {
 	uint32_t *empty;   /* stack */
 	uint32_t nb_empty;
 	uint32_t nb_slots;
-	struct lease_fifo resting;
+	struct lease_fifo quarantined;
 	struct lease_fifo revokes;
 	struct lease_fifo ended;
 
@@ -285,7 +285,7 @@ static inline void
 lease_gauge(struct rmem_lease_ctx *ctx)
 {
 	LEASE_SET(ctx->stats.nb_free, ctx->nb_free);
-	LEASE_SET(ctx->stats.nb_quarantined, ctx->resting.tail - ctx->resting.head);
+	LEASE_SET(ctx->stats.nb_quarantined, ctx->quarantined.tail - ctx->quarantined.head);
 }
 
 static inline void
@@ -364,11 +364,11 @@ int rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
 int rmem_lease_refill(struct rmem_lease_ctx *ctx);
 /**
  * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
- * slot is stuck, but for another try. rmem_lease_sort_out() puts it where it then belongs.
+ * slot is stuck, but for another try. rmem_lease_prune_lists() puts it where it then belongs.
  */
 int rmem_lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Remove slots that have no key, or are stuck, from `free` and the quarantine. */
-void rmem_lease_sort_out(struct rmem_lease_ctx *ctx);
+void rmem_lease_prune_lists(struct rmem_lease_ctx *ctx);
 /** Replace the key of a slot, by none if the device has no free one. As rmem_lease_release(). */
 int rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Slot whose key has that rkey now, or NULL. */
@@ -396,7 +396,7 @@ lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 
 /* Return the last tag, which no peer has received. */
 static inline void
-lease_untake_tag(struct lease_slot *slot)
+lease_return_tag(struct lease_slot *slot)
 {
 	slot->nb_tags--;
 }

@@ -79,9 +79,9 @@ static int
 audit_owners(const struct rte_mempool *mp)
 {
 	const struct rmem_tracked *td = rmem_tracked_of(mp);
-	const char *flaw = td == NULL ? NULL : rmem_tracked_flaw(td);
+	const char *error = td == NULL ? NULL : rmem_tracked_find_error(td);
 
-	return flaw == NULL ? 0 : POOL_FAIL(EIO, "%s: wrong %s", mp->name, flaw);
+	return error == NULL ? 0 : POOL_FAIL(EIO, "%s: wrong %s", mp->name, error);
 }
 
 static int

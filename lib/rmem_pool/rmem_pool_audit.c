@@ -16,7 +16,7 @@
 
 /* Check that all slices have the keys of an MR of the pool, and the mempool has all buffers. */
 static const char *
-pool_flaw(const struct rmem_pool *pool)
+pool_find_error(const struct rmem_pool *pool)
 {
 	const struct rmem_tracked *td;
 	uint32_t i;
@@ -30,8 +30,8 @@ pool_flaw(const struct rmem_pool *pool)
 	if (rte_mempool_avail_count(pool->mp) > pool->nb_bufs)
 		return "number of free buffers";
 	td = rmem_tracked_of(pool->mp);
-	if (td != NULL && rmem_tracked_flaw(td) != NULL)
-		return rmem_tracked_flaw(td);
+	if (td != NULL && rmem_tracked_find_error(td) != NULL)
+		return rmem_tracked_find_error(td);
 	for (i = 0; i < pool->nb_mrs; i++) {
 		if (pool->mrs[i]->obj.type != RMEM_OBJ_MR || pool->mrs[i]->pd != pool->pd)
 			return "MR";
@@ -45,14 +45,14 @@ static int
 pool_is_valid(struct rmem_pool *pool, void *arg)
 {
 	const struct rmem_dev *dev = arg;
-	const char *flaw;
+	const char *error;
 
 	if (pool->obj.dev_id != dev->obj.dev_id)
 		return 0;
-	flaw = pool_flaw(pool);
-	if (flaw == NULL)
+	error = pool_find_error(pool);
+	if (error == NULL)
 		return 0;
-	return POOL_FAIL(EIO, "audit: %s: pool %s: wrong %s", dev->name, pool->mp->name, flaw);
+	return POOL_FAIL(EIO, "audit: %s: pool %s: wrong %s", dev->name, pool->mp->name, error);
 }
 
 static int

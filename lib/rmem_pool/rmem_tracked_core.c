@@ -457,7 +457,7 @@ rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb)
 }
 
 const char *
-rmem_tracked_flaw(const struct rmem_tracked *td)
+rmem_tracked_find_error(const struct rmem_tracked *td)
 {
 	uint32_t i;
 

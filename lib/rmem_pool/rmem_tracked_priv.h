@@ -135,7 +135,7 @@ uint32_t rmem_tracked_count_free(const struct rmem_tracked *td);
 void rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb);
 
 /** The part that is inconsistent, or NULL. */
-const char *rmem_tracked_flaw(const struct rmem_tracked *td);
+const char *rmem_tracked_find_error(const struct rmem_tracked *td);
 
 /* With the mempool library (rmem_tracked.c). */
 
