@@ -544,6 +544,7 @@ RULES = (
     file_is_short,
     file_name_is_plain,
     first_line_is_short,
+    rooms.folder_has_head,
     rooms.folder_includes_those_below,
     function_is_short,
     comment_is_narrow,

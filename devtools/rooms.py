@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which folder may include headers of which others; a rule of check-style.py.
+"""Which folder may include headers of which others, and which header describes it; rules of
+check-style.py.
 
 A folder names only folders of lines before its own, so that includes lead one way.
 """
@@ -37,6 +38,34 @@ FOLDERS = (
     ('app/kv', 'lib/rmem lib/rmem_cm lib/rmem_lease lib/rmem_pool'),
     ('app/testrmem', 'lib/rmem lib/rmem_cm lib/rmem_lease lib/rmem_pool'),
 )
+
+# The header whose first comment states the content of a folder, its callers, and their limits.
+HEADS = {
+    'ibcm': 'ibcm.h',
+    'ibcm/gsi': 'rmem_gsi.h',
+    'lib/rmem': 'rmem_priv.h',
+    'lib/rmem_cache': 'rmem_cache_priv.h',
+    'lib/rmem_cm': 'rmem_cm.h',
+    'lib/rmem_lease': 'rmem_lease_priv.h',
+    'lib/rmem_pool': 'rmem_pool_priv.h',
+    'drivers': 'rmem_drivers.h',
+    'drivers/verbs': 'rverbs.h',
+    'drivers/soft/base': 'rsoft.h',
+    'drivers/soft/mem': 'rsoft_access.h',
+    'drivers/soft/wire/codec': 'rwire_hdr.h',
+    'drivers/soft/queue': 'rsoft_batch.h',
+    'drivers/soft/wire/port': 'rwire_port.h',
+    'drivers/soft/wire': 'rwire.h',
+    'drivers/soft': 'rsoft_post.h',
+    'env': 'rmem_env.h',
+    'dropin': 'ribv_view.h',
+    'dropin/verbs': 'ribv.h',
+    'dropin/cm': 'rcm.h',
+    'dropin/preload': 'ribv_load.h',
+    'app/kv': 'kv.h',
+    'app/testrmem': 'testrmem.h',
+}
+LABELS = ('Inside', 'Callers', 'Not known here')
 
 # Includes that lead the other way: file, header, reason.
 JUSTIFIED = (
@@ -93,3 +122,21 @@ def folder_includes_those_below(tree):
         yield 'devtools/rooms.py', 1, '%s includes no header of %s' % (folder, other)
     for path, header in sorted(excuses):
         yield 'devtools/rooms.py', 1, 'JUSTIFIED names an include that is gone: %s, %s' % (path, header)
+
+
+def folder_has_head(tree):
+    """Each folder with C files is in FOLDERS, and its header in HEADS describes it."""
+    folders = {folder for folder, _ in FOLDERS}
+    for path in tree.paths:
+        folder = os.path.dirname(path)
+        if path.split('/')[0] in TOPS and path.endswith(('.c', '.h')) and folder not in folders:
+            yield path, 1, 'is in %s, which FOLDERS of devtools/rooms.py lacks' % folder
+    for folder in sorted(folders | set(HEADS)):
+        path = '%s/%s' % (folder, HEADS.get(folder, ''))
+        if folder not in folders or folder not in HEADS or path not in tree.paths:
+            yield 'devtools/rooms.py', 1, 'FOLDERS and HEADS have no header for %s' % folder
+            continue
+        head = re.search(r'^/\*(?! SPDX)(.*?)\*/', tree.text(path), re.S | re.M)
+        for label in LABELS:
+            if head is None or not re.search(r'^ \* %s: \w' % label, head.group(1), re.M):
+                yield path, 1, 'does not state "%s:" of %s in its first comment' % (label, folder)

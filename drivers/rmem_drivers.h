@@ -2,7 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The drivers built into the library. */
+/*
+ * The drivers built into the library.
+ *
+ * Inside: the table of the drivers that are built in; each driver has a folder.
+ * Callers: lib/rmem/rmem_driver.c.
+ * Not known here: the contents of the drivers.
+ */
 
 #ifndef RMEM_DRIVERS_H
 #define RMEM_DRIVERS_H

@@ -7,6 +7,11 @@
  * /dev/infiniband, which have no file in the file system. The core knows the names and contents
  * (ribv_view.c). The preloaded library defines the functions that take a path (preload/).
  *
+ * Inside: headers that the folders below share: the view of files, verbs.h, operations of
+ *   rdma_cm.
+ * Callers: verbs, cm and preload; ribv_core.c and ribv_view.c join verbs and cm.
+ * Not known here: lib/rmem, drivers, and objects of verbs and rdma_cm.
+ *
  * A regular file is opened as a sealed memfd. A directory is opened as a directory that has been
  * removed. The name of either has the path: so the kernel returns the path for each copy of the
  * descriptor, and for a working directory, after dup(), fork() and exec(). No file remains.

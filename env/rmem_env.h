@@ -5,6 +5,10 @@
 /*
  * The environment below class and drivers, without EAL: memory, threads, clock and log.
  *
+ * Inside: DPDK's functions that class and soft call, by libc and pthreads.
+ * Callers: dropin, which links class and soft with it instead of EAL.
+ * Not known here: dropin, verbs objects and rdma_cm.
+ *
  * Class and drivers are written for DPDK. They call few of its functions, and the inline functions
  * of its headers. The files of this directory implement these functions with libc and pthreads,
  * with the names and contracts of DPDK's headers. Linked with them (librmem_plain), the objects of

@@ -6,6 +6,11 @@
  * The communication manager of IBTA volume 1, chapter 12: connections (REQ, REP, RTU, ...) and
  * service ID resolution (SIDR). doc/ibcm.md has its states, timers and limits.
  *
+ * Inside: messages, states and timers of the communication manager (IBTA chapter 12), and
+ *   their codec.
+ * Callers: lib/rmem_cm, dropin/cm, and any other program.
+ * Not known here: threads, sockets, clocks, verbs, rmem and DPDK.
+ *
  * An engine is pure: it has no thread, no lock, no socket and no clock, and knows no verbs object.
  * Its input are received MADs, the time and calls; its output are MADs to send, events, and the
  * next time at which ibcm_timeout() must be called. Callers serialise all calls of an engine.

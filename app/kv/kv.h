@@ -6,6 +6,10 @@
  * Shared by the files of dpdk-rmem-kv. In one process the main lcore is the server, and each worker
  * lcore is a client with a connection of its own. With --listen the process is the server alone,
  * with --connect each lcore is a client. See doc/kv.md.
+ *
+ * Inside: dpdk-rmem-kv: server, clients, their messages and connections.
+ * Callers: no other folder: a program.
+ * Not known here: drivers, and private headers of the libraries.
  */
 
 #ifndef KV_H

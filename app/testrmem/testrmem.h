@@ -5,6 +5,10 @@
 /*
  * Shared by the files of dpdk-testrmem.
  *
+ * Inside: dpdk-testrmem: options, prompt, sessions, one engine per mode, the two hosts.
+ * Callers: no other folder: a program.
+ * Not known here: drivers, and private headers of the libraries.
+ *
  * The objects: a configuration (param.c) and the devices it names (dev.c) live as long as the
  * program. A session (session.c) is one run of one engine: a PD, a pool and target MRs on each
  * device, and for each lcore a worker with its pairs of QPs (pair.c). The main lcore sets all of

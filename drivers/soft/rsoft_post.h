@@ -2,7 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The entries of the fast path. */
+/*
+ * The entries of the fast path.
+ *
+ * Inside: the operations of the driver: device, QPs, posts and polls, engines, counters, the
+ *   audit.
+ * Callers: lib/rmem, by the operations of rsoft_driver (rsoft_dev.c), and env.
+ * Not known here: other drivers, applications, and the libraries above the class.
+ */
 
 #ifndef RSOFT_POST_H
 #define RSOFT_POST_H

@@ -5,6 +5,10 @@
 /*
  * Shared by the files of the verbs driver.
  *
+ * Inside: the driver of devices of libibverbs: objects, posts, probes, windows, events.
+ * Callers: lib/rmem, by the operations of rverbs_driver (rverbs_dev.c).
+ * Not known here: other drivers, applications, and the libraries above the class.
+ *
  * Objects of libibverbs belong to the process that created them: only that process can use the
  * device and its objects, although the structs are in shared memory.
  *

@@ -6,6 +6,11 @@
  * The commands of the kernel's rdma_cm, answered in the process: what librdmacm writes to
  * /dev/infiniband/rdma_cm.
  *
+ * Inside: the commands of rdma_cm: IDs, events, ports, connections, and the agent that has all
+ *   sockets.
+ * Callers: preload, by struct rcm_ops (../rcm_ops.h).
+ * Not known here: the preloaded functions, files of the view, and drivers.
+ *
  * The descriptor of an event channel is one of epoll, in which is an eventfd. A thread of the
  * library, the agent, waits for the sockets and for the time of all channels; it and each thread
  * that gets an event read the sockets. The death of a peer is the end of its socket.

@@ -2,7 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The core of the library, which has class and driver, and is loaded when it is needed. */
+/*
+ * The core of the library, which has class and driver, and is loaded when it is needed.
+ *
+ * Inside: the functions of libc and libibverbs that librmem_ibv.so defines, and the loader of
+ *   the core.
+ * Callers: the program, by the names of these functions.
+ * Not known here: rmem, drivers, and objects of verbs and rdma_cm, which the core has.
+ */
 
 #ifndef RIBV_LOAD_H
 #define RIBV_LOAD_H

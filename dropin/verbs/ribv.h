@@ -6,6 +6,10 @@
  * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of a
  * device of rmem. librmem_ibv.so (ribv_preload.c) passes calls to it.
  *
+ * Inside: the functions of libibverbs for objects of soft0.
+ * Callers: preload, by a table of functions, and cm.
+ * Not known here: rdma_cm, sockets, the preloaded functions of libc, and drivers.
+ *
  * Each function passes the objects of other devices to libibverbs. It calls the
  * class (rmem_*), never a driver.
  */

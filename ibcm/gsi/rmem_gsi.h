@@ -5,6 +5,10 @@
 /*
  * QP 1 of a device: sends and receives MADs for an engine of ibcm.h.
  *
+ * Inside: QP 1 of a device, and the packets of its MADs.
+ * Callers: lib/rmem_cm, and dropin/cm, which have the engine and its threads.
+ * Not known here: connections, rdma_cm, and drivers.
+ *
  * Callers serialise all calls of a QP 1, from threads that are registered with EAL: they post and
  * poll. They wait for its descriptor, and call rmem_gsi_poll() then.
  */

@@ -5,6 +5,12 @@
 /**
  * @file
  * Shared by the files of the class. Not installed.
+ *
+ * Inside: the class: devices, PDs, MRs, windows, CQs, QPs and SRQs; their checks, references
+ *   and lists.
+ * Callers: applications (rmem_*.h), the libraries above (also rmem_obj_ref.h), drivers
+ *   (rmem_driver*.h).
+ * Not known here: how a driver executes a request, pools, leases, caches and connections.
  */
 
 #ifndef RMEM_PRIV_H

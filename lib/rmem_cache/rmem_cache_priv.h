@@ -5,6 +5,10 @@
 /*
  * Entries of a cache, and the order of their states.
  *
+ * Inside: registration cache: MRs found by address, and the watch for unmapped memory.
+ * Callers: applications, by rmem_cache.h.
+ * Not known here: drivers, and the libraries for pools, leases and connections.
+ *
  * An entry is free, or has a range, and then an MR. Its refs count holders; a bit excludes new
  * ones. A live entry is in the index, which is sorted by address; live entries do not overlap.
  *

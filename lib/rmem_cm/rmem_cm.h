@@ -12,6 +12,10 @@
  * address of each QP and private data of the caller, such as a descriptor of remote memory. Each
  * call has a timeout. A failed call leaves the QP in RESET.
  *
+ * Inside: connection of QPs with rdma_cm or over TCP, and the exchange of private data.
+ * Callers: applications.
+ * Not known here: drivers, the state of a QP beyond its address, pools, leases and caches.
+ *
  * The QP must be of the device of the IP address. Peers are not authenticated: any host that
  * reaches the address can connect.
  *

@@ -6,6 +6,10 @@
  * @file
  * Shared by the files of the lease library. Not installed.
  *
+ * Inside: leases (keys of one buffer), their deadlines, descriptors and backends.
+ * Callers: applications and app/, by rmem_lease.h and rmem_lease_desc.h.
+ * Not known here: drivers, where buffers come from (pools), and connections.
+ *
  * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
  *
  *   FREE      the context: in `free` with an invalid key, in `quarantined` with one whose tags are

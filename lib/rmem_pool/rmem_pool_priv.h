@@ -5,6 +5,10 @@
 /**
  * @file
  * Shared by the files of the pool library. Not installed.
+ *
+ * Inside: registered mempools, keys of mbufs, tracked pools of several processes.
+ * Callers: applications and app/, by rmem_pool.h, rmem_mempool.h, rmem_mbuf.h, rmem_tracked.h.
+ * Not known here: drivers, leases, caches and connections.
  */
 
 #ifndef RMEM_POOL_PRIV_H

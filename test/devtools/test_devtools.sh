@@ -275,9 +275,16 @@ test_style() {
 		    named = style.Tree.named
 		pages = Tree({"doc/long.md": "x\n" * 401, "doc/short.md": "x\n" * 400, "CHANGELOG.md": "x\n" * 500})
 		print([path for path, _, _ in style.page_is_short(pages)])
+		head = "/* SPDX */\n\n/*\n * Inside: a.\n * Callers: b.\n * Not known here: c.\n */\n"
+		rooms = style.rooms
+		rooms.FOLDERS, rooms.HEADS = (("env", ""), ("ibcm", ""), ("dropin", "")), {"env": "e.h", "ibcm": "i.h"}
+		files = Tree({"env/e.h": head, "ibcm/i.h": head.replace("Callers", "Users"), "app/a.c": "int a;\n"})
+		print([path for path, _, _ in rooms.folder_has_head(files)])
 	EOF
-	[ "$(<out)" = "['doc/long.md']" ]
+	grep -qx "\['doc/long.md'\]" out
 	verdict 'check-style.py: a page of more than 400 lines' $?
+	grep -qx "\['app/a.c', 'devtools/rooms.py', 'ibcm/i.h'\]" out
+	verdict 'check-style.py: folders that no header describes' $?
 }
 
 # released OPTION...: run release.sh with a clean tree of version 1.2.3.

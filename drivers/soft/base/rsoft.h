@@ -5,6 +5,10 @@
 /*
  * The software device: its objects, and their synchronization.
  *
+ * Inside: structs of the software device, its locks, lists of numbers and profiles.
+ * Callers: all other folders of drivers/soft.
+ * Not known here: keys in use, queues, packets and peers of other processes.
+ *
  * All of it lies in DPDK shared memory and holds no function pointer.
  *
  * Writers, readers, and their ordering:

@@ -6,6 +6,10 @@
  * Translation of a key, an address, a length and rights into memory, or a refusal, for all kinds of
  * keys; and the copy between the results. No other code translates keys.
  *
+ * Inside: keys, MRs, windows, on-demand paging, pins, grace periods, grants and the guard.
+ * Callers: queue, wire, wire/port and drivers/soft; accesses to memory begin in this header.
+ * Not known here: queues of requests, packets and ports.
+ *
  * Between rsoft_grace_enter() and rsoft_grace_leave() only.
  */
 

@@ -5,6 +5,11 @@
 /*
  * A batch: consecutive requests that the requester executes in one call, their results, and the
  * completions that are written to the CQ together.
+ *
+ * Inside: send and receive queues, CQs, SRQs, and the execution of requests within the
+ *   process.
+ * Callers: wire and drivers/soft.
+ * Not known here: packets, ports, engines and the operations of the driver.
  */
 
 #ifndef RSOFT_BATCH_H

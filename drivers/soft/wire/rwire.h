@@ -7,6 +7,10 @@
  * packets. A packet of UC needs no acknowledgement: once sent, its PSN counts as acknowledged.
  * UD has a requester and a responder of its own, in rwire_ud.c.
  *
+ * Inside: requester, completer and responder of QPs whose peer is reached with packets.
+ * Callers: drivers/soft; env, in a child of fork().
+ * Not known here: the sockets, rings and devices of a port, and the operations of the driver.
+ *
  * Ownership of the state:
  * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
  * - struct rwire_rsp (responder), rwire::reply_list and the receive side of the port are protected

@@ -6,6 +6,10 @@
  * RC, UC and UD packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the
  * ICRC.
  *
+ * Inside: headers, addresses and checksums of RoCEv2 packets, as functions of bytes.
+ * Callers: queue (for a GRH), wire, wire/port and drivers/soft.
+ * Not known here: QPs, keys, ports, and all other folders.
+ *
  * A packet is decoded into a struct rwire_pkt and encoded from one. Invariant of a packet that
  * rwire_pkt_parse() accepted: its opcode is one of its service, its length agrees with the opcode,
  * and payload, payload_len, pad and ICRC lie within the bytes received. All other fields are those

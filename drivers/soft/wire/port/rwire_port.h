@@ -5,6 +5,10 @@
 /*
  * Ports send and receive packets as bytes with an address.
  *
+ * Inside: ports: UDP, shared memory, ethdev; capture and faults; direct copies; neighbours.
+ * Callers: wire, by struct rwire_port_ops; env, which has no ethdev port.
+ * Not known here: QPs, queues, requests and the protocol in the packets.
+ *
  * One thread at a time sends (rwire::tx_lock) and one receives (rwire::rx_lock), concurrently. A
  * port owns its frames: one to send is filled between tx_get() and tx_put(); received ones are
  * valid until the next rx_burst().
