@@ -103,8 +103,8 @@ vt_bind_wr(struct rmem_mw *mw)
 	wr.num_sge = 0;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.mr = vt.mw_mr;
-	wr.bind_mw.addr = (uintptr_t)vt.buf + VT_BUF / 2;
-	wr.bind_mw.length = VT_BUF / 2;
+	wr.bind_mw.addr = (uintptr_t)vt.buf + VT_HALF;
+	wr.bind_mw.length = VT_HALF;
 	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
 	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
 	return wr;
@@ -322,10 +322,10 @@ vt_wr(uint8_t opcode, const struct rmem_sge *sge)
 	wr.opcode = opcode;
 	wr.flags = RMEM_SEND_SIGNALED;
 	if (opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.atomic.remote_addr = (uintptr_t)vt.buf + VT_BUF / 2;
+		wr.atomic.remote_addr = (uintptr_t)vt.buf + VT_HALF;
 		wr.atomic.rkey = vt.mr->rkey;
 	} else {
-		wr.rdma.remote_addr = (uintptr_t)vt.buf + VT_BUF / 2;
+		wr.rdma.remote_addr = (uintptr_t)vt.buf + VT_HALF;
 		wr.rdma.rkey = vt.mr->rkey;
 	}
 	return wr;
@@ -337,6 +337,17 @@ vt_wait(struct rmem_cq *cq, struct rmem_wc *wc)
 	int n = rmem_poll_cq(cq, wc, 1); /* the fake completes inside the post */
 
 	return n == 1 ? wc->status : n == 0 ? -ETIMEDOUT : n;
+}
+
+int
+vt_peer_write(uint32_t rkey)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+
+	wr.rdma.rkey = rkey;
+	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
 }
 
 int

@@ -15,6 +15,7 @@
 #include "fake.h"
 
 #define VT_BUF    8192u
+#define VT_HALF   (VT_BUF / 2)
 #define VT_DEPTH  64u
 #define VT_ACCESS (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
@@ -72,5 +73,7 @@ struct rmem_send_wr vt_wr(uint8_t opcode, const struct rmem_sge *sge);
 /* Post a request and poll its completion: the status, or -errno of the post or poll. */
 int vt_run(const struct rmem_send_wr *wr);
 int vt_wait(struct rmem_cq *cq, struct rmem_wc *wc);
+/* b writes 8 bytes through a key to the second half: the status, or -errno. */
+int vt_peer_write(uint32_t rkey);
 
 #endif /* SETUP_H */

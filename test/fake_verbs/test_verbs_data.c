@@ -9,13 +9,11 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
-
 TEST(verbs_data, each_opcode_transfers_its_data)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
+	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + VT_HALF);
 
 	*source = 41;
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
@@ -39,7 +37,7 @@ TEST(verbs_data, each_opcode_transfers_its_data)
 
 TEST(verbs_data, sends_complete_receives)
 {
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 64);
 	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
 	static const uint8_t opcodes[] = {
 			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_WRITE_WITH_IMM};
@@ -60,7 +58,7 @@ TEST(verbs_data, sends_complete_receives)
 		TEST_EQ(wc.flags, i == 0 ? 0 : RMEM_WC_WITH_IMM);
 		if (i != 0)
 			TEST_EQ(wc.imm_data, 0x12345678);
-		TEST_EQ(vt.buf[HALF], i + 1);
+		TEST_EQ(vt.buf[VT_HALF], i + 1);
 	}
 }
 
@@ -73,12 +71,12 @@ TEST(verbs_data, sge_lists_and_inline_data_arrive)
 	memcpy(vt.buf + 20, "defgh", 5);
 	wr.num_sge = 3;
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
-	memset(vt.buf + HALF, 0, 8);
+	TEST_MEM(vt.buf + VT_HALF, "abcdefgh", 8);
+	memset(vt.buf + VT_HALF, 0, 8);
 	wr.flags |= RMEM_SEND_INLINE;
 	sge[0].lkey = sge[2].lkey = 1; /* not checked */
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
+	TEST_MEM(vt.buf + VT_HALF, "abcdefgh", 8);
 	wr.num_sge = 0;
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
@@ -178,7 +176,7 @@ TEST(verbs_data, burst_stops_at_the_first_bad_request)
 /* The device accepts 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
 TEST(verbs_data, partly_accepted_burst_is_counted)
 {
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 8);
 	struct rmem_recv_wr recv[3] = {{1, &to, 1, 0}, {2, &to, 1, 0}, {3, &to, 1, 0}};
 	struct rmem_send_wr wr[20];
 
@@ -204,7 +202,7 @@ TEST(verbs_data, partly_accepted_burst_is_counted)
 /* ibv_post_send(3): an entry is free when its completion or a later one was polled. */
 TEST(verbs_data, queue_has_the_requested_depth)
 {
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 8);
 	struct rmem_recv_wr recv[VT_DEPTH + 1];
 	struct rmem_send_wr wr[VT_DEPTH + 1];
 	struct rmem_wc wc[VT_DEPTH];
@@ -227,7 +225,7 @@ TEST(verbs_data, queue_has_the_requested_depth)
 
 TEST(verbs_data, failed_request_flushes_the_later_ones)
 {
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 8);
 	struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};
 	struct rmem_dev_stats stats;
 	struct rmem_send_wr wr[4];

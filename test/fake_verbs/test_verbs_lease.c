@@ -16,7 +16,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF      (VT_BUF / 2)
 #define NB_LEASES 4u
 
 static struct rmem_lease_ctx *ctx;
@@ -49,7 +48,7 @@ vl_grant(struct rmem_lease **lease)
 	memset(req, 0, sizeof(req));
 	for (i = 0; i < NB_LEASES; i++) {
 		req[i].mr = vt.mw_mr;
-		req[i].addr = vt.buf + HALF + i * 64;
+		req[i].addr = vt.buf + VT_HALF + i * 64;
 		req[i].length = 64;
 		req[i].access = RMEM_ACCESS_REMOTE_WRITE;
 	}

@@ -14,7 +14,6 @@
 #include "fake_mlx5.h"
 #include "setup.h"
 
-#define HALF      (VT_BUF / 2)
 #define NB_LEASES 4u
 
 static void
@@ -45,7 +44,7 @@ vz_grant(struct rmem_lease_ctx *ctx, struct rmem_lease **lease)
 	memset(req, 0, sizeof(req));
 	for (i = 0; i < NB_LEASES; i++) {
 		req[i].mr = vt.mr;
-		req[i].addr = vt.buf + HALF + 100 + i * 64;
+		req[i].addr = vt.buf + VT_HALF + 100 + i * 64;
 		req[i].length = 64;
 		req[i].access = RMEM_ACCESS_REMOTE_WRITE;
 	}
@@ -74,13 +73,13 @@ vz_round(struct rmem_lease_ctx *ctx)
 	unsigned int i;
 
 	memset(vt.buf, 0xa5, 64);
-	memset(vt.buf + HALF, 0, HALF);
+	memset(vt.buf + VT_HALF, 0, VT_HALF);
 	vz_grant(ctx, lease);
 	TEST_EQ(rmem_lease_poll(ctx, wc, 8), 0);
 	for (i = 0; i < NB_LEASES; i++) {
 		TEST_EQ(lease[i]->remote_addr, 0);
 		TEST_STATUS(vz_write(lease[i], 0), RMEM_WC_SUCCESS);
-		TEST_MEM(vt.buf + HALF + 100 + i * 64, vt.buf, 64);
+		TEST_MEM(vt.buf + VT_HALF + 100 + i * 64, vt.buf, 64);
 	}
 	TEST_OK(rmem_lease_revoke(ctx, lease, NB_LEASES));
 	TEST_EQ(rmem_lease_poll(ctx, wc, 8), 0);

@@ -10,24 +10,10 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
-
-/* b writes 8 bytes through a key to the second half. */
-static int
-vt_peer_write(uint32_t rkey)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	struct rmem_wc wc;
-
-	wr.rdma.rkey = rkey;
-	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
-}
-
 static void
 vt_is_granted(uint32_t rkey)
 {
-	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
+	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + VT_HALF);
 
 	(*source)++;
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
@@ -178,7 +164,7 @@ TEST(verbs_mwq, bad_bindings_are_refused)
 /* A binding that the device refuses leaves a window that can be bound. */
 TEST(verbs_mwq, failed_bind_keeps_the_window)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	uint32_t rkey = vt.one->rkey;
 	struct rmem_wc wc;
@@ -202,7 +188,7 @@ TEST(verbs_mwq, failed_bind_keeps_the_window)
 static void
 vt_send_inv(uint32_t rkey, int status, struct rmem_wc *recv_wc)
 {
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 64);
 	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND_WITH_INV, &sge);
 	struct rmem_wc wc;
@@ -289,7 +275,7 @@ TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 
 TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_wc wc;
 	uint32_t before;
 	unsigned int i;
@@ -319,7 +305,7 @@ TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 
 TEST(verbs_mw, refused_calls_keep_the_key)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	uint32_t rkey = vt.one->rkey;
 	unsigned int i;
 
@@ -442,7 +428,7 @@ TEST(verbs_mw, refused_release_changes_nothing)
 TEST(verbs_mw, removed_device_releases_windows)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);

@@ -12,19 +12,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
-
-static int
-vt_peer_write(uint32_t rkey)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	struct rmem_wc wc;
-
-	wr.rdma.rkey = rkey;
-	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
-}
-
 /* Post to a; the request is not executed. */
 static void
 vt_hold(const struct rmem_send_wr *wr)
@@ -180,7 +167,7 @@ TEST(verbs_mw_lost, bind_is_refused_until_a_lost_window_is_replaced)
 {
 	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
 	static const int errnos[] = {ENOMEM, EIO};
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_wc wc;
 	unsigned int i;
@@ -229,7 +216,7 @@ TEST(verbs_mw_lost, lost_window_is_released)
 /* The previous binding may be in force, and the next one allocates the window again. */
 TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_wc wc;
 	uint32_t rkey, i;
 
@@ -262,7 +249,7 @@ TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 /* Bindings posted to a QP that has failed do not change the previous one. */
 TEST(verbs_mw_lost, type_1_window_of_a_failed_qp_keeps_its_key)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_wc wc;
 	uint32_t rkey;
 

@@ -17,8 +17,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
-
 #define VT_STEPS 20000
 #define VT_MWS   4
 
@@ -98,7 +96,7 @@ vt_random_mr(void)
 static void
 vt_random_step(void)
 {
-	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * HALF);
+	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * VT_HALF);
 	struct rmem_qp *qp = vt_rand(2) != 0 ? vt.a : vt.b;
 	struct rmem_wc wc[8];
 	int ret;

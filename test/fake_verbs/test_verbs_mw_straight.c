@@ -16,8 +16,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
-
 static uint32_t
 vt_tickets(const rte_ticketlock_t *lock)
 {
@@ -32,18 +30,6 @@ vt_nb_locks(void)
 
 	return vt_tickets(&dev->lock) + vt_tickets(&rverbs_mwq_tables[vt.two->obj.dev_id].lock) +
 			vt_tickets(&rverbs_mw_of(vt.two)->lock);
-}
-
-/* b writes 8 bytes through a key to the second half. */
-static int
-vt_peer_write(uint32_t rkey)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	struct rmem_wc wc;
-
-	wr.rdma.rkey = rkey;
-	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
 }
 
 /* Bind and invalidate in bursts; the last time the peer invalidates. */
@@ -121,8 +107,8 @@ TEST(verbs_mw_straight, window_requests_reach_the_provider_unchanged)
 	TEST_EQ(fake.nb_seen, 5);
 	vt_is_seen(0, IBV_WR_BIND_MW, keys[0]);
 	TEST_EQ(seen[0].old_key, rkey);
-	TEST_EQ(seen[0].info.addr, (uintptr_t)vt.buf + HALF);
-	TEST_EQ(seen[0].info.length, HALF);
+	TEST_EQ(seen[0].info.addr, (uintptr_t)vt.buf + VT_HALF);
+	TEST_EQ(seen[0].info.length, VT_HALF);
 	TEST_EQ(seen[0].info.mw_access_flags, RMEM_ACCESS_REMOTE);
 	vt_is_seen(1, IBV_WR_LOCAL_INV, keys[0]);
 	vt_is_seen(2, IBV_WR_BIND_MW, keys[1]);
@@ -213,7 +199,7 @@ TEST(verbs_mw_straight, window_of_a_flushed_binding_is_replaced)
 /* Bindings of type 1 that fail, executed and not: the key is that of the last that did not. */
 TEST(verbs_mw_straight, failed_type_1_bind_keeps_the_current_key)
 {
-	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_wc wc;
 	unsigned int i;
 	uint32_t rkey;

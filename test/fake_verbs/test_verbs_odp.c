@@ -13,7 +13,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF (VT_BUF / 2)
 #define ODP                                                                                        \
 	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |            \
 			RMEM_ACCESS_ON_DEMAND)
@@ -162,16 +161,16 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 	struct rmem_mr *other;
 
 	memcpy(vt.buf, "on demand", 8);
-	TEST_STATUS(vt_write(HALF + 3, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + HALF + 3, vt.buf, 8);
+	TEST_STATUS(vt_write(VT_HALF + 3, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(vt.buf + VT_HALF + 3, vt.buf, 8);
 	TEST_OK(rmem_mr_query(mr, &info));
 	TEST_EQ(info.is_pinned, 0);
 	TEST_EQ(info.access, ODP);
 	TEST_ERR(rmem_mr_stats_get(mr, &stats), EOPNOTSUPP);
 	TEST_OK(rmem_mr_reg(vt.pd, NULL, SIZE_MAX, 0, ODP, &other));
 	TEST_ASSERT((fake.access & IBV_ACCESS_ON_DEMAND) != 0);
-	TEST_STATUS(vt_write(HALF + 77, other->rkey), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + HALF + 77, vt.buf, 8);
+	TEST_STATUS(vt_write(VT_HALF + 77, other->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(vt.buf + VT_HALF + 77, vt.buf, 8);
 	TEST_OK(rmem_mr_dereg(other));
 	/* Requests that crash rdma_rxe. */
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 4096, 1 << 20, ODP, &other), EOPNOTSUPP);

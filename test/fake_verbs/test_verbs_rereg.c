@@ -9,7 +9,6 @@
 #include "../test.h"
 #include "setup.h"
 
-#define HALF     (VT_BUF / 2)
 #define FLAGS    (RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
 #define REMOTE_W RMEM_ACCESS_REMOTE_WRITE
 #define LOCAL_W  RMEM_ACCESS_LOCAL_WRITE
@@ -20,7 +19,7 @@ static void
 vt_setup_rereg(void)
 {
 	vt_setup();
-	TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf + VT_HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
 }
 
 static void
@@ -52,19 +51,19 @@ TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
 	uint32_t rkey = mr->rkey, lkey = mr->lkey;
 	struct rmem_pd *pd;
 
-	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + HALF + 128, 32, 0,
-			&result));
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + VT_HALF + 128, 32,
+			0, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write(HALF + 128, rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_write(HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write(VT_HALF + 128, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(VT_HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write(HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write(VT_HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
-	TEST_OK(rmem_mr_rereg(mr, FLAGS, pd, vt.buf + HALF, 64, LOCAL_W | REMOTE_W, &result));
+	TEST_OK(rmem_mr_rereg(mr, FLAGS, pd, vt.buf + VT_HALF, 64, LOCAL_W | REMOTE_W, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
 	TEST_ASSERT(mr->pd == pd && mr->rkey == rkey && mr->lkey == lkey);
-	TEST_STATUS(vt_write(HALF, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(VT_HALF, rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, vt.pd, NULL, 0, 0, &result));
 	TEST_OK(rmem_pd_dealloc(pd));
 }
@@ -77,11 +76,11 @@ vt_has_new_keys(uint32_t flags)
 	uint32_t rkey = mr->rkey;
 
 	TEST_OK(rmem_mr_rereg(
-			mr, flags, vt.pd, vt.buf + HALF + 64, 64, LOCAL_W | REMOTE_W, &result));
+			mr, flags, vt.pd, vt.buf + VT_HALF + 64, 64, LOCAL_W | REMOTE_W, &result));
 	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
 	TEST_ASSERT(mr->rkey != rkey);
-	TEST_STATUS(vt_write(HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_write(HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write(VT_HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(VT_HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* According to the probe, or to its errno. */
@@ -157,17 +156,17 @@ TEST(verbs_rereg, each_failure_of_ibv_rereg_mr_is_reported)
 
 		fake.rereg_result = rows[i].verbs;
 		fake.fail_errno = EPERM;
-		TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + HALF + 64,
-					 64, 0, &result),
+		TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL,
+					 vt.buf + VT_HALF + 64, 64, 0, &result),
 				EIO);
 		fake.rereg_result = 0;
 		TEST_EQ(result, rows[i].result);
-		TEST_STATUS(vt_write(HALF, rkey),
+		TEST_STATUS(vt_write(VT_HALF, rkey),
 				rows[i].is_old ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
-		TEST_STATUS(vt_write(HALF + 64, rkey),
+		TEST_STATUS(vt_write(VT_HALF + 64, rkey),
 				rows[i].is_new ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
 		TEST_OK(rmem_mr_dereg(mr));
-		TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf + VT_HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
 	}
 }
 
