@@ -122,3 +122,38 @@ pin_reg(unsigned int how, size_t first, size_t length)
 {
 	return fx_mr(pin_pds[how], pin_pages + first, length, FX_ACCESS);
 }
+
+void
+pin_race(uint64_t *seed, unsigned int how, unsigned int nb, void (*expect)(size_t page))
+{
+	uint64_t random = *seed;
+	struct rmem_mr *mr;
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++) {
+		size_t first, length;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		first = (random >> 8) % PIN_SIZE;
+		length = 1 + (random >> 32) % (PIN_SIZE - first);
+		TEST_OK(rmem_mr_reg(pin_pds[how + i % nb], pin_pages + first, length, 0, FX_ACCESS,
+				&mr));
+		if (expect != NULL)
+			expect(first / FX_PAGE);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+}
+
+void
+pin_on_lcores(void (*run)(void *seed))
+{
+	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
+	unsigned int nb = RTE_MIN(fx_nb_workers(), (unsigned int)RTE_DIM(seeds));
+
+	if (nb == 0)
+		test_skip("no worker lcore");
+	fx_launch(run, seeds, sizeof(seeds[0]), nb);
+	fx_join(nb);
+}

@@ -44,5 +44,12 @@ bool pin_is_locked(size_t page);
 uint64_t pin_locked(void);
 /* Register a part of the pages with one of the devices. */
 struct rmem_mr *pin_reg(unsigned int how, size_t first, size_t length);
+/*
+ * Register and deregister random parts of the pages 2000 times, with each of nb devices in turn.
+ * In between, expect(), which may be NULL, gets the first page of the part.
+ */
+void pin_race(uint64_t *seed, unsigned int how, unsigned int nb, void (*expect)(size_t page));
+/* Run on one or two worker lcores, with a seed each; skips the case without one. */
+void pin_on_lcores(void (*run)(void *seed));
 
 #endif /* FIXTURE_PIN_H */

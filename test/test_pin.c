@@ -147,35 +147,16 @@ TEST(pin, failed_registration_counts_nothing)
 }
 
 static void
-race(void *arg)
+race(void *seed)
 {
-	uint64_t random = *(uint64_t *)arg;
-	struct rmem_mr *mr;
-	unsigned int i;
-
-	for (i = 0; i < 2000; i++) {
-		size_t first, length;
-
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		first = (random >> 8) % PIN_SIZE;
-		length = 1 + (random >> 32) % (PIN_SIZE - first);
-		TEST_OK(rmem_mr_reg(pin_pds[i % 2], pin_pages + first, length, 0, FX_ACCESS, &mr));
-		TEST_OK(rmem_mr_dereg(mr));
-	}
+	pin_race(seed, 0, 2, NULL);
 }
 
 TEST(pin, regions_of_several_lcores_count)
 {
-	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
-	unsigned int nb = RTE_MIN(fx_nb_workers(), (unsigned int)RTE_DIM(seeds));
 	uint64_t before = pin_counted();
 
-	if (nb == 0)
-		test_skip("no worker lcore");
-	fx_launch(race, seeds, sizeof(seeds[0]), nb);
-	fx_join(nb);
+	pin_on_lcores(race);
 	TEST_EQ(pin_counted(), before);
 }
 

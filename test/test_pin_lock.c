@@ -215,40 +215,25 @@ TEST(pin_lock, failed_registration_unpins)
 	TEST_EQ(pin_locked(), 110000000);
 }
 
-/* Own random numbers; the first page is pinned all the time. */
+/* The first page is pinned all the time. */
 static void
-race(void *arg)
+expect_locked(size_t page)
 {
-	uint64_t random = *(uint64_t *)arg;
-	struct rmem_mr *mr;
-	unsigned int i;
+	TEST_ASSERT(pin_is_locked(page) && pin_is_locked(0));
+}
 
-	for (i = 0; i < 2000; i++) {
-		size_t first, length;
-
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		first = (random >> 8) % PIN_SIZE;
-		length = 1 + (random >> 32) % (PIN_SIZE - first);
-		TEST_OK(rmem_mr_reg(
-				pin_pds[PIN_LOCK], pin_pages + first, length, 0, FX_ACCESS, &mr));
-		TEST_ASSERT(pin_is_locked(first / FX_PAGE) && pin_is_locked(0));
-		TEST_OK(rmem_mr_dereg(mr));
-	}
+static void
+race(void *seed)
+{
+	pin_race(seed, PIN_LOCK, 1, expect_locked);
 }
 
 TEST(pin_lock, regions_of_several_lcores_count)
 {
-	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
 	struct rmem_mr *mr = pin_reg(PIN_LOCK, 0, 8);
-	unsigned int nb = RTE_MIN(fx_nb_workers(), (unsigned int)RTE_DIM(seeds));
 
 	TEST_ASSERT(mr != NULL);
-	if (nb == 0)
-		test_skip("no worker lcore");
-	fx_launch(race, seeds, sizeof(seeds[0]), nb);
-	fx_join(nb);
+	pin_on_lcores(race);
 	TEST_EQ(pin_locked(), 110000000);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
