@@ -32,7 +32,7 @@ struct rmem_arg {
 	uint32_t kind;            /**< One of enum rmem_arg_kind. */
 	uint32_t size;            /**< Bytes of the field. */
 	size_t offset;            /**< Offset of the field in the struct of values. */
-	uint64_t initial;         /**< Default of a number or word; that of a text is empty. */
+	uint64_t initial;         /**< Default of a number or word; a text is empty by default. */
 	uint64_t min;             /**< Least number, index of a word, or length of a text. */
 	uint64_t max;             /**< Greatest one; below min: the argument is refused. */
 	const char *const *words; /**< Names of the values up to max. */

@@ -7,7 +7,7 @@
  * Asynchronous events: a file descriptor that reports errors and changes of state of QPs, CQs, SRQs
  * and the device.
  *
- * An object is bound to a channel when it is created (rmem_qp_conf::async_channel and those of CQs
+ * An object is bound to a channel when it is created (rmem_qp_conf::async_channel; likewise CQs
  * and SRQs). Events of the device are reported by each of its channels. An event that occurs again
  * before it was returned is returned once; no event is lost.
  */

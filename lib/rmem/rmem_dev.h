@@ -6,7 +6,7 @@
  * @file
  * Devices: creation, capabilities and limits, statistics.
  *
- * The name of a device is that of its driver followed by a number: "soft0" is a device of the
+ * The name of a device is the name of its driver followed by a number: "soft0" is a device of the
  * software driver.
  */
 
@@ -102,7 +102,7 @@ struct rmem_dev {
 /** Bit of rmem_odp_caps::general: MRs over the whole address space (NULL, SIZE_MAX). */
 #define RMEM_ODP_SUPPORT_IMPLICIT (UINT32_C(1) << 1)
 /*
- * Operations supported on on-demand MRs, for each transport; the values are those of
+ * Operations supported on on-demand MRs, for each transport; the values equal
  * enum ibv_odp_transport_cap_bits.
  */
 /** Data of SENDs. */

@@ -6,7 +6,7 @@
  * @file
  * Attributes of a device, its ports, and their tables of GIDs and P_Keys.
  *
- * Encodings are those of verbs (ibv_query_device_ex(3), ibv_query_port(3)). Ports are numbered from
+ * Encodings are as in verbs (ibv_query_device_ex(3), ibv_query_port(3)). Ports are numbered from
  * 1. The limits of objects and requests are in rmem_dev_info.
  */
 

@@ -48,7 +48,7 @@ struct rmem_dev_drv {
 	struct rmem_dev dev;              /**< Public part. */
 	const struct rmem_driver *driver; /**< Driver of this process. */
 	void *priv;                       /**< State of the driver, in shared memory. */
-	/** Fast path of this device, if dev_create set it; NULL: that of the driver. */
+	/** Fast path of this device, if dev_create set it; NULL: as for the driver. */
 	const struct rmem_fp_ops *fp;
 };
 
@@ -188,7 +188,7 @@ typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
  * The class has zeroed them.
  */
 typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *stats);
-/** Register as mr_reg does; the memory is that of from, which is not released during the op. */
+/** Register as mr_reg does the memory of from, which is not released during the op. */
 typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
 /** Allocate a FREE MR for rmem_mr_drv::max_size pages; set lkey and rkey. */
@@ -246,7 +246,7 @@ typedef int (*rmem_cq_resize_t)(struct rmem_cq *cq, uint32_t nb_cqe);
 /** Fill outstanding and overruns; the class has zeroed the others, and set nb_cqe. */
 typedef int (*rmem_cq_stats_get_t)(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 
-/** Fill the counters of a QP since its creation, as those of the device; the class zeroed them. */
+/** Fill the counters of a QP since its creation, as dev_stats_get does; the class zeroed them. */
 typedef int (*rmem_qp_stats_get_t)(struct rmem_qp *qp, struct rmem_dev_stats *stats);
 /** Create the queues, in the RESET state; set qp_num. */
 typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);

@@ -41,7 +41,7 @@ struct rmem_fast_reg_page_list {
 	uint32_t max_page_list_len; /**< Maximum number of pages. */
 	uint64_t *page_list;        /**< IO address of each page, a multiple of the page size. The
 			       *  software device takes virtual addresses, and a verbs device
-			       *  those of memory of VALID MRs of the PD. */
+			       *  addresses in VALID MRs of the PD. */
 };
 
 /**

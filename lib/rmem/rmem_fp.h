@@ -56,7 +56,7 @@ struct rmem_fp_ops {
 /**
  * Fast-path functions by device number.
  *
- * Without a device they return -ENODEV. Loaded atomically: those of a device that fails are
+ * Without a device they return -ENODEV. Loaded atomically: the functions of a device that fails are
  * replaced while other threads call them.
  */
 extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
@@ -66,7 +66,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *
  * Requests are executed in the order posted. The post stops at the first one that is
  * malformed or finds the queue full; preceding requests are accepted. A request occupies its
- * entry of the queue until its completion, or that of a later signaled one, was polled
+ * entry of the queue until its completion, or a later signaled one, was polled
  * (ibv_post_send(3)).
  *
  * Fast path, for the thread that uses the QP.
@@ -87,7 +87,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *     of these of another device, an atomic without exactly one SGE of 8 bytes, on a UD QP no AH,
  *     one of another device or a QP number over 24 bits, or a calling thread not registered with
  *     EAL; in debug builds a NULL or wrong handle.
- *   - -EPERM: an AH of another PD than that of the QP.
+ *   - -EPERM: an AH of another PD than the QP.
  *   - -EOPNOTSUPP: the device or the type of the QP lacks the opcode, or this is a secondary
  *     process.
  *   - -EBUSY: the QP is in the RESET, INIT or RTR state.

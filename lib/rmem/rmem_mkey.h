@@ -45,7 +45,7 @@ struct rmem_mkey_entry {
 /**
  * Allocate an MR for indirect keys, in the state FREE.
  *
- * RMEM_WR_UMR binds it. Requests use its lkey and rkey like those of any MR, and rmem_mr_query()
+ * RMEM_WR_UMR binds it. Requests use its lkey and rkey like the keys of any MR, and rmem_mr_query()
  * returns its range.
  *
  * Control path: allocates memory. Safe to call from any thread.

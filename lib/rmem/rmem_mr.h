@@ -93,7 +93,7 @@ enum rmem_mr_state {
 /**
  * Memory region (MR).
  *
- * For a fast-register or indirect MR, addr is NULL and lkey and rkey are those of the last REG_MR
+ * For a fast-register or indirect MR, addr is NULL and lkey and rkey are from the last REG_MR
  * or UMR posted; rmem_mr_query() returns iova, length, access and all other properties.
  */
 struct rmem_mr {
@@ -338,7 +338,7 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  * @param from
  *   MR of rmem_mr_reg() or of this call, of the same device.
  * @param pd
- *   Protection domain the new MR belongs to; that of @p from or another.
+ *   Protection domain the new MR belongs to, the same as for @p from or another.
  * @param iova
  *   Address of the first byte in requests; (uintptr_t)addr or 0 for the address itself. 0 with
  *   RMEM_ACCESS_ZERO_BASED.
@@ -364,7 +364,7 @@ int rmem_mr_dereg(struct rmem_mr *mr);
 int rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
 		struct rmem_mr **mr);
 
-/** Flag of rmem_mr_rereg(): change the memory. The values are those of IBV_REREG_MR_*. */
+/** Flag of rmem_mr_rereg(): change the memory. The values equal IBV_REREG_MR_*. */
 #define RMEM_REREG_CHANGE_TRANSLATION (UINT32_C(1) << 0)
 /** Flag of rmem_mr_rereg(): change the PD. */
 #define RMEM_REREG_CHANGE_PD (UINT32_C(1) << 1)
@@ -374,7 +374,7 @@ int rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, 
 /**
  * Result of rmem_mr_rereg().
  *
- * The negative values are those of enum ibv_rereg_mr_err_code; the call then returns an errno.
+ * The negative values equal enum ibv_rereg_mr_err_code; the call then returns an errno.
  */
 enum rmem_rereg_result {
 	/** Changed; lkey and rkey are the same. */

@@ -33,7 +33,7 @@ struct rmem_mr;
 struct rmem_pd;
 struct rmem_qp;
 
-/** Types of windows; the values are those of enum ibv_mw_type. */
+/** Types of windows; the values equal enum ibv_mw_type. */
 enum rmem_mw_type {
 	RMEM_MW_TYPE_1 = 1, /**< Bound by rmem_mw_bind(). */
 	RMEM_MW_TYPE_2 = 2, /**< Bound by RMEM_WR_BIND_MW; type 2B of the standard. */
@@ -42,8 +42,8 @@ enum rmem_mw_type {
 /**
  * Memory window (MW). Drivers append their own fields.
  *
- * rkey is that of the last binding posted; for a type 1 window whose binding failed, that of
- * the binding in force.
+ * rkey is the key of the last binding posted; for a type 1 window whose binding failed, the key
+ * of the binding in force.
  */
 struct rmem_mw {
 	struct rmem_obj obj; /**< Private head. */

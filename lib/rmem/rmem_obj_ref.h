@@ -135,7 +135,7 @@ rmem_mr_state(const struct rmem_mr *mr)
  * @param one
  *   Memory for the range of an MR that has only one.
  * @param[out] iov
- *   The ranges: @p one, or those of the MR.
+ *   The ranges: @p one, or the ranges of the MR.
  *
  * @return
  *   Number of ranges.

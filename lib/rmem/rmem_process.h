@@ -44,7 +44,7 @@ uint16_t rmem_process_number(void);
  * Control path. Not while another thread uses a tracked pool.
  *
  * @param process
- *   Number, 0 for none: then that of its type, as for rmem_process_number().
+ *   Number, 0 for none: then the number of its type, as for rmem_process_number().
  *
  * @return
  *   0 on success, otherwise:

@@ -180,7 +180,7 @@ struct rmem_qp_addr {
 	uint8_t reserved[5]; /**< Zero. */
 };
 
-/** Configuration of a connection. The caller zeroes it first. Encodings are those of verbs. */
+/** Configuration of a connection. The caller zeroes it first. Encodings are as in verbs. */
 struct rmem_qp_conn {
 	struct rmem_qp_addr remote; /**< Address of the peer, from its rmem_qp_query(). */
 	uint8_t timeout;            /**< Ack timeout: 4.096 us * 2^timeout; 0 unlimited; <= 31. */
@@ -222,7 +222,7 @@ struct rmem_qp_attr {
 	uint32_t recv_queued;        /**< Receives posted and not consumed yet. */
 	uint64_t bad_rkeys;          /**< Requests of its peers with an rkey not valid for it. */
 	struct rmem_ah_attr ah;      /**< Path to the peer. */
-	uint32_t cur_state;          /**< State that the caller expects; queried, that of state. */
+	uint32_t cur_state;          /**< State that the caller expects; queried, equal to state. */
 	uint32_t path_mtu;           /**< Path MTU in the encoding of verbs, 1 to 5. */
 	uint32_t dest_qp_num;        /**< Number of the peer's QP, 24 bits. */
 	uint32_t rq_psn;             /**< First packet sequence number of the peer, 24 bits. */

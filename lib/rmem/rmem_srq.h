@@ -9,7 +9,7 @@
  *
  * A QP uses an SRQ if rmem_qp_conf::srq names it. Each message that needs a receive takes the
  * oldest one of the SRQ and completes it on the receive CQ of its QP. The keys of a receive must be
- * of the PD of the SRQ, which may differ from that of the QP. When a QP moves to ERR, a receive
+ * of the PD of the SRQ, which may differ from the PD of the QP. When a QP moves to ERR, a receive
  * that it has taken is flushed and all others remain in the SRQ. Move a QP to ERR before it is
  * reset or destroyed: else such a receive may be lost (IBTA 10.2.9.4).
  */

@@ -123,7 +123,7 @@ void rmem_uffd_wait(void);
  * Wait until watchers have processed all events of system calls that returned.
  *
  * Fast path: one load, unless an event is being processed. Safe to call from any thread except
- * that of events.
+ * the thread of events.
  */
 static inline void
 rmem_uffd_settle(void)

@@ -26,7 +26,7 @@ struct rmem_mw;
 struct rmem_fast_reg_page_list;
 struct rmem_mkey_entry;
 
-/** Opcodes of send requests; the names are those of verbs and of the kernel. */
+/** Opcodes of send requests; with the names of verbs and of the kernel. */
 enum rmem_wr_opcode {
 	RMEM_WR_RDMA_WRITE = 0,           /**< Write to the peer's memory. */
 	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< The same, and complete a receive of the peer. */
@@ -83,7 +83,7 @@ struct rmem_send_wr {
 		struct {
 			struct rmem_ah *ah;  /**< Port of the peer; of the QP's PD. */
 			uint32_t remote_qpn; /**< Number of the peer's QP, 24 bits. */
-			/** Its Q_Key; with the high bit set, that of this QP is sent. */
+			/** Its Q_Key; with the high bit set, the Q_Key of this QP is sent. */
 			uint32_t remote_qkey;
 		} ud;
 		/** ATOMIC_*. One SGE of 8 bytes receives the previous value. */
@@ -93,7 +93,7 @@ struct rmem_send_wr {
 			uint64_t swap;        /**< Value to store if equal. */
 			uint32_t rkey;        /**< rkey of the remote memory. */
 		} atomic;
-		/** REG_MR; the fields are those of the 2008 proposal. */
+		/** REG_MR, with the fields of the 2008 proposal. */
 		struct {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
 			/** Pages, of equal size. */

@@ -15,8 +15,8 @@
  * of such an MR keeps it: its keys stay valid, and it is deregistered by the last rmem_cache_put().
  * doc/cache.md states for each monitor what ensures this, and its exceptions.
  *
- * An MR may have more rights, and cover more memory, than requested: those of another
- * rmem_cache_get(). To give a peer access to exactly one buffer, use a lease or a window.
+ * An MR may have more rights, and cover more memory, than requested, if another rmem_cache_get()
+ * requested that. To give a peer access to exactly one buffer, use a lease or a window.
  */
 
 #ifndef RMEM_CACHE_H

@@ -143,7 +143,7 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **conn);
 
 /**
- * Connect a QP to that of a peer that listens.
+ * Connect a QP to the QP of a listening peer.
  *
  * Control path: waits, and allocates memory. Safe to call from any thread.
  *

@@ -11,7 +11,7 @@
  * is possible any more. Both use the send queue in bursts, without a system call.
  *
  * A context is created on a QP and is used by the thread that uses the QP. Its requests share
- * the send queue with those of the application, and their completions are in the send CQ of the
+ * the send queue with the application, and their completions are in the send CQ of the
  * QP: rmem_lease_poll() is rmem_poll_cq() without them. The upper 16 bits of their wr_id are
  * RMEM_LEASE_WR_ID; requests of the application on that QP must not use this value.
  *
@@ -185,7 +185,7 @@ struct rmem_lease_stats {
  * Create a context for leases on a QP.
  *
  * The QP cannot be destroyed before the context. Its send queue should have entries for all
- * grants and revocations between two polls, in addition to those of the application.
+ * grants and revocations between two polls, in addition to requests of the application.
  *
  * Control path: allocates memory and keys. Safe to call from any thread.
  *
@@ -370,13 +370,13 @@ int rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *leas
 int rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc);
 
 /**
- * Process the completions of a context among those of a CQ.
+ * Process the completions of a context among all completions of a CQ.
  *
  * Also revokes overdue leases, and posts revocations that a full send queue deferred.
  *
  * For applications that call rmem_poll_cq(): with a CQ shared by several QPs, once for each
  * context; or with a separate receive CQ, where RMEM_WC_WITH_INV reports that the peer ended a
- * lease. Such a completion stays among those of the application.
+ * lease. Such a completion remains for the application.
  *
  * Fast path, for the thread that uses the QP.
  *

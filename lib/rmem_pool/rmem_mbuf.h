@@ -6,7 +6,7 @@
  * @file
  * Mbufs: registered pools, the keys of an mbuf, and conversion of chains to SGEs.
  *
- * The keys of an mbuf are those of the memory that it refers to: its own, that of another
+ * The keys of an mbuf are the keys of the memory that it refers to: its own, memory of another
  * mbuf (a clone), or an external buffer. They are looked up by address in a registration
  * with the PD of the QP (rmem_mempool.h). No key is stored in the mbuf, so they are correct
  * after any rte_pktmbuf_* call.
@@ -59,7 +59,7 @@ struct rmem_pktmbuf_pool_conf {
 /**
  * Create a pool of mbufs whose memory is registered once.
  *
- * rmem_mempool::mp of the result is a mempool like that of rte_pktmbuf_pool_create(): all
+ * rmem_mempool::mp of the result is a mempool as of rte_pktmbuf_pool_create(): all
  * rte_pktmbuf_* and rte_mempool_* calls work on it, and so do Ethernet devices. Its memory
  * is one chunk of whole hugepages, one MR unless larger than rmem_dev_info::max_mr_size.
  * For more devices, register rmem_mempool::mp with their PDs with rmem_mempool_register().
@@ -105,7 +105,7 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or one of rmem_mempool_register().
  *   - -EBUSY: mbufs are in use, the mempool has another registration, or an MR has references; if
- *     only the device detects a reference, the effect is that of -EIO.
+ *     only the device detects a reference, the effect is as for -EIO.
  *   - -EIO: the device failed to deregister an MR. The memory is kept, since the device may still
  *     access it. The only valid use of the pool is another call of this function.
  */

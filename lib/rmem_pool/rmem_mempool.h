@@ -37,7 +37,7 @@ struct rmem_map;
 struct rmem_mr;
 struct rmem_pd;
 
-/** Tag of a registration, in addition to those of enum rmem_obj_type. */
+/** Tag of a registration, in addition to enum rmem_obj_type. */
 #define RMEM_MEMPOOL_TAG UINT32_C(0x726d0100)
 
 /** Key returned by lookups of memory that is not registered; it is never valid. */
@@ -130,7 +130,7 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: not a registration, or that of rmem_pktmbuf_pool_create().
+ *   - -EINVAL: not a registration, or made by rmem_pktmbuf_pool_create().
  *   - -EBUSY: one of its MRs has references; if only the device detects that, the effect is that
  *     of -EIO.
  *   - -EIO: the device failed to deregister an MR, and may still access the memory, which must not

@@ -8,7 +8,7 @@
  *
  * A pool is an rte_mempool over memory that is registered once (ALLOCATE_MR) and divided
  * into buffers of equal size. A buffer is an object of the mempool, with the usual lcore
- * caches. Its keys are those of the registration, without a search.
+ * caches. Its keys are the keys of the registration, without a search.
  *
  * A pool larger than rmem_dev_info::max_mr_size is registered in slices of a power of two,
  * each as one MR; a key lookup then takes one shift and one load.
@@ -118,7 +118,7 @@ int rmem_pool_create(
  *   0 on success, otherwise:
  *   - -EINVAL: not a pool.
  *   - -EBUSY: buffers are in use, the mempool has another registration, or an MR has references;
- *     the log has the numbers. If only the device detects a reference, the effect is that of -EIO.
+ *     the log has the numbers. If only the device detects a reference, the effect is as for -EIO.
  *   - -EIO: the device failed to deregister an MR. The memory is kept, since the device may still
  *     access it. The only valid use of the pool is another call of this function.
  */
@@ -266,7 +266,7 @@ rmem_pool_cache_objs(uint32_t *len, uint64_t layout)
 /**
  * Get buffers as SGEs that can be posted.
  *
- * addr is the first byte of the buffer, length that of a whole buffer, lkey its lkey. Gets all
+ * addr is the first byte of the buffer, length its whole size, lkey its lkey. Gets all
  * n buffers or none.
  *
  * Fast path: lcores use their cache. Safe to call from any thread.
