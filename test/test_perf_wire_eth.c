@@ -24,7 +24,7 @@
 #define BURST      32u
 #define NB_FRAMES  256u   /* in flight */
 #define FRAME_SIZE 1098u  /* of a WRITE of 1024 bytes */
-#define SECONDS    20     /* until frames that don't come are a failure */
+#define TIMEOUT_S  20     /* without all frames, the run fails */
 #define ETHER_TYPE 0x88b5 /* for experiments: of no protocol of the kernel */
 #define NB_PORTS   4u     /* of the devices, and of the yardstick */
 
@@ -96,7 +96,7 @@ run_forward(void *arg)
 	for (n = 0; n < NB_FRAMES / BURST; n++)
 		inject(&side);
 	start = idle = now = rte_rdtsc_precise();
-	for (; nb < all && now - start < SECONDS * rte_get_tsc_hz(); nb += n) {
+	for (; nb < all && now - start < TIMEOUT_S * rte_get_tsc_hz(); nb += n) {
 		n = forward(&side);
 		now = rte_rdtsc();
 		if (n != 0)

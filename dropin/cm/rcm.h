@@ -19,7 +19,7 @@
  * does not hold the lock, and looks the channel up again by its descriptor afterwards.
  * Invariant: the descriptor of a channel is readable if and only if an event is queued.
  * Invariant: a descriptor that the program has closed, as by closefrom(), is not used: its number
- * may be that of another file. Those of a channel are checked by each command (is_of()), those of
+ * may be in use by another file. Channels are checked by each command (is_of()), descriptors of
  * the agent when a descriptor is added, and sockets, by their cookies, before they are closed.
  */
 
@@ -38,7 +38,7 @@
 #define RCM_MAX_IDS     65536 /* of librdmacm, too */
 #define RCM_MAX_NAME    100   /* of a port, with its end */
 #define RCM_MAX_BACKLOG 1024
-#define RCM_MAX_PRIVATE 196 /* of all messages: that of a reply (IBTA 12.6) */
+#define RCM_MAX_PRIVATE 196 /* largest of all messages: a reply (IBTA 12.6) */
 #define RCM_UDP_QKEY    0x01234567
 #define RCM_MAGIC       UINT32_C(0x726d6331) /* "rmc1" */
 
@@ -92,7 +92,7 @@ enum rcm_type {
 	RCM_REJ,
 };
 
-/* An address: that of IPv4 is mapped into IPv6. */
+/* An address; IPv4 is mapped into IPv6. */
 struct rcm_addr {
 	uint16_t family; /* AF_INET, AF_INET6, or 0: none */
 	uint16_t port;
@@ -148,7 +148,7 @@ struct rcm_event {
 };
 
 struct rcm_channel {
-	int fd;       /* that of the program */
+	int fd;       /* of the program */
 	int event_fd; /* readable while events are queued */
 	uint32_t nb_fds;
 	struct rcm_event *first, **last;
@@ -244,7 +244,7 @@ struct rcm_cmd {
 /* Commands return 0 or a negative errno. */
 typedef int (*rcm_run_t)(const struct rcm_cmd *cmd);
 
-/* Of the C library: close() is that of librmem_ibv.so, or of another preloaded library. */
+/* Of the C library: close() is defined by librmem_ibv.so, or by another preloaded library. */
 int __close(int fd);
 #define rcm_close __close
 

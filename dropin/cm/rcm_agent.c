@@ -6,9 +6,9 @@
  * The agent: the thread that waits for sockets and for the time, of all channels. It is started
  * when the first socket is watched, and then waits until the process ends.
  *
- * Invariant: what is watched is unwatched before it is closed: a child of clone() may have it open,
- * too, so that it would remain.
- * Invariant: each use of the descriptors checks first that they are those of the agent (is_own()):
+ * Invariant: a socket is removed from epoll before it is closed: a child of clone() may have it
+ * open, too, and epoll would keep it.
+ * Invariant: each use of the descriptors checks first that they belong to the agent (is_own()):
  * the program may have closed them, and have an epoll or a timer of its own with their numbers.
  */
 
@@ -262,7 +262,7 @@ rcm_agent_run(void)
 	}
 }
 
-/* The files are those of the parent, too. */
+/* The parent has the same files open. */
 void
 rcm_agent_forked(void)
 {

@@ -34,7 +34,7 @@ mark(int fd, struct rcm_channel *channel)
 		__atomic_and_fetch(&marked[fd / 64], ~bit, __ATOMIC_RELEASE);
 }
 
-/* Whether the descriptor is that of the channel or a duplicate, and not another file. */
+/* Whether the descriptor refers to the channel, perhaps as a duplicate, not to another file. */
 static bool
 is_of(int fd, const struct rcm_channel *channel)
 {

@@ -155,7 +155,7 @@ parse_ip(const char *text, uint8_t *ip)
 	return true;
 }
 
-/* A line of /proc/net/unix: an ID of the port, another one than that of the name own. */
+/* A line of /proc/net/unix: an ID of the port, another one than the ID with the name own. */
 static void
 find_in(const char *line, const char *port_name, const char *own, uint32_t flags, const uint8_t *ip,
 		struct found *found)

@@ -48,7 +48,7 @@ rcm_dev_get(struct rcm_dev *dev)
 	return true;
 }
 
-/* The GID of the peer: of its last message, or that of the address. */
+/* The GID of the peer: of its last message, or of the address. */
 static const uint8_t *
 peer_gid(const struct rcm_id *id)
 {
@@ -56,9 +56,9 @@ peer_gid(const struct rcm_id *id)
 }
 
 /*
- * The GID of a path, which has no LID until the connection is made: the addresses of this host are
- * those of each of its processes. A GID of zeros is that of none, so that rsockets of SOCK_DGRAM,
- * which create an address handle of the path, use their UDP sockets.
+ * The GID of a path, which has no LID until the connection is made: all processes of this host
+ * share its addresses. A GID of zeros belongs to no device, so that rsockets of SOCK_DGRAM, which
+ * create an address handle of the path, use their UDP sockets.
  */
 static const uint8_t *
 path_gid(const struct rcm_id *id, const struct rcm_dev *dev)

@@ -408,7 +408,7 @@ rcm_port_check(void)
 	rcm_mad_check();
 }
 
-/* The sockets are those of the parent, too: they are neither shut down nor unwatched. */
+/* The parent has the same sockets: they are neither shut down nor unwatched. */
 static void
 leave(int fd, uint64_t cookie)
 {

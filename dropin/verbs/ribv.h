@@ -32,7 +32,7 @@
 
 #define RIBV_PORT 1u
 
-/* The number of the verbs device, uverbs256: those of the kernel are less. */
+/* The number of the verbs device, uverbs256: the kernel uses lower ones. */
 #define RIBV_VERBS_NUMBER 256u
 
 /* The definition of a function in libibverbs. */
@@ -125,10 +125,10 @@ struct ribv_cq {
 	struct ibv_context *context;
 	struct ribv_channel *channel;   /* or NULL */
 	uint32_t refs;                  /* queues of QPs; atomic */
-	struct rmem_wc *kept;           /* polled to remove those of a QP */
+	struct rmem_wc *kept;           /* polled to remove completions of a QP */
 	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
-	struct rmem_wc now;             /* that of ibv_next_poll() */
+	struct rmem_wc now;             /* returned by ibv_next_poll() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
 	uint32_t lock;                  /* of polls */
 };
@@ -341,7 +341,7 @@ ribv_is_ah(const struct ibv_ah *ah)
 }
 
 /*
- * For posts and polls: by the address alone. As those of NICs, they read nothing of the public
+ * For posts and polls: by the address alone. As with NICs, they read nothing of the public
  * part, which the program may have overwritten.
  */
 static inline bool

@@ -62,7 +62,7 @@ access_of_ibv(unsigned int access)
 {
 	/* A device may ignore these bits (ibv_reg_mr(3)). */
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE;
-	/* The size of pages to fault in: the class takes those of the memory. */
+	/* The size of pages to fault in: the class uses the pages of the memory. */
 	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
 		access &= ~(unsigned int)IBV_ACCESS_HUGETLB;
 	return access;

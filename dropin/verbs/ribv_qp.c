@@ -136,7 +136,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return &qp->ibv;
 }
 
-/* A QP of a real device. Its kernel would take handles of ours for those of its objects. */
+/* A QP of a real device. Its kernel would take our handles for its own. */
 static struct ibv_qp *
 create_real(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
@@ -240,7 +240,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if ((mask & LACKING) != 0)
 		return EINVAL;
 	attr_of_ibv(attr, mask, &own);
-	/* Other threads of the program may post; those of the class may not. */
+	/* Other threads of the program may post; threads of the class may not. */
 	ribv_lock(&qp->send_lock);
 	ribv_lock(&qp->recv_lock);
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);

@@ -42,7 +42,7 @@ struct ribv_batch {
 	uint8_t *data;
 };
 
-/* The batch; NULL for a QP without one, or if the pointer is not that of a QP. */
+/* The batch; NULL for a QP without one, or if the pointer is not a QP. */
 static struct ribv_batch *
 batch_of(struct ibv_qp_ex *ex)
 {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The public call that a thread executes, and its refusal. A call within another one is part of it.
+ * The current public call of a thread, which prefixes its errors. Nested calls keep the outer name.
  */
 
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Allocation of MRs that requests bind, of both kinds.
+ * Allocation of fast-register MRs and indirect keys.
  */
 
 #include <errno.h>

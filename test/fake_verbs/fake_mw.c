@@ -3,9 +3,8 @@
  */
 
 /*
- * The fakes of memory windows: well-made, or with has_rxe_windows those of rdma_rxe, that have no
- * bounds but those of their MR. Where it takes its kernel down, or blocks, nb_crashes counts one
- * more.
+ * Fake memory windows: conforming, or with has_rxe_windows as of rdma_rxe, which checks only the
+ * bounds of their MR. nb_crashes counts calls that would crash or block its kernel.
  */
 
 #include <errno.h>

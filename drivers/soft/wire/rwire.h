@@ -25,8 +25,8 @@
  * checks the state first; it may pass a grace point while it holds rx_lock, which
  * rwire_qp_stop() takes.
  *
- * Invariant: no pointer that a key led to is kept between packets. Each packet is checked again, so
- * an invalidated key refuses the next packet.
+ * Invariant: addresses resolved from a key are not cached across packets. Each packet is checked
+ * again, so an invalidated key refuses the next packet.
  *
  * All of it is memory of this process, not DPDK shared memory.
  *
@@ -109,7 +109,7 @@ struct rwire_req {
 	uint8_t direct;          /* enum rwire_direct_state */
 	uint64_t direct_done;    /* bytes of the request at the head that are copied directly */
 	uint64_t copied;         /* bytes that the last call copied directly */
-	uint64_t deferred_at; /* the oldest request waits for later posts since then, TSC; 0: no */
+	uint64_t deferred_at;    /* the oldest request was deferred, TSC; 0: it was not */
 	uint32_t nb_undeferred_posts; /* posts to send before the next one may wait */
 	uint8_t nb_long_waits;        /* consecutive, up to DIRECT_MAX_LONG_WAITS */
 	uint64_t deadline;            /* of the retransmission timer, TSC; 0: not running */

@@ -30,9 +30,9 @@
 #define WIRE_AWAY_MS 1
 /* Polls by lcores in WIRE_AWAY_MS from which they receive instead of the thread. */
 #define WIRE_OFTEN 32
-/* The thread looks for packets for so long after the last ones, before it sleeps. */
+/* Time in which the thread polls after the last packets, before it sleeps. */
 #define WIRE_SPIN_US 20
-/* Without packets the port releases what it no longer needs once in so long. */
+/* Interval of the housekeeping of a port that is idle. */
 #define WIRE_IDLE_MS 100
 
 void
