@@ -94,7 +94,7 @@ SOURCE = [
         ('reserve.add', '__atomic_fetch_add(&cq->prod, n, @)'),
     ]),
     ('drivers/soft/queue/rsoft_cq.h', 'rsoft_cq_has_space', [
-        ('space.seen', '__atomic_load_n(&cq->cons_cached, @)'),
+        ('space.cached', '__atomic_load_n(&cq->cons_cached, @)'),
         ('space.cons', '__atomic_load_n(&cq->cons, @)'),
         ('space.store', '__atomic_store_n(&cq->cons_cached, cons, @)'),
     ]),
