@@ -71,7 +71,7 @@ struct rmem_comp_channel_drv {
 /**
  * Whether a GID is that of a multicast group.
  *
- * As the kernel's rdma_is_multicast_addr(): ff00::/8, or ::ffff:224.0.0.0/100.
+ * As rdma_is_multicast_addr() of the kernel: ff00::/8, or an IPv4-mapped address of 224.0.0.0/4.
  *
  * @param gid
  *   GID, 16 bytes.

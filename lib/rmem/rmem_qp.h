@@ -461,7 +461,7 @@ int rmem_qp_destroy(struct rmem_qp *qp);
  * @param qp
  *   QP of type RMEM_QPT_UD, in any state.
  * @param gid
- *   GID of the group, 16 bytes: ff00::/8, or ::ffff:224.0.0.0/100 for a group of IPv4.
+ *   GID of the group, 16 bytes: ff00::/8, or an IPv4-mapped address of 224.0.0.0/4.
  * @param lid
  *   LID of the group on an InfiniBand subnet, 0xc000 to 0xfffe; else ignored.
  *
