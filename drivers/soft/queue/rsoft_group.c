@@ -62,7 +62,7 @@ copy_qps(const struct rsoft_dev *dev, const uint8_t gid[16], struct rsoft_qp **q
 
 	if (group == NULL)
 		return 0;
-	memcpy(qps, group->qps, group->nb_qps * sizeof(group->qps[0]));
+	memcpy(qps, group->qps, group->nb_qps * sizeof(struct rsoft_qp *));
 	return group->nb_qps;
 }
 

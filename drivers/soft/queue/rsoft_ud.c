@@ -78,6 +78,7 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 	uint8_t grh[RMEM_GRH_SIZE];
 	unsigned int i, side;
 
+	to[0] = (struct rsoft_span){.length = 0}; /* a list may have no SGE */
 	if (!rsoft_access_sges(rsoft_rq_owner(qp), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, total,
 			    to, &room, vendor_err))
 		return RMEM_WC_LOC_PROT_ERR;

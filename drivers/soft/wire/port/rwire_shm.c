@@ -148,7 +148,8 @@ shm_group_name(const char *name, const struct rwire_addr *group, char *text, siz
 
 	for (i = 0; i < sizeof(group->gid); i++)
 		len += snprintf(text + len, size - (size_t)len, "%02x", group->gid[i]);
-	return (size_t)(len + snprintf(text + len, size - (size_t)len, "/"));
+	len += snprintf(text + len, size - (size_t)len, "/");
+	return (size_t)len;
 }
 
 int
