@@ -13,6 +13,9 @@
 
 #include "client.h"
 
+#define PROBE   UINT64_MAX /* wr_id */
+#define PROBE_S 1
+
 int
 client_connect(struct kv_client *client)
 {
@@ -27,6 +30,7 @@ client_reconnect(struct kv_client *client)
 
 	kv_conn_lose(client->conf, client->conn);
 	kv_qp_destroy(&client->cq, &client->qp);
+	client->is_probing = false;
 	ret = kv_qp_create(client->pd, RMEM_ACCESS_REMOTE_WRITE, &client->cq, &client->qp);
 	if (ret != 0) {
 		KV_ERR("client %" PRIu32 ": no QP for a connection: %s", client->number,
@@ -36,13 +40,40 @@ client_reconnect(struct kv_client *client)
 	return client_connect(client);
 }
 
+/*
+ * Test the connection, once a second while an answer does not arrive, by an RDMA READ of no bytes:
+ * a server that was killed ends no connection, and has acknowledged the request.
+ */
+static int
+probe(struct kv_client *client)
+{
+	const struct rmem_send_wr wr = {
+			.wr_id = PROBE, .opcode = RMEM_WR_RDMA_READ, .flags = RMEM_SEND_SIGNALED};
+	uint64_t now = rte_rdtsc();
+	int ret;
+
+	if (client->probe_tsc == 0)
+		client->probe_tsc = now + PROBE_S * rte_get_tsc_hz();
+	if (client->is_probing || now < client->probe_tsc)
+		return 0;
+	client->probe_tsc = now + PROBE_S * rte_get_tsc_hz();
+	ret = rmem_post_send(client->qp, &wr, 1);
+	client->is_probing = ret == 1;
+	return ret < 0 ? ret : 0;
+}
+
 /* Nothing has completed: 0 to continue, or the reason to end. After Ctrl-C, end is the deadline. */
 static int
 check_wait(struct kv_client *client, bool is_sent, uint64_t *end)
 {
+	int ret;
+
 	/* A SEND always completes; an answer may not arrive. */
 	if (is_sent && !kv_conn_is_up(client->conf, client->conn))
 		return -ECONNRESET;
+	ret = is_sent ? probe(client) : 0;
+	if (ret != 0)
+		return ret;
 	if (!kv_is_interrupted(client->conf))
 		return 0;
 	if (*end == 0)
@@ -59,6 +90,7 @@ wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
 	uint64_t end = 0;
 	int i, n, ret;
 
+	client->probe_tsc = 0;
 	while (!is_sent || nb_arrived < nb_answers) {
 		n = rmem_poll_cq(client->cq, wc, KV_BURST);
 		if (n < 0)
@@ -71,6 +103,8 @@ wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
 				return wc[i].status;
 			if (wc[i].opcode & RMEM_WC_RECV)
 				client->arrived[nb_arrived++] = (uint32_t)wc[i].wr_id;
+			else if (wc[i].wr_id == PROBE)
+				client->is_probing = false;
 			else
 				is_sent = true;
 		}

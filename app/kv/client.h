@@ -26,6 +26,8 @@ struct kv_client {
 	uint32_t arrived[KV_BURST]; /* indexes of the answers, in order of arrival */
 	struct rmem_lease_desc desc[KV_BURST];
 	uint64_t half_time[KV_BURST]; /* TSC when half of the lease is over */
+	uint64_t probe_tsc;           /* when to test the connection; 0: not known yet */
+	bool is_probing;              /* a test has not completed */
 	struct rmem_lease_sealer *sealer;
 	uint64_t nb_gets, nb_released, nb_left, nb_lost, nb_stored, cycles;
 };
