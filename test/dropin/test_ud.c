@@ -231,7 +231,7 @@ main(void)
 {
 	struct ibv_qp_init_attr of_rc = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
 	struct ibv_qp_attr attr = {.qkey = 1};
-	union ibv_gid gid = {.raw = {0xff}};
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 1}};
 	struct ibv_ah *ah;
 	struct ibv_qp *qp;
 
