@@ -107,21 +107,6 @@ attach(struct rsoft_qp *qp, const uint8_t gid[16])
 	return 0;
 }
 
-int
-rsoft_qp_attach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
-{
-	struct rsoft_qp *qp = (struct rsoft_qp *)base;
-	int ret;
-
-	ret = check_group(qp, gid, lid);
-	if (ret != 0)
-		return ret;
-	rsoft_lock(&qp->dev->group_lock);
-	ret = attach(qp, gid);
-	rte_ticketlock_unlock(&qp->dev->group_lock);
-	return ret;
-}
-
 /* Under group_lock. */
 static int
 detach(struct rsoft_qp *qp, const uint8_t gid[16])
@@ -138,6 +123,9 @@ detach(struct rsoft_qp *qp, const uint8_t gid[16])
 		ret = 0;
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (ret != 0)
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not attached to that multicast group", qp->qp.qp_num,
+				RSOFT_QP_NAME(&qp->qp));
 	if (!is_empty)
 		return ret;
 	if (qp->dev->wire != NULL)
@@ -146,22 +134,34 @@ detach(struct rsoft_qp *qp, const uint8_t gid[16])
 	return ret;
 }
 
-int
-rsoft_qp_detach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
+/* Attach or detach a QP, after the checks that both have. */
+static int
+change(struct rsoft_qp *qp, const uint8_t gid[16], uint16_t lid,
+		int (*call)(struct rsoft_qp *qp, const uint8_t gid[16]))
 {
-	struct rsoft_qp *qp = (struct rsoft_qp *)base;
-	int ret;
+	int ret = check_group(qp, gid, lid);
 
-	ret = check_group(qp, gid, lid);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&qp->dev->group_lock);
-	ret = detach(qp, gid);
+	ret = call(qp, gid);
 	rte_ticketlock_unlock(&qp->dev->group_lock);
+	return ret;
+}
+
+int
+rsoft_qp_attach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
+{
+	return change((struct rsoft_qp *)base, gid, lid, attach);
+}
+
+int
+rsoft_qp_detach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
+{
+	int ret = change((struct rsoft_qp *)base, gid, lid, detach);
+
+	/* Then no lcore delivers to the QP by its group. */
 	if (ret == 0)
 		rsoft_grace_wait();
-	else
-		RSOFT_LOG(ERR, "QP 0x%06x%s: not attached to that multicast group", base->qp_num,
-				RSOFT_QP_NAME(base));
 	return ret;
 }
