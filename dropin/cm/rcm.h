@@ -40,6 +40,8 @@
 #define RCM_MAX_BACKLOG 1024
 #define RCM_MAX_PRIVATE 196 /* largest of all messages: a reply (IBTA 12.6) */
 #define RCM_UDP_QKEY    0x01234567
+#define RCM_HOP_LIMIT   64
+#define RCM_ACK_TIMEOUT 16 /* 268 ms: a killed peer fails within 10 s with 7 retries */
 #define RCM_MAGIC       UINT32_C(0x726d6331) /* "rmc1" */
 
 /* Reasons of a REJ (IBTA 12.6.7.2), statuses of a SIDR REP. */
@@ -393,7 +395,7 @@ void rcm_port_check_id(struct rcm_id *id);
 /* Close what a child of fork() has inherited. */
 void rcm_forked(void);
 
-/* rcm_mad.c: connections to other hosts. Without them, all do nothing. */
+/* rcm_mad.c: connections to other hosts. */
 int rcm_mad_listen(struct rcm_id *id);
 /* Send id->own, of that type; 0 or a negative errno. */
 int rcm_mad_send(struct rcm_id *id, enum rcm_type type);

@@ -60,6 +60,7 @@ rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->qkey = RCM_UDP_QKEY;
+	id->ack_timeout = RCM_ACK_TIMEOUT;
 	id->fd = -1;
 	return id;
 }
@@ -163,7 +164,7 @@ set_id_option(struct rcm_id *id, uint32_t name, const void *value, uint32_t len)
 		memcpy(&byte, value, sizeof(byte));
 		if (len != sizeof(byte) || byte > 31)
 			return -EINVAL;
-		id->ack_timeout = byte;
+		id->ack_timeout = byte != 0 ? byte : RCM_ACK_TIMEOUT;
 		return 0;
 	default:
 		return -ENOSYS;

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include "ibcm.h"
 #include "rmem_gsi.h"
@@ -25,10 +24,8 @@
 #include "rcm.h"
 
 #define MAX_HALF_OPEN 1024
-#define HOP_LIMIT     64
 #define CM_TIMEOUT    18 /* 1.07 s until a message is sent again */
 #define CM_RETRIES    15
-#define ACK_TIMEOUT   16 /* of the QPs */
 #define EXIT_TRIES    1000
 
 static struct ibcm *cm; /* NULL: none yet */
@@ -48,17 +45,6 @@ received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD
 {
 	RTE_SET_USED(arg);
 	ibcm_input(cm, rcm_now(), path, mad);
-}
-
-static uint64_t
-random_64(void *arg)
-{
-	uint64_t value = 0;
-
-	RTE_SET_USED(arg);
-	while (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value))
-		;
-	return value;
 }
 
 /* The content of a message, as the folder has it. */
@@ -118,10 +104,18 @@ requested(const struct ibcm_event *event)
 }
 
 static void
+received(const struct ibcm_event *event, enum rcm_type type)
+{
+	struct rcm_msg msg;
+
+	msg_of(event, type, &msg);
+	rcm_conn_received(ibcm_arg(event->id), &msg);
+}
+
+static void
 on_event(void *arg, const struct ibcm_event *event)
 {
 	struct rcm_id *id = ibcm_arg(event->id);
-	struct rcm_msg msg;
 
 	RTE_SET_USED(arg);
 	switch (event->type) {
@@ -130,20 +124,16 @@ on_event(void *arg, const struct ibcm_event *event)
 		requested(event);
 		break;
 	case IBCM_EVENT_REP:
-		msg_of(event, RCM_REP, &msg);
-		rcm_conn_received(id, &msg);
+		received(event, RCM_REP);
 		break;
 	case IBCM_EVENT_SIDR_REP:
-		msg_of(event, event->msg->status == IBCM_SIDR_VALID ? RCM_REP : RCM_REJ, &msg);
-		rcm_conn_received(id, &msg);
+		received(event, event->msg->status == IBCM_SIDR_VALID ? RCM_REP : RCM_REJ);
 		break;
 	case IBCM_EVENT_ESTABLISHED:
-		msg_of(event, RCM_RTU, &msg);
-		rcm_conn_received(id, &msg);
+		received(event, RCM_RTU);
 		break;
 	case IBCM_EVENT_REJECTED:
-		msg_of(event, RCM_REJ, &msg);
-		rcm_conn_received(id, &msg);
+		received(event, RCM_REJ);
 		break;
 	case IBCM_EVENT_UNREACHABLE:
 		rcm_conn_ended(id, -ETIMEDOUT);
@@ -186,7 +176,7 @@ have_cm(void)
 			.max_half_open = MAX_HALF_OPEN,
 			.send = send_mad,
 			.event = on_event,
-			.random = random_64};
+			.random = rmem_gsi_random};
 	int ret;
 
 	if (!ribv_env_attach())
@@ -252,7 +242,7 @@ fill_ip(const struct rcm_id *id, struct ibcm_ip *ip)
 static struct ibcm_path
 path_of(const struct rcm_id *id)
 {
-	struct ibcm_path path = {.hop_limit = HOP_LIMIT, .traffic_class = id->tos};
+	struct ibcm_path path = {.hop_limit = RCM_HOP_LIMIT, .traffic_class = id->tos};
 
 	memcpy(path.local_gid, rmem_gsi_gid(gsi), sizeof(path.local_gid));
 	memcpy(path.remote_gid, id->dst.ip, sizeof(path.remote_gid));
@@ -298,7 +288,7 @@ request(struct rcm_id *id)
 			.qp = qp_of(id),
 			.service = id->qp_type == IBV_QPT_UC ? IBCM_UC : IBCM_RC,
 			.retry_count = id->own.retry_count,
-			.ack_timeout = id->ack_timeout != 0 ? id->ack_timeout : ACK_TIMEOUT,
+			.ack_timeout = id->ack_timeout,
 			.cm_timeout = CM_TIMEOUT,
 			.max_cm_retries = CM_RETRIES,
 			.ip = &ip,

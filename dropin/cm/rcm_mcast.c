@@ -19,7 +19,6 @@
 #include "rcm.h"
 
 #define MCAST_PKEY    0xffff
-#define MCAST_HOPS    64
 #define MCAST_MIN_LID 0xc000
 #define MCAST_NB_LIDS 0x3fff
 
@@ -69,7 +68,7 @@ fill_event(const struct rcm_id *id, const struct rcm_addr *addr, const struct rc
 	ud->qkey = id->qkey;
 	ah->is_global = 1;
 	ah->port_num = RIBV_PORT;
-	ah->grh.hop_limit = addr->family == AF_INET && !dev->is_host ? MCAST_HOPS : 1;
+	ah->grh.hop_limit = addr->family == AF_INET && !dev->is_host ? RCM_HOP_LIMIT : 1;
 	if (!dev->is_host) {
 		memcpy(ah->grh.dgid, addr->ip, sizeof(ah->grh.dgid));
 		return;

@@ -14,11 +14,9 @@
 #include "rcm.h"
 
 #define PKEY          0xffff
-#define HOP_LIMIT     64
-#define ACK_TIMEOUT   16 /* 268 ms: a killed peer fails within 10 s with 7 retries */
-#define PATH_RATE     3  /* 10 Gb/s */
-#define EXACTLY       2  /* selector of MTU, rate and lifetime */
-#define MIN_RNR_TIMER 0  /* 655 ms, as of the kernel: retries outlast a peer without a CPU */
+#define PATH_RATE     3 /* 10 Gb/s */
+#define EXACTLY       2 /* selector of MTU, rate and lifetime */
+#define MIN_RNR_TIMER 0 /* 655 ms, as of the kernel: retries outlast a peer without a CPU */
 
 /* As <infiniband/ib.h> of librdmacm has it. */
 struct sockaddr_ib {
@@ -79,7 +77,7 @@ rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	memcpy(attr->grh.dgid, peer_gid(id), sizeof(attr->grh.dgid));
-	attr->grh.hop_limit = HOP_LIMIT;
+	attr->grh.hop_limit = RCM_HOP_LIMIT;
 	attr->grh.traffic_class = id->tos;
 	attr->dlid = be16toh(id->peer.lid);
 	attr->is_global = 1;
@@ -156,12 +154,12 @@ query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 	memcpy(&path.path.sgid, dev->gid, sizeof(path.path.sgid));
 	path.path.dlid = id->peer.lid;
 	path.path.slid = htobe16(dev->lid);
-	path.path.flowlabel_hoplimit = htobe32(HOP_LIMIT);
+	path.path.flowlabel_hoplimit = htobe32(RCM_HOP_LIMIT);
 	path.path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
 	path.path.pkey = htobe16(PKEY);
 	path.path.mtu = (uint8_t)(EXACTLY << 6 | path_mtu(id, dev));
 	path.path.rate = EXACTLY << 6 | PATH_RATE;
-	path.path.packetlifetime = EXACTLY << 6 | (ACK_TIMEOUT - 1);
+	path.path.packetlifetime = EXACTLY << 6 | (RCM_ACK_TIMEOUT - 1);
 	resp.path = path;
 	/* As many as fit. */
 	return rcm_respond(cmd, cmd->in.query.response, &resp,
@@ -203,14 +201,14 @@ fill_path(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_user_pat
 	path->dlid = id->peer.lid;
 	path->slid = htobe16(dev->lid);
 	path->reversible = 1;
-	path->hop_limit = HOP_LIMIT;
+	path->hop_limit = RCM_HOP_LIMIT;
 	path->numb_path = 1;
 	path->mtu_selector = EXACTLY;
 	path->mtu = path_mtu(id, dev);
 	path->rate_selector = EXACTLY;
 	path->rate = PATH_RATE;
 	path->packet_life_time_selector = EXACTLY;
-	path->packet_life_time = ACK_TIMEOUT - 1;
+	path->packet_life_time = RCM_ACK_TIMEOUT - 1;
 }
 
 int
@@ -289,7 +287,7 @@ attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 		return -EINVAL;
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
-	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : ACK_TIMEOUT;
+	attr->timeout = id->ack_timeout;
 	attr->retry_cnt = id->is_child ? id->peer.retry_count : id->own.retry_count;
 	attr->rnr_retry = id->peer.rnr_retry_count;
 	attr->max_rd_atomic = id->own.initiator_depth;

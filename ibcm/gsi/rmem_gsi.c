@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include <rmem_ah.h>
@@ -62,6 +63,17 @@ struct rmem_gsi {
 	uint32_t nb_sends; /* outstanding */
 	struct rmem_gsi_stats stats;
 };
+
+uint64_t
+rmem_gsi_random(void *arg)
+{
+	uint64_t value = 0;
+
+	RTE_SET_USED(arg);
+	while (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value))
+		;
+	return value;
+}
 
 static void
 post_recv(struct rmem_gsi *gsi, uint64_t slot)
@@ -325,7 +337,7 @@ rmem_gsi_poll(struct rmem_gsi *gsi)
 void
 rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
-	const struct rmem_ah_attr attr = {.is_global = 1,
+	struct rmem_ah_attr to = {.is_global = 1,
 			.port_num = 1,
 			.flow_label = path->flow_label,
 			.traffic_class = path->traffic_class,
@@ -338,7 +350,6 @@ rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t 
 			.num_sge = 1,
 			.ud.remote_qpn = 1,
 			.ud.remote_qkey = RMEM_GSI_QKEY};
-	struct rmem_ah_attr to = attr;
 	bool is_posted;
 
 	memcpy(to.dgid, path->remote_gid, sizeof(to.dgid));

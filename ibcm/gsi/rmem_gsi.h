@@ -51,6 +51,8 @@ void rmem_gsi_poll(struct rmem_gsi *gsi);
 /* Send a MAD, or lose it, as the network may. */
 void rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
+/* 64 bits that peers can't guess, for ibcm_conf::random. */
+uint64_t rmem_gsi_random(void *arg);
 const struct rmem_gsi_stats *rmem_gsi_stats(const struct rmem_gsi *gsi);
 
 #endif /* RMEM_GSI_H */

@@ -122,15 +122,10 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 static const struct cm_ops *
 cm_ops_of_addr(const struct sockaddr *addr)
 {
-	struct rmem_dev *dev;
 	uint8_t gid[16];
 
 	rmem_cm_sockaddr_gid(addr, gid);
-	RMEM_DEV_FOREACH(dev) {
-		if (rmem_cm_has_gsi(dev, gid))
-			return &rmem_cm_mad_ops;
-	}
-	return &rmem_cm_rdma_ops;
+	return rmem_cm_gsi_dev(gid) != NULL ? &rmem_cm_mad_ops : &rmem_cm_rdma_ops;
 }
 
 static const struct cm_ops *

@@ -97,6 +97,18 @@ rmem_cm_has_gsi(struct rmem_dev *dev, const uint8_t *gid)
 			(gid == NULL || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
 }
 
+struct rmem_dev *
+rmem_cm_gsi_dev(const uint8_t gid[16])
+{
+	struct rmem_dev *dev;
+
+	RMEM_DEV_FOREACH(dev) {
+		if (rmem_cm_has_gsi(dev, gid))
+			return dev;
+	}
+	return NULL;
+}
+
 int
 rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
 {

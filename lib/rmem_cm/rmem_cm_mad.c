@@ -65,18 +65,6 @@ addr_of(const struct sockaddr *addr, struct mad_addr *to)
 	ip_of_gid(to->gid, to->version, to->ip);
 }
 
-static struct rmem_dev *
-dev_of_gid(const uint8_t gid[16])
-{
-	struct rmem_dev *dev;
-
-	RMEM_DEV_FOREACH(dev) {
-		if (rmem_cm_has_gsi(dev, gid))
-			return dev;
-	}
-	return NULL;
-}
-
 static int
 mad_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 {
@@ -87,13 +75,13 @@ mad_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 	int ret;
 
 	addr_of(addr, &local);
-	dev = dev_of_gid(local.gid);
+	dev = rmem_cm_gsi_dev(local.gid);
 	if (dev == NULL)
 		return CM_FAIL(ENODEV, "address: its device was closed");
 	listener->queue = calloc(1, sizeof(*listener->queue));
 	if (listener->queue == NULL)
 		return -ENOMEM;
-	TAILQ_INIT(&listener->queue->links);
+	TAILQ_INIT(listener->queue);
 	ret = rmem_cm_port_get(dev, &listener->port);
 	if (ret != 0)
 		return ret;
@@ -118,8 +106,8 @@ mad_unlisten(struct rmem_cm_listener *listener)
 		(void)rmem_cm_port_lock(listener->port);
 		if (listener->of_cm != NULL)
 			ibcm_unlisten(listener->of_cm);
-		while ((link = TAILQ_FIRST(&listener->queue->links)) != NULL) {
-			TAILQ_REMOVE(&listener->queue->links, link, next);
+		while ((link = TAILQ_FIRST(listener->queue)) != NULL) {
+			TAILQ_REMOVE(listener->queue, link, next);
 			ibcm_arg_set(link->id, NULL);
 			ibcm_release(link->id, rmem_cm_port_now());
 			free(link);
@@ -158,7 +146,7 @@ qp_conf_of(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr)
 static int
 take_request(struct rmem_cm_listener *listener, struct rmem_cm_conn *conn, uint64_t end_ms)
 {
-	struct cm_links *links = &listener->queue->links;
+	struct cm_links *links = listener->queue;
 	struct cm_link *link;
 	bool is_time_left = true;
 
@@ -307,14 +295,12 @@ mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 static int
 mad_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 {
-	bool is_ended, is_time_left = true;
+	int ret;
 
 	(void)rmem_cm_port_lock(conn->port);
-	while (!conn->link->is_ended && is_time_left)
-		is_time_left = rmem_cm_port_wait(conn->port, end_ms);
-	is_ended = conn->link->is_ended;
+	ret = wait_for(conn, &conn->link->is_ended, end_ms);
 	rmem_cm_port_unlock(conn->port);
-	return is_ended ? 0 : -ETIMEDOUT;
+	return ret;
 }
 
 static void

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <sys/eventfd.h>
-#include <sys/random.h>
 
 #include <rte_common.h>
 #include <rte_lcore.h>
@@ -114,17 +113,6 @@ received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD
 	ibcm_input(port->cm, rmem_cm_port_now(), path, mad);
 }
 
-static uint64_t
-random_64(void *arg)
-{
-	uint64_t value = 0;
-
-	RTE_SET_USED(arg);
-	while (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value))
-		;
-	return value;
-}
-
 static void
 keep_data(struct cm_link *link, const struct ibcm_event *event)
 {
@@ -137,7 +125,7 @@ keep_data(struct cm_link *link, const struct ibcm_event *event)
 static void
 requested(const struct ibcm_event *event)
 {
-	struct cm_queue *queue = event->listener_arg;
+	struct cm_links *queue = event->listener_arg;
 	struct cm_link *link = calloc(1, sizeof(*link));
 
 	if (link == NULL) {
@@ -149,7 +137,7 @@ requested(const struct ibcm_event *event)
 	link->queue = queue;
 	keep_data(link, event);
 	ibcm_arg_set(event->id, link);
-	TAILQ_INSERT_TAIL(&queue->links, link, next);
+	TAILQ_INSERT_TAIL(queue, link, next);
 }
 
 static void
@@ -157,7 +145,7 @@ ended(struct cm_link *link, int error)
 {
 	/* It was not accepted yet: it is forgotten. */
 	if (link->queue != NULL) {
-		TAILQ_REMOVE(&link->queue->links, link, next);
+		TAILQ_REMOVE(link->queue, link, next);
 		ibcm_release(link->id, rmem_cm_port_now());
 		free(link);
 		return;
@@ -256,13 +244,13 @@ serve_once(struct cm_port *port)
 static int
 open_port(struct cm_port *port)
 {
-	const struct ibcm_conf conf = {.ca_guid = random_64(NULL),
+	const struct ibcm_conf conf = {.ca_guid = rmem_gsi_random(NULL),
 			.max_ids = MAX_IDS,
 			.max_half_open = MAX_HALF_OPEN,
 			.arg = port,
 			.send = send_mad,
 			.event = on_event,
-			.random = random_64};
+			.random = rmem_gsi_random};
 	int ret = ibcm_create(&conf, &port->cm);
 
 	return ret == 0 ? rmem_gsi_open(port->dev, received_mad, port, &port->gsi) : ret;

@@ -27,7 +27,7 @@ struct cm_port;
 /** One side of a connection, or a request that waits for rmem_cm_accept(). */
 struct cm_link {
 	TAILQ_ENTRY(cm_link) next; /**< In the queue of the listener, while it is queued. */
-	struct cm_queue *queue;    /**< The queue; NULL: not queued. */
+	struct cm_links *queue;    /**< The queue; NULL: not queued. */
 	struct ibcm_id *id;        /**< Released with the link, and not before. */
 	bool has_reply;            /**< A REP was received. */
 	bool is_established;       /**< An RTU was. */
@@ -37,12 +37,8 @@ struct cm_link {
 	uint8_t data[CM_MAX_SIZE];
 };
 
-TAILQ_HEAD(cm_links, cm_link);
-
 /** Requests of a listener. */
-struct cm_queue {
-	struct cm_links links;
-};
+TAILQ_HEAD(cm_links, cm_link);
 
 /** The port of a device, created when it has none: 0 or the -errno of rmem_cm_connect(). */
 int rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **port);

@@ -69,7 +69,7 @@ struct rmem_cm_listener {
 	struct rdma_cm_id *id;              /**< Of rdma_cm. */
 	struct cm_port *port;               /**< Of QP 1; NULL: none. */
 	struct ibcm_listener *of_cm;        /**< Of QP 1. */
-	struct cm_queue *queue;             /**< Of QP 1: requests. */
+	struct cm_links *queue;             /**< Of QP 1: requests. */
 };
 
 struct rmem_cm_conn {
@@ -98,6 +98,8 @@ int rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *p
 
 /** Whether QP 1 of a device connects its QPs, and it has the address, unless that is NULL. */
 bool rmem_cm_has_gsi(struct rmem_dev *dev, const uint8_t *gid);
+/** The device with that address; NULL: none. */
+struct rmem_dev *rmem_cm_gsi_dev(const uint8_t gid[16]);
 /** Connect the QP: 0, or the -errno of rmem_cm_connect(). */
 int rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
 /** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */
