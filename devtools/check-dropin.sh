@@ -105,6 +105,7 @@ try test-cm_peer "$run" build/test/dropin/test-cm_peer
 try test-cm_poll "$run" build/test/dropin/test-cm_poll
 try 'test-cm_poll --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm_poll
 try 'test-cm --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm
+try 'test-cm_exit --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm_exit
 try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
 try test-yield "$run" build/test/dropin/test-yield
