@@ -46,6 +46,7 @@ server=$!
 admin() { tgtadm -C $number --lld iser "$@"; }
 until admin --op show --mode system >/dev/null 2>&1; do
 	kill -0 "$server" 2>/dev/null || fail 'tgtd ended'
+	! grep -q 'Failed to initialize RDMA' "$tmp/tgtd" || fail 'tgtd continues by TCP alone'
 	sleep 0.1
 done
 set_up() {

@@ -8,8 +8,7 @@
 
 kernel=$1
 build=$2
-here=$(cd -- "$(dirname -- "$0")" && pwd)
-PATH=$PATH:/usr/sbin:/sbin
+. "$(dirname -- "$0")/host.sh"
 rxe_ip=192.0.2.1
 # Each process here has an address of its own.
 rping_ip=192.0.2.2
@@ -66,21 +65,12 @@ guest)
 	;;
 inside) ;;
 *)
-	for program in rping ucmatose udaddy; do
-		command -v $program >/dev/null || { echo "skipped: no $program"; exit 77; }
-	done
-	if ! [ -w /dev/net/tun ] || ! unshare -rn true 2>/dev/null; then
-		echo 'skipped: no tap device in a network namespace'
-		exit 77
-	fi
-	"$here/kernel.sh" "$kernel" "${RMEM_GUEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rmem/guest}" >/dev/null || exit
-	exec unshare -rn "$0" "$kernel" "$build" inside
+	need rping ucmatose udaddy
+	enter "$kernel" "$build"
 	;;
 esac
 
-ip tuntap add rmem0 mode tap && ip link set lo up && ip link set rmem0 mtu 9000 up &&
-	ip addr add $rping_ip/24 dev rmem0 && ip addr add $ucmatose_ip/24 dev rmem0 &&
-	ip addr add $udaddy_ip/24 dev rmem0 || exit 77
+make_tap $rping_ip $ucmatose_ip $udaddy_ip
 
 dir=$(mktemp -d)
 rping='' ucmatose='' udaddy=''

@@ -8,8 +8,7 @@
 
 kernel=$1
 build=$2
-here=$(cd -- "$(dirname -- "$0")" && pwd)
-PATH=$PATH:/usr/sbin:/sbin
+. "$(dirname -- "$0")/host.sh"
 rxe_ip=192.0.2.1
 soft_ip=192.0.2.2
 eal='--no-huge -m 32 --no-shconf --no-pci --no-telemetry --log-level=lib.eal:error -l 0 --'
@@ -54,16 +53,11 @@ guest)
 	;;
 inside) ;;
 *)
-	if ! [ -w /dev/net/tun ] || ! unshare -rn true 2>/dev/null; then
-		echo 'skipped: no tap device in a network namespace'
-		exit 77
-	fi
-	exec unshare -rn "$0" "$kernel" "$build" inside
+	enter "$kernel" "$build"
 	;;
 esac
 
-ip tuntap add rmem0 mode tap && ip link set lo up && ip link set rmem0 mtu 9000 up &&
-	ip addr add $soft_ip/24 dev rmem0 || exit 77
+make_tap $soft_ip
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
