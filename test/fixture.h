@@ -123,6 +123,8 @@ int fx_connect(struct rmem_qp *qp, struct rmem_qp *peer);
 int fx_connect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
 void fx_reconnect(void); /* a and b: reset, empty CQs, connected */
 int fx_state(struct rmem_qp *qp);
+/* A QP of UD: from RESET to RTS. */
+int fx_ud_ready(struct rmem_qp *qp, uint32_t qkey);
 struct rmem_qp_conn fx_conn(void);
 
 /* Keys of MRs. */

@@ -76,6 +76,23 @@ fx_reconnect(void)
 }
 
 int
+fx_ud_ready(struct rmem_qp *qp, uint32_t qkey)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = qkey};
+	int ret;
+
+	ret = rmem_qp_modify(qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY);
+	attr.state = RMEM_QPS_RTR;
+	if (ret == 0)
+		ret = rmem_qp_modify(qp, &attr, RMEM_QP_STATE);
+	attr.state = RMEM_QPS_RTS;
+	if (ret == 0)
+		ret = rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN);
+	return ret;
+}
+
+int
 fx_state(struct rmem_qp *qp)
 {
 	struct rmem_qp_attr attr;

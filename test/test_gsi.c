@@ -26,14 +26,6 @@ init(struct rmem_qp *qp, uint32_t qkey)
 	return modify(qp, RMEM_QPS_INIT, qkey, RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY);
 }
 
-static void
-ready(struct rmem_qp *qp)
-{
-	TEST_OK(init(qp, RMEM_GSI_QKEY));
-	TEST_OK(modify(qp, RMEM_QPS_RTR, 0, 0));
-	TEST_OK(modify(qp, RMEM_QPS_RTS, 0, RMEM_QP_SQ_PSN));
-}
-
 static struct rmem_qp_conf
 ud_conf(uint32_t flags)
 {
@@ -79,7 +71,7 @@ TEST(gsi, wrong_attributes_are_refused)
 	TEST_ASSERT(qp != NULL);
 	TEST_ERR(init(qp, RMEM_GSI_QKEY + 1), EINVAL);
 	TEST_EQ(fx_state(qp), RMEM_QPS_RESET);
-	ready(qp);
+	TEST_OK(fx_ud_ready(qp, RMEM_GSI_QKEY));
 	TEST_ERR(modify(qp, RMEM_QPS_RTS, 7, RMEM_QP_QKEY), EINVAL);
 	TEST_OK(fx_release(qp));
 	conf.type = RMEM_QPT_RC;
@@ -127,8 +119,8 @@ TEST(gsi, receives_mads_of_its_qkey_only)
 	conf.flags &= ~RMEM_QP_GSI;
 	qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_ASSERT(gsi != NULL && qp != NULL);
-	ready(gsi);
-	ready(qp);
+	TEST_OK(fx_ud_ready(gsi, RMEM_GSI_QKEY));
+	TEST_OK(fx_ud_ready(qp, RMEM_GSI_QKEY));
 	TEST_OK(rmem_qp_query(gsi, &attr));
 	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
 	TEST_OK(rmem_ah_create(fx.a.pd, &path, &wr.ud.ah));

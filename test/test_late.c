@@ -27,15 +27,8 @@ create_qp(uint16_t type, uint16_t flags)
 static void
 to_rts(struct rmem_qp *ud)
 {
-	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
-
 	TEST_OK(rmem_qp_reset(ud));
-	TEST_OK(rmem_qp_modify(ud, &attr,
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	attr.state = RMEM_QPS_RTR;
-	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE));
-	attr.state = RMEM_QPS_RTS;
-	TEST_OK(rmem_qp_modify(ud, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+	TEST_OK(fx_ud_ready(ud, QKEY));
 }
 
 static void

@@ -25,19 +25,6 @@ static const uint8_t group[16] = {0xff, 0x12, [15] = 7};
 static struct rmem_qp *mine, *peer;
 static struct rmem_ah *ah; /* of the group */
 
-static void
-ready(struct rmem_qp *qp, uint32_t qkey)
-{
-	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = qkey};
-
-	TEST_OK(rmem_qp_modify(qp, &attr,
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	attr.state = RMEM_QPS_RTR;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE));
-	attr.state = RMEM_QPS_RTS;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-}
-
 static struct rmem_qp *
 make_qp(struct rmem_pd *pd, struct rmem_cq *cq)
 {
@@ -47,7 +34,7 @@ make_qp(struct rmem_pd *pd, struct rmem_cq *cq)
 	conf.type = RMEM_QPT_UD;
 	qp = fx_qp_by(pd, &conf);
 	TEST_ASSERT(qp != NULL);
-	ready(qp, QKEY);
+	TEST_OK(fx_ud_ready(qp, QKEY));
 	return qp;
 }
 

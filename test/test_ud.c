@@ -24,19 +24,6 @@
 static struct rmem_qp *mine, *peer;
 static struct rmem_ah *ah;
 
-static void
-ready(struct rmem_qp *qp)
-{
-	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
-
-	TEST_OK(rmem_qp_modify(qp, &attr,
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	attr.state = RMEM_QPS_RTR;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE));
-	attr.state = RMEM_QPS_RTS;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-}
-
 static struct rmem_qp *
 make_qp(const struct fx_side *side, struct rmem_cq *cq)
 {
@@ -68,8 +55,8 @@ setup(void)
 	peer = make_qp(&fx.a, fx.a.cq);
 	mine = make_qp(&fx.b, fx.b.cq);
 	TEST_ASSERT(mine != NULL && peer != NULL);
-	ready(mine);
-	ready(peer);
+	TEST_OK(fx_ud_ready(mine, QKEY));
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	path = path_to(peer);
 	TEST_OK(rmem_ah_create(fx.b.pd, &path, &ah));
 	fx_track(ah);
@@ -158,7 +145,7 @@ TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
 	conf.type = RMEM_QPT_UD;
 	other = fx_qp_by(fx.b.pd, &conf);
 	TEST_ASSERT(other != NULL);
-	ready(other);
+	TEST_OK(fx_ud_ready(other, QKEY));
 	TEST_EQ(rmem_srq_post_recv(conf.srq, &recv, 1), 1);
 	TEST_OK(rmem_srq_modify(conf.srq, &attr, RMEM_SRQ_LIMIT));
 	wr = wr_to(other, &from);
@@ -200,7 +187,7 @@ TEST(ud, refused_receive_fails_and_the_request_succeeds)
 	TEST_EQ(fx_state(peer), RMEM_QPS_ERR);
 	TEST_EQ(fx_state(mine), RMEM_QPS_RTS);
 	TEST_OK(rmem_qp_reset(peer));
-	ready(peer);
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	bad.lkey ^= 1;
 	TEST_EQ(fx_post_recv(peer, 2, &bad, 1), 1);
 	TEST_STATUS(send_to_peer(), RMEM_WC_LOC_PROT_ERR);
@@ -234,7 +221,7 @@ TEST(ud, solicited_message_generates_an_event)
 	TEST_ASSERT(cq != NULL);
 	peer = make_qp(&fx.a, cq);
 	TEST_ASSERT(peer != NULL);
-	ready(peer);
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
 	TEST_OK(rmem_cq_req_notify(cq, true));
 	wr = wr_to(peer, &from);
@@ -359,7 +346,7 @@ replace_peer(uint32_t round)
 	} else {
 		TEST_OK(rmem_qp_reset(peer));
 	}
-	ready(peer);
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	for (i = 0; i < 8; i++) {
 		to = fx_sge(fx.a.mr, (round % 4 * 8 + i) * SLOT, RMEM_GRH_SIZE + DATA);
 		TEST_EQ(fx_post_recv(peer, round % 4 * 8 + i, &to, 1), 1);
@@ -383,7 +370,7 @@ TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
 		TEST_ASSERT(workers[i].cq != NULL);
 		workers[i].qp = make_qp(&fx.b, workers[i].cq);
 		TEST_ASSERT(workers[i].qp != NULL);
-		ready(workers[i].qp);
+		TEST_OK(fx_ud_ready(workers[i].qp, QKEY));
 	}
 	fx_launch(run_worker, workers, sizeof(workers[0]), nb);
 	for (round = 0; ret == TEST_SUCCESS && !fx_is_late(deadline) &&

@@ -26,19 +26,6 @@ static struct rmem_ah *ah; /* of the group */
 static uint8_t group[16];
 static int host = -1; /* a socket that is in the group */
 
-static void
-ready(struct rmem_qp *qp)
-{
-	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
-
-	TEST_OK(rmem_qp_modify(qp, &attr,
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	attr.state = RMEM_QPS_RTR;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE));
-	attr.state = RMEM_QPS_RTS;
-	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
-}
-
 /* The host itself must be in the group, as rdma_join_multicast() lets it be. */
 static void
 join_by_host(uint32_t ifindex)
@@ -85,11 +72,11 @@ setup(void)
 		return;
 	mine = conf_qp_of(fx.b.pd, fx.b.cq, 0, RMEM_QPT_UD);
 	TEST_ASSERT(mine != NULL);
-	ready(mine);
+	TEST_OK(fx_ud_ready(mine, QKEY));
 	for (i = 0; i < RTE_DIM(peers); i++) {
 		peers[i] = conf_qp_of(fx.a.pd, fx.a.cq, 0, RMEM_QPT_UD);
 		TEST_ASSERT(peers[i] != NULL);
-		ready(peers[i]);
+		TEST_OK(fx_ud_ready(peers[i], QKEY));
 	}
 	path = path_to_group();
 	TEST_OK(rmem_ah_create(fx.b.pd, &path, &ah));

@@ -26,14 +26,6 @@ move(struct rmem_qp *qp, uint32_t state, uint32_t mask)
 	return rmem_qp_modify(qp, &attr, RMEM_QP_STATE | mask);
 }
 
-static void
-ready(struct rmem_qp *qp)
-{
-	TEST_OK(move(qp, RMEM_QPS_INIT, RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
-	TEST_OK(move(qp, RMEM_QPS_RTR, 0));
-	TEST_OK(move(qp, RMEM_QPS_RTS, RMEM_QP_SQ_PSN));
-}
-
 static struct rmem_ah_attr
 path_to(struct rmem_qp *qp)
 {
@@ -74,8 +66,8 @@ setup(void)
 	peer = conf_qp_of(fx.a.pd, fx.a.cq, 0, RMEM_QPT_UD);
 	mine = conf_qp_of(fx.b.pd, fx.b.cq, 0, RMEM_QPT_UD);
 	TEST_ASSERT(mine != NULL && peer != NULL);
-	ready(mine);
-	ready(peer);
+	TEST_OK(fx_ud_ready(mine, QKEY));
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	path = path_to(peer);
 	ah = make_ah(fx.b.pd, &path);
 	TEST_ASSERT(ah != NULL);
@@ -353,7 +345,7 @@ CONF_TEST(ud, message_to_a_reset_qp_is_lost, RMEM_DEV_CAPA_UD, 0, "IBTA 9.6.1.1.
 	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_state(mine), RMEM_QPS_RTS);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0);
-	ready(peer);
+	TEST_OK(fx_ud_ready(peer, QKEY));
 	expect_next();
 }
 
@@ -364,7 +356,7 @@ CONF_TEST(ud, one_qp_sends_to_several, RMEM_DEV_CAPA_UD, 0, "IBTA 9.8.3")
 	struct rmem_send_wr wr = wr_to(peer, RMEM_WR_SEND, &from);
 
 	TEST_ASSERT(other != NULL);
-	ready(other);
+	TEST_OK(fx_ud_ready(other, QKEY));
 	TEST_EQ(post_recv(peer, 1), 1);
 	TEST_EQ(post_recv(other, 2), 1);
 	TEST_STATUS(deliver(&wr), RMEM_WC_SUCCESS);
@@ -385,7 +377,7 @@ CONF_TEST(ud, qp_sends_to_itself, RMEM_DEV_CAPA_UD, 0, "IBTA 9.8.3, 17.2.1: loop
 	unsigned int i, spins = 0;
 
 	TEST_ASSERT(self != NULL);
-	ready(self);
+	TEST_OK(fx_ud_ready(self, QKEY));
 	fx_fill(fx.a.buf + 4096, DATA, 9);
 	TEST_EQ(post_recv(self, 5), 1);
 	wr = wr_to(self, RMEM_WR_SEND, &from);
@@ -458,7 +450,7 @@ CONF_TEST(ud, receives_of_an_srq_are_consumed, RMEM_DEV_CAPA_UD | RMEM_DEV_CAPA_
 	conf_qp.srq = srq;
 	qp = fx_qp_by(fx.a.pd, &conf_qp);
 	TEST_ASSERT(qp != NULL);
-	ready(qp);
+	TEST_OK(fx_ud_ready(qp, QKEY));
 	TEST_EQ(rmem_srq_post_recv(srq, &recv, 1), 1);
 	wr = wr_to(qp, RMEM_WR_SEND, &from);
 	TEST_STATUS(deliver(&wr), RMEM_WC_SUCCESS);

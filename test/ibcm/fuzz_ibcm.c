@@ -102,19 +102,6 @@ static struct {
 static const uint8_t addrs[][16] = {{0}, {[12] = 192, 0, 2, 1}, {[12] = 192, 0, 2, 2},
 		{0xfd, [15] = 1}, {0xfd, [15] = 2}};
 
-static void
-fail(const char *what)
-{
-	fprintf(stderr, "fuzz_ibcm: %s\n", what);
-	abort();
-}
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			fail(#condition);                                                          \
-	} while (0)
-
 static uint64_t
 service_of(uint8_t flags)
 {
@@ -136,7 +123,7 @@ conn_add(uint32_t side, struct ibcm_id *id)
 			ibcm_arg_set(id, conn);
 		return conn;
 	}
-	fail("the consumer has more IDs than the engine");
+	CHECK(!"the consumer has more IDs than the engine");
 	return NULL;
 }
 

@@ -86,19 +86,6 @@ static struct {
 	uint64_t nb_done[2];   /* requests and receives that succeeded */
 } fz;
 
-static void
-fail(const char *what)
-{
-	fprintf(stderr, "fuzz_wire: %s\n", what);
-	abort();
-}
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			fail(#condition);                                                          \
-	} while (0)
-
 static uint64_t
 fuzz_clock(void)
 {
