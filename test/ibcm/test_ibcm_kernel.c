@@ -401,7 +401,7 @@ TEST(ibcm_kernel, rejections_are_those_of_the_kernel)
 	request_as(refused_req, refused_rej, 0x01060000 | 7200);
 	check_sent(refused_rej, 0, 0);
 	tear_down();
-	id = connect_as(rejected_req);
+	connect_as(rejected_req);
 	check_sent(rejected_req, 0, 0);
 	input(2, rejected_rej);
 	TEST_EVENT(REJECTED);
