@@ -68,9 +68,16 @@ log file = $tmp/\$name.log
 EOF
 export CEPH_CONF=$tmp/ceph.conf
 
-# of COMMAND...: a command of the cluster, on the device; its output is in $tmp/out.
+# of COMMAND...: a command of the cluster, on the device; its output is in $tmp/out. The ceph program may
+# ask the monitor before it knows the cluster's fsid, with any messenger, and is refused then.
 of() {
-	timeout --foreground -k 5 300 "${run[@]}" "$@" >"$tmp/out" 2>&1 || fail "$*: status $?"
+	local status=1
+	for _ in {1..10}; do
+		timeout --foreground -k 5 300 "${run[@]}" "$@" >"$tmp/out" 2>&1 && return
+		status=$?
+		grep -q 'EPERM: problem getting command descriptions' "$tmp/out" || break
+	done
+	fail "$*: status $status"
 }
 
 mkdir "$tmp/mon.data" "$tmp/osd.data"
