@@ -13,7 +13,7 @@
 
 #include <rte_lcore.h>
 
-#include "rsoft_args.h"
+#include "rsoft_dev.h"
 #include "base/rsoft_profile.h"
 #include "mem/rsoft_pin.h"
 #include "wire/codec/rwire_hdr.h"

@@ -3,9 +3,9 @@
  */
 
 /*
- * Attributes; see rsoft_attr.h. With a wire the port is one of RoCE v2, or with ip=host one of
- * InfiniBand with the LID of its address; without, one of InfiniBand with RSOFT_LID, at which QPs
- * of the device reach each other.
+ * Attributes of the device and its only port. With a wire the port is one of RoCE v2, or with
+ * ip=host one of InfiniBand with the LID of its address; without, one of InfiniBand with RSOFT_LID,
+ * at which QPs of the device reach each other.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "queue/rsoft_addr.h"
 #include "queue/rsoft_group.h"
-#include "rsoft_attr.h"
+#include "rsoft_dev.h"
 #include "base/rsoft_profile.h"
 #include "wire/rwire.h"
 

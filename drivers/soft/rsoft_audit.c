@@ -2,14 +2,20 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The audit of a device; see rsoft_audit.h. One walker for each structure. */
+/*
+ * The audit: the invariants of all objects of a device, for debug builds and tests.
+ * One walker for each structure.
+ *
+ * No thread may use the device at the same time. Engines and the thread of the wire, which take
+ * rwire::rx_lock and rsoft_dev::pending_lock, are stopped for its duration.
+ */
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "rsoft_audit.h"
+#include "rsoft_dev.h"
 #include "queue/rsoft_cq.h"
 #include "queue/rsoft_group.h"
 #include "rsoft_engine.h"

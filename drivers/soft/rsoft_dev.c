@@ -9,26 +9,21 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
-#include "rsoft_args.h"
-#include "rsoft_attr.h"
-#include "rsoft_audit.h"
+#include "rsoft_dev.h"
 #include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
 #include "mem/rsoft_grace.h"
 #include "base/rsoft_ids.h"
-#include "rsoft_mp.h"
 #include "mem/rsoft_mr.h"
 #include "mem/rsoft_mw.h"
 #include "mem/rsoft_odp.h"
 #include "mem/rsoft_pin.h"
 #include "base/rsoft_profile.h"
-#include "rsoft_mcast.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "queue/rsoft_srq.h"
 #include "rsoft_stats.h"
 #include "queue/rsoft_ud.h"
-#include "rsoft_thread_check.h"
 #include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \

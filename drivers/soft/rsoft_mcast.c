@@ -17,7 +17,7 @@
 #include "mem/rsoft_grace.h"
 #include "queue/rsoft_addr.h"
 #include "queue/rsoft_group.h"
-#include "rsoft_mcast.h"
+#include "rsoft_dev.h"
 #include "wire/rwire.h"
 
 /* Of groups on an InfiniBand subnet (IBTA 4.1.3). */

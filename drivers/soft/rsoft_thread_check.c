@@ -2,7 +2,17 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The threads in calls of a queue; see rsoft_thread_check.h. */
+/*
+ * The threads in calls of a queue, with sanitize=1: a report of two at the same time, and of a
+ * thread that is not registered with EAL.
+ *
+ * A device with sanitize=1 has its own functions of the fast path: each stores its thread in the
+ * queue, calls the ordinary one, and removes it. Other devices execute nothing of this file.
+ *
+ * Invariant: a thread is removed before its call returns. So a queue that one thread hands over to
+ * another, with any ordering between them, is found free. A report is made only if the thread found
+ * exists in this process, which one that was inside at a fork() does not.
+ */
 
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +22,7 @@
 
 #include "rsoft_post.h"
 #include "queue/rsoft_srq.h"
-#include "rsoft_thread_check.h"
+#include "rsoft_dev.h"
 
 enum checked_call {
 	CALL_POST_SEND,

@@ -299,7 +299,7 @@ struct rsoft_inline {
 	uint32_t is_flushed; /* its QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
-/* The thread in a call of a queue, with sanitize=1; see rsoft_thread_check.h. Atomic. */
+/* The thread in a call of a queue, with sanitize=1; see rsoft_thread_check.c. Atomic. */
 struct rsoft_thread_check {
 	uint64_t entry;           /* the last one that entered; 0: it has left */
 	uint32_t nb_overlaps;     /* counter: two at the same time */
@@ -430,7 +430,7 @@ struct rsoft_qp {
 	uint8_t inline_recv; /* enum rsoft_inline_recv */
 	uint8_t engine;
 	uint8_t is_queued;  /* an engine or the wire executes its requests */
-	uint8_t is_claimed; /* a secondary process posts to it (rsoft_mp.h); atomic */
+	uint8_t is_claimed; /* a secondary process posts to it (rsoft_mp.c); atomic */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size; /* of the device; of UD: the path MTU */
 	struct rwire_qp *wire; /* NULL unless connected through the wire; atomic */

@@ -494,3 +494,13 @@ rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t ke
 		return RMEM_VENDOR_ERR_KEY_BELOW;
 	return key->kind == RSOFT_KIND_ODP ? RMEM_VENDOR_ERR_PAGE_FAULT : RMEM_VENDOR_ERR_KEY_STATE;
 }
+
+struct rsoft_odp *
+rsoft_access_table(const struct rsoft_key *key)
+{
+	/* A counter that is bound from now on waits for the end of this section. */
+	if (key->kind != RSOFT_KIND_ODP || key->qp_serial != 0 || !key->odp->is_guarded ||
+			__atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE) != NULL)
+		return NULL;
+	return key->odp;
+}

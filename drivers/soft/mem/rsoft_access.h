@@ -105,6 +105,9 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	return key;
 }
 
+/* The table of a key with RSOFT_SLOW, if copies need no more than that; else NULL. */
+struct rsoft_odp *rsoft_access_table(const struct rsoft_key *key);
+
 /* Translate to pages on demand. The base may be NULL, which an implicit MR has. */
 static __rte_always_inline bool
 rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t need,

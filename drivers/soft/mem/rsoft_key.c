@@ -13,7 +13,82 @@
 #include "../base/rsoft_ids.h"
 #include "rsoft_key.h"
 #include "rsoft_history.h"
-#include "rsoft_prf.h"
+
+/*
+ * A Feistel network (Luby and Rackoff) whose round function is SipHash-2-4 (Aumasson and
+ * Bernstein, 2012) of one word: the halves need not be equal, and each round changes one.
+ */
+#define ROUNDS 4u /* of both halves */
+
+static inline uint64_t
+rotl(uint64_t x, unsigned int n)
+{
+	return x << n | x >> (64 - n);
+}
+
+static inline void
+sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = rotl(v[1], 13) ^ v[0];
+	v[3] = rotl(v[3], 16) ^ v[2];
+	v[0] = rotl(v[0], 32) + v[3];
+	v[2] += v[1];
+	v[1] = rotl(v[1], 17) ^ v[2];
+	v[3] = rotl(v[3], 21) ^ v[0];
+	v[2] = rotl(v[2], 32);
+}
+
+/* SipHash-2-4 of the eight bytes of a word. */
+static uint64_t
+siphash(const uint64_t secret[2], uint64_t word)
+{
+	const uint64_t last = UINT64_C(8) << 56; /* the length, and no bytes left */
+	uint64_t v[4] = {
+			secret[0] ^ UINT64_C(0x736f6d6570736575),
+			secret[1] ^ UINT64_C(0x646f72616e646f6d),
+			secret[0] ^ UINT64_C(0x6c7967656e657261),
+			secret[1] ^ UINT64_C(0x7465646279746573),
+	};
+	unsigned int i;
+
+	v[3] ^= word;
+	sip_round(v);
+	sip_round(v);
+	v[0] ^= word;
+	v[3] ^= last;
+	sip_round(v);
+	sip_round(v);
+	v[0] ^= last;
+	v[2] ^= 0xff;
+	for (i = 0; i < 4; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/*
+ * Permute a number x of the given bits, 0 to 24, with the permutation that the secret and a tweak
+ * below 2^24 select.
+ */
+static uint32_t
+permute(const uint64_t secret[2], uint32_t tweak, uint32_t bits, uint32_t x)
+{
+	const uint32_t low_bits = bits / 2;
+	const uint32_t low_mask = (UINT32_C(1) << low_bits) - 1;
+	const uint32_t high_mask = (UINT32_C(1) << (bits - low_bits)) - 1;
+	uint32_t low = x & low_mask, high = x >> low_bits;
+	uint64_t round;
+
+	for (round = 0; round < UINT64_C(2) * ROUNDS; round += 2) {
+		uint64_t head = (uint64_t)tweak << 40 | round << 32;
+
+		high ^= (uint32_t)siphash(secret, head | low) & high_mask;
+		head |= UINT64_C(1) << 32;
+		low ^= (uint32_t)siphash(secret, head | high) & low_mask;
+	}
+	return high << low_bits | low;
+}
 
 /*
  * A quarantined slot is used again when fewer than 1 / RSOFT_KEY_REST_SHARE of the slots are free.
@@ -168,7 +243,7 @@ key_next_index(struct rsoft_dev *dev, uint32_t slot)
 	uint32_t tries, high, index;
 
 	for (tries = 0; tries < 2 * nb; tries++) {
-		high = rsoft_permute(dev->key_secret, slot, RSOFT_INDEX_BITS - dev->log2_slots,
+		high = permute(dev->key_secret, slot, RSOFT_INDEX_BITS - dev->log2_slots,
 				dev->nb_owners[slot]++ & (nb - 1));
 		index = high << dev->log2_slots | slot;
 		if (index != 0 && !rsoft_key_hash_pass(dev, index))

@@ -20,14 +20,11 @@ struct rsoft_key_cache {
 	uint64_t num; /* lkey or rkey; RSOFT_KEY_CACHE_NONE before the first */
 	const struct rsoft_key *key;
 	bool is_slow;          /* it has RSOFT_SLOW */
-	struct rsoft_odp *odp; /* with is_slow: that of rsoft_key_cache_odp(); else NULL */
+	struct rsoft_odp *odp; /* with is_slow: that of rsoft_access_table(); else NULL */
 	uint64_t page;         /* with odp: an address in the page that was accessed last */
 };
 
 #define RSOFT_KEY_CACHE_NONE UINT64_MAX
-
-/* The table of a key with RSOFT_SLOW, if copies need no more than that; else NULL. */
-struct rsoft_odp *rsoft_key_cache_odp(const struct rsoft_key *key);
 
 /*
  * Check an access as rsoft_access_key(), with the same arguments except the offset, which is that
@@ -49,7 +46,7 @@ rsoft_key_cache_check(struct rsoft_key_cache *cache, const struct rsoft_qp *qp, 
 		cache->is_slow = (rights & RSOFT_SLOW) != 0;
 		cache->odp = NULL;
 		if (unlikely(cache->is_slow)) {
-			cache->odp = rsoft_key_cache_odp(key);
+			cache->odp = rsoft_access_table(key);
 			cache->page = UINT64_MAX;
 		}
 	}

@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Locked memory; see rsoft_mlock.h. */
+/*
+ * Locked memory; see rsoft_mlock.h.
+ *
+ * Segments of the address space do not overlap, and are in a treap: a search tree by address and a
+ * heap by random priorities, and so about as deep as a balanced tree.
+ */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* mlock2() */
@@ -19,15 +24,107 @@
 #include <rte_common.h>
 
 #include "../base/rsoft.h"
+#include "../base/rsoft_ids.h"
 #include "rsoft_mlock.h"
-#include "rsoft_segs.h"
+
+struct mlock_seg {
+	struct mlock_seg *left;
+	struct mlock_seg *right;
+	uintptr_t first;
+	uintptr_t end;
+	uint64_t nb_pins;
+	uint32_t priority;
+	bool is_ours; /* locked by this driver; else by the program */
+};
+
+/* The segment that holds the byte, or else the next one; NULL if there is none. */
+static struct mlock_seg *
+segs_find(struct mlock_seg *root, uintptr_t at)
+{
+	struct mlock_seg *found = NULL;
+
+	while (root != NULL) {
+		if (root->end > at) {
+			found = root;
+			root = root->left;
+		} else {
+			root = root->right;
+		}
+	}
+	return found;
+}
+
+/* Split a tree at an address. */
+static void
+segs_part(struct mlock_seg *root, uintptr_t at, struct mlock_seg **below, struct mlock_seg **others)
+{
+	while (root != NULL) {
+		if (root->first < at) {
+			*below = root;
+			below = &root->right;
+			root = root->right;
+		} else {
+			*others = root;
+			others = &root->left;
+			root = root->left;
+		}
+	}
+	*below = NULL;
+	*others = NULL;
+}
+
+/* Join two trees into one at *to; all of the first are below the second's. */
+static void
+segs_join(struct mlock_seg **to, struct mlock_seg *first, struct mlock_seg *second)
+{
+	while (first != NULL && second != NULL) {
+		if (first->priority > second->priority) {
+			*to = first;
+			to = &first->right;
+			first = first->right;
+		} else {
+			*to = second;
+			to = &second->left;
+			second = second->left;
+		}
+	}
+	*to = first != NULL ? first : second;
+}
+
+/* Add a segment of the heap; NULL when there is no memory. */
+static struct mlock_seg *
+segs_add(struct mlock_seg **root, uintptr_t first, uintptr_t end)
+{
+	struct mlock_seg *seg = calloc(1, sizeof(*seg));
+
+	if (seg == NULL)
+		return NULL;
+	seg->first = first;
+	seg->end = end;
+	seg->priority = rsoft_random();
+	while (*root != NULL && (*root)->priority >= seg->priority)
+		root = (*root)->first < first ? &(*root)->right : &(*root)->left;
+	segs_part(*root, first, &seg->left, &seg->right);
+	*root = seg;
+	return seg;
+}
+
+/* Remove a segment and free it. */
+static void
+segs_remove(struct mlock_seg **root, struct mlock_seg *seg)
+{
+	while (*root != seg)
+		root = (*root)->first < seg->first ? &(*root)->right : &(*root)->left;
+	segs_join(root, seg->left, seg->right);
+	free(seg);
+}
 
 /* Locks may use 1 / MAPS_SHARE of the mappings that the kernel permits. */
 #define MAPS_SHARE 2
 
 static struct {
 	pthread_mutex_t lock; /* of all below */
-	struct rsoft_seg *segs;
+	struct mlock_seg *segs;
 	uint64_t nb_bytes; /* locked by us */
 	uint64_t nb_runs;  /* number of separate ranges of them */
 } mlocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -93,10 +190,10 @@ mlock_is_locked(uintptr_t first, uintptr_t end)
 
 /* Number of ends of a segment without an adjacent segment. */
 static uint64_t
-mlock_open_ends(const struct rsoft_seg *seg)
+mlock_open_ends(const struct mlock_seg *seg)
 {
-	const struct rsoft_seg *before = rsoft_segs_find(mlocks.segs, seg->first - 1);
-	const struct rsoft_seg *behind = rsoft_segs_find(mlocks.segs, seg->end);
+	const struct mlock_seg *before = segs_find(mlocks.segs, seg->first - 1);
+	const struct mlock_seg *behind = segs_find(mlocks.segs, seg->end);
 	uint64_t nb = 2;
 
 	if (before != NULL && before->end == seg->first && before->is_ours)
@@ -108,7 +205,7 @@ mlock_open_ends(const struct rsoft_seg *seg)
 
 /* Add a segment that this driver locked to the sums, or (sign -1) subtract it. */
 static void
-mlock_sum(const struct rsoft_seg *seg, int sign)
+mlock_sum(const struct mlock_seg *seg, int sign)
 {
 	mlocks.nb_bytes += (uint64_t)sign * (seg->end - seg->first);
 	mlocks.nb_runs += (uint64_t)sign * (mlock_open_ends(seg) - 1);
@@ -118,11 +215,11 @@ mlock_sum(const struct rsoft_seg *seg, int sign)
 static bool
 mlock_cut(uintptr_t at)
 {
-	struct rsoft_seg *behind, *seg = rsoft_segs_find(mlocks.segs, at);
+	struct mlock_seg *behind, *seg = segs_find(mlocks.segs, at);
 
 	if (seg == NULL || seg->first >= at)
 		return true;
-	behind = rsoft_segs_add(&mlocks.segs, at, seg->end);
+	behind = segs_add(&mlocks.segs, at, seg->end);
 	if (behind == NULL)
 		return false;
 	behind->nb_pins = seg->nb_pins;
@@ -133,7 +230,7 @@ mlock_cut(uintptr_t at)
 
 /* Lock a segment that is in the tree; 0, or a positive errno. */
 static int
-mlock_lock(struct rsoft_seg *seg, int flags)
+mlock_lock(struct mlock_seg *seg, int flags)
 {
 	int error = 0;
 
@@ -145,7 +242,7 @@ mlock_lock(struct rsoft_seg *seg, int flags)
 		error = errno;
 	if (error != 0) {
 		mlock_sum(seg, -1);
-		rsoft_segs_remove(&mlocks.segs, seg);
+		segs_remove(&mlocks.segs, seg);
 	}
 	return error;
 }
@@ -155,7 +252,7 @@ mlock_lock(struct rsoft_seg *seg, int flags)
  * the program locked. 0, or a positive errno.
  */
 static int
-mlock_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
+mlock_gap(uintptr_t first, uintptr_t end, int flags, struct mlock_seg **seg)
 {
 	bool is_locked = mlock_is_locked(first, end);
 
@@ -164,7 +261,7 @@ mlock_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
 		end = RTE_MIN(end, mlock_mapping_end(first));
 		is_locked = mlock_is_locked(first, end);
 	}
-	*seg = rsoft_segs_add(&mlocks.segs, first, end);
+	*seg = segs_add(&mlocks.segs, first, end);
 	if (*seg == NULL)
 		return ENOMEM;
 	(*seg)->nb_pins = 1;
@@ -175,11 +272,11 @@ mlock_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
 static bool
 mlock_drop(uintptr_t at, uintptr_t end)
 {
-	struct rsoft_seg *seg;
+	struct mlock_seg *seg;
 	bool is_good = true;
 
 	while (at < end) {
-		seg = rsoft_segs_find(mlocks.segs, at);
+		seg = segs_find(mlocks.segs, at);
 		at = seg->end;
 		if (--seg->nb_pins != 0)
 			continue;
@@ -188,7 +285,7 @@ mlock_drop(uintptr_t at, uintptr_t end)
 				is_good = false;
 			mlock_sum(seg, -1);
 		}
-		rsoft_segs_remove(&mlocks.segs, seg);
+		segs_remove(&mlocks.segs, seg);
 	}
 	return is_good;
 }
@@ -197,14 +294,14 @@ mlock_drop(uintptr_t at, uintptr_t end)
 static int
 mlock_add(uintptr_t first, uintptr_t end, int flags)
 {
-	struct rsoft_seg *seg;
+	struct mlock_seg *seg;
 	uintptr_t at = first;
 	int error;
 
 	if (!mlock_cut(first) || !mlock_cut(end))
 		return ENOMEM;
 	for (; at < end; at = seg->end) {
-		seg = rsoft_segs_find(mlocks.segs, at);
+		seg = segs_find(mlocks.segs, at);
 		if (seg != NULL && seg->first <= at) {
 			seg->nb_pins++;
 			continue;

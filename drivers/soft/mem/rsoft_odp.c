@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* On-demand MRs: creation, page faults and prefetches; see rsoft_odp.h. */
+/*
+ * On-demand MRs: creation, page faults and prefetches; see rsoft_odp.h.
+ *
+ * Where the kernel permits it, events of userfaultfd (rmem_uffd.h) report evicted pages: each table
+ * of an explicit MR is a watcher.
+ */
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,7 +17,68 @@
 #include <rte_malloc.h>
 
 #include "rsoft_odp.h"
-#include "rsoft_uffd.h"
+
+static struct rsoft_odp *
+odp_of(const struct rmem_uffd_watch *watch)
+{
+	return (struct rsoft_odp *)((uintptr_t)watch - offsetof(struct rsoft_odp, watch));
+}
+
+/* Clear what a table has of [start, end). */
+static void
+uffd_invalidate(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end, bool is_unmapped)
+{
+	struct rsoft_odp *odp = odp_of(watch);
+	uint64_t first = odp->first_word * RSOFT_ODP_WORD;
+	uint64_t last = first + odp->nb_words * RSOFT_ODP_WORD;
+
+	start = RTE_MAX(start >> odp->log2_page, first);
+	end = RTE_MIN(end >> odp->log2_page, last);
+	if (start >= end)
+		return;
+	/* Before the bits: a thread that finds them clear then checks has_holes. */
+	if (is_unmapped)
+		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
+	rsoft_odp_table_clear(odp, start - first, end - start);
+}
+
+static bool
+uffd_needs(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end)
+{
+	const struct rsoft_odp *odp = odp_of(watch);
+
+	return start < odp->end && odp->start < end;
+}
+
+/* After pages of a watched table were populated: watch memory that was mapped since. */
+static void
+uffd_renew(struct rsoft_odp *odp)
+{
+	/* Cleared first: a concurrent event sets it again. */
+	__atomic_store_n(&odp->has_holes, 0, __ATOMIC_SEQ_CST);
+	(void)rmem_uffd_add(odp->start, odp->end);
+	/* Only checks whether all of it is mapped. */
+	if (msync((void *)(uintptr_t)odp->start, odp->end - odp->start, MS_ASYNC) != 0)
+		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Report evicted pages to the table, if possible. */
+static void
+uffd_watch(struct rsoft_odp *odp)
+{
+	odp->watch.event = uffd_invalidate;
+	odp->watch.needs = uffd_needs;
+	if (rmem_uffd_watch(&odp->watch) != 0)
+		return;
+	odp->is_watched = 1;
+	uffd_renew(odp);
+}
+
+static void
+uffd_unwatch(struct rsoft_odp *odp)
+{
+	rmem_uffd_unwatch(&odp->watch, odp->start, odp->end);
+}
 
 uint32_t rsoft_odp_nb_unguarded;
 
@@ -140,7 +206,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 		unguarded_add(odp);
 	/* The range of an implicit MR must not be touched as a whole. */
 	if (!is_implicit && dev->args.odp_uffd != 0)
-		rsoft_uffd_watch(odp);
+		uffd_watch(odp);
 	*new_odp = odp;
 	return 0;
 
@@ -159,7 +225,7 @@ rsoft_odp_free(struct rsoft_odp *odp)
 	if (!odp->is_guarded)
 		unguarded_remove(odp);
 	if (odp->is_watched)
-		rsoft_uffd_unwatch(odp);
+		uffd_unwatch(odp);
 	__atomic_fetch_sub(&odp->dev->odp_stats.pages, odp->stats.pages, __ATOMIC_RELAXED);
 	if (odp->is_guarded)
 		rsoft_guard_put();
@@ -167,8 +233,9 @@ rsoft_odp_free(struct rsoft_odp *odp)
 	rte_free(odp);
 }
 
-bool
-rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
+/* Populate pages that are not in the table; false: not possible. */
+static bool
+odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
 {
 	uint64_t page = odp->first_word * RSOFT_ODP_WORD + first;
 	uintptr_t at = (uintptr_t)(page << odp->log2_page);
@@ -181,7 +248,7 @@ static void
 watch_again(struct rsoft_odp *odp)
 {
 	if (odp->is_watched && __atomic_load_n(&odp->has_holes, __ATOMIC_SEQ_CST))
-		rsoft_uffd_renew(odp);
+		uffd_renew(odp);
 }
 
 bool
@@ -190,11 +257,11 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 	uint64_t first, nb, lacked;
 
 	if (rsoft_odp_pages(odp, addr, length, &first, &nb)) {
-		if (rsoft_odp_is_known(odp, first, nb, is_write))
+		if (rsoft_odp_table_has(odp, first, nb, is_write))
 			return true;
-		if (rsoft_odp_populate(odp, first, nb, is_write)) {
+		if (odp_populate(odp, first, nb, is_write)) {
 			watch_again(odp);
-			lacked = rsoft_odp_set(odp, first, nb,
+			lacked = rsoft_odp_table_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
 			RSOFT_ODP_COUNT(odp, page_faults, lacked);
 			return true;
@@ -219,7 +286,7 @@ prefetch_resident(struct rsoft_odp *odp, uint64_t first, uint64_t nb, uint64_t *
 			return false;
 		for (i = 0; i < n; i++) {
 			if (resident[i] & 1)
-				*nb_new += rsoft_odp_set(odp, first + i, 1, RSOFT_ODP_READ);
+				*nb_new += rsoft_odp_table_set(odp, first + i, 1, RSOFT_ODP_READ);
 		}
 	}
 	return true;
@@ -235,10 +302,10 @@ rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advic
 	if (advice == RMEM_ADVISE_PREFETCH_NO_FAULT) {
 		is_there = prefetch_resident(odp, first, nb, &nb_new);
 	} else {
-		is_there = rsoft_odp_populate(odp, first, nb, is_write);
+		is_there = odp_populate(odp, first, nb, is_write);
 		if (is_there) {
 			watch_again(odp);
-			nb_new = rsoft_odp_set(odp, first, nb,
+			nb_new = rsoft_odp_table_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
 		}
 	}

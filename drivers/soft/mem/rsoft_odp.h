@@ -9,7 +9,7 @@
  * reading, and for writing. Before a request accesses a page whose bit is not set, the kernel
  * populates the page, which fails if the memory is not mapped or protected. Pages may be evicted at
  * any time, so each copy is guarded (rsoft_guard.h) regardless of the table. A failed copy clears
- * the bits, and so does a thread that reads the events of the kernel (rsoft_uffd.h).
+ * the bits, and so does a thread that reads the events of the kernel (rsoft_odp.c).
  *
  * Invariant: the bits determine what is counted and when pages are populated, never what is
  * accessed. They are set and cleared with atomics, by any thread: lcores that execute requests,
@@ -50,9 +50,6 @@ void rsoft_odp_free(struct rsoft_odp *odp);
 
 /* Whether an MR with a table can have other rights; -errno with a log line. */
 int rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access);
-
-/* Populate pages that are not in the table; false: not possible. */
-bool rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
 /* Execute an advice (enum rmem_mr_advice) on some pages; false: some are not mapped. */
 bool rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice);

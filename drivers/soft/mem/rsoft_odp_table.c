@@ -102,7 +102,7 @@ clear_word(struct rsoft_odp *odp, uint64_t word, uint64_t mask)
 }
 
 uint64_t
-rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits)
+rsoft_odp_table_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits)
 {
 	uint64_t n, mask, before, word, new_pages = 0, lacked = 0;
 	uint64_t bit;
@@ -131,7 +131,7 @@ rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int b
 }
 
 bool
-rsoft_odp_is_known(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
+rsoft_odp_table_has(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
 {
 	uint64_t n, mask, word;
 
@@ -164,7 +164,7 @@ next_used(const struct rsoft_odp *odp, uint64_t word, uint64_t end)
 }
 
 void
-rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb)
+rsoft_odp_table_clear(struct rsoft_odp *odp, uint64_t first, uint64_t nb)
 {
 	uint64_t end = (first + nb - 1) / RSOFT_ODP_WORD + 1;
 	uint64_t word, from, n;
@@ -227,6 +227,6 @@ rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr)
 	if (odp == NULL || odp == &rsoft_odp_raw)
 		return; /* there is no table */
 	if (rsoft_odp_pages(odp, addr, 1, &first, &nb))
-		rsoft_odp_invalidate(odp, first, nb);
+		rsoft_odp_table_clear(odp, first, nb);
 	RSOFT_ODP_COUNT(odp, failed_faults, 1);
 }

@@ -28,7 +28,7 @@ struct rsoft_odp {
 	uint8_t is_guarded; /* by the signal handler, else by the kernel */
 	uint8_t log2_page;
 	uint8_t is_advised; /* jobs of advice may refer to it; atomic */
-	uint8_t is_watched; /* by rsoft_uffd_watch() */
+	uint8_t is_watched; /* watches its memory with userfaultfd */
 	uint32_t has_holes; /* with is_watched: memory mapped since is not watched; atomic */
 	uint64_t start;     /* addresses of its pages */
 	uint64_t end;
@@ -62,13 +62,13 @@ bool rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length
 		uint64_t *nb);
 
 /* Set the bits of populated pages; returns how many lacked one. */
-uint64_t rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
+uint64_t rsoft_odp_table_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
 
 /* Whether the table has a bit of each page. */
-bool rsoft_odp_is_known(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
+bool rsoft_odp_table_has(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
 /* Clear the bits of pages that were, or may have been, evicted. */
-void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
+void rsoft_odp_table_clear(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
 
 /* Clear the bits of a page that an access found missing; the table may be NULL. */
 void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);

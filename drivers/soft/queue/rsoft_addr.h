@@ -48,4 +48,11 @@ rsoft_addr_mtu_code(uint32_t mtu)
 	return (uint8_t)(__builtin_ctz(mtu) - 7);
 }
 
+/* Whether packets of a device have headers of RoCE v2. */
+static inline bool
+rsoft_addr_is_roce(const struct rsoft_dev *dev)
+{
+	return dev->wire != NULL && dev->address.lid == 0;
+}
+
 #endif /* RSOFT_ADDR_H */

@@ -17,12 +17,6 @@
 static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr),
 		"a request can hold its destination");
 
-bool
-rsoft_ud_is_roce(const struct rsoft_dev *dev)
-{
-	return dev->wire != NULL && dev->address.lid == 0;
-}
-
 int
 rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 {
@@ -43,7 +37,7 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
 	ah->grh.traffic_class = attr->traffic_class;
 	/* With RoCE kernels set that of the route (ib_resolve_eth_dmac()). */
-	if (is_group || !rsoft_ud_is_roce(dev))
+	if (is_group || !rsoft_addr_is_roce(dev))
 		ah->grh.hop_limit = attr->hop_limit;
 	return 0;
 }

@@ -18,7 +18,7 @@ int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int sock
 void rsoft_rq_flush(struct rsoft_qp *qp);
 
 /*
- * Flush receives that another process posted in ERR, which can't do it itself (rsoft_mp.h). From
+ * Flush receives that another process posted in ERR, which can't do it itself (rsoft_mp.c). From
  * inside of rsoft_grace_enter(), without rq.lock.
  */
 void rsoft_rq_flush_late(struct rsoft_qp *qp);

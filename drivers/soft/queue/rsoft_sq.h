@@ -30,7 +30,7 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
 /*
  * Copy accepted requests to the queue, with their SGEs and inline data. Objects of a REG_MR, a UMR
- * or a BIND_MW get a reference until rsoft_sq_unhold(), unless the QP is claimed (rsoft_mp.h).
+ * or a BIND_MW get a reference until rsoft_sq_unhold(), unless the QP is claimed (rsoft_mp.c).
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 

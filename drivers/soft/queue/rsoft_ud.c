@@ -30,7 +30,7 @@
 static void
 ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[RMEM_GRH_SIZE])
 {
-	bool is_roce = rsoft_ud_is_roce(dev);
+	bool is_roce = rsoft_addr_is_roce(dev);
 	uint8_t hop_limit = msg->grh.hop_limit != 0 ? msg->grh.hop_limit : UD_HOP_LIMIT;
 	uint16_t len = (uint16_t)(UD_BTH_LEN +
 			((msg->flags & RMEM_WC_WITH_IMM) ? sizeof(msg->imm_data) : 0) +

@@ -51,9 +51,6 @@ struct rsoft_ud_msg {
 	uint64_t length; /* without the GRH */
 };
 
-/* Whether headers are those of RoCE v2. */
-bool rsoft_ud_is_roce(const struct rsoft_dev *dev);
-
 int rsoft_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 int rsoft_ah_destroy(struct rmem_ah *ah);
 

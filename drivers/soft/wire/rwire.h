@@ -30,7 +30,7 @@
  *
  * All of it is memory of this process, not DPDK shared memory.
  *
- * Each source file calls only those after it: rwire_dev.c, rwire_port_fault.c, rwire_fail.c,
+ * Each source file calls only those after it: rwire_dev.c, rwire_port_fault.c,
  * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_req_copy.c; rwire_resp.c,
  * rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
@@ -267,8 +267,6 @@ bool rwire_req_copy_is_near(const struct rwire_qp *q, const struct rmem_send_wr 
 /* rwire_resp.c; under rx_lock. */
 /* The rkey in the completion of a receive. */
 #define RWIRE_CQE_RKEY(cqe) ((uint32_t)((cqe)->data >> RSOFT_WC_SHIFT(invalidated_rkey)))
-/* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
-uint32_t rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);
 void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* End a SEND_WITH_INV whose grace period is over, and send what is owed; true: all was sent. */
 bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
@@ -316,10 +314,6 @@ struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
 void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
 /* The same of a packet that has its service and destination. */
 void rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt);
-
-/* rwire_fail.c; under rx_lock, from inside of rsoft_grace_enter(). */
-/* The device fails: end its requests, and report DEVICE_FATAL. */
-void rwire_fail(struct rwire *wire, unsigned int lcore);
 
 /* rwire_ud.c. */
 /* A QP of UD moves to RTR: allocate its struct rwire_qp, or -ENOMEM. */

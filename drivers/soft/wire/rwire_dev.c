@@ -23,6 +23,8 @@
 
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_addr.h"
+#include "../queue/rsoft_req.h"
+#include "../queue/rsoft_rq.h"
 #include "rwire.h"
 
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
@@ -265,6 +267,48 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	return wire_open_inner(args, &addr, port);
 }
 
+/* Its requests end; those that need no packet are of an engine alone, if there is one. */
+static void
+fail_qp(struct rsoft_qp *qp, unsigned int lcore)
+{
+	struct rwire_qp *q;
+
+	rsoft_rq_fail(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	q = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
+	if (q != NULL)
+		rwire_req_run(q, lcore, false);
+	else if (qp->dev->nb_engines == 0)
+		rsoft_req_drain(qp, lcore);
+	rte_ticketlock_unlock(&qp->sq.lock);
+}
+
+/*
+ * The failure of the device that fault=fatal requests: as a NIC that is reset, it ends all requests
+ * with errors and reports DEVICE_FATAL, after which the class refuses posts. A request that is
+ * posted concurrently finds its QP in ERR, and its post ends it.
+ *
+ * Under rx_lock, from inside of rsoft_grace_enter().
+ */
+static void
+fail_dev(struct rwire *wire, unsigned int lcore)
+{
+	struct rsoft_dev *dev = wire->dev;
+	char text[RWIRE_ADDR_TEXT];
+	struct rsoft_qp *qp;
+	uint32_t i;
+
+	RSOFT_LOG(ERR, "ip=%s: the device has failed (fault=fatal)",
+			rwire_addr_text(&wire->port->addr, text));
+	/* A QP that is found is valid until the grace period of its release. */
+	for (i = 0; i <= dev->qp_mask; i++) {
+		qp = __atomic_load_n(&dev->qps[i], __ATOMIC_ACQUIRE);
+		if (qp != NULL)
+			fail_qp(qp, lcore);
+	}
+	rmem_dev_async_event(wire->base_dev, RMEM_ASYNC_DEVICE_FATAL, 0);
+}
+
 /* Open the port, and the ports that wrap it. */
 static int
 wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_address *address)
@@ -290,7 +334,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && args->fault[0] != '\0')
-		rc = rwire_port_fault_open(args->fault, rwire_fail, wire, &wire->port);
+		rc = rwire_port_fault_open(args->fault, fail_dev, wire, &wire->port);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);
 		return rc;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The parser of arguments, and the functions in the tables of rsoft_dev.c that other files have. */
+
+#ifndef RSOFT_DEV_H
+#define RSOFT_DEV_H
+
+#include "base/rsoft.h"
+
+/*
+ * Parse "key=value,..." or NULL over the defaults; doc/driver_soft.md lists them. 0, -EINVAL with a
+ * log line, or -ENOMEM.
+ */
+int rsoft_args_parse(const char *str, struct rsoft_args *args);
+
+/* rsoft_attr.c */
+int rsoft_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+int rsoft_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);
+int rsoft_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
+int rsoft_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
+
+/* rsoft_audit.c: 0, -EIO and a line that names the first invariant violated, or -ENOMEM. */
+int rsoft_dev_audit(struct rmem_dev *dev);
+
+/* rsoft_mcast.c */
+int rsoft_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+int rsoft_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
+
+/* rsoft_mp.c: of a device whose QPs secondary processes of DPDK claim. */
+extern const struct rmem_mp_ops rsoft_mp_ops;
+
+/* rsoft_thread_check.c: of a device with sanitize=1; rsoft_post_bind_mw(), of all devices. */
+extern const struct rmem_fp_ops rsoft_thread_check_fp;
+int rsoft_thread_check_bind_mw(
+		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+
+#endif /* RSOFT_DEV_H */
