@@ -8,14 +8,76 @@
  * ended; then its PUT is answered and the buffer is used again.
  */
 
-#include <rte_cycles.h>
+#include <stdlib.h>
+#include <sys/queue.h>
 
-#include "server.h"
+#include <rte_cycles.h>
+#include <rte_hash.h>
+#include <rte_jhash.h>
+
+#include <rmem_pool.h>
+
+#include "kv.h"
 
 /* A client that was killed ends no connection: it is detected as one that does not answer. */
 #define PROBE_S 1
 /* Keys for each lease; some are quarantined (doc/lease.md). */
 #define KEYS_PER_LEASE 4
+/* A PUT takes one more buffer until the leases of the previous value have ended. */
+#define BUFS_PER_PEER (2 * KV_RECVS)
+
+/* A lease of a value. */
+struct grant {
+	LIST_ENTRY(grant) entry; /* in the list of the value, or of unused grants */
+	struct rmem_lease *lease;
+	struct item *item;
+	struct peer *peer;
+	rte_be32_t tag; /* of the request */
+};
+
+LIST_HEAD(grants, grant);
+
+/* Head of a buffer of the pool. A value follows its request. */
+struct item {
+	struct grants grants;
+	struct peer *putter; /* client that replaced it, or NULL */
+	uint32_t put_conn;   /* connection and request of that PUT */
+	rte_be32_t put_tag;
+	uint32_t nb_revoked;
+	uint32_t length; /* bytes of the value */
+	struct kv_request request;
+};
+
+/* The server's side of a connection. */
+struct peer {
+	struct kv_server *server;
+	struct kv_conn *conn;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_lease_ctx *ctx; /* NULL: there is no QP */
+	uint32_t nb_conns;          /* number of connections so far */
+	uint64_t probe_tsc;         /* time of the next test of the connection */
+	uint32_t nb_gets, nb_answers;
+	struct rmem_lease_req gets[KV_BURST]; /* to grant */
+	struct kv_answer answers[KV_BURST];   /* to post */
+	struct item *recvs[KV_RECVS];         /* posted, by their wr_id */
+	struct grants spare;
+	struct grant grants[KV_LEASES];
+};
+
+struct kv_server {
+	const struct kv_conf *conf;
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_pool *pool;
+	struct rte_hash *hash; /* key as in the request -> struct item */
+	struct rmem_lease_sealer *sealer;
+	struct peer *peers;
+	uint32_t nb_peers;
+	struct rmem_lease_stats sum; /* of the lease contexts that were destroyed */
+	uint64_t nb_puts;
+	bool has_run;
+};
 
 /* The connection is lost: the client must connect again. */
 static void
@@ -286,8 +348,9 @@ serve(struct peer *peer)
 	post_answers(peer);
 }
 
-int
-peer_open_qp(struct peer *peer)
+/* Create the QP, its CQ and its lease context, with the QP in RESET. */
+static int
+open_qp(struct peer *peer)
 {
 	const struct kv_server *server = peer->server;
 	const struct rmem_lease_conf conf = {
@@ -325,8 +388,9 @@ end_leases(struct peer *peer)
 	return ret;
 }
 
-int
-peer_close_qp(struct peer *peer)
+/* End all leases, so that the client can't reach any value, and destroy the QP. */
+static int
+close_qp(struct peer *peer)
 {
 	struct rmem_lease_stats stats, *sum;
 	int ret;
@@ -356,9 +420,9 @@ offer(struct peer *peer)
 {
 	int ret;
 
-	ret = peer_close_qp(peer);
+	ret = close_qp(peer);
 	if (ret == 0)
-		ret = peer_open_qp(peer);
+		ret = open_qp(peer);
 	if (ret == 0) {
 		kv_conn_move(peer->conn, KV_LOST, KV_OFFERED);
 		return;
@@ -411,4 +475,138 @@ kv_server_run(struct kv_server *server)
 		for (i = 0; i < server->nb_peers; i++)
 			nb_closed += serve_conn(&server->peers[i]);
 	} while (nb_closed != server->nb_peers);
+}
+
+static int
+open_store(struct kv_server *server)
+{
+	/* Each client has one more, for its checks. */
+	uint32_t nb_checks = server->conf->listen != NULL ? KV_CHECK_KEYS : server->nb_peers;
+	uint32_t nb_items = (uint32_t)server->conf->keys + nb_checks;
+	const struct rte_hash_parameters hash_conf = {
+			.name = "kv",
+			.entries = RTE_MAX(nb_items, 8u),
+			.key_len = sizeof(rte_be64_t),
+			.hash_func = rte_jhash,
+			.socket_id = SOCKET_ID_ANY,
+			.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE, /* takes all entries */
+	};
+	struct rmem_pool_conf pool_conf = {
+			.name = "kv",
+			.nb_bufs = nb_items + BUFS_PER_PEER * server->nb_peers,
+			.buf_size = (uint32_t)(sizeof(struct item) + server->conf->value_size),
+			.cache_size = KV_BURST,
+			/* No remote rights: leases grant them. */
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = SOCKET_ID_ANY,
+	};
+	struct rmem_dev_info info;
+	int ret;
+
+	server->hash = rte_hash_create(&hash_conf);
+	if (server->hash == NULL)
+		return -rte_errno;
+	ret = rmem_dev_info_get(server->dev, &info);
+	if (ret != 0)
+		return ret;
+	pool_conf.access |= info.access & RMEM_ACCESS_MW_BIND; /* for leases made of windows */
+	return rmem_pool_create(server->pd, &pool_conf, &server->pool);
+}
+
+static int
+open_peer(struct kv_server *server, struct peer *peer, struct kv_conn *conn)
+{
+	uint32_t i;
+	int ret;
+
+	peer->server = server;
+	peer->conn = conn;
+	for (i = 0; i < KV_LEASES; i++) {
+		peer->grants[i].peer = peer;
+		LIST_INSERT_HEAD(&peer->spare, &peer->grants[i], entry);
+	}
+	ret = open_qp(peer);
+	if (ret != 0)
+		return ret;
+	conn->state = KV_OFFERED;
+	return rte_mempool_get_bulk(server->pool->mp, (void **)peer->recvs, KV_RECVS);
+}
+
+int
+kv_server_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_conn *conns,
+		uint32_t nb_conns, struct kv_server **server)
+{
+	struct kv_server *new_server = calloc(1, sizeof(*new_server));
+	uint32_t i;
+	int ret = -ENOMEM;
+
+	*server = new_server;
+	if (new_server == NULL)
+		return ret;
+	new_server->conf = conf;
+	new_server->dev = dev;
+	new_server->nb_peers = nb_conns;
+	new_server->peers = calloc(nb_conns, sizeof(*new_server->peers));
+	if (new_server->peers != NULL)
+		ret = rmem_pd_alloc(dev, &new_server->pd);
+	if (ret == 0)
+		ret = open_store(new_server);
+	if (ret == 0 && conf->seal != NULL)
+		ret = rmem_lease_sealer_create(conf->seal_key, &new_server->sealer);
+	for (i = 0; i < nb_conns && ret == 0; i++)
+		ret = open_peer(new_server, &new_server->peers[i], &conns[i]);
+	if (ret != 0)
+		KV_ERR("no server for %" PRIu64 " keys of %u clients, values of %" PRIu64
+		       " bytes, on '%s': %s",
+				conf->keys, nb_conns, conf->value_size, conf->dev,
+				rte_strerror(-ret));
+	return ret;
+}
+
+static int
+close_peer(struct kv_server *server, struct peer *peer)
+{
+	int ret = close_qp(peer);
+
+	if (peer->recvs[0] != NULL)
+		rte_mempool_put_bulk(server->pool->mp, (void **)peer->recvs, KV_RECVS);
+	return ret;
+}
+
+static void
+print_counts(const struct kv_server *server)
+{
+	const struct rmem_lease_stats *sum = &server->sum;
+
+	printf("server: %" PRIu64 " PUTs; %" PRIu64 " leases: %" PRIu64
+	       " released by clients, %" PRIu64 " revoked, %" PRIu64 " expired, %" PRIu64
+	       " lost with their connection\n",
+			server->nb_puts, sum->granted, sum->peer_invs, sum->revoked, sum->expired,
+			sum->failed);
+}
+
+int
+kv_server_close(struct kv_server *server)
+{
+	uint32_t i, next = 0;
+	const void *key;
+	void *item;
+	int ret = 0;
+
+	if (server == NULL)
+		return 0;
+	for (i = 0; server->peers != NULL && i < server->nb_peers; i++)
+		ret |= close_peer(server, &server->peers[i]);
+	if (server->has_run)
+		print_counts(server);
+	while (server->hash != NULL && rte_hash_iterate(server->hash, &key, &item, &next) >= 0)
+		rte_mempool_put(server->pool->mp, item);
+	rte_hash_free(server->hash);
+	rmem_lease_sealer_destroy(server->sealer);
+	ret |= rmem_pool_destroy(server->pool);
+	if (ret == 0 && server->pd != NULL)
+		ret = rmem_pd_dealloc(server->pd);
+	free(server->peers);
+	free(server);
+	return ret;
 }

@@ -67,10 +67,5 @@ void cycle_disconnect(struct testrmem_pair *pair);
 void cycle_teardown(struct testrmem_pair *pair);
 /** The peer wrote to the first nb buffers of a train: 0 or -errno with a message. */
 int cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb);
-/**
- * On separate QPs: grant a buffer, write to it, revoke the key, write again. 1 if that was refused
- * with REM_ACCESS_ERR, 0 if not, -errno if the test failed.
- */
-int cycle_try_revoked(struct testrmem_session *session);
 
 #endif /* CYCLE_H */

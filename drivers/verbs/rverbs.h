@@ -425,9 +425,6 @@ void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
 /* The number of the device with the quirk of windows that has the QP with this address, or -1. */
 int rverbs_devs_find(const struct rmem_qp_addr *addr);
 
-/* rverbs_args.c */
-int rverbs_args_parse(const char *str, struct rverbs_args *args);
-
 /* rverbs_port.c: select the port and the GID; -ENODEV with a log line if they are not usable. */
 int rverbs_port_open(struct rverbs_dev *dev);
 

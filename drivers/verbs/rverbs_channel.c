@@ -21,7 +21,7 @@
 #include <errno.h>
 
 #include "rverbs.h"
-#include "rverbs_probe.h"
+#include "rverbs.h"
 
 static struct ibv_comp_channel *
 ibv_of(struct rmem_comp_channel *base)
@@ -78,19 +78,4 @@ rverbs_cq_req_notify(struct rmem_cq *base, bool is_solicited_only)
 {
 	return rverbs_err_code(ibv_req_notify_cq(rverbs_cq_of(base)->ibv, is_solicited_only),
 			RVERBS_ERR_CHANGE, "ibv_req_notify_cq");
-}
-
-void
-rverbs_probe_channel(struct rverbs_probe *probe)
-{
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(probe->dev->context);
-	struct ibv_cq *cq;
-
-	if (channel == NULL)
-		return;
-	cq = ibv_create_cq(probe->dev->context, 1, NULL, channel, 0);
-	if (cq != NULL && ibv_req_notify_cq(cq, 0) == 0)
-		probe->dev->capa |= RMEM_DEV_CAPA_COMP_CHANNEL;
-	if ((cq != NULL && ibv_destroy_cq(cq) != 0) || ibv_destroy_comp_channel(channel) != 0)
-		probe->is_held = true;
 }

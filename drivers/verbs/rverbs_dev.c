@@ -16,6 +16,39 @@
 #include "rverbs_mwq.h"
 #include "rverbs_ud.h"
 
+static const char *const choices[] = {
+		[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
+static const char *const mtus[] = {[0] = "active",
+		[IBV_MTU_256] = "256",
+		[IBV_MTU_512] = "512",
+		[IBV_MTU_1024] = "1024",
+		[IBV_MTU_2048] = "2048",
+		[IBV_MTU_4096] = "4096"};
+
+static int
+parse_args(const char *str, struct rverbs_args *args)
+{
+	const struct rmem_arg rows[] = {
+			RMEM_ARG_TEXT_ROW(struct rverbs_args, ibdev),
+			RMEM_ARG_TEXT_ROW(struct rverbs_args, gid),
+			RMEM_ARG_NUMBER_ROW(struct rverbs_args, port, 1, 1, UINT8_MAX),
+			RMEM_ARG_WORD_ROW(struct rverbs_args, mtu, 0, mtus, RTE_DIM(mtus)),
+			RMEM_ARG_NUMBER_ROW(struct rverbs_args, mkey_entries, 16, 0,
+					RVERBS_MLX5_MAX_ENTRIES),
+			RMEM_ARG_WORD_ROW(struct rverbs_args, mw_quirk, RVERBS_AUTO, choices,
+					RTE_DIM(choices)),
+	};
+	const struct rmem_args_table table = {
+			.prefix = "rmem_verbs",
+			.page = "doc/driver_verbs.md",
+			.args = rows,
+			.nb_args = RTE_DIM(rows),
+			.logtype = rverbs_logtype,
+	};
+
+	return rmem_args_parse(&table, str, args);
+}
+
 /* Names of the existing devices, for the log line of a missing one. */
 static void
 list_names(struct ibv_device **list, int nb, char *text, size_t size)
@@ -140,7 +173,7 @@ dev_create(struct rmem_dev *base, const char *args)
 	dev->base_dev = base;
 	rte_ticketlock_init(&dev->lock);
 	TAILQ_INIT(&dev->mrs);
-	ret = rverbs_args_parse(args, &dev->args);
+	ret = parse_args(args, &dev->args);
 	if (ret == 0)
 		ret = start(dev, base->obj.dev_id);
 	if (ret != 0)

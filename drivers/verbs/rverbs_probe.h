@@ -34,12 +34,6 @@ int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr
 /* (Re-)connect the QP to itself. A device that can't is refused: see probe_check(). */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
-/* rverbs_channel.c: completion channels. */
-void rverbs_probe_channel(struct rverbs_probe *probe);
-
-/* rverbs_probe_mr.c: the changes of ibv_rereg_mr(). */
-void rverbs_probe_rereg(struct rverbs_probe *probe);
-
 /* rverbs_probe_odp.c: on-demand MRs. */
 void rverbs_probe_on_demand(struct rverbs_probe *probe);
 

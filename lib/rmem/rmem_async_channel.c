@@ -167,8 +167,9 @@ rmem_async_channel_unbind(struct rmem_async_events *events)
 	rmem_obj_unhold(&channel->obj);
 }
 
-void
-rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
+/* Add an event; NULL has no effect. */
+static void
+channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
 {
 	struct rmem_eventfd *efd;
 
@@ -189,19 +190,19 @@ void
 rmem_cq_async_event(struct rmem_cq *cq, uint32_t type)
 {
 	if (cq->events != NULL)
-		rmem_async_channel_put(cq->events->async, type, 0);
+		channel_put(cq->events->async, type, 0);
 }
 
 void
 rmem_qp_async_event(struct rmem_qp *qp, uint32_t type)
 {
-	rmem_async_channel_put(((struct rmem_qp_drv *)qp)->async, type, 0);
+	channel_put(((struct rmem_qp_drv *)qp)->async, type, 0);
 }
 
 void
 rmem_srq_async_event(struct rmem_srq *srq, uint32_t type)
 {
-	rmem_async_channel_put(srq->async, type, 0);
+	channel_put(srq->async, type, 0);
 }
 
 void
@@ -213,7 +214,7 @@ rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 		rmem_dev_fail(dev);
 	pthread_mutex_lock(&channels_lock);
 	LIST_FOREACH(channel, &rmem_devs[dev->obj.dev_id].async_channels, entry)
-		rmem_async_channel_put(&channel->own, type, port_num);
+		channel_put(&channel->own, type, port_num);
 	pthread_mutex_unlock(&channels_lock);
 }
 

@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "rmem_mr_priv.h"
 
@@ -144,6 +147,115 @@ check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
+/* Check the attributes permitted with ranges. */
+static int
+check_iov_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	if (attr->iov == NULL || attr->iov_count == 0)
+		return RMEM_FAIL(EINVAL, "%s: iov without iov_count, or the reverse: %p, %u",
+				dev->name, (const void *)attr->iov, attr->iov_count);
+	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		return RMEM_FAIL(EINVAL, "%s: iov cannot be combined with %s", dev->name,
+				attr->addr != NULL ? "addr" : "ALLOCATE_MR");
+	return 0;
+}
+
+static int
+check_piece(const struct rmem_dev *dev, const struct iovec *range, uint32_t i)
+{
+	if (range->iov_base == NULL || range->iov_len == 0 ||
+			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base)
+		return RMEM_FAIL(EINVAL,
+				"%s: range %u is NULL, empty or wraps around: %zu bytes at %p",
+				dev->name, i, range->iov_len, range->iov_base);
+	return 0;
+}
+
+/* Check the ranges of attr, one at least; *length is their sum. */
+static int
+check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length)
+{
+	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
+	size_t sum = 0;
+	uint32_t i;
+	int ret;
+
+	ret = check_iov_form(dev, attr);
+	if (ret != 0)
+		return ret;
+	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0)
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: MRs over several ranges",
+				dev->name);
+	if (attr->iov_count > info->max_iov)
+		return RMEM_FAIL(EINVAL, "%s: iov_count out of range: %u (1 to %u)", dev->name,
+				attr->iov_count, info->max_iov);
+	for (i = 0; i < attr->iov_count; i++) {
+		ret = check_piece(dev, &attr->iov[i], i);
+		if (ret != 0)
+			return ret;
+		if (__builtin_add_overflow(sum, attr->iov[i].iov_len, &sum))
+			sum = SIZE_MAX; /* saturated: over every limit */
+	}
+	if (attr->length != 0 && attr->length != sum)
+		return RMEM_FAIL(EINVAL,
+				"%s: length is not the sum of the ranges: %zu (0 or %zu, %u ranges)",
+				dev->name, attr->length, sum, attr->iov_count);
+	*length = sum;
+	return 0;
+}
+
+/* Check the attributes permitted with an fd. */
+static int
+check_fd_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
+
+	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: RMEM_MR_FD cannot be combined with addr, iov, ALLOCATE_MR or ON_DEMAND",
+				dev->name);
+	if (attr->fd_offset % page != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: fd_offset not a multiple of the page size: %" PRIu64
+				" (%" PRIu64 ")",
+				dev->name, attr->fd_offset, page);
+	return 0;
+}
+
+/* Check the fd attributes, or that they are not set. */
+static int
+check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	struct stat st;
+	int ret;
+
+	if ((attr->flags & RMEM_MR_FD) == 0) {
+		if (attr->fd == 0 && attr->fd_offset == 0)
+			return 0;
+		return RMEM_FAIL(EINVAL, "%s: fd or fd_offset without RMEM_MR_FD: %d, %" PRIu64,
+				dev->name, attr->fd, attr->fd_offset);
+	}
+	ret = check_fd_form(dev, attr);
+	if (ret != 0)
+		return ret;
+	if (fstat(attr->fd, &st) != 0)
+		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
+	/* Files of devices have no size; their drivers check the range. */
+	if (!S_ISREG(st.st_mode) && st.st_size == 0)
+		return 0;
+	if (attr->fd_offset > (uint64_t)st.st_size ||
+			attr->length > (uint64_t)st.st_size - attr->fd_offset)
+		return RMEM_FAIL(EINVAL,
+				"%s: range beyond the end of the file: %zu bytes at offset %" PRIu64
+				" (%" PRIu64 " bytes, fd %d)",
+				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
+				attr->fd);
+	return 0;
+}
+
 int
 rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
@@ -159,7 +271,7 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if (ret == 0)
 		ret = check_odp(dev, attr);
 	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
-		ret = rmem_mr_check_iov(dev, attr, &whole.length);
+		ret = check_iov(dev, attr, &whole.length);
 	if (ret == 0)
 		ret = check_range(dev, &whole);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
@@ -179,7 +291,7 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if (ret == 0 && attr->eq != NULL)
 		ret = rmem_obj_check_of(attr->eq, RMEM_OBJ_EQ, &dev->obj);
 	if (ret == 0)
-		ret = rmem_mr_check_fd(dev, attr);
+		ret = check_fd(dev, attr);
 	return ret;
 }
 

@@ -6,19 +6,116 @@
  * @file
  * Registration of an MR whose attributes were checked, and the memory that the library allocates
  * for it: a memzone named after the address of the MR.
+ *
+ * EAL has the page size of its own memory. For other memory the kernel reports it only in
+ * /proc/self/smaps, per mapping, which is slow: it is read only with RMEM_ACCESS_HUGETLB.
  */
 
 #include <errno.h>
 #include <inttypes.h>
+#include <rmem_pages.h>
 #include <stdio.h>
 
 #include <rte_bitops.h>
+#include <rte_common.h>
 #include <rte_memory.h>
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "rmem_mr_priv.h"
+#include "rmem_priv.h"
+
+/* A mapping of the process. */
+struct mapping {
+	uintptr_t first;
+	uintptr_t end;
+	uint64_t page_size;
+};
+
+/* The next mapping; false after the last. */
+static bool
+next_mapping(FILE *f, struct mapping *mapping)
+{
+	static const char word[] = "KernelPageSize:";
+	char line[4096];
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		/* The line that begins a mapping has no word before its first colon. */
+		if (rmem_pages_parse(line, &mapping->first, &mapping->end))
+			continue;
+		if (strncmp(line, word, sizeof(word) - 1) == 0) {
+			mapping->page_size = strtoull(line + sizeof(word) - 1, NULL, 10) * 1024;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Bytes of a range in a mapping. */
+static size_t
+overlap(const struct iovec *range, const struct mapping *mapping)
+{
+	uintptr_t first = RTE_MAX((uintptr_t)range->iov_base, mapping->first);
+	uintptr_t last = RTE_MIN((uintptr_t)range->iov_base + range->iov_len - 1, mapping->end - 1);
+
+	return first <= last ? last - first + 1 : 0;
+}
+
+/* Smallest pages of the ranges by smaps; 0: not known. */
+static uint64_t
+kernel_page_size(const struct iovec *iov, uint32_t nb_iov)
+{
+	uint64_t size = UINT64_MAX, left = 0;
+	struct mapping mapping = {0, 0, 0};
+	uint32_t i;
+	FILE *f;
+
+	f = fopen("/proc/self/smaps", "r");
+	if (f == NULL)
+		return 0;
+	for (i = 0; i < nb_iov; i++)
+		left += iov[i].iov_len;
+	while (left != 0 && next_mapping(f, &mapping)) {
+		for (i = 0; i < nb_iov; i++) {
+			size_t length = overlap(&iov[i], &mapping);
+
+			left -= length;
+			if (length != 0)
+				size = RTE_MIN(size, mapping.page_size);
+		}
+	}
+	fclose(f);
+	return left == 0 ? size : 0;
+}
+
+/*
+ * Check that all of the ranges are in hugepages; *page_size is that of the smallest. -EINVAL with
+ * a log line if not, or if the kernel does not report it.
+ */
+static int
+check_hugepages(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
+{
+	uint64_t size = UINT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov && size != 0; i++)
+		size = RTE_MIN(size, rmem_pages_eal_size(&iov[i]));
+	if (size == 0)
+		size = kernel_page_size(iov, nb_iov);
+	if (size > (uint64_t)sysconf(_SC_PAGESIZE)) {
+		*page_size = size;
+		return 0;
+	}
+	if (size == 0)
+		return RMEM_FAIL(EINVAL, "HUGETLB: page size not known: [%p, +%zu)%s",
+				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " and the rest" : "");
+	return RMEM_FAIL(EINVAL, "HUGETLB: no hugepages: [%p, +%zu)%s, pages of %" PRIu64 " bytes",
+			iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "", size);
+}
 
 /* Name the memory of an MR. Memory from before and after a change exists at the same time. */
 static void
@@ -77,7 +174,7 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0 || mr->length == 0)
 		return 0;
 	nb_iov = rmem_mr_ranges(mr, &one, &iov);
-	ret = rmem_hugetlb_check(iov, nb_iov, &page_size);
+	ret = check_hugepages(iov, nb_iov, &page_size);
 	if (ret == 0)
 		rmem_mr_drv(mr)->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return ret;

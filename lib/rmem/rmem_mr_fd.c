@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,56 +21,6 @@
 
 #include "rmem_mr_priv.h"
 #include "rmem_priv.h"
-
-/* Check the attributes permitted with an fd. */
-static int
-check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
-
-	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
-		return RMEM_FAIL(EINVAL,
-				"%s: RMEM_MR_FD cannot be combined with addr, iov, ALLOCATE_MR or ON_DEMAND",
-				dev->name);
-	if (attr->fd_offset % page != 0)
-		return RMEM_FAIL(EINVAL,
-				"%s: fd_offset not a multiple of the page size: %" PRIu64
-				" (%" PRIu64 ")",
-				dev->name, attr->fd_offset, page);
-	return 0;
-}
-
-int
-rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
-{
-	struct stat st;
-	int ret;
-
-	if ((attr->flags & RMEM_MR_FD) == 0) {
-		if (attr->fd == 0 && attr->fd_offset == 0)
-			return 0;
-		return RMEM_FAIL(EINVAL, "%s: fd or fd_offset without RMEM_MR_FD: %d, %" PRIu64,
-				dev->name, attr->fd, attr->fd_offset);
-	}
-	ret = check_form(dev, attr);
-	if (ret != 0)
-		return ret;
-	if (fstat(attr->fd, &st) != 0)
-		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
-	/* Files of devices have no size; their drivers check the range. */
-	if (!S_ISREG(st.st_mode) && st.st_size == 0)
-		return 0;
-	if (attr->fd_offset > (uint64_t)st.st_size ||
-			attr->length > (uint64_t)st.st_size - attr->fd_offset)
-		return RMEM_FAIL(EINVAL,
-				"%s: range beyond the end of the file: %zu bytes at offset %" PRIu64
-				" (%" PRIu64 " bytes, fd %d)",
-				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
-				attr->fd);
-	return 0;
-}
 
 /* Size of the hugepages of a file on hugetlbfs, else of the system's pages. */
 static uint64_t

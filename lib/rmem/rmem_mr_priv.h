@@ -53,26 +53,14 @@ int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket
 /** Free the memory of rmem_mr_alloc_chunk(), if there is any. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
 
-/**
- * Check that all of the ranges are in hugepages; *page_size is that of the smallest. -EINVAL with
- * a log line if not, or if the kernel does not report it.
- */
-int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size);
-
 /** With RMEM_ACCESS_HUGETLB: check the memory of an MR that is filled, and keep its page size. */
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
-
-/** Check the ranges of attr, one at least; *length is their sum. */
-int rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length);
 
 /** Copy the ranges for an MR, if there are any; -ENOMEM and a log line. */
 int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count);
 
 /** Free the copy. */
 void rmem_mr_free_iov(struct rmem_mr *mr);
-
-/** Check the fd attributes, or that they are not set. */
-int rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** Map the fd of attr, with the length of mr; -EINVAL, -EPERM or -ENOMEM and a log line. */
 int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);

@@ -182,9 +182,6 @@ rmem_mr_is_registered(const struct rmem_mr *mr)
 /** Register an MR whose fields are filled: memory, driver, state; on failure it is in ERROR. */
 int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
-/** Register in control threads; -ENOMEM or -ENOSPC. Writes *mr on success. */
-int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
-
 /** Reserve an entry for the event of a new MR; -ENOSPC if there is none. */
 int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 
@@ -254,9 +251,6 @@ void rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj
 
 /** Drop the events of an object that generates no more, and free them; NULL has no effect. */
 void rmem_async_channel_unbind(struct rmem_async_events *events);
-
-/** Add an event; NULL has no effect. */
-void rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {

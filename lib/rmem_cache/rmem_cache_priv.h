@@ -162,12 +162,6 @@ void rmem_cache_monitor_stop(struct rmem_cache *cache);
 /** Watch the memory of an entry that is published; false: that is not possible. */
 bool rmem_cache_watch(struct rmem_cache *cache, struct cache_entry *entry);
 
-/* rmem_cache_reg.c */
-
-/** Register a range; the entry has one holder. With the lock; 0, or -errno and a line. */
-int rmem_cache_register(struct rmem_cache *cache, const struct cache_range *want,
-		struct cache_entry **entry);
-
 /* rmem_cache_telemetry.c */
 
 /** Add a cache to the list; false: another one has its name. */

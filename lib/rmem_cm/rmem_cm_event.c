@@ -14,8 +14,9 @@
 
 #include "rmem_cm_priv.h"
 
-int
-rmem_cm_error(int error)
+/* The same for an error number. */
+static int
+cm_error(int error)
 {
 	switch (error) {
 	case ENODEV:
@@ -44,7 +45,7 @@ rmem_cm_errno(const char *call)
 	int error = errno;
 
 	CM_LOG(ERR, "%s: error %d, %s", call, error, strerror(error));
-	return rmem_cm_error(error);
+	return cm_error(error);
 }
 
 uint64_t
@@ -68,7 +69,7 @@ rmem_cm_channel_create(const char *subject, struct rdma_event_channel **out)
 
 		CM_LOG(ERR, "%s, and rdma_cm is not available (is rdma_ucm loaded?): error %d, %s",
 				subject, error, strerror(error));
-		return rmem_cm_error(error);
+		return cm_error(error);
 	}
 	flags = fcntl(channel->fd, F_GETFL);
 	if (flags == -1 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
@@ -151,7 +152,7 @@ rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
 			return ret;
 		if (event->type == type && event->status == 0)
 			return 0;
-		ret = event->type == type ? rmem_cm_error(-event->status) : cm_refusal(event);
+		ret = event->type == type ? cm_error(-event->status) : cm_refusal(event);
 	} while (ret == 0);
 	CM_LOG(ERR, "rdma_cm: unexpected event: %s, status %d (expected %s)",
 			rdma_event_str(event->type), event->status, rdma_event_str(type));

@@ -118,7 +118,5 @@ int rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type t
 		uint64_t end_ms, struct cm_event *event);
 /** Log the errno of a call; returns it as the -errno of rmem_cm_connect(). */
 int rmem_cm_errno(const char *call);
-/** The same for an error number. */
-int rmem_cm_error(int error);
 
 #endif /* RMEM_CM_PRIV_H */

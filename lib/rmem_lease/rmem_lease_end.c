@@ -34,8 +34,9 @@ rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t
 	lease_fifo_put(&ctx->ended, lease_number(ctx, slot));
 }
 
-void
-rmem_lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+/* Undo a prepared lease. */
+static void
+unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t i = 0, behind;
 
@@ -169,7 +170,7 @@ revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 		lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
 		break;
 	case RMEM_LEASE_PREPARED:
-		rmem_lease_unstage(ctx, slot);
+		unstage(ctx, slot);
 		rmem_lease_slot_end(ctx, slot, why);
 		break;
 	case RMEM_LEASE_LOST:

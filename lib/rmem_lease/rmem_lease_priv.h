@@ -409,15 +409,6 @@ lease_return_tag(struct lease_slot *slot)
 
 /** End a lease: the peer can no longer access the buffer. */
 void rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
-/** Undo a prepared lease. */
-void rmem_lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-
-/* Selection of a backend (rmem_lease_backend.c). */
-
-/** Select the backend by the capabilities of the device; -EOPNOTSUPP and a log line. */
-int rmem_lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
-/** Log the selected backend, and the missing capabilities of preferred ones. */
-void rmem_lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
 
 /* All contexts (rmem_lease_telemetry.c). */
 /** Check the invariants of a context of the device: 0, or -EIO and a line. */

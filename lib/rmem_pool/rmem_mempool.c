@@ -139,7 +139,7 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	}
 	*reg = new_reg;
 	if (ret == 0)
-		rmem_mempool_list_add(new_reg);
+		rmem_pool_list_add_mempool(new_reg);
 	return ret;
 }
 
@@ -217,7 +217,7 @@ rmem_mempool_do_unregister(struct rmem_mempool *reg)
 	rmem_map_del(reg->mrs, reg->nb_mrs);
 	ret = dereg_all(reg);
 	if (ret == 0)
-		rmem_mempool_list_del(reg);
+		rmem_pool_list_del_mempool(reg);
 	return ret;
 }
 

@@ -82,7 +82,7 @@ rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 }
 
 void
-rmem_mempool_list_add(struct rmem_mempool *reg)
+rmem_pool_list_add_mempool(struct rmem_mempool *reg)
 {
 	pthread_mutex_lock(&regs_lock);
 	rmem_mempool_priv(reg)->next = regs;
@@ -91,7 +91,7 @@ rmem_mempool_list_add(struct rmem_mempool *reg)
 }
 
 void
-rmem_mempool_list_del(struct rmem_mempool *reg)
+rmem_pool_list_del_mempool(struct rmem_mempool *reg)
 {
 	struct rmem_mempool_priv **at = &regs;
 

@@ -135,10 +135,10 @@ int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
 
 /** Add a complete registration. */
-void rmem_mempool_list_add(struct rmem_mempool *reg);
+void rmem_pool_list_add_mempool(struct rmem_mempool *reg);
 
 /** Remove a registration that was added. */
-void rmem_mempool_list_del(struct rmem_mempool *reg);
+void rmem_pool_list_del_mempool(struct rmem_mempool *reg);
 
 /** Number of registrations of a mempool. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
