@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The gates that need no build: layout, rules of the tree, spelling, shell scripts, mutants, commit
-# messages. Seconds.
+# The gates that need no build: layout, rules of the tree, calls between files, spelling, shell
+# scripts, mutants, commit messages. Seconds.
 
 . "$(dirname -- "$0")/common.sh"
 need git python3 codespell
@@ -39,8 +39,9 @@ words=fo,fro,mis,nd
 step format devtools/check-format.sh
 step rules devtools/check-style.py
 step circles devtools/check-circles.py
+step externs devtools/check-externs.py
 step spelling check_spelling
 step shell check_shell
 step commits devtools/check-commits.sh
 step mutants devtools/mutate.py --check
-[ "$failed" = 0 ] || die "$failed of 7 steps failed"
+[ "$failed" = 0 ] || die "$failed of 8 steps failed"

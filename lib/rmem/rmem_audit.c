@@ -64,7 +64,7 @@ rmem_dev_audit(struct rmem_dev *dev)
 	if (ret == 0)
 		ret = rmem_obj_visit(RMEM_OBJ_QP, qp_is_valid, dev);
 	if (ret == 0)
-		ret = rmem_dev_counts_check(dev);
+		ret = rmem_obj_counts_check(dev);
 	if (ret == 0)
 		ret = RMEM_OP(dev, dev_audit, dev);
 	for (i = 0; i < nb_audits && (ret == 0 || ret == -EOPNOTSUPP); i++) {

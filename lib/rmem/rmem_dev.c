@@ -173,7 +173,7 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 {
 	struct rmem_dev_info info;
 
-	rmem_dev_counts_get(dev, &info);
+	rmem_obj_counts_get(dev, &info);
 	return RMEM_FAIL(EBUSY,
 			"%s: in use: %u objects refer to it (%u PDs with %u MRs, %u MWs, %u QPs and %u SRQs, %u CQs, page lists, EQs, counters)",
 			dev->name, refs, info.nb_pd, info.nb_mr, info.nb_mw, info.nb_qp,
@@ -411,7 +411,7 @@ void
 rmem_dev_info_fill(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	*info = *rmem_obj_info(&dev->obj);
-	rmem_dev_counts_get(dev, info);
+	rmem_obj_counts_get(dev, info);
 }
 
 int

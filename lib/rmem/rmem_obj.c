@@ -261,7 +261,7 @@ rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret)
 }
 
 void
-rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
+rmem_obj_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	const struct rmem_dev_slot *slot = &rmem_devs[dev->obj.dev_id];
 	uint32_t i;
@@ -274,7 +274,7 @@ rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 }
 
 int
-rmem_dev_counts_check(const struct rmem_dev *dev)
+rmem_obj_counts_check(const struct rmem_dev *dev)
 {
 	const struct rmem_dev_slot *slot = &rmem_devs[dev->obj.dev_id];
 	uint32_t i;

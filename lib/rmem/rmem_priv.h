@@ -156,10 +156,10 @@ void rmem_obj_revive(struct rmem_obj *obj);
 int rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret);
 
 /** Fill nb_* of info. */
-void rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
+void rmem_obj_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
 /** 0, or -EIO if a device has more objects than its limits allow. */
-int rmem_dev_counts_check(const struct rmem_dev *dev);
+int rmem_obj_counts_check(const struct rmem_dev *dev);
 
 /** Set the state of an MR, with release: preceding writes are visible to readers of the state. */
 static inline void

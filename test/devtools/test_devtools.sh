@@ -287,6 +287,52 @@ test_style() {
 	verdict 'check-style.py: folders that no header describes' $?
 }
 
+# check-externs.py on files with one finding of each rule.
+test_externs() {
+	rm -rf tree && make_tree
+	mkdir tree/app
+	printf '#include "tiny.h"\nint\nmain(void)\n{\n\treturn half() + low_sum() + top_max();\n}\n' >tree/app/top.c
+	printf '#ifndef TINY_H\n#define TINY_H\n#endif\n' >tree/app/tiny.h
+	printf 'int\nhalf(void)\n{\n\treturn 1;\n}\n' >tree/app/half.c
+	cat >tree/app/low.c <<-'EOF'
+		int
+		low_sum(void)
+		{
+			return low_unused();
+		}
+		int
+		low_unused(void)
+		{
+			return 2;
+		}
+		int
+		top_max(void)
+		{
+			return 3;
+		}
+		__attribute__((cold)) static int
+		low_static(void)
+		{
+			return 4;
+		}
+	EOF
+	printf 'int\nother(void)\n{\n\treturn low_sum();\n}\n' >tree/app/other.c
+	printf 'int\nuse(void)\n{\n\treturn other();\n}\n' >tree/app/more.c
+	(cd tree/devtools && PYTHONPATH=$PWD python3 -B - <<-'EOF') >out 2>err
+		import importlib.util
+		spec = importlib.util.spec_from_file_location("externs", "check-externs.py")
+		externs = importlib.util.module_from_spec(spec)
+		spec.loader.exec_module(externs)
+		externs.JUSTIFIED = (("unused", "app/more.c", "use", ""), ("split", "app/other.c", "*", ""),
+		                     ("tiny", "gone", "*", ""))
+		externs.main()
+	EOF
+	said out '^app/low.c: unused: .* low_unused\(\)' && said out '^app/low.c: strayed: top_max\(\) .*app/top.c' &&
+		said out '^app/half.c: split: serves only app/top.c' && said out '^app/tiny.h: tiny: .*app/top.c' &&
+		said out 'JUSTIFIED names nothing: tiny gone' && [ "$(wc -l <out)" = 6 ]
+	verdict 'check-externs.py: each of its rules, and an excuse of nothing' $?
+}
+
 # released OPTION...: run release.sh with a clean tree of version 1.2.3.
 released() {
 	PATH=$PWD/bin:$PATH tree/devtools/release.sh --no-gates --seeds 0 --chaos 0 "$@" >out 2>err
@@ -368,6 +414,7 @@ test_gates
 test_again
 test_bench
 test_style
+test_externs
 test_release
 test_roots
 
