@@ -24,6 +24,7 @@ ibcm_create(const struct ibcm_conf *conf, struct ibcm **out)
 	if (cm == NULL)
 		return -ENOMEM;
 	cm->conf = *conf;
+	cm->log = conf->log != NULL ? conf->log : &cm->own_log;
 	cm->secret = conf->random(conf->arg);
 	TAILQ_INIT(&cm->listeners);
 	TAILQ_INIT(&cm->ids);
@@ -47,8 +48,10 @@ ibcm_destroy(struct ibcm *cm)
 	struct ibcm_id *id;
 	uint32_t key;
 
-	while ((id = TAILQ_FIRST(&cm->ids)) != NULL)
+	while ((id = TAILQ_FIRST(&cm->ids)) != NULL) {
+		ibcm_info_end(id, IBCM_END_DESTROYED, 0);
 		ibcm_id_free(id);
+	}
 	while ((listener = TAILQ_FIRST(&cm->listeners)) != NULL) {
 		TAILQ_REMOVE(&cm->listeners, listener, next);
 		free(listener);
@@ -119,5 +122,5 @@ ibcm_nb_in(const struct ibcm *cm, enum ibcm_state state)
 const struct ibcm_stats *
 ibcm_stats(const struct ibcm *cm)
 {
-	return &cm->stats;
+	return &cm->log->stats;
 }

@@ -78,6 +78,62 @@ struct ibcm_event {
 	uint16_t reason; /* of REJECTED: enum ibcm_reason */
 };
 
+/* Why an ID ended. */
+enum ibcm_end {
+	IBCM_END_NONE,      /* it has not */
+	IBCM_END_REJ,       /* this side sent a REJ */
+	IBCM_END_PEER_REJ,  /* the peer did */
+	IBCM_END_NO_ANSWER, /* to a REQ, REP or SIDR_REQ */
+	IBCM_END_DREQ,      /* this side sent a DREQ */
+	IBCM_END_PEER_DREQ, /* the peer did */
+	IBCM_END_STALE,     /* the peer has restarted */
+	IBCM_END_RELEASED,  /* the consumer released it while the peer had not answered */
+	IBCM_END_SIDR,      /* a SIDR_REQ was answered */
+	IBCM_END_DESTROYED, /* with the engine */
+	IBCM_END_END,
+};
+
+/* An ID, current or ended. */
+struct ibcm_info {
+	enum ibcm_state state;
+	enum ibcm_end end;
+	uint16_t reason; /* of the REJ */
+	bool is_passive; /* the peer sent the request */
+	bool is_sidr;
+	uint32_t local_id;
+	uint32_t remote_id; /* 0: not known */
+	uint32_t qpn;       /* 0: none */
+	uint32_t peer_qpn;  /* 0: not known */
+	uint32_t retries;   /* messages sent again because of timeouts */
+	uint64_t service_id;
+	uint8_t local_gid[16];
+	uint8_t remote_gid[16];
+};
+
+/* Counters: by type, less IBCM_REQ; and the rest of the MADs. */
+struct ibcm_stats {
+	uint64_t rx[IBCM_NB_TYPES];
+	uint64_t tx[IBCM_NB_TYPES];
+	uint64_t retries[IBCM_NB_TYPES];    /* of tx: by a timeout */
+	uint64_t timeouts[IBCM_NB_TYPES];   /* messages that had no answer after all retries */
+	uint64_t duplicates[IBCM_NB_TYPES]; /* of rx */
+	uint64_t rej_rx[IBCM_NB_REASONS];   /* by reason; 0: one that is not in the table */
+	uint64_t rej_tx[IBCM_NB_REASONS];
+	uint64_t malformed;  /* not in rx */
+	uint64_t unknown_id; /* no such comm ID, or it is of another peer */
+	uint64_t wrong_state;
+	uint64_t refused; /* REQ and SIDR_REQ that no consumer has seen */
+};
+
+#define IBCM_LOG_LEN 32
+
+/* The record of IDs that were freed. */
+struct ibcm_log {
+	struct ibcm_stats stats;
+	uint64_t nb_ended;
+	struct ibcm_info ended[IBCM_LOG_LEN]; /* the last ones: a ring */
+};
+
 struct ibcm_conf {
 	uint64_t ca_guid;
 	uint32_t max_ids;       /* those in time-wait are included, if they have or had a QP */
@@ -86,6 +142,9 @@ struct ibcm_conf {
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 	void (*event)(void *arg, const struct ibcm_event *event);
 	uint64_t (*random)(void *arg); /* not to be guessed by peers */
+	/* The state of an ID has changed; may call no function of the engine. NULL: none. */
+	void (*trace)(void *arg, const struct ibcm_info *info, enum ibcm_state from);
+	struct ibcm_log *log; /* of the caller, zeroed at first; NULL: of the engine */
 };
 
 /* Families of a listener. */
@@ -160,18 +219,6 @@ struct ibcm_qp_attr {
 	bool peer_has_srq;
 };
 
-/* Counters: by type, less IBCM_REQ; and the rest of the MADs. */
-struct ibcm_stats {
-	uint64_t rx[IBCM_NB_TYPES];
-	uint64_t tx[IBCM_NB_TYPES];
-	uint64_t retries[IBCM_NB_TYPES];    /* of tx: by a timeout */
-	uint64_t duplicates[IBCM_NB_TYPES]; /* of rx */
-	uint64_t malformed;                 /* not in rx */
-	uint64_t unknown_id;                /* no such comm ID, or it is of another peer */
-	uint64_t wrong_state;
-	uint64_t refused; /* REQ and SIDR_REQ that no consumer has seen */
-};
-
 /* Returns 0, -EINVAL (conf) or -ENOMEM. */
 int ibcm_create(const struct ibcm_conf *conf, struct ibcm **cm);
 /* Free the engine, its listeners and IDs; sends nothing. */
@@ -237,5 +284,12 @@ uint32_t ibcm_nb_ids(const struct ibcm *cm);
 /* Those in a state. */
 uint32_t ibcm_nb_in(const struct ibcm *cm, enum ibcm_state state);
 const struct ibcm_stats *ibcm_stats(const struct ibcm *cm);
+
+typedef void (*ibcm_visit_t)(void *arg, const struct ibcm_info *info);
+/* Visit all IDs. */
+void ibcm_visit(const struct ibcm *cm, ibcm_visit_t visit, void *arg);
+/* Visit ended IDs, the oldest one first. */
+void ibcm_log_visit(const struct ibcm_log *log, ibcm_visit_t visit, void *arg);
+const char *ibcm_end_name(enum ibcm_end end);
 
 #endif /* IBCM_H */

@@ -276,6 +276,7 @@ ibcm_answer(struct ibcm_id *id, uint64_t now, enum ibcm_sidr_status status, uint
 	rep.qkey = qkey;
 	set_data(&rep, data);
 	ibcm_send_keep(id, &rep);
+	ibcm_info_end(id, IBCM_END_SIDR, 0);
 	ibcm_end_timewait(id, now);
 	return 0;
 }
@@ -287,6 +288,7 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 	switch (id->state) {
 	case IBCM_REQ_SENT:
 		ibcm_end_give_notice(id);
+		ibcm_info_end(id, IBCM_END_RELEASED, 0);
 		ibcm_id_free(id);
 		break;
 	case IBCM_REQ_RCVD:
@@ -305,7 +307,8 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 	case IBCM_TIMEWAIT:
 		ibcm_id_released(id);
 		break; /* the timer, too */
-	default:
+	default:       /* IDLE, SIDR_REQ_SENT */
+		ibcm_info_end(id, IBCM_END_RELEASED, 0);
 		ibcm_id_free(id);
 		break;
 	}

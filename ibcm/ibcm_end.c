@@ -78,6 +78,7 @@ ibcm_end_reject(struct ibcm_id *id, uint64_t now, uint16_t reason, const struct 
 		rej.data = data->data;
 		rej.data_len = data->len;
 	}
+	ibcm_info_end(id, IBCM_END_REJ, reason);
 	ibcm_send_keep(id, &rej);
 	ibcm_end_timewait(id, now);
 }

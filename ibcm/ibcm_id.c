@@ -267,6 +267,7 @@ ibcm_id_free(struct ibcm_id *id)
 	struct ibcm *cm = id->cm;
 
 	ibcm_id_state(id, IBCM_IDLE);
+	ibcm_info_log(id);
 	if (id->is_spare)
 		TAILQ_REMOVE(&cm->spare, id, spare);
 	TAILQ_REMOVE(&cm->ids, id, all);
@@ -284,6 +285,7 @@ void
 ibcm_id_state(struct ibcm_id *id, enum ibcm_state state)
 {
 	uint32_t *half_open = ibcm_half_open(id->cm, id->path.remote_gid);
+	enum ibcm_state from = id->state;
 	uint32_t key;
 
 	*half_open -= is_pending(id->state) || id->state == IBCM_REP_SENT;
@@ -295,6 +297,8 @@ ibcm_id_state(struct ibcm_id *id, enum ibcm_state state)
 			id->listener = NULL;
 	}
 	id->state = state;
+	if (from != state)
+		ibcm_info_trace(id, from);
 	if (state != IBCM_IDLE)
 		return;
 	ibcm_id_timer(id, IBCM_NEVER);

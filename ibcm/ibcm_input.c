@@ -36,14 +36,14 @@ id_of(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 			(id->state == IBCM_REQ_SENT ? id->tid == msg->tid
 						    : id->remote_id == msg->local_id))
 		return id;
-	cm->stats.unknown_id++;
+	cm->log->stats.unknown_id++;
 	return NULL;
 }
 
 static void
 count_duplicate(struct ibcm *cm, const struct ibcm_msg *msg)
 {
-	cm->stats.duplicates[msg->type - IBCM_REQ]++;
+	cm->log->stats.duplicates[msg->type - IBCM_REQ]++;
 }
 
 static void
@@ -59,7 +59,7 @@ send_mra(struct ibcm_id *id, enum ibcm_subject subject)
 static void
 refuse(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg, uint16_t reason)
 {
-	cm->stats.refused++;
+	cm->log->stats.refused++;
 	ibcm_send_rej(cm, path, msg, reason);
 }
 
@@ -67,8 +67,10 @@ refuse(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg
 static void
 end_stale(struct ibcm_id *id, uint64_t now)
 {
-	if (id->state == IBCM_ESTABLISHED)
-		ibcm_end_dreq(id, now, NULL);
+	if (id->state != IBCM_ESTABLISHED)
+		return;
+	ibcm_info_end(id, IBCM_END_STALE, 0);
+	ibcm_end_dreq(id, now, NULL);
 }
 
 /* A REQ with the comm ID of a known one. */
@@ -148,6 +150,7 @@ report_request(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_
 static void
 set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 {
+	id->is_passive = true;
 	id->service_id = req->service_id;
 	id->tid = req->tid;
 	id->remote_id = req->local_id;
@@ -263,7 +266,7 @@ input_rep(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	struct ibcm_id *id;
 
 	if (ibcm_id_by_id(cm, msg->remote_id) == NULL) {
-		cm->stats.unknown_id++;
+		cm->log->stats.unknown_id++;
 		ibcm_send_rej(cm, path, msg, IBCM_REJ_INVALID_COMM_ID);
 		return;
 	}
@@ -291,7 +294,7 @@ input_mra(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 		return;
 	if (!(id->state == IBCM_REQ_SENT && msg->subject == IBCM_OF_REQ) &&
 			!(id->state == IBCM_REP_SENT && msg->subject == IBCM_OF_REP)) {
-		cm->stats.wrong_state++;
+		cm->log->stats.wrong_state++;
 		return;
 	}
 	if (id->has_mra) { /* a peer can't delay the end further */
@@ -320,7 +323,7 @@ rej_id_of(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *
 	id = ibcm_id_by_peer(cm, path->remote_gid, ca_guid, msg->local_id, false);
 	if (id != NULL && is_path(id, path))
 		return id;
-	cm->stats.unknown_id++;
+	cm->log->stats.unknown_id++;
 	return NULL;
 }
 
@@ -333,16 +336,19 @@ input_rej(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 		return;
 	switch (id->state) {
 	case IBCM_REQ_SENT:
+		ibcm_info_end(id, IBCM_END_PEER_REJ, msg->reason);
 		ibcm_end_idle(id, IBCM_EVENT_REJECTED, msg, msg->reason);
 		break;
 	case IBCM_REQ_RCVD:
 	case IBCM_REP_SENT:
 	case IBCM_REP_RCVD:
 	case IBCM_ESTABLISHED:
+		ibcm_info_end(id, IBCM_END_PEER_REJ, msg->reason);
 		ibcm_end_timewait(id, now);
 		ibcm_end_event(id, IBCM_EVENT_REJECTED, msg, msg->reason);
 		break;
 	case IBCM_DREQ_SENT:
+		ibcm_info_end(id, IBCM_END_DREQ, 0);
 		ibcm_end_timewait(id, now);
 		ibcm_end_event(id, IBCM_EVENT_DISCONNECTED, msg, 0);
 		break;
@@ -366,7 +372,7 @@ input_rtu(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *
 	} else if (id->state == IBCM_ESTABLISHED) {
 		count_duplicate(cm, msg);
 	} else {
-		cm->stats.wrong_state++;
+		cm->log->stats.wrong_state++;
 	}
 }
 
@@ -389,7 +395,7 @@ input_dreq(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 	struct ibcm_id *id;
 
 	if (ibcm_id_by_id(cm, msg->remote_id) == NULL) { /* its connection has ended */
-		cm->stats.unknown_id++;
+		cm->log->stats.unknown_id++;
 		send_drep(cm, path, msg);
 		return;
 	}
@@ -397,7 +403,7 @@ input_dreq(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 	if (id == NULL)
 		return;
 	if (id->attr.qpn != msg->qpn) {
-		cm->stats.unknown_id++;
+		cm->log->stats.unknown_id++;
 		return;
 	}
 	switch (id->state) {
@@ -406,6 +412,8 @@ input_dreq(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 	case IBCM_ESTABLISHED:
 	case IBCM_DREQ_SENT:
 		send_drep(cm, path, msg);
+		ibcm_info_end(id, id->state == IBCM_DREQ_SENT ? IBCM_END_DREQ : IBCM_END_PEER_DREQ,
+				0);
 		ibcm_end_timewait(id, now);
 		ibcm_end_event(id, IBCM_EVENT_DISCONNECTED, msg, 0);
 		break;
@@ -414,7 +422,7 @@ input_dreq(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 		send_drep(cm, path, msg);
 		break;
 	default:
-		cm->stats.wrong_state++;
+		cm->log->stats.wrong_state++;
 		break;
 	}
 }
@@ -427,9 +435,10 @@ input_drep(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 	if (id == NULL)
 		return;
 	if (id->state != IBCM_DREQ_SENT) {
-		cm->stats.wrong_state++;
+		cm->log->stats.wrong_state++;
 		return;
 	}
+	ibcm_info_end(id, IBCM_END_DREQ, 0);
 	ibcm_end_timewait(id, now);
 	ibcm_end_event(id, IBCM_EVENT_DISCONNECTED, msg, 0);
 }
@@ -453,11 +462,12 @@ input_sidr_req(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 	listener = ibcm_listener_lookup(cm, msg->service_id, has_ip ? &ip : NULL);
 	id = limit_reason(cm, path, listener) == 0 ? ibcm_id_alloc(cm, path, &ret) : NULL;
 	if (id == NULL) {
-		cm->stats.refused++;
+		cm->log->stats.refused++;
 		ibcm_send_sidr_rep(cm, path, msg,
 				listener == NULL ? IBCM_SIDR_NO_SERVICE : IBCM_SIDR_REJECTED);
 		return;
 	}
+	id->is_passive = true;
 	id->is_sidr = true;
 	id->tid = msg->tid;
 	id->remote_id = msg->local_id;
@@ -476,9 +486,10 @@ input_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 
 	if (id == NULL || id->state != IBCM_SIDR_REQ_SENT || !is_path(id, path) ||
 			id->tid != msg->tid || id->service_id != msg->service_id) {
-		cm->stats.unknown_id++;
+		cm->log->stats.unknown_id++;
 		return;
 	}
+	ibcm_info_end(id, IBCM_END_SIDR, 0);
 	ibcm_end_idle(id, IBCM_EVENT_SIDR_REP, msg, 0);
 }
 
@@ -489,10 +500,12 @@ ibcm_input(struct ibcm *cm, uint64_t now, const struct ibcm_path *path,
 	struct ibcm_msg msg;
 
 	if (!ibcm_mad_decode(mad, &msg)) {
-		cm->stats.malformed++;
+		cm->log->stats.malformed++;
 		return;
 	}
-	cm->stats.rx[msg.type - IBCM_REQ]++;
+	cm->log->stats.rx[msg.type - IBCM_REQ]++;
+	if (msg.type == IBCM_REJ)
+		ibcm_info_count_rej(cm->log->stats.rej_rx, msg.reason);
 	switch (msg.type) {
 	case IBCM_REQ:
 		input_req(cm, now, path, &msg);

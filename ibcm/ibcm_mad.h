@@ -76,6 +76,8 @@ enum ibcm_reason {
 	IBCM_REJ_CONSUMER = 28,
 };
 
+#define IBCM_NB_REASONS 36 /* of the table, and 0 */
+
 /* Status of a SIDR_REP. */
 enum ibcm_sidr_status {
 	IBCM_SIDR_VALID,

@@ -4,7 +4,8 @@
 
 /*
  * Objects of the engine, for its files. Each calls only those after it: ibcm_input.c, ibcm_timer.c
- * and ibcm_call.c; ibcm_end.c; ibcm_send.c; ibcm_listener.c; ibcm_id.c; ibcm_mad.c.
+ * and ibcm_call.c; ibcm_end.c; ibcm_send.c; ibcm_listener.c; ibcm_id.c; ibcm_info.c;
+ * ibcm_mad.c.
  */
 
 #ifndef IBCM_PRIV_H
@@ -30,6 +31,7 @@ struct ibcm_id {
 	void *arg;
 	struct ibcm_listener *listener; /* while the ID counts in its backlog */
 	enum ibcm_state state;
+	bool is_passive;
 	bool is_sidr;
 	bool is_released;
 	bool has_mra; /* the peer delayed its answer */
@@ -38,6 +40,9 @@ struct ibcm_id {
 	uint64_t tid;
 	uint64_t service_id;
 	uint64_t ca_guid; /* of the peer */
+	enum ibcm_end end;
+	uint16_t end_reason;
+	uint32_t nb_retries; /* in all */
 	struct ibcm_path path;
 	struct ibcm_qp_attr attr;
 
@@ -89,7 +94,8 @@ struct ibcm {
 	uint32_t max_heap;
 	uint64_t secret; /* of the hashes */
 	uint32_t half_open[IBCM_SOURCES];
-	struct ibcm_stats stats;
+	struct ibcm_log *log; /* of the caller, or own_log */
+	struct ibcm_log own_log;
 };
 
 /* ibcm_id.c: tables, the timer and the state of an ID. */
@@ -138,6 +144,15 @@ void ibcm_send_rej(struct ibcm *cm, const struct ibcm_path *path, const struct i
 		uint16_t reason);
 void ibcm_send_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
 		enum ibcm_sidr_status status);
+
+/* ibcm_info.c: what is reported of an ID. */
+/* Why an ID ends; the first cause counts. Precedes the change of its state. */
+void ibcm_info_end(struct ibcm_id *id, enum ibcm_end end, uint16_t reason);
+/* Its state has changed. */
+void ibcm_info_trace(const struct ibcm_id *id, enum ibcm_state from);
+/* It is freed. */
+void ibcm_info_log(const struct ibcm_id *id);
+void ibcm_info_count_rej(uint64_t counters[IBCM_NB_REASONS], uint16_t reason);
 
 /* ibcm_end.c: the ends of an ID. The caller returns after them, but for ibcm_end_timewait(). */
 /* Report an event, unless the consumer has released the ID. The last action of a call. */

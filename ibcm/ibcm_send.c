@@ -37,7 +37,9 @@ ibcm_send(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *
 
 	if (!ibcm_mad_encode(msg, mad))
 		return; /* not reached: callers have checked the private data */
-	cm->stats.tx[msg->type - IBCM_REQ]++;
+	cm->log->stats.tx[msg->type - IBCM_REQ]++;
+	if (msg->type == IBCM_REJ)
+		ibcm_info_count_rej(cm->log->stats.rej_tx, msg->reason);
 	cm->conf.send(cm->conf.arg, path, mad);
 }
 
@@ -46,7 +48,9 @@ ibcm_send_again(struct ibcm_id *id)
 {
 	struct ibcm *cm = id->cm;
 
-	cm->stats.tx[id->mad_type - IBCM_REQ]++;
+	cm->log->stats.tx[id->mad_type - IBCM_REQ]++;
+	if (id->mad_type == IBCM_REJ)
+		ibcm_info_count_rej(cm->log->stats.rej_tx, id->end_reason);
 	cm->conf.send(cm->conf.arg, &id->path, id->mad);
 }
 

@@ -16,6 +16,8 @@ ibcm_next(const struct ibcm *cm)
 static void
 give_up(struct ibcm_id *id, uint64_t now)
 {
+	id->cm->log->stats.timeouts[id->mad_type - IBCM_REQ]++;
+	ibcm_info_end(id, id->state == IBCM_DREQ_SENT ? IBCM_END_DREQ : IBCM_END_NO_ANSWER, 0);
 	switch (id->state) {
 	case IBCM_REQ_SENT:
 		ibcm_end_give_notice(id);
@@ -48,7 +50,8 @@ ibcm_timeout(struct ibcm *cm, uint64_t now)
 			give_up(id, now);
 		} else {
 			id->retries--;
-			cm->stats.retries[id->mad_type - IBCM_REQ]++;
+			id->nb_retries++;
+			cm->log->stats.retries[id->mad_type - IBCM_REQ]++;
 			ibcm_id_timer(id, now + id->wait);
 			ibcm_send_again(id);
 		}

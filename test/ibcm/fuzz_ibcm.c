@@ -331,6 +331,14 @@ check_id(uint32_t side, struct ibcm_id *id)
 		CHECK(conn != NULL && conn->id == id);
 }
 
+/* A peer that restarted ends a connection whose DREQ it has not answered yet. */
+static bool
+has_ended(const struct ibcm_id *id)
+{
+	return id->state == IBCM_TIMEWAIT || id->state == IBCM_IDLE ||
+			(id->state == IBCM_DREQ_SENT && id->end == IBCM_END_STALE);
+}
+
 /* The counters are those of the IDs, and are within their limits. */
 static void
 check_engine(uint32_t side)
@@ -345,6 +353,7 @@ check_engine(uint32_t side)
 		check_id(side, id);
 		nb++;
 		nb_timers += id->heap_at != 0;
+		CHECK((id->end != IBCM_END_NONE) == has_ended(id));
 		for (i = 0; i < IBCM_NB_KEYS; i++)
 			nb_in[i] += id->is_in[i];
 		for (i = 0; i < MAX_LISTENERS && id->listener != NULL; i++)

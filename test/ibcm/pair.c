@@ -10,6 +10,8 @@
 #include "../test.h"
 #include "pair.h"
 
+struct pair_hooks pair_hooks;
+
 static void
 side_send(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -76,6 +78,8 @@ pair_open(struct pair *pair, uint32_t max_ids, uint32_t max_half_open)
 				.send = side_send,
 				.event = side_event,
 				.random = side_random,
+				.trace = pair_hooks.trace,
+				.log = pair_hooks.logs != NULL ? &pair_hooks.logs[i] : NULL,
 		};
 
 		side->pair = pair;

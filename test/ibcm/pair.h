@@ -57,6 +57,14 @@ struct pair {
 	struct pair_mad net[PAIR_MAX_NET]; /* the last member: pair_open() does not set it */
 };
 
+/* For the engines of pair_open(): both may be NULL. */
+struct pair_hooks {
+	void (*trace)(void *side, const struct ibcm_info *info, enum ibcm_state from);
+	struct ibcm_log *logs; /* one of each side */
+};
+
+extern struct pair_hooks pair_hooks;
+
 void pair_open(struct pair *pair, uint32_t max_ids, uint32_t max_half_open);
 void pair_close(struct pair *pair);
 /* The listener of a side for PAIR_SERVICE, without addresses. */
