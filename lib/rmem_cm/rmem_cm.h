@@ -31,6 +31,7 @@
 #define RMEM_CM_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include <sys/socket.h>
 
@@ -212,6 +213,25 @@ int rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms);
  *   Connection to release. NULL is allowed and has no effect.
  */
 void rmem_cm_disconnect(struct rmem_cm_conn *conn);
+
+/**
+ * Print the connections of all `soft` devices.
+ *
+ * For each device that had a CM: its counters, the last 32 connections that ended, and those that
+ * exist; one property in each line, as telemetry reports them.
+ *
+ * Connections of rdma_cm are not printed: rdma(8) of the kernel has them.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param f
+ *   File to print to.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL f.
+ */
+int rmem_cm_dump(FILE *f);
 
 #ifdef __cplusplus
 }

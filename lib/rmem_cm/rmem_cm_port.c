@@ -27,7 +27,7 @@
 #include <rmem_thread.h>
 
 #include "rmem_cm_port_priv.h"
-#include "rmem_gsi.h"
+#include "rmem_cm_trace_priv.h"
 
 #define MAX_IDS       4096
 #define MAX_HALF_OPEN 64
@@ -42,11 +42,20 @@ struct out_mad {
 	uint8_t mad[IBCM_MAD_LEN];
 };
 
+/* The record of the ports of a device, by its name. Never freed: one for each name. */
+struct cm_log {
+	LIST_ENTRY(cm_log) next;
+	char dev[RMEM_NAME_SIZE];
+	struct cm_port *port; /* NULL: none now */
+	struct ibcm_log log;  /* while there is a port, under its lock */
+};
+
 struct cm_port {
 	LIST_ENTRY(cm_port) next; /* under ports_lock */
 	uint32_t nb_users;        /* under ports_lock */
 	uint32_t nb_lingering;    /* of these, under ports_lock */
 	struct rmem_dev *dev;
+	struct cm_log *log;
 	struct rmem_gsi *gsi; /* of the thread */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -63,6 +72,7 @@ struct cm_port {
 
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(cm_ports, cm_port) ports = LIST_HEAD_INITIALIZER(ports);
+static LIST_HEAD(cm_logs, cm_log) logs = LIST_HEAD_INITIALIZER(logs); /* under ports_lock */
 
 uint64_t
 rmem_cm_port_now(void)
@@ -193,6 +203,16 @@ on_event(void *arg, const struct ibcm_event *event)
 	}
 }
 
+static void
+on_state(void *arg, const struct ibcm_info *info, enum ibcm_state from)
+{
+	const struct cm_port *port = arg;
+
+	rmem_cm_trace_state(port->log->dev, info->local_id, info->remote_id, info->qpn,
+			info->peer_qpn, ibcm_state_name(from), ibcm_state_name(info->state),
+			ibcm_end_name(info->end), info->reason);
+}
+
 /* Until the next time of the engine, ms. */
 static int
 sleep_ms(const struct cm_port *port)
@@ -250,7 +270,9 @@ open_port(struct cm_port *port)
 			.arg = port,
 			.send = send_mad,
 			.event = on_event,
-			.random = rmem_gsi_random};
+			.random = rmem_gsi_random,
+			.trace = on_state,
+			.log = &port->log->log};
 	int ret = ibcm_create(&conf, &port->cm);
 
 	return ret == 0 ? rmem_gsi_open(port->dev, received_mad, port, &port->gsi) : ret;
@@ -293,14 +315,36 @@ free_port(struct cm_port *port)
 	free(port);
 }
 
+/* Under ports_lock. */
+static struct cm_log *
+log_of(const char *dev)
+{
+	struct cm_log *log;
+
+	LIST_FOREACH(log, &logs, next) {
+		if (strcmp(log->dev, dev) == 0)
+			return log;
+	}
+	log = calloc(1, sizeof(*log));
+	if (log == NULL)
+		return NULL;
+	snprintf(log->dev, sizeof(log->dev), "%s", dev);
+	LIST_INSERT_HEAD(&logs, log, next);
+	return log;
+}
+
 static struct cm_port *
 alloc_port(struct rmem_dev *dev)
 {
 	struct cm_port *port = calloc(1, sizeof(*port));
 	pthread_condattr_t attr;
 
-	if (port == NULL)
+	if (port != NULL)
+		port->log = log_of(dev->name);
+	if (port == NULL || port->log == NULL) {
+		free(port);
 		return NULL;
+	}
 	port->dev = dev;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -355,8 +399,10 @@ rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **out)
 	}
 	if (port == NULL) {
 		ret = start_port(dev, &port);
-		if (ret == 0)
+		if (ret == 0) {
 			LIST_INSERT_HEAD(&ports, port, next);
+			port->log->port = port;
+		}
 	}
 	if (ret == 0) {
 		port->nb_users++;
@@ -382,6 +428,7 @@ static void
 stop_port(struct cm_port *port)
 {
 	LIST_REMOVE(port, next);
+	port->log->port = NULL;
 	pthread_mutex_lock(&port->lock);
 	port->is_stopping = true;
 	pthread_mutex_unlock(&port->lock);
@@ -426,4 +473,25 @@ rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms)
 			.tv_nsec = (long)(end_ms % 1000) * 1000000};
 
 	return pthread_cond_timedwait(&port->changed, &port->lock, &end) == 0;
+}
+
+void
+rmem_cm_ports_visit(void (*visit)(void *arg, const struct rmem_cm_port_view *view), void *arg)
+{
+	struct cm_log *log;
+
+	pthread_mutex_lock(&ports_lock);
+	LIST_FOREACH(log, &logs, next) {
+		struct rmem_cm_port_view view = {.dev = log->dev, .log = &log->log};
+
+		if (log->port != NULL) {
+			pthread_mutex_lock(&log->port->lock);
+			view.cm = log->port->cm;
+			view.gsi = rmem_gsi_stats(log->port->gsi);
+		}
+		visit(arg, &view);
+		if (log->port != NULL)
+			pthread_mutex_unlock(&log->port->lock);
+	}
+	pthread_mutex_unlock(&ports_lock);
 }

@@ -18,7 +18,10 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include <rmem_obj.h>
+
 #include "ibcm.h"
+#include "rmem_gsi.h"
 
 #include "rmem_cm_priv.h"
 
@@ -53,5 +56,16 @@ bool rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms);
 /** Time for the engine. */
 uint64_t rmem_cm_port_now(void);
 struct rmem_dev *rmem_cm_port_dev(const struct cm_port *port);
+
+/** A port as it is reported, also of a device that has none any more. */
+struct rmem_cm_port_view {
+	const char *dev; /**< Name of the device. */
+	const struct ibcm_log *log;
+	const struct ibcm *cm;            /**< NULL: there is no port now. */
+	const struct rmem_gsi_stats *gsi; /**< The same. */
+};
+
+/** Visit the ports of all devices that had one, each under its lock. */
+void rmem_cm_ports_visit(void (*visit)(void *arg, const struct rmem_cm_port_view *view), void *arg);
 
 #endif /* RMEM_CM_PORT_PRIV_H */

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rmem-top on a running dpdk-testrmem, in a terminal of tmux, and on replies that lack fields.
 
-usage: test_rmem_top.py RMEM-TOP DPDK-TESTRMEM
+usage: test_rmem_top.py RMEM-TOP DPDK-TESTRMEM [DPDK-RMEM-KV]
+
+The third one connects, unless rmem was built without librdmacm.
 """
 
 import contextlib
@@ -227,6 +229,44 @@ def check_program(folder, path):
     print('live view: %s' % ('checked in tmux' if has_tmux else 'skipped, no tmux'))
 
 
+def check_cm(path):
+    """The view of connections, while there is one and after its end, and that of their CM."""
+    prefix = PREFIX + '_cm'
+    ips = '127.0.24.3', '127.0.24.4'
+    eal = [path, '--no-huge', '-m', '64', '--no-pci', '-l', '0', '--log-level=pmd.rmem.soft:error']
+    app = ['--keys', '10', '--lease-ms', '500', '--dev']
+
+    def conns():
+        out = top('-b', '-n', '1', '-v', 'cm', prefix=prefix).stdout
+        return rows(out, 'cm') if '\nCONN' in out else []
+
+    with contextlib.ExitStack() as stack:
+        server, client = [
+            stack.enter_context(subprocess.Popen([*eal, *options], stdout=subprocess.PIPE,
+                                                 stderr=subprocess.STDOUT, text=True))
+            for options in (
+                ['--file-prefix', prefix, '--', *app, 'soft0,ip=' + ips[0], '--listen', ips[0]],
+                ['--no-shconf', '--no-telemetry', '--', *app, 'soft0,ip=' + ips[1], '--connect', ips[0],
+                 '--wait-s', '600', '--gets', '0'])]
+        stack.callback(client.kill)
+        stack.callback(server.kill)
+        wait_for(lambda: any(conn['STATE'] == 'ESTABLISHED' for conn in conns()), server)
+        conn = next(conn for conn in conns() if conn['STATE'] == 'ESTABLISHED')
+        assert (conn['SIDE'], conn['PEER'], conn['PORT'], conn['END']) == (
+            'passive', ips[1], '7174', '-'), conn
+        client.terminate()
+        client.communicate()
+        wait_for(lambda: ('disconnected_by_peer', conn['CONN']) in {
+            (other['END'], other['CONN']) for other in conns()}, server)
+        port, = rows(top('-b', '-n', '1', '-v', 'cm_port', prefix=prefix).stdout, 'cm_port')
+        assert (port['CM'], port['BAD']) == ('soft0', '0') and int(port['RXREQ']) >= 1, port
+        values = parse_metrics(top('--prometheus', prefix=prefix).stdout)
+        assert values['rmem_cm_port_rx_dreq_total{cm_port="soft0"}'] >= 1, values
+        server.terminate()
+        out = server.communicate()[0]
+    assert server.returncode == 0, out
+
+
 class Fake:
     """Telemetry of another version: replies of a table, one for each command."""
 
@@ -303,10 +343,12 @@ def main():
         check_fake()
         check_nonsense()
         check_program(folder, sys.argv[2])
+        if len(sys.argv) == 4:
+            check_cm(os.path.abspath(sys.argv[3]))
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     TOP = os.path.abspath(sys.argv[1])
     main()

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks the replies of telemetry of a running dpdk-testrmem.
 
-usage: test_telemetry.py DPDK-TESTRMEM
+usage: test_telemetry.py DPDK-TESTRMEM [DPDK-RMEM-KV]
+
+The second program connects, unless rmem was built without librdmacm.
 
 Commands are sent to the socket that dpdk-telemetry.py uses, and one with that script, if it is
 installed.
@@ -13,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +24,7 @@ import time
 from unittest.mock import ANY
 
 PREFIX = 'rmem_telemetry_%d' % os.getpid()
+SERVER_IP, CLIENT_IP = '127.0.24.1', '127.0.24.2'
 
 
 def socket_path():
@@ -195,16 +199,89 @@ def run(path, mode, qps, check):
     assert program.returncode == 0, out
 
 
-def main(path):
+def conns(client, **wanted):
+    """The connections that have these values."""
+    listed = client.ask('/rmem/cm')
+    assert listed['count'] == len(listed['conns']), listed
+    found = [client.ask('/rmem/cm,' + name) for name in listed['conns']]
+    return [conn for conn in found if conn and all(conn[key] == value for key, value in wanted.items())]
+
+
+def check_cm_up(client):
+    client.wait_for(lambda: conns(client, state='ESTABLISHED'))
+    conn, = conns(client, state='ESTABLISHED')
+    assert (conn['device'], conn['side'], conn['end']) == ('soft0', 'passive', ''), conn
+    assert (conn['local'], conn['peer']) == (SERVER_IP, CLIENT_IP), conn
+    assert (conn['port_space'], conn['service_id']) == ('TCP', hex(0x106 << 16 | conn['port'])), conn
+    assert int(conn['local_id'], 16) and int(conn['remote_id'], 16), conn
+    qp = client.ask('/rmem/qp,soft0,%d' % conn['qp_num'])
+    assert qp['state'] == 'RTS' and qp['remote_qp_num'] == conn['remote_qp_num'], (qp, conn)
+    assert client.ask('/rmem/cm,soft0,' + conn['local_id']) == conn, conn
+    assert client.ask('/rmem/cm,soft0,0x0') is None
+    return conn
+
+
+def check_cm_ended(client, conn):
+    """The same connection, after the client has ended it."""
+    ended = dict(conn, state='IDLE', end='disconnected by peer', retries=ANY)
+    client.wait_for(lambda: client.ask('/rmem/cm_port,soft0')['conns'] == 0)
+    assert conns(client, local_id=conn['local_id']) == [ended], (conns(client), conn)
+    assert client.ask('/rmem/cm_port') == {'count': 1, 'ports': ['soft0']}
+    port = client.ask('/rmem/cm_port,soft0')
+    stats = port['stats']
+    assert port['device'] == 'soft0' and port['ended'] == len(conns(client)) >= 1, port
+    assert stats['rx_req'] >= 1 and stats['tx_rep'] >= 1 and stats['rx_rtu'] >= 1, port
+    assert stats['rx_dreq'] >= 1 and stats['tx_drep'] >= 1, port
+    assert stats['rx_sidr_req'] == stats['malformed'] == stats['refused'] == 0, port
+    assert stats['qp1_rx'] >= stats['rx_req'] + stats['rx_rtu'] + stats['rx_dreq'], port
+    assert client.ask('/rmem/cm_port,soft1') is None
+
+
+def run_cm(path):
+    """A server with telemetry, and a client that connects and ends."""
+    eal = [path, '--no-huge', '-m', '64', '--no-pci', '-l', '0', '--log-level=pmd.rmem.soft:error']
+    app = ['--keys', '10', '--lease-ms', '500', '--dev']
+    server_args = [*eal, '--file-prefix', PREFIX, '--', *app, 'soft0,ip=' + SERVER_IP,
+                   '--listen', SERVER_IP]
+    client_args = [*eal, '--no-shconf', '--no-telemetry', '--', *app, 'soft0,ip=' + CLIENT_IP,
+                   '--connect', SERVER_IP]
+    pipes = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT, 'text': True}
+    with subprocess.Popen(server_args, **pipes) as server:
+        try:
+            client = Client(server)
+            client.wait_for(lambda: client.ask('/rmem/cm_port')['count'] == 1)
+            with subprocess.Popen([*client_args, '--gets', '0'], **pipes) as peer:
+                try:
+                    conn = check_cm_up(client)
+                    # Its last check at the start; it then reads until it is interrupted.
+                    for line in peer.stdout:
+                        if 'expired lease refused' in line:
+                            break
+                    peer.send_signal(signal.SIGINT)
+                    out = peer.communicate()[0]
+                finally:
+                    peer.kill()
+            assert peer.returncode == 0, out
+            check_cm_ended(client, conn)
+            server.send_signal(signal.SIGINT)
+            out = server.communicate()[0]
+        finally:
+            server.kill()
+    assert server.returncode == 0, out
+
+
+def main(path, kv=None):
     # EAL's default directory may belong to another user.
     with tempfile.TemporaryDirectory() as folder:
         os.environ['XDG_RUNTIME_DIR'] = folder
         run(path, 'write', 4, check_write)
         run(path, 'lease', 8, check_lease)
-    print('telemetry: devices, QPs, pools and leases are told')
+        if kv is not None:
+            run_cm(kv)
+    print('telemetry: devices, QPs, pools, leases and connections are told')
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the autotests of traces with and without --trace, and reads what was saved.
 
-usage: test_trace.py DPDK-TEST-RMEM
+usage: test_trace.py DPDK-TEST-RMEM [DPDK-TEST-CM-MAD]
 
-The autotests print what has to be in the trace. Each point that the libraries register must be in
+The second program has the autotest of connections, which is not built without librdmacm. The
+autotests print what has to be in the trace. Each point that the libraries register must be in
 it and in doc/telemetry.md.
 """
 
@@ -36,12 +37,13 @@ def read(path, mode='r'):
         return file.read()
 
 
-def points():
-    """Names of the points that the libraries register."""
+def points(has_cm):
+    """Names of the points that the libraries register, of connections alone or of all others."""
     names = set()
     for path in glob.glob(os.path.join(ROOT, 'lib', '*', '*_trace_points.c')):
-        names.update(POINT.findall(read(path)))
-    assert len(names) > 30, names
+        if (os.path.basename(os.path.dirname(path)) == 'rmem_cm') == has_cm:
+            names.update(POINT.findall(read(path)))
+    assert len(names) > (0 if has_cm else 30), names
     return names
 
 
@@ -96,21 +98,34 @@ def is_there(line, found):
                for other, values in found)
 
 
-def check_on(program):
+def trace_of(program, tests):
+    """What the tests want, the points of the program by number, and the trace."""
     with tempfile.TemporaryDirectory() as folder:
-        wanted = run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest',
-                               'RMEM_TEST_TRACE': 'lib.rmem'},
+        wanted = run(program, {'DPDK_TEST': tests, 'RMEM_TEST_TRACE': 'lib.rmem'},
                      '--trace=lib.rmem.*', '--trace-dir=' + folder)
-        events, found = parse_trace(folder)
+        return (wanted, *parse_trace(folder))
+
+
+def check_on(program):
+    wanted, events, found = trace_of(program, 'trace_lease_autotest,trace_autotest')
     registered = {name for name, _ in events.values() if name.startswith('lib.rmem.')}
-    assert registered == points(), registered ^ points()
-    assert {name for name, _ in found} == points(), {name for name, _ in found} ^ points()
+    assert registered == points(False), registered ^ points(False)
+    assert {name for name, _ in found} == points(False), {name for name, _ in found} ^ points(False)
     missing = [line for line in wanted if not is_there(line, found)]
     assert len(wanted) > 40 and not missing, missing
     # Nothing else is as good.
     assert not is_there('lib.rmem.pool.create name=other', found)
     print('%d events of %d points, %d looked for' % (len(found), len(registered), len(wanted)))
     return events
+
+
+def check_cm(program):
+    wanted, events, found = trace_of(program, 'cm_trace_autotest')
+    names = {name for name, _ in found}
+    assert points(True) <= names, points(True) - names
+    missing = [line for line in wanted if not is_there(line, found)]
+    assert len(wanted) == 6 and not missing, missing
+    return {number: event for number, event in events.items() if event[0] in points(True)}
 
 
 def check_errors(program):
@@ -120,7 +135,7 @@ def check_errors(program):
         run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest', 'RMEM_TEST_TRACE': 'error'},
             '--trace=' + pattern, '--trace-dir=' + folder)
         names = {name for name, _ in parse_trace(folder)[1]}
-    wanted = {name for name in points() if 'error' in name}
+    wanted = {name for name in points(False) if 'error' in name}
     assert wanted and names == wanted, names ^ wanted
 
 
@@ -132,11 +147,12 @@ def check_off(program):
     print('nothing is saved with traces off')
 
 
-def check_page(events):
+def check_page(*all_events):
     """The table in the documentation names the points and their fields."""
     rows = dict(ROW.findall(read(PAGE)))
-    assert set(rows) == points(), set(rows) ^ points()
-    for name, fields in events.values():
+    names = points(False) | points(True)
+    assert set(rows) == names, set(rows) ^ names
+    for name, fields in (event for events in all_events for event in events.values()):
         if name in rows:
             told = re.findall(r'`(\w+)`', rows[name])
             assert told == [field for _, field in fields], (name, told, fields)
@@ -144,13 +160,15 @@ def check_page(events):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     program = os.path.abspath(sys.argv[1])
-    events = check_on(program)
+    all_events = [check_on(program)]
+    if len(sys.argv) == 3:
+        all_events.append(check_cm(os.path.abspath(sys.argv[2])))
     check_errors(program)
     check_off(program)
-    check_page(events)
+    check_page(*all_events)
 
 
 if __name__ == '__main__':

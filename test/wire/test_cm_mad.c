@@ -4,6 +4,8 @@
 
 /* Connections by the communication manager of a device: their data, their end, and refusals. */
 
+#define ALLOW_EXPERIMENTAL_API /* trace points in DPDK 22.11 */
+
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,8 +13,11 @@
 #include <string.h>
 
 #include <rte_log.h>
+#include <rte_trace.h>
 
 #include <rmem_cm.h>
+#include <rmem_dev.h>
+#include <rmem_pd.h>
 
 #include "../perf.h"
 #include "../test.h"
@@ -158,6 +163,77 @@ TEST(cm_mad, data_in_both_directions_and_end)
 	end_pair(accepted, connected);
 }
 
+/* The peer is another port of the device, which answers after all that was sent before. */
+static void
+sync_with_port(void)
+{
+	struct sockaddr_in closed = addr;
+	struct rmem_cm_conn *conn;
+
+	closed.sin_port = htons(PORT + 1);
+	TEST_ERR(connect_peer((struct sockaddr *)&closed, pair.a, mr_a, &conn), ECONNREFUSED);
+}
+
+/* Whether rmem_cm_dump() prints these lines, one after the other, in one connection. */
+static bool
+dump_has(const char *const *lines, size_t nb)
+{
+	char *text = NULL, *at;
+	size_t size = 0, i;
+	FILE *file = open_memstream(&text, &size);
+	bool is_there = false;
+
+	TEST_ASSERT(file != NULL);
+	TEST_OK(rmem_cm_dump(file));
+	fclose(file);
+	for (at = strstr(text, "\nconnection "); at != NULL && !is_there;) {
+		char *end = strstr(at + 1, "\nconnection "), *line = at;
+
+		if (end != NULL)
+			*end = '\0';
+		for (i = 0; i < nb && (line = strstr(line, lines[i])) != NULL; i++)
+			;
+		is_there = i == nb;
+		if (end != NULL)
+			*end = '\n';
+		at = end;
+	}
+	free(text);
+	return is_there;
+}
+
+TEST(cm_mad, dump_has_both_sides_and_why_they_ended)
+{
+	static const char *const up[] = {"  state: ESTABLISHED\n", "  side: active\n",
+			"  peer: " IP "\n", "  port_space: TCP\n", "  port: 7175\n"};
+	static const char *const end[] = {"  side: passive\n", "  end: disconnected by peer\n"};
+	struct rmem_cm_conn *connected, *accepted;
+	char qp_num[64], remote_qp_num[64];
+	const char *const qps[] = {"  side: passive\n", qp_num, remote_qp_num};
+
+	connect_pair(server, &connected, &accepted);
+	snprintf(qp_num, sizeof(qp_num), "  qp_num: %u\n", pair.b->qp_num);
+	snprintf(remote_qp_num, sizeof(remote_qp_num), "  remote_qp_num: %u\n", pair.a->qp_num);
+	TEST_ASSERT(dump_has(up, RTE_DIM(up)));
+	TEST_ASSERT(dump_has(qps, RTE_DIM(qps)));
+	end_pair(connected, accepted);
+	TEST_ASSERT(dump_has(end, RTE_DIM(end)));
+	TEST_ERR(rmem_cm_dump(NULL), EINVAL);
+}
+
+/* The CM of the device has ended with its last connection. */
+TEST(cm_mad, dump_has_a_connect_that_was_rejected)
+{
+	static const char *const lines[] = {
+			"  port: 7176\n", "  end: rejected by peer\n", "  reason: 8\n"};
+
+	rmem_cm_listener_destroy(server);
+	server = NULL;
+	TEST_OK(rmem_qp_reset(pair.a));
+	sync_with_port();
+	TEST_ASSERT(dump_has(lines, RTE_DIM(lines)));
+}
+
 /* Lines that are logged between the two, also by the thread of the device. */
 static char *log_text;
 static size_t log_size;
@@ -201,17 +277,6 @@ TEST(cm_mad, no_listener_is_refused)
 	ret = connect_peer((struct sockaddr *)&closed, pair.a, mr_a, &conn);
 	TEST_ASSERT(log_end_has("peer: rejected the connection, reason 8 (IBTA 12.6.7.2)"));
 	TEST_ERR(ret, ECONNREFUSED);
-}
-
-/* The peer is another port of the device, which answers after all that was sent before. */
-static void
-sync_with_port(void)
-{
-	struct sockaddr_in closed = addr;
-	struct rmem_cm_conn *conn;
-
-	closed.sin_port = htons(PORT + 1);
-	TEST_ERR(connect_peer((struct sockaddr *)&closed, pair.a, mr_a, &conn), ECONNREFUSED);
 }
 
 TEST(cm_mad, request_that_timed_out_is_forgotten)
@@ -386,3 +451,26 @@ teardown(void)
 }
 
 TEST_SUITE(cm_mad, setup, teardown);
+
+/* Prints the events that app/test_trace.py finds in the trace. */
+TEST(cm_trace, changes_of_states_are_traced)
+{
+	static const char *const states[][2] = {{"IDLE", "REQ_SENT"}, {"REQ_SENT", "REP_RCVD"},
+			{"REP_RCVD", "ESTABLISHED"}, {"ESTABLISHED", "DREQ_SENT"},
+			{"DREQ_SENT", "TIMEWAIT"}};
+	struct rmem_cm_conn *connected, *accepted;
+	size_t i;
+
+	connect_pair(server, &connected, &accepted);
+	end_pair(connected, accepted);
+	/* The trace of the device's thread is lost when the thread ends. */
+	TEST_OK(rte_trace_save());
+	for (i = 0; i < RTE_DIM(states); i++)
+		printf("wanted: lib.rmem.cm.state dev=%s qp_num=%u from=%s state=%s\n",
+				rmem_pd_dev(pair.pd)->name, pair.a->qp_num, states[i][0],
+				states[i][1]);
+	printf("wanted: lib.rmem.cm.state qp_num=%u remote_qp_num=%u end=disconnected reason=0\n",
+			pair.a->qp_num, pair.b->qp_num);
+}
+
+TEST_SUITE(cm_trace, setup, teardown);
