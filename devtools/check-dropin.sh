@@ -150,6 +150,7 @@ if command -v ibv_devinfo >/dev/null; then
 	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
+	try 'two devices' two_devices
 else
 	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
 fi
@@ -353,6 +354,13 @@ left_nothing() {
 		[ -z "$(ls -A "$tmp/xdg")" ]
 }
 
+# two_devices: a program finds both, and a pair of processes uses another one in each.
+two_devices() {
+	local two="$run -d soft0 -d soft1"
+	$two ls /sys/class/infiniband | diff - <(printf 'soft0\nsoft1\n') &&
+		test/dropin/pair.sh "$two ibv_rc_pingpong -d soft0" "$two ibv_rc_pingpong -d soft1" -n 100
+}
+
 # view: programs find the files of the device; a static one reads one that is open.
 view() {
 	local class=/sys/class/infiniband
@@ -391,6 +399,12 @@ try "--ip ''" ends 2 '--ip needs an address' "$run" --ip '' true
 try '-d --verbose' ends 2 '-d needs a device, not --verbose' "$run" -d --verbose true
 try '--ip --verbose' ends 2 '--ip needs an address, not --verbose' "$run" --ip --verbose true
 try '--ip and ip=' ends 2 'two addresses' "$run" --ip 127.0.16.8 -d soft0,ip=127.0.16.9 true
+try '-d soft0 -d soft0' ends 2 'two devices are named soft0' "$run" -d soft0 -d soft0,ip=host true
+try "-d 'soft0;soft1'" ends 2 '-d takes one device' "$run" -d 'soft0;soft1' true
+try '--ip and two devices' ends 2 'give each its own ip=' "$run" -d soft0 -d soft1 --ip 127.0.16.8 true
+nine=()
+for i in {0..8}; do nine+=(-d "soft$i"); done
+try 'nine devices' ends 2 '9 devices, and the limit is 8' "$run" "${nine[@]}" true
 try '--list foo' ends 2 'takes no argument: foo' "$run" --list foo
 try '--check, linked' ends 0 'linked with libibverbs' "$run" --check build/test/dropin/test-verbs
 try '--check, dlopen' ends 0 'finds libibverbs with dlopen()' "$run" --check build/test/dropin/test-dlopen

@@ -49,6 +49,18 @@ ucx_in_one_process() {
 	UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux timeout "$limit" "$run" \
 		ucx_perftest "${no_mpi[@]}" -l -t "$1" -n 100 -w 1
 }
+# ucx_rails: a message of tags is split over two devices, by their counters.
+ucx_rails() {
+	local run="$run -d soft0 -d soft1"
+	RMEM_IBV_STATS=$tmp/rails UCX_NET_DEVICES=soft0:1,soft1:1 UCX_TLS=rc_verbs,ud_verbs:aux,self \
+		pair ucx_perftest "${no_mpi[@]}" -t tag_bw -n 20 -w 1 -s 1048576 || return
+	cat "$tmp/rails"
+	awk '{
+		for (i = 1; i <= NF; i++)
+			if (split($i, pair, "=") == 2 && pair[1] == "bytes")
+				sum[$1] += pair[2]
+	} END { exit sum["soft0:"] < 4194304 || sum["soft1:"] < 4194304 }' "$tmp/rails"
+}
 ucx_devices() {
 	timeout "$limit" "$run" ucx_info -d >"$tmp/out" &&
 		grep -A1 'Transport: rc_verbs' "$tmp/out" | grep 'Device: soft0:1' &&
@@ -68,6 +80,7 @@ if has ucx_perftest ucx-utils; then
 	for test in tag_{lat,bw} ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} stream_{lat,bw}; do
 		try "ucx ud_verbs, $test" ucx pair ud_verbs "$test"
 	done
+	try 'ucx, two devices' ucx_rails
 	for test in am_lat put_{lat,bw} add_{lat,mr} fadd cswap; do
 		try "uct rc_verbs, $test" uct rc_verbs "$test"
 	done

@@ -3,7 +3,7 @@
  */
 
 /*
- * Names and contents of the files of the device: those that the kernel has for a device of its own
+ * Names and contents of the files of the devices: those that the kernel has for a device of its own
  * in sysfs, from the queries of the class. All are visited for each path: this is rare.
  */
 
@@ -25,6 +25,7 @@
 
 struct search {
 	struct ribv_node *node;
+	struct rmem_dev *dev;
 	bool is_found;
 };
 
@@ -111,7 +112,7 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 	uint32_t i;
 
 	for (i = 0; i < port->gid_tbl_len; i++) {
-		if (rmem_dev_gid_query(ribv_dev, RIBV_PORT, i, &gid) != 0) {
+		if (rmem_dev_gid_query(search->dev, RIBV_PORT, i, &gid) != 0) {
 			memset(&gid, 0, sizeof(gid));
 			numbered(search, dir, "gids", i, words(text, gid.gid, 16));
 			continue;
@@ -123,7 +124,7 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 			numbered(search, dir, "gid_attrs/ndevs", i, name);
 	}
 	for (i = 0; i < port->pkey_tbl_len; i++) {
-		if (rmem_dev_pkey_query(ribv_dev, RIBV_PORT, i, &pkey) != 0)
+		if (rmem_dev_pkey_query(search->dev, RIBV_PORT, i, &pkey) != 0)
 			continue;
 		snprintf(text, sizeof(text), "0x%04x", pkey);
 		numbered(search, dir, "pkeys", i, text);
@@ -136,7 +137,7 @@ counter_files(struct search *search, const char *dir)
 {
 	struct rmem_dev_stats stats;
 
-	if (rmem_dev_stats_get(ribv_dev, &stats) != 0)
+	if (rmem_dev_stats_get(search->dev, &stats) != 0)
 		return;
 	file(search, dir, "counters/port_xmit_data", "%" PRIu64, stats.wire_tx_bytes / 4);
 	file(search, dir, "counters/port_xmit_packets", "%" PRIu64, stats.wire_tx_packets);
@@ -180,7 +181,7 @@ port_files(struct search *search, const char *dir)
 			"PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test"};
 	struct rmem_port_attr port;
 
-	if (rmem_dev_port_query(ribv_dev, RIBV_PORT, &port) != 0)
+	if (rmem_dev_port_query(search->dev, RIBV_PORT, &port) != 0)
 		return;
 	file(search, dir, "state", "%u: %s", port.state,
 			port.state < RTE_DIM(states) ? states[port.state] : "");
@@ -219,7 +220,7 @@ device_files(struct search *search, const struct ibv_device *device)
 	struct rmem_dev_attr attr;
 	char dir[RIBV_PATH], text[40];
 
-	if (rmem_dev_attr_get(ribv_dev, &attr) != 0)
+	if (rmem_dev_attr_get(search->dev, &attr) != 0)
 		return;
 	file(search, device->ibdev_path, "node_type", "1: CA");
 	file(search, device->ibdev_path, "node_desc", "%s", device->name);
@@ -245,7 +246,7 @@ open_verbs(int flags)
 static void
 verbs_files(struct search *search, const struct ibv_device *device)
 {
-	const uint32_t minor_number = VERBS_MINOR + RIBV_VERBS_NUMBER;
+	const uint32_t minor_number = VERBS_MINOR + RIBV_VERBS_NUMBER + ribv_dev_number(device);
 	char path[RIBV_PATH];
 
 	file(search, RIBV_SYSFS_VERBS, "abi_version", "6");
@@ -272,17 +273,22 @@ cm_file(struct search *search)
 bool
 ribv_view_find(struct ribv_node *node, bool is_starting)
 {
-	const struct ibv_device *device = is_starting || ribv_dev != NULL ? ribv_device() : NULL;
+	const struct ibv_device *device;
 	struct search search = {.node = node};
+	uint32_t i;
 
-	if (device == NULL)
+	if (!is_starting && ribv_devs[0] == NULL)
 		return false;
 	node->size = 0;
 	node->rdev = 0;
 	node->open = NULL;
 	node->ino = ribv_ino(RIBV_INO, node->path);
-	device_files(&search, device);
-	verbs_files(&search, device);
-	cm_file(&search);
+	for (i = 0; (device = ribv_device(i)) != NULL; i++) {
+		search.dev = ribv_devs[i];
+		device_files(&search, device);
+		verbs_files(&search, device);
+	}
+	if (i != 0)
+		cm_file(&search);
 	return search.is_found;
 }

@@ -149,7 +149,7 @@ fail(struct rcm_id *id, int err)
 static bool
 is_held(struct rcm_id *id)
 {
-	if (id->nb_holds == MAX_HOLDS || !ribv_qp_has_wc(be32toh(id->own.qpn)))
+	if (id->nb_holds == MAX_HOLDS || !ribv_qp_has_wc(ribv_devs[0], be32toh(id->own.qpn)))
 		return false;
 	rcm_agent_unwatch(id->fd);
 	id->wake_ns = rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u));

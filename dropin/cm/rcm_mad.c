@@ -171,7 +171,7 @@ end_all(void)
 static int
 have_cm(void)
 {
-	const struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid()),
+	const struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid(ribv_devs[0])),
 			.max_ids = RCM_MAX_IDS,
 			.max_half_open = MAX_HALF_OPEN,
 			.send = send_mad,
@@ -188,7 +188,7 @@ have_cm(void)
 		(void)atexit(end_all);
 	}
 	if (gsi == NULL) {
-		ret = rmem_gsi_open(ribv_dev, received_mad, NULL, &gsi);
+		ret = rmem_gsi_open(ribv_devs[0], received_mad, NULL, &gsi);
 		if (ret != 0)
 			return ret;
 	}

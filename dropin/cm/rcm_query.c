@@ -35,10 +35,10 @@ rcm_dev_get(struct rcm_dev *dev)
 	struct rmem_port_attr port;
 	struct rmem_gid_entry gid;
 
-	if (rmem_dev_port_query(ribv_dev, RIBV_PORT, &port) != 0 ||
-			rmem_dev_gid_query(ribv_dev, RIBV_PORT, 0, &gid) != 0)
+	if (rmem_dev_port_query(ribv_devs[0], RIBV_PORT, &port) != 0 ||
+			rmem_dev_gid_query(ribv_devs[0], RIBV_PORT, 0, &gid) != 0)
 		return false;
-	dev->node_guid = ribv_node_guid();
+	dev->node_guid = ribv_node_guid(ribv_devs[0]);
 	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
 	dev->lid = port.lid;
 	dev->mtu = (uint8_t)port.active_mtu;

@@ -32,7 +32,10 @@
 
 #define RIBV_PORT 1u
 
-/* The number of the verbs device, uverbs256: the kernel uses lower ones. */
+/* Devices of a process. */
+#define RIBV_MAX_DEVS 8u
+
+/* The number of the first verbs device, uverbs256: the kernel uses lower ones. */
 #define RIBV_VERBS_NUMBER 256u
 
 /* The definition of a function in libibverbs. */
@@ -72,6 +75,7 @@ enum ribv_type {
 struct ribv_context {
 	struct verbs_context verbs;
 	struct rmem_async_channel *async;
+	uint32_t dev; /* number */
 };
 
 struct ribv_channel {
@@ -129,6 +133,7 @@ struct ribv_cq {
 	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* returned by ibv_next_poll() */
+	uint8_t roce_header;            /* ribv_sl() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
 	uint32_t lock;                  /* of polls */
 };
@@ -189,8 +194,8 @@ void ribv_env_log_keep(void);
 const char *ribv_env_log_kept(bool is_checked);
 
 /* ribv_report.c */
-/* The device exists: with RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report its counters at exit. */
-void ribv_report_start(struct rmem_dev *dev);
+/* With RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report the counters of the devices at exit. */
+void ribv_report_start(void);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;
@@ -209,6 +214,8 @@ void ribv_leave(void *obj);
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */
+/* The devices, by number, then NULL; ribv_dev.c sets them. rdma_cm connects by the first. */
+extern struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
 
 /* Locks of posts and polls: 0: free; atomic. Inline, since libc's are two calls for each. */
 static inline bool
@@ -398,10 +405,21 @@ ribv_async_of(struct ibv_context *context)
 }
 
 /* ribv_dev.c */
-extern struct rmem_dev *ribv_dev;
-extern uint8_t ribv_roce_header; /* of ribv_sl() */
-__be64 ribv_node_guid(void);
-bool ribv_is_device(const struct ibv_device *dev);
+__be64 ribv_node_guid(const struct rmem_dev *dev);
+bool ribv_is_device(const struct ibv_device *device);
+/* The number of one of them. */
+uint32_t ribv_dev_number(const struct ibv_device *device);
+/* As mlx5 reports an IP header of RoCE v2, or 0 on InfiniBand: ribv_sl(). */
+uint8_t ribv_roce_header(const struct rmem_dev *dev);
+
+/* The device of a context. */
+static inline struct rmem_dev *
+ribv_dev_of(const struct ibv_context *context)
+{
+	uintptr_t verbs = (uintptr_t)context - offsetof(struct verbs_context, context);
+
+	return ribv_devs[((const struct ribv_context *)verbs)->dev];
+}
 
 /*
  * Whether the context is valid for calls that need the device alone: queries, device memory. In a
@@ -409,8 +427,8 @@ bool ribv_is_device(const struct ibv_device *dev);
  */
 bool ribv_has_device(const struct ibv_context *context);
 
-/* The device, created if it was not yet; NULL: there is none. */
-struct ibv_device *ribv_device(void);
+/* A device by number; all are created if they were not yet. NULL: there is none. */
+struct ibv_device *ribv_device(uint32_t number);
 
 /* ribv_query.c */
 int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -440,7 +458,11 @@ ribv_has_src_qp(const struct rmem_wc *wc)
  * Of a message of UD by RoCE v2: the IP header in the GRH, as mlx5 reports it; 0 on InfiniBand.
  * There is no field of verbs for it (IBTA A17.4.5.1), and UCX reads it here.
  */
-uint8_t ribv_sl(const struct rmem_wc *wc);
+static inline uint8_t
+ribv_sl(const struct ribv_cq *cq, const struct rmem_wc *wc)
+{
+	return ribv_has_src_qp(wc) ? cq->roce_header : 0;
+}
 
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
@@ -484,8 +506,8 @@ int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
  */
 uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
-/* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
-bool ribv_qp_has_wc(uint32_t qp_num);
+/* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the device has no such QP. */
+bool ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num);
 
 /* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);

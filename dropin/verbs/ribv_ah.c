@@ -104,7 +104,7 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 	attr->port_num = port_num;
 	if ((wc->wc_flags & IBV_WC_GRH) == 0)
 		return 0;
-	ret = rmem_ah_attr_from_wc(ribv_dev, port_num, &rmem_wc, grh, &own);
+	ret = rmem_ah_attr_from_wc(ribv_dev_of(context), port_num, &rmem_wc, grh, &own);
 	if (ret != 0)
 		return ribv_minus_one(ribv_errno(ret));
 	attr->is_global = 1;

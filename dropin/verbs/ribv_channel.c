@@ -28,7 +28,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	channel = ribv_new();
 	if (channel == NULL)
 		return NULL;
-	ret = rmem_comp_channel_create(ribv_dev, &channel->channel);
+	ret = rmem_comp_channel_create(ribv_dev_of(context), &channel->channel);
 	if (ret != 0) {
 		ribv_leave(channel);
 		return ribv_fail(ribv_errno(ret));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Lists of devices, and contexts. The device of rmem follows the real ones; contexts share it. */
+/* Lists of devices, and contexts. The devices of rmem follow the real ones; contexts share them. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -67,11 +67,12 @@ ibv_get_device_list(int *num_devices)
 	struct ibv_device **real, *device;
 	struct list *list, *freed;
 	int n = 0;
+	uint32_t i;
 
 	real = RIBV_NEXT(ibv_get_device_list)(&n);
 	if (real == NULL)
 		n = 0;
-	list = list_new((size_t)n + 2);
+	list = list_new((size_t)n + RIBV_MAX_DEVS + 1);
 	if (list == NULL) {
 		if (real != NULL)
 			RIBV_NEXT(ibv_free_device_list)(real);
@@ -82,8 +83,7 @@ ibv_get_device_list(int *num_devices)
 		memcpy(list->devices, real, (size_t)n * sizeof(void *));
 	if (n > 0)
 		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
-	device = ribv_device();
-	if (device != NULL)
+	for (i = 0; (device = ribv_device(i)) != NULL; i++)
 		list->devices[n++] = device;
 	if (num_devices != NULL)
 		*num_devices = n;
@@ -115,7 +115,9 @@ ibv_get_device_guid(struct ibv_device *dev)
 {
 	if (!ribv_is_device(dev) && ribv_is_real(dev))
 		return RIBV_NEXT(ibv_get_device_guid)(dev);
-	return ribv_is_device(dev) && ribv_device() != NULL ? ribv_node_guid() : 0;
+	return ribv_is_device(dev) && ribv_device(ribv_dev_number(dev)) != NULL
+			? ribv_node_guid(ribv_devs[ribv_dev_number(dev)])
+			: 0;
 }
 
 int
@@ -142,12 +144,13 @@ ibv_open_device(struct ibv_device *dev)
 
 	if (!ribv_is_device(dev))
 		return open_real(dev);
-	if (ribv_device() == NULL)
+	if (ribv_device(ribv_dev_number(dev)) == NULL)
 		return ribv_fail(ENODEV);
 	own = ribv_new();
 	if (own == NULL)
 		return NULL;
-	ret = rmem_async_channel_create(ribv_dev, &own->async);
+	own->dev = ribv_dev_number(dev);
+	ret = rmem_async_channel_create(ribv_devs[own->dev], &own->async);
 	if (ret != 0) {
 		ribv_leave(own);
 		return ribv_fail(ribv_errno(ret));

@@ -45,7 +45,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		return NULL;
 	conf.context = cq;
 	conf.async_channel = ribv_async_of(context);
-	ret = rmem_cq_create(ribv_dev, &conf, &cq->cq);
+	ret = rmem_cq_create(ribv_dev_of(context), &conf, &cq->cq);
 	if (ret != 0) {
 		ribv_leave(cq);
 		return ribv_fail(ribv_errno(ret));
@@ -61,23 +61,12 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	cq->channel = (struct ribv_channel *)channel;
 	cq->ibv.context = cq->context = context;
+	cq->roce_header = ribv_roce_header(ribv_dev_of(context));
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
 	cq->ibv.handle = ribv_enter(cq, RIBV_CQ);
 	return &cq->ibv;
-}
-
-static inline uint8_t
-sl_of(const struct rmem_wc *wc)
-{
-	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
-}
-
-uint8_t
-ribv_sl(const struct rmem_wc *wc)
-{
-	return sl_of(wc);
 }
 
 /* Without QPs, what refers to the CQ are events that will be acknowledged. */
@@ -141,7 +130,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		return RIBV_NEXT(ibv_resize_cq)(ibv, cqe);
 	if (!ribv_is_cq(ibv))
 		return ENOENT;
-	ret = rmem_dev_info_get(ribv_dev, &info);
+	ret = rmem_dev_info_get(ribv_dev_of(cq->context), &info);
 	if (ret != 0 || cqe < 1 || (uint32_t)cqe > info.max_cqe)
 		return ret != 0 ? -ret : EINVAL;
 	kept = calloc(rte_align32pow2((uint32_t)cqe), sizeof(*kept));
@@ -157,7 +146,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 /* Opcodes and statuses have the values of verbs, except that a WC of a window
  * is BIND_MW. */
 static void
-wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
+wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv)
 {
 	ibv->wr_id = wc->wr_id;
 	ibv->status = (enum ibv_wc_status)wc->status;
@@ -170,7 +159,7 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->wc_flags = wc->flags & (RMEM_WC_GRH | RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
 	ibv->pkey_index = 0;
 	ibv->slid = 0;
-	ibv->sl = sl_of(wc);
+	ibv->sl = ribv_sl(cq, wc);
 	ibv->dlid_path_bits = 0;
 }
 
@@ -220,7 +209,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	do {
 		n = ribv_poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
 		for (i = 0; i < n; i++)
-			wc_to_ibv(&own[i], &wc[done + i]);
+			wc_to_ibv(cq, &own[i], &wc[done + i]);
 		done += RTE_MAX(n, 0);
 	} while (n == BURST && done < num_entries);
 	cq->nb_empty += done == 0;

@@ -113,7 +113,7 @@ read_none8(struct ibv_cq_ex *ex)
 static uint8_t
 read_sl(struct ibv_cq_ex *ex)
 {
-	return ribv_sl(now(ex));
+	return ribv_sl((const struct ribv_cq *)ex, now(ex));
 }
 
 struct ibv_cq_ex *

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The device of the process: one of the class, created when a program first looks for devices. */
+/* The devices of the process, of the class: created when a program first looks for devices. */
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,14 +16,8 @@
 #include "../ribv_view.h"
 #include "rmem_env.h"
 
-struct rmem_dev *ribv_dev;
-uint8_t ribv_roce_header;
-
-/* A program may have it from before it forked. */
-static RMEM_ENV_KEPT struct ibv_device device = {
-		.node_type = IBV_NODE_CA,
-		.transport_type = IBV_TRANSPORT_IB,
-};
+/* A program may have them from before it forked. */
+static RMEM_ENV_KEPT struct ibv_device devices[RIBV_MAX_DEVS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static __thread bool is_creating; /* the driver of the device may list the real ones */
 
@@ -53,14 +48,14 @@ static const struct {
 };
 
 static int
-rmem_create(const char *name, const char *args)
+rmem_create(const char *name, const char *args, struct rmem_dev **dev)
 {
 	char own[1024];
 	size_t i, len;
 
 	/* No space for the defaults: without them. */
 	if (strncmp(name, "soft", 4) != 0 || strlen(args) >= sizeof(own) - 64)
-		return rmem_dev_create(name, args, &ribv_dev);
+		return rmem_dev_create(name, args, dev);
 	len = (size_t)snprintf(own, sizeof(own), "%s", args);
 	for (i = 0; i < RTE_DIM(defaults); i++) {
 		if (has_arg(args, defaults[i].key) ||
@@ -69,113 +64,156 @@ rmem_create(const char *name, const char *args)
 		len += (size_t)snprintf(
 				own + len, sizeof(own) - len, "%s", defaults[i].arg + (len == 0));
 	}
-	return rmem_dev_create(name, own, &ribv_dev);
+	return rmem_dev_create(name, own, dev);
 }
 
-/* As the type of the L3 header in the CQE of mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
-static uint8_t
-roce_header(void)
+/* The type of the L3 header in the CQE of mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
+uint8_t
+ribv_roce_header(const struct rmem_dev *dev)
 {
 	struct rmem_gid_entry entry;
 	struct in6_addr ip;
 
-	if (rmem_dev_gid_query(ribv_dev, 1, 0, &entry) != 0 || entry.type != RMEM_GID_TYPE_ROCE_V2)
+	if (rmem_dev_gid_query(dev, RIBV_PORT, 0, &entry) != 0 ||
+			entry.type != RMEM_GID_TYPE_ROCE_V2)
 		return 0;
 	memcpy(&ip, entry.gid, sizeof(ip));
 	return IN6_IS_ADDR_V4MAPPED(&ip) ? 8 | 2 : 8 | 1;
 }
 
-/* Create the device that RMEM_IBV names, "soft0" or "soft0,key=value"; return why not, or NULL. */
-static const char *
-dev_create(const char *env)
+/* Fill what programs and libibverbs read of a device. */
+static void
+device_fill(struct ibv_device *device, const char *name, uint32_t number)
 {
-	const char *args = strchr(env, ',');
-	size_t len = args != NULL ? (size_t)(args - env) : strlen(env);
-	char name[sizeof(device.name)];
+	device->node_type = IBV_NODE_CA;
+	device->transport_type = IBV_TRANSPORT_IB;
+	snprintf(device->name, sizeof(device->name), "%s", name);
+	snprintf(device->dev_name, sizeof(device->dev_name), "uverbs%u",
+			RIBV_VERBS_NUMBER + number);
+	snprintf(device->dev_path, sizeof(device->dev_path), RIBV_SYSFS_VERBS "/%s",
+			device->dev_name);
+	snprintf(device->ibdev_path, sizeof(device->ibdev_path), RIBV_SYSFS "/%s", name);
+}
+
+/* Create the device "soft0" or "soft0,key=value" (changed); return why not, or NULL. */
+static const char *
+dev_create(char *name, uint32_t number)
+{
+	char *args = strchr(name, ',');
 	struct rmem_dev_info info = {.capa = 0};
+	struct rmem_dev *dev;
 	const char *reason;
 	int ret;
 
-	if (len >= sizeof(name))
+	if (number == RIBV_MAX_DEVS)
+		return "a process has 8 devices";
+	if (args != NULL)
+		*args++ = '\0';
+	if (strlen(name) >= sizeof(devices[number].name))
 		return "the name is too long (63)";
 	if (ribv_objs == 0)
 		return "no address space for its objects: 68 MB (ulimit -v)";
-	memcpy(name, env, len);
-	name[len] = '\0';
 	ribv_env_log_keep();
-	ret = rmem_create(name, args != NULL ? args + 1 : "");
+	ret = rmem_create(name, args != NULL ? args : "", &dev);
 	if (ret == 0)
-		(void)rmem_dev_info_get(ribv_dev, &info);
+		(void)rmem_dev_info_get(dev, &info);
 	reason = ribv_env_log_kept((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0);
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
-	ribv_roce_header = roce_header();
-	memcpy(device.name, name, len + 1);
-	snprintf(device.dev_name, sizeof(device.dev_name), "uverbs%u", RIBV_VERBS_NUMBER);
-	snprintf(device.dev_path, sizeof(device.dev_path), RIBV_SYSFS_VERBS "/%s", device.dev_name);
-	snprintf(device.ibdev_path, sizeof(device.ibdev_path), RIBV_SYSFS "/%s", name);
-	ribv_report_start(ribv_dev);
+	device_fill(&devices[number], name, number);
+	ribv_devs[number] = dev;
 	return NULL;
 }
 
+/* A device that RMEM_IBV names is missing. */
 static void
-dev_start(void)
+dev_missing(const char *name, const char *reason)
 {
-	const char *env = getenv("RMEM_IBV");
-	const char *reason, *status;
+	const char *status = getenv("RMEM_IBV_EXIT");
 
-	if (env == NULL || env[0] == '\0')
-		env = "soft0";
-	is_creating = true;
-	reason = dev_create(env);
-	is_creating = false;
-	if (reason == NULL)
-		return;
-	fprintf(stderr, "rmem_ibv: no device %s: %s\n", env, reason);
+	fprintf(stderr, "rmem_ibv: no device %s: %s\n", name, reason);
 	/* Set by rmem-run alone: a program that was to run on the device must not do without. */
-	status = getenv("RMEM_IBV_EXIT");
 	if (status != NULL)
 		_exit((int)strtol(status, NULL, 10));
 }
 
+/* Devices are separated by semicolons. After one that is missing there are no more. */
+static void
+devs_start(void)
+{
+	const char *env = getenv("RMEM_IBV");
+	const char *reason = NULL;
+	char *list, *name, *rest;
+	uint32_t i;
+
+	if (env == NULL || env[0] == '\0')
+		env = "soft0";
+	list = strdup(env);
+	if (list == NULL) {
+		dev_missing(env, strerror(ENOMEM));
+		return;
+	}
+	is_creating = true;
+	name = strtok_r(list, ";", &rest);
+	for (i = 0; name != NULL && reason == NULL; i++) {
+		reason = dev_create(name, i);
+		if (reason != NULL)
+			dev_missing(name, reason);
+		name = strtok_r(NULL, ";", &rest);
+	}
+	is_creating = false;
+	free(list);
+	ribv_report_start();
+}
+
 static bool
-has_dev(void)
+has_dev(uint32_t number)
 {
 	if (is_creating)
 		return false;
-	pthread_once(&once, dev_start);
-	return ribv_dev != NULL;
+	pthread_once(&once, devs_start);
+	return ribv_devs[number] != NULL;
+}
+
+uint32_t
+ribv_dev_number(const struct ibv_device *device)
+{
+	return (uint32_t)(device - devices);
 }
 
 bool
-ribv_is_device(const struct ibv_device *dev)
+ribv_is_device(const struct ibv_device *device)
 {
-	return dev == &device;
+	uintptr_t offset = (uintptr_t)device - (uintptr_t)devices;
+
+	return offset < sizeof(devices) && offset % sizeof(*device) == 0;
 }
 
 struct ibv_device *
-ribv_device(void)
+ribv_device(uint32_t number)
 {
-	return has_dev() ? &device : NULL;
+	return has_dev(number) ? &devices[number] : NULL;
 }
 
 bool
 ribv_has_device(const struct ibv_context *context)
 {
-	uintptr_t at = (uintptr_t)context - offsetof(struct verbs_context, context) - ribv_objs;
+	const struct ribv_context *own = (const void *)((uintptr_t)context -
+			offsetof(struct verbs_context, context));
 
 	return ribv_is_context(context) ||
-			(ribv_env_is_child() && ribv_is_own(context) && at % RIBV_SLOT == 0 &&
-					has_dev());
+			(ribv_env_is_child() && ribv_is_own(context) &&
+					((uintptr_t)own - ribv_objs) % RIBV_SLOT == 0 &&
+					own->dev < RIBV_MAX_DEVS && has_dev(own->dev));
 }
 
 __be64
-ribv_node_guid(void)
+ribv_node_guid(const struct rmem_dev *dev)
 {
 	struct rmem_dev_attr attr;
 	__be64 guid = 0;
 
-	if (rmem_dev_attr_get(ribv_dev, &attr) == 0)
+	if (rmem_dev_attr_get(dev, &attr) == 0)
 		memcpy(&guid, attr.node_guid, sizeof(guid));
 	return guid;
 }

@@ -25,7 +25,7 @@ ibv_alloc_pd(struct ibv_context *context)
 	if (pd == NULL)
 		return NULL;
 	pd->ibv.context = pd->context = context;
-	ret = rmem_pd_alloc(ribv_dev, &pd->pd);
+	ret = rmem_pd_alloc(ribv_dev_of(context), &pd->pd);
 	if (ret != 0) {
 		ribv_leave(pd);
 		return ribv_fail(ribv_errno(ret));

@@ -16,6 +16,7 @@
 uintptr_t ribv_objs;
 uint8_t ribv_types[RIBV_MAX_OBJS];
 RMEM_ENV_KEPT bool ribv_has_real;
+struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
 static RMEM_ENV_KEPT uint32_t last; /* slot given out; slots are used in turn, so that a freed one
                                        stays free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

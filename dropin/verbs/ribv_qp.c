@@ -35,11 +35,11 @@ count_queues(const struct ibv_qp_init_attr *init, int n)
  * place it there. Programs such as rdma_xclient rely on it.
  */
 static uint32_t
-inline_of(const struct ibv_qp_cap *cap)
+inline_of(const struct ibv_pd *pd, const struct ibv_qp_cap *cap)
 {
 	struct rmem_dev_info info;
 
-	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+	if (rmem_dev_info_get(ribv_dev_of(((const struct ribv_pd *)pd)->context), &info) != 0)
 		return cap->max_inline_data;
 	return RTE_MAX(cap->max_inline_data,
 			(uint32_t)RTE_MIN(cap->max_send_sge * sizeof(struct ibv_sge),
@@ -53,7 +53,7 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.max_recv_wr = init->cap.max_recv_wr,
 			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
 			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
-			.max_inline_data = inline_of(&init->cap),
+			.max_inline_data = inline_of(pd, &init->cap),
 			.type = (uint16_t)init->qp_type,
 			.flags = RMEM_QP_LATE_ERRORS | (init->sq_sig_all ? RMEM_QP_SIG_ALL : 0)};
 	int ret;
@@ -115,7 +115,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	}
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
-	init->cap.max_inline_data = inline_of(&init->cap);
+	init->cap.max_inline_data = inline_of(pd, &init->cap);
 	qp->init = *init;
 	if (init->srq != NULL)
 		qp->init.cap.max_recv_wr = qp->init.cap.max_recv_sge = 0;
@@ -353,7 +353,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 }
 
 bool
-ribv_qp_has_wc(uint32_t qp_num)
+ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 {
 	bool has_wc = false;
 	uint32_t i;
@@ -367,7 +367,7 @@ ribv_qp_has_wc(uint32_t qp_num)
 		struct ribv_qp *qp = (void *)(ribv_objs + (uintptr_t)i * RIBV_SLOT);
 
 		if (__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) != RIBV_QP ||
-				qp->qp->qp_num != qp_num)
+				qp->qp->qp_num != qp_num || ribv_dev_of(qp->pd->context) != dev)
 			continue;
 		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
 		break;

@@ -15,11 +15,11 @@
 
 /* The attributes of the device in the class; zeroed if there are none. */
 static struct rmem_dev_attr
-dev_attr(void)
+dev_attr(const struct rmem_dev *dev)
 {
 	struct rmem_dev_attr attr;
 
-	if (rmem_dev_attr_get(ribv_dev, &attr) != 0)
+	if (rmem_dev_attr_get(dev, &attr) != 0)
 		memset(&attr, 0, sizeof(attr));
 	return attr;
 }
@@ -34,13 +34,13 @@ guid_of(const uint8_t bytes[8])
 }
 
 static void
-fill_attr(struct ibv_device_attr *attr)
+fill_attr(const struct rmem_dev *dev, struct ibv_device_attr *attr)
 {
-	const struct rmem_dev_attr own = dev_attr();
+	const struct rmem_dev_attr own = dev_attr(dev);
 	struct rmem_dev_info info;
 
 	memset(attr, 0, sizeof(*attr));
-	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+	if (rmem_dev_info_get(dev, &info) != 0)
 		return;
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", own.fw_ver);
 	attr->node_guid = guid_of(own.node_guid);
@@ -85,7 +85,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		return ENOENT;
 	if (attr == NULL)
 		return EINVAL;
-	fill_attr(attr);
+	fill_attr(ribv_dev_of(context), attr);
 	return 0;
 }
 
@@ -104,10 +104,10 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	if (input != NULL && input->comp_mask != 0)
 		return EINVAL;
 	memset(attr, 0, attr_size);
-	fill_attr(&attr->orig_attr);
-	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+	fill_attr(ribv_dev_of(context), &attr->orig_attr);
+	if (rmem_dev_info_get(ribv_dev_of(context), &info) != 0)
 		return EIO;
-	own = dev_attr();
+	own = dev_attr(ribv_dev_of(context));
 	memset(&full, 0, sizeof(full));
 	full.orig_attr = attr->orig_attr;
 	full.odp_caps.general_caps = info.odp.general;
@@ -136,7 +136,7 @@ ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_a
 		return ENOENT;
 	if (attr == NULL)
 		return EINVAL;
-	ret = rmem_dev_port_query(ribv_dev, port_num, &own);
+	ret = rmem_dev_port_query(ribv_dev_of(context), port_num, &own);
 	if (ret != 0)
 		return ribv_errno(ret);
 	memset(&full, 0, sizeof(full));
@@ -177,9 +177,10 @@ ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv
 
 /* An entry of the GID table; 0 or an errno. */
 static int
-query_gid(uint32_t port_num, uint32_t index, struct rmem_gid_entry *entry)
+query_gid(const struct ibv_context *context, uint32_t port_num, uint32_t index,
+		struct rmem_gid_entry *entry)
 {
-	int ret = rmem_dev_gid_query(ribv_dev, port_num, index, entry);
+	int ret = rmem_dev_gid_query(ribv_dev_of(context), port_num, index, entry);
 
 	/* Without a GID: ibv_query_gid_ex(3). */
 	return ret == -ENOENT ? ENODATA : ret != 0 ? ribv_errno(ret) : 0;
@@ -195,7 +196,7 @@ ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ib
 		return RIBV_NEXT(ibv_query_gid)(context, port_num, index, gid);
 	if (!ribv_is_context(context) || gid == NULL)
 		return ribv_minus_one(EINVAL);
-	err = query_gid(port_num, (uint32_t)index, &own);
+	err = query_gid(context, port_num, (uint32_t)index, &own);
 	if (err != 0)
 		return ribv_minus_one(err);
 	memcpy(gid->raw, own.gid, sizeof(gid->raw));
@@ -213,7 +214,7 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int i
 		return RIBV_NEXT(ibv_query_gid_type)(context, port_num, index, type);
 	if (!ribv_is_context(context) || type == NULL)
 		return ribv_minus_one(EINVAL);
-	err = query_gid(port_num, index, &own);
+	err = query_gid(context, port_num, index, &own);
 	if (err != 0)
 		return ribv_minus_one(err);
 	/* The kernel's file has one name for InfiniBand and RoCE v1. */
@@ -235,7 +236,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index
 		return ENOENT;
 	if (entry == NULL || flags != 0 || entry_size < sizeof(*entry))
 		return EINVAL;
-	err = query_gid(port_num, index, &own);
+	err = query_gid(context, port_num, index, &own);
 	if (err != 0)
 		return err;
 	memset(entry, 0, entry_size);
@@ -268,8 +269,8 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 				context, entries, max_entries, flags, entry_size);
 	if (!ribv_is_context(context))
 		return minus_errno(ENOENT);
-	for (port_num = 1; port_num <= dev_attr().nb_ports; port_num++) {
-		if (rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+	for (port_num = 1; port_num <= dev_attr(ribv_dev_of(context)).nb_ports; port_num++) {
+		if (rmem_dev_port_query(ribv_dev_of(context), port_num, &port) != 0)
 			return minus_errno(EIO);
 		for (i = 0; i < port.gid_tbl_len; i++) {
 			if ((size_t)n == max_entries)
@@ -297,7 +298,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 
 	if (!ribv_is_context(context) || pkey == NULL)
 		return ribv_minus_one(EINVAL);
 	/* libibverbs reads a file of sysfs, which does not exist then. */
-	ret = rmem_dev_pkey_query(ribv_dev, port_num, (uint32_t)index, &own);
+	ret = rmem_dev_pkey_query(ribv_dev_of(context), port_num, (uint32_t)index, &own);
 	if (ret != 0)
 		return ribv_minus_one(ENOENT);
 	*pkey = htobe16(own);
@@ -315,10 +316,11 @@ ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 		return RIBV_NEXT(ibv_get_pkey_index)(context, port_num, pkey);
 	if (!ribv_is_context(context))
 		return ribv_minus_one(EINVAL);
-	if (rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+	if (rmem_dev_port_query(ribv_dev_of(context), port_num, &port) != 0)
 		return ribv_minus_one(ENOENT);
 	for (i = 0; i < port.pkey_tbl_len; i++) {
-		if (rmem_dev_pkey_query(ribv_dev, port_num, i, &own) == 0 && htobe16(own) == pkey)
+		if (rmem_dev_pkey_query(ribv_dev_of(context), port_num, i, &own) == 0 &&
+				htobe16(own) == pkey)
 			return (int)i;
 	}
 	return ribv_minus_one(ENOENT);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The counters of the device, as a line at the exit of the program. */
+/* The counters of each device, as a line at the exit of the program. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 
 #include "ribv.h"
 
-static struct rmem_dev *dev; /* these are reset in a child of fork() */
-static bool is_registered, is_reported;
+static bool is_registered, is_reported; /* these are reset in a child of fork() */
 
 /* Append to the file with one call, since processes share it. */
 static void
@@ -29,18 +28,16 @@ append(const char *path, const char *line, size_t len)
 		close(fd);
 }
 
-/* A child of fork() that has not opened the device has none to report. */
 static void
-report(void)
+report_of(struct rmem_dev *dev)
 {
 	const char *path = getenv("RMEM_IBV_STATS");
 	struct rmem_dev_stats stats;
 	char line[512];
 	int len;
 
-	if (dev == NULL || is_reported || rmem_dev_stats_get(dev, &stats) != 0)
+	if (rmem_dev_stats_get(dev, &stats) != 0)
 		return;
-	is_reported = true;
 	len = snprintf(line, sizeof(line),
 			"%s: at exit of %s, process %d: send_wrs=%" PRIu64 " recv_wrs=%" PRIu64
 			" bytes=%" PRIu64 " wire_tx_bytes=%" PRIu64 " wire_rx_bytes=%" PRIu64
@@ -55,10 +52,22 @@ report(void)
 		fprintf(stderr, "rmem_ibv: %s", line);
 }
 
-void
-ribv_report_start(struct rmem_dev *of)
+/* A child of fork() that has not opened the devices has none to report. */
+static void
+report(void)
 {
-	dev = of;
+	uint32_t i;
+
+	if (is_reported)
+		return;
+	for (i = 0; ribv_devs[i] != NULL; i++)
+		report_of(ribv_devs[i]);
+	is_reported = i != 0;
+}
+
+void
+ribv_report_start(void)
+{
 	if (is_registered || (getenv("RMEM_IBV_STATS") == NULL && !ribv_env_logs(RTE_LOG_INFO)))
 		return;
 	is_registered = atexit(report) == 0;

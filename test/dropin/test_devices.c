@@ -3,17 +3,21 @@
  */
 
 /*
- * Two devices in one program, which are used in turn, one of them of the kernel: each works as if
- * alone, and refuses the objects of the other.
+ * Two devices in one program, which are used in turn; one of them can be of the kernel. Each works
+ * as if alone, and refuses the objects of the other. With fork, a child uses both, too.
  *
- * usage: test-devices DEVICE OTHER
+ * usage: test-devices DEVICE OTHER [fork]
  */
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "connect_qp.h"
 #include "open_device.h"
@@ -138,16 +142,68 @@ destroy(struct side *side)
 	HOLDS(ibv_dealloc_pd(side->pd) == 0 && ibv_close_device(side->context) == 0);
 }
 
+/* The files of a device are its own. */
+static void
+has_files(const struct side *side)
+{
+	const struct ibv_device *device = side->context->device;
+	uint64_t guid = be64toh(ibv_get_device_guid(side->context->device));
+	unsigned int word[4];
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/node_guid", device->ibdev_path);
+	file = fopen(path, "r");
+	HOLDS(file != NULL);
+	HOLDS(fscanf(file, "%4x:%4x:%4x:%4x", &word[0], &word[1], &word[2], &word[3]) == 4);
+	fclose(file);
+	HOLDS(((uint64_t)word[0] << 48 | (uint64_t)word[1] << 32 | (uint64_t)word[2] << 16 |
+			      word[3]) == guid);
+	snprintf(path, sizeof(path), "%s/ibdev", device->dev_path);
+	file = fopen(path, "r");
+	HOLDS(file != NULL && fgets(path, sizeof(path), file) != NULL);
+	fclose(file);
+	HOLDS(strncmp(path, device->name, strlen(device->name)) == 0);
+}
+
+/* In a child, whose devices are new: objects of both, and queries of contexts that it inherits. */
+static void
+use_in_child(char **argv)
+{
+	struct ibv_device_attr attr;
+	pid_t pid = fork();
+	int i, status;
+
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		for (i = 0; i < 2; i++)
+			HOLDS(ibv_query_device(sides[i].context, &attr) == 0);
+		for (i = 0; i < 2; i++) {
+			create(&sides[i], argv[i + 1]);
+			post(&sides[i], 2);
+			complete(&sides[i], 2);
+			HOLDS(ibv_query_device(sides[i].context, &attr) == 0 &&
+					attr.node_guid ==
+							ibv_get_device_guid(
+									sides[i].context->device));
+		}
+		_exit(0);
+	}
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 int
 main(int argc, char **argv)
 {
 	int i;
 
-	HOLDS(argc == 3);
+	HOLDS(argc == 3 || (argc == 4 && strcmp(argv[3], "fork") == 0));
 	for (i = 0; i < 2; i++)
 		create(&sides[i], argv[i + 1]);
 	HOLDS(ibv_get_device_guid(sides[0].context->device) !=
 			ibv_get_device_guid(sides[1].context->device));
+	for (i = 0; i < 2; i++)
+		has_files(&sides[i]);
 	for (i = 0; i < ROUNDS; i++) {
 		post(&sides[0], (uint8_t)i);
 		post(&sides[1], (uint8_t)~i);
@@ -156,6 +212,8 @@ main(int argc, char **argv)
 	}
 	refuses_objects_of(&sides[0], &sides[1]);
 	refuses_objects_of(&sides[1], &sides[0]);
+	if (argc == 4)
+		use_in_child(argv);
 	for (i = 0; i < 2; i++) {
 		post(&sides[i], 1);
 		complete(&sides[i], 1);
