@@ -22,14 +22,16 @@ FOLDERS = (
     ('drivers', 'lib/rmem'),
     ('drivers/verbs', 'lib/rmem'),
     ('drivers/soft/base', 'lib/rmem'),
+    ('drivers/soft/chaos', 'drivers/soft/base'),
     ('drivers/soft/mem', 'lib/rmem drivers/soft/base'),
     ('drivers/soft/wire/codec', ''),
-    ('drivers/soft/queue', 'drivers/soft/base drivers/soft/mem drivers/soft/wire/codec'),
-    ('drivers/soft/wire/port', 'drivers/soft/base drivers/soft/mem drivers/soft/wire/codec'),
-    ('drivers/soft/wire', 'drivers/soft/base drivers/soft/mem drivers/soft/queue '
-     'drivers/soft/wire/codec drivers/soft/wire/port'),
-    ('drivers/soft', 'drivers/soft/base drivers/soft/mem drivers/soft/queue drivers/soft/wire '
+    ('drivers/soft/queue', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem '
      'drivers/soft/wire/codec'),
+    ('drivers/soft/wire/port', 'drivers/soft/base drivers/soft/mem drivers/soft/wire/codec'),
+    ('drivers/soft/wire', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem drivers/soft/queue '
+     'drivers/soft/wire/codec drivers/soft/wire/port'),
+    ('drivers/soft', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem drivers/soft/queue '
+     'drivers/soft/wire drivers/soft/wire/codec'),
     ('env', 'lib/rmem drivers/soft drivers/soft/base drivers/soft/wire drivers/soft/wire/port'),
     ('dropin', 'env'),
     ('dropin/verbs', 'lib/rmem env dropin'),
@@ -51,6 +53,7 @@ HEADS = {
     'drivers': 'rmem_drivers.h',
     'drivers/verbs': 'rverbs.h',
     'drivers/soft/base': 'rsoft.h',
+    'drivers/soft/chaos': 'rsoft_chaos.h',
     'drivers/soft/mem': 'rsoft_access.h',
     'drivers/soft/wire/codec': 'rwire_hdr.h',
     'drivers/soft/queue': 'rsoft_batch.h',

@@ -268,7 +268,7 @@ test_write64_burst32(void)
 	compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
 }
 
-/* A device without and one with sanitize=1. */
+/* A device without and one with an argument. */
 static double
 run_plain(void *arg)
 {
@@ -276,25 +276,36 @@ run_plain(void *arg)
 }
 
 static double
-run_sanitized(void *arg)
+run_with(void *arg)
 {
 	return run_write((struct write_job *)arg + 1);
 }
 
 static void
-test_write64_sanitize(void)
+compare_with(const char *name, const char *args, const char *yardstick, const char *bar)
 {
-	struct perf_row row = {.name = "write64_sanitize",
-			.unit = "ns/op",
-			.yardstick = "without sanitize=1",
-			.bar = "ratio <= 2"};
+	struct perf_row row = {.name = name, .unit = "ns/op", .yardstick = yardstick, .bar = bar};
 	static struct write_job jobs[2];
 
 	job_open_on(&jobs[0], NULL, 64, 1024, 20000, 0);
-	job_open_on(&jobs[1], "sanitize=1", 64, 1024, 20000, 0);
-	perf_measure(&row, run_plain, run_sanitized, jobs);
+	job_open_on(&jobs[1], args, 64, 1024, 20000, 0);
+	perf_measure(&row, run_plain, run_with, jobs);
 	job_close(&jobs[0]);
 	job_close(&jobs[1]);
+}
+
+static void
+test_write64_sanitize(void)
+{
+	compare_with("write64_sanitize", "sanitize=1", "without sanitize=1", "ratio <= 2");
+}
+
+/* Rules that never match. */
+static void
+test_write64_chaos(void)
+{
+	compare_with("write64_chaos", "chaos=SEND:RETRY_EXC_ERR+RDMA_READ:RETRY_EXC_ERR",
+			"without chaos=", "ratio <= 1.1");
 }
 
 static void
@@ -576,6 +587,7 @@ REGISTER_RMEM_TEST(write64_qps_perf_autotest, test_write64_qps);
 REGISTER_RMEM_TEST(write64_two_lcores_perf_autotest, test_write64_two_lcores);
 REGISTER_RMEM_TEST(write64_burst32_perf_autotest, test_write64_burst32);
 REGISTER_RMEM_TEST(write64_sanitize_perf_autotest, test_write64_sanitize);
+REGISTER_RMEM_TEST(write64_chaos_perf_autotest, test_write64_chaos);
 REGISTER_RMEM_TEST(write64_1m_mrs_perf_autotest, test_write64_1m_mrs);
 REGISTER_RMEM_TEST(write4k_perf_autotest, test_write4k);
 REGISTER_RMEM_TEST(write64k_perf_autotest, test_write64k);

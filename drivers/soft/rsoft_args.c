@@ -58,6 +58,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(odp_uffd, 1, 0, 1),
 		NUMBER(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
 		TEXT(allow),
+		TEXT(chaos),
 		TEXT(fault),
 		TEXT(ip),
 		TEXT(neigh),

@@ -9,6 +9,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "chaos/rsoft_chaos.h"
 #include "rsoft_dev.h"
 #include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
@@ -45,6 +46,7 @@ dev_free(struct rsoft_dev *dev)
 	rte_free(dev->qps);
 	rsoft_ids_fini(&dev->qp_ids);
 	rsoft_keys_fini(dev);
+	rsoft_chaos_close(dev->chaos);
 	rte_free(dev);
 }
 
@@ -60,6 +62,31 @@ dev_init_qps(struct rsoft_dev *dev, int socket_id)
 		RSOFT_LOG(ERR, "max_qp=%u: no memory for the table", max);
 		return -ENOMEM;
 	}
+	return 0;
+}
+
+/* The rules of chaos=. Those of packets are for the wire. */
+static int
+dev_init_chaos(struct rsoft_dev *dev)
+{
+	struct rsoft_args *args = &dev->args;
+	char fault[sizeof(args->fault)];
+	int ret;
+
+	if (args->chaos[0] == '\0')
+		return 0;
+	ret = rsoft_chaos_open(args->chaos, args->ip[0] != '\0', &dev->chaos);
+	if (ret != 0)
+		return ret;
+	rsoft_chaos_packets(dev->chaos, fault, sizeof(fault));
+	if (fault[0] == '\0')
+		return 0;
+	if (args->fault[0] != '\0') {
+		RSOFT_LOG(ERR, "fault=%s: chaos= has items on packets (%s): use one of the two",
+				args->fault, fault);
+		return -EINVAL;
+	}
+	memcpy(args->fault, fault, sizeof(fault));
 	return 0;
 }
 
@@ -91,7 +118,9 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	LIST_INIT(&dev->srqs);
 	LIST_INIT(&dev->groups);
 	rte_ticketlock_init(&dev->group_lock);
-	ret = rsoft_keys_init(dev, socket_id);
+	ret = dev_init_chaos(dev);
+	if (ret == 0)
+		ret = rsoft_keys_init(dev, socket_id);
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
 	if (ret == 0 && args.ip[0] != '\0')
@@ -110,6 +139,8 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	rmem_dev_drv(base)->priv = dev;
 	if (args.sanitize != 0)
 		rmem_dev_drv(base)->fp = &rsoft_thread_check_fp;
+	if (dev->chaos != NULL)
+		rmem_dev_drv(base)->fp = rsoft_chaos_fp(&args);
 	base->socket_id = socket_id;
 	return 0;
 }

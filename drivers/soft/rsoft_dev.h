@@ -36,4 +36,7 @@ extern const struct rmem_fp_ops rsoft_thread_check_fp;
 int rsoft_thread_check_bind_mw(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
+/* rsoft_chaos_fp.c: of a device with chaos=; with sanitize=1 as well. */
+const struct rmem_fp_ops *rsoft_chaos_fp(const struct rsoft_args *args);
+
 #endif /* RSOFT_DEV_H */

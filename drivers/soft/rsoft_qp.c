@@ -23,6 +23,7 @@
 
 #include <rte_malloc.h>
 
+#include "chaos/rsoft_chaos.h"
 #include "queue/rsoft_addr.h"
 #include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
@@ -104,6 +105,15 @@ qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
 	return env != NULL && strcmp(env, "1") == 0 ? RSOFT_INLINE_ALL : RSOFT_INLINE_OWN;
 }
 
+/* The rules of chaos= that apply to a QP; none do to the general services QP. */
+static int
+qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
+{
+	if (qp->dev->chaos == NULL || (conf->flags & RMEM_QP_GSI) != 0)
+		return 0;
+	return rsoft_chaos_qp_init(qp->dev->chaos, &qp->qp, qp->sq.mask + 1, &qp->chaos);
+}
+
 int
 rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
@@ -130,9 +140,12 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
 	if (ret != 0)
 		goto fini_sq;
-	ret = qp_enter(qp, (conf->flags & RMEM_QP_GSI) != 0);
+	ret = qp_init_chaos(qp, conf);
 	if (ret != 0)
 		goto free_rq;
+	ret = qp_enter(qp, (conf->flags & RMEM_QP_GSI) != 0);
+	if (ret != 0)
+		goto fini_chaos;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
 	if (qp->inline_recv != RSOFT_INLINE_NONE)
@@ -140,6 +153,8 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	rsoft_engine_add_qp(qp);
 	return 0;
 
+fini_chaos:
+	rsoft_chaos_qp_fini(qp->chaos);
 free_rq:
 	rte_free(qp->rq.ring);
 fini_sq:
@@ -620,6 +635,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 		rsoft_ids_put(&dev->qp_ids, (base->qp_num & dev->qp_mask) - RSOFT_FIRST_QP + 1);
 	dev->nb_qp--;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rsoft_chaos_qp_fini(qp->chaos);
 	rte_free(qp->rq.ring);
 	rsoft_sq_fini(&qp->sq);
 	return 0;

@@ -55,6 +55,8 @@
 
 #include "rsoft_lock.h"
 
+struct rsoft_chaos;
+struct rsoft_chaos_qp;
 struct rsoft_group;
 struct rsoft_srq;
 struct rwire;
@@ -138,6 +140,7 @@ struct rsoft_args {
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
 	char port[64];     /* of the wire; empty: udp */
+	char chaos[1024];  /* rules of faults to inject; empty: none */
 	char fault[128];   /* to inject into the wire; empty: none */
 	char pcap[256];    /* file to record its packets; empty: none */
 	char allow[512];   /* addresses from which its QPs receive; empty: all */
@@ -432,9 +435,10 @@ struct rsoft_qp {
 	uint8_t is_queued;  /* an engine or the wire executes its requests */
 	uint8_t is_claimed; /* a secondary process posts to it (rsoft_mp.c); atomic */
 	struct rmem_wr_limits limits;
-	uint64_t max_msg_size; /* of the device; of UD: the path MTU */
-	struct rwire_qp *wire; /* NULL unless connected through the wire; atomic */
-	uint32_t psn;          /* initial PSN */
+	uint64_t max_msg_size;        /* of the device; of UD: the path MTU */
+	struct rwire_qp *wire;        /* NULL unless connected through the wire; atomic */
+	struct rsoft_chaos_qp *chaos; /* NULL unless rules of chaos= apply to it */
+	uint32_t psn;                 /* initial PSN */
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
 	rte_ticketlock_t ctl_lock;  /* of transitions by calls; the outermost */
@@ -480,6 +484,7 @@ struct rsoft_dev {
 	uint32_t prefetch_keys;          /* the table exceeds the cache of a core */
 	struct rsoft_key_hash *key_hash; /* NULL before the first; atomic */
 	struct rsoft_history *history;   /* by slot; NULL without sanitize=1 */
+	struct rsoft_chaos *chaos;       /* NULL without chaos= */
 	uint16_t dev_id;
 	uint16_t nb_engines;
 	uint32_t cookie;          /* part of the GID; differs between devices of the same name */

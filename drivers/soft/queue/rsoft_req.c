@@ -10,6 +10,7 @@
 
 #include <rte_cycles.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../mem/rsoft_grace.h"
 #include "../mem/rsoft_mr.h"
 #include "../mem/rsoft_mw.h"
@@ -515,6 +516,57 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 	return i;
 }
 
+/* The number of requests, up to n, that precede one which must fail. */
+static uint32_t
+req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
+{
+	uint32_t i = 0;
+
+	if (likely(!rsoft_chaos_has_planned(batch->qp->chaos)))
+		return n;
+	while (i < n && !rsoft_chaos_is_planned(batch->qp->chaos, batch->done + i))
+		i++;
+	return i;
+}
+
+/* The first request fails by a rule, or is flushed, or waits as its QP demands: how many ended. */
+static uint32_t
+req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
+{
+	struct rsoft_qp *qp = batch->qp;
+	uint32_t done, pos = batch->done;
+
+	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+		done = req_run(batch, at, stride, 1);
+		if (done != 0)
+			rsoft_chaos_unplan(qp->chaos, pos);
+		return done;
+	}
+	batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
+	rsoft_batch_fail(batch, (const void *)at,
+			rsoft_chaos_inject(qp->chaos, pos, (const void *)at));
+	return 1;
+}
+
+/* req_run() of a QP that rules of chaos= apply to. */
+static __rte_noinline uint32_t
+req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t part, done = 1, i = 0;
+
+	while (i < n && done != 0) {
+		part = req_nb_unplanned(batch, n - i);
+		if (part != 0)
+			done = req_run(batch, wrs + i * stride, stride, part);
+		else
+			done = req_planned(batch, wrs + i * stride, stride);
+		i += done;
+		if (done < part)
+			break;
+	}
+	return i;
+}
+
 uint32_t
 rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n)
@@ -525,7 +577,10 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	executed = req_run(&batch, wrs, stride, n);
+	if (unlikely(qp->chaos != NULL))
+		executed = req_run_chaos(&batch, wrs, stride, n);
+	else
+		executed = req_run(&batch, wrs, stride, n);
 	rsoft_batch_end(&batch);
 	return executed;
 }

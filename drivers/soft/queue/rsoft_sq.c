@@ -10,6 +10,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../mem/rsoft_mr.h"
 #include "../mem/rsoft_mw.h"
 #include "rsoft_sq.h"
@@ -293,6 +294,8 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	rsoft_sq_pop(sq, __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) - sq->cons);
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
+	if (qp->chaos != NULL)
+		rsoft_chaos_qp_reset(qp->chaos, sq->cons);
 	if (qp->is_claimed && qp->dev->nb_engines == 0)
 		rsoft_sq_add_pending(qp);
 }

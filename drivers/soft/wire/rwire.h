@@ -262,7 +262,7 @@ bool rwire_req_copy_is_possible(const struct rwire_qp *q);
  */
 bool rwire_req_copy_defer(struct rwire_qp *q);
 /* Whether a request should wait until no packet is in flight, since it may need none then. */
-bool rwire_req_copy_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr);
+bool rwire_req_copy_is_near(const struct rwire_qp *q, uint32_t pos);
 
 /* rwire_resp.c; under rx_lock. */
 /* The rkey in the completion of a receive. */

@@ -14,6 +14,7 @@
 
 #include <rte_cycles.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
@@ -27,7 +28,7 @@ static const uint8_t req_opcode[2][4] = {
 		{RWIRE_WRITE_FIRST, RWIRE_WRITE_MIDDLE, RWIRE_WRITE_LAST, RWIRE_WRITE_ONLY},
 };
 
-/* Whether a request sends no packet. */
+/* Whether an opcode sends no packet. */
 static bool
 req_is_local(const struct rmem_send_wr *wr)
 {
@@ -288,10 +289,10 @@ req_step(struct rwire_qp *q, uint32_t *vendor_err)
 			unlikely(__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) != RMEM_QPS_RTS))
 		return RSOFT_WAIT_WIRE;
 	wr = rsoft_sq_slot(sq, req->sq_pos);
-	if (req_is_local(wr))
+	if (req_is_local(wr) || rsoft_chaos_is_planned_at(q->qp, req->sq_pos))
 		return req->sq_pos == sq->cons ? RSOFT_WAIT_LOCAL : RSOFT_WAIT_WIRE;
 	if (req->sq_pos == req->begun) {
-		if (rwire_req_copy_is_near(q, wr))
+		if (rwire_req_copy_is_near(q, req->sq_pos))
 			return RSOFT_WAIT_WIRE;
 		status = req_begin(q, wr, vendor_err);
 		if (status != RMEM_WC_SUCCESS)

@@ -14,6 +14,7 @@
 
 #include <rte_cycles.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
@@ -74,10 +75,13 @@ direct_is_stream(const struct rsoft_batch *batch)
 
 /* The length of a request that needs no packet if there is a grant; 0: it is another one. */
 static uint64_t
-direct_length(const struct rwire_qp *q, const struct rmem_send_wr *wr)
+direct_length(const struct rwire_qp *q, uint32_t pos)
 {
+	const struct rmem_send_wr *wr = rsoft_sq_slot(&q->qp->sq, pos);
 	uint64_t length;
 
+	if (rsoft_chaos_is_planned_at(q->qp, pos))
+		return 0;
 	if (wr->opcode != RMEM_WR_RDMA_WRITE && wr->opcode != RMEM_WR_RDMA_READ)
 		return 0;
 	length = rsoft_sges_length(wr->sg_list, wr->num_sge, UINT64_MAX);
@@ -125,7 +129,7 @@ direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
 		prod = pos + 1;
 	for (; pos != prod && n != 0; pos++, offset = 0) {
 		wr = rsoft_sq_slot(sq, pos);
-		length = direct_length(q, wr);
+		length = direct_length(q, pos);
 		if (wr->opcode != opcode || length == 0)
 			break;
 		length = RTE_MIN(length - offset, n);
@@ -143,7 +147,7 @@ direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 
 	while (copied != 0) {
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
-		uint64_t length = direct_length(q, wr), left = length - q->req.direct_done;
+		uint64_t length = direct_length(q, sq->cons), left = length - q->req.direct_done;
 
 		if (copied < left) {
 			q->req.direct_done += copied;
@@ -161,7 +165,7 @@ direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 static enum rwire_copy_result
 direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 {
-	uint64_t length = direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons));
+	uint64_t length = direct_length(q, q->qp->sq.cons);
 	enum rwire_copy_result result = RWIRE_COPY_NO;
 	struct rwire_copy_link direct;
 	struct rwire_copy copy;
@@ -189,10 +193,11 @@ direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 }
 
 bool
-rwire_req_copy_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr)
+rwire_req_copy_is_near(const struct rwire_qp *q, uint32_t pos)
 {
 	return (q->req.direct == RWIRE_DIRECT_ASKED || q->req.direct == RWIRE_DIRECT_WORKS) &&
-			q->req.begun != q->qp->sq.cons && direct_length(q, wr) >= DIRECT_MIN_STREAM;
+			q->req.begun != q->qp->sq.cons &&
+			direct_length(q, pos) >= DIRECT_MIN_STREAM;
 }
 
 /* Whether a request may begin, or continue, and all preceding ones have completed. */
@@ -218,7 +223,7 @@ bool
 rwire_req_copy_is_possible(const struct rwire_qp *q)
 {
 	return q->req.direct != RWIRE_DIRECT_FAILED && direct_is_possible(q) &&
-			direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) != 0;
+			direct_length(q, q->qp->sq.cons) != 0;
 }
 
 /* End the wait for later posts. */
@@ -249,7 +254,7 @@ rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore)
 		q->req.direct_done = 0;
 		return true;
 	}
-	if (direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) == 0) {
+	if (direct_length(q, q->qp->sq.cons) == 0) {
 		q->req.direct_done = 0;
 		q->req.is_grant_requested = false;
 		return true;
@@ -280,7 +285,7 @@ rwire_req_copy_defer(struct rwire_qp *q)
 			sq->prod - sq->cons >= RWIRE_COPY_WRS || !direct_is_behind(q->qp, sq->done))
 		return false;
 	for (pos = sq->cons; pos != sq->prod; pos++) {
-		length = direct_length(q, rsoft_sq_slot(sq, pos));
+		length = direct_length(q, pos);
 		total += length;
 		if (length < DIRECT_MIN_STREAM || total >= RWIRE_DIRECT_BUDGET)
 			return false;

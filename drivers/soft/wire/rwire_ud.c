@@ -15,6 +15,7 @@
 
 #include <rte_cycles.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_addr.h"
 #include "../queue/rsoft_group.h"
 #include "../queue/rsoft_req.h"
@@ -291,7 +292,7 @@ rwire_ud_run(struct rwire_qp *q, unsigned int lcore)
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
 
 		rsoft_ud_dest_of(qp, wr, true, &dest);
-		if (ud_is_here(q, &dest))
+		if (ud_is_here(q, &dest) || rsoft_chaos_is_planned_at(qp, sq->cons))
 			is_done = rsoft_req_exec(qp, lcore, true, wr, sq->stride, 1) == 1;
 		else
 			is_done = ud_send(q, lcore, wr, &dest);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Decisions of the rules; see rsoft_chaos.h. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rsoft_chaos_rule.h"
+
+int
+rsoft_chaos_open(const char *text, bool has_wire, struct rsoft_chaos **out)
+{
+	struct rsoft_chaos *chaos = calloc(1, sizeof(*chaos));
+	int ret;
+
+	if (chaos == NULL)
+		return -ENOMEM;
+	chaos->seed = 1;
+	chaos->log_fd = -1;
+	chaos->has_wire = has_wire;
+	ret = rsoft_chaos_parse(chaos, text);
+	if (ret == 0)
+		ret = rsoft_chaos_log_open(chaos);
+	if (ret != 0) {
+		rsoft_chaos_close(chaos);
+		return ret;
+	}
+	*out = chaos;
+	return 0;
+}
+
+void
+rsoft_chaos_close(struct rsoft_chaos *chaos)
+{
+	if (chaos == NULL)
+		return;
+	rsoft_chaos_log_close(chaos);
+	free(chaos->rules);
+	free(chaos);
+}
+
+void
+rsoft_chaos_packets(const struct rsoft_chaos *chaos, char *fault, size_t size)
+{
+	fault[0] = '\0';
+	if (chaos->packets[0] != '\0')
+		snprintf(fault, size, "%sseed:%u", chaos->packets, (uint32_t)chaos->seed);
+}
+
+/* The finalizer of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom generators". */
+static uint64_t
+mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* Whether the nth event of an object that the rule matches is hit. */
+static bool
+hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_use *use, uint32_t ordinal,
+		uint64_t nth)
+{
+	const struct rsoft_chaos_rule *rule = use->rule;
+	uint64_t random;
+
+	if (use->nb_hits >= rule->times || (rule->nth != 0 && nth != rule->nth) ||
+			(rule->every != 0 && nth % rule->every != 0))
+		return false;
+	if (rule->share == RSOFT_CHAOS_ALWAYS)
+		return true;
+	random = mix(chaos->seed + UINT64_C(0x9e3779b97f4a7c15));
+	random = mix(random ^ ((uint64_t)(rule - chaos->rules) << 32 | ordinal));
+	return mix(random ^ nth) >> 32 < rule->share;
+}
+
+static bool
+applies(const struct rsoft_chaos_rule *rule, uint32_t ordinal, uint32_t qp_type)
+{
+	return (rule->object == 0 || rule->object == ordinal) &&
+			rsoft_chaos_is_of_type(rule, qp_type);
+}
+
+int
+rsoft_chaos_qp_init(struct rsoft_chaos *chaos, const struct rmem_qp *base, uint32_t nb_slots,
+		struct rsoft_chaos_qp **out)
+{
+	uint32_t i, nb = 0, ordinal = __atomic_add_fetch(&chaos->nb_qps, 1, __ATOMIC_RELAXED);
+	struct rsoft_chaos_qp *qp;
+
+	*out = NULL;
+	for (i = 0; i < chaos->nb_rules; i++)
+		nb += applies(&chaos->rules[i], ordinal, base->type);
+	if (nb == 0)
+		return 0;
+	qp = calloc(1, sizeof(*qp) + nb * sizeof(qp->uses[0]));
+	if (qp == NULL)
+		return -ENOMEM;
+	qp->plan = calloc(nb_slots, sizeof(*qp->plan));
+	if (qp->plan == NULL) {
+		free(qp);
+		return -ENOMEM;
+	}
+	qp->chaos = chaos;
+	qp->qp = base;
+	qp->mask = nb_slots - 1;
+	qp->ordinal = ordinal;
+	for (i = 0; i < chaos->nb_rules; i++) {
+		if (!applies(&chaos->rules[i], ordinal, base->type))
+			continue;
+		qp->uses[qp->nb_uses++].rule = &chaos->rules[i];
+		qp->opcodes |= chaos->rules[i].opcodes;
+	}
+	*out = qp;
+	return 0;
+}
+
+void
+rsoft_chaos_qp_fini(struct rsoft_chaos_qp *qp)
+{
+	if (qp == NULL)
+		return;
+	free(qp->plan);
+	free(qp);
+}
+
+void
+rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base)
+{
+	uint32_t i;
+
+	for (i = 0; i <= qp->mask; i++)
+		qp->plan[i].status = RMEM_WC_SUCCESS;
+	qp->nb_planned = 0;
+	qp->base = base;
+}
+
+uint32_t
+rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n,
+		struct rsoft_chaos_hit *hit)
+{
+	uint32_t i, j;
+
+	hit->use = NULL;
+	for (i = 0; i < n && hit->use == NULL; i++) {
+		for (j = 0; j < qp->nb_uses; j++) {
+			struct rsoft_chaos_use *use = &qp->uses[j];
+
+			if ((use->rule->opcodes & rsoft_chaos_opcode(&wr[i])) == 0)
+				continue;
+			use->nb_events++;
+			if (hit->use == NULL && hits(qp->chaos, use, qp->ordinal, use->nb_events)) {
+				hit->use = use;
+				hit->status = use->rule->what;
+				use->nb_hits++;
+			}
+		}
+	}
+	return hit->use != NULL ? i - 1 : n;
+}
+
+void
+rsoft_chaos_uncount(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr, uint32_t n)
+{
+	uint32_t i, j;
+
+	if (n != 0 && hit->use != NULL)
+		hit->use->nb_hits--;
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < qp->nb_uses; j++)
+			qp->uses[j].nb_events -= (qp->uses[j].rule->opcodes &
+								 rsoft_chaos_opcode(&wr[i])) != 0;
+	}
+}
+
+void
+rsoft_chaos_plan(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rsoft_chaos_hit *hit)
+{
+	struct rsoft_chaos_plan *plan = &qp->plan[pos & qp->mask];
+
+	plan->nth = hit->use->nb_events;
+	plan->rule = (uint32_t)(hit->use->rule - qp->chaos->rules);
+	__atomic_store_n(&plan->status, hit->status, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&qp->nb_planned, 1, __ATOMIC_RELEASE);
+}
+
+void
+rsoft_chaos_unplan(struct rsoft_chaos_qp *qp, uint32_t pos)
+{
+	__atomic_store_n(&qp->plan[pos & qp->mask].status, RMEM_WC_SUCCESS, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&qp->nb_planned, 1, __ATOMIC_RELEASE);
+}
+
+static void
+log_request(const struct rsoft_chaos_qp *qp, const struct rsoft_chaos_rule *rule, uint64_t nth,
+		const struct rmem_send_wr *wr)
+{
+	char where[32], detail[64];
+
+	snprintf(where, sizeof(where), "@qp:%u", qp->ordinal);
+	snprintf(detail, sizeof(detail), "QP 0x%06x, request 0x%" PRIx64, qp->qp->qp_num,
+			wr->wr_id);
+	rsoft_chaos_log(qp->chaos, rule, where, nth, detail);
+}
+
+int
+rsoft_chaos_inject(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rmem_send_wr *wr)
+{
+	const struct rsoft_chaos_plan plan = qp->plan[pos & qp->mask];
+
+	log_request(qp, &qp->chaos->rules[plan.rule], plan.nth, wr);
+	rsoft_chaos_unplan(qp, pos);
+	return (int)plan.status;
+}
+
+void
+rsoft_chaos_log_hit(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr)
+{
+	log_request(qp, hit->use->rule, hit->use->nb_events, wr);
+}

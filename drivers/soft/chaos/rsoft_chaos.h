@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Faults that the rules of chaos= inject (doc/chaos.md).
+ *
+ * Inside: the grammar of rules, which statuses each opcode may have, the decision whether a rule
+ *   hits, and the log.
+ * Callers: queue, wire and drivers/soft.
+ * Not known here: queues, completions, packets and how a fault is executed.
+ *
+ * Invariants:
+ * - A decision depends on the seed, the rule, the number of the object in the order of creation,
+ *   and the number of the event among those of the object that the rule matches. It depends on
+ *   nothing that another thread does.
+ * - A decision on a request is made when it is posted, by the thread that posts. The executor finds
+ *   it in plan[], by the position of the request: one writer and one reader, ordered by the queue.
+ * - A device without chaos= has no rules and the functions of the fast path that others have; an
+ *   executor then loads one pointer, which is NULL, for each burst.
+ */
+
+#ifndef RSOFT_CHAOS_H
+#define RSOFT_CHAOS_H
+
+#include "../base/rsoft.h"
+
+struct rsoft_chaos;
+struct rsoft_chaos_rule;
+
+/* The failure of a request that a rule hits. */
+struct rsoft_chaos_plan {
+	uint64_t nth;    /* number of the event, for the log */
+	uint32_t rule;   /* index of the rule */
+	uint32_t status; /* enum rmem_wc_status; 0: none; atomic */
+};
+
+/* A rule that applies to an object, and the events of the object that it matched. */
+struct rsoft_chaos_use {
+	const struct rsoft_chaos_rule *rule;
+	uint64_t nb_events;
+	uint64_t nb_hits;
+};
+
+/* The rules of a QP, in the memory of the process. */
+struct rsoft_chaos_qp {
+	struct rsoft_chaos *chaos;
+	const struct rmem_qp *qp;
+	uint32_t opcodes;    /* bits of those that a rule matches */
+	uint32_t nb_planned; /* entries of plan[] in use; atomic */
+	uint32_t base;       /* position in the queue of the first request since the last reset */
+	uint32_t mask;
+	uint32_t ordinal;              /* number of the QP in the order of creation, from 1 on */
+	struct rsoft_chaos_plan *plan; /* by position since the last reset & mask */
+	uint32_t nb_uses;
+	struct rsoft_chaos_use uses[];
+};
+
+/* A request that a rule hits. */
+struct rsoft_chaos_hit {
+	struct rsoft_chaos_use *use;
+	uint32_t status; /* enum rmem_wc_status */
+};
+
+/* Parse the value of chaos=: 0, -EINVAL after a log line, or -ENOMEM. With has_wire, of ip=. */
+int rsoft_chaos_open(const char *text, bool has_wire, struct rsoft_chaos **chaos);
+void rsoft_chaos_close(struct rsoft_chaos *chaos);
+/* Its items on packets, as the value of fault=; empty without any. */
+void rsoft_chaos_packets(const struct rsoft_chaos *chaos, char *fault, size_t size);
+
+/*
+ * Number a new QP, and collect the rules that apply to it; *qp is NULL if there are none. nb_slots
+ * is the size of its queue, a power of two.
+ */
+int rsoft_chaos_qp_init(struct rsoft_chaos *chaos, const struct rmem_qp *base, uint32_t nb_slots,
+		struct rsoft_chaos_qp **qp);
+void rsoft_chaos_qp_fini(struct rsoft_chaos_qp *qp);
+
+/* All requests are dropped; the next one has position base in the queue. */
+void rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base);
+
+/*
+ * Count n requests up to the first that a rule hits, included: its index, or n. For the thread that
+ * posts.
+ */
+uint32_t rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n,
+		struct rsoft_chaos_hit *hit);
+/*
+ * The last n of the requests counted were not accepted: they, and the hit of one, are not counted.
+ * With n 0 nothing changes.
+ */
+void rsoft_chaos_uncount(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr, uint32_t n);
+
+/* The request at a position since the last reset, about to be posted, fails when it executes. */
+void rsoft_chaos_plan(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rsoft_chaos_hit *hit);
+/* It was not accepted, or is flushed. */
+void rsoft_chaos_unplan(struct rsoft_chaos_qp *qp, uint32_t pos);
+/* The planned request at a position fails now: log it, and return its status. */
+int rsoft_chaos_inject(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rmem_send_wr *wr);
+/* Log the failure of a request that the hit itself causes. */
+void rsoft_chaos_log_hit(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr);
+
+/* The bit of an opcode; none for an unknown one. */
+static inline uint32_t
+rsoft_chaos_opcode(const struct rmem_send_wr *wr)
+{
+	return wr->opcode < RMEM_WR_OPCODE_NB ? UINT32_C(1) << wr->opcode : 0;
+}
+
+/* Whether a request that is posted and has not ended fails. */
+static inline bool
+rsoft_chaos_has_planned(const struct rsoft_chaos_qp *qp)
+{
+	return __atomic_load_n(&qp->nb_planned, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whether the request at a position since the last reset fails. */
+static inline bool
+rsoft_chaos_is_planned(const struct rsoft_chaos_qp *qp, uint32_t pos)
+{
+	return rsoft_chaos_has_planned(qp) &&
+			__atomic_load_n(&qp->plan[pos & qp->mask].status, __ATOMIC_RELAXED) != 0;
+}
+
+/* The same for a position in the queue, of a QP all of whose requests are queued. */
+static inline bool
+rsoft_chaos_is_planned_at(const struct rsoft_qp *qp, uint32_t pos)
+{
+	return unlikely(qp->chaos != NULL) &&
+			rsoft_chaos_is_planned(qp->chaos, pos - qp->chaos->base);
+}
+
+#endif /* RSOFT_CHAOS_H */

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The faults that the standard permits, which rules may inject; doc/chaos.md has the clauses. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rsoft_chaos_rule.h"
+
+#define BIT(status) (UINT32_C(1) << RMEM_WC_##status)
+
+/*
+ * Completions of the send queue, IBTA 11.6.2, by opcode. No RNR NAK answers a READ or an atomic
+ * here, and no response with data another request, though the standard permits more.
+ */
+#define REQUESTER (BIT(LOC_LEN_ERR) | BIT(LOC_QP_OP_ERR) | BIT(LOC_PROT_ERR))
+#define RESPONDER (BIT(REM_OP_ERR) | BIT(RETRY_EXC_ERR))
+#define MEMORY    (BIT(REM_INV_REQ_ERR) | BIT(REM_ACCESS_ERR))
+#define NO_PACKET (BIT(LOC_QP_OP_ERR) | BIT(MW_BIND_ERR))
+
+struct legal_opcode {
+	const char *name;
+	uint32_t statuses;
+};
+
+static const struct legal_opcode opcodes[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE] = {"RDMA_WRITE", REQUESTER | RESPONDER | MEMORY},
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = {"RDMA_WRITE_WITH_IMM",
+				REQUESTER | RESPONDER | MEMORY | BIT(RNR_RETRY_EXC_ERR)},
+		[RMEM_WR_SEND] = {"SEND", REQUESTER | RESPONDER | BIT(RNR_RETRY_EXC_ERR)},
+		[RMEM_WR_SEND_WITH_IMM] = {"SEND_WITH_IMM",
+				REQUESTER | RESPONDER | BIT(RNR_RETRY_EXC_ERR)},
+		[RMEM_WR_RDMA_READ] = {"RDMA_READ",
+				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR)},
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = {"ATOMIC_CMP_AND_SWP",
+				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR)},
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = {"ATOMIC_FETCH_AND_ADD",
+				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR)},
+		[RMEM_WR_LOCAL_INV] = {"LOCAL_INV", NO_PACKET},
+		[RMEM_WR_SEND_WITH_INV] = {"SEND_WITH_INV",
+				REQUESTER | RESPONDER | BIT(RNR_RETRY_EXC_ERR)},
+		[RMEM_WR_REG_MR] = {"REG_MR", NO_PACKET},
+		[RMEM_WR_RDMA_READ_WITH_INV] = {"RDMA_READ_WITH_INV",
+				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR) |
+						BIT(MW_BIND_ERR)},
+		[RMEM_WR_BIND_MW] = {"BIND_MW", NO_PACKET},
+		[RMEM_WR_UMR] = {"UMR", NO_PACKET},
+};
+
+/* Those that are decided without an answer of the peer. */
+#define EACH_SERVICE (REQUESTER | BIT(MW_BIND_ERR))
+
+/* Where the peer fails too, and only a QP of this process can: not with ip=. */
+#define SAME_PROCESS (BIT(REM_OP_ERR) | BIT(REM_INV_REQ_ERR))
+
+/* Append words to a list, for a log line. */
+static void
+add_word(char *list, size_t size, const char *word)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, size - used, "%s%s", used == 0 ? "" : ", ", word);
+}
+
+static void
+log_statuses(const char *site, const char *what, uint32_t statuses)
+{
+	char list[256] = "";
+	int i;
+
+	for (i = 0; i < 32; i++) {
+		if ((statuses & UINT32_C(1) << i) != 0)
+			add_word(list, sizeof(list), rmem_wc_status_str(i));
+	}
+	RSOFT_LOG(ERR, "chaos=: '%s:%s': no status of %s here (%s; IBTA 11.6.2)", site, what, site,
+			list);
+}
+
+static void
+log_sites(const char *site)
+{
+	char list[320] = "any";
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++)
+		add_word(list, sizeof(list), opcodes[i].name);
+	RSOFT_LOG(ERR, "chaos=: '%s': nothing that a rule can be about (%s)", site, list);
+}
+
+static int
+status_of(const char *what)
+{
+	int i;
+
+	for (i = RMEM_WC_SUCCESS + 1; i <= RMEM_WC_GENERAL_ERR; i++) {
+		if (strcmp(rmem_wc_status_str(i), what) == 0)
+			return i;
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+bool
+rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
+{
+	uint32_t refused = has_wire ? SAME_PROCESS : 0, statuses = 0;
+	bool is_any = strcmp(site, "any") == 0, is_known = is_any;
+	unsigned int i;
+
+	rule->kind = RSOFT_CHAOS_SEND;
+	rule->what = (uint32_t)status_of(what);
+	rule->opcodes = 0;
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		if (!is_any && strcmp(opcodes[i].name, site) != 0)
+			continue;
+		is_known = true;
+		statuses |= opcodes[i].statuses & ~refused;
+		if ((opcodes[i].statuses & ~refused & UINT32_C(1) << rule->what) != 0)
+			rule->opcodes |= UINT32_C(1) << i;
+	}
+	if (!is_known)
+		log_sites(site);
+	else if (rule->opcodes == 0)
+		log_statuses(site, what, statuses);
+	return rule->opcodes != 0;
+}
+
+bool
+rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type)
+{
+	return qp_type == RMEM_QPT_RC || (EACH_SERVICE & UINT32_C(1) << rule->what) != 0;
+}

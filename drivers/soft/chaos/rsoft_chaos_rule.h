@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Rules of chaos=, as the files of this folder have them. */
+
+#ifndef RSOFT_CHAOS_RULE_H
+#define RSOFT_CHAOS_RULE_H
+
+#include "rsoft_chaos.h"
+
+/* First line of a log; the number is that of its version. */
+#define RSOFT_CHAOS_LOG_HEAD "# rmem chaos log 1"
+
+#define RSOFT_CHAOS_TEXT   96 /* of a rule */
+#define RSOFT_CHAOS_ALWAYS (UINT64_C(1) << 32)
+
+/* The subject of a rule. */
+enum rsoft_chaos_kind {
+	RSOFT_CHAOS_SEND, /* the completion of a send request */
+};
+
+struct rsoft_chaos_rule {
+	uint32_t kind;               /* enum rsoft_chaos_kind */
+	uint32_t what;               /* enum rmem_wc_status, or by kind */
+	uint32_t opcodes;            /* SEND: bits of the opcodes */
+	uint32_t object;             /* the only one, in the order of creation; 0: each */
+	uint64_t nth;                /* the only event of an object; 0: all */
+	uint64_t every;              /* each so many-th event; 0: all */
+	uint64_t share;              /* of 2^32, of the events: RSOFT_CHAOS_ALWAYS: all */
+	uint64_t times;              /* hits for each object */
+	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
+};
+
+struct rsoft_chaos {
+	uint64_t seed;
+	bool has_wire;
+	uint32_t nb_qps; /* created so far; atomic */
+	uint32_t nb_rules;
+	struct rsoft_chaos_rule *rules;
+	int log_fd;        /* -1: none */
+	uint64_t started;  /* CLOCK_MONOTONIC, ns */
+	char log[256];     /* path; empty: none */
+	char packets[128]; /* items on packets, as fault= has them; or empty */
+};
+
+/* Parse the items of a device argument into chaos; 0, -EINVAL after a log line, or -ENOMEM. */
+int rsoft_chaos_parse(struct rsoft_chaos *chaos, const char *text);
+
+/*
+ * Set kind, what and opcodes of a rule from the words of SITE:WHAT. False after a log line that has
+ * the permitted words.
+ */
+bool rsoft_chaos_legal(
+		struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire);
+/* Whether a service may have the status: RC any legal one, UC and UD those of the requester. */
+bool rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type);
+
+/* Open the log, if one is requested; 0 or -EINVAL after a log line. */
+int rsoft_chaos_log_open(struct rsoft_chaos *chaos);
+void rsoft_chaos_log_close(struct rsoft_chaos *chaos);
+/* Log one injected fault: where is the object as a filter, such as "qp:1". */
+void rsoft_chaos_log(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule,
+		const char *where, uint64_t nth, const char *detail);
+
+#endif /* RSOFT_CHAOS_RULE_H */

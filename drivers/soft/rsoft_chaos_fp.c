@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Posts of a device with chaos=: they decide which of the requests posted fail, and call the
+ * ordinary functions. Other devices execute nothing of this file.
+ */
+
+#include "chaos/rsoft_chaos.h"
+#include "queue/rsoft_srq.h"
+#include "rsoft_dev.h"
+#include "rsoft_post.h"
+
+/* A bit of the tag: the rkey is then neither that of an MR or a window, nor its lkey. */
+#define OTHER_TAG UINT32_C(0x40)
+
+static int
+post(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n)
+{
+	if (unlikely(((struct rsoft_qp *)base)->dev->args.sanitize != 0))
+		return rsoft_thread_check_fp.post_send(base, wr, n);
+	return rsoft_post_send(base, wr, n);
+}
+
+/* Whether the request may end with the status: not after an infinite number of retries, and an rkey
+ * is not checked for no bytes (IBTA C9-88).
+ */
+static bool
+is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t status)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	if (status == RMEM_WC_RNR_RETRY_EXC_ERR)
+		return qp->conn.rnr_retry != 7;
+	if (status != RMEM_WC_REM_ACCESS_ERR)
+		return true;
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length != 0;
+}
+
+/* Post a request with an rkey that the peer refuses, whose QP then fails as well. */
+static int
+post_bad_rkey(struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rsoft_chaos_hit *hit)
+{
+	struct rmem_send_wr bad = *wr;
+	int ret;
+
+	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC)
+		bad.atomic.rkey ^= OTHER_TAG;
+	else
+		bad.rdma.rkey ^= OTHER_TAG;
+	ret = post(&qp->qp, &bad, 1);
+	if (ret == 1)
+		rsoft_chaos_log_hit(qp->chaos, hit, wr);
+	return ret;
+}
+
+/* Post a request that a rule hits. */
+static int
+post_hit(struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rsoft_chaos_hit *hit)
+{
+	uint32_t pos = qp->sq.posted;
+	int ret;
+
+	if (!is_possible(qp, wr, hit->status))
+		return post(&qp->qp, wr, 1);
+	if (hit->status == RMEM_WC_REM_ACCESS_ERR)
+		return post_bad_rkey(qp, wr, hit);
+	rsoft_chaos_plan(qp->chaos, pos, hit);
+	ret = post(&qp->qp, wr, 1);
+	if (ret != 1)
+		rsoft_chaos_unplan(qp->chaos, pos);
+	return ret;
+}
+
+/* Post requests of which rules match some. */
+static int
+post_matched(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+{
+	struct rsoft_chaos_hit hit;
+	uint32_t n, nb_posted, done = 0;
+	int ret = 0;
+
+	while (done < nb_wr) {
+		n = rsoft_chaos_next(qp->chaos, wr + done, nb_wr - done, &hit);
+		ret = n == 0 ? 0 : post(&qp->qp, wr + done, (uint16_t)n);
+		nb_posted = ret < 0 ? 0 : (uint32_t)ret;
+		if (nb_posted == n && hit.use != NULL) {
+			ret = post_hit(qp, wr + done + n, &hit);
+			nb_posted += ret == 1;
+		}
+		n += hit.use != NULL;
+		done += nb_posted;
+		if (nb_posted < n) {
+			rsoft_chaos_uncount(qp->chaos, &hit, wr + done, n - nb_posted);
+			break;
+		}
+	}
+	return done != 0 ? (int)done : ret;
+}
+
+/* Whether a rule is about one of the requests; most bursts are of one opcode. */
+static inline bool
+is_matched(const struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
+{
+	uint32_t i, others = 0;
+
+	for (i = 1; i < n; i++)
+		others |= wr[i].opcode ^ wr[0].opcode;
+	if (likely(others == 0))
+		return n != 0 && (qp->opcodes & rsoft_chaos_opcode(wr)) != 0;
+	for (i = 0; i < n && (qp->opcodes & rsoft_chaos_opcode(&wr[i])) == 0; i++)
+		;
+	return i != n;
+}
+
+static int
+chaos_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+
+	if (qp->chaos == NULL || !is_matched(qp->chaos, wr, nb_wr))
+		return post(base, wr, nb_wr);
+	return post_matched(qp, wr, nb_wr);
+}
+
+static int
+checked_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	return rsoft_thread_check_fp.post_recv(base, wr, nb_wr);
+}
+
+static int
+checked_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	return rsoft_thread_check_fp.poll_cq(base, wc, nb_wc);
+}
+
+static const struct rmem_fp_ops plain_fp = {
+		.post_send = chaos_post_send,
+		.post_recv = rsoft_post_recv,
+		.poll_cq = rsoft_poll_cq,
+		.srq_post_recv = rsoft_srq_post_recv,
+};
+
+static const struct rmem_fp_ops checked_fp = {
+		.post_send = chaos_post_send,
+		.post_recv = checked_post_recv,
+		.poll_cq = checked_poll_cq,
+		.srq_post_recv = rsoft_srq_post_recv,
+};
+
+const struct rmem_fp_ops *
+rsoft_chaos_fp(const struct rsoft_args *args)
+{
+	return args->sanitize != 0 ? &checked_fp : &plain_fp;
+}
