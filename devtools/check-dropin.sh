@@ -150,7 +150,6 @@ if command -v ibv_devinfo >/dev/null; then
 	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
-	try 'two devices' two_devices
 else
 	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
 fi
@@ -361,6 +360,13 @@ two_devices() {
 		test/dropin/pair.sh "$two ibv_rc_pingpong -d soft0" "$two ibv_rc_pingpong -d soft1" -n 100
 }
 
+# sanitize: nothing of a program of Debian, and the objects that another one leaves.
+sanitize() {
+	local by="$run --sanitize"
+	test/dropin/pair.sh "$by" "$by" ibv_rc_pingpong -n 10 | tee "$tmp/out" && ! grep sanitize "$tmp/out" &&
+		ends 0 'sanitize: process ' "$run" --sanitize build/test/dropin/test-sanitize leave
+}
+
 # view: programs find the files of the device; a static one reads one that is open.
 view() {
 	local class=/sys/class/infiniband
@@ -426,6 +432,10 @@ if [ "$(</proc/sys/net/ipv4/ip_unprivileged_port_start)" -gt 1 ]; then
 	try 'ports of rdma_cm, a user' cm_ports user
 fi
 try 'files, by programs' view
+if command -v ibv_rc_pingpong >/dev/null; then
+	try 'two devices' two_devices
+	try 'rmem-run --sanitize' sanitize
+fi
 try 'execute-only program' execute_only
 # It reads the files of the device, without any of umad.
 if PATH=$PATH:/usr/sbin:/sbin command -v ibstat >/dev/null; then

@@ -197,6 +197,12 @@ const char *ribv_env_log_kept(bool is_checked);
 /* With RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report the counters of the devices at exit. */
 void ribv_report_start(void);
 
+/* ribv_sanitize.c: wrong uses of objects, on stderr with the calls that led to them. */
+/* From now on; at exit the objects that are not destroyed. */
+void ribv_sanitize_start(void);
+/* Wait in a call that destroys an object of that type until its events are acknowledged. */
+void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
+
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;
 /* The errno of a call of the class, as verbs has it. */
@@ -209,6 +215,8 @@ int ribv_minus_one(int err);
 void *ribv_new(void);
 /* The object in the slot is complete. Return its handle. */
 uint32_t ribv_enter(void *obj, enum ribv_type type);
+/* Called before an object is entered; NULL: nothing. */
+extern void (*ribv_entered)(uint32_t slot);
 /* Free the slot. */
 void ribv_leave(void *obj);
 extern uintptr_t ribv_objs;

@@ -78,7 +78,7 @@ destroy_acked(struct ribv_cq *cq)
 	pthread_mutex_lock(&cq->ibv.mutex);
 	while ((ret = rmem_cq_destroy(cq->cq)) == -EBUSY &&
 			__atomic_load_n(&cq->refs, __ATOMIC_ACQUIRE) == 0)
-		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+		ribv_sanitize_wait(&cq->ibv.cond, &cq->ibv.mutex, "CQ");
 	pthread_mutex_unlock(&cq->ibv.mutex);
 	return ret;
 }

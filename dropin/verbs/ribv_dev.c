@@ -120,6 +120,8 @@ dev_create(char *name, uint32_t number)
 	reason = ribv_env_log_kept((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0);
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
+	if ((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0)
+		ribv_sanitize_start();
 	device_fill(&devices[number], name, number);
 	ribv_devs[number] = dev;
 	return NULL;

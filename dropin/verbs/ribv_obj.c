@@ -26,6 +26,7 @@ static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= R
 		"slots are too small");
 
 ribv_next_t ribv_next;
+void (*ribv_entered)(uint32_t slot);
 
 void
 ribv_obj_init(ribv_next_t next)
@@ -93,6 +94,8 @@ ribv_new(void)
 uint32_t
 ribv_enter(void *obj, enum ribv_type type)
 {
+	if (ribv_entered != NULL)
+		ribv_entered(slot_of(obj));
 	__atomic_store_n(&ribv_types[slot_of(obj)], (uint8_t)type, __ATOMIC_RELEASE);
 	return slot_of(obj);
 }

@@ -326,7 +326,7 @@ destroy_acked(struct ribv_qp *qp)
 	pthread_mutex_lock(&qp->ibv.mutex);
 	while ((ret = destroy(qp)) == -EBUSY &&
 			__atomic_load_n(&qp->qp->obj.refs, __ATOMIC_ACQUIRE) != 0)
-		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
+		ribv_sanitize_wait(&qp->ibv.cond, &qp->ibv.mutex, "QP");
 	pthread_mutex_unlock(&qp->ibv.mutex);
 	return ret;
 }

@@ -112,7 +112,7 @@ destroy_acked(struct ribv_srq *srq)
 	pthread_mutex_lock(&srq->ibv.mutex);
 	while ((ret = rmem_srq_destroy(srq->srq)) == -EBUSY &&
 			__atomic_load_n(&srq->refs, __ATOMIC_ACQUIRE) == 0)
-		pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
+		ribv_sanitize_wait(&srq->ibv.cond, &srq->ibv.mutex, "SRQ");
 	pthread_mutex_unlock(&srq->ibv.mutex);
 	return ret;
 }

@@ -4,7 +4,8 @@
 
 /*
  * A verbs program on soft0,sanitize=1: wrong uses are on stderr without RMEM_IBV_LOG. Threads may
- * share a QP and a CQ, which verbs permits.
+ * share a QP and a CQ, which verbs permits. Of itself, executed with an argument, it reads what is
+ * reported at exit.
  */
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "connect_qp.h"
@@ -110,13 +112,104 @@ refuse(void)
 	HOLDS(strstr(log_text(), "request of the peer (REM_ACCESS_ERR) failed") != NULL);
 }
 
+static struct ibv_mr *
+register_some(struct ibv_pd *of)
+{
+	return ibv_reg_mr(of, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* In a process of its own: objects that are not destroyed, two of one place. */
+static int
+leave(void)
+{
+	volatile int i; /* so that it is one call */
+
+	pd = ibv_alloc_pd(open_device("soft0"));
+	for (i = 0; i < 2; i++)
+		HOLDS(register_some(pd) != NULL);
+	mr = register_some(pd);
+	return ibv_dereg_mr(mr);
+}
+
+/* In a process of its own: an event is acknowledged when the report of destroy_late() is there. */
+static void *
+destroy_late(void *arg)
+{
+	HOLDS(ibv_destroy_cq(cq) == 0);
+	return arg;
+}
+
+static int
+acknowledge(void)
+{
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *of;
+	pthread_t thread;
+	void *arg;
+
+	context = open_device("soft0");
+	channel = ibv_create_comp_channel(context);
+	cq = ibv_create_cq(context, 4, NULL, channel, 0);
+	pd = ibv_alloc_pd(context);
+	qp = ibv_create_qp(pd,
+			&(struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
+					.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {4, 1, 1, 1, 0}});
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	HOLDS(qp != NULL && mr != NULL && ibv_req_notify_cq(cq, 0) == 0);
+	connect_own(qp);
+	HOLDS(post_write(mr->rkey) == 0 && ibv_get_cq_event(channel, &of, &arg) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
+	HOLDS(pthread_create(&thread, NULL, destroy_late, NULL) == 0);
+	while (strstr(log_text(), "not acknowledged; by\n    #0 ") == NULL)
+		sched_yield();
+	ibv_ack_cq_events(cq, 1);
+	HOLDS(pthread_join(thread, NULL) == 0 && ibv_destroy_comp_channel(channel) == 0);
+	return ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0;
+}
+
+/* Execute this program with an argument; its stderr is the log. */
+static void
+execute(char *program, const char *what)
+{
+	int status;
+	pid_t pid;
+
+	HOLDS(ftruncate(log_fd, 0) == 0 && lseek(log_fd, 0, SEEK_SET) == 0);
+	pid = fork();
+	if (pid == 0) {
+		execl(program, program, what, NULL);
+		_exit(127);
+	}
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void
+report_exit(char *program)
+{
+	execute(program, "leave");
+	HOLDS(strstr(log_text(), "exits with 1 context not destroyed, made by\n    #0 ") != NULL);
+	HOLDS(strstr(log_text(), "exits with 1 PD not destroyed, made by\n    #0 ") != NULL);
+	HOLDS(strstr(log_text(), "exits with 2 MRs not destroyed, made by\n    #0 ") != NULL);
+	HOLDS(strstr(log_text(), "librmem_ibv") == NULL && strstr(log_text(), "libc.so") == NULL);
+	HOLDS(strstr(log_text(), "CQ") == NULL);
+	execute(program, "acknowledge");
+	HOLDS(strstr(log_text(), "events of the CQ are not acknowledged") != NULL);
+	HOLDS(strstr(log_text(), "exits with") == NULL);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {16, 1, 1, 1, 0}};
 	int out = dup(2);
 
 	HOLDS(setenv("RMEM_IBV", "soft0,sanitize=1", 1) == 0 && unsetenv("RMEM_IBV_LOG") == 0);
+	if (argc > 1) {
+		log_fd = 2;
+		return strcmp(argv[1], "leave") == 0 ? leave() : acknowledge();
+	}
 	log_fd = memfd_create("log", 0);
 	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
 	context = open_device("soft0");
@@ -131,6 +224,8 @@ main(void)
 	refuse();
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	HOLDS(strstr(log_text(), "not destroyed") == NULL);
+	report_exit(argv[0]);
 	HOLDS(dup2(out, 2) == 2);
 	return 0;
 }
