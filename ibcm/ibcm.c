@@ -26,7 +26,8 @@ ibcm_create(const struct ibcm_conf *conf, struct ibcm **out)
 	cm->conf = *conf;
 	cm->log = conf->log != NULL ? conf->log : &cm->own_log;
 	cm->secret = conf->random(conf->arg);
-	TAILQ_INIT(&cm->listeners);
+	for (key = 0; key < IBCM_SERVICES; key++)
+		TAILQ_INIT(&cm->listeners[key]);
 	TAILQ_INIT(&cm->ids);
 	TAILQ_INIT(&cm->spare);
 	for (key = 0; key < IBCM_NB_KEYS; key++) {
@@ -52,13 +53,15 @@ ibcm_destroy(struct ibcm *cm)
 		ibcm_info_end(id, IBCM_END_DESTROYED, 0);
 		ibcm_id_free(id);
 	}
-	while ((listener = TAILQ_FIRST(&cm->listeners)) != NULL) {
-		TAILQ_REMOVE(&cm->listeners, listener, next);
-		free(listener);
+	for (key = 0; key < IBCM_SERVICES; key++) {
+		while ((listener = TAILQ_FIRST(&cm->listeners[key])) != NULL) {
+			TAILQ_REMOVE(&cm->listeners[key], listener, next);
+			free(listener);
+		}
 	}
 	for (key = 0; key < IBCM_NB_KEYS; key++)
 		free(cm->tables[key].buckets);
-	free(cm->heap);
+	ibcm_heap_free(&cm->timers);
 	free(cm);
 }
 

@@ -24,9 +24,8 @@
 #ifndef IBCM_H
 #define IBCM_H
 
+#include "ibcm_heap.h"
 #include "ibcm_mad.h"
-
-#define IBCM_NEVER UINT64_MAX
 
 struct ibcm;
 struct ibcm_id;

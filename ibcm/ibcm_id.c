@@ -3,8 +3,8 @@
  */
 
 /*
- * IDs: the tables by which MADs find them, the heap of their timers, and what depends on their
- * state. The tables grow with the number of IDs; without memory for that they get slower.
+ * IDs: the tables by which MADs find them, their timers, and what depends on their state. The
+ * tables grow with the number of IDs; without memory for that they get slower.
  *
  * Invariant: an ID counts in ibcm_listener::nb_pending while it is in REQ_RCVD or SIDR_REQ_RCVD and
  * its listener exists, and in half_open[] while it is in one of these or in REP_SENT.
@@ -15,8 +15,6 @@
 #include <string.h>
 
 #include "ibcm_priv.h"
-
-#define MIN_HEAP 64
 
 static uint64_t
 mix(uint64_t h, uint64_t word)
@@ -162,67 +160,10 @@ ibcm_half_open(struct ibcm *cm, const uint8_t gid[16])
 	return &cm->half_open[hash_gid(cm, gid) >> 32 & (IBCM_SOURCES - 1)];
 }
 
-static bool
-heap_reserve(struct ibcm *cm)
-{
-	uint32_t nb = cm->max_heap < MIN_HEAP ? MIN_HEAP : cm->max_heap * 2;
-	struct ibcm_id **heap;
-
-	if (cm->nb_ids < cm->max_heap)
-		return true;
-	heap = realloc(cm->heap, ((size_t)nb + 1) * sizeof(struct ibcm_id *));
-	if (heap == NULL)
-		return false;
-	cm->heap = heap;
-	cm->max_heap = nb;
-	return true;
-}
-
-static void
-heap_set(struct ibcm *cm, uint32_t at, struct ibcm_id *id)
-{
-	cm->heap[at] = id;
-	id->heap_at = at;
-}
-
-/* Move an ID from a free entry to where its deadline belongs. */
-static void
-heap_place(struct ibcm *cm, uint32_t at, struct ibcm_id *id)
-{
-	uint32_t child;
-
-	for (; at > 1 && cm->heap[at / 2]->deadline > id->deadline; at /= 2)
-		heap_set(cm, at, cm->heap[at / 2]);
-	while ((child = at * 2) <= cm->nb_heap) {
-		if (child < cm->nb_heap &&
-				cm->heap[child + 1]->deadline < cm->heap[child]->deadline)
-			child++;
-		if (cm->heap[child]->deadline >= id->deadline)
-			break;
-		heap_set(cm, at, cm->heap[child]);
-		at = child;
-	}
-	heap_set(cm, at, id);
-}
-
 void
 ibcm_id_timer(struct ibcm_id *id, uint64_t deadline)
 {
-	struct ibcm *cm = id->cm;
-	uint32_t at = id->heap_at;
-	struct ibcm_id *last;
-
-	id->deadline = deadline;
-	if (deadline != IBCM_NEVER) {
-		heap_place(cm, at != 0 ? at : ++cm->nb_heap, id);
-		return;
-	}
-	if (at == 0)
-		return;
-	id->heap_at = 0;
-	last = cm->heap[cm->nb_heap--];
-	if (last != id)
-		heap_place(cm, at, last);
+	ibcm_heap_set(&id->cm->timers, &id->timer, deadline);
 }
 
 void
@@ -245,12 +186,12 @@ ibcm_id_alloc(struct ibcm *cm, const struct ibcm_path *path, int *error)
 	if (cm->nb_ids >= cm->conf.max_ids)
 		return NULL;
 	*error = -ENOMEM;
-	id = heap_reserve(cm) ? calloc(1, sizeof(*id)) : NULL;
+	id = ibcm_heap_reserve(&cm->timers, cm->nb_ids + 1) ? calloc(1, sizeof(*id)) : NULL;
 	if (id == NULL)
 		return NULL;
 	id->cm = cm;
 	id->path = *path;
-	id->deadline = IBCM_NEVER;
+	id->timer.deadline = IBCM_NEVER;
 	id->tid = cm->conf.random(cm->conf.arg);
 	do
 		id->local_id = (uint32_t)cm->conf.random(cm->conf.arg);
@@ -290,11 +231,13 @@ ibcm_id_state(struct ibcm_id *id, enum ibcm_state state)
 
 	*half_open -= is_pending(id->state) || id->state == IBCM_REP_SENT;
 	*half_open += is_pending(state) || state == IBCM_REP_SENT;
-	if (id->listener != NULL) {
-		id->listener->nb_pending -= is_pending(id->state);
-		id->listener->nb_pending += is_pending(state);
-		if (!is_pending(state))
-			id->listener = NULL;
+	if (id->listener != NULL && !is_pending(id->state)) {
+		id->listener->nb_pending++;
+		TAILQ_INSERT_TAIL(&id->listener->pending, id, pending);
+	} else if (id->listener != NULL && !is_pending(state)) {
+		id->listener->nb_pending--;
+		TAILQ_REMOVE(&id->listener->pending, id, pending);
+		id->listener = NULL;
 	}
 	id->state = state;
 	if (from != state)

@@ -15,6 +15,13 @@
 
 static const uint8_t any_addr[16];
 
+/* The port of rdma_cm is in the low bits, its port space above them. */
+static uint32_t
+bucket_of(uint64_t service_id)
+{
+	return (uint32_t)(service_id ^ service_id >> 8 ^ service_id >> 16) % IBCM_SERVICES;
+}
+
 static bool
 is_any(const struct ibcm_listen_conf *conf)
 {
@@ -34,7 +41,7 @@ ibcm_listener_lookup(const struct ibcm *cm, uint64_t service_id, const struct ib
 {
 	struct ibcm_listener *listener, *found = NULL;
 
-	TAILQ_FOREACH(listener, &cm->listeners, next) {
+	TAILQ_FOREACH(listener, &cm->listeners[bucket_of(service_id)], next) {
 		const struct ibcm_listen_conf *conf = &listener->conf;
 
 		if (conf->service_id != service_id || !is_family(conf, ip))
@@ -75,11 +82,12 @@ is_conf_valid(const struct ibcm_listen_conf *conf)
 int
 ibcm_listen(struct ibcm *cm, const struct ibcm_listen_conf *conf, struct ibcm_listener **listener)
 {
+	struct ibcm_listeners *bucket = &cm->listeners[bucket_of(conf->service_id)];
 	struct ibcm_listener *other, *l;
 
 	if (!is_conf_valid(conf))
 		return -EINVAL;
-	TAILQ_FOREACH(other, &cm->listeners, next) {
+	TAILQ_FOREACH(other, bucket, next) {
 		if (is_same(&other->conf, conf))
 			return -EEXIST;
 	}
@@ -88,7 +96,8 @@ ibcm_listen(struct ibcm *cm, const struct ibcm_listen_conf *conf, struct ibcm_li
 		return -ENOMEM;
 	l->cm = cm;
 	l->conf = *conf;
-	TAILQ_INSERT_TAIL(&cm->listeners, l, next);
+	TAILQ_INIT(&l->pending);
+	TAILQ_INSERT_TAIL(bucket, l, next);
 	*listener = l;
 	return 0;
 }
@@ -97,16 +106,12 @@ void
 ibcm_unlisten(struct ibcm_listener *listener)
 {
 	struct ibcm *cm = listener->cm;
-	const struct ibcm_table *table = &cm->tables[IBCM_BY_ID];
 	struct ibcm_id *id;
-	uint32_t i;
 
-	for (i = 0; i <= table->mask; i++) {
-		for (id = table->buckets[i]; id != NULL; id = id->next[IBCM_BY_ID]) {
-			if (id->listener == listener)
-				id->listener = NULL;
-		}
+	while ((id = TAILQ_FIRST(&listener->pending)) != NULL) {
+		TAILQ_REMOVE(&listener->pending, id, pending);
+		id->listener = NULL;
 	}
-	TAILQ_REMOVE(&cm->listeners, listener, next);
+	TAILQ_REMOVE(&cm->listeners[bucket_of(listener->conf.service_id)], listener, next);
 	free(listener);
 }

@@ -16,7 +16,8 @@
 
 #include "ibcm.h"
 
-#define IBCM_SOURCES 1024 /* counters of half-open requests, by a hash of the source */
+#define IBCM_SOURCES  1024 /* counters of half-open requests, by a hash of the source */
+#define IBCM_SERVICES 256  /* lists of listeners, by a hash of the service ID */
 
 /* By which MADs find an ID. */
 enum ibcm_key {
@@ -30,6 +31,7 @@ struct ibcm_id {
 	struct ibcm *cm;
 	void *arg;
 	struct ibcm_listener *listener; /* while the ID counts in its backlog */
+	TAILQ_ENTRY(ibcm_id) pending;   /* in ibcm_listener::pending, then */
 	enum ibcm_state state;
 	bool is_passive;
 	bool is_sidr;
@@ -46,13 +48,11 @@ struct ibcm_id {
 	struct ibcm_path path;
 	struct ibcm_qp_attr attr;
 
-	/* The timer. */
-	uint64_t deadline;
+	struct ibcm_timer timer;
 	uint64_t interval; /* until a message is sent again; of this ID */
 	uint64_t wait;     /* of this message: longer after an MRA */
 	uint8_t retries;   /* left */
 	uint8_t max_retries;
-	uint32_t heap_at; /* index in ibcm::heap, from 1; 0: not running */
 
 	/*
 	 * The last message, if it may have to be sent again: because of a timeout, or to answer a
@@ -72,6 +72,7 @@ struct ibcm_listener {
 	struct ibcm *cm;
 	struct ibcm_listen_conf conf;
 	uint32_t nb_pending;
+	TAILQ_HEAD(ibcm_pending, ibcm_id) pending;
 	TAILQ_ENTRY(ibcm_listener) next;
 };
 
@@ -83,16 +84,14 @@ struct ibcm_table {
 
 struct ibcm {
 	struct ibcm_conf conf;
-	TAILQ_HEAD(ibcm_listeners, ibcm_listener) listeners;
+	TAILQ_HEAD(ibcm_listeners, ibcm_listener) listeners[IBCM_SERVICES];
 	struct ibcm_table tables[IBCM_NB_KEYS];
 	TAILQ_HEAD(ibcm_ids, ibcm_id) ids;
 	uint32_t nb_ids;
 	/* Released, in time-wait, without a QP: freed if max_ids is reached; oldest first. */
 	TAILQ_HEAD(ibcm_spare, ibcm_id) spare;
-	struct ibcm_id **heap; /* by deadline; heap[0] is not used */
-	uint32_t nb_heap;
-	uint32_t max_heap;
-	uint64_t secret; /* of the hashes */
+	struct ibcm_heap timers; /* each ID has memory in it */
+	uint64_t secret;         /* of the hashes */
 	uint32_t half_open[IBCM_SOURCES];
 	struct ibcm_log *log; /* of the caller, or own_log */
 	struct ibcm_log own_log;
@@ -114,6 +113,11 @@ struct ibcm_id *ibcm_id_by_qpn(
 void ibcm_id_state(struct ibcm_id *id, enum ibcm_state state);
 /* The consumer has released the ID, or a released one is in time-wait now. */
 void ibcm_id_released(struct ibcm_id *id);
+static inline struct ibcm_id *
+ibcm_id_of_timer(struct ibcm_timer *timer)
+{
+	return (struct ibcm_id *)((char *)timer - offsetof(struct ibcm_id, timer));
+}
 /* Start the timer, or stop it with IBCM_NEVER. */
 void ibcm_id_timer(struct ibcm_id *id, uint64_t deadline);
 /* Half-open requests of the source, for its limit. */

@@ -9,7 +9,9 @@
 uint64_t
 ibcm_next(const struct ibcm *cm)
 {
-	return cm->nb_heap != 0 ? cm->heap[1]->deadline : IBCM_NEVER;
+	const struct ibcm_timer *first = ibcm_heap_first(&cm->timers);
+
+	return first != NULL ? first->deadline : IBCM_NEVER;
 }
 
 /* The last message was not answered. */
@@ -41,9 +43,11 @@ give_up(struct ibcm_id *id, uint64_t now)
 void
 ibcm_timeout(struct ibcm *cm, uint64_t now)
 {
+	struct ibcm_timer *first;
 	struct ibcm_id *id;
 
-	while (cm->nb_heap != 0 && (id = cm->heap[1])->deadline <= now) {
+	while ((first = ibcm_heap_first(&cm->timers)) != NULL && first->deadline <= now) {
+		id = ibcm_id_of_timer(first);
 		if (id->state == IBCM_TIMEWAIT) {
 			ibcm_end_idle(id, IBCM_EVENT_TIMEWAIT_EXIT, NULL, 0);
 		} else if (id->retries == 0) {

@@ -316,10 +316,11 @@ check_id(uint32_t side, struct ibcm_id *id)
 {
 	const struct ibcm *cm = fz.pair.side[side].cm;
 	const struct conn *conn = id->arg;
+	uint32_t at = id->timer.at;
 
-	CHECK((id->heap_at != 0) == has_timer(id->state));
-	CHECK(id->heap_at == 0 || cm->heap[id->heap_at] == id);
-	CHECK(id->heap_at < 2 || cm->heap[id->heap_at / 2]->deadline <= id->deadline);
+	CHECK((at != 0) == has_timer(id->state));
+	CHECK(at == 0 || cm->timers.timers[at] == &id->timer);
+	CHECK(at < 2 || cm->timers.timers[at / 2]->deadline <= id->timer.deadline);
 	CHECK((id->state == IBCM_IDLE) == (ibcm_id_by_id(cm, id->local_id) != id));
 	if (id->listener != NULL)
 		CHECK(is_listener(side, id->listener) && is_half_open(id) &&
@@ -352,7 +353,7 @@ check_engine(uint32_t side)
 	TAILQ_FOREACH(id, &cm->ids, all) {
 		check_id(side, id);
 		nb++;
-		nb_timers += id->heap_at != 0;
+		nb_timers += id->timer.at != 0;
 		CHECK((id->end != IBCM_END_NONE) == has_ended(id));
 		for (i = 0; i < IBCM_NB_KEYS; i++)
 			nb_in[i] += id->is_in[i];
@@ -363,7 +364,7 @@ check_engine(uint32_t side)
 					cm->half_open]--;
 	}
 	CHECK(nb == cm->nb_ids && nb <= MAX_IDS);
-	CHECK(nb_timers == cm->nb_heap);
+	CHECK(nb_timers == cm->timers.nb);
 	for (i = 0; i < IBCM_NB_KEYS; i++)
 		CHECK(nb_in[i] == cm->tables[i].nb);
 	for (i = 0; i < MAX_LISTENERS; i++) {

@@ -152,9 +152,9 @@ begin(void)
 static bool
 is_timewait(uint32_t no)
 {
-	const struct ibcm *cm = world.pair.side[no].cm;
+	struct ibcm_timer *first = ibcm_heap_first(&world.pair.side[no].cm->timers);
 
-	return cm->nb_heap != 0 && cm->heap[1]->state == IBCM_TIMEWAIT;
+	return first != NULL && ibcm_id_of_timer(first)->state == IBCM_TIMEWAIT;
 }
 
 static void
@@ -313,7 +313,7 @@ fingerprint(void)
 			h = hash_bytes(h, &id->retries, sizeof(id->retries));
 			h = hash_bytes(h, &id->has_mra, sizeof(id->has_mra));
 			h = hash_bytes(h, &id->mad_type, sizeof(id->mad_type));
-			h = hash_bytes(h, &id->heap_at, sizeof(id->heap_at));
+			h = hash_bytes(h, &id->timer.at, sizeof(id->timer.at));
 			h = hash_bytes(h, &id->is_released, sizeof(id->is_released));
 		}
 	}
@@ -432,7 +432,7 @@ finish(void)
 	for (no = 0; no < 2; no++) {
 		const struct ibcm *cm = world.pair.side[no].cm;
 
-		EXPECT(cm->nb_ids == 0 && cm->nb_heap == 0);
+		EXPECT(cm->nb_ids == 0 && cm->timers.nb == 0);
 		for (i = 0; i < IBCM_NB_KEYS; i++)
 			EXPECT(cm->tables[i].nb == 0);
 		for (i = 0; i < IBCM_SOURCES; i++)
