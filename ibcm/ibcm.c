@@ -100,6 +100,12 @@ ibcm_path(const struct ibcm_id *id)
 }
 
 void
+ibcm_link_set(struct ibcm_id *id, uint64_t link)
+{
+	id->path.link = link;
+}
+
+void
 ibcm_qp_attr(const struct ibcm_id *id, struct ibcm_qp_attr *attr)
 {
 	*attr = id->attr;

@@ -31,10 +31,14 @@ struct ibcm;
 struct ibcm_id;
 struct ibcm_listener;
 
-/* Where MADs, and the packets of the connection, are sent. */
+/*
+ * Where MADs, and the packets of the connection, are sent. A caller that has several links, such as
+ * a socket to each peer, numbers them: messages of an ID are sent and received by its link alone.
+ */
 struct ibcm_path {
 	uint8_t local_gid[16];
-	uint8_t remote_gid[16];
+	uint8_t remote_gid[16]; /* of a request by a link: zeros, if the answer shows it first */
+	uint64_t link;          /* 0: the network */
 	uint32_t flow_label;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
@@ -88,6 +92,7 @@ enum ibcm_end {
 	IBCM_END_STALE,     /* the peer has restarted */
 	IBCM_END_RELEASED,  /* the consumer released it while the peer had not answered */
 	IBCM_END_SIDR,      /* a SIDR_REQ was answered */
+	IBCM_END_LINK,      /* its link ended */
 	IBCM_END_DESTROYED, /* with the engine */
 	IBCM_END_END,
 };
@@ -137,6 +142,7 @@ struct ibcm_conf {
 	uint64_t ca_guid;
 	uint32_t max_ids;       /* those in time-wait are included, if they have or had a QP */
 	uint32_t max_half_open; /* requests of a source that it, or the consumer, has not ended */
+	bool is_end_seen;       /* IDs of a peer that ends are dropped, so that none is stale */
 	void *arg;              /* of the callbacks */
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 	void (*event)(void *arg, const struct ibcm_event *event);
@@ -170,6 +176,7 @@ struct ibcm_qp_conf {
 	uint8_t initiator_depth;     /* those that it has in flight */
 	uint8_t rnr_retry_count;     /* of the peer's QP */
 	bool has_srq;
+	bool has_flow_control;
 };
 
 struct ibcm_data {
@@ -270,12 +277,19 @@ int ibcm_answer(struct ibcm_id *id, uint64_t now, enum ibcm_sidr_status status, 
  * disconnects and waits as needed, and then frees it.
  */
 void ibcm_release(struct ibcm_id *id, uint64_t now);
+/*
+ * The same for an ID whose link ends, in each state: nothing is sent, and nothing of it can arrive.
+ * It is freed.
+ */
+void ibcm_drop(struct ibcm_id *id);
 
 enum ibcm_state ibcm_state(const struct ibcm_id *id);
 const char *ibcm_state_name(enum ibcm_state state);
 void *ibcm_arg(const struct ibcm_id *id);
 void ibcm_arg_set(struct ibcm_id *id, void *arg);
 const struct ibcm_path *ibcm_path(const struct ibcm_id *id);
+/* The link of the ID has another number from now on. */
+void ibcm_link_set(struct ibcm_id *id, uint64_t link);
 /* Valid from REP_RCVD, or ibcm_accept(), on. In REQ_RCVD: what the peer offers. */
 void ibcm_qp_attr(const struct ibcm_id *id, struct ibcm_qp_attr *attr);
 /* IDs, those that are released included. */

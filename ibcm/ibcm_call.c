@@ -25,8 +25,7 @@ is_data_valid(const struct ibcm_data *data, enum ibcm_type type)
 static bool
 is_qp_valid(const struct ibcm_qp_conf *qp)
 {
-	return qp->qpn > 1 && qp->qpn <= IBCM_QPN_MASK && qp->psn <= IBCM_PSN_MASK &&
-			qp->rnr_retry_count <= 7;
+	return qp->qpn <= IBCM_QPN_MASK && qp->psn <= IBCM_PSN_MASK && qp->rnr_retry_count <= 7;
 }
 
 static bool
@@ -84,6 +83,7 @@ set_req(struct ibcm_msg *req, const struct ibcm_req_conf *conf, const struct req
 	req->initiator_depth = conf->qp.initiator_depth;
 	req->rnr_retry_count = conf->qp.rnr_retry_count;
 	req->has_srq = conf->qp.has_srq;
+	req->has_flow_control = conf->qp.has_flow_control;
 	req->service = (uint8_t)conf->service;
 	req->mtu = conf->mtu;
 	req->retry_count = conf->retry_count;
@@ -205,6 +205,7 @@ ibcm_accept(struct ibcm_id *id, uint64_t now, const struct ibcm_qp_conf *qp,
 	rep.initiator_depth = id->attr.initiator_depth;
 	rep.rnr_retry_count = qp->rnr_retry_count;
 	rep.has_srq = qp->has_srq;
+	rep.has_flow_control = qp->has_flow_control;
 	rep.failover = 1;
 	set_data(&rep, data);
 	ibcm_id_state(id, IBCM_REP_SENT);
@@ -312,4 +313,11 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 		ibcm_id_free(id);
 		break;
 	}
+}
+
+void
+ibcm_drop(struct ibcm_id *id)
+{
+	ibcm_info_end(id, IBCM_END_LINK, 0);
+	ibcm_id_free(id);
 }

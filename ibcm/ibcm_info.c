@@ -97,6 +97,7 @@ ibcm_end_name(enum ibcm_end end)
 			[IBCM_END_STALE] = "peer restarted",
 			[IBCM_END_RELEASED] = "released",
 			[IBCM_END_SIDR] = "answered",
+			[IBCM_END_LINK] = "link ended",
 			[IBCM_END_DESTROYED] = "destroyed",
 	};
 

@@ -4,8 +4,8 @@
 
 /*
  * Received messages: one function for each type. A message belongs to an ID if it has the comm IDs
- * and the address of its peer; the REQ's TID, too, while the peer's comm ID is not known. Others
- * change nothing.
+ * and the link and the address of its peer; the REQ's TID, too, while the peer's comm ID is not
+ * known. Others change nothing.
  *
  * Invariant: nothing is allocated before a REQ is valid, has a listener, and is within the limits.
  */
@@ -19,10 +19,22 @@
 /* Time-wait of an answered SIDR_REQ, in which duplicates get the same answer: 2.1 s. */
 #define SIDR_TIMEOUT 19
 
+/* A peer that a link leads to is found without its address. */
+static bool
+is_unknown(const uint8_t gid[16])
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(gid, unknown, sizeof(unknown)) == 0;
+}
+
 static bool
 is_path(const struct ibcm_id *id, const struct ibcm_path *path)
 {
-	return memcmp(id->path.remote_gid, path->remote_gid, sizeof(path->remote_gid)) == 0 &&
+	return id->path.link == path->link &&
+			(memcmp(id->path.remote_gid, path->remote_gid, sizeof(path->remote_gid)) ==
+							0 ||
+					is_unknown(id->path.remote_gid)) &&
 			memcmp(id->path.local_gid, path->local_gid, sizeof(path->local_gid)) == 0;
 }
 
@@ -103,12 +115,13 @@ req_reason(const struct ibcm_path *path, const struct ibcm_msg *req)
 		return IBCM_REJ_INVALID_TRANSPORT;
 	/* The QPs would send to these addresses, which must be those of the packet. */
 	if (memcmp(req->local_gid, path->remote_gid, sizeof(path->remote_gid)) != 0 ||
-			memcmp(req->remote_gid, path->local_gid, sizeof(path->local_gid)) != 0)
+			(memcmp(req->remote_gid, path->local_gid, sizeof(path->local_gid)) != 0 &&
+					!is_unknown(req->remote_gid)))
 		return IBCM_REJ_INVALID_GID;
 	if (req->mtu < 1 || req->mtu > 5)
 		return IBCM_REJ_INVALID_MTU;
 	/* The members of the default partition, full and limited. */
-	if (req->qpn <= 1 || (req->pkey | 0x8000) != IBCM_PKEY)
+	if ((req->pkey | 0x8000) != IBCM_PKEY)
 		return IBCM_REJ_UNSUPPORTED;
 	return 0;
 }
@@ -171,6 +184,15 @@ set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 	};
 }
 
+/* An ID with the peer's QP, which the peer does not know any more. */
+static struct ibcm_id *
+stale_id(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
+{
+	if (cm->conf.is_end_seen)
+		return NULL;
+	return ibcm_id_by_qpn(cm, path->remote_gid, msg->ca_guid, msg->qpn);
+}
+
 static void
 input_req(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
@@ -191,7 +213,7 @@ input_req(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 		refuse(cm, path, msg, reason);
 		return;
 	}
-	id = ibcm_id_by_qpn(cm, path->remote_gid, msg->ca_guid, msg->qpn);
+	id = stale_id(cm, path, msg);
 	if (id != NULL) {
 		refuse(cm, path, msg, IBCM_REJ_STALE_CONN);
 		end_stale(id, now);
@@ -226,12 +248,13 @@ add_ack_delay(uint8_t timeout, uint8_t delay)
 }
 
 static void
-input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
+input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
+		const struct ibcm_msg *msg)
 {
 	struct ibcm_qp_attr *attr = &id->attr;
-	struct ibcm_id *stale = ibcm_id_by_qpn(id->cm, id->path.remote_gid, msg->ca_guid, msg->qpn);
-	uint16_t reason = IBCM_REJ_UNSUPPORTED;
+	struct ibcm_id *stale = stale_id(id->cm, path, msg);
 
+	memcpy(id->path.remote_gid, path->remote_gid, sizeof(id->path.remote_gid));
 	ibcm_id_timer(id, IBCM_NEVER);
 	id->remote_id = msg->local_id;
 	id->ca_guid = msg->ca_guid;
@@ -247,17 +270,14 @@ input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
 	attr->peer_has_srq = msg->has_srq;
 	id->mad_type = 0;
 	ibcm_id_state(id, IBCM_REP_RCVD);
-	if (stale == NULL && msg->qpn > 1) {
+	if (stale == NULL) {
 		ibcm_id_insert(id, IBCM_BY_QPN);
 		ibcm_end_event(id, IBCM_EVENT_REP, msg, 0);
 		return;
 	}
-	if (stale != NULL) {
-		end_stale(stale, now);
-		reason = IBCM_REJ_STALE_CONN;
-	}
-	ibcm_end_reject(id, now, reason, NULL);
-	ibcm_end_event(id, IBCM_EVENT_REJECTED, NULL, reason);
+	end_stale(stale, now);
+	ibcm_end_reject(id, now, IBCM_REJ_STALE_CONN, NULL);
+	ibcm_end_event(id, IBCM_EVENT_REJECTED, NULL, IBCM_REJ_STALE_CONN);
 }
 
 static void
@@ -274,7 +294,7 @@ input_rep(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	if (id == NULL)
 		return;
 	if (id->state == IBCM_REQ_SENT) {
-		input_rep_first(id, now, msg);
+		input_rep_first(id, now, path, msg);
 		return;
 	}
 	count_duplicate(cm, msg);
@@ -489,6 +509,7 @@ input_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 		cm->log->stats.unknown_id++;
 		return;
 	}
+	memcpy(id->path.remote_gid, path->remote_gid, sizeof(id->path.remote_gid));
 	ibcm_info_end(id, IBCM_END_SIDR, 0);
 	ibcm_end_idle(id, IBCM_EVENT_SIDR_REP, msg, 0);
 }

@@ -29,6 +29,10 @@ side_send(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LE
 	memcpy(entry->path.local_gid, path->remote_gid, sizeof(path->remote_gid));
 	memcpy(entry->path.remote_gid, path->local_gid, sizeof(path->local_gid));
 	entry->to = memcmp(path->remote_gid, pair->side[1].gid, sizeof(path->remote_gid)) == 0;
+	if (path->link == 0)
+		return;
+	entry->to = side == &pair->side[0];
+	memcpy(entry->path.local_gid, pair->side[entry->to].gid, sizeof(side->gid));
 }
 
 static void

@@ -92,8 +92,6 @@ TEST(ibcm_peer, invalid_request_is_rejected_without_an_id)
 {
 	struct ibcm_msg req;
 
-	req = valid_req(1, 1);
-	TEST_EQ(reason_of(&req), IBCM_REJ_UNSUPPORTED);
 	req = valid_req(1, 2);
 	req.pkey = 0x7ffe;
 	TEST_EQ(reason_of(&req), IBCM_REJ_UNSUPPORTED);
@@ -116,7 +114,7 @@ TEST(ibcm_peer, invalid_request_is_rejected_without_an_id)
 	req = valid_req(1, 2);
 	req.remote_gid[15] ^= 8;
 	TEST_EQ(reason_of(&req), IBCM_REJ_INVALID_GID);
-	TEST_EQ(ibcm_stats(pair.side[1].cm)->refused, 9);
+	TEST_EQ(ibcm_stats(pair.side[1].cm)->refused, 8);
 }
 
 TEST(ibcm_peer, backlog_and_source_limit_the_requests)
@@ -280,10 +278,31 @@ TEST(ibcm_peer, forged_answer_without_the_tid_changes_nothing)
 	TEST_EQ(ibcm_stats(pair.side[1].cm)->unknown_id, 3);
 	rep.tid--;
 	rep.type = IBCM_REP;
-	rep.qpn = 1; /* a special QP */
 	forge(&rep, &path);
-	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REJECTED);
-	TEST_EQ(pair_last(&pair, 1)->reason, IBCM_REJ_UNSUPPORTED);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REP);
+}
+
+/* As the kernel, to which they are numbers as others: that of rdma_connect() without a QP is 0. */
+TEST(ibcm_peer, numbers_of_special_qps_are_accepted)
+{
+	const struct ibcm_path path = path_back();
+	const struct ibcm_qp_conf qp = {.qpn = 0};
+	struct ibcm_msg req = valid_req(1, 0), rep = {.type = IBCM_REP, .local_id = 3, .qpn = 1};
+	struct ibcm_qp_attr attr;
+	struct ibcm_id *id;
+
+	forge(&req, &path);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REQ);
+	TEST_OK(ibcm_accept(pair_last(&pair, 1)->id, 0, &qp, NULL));
+	pair.nb_net = 0;
+	TEST_OK(pair_connect(&pair, 1, &id));
+	req = pair_msg(&pair, 0);
+	rep.tid = req.tid;
+	rep.remote_id = req.local_id;
+	forge(&rep, &path);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REP);
+	ibcm_qp_attr(id, &attr);
+	TEST_EQ(attr.peer_qpn, 1);
 }
 
 /* As the kernel rounds 4.096 us * 2^timeout + 4.096 us * 2^delay. */
