@@ -12,11 +12,18 @@
  * Not known here: the preloaded functions, files of the view, and drivers.
  *
  * The descriptor of an event channel is one of epoll, in which is an eventfd. A thread of the
- * library, the agent, waits for the sockets and for the time of all channels; it and each thread
- * that gets an event read the sockets. The death of a peer is the end of its socket.
+ * library, the agent, waits for the sockets, for QP 1 and for the time, of all channels; it and
+ * each thread that gets an event read the sockets, give their MADs to the engine (ibcm.h), and run
+ * the timers that have expired. The death of a peer is the end of its socket.
  *
- * Invariant: all objects are read and changed under rcm_lock(). A thread that waits for events
+ * Invariant: all objects are read and changed under rcm_lock(), the engine and its IDs among them.
+ * Its callbacks run inside of calls of it, so under the lock, too. A thread that waits for events
  * does not hold the lock, and looks the channel up again by its descriptor afterwards.
+ * Invariant: one timer of the kernel is set to the earliest time of the engine's timers and the
+ * IDs', or earlier.
+ * Invariant: a socket carries the messages of one ID, whose handle plus 1 is the number of the
+ * engine's link. The engine's ID is dropped when the socket is closed. Packets are read before the
+ * end of their socket, and events are queued as they are read.
  * Invariant: the descriptor of a channel is readable if and only if an event is queued.
  * Invariant: a descriptor that the program has closed, as by closefrom(), is not used: its number
  * may be in use by another file. Channels are checked by each command (is_of()), descriptors of
@@ -33,6 +40,8 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include "ibcm.h"
+
 #include "../rcm_ops.h"
 
 #define RCM_MAX_IDS     65536 /* of librdmacm, too */
@@ -42,7 +51,6 @@
 #define RCM_UDP_QKEY    0x01234567
 #define RCM_HOP_LIMIT   64
 #define RCM_ACK_TIMEOUT 16 /* 268 ms: a killed peer fails within 10 s with 7 retries */
-#define RCM_MAGIC       UINT32_C(0x726d6331) /* "rmc1" */
 
 /* Reasons of a REJ (IBTA 12.6.7.2), statuses of a SIDR REP. */
 #define RCM_REJ_INVALID_SERVICE_ID 8
@@ -79,7 +87,7 @@ enum rcm_state {
 	RCM_ADDR_RESOLVED,
 	RCM_ROUTE_RESOLVED,
 	RCM_LISTEN,
-	RCM_CONNECT,      /* a request is sent, or will be when the socket is connected */
+	RCM_CONNECT,      /* a request is sent, or will be when a process listens */
 	RCM_REQ_RECEIVED, /* the program must accept or reject */
 	RCM_REP_SENT,
 	RCM_REP_RECEIVED, /* the program must accept */
@@ -102,43 +110,35 @@ struct rcm_addr {
 	uint8_t ip[16];
 };
 
-/* An address in a message. */
-struct rcm_msg_addr {
-	uint8_t is_ipv4;
-	uint8_t reserved;
-	uint16_t port;
-	uint8_t ip[16];
-};
-
-/* A message, of one size for all types. Integers are big-endian. */
-struct rcm_msg {
-	uint32_t magic;
-	uint8_t type;
-	uint8_t reason; /* of a REJ */
-	uint16_t ps;
+/* The parameters of one side, of its last message. */
+struct rcm_side {
+	enum rcm_type type; /* 0: no message yet */
+	uint8_t reason;     /* of a REJ */
 	uint32_t qpn;
-	uint32_t psn; /* of the first packet that the sender of the message receives */
+	uint32_t psn; /* of the first packet that this side receives */
 	uint32_t qkey;
-	uint32_t ece_vendor_id;
-	uint32_t ece_options;
 	uint16_t lid;
 	uint8_t mtu;
-	uint8_t srq;
 	uint8_t gid[16];
+	bool has_srq;
+	bool has_flow_control;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t flow_control;
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	uint8_t private_len;
-	uint8_t reserved[2];
-	struct rcm_msg_addr src;
-	struct rcm_msg_addr dst;
 	uint8_t private_data[RCM_MAX_PRIVATE];
 };
 
-struct ibcm_id;
-struct ibcm_listener;
+/* A packet on a socket: a MAD, and the sender's port, which the headers of a network have. */
+struct rcm_packet {
+	uint8_t gid[16];
+	uint16_t lid; /* big-endian */
+	uint8_t mtu;
+	uint8_t reserved;
+	uint8_t mad[IBCM_MAD_LEN];
+};
+
 struct rcm_mcast;
 
 struct rcm_event {
@@ -187,7 +187,7 @@ struct rcm_id {
 	bool has_dev;           /* bound to the device */
 	bool is_child;          /* of a request */
 	bool is_queued;         /* the event of the request is: the program does not know the ID */
-	bool is_connecting;     /* the socket is */
+	bool is_disconnecting;  /* by the program, which waits for the end */
 	bool has_left_timewait; /* while the end of the connection is held back */
 	bool is_afonly;
 	bool has_afonly; /* set by the program */
@@ -198,19 +198,16 @@ struct rcm_id {
 	char port_name[RCM_MAX_NAME]; /* of an ID that the program has bound; or "" */
 	int fd;             /* that listens, is connected, or has the port of a connection; or -1 */
 	uint64_t cookie;    /* of that socket */
-	struct ibcm_id *cm; /* of a connection to another host, until it is destroyed */
+	struct ibcm_id *cm; /* of a connection; with --ip until the ID is destroyed */
 	struct ibcm_listener *cm_listener;
-	uint64_t wake_ns; /* next check of a connection that is not established, or held; 0: none */
+	struct ibcm_timer timer; /* connect again; or report an end that is held back */
 	uint64_t retry_until_ns; /* a refused connection is attempted again until then */
-	uint64_t reply_until_ns; /* without a reply, it fails then */
 	uint32_t backlog;        /* of a listening one */
 	uint32_t nb_requests;    /* events queued of new connections */
 	uint32_t nb_reported;    /* events that the program has got */
 	uint32_t nb_holds;       /* times that the end of the connection was held back */
 	uint32_t qkey;
-	struct rcm_msg own, peer; /* last messages sent and received */
-	uint32_t rx_len;          /* of a message received in part, which begins in rx */
-	struct rcm_msg rx;
+	struct rcm_side own, peer;
 };
 
 /* A command: its input, which is a copy, and the length of the response that fits. */
@@ -289,8 +286,12 @@ int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
 void rcm_agent_unwatch(int fd);
 /* Whether that descriptor of QP 1, which was watched, is the same file. */
 bool rcm_agent_has_gsi(int fd);
-/* Wake the agent when an ID needs it. */
+/* Wake the agent when the engine or an ID needs it. */
 void rcm_timer_set(void);
+/* Have memory for the timers of that many IDs; false: there is none. */
+bool rcm_timer_reserve(uint32_t nb);
+/* Call rcm_conn_time() then, or not, with IBCM_NEVER. */
+void rcm_id_timer(struct rcm_id *id, uint64_t at_ns);
 /* Serve the descriptors that are ready. */
 void rcm_agent_run(void);
 /* A ready descriptor can't be served now: the agent pauses before it waits again. */
@@ -367,26 +368,31 @@ void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enu
 		char *name);
 
 /* rcm_sock.c: connections. Limits are in doc/dropin.md. */
+/* A socket of the type of all links and names; -1 with errno set. */
+int rcm_sock_open(void);
 /* Bind a socket to a name of the abstract namespace; -1 with errno set. */
 int rcm_name_bind(int fd, const char *name);
 void rcm_name_keep(struct rcm_name *name, int fd);
 /* Close its socket, unless the program has closed it. */
 void rcm_name_close(struct rcm_name *name);
 int rcm_port_listen(struct rcm_id *id);
-/* Begin to connect: 0, -EINPROGRESS, or why not. */
+/* Connect the socket, unless peers are other hosts; 0 or a negative errno. */
 int rcm_port_connect(struct rcm_id *id);
-/* Close the connection, or the socket that listens. */
+/* Close the connection, whose ID of the engine is dropped, or the socket that listens. */
 void rcm_sock_close(struct rcm_id *id);
 /* The same, and the names of the port. */
 void rcm_port_close(struct rcm_id *id);
 /* The ID has that socket from now on. */
 void rcm_port_take(struct rcm_id *id, int fd);
-/* Send id->own, of that type; 0 or a negative errno. */
-int rcm_send(struct rcm_id *id, enum rcm_type type);
-/* Read into *msg, of which *len bytes are there: 1 when it is complete and valid, 0 if more is to
- * come, or a negative errno: the connection has ended. */
-int rcm_recv(int fd, struct rcm_msg *msg, uint32_t *len);
-/* The socket of an entry is ready: accept connections, and give their requests to listening IDs. */
+/* The number of the ID's link. */
+uint64_t rcm_link_of(const struct rcm_id *id);
+/* The link of a request is that of a new ID from now on; 0 or a negative errno. */
+int rcm_link_take(struct rcm_id *id, uint64_t link);
+/* Send a MAD by the link; 0 or a negative errno. */
+int rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN]);
+/* Give a packet of the ID's link to the engine; 0, or a negative errno: the link has ended. */
+int rcm_link_ready(struct rcm_id *id);
+/* The socket of an entry is ready: accept connections, and give their requests to the engine. */
 void rcm_port_ready(uint32_t entry);
 /* The program has closed descriptors: forget those that are other files now, watch the rest. */
 void rcm_port_check(void);
@@ -395,7 +401,7 @@ void rcm_port_check_id(struct rcm_id *id);
 /* Close what a child of fork() has inherited. */
 void rcm_forked(void);
 
-/* rcm_mad.c: connections to other hosts. */
+/* rcm_mad.c: the engine. */
 int rcm_mad_listen(struct rcm_id *id);
 /* Send id->own, of that type; 0 or a negative errno. */
 int rcm_mad_send(struct rcm_id *id, enum rcm_type type);
@@ -405,11 +411,15 @@ int rcm_mad_disconnect(struct rcm_id *id);
 void rcm_mad_notify(struct rcm_id *id);
 /* A request is that of the ID. */
 void rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm);
+/* A packet has arrived by the link; 0, or -EPROTO: it has no MAD of the CM. */
+int rcm_mad_packet(uint64_t link, const struct rcm_packet *packet);
+/* The link of the ID ends. */
+void rcm_mad_drop(struct rcm_id *id);
 /* The ID is destroyed: end what it has. */
 void rcm_mad_close(struct rcm_id *id);
 /* QP 1 is ready. */
 void rcm_mad_ready(void);
-/* When rcm_mad_time() must be called; 0: never. */
+/* When rcm_mad_time() must be called, or IBCM_NEVER. */
 uint64_t rcm_mad_next(void);
 void rcm_mad_time(uint64_t now);
 /* The agent has new descriptors: watch QP 1 again. */
@@ -426,22 +436,18 @@ int rcm_disconnect(const struct rcm_cmd *cmd);
 int rcm_notify(const struct rcm_cmd *cmd);
 /* The socket of the ID is ready. */
 void rcm_conn_ready(struct rcm_id *id);
-/* Its wake_ns has come. */
-void rcm_conn_time(struct rcm_id *id, uint64_t now);
+/* Its timer has expired. */
+void rcm_conn_time(struct rcm_id *id);
 uint64_t rcm_now(void);
 /* A message of the peer. */
-void rcm_conn_received(struct rcm_id *id, const struct rcm_msg *msg);
+void rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer);
 /* The connection has ended; 0: the peer has disconnected. */
 void rcm_conn_ended(struct rcm_id *id, int err);
 /* The QP of the connection may be used again. */
 void rcm_conn_timewait_exit(struct rcm_id *id);
-/* A request of another host to a listening ID; false: it can't have an ID. */
-bool rcm_conn_request_mad(
-		struct rcm_id *listener, const struct rcm_msg *msg, struct ibcm_id *of_cm);
-/* A request to a listening ID; the function has the socket from now on. */
-void rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd);
-/* Watch the ID's socket, as its state requires. */
-int rcm_conn_watch(struct rcm_id *id);
+/* A request to a listening ID, from src to dst; false: it can't have an ID. */
+bool rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer,
+		const struct rcm_addr *src, const struct rcm_addr *dst, struct ibcm_id *of_cm);
 /* End the connection of an ID that is destroyed. */
 void rcm_conn_close(struct rcm_id *id);
 

@@ -34,9 +34,11 @@
 
 static int epoll_fd = -1; /* -1: none yet */
 static int timer_fd = -1;
-static bool is_running;     /* the thread waits in epoll */
-static bool is_paused;      /* it sleeps for PAUSE_MS before that */
-static uintptr_t nb_opened; /* generation of epoll_fd: a thread of an older one exits */
+static bool is_running;                /* the thread waits in epoll */
+static bool is_paused;                 /* it sleeps for PAUSE_MS before that */
+static uint64_t armed_ns = IBCM_NEVER; /* the time that the timer is set to */
+static struct ibcm_heap timers;        /* of IDs, which have memory in it */
+static uintptr_t nb_opened;            /* generation of epoll_fd: a thread of an older one exits */
 static struct rmem_thread thread;
 
 static bool
@@ -76,8 +78,11 @@ set_timer(uint64_t at_ns)
 {
 	struct itimerspec when = {.it_interval.tv_sec = INTERVAL_S};
 
-	when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
-	when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+	if (at_ns != IBCM_NEVER) {
+		when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
+		when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+	}
+	armed_ns = at_ns;
 	return timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? 0 : -errno;
 }
 
@@ -94,7 +99,7 @@ open_fds(void)
 	nb_opened++;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	ret = epoll_fd < 0 || timer_fd < 0 ? -EMFILE : set_timer(0);
+	ret = epoll_fd < 0 || timer_fd < 0 ? -EMFILE : set_timer(IBCM_NEVER);
 	if (ret == 0)
 		ret = add(timer_fd, TIMER, EPOLLIN);
 	if (ret != 0) {
@@ -203,19 +208,36 @@ rcm_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+bool
+rcm_timer_reserve(uint32_t nb)
+{
+	return ibcm_heap_reserve(&timers, nb);
+}
+
+void
+rcm_id_timer(struct rcm_id *id, uint64_t at_ns)
+{
+	ibcm_heap_set(&timers, &id->timer, at_ns);
+	rcm_timer_set();
+}
+
+static uint64_t
+next_ns(void)
+{
+	const struct ibcm_timer *first = ibcm_heap_first(&timers);
+	uint64_t next = rcm_mad_next();
+
+	return first != NULL && first->deadline < next ? first->deadline : next;
+}
+
 void
 rcm_timer_set(void)
 {
-	const struct rcm_id *id;
-	uint64_t first = rcm_mad_next();
-	uint32_t handle = 0;
+	uint64_t next = next_ns();
 
-	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
-		if (id->wake_ns != 0 && (first == 0 || id->wake_ns < first))
-			first = id->wake_ns;
-	}
-	if (is_timer_own())
-		(void)set_timer(first);
+	/* One that is set to an earlier time finds nothing to do then. */
+	if (next < armed_ns && is_timer_own())
+		(void)set_timer(next);
 }
 
 /* Check the connections whose time has come. */
@@ -223,15 +245,14 @@ static void
 run_timer(void)
 {
 	uint64_t now = rcm_now();
-	uint32_t handle = 0;
-	struct rcm_id *id;
+	struct ibcm_timer *first;
 
 	rcm_mad_time(now);
-	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
-		if (id->wake_ns != 0 && id->wake_ns <= now)
-			rcm_conn_time(id, now);
+	while ((first = ibcm_heap_first(&timers)) != NULL && first->deadline <= now) {
+		ibcm_heap_set(&timers, first, IBCM_NEVER);
+		rcm_conn_time((struct rcm_id *)((char *)first - offsetof(struct rcm_id, timer)));
 	}
-	rcm_timer_set();
+	(void)set_timer(next_ns());
 }
 
 void

@@ -66,7 +66,6 @@ channel_free(struct rcm_channel *channel)
 		rcm_close(channel->event_fd);
 	}
 	free(channel);
-	rcm_timer_set();
 }
 
 static void

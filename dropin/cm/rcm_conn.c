@@ -3,12 +3,12 @@
  */
 
 /*
- * Connections. RC: a request (REQ) is answered by REP or REJ, and REP by RTU; the end of the socket
- * is the end of the connection. UD: a request is answered by REP, with the QP to send to, or REJ;
- * then the socket is closed.
+ * Connections: the states of IDs and their events, by those of the engine (rcm_mad.c). RC: a
+ * request (REQ) is answered by REP or REJ, and REP by RTU; the end of a socket is the end of the
+ * connection. UD: a request is answered by REP, with the QP to send to, or REJ; then the socket is
+ * closed.
  */
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,8 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define RETRY_NS         5000000               /* between attempts to connect */
-#define CONNECT_RETRY_NS UINT64_C(2000000000)  /* time in which a refused connection is retried */
-#define REPLY_TIMEOUT_NS UINT64_C(60000000000) /* time in which the peer has to reply */
+#define RETRY_NS         5000000              /* between attempts to connect */
+#define CONNECT_RETRY_NS UINT64_C(2000000000) /* time in which a refused connection is retried */
 
 /* The end of a connection waits until the program has polled its completions, a second at most. */
 #define MAX_HOLDS 66
@@ -47,21 +46,18 @@ set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t 
 }
 
 static void
-set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
-		const struct rdma_ucm_ece *ece)
+set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param)
 {
-	struct rcm_msg *own = &id->own;
+	struct rcm_side *own = &id->own;
 
-	own->qpn = htobe32(param->qp_num & 0xffffff);
-	own->qkey = htobe32(param->qkey != 0 ? param->qkey : id->qkey);
-	own->srq = param->srq;
+	own->qpn = param->qp_num & 0xffffff;
+	own->qkey = param->qkey != 0 ? param->qkey : id->qkey;
+	own->has_srq = param->srq != 0;
+	own->has_flow_control = param->flow_control != 0;
 	own->responder_resources = param->responder_resources;
 	own->initiator_depth = param->initiator_depth;
-	own->flow_control = param->flow_control;
 	own->retry_count = RTE_MIN(param->retry_count, 7);
 	own->rnr_retry_count = RTE_MIN(param->rnr_retry_count, 7);
-	own->ece_vendor_id = htobe32(ece->vendor_id);
-	own->ece_options = htobe32(ece->attr_mod);
 }
 
 static void
@@ -71,7 +67,7 @@ set_psn(struct rcm_id *id)
 
 	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
 		psn = (uint32_t)getpid() + id->handle;
-	id->own.psn = htobe32(psn & 0xffffff);
+	id->own.psn = psn & 0xffffff;
 }
 
 /* The parameters of the last message, as the program has them: what is one side's depth is the
@@ -79,29 +75,27 @@ set_psn(struct rcm_id *id)
 static void
 event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
 {
-	const struct rcm_msg *msg = &id->peer;
-	uint8_t len = max_private[msg->type][rcm_is_ud(id)];
+	const struct rcm_side *peer = &id->peer;
+	uint8_t len = max_private[peer->type][rcm_is_ud(id)];
 
 	if (rcm_is_ud(id)) {
-		resp->param.ud.qp_num = be32toh(msg->qpn);
-		resp->param.ud.qkey = be32toh(msg->qkey);
+		resp->param.ud.qp_num = peer->qpn;
+		resp->param.ud.qkey = peer->qkey;
 		rcm_ah_attr(id, &resp->param.ud.ah_attr);
 		resp->param.ud.private_data_len = len;
-		memcpy(resp->param.ud.private_data, msg->private_data,
-				RTE_MIN(len, msg->private_len));
+		memcpy(resp->param.ud.private_data, peer->private_data,
+				RTE_MIN(len, peer->private_len));
 		return;
 	}
-	resp->param.conn.qp_num = be32toh(msg->qpn);
-	resp->param.conn.srq = msg->srq;
-	resp->param.conn.responder_resources = msg->initiator_depth;
-	resp->param.conn.initiator_depth = msg->responder_resources;
-	resp->param.conn.flow_control = msg->flow_control;
-	resp->param.conn.retry_count = msg->retry_count;
-	resp->param.conn.rnr_retry_count = msg->rnr_retry_count;
+	resp->param.conn.qp_num = peer->qpn;
+	resp->param.conn.srq = peer->has_srq;
+	resp->param.conn.responder_resources = peer->initiator_depth;
+	resp->param.conn.initiator_depth = peer->responder_resources;
+	resp->param.conn.flow_control = peer->has_flow_control;
+	resp->param.conn.retry_count = peer->retry_count;
+	resp->param.conn.rnr_retry_count = peer->rnr_retry_count;
 	resp->param.conn.private_data_len = len;
-	memcpy(resp->param.conn.private_data, msg->private_data, RTE_MIN(len, msg->private_len));
-	resp->ece.vendor_id = be32toh(msg->ece_vendor_id);
-	resp->ece.attr_mod = be32toh(msg->ece_options);
+	memcpy(resp->param.conn.private_data, peer->private_data, RTE_MIN(len, peer->private_len));
 }
 
 static void
@@ -120,8 +114,7 @@ end(struct rcm_id *id)
 {
 	rcm_port_close(id);
 	id->state = RCM_ENDED;
-	id->wake_ns = 0;
-	rcm_timer_set();
+	rcm_id_timer(id, IBCM_NEVER);
 }
 
 /* The connection could not be made; as the kernel reports it. */
@@ -149,18 +142,18 @@ fail(struct rcm_id *id, int err)
 static bool
 is_held(struct rcm_id *id)
 {
-	if (id->nb_holds == MAX_HOLDS || !ribv_qp_has_wc(ribv_devs[0], be32toh(id->own.qpn)))
+	if (id->is_disconnecting || id->nb_holds == MAX_HOLDS ||
+			!ribv_qp_has_wc(ribv_devs[0], id->own.qpn))
 		return false;
 	rcm_agent_unwatch(id->fd);
-	id->wake_ns = rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u));
+	rcm_id_timer(id, rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u)));
 	id->nb_holds++;
-	rcm_timer_set();
 	return true;
 }
 
 static void connect_result(struct rcm_id *id, int ret);
 
-/* The socket has ended: the peer has, or has closed it. */
+/* The connection has ended, by the peer's message, or because its socket has ended. */
 static void
 ended(struct rcm_id *id, int err)
 {
@@ -215,57 +208,35 @@ rcm_listen(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-int
-rcm_conn_watch(struct rcm_id *id)
-{
-	if (id->cm != NULL)
-		return 0;
-	return rcm_agent_watch(id->fd, id->handle, id->is_connecting ? EPOLLOUT : EPOLLIN);
-}
-
 static void
 send_request(struct rcm_id *id)
 {
-	id->is_connecting = false;
-	if (rcm_send(id, RCM_REQ) != 0 || rcm_conn_watch(id) != 0)
+	if (rcm_mad_send(id, RCM_REQ) != 0 ||
+			(id->fd >= 0 && rcm_agent_watch(id->fd, id->handle, EPOLLIN) != 0))
 		fail(id, -ECONNRESET);
 }
 
-/* The socket is connected, will be, or is not. No listener, or one with a full queue, may be
- * another a moment later: a program that listens again after each connection. */
+/* The socket is connected, or is not. No listener, or one with a full queue, may be another a
+ * moment later: a program that listens again after each connection. */
 static void
 connect_result(struct rcm_id *id, int ret)
 {
 	uint64_t now = rcm_now();
 
-	id->is_connecting = false;
-	id->wake_ns = id->reply_until_ns;
-	if (ret == 0) {
+	if (ret == 0)
 		send_request(id);
-	} else if (ret == -EINPROGRESS) {
-		id->is_connecting = true;
-		ret = rcm_conn_watch(id);
-		if (ret != 0)
-			fail(id, ret);
-	} else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->retry_until_ns) {
-		id->wake_ns = now + RETRY_NS;
-	} else {
+	else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->retry_until_ns)
+		rcm_id_timer(id, now + RETRY_NS);
+	else
 		fail(id, ret);
-	}
-	rcm_timer_set();
 }
 
 void
-rcm_conn_time(struct rcm_id *id, uint64_t now)
+rcm_conn_time(struct rcm_id *id)
 {
-	if (id->state == RCM_ESTABLISHED) {
+	if (id->state == RCM_ESTABLISHED)
 		ended(id, -ECONNRESET);
-		return;
-	}
-	id->wake_ns = id->reply_until_ns;
-	if (now >= id->reply_until_ns)
-		fail(id, -ETIMEDOUT);
-	else if (id->state == RCM_CONNECT && !id->is_connecting)
+	else if (id->state == RCM_CONNECT)
 		connect_result(id, rcm_port_reconnect(id));
 }
 
@@ -274,7 +245,6 @@ rcm_connect(const struct rcm_cmd *cmd)
 {
 	const struct rdma_ucm_connect *in = &cmd->in.connect;
 	struct rcm_id *id;
-	uint64_t now;
 	int ret;
 
 	id = rcm_id_of(cmd, in->id, &ret);
@@ -289,33 +259,17 @@ rcm_connect(const struct rcm_cmd *cmd)
 	ret = rcm_agent_start();
 	if (ret != 0)
 		return ret;
-	set_param(id, &in->conn_param, &in->ece);
+	set_param(id, &in->conn_param);
 	set_psn(id);
 	id->state = RCM_CONNECT;
-	now = rcm_now();
-	id->retry_until_ns = now + CONNECT_RETRY_NS;
-	id->reply_until_ns = now + REPLY_TIMEOUT_NS;
+	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
 	connect_result(id, rcm_port_connect(id));
 	return 0;
 }
 
 static void
-connected(struct rcm_id *id)
-{
-	socklen_t len = sizeof(int);
-	int err = 0;
-
-	if (getsockopt(id->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
-		err = errno;
-	rcm_agent_unwatch(id->fd);
-	connect_result(id, -err);
-}
-
-static void
 received_rep(struct rcm_id *id)
 {
-	id->wake_ns = 0;
-	rcm_timer_set();
 	id->own.responder_resources = id->peer.initiator_depth;
 	id->own.initiator_depth = id->peer.responder_resources;
 	if (rcm_is_ud(id)) {
@@ -342,9 +296,9 @@ received_rej(struct rcm_id *id)
 
 /* A message of the peer. One that it may not send now ends the connection. */
 void
-rcm_conn_received(struct rcm_id *id, const struct rcm_msg *msg)
+rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer)
 {
-	enum rcm_type type = msg->type;
+	enum rcm_type type = peer->type;
 
 	if (type == RCM_RTU && id->state == RCM_ESTABLISHED && id->is_child)
 		return; /* the program knew it by a completion */
@@ -352,10 +306,10 @@ rcm_conn_received(struct rcm_id *id, const struct rcm_msg *msg)
 		id->state = RCM_ESTABLISHED;
 		rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
 	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
-		id->peer = *msg;
+		id->peer = *peer;
 		received_rep(id);
 	} else if (type == RCM_REJ && (id->state == RCM_CONNECT || id->state == RCM_REP_SENT)) {
-		id->peer = *msg;
+		id->peer = *peer;
 		received_rej(id);
 	} else {
 		ended(id, -EPROTO);
@@ -384,34 +338,9 @@ rcm_conn_ready(struct rcm_id *id)
 
 	if (id->fd < 0 || id->state < RCM_CONNECT)
 		return;
-	if (id->is_connecting) {
-		connected(id);
-		return;
-	}
-	ret = rcm_recv(id->fd, &id->rx, &id->rx_len);
-	if (ret < 0)
+	ret = rcm_link_ready(id);
+	if (ret != 0)
 		ended(id, ret);
-	else if (ret == 1)
-		rcm_conn_received(id, &id->rx);
-}
-
-/* Refuse a request that gets no ID. */
-static void
-refuse(const struct rcm_msg *msg, int fd, uint8_t reason, uint8_t ud_reason)
-{
-	struct rcm_id id = {.ps = be16toh(msg->ps), .fd = fd};
-
-	id.own.reason = id.ps == RDMA_PS_UDP || id.ps == RDMA_PS_IPOIB ? ud_reason : reason;
-	(void)rcm_send(&id, RCM_REJ);
-	rcm_close(fd);
-}
-
-static void
-addr_of_msg(const struct rcm_msg_addr *msg, struct rcm_addr *addr)
-{
-	addr->family = msg->is_ipv4 != 0 ? AF_INET : AF_INET6;
-	addr->port = be16toh(msg->port);
-	memcpy(addr->ip, msg->ip, sizeof(addr->ip));
 }
 
 /* A new ID for a request, and the event that reports both; NULL: no memory, or too many. */
@@ -432,19 +361,16 @@ request_new(struct rcm_id *listener)
 
 /* Report a request to the program. */
 static void
-request_report(struct rcm_id *listener, const struct rcm_msg *msg, struct rcm_event *event)
+request_report(struct rcm_id *listener, struct rcm_event *event)
 {
 	struct rcm_id *id = event->child;
 
 	id->is_child = true;
 	id->has_dev = true;
 	id->state = RCM_REQ_RECEIVED;
-	id->peer = *msg;
-	id->own.responder_resources = msg->initiator_depth;
-	id->own.initiator_depth = msg->responder_resources;
+	id->own.responder_resources = id->peer.initiator_depth;
+	id->own.initiator_depth = id->peer.responder_resources;
 	set_psn(id);
-	addr_of_msg(&msg->dst, &id->src);
-	addr_of_msg(&msg->src, &id->dst);
 	event->resp.id = id->handle;
 	event_param(id, &event->resp);
 	id->is_queued = true;
@@ -453,36 +379,25 @@ request_report(struct rcm_id *listener, const struct rcm_msg *msg, struct rcm_ev
 }
 
 bool
-rcm_conn_request_mad(struct rcm_id *listener, const struct rcm_msg *msg, struct ibcm_id *of_cm)
+rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm_addr *src,
+		const struct rcm_addr *dst, struct ibcm_id *of_cm)
 {
 	struct rcm_event *event = request_new(listener);
+	uint64_t link = ibcm_path(of_cm)->link;
 
 	if (event == NULL)
 		return false;
-	rcm_mad_take(event->child, of_cm);
-	request_report(listener, msg, event);
-	return true;
-}
-
-void
-rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
-{
-	struct rcm_event *event;
-
-	if (listener == NULL) {
-		refuse(msg, fd, RCM_REJ_INVALID_SERVICE_ID, RCM_SIDR_UNSUPPORTED);
-		return;
-	}
-	event = request_new(listener);
-	if (event == NULL || rcm_agent_watch(fd, event->child->handle, EPOLLIN) != 0) {
-		refuse(msg, fd, RCM_REJ_CONSUMER, RCM_SIDR_REJECT);
-		if (event != NULL)
-			rcm_id_free(event->child);
+	if (link != 0 && rcm_link_take(event->child, link) != 0) {
+		rcm_id_free(event->child);
 		free(event);
-		return;
+		return false;
 	}
-	rcm_port_take(event->child, fd);
-	request_report(listener, msg, event);
+	event->child->peer = *peer;
+	event->child->src = *dst;
+	event->child->dst = *src;
+	rcm_mad_take(event->child, of_cm);
+	request_report(listener, event);
+	return true;
 }
 
 /* Answer a request: the program accepts. */
@@ -497,8 +412,8 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 			id, RCM_REP, in->conn_param.private_data, in->conn_param.private_data_len);
 	if (ret != 0)
 		return ret;
-	set_param(id, &in->conn_param, &in->ece);
-	ret = rcm_send(id, RCM_REP);
+	set_param(id, &in->conn_param);
+	ret = rcm_mad_send(id, RCM_REP);
 	if (ret != 0) {
 		end(id);
 		return -ECONNRESET;
@@ -529,7 +444,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 	id->state = RCM_ESTABLISHED;
 	id->own.private_len = 0;
 	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
-	if (rcm_send(id, RCM_RTU) != 0)
+	if (rcm_mad_send(id, RCM_RTU) != 0)
 		ended(id, -ECONNRESET);
 	return 0;
 }
@@ -540,7 +455,7 @@ send_reject(struct rcm_id *id, uint8_t reason)
 	int ret;
 
 	id->own.reason = rcm_is_ud(id) ? RCM_SIDR_REJECT : reason;
-	ret = id->fd >= 0 || id->cm != NULL ? rcm_send(id, RCM_REJ) : 0;
+	ret = id->cm != NULL ? rcm_mad_send(id, RCM_REJ) : 0;
 	end(id);
 	return ret;
 }
@@ -582,8 +497,10 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 	if (id->state == RCM_CONNECT || id->state == RCM_ENDED)
 		return 0;
 	/* The event follows when the peer has answered. */
-	if (id->cm != NULL && rcm_mad_disconnect(id) == 0)
+	if (id->cm != NULL && rcm_mad_disconnect(id) == 0) {
+		id->is_disconnecting = true;
 		return 0;
+	}
 	end(id);
 	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 	return 0;

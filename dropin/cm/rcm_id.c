@@ -13,6 +13,8 @@
 
 static struct rcm_id **ids; /* by handle */
 static uint32_t nb_used;    /* all handles are less */
+static uint32_t nb_ids;
+static uint32_t first_free; /* all lower handles are in use */
 
 struct rcm_id *
 rcm_id_get(uint32_t handle)
@@ -43,18 +45,20 @@ struct rcm_id *
 rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
 {
 	struct rcm_id *id = calloc(1, sizeof(*id));
-	uint32_t handle = 0;
+	uint32_t handle = first_free;
 
 	if (ids == NULL)
 		ids = calloc(RCM_MAX_IDS, sizeof(struct rcm_id *));
 	while (ids != NULL && handle < RCM_MAX_IDS && ids[handle] != NULL)
 		handle++;
-	if (id == NULL || ids == NULL || handle == RCM_MAX_IDS) {
+	if (id == NULL || ids == NULL || handle == RCM_MAX_IDS || !rcm_timer_reserve(nb_ids + 1)) {
 		free(id);
 		return NULL;
 	}
 	ids[handle] = id;
 	nb_used = RTE_MAX(nb_used, handle + 1);
+	nb_ids++;
+	first_free = handle + 1;
 	id->handle = handle;
 	id->channel = channel;
 	id->ps = ps;
@@ -71,7 +75,10 @@ rcm_id_free(struct rcm_id *id)
 	rcm_conn_close(id);
 	rcm_mcast_drop(id);
 	rcm_events_drop(id);
+	rcm_id_timer(id, IBCM_NEVER);
 	ids[id->handle] = NULL;
+	nb_ids--;
+	first_free = RTE_MIN(first_free, id->handle);
 	while (nb_used > 0 && ids[nb_used - 1] == NULL)
 		nb_used--;
 	free(id);
@@ -121,7 +128,6 @@ rcm_destroy_id(const struct rcm_cmd *cmd)
 		return ret;
 	resp.events_reported = id->nb_reported;
 	rcm_id_free(id);
-	rcm_timer_set();
 	return rcm_respond(cmd, in->response, &resp, sizeof(resp));
 }
 

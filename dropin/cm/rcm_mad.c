@@ -3,9 +3,9 @@
  */
 
 /*
- * Connections to other hosts, by the communication manager of IBTA chapter 12: an engine of ibcm.h,
- * whose MADs QP 1 of the device sends and receives. Their content is translated from and to
- * struct rcm_msg, which the rest of the folder has.
+ * The communication manager of IBTA chapter 12: an engine of ibcm.h. Its MADs are sent and received
+ * by the links between processes (rcm_sock.c), or, with --ip, by QP 1 of the device. Their content
+ * is translated from and to struct rcm_side, which the rest of the folder has.
  *
  * QP 1 is created when an ID listens or connects, and then stays: it answers for ended connections.
  */
@@ -17,24 +17,38 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "ibcm.h"
 #include "rmem_gsi.h"
 
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define MAX_HALF_OPEN 1024
-#define CM_TIMEOUT    18 /* 1.07 s until a message is sent again */
-#define CM_RETRIES    15
+#define MAX_HALF_OPEN 1024 /* of another host; links are limited by descriptors */
 #define EXIT_TRIES    1000
+
+/* Until a message is sent again, exponent, and how often: with --ip 1.07 s, and 17 s in all; by a
+ * link 4.3 s and 60 s, for a peer that has no CPU. */
+#define CM_TIMEOUT      18
+#define CM_RETRIES      15
+#define CM_TIMEOUT_LINK 20
+#define CM_RETRIES_LINK 13
 
 static struct ibcm *cm; /* NULL: none yet */
 static struct rmem_gsi *gsi;
+static bool is_host;                     /* peers are reached by links */
+static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
+static int send_error;                   /* of a link, since rcm_mad_send() was called */
 
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
+	int ret;
+
 	RTE_SET_USED(arg);
+	if (path->link != 0) {
+		ret = rcm_link_send(path->link, mad);
+		send_error = ret != 0 ? ret : send_error;
+		return;
+	}
 	/* A thread that can't post loses the MAD, which the agent sends again. */
 	if (gsi != NULL && ribv_env_attach())
 		rmem_gsi_send(gsi, path, mad);
@@ -47,27 +61,45 @@ received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD
 	ibcm_input(cm, rcm_now(), path, mad);
 }
 
-/* The content of a message, as the folder has it. */
+int
+rcm_mad_packet(uint64_t link, const struct rcm_packet *packet)
+{
+	struct ibcm_path path = {.hop_limit = RCM_HOP_LIMIT, .link = link};
+	uint64_t malformed = ibcm_stats(cm)->malformed;
+	struct rcm_dev dev;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
+	memcpy(path.remote_gid, packet->gid, sizeof(path.remote_gid));
+	arrived = packet;
+	ibcm_input(cm, rcm_now(), &path, packet->mad);
+	arrived = NULL;
+	rcm_timer_set();
+	return ibcm_stats(cm)->malformed == malformed ? 0 : -EPROTO;
+}
+
+/* The parameters of the peer. */
 static void
-msg_of(const struct ibcm_event *event, enum rcm_type type, struct rcm_msg *to)
+side_of(const struct ibcm_event *event, enum rcm_type type, struct rcm_side *to)
 {
 	const struct ibcm_msg *msg = event->msg;
 
 	memset(to, 0, sizeof(*to));
-	to->magic = RCM_MAGIC;
-	to->type = (uint8_t)type;
+	to->type = type;
 	to->reason = (uint8_t)event->reason;
 	memcpy(to->gid, ibcm_path(event->id)->remote_gid, sizeof(to->gid));
 	if (msg == NULL)
 		return;
-	to->qpn = htobe32(msg->qpn);
-	to->psn = htobe32(msg->psn);
-	to->qkey = htobe32(msg->qkey);
-	to->mtu = msg->mtu;
-	to->srq = msg->has_srq;
+	to->qpn = msg->qpn;
+	to->psn = msg->psn;
+	to->qkey = msg->qkey;
+	to->lid = arrived != NULL ? be16toh(arrived->lid) : 0;
+	to->mtu = arrived != NULL ? arrived->mtu : msg->mtu;
+	to->has_srq = msg->has_srq;
+	to->has_flow_control = msg->has_flow_control;
 	to->responder_resources = msg->responder_resources;
 	to->initiator_depth = msg->initiator_depth;
-	to->flow_control = msg->has_flow_control;
 	to->retry_count = msg->retry_count;
 	to->rnr_retry_count = msg->rnr_retry_count;
 	to->private_len = (uint8_t)RTE_MIN(event->data_len, (uint32_t)RCM_MAX_PRIVATE);
@@ -78,38 +110,39 @@ msg_of(const struct ibcm_event *event, enum rcm_type type, struct rcm_msg *to)
 }
 
 static void
-msg_addr(const struct ibcm_ip *ip, const uint8_t *from, uint16_t port, struct rcm_msg_addr *to)
+addr_of(const struct ibcm_ip *ip, const uint8_t *from, uint16_t port, struct rcm_addr *to)
 {
-	memset(to, 0, sizeof(*to));
-	to->is_ipv4 = ip->version == 4;
-	to->port = htobe16(port);
+	*to = (struct rcm_addr){.family = ip->version == 4 ? AF_INET : AF_INET6, .port = port};
 	memcpy(to->ip, from, sizeof(to->ip));
-	if (to->is_ipv4)
+	if (to->family == AF_INET)
 		to->ip[10] = to->ip[11] = 0xff;
 }
 
 static void
 requested(const struct ibcm_event *event)
 {
-	struct rcm_id *listener = event->listener_arg;
-	uint16_t port = (uint16_t)event->msg->service_id;
-	struct rcm_msg msg;
+	uint64_t link = ibcm_path(event->id)->link;
+	struct rcm_addr src, dst;
+	struct rcm_side peer;
 
-	msg_of(event, RCM_REQ, &msg);
-	msg.ps = htobe16(listener->ps);
-	msg_addr(event->ip, event->ip->src, event->ip->src_port, &msg.src);
-	msg_addr(event->ip, event->ip->dst, port, &msg.dst);
-	if (!rcm_conn_request_mad(listener, &msg, event->id))
-		ibcm_release(event->id, rcm_now());
+	side_of(event, RCM_REQ, &peer);
+	addr_of(event->ip, event->ip->src, event->ip->src_port, &src);
+	addr_of(event->ip, event->ip->dst, (uint16_t)event->msg->service_id, &dst);
+	if (rcm_conn_request(event->listener_arg, &peer, &src, &dst, event->id))
+		return;
+	/* Rejects, and waits for duplicates. */
+	ibcm_release(event->id, rcm_now());
+	if (link != 0)
+		ibcm_drop(event->id);
 }
 
 static void
 received(const struct ibcm_event *event, enum rcm_type type)
 {
-	struct rcm_msg msg;
+	struct rcm_side peer;
 
-	msg_of(event, type, &msg);
-	rcm_conn_received(ibcm_arg(event->id), &msg);
+	side_of(event, type, &peer);
+	rcm_conn_received(ibcm_arg(event->id), &peer);
 }
 
 static void
@@ -147,7 +180,8 @@ on_event(void *arg, const struct ibcm_event *event)
 	}
 }
 
-/* At exit: end what the program has not ended, as the kernel does for a process. */
+/* At exit: end what the program has not ended, as the kernel does for a process; and as it closes
+ * links. */
 static void
 end_all(void)
 {
@@ -167,32 +201,47 @@ end_all(void)
 	rcm_unlock();
 }
 
-/* Have an engine and QP 1; 0 or a negative errno. */
 static int
-have_cm(void)
+have_gsi(void)
 {
-	const struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid(ribv_devs[0])),
-			.max_ids = RCM_MAX_IDS,
-			.max_half_open = MAX_HALF_OPEN,
-			.send = send_mad,
-			.event = on_event,
-			.random = rmem_gsi_random};
 	int ret;
 
 	if (!ribv_env_attach())
 		return -ENOMEM;
-	if (cm == NULL) {
-		ret = ibcm_create(&conf, &cm);
-		if (ret != 0)
-			return ret;
-		(void)atexit(end_all);
-	}
 	if (gsi == NULL) {
 		ret = rmem_gsi_open(ribv_devs[0], received_mad, NULL, &gsi);
 		if (ret != 0)
 			return ret;
 	}
 	return rcm_agent_watch(rmem_gsi_fd(gsi), RCM_GSI, EPOLLIN);
+}
+
+/* Have an engine, and QP 1 if peers are other hosts; 0 or a negative errno. */
+static int
+have_cm(void)
+{
+	struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid(ribv_devs[0])),
+			.max_ids = RCM_MAX_IDS,
+			.max_half_open = MAX_HALF_OPEN,
+			.send = send_mad,
+			.event = on_event,
+			.random = rmem_gsi_random};
+	struct rcm_dev dev;
+	int ret;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (cm == NULL) {
+		is_host = dev.is_host;
+		conf.is_end_seen = is_host;
+		conf.max_half_open = is_host ? RCM_MAX_IDS : MAX_HALF_OPEN;
+		ret = ibcm_create(&conf, &cm);
+		if (ret != 0)
+			return ret;
+		if (!is_host)
+			(void)atexit(end_all);
+	}
+	return is_host ? 0 : have_gsi();
 }
 
 static uint64_t
@@ -218,7 +267,7 @@ rcm_mad_listen(struct rcm_id *id)
 			.family = id->src.family == AF_INET        ? IBCM_IP_V4
 					: is_any && !id->is_afonly ? IBCM_IP_ANY
 								   : IBCM_IP_V6,
-			.backlog = id->backlog,
+			.backlog = RCM_MAX_IDS, /* rcm_conn_request() has that of the ID */
 			.arg = id};
 	int ret = have_cm();
 
@@ -243,23 +292,29 @@ static struct ibcm_path
 path_of(const struct rcm_id *id)
 {
 	struct ibcm_path path = {.hop_limit = RCM_HOP_LIMIT, .traffic_class = id->tos};
+	struct rcm_dev dev;
 
-	memcpy(path.local_gid, rmem_gsi_gid(gsi), sizeof(path.local_gid));
-	memcpy(path.remote_gid, id->dst.ip, sizeof(path.remote_gid));
+	if (rcm_dev_get(&dev))
+		memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
+	if (is_host)
+		path.link = rcm_link_of(id);
+	else
+		memcpy(path.remote_gid, id->dst.ip, sizeof(path.remote_gid));
 	return path;
 }
 
 static struct ibcm_qp_conf
 qp_of(const struct rcm_id *id)
 {
-	const struct rcm_msg *own = &id->own;
+	const struct rcm_side *own = &id->own;
 
-	return (struct ibcm_qp_conf){.qpn = be32toh(own->qpn),
-			.psn = be32toh(own->psn),
+	return (struct ibcm_qp_conf){.qpn = own->qpn,
+			.psn = own->psn,
 			.responder_resources = own->responder_resources,
 			.initiator_depth = own->initiator_depth,
 			.rnr_retry_count = own->rnr_retry_count,
-			.has_srq = own->srq != 0};
+			.has_srq = own->has_srq,
+			.has_flow_control = own->has_flow_control};
 }
 
 static int
@@ -268,8 +323,8 @@ resolve(struct rcm_id *id)
 	struct ibcm_ip ip = {0};
 	const struct ibcm_sidr_conf conf = {.path = path_of(id),
 			.service_id = service_id(id, id->dst.port),
-			.cm_timeout = CM_TIMEOUT,
-			.max_cm_retries = CM_RETRIES,
+			.cm_timeout = is_host ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = is_host ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
@@ -289,8 +344,8 @@ request(struct rcm_id *id)
 			.service = id->qp_type == IBV_QPT_UC ? IBCM_UC : IBCM_RC,
 			.retry_count = id->own.retry_count,
 			.ack_timeout = id->ack_timeout,
-			.cm_timeout = CM_TIMEOUT,
-			.max_cm_retries = CM_RETRIES,
+			.cm_timeout = is_host ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = is_host ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
@@ -309,8 +364,8 @@ accept_request(struct rcm_id *id)
 	const struct ibcm_qp_conf qp = qp_of(id);
 
 	if (rcm_is_ud(id))
-		return ibcm_answer(id->cm, rcm_now(), IBCM_SIDR_VALID, be32toh(id->own.qpn),
-				be32toh(id->own.qkey), &data);
+		return ibcm_answer(id->cm, rcm_now(), IBCM_SIDR_VALID, id->own.qpn, id->own.qkey,
+				&data);
 	return ibcm_accept(id->cm, rcm_now(), &qp, &data);
 }
 
@@ -329,6 +384,7 @@ rcm_mad_send(struct rcm_id *id, enum rcm_type type)
 {
 	int ret = -EINVAL;
 
+	send_error = 0;
 	if (type == RCM_REQ) {
 		ret = have_cm();
 		if (ret == 0)
@@ -343,7 +399,7 @@ rcm_mad_send(struct rcm_id *id, enum rcm_type type)
 		ret = reject(id);
 	}
 	rcm_timer_set();
-	return ret;
+	return ret != 0 ? ret : send_error;
 }
 
 int
@@ -367,6 +423,17 @@ rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm)
 {
 	id->cm = of_cm;
 	ibcm_arg_set(of_cm, id);
+	if (ibcm_path(of_cm)->link != 0)
+		ibcm_link_set(of_cm, rcm_link_of(id));
+}
+
+void
+rcm_mad_drop(struct rcm_id *id)
+{
+	if (id->cm == NULL || ibcm_path(id->cm)->link == 0)
+		return;
+	ibcm_drop(id->cm);
+	id->cm = NULL;
 }
 
 void
@@ -375,6 +442,7 @@ rcm_mad_close(struct rcm_id *id)
 	if (id->cm_listener != NULL)
 		ibcm_unlisten(id->cm_listener);
 	id->cm_listener = NULL;
+	rcm_mad_drop(id);
 	if (id->cm != NULL) {
 		ibcm_release(id->cm, rcm_now());
 		id->cm = NULL;
@@ -394,9 +462,7 @@ rcm_mad_ready(void)
 uint64_t
 rcm_mad_next(void)
 {
-	uint64_t next = cm != NULL ? ibcm_next(cm) : IBCM_NEVER;
-
-	return next == IBCM_NEVER ? 0 : next;
+	return cm != NULL ? ibcm_next(cm) : IBCM_NEVER;
 }
 
 void
@@ -413,7 +479,7 @@ rcm_mad_check(void)
 		return;
 	rmem_gsi_abandon(gsi);
 	gsi = NULL;
-	(void)have_cm();
+	(void)have_gsi();
 }
 
 void

@@ -119,7 +119,7 @@ format(const struct rcm_id *id, uint16_t port, char *name, const char *rest)
 static int
 hold(const char *name)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), ret;
+	int fd = rcm_sock_open(), ret;
 
 	if (fd < 0)
 		return -errno;
@@ -400,7 +400,6 @@ rcm_port_reconnect(struct rcm_id *id)
 	int ret = 0;
 
 	rcm_sock_close(id);
-	id->rx_len = 0;
 	if (rcm_dev_get(&dev) && dev.is_host && id->port_name[0] == '\0')
 		ret = claim_any(id, id->src.port, true);
 	return ret == 0 ? rcm_port_connect(id) : ret;

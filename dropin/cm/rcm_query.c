@@ -50,7 +50,7 @@ rcm_dev_get(struct rcm_dev *dev)
 static const uint8_t *
 peer_gid(const struct rcm_id *id)
 {
-	return id->peer.magic != 0 ? id->peer.gid : id->dst.ip;
+	return id->peer.type != 0 ? id->peer.gid : id->dst.ip;
 }
 
 /*
@@ -63,7 +63,7 @@ path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
 {
 	static const uint8_t none[16];
 
-	return dev->is_host && id->peer.magic == 0 ? none : peer_gid(id);
+	return dev->is_host && id->peer.type == 0 ? none : peer_gid(id);
 }
 
 static uint8_t
@@ -79,7 +79,7 @@ rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr)
 	memcpy(attr->grh.dgid, peer_gid(id), sizeof(attr->grh.dgid));
 	attr->grh.hop_limit = RCM_HOP_LIMIT;
 	attr->grh.traffic_class = id->tos;
-	attr->dlid = be16toh(id->peer.lid);
+	attr->dlid = id->peer.lid;
 	attr->is_global = 1;
 	attr->port_num = RIBV_PORT;
 }
@@ -152,7 +152,7 @@ query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 
 	memcpy(&path.path.dgid, path_gid(id, dev), sizeof(path.path.dgid));
 	memcpy(&path.path.sgid, dev->gid, sizeof(path.path.sgid));
-	path.path.dlid = id->peer.lid;
+	path.path.dlid = htobe16(id->peer.lid);
 	path.path.slid = htobe16(dev->lid);
 	path.path.flowlabel_hoplimit = htobe32(RCM_HOP_LIMIT);
 	path.path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
@@ -198,7 +198,7 @@ fill_path(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_user_pat
 	memcpy(path->dgid, path_gid(id, dev), sizeof(path->dgid));
 	memcpy(path->sgid, dev->gid, sizeof(path->sgid));
 	path->pkey = htobe16(PKEY);
-	path->dlid = id->peer.lid;
+	path->dlid = htobe16(id->peer.lid);
 	path->slid = htobe16(dev->lid);
 	path->reversible = 1;
 	path->hop_limit = RCM_HOP_LIMIT;
@@ -263,14 +263,14 @@ attr_rtr(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp
 		attr->qp_attr_mask = IBV_QP_STATE;
 		return 0;
 	}
-	if (id->peer.magic == 0)
+	if (id->peer.type == 0)
 		return -EINVAL;
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	rcm_ah_attr(id, &attr->ah_attr);
 	attr->path_mtu = path_mtu(id, dev);
-	attr->dest_qp_num = be32toh(id->peer.qpn);
-	attr->rq_psn = be32toh(id->own.psn);
+	attr->dest_qp_num = id->peer.qpn;
+	attr->rq_psn = id->own.psn;
 	attr->max_dest_rd_atomic = id->own.responder_resources;
 	attr->min_rnr_timer = MIN_RNR_TIMER;
 	return 0;
@@ -280,10 +280,10 @@ static int
 attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	attr->sq_psn = be32toh(rcm_is_ud(id) ? id->own.psn : id->peer.psn);
+	attr->sq_psn = rcm_is_ud(id) ? id->own.psn : id->peer.psn;
 	if (rcm_is_ud(id))
 		return 0;
-	if (id->peer.magic == 0)
+	if (id->peer.type == 0)
 		return -EINVAL;
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;

@@ -3,14 +3,11 @@
  */
 
 /*
- * Connections of rdma_cm.
+ * Sockets: the links between the processes of one host. An ID listens at a name of the abstract
+ * namespace (rcm_port.c); a connection to it carries the MADs of one ID, in packets.
  *
- * Processes of one host: an ID listens at a name of the abstract namespace (rcm_port.c). Other
- * hosts: rcm_mad.c.
- *
- * A connection carries messages of one size. A request is the first one. All that a peer sends is
- * checked here and in rcm_conn.c; until a connection has sent a request, it is one of MAX_PENDING,
- * of which the oldest is closed for a new one.
+ * All that a peer sends is checked by its length here, and by the engine. Until a connection has
+ * sent a request, it is one of MAX_PENDING, of which the oldest is closed for a new one.
  */
 
 #include <assert.h>
@@ -21,7 +18,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,16 +26,14 @@
 
 #define MAX_PENDING 64
 
-static_assert(sizeof(struct rcm_msg) == 292, "a message has no padding");
+static_assert(sizeof(struct rcm_packet) == 276, "a packet has no padding");
 
 /* A connection without a request. */
 struct pending {
 	bool is_used;
 	int fd;
 	uint64_t cookie;
-	uint32_t len;
 	uint32_t age;
-	struct rcm_msg msg;
 };
 
 static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
@@ -88,6 +82,12 @@ rcm_port_take(struct rcm_id *id, int fd)
 	id->cookie = cookie_of(fd);
 }
 
+int
+rcm_sock_open(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
 static socklen_t
 name_of(const char *text, struct sockaddr_un *name)
 {
@@ -132,32 +132,43 @@ listener_scope(const struct rcm_id *id)
 	return id->src.family == AF_INET || id->is_afonly ? RCM_SCOPE_FAMILY : RCM_SCOPE_DUAL;
 }
 
+static int
+listen_host(struct rcm_id *id)
+{
+	char name[RCM_MAX_NAME];
+	int ret;
+
+	keep_spare();
+	/* That of a port which the ID was given. */
+	if (id->fd >= 0)
+		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
+	rcm_listener_name(id, &id->src, listener_scope(id), name);
+	rcm_port_take(id, rcm_sock_open());
+	if (id->fd < 0 || rcm_name_bind(id->fd, name) != 0 || listen(id->fd, (int)id->backlog) != 0)
+		ret = -errno;
+	else
+		ret = rcm_agent_watch(id->fd, id->handle, EPOLLIN);
+	if (ret != 0)
+		rcm_sock_close(id);
+	return ret;
+}
+
 int
 rcm_port_listen(struct rcm_id *id)
 {
-	char name[RCM_MAX_NAME];
 	struct rcm_dev dev;
 	int ret;
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
 	ret = rcm_port_unshare(id);
-	if (ret != 0)
-		return ret;
-	if (!dev.is_host)
-		return rcm_mad_listen(id);
-	keep_spare();
-	/* That of a port which the ID was given. */
-	if (id->fd >= 0)
-		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
-	rcm_listener_name(id, &id->src, listener_scope(id), name);
-	rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (id->fd < 0 || rcm_name_bind(id->fd, name) != 0 || listen(id->fd, (int)id->backlog) != 0)
-		ret = -errno;
 	if (ret == 0)
-		ret = rcm_agent_watch(id->fd, id->handle, EPOLLIN);
+		ret = rcm_mad_listen(id);
+	if (ret != 0 || !dev.is_host)
+		return ret;
+	ret = listen_host(id);
 	if (ret != 0)
-		rcm_sock_close(id);
+		rcm_mad_close(id);
 	return ret;
 }
 
@@ -172,7 +183,7 @@ connect_host(struct rcm_id *id)
 	int ret = 0;
 
 	if (id->fd < 0)
-		rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+		rcm_port_take(id, rcm_sock_open());
 	if (id->fd < 0)
 		return -errno;
 	for (scope = RCM_SCOPE_ADDR; scope < RCM_NB_SCOPES; scope++) {
@@ -198,6 +209,7 @@ rcm_port_connect(struct rcm_id *id)
 void
 rcm_sock_close(struct rcm_id *id)
 {
+	rcm_mad_drop(id);
 	close_sock(id->fd, id->cookie);
 	id->fd = -1;
 }
@@ -213,110 +225,117 @@ rcm_port_close(struct rcm_id *id)
 	id->port_name[0] = '\0';
 }
 
-static void
-addr_to_msg(const struct rcm_addr *addr, struct rcm_msg_addr *msg)
+/* Links of IDs, of connections without a request, and 0, of none. */
+uint64_t
+rcm_link_of(const struct rcm_id *id)
 {
-	msg->is_ipv4 = addr->family == AF_INET;
-	msg->port = htobe16(addr->port);
-	memcpy(msg->ip, addr->ip, sizeof(msg->ip));
+	return (uint64_t)id->handle + 1;
+}
+
+static uint64_t
+link_of_pending(const struct pending *one)
+{
+	return (uint64_t)(RCM_PENDING + 1) + (uint64_t)(one - pending);
+}
+
+/* The connection without a request that has the link, or NULL. */
+static struct pending *
+pending_of(uint64_t link)
+{
+	uint64_t i = link - (RCM_PENDING + 1);
+
+	return i < MAX_PENDING && pending[i].is_used ? &pending[i] : NULL;
+}
+
+static int
+fd_of(uint64_t link)
+{
+	const struct pending *one = pending_of(link);
+	const struct rcm_id *id = rcm_id_get((uint32_t)link - 1);
+
+	return one != NULL ? one->fd : id != NULL ? id->fd : -1;
 }
 
 int
-rcm_send(struct rcm_id *id, enum rcm_type type)
+rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN])
 {
-	struct rcm_msg *msg = &id->own;
+	struct rcm_packet packet = {.reserved = 0};
 	struct rcm_dev dev;
 	ssize_t n;
 
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
-	if (!dev.is_host)
-		return rcm_mad_send(id, type);
-	msg->magic = htobe32(RCM_MAGIC);
-	msg->type = (uint8_t)type;
-	msg->ps = htobe16(id->ps);
-	msg->lid = htobe16(dev.lid);
-	msg->mtu = dev.mtu;
-	memcpy(msg->gid, dev.gid, sizeof(msg->gid));
-	addr_to_msg(&id->src, &msg->src);
-	addr_to_msg(&id->dst, &msg->dst);
+	memcpy(packet.gid, dev.gid, sizeof(packet.gid));
+	packet.lid = htobe16(dev.lid);
+	packet.mtu = dev.mtu;
+	memcpy(packet.mad, mad, IBCM_MAD_LEN);
 	/* The buffer of the socket has space for the few messages of a connection. */
-	n = send(id->fd, msg, sizeof(*msg), MSG_NOSIGNAL | MSG_DONTWAIT);
-	return n == (ssize_t)sizeof(*msg) ? 0 : n < 0 ? -errno : -EAGAIN;
+	n = send(fd_of(link), &packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n == (ssize_t)sizeof(packet) ? 0 : -errno;
 }
 
-static bool
-is_valid(const struct rcm_msg *msg)
+/* Read a packet: 1, 0 if there is none, or a negative errno: the connection has ended. */
+static int
+receive(int fd, struct rcm_packet *packet)
 {
-	return msg->magic == htobe32(RCM_MAGIC) && msg->type >= RCM_REQ && msg->type <= RCM_REJ &&
-			msg->private_len <= RCM_MAX_PRIVATE && msg->mtu >= 1 && msg->mtu <= 5 &&
-			be32toh(msg->qpn) <= 0xffffff && be32toh(msg->psn) <= 0xffffff &&
-			msg->retry_count <= 7 && msg->rnr_retry_count <= 7;
-}
+	ssize_t n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
 
-int
-rcm_recv(int fd, struct rcm_msg *msg, uint32_t *len)
-{
-	ssize_t n = recv(fd, (uint8_t *)msg + *len, sizeof(*msg) - *len, MSG_DONTWAIT);
-
+	/* Before packets, a socket reports once that its peer had not read all. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -ECONNRESET;
-	*len += (uint32_t)n;
-	if (*len < sizeof(*msg))
-		return 0;
-	*len = 0;
-	return is_valid(msg) ? 1 : -EPROTO;
+	return n == (ssize_t)sizeof(*packet) && packet->mtu >= 1 && packet->mtu <= 5 ? 1 : -EPROTO;
 }
 
-/* The listening ID that a request is for. */
-static struct rcm_id *
-listener_of(const struct rcm_msg *msg)
+int
+rcm_link_ready(struct rcm_id *id)
 {
-	struct rcm_addr dst = {.family = msg->dst.is_ipv4 != 0 ? AF_INET : AF_INET6};
-	struct rcm_id *id;
-	uint32_t handle = 0;
+	struct rcm_packet packet;
+	int ret = receive(id->fd, &packet);
 
-	memcpy(dst.ip, msg->dst.ip, sizeof(dst.ip));
-	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
-		if (id->state != RCM_LISTEN || id->ps != be16toh(msg->ps) ||
-				id->src.port != be16toh(msg->dst.port))
-			continue;
-		if (rcm_is_any(&id->src) ? id->src.family == dst.family ||
-								(id->src.family == AF_INET6 &&
-										!id->is_afonly)
-					 : rcm_is_same_ip(&id->src, &dst))
-			return id;
-	}
-	return NULL;
+	return ret == 1 ? rcm_mad_packet(rcm_link_of(id), &packet) : ret;
 }
 
 static void
-pending_end(struct pending *one, bool is_closed)
+pending_end(struct pending *one)
 {
-	if (is_closed)
-		close_sock(one->fd, one->cookie);
-	else
-		rcm_agent_unwatch(one->fd);
+	close_sock(one->fd, one->cookie);
 	one->is_used = false;
 }
 
+int
+rcm_link_take(struct rcm_id *id, uint64_t link)
+{
+	struct pending *one = pending_of(link);
+	int ret;
+
+	if (one == NULL)
+		return -ECONNRESET;
+	ret = rcm_agent_watch(one->fd, id->handle, EPOLLIN);
+	if (ret != 0)
+		return ret;
+	id->fd = one->fd;
+	id->cookie = one->cookie;
+	one->is_used = false;
+	return 0;
+}
+
+/* The first packet has a request, which an ID takes, or the engine answers. */
 static void
 pending_ready(struct pending *one)
 {
-	int fd = one->fd, ret = rcm_recv(fd, &one->msg, &one->len);
-	struct rcm_id *listener;
+	struct rcm_packet packet;
+	int ret = receive(one->fd, &packet);
 
 	if (ret == 0)
 		return;
-	if (ret < 0 || one->msg.type != RCM_REQ) {
-		pending_end(one, true);
-		return;
-	}
-	listener = listener_of(&one->msg);
-	pending_end(one, false);
-	rcm_conn_request(listener, &one->msg, fd);
+	if (ret == 1)
+		(void)rcm_mad_packet(link_of_pending(one), &packet);
+	if (one->is_used)
+		pending_end(one);
 }
 
 /* Close a connection for which no descriptor is free. */
@@ -360,13 +379,14 @@ accept_one(int listening)
 	if (fd < 0)
 		return;
 	if (one->is_used)
-		pending_end(one, true);
+		pending_end(one);
 	*one = (struct pending){
 			.is_used = true, .fd = fd, .cookie = cookie_of(fd), .age = ++now_age};
-	if (rcm_agent_watch(fd, (uint32_t)(RCM_PENDING + (one - pending)), EPOLLIN) != 0)
-		pending_end(one, true);
-	else
-		pending_ready(one);
+	pending_ready(one);
+	if (one->is_used &&
+			rcm_agent_watch(fd, (uint32_t)(RCM_PENDING + (one - pending)), EPOLLIN) !=
+					0)
+		pending_end(one);
 }
 
 void
@@ -392,18 +412,17 @@ void
 rcm_port_check(void)
 {
 	struct rcm_id *id;
-	bool is_waiting; /* to connect again */
 	uint32_t i = 0;
 
 	for (; (id = rcm_id_next(&i)) != NULL; i++) {
 		rcm_port_check_id(id);
-		is_waiting = id->state == RCM_CONNECT && id->wake_ns != id->reply_until_ns;
-		if (id->fd >= 0 && id->state >= RCM_LISTEN && !is_waiting)
-			(void)rcm_conn_watch(id);
+		/* With a timer it waits to connect again, or its end is held back. */
+		if (id->fd >= 0 && id->state >= RCM_LISTEN && id->timer.at == 0)
+			(void)rcm_agent_watch(id->fd, id->handle, EPOLLIN);
 	}
 	for (i = 0; i < MAX_PENDING; i++) {
 		if (pending[i].is_used)
-			pending_end(&pending[i], true);
+			pending_end(&pending[i]);
 	}
 	rcm_mad_check();
 }

@@ -14,7 +14,7 @@ limit=${PAIR_LIMIT:-900}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-# has STATE: whether a socket of the port listens (00010000 0001 01) or is connected (0001 03). With
+# has STATE: whether a socket of the port listens (00010000 0005 01) or is connected (0005 03). With
 # --ip: whether the server has its UDP port; what it does not answer yet is sent again.
 has() {
 	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port/l/" /proc/net/unix ||
@@ -32,14 +32,14 @@ server_run=${1//%p/$port} client_run=${2//%p/$port}
 read -ra words <<<"$server_run"
 "${words[@]}" >"$tmp/server" 2>&1 &
 server=$!
-while ! has '00010000 0001 01' && kill -0 "$server"; do sleep 0.02; done
+while ! has '00010000 0005 01' && kill -0 "$server"; do sleep 0.02; done
 read -ra words <<<"$client_run"
 "${words[@]}" >"$tmp/client" 2>&1 &
 client=$!
 trap 'kill "$server" "$client"; rm -rf "$tmp"; exit 1' INT TERM
 runs=
 if [ -n "${PAIR_KILL:-}" ]; then
-	while ! has '0001 03' && kill -0 "$server" && kill -0 "$client"; do sleep 0.02; done
+	while ! has '0005 03' && kill -0 "$server" && kill -0 "$client"; do sleep 0.02; done
 	sleep "0.$((RANDOM % 10))"
 	kill -0 "$server" && kill -0 "$client" && runs=1
 	kill -9 "${!PAIR_KILL}"

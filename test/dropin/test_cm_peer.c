@@ -10,12 +10,11 @@
 #include <sys/wait.h>
 
 #include "cm_cmd.h"
+#include "cm_raw.h"
 #include "count_entries.h"
 
-#define MSG_SIZE     292
-#define MAX_PENDING  64
-#define REJ_CONSUMER 28
-#define ROUNDS       2000
+#define MAX_PENDING 64
+#define ROUNDS      2000
 
 static int server, client; /* channels */
 
@@ -23,7 +22,7 @@ static int server, client; /* channels */
 static int
 attack(uint16_t port)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	struct sockaddr_un name;
 	socklen_t len = cm_name(RDMA_PS_TCP, port, &name);
 
@@ -31,27 +30,17 @@ attack(uint16_t port)
 	return fd;
 }
 
-/* A message that passes most checks: magic, a type, and small numbers. */
+/* A request that passes most checks, or another message. */
 static void
-almost_message(uint8_t msg[MSG_SIZE], uint16_t port, unsigned int *seed)
+almost_message(struct raw_packet *packet, uint16_t port, unsigned int *seed)
 {
-	static const uint8_t head[] = {0x72, 0x6d, 0x63, 0x31};
-	static const uint8_t ip[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	int i;
 
-	memset(msg, 0, MSG_SIZE);
-	memcpy(msg, head, sizeof(head));
-	msg[4] = (uint8_t)(1 + rand_r(seed) % 4);
-	msg[6] = RDMA_PS_TCP >> 8;
-	msg[7] = RDMA_PS_TCP & 0xff;
-	msg[30] = 3; /* MTU */
-	msg[56] = 1;
-	msg[76] = 1;
-	msg[78] = (uint8_t)(port >> 8);
-	msg[79] = (uint8_t)port;
-	memcpy(msg + 80, ip, sizeof(ip));
+	raw_req(packet, port, (uint32_t)rand_r(seed), (uint32_t)rand_r(seed) & 0xffffff);
+	if (rand_r(seed) % 4 == 0)
+		packet->mad[17] = (uint8_t)(0x10 + rand_r(seed) % 9); /* the attribute */
 	for (i = rand_r(seed) % 4; i > 0; i--)
-		msg[(size_t)rand_r(seed) % MSG_SIZE] = (uint8_t)rand_r(seed);
+		packet->mad[(size_t)rand_r(seed) % sizeof(packet->mad)] = (uint8_t)rand_r(seed);
 }
 
 /* Fetch and destroy what the attackers requested. */
@@ -84,7 +73,8 @@ static void
 garbage_is_dropped_by_a_listener(void)
 {
 	unsigned int seed = (unsigned int)getpid();
-	uint8_t msg[2 * MSG_SIZE];
+	struct raw_packet packets[2];
+	uint8_t *bytes = (uint8_t *)packets;
 	uint32_t listener;
 	size_t i, j, size;
 	uint16_t port;
@@ -94,12 +84,12 @@ garbage_is_dropped_by_a_listener(void)
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
 	for (i = 0; i < ROUNDS; i++) {
 		fd = attack(port);
-		for (j = 0; j < sizeof(msg); j++)
-			msg[j] = (uint8_t)rand_r(&seed);
+		for (j = 0; j < sizeof(packets); j++)
+			bytes[j] = (uint8_t)rand_r(&seed);
 		if (i % 4 != 0)
-			almost_message(msg, port, &seed);
-		size = i % 8 < 4 ? MSG_SIZE : 1 + (size_t)rand_r(&seed) % sizeof(msg);
-		HOLDS(send(fd, msg, size, MSG_NOSIGNAL) == (ssize_t)size);
+			almost_message(packets, port, &seed);
+		size = i % 8 < 4 ? sizeof(*packets) : 1 + (size_t)rand_r(&seed) % sizeof(packets);
+		HOLDS(send(fd, packets, size, MSG_NOSIGNAL) == (ssize_t)size);
 		if (i % 2 == 0)
 			drain();
 		close(fd);
@@ -120,7 +110,6 @@ silent_connections_are_bounded(void)
 	n = count_entries("/proc/self/fd");
 	for (i = 0; i < 3 * MAX_PENDING; i++) {
 		fds[i] = attack(port);
-		HOLDS(send(fds[i], "rmc1", 4, MSG_NOSIGNAL) == 4);
 		drain();
 	}
 	HOLDS(count_entries("/proc/self/fd") <= n + 4 * MAX_PENDING);
@@ -132,54 +121,124 @@ silent_connections_are_bounded(void)
 	cm_destroy(server, listener);
 }
 
-/* A listener that answers each request with that. */
-static void
-answer(const uint8_t *data, size_t size, uint32_t type)
+/* A listener at a free port, by a program of its own. */
+static int
+raw_listener(uint16_t *port)
 {
-	const struct rdma_ucm_conn_param param = cm_param(1, 0);
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0), peer;
-	uint32_t active = cm_create(client, RDMA_PS_TCP), bound;
-	uint8_t msg[MSG_SIZE];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	uint32_t bound = cm_create(server, RDMA_PS_TCP);
 	struct sockaddr_un name;
 	socklen_t len;
-	uint16_t port;
 
-	/* A free port. */
-	bound = cm_create(server, RDMA_PS_TCP);
 	HOLDS(cm_bind(server, bound, LOOPBACK, 0) == 0);
-	port = cm_port(server, bound);
+	*port = cm_port(server, bound);
 	HOLDS(cm_destroy(server, bound) == 0);
-	len = cm_name(RDMA_PS_TCP, port, &name);
-	HOLDS(bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 1) == 0);
+	len = cm_name(RDMA_PS_TCP, *port, &name);
+	HOLDS(fd >= 0 && bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 1) == 0);
+	return fd;
+}
+
+/* Answer a request with bytes that are no message. */
+static void
+answer(const void *data, size_t size)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t active = cm_create(client, RDMA_PS_TCP);
+	struct raw_packet req;
+	uint16_t port;
+	int fd = raw_listener(&port), peer;
+
 	cm_resolve(client, active, port);
 	HOLDS(cm_connect(client, active, &param) == 0);
 	peer = accept(fd, NULL, NULL);
-	HOLDS(peer >= 0 && recv(peer, msg, sizeof(msg), MSG_WAITALL) == MSG_SIZE);
+	raw_recv(peer, RAW_REQ, &req);
 	HOLDS(send(peer, data, size, MSG_NOSIGNAL) == (ssize_t)size);
-	cm_expect(client, type);
+	HOLDS(cm_expect(client, REJECTED).status == RAW_REJ_CONSUMER);
 	close(fd);
 	close(peer);
 	cm_destroy(client, active);
 }
 
 static void
-garbage_is_dropped_by_a_client(void)
+garbage_ends_a_connection(void)
 {
-	unsigned int seed = (unsigned int)getpid();
-	uint8_t msg[MSG_SIZE];
-	int i;
+	struct raw_packet packet;
 
-	memset(msg, 0xa5, sizeof(msg));
-	answer(msg, sizeof(msg), REJECTED);
-	for (i = 0; i < 8; i++) {
-		almost_message(msg, 1, &seed);
-		msg[4] = (uint8_t)(i % 2 == 0 ? 1 : 3); /* a request, RTU */
-		answer(msg, sizeof(msg), REJECTED);
+	memset(&packet, 0xa5, sizeof(packet));
+	answer(&packet, sizeof(packet));
+	answer(&packet, 4);
+	raw_req(&packet, 1, 1, 2);
+	answer(&packet, sizeof(packet) - 1);
+	packet.mad[17] = 0x19; /* LAP */
+	answer(&packet, sizeof(packet));
+}
+
+/* They are of no connection, or not for its state. */
+static void
+other_messages_change_nothing(void)
+{
+	static const uint16_t types[] = {
+			RAW_REQ, RAW_MRA, RAW_RTU, RAW_DREQ, RAW_DREP, RAW_SIDR_REQ, RAW_SIDR_REP};
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t active = cm_create(client, RDMA_PS_TCP);
+	struct raw_packet req, packet;
+	uint16_t port;
+	int fd = raw_listener(&port), peer;
+	size_t i;
+
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, &param) == 0);
+	peer = accept(fd, NULL, NULL);
+	raw_recv(peer, RAW_REQ, &req);
+	for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		raw_answer(&packet, types[i], &req);
+		raw_send(peer, &packet);
+		raw_answer(&packet, RAW_REP, &req);
+		packet.mad[8 + i] ^= 1; /* another transaction */
+		raw_send(peer, &packet);
 	}
-	almost_message(msg, 1, &seed);
-	msg[4] = 4;
-	msg[53] = 255; /* private data */
-	answer(msg, sizeof(msg), REJECTED);
+	/* The answer is the first event. */
+	raw_answer(&packet, RAW_REJ, &req);
+	raw_send(peer, &packet);
+	HOLDS(cm_expect(client, REJECTED).status == RAW_REJ_CONSUMER);
+	close(fd);
+	close(peer);
+	cm_destroy(client, active);
+}
+
+/* A process with both comm IDs and the QP number of a connection of others. */
+static void
+connection_is_ended_by_its_peer_alone(void)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	struct raw_packet req, rep, packet;
+	struct rdma_ucm_event_resp event;
+	uint32_t listener, passive;
+	uint16_t port;
+	int fd, other;
+
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	fd = attack(port);
+	raw_req(&req, port, 17, 18);
+	raw_send(fd, &req);
+	passive = cm_expect(server, CONNECT_REQUEST).id;
+	HOLDS(cm_accept(server, passive, 1, &param) == 0);
+	raw_recv(fd, RAW_REP, &rep);
+	raw_answer(&packet, RAW_RTU, &rep);
+	raw_send(fd, &packet);
+	HOLDS(cm_expect(server, ESTABLISHED).id == passive);
+	other = attack(port);
+	raw_answer(&packet, RAW_DREQ, &rep);
+	memcpy(packet.mad + RAW_DATA + 8, rep.mad + RAW_DATA + 12, 3); /* its QP number */
+	raw_send(other, &packet);
+	HOLDS(recv(other, &rep, sizeof(rep), 0) == 0); /* the server has read it */
+	HOLDS(fcntl(server, F_SETFL, O_NONBLOCK) == 0);
+	HOLDS(cm_event(server, &event) == EAGAIN && fcntl(server, F_SETFL, 0) == 0);
+	raw_send(fd, &packet);
+	HOLDS(cm_expect(server, DISCONNECTED).id == passive);
+	raw_recv(fd, RAW_DREP, &rep);
+	HOLDS(close(fd) == 0 && close(other) == 0);
+	HOLDS(cm_destroy(server, passive) == 2 && cm_destroy(server, listener) == 1);
 }
 
 /* Run in a child: connect to the port or listen, and wait to be killed; writes a byte when it is
@@ -348,7 +407,9 @@ main(void)
 	garbage_is_dropped_by_a_listener();
 	silent_connections_are_bounded();
 	n = count_entries("/proc/self/fd");
-	garbage_is_dropped_by_a_client();
+	garbage_ends_a_connection();
+	other_messages_change_nothing();
+	connection_is_ended_by_its_peer_alone();
 	killed_client_disconnects();
 	killed_server_disconnects();
 	child_leaves_connections_alone();
