@@ -23,7 +23,8 @@ post(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n)
 	return rsoft_post_send(base, wr, n);
 }
 
-/* Whether the request may end with the status: not after an infinite number of retries, and an rkey
+/*
+ * Whether the request may end with the status: not after an infinite number of retries, and an rkey
  * is not checked for no bytes (IBTA C9-88).
  */
 static bool
@@ -88,6 +89,11 @@ post_matched(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 		n = rsoft_chaos_next(qp->chaos, wr + done, nb_wr - done, &hit);
 		ret = n == 0 ? 0 : post(&qp->qp, wr + done, (uint16_t)n);
 		nb_posted = ret < 0 ? 0 : (uint32_t)ret;
+		if (nb_posted == n && hit.use != NULL && hit.status == 0) {
+			ret = rsoft_chaos_refuse(qp->chaos, &hit, wr + done + n);
+			done += n;
+			break;
+		}
 		if (nb_posted == n && hit.use != NULL) {
 			ret = post_hit(qp, wr + done + n, &hit);
 			nb_posted += ret == 1;
@@ -128,9 +134,45 @@ chaos_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb
 }
 
 static int
-checked_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t n)
 {
-	return rsoft_thread_check_fp.post_recv(base, wr, nb_wr);
+	if (unlikely(((struct rsoft_qp *)base)->dev->args.sanitize != 0))
+		return rsoft_thread_check_fp.post_recv(base, wr, n);
+	return rsoft_post_recv(base, wr, n);
+}
+
+static int
+chaos_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_chaos_qp *chaos = ((struct rsoft_qp *)base)->chaos;
+	int i, ret = 0;
+
+	if (chaos == NULL)
+		return post_recv(base, wr, nb_wr);
+	for (i = 0; i < nb_wr; i++) {
+		ret = rsoft_chaos_recv(chaos, &wr[i]);
+		if (ret == 0)
+			ret = post_recv(base, &wr[i], 1);
+		if (ret != 1)
+			break;
+	}
+	return i != 0 ? i : ret;
+}
+
+static int
+chaos_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_chaos *chaos = rsoft_dev_of(&srq->obj)->chaos;
+	int i, ret = 0;
+
+	for (i = 0; i < nb_wr; i++) {
+		ret = rsoft_chaos_call(chaos, RSOFT_CHAOS_SRQ_POST_RECV);
+		if (ret == 0)
+			ret = rsoft_srq_post_recv(srq, &wr[i], 1);
+		if (ret != 1)
+			break;
+	}
+	return i != 0 ? i : ret;
 }
 
 static int
@@ -141,16 +183,16 @@ checked_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 
 static const struct rmem_fp_ops plain_fp = {
 		.post_send = chaos_post_send,
-		.post_recv = rsoft_post_recv,
+		.post_recv = chaos_post_recv,
 		.poll_cq = rsoft_poll_cq,
-		.srq_post_recv = rsoft_srq_post_recv,
+		.srq_post_recv = chaos_srq_post_recv,
 };
 
 static const struct rmem_fp_ops checked_fp = {
 		.post_send = chaos_post_send,
-		.post_recv = checked_post_recv,
+		.post_recv = chaos_post_recv,
 		.poll_cq = checked_poll_cq,
-		.srq_post_recv = rsoft_srq_post_recv,
+		.srq_post_recv = chaos_srq_post_recv,
 };
 
 const struct rmem_fp_ops *

@@ -240,7 +240,10 @@ static int
 pd_alloc(struct rmem_pd *pd)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
+	int ret = dev->chaos != NULL ? rsoft_chaos_call(dev->chaos, RSOFT_CHAOS_PD_ALLOC) : 0;
 
+	if (ret != 0)
+		return ret;
 	pd->handle = __atomic_add_fetch(&dev->next_pd, 1, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -287,46 +290,46 @@ const struct rmem_driver rsoft_driver = {
 						.mr_dereg = rsoft_mr_dereg,
 						.mr_enable = rsoft_mr_enable,
 						.mr_query = rsoft_mr_query,
-						.mr_reg = rsoft_mr_reg,
-						.mr_rereg = rsoft_mr_rereg,
+						.mr_reg = rsoft_chaos_mr_reg,
+						.mr_rereg = rsoft_chaos_mr_rereg,
 						.mr_share = rsoft_mr_share,
 						.mr_stats_get = rsoft_mr_stats_get,
 
-						.fast_reg_mr_alloc = rsoft_fast_reg_mr_alloc,
+						.fast_reg_mr_alloc = rsoft_chaos_fast_reg_mr_alloc,
 						.page_list_alloc = rsoft_page_list_alloc,
 						.page_list_free = rsoft_page_list_free,
 
-						.mw_alloc = rsoft_mw_alloc,
+						.mw_alloc = rsoft_chaos_mw_alloc,
 						.mw_bind = rsoft_thread_check_bind_mw,
 						.mw_dealloc = rsoft_mw_dealloc,
 
-						.mkey_alloc = rsoft_mkey_alloc,
+						.mkey_alloc = rsoft_chaos_mkey_alloc,
 
 						.comp_channel_create = NULL,
 						.comp_channel_destroy = NULL,
 						.comp_channel_get_event = NULL,
 
-						.cq_create = rsoft_cq_create,
+						.cq_create = rsoft_chaos_cq_create,
 						.cq_destroy = rsoft_cq_destroy,
 						.cq_req_notify = NULL,
-						.cq_resize = rsoft_cq_resize,
+						.cq_resize = rsoft_chaos_cq_resize,
 						.cq_stats_get = rsoft_cq_stats_get,
 
-						.qp_connect = rsoft_qp_connect,
-						.qp_create = rsoft_qp_create,
+						.qp_connect = rsoft_chaos_connect,
+						.qp_create = rsoft_chaos_qp_create,
 						.qp_destroy = rsoft_qp_destroy,
-						.qp_modify = rsoft_qp_modify,
+						.qp_modify = rsoft_chaos_modify,
 						.qp_query = rsoft_qp_query,
 						.qp_reset = rsoft_qp_reset,
 						.qp_set_error = rsoft_qp_set_error,
 						.qp_stats_get = rsoft_qp_stats_get,
 
-						.srq_create = rsoft_srq_create,
+						.srq_create = rsoft_chaos_srq_create,
 						.srq_destroy = rsoft_srq_destroy,
-						.srq_modify = rsoft_srq_modify,
+						.srq_modify = rsoft_chaos_srq_modify,
 						.srq_query = rsoft_srq_query,
 
-						.ah_create = rsoft_ah_create,
+						.ah_create = rsoft_chaos_ah_create,
 						.ah_destroy = rsoft_ah_destroy,
 
 						.qp_attach_mcast = rsoft_qp_attach_mcast,

@@ -39,4 +39,20 @@ int rsoft_thread_check_bind_mw(
 /* rsoft_chaos_fp.c: of a device with chaos=; with sanitize=1 as well. */
 const struct rmem_fp_ops *rsoft_chaos_fp(const struct rsoft_args *args);
 
+/* rsoft_chaos_call.c: calls that rules of chaos= may let fail; else as those of the same name. */
+int rsoft_chaos_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
+int rsoft_chaos_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
+int rsoft_chaos_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
+int rsoft_chaos_fast_reg_mr_alloc(struct rmem_mr *mr);
+int rsoft_chaos_mkey_alloc(struct rmem_mr *mr);
+int rsoft_chaos_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
+int rsoft_chaos_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
+		size_t length, uint32_t access, enum rmem_rereg_result *result);
+int rsoft_chaos_mw_alloc(struct rmem_mw *mw);
+int rsoft_chaos_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
+int rsoft_chaos_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf);
+int rsoft_chaos_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
+int rsoft_chaos_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
+int rsoft_chaos_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+
 #endif /* RSOFT_DEV_H */

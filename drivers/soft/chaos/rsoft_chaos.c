@@ -59,15 +59,14 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Whether the nth event of an object that the rule matches is hit. */
+/* Whether a rule with that number of hits hits the nth event of an object that it matches. */
 static bool
-hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_use *use, uint32_t ordinal,
-		uint64_t nth)
+hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule, uint64_t nb_hits,
+		uint32_t ordinal, uint64_t nth)
 {
-	const struct rsoft_chaos_rule *rule = use->rule;
 	uint64_t random;
 
-	if (use->nb_hits >= rule->times || (rule->nth != 0 && nth != rule->nth) ||
+	if (nb_hits >= rule->times || (rule->nth != 0 && nth != rule->nth) ||
 			(rule->every != 0 && nth % rule->every != 0))
 		return false;
 	if (rule->share == RSOFT_CHAOS_ALWAYS)
@@ -80,7 +79,7 @@ hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_use *use, uint32_
 static bool
 applies(const struct rsoft_chaos_rule *rule, uint32_t ordinal, uint32_t qp_type)
 {
-	return (rule->object == 0 || rule->object == ordinal) &&
+	return rsoft_chaos_is_of_qp(rule) && (rule->object == 0 || rule->object == ordinal) &&
 			rsoft_chaos_is_of_type(rule, qp_type);
 }
 
@@ -138,6 +137,16 @@ rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base)
 	qp->base = base;
 }
 
+/* Whether the event of a QP that was counted last is hit; the hit is counted. */
+static bool
+use_hits(const struct rsoft_chaos_qp *qp, struct rsoft_chaos_use *use)
+{
+	if (!hits(qp->chaos, use->rule, use->nb_hits, qp->ordinal, use->nb_events))
+		return false;
+	use->nb_hits++;
+	return true;
+}
+
 uint32_t
 rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n,
 		struct rsoft_chaos_hit *hit)
@@ -152,10 +161,10 @@ rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint3
 			if ((use->rule->opcodes & rsoft_chaos_opcode(&wr[i])) == 0)
 				continue;
 			use->nb_events++;
-			if (hit->use == NULL && hits(qp->chaos, use, qp->ordinal, use->nb_events)) {
+			if (hit->use == NULL && use_hits(qp, use)) {
 				hit->use = use;
-				hit->status = use->rule->what;
-				use->nb_hits++;
+				hit->status = use->rule->kind == RSOFT_CHAOS_SEND ? use->rule->what
+										  : 0;
 			}
 		}
 	}
@@ -195,15 +204,19 @@ rsoft_chaos_unplan(struct rsoft_chaos_qp *qp, uint32_t pos)
 	__atomic_fetch_sub(&qp->nb_planned, 1, __ATOMIC_RELEASE);
 }
 
+/* Log a fault of a QP; request is the word for wr_id, or NULL. */
 static void
-log_request(const struct rsoft_chaos_qp *qp, const struct rsoft_chaos_rule *rule, uint64_t nth,
-		const struct rmem_send_wr *wr)
+log_of_qp(const struct rsoft_chaos_qp *qp, const struct rsoft_chaos_rule *rule, uint64_t nth,
+		const char *request, uint64_t wr_id)
 {
 	char where[32], detail[64];
 
 	snprintf(where, sizeof(where), "@qp:%u", qp->ordinal);
-	snprintf(detail, sizeof(detail), "QP 0x%06x, request 0x%" PRIx64, qp->qp->qp_num,
-			wr->wr_id);
+	if (request == NULL)
+		snprintf(detail, sizeof(detail), "QP 0x%06x", qp->qp->qp_num);
+	else
+		snprintf(detail, sizeof(detail), "QP 0x%06x, %s 0x%" PRIx64, qp->qp->qp_num,
+				request, wr_id);
 	rsoft_chaos_log(qp->chaos, rule, where, nth, detail);
 }
 
@@ -212,7 +225,7 @@ rsoft_chaos_inject(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rmem_se
 {
 	const struct rsoft_chaos_plan plan = qp->plan[pos & qp->mask];
 
-	log_request(qp, &qp->chaos->rules[plan.rule], plan.nth, wr);
+	log_of_qp(qp, &qp->chaos->rules[plan.rule], plan.nth, "request", wr->wr_id);
 	rsoft_chaos_unplan(qp, pos);
 	return (int)plan.status;
 }
@@ -221,5 +234,84 @@ void
 rsoft_chaos_log_hit(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 		const struct rmem_send_wr *wr)
 {
-	log_request(qp, hit->use->rule, hit->use->nb_events, wr);
+	log_of_qp(qp, hit->use->rule, hit->use->nb_events, "request", wr->wr_id);
+}
+
+int
+rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr)
+{
+	uint32_t i;
+
+	for (i = 0; i < qp->nb_uses; i++) {
+		if (qp->uses[i].rule->kind == RSOFT_CHAOS_SEND &&
+				(qp->uses[i].rule->opcodes & rsoft_chaos_opcode(wr)) != 0)
+			qp->uses[i].nb_events--;
+	}
+	rsoft_chaos_log_hit(qp, hit, wr);
+	return -(int)hit->use->rule->what;
+}
+
+/* Count an event of a kind: the use that hits it, or NULL. */
+static struct rsoft_chaos_use *
+count(struct rsoft_chaos_qp *qp, enum rsoft_chaos_kind kind)
+{
+	struct rsoft_chaos_use *hit = NULL;
+	uint32_t i;
+
+	for (i = 0; i < qp->nb_uses; i++) {
+		struct rsoft_chaos_use *use = &qp->uses[i];
+
+		if (use->rule->kind != kind)
+			continue;
+		use->nb_events++;
+		if (hit == NULL && use_hits(qp, use))
+			hit = use;
+	}
+	return hit;
+}
+
+int
+rsoft_chaos_recv(struct rsoft_chaos_qp *qp, const struct rmem_recv_wr *wr)
+{
+	const struct rsoft_chaos_use *use = count(qp, RSOFT_CHAOS_POST_RECV);
+
+	if (use == NULL)
+		return 0;
+	log_of_qp(qp, use->rule, use->nb_events, "receive", wr->wr_id);
+	return -(int)use->rule->what;
+}
+
+int
+rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp)
+{
+	const struct rsoft_chaos_use *use = count(qp, RSOFT_CHAOS_QP_MODIFY);
+
+	if (use == NULL)
+		return 0;
+	log_of_qp(qp, use->rule, use->nb_events, NULL, 0);
+	return -(int)use->rule->what;
+}
+
+int
+rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call)
+{
+	uint64_t nth, nb_hits;
+	int ret = 0;
+	uint32_t i;
+
+	for (i = 0; i < chaos->nb_rules; i++) {
+		struct rsoft_chaos_rule *rule = &chaos->rules[i];
+
+		if (rule->kind != RSOFT_CHAOS_CALL || rule->call != (uint32_t)call)
+			continue;
+		nth = __atomic_add_fetch(&rule->nb_events, 1, __ATOMIC_RELAXED);
+		nb_hits = __atomic_load_n(&rule->nb_hits, __ATOMIC_RELAXED);
+		if (ret != 0 || !hits(chaos, rule, nb_hits, 0, nth))
+			continue;
+		__atomic_add_fetch(&rule->nb_hits, 1, __ATOMIC_RELAXED);
+		rsoft_chaos_log(chaos, rule, "", nth, "call");
+		ret = -(int)rule->what;
+	}
+	return ret;
 }

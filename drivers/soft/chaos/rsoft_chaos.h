@@ -59,7 +59,25 @@ struct rsoft_chaos_qp {
 /* A request that a rule hits. */
 struct rsoft_chaos_hit {
 	struct rsoft_chaos_use *use;
-	uint32_t status; /* enum rmem_wc_status */
+	uint32_t status; /* enum rmem_wc_status; 0: the post refuses it */
+};
+
+/* Calls that rules are about, with their names without rmem_. */
+enum rsoft_chaos_call {
+	RSOFT_CHAOS_AH_CREATE,
+	RSOFT_CHAOS_CQ_CREATE,
+	RSOFT_CHAOS_CQ_RESIZE,
+	RSOFT_CHAOS_FAST_REG_MR_ALLOC,
+	RSOFT_CHAOS_MKEY_ALLOC,
+	RSOFT_CHAOS_MR_REG,
+	RSOFT_CHAOS_MR_REREG,
+	RSOFT_CHAOS_MW_ALLOC,
+	RSOFT_CHAOS_PD_ALLOC,
+	RSOFT_CHAOS_QP_CREATE,
+	RSOFT_CHAOS_SRQ_CREATE,
+	RSOFT_CHAOS_SRQ_MODIFY,
+	RSOFT_CHAOS_SRQ_POST_RECV,
+	RSOFT_CHAOS_CALL_NB,
 };
 
 /* Parse the value of chaos=: 0, -EINVAL after a log line, or -ENOMEM. With has_wire, of ip=. */
@@ -108,6 +126,15 @@ rsoft_chaos_opcode(const struct rmem_send_wr *wr)
 {
 	return wr->opcode < RMEM_WR_OPCODE_NB ? UINT32_C(1) << wr->opcode : 0;
 }
+
+/* The post refuses the request of that hit, which is an event of refusals alone: the errno. */
+int rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
+		const struct rmem_send_wr *wr);
+/* Count a receive that is posted: 0, or the errno with which the post refuses it. */
+int rsoft_chaos_recv(struct rsoft_chaos_qp *qp, const struct rmem_recv_wr *wr);
+/* Count a call that changes a QP, or another one of a device: 0, or the errno of its failure. */
+int rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp);
+int rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call);
 
 /* Whether a request that is posted and has not ended fails. */
 static inline bool

@@ -4,6 +4,8 @@
 
 /* The faults that the standard permits, which rules may inject; doc/chaos.md has the clauses. */
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +57,36 @@ static const struct legal_opcode opcodes[RMEM_WR_OPCODE_NB] = {
 /* Where the peer fails too, and only a QP of this process can: not with ip=. */
 #define SAME_PROCESS (BIT(REM_OP_ERR) | BIT(REM_INV_REQ_ERR))
 
+/*
+ * Calls fail as without resources: IBTA 11.2, output modifier "insufficient resources to complete
+ * request", for which verbs have ENOMEM, and EAGAIN if they may be there later; a post has ENOMEM
+ * (ibv_post_send(3)), which is ENOSPC of the class. EINVAL is that of a wrong argument.
+ */
+struct legal_call {
+	const char *name;
+	uint32_t kind;
+	uint32_t call;
+};
+
+static const struct legal_call calls[] = {
+		{"post_send", RSOFT_CHAOS_POST_SEND, 0},
+		{"post_recv", RSOFT_CHAOS_POST_RECV, 0},
+		{"qp_modify", RSOFT_CHAOS_QP_MODIFY, 0},
+		{"ah_create", RSOFT_CHAOS_CALL, RSOFT_CHAOS_AH_CREATE},
+		{"cq_create", RSOFT_CHAOS_CALL, RSOFT_CHAOS_CQ_CREATE},
+		{"cq_resize", RSOFT_CHAOS_CALL, RSOFT_CHAOS_CQ_RESIZE},
+		{"fast_reg_mr_alloc", RSOFT_CHAOS_CALL, RSOFT_CHAOS_FAST_REG_MR_ALLOC},
+		{"mkey_alloc", RSOFT_CHAOS_CALL, RSOFT_CHAOS_MKEY_ALLOC},
+		{"mr_reg", RSOFT_CHAOS_CALL, RSOFT_CHAOS_MR_REG},
+		{"mr_rereg", RSOFT_CHAOS_CALL, RSOFT_CHAOS_MR_REREG},
+		{"mw_alloc", RSOFT_CHAOS_CALL, RSOFT_CHAOS_MW_ALLOC},
+		{"pd_alloc", RSOFT_CHAOS_CALL, RSOFT_CHAOS_PD_ALLOC},
+		{"qp_create", RSOFT_CHAOS_CALL, RSOFT_CHAOS_QP_CREATE},
+		{"srq_create", RSOFT_CHAOS_CALL, RSOFT_CHAOS_SRQ_CREATE},
+		{"srq_modify", RSOFT_CHAOS_CALL, RSOFT_CHAOS_SRQ_MODIFY},
+		{"srq_post_recv", RSOFT_CHAOS_CALL, RSOFT_CHAOS_SRQ_POST_RECV},
+};
+
 /* Append words to a list, for a log line. */
 static void
 add_word(char *list, size_t size, const char *word)
@@ -81,12 +113,16 @@ log_statuses(const char *site, const char *what, uint32_t statuses)
 static void
 log_sites(const char *site)
 {
-	char list[320] = "any";
+	bool is_opcode = isupper((unsigned char)site[0]) != 0;
+	char list[320] = "";
 	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(opcodes); i++)
+	for (i = 0; i < RTE_DIM(opcodes) && is_opcode; i++)
 		add_word(list, sizeof(list), opcodes[i].name);
-	RSOFT_LOG(ERR, "chaos=: '%s': nothing that a rule can be about (%s)", site, list);
+	for (i = 0; i < RTE_DIM(calls) && !is_opcode; i++)
+		add_word(list, sizeof(list), calls[i].name);
+	RSOFT_LOG(ERR, "chaos=: '%s': no %s that a rule can be about (%s%s)", site,
+			is_opcode ? "opcode" : "call", list, is_opcode ? ", any" : "");
 }
 
 static int
@@ -101,8 +137,44 @@ status_of(const char *what)
 	return RMEM_WC_SUCCESS;
 }
 
-bool
-rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
+static const struct legal_call *
+find_call(const char *site)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(calls); i++) {
+		if (strcmp(calls[i].name, site) == 0)
+			return &calls[i];
+	}
+	return NULL;
+}
+
+/* The errno of a call. */
+static bool
+legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const char *what)
+{
+	bool is_post = call->kind == RSOFT_CHAOS_POST_SEND || call->kind == RSOFT_CHAOS_POST_RECV ||
+			call->call == RSOFT_CHAOS_SRQ_POST_RECV;
+
+	rule->kind = call->kind;
+	rule->call = call->call;
+	rule->opcodes = call->kind == RSOFT_CHAOS_POST_SEND ? (UINT32_C(1) << RMEM_WR_OPCODE_NB) - 1
+							    : 0;
+	rule->what = is_post ? ENOSPC : ENOMEM;
+	if (strcmp(what, "ENOMEM") == 0)
+		return true;
+	rule->what = EAGAIN;
+	if (strcmp(what, "EAGAIN") == 0 && !is_post)
+		return true;
+	RSOFT_LOG(ERR, "chaos=: '%s:%s': no errno of %s here (ENOMEM%s; %s)", call->name, what,
+			call->name, is_post ? "" : ", EAGAIN",
+			is_post ? "ibv_post_send(3)" : "IBTA 11.2");
+	return false;
+}
+
+/* The status of a request. */
+static bool
+legal_status(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {
 	uint32_t refused = has_wire ? SAME_PROCESS : 0, statuses = 0;
 	bool is_any = strcmp(site, "any") == 0, is_known = is_any;
@@ -127,7 +199,17 @@ rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *w
 }
 
 bool
+rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
+{
+	const struct legal_call *call = find_call(site);
+
+	return call != NULL ? legal_errno(rule, call, what)
+			    : legal_status(rule, site, what, has_wire);
+}
+
+bool
 rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type)
 {
-	return qp_type == RMEM_QPT_RC || (EACH_SERVICE & UINT32_C(1) << rule->what) != 0;
+	return rule->kind != RSOFT_CHAOS_SEND || qp_type == RMEM_QPT_RC ||
+			(EACH_SERVICE & UINT32_C(1) << rule->what) != 0;
 }

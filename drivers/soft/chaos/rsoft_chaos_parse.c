@@ -96,6 +96,11 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 		if (!parse_filter(rule, item, filter))
 			return false;
 	}
+	if (rule->object != 0 && !rsoft_chaos_is_of_qp(rule)) {
+		RSOFT_LOG(ERR, "chaos=: '%s': qp:%u is no filter of a call of the device (nth, every, p, times)",
+				item, rule->object);
+		return false;
+	}
 	if ((rule->nth != 0) + (rule->every != 0) + (rule->share != RSOFT_CHAOS_ALWAYS) <= 1)
 		return true;
 	RSOFT_LOG(ERR, "chaos=: '%s': one of nth:, every: and p:", item);

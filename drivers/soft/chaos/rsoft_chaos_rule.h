@@ -17,18 +17,25 @@
 
 /* The subject of a rule. */
 enum rsoft_chaos_kind {
-	RSOFT_CHAOS_SEND, /* the completion of a send request */
+	RSOFT_CHAOS_SEND,      /* the completion of a send request */
+	RSOFT_CHAOS_POST_SEND, /* a send request that a post refuses */
+	RSOFT_CHAOS_POST_RECV, /* a receive that a post refuses */
+	RSOFT_CHAOS_QP_MODIFY, /* a call that changes a QP */
+	RSOFT_CHAOS_CALL,      /* another call, of the device */
 };
 
 struct rsoft_chaos_rule {
 	uint32_t kind;               /* enum rsoft_chaos_kind */
-	uint32_t what;               /* enum rmem_wc_status, or by kind */
-	uint32_t opcodes;            /* SEND: bits of the opcodes */
+	uint32_t what;               /* SEND: enum rmem_wc_status; else an errno of the class */
+	uint32_t opcodes;            /* SEND, POST_SEND: bits of the opcodes */
+	uint32_t call;               /* CALL: enum rsoft_chaos_call */
 	uint32_t object;             /* the only one, in the order of creation; 0: each */
 	uint64_t nth;                /* the only event of an object; 0: all */
 	uint64_t every;              /* each so many-th event; 0: all */
 	uint64_t share;              /* of 2^32, of the events: RSOFT_CHAOS_ALWAYS: all */
 	uint64_t times;              /* hits for each object */
+	uint64_t nb_events;          /* CALL: of the device; atomic */
+	uint64_t nb_hits;            /* CALL: atomic */
 	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
 };
 
@@ -48,13 +55,20 @@ struct rsoft_chaos {
 int rsoft_chaos_parse(struct rsoft_chaos *chaos, const char *text);
 
 /*
- * Set kind, what and opcodes of a rule from the words of SITE:WHAT. False after a log line that has
- * the permitted words.
+ * Set kind, what, opcodes and call of a rule from the words of SITE:WHAT. False after a log line
+ * that has the permitted words.
  */
 bool rsoft_chaos_legal(
 		struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire);
 /* Whether a service may have the status: RC any legal one, UC and UD those of the requester. */
 bool rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type);
+
+/* Whether events of the rule are those of a QP. */
+static inline bool
+rsoft_chaos_is_of_qp(const struct rsoft_chaos_rule *rule)
+{
+	return rule->kind != RSOFT_CHAOS_CALL;
+}
 
 /* Open the log, if one is requested; 0 or -EINVAL after a log line. */
 int rsoft_chaos_log_open(struct rsoft_chaos *chaos);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Rules of chaos= that let calls fail: with a legal errno, without an effect, once. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static void
+open_dev(const char *rules)
+{
+	const char *more = getenv("RMEM_TEST_ARGS");
+	char args[512];
+
+	snprintf(args, sizeof(args), "chaos=%s%s%s", rules, more != NULL ? "," : "",
+			more != NULL ? more : "");
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+}
+
+static void
+open_sides(const char *rules)
+{
+	open_dev(rules);
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+}
+
+static int
+alloc_pd(void **object)
+{
+	return rmem_pd_alloc(fx.a.dev, (struct rmem_pd **)object);
+}
+
+static int
+reg_mr(void **object)
+{
+	return rmem_mr_reg(
+			fx.a.pd, fx.a.buf, 64, (uintptr_t)fx.a.buf, 0, (struct rmem_mr **)object);
+}
+
+static int
+alloc_fast_reg_mr(void **object)
+{
+	return rmem_fast_reg_mr_alloc(fx.a.pd, 4, (struct rmem_mr **)object);
+}
+
+static int
+alloc_mkey(void **object)
+{
+	return rmem_mkey_alloc(fx.a.pd, 4, (struct rmem_mr **)object);
+}
+
+static int
+alloc_mw(void **object)
+{
+	return rmem_mw_alloc(fx.a.pd, RMEM_MW_TYPE_2, (struct rmem_mw **)object);
+}
+
+static int
+create_cq(void **object)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 4};
+
+	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)object);
+}
+
+static int
+create_qp(void **object)
+{
+	const struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+
+	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)object);
+}
+
+static int
+create_srq(void **object)
+{
+	const struct rmem_srq_conf conf = {.max_wr = 4, .max_sge = 1};
+
+	return rmem_srq_create(fx.a.pd, &conf, (struct rmem_srq **)object);
+}
+
+static const struct creation {
+	const char *call;
+	int (*create)(void **object);
+	unsigned int before; /* calls of open_sides() */
+} creations[] = {
+		{"pd_alloc", alloc_pd, 1},
+		{"mr_reg", reg_mr, 2},
+		{"fast_reg_mr_alloc", alloc_fast_reg_mr, 0},
+		{"mkey_alloc", alloc_mkey, 0},
+		{"mw_alloc", alloc_mw, 0},
+		{"cq_create", create_cq, 2},
+		{"qp_create", create_qp, 2},
+		{"srq_create", create_srq, 0},
+};
+
+/* The second creation after those of open_sides() fails. */
+static void
+expect_failure(const struct creation *row, const char *errno_name, int error)
+{
+	void *object = NULL;
+	char rules[64];
+
+	snprintf(rules, sizeof(rules), "%s:%s@nth:%u", row->call, errno_name, row->before + 2);
+	open_sides(rules);
+	TEST_OK(row->create(&object));
+	fx_track(object);
+	object = NULL;
+	TEST_ERR(row->create(&object), error);
+	TEST_ASSERT(object == NULL);
+	TEST_OK(row->create(&object));
+	fx_track(object);
+	fx_teardown();
+	fx_setup_none();
+}
+
+/* IBTA 11.2: insufficient resources. */
+TEST(chaos_call, creation_fails_once_and_leaves_nothing)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(creations); i++) {
+		expect_failure(&creations[i], "ENOMEM", ENOMEM);
+		expect_failure(&creations[i], "EAGAIN", EAGAIN);
+	}
+}
+
+TEST(chaos_call, change_of_an_object_fails_without_an_effect)
+{
+	const struct rmem_srq_attr attr = {.srq_limit = 1};
+	enum rmem_rereg_result result;
+	struct rmem_mr_info info;
+	uint32_t nb_cqe;
+	void *srq;
+
+	open_sides("cq_resize:EAGAIN@nth:1+srq_modify:ENOMEM@nth:1+mr_rereg:ENOMEM@nth:1");
+	nb_cqe = fx.a.cq->nb_cqe;
+	TEST_ERR(rmem_cq_resize(fx.a.cq, 2 * nb_cqe), EAGAIN);
+	TEST_EQ(fx.a.cq->nb_cqe, nb_cqe);
+	TEST_OK(rmem_cq_resize(fx.a.cq, 2 * nb_cqe));
+	TEST_OK(create_srq(&srq));
+	fx_track(srq);
+	TEST_ERR(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT), ENOMEM);
+	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
+	TEST_ERR(rmem_mr_rereg(fx.a.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result),
+			ENOMEM);
+	info = fx_query(fx.a.mr);
+	TEST_EQ(info.access, FX_ACCESS);
+}
+
+/* A QP stays in its state; transitions to RESET always succeed. */
+TEST(chaos_call, transition_fails_and_is_repeated)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1};
+	const uint32_t mask =
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
+
+	open_sides("qp_modify:ENOMEM@qp:1@every:2");
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), ENOMEM);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
+	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, mask));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_INIT);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), ENOMEM);
+	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+}
+
+/* The third and the fifth request: those before it are accepted, and it is not executed. */
+TEST(chaos_call, post_of_a_send_is_refused)
+{
+	struct rmem_send_wr wr[4];
+	struct rmem_sge sge;
+	unsigned int i;
+
+	open_sides("post_send:ENOMEM@qp:1@nth:3+post_send:ENOMEM@qp:1@nth:4+"
+		   "RDMA_WRITE:RETRY_EXC_ERR@qp:1@nth:5");
+	sge = fx_sge(fx.a.mr, 0, 8);
+	for (i = 0; i < RTE_DIM(wr); i++) {
+		wr[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+		wr[i].flags = RMEM_SEND_SIGNALED;
+		wr[i].wr_id = i;
+	}
+	TEST_EQ(rmem_post_send(fx.a.qp, wr, RTE_DIM(wr)), 2);
+	TEST_EQ(rmem_post_send(fx.a.qp, wr, RTE_DIM(wr)), -ENOSPC);
+	TEST_EQ(rmem_post_send(fx.a.qp, wr, RTE_DIM(wr)), RTE_DIM(wr));
+	for (i = 0; i < 4; i++)
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	/* The fifth of those accepted. */
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_RETRY_EXC_ERR);
+	TEST_EQ(fx.wc.wr_id, 2);
+	fx_expect_flush(fx.a.cq, 3, 1);
+}
+
+TEST(chaos_call, post_of_a_receive_is_refused)
+{
+	struct rmem_recv_wr wr[4] = {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}, {.wr_id = 4}};
+	struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
+	void *srq;
+
+	open_sides("post_recv:ENOMEM@qp:2@every:3+srq_post_recv:ENOMEM@nth:2");
+	TEST_EQ(rmem_post_recv(fx.b.qp, wr, 4), 2);
+	TEST_EQ(rmem_post_recv(fx.b.qp, wr + 2, 2), 2);
+	TEST_EQ(rmem_post_recv(fx.b.qp, wr, 1), -ENOSPC);
+	TEST_EQ(rmem_post_recv(fx.a.qp, wr, 4), 4);
+	TEST_STATUS(fx_send(fx.a.qp, &send), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 1);
+	TEST_OK(create_srq(&srq));
+	fx_track(srq);
+	TEST_EQ(rmem_srq_post_recv(srq, wr, 4), 1);
+	TEST_EQ(rmem_srq_post_recv(srq, wr, 3), 3);
+}
+
+/* The calls of which a creation fails, as bits. */
+static uint64_t
+failures_of(const char *rules)
+{
+	uint64_t failed = 0;
+	unsigned int i;
+	void *object;
+
+	open_dev(rules);
+	for (i = 0; i < 32; i++) {
+		if (alloc_pd(&object) == 0)
+			fx_track(object);
+		else
+			failed |= UINT64_C(1) << i;
+	}
+	fx_teardown();
+	fx_setup_none();
+	return failed;
+}
+
+TEST(chaos_call, log_of_calls_replays)
+{
+	char path[] = "/tmp/rmem-chaos.XXXXXX", rules[128];
+	uint64_t first;
+	int fd = mkstemp(path);
+
+	TEST_ASSERT(fd >= 0);
+	close(fd);
+	snprintf(rules, sizeof(rules), "pd_alloc:EAGAIN@p:0.3+log:%s", path);
+	first = failures_of(rules);
+	snprintf(rules, sizeof(rules), "replay:%s", path);
+	TEST_ASSERT(first != 0);
+	TEST_EQ(failures_of(rules), first);
+	unlink(path);
+}
+
+TEST(chaos_call, illegal_errnos_are_refused)
+{
+	static const char *const bad[][2] = {
+			{"qp_create:EINVAL", "ENOMEM, EAGAIN"},
+			{"post_send:EAGAIN", "(ENOMEM; ibv_post_send(3))"},
+			{"post_recv:EINVAL", "(ENOMEM; ibv_post_send(3))"},
+			{"mr_reg:0", "ENOMEM, EAGAIN"},
+			{"mr_reg:ENOMEM@qp:1", "nth, every, p, times"},
+			{"mr_dereg:ENOMEM", "mr_rereg"},
+	};
+	struct rmem_dev *dev;
+	unsigned int i;
+	char args[96];
+
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		snprintf(args, sizeof(args), "chaos=%s", bad[i][0]);
+		fx_log_begin();
+		TEST_ERR(rmem_dev_create("soft0", args, &dev), EINVAL);
+		TEST_ASSERT(strstr(fx_log_end(), bad[i][1]) != NULL);
+	}
+}
+
+TEST_SUITE(chaos_call, fx_setup_none, fx_teardown);
