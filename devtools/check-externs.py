@@ -88,7 +88,7 @@ class Tree:
         for path, code in self.texts.items():
             if path.endswith('.c') and path.split('/')[0] in TOPS:
                 for name in calls.functions(path, calls.without_directives(code)):
-                    if name in self.public or name == 'main' or name.isupper():
+                    if name in self.public or name == 'main':
                         continue
                     if not name.startswith(tuple(self.pasted)):
                         yield path, name, self.users.get(name, set()) - {path}

@@ -39,13 +39,6 @@ rmem_mp_forget(const struct rmem_dev *dev)
 }
 
 bool
-rmem_mp_is_posted(const struct rmem_obj *obj)
-{
-	RTE_SET_USED(obj);
-	return false;
-}
-
-bool
 rmem_mp_is_shared(const void *addr)
 {
 	RTE_SET_USED(addr);

@@ -564,6 +564,22 @@ receive(const struct rte_mp_msg *msg, const void *peer)
 	return rte_mp_reply(&out, peer);
 }
 
+static int
+has_posted(struct rmem_obj *qp, void *arg)
+{
+	return qp->process != 0 &&
+			rmem_obj_driver(qp)->ops.mp->has_posted((struct rmem_qp *)qp, arg);
+}
+
+/* Whether a request that a secondary process has posted names an object. */
+static bool
+is_posted(const struct rmem_obj *obj)
+{
+	if (__atomic_load_n(&nb_processes, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	return rmem_obj_visit(RMEM_OBJ_QP, has_posted, (void *)(uintptr_t)obj) != 0;
+}
+
 static void
 forked(void)
 {
@@ -575,6 +591,7 @@ RTE_INIT(rmem_mp_init)
 {
 	/* Before a secondary process attaches: its child cannot. */
 	pthread_atfork(NULL, NULL, forked);
+	rmem_obj_set_posted(is_posted);
 }
 
 void
@@ -599,19 +616,4 @@ rmem_mp_forget(const struct rmem_dev *dev)
 	rte_free(devs[dev->obj.dev_id]);
 	devs[dev->obj.dev_id] = NULL;
 	pthread_mutex_unlock(&lock);
-}
-
-static int
-has_posted(struct rmem_obj *qp, void *arg)
-{
-	return qp->process != 0 &&
-			rmem_obj_driver(qp)->ops.mp->has_posted((struct rmem_qp *)qp, arg);
-}
-
-bool
-rmem_mp_is_posted(const struct rmem_obj *obj)
-{
-	if (__atomic_load_n(&nb_processes, __ATOMIC_ACQUIRE) == 0)
-		return false;
-	return rmem_obj_visit(RMEM_OBJ_QP, has_posted, (void *)(uintptr_t)obj) != 0;
 }

@@ -88,9 +88,6 @@ void rmem_mp_start(void);
 /** The device is being closed. */
 void rmem_mp_forget(const struct rmem_dev *dev);
 
-/** Whether a request that a secondary process has posted names an object. */
-bool rmem_mp_is_posted(const struct rmem_obj *obj);
-
 /** Whether this secondary process is attached to a device. */
 bool rmem_mp_is_attached(const struct rmem_dev *dev);
 

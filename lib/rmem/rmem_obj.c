@@ -21,7 +21,6 @@
 #include <rte_malloc.h>
 
 #include "rmem_obj_priv.h"
-#include "rmem_mp_priv.h"
 #include "rmem_priv.h"
 
 #define KIND(what, field)                                                                          \
@@ -52,6 +51,15 @@ static const struct {
 		{"AH", 0, 0},
 		{"channel of asynchronous events", 0, 0},
 };
+
+static bool
+is_never_posted(const struct rmem_obj *obj)
+{
+	RTE_SET_USED(obj);
+	return false;
+}
+
+static rmem_obj_posted_t is_posted = is_never_posted;
 
 /* Objects created so far; atomic. */
 static uint32_t nb_created[RMEM_OBJ_NB_KINDS];
@@ -210,6 +218,12 @@ rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent)
 	rmem_obj_unhold(parent);
 }
 
+void
+rmem_obj_set_posted(rmem_obj_posted_t func)
+{
+	is_posted = func;
+}
+
 uint32_t
 rmem_obj_kill_quietly(struct rmem_obj *obj)
 {
@@ -226,7 +240,7 @@ rmem_obj_kill(struct rmem_obj *obj)
 	uint32_t refs = rmem_obj_kill_quietly(obj);
 	struct rmem_name_text text;
 
-	if (refs == 0 && rmem_mp_is_posted(obj)) {
+	if (refs == 0 && is_posted(obj)) {
 		__atomic_fetch_and(&obj->refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELEASE);
 		return RMEM_FAIL(EBUSY, "%s %p%s: in use: by a request of a secondary process",
 				name_of(obj->type), (void *)obj,

@@ -56,6 +56,14 @@ struct rmem_dev_slot {
 /** By rmem_obj::dev_id; of this process. */
 extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 
+/** Locked while devices are created, closed and visited. */
+void rmem_devs_lock(void);
+void rmem_devs_unlock(void);
+
+/** The device of that name, or NULL; a slot without a device, or NULL. Under the lock. */
+struct rmem_dev *rmem_devs_find(const char *name);
+struct rmem_dev_slot *rmem_devs_find_free(void);
+
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;
 
@@ -142,6 +150,12 @@ void rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent);
 
 /** Take a reference to obj; -ENODEV or -EINVAL if it is being released. */
 int rmem_obj_get(struct rmem_obj *obj);
+
+/** Whether a request that a secondary process has posted names an object. */
+typedef bool (*rmem_obj_posted_t)(const struct rmem_obj *obj);
+
+/** Set the function that rmem_obj_kill() asks; by a constructor. */
+void rmem_obj_set_posted(rmem_obj_posted_t is_posted);
 
 /** Begin the release of obj: no new references; -EBUSY if it has any. */
 int rmem_obj_kill(struct rmem_obj *obj);
