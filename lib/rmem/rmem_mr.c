@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes; rmem_mr_do.c
- * registers the MR, in the calling thread or in control threads.
+ * Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes, rmem_mr_mem.c has
+ * the memory. The MR is registered in the calling thread or in control threads.
  *
  * The latter is a job (rmem_job.c) that populates the memory. The thread that ends it calls the
  * driver to register the MR and puts the event.
@@ -30,6 +30,44 @@
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
+
+/* Allocate or map the memory if requested, and let the driver register it. */
+static int
+do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	int ret;
+
+	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id);
+		if (ret != 0)
+			return ret;
+	}
+	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0 &&
+			(attr->flags & RMEM_MR_IOVA) == 0)
+		mr->iova = rmem_mr_first(mr);
+	ret = rmem_mr_check_hugetlb(mr);
+	if (ret == 0)
+		ret = RMEM_OP(mr, mr_reg, mr, attr);
+	if (ret != 0)
+		rmem_mr_free_chunk(mr, mr);
+	return ret;
+}
+
+/* Register an MR whose fields are filled: memory, driver, state; on failure it is in ERROR. */
+static int
+register_mr(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	uint16_t state = RMEM_MR_STATE_VALID;
+	int ret;
+
+	ret = do_reg(mr, attr);
+	if (ret != 0)
+		state = RMEM_MR_STATE_ERROR;
+	else if ((attr->flags & RMEM_MR_DISABLED) != 0)
+		state = RMEM_MR_STATE_DISABLED;
+	rmem_mr_set_state(mr, state);
+	return ret;
+}
 
 struct registration {
 	struct rmem_job job; /* first */
@@ -76,7 +114,7 @@ finish(struct rmem_job *job)
 				job->bad.iov_base, job->bad.iov_len);
 		rmem_mr_set_state(reg->mr, RMEM_MR_STATE_ERROR);
 	} else {
-		event.status = rmem_mr_do_reg(reg->mr, &reg->attr);
+		event.status = register_mr(reg->mr, &reg->attr);
 	}
 	rmem_trace_mr_complete(reg->mr, event.status, reg->mr->lkey, reg->mr->rkey);
 	rte_free(reg);
@@ -151,7 +189,7 @@ fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 static int
 reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
-	int ret = rmem_mr_do_reg(new_mr, attr);
+	int ret = register_mr(new_mr, attr);
 
 	if (ret != 0)
 		return ret;

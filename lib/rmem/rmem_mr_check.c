@@ -19,66 +19,79 @@
 /* MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: known bits, which a device may lack. */
 #define ACCESS_VERBS UINT32_C(0xf0)
 
+/* A registration, accepted by one check after the other. */
+struct request {
+	const char *name;                 /* of the device */
+	const struct rmem_dev_info *info; /* its limits and capabilities */
+	const struct rmem_mr_attr *attr;
+	size_t length;    /* with ranges their sum */
+	bool is_implicit; /* the whole address space */
+};
+
 static int
-check_access(const struct rmem_dev *dev, uint32_t access)
+check_access(const struct request *req)
 {
-	uint32_t known = rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_LOCAL_WRITE |
-			RMEM_ACCESS_REMOTE | ACCESS_VERBS | RMEM_ACCESS_OPTIONAL_RANGE |
-			RMEM_ACCESS_ALLOCATE_MR;
+	uint32_t access = req->attr->access;
+	uint32_t known = req->info->access | RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE |
+			ACCESS_VERBS | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
 
 	if ((access & ~known) != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown access bits: 0x%x in 0x%x", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: unknown access bits: 0x%x in 0x%x", req->name,
 				access & ~known, access);
 	/* ibv_reg_mr(3) */
 	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return RMEM_FAIL(EINVAL,
 				"%s: remote right to modify without LOCAL_WRITE: access 0x%x",
-				dev->name, access);
+				req->name, access);
 	return 0;
 }
 
 static int
-check_iova(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_iova(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
+
 	if ((attr->access & RMEM_ACCESS_ZERO_BASED) == 0 || attr->iova == 0)
 		return 0;
-	return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, dev->name, attr->iova);
+	return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, req->name, attr->iova);
 }
 
 /* Check the range alone; with ALLOCATE_MR the address is not known yet. */
 static int
-check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_range(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
 	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
-	uint64_t max_mr_size = rmem_obj_info(&dev->obj)->max_mr_size;
+	uint64_t max_mr_size = req->info->max_mr_size;
 
-	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
+	if (req->is_implicit)
 		return 0;
 	/* No bytes need no address, but memory to allocate or to map is not empty. */
-	if (attr->length == 0 && attr->iov_count == 0 && !is_allocated &&
+	if (req->length == 0 && attr->iov_count == 0 && !is_allocated &&
 			(attr->flags & RMEM_MR_FD) == 0)
-		return check_iova(dev, attr);
+		return check_iova(req);
 	if (attr->iov_count == 0 && (attr->flags & RMEM_MR_FD) == 0 &&
 			is_allocated != (attr->addr == NULL))
-		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
+		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", req->name, attr->addr,
 				is_allocated ? "with" : "without");
-	if (attr->length == 0 || attr->length > max_mr_size)
+	if (req->length == 0 || req->length > max_mr_size)
 		return RMEM_FAIL(EINVAL, "%s: MR length out of range: %zu (1 to %" PRIu64 ")",
-				dev->name, attr->length, max_mr_size);
-	if (check_iova(dev, attr) != 0)
+				req->name, req->length, max_mr_size);
+	if (check_iova(req) != 0)
 		return -EINVAL;
-	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
-			attr->length - 1 > UINT64_MAX - attr->iova)
+	if ((attr->iov_count == 0 && req->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
+			req->length - 1 > UINT64_MAX - attr->iova)
 		return RMEM_FAIL(EINVAL, "%s: range wraps around: %zu bytes at %p, iova 0x%" PRIx64,
-				dev->name, attr->length, attr->addr, attr->iova);
+				req->name, req->length, attr->addr, attr->iova);
 	return 0;
 }
 
 /* Flags of a registration, and the capabilities that they need. */
 static int
-check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_flags(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
 	static const struct {
 		uint32_t flag;
 		uint64_t capa;
@@ -88,22 +101,22 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 			{RMEM_MR_FD, RMEM_DEV_CAPA_MR_FD},
 			{RMEM_MR_IOVA, 0},
 	};
-	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
+	uint64_t capa = req->info->capa;
 	uint32_t unknown = attr->flags;
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(flags); i++)
 		unknown &= ~flags[i].flag;
 	if (unknown != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown MR flags: 0x%x in 0x%x", dev->name, unknown,
+		return RMEM_FAIL(EINVAL, "%s: unknown MR flags: 0x%x in 0x%x", req->name, unknown,
 				attr->flags);
 	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0)
 		return RMEM_FAIL(EINVAL, "%s: requested_key without RMEM_MR_REQUESTED_KEY: 0x%08x",
-				dev->name, attr->requested_key);
+				req->name, attr->requested_key);
 	for (i = 0; i < RTE_DIM(flags); i++) {
 		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) != flags[i].capa)
 			return RMEM_FAIL(EOPNOTSUPP,
-					"%s: not supported by the device: MR flag 0x%x", dev->name,
+					"%s: not supported by the device: MR flag 0x%x", req->name,
 					flags[i].flag);
 	}
 	return 0;
@@ -111,87 +124,104 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 
 /* Attributes permitted with ON_DEMAND, if that is requested. */
 static int
-check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_odp(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
 	const uint32_t others = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_HUGETLB;
 
 	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
 		return 0;
 	if ((attr->access & others) != 0 || attr->iov != NULL)
-		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND cannot be combined with %s", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND cannot be combined with %s", req->name,
 				attr->iov != NULL ? "iov" : "ALLOCATE_MR or HUGETLB");
-	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
-			(attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0))
-		return RMEM_FAIL(EINVAL, "%s: implicit MR with an iova or ZERO_BASED", dev->name);
+	if (req->is_implicit && (attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0))
+		return RMEM_FAIL(EINVAL, "%s: implicit MR with an iova or ZERO_BASED", req->name);
 	return 0;
+}
+
+static int
+check_access_capa(const struct request *req)
+{
+	uint32_t lacking = req->attr->access &
+			~(req->info->access | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR);
+
+	if (lacking == 0)
+		return 0;
+	return RMEM_FAIL(EOPNOTSUPP, "%s: not supported by the device: access bits 0x%x of 0x%x",
+			req->name, lacking, req->attr->access);
 }
 
 /* Capabilities of the device that ON_DEMAND needs. */
 static int
-check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_odp_capa(const struct request *req)
 {
-	const struct rmem_odp_caps *odp = &rmem_obj_info(&dev->obj)->odp;
+	const struct rmem_mr_attr *attr = req->attr;
+	const struct rmem_odp_caps *odp = &req->info->odp;
 
 	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
 		return 0;
-	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
-			(odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0)
+	if (req->is_implicit && (odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0)
 		return RMEM_FAIL(EOPNOTSUPP,
 				"%s: not supported by the device: implicit on-demand MRs",
-				dev->name);
+				req->name);
 	if ((attr->access & RMEM_ACCESS_REMOTE_ATOMIC) != 0 &&
 			((odp->rc | odp->uc | odp->ud) & RMEM_ODP_ATOMIC) == 0)
 		return RMEM_FAIL(EOPNOTSUPP,
 				"%s: not supported by the device: REMOTE_ATOMIC with ON_DEMAND",
-				dev->name);
+				req->name);
 	return 0;
 }
 
 /* Check the attributes permitted with ranges. */
 static int
-check_iov_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_iov_form(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
+
 	if (attr->iov == NULL || attr->iov_count == 0)
 		return RMEM_FAIL(EINVAL, "%s: iov without iov_count, or the reverse: %p, %u",
-				dev->name, (const void *)attr->iov, attr->iov_count);
+				req->name, (const void *)attr->iov, attr->iov_count);
 	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		return RMEM_FAIL(EINVAL, "%s: iov cannot be combined with %s", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: iov cannot be combined with %s", req->name,
 				attr->addr != NULL ? "addr" : "ALLOCATE_MR");
 	return 0;
 }
 
 static int
-check_piece(const struct rmem_dev *dev, const struct iovec *range, uint32_t i)
+check_piece(const struct request *req, uint32_t i)
 {
+	const struct iovec *range = &req->attr->iov[i];
+
 	if (range->iov_base == NULL || range->iov_len == 0 ||
 			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base)
 		return RMEM_FAIL(EINVAL,
 				"%s: range %u is NULL, empty or wraps around: %zu bytes at %p",
-				dev->name, i, range->iov_len, range->iov_base);
+				req->name, i, range->iov_len, range->iov_base);
 	return 0;
 }
 
-/* Check the ranges of attr, one at least; *length is their sum. */
+/* Check the ranges, one at least, and set the length. */
 static int
-check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length)
+check_iov(struct request *req)
 {
-	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
+	const struct rmem_mr_attr *attr = req->attr;
+	const struct rmem_dev_info *info = req->info;
 	size_t sum = 0;
 	uint32_t i;
 	int ret;
 
-	ret = check_iov_form(dev, attr);
+	ret = check_iov_form(req);
 	if (ret != 0)
 		return ret;
 	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0)
 		return RMEM_FAIL(EOPNOTSUPP,
 				"%s: not supported by the device: MRs over several ranges",
-				dev->name);
+				req->name);
 	if (attr->iov_count > info->max_iov)
-		return RMEM_FAIL(EINVAL, "%s: iov_count out of range: %u (1 to %u)", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: iov_count out of range: %u (1 to %u)", req->name,
 				attr->iov_count, info->max_iov);
 	for (i = 0; i < attr->iov_count; i++) {
-		ret = check_piece(dev, &attr->iov[i], i);
+		ret = check_piece(req, i);
 		if (ret != 0)
 			return ret;
 		if (__builtin_add_overflow(sum, attr->iov[i].iov_len, &sum))
@@ -200,35 +230,36 @@ check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *l
 	if (attr->length != 0 && attr->length != sum)
 		return RMEM_FAIL(EINVAL,
 				"%s: length is not the sum of the ranges: %zu (0 or %zu, %u ranges)",
-				dev->name, attr->length, sum, attr->iov_count);
-	*length = sum;
+				req->name, attr->length, sum, attr->iov_count);
+	req->length = sum;
 	return 0;
 }
 
 /* Check the attributes permitted with an fd. */
 static int
-check_fd_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_fd_form(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
 	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
 
 	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
 		return RMEM_FAIL(EINVAL,
 				"%s: RMEM_MR_FD cannot be combined with addr, iov, ALLOCATE_MR or ON_DEMAND",
-				dev->name);
+				req->name);
 	if (attr->fd_offset % page != 0)
 		return RMEM_FAIL(EINVAL,
 				"%s: fd_offset not a multiple of the page size: %" PRIu64
 				" (%" PRIu64 ")",
-				dev->name, attr->fd_offset, page);
+				req->name, attr->fd_offset, page);
 	return 0;
 }
 
 /* Check the fd attributes, or that they are not set. */
 static int
-check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+check_fd(const struct request *req)
 {
+	const struct rmem_mr_attr *attr = req->attr;
 	struct stat st;
 	int ret;
 
@@ -236,13 +267,13 @@ check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		if (attr->fd == 0 && attr->fd_offset == 0)
 			return 0;
 		return RMEM_FAIL(EINVAL, "%s: fd or fd_offset without RMEM_MR_FD: %d, %" PRIu64,
-				dev->name, attr->fd, attr->fd_offset);
+				req->name, attr->fd, attr->fd_offset);
 	}
-	ret = check_fd_form(dev, attr);
+	ret = check_fd_form(req);
 	if (ret != 0)
 		return ret;
 	if (fstat(attr->fd, &st) != 0)
-		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
+		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", req->name, attr->fd, strerror(errno));
 	/* Files of devices have no size; their drivers check the range. */
 	if (!S_ISREG(st.st_mode) && st.st_size == 0)
 		return 0;
@@ -251,7 +282,7 @@ check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		return RMEM_FAIL(EINVAL,
 				"%s: range beyond the end of the file: %zu bytes at offset %" PRIu64
 				" (%" PRIu64 " bytes, fd %d)",
-				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
+				req->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
 				attr->fd);
 	return 0;
 }
@@ -259,39 +290,38 @@ check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 int
 rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
-	struct rmem_mr_attr whole = *attr;
-	uint32_t lacking;
+	struct request req = {
+			.name = dev->name,
+			.info = rmem_obj_info(&dev->obj),
+			.attr = attr,
+			.length = attr->length,
+			.is_implicit = rmem_mr_is_implicit(attr->addr, attr->length, attr->access),
+	};
 	int ret;
 
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
 	if (ret == 0)
 		ret = rmem_name_check(attr->name);
-	if (ret == 0)
-		ret = check_access(dev, attr->access);
-	if (ret == 0)
-		ret = check_odp(dev, attr);
-	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
-		ret = check_iov(dev, attr, &whole.length);
-	if (ret == 0)
-		ret = check_range(dev, &whole);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
 		ret = rmem_socket_check(attr->socket_id);
-	if (ret != 0)
-		return ret;
-	lacking = attr->access &
-			~(rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_OPTIONAL_RANGE |
-					RMEM_ACCESS_ALLOCATE_MR);
-	if (lacking != 0)
-		return RMEM_FAIL(EOPNOTSUPP,
-				"%s: not supported by the device: access bits 0x%x of 0x%x",
-				dev->name, lacking, attr->access);
-	ret = check_odp_capa(dev, attr);
 	if (ret == 0)
-		ret = check_flags(dev, attr);
+		ret = check_access(&req);
+	if (ret == 0)
+		ret = check_odp(&req);
+	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
+		ret = check_iov(&req);
+	if (ret == 0)
+		ret = check_range(&req);
+	if (ret == 0)
+		ret = check_access_capa(&req);
+	if (ret == 0)
+		ret = check_odp_capa(&req);
+	if (ret == 0)
+		ret = check_flags(&req);
+	if (ret == 0)
+		ret = check_fd(&req);
 	if (ret == 0 && attr->eq != NULL)
 		ret = rmem_obj_check_of(attr->eq, RMEM_OBJ_EQ, &dev->obj);
-	if (ret == 0)
-		ret = check_fd(dev, attr);
 	return ret;
 }
 

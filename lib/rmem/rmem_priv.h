@@ -193,9 +193,6 @@ rmem_mr_is_registered(const struct rmem_mr *mr)
 	return state == RMEM_MR_STATE_VALID || state == RMEM_MR_STATE_DISABLED;
 }
 
-/** Register an MR whose fields are filled: memory, driver, state; on failure it is in ERROR. */
-int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
-
 /** Reserve an entry for the event of a new MR; -ENOSPC if there is none. */
 int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 

@@ -4,8 +4,11 @@
 
 /**
  * @file
- * Registration of an MR whose attributes were checked, and the memory that the library allocates
- * for it: a memzone named after the address of the MR.
+ * The memory of an MR: ranges of the program, the mapping of a file descriptor, or a memzone.
+ *
+ * The MR has its own copy of the ranges; a single range is stored as an address. The class maps a
+ * file descriptor for every driver; the mapping belongs to the MR that it was created for, and MRs
+ * that share it refer to that one. A memzone is named after the address of the MR.
  *
  * EAL has the page size of its own memory. For other memory the kernel reports it only in
  * /proc/self/smaps, per mapping, which is slow: it is read only with RMEM_ACCESS_HUGETLB.
@@ -13,21 +16,139 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <rmem_pages.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
 
 #include <rte_bitops.h>
 #include <rte_common.h>
+#include <rte_malloc.h>
 #include <rte_memory.h>
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <rmem_pages.h>
 
 #include "rmem_mr_priv.h"
 #include "rmem_priv.h"
+
+int
+rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count)
+{
+	struct iovec *copy;
+
+	if (iov_count == 0)
+		return 0;
+	if (iov_count == 1) {
+		mr->addr = iov->iov_base;
+		return 0;
+	}
+	copy = rte_malloc("rmem_iov", iov_count * sizeof(*copy), 0);
+	if (copy == NULL)
+		return RMEM_FAIL(ENOMEM, "MR: no memory: %u ranges", iov_count);
+	memcpy(copy, iov, iov_count * sizeof(*copy));
+	rmem_mr_drv(mr)->iov = copy;
+	rmem_mr_drv(mr)->iov_count = iov_count;
+	return 0;
+}
+
+void
+rmem_mr_free_iov(struct rmem_mr *mr)
+{
+	rte_free((void *)(uintptr_t)rmem_mr_drv(mr)->iov);
+	rmem_mr_drv(mr)->iov = NULL;
+	rmem_mr_drv(mr)->iov_count = 0;
+}
+
+uint32_t
+rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov)
+{
+	if (rmem_mr_drv(mr)->iov != NULL) {
+		*iov = rmem_mr_drv(mr)->iov;
+		return rmem_mr_drv(mr)->iov_count;
+	}
+	one->iov_base = mr->addr;
+	one->iov_len = mr->length;
+	*iov = one;
+	return 1;
+}
+
+/* Size of the hugepages of a file on hugetlbfs, else of the system's pages. */
+static uint64_t
+page_size_of(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && (uint64_t)fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)fs.f_bsize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Convert the errno of mmap(). */
+static int
+errno_of_mmap(int error)
+{
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		return EPERM;
+	case ENOMEM:
+	case EAGAIN:
+		return ENOMEM;
+	default:
+		return EINVAL;
+	}
+}
+
+int
+rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	bool is_write = (attr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	off_t offset = (off_t)attr->fd_offset;
+	void *addr;
+
+	/* Writable if possible, for rights that rmem_mr_rereg() may add later. */
+	addr = mmap(NULL, attr->length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
+	if (addr == MAP_FAILED && !is_write && (errno == EACCES || errno == EPERM)) {
+		addr = mmap(NULL, attr->length, PROT_READ, MAP_SHARED, attr->fd, offset);
+		rmem_mr_drv(mr)->flags |= RMEM_MR_FD_READ_ONLY;
+	}
+	if (addr == MAP_FAILED)
+		return RMEM_FAIL(errno_of_mmap(errno),
+				"fd %d: cannot be mapped%s: %zu bytes at offset %" PRIu64 ": %s",
+				attr->fd, is_write ? " for writing" : "", attr->length,
+				attr->fd_offset, strerror(errno));
+	mr->addr = addr;
+	rmem_mr_drv(mr)->flags |= RMEM_MR_FD |
+			rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
+	return 0;
+}
+
+int
+rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
+{
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0)
+		return RMEM_FAIL(EINVAL, "MR: RMEM_MR_FD cannot be combined with ON_DEMAND");
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD_READ_ONLY) == 0 ||
+			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return 0;
+	return RMEM_FAIL(EFAULT, "MR %p: file mapped read-only", (const void *)mr);
+}
+
+void
+rmem_mr_unmap_fd(const struct rmem_mr *mr)
+{
+	uint64_t page = UINT64_C(1) << (rmem_mr_drv(mr)->flags >> RMEM_MR_LOG2_PAGE_SHIFT);
+
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 &&
+			(rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) == 0)
+		munmap(mr->addr, RTE_ALIGN_CEIL(mr->length, page));
+}
 
 /* A mapping of the process. */
 struct mapping {
@@ -177,42 +298,5 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 	ret = check_hugepages(iov, nb_iov, &page_size);
 	if (ret == 0)
 		rmem_mr_drv(mr)->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
-	return ret;
-}
-
-/* Allocate or map the memory if requested, and let the driver register it. */
-static int
-do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
-{
-	int ret;
-
-	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id);
-		if (ret != 0)
-			return ret;
-	}
-	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0 &&
-			(attr->flags & RMEM_MR_IOVA) == 0)
-		mr->iova = rmem_mr_first(mr);
-	ret = rmem_mr_check_hugetlb(mr);
-	if (ret == 0)
-		ret = RMEM_OP(mr, mr_reg, mr, attr);
-	if (ret != 0)
-		rmem_mr_free_chunk(mr, mr);
-	return ret;
-}
-
-int
-rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
-{
-	uint16_t state = RMEM_MR_STATE_VALID;
-	int ret;
-
-	ret = do_reg(mr, attr);
-	if (ret != 0)
-		state = RMEM_MR_STATE_ERROR;
-	else if ((attr->flags & RMEM_MR_DISABLED) != 0)
-		state = RMEM_MR_STATE_DISABLED;
-	rmem_mr_set_state(mr, state);
 	return ret;
 }
