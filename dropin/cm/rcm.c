@@ -16,23 +16,36 @@
 RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t nb_locked;
 
 void
 rcm_lock(void)
 {
 	pthread_mutex_lock(&lock);
+	nb_locked++;
 }
 
 bool
 rcm_trylock(void)
 {
-	return pthread_mutex_trylock(&lock) == 0;
+	if (pthread_mutex_trylock(&lock) != 0)
+		return false;
+	nb_locked++;
+	return true;
 }
 
 void
 rcm_unlock(void)
 {
+	/* As late as possible: a thread that this wakes needs the lock. */
+	rcm_channels_signal();
 	pthread_mutex_unlock(&lock);
+}
+
+uint64_t
+rcm_nb_locked(void)
+{
+	return nb_locked;
 }
 
 int
@@ -127,10 +140,10 @@ log_refused(uint32_t cmd, int ret)
 static int
 run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_state)
 {
-	struct rcm_cmd cmd = {.in_len = RTE_MIN((size_t)hdr->in, sizeof(cmd.in)),
+	struct rcm_cmd cmd = {.channel = rcm_channel_of(fd),
+			.in_len = RTE_MIN((size_t)hdr->in, sizeof(cmd.in)),
 			.out_len = hdr->out,
 			.cancel_state = cancel_state};
-	int ret;
 
 	memcpy(&cmd.in, data, cmd.in_len);
 	if (hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
@@ -139,34 +152,47 @@ run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_
 		return -ENOSYS;
 	if (cmd.in_len < commands[hdr->cmd].in_len)
 		return -EINVAL;
-	rcm_lock();
-	cmd.channel = rcm_channel_of(fd);
-	ret = cmd.channel != NULL ? commands[hdr->cmd].run(&cmd) : -EBADF;
-	rcm_unlock();
+	return commands[hdr->cmd].run(&cmd);
+}
+
+/* A write to a channel. */
+static int
+run_data(int fd, const void *data, size_t size, int cancel_state)
+{
+	struct rdma_ucm_cmd_hdr hdr;
+	int ret;
+
+	if (data == NULL)
+		return -EFAULT;
+	if (size < sizeof(hdr))
+		return -EINVAL;
+	memcpy(&hdr, data, sizeof(hdr));
+	if (hdr.in > size - sizeof(hdr))
+		return -EINVAL;
+	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), cancel_state);
+	/* That no event is there, or a signal, is no refusal. */
+	if (ret != 0 && ret != -EAGAIN && ret != -EINTR)
+		log_refused(hdr.cmd, ret);
 	return ret;
 }
 
 ssize_t
 rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
 {
-	struct rdma_ucm_cmd_hdr hdr;
-	int ret, state;
+	bool is_channel;
+	int ret = 0, state;
 
-	if (!rcm_is_channel(fd))
+	if (!rcm_is_owner())
 		return next(fd, data, size);
-	if (data == NULL)
-		return ribv_minus_one(EFAULT);
-	if (size < sizeof(hdr))
-		return ribv_minus_one(EINVAL);
-	memcpy(&hdr, data, sizeof(hdr));
-	if (hdr.in > size - sizeof(hdr))
-		return ribv_minus_one(EINVAL);
 	/* A thread is cancelled while it waits, and never while it holds the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), state);
-	/* That no event is there, or a signal, is no refusal. */
-	if (ret != 0 && ret != -EAGAIN && ret != -EINTR)
-		log_refused(hdr.cmd, ret);
+	rcm_lock();
+	is_channel = rcm_channel_of(fd) != NULL;
+	if (is_channel)
+		ret = run_data(fd, data, size, state);
+	rcm_unlock();
 	pthread_setcancelstate(state, NULL);
+	if (!is_channel)
+		return next(fd, data, size);
 	return ret != 0 ? ribv_minus_one(-ret) : (ssize_t)size;
 }

@@ -24,7 +24,8 @@
  * Invariant: a socket carries the messages of one ID, whose handle plus 1 is the number of the
  * engine's link. The engine's ID is dropped when the socket is closed. Packets are read before the
  * end of their socket, and events are queued as they are read.
- * Invariant: the descriptor of a channel is readable if and only if an event is queued.
+ * Invariant: while the lock is free, the descriptor of a channel is readable if and only if an
+ * event is queued.
  * Invariant: a descriptor that the program has closed, as by closefrom(), is not used: its number
  * may be in use by another file. Channels are checked by each command (is_of()), descriptors of
  * the agent when a descriptor is added, and sockets, by their cookies, before they are closed.
@@ -36,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include <rdma/rdma_user_cm.h>
@@ -153,6 +155,11 @@ struct rcm_channel {
 	int fd;       /* of the program */
 	int event_fd; /* readable while events are queued */
 	uint32_t nb_fds;
+	uint64_t checked; /* rcm_nb_locked() when checked_fd was found to be of the channel */
+	int checked_fd;
+	bool is_readable;
+	bool is_changed; /* in the list of rcm_channels_signal() */
+	TAILQ_ENTRY(rcm_channel) changed;
 	struct rcm_event *first, **last;
 };
 
@@ -253,13 +260,17 @@ void rcm_lock(void);
 /* False if another thread, or this one, has the lock. */
 bool rcm_trylock(void);
 void rcm_unlock(void);
+/* How often the lock was taken: what is true once remains so until it is released. */
+uint64_t rcm_nb_locked(void);
 /* Store a response in the program's memory. */
 int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size);
 
 /* rcm_channel.c */
 struct rcm_channel *rcm_channel_of(int fd);
-/* Takes the lock itself. */
-int rcm_is_channel(int fd);
+/* Whether this process has the channels, not its child of vfork(). */
+bool rcm_is_owner(void);
+/* Make channels readable that have events now, and those not that have none. */
+void rcm_channels_signal(void);
 /* Free channels whose descriptors the program has closed by others than close(). */
 void rcm_channels_check(void);
 /* The event to fill and queue; NULL: no memory. */
@@ -271,6 +282,7 @@ void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
 void rcm_events_drop(struct rcm_id *id);
 /* Those of a group that is left. */
 void rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast);
+/* Releases the lock while it waits. */
 int rcm_get_event(int fd, const struct rcm_cmd *cmd);
 int rcm_migrate_id(const struct rcm_cmd *cmd);
 

@@ -34,8 +34,10 @@
 
 static int epoll_fd = -1; /* -1: none yet */
 static int timer_fd = -1;
-static bool is_running;                /* the thread waits in epoll */
-static bool is_paused;                 /* it sleeps for PAUSE_MS before that */
+static bool is_running;  /* the thread waits in epoll */
+static bool is_paused;   /* it sleeps for PAUSE_MS before that */
+static uint64_t checked; /* rcm_nb_locked() when is_checked_own was set */
+static bool is_checked_own;
 static uint64_t armed_ns = IBCM_NEVER; /* the time that the timer is set to */
 static struct ibcm_heap timers;        /* of IDs, which have memory in it */
 static uintptr_t nb_opened;            /* generation of epoll_fd: a thread of an older one exits */
@@ -70,7 +72,11 @@ is_timer_own(void)
 static bool
 is_own(void)
 {
-	return epoll_fd >= 0 && is_timer_own() && has(timer_fd, TIMER, EPOLLIN);
+	if (checked != rcm_nb_locked()) {
+		checked = rcm_nb_locked();
+		is_checked_own = epoll_fd >= 0 && is_timer_own() && has(timer_fd, TIMER, EPOLLIN);
+	}
+	return is_checked_own;
 }
 
 static int
@@ -110,6 +116,7 @@ open_fds(void)
 		epoll_fd = timer_fd = -1;
 		return ret;
 	}
+	is_checked_own = true;
 	if (is_lost) {
 		rcm_channels_check();
 		rcm_port_check();
@@ -236,7 +243,7 @@ rcm_timer_set(void)
 	uint64_t next = next_ns();
 
 	/* One that is set to an earlier time finds nothing to do then. */
-	if (next < armed_ns && is_timer_own())
+	if (next < armed_ns && is_own())
 		(void)set_timer(next);
 }
 

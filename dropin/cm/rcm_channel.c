@@ -19,7 +19,8 @@
 static struct rcm_channel **channels; /* by descriptor */
 static uint64_t marked[RCM_MAX_FDS / 64];
 static int nb_marked;
-static pid_t owner; /* the process that has the channels, not its child of vfork() */
+static pid_t owner;
+static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
 
 static void
 mark(int fd, struct rcm_channel *channel)
@@ -43,6 +44,42 @@ is_of(int fd, const struct rcm_channel *channel)
 	return epoll_ctl(fd, EPOLL_CTL_MOD, channel->event_fd, &event) == 0;
 }
 
+/* Signal a change of the queue of events when the lock is released. */
+static void
+change(struct rcm_channel *channel)
+{
+	if (channel->is_changed)
+		return;
+	channel->is_changed = true;
+	TAILQ_INSERT_TAIL(&changed, channel, changed);
+}
+
+static void
+unchange(struct rcm_channel *channel)
+{
+	if (channel->is_changed)
+		TAILQ_REMOVE(&changed, channel, changed);
+	channel->is_changed = false;
+}
+
+void
+rcm_channels_signal(void)
+{
+	struct rcm_channel *channel;
+	eventfd_t count;
+
+	while ((channel = TAILQ_FIRST(&changed)) != NULL) {
+		unchange(channel);
+		if (channel->is_readable == (channel->first != NULL))
+			continue;
+		channel->is_readable = channel->first != NULL;
+		if (channel->is_readable)
+			eventfd_write(channel->event_fd, 1);
+		else
+			eventfd_read(channel->event_fd, &count);
+	}
+}
+
 /* Free a channel, of which no descriptor is left. */
 static void
 channel_free(struct rcm_channel *channel)
@@ -61,6 +98,7 @@ channel_free(struct rcm_channel *channel)
 		channel->first = event->next;
 		free(event);
 	}
+	unchange(channel);
 	if (rcm_agent_is_same_file(channel->event_fd)) {
 		rcm_agent_unwatch(channel->event_fd);
 		rcm_close(channel->event_fd);
@@ -87,10 +125,18 @@ leave(int fd)
 struct rcm_channel *
 rcm_channel_of(int fd)
 {
+	struct rcm_channel *channel;
+
 	if (channels == NULL || fd < 0 || fd >= RCM_MAX_FDS || channels[fd] == NULL)
 		return NULL;
-	if (is_of(fd, channels[fd]))
-		return channels[fd];
+	channel = channels[fd];
+	if (channel->checked == rcm_nb_locked() && channel->checked_fd == fd)
+		return channel;
+	if (is_of(fd, channel)) {
+		channel->checked = rcm_nb_locked();
+		channel->checked_fd = fd;
+		return channel;
+	}
 	/* Closed without rcm_close(), as by dup2(). */
 	leave(fd);
 	return NULL;
@@ -164,12 +210,18 @@ channel_open(int flags)
 	return fd < 0 ? ribv_minus_one(-fd) : fd;
 }
 
-int
-rcm_is_channel(int fd)
+bool
+rcm_is_owner(void)
+{
+	return getpid() == owner;
+}
+
+static int
+is_channel(int fd)
 {
 	int ret;
 
-	if (getpid() != owner)
+	if (!rcm_is_owner())
 		return 0;
 	rcm_lock();
 	ret = rcm_channel_of(fd) != NULL;
@@ -221,7 +273,7 @@ const struct rcm_ops rcm_core_ops = {
 		.write = rcm_write,
 		.close = channel_close,
 		.adopt = channel_adopt,
-		.is_channel = rcm_is_channel,
+		.is_channel = is_channel,
 		.fds = marked,
 };
 
@@ -246,7 +298,7 @@ rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event)
 	event->next = NULL;
 	*channel->last = event;
 	channel->last = &event->next;
-	eventfd_write(channel->event_fd, 1);
+	change(channel);
 }
 
 void
@@ -265,7 +317,6 @@ events_take(struct rcm_id *id)
 	struct rcm_channel *channel = id->channel;
 	struct rcm_event *taken = NULL, **taken_last = &taken;
 	struct rcm_event **at = &channel->first, *event;
-	eventfd_t count;
 
 	while ((event = *at) != NULL) {
 		if (event->id != id) {
@@ -278,8 +329,7 @@ events_take(struct rcm_id *id)
 		taken_last = &event->next;
 	}
 	channel->last = at;
-	if (channel->first == NULL)
-		eventfd_read(channel->event_fd, &count);
+	change(channel);
 	return taken;
 }
 
@@ -315,7 +365,6 @@ static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 {
 	struct rcm_event *event = channel->first;
-	eventfd_t count;
 	int ret;
 
 	ret = rcm_respond(cmd, cmd->in.get_event.response, &event->resp,
@@ -323,10 +372,9 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 	if (ret != 0)
 		return ret;
 	channel->first = event->next;
-	if (channel->first == NULL) {
+	if (channel->first == NULL)
 		channel->last = &channel->first;
-		eventfd_read(channel->event_fd, &count);
-	}
+	change(channel);
 	event->id->nb_reported++;
 	if (event->mcast != NULL)
 		rcm_mcast_reported(event->mcast);
@@ -359,21 +407,22 @@ rcm_get_event(int fd, const struct rcm_cmd *cmd)
 {
 	struct epoll_event event;
 	bool is_blocking = false;
-	int n, ret, state;
+	int n, ret, err, state;
 
 	if (cmd->out_len < offsetof(struct rdma_ucm_event_resp, reserved))
 		return -ENOSPC;
 	for (;;) {
-		rcm_lock();
 		ret = get_event(fd, cmd, &is_blocking);
-		rcm_unlock();
 		if (ret != -EAGAIN || !is_blocking)
 			return ret;
+		rcm_unlock();
 		pthread_setcancelstate(cmd->cancel_state, &state);
 		n = epoll_wait(fd, &event, 1, -1);
+		err = n < 0 ? errno : 0;
 		pthread_setcancelstate(state, NULL);
-		if (n < 0)
-			return -errno;
+		rcm_lock();
+		if (err != 0)
+			return -err;
 	}
 }
 
