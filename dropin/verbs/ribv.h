@@ -22,6 +22,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include <rte_pause.h>
 
@@ -163,6 +164,7 @@ struct ribv_qp {
 	struct ribv_pd *pd;
 	bool is_ud;
 	struct ribv_cq *send_cq, *recv_cq;
+	LIST_ENTRY(ribv_qp) next; /* in ribv_qp.c */
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as the program set it */
 	unsigned int access;   /* the same */

@@ -15,9 +15,13 @@
 /* Attributes of verbs that the class does not have. */
 #define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
-/* No QP takes the number of a destroyed one while its completions are in a CQ, and no QP is removed
- * from the array of objects while it is searched. */
+#define NB_LISTS 1024
+
+/* No QP takes the number of a destroyed one while its completions are in a CQ, and none of the
+ * lists is changed while it is searched. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* QPs that are not destroyed, by their number. */
+static LIST_HEAD(ribv_qps, ribv_qp) qps[NB_LISTS];
 
 /* Count the QP in its CQs and its SRQ, while it may refer to them. */
 static void
@@ -133,6 +137,9 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->ibv.state = IBV_QPS_RESET;
 	qp->ibv.qp_type = init->qp_type;
 	qp->ibv.handle = ribv_enter(qp, RIBV_QP);
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&qps[qp->ibv.qp_num % NB_LISTS], qp, next);
+	pthread_mutex_unlock(&lock);
 	return &qp->ibv;
 }
 
@@ -311,8 +318,10 @@ destroy(struct ribv_qp *qp)
 	pthread_mutex_lock(&lock);
 	qp_num = qp->qp->qp_num;
 	ret = rmem_qp_destroy(qp->qp);
-	if (ret == 0)
+	if (ret == 0) {
+		LIST_REMOVE(qp, next);
 		forget(qp->send_cq, qp->recv_cq, qp_num);
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -346,28 +355,23 @@ ibv_destroy_qp(struct ibv_qp *qp)
 		return -ret;
 	count_queues(&own->init, -1);
 	free(own->batch);
-	pthread_mutex_lock(&lock);
 	ribv_leave(qp);
-	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
 bool
 ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 {
+	const struct ribv_qp *qp;
 	bool has_wc = false;
-	uint32_t i;
 
 	if (!ribv_env_attach())
 		return false;
 	/* A thread that has it may wait for a CQ, whose thread waits for the caller's lock. */
 	if (pthread_mutex_trylock(&lock) != 0)
 		return true;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		struct ribv_qp *qp = (void *)(ribv_objs + (uintptr_t)i * RIBV_SLOT);
-
-		if (__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) != RIBV_QP ||
-				qp->qp->qp_num != qp_num || ribv_dev_of(qp->pd->context) != dev)
+	LIST_FOREACH(qp, &qps[qp_num % NB_LISTS], next) {
+		if (qp->qp->qp_num != qp_num || ribv_dev_of(qp->pd->context) != dev)
 			continue;
 		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
 		break;
