@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times perftest's programs in two processes.
+"""Times programs in two processes.
 
-usage: perf_pair.py ROW RMEM_RUN TEST_PROGRAM VM_PINGPONG
+usage: perf_pair.py ROW RMEM_RUN TEST_PROGRAM VM_PINGPONG PERF_CM
 ROW is dropin_write_lat (the baseline is pingpong64 of TEST_PROGRAM, the floor VM_PINGPONG),
 dropin_write_bw64k (the baseline is process_vm_writev()), dropin_send_lat or dropin_ucx_tag_lat
-(the baseline is ucx_perftest over shared memory). With RMEM_PERF_JSON=FILE the row is appended to that file. Exits
-with 77 if perftest or, for the last two, ucx-utils is not installed.
+(the baseline is ucx_perftest over shared memory),
+dropin_cm_connect (that of PERF_CM, over TCP) or dropin_cm_parallel (a connection at a time). With RMEM_PERF_JSON=FILE the row is appended to that file. Exits
+with 77 if a program of perftest or ucx-utils that the row needs is not installed.
 """
 
 import ctypes
@@ -109,6 +110,17 @@ def latency(name, run):
     report(name, "ns", min(values), "tag_lat of UCX", min(baselines), bar)
 
 
+def connections(name, run, program):
+    """Time connections of rdma_cm."""
+    out = subprocess.run([run, program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    took = {key: float(value) for key, value in map(str.split, out.splitlines())}
+    if name == "dropin_cm_connect":
+        report(name, "us", took["connect"], "TCP: connect, accept, close", took["tcp"], "bar <= 6")
+    else:
+        one_by_one = 1000 * took["connect"]
+        report(name, "us", took["parallel"], "1000 connections in turn", one_by_one, "bar <= 0.5")
+
+
 def need(program, package):
     if shutil.which(program) is None:
         print(f"skipped: {package} is not installed")
@@ -116,7 +128,10 @@ def need(program, package):
 
 
 def main():
-    name, run, program, vm_pingpong = sys.argv[1:]
+    name, run, program, vm_pingpong, perf_cm = sys.argv[1:]
+    if name.startswith("dropin_cm_"):
+        connections(name, run, perf_cm)
+        return
     need("ib_write_bw", "perftest")
     if name == "dropin_write_lat":
         baseline = min(pingpong(program) for _ in range(ROUNDS))
