@@ -36,9 +36,24 @@ rsoft_chaos_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr)
 int
 rsoft_chaos_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
 {
+	struct rsoft_chaos *chaos = rsoft_dev_of(&cq->obj)->chaos;
 	int ret = check(&cq->obj, RSOFT_CHAOS_CQ_CREATE);
 
-	return ret != 0 ? ret : rsoft_cq_create(cq, conf);
+	if (ret == 0)
+		ret = rsoft_cq_create(cq, conf);
+	if (ret != 0 || chaos == NULL)
+		return ret;
+	ret = rsoft_chaos_cq_init(chaos, &rsoft_cq_of(cq)->chaos);
+	if (ret != 0)
+		rsoft_cq_destroy(cq);
+	return ret;
+}
+
+int
+rsoft_chaos_cq_destroy(struct rmem_cq *cq)
+{
+	rsoft_chaos_cq_fini(rsoft_cq_of(cq)->chaos);
+	return rsoft_cq_destroy(cq);
 }
 
 int

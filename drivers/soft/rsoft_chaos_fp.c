@@ -33,6 +33,9 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 	uint64_t length = 0;
 	uint32_t i;
 
+	/* Without a completion none is lost. */
+	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR)
+		return (wr->flags & RMEM_SEND_SIGNALED) != 0 || qp->sig_all;
 	if (status == RMEM_WC_RNR_RETRY_EXC_ERR)
 		return qp->conn.rnr_retry != 7;
 	if (status != RMEM_WC_REM_ACCESS_ERR)
@@ -176,27 +179,39 @@ chaos_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_
 }
 
 static int
-checked_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t n)
 {
-	return rsoft_thread_check_fp.poll_cq(base, wc, nb_wc);
+	if (unlikely(rsoft_dev_of(&base->obj)->args.sanitize != 0))
+		return rsoft_thread_check_fp.poll_cq(base, wc, n);
+	return rsoft_poll_cq(base, wc, n);
 }
 
-static const struct rmem_fp_ops plain_fp = {
-		.post_send = chaos_post_send,
-		.post_recv = chaos_post_recv,
-		.poll_cq = rsoft_poll_cq,
-		.srq_post_recv = chaos_srq_post_recv,
-};
-
-static const struct rmem_fp_ops checked_fp = {
-		.post_send = chaos_post_send,
-		.post_recv = chaos_post_recv,
-		.poll_cq = checked_poll_cq,
-		.srq_post_recv = chaos_srq_post_recv,
-};
-
-const struct rmem_fp_ops *
-rsoft_chaos_fp(const struct rsoft_args *args)
+/*
+ * Poll up to a completion that is late. A CQ with a channel has none: its event would have to be
+ * late too.
+ */
+static int
+chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	return args->sanitize != 0 ? &checked_fp : &plain_fp;
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	int ret;
+
+	if (cq->chaos == NULL || base->channel != NULL || nb_wc == 0)
+		return poll_cq(base, wc, nb_wc);
+	/* Makes progress. */
+	ret = poll_cq(base, wc, 0);
+	if (ret < 0)
+		return ret;
+	if (__atomic_load_n(&cq->ring[cq->cons & cq->mask].number, __ATOMIC_ACQUIRE) !=
+			cq->cons + 1)
+		return rsoft_cq_is_overrun(base) ? -EIO : 0;
+	nb_wc = (uint16_t)rsoft_chaos_poll(cq->chaos, cq->cons, nb_wc);
+	return nb_wc != 0 ? poll_cq(base, wc, nb_wc) : 0;
 }
+
+const struct rmem_fp_ops rsoft_chaos_fp = {
+		.post_send = chaos_post_send,
+		.post_recv = chaos_post_recv,
+		.poll_cq = chaos_poll_cq,
+		.srq_post_recv = chaos_srq_post_recv,
+};

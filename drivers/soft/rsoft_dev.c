@@ -140,7 +140,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	if (args.sanitize != 0)
 		rmem_dev_drv(base)->fp = &rsoft_thread_check_fp;
 	if (dev->chaos != NULL)
-		rmem_dev_drv(base)->fp = rsoft_chaos_fp(&args);
+		rmem_dev_drv(base)->fp = &rsoft_chaos_fp;
 	base->socket_id = socket_id;
 	return 0;
 }
@@ -310,7 +310,7 @@ const struct rmem_driver rsoft_driver = {
 						.comp_channel_get_event = NULL,
 
 						.cq_create = rsoft_chaos_cq_create,
-						.cq_destroy = rsoft_cq_destroy,
+						.cq_destroy = rsoft_chaos_cq_destroy,
 						.cq_req_notify = NULL,
 						.cq_resize = rsoft_chaos_cq_resize,
 						.cq_stats_get = rsoft_cq_stats_get,

@@ -37,11 +37,12 @@ int rsoft_thread_check_bind_mw(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
 /* rsoft_chaos_fp.c: of a device with chaos=; with sanitize=1 as well. */
-const struct rmem_fp_ops *rsoft_chaos_fp(const struct rsoft_args *args);
+extern const struct rmem_fp_ops rsoft_chaos_fp;
 
 /* rsoft_chaos_call.c: calls that rules of chaos= may let fail; else as those of the same name. */
 int rsoft_chaos_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 int rsoft_chaos_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
+int rsoft_chaos_cq_destroy(struct rmem_cq *cq);
 int rsoft_chaos_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 int rsoft_chaos_fast_reg_mr_alloc(struct rmem_mr *mr);
 int rsoft_chaos_mkey_alloc(struct rmem_mr *mr);

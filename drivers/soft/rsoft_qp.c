@@ -109,9 +109,13 @@ qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
 static int
 qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 {
+	int ret;
+
 	if (qp->dev->chaos == NULL || (conf->flags & RMEM_QP_GSI) != 0)
 		return 0;
-	return rsoft_chaos_qp_init(qp->dev->chaos, &qp->qp, qp->sq.mask + 1, &qp->chaos);
+	ret = rsoft_chaos_qp_init(qp->dev->chaos, &qp->qp, qp->sq.mask + 1, &qp->chaos);
+	qp->has_late_recv = ret == 0 && qp->chaos != NULL && qp->chaos->has_rnr;
+	return ret;
 }
 
 int

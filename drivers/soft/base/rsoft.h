@@ -56,6 +56,7 @@
 #include "rsoft_lock.h"
 
 struct rsoft_chaos;
+struct rsoft_chaos_cq;
 struct rsoft_chaos_qp;
 struct rsoft_group;
 struct rsoft_srq;
@@ -332,6 +333,7 @@ struct rsoft_cq {
 	rte_ticketlock_t lock;     /* of ring and mask, while they change */
 	rte_ticketlock_t ctl_lock; /* of control calls */
 
+	struct rsoft_chaos_cq *chaos; /* NULL unless rules of chaos= apply to it */
 	struct rsoft_thread_check pollers;
 };
 
@@ -432,8 +434,9 @@ struct rsoft_qp {
 	uint16_t max_recv_sge;
 	uint8_t inline_recv; /* enum rsoft_inline_recv */
 	uint8_t engine;
-	uint8_t is_queued;  /* an engine or the wire executes its requests */
-	uint8_t is_claimed; /* a secondary process posts to it (rsoft_mp.c); atomic */
+	uint8_t is_queued;     /* an engine or the wire executes its requests */
+	uint8_t is_claimed;    /* a secondary process posts to it (rsoft_mp.c); atomic */
+	uint8_t has_late_recv; /* rules of chaos= are about its receives */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size;        /* of the device; of UD: the path MTU */
 	struct rwire_qp *wire;        /* NULL unless connected through the wire; atomic */

@@ -112,6 +112,7 @@ rsoft_chaos_qp_init(struct rsoft_chaos *chaos, const struct rmem_qp *base, uint3
 			continue;
 		qp->uses[qp->nb_uses++].rule = &chaos->rules[i];
 		qp->opcodes |= chaos->rules[i].opcodes;
+		qp->has_rnr |= chaos->rules[i].kind == RSOFT_CHAOS_RNR;
 	}
 	*out = qp;
 	return 0;
@@ -147,6 +148,14 @@ use_hits(const struct rsoft_chaos_qp *qp, struct rsoft_chaos_use *use)
 	return true;
 }
 
+static uint32_t
+status_of(const struct rsoft_chaos_rule *rule)
+{
+	return rule->kind == RSOFT_CHAOS_SEND             ? rule->what
+			: rule->kind == RSOFT_CHAOS_EVENT ? RSOFT_CHAOS_EVENTS + rule->what
+							  : 0;
+}
+
 uint32_t
 rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n,
 		struct rsoft_chaos_hit *hit)
@@ -163,8 +172,7 @@ rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint3
 			use->nb_events++;
 			if (hit->use == NULL && use_hits(qp, use)) {
 				hit->use = use;
-				hit->status = use->rule->kind == RSOFT_CHAOS_SEND ? use->rule->what
-										  : 0;
+				hit->status = status_of(use->rule);
 			}
 		}
 	}
@@ -244,7 +252,7 @@ rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 	uint32_t i;
 
 	for (i = 0; i < qp->nb_uses; i++) {
-		if (qp->uses[i].rule->kind == RSOFT_CHAOS_SEND &&
+		if (qp->uses[i].rule->kind != RSOFT_CHAOS_POST_SEND &&
 				(qp->uses[i].rule->opcodes & rsoft_chaos_opcode(wr)) != 0)
 			qp->uses[i].nb_events--;
 	}
@@ -314,4 +322,112 @@ rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call)
 		ret = -(int)rule->what;
 	}
 	return ret;
+}
+
+bool
+rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp)
+{
+	const struct rsoft_chaos_use *use;
+
+	if (qp->rnr_left != 0) {
+		qp->rnr_left--;
+		return true;
+	}
+	/* The message is the one that was late, and counted then. */
+	if (qp->is_late) {
+		qp->is_late = false;
+		return false;
+	}
+	use = count(qp, RSOFT_CHAOS_RNR);
+	if (use == NULL)
+		return false;
+	log_of_qp(qp, use->rule, use->nb_events, NULL, 0);
+	qp->is_late = true;
+	qp->rnr_left = use->rule->delay - 1;
+	return true;
+}
+
+static bool
+is_of_cq(const struct rsoft_chaos_rule *rule, uint32_t ordinal)
+{
+	return rule->kind == RSOFT_CHAOS_LATE && (rule->object == 0 || rule->object == ordinal);
+}
+
+int
+rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **out)
+{
+	uint32_t i, nb = 0, ordinal = __atomic_add_fetch(&chaos->nb_cqs, 1, __ATOMIC_RELAXED);
+	struct rsoft_chaos_cq *cq;
+
+	*out = NULL;
+	for (i = 0; i < chaos->nb_rules; i++)
+		nb += is_of_cq(&chaos->rules[i], ordinal);
+	if (nb == 0)
+		return 0;
+	cq = calloc(1, sizeof(*cq) + nb * sizeof(cq->uses[0]));
+	if (cq == NULL)
+		return -ENOMEM;
+	cq->chaos = chaos;
+	cq->ordinal = ordinal;
+	for (i = 0; i < chaos->nb_rules; i++) {
+		if (is_of_cq(&chaos->rules[i], ordinal))
+			cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
+	}
+	*out = cq;
+	return 0;
+}
+
+void
+rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq)
+{
+	free(cq);
+}
+
+/* The rule that lets the completion at a position be late, or NULL. */
+static struct rsoft_chaos_use *
+find_late(struct rsoft_chaos_cq *cq, uint32_t pos)
+{
+	uint32_t i;
+
+	for (i = 0; i < cq->nb_uses; i++) {
+		if (hits(cq->chaos, cq->uses[i].rule, cq->uses[i].nb_hits, cq->ordinal,
+				    (uint64_t)pos + 1))
+			return &cq->uses[i];
+	}
+	return NULL;
+}
+
+/* The completion at a position, the next one, is late from now on, by a rule. */
+static void
+begin_late(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "@cq:%u", cq->ordinal);
+	rsoft_chaos_log(cq->chaos, use->rule, where, (uint64_t)pos + 1, "completion");
+	use->nb_hits++;
+	cq->pos = pos;
+	cq->left = use->rule->delay;
+	cq->is_passed = true;
+}
+
+uint32_t
+rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n)
+{
+	struct rsoft_chaos_use *use;
+	uint32_t i;
+
+	if (!cq->is_passed || cq->pos != pos) {
+		cq->is_passed = false;
+		use = find_late(cq, pos);
+		if (use != NULL)
+			begin_late(cq, use, pos);
+	}
+	if (cq->is_passed && cq->left != 0) {
+		cq->left--;
+		return 0;
+	}
+	for (i = 1; i < n && find_late(cq, pos + i) == NULL; i++)
+		;
+	return i;
 }

@@ -32,7 +32,7 @@ struct rsoft_chaos_rule;
 struct rsoft_chaos_plan {
 	uint64_t nth;    /* number of the event, for the log */
 	uint32_t rule;   /* index of the rule */
-	uint32_t status; /* enum rmem_wc_status; 0: none; atomic */
+	uint32_t status; /* enum rmem_wc_status, or an event; 0: none; atomic */
 };
 
 /* A rule that applies to an object, and the events of the object that it matched. */
@@ -42,6 +42,9 @@ struct rsoft_chaos_use {
 	uint64_t nb_hits;
 };
 
+/* Of rsoft_chaos_plan::status, and rsoft_chaos_hit::status, from here on: RMEM_ASYNC_* + this. */
+#define RSOFT_CHAOS_EVENTS 64
+
 /* The rules of a QP, in the memory of the process. */
 struct rsoft_chaos_qp {
 	struct rsoft_chaos *chaos;
@@ -50,8 +53,22 @@ struct rsoft_chaos_qp {
 	uint32_t nb_planned; /* entries of plan[] in use; atomic */
 	uint32_t base;       /* position in the queue of the first request since the last reset */
 	uint32_t mask;
-	uint32_t ordinal;              /* number of the QP in the order of creation, from 1 on */
+	bool has_rnr;      /* a rule of RNR NAKs */
+	bool is_late;      /* the next attempt is of a message that had such; under rq.lock */
+	uint32_t rnr_left; /* attempts of a message without a receive; under rq.lock */
+	uint32_t ordinal;  /* number of the QP in the order of creation, from 1 on */
 	struct rsoft_chaos_plan *plan; /* by position since the last reset & mask */
+	uint32_t nb_uses;
+	struct rsoft_chaos_use uses[];
+};
+
+/* The rules of a CQ, for the thread that polls it. */
+struct rsoft_chaos_cq {
+	struct rsoft_chaos *chaos;
+	uint32_t ordinal; /* number of the CQ in the order of creation, from 1 on */
+	uint32_t pos;     /* of the completion that is late */
+	uint32_t left;    /* polls that do not return it */
+	bool is_passed;   /* it was late */
 	uint32_t nb_uses;
 	struct rsoft_chaos_use uses[];
 };
@@ -59,7 +76,7 @@ struct rsoft_chaos_qp {
 /* A request that a rule hits. */
 struct rsoft_chaos_hit {
 	struct rsoft_chaos_use *use;
-	uint32_t status; /* enum rmem_wc_status; 0: the post refuses it */
+	uint32_t status; /* enum rmem_wc_status, or an event; 0: the post refuses it */
 };
 
 /* Calls that rules are about, with their names without rmem_. */
@@ -135,6 +152,15 @@ int rsoft_chaos_recv(struct rsoft_chaos_qp *qp, const struct rmem_recv_wr *wr);
 /* Count a call that changes a QP, or another one of a device: 0, or the errno of its failure. */
 int rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp);
 int rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call);
+
+/* Whether a message of a QP gets no receive at this attempt. Under rq.lock. */
+bool rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp);
+
+/* Number a new CQ, and collect the rules that apply to it; *cq is NULL if there are none. */
+int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);
+void rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq);
+/* The number of completions, up to n, that a poll may return; the first, at pos, is in the CQ. */
+uint32_t rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n);
 
 /* Whether a request that is posted and has not ended fails. */
 static inline bool

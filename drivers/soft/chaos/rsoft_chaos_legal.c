@@ -87,6 +87,22 @@ static const struct legal_call calls[] = {
 		{"srq_post_recv", RSOFT_CHAOS_CALL, RSOFT_CHAOS_SRQ_POST_RECV},
 };
 
+/*
+ * Events in place of a request: the QP fails (IBTA 11.6.3.2, local catastrophic error of a work
+ * queue), or the CQ does, which loses the completion (IBTA 11.6.3.1).
+ */
+static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
+
+/* Other subjects of rules, and the one fault of each. */
+static const struct {
+	const char *site;
+	const char *what;
+	uint32_t kind;
+} others[] = {
+		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR}, /* IBTA 9.7.5.2.8 */
+		{"cq", "LATE", RSOFT_CHAOS_LATE},     /* IBTA 11.4.2.1: a poll may find none */
+};
+
 /* Append words to a list, for a log line. */
 static void
 add_word(char *list, size_t size, const char *word)
@@ -106,6 +122,8 @@ log_statuses(const char *site, const char *what, uint32_t statuses)
 		if ((statuses & UINT32_C(1) << i) != 0)
 			add_word(list, sizeof(list), rmem_wc_status_str(i));
 	}
+	for (i = 0; i < (int)RTE_DIM(events); i++)
+		add_word(list, sizeof(list), rmem_async_event_type_str(events[i]));
 	RSOFT_LOG(ERR, "chaos=: '%s:%s': no status of %s here (%s; IBTA 11.6.2)", site, what, site,
 			list);
 }
@@ -121,6 +139,8 @@ log_sites(const char *site)
 		add_word(list, sizeof(list), opcodes[i].name);
 	for (i = 0; i < RTE_DIM(calls) && !is_opcode; i++)
 		add_word(list, sizeof(list), calls[i].name);
+	for (i = 0; i < RTE_DIM(others) && !is_opcode; i++)
+		add_word(list, sizeof(list), others[i].site);
 	RSOFT_LOG(ERR, "chaos=: '%s': no %s that a rule can be about (%s%s)", site,
 			is_opcode ? "opcode" : "call", list, is_opcode ? ", any" : "");
 }
@@ -172,6 +192,41 @@ legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const 
 	return false;
 }
 
+/* An event in place of a request. */
+static bool
+is_event(struct rsoft_chaos_rule *rule, const char *site, const char *what)
+{
+	bool is_any = strcmp(site, "any") == 0;
+	unsigned int i;
+
+	rule->opcodes = 0;
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		if (is_any || strcmp(opcodes[i].name, site) == 0)
+			rule->opcodes |= UINT32_C(1) << i;
+	}
+	rule->kind = RSOFT_CHAOS_EVENT;
+	for (i = 0; i < RTE_DIM(events) && rule->opcodes != 0; i++) {
+		rule->what = events[i];
+		if (strcmp(rmem_async_event_type_str(events[i]), what) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A subject with one fault. */
+static bool
+legal_other(struct rsoft_chaos_rule *rule, unsigned int i, const char *what)
+{
+	rule->kind = others[i].kind;
+	rule->what = 0;
+	rule->opcodes = 0;
+	if (strcmp(what, others[i].what) == 0)
+		return true;
+	RSOFT_LOG(ERR, "chaos=: '%s:%s': no fault of %s (%s)", others[i].site, what, others[i].site,
+			others[i].what);
+	return false;
+}
+
 /* The status of a request. */
 static bool
 legal_status(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
@@ -202,7 +257,14 @@ bool
 rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {
 	const struct legal_call *call = find_call(site);
+	unsigned int i;
 
+	for (i = 0; i < RTE_DIM(others); i++) {
+		if (strcmp(site, others[i].site) == 0)
+			return legal_other(rule, i, what);
+	}
+	if (is_event(rule, site, what))
+		return true;
 	return call != NULL ? legal_errno(rule, call, what)
 			    : legal_status(rule, site, what, has_wire);
 }

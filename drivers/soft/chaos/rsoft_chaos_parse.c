@@ -49,30 +49,63 @@ parse_share(const char *value, uint64_t *share)
 	return true;
 }
 
+/* The name of the filter by object, or by delay, that rules of a kind have; or none. */
+static const char *
+object_of(const struct rsoft_chaos_rule *rule)
+{
+	return rule->kind == RSOFT_CHAOS_LATE ? "cq" : rsoft_chaos_is_of_qp(rule) ? "qp" : "";
+}
+
+static const char *
+delay_of(const struct rsoft_chaos_rule *rule)
+{
+	return rule->kind == RSOFT_CHAOS_LATE           ? "polls"
+			: rule->kind == RSOFT_CHAOS_RNR ? "naks"
+							: "";
+}
+
+/* Set a field of the rule from a filter, "name:value". */
+static bool
+set_filter(struct rsoft_chaos_rule *rule, const char *name, const char *value)
+{
+	uint64_t number;
+
+	if (strcmp(name, "p") == 0)
+		return parse_share(value, &rule->share);
+	if (!parse_number(value, 1, &number))
+		return false;
+	if (strcmp(name, "nth") == 0)
+		rule->nth = number;
+	else if (strcmp(name, "every") == 0)
+		rule->every = number;
+	else if (strcmp(name, "times") == 0)
+		rule->times = number;
+	else if (number > UINT32_MAX)
+		return false;
+	else if (strcmp(name, object_of(rule)) == 0)
+		rule->object = (uint32_t)number;
+	else if (strcmp(name, delay_of(rule)) == 0)
+		rule->delay = (uint32_t)number;
+	else
+		return false;
+	return true;
+}
+
 /* One filter of a rule. */
 static bool
-parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, char *filter)
+parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *filter)
 {
-	const char *value = strchr(filter, ':');
-	size_t length = value == NULL ? 0 : (size_t)(value - filter);
-	uint64_t object;
+	const char *value = strchr(filter, ':'), *object = object_of(rule), *delay = delay_of(rule);
+	char name[8] = "";
 
-	if (value != NULL)
-		value++;
-	if (length == 2 && strncmp(filter, "qp", 2) == 0 && parse_number(value, 1, &object) &&
-			object <= UINT32_MAX) {
-		rule->object = (uint32_t)object;
-		return true;
+	if (value != NULL && value != filter && (size_t)(value - filter) < sizeof(name)) {
+		memcpy(name, filter, (size_t)(value - filter));
+		if (set_filter(rule, name, value + 1))
+			return true;
 	}
-	if ((length == 3 && strncmp(filter, "nth", 3) == 0 && parse_number(value, 1, &rule->nth)) ||
-			(length == 5 && strncmp(filter, "every", 5) == 0 &&
-					parse_number(value, 1, &rule->every)) ||
-			(length == 5 && strncmp(filter, "times", 5) == 0 &&
-					parse_number(value, 1, &rule->times)) ||
-			(length == 1 && filter[0] == 'p' && parse_share(value, &rule->share)))
-		return true;
-	RSOFT_LOG(ERR, "chaos=: '%s': '%s' is not qp:N, nth:N, every:N, times:N with N from 1 on, or p:P with P over 0, up to 1",
-			rule_text, filter);
+	RSOFT_LOG(ERR, "chaos=: '%s': '%s' is not %s%s%s%snth:N, every:N, times:N with N from 1 on, or p:P with P over 0, up to 1",
+			rule_text, filter, object, *object != '\0' ? ":N, " : "", delay,
+			*delay != '\0' ? ":N, " : "");
 	return false;
 }
 
@@ -88,7 +121,8 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 				item);
 		return false;
 	}
-	*rule = (struct rsoft_chaos_rule){.times = UINT64_MAX, .share = RSOFT_CHAOS_ALWAYS};
+	*rule = (struct rsoft_chaos_rule){
+			.times = UINT64_MAX, .share = RSOFT_CHAOS_ALWAYS, .delay = 1};
 	snprintf(rule->text, sizeof(rule->text), "%s:%s", site, what);
 	if (!rsoft_chaos_legal(rule, site, what, has_wire))
 		return false;
@@ -96,11 +130,10 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 		if (!parse_filter(rule, item, filter))
 			return false;
 	}
-	if (rule->object != 0 && !rsoft_chaos_is_of_qp(rule)) {
-		RSOFT_LOG(ERR, "chaos=: '%s': qp:%u is no filter of a call of the device (nth, every, p, times)",
-				item, rule->object);
-		return false;
-	}
+	/* As a log has it. */
+	if (*delay_of(rule) != '\0')
+		snprintf(rule->text, sizeof(rule->text), "%s:%s@%s:%u", site, what, delay_of(rule),
+				rule->delay);
 	if ((rule->nth != 0) + (rule->every != 0) + (rule->share != RSOFT_CHAOS_ALWAYS) <= 1)
 		return true;
 	RSOFT_LOG(ERR, "chaos=: '%s': one of nth:, every: and p:", item);

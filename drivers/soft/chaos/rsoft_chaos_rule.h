@@ -22,26 +22,31 @@ enum rsoft_chaos_kind {
 	RSOFT_CHAOS_POST_RECV, /* a receive that a post refuses */
 	RSOFT_CHAOS_QP_MODIFY, /* a call that changes a QP */
 	RSOFT_CHAOS_CALL,      /* another call, of the device */
+	RSOFT_CHAOS_EVENT,     /* an asynchronous event in place of a send request */
+	RSOFT_CHAOS_LATE,      /* a completion that polls do not return yet */
+	RSOFT_CHAOS_RNR,       /* a message that does not get a receive yet */
 };
 
 struct rsoft_chaos_rule {
-	uint32_t kind;               /* enum rsoft_chaos_kind */
-	uint32_t what;               /* SEND: enum rmem_wc_status; else an errno of the class */
-	uint32_t opcodes;            /* SEND, POST_SEND: bits of the opcodes */
-	uint32_t call;               /* CALL: enum rsoft_chaos_call */
-	uint32_t object;             /* the only one, in the order of creation; 0: each */
-	uint64_t nth;                /* the only event of an object; 0: all */
-	uint64_t every;              /* each so many-th event; 0: all */
-	uint64_t share;              /* of 2^32, of the events: RSOFT_CHAOS_ALWAYS: all */
-	uint64_t times;              /* hits for each object */
-	uint64_t nb_events;          /* CALL: of the device; atomic */
-	uint64_t nb_hits;            /* CALL: atomic */
+	uint32_t kind;      /* enum rsoft_chaos_kind */
+	uint32_t what;      /* SEND: enum rmem_wc_status; EVENT: RMEM_ASYNC_*; else an errno or 0 */
+	uint32_t opcodes;   /* SEND, EVENT, POST_SEND: bits of the opcodes */
+	uint32_t call;      /* CALL: enum rsoft_chaos_call */
+	uint32_t object;    /* the only one, in the order of creation; 0: each */
+	uint64_t nth;       /* the only event of an object; 0: all */
+	uint64_t every;     /* each so many-th event; 0: all */
+	uint64_t share;     /* of 2^32, of the events: RSOFT_CHAOS_ALWAYS: all */
+	uint64_t times;     /* hits for each object */
+	uint32_t delay;     /* LATE: polls; RNR: attempts */
+	uint64_t nb_events; /* CALL: of the device; atomic */
+	uint64_t nb_hits;   /* CALL: atomic */
 	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
 };
 
 struct rsoft_chaos {
 	uint64_t seed;
 	bool has_wire;
+	uint32_t nb_cqs; /* created so far; atomic */
 	uint32_t nb_qps; /* created so far; atomic */
 	uint32_t nb_rules;
 	struct rsoft_chaos_rule *rules;
@@ -67,7 +72,7 @@ bool rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_typ
 static inline bool
 rsoft_chaos_is_of_qp(const struct rsoft_chaos_rule *rule)
 {
-	return rule->kind != RSOFT_CHAOS_CALL;
+	return rule->kind != RSOFT_CHAOS_CALL && rule->kind != RSOFT_CHAOS_LATE;
 }
 
 /* Open the log, if one is requested; 0 or -EINVAL after a log line. */

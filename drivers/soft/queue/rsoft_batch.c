@@ -126,3 +126,20 @@ rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 	if (is_first)
 		rsoft_rq_flush(qp);
 }
+
+void
+rsoft_batch_lose(struct rsoft_batch *batch, const struct rmem_send_wr *wr)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(batch->qp->qp.send_cq);
+
+	rsoft_batch_flush(batch);
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		rsoft_mw_bind_undo(wr);
+	if (batch->is_queued)
+		rsoft_sq_unhold(batch->qp, wr);
+	batch->qp->sq.wait = RSOFT_WAIT_NONE;
+	batch->done++;
+	rsoft_cq_reserve(cq, 1);
+	rsoft_cq_lose(cq);
+	rsoft_rq_fail_event(batch->qp, RMEM_ASYNC_QP_FATAL);
+}

@@ -42,6 +42,9 @@ void rsoft_batch_flush(struct rsoft_batch *batch);
 /* Complete a failed request. The QP is in ERR before the completion can be polled. */
 void rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status);
 
+/* The completion of a request is lost, as if the CQ were full: the CQ and the QP fail. */
+void rsoft_batch_lose(struct rsoft_batch *batch, const struct rmem_send_wr *wr);
+
 /* Begin a batch over the send queue of a QP. Under sq.lock. */
 static __rte_always_inline void
 rsoft_batch_begin(

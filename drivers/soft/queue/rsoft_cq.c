@@ -60,6 +60,16 @@ notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
 		rmem_cq_notify(&cq->cq, is_solicited);
 }
 
+void
+rsoft_cq_lose(struct rsoft_cq *cq)
+{
+	__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
+		rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
+	if (cq->cq.channel != NULL)
+		rmem_cq_notify(&cq->cq, true);
+}
+
 static bool
 write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
@@ -67,11 +77,7 @@ write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	uint8_t status = (uint8_t)(cqe->info >> RSOFT_WC_SHIFT(status));
 
 	if (!rsoft_cq_has_space(cq, at, cq->mask + 1)) {
-		__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
-		if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
-			rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
-		if (cq->cq.channel != NULL)
-			rmem_cq_notify(&cq->cq, true);
+		rsoft_cq_lose(cq);
 		return false;
 	}
 	rsoft_cq_store(cq, at, cqe);

@@ -146,6 +146,8 @@ rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
 }
 
+/* Overrun: a reserved entry remains unwritten, and the consumer stops at it. */
+void rsoft_cq_lose(struct rsoft_cq *cq);
 /* rsoft_cq_write() of a thread that need not be inside. */
 bool rsoft_cq_write_locked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
 /* The part of rsoft_cq_write() for a CQ that seems full, has a channel, or is being resized. */

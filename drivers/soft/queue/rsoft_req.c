@@ -529,22 +529,39 @@ req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 	return i;
 }
 
-/* The first request fails by a rule, or is flushed, or waits as its QP demands: how many ended. */
+/* The first request is executed as the QP demands, which is not in RTS: flushed, or it waits. */
+static uint32_t
+req_unplan(struct rsoft_batch *batch, const uint8_t *at, size_t stride, uint32_t pos)
+{
+	uint32_t done = req_run(batch, at, stride, 1);
+
+	if (done != 0)
+		rsoft_chaos_unplan(batch->qp->chaos, pos);
+	return done;
+}
+
+/* The first request fails by a rule, unless the QP has failed; returns how many have ended. */
 static uint32_t
 req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
 {
 	struct rsoft_qp *qp = batch->qp;
-	uint32_t done, pos = batch->done;
+	uint32_t pos = batch->done;
+	int status;
 
-	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
-		done = req_run(batch, at, stride, 1);
-		if (done != 0)
-			rsoft_chaos_unplan(qp->chaos, pos);
-		return done;
+	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)
+		return req_unplan(batch, at, stride, pos);
+	status = rsoft_chaos_inject(qp->chaos, pos, (const void *)at);
+	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
+		rsoft_batch_flush(batch);
+		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
+		return req_run(batch, at, stride, 1);
+	}
+	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR) {
+		rsoft_batch_lose(batch, (const void *)at);
+		return 1;
 	}
 	batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
-	rsoft_batch_fail(batch, (const void *)at,
-			rsoft_chaos_inject(qp->chaos, pos, (const void *)at));
+	rsoft_batch_fail(batch, (const void *)at, status);
 	return 1;
 }
 

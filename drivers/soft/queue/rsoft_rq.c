@@ -9,6 +9,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "rsoft_rq.h"
 
 int
@@ -28,6 +29,19 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 	rq->ring = rte_zmalloc_socket(
 			"rsoft_rq", (size_t)size * rq->stride, RTE_CACHE_LINE_SIZE, socket_id);
 	return rq->ring == NULL ? -ENOMEM : 0;
+}
+
+struct rsoft_rqe *
+rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe)
+{
+	/* The SGEs of a claimed QP are written by another process. */
+	if (qp->is_claimed && qp->rq.srq == NULL && rqe->num_sge > qp->max_recv_sge)
+		return NULL;
+	if (qp->has_late_recv && rsoft_chaos_no_recv(qp->chaos)) {
+		rsoft_rq_keep(qp);
+		return NULL;
+	}
+	return rqe;
 }
 
 /* A QP in ERR has no receive of its SRQ and takes none. */

@@ -54,6 +54,9 @@ rsoft_rq_head(struct rsoft_rq *rq)
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
+/* The receive that rsoft_rq_take() found, or NULL, for a claimed QP or one with rules of chaos=. */
+struct rsoft_rqe *rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe);
+
 /* The receive for a message: the one at the head, or rsoft_srq_take(). Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
@@ -62,10 +65,8 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 
 	if (unlikely(rqe == NULL) && qp->rq.srq != NULL)
 		rqe = rsoft_srq_take(qp, length);
-	/* The SGEs of a claimed QP are written by another process. */
-	if (unlikely(qp->is_claimed) && rqe != NULL && qp->rq.srq == NULL &&
-			rqe->num_sge > qp->max_recv_sge)
-		return NULL;
+	if (unlikely((qp->is_claimed | qp->has_late_recv) != 0) && rqe != NULL)
+		return rsoft_rq_take_slow(qp, rqe);
 	return rqe;
 }
 
