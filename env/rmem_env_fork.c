@@ -22,6 +22,7 @@ rmem_env_forked(void)
 			continue;
 		dev->wire->port->ops->close(dev->wire->port);
 		rwire_netif_close(dev->wire);
+		rwire_control_close(dev->wire);
 		if (dev->args.progress == RSOFT_PROGRESS_THREAD)
 			close(dev->wire->wake_fd);
 	}

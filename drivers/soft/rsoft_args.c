@@ -48,6 +48,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(max_mkey_entries, 512, 1, 65535),
 		NUMBER(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
 		NUMBER(max_iov, 512, 1, 65535),
+		NUMBER(control, 0, 0, 1),
 		NUMBER(direct, 1, 0, 1),
 		NUMBER(engine, 0, 0, RSOFT_MAX_ENGINES),
 		NUMBER(loop, 0, 0, 1),
@@ -101,6 +102,7 @@ check_wire(const struct rsoft_args *args)
 			: args->mtu != 0           ? "mtu"
 			: args->loop != 0          ? "loop"
 			: args->share != 0         ? "share"
+			: args->control != 0       ? "control"
 			: args->progress != 0      ? "progress"
 						   : NULL;
 
@@ -110,6 +112,10 @@ check_wire(const struct rsoft_args *args)
 	}
 	if (args->share != 0 && args->odp_guard == 0) {
 		RSOFT_LOG(ERR, "share=1: not supported with odp_guard=0");
+		return -EINVAL;
+	}
+	if (args->control != 0 && args->progress != RSOFT_PROGRESS_THREAD) {
+		RSOFT_LOG(ERR, "control=1: needs progress=thread");
 		return -EINVAL;
 	}
 	if (args->ip[0] == '\0' || (args->engine != 0) == (args->progress == RSOFT_PROGRESS_ENGINE))

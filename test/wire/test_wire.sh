@@ -240,6 +240,9 @@ test_refusals() {
 	run_refused 'an address twice, of different ports' \
 		'ip=127.0.5.1: device 0 of this process has that address' \
 		soft0,ip=127.0.5.1 --dev "soft1,ip=127.0.5.1,port=shm:twice-$$"
+	run_refused 'control=1 without ip=' 'control=: not supported without ip=' soft0,control=1
+	run_refused 'control=1 without a thread' 'control=1: needs progress=thread' \
+		soft0,ip=127.0.5.2,progress=poll,control=1
 	run_refused 'mtu= that is no MTU' 'mtu=1000: not a path MTU' soft0,ip=127.0.5.2,mtu=1000
 	run_refused 'mtu= out of range' "mtu='8192': invalid value" soft0,ip=127.0.5.2,mtu=8192
 	run_refused 'a fault that is unknown' "fault=lost:1: 'lost:1' is not loss" \

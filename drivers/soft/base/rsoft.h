@@ -135,6 +135,7 @@ struct rsoft_args {
 	uint64_t socket;   /* UINT64_MAX: any */
 	uint64_t loop;     /* packets between QPs of this process too */
 	uint64_t share;    /* peers of port=shm map DPDK memory */
+	uint64_t control;  /* rmem-ctl */
 	uint64_t direct;   /* peers of ip=host copy memory themselves */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t sanitize; /* keep what became of each key, and check threads */

@@ -212,6 +212,8 @@ struct rwire {
 	struct rwire_port *port;
 	struct rwire_port *inner; /* the innermost port */
 	struct rwire_netif netif;
+	int control_fd;             /* rwire_control.c; -1: none */
+	bool is_down, is_frozen;    /* the same; of the thread */
 	struct rwire_owners owners; /* with ip=host */
 	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
@@ -355,6 +357,23 @@ void rwire_idle(struct rwire *wire);
 int rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct rsoft_dev *));
 void rwire_close(struct rsoft_dev *dev);
 void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
+
+/* rwire_control.c: commands of rmem-ctl, with control=1. */
+/* 0, or -EADDRINUSE, -ENOMEM; logged. */
+int rwire_control_open(struct rwire *wire);
+void rwire_control_close(struct rwire *wire);
+/* Execute the commands that wait; of the thread. */
+void rwire_control_serve(struct rwire *wire);
+
+/* rwire_fail.c */
+/* The requests of the QP end; those that need no packet are of an engine alone, if there is one. */
+void rwire_fail_qp(struct rsoft_qp *qp, unsigned int lcore);
+/*
+ * As a NIC that is reset: all requests end with errors, and DEVICE_FATAL is reported, after which
+ * the class refuses posts. A request that is posted concurrently finds its QP in ERR, and its post
+ * ends it. Under rx_lock, from inside of rsoft_grace_enter().
+ */
+void rwire_fail_dev(struct rwire *wire, unsigned int lcore);
 
 /* Whether a QP in that state sends packets: in SQD those of begun requests. */
 static inline bool

@@ -30,6 +30,8 @@
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
 #define WIRE_TICK_MS 10
 #define WIRE_AWAY_MS 1
+/* Interval of the commands of rmem-ctl. */
+#define WIRE_CONTROL_MS 5
 /* Polls by lcores in WIRE_AWAY_MS from which they receive instead of the thread. */
 #define WIRE_OFTEN 32
 /* Time in which the thread polls after the last packets, before it sleeps. */
@@ -141,8 +143,15 @@ wire_serve(struct rwire *wire)
 	struct wire_watch watch = {0};
 	struct pollfd fds[2] = {{.fd = wire->wake_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
+	uint64_t control_at = 0, now;
 
 	while (!__atomic_load_n(&wire->is_stopping, __ATOMIC_ACQUIRE)) {
+		now = rte_rdtsc();
+		if (wire->control_fd >= 0 &&
+				now - control_at >= rte_get_tsc_hz() / 1000 * WIRE_CONTROL_MS) {
+			rwire_control_serve(wire);
+			control_at = now;
+		}
 		if (wire_is_polled(wire, &watch))
 			wire_sleep(wire, fds, 1, WIRE_AWAY_MS);
 		else if (!wire_step(wire, &watch) && wire_may_sleep(wire))
@@ -206,7 +215,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 {
 	static const char shm[] = "shm:", eth[] = "eth:";
 	/* Without faults nothing alters a packet in memory; a file should have all fields. */
-	bool has_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
+	bool has_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0' || args->control != 0;
 
 	if (args->neigh[0] != '\0' && strncmp(args->port, eth, sizeof(eth) - 1) != 0) {
 		RSOFT_LOG(ERR, "neigh=%s: only ports of port=eth have neighbours", args->neigh);
@@ -242,7 +251,8 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 				extra);
 		return -EINVAL;
 	}
-	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0',
+	return rwire_port_shm_open_host(
+			args->fault[0] != '\0' || args->pcap[0] != '\0' || args->control != 0,
 			args->direct != 0, &wire->owners, &wire->port);
 }
 
@@ -265,48 +275,6 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 		return -EEXIST;
 	}
 	return wire_open_inner(args, &addr, port);
-}
-
-/* Its requests end; those that need no packet are of an engine alone, if there is one. */
-static void
-fail_qp(struct rsoft_qp *qp, unsigned int lcore)
-{
-	struct rwire_qp *q;
-
-	rsoft_rq_fail(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
-	q = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
-	if (q != NULL)
-		rwire_req_run(q, lcore, false);
-	else if (qp->dev->nb_engines == 0)
-		rsoft_req_drain(qp, lcore);
-	rte_ticketlock_unlock(&qp->sq.lock);
-}
-
-/*
- * The failure of the device that fault=fatal requests: as a NIC that is reset, it ends all requests
- * with errors and reports DEVICE_FATAL, after which the class refuses posts. A request that is
- * posted concurrently finds its QP in ERR, and its post ends it.
- *
- * Under rx_lock, from inside of rsoft_grace_enter().
- */
-static void
-fail_dev(struct rwire *wire, unsigned int lcore)
-{
-	struct rsoft_dev *dev = wire->dev;
-	char text[RWIRE_ADDR_TEXT];
-	struct rsoft_qp *qp;
-	uint32_t i;
-
-	RSOFT_LOG(ERR, "ip=%s: the device has failed (fault=fatal)",
-			rwire_addr_text(&wire->port->addr, text));
-	/* A QP that is found is valid until the grace period of its release. */
-	for (i = 0; i <= dev->qp_mask; i++) {
-		qp = __atomic_load_n(&dev->qps[i], __ATOMIC_ACQUIRE);
-		if (qp != NULL)
-			fail_qp(qp, lcore);
-	}
-	rmem_dev_async_event(wire->base_dev, RMEM_ASYNC_DEVICE_FATAL, 0);
 }
 
 /* Open the port, and the ports that wrap it. */
@@ -333,8 +301,8 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
-	if (rc == 0 && args->fault[0] != '\0')
-		rc = rwire_port_fault_open(args->fault, fail_dev, wire, &wire->port);
+	if (rc == 0 && (args->fault[0] != '\0' || args->control != 0))
+		rc = rwire_port_fault_open(args->fault, rwire_fail_dev, wire, &wire->port);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);
 		return rc;
@@ -360,6 +328,7 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	wire->dev = dev;
 	wire->base_dev = base;
 	wire->progress = progress;
+	wire->control_fd = -1;
 	rte_ticketlock_init(&wire->tx_lock);
 	rte_ticketlock_init(&wire->rx_lock);
 	rte_ticketlock_init(&wire->owners.lock);
@@ -369,9 +338,10 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	if (rc != 0)
 		goto free;
 	rwire_netif_open(wire);
+	rc = rwire_control_open(wire);
 	dev->wire = wire;
 	__atomic_store_n(&dev->nb_pending, rwire_nb_pending(dev), __ATOMIC_RELAXED);
-	if (dev->args.progress == RSOFT_PROGRESS_THREAD)
+	if (rc == 0 && dev->args.progress == RSOFT_PROGRESS_THREAD)
 		rc = wire_start(wire);
 	if (rc != 0)
 		goto close;
@@ -379,6 +349,7 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 close:
 	dev->wire = NULL;
 	__atomic_store_n(&dev->nb_pending, 0, __ATOMIC_RELAXED);
+	rwire_control_close(wire);
 	rwire_netif_close(wire);
 	wire->port->ops->close(wire->port);
 free:
@@ -400,6 +371,7 @@ rwire_close(struct rsoft_dev *dev)
 		close(wire->wake_fd);
 	}
 	rsoft_grant_close_all(dev);
+	rwire_control_close(wire);
 	rwire_netif_close(wire);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);

@@ -34,14 +34,16 @@ is_up(uint32_t flags)
 	return (flags & IFF_UP) != 0 && (flags & LOWER_UP) != 0;
 }
 
-/* Report a state, if it differs from the last one. */
+/* Report the state that the host has, if it differs from the last one. */
 static void
-set_state(struct rwire *wire, uint32_t state)
+set_state(struct rwire *wire, uint32_t found)
 {
 	struct rwire_netif *netif = &wire->netif;
+	const uint32_t state = netif->is_shut ? found & ~RWIRE_NETIF_UP : found;
 	const uint32_t changed = netif->state ^ state;
 	char text[RWIRE_ADDR_TEXT];
 
+	netif->found = found;
 	netif->state = state;
 	if (changed == 0)
 		return;
@@ -79,7 +81,7 @@ scan(struct rwire *wire, uint32_t unknown)
 		rc = rwire_interface_find(&wire->port->addr, &interface);
 
 	if (rc != 0)
-		return rc == -ENOENT ? wire->netif.state & ~RWIRE_NETIF_GID : unknown;
+		return rc == -ENOENT ? wire->netif.found & ~RWIRE_NETIF_GID : unknown;
 	ifindex = if_nametoindex(interface.name);
 	if (ifindex != 0)
 		wire->netif.ifindex = ifindex;
@@ -122,24 +124,24 @@ take_message(struct rwire *wire, struct nlmsghdr *msg)
 	switch (msg->nlmsg_type) {
 	case RTM_NEWLINK:
 		if (is_link && is_up(ifi->ifi_flags))
-			set_state(wire, netif->state | RWIRE_NETIF_UP);
+			set_state(wire, netif->found | RWIRE_NETIF_UP);
 		else if (is_link)
-			set_state(wire, netif->state & ~RWIRE_NETIF_UP);
+			set_state(wire, netif->found & ~RWIRE_NETIF_UP);
 		break;
 	case RTM_DELLINK:
 		if (is_link)
-			set_state(wire, netif->state & ~RWIRE_NETIF_UP);
+			set_state(wire, netif->found & ~RWIRE_NETIF_UP);
 		break;
 	case RTM_DELADDR:
 		if (!is_own_addr(wire, msg))
 			break;
-		set_state(wire, netif->state & ~RWIRE_NETIF_GID);
+		set_state(wire, netif->found & ~RWIRE_NETIF_GID);
 		/* Another one of 127.0.0.0/8 may be left. */
-		set_state(wire, scan(wire, netif->state));
+		set_state(wire, scan(wire, netif->found));
 		break;
 	case RTM_NEWADDR:
 		if (is_own_addr(wire, msg))
-			set_state(wire, scan(wire, netif->state | RWIRE_NETIF_GID));
+			set_state(wire, scan(wire, netif->found | RWIRE_NETIF_GID));
 		break;
 	default:
 		break;
@@ -172,7 +174,7 @@ read_messages(struct rwire *wire)
 	}
 	/* Last: those that are lost are later than those that were read. */
 	if (is_lost)
-		set_state(wire, scan(wire, wire->netif.state));
+		set_state(wire, scan(wire, wire->netif.found));
 }
 
 /* Under the lock. */
@@ -209,6 +211,7 @@ rwire_netif_open(struct rwire *wire)
 	netif->state = RWIRE_NETIF_UP | RWIRE_NETIF_GID;
 	if (!port->ops->link_is_up(port))
 		netif->state = RWIRE_NETIF_GID;
+	netif->found = netif->state;
 	if (!port->has_interface)
 		return;
 	/* It is bound before the state is read, so that no change is missed. */
@@ -221,7 +224,7 @@ rwire_netif_open(struct rwire *wire)
 	netif->netns = netns_of_thread();
 	state = scan(wire, netif->state);
 	if ((state & RWIRE_NETIF_GID) && netif->ifindex != 0)
-		netif->state = state;
+		netif->found = netif->state = state;
 	else
 		rwire_netif_close(wire);
 }
@@ -255,4 +258,13 @@ rwire_netif_get(struct rwire *wire, uint32_t *ifindex)
 		*ifindex = wire->netif.ifindex;
 	rte_ticketlock_unlock(&wire->netif.lock);
 	return state;
+}
+
+void
+rwire_netif_shut(struct rwire *wire, bool is_shut)
+{
+	rsoft_lock(&wire->netif.lock);
+	wire->netif.is_shut = is_shut;
+	set_state(wire, wire->netif.found);
+	rte_ticketlock_unlock(&wire->netif.lock);
 }

@@ -31,6 +31,8 @@ struct rwire_netif {
 	int fd;           /* of rtnetlink; -1: the port has no interface of the host */
 	uint32_t ifindex; /* 0: unknown */
 	uint32_t state;   /* RWIRE_NETIF_*; that of the last event */
+	uint32_t found;   /* the same, of the host */
+	bool is_shut;     /* by rmem-ctl: down */
 	uint64_t netns;   /* inode of the network namespace; 0: unknown */
 };
 
@@ -43,5 +45,8 @@ void rwire_netif_poll(struct rwire *wire);
 
 /* The same, and the state: RWIRE_NETIF_*. ifindex may be NULL. */
 uint32_t rwire_netif_get(struct rwire *wire, uint32_t *ifindex);
+
+/* Set the link down, or back to that of the host; an event reports it. */
+void rwire_netif_shut(struct rwire *wire, bool is_shut);
 
 #endif /* RWIRE_NETIF_H */

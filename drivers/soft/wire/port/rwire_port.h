@@ -263,6 +263,9 @@ typedef void (*rwire_fail_t)(struct rwire *wire, unsigned int lcore);
  */
 int rwire_port_fault_open(
 		const char *faults, rwire_fail_t fail, struct rwire *wire, struct rwire_port **io);
+/* Of a port with faults, "" for none: lose all packets, sent and received; fail at the next burst. */
+void rwire_port_fault_shut(struct rwire_port *port, bool is_shut);
+void rwire_port_fault_fail(struct rwire_port *port);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);
 
 #endif /* RWIRE_PORT_H */

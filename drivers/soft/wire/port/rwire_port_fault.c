@@ -5,7 +5,7 @@
 /*
  * A port that wraps another one and injects faults into the packets sent: it loses, duplicates,
  * reorders, truncates and corrupts them, or lets the device fail. The same seed and packets give
- * the same faults.
+ * the same faults. While it is shut, no packet passes (rmem-ctl).
  */
 
 #include <errno.h>
@@ -52,6 +52,7 @@ struct fault_port {
 	uint32_t reorder;              /* longest delay in packets; 0: none */
 	uint64_t fatal;                /* packets left until the device fails */
 	bool is_failing;               /* none is left; atomic */
+	bool is_shut;                  /* atomic */
 	bool has_failed;               /* by fail(); rx_lock */
 	rwire_fail_t fail;
 	struct rwire *wire;
@@ -90,6 +91,8 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 	struct fault_port *port = (struct fault_port *)base;
 	uint32_t nb = inner->ops->rx_burst(inner, frames, n);
 
+	if (__atomic_load_n(&port->is_shut, __ATOMIC_RELAXED))
+		nb = 0;
 	if (likely(!__atomic_load_n(&port->is_failing, __ATOMIC_RELAXED)))
 		return nb;
 	if (!port->has_failed)
@@ -196,6 +199,8 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		return;
 	}
 	port->fatal--;
+	if (__atomic_load_n(&port->is_shut, __ATOMIC_RELAXED))
+		return;
 	if (fault_hits(port, FAULT_LOSS) || fault_hold(port, frame)) {
 		fault_release(port);
 		return;
@@ -321,7 +326,7 @@ rwire_port_fault_open(
 	port->fatal = UINT64_MAX;
 	port->fail = fail;
 	port->wire = wire;
-	rc = fault_parse(port, faults);
+	rc = faults[0] != '\0' ? fault_parse(port, faults) : 0;
 	if (rc != 0) {
 		free(port);
 		return rc;
@@ -333,4 +338,20 @@ rwire_port_fault_open(
 	port->port.fd = port->inner->fd;
 	*io = &port->port;
 	return 0;
+}
+
+void
+rwire_port_fault_shut(struct rwire_port *base, bool is_shut)
+{
+	struct fault_port *port = (struct fault_port *)base;
+
+	__atomic_store_n(&port->is_shut, is_shut, __ATOMIC_RELAXED);
+}
+
+void
+rwire_port_fault_fail(struct rwire_port *base)
+{
+	struct fault_port *port = (struct fault_port *)base;
+
+	__atomic_store_n(&port->is_failing, true, __ATOMIC_RELAXED);
 }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Commands of rmem-ctl, with control=1: the port is down, up or frozen, a QP or the device
+ * fails. They are datagrams of text to a socket whose name in the kernel is CONTROL_NAME; each is
+ * answered by one, "ok", "ok TEXT" or "error: TEXT". Those of other users than this one and root are
+ * refused, by the credentials that the kernel adds.
+ */
+
+#define _GNU_SOURCE /* struct ucred */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../mem/rsoft_grace.h"
+#include "../queue/rsoft_rq.h"
+#include "rwire.h"
+
+#define CONTROL_NAME "rmem-ctl/%d/%s" /* process, device */
+#define MAX_TEXT     128
+#define MAX_BURST    16
+#define MAX_WORDS    4
+
+struct command {
+	struct sockaddr_un from;
+	socklen_t from_len;
+	struct ucred sender;
+	char text[MAX_TEXT];
+	char answer[MAX_TEXT];
+};
+
+int
+rwire_control_open(struct rwire *wire)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	const int on = 1;
+	socklen_t len;
+	int err;
+
+	if (wire->dev->args.control == 0)
+		return 0;
+	len = (socklen_t)snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, CONTROL_NAME,
+			(int)getpid(), wire->base_dev->name);
+	len += (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
+	wire->control_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (wire->control_fd >= 0 &&
+			setsockopt(wire->control_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) ==
+					0 &&
+			bind(wire->control_fd, (struct sockaddr *)&name, len) == 0)
+		return 0;
+	err = errno;
+	RSOFT_LOG(ERR, "control=1: socket @%s: %s", name.sun_path + 1, strerror(err));
+	rwire_control_close(wire);
+	return err == EADDRINUSE ? -EADDRINUSE : -ENOMEM;
+}
+
+void
+rwire_control_close(struct rwire *wire)
+{
+	if (wire->control_fd >= 0)
+		close(wire->control_fd);
+	wire->control_fd = -1;
+}
+
+static void
+show(struct rwire *wire, struct command *command)
+{
+	snprintf(command->answer, sizeof(command->answer), "ok port 1 %s%s",
+			rwire_netif_get(wire, NULL) & RWIRE_NETIF_UP ? "ACTIVE" : "DOWN",
+			wire->is_frozen ? ", frozen" : "");
+}
+
+/* All packets are lost while the port is down or frozen. */
+static void
+set_port(struct rwire *wire, struct command *command, const char *number, const char *state)
+{
+	if (strcmp(number, "1") != 0) {
+		snprintf(command->answer, sizeof(command->answer),
+				"error: no port %.20s: port 1 only", number);
+		return;
+	}
+	if (strcmp(state, "down") == 0 || strcmp(state, "up") == 0)
+		wire->is_down = state[0] == 'd';
+	else if (strcmp(state, "freeze") == 0 || strcmp(state, "thaw") == 0)
+		wire->is_frozen = state[0] == 'f';
+	else {
+		snprintf(command->answer, sizeof(command->answer),
+				"error: no state %.20s: down, up, freeze or thaw", state);
+		return;
+	}
+	rwire_port_fault_shut(wire->port, wire->is_down || wire->is_frozen);
+	rwire_netif_shut(wire, wire->is_down);
+	show(wire, command);
+}
+
+/* The QP is in ERR, and the program gets QP_FATAL. */
+static void
+kill_qp(struct rwire *wire, struct command *command, const char *number)
+{
+	struct rsoft_dev *dev = wire->dev;
+	struct rsoft_qp *qp, *found = NULL;
+	char *end;
+	unsigned long qp_num = strtoul(number, &end, 0);
+	unsigned int lcore = rsoft_grace_enter();
+	uint32_t i;
+
+	/* A QP that is found is valid until the grace period of its release. */
+	for (i = 0; i <= dev->qp_mask && *end == '\0' && found == NULL; i++) {
+		qp = __atomic_load_n(&dev->qps[i], __ATOMIC_ACQUIRE);
+		if (qp != NULL && qp->qp.qp_num == qp_num)
+			found = qp;
+	}
+	if (found != NULL) {
+		rsoft_rq_fail_event(found, RMEM_ASYNC_QP_FATAL);
+		rwire_fail_qp(found, lcore);
+	} else {
+		snprintf(command->answer, sizeof(command->answer), "error: no QP %.20s", number);
+	}
+	rsoft_grace_leave(lcore);
+}
+
+static void
+execute(struct rwire *wire, struct command *command)
+{
+	char *words[MAX_WORDS] = {NULL}, *rest = command->text;
+	int n = 0;
+
+	while (n < MAX_WORDS && (words[n] = strsep(&rest, " ")) != NULL)
+		n++;
+	memcpy(command->answer, "ok", sizeof("ok"));
+	if (n == 1 && strcmp(words[0], "show") == 0)
+		show(wire, command);
+	else if (n == 3 && strcmp(words[0], "port") == 0)
+		set_port(wire, command, words[1], words[2]);
+	else if (n == 2 && strcmp(words[0], "kill-qp") == 0)
+		kill_qp(wire, command, words[1]);
+	else if (n == 1 && strcmp(words[0], "fatal") == 0)
+		rwire_port_fault_fail(wire->port);
+	else
+		snprintf(command->answer, sizeof(command->answer), "error: unknown command: %.40s",
+				words[0]);
+}
+
+/* False: no command waits. */
+static bool
+receive(int fd, struct command *command)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {command->text, sizeof(command->text) - 1};
+	struct msghdr msg = {.msg_name = &command->from,
+			.msg_namelen = sizeof(command->from),
+			.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = &control,
+			.msg_controllen = sizeof(control)};
+	struct cmsghdr *header;
+	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return false;
+	command->text[n] = '\0';
+	command->from_len = msg.msg_namelen;
+	command->sender.uid = (uid_t)-1;
+	header = CMSG_FIRSTHDR(&msg);
+	if (header != NULL && header->cmsg_level == SOL_SOCKET &&
+			header->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&command->sender, CMSG_DATA(header), sizeof(command->sender));
+	return true;
+}
+
+void
+rwire_control_serve(struct rwire *wire)
+{
+	struct command command;
+	int i;
+
+	for (i = 0; i < MAX_BURST && receive(wire->control_fd, &command); i++) {
+		if (command.sender.uid == geteuid() || command.sender.uid == 0)
+			execute(wire, &command);
+		else
+			snprintf(command.answer, sizeof(command.answer),
+					"error: the process is of user %u",
+					(unsigned int)geteuid());
+		sendto(wire->control_fd, command.answer, strlen(command.answer), MSG_DONTWAIT,
+				(struct sockaddr *)&command.from, command.from_len);
+	}
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * rmem-ctl on a verbs program, which runs it itself: a port that is down or frozen loses packets, a
+ * QP and the device fail, with the events of a NIC; wrong commands are refused.
+ *
+ * usage: test-control RMEM-CTL
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "connect_qp.h"
+#include "open_device.h"
+#include "wait_wc.h"
+
+#define POLLS 1000
+#define TEXT  2048 /* longer than all that rmem-ctl prints */
+
+static char buf[64];
+static const char *program;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_mr *mr;
+static struct ibv_cq *cq;
+
+/* The exit code of rmem-ctl for this process, with its output in text. */
+static int
+control(const char *prefix, const char *command, char text[TEXT])
+{
+	char line[512];
+	size_t len;
+	FILE *pipe;
+	int status;
+
+	snprintf(line, sizeof(line), "LD_PRELOAD= %s %s -p %d %s 2>&1", prefix, program,
+			(int)getpid(), command);
+	pipe = popen(line, "r");
+	HOLDS(pipe != NULL);
+	len = fread(text, 1, TEXT - 1, pipe);
+	text[len] = '\0';
+	status = pclose(pipe);
+	HOLDS(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void
+command(const char *words, const char *answer)
+{
+	char text[TEXT], expected[TEXT];
+
+	HOLDS(control("", words, text) == 0);
+	snprintf(expected, sizeof(expected), answer[0] != '\0' ? "%d soft0: %s\n" : "",
+			(int)getpid(), answer);
+	HOLDS(strcmp(text, expected) == 0);
+}
+
+/* Without an effect on the port. */
+static void
+refuses(const char *words, int status, const char *reason)
+{
+	char text[TEXT];
+
+	HOLDS(control("", words, text) == status && strstr(text, reason) != NULL);
+	command("list", "port 1 ACTIVE");
+}
+
+static void
+expect_event(enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	HOLDS(ibv_get_async_event(context, &event) == 0 && event.event_type == type);
+	ibv_ack_async_event(&event);
+}
+
+/* A QP connected with itself, whose requests are packets. */
+static struct ibv_qp *
+create_qp(uint8_t timeout)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.sq_sig_all = 1,
+			.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1}};
+	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			.path_mtu = IBV_MTU_1024,
+			.timeout = timeout,
+			.retry_cnt = 1};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	HOLDS(qp != NULL);
+	attr.dest_qp_num = qp->qp_num;
+	connect_qp(qp, attr);
+	return qp;
+}
+
+static void
+post_write(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 8, .lkey = mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.opcode = IBV_WR_RDMA_WRITE,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.wr.rdma = {.remote_addr = (uintptr_t)buf + 32,
+							.rkey = mr->rkey}};
+
+	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+static enum ibv_port_state
+port_state(void)
+{
+	struct ibv_port_attr attr;
+
+	HOLDS(ibv_query_port(context, 1, &attr) == 0);
+	HOLDS((attr.phys_state == 5) == (attr.state == IBV_PORT_ACTIVE));
+	return attr.state;
+}
+
+static void
+port_that_is_down_ends_requests(void)
+{
+	struct ibv_qp *qp = create_qp(1);
+
+	command("port soft0 down", "port 1 DOWN");
+	expect_event(IBV_EVENT_PORT_ERR);
+	HOLDS(port_state() == IBV_PORT_DOWN);
+	post_write(qp);
+	HOLDS(wait_wc(cq).status == IBV_WC_RETRY_EXC_ERR);
+	command("port soft0:1 up", "port 1 ACTIVE");
+	expect_event(IBV_EVENT_PORT_ACTIVE);
+	HOLDS(port_state() == IBV_PORT_ACTIVE);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+/* Without a timeout, so that the request waits for as long as that takes. */
+static void
+frozen_port_delays_requests(void)
+{
+	struct ibv_qp *qp = create_qp(0);
+	struct ibv_wc wc;
+	int i;
+
+	command("port soft0 freeze", "port 1 ACTIVE, frozen");
+	HOLDS(port_state() == IBV_PORT_ACTIVE);
+	post_write(qp);
+	for (i = 0; i < POLLS; i++)
+		HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
+	command("port soft0 thaw", "port 1 ACTIVE");
+	HOLDS(ibv_destroy_qp(qp) == 0);
+	qp = create_qp(14);
+	post_write(qp);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+static void
+killed_qp_flushes(void)
+{
+	struct ibv_qp *qp = create_qp(14), *other = create_qp(14);
+	struct ibv_recv_wr *bad, recv = {.wr_id = 1};
+	struct ibv_async_event event;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	char words[64];
+
+	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
+	snprintf(words, sizeof(words), "kill-qp soft0 0x%x", qp->qp_num);
+	command(words, "");
+	HOLDS(ibv_get_async_event(context, &event) == 0);
+	HOLDS(event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == qp);
+	ibv_ack_async_event(&event);
+	HOLDS(wait_wc(cq).status == IBV_WC_WR_FLUSH_ERR);
+	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+	post_write(other);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(other) == 0);
+}
+
+static void
+wrong_commands_are_refused(void)
+{
+	char text[TEXT];
+
+	refuses("port soft0:2 down", 1, "no port 2: port 1 only");
+	refuses("port soft0 sideways", 2, "sideways is not down, up, freeze or thaw");
+	refuses("port soft7 down", 1, "no device soft7 with control=1");
+	refuses("kill-qp soft0 7", 1, "no QP 7");
+	refuses("kill-qp soft0 seven", 2, "seven is not a number");
+	refuses("explode", 2, "unknown command: explode");
+	if (getuid() != 0)
+		return;
+	HOLDS(control("setpriv --reuid=65534 --regid=65534 --clear-groups", "port soft0 down",
+			      text) == 1);
+	HOLDS(strstr(text, "the process is of user 0") != NULL && port_state() == IBV_PORT_ACTIVE);
+}
+
+static void
+failed_device_is_fatal(void)
+{
+	struct ibv_qp *qp = create_qp(14);
+
+	command("fatal soft0", "");
+	expect_event(IBV_EVENT_DEVICE_FATAL);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	HOLDS(argc == 2);
+	program = argv[1];
+	HOLDS(setenv("RMEM_IBV", "soft0,loop=1,control=1", 1) == 0);
+	context = open_device("soft0");
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	HOLDS(mr != NULL && cq != NULL);
+	port_that_is_down_ends_requests();
+	frozen_port_delays_requests();
+	killed_qp_flushes();
+	wrong_commands_are_refused();
+	failed_device_is_fatal();
+	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dereg_mr(mr) == 0);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	return 0;
+}
