@@ -19,7 +19,7 @@
 #include "rwire.h"
 
 /* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
-static uint32_t
+static __rte_noinline uint32_t
 note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
