@@ -163,30 +163,6 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 	TEST_OK(rmem_cq_ack_events(cq, 3));
 }
 
-/* An engine notifies after it has written the completion: the test waits for the event. */
-TEST(comp_channel, each_request_for_notification_generates_one_event)
-{
-	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
-	struct rmem_cq *cq = cq_of(channel), *found;
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 16);
-	struct pollfd fd = {.events = POLLIN};
-	unsigned int i;
-
-	TEST_ASSERT(channel != NULL && cq != NULL && qp != NULL);
-	TEST_OK(fx_connect(qp, qp));
-	fd.fd = channel->fd;
-	for (i = 0; i < 3; i++) {
-		TEST_OK(rmem_cq_req_notify(cq, false));
-		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
-		TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
-		TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
-		TEST_ASSERT(found == cq);
-		TEST_EQ(poll(&fd, 1, 0), 0);
-	}
-	TEST_OK(rmem_cq_ack_events(cq, 3));
-}
-
 /* The call of drivers without channels of their own. */
 TEST(comp_channel, event_depends_on_the_notification_and_the_completion)
 {

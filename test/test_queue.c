@@ -190,28 +190,6 @@ TEST(queue, post_of_nothing_returns_zero)
 	TEST_EQ(rmem_post_recv(fx.a.qp, NULL, 0), 0);
 }
 
-TEST(queue, post_stops_at_the_malformed_request)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 4);
-	struct rmem_send_wr wrs[4];
-	uint32_t i;
-
-	fx_fill(fx.a.buf, 4, 3);
-	for (i = 0; i < 4; i++)
-		wrs[i] = fx_rdma(
-				RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf + 4 * i), fx.b.mr->rkey);
-	wrs[2].opcode = 200;
-	wrs[1].flags = RMEM_SEND_SIGNALED;
-	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 4), 2);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.b.buf, fx.a.buf, 4);
-	TEST_MEM(fx.b.buf + 4, fx.a.buf, 4);
-	TEST_ASSERT(fx_is_zero(fx.b.buf + 8, 8));
-	TEST_ERR(rmem_post_send(fx.a.qp, &wrs[2], 2), EINVAL);
-	TEST_EQ(rmem_post_send(fx.a.qp, &wrs[3], 1), 1);
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
-}
-
 TEST(queue, post_recv_stops_at_the_malformed_request)
 {
 	struct rmem_recv_wr wrs[3] = {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}};

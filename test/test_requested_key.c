@@ -63,21 +63,6 @@ TEST(requested_key, requested_key_is_what_peers_use)
 	}
 }
 
-TEST(requested_key, key_in_use_is_eexist)
-{
-	uint32_t rkey = free_key(7);
-	struct rmem_mr *mr = NULL;
-	struct rmem_mr *other = NULL;
-
-	TEST_ERR(reg_key(fx.a.pd, fx.a.mr->rkey, &mr), EEXIST);
-	TEST_OK(reg_key(fx.a.pd, rkey, &mr));
-	TEST_ERR(reg_key(fx.a.pd, rkey, &other), EEXIST);
-	TEST_ASSERT(other == NULL);
-	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_SUCCESS);
-	TEST_OK(fx_release(mr));
-	TEST_OK(reg_key(fx.a.pd, rkey, &other));
-}
-
 /* Requests choose their tags, so that any of these may be theirs. */
 TEST(requested_key, keys_of_an_index_that_requests_bind_are_eexist)
 {

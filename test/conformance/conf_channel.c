@@ -85,14 +85,18 @@ message(uint8_t opcode, uint8_t flags)
 CONF_TEST(channel, armed_cq_reports_the_next_completion_once, CAPA, 0,
 		"IBTA 11.4.2.2; ibv_req_notify_cq(3)")
 {
+	unsigned int i;
+
 	message(RMEM_WR_SEND, 0);
 	TEST_ASSERT(!is_readable(0));
-	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	TEST_ASSERT(!is_readable(0));
-	message(RMEM_WR_SEND, 0);
-	expect_event(ch.cq);
-	message(RMEM_WR_SEND, 0);
-	TEST_ASSERT(!is_readable(0));
+	for (i = 0; i < 3; i++) {
+		TEST_OK(rmem_cq_req_notify(ch.cq, false));
+		TEST_ASSERT(!is_readable(0));
+		message(RMEM_WR_SEND, 0);
+		expect_event(ch.cq);
+		message(RMEM_WR_SEND, 0);
+		TEST_ASSERT(!is_readable(0));
+	}
 }
 
 CONF_TEST(channel, send_completion_wakes_the_waiter, CAPA, 0, "ibv_get_cq_event(3)")

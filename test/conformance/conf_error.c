@@ -363,12 +363,18 @@ CONF_TEST(error, malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_
 	struct rmem_send_wr wrs[4];
 	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(wrs); i++)
+	fx_fill(fx.b.buf, 8, 3);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
 		wrs[i] = good_write(&sge);
+		wrs[i].rdma.remote_addr += 8 * i;
+	}
 	wrs[1].flags = RMEM_SEND_SIGNALED;
 	wrs[2].opcode = 200;
 	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), 2);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	TEST_MEM(fx.a.buf + 8, fx.b.buf, 8);
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 16, 16));
 	TEST_ERR(fx_post(fx.b.qp, &wrs[2]), EINVAL);
 	wrs[2] = good_write(&sge);
 	wrs[2].flags = 1 << 7;

@@ -148,6 +148,7 @@ reg_requested(uint32_t rkey, struct rmem_mr **mr)
 CONF_TEST(key, requested_key_is_assigned, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3): requested_key")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+	struct rmem_mr *other = NULL;
 	uint32_t rkey;
 
 	TEST_ASSERT(mr != NULL);
@@ -155,9 +156,12 @@ CONF_TEST(key, requested_key_is_assigned, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr
 	TEST_OK(fx_release(mr));
 	TEST_OK(reg_requested(rkey, &mr));
 	TEST_EQ(mr->rkey, rkey);
+	TEST_ERR(reg_requested(rkey, &other), EEXIST);
+	TEST_ASSERT(other == NULL);
 	conf_granted(fx_addr(fx.a.buf), 8, rkey, fx.a.buf);
 	TEST_OK(fx_release(mr));
 	conf_denied(fx_addr(fx.a.buf), 8, rkey);
+	TEST_OK(reg_requested(rkey, &other));
 }
 
 /* Keys that do not depend on the slot of the MR. */
