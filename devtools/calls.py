@@ -66,7 +66,7 @@ def macros(code):
 
 def pasted(code):
     """Starts of names that macros of a file paste together."""
-    return {start for start in re.findall(r'(\w+_)##', code) if '_' in start.strip('_')}
+    return set(re.findall(r'(\w+)##', code))
 
 
 def _variables(body):

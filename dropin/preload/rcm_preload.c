@@ -16,8 +16,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "rcm_preload.h"
 #include "ribv_file.h"
+#include "ribv_load.h"
 
 /* Of programs linked before glibc 2.33. */
 int __fxstat(int version, int fd, struct stat *st);

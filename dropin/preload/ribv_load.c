@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "../ribv_verbs.h"
-#include "rcm_preload.h"
 #include "ribv_load.h"
 
 #define LIBIBVERBS "libibverbs.so.1"

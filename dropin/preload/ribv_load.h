@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "../rcm_ops.h"
 #include "../ribv_view.h"
 #include "ribv_libc.h"
 
@@ -41,6 +42,9 @@ RIBV_HIDDEN ribv_view_t ribv_core_view(void);
 /* The path of a library in the directory of librmem_ibv.so; false if that is not known. */
 #define RIBV_LIBRARY_PATH 4096
 RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name);
+
+/* rcm_preload.c: the core is loaded. */
+RIBV_HIDDEN void rcm_preload_init(const struct rcm_ops *core);
 
 /* False in a child of vfork(): the memory is that of its parent. */
 RIBV_HIDDEN bool ribv_is_owner(void);
