@@ -413,6 +413,10 @@ void rcm_port_check_id(struct rcm_id *id);
 /* Close what a child of fork() has inherited. */
 void rcm_forked(void);
 
+/* rcm_report.c */
+/* Append the connections, and the counters, to the file that RMEM_IBV_CM names. */
+void rcm_report(const struct ibcm *cm, const struct ibcm_log *log);
+
 /* rcm_mad.c: the engine. */
 int rcm_mad_listen(struct rcm_id *id);
 /* Send id->own, of that type; 0 or a negative errno. */

@@ -33,6 +33,7 @@
 #define CM_RETRIES_LINK 13
 
 static struct ibcm *cm; /* NULL: none yet */
+static struct ibcm_log cm_log;
 static struct rmem_gsi *gsi;
 static bool is_host;                     /* peers are reached by links */
 static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
@@ -180,6 +181,16 @@ on_event(void *arg, const struct ibcm_event *event)
 	}
 }
 
+/* At exit, after end_all(). */
+static void
+report_all(void)
+{
+	if (cm == NULL || !rcm_trylock())
+		return;
+	rcm_report(cm, &cm_log);
+	rcm_unlock();
+}
+
 /* At exit: end what the program has not ended, as the kernel does for a process; and as it closes
  * links. */
 static void
@@ -225,7 +236,8 @@ have_cm(void)
 			.max_half_open = MAX_HALF_OPEN,
 			.send = send_mad,
 			.event = on_event,
-			.random = rmem_gsi_random};
+			.random = rmem_gsi_random,
+			.log = &cm_log};
 	struct rcm_dev dev;
 	int ret;
 
@@ -238,6 +250,8 @@ have_cm(void)
 		ret = ibcm_create(&conf, &cm);
 		if (ret != 0)
 			return ret;
+		if (getenv("RMEM_IBV_CM") != NULL)
+			(void)atexit(report_all);
 		if (!is_host)
 			(void)atexit(end_all);
 	}
