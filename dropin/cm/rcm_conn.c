@@ -308,7 +308,9 @@ rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer)
 	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
 		id->peer = *peer;
 		received_rep(id);
-	} else if (type == RCM_REJ && (id->state == RCM_CONNECT || id->state == RCM_REP_SENT)) {
+	} else if (type == RCM_REJ &&
+			(id->state == RCM_CONNECT || id->state == RCM_REP_SENT ||
+					id->state == RCM_REP_RECEIVED)) {
 		id->peer = *peer;
 		received_rej(id);
 	} else {
@@ -325,7 +327,8 @@ rcm_conn_ended(struct rcm_id *id, int err)
 void
 rcm_conn_timewait_exit(struct rcm_id *id)
 {
-	if (id->state == RCM_ESTABLISHED)
+	/* After the event that the connection has ended. */
+	if (id->state == RCM_ESTABLISHED || id->state == RCM_REP_RECEIVED)
 		id->has_left_timewait = true;
 	else if (id->uid != 0)
 		rcm_event_post(id, RCM_TIMEWAIT_EXIT_EVENT, 0);
