@@ -58,7 +58,7 @@ pair_connect(struct pair *pair)
 }
 
 static inline void
-pair_open(struct pair *pair)
+pair_open_on(struct pair *pair, const char *device, const char *args)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PAIR_DEPTH};
 	struct rmem_qp_conf conf = {
@@ -70,7 +70,7 @@ pair_open(struct pair *pair)
 			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ,
 	};
 
-	check("rmem_dev_create", rmem_dev_create("soft0", NULL, &pair->dev));
+	check("rmem_dev_create", rmem_dev_create(device, args, &pair->dev));
 	check("rmem_pd_alloc", rmem_pd_alloc(pair->dev, &pair->pd));
 	check("rmem_cq_create", rmem_cq_create(pair->dev, &cq_conf, &pair->cq));
 	check("rmem_cq_create", rmem_cq_create(pair->dev, &cq_conf, &pair->peer_cq));
@@ -81,6 +81,12 @@ pair_open(struct pair *pair)
 	conf.name = "peer";
 	check("rmem_qp_create", rmem_qp_create(pair->pd, &conf, &pair->peer));
 	pair_connect(pair);
+}
+
+static inline void
+pair_open(struct pair *pair)
+{
+	pair_open_on(pair, "soft0", NULL);
 }
 
 static inline void
