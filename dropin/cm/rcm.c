@@ -42,6 +42,18 @@ rcm_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void
+rcm_wait(pthread_cond_t *cond, uint64_t ns)
+{
+	uint64_t at_ns = rcm_now() + ns;
+	const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000),
+			.tv_nsec = (long)(at_ns % 1000000000)};
+
+	rcm_channels_signal();
+	pthread_cond_timedwait(cond, &lock, &at);
+	nb_locked++;
+}
+
 uint64_t
 rcm_nb_locked(void)
 {

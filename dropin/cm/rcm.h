@@ -34,6 +34,7 @@
 #ifndef RCM_H
 #define RCM_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -260,6 +261,8 @@ void rcm_lock(void);
 /* False if another thread, or this one, has the lock. */
 bool rcm_trylock(void);
 void rcm_unlock(void);
+/* Release the lock for that time, or until the condition, of CLOCK_MONOTONIC, is signalled. */
+void rcm_wait(pthread_cond_t *cond, uint64_t ns);
 /* How often the lock was taken: what is true once remains so until it is released. */
 uint64_t rcm_nb_locked(void);
 /* Store a response in the program's memory. */
@@ -304,8 +307,15 @@ void rcm_timer_set(void);
 bool rcm_timer_reserve(uint32_t nb);
 /* Call rcm_conn_time() then, or not, with IBCM_NEVER. */
 void rcm_id_timer(struct rcm_id *id, uint64_t at_ns);
-/* Serve the descriptors that are ready. */
-void rcm_agent_run(void);
+/* Serve the descriptors that are ready; false: none was. */
+bool rcm_agent_run(void);
+/*
+ * A thread that waits for events may lead: it waits for the agent's descriptors as well, and the
+ * agent stands by. Returns a number that is not 0, and the descriptor; or 0: another thread leads.
+ */
+uintptr_t rcm_agent_lead(int *fd);
+/* The number is that of rcm_agent_lead(), or 0. */
+void rcm_agent_unlead(uintptr_t number);
 /* A ready descriptor can't be served now: the agent pauses before it waits again. */
 void rcm_agent_pause(void);
 void rcm_agent_forked(void);

@@ -6,6 +6,11 @@
  * The agent: the thread that waits for sockets and for the time, of all channels. It is started
  * when the first socket is watched, and then waits until the process ends.
  *
+ * A thread of the program that waits for an event leads: it waits for the sockets, too, since to be
+ * woken by the agent would take longer. The agent stands by then: it serves the sockets if no
+ * thread has led for STANDBY_NS, or if a leader does not do so for IDLE_NS, as one that a handler
+ * of a signal has left by siglongjmp().
+ *
  * Invariant: a socket is removed from epoll before it is closed: a child of clone() may have it
  * open, too, and epoll would keep it.
  * Invariant: each use of the descriptors checks first that they belong to the agent (is_own()):
@@ -29,6 +34,9 @@
 #define TIMER    UINT32_MAX /* the entry of the timer */
 #define PAUSE_MS 10
 
+#define STANDBY_NS UINT64_C(1000000)
+#define IDLE_NS    UINT64_C(1000000000)
+
 /* Magic interval that identifies the timerfd; the timer is armed again before it can repeat. */
 #define INTERVAL_S ((time_t)0x726d6372) /* 60 years */
 
@@ -42,6 +50,13 @@ static uint64_t armed_ns = IBCM_NEVER; /* the time that the timer is set to */
 static struct ibcm_heap timers;        /* of IDs, which have memory in it */
 static uintptr_t nb_opened;            /* generation of epoll_fd: a thread of an older one exits */
 static struct rmem_thread thread;
+
+static bool is_led;
+static pthread_t leader;
+static uint64_t nb_leads;
+static bool is_idle; /* the agent waits until the leader has left */
+static bool has_condition;
+static pthread_cond_t left;
 
 static bool
 has(int fd, uint32_t entry, uint32_t events)
@@ -101,7 +116,7 @@ open_fds(void)
 
 	if (is_own())
 		return 0;
-	is_running = false;
+	is_running = is_led = false;
 	nb_opened++;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -125,32 +140,100 @@ open_fds(void)
 	return 0;
 }
 
+uintptr_t
+rcm_agent_lead(int *fd)
+{
+	/* A thread that waits again has left without rcm_agent_unlead(). */
+	if (is_paused || !is_own() || !is_running ||
+			(is_led && !pthread_equal(leader, pthread_self())))
+		return 0;
+	is_led = true;
+	leader = pthread_self();
+	nb_leads++;
+	*fd = epoll_fd;
+	return nb_opened;
+}
+
+void
+rcm_agent_unlead(uintptr_t number)
+{
+	if (number != nb_opened || !is_led)
+		return;
+	is_led = false;
+	if (is_idle)
+		pthread_cond_broadcast(&left);
+	is_idle = false;
+}
+
+/* Wait for the descriptors, without the lock; false: they are those of the program now. */
+static bool
+wait_ready(void)
+{
+	struct pollfd one = {.fd = epoll_fd, .events = POLLIN};
+	int n, pause_ms = is_paused ? PAUSE_MS : 0;
+
+	is_paused = false;
+	rcm_unlock();
+	if (pause_ms != 0)
+		poll(NULL, 0, pause_ms);
+	/* Takes no event, which may be of the program: the number is another file then. */
+	n = poll(&one, 1, -1);
+	rcm_lock();
+	return n >= 0 || errno == EINTR;
+}
+
+/* Wait while threads lead; true: none does, and none has since the last call. */
+static bool
+stand_by(uint64_t *seen)
+{
+	if (nb_leads != *seen) {
+		*seen = nb_leads;
+		rcm_wait(&left, STANDBY_NS);
+		return false;
+	}
+	if (!is_led)
+		return true;
+	is_idle = true;
+	rcm_wait(&left, IDLE_NS);
+	if (is_idle && rcm_agent_run())
+		is_led = false;
+	is_idle = false;
+	return false;
+}
+
 static void
 wait_and_run(void *arg)
 {
 	const uintptr_t opened = (uintptr_t)arg;
-	struct pollfd one = {.events = POLLIN};
-	int n, pause_ms;
+	uint64_t seen;
 
 	rcm_lock();
+	seen = nb_leads;
 	while (opened == nb_opened && is_own()) {
-		one.fd = epoll_fd;
-		pause_ms = is_paused ? PAUSE_MS : 0;
-		is_paused = false;
-		rcm_unlock();
-		if (pause_ms != 0)
-			poll(NULL, 0, pause_ms);
-		/* Takes no event, which may be of the program: the number is another file then. */
-		n = poll(&one, 1, -1);
-		rcm_lock();
-		if (n < 0 && errno != EINTR)
+		if (!stand_by(&seen))
+			continue;
+		if (!wait_ready())
 			break;
 		if (opened == nb_opened)
-			rcm_agent_run();
+			(void)rcm_agent_run();
 	}
 	if (opened == nb_opened)
 		is_running = false;
 	rcm_unlock();
+}
+
+static void
+make_condition(void)
+{
+	pthread_condattr_t attr;
+
+	if (has_condition)
+		return;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&left, &attr);
+	pthread_condattr_destroy(&attr);
+	has_condition = true;
 }
 
 int
@@ -160,6 +243,7 @@ rcm_agent_start(void)
 
 	if (ret != 0 || is_running)
 		return ret;
+	make_condition();
 	thread = (struct rmem_thread){.run = wait_and_run, .arg = (void *)nb_opened};
 	ret = rmem_thread_start(&thread, "rmem-cm");
 	if (ret == 0)
@@ -268,7 +352,7 @@ rcm_agent_pause(void)
 	is_paused = true;
 }
 
-void
+bool
 rcm_agent_run(void)
 {
 	struct epoll_event ready[16];
@@ -288,6 +372,7 @@ rcm_agent_run(void)
 		else
 			rcm_conn_ready(id);
 	}
+	return n > 0;
 }
 
 /* The parent has the same files open. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,35 +396,56 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 	if (channel == NULL)
 		return -EBADF;
 	if (channel->first == NULL)
-		rcm_agent_run();
+		(void)rcm_agent_run();
 	if (channel->first != NULL)
 		return pop(channel, cmd);
 	*is_blocking = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
 	return -EAGAIN;
 }
 
+/* A thread that is cancelled while it waits. */
+static void
+stop_leading(void *arg)
+{
+	rcm_lock();
+	rcm_agent_unlead(*(uintptr_t *)arg);
+	rcm_unlock();
+}
+
+/* Wait for an event, or to run the agent's work, without the lock; 0 or a negative errno. */
+static int
+wait_event(int fd, int cancel_state)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	uintptr_t number = rcm_agent_lead(&fds[1].fd);
+	int ret, state;
+
+	rcm_unlock();
+	pthread_cleanup_push(stop_leading, &number);
+	pthread_setcancelstate(cancel_state, &state);
+	ret = poll(fds, RTE_DIM(fds), -1) < 0 ? -errno : 0;
+	pthread_setcancelstate(state, NULL);
+	pthread_cleanup_pop(0);
+	rcm_lock();
+	rcm_agent_unlead(number);
+	return ret;
+}
+
 int
 rcm_get_event(int fd, const struct rcm_cmd *cmd)
 {
-	struct epoll_event event;
 	bool is_blocking = false;
-	int n, ret, err, state;
+	int ret;
 
 	if (cmd->out_len < offsetof(struct rdma_ucm_event_resp, reserved))
 		return -ENOSPC;
-	for (;;) {
+	do {
 		ret = get_event(fd, cmd, &is_blocking);
 		if (ret != -EAGAIN || !is_blocking)
 			return ret;
-		rcm_unlock();
-		pthread_setcancelstate(cmd->cancel_state, &state);
-		n = epoll_wait(fd, &event, 1, -1);
-		err = n < 0 ? errno : 0;
-		pthread_setcancelstate(state, NULL);
-		rcm_lock();
-		if (err != 0)
-			return -err;
-	}
+		ret = wait_event(fd, cmd->cancel_state);
+	} while (ret == 0);
+	return ret;
 }
 
 int

@@ -8,6 +8,10 @@
  */
 
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -297,6 +301,97 @@ replace_agent(void)
 	return 0;
 }
 
+static sigjmp_buf before_wait;
+
+static void
+leave_wait(int no)
+{
+	HOLDS(no == SIGUSR1);
+	siglongjmp(before_wait, 1);
+}
+
+static int waiting; /* a channel without events */
+static pid_t waiter;
+
+static void *
+wait_for_event(void *arg)
+{
+	struct rdma_ucm_event_resp event;
+
+	__atomic_store_n(&waiter, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	if (sigsetjmp(before_wait, 1) == 0)
+		(void)cm_event(waiting, &event);
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* Wait until the thread sleeps in poll(), or epoll_wait(). */
+static void
+wait_in_poll(void)
+{
+	char path[64], line[16];
+	long call = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall",
+			__atomic_load_n(&waiter, __ATOMIC_ACQUIRE));
+	while (call != SYS_poll && call != SYS_epoll_wait) {
+		file = fopen(path, "r");
+		line[0] = '\0';
+		HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
+		fclose(file);
+		call = strtol(line, NULL, 10);
+	}
+}
+
+static pthread_t
+start_waiter(void)
+{
+	pthread_t thread;
+
+	waiting = cm_open();
+	waiter = 0;
+	HOLDS(pthread_create(&thread, NULL, wait_for_event, NULL) == 0);
+	while (__atomic_load_n(&waiter, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
+	wait_in_poll();
+	return thread;
+}
+
+/* A thread that waits for an event of one channel serves the sockets of all; another one does after
+ * it is cancelled. */
+static void
+cancelled_thread_does_not_delay_others(void)
+{
+	pthread_t thread = start_waiter();
+
+	each_wakeup_has_an_event();
+	HOLDS(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+	HOLDS(close(waiting) == 0);
+	each_wakeup_has_an_event();
+}
+
+/* The same for one that leaves by siglongjmp(). Nothing else happens then: the signal arrives while
+ * it sleeps. */
+static int
+leave_by_signal(void)
+{
+	struct sigaction action = {.sa_handler = leave_wait};
+	pthread_t thread;
+	uint16_t port;
+
+	server = open_channel();
+	client = open_channel();
+	cm_listener(server, RDMA_PS_TCP, &port);
+	HOLDS(sigaction(SIGUSR1, &action, NULL) == 0);
+	thread = start_waiter();
+	HOLDS(pthread_kill(thread, SIGUSR1) == 0);
+	each_wakeup_has_an_event();
+	HOLDS(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+	return 0;
+}
+
 static void
 in_child(int (*run)(void))
 {
@@ -315,6 +410,7 @@ main(void)
 	/* In a child, which has the address of a device first. */
 	in_child(close_all);
 	in_child(replace_agent);
+	in_child(leave_by_signal);
 	server = open_channel();
 	client = open_channel();
 	/* With the first command that needs time. */
@@ -324,6 +420,7 @@ main(void)
 		half_open_peer_is_no_event();
 	request_is_an_event_of_one_channel();
 	retried_connection_migrates();
+	cancelled_thread_does_not_delay_others();
 	replaced_channel_is_closed();
 	HOLDS(close(server) == 0 && close(client) == 0);
 	return 0;
