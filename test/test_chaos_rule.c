@@ -345,6 +345,23 @@ TEST(chaos_rule, request_of_no_bytes_has_no_bad_rkey)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 }
 
+/* A request that the post refuses is not examined. */
+TEST(chaos_rule, malformed_request_is_refused)
+{
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	open_sides("RDMA_WRITE:REM_ACCESS_ERR@qp:1+RDMA_WRITE:LOC_LEN_ERR@qp:1");
+	wr = make_wr(RMEM_WR_RDMA_WRITE, &sge);
+	wr.num_sge = 60000;
+	TEST_EQ(fx_post(fx.a.qp, &wr), -EINVAL);
+	wr.num_sge = 1;
+	wr.opcode = 200;
+	TEST_EQ(fx_post(fx.a.qp, &wr), -EINVAL);
+	wr.opcode = RMEM_WR_RDMA_WRITE;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+}
+
 /* The line of a refusal has the value, and what is permitted. */
 TEST(chaos_rule, illegal_rules_are_refused)
 {

@@ -40,6 +40,9 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 		return qp->conn.rnr_retry != 7;
 	if (status != RMEM_WC_REM_ACCESS_ERR)
 		return true;
+	/* Too many SGEs: the post refuses it. */
+	if (wr->num_sge > qp->limits.max_send_sge)
+		return false;
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	return length != 0;
