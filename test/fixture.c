@@ -147,12 +147,38 @@ audit_devices(void)
 	}
 }
 
+bool fx_is_cut_short;
+
+/* Queued requests and unread events refer to objects that are younger than their queues. */
+static void
+release_any_order(void)
+{
+	unsigned int i, before;
+
+	for (i = 0; i < nb_objects; i++) {
+		while (objects[i]->type == RMEM_OBJ_EQ &&
+				fx_event((struct rmem_eq *)objects[i]).status != -ETIMEDOUT)
+			;
+	}
+	do {
+		before = nb_objects;
+		for (i = nb_objects; i > 0; i--) {
+			struct rmem_obj *object = objects[i - 1];
+
+			if (object->type != RMEM_OBJ_DEV && release(object) == 0)
+				fx_untrack(object);
+		}
+	} while (nb_objects != before);
+}
+
 void
 fx_teardown(void)
 {
 	int result = FX_IS_AUDITED ? TEST_TRY(audit_devices()) : TEST_SUCCESS;
 	int ret;
 
+	if (fx_is_cut_short)
+		release_any_order();
 	while (nb_objects > 0) {
 		struct rmem_obj *object = objects[--nb_objects];
 
@@ -495,7 +521,7 @@ fx_setup_fast(void)
 uint64_t
 fx_deadline(void)
 {
-	return rte_get_timer_cycles() + FX_DEADLINE_S * rte_get_timer_hz();
+	return rte_get_timer_cycles() + (uint64_t)(FX_DEADLINE_S * (double)rte_get_timer_hz());
 }
 
 bool

@@ -32,7 +32,11 @@
 #define FX_PAGE       4096u
 #define FX_FAST_PAGES 8u
 #define FX_ACCESS     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
-/* Timeout of waits in seconds. */
+/* Timeout of waits in seconds; of the conformance suite, short after an injected fault. */
+#ifdef CONF_DEADLINE
+double conf_deadline_s(void);
+#define FX_DEADLINE_S conf_deadline_s()
+#endif
 #ifndef FX_DEADLINE_S
 #define FX_DEADLINE_S 300u
 #endif
@@ -77,6 +81,8 @@ void fx_setup_mw(void);
 void fx_setup_dev(void);
 void fx_setup_none(void);
 void fx_teardown(void);
+/* Set for the tear-down of a case that failed: it releases the objects in any order. */
+extern bool fx_is_cut_short;
 /* The same; soft delivers short messages to all lcores inline. */
 void fx_setup_inline(void);
 void fx_teardown_inline(void);

@@ -26,6 +26,7 @@ struct conf_dev {
 	struct rmem_dev *dev;
 	struct rmem_dev_info info;
 	const char *profile; /* selects known deviations, or NULL */
+	const char *faults;  /* log of the faults that the device injects, or NULL */
 };
 
 extern struct conf_dev conf;
@@ -130,6 +131,7 @@ struct conf_counts {
 	unsigned int failed;
 	unsigned int skipped;
 	unsigned int deviated;
+	unsigned int faulted; /* failed, with an injected fault */
 };
 
 int conf_open_dev(const char *name, const char *args);

@@ -176,18 +176,28 @@ CONF_TEST(channel, cqs_share_a_channel, CAPA, 0, "ibv_create_cq(3): channel")
 	expect_event(ch.cq);
 }
 
+/* Get an event, and leave it to the caller to acknowledge it. */
+static void
+get_event(void)
+{
+	struct rmem_cq *found;
+
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	message(RMEM_WR_SEND, 0);
+	TEST_ASSERT(is_readable(30000));
+	TEST_OK(rmem_comp_channel_get_event(ch.channel, &found, NULL));
+}
+
 CONF_TEST(channel, cq_is_destroyed_when_its_events_are_acknowledged, CAPA, 0,
 		"ibv_ack_cq_events(3)")
 {
-	struct rmem_cq *found;
-	unsigned int i;
+	int result;
 
-	for (i = 0; i < 2; i++) {
-		TEST_OK(rmem_cq_req_notify(ch.cq, false));
-		message(RMEM_WR_SEND, 0);
-		TEST_ASSERT(is_readable(30000));
-		TEST_OK(rmem_comp_channel_get_event(ch.channel, &found, NULL));
-	}
+	get_event();
+	result = TEST_TRY(get_event());
+	if (result != TEST_SUCCESS)
+		rmem_cq_ack_events(ch.cq, 1);
+	TEST_RUN(result);
 	TEST_OK(fx_release(ch.qp));
 	TEST_ERR(rmem_cq_destroy(ch.cq), EBUSY);
 	TEST_ERR(rmem_cq_ack_events(ch.cq, 3), EINVAL);

@@ -43,21 +43,23 @@ print_usage(FILE *f)
 			"  --dev NAME[,ARGS]  device to try; soft0 without it\n"
 			"  --known PROFILE    accept the known deviations of that device (rxe), or none;\n"
 			"                     without it: rxe for a device whose ibdev is rxe*\n"
+			"  --faults LOG       accept a failure of a case into which the rules of the device\n"
+			"                     inject a fault (chaos=...+log:LOG), if all is released\n"
 			"  --list             print the cases and the rules that they prove\n"
 			"  --self-test        show that devices with injected faults fail\n"
 			"  --help             print this\n");
 }
 
+static const struct option known_options[] = {{"dev", required_argument, NULL, 'd'},
+		{"known", required_argument, NULL, 'k'}, {"against", required_argument, NULL, 'a'},
+		{"faults", required_argument, NULL, 'f'}, {"seed", required_argument, NULL, 'e'},
+		{"ops", required_argument, NULL, 'o'}, {"list", no_argument, NULL, 'l'},
+		{"self-test", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
+
 static int
 parse(int argc, char **argv)
 {
-	static const struct option known[] = {{"dev", required_argument, NULL, 'd'},
-			{"known", required_argument, NULL, 'k'},
-			{"against", required_argument, NULL, 'a'},
-			{"seed", required_argument, NULL, 'e'},
-			{"ops", required_argument, NULL, 'o'}, {"list", no_argument, NULL, 'l'},
-			{"self-test", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
-			{NULL, 0, NULL, 0}};
 	static char soft[] = "soft0";
 	int option;
 
@@ -65,7 +67,7 @@ parse(int argc, char **argv)
 	options.seed = rte_rdtsc();
 	options.nb_ops = 5000;
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "", known_options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			options.name = optarg;
@@ -75,6 +77,9 @@ parse(int argc, char **argv)
 			break;
 		case 'a':
 			options.against = optarg;
+			break;
+		case 'f':
+			conf.faults = optarg;
 			break;
 		case 'e':
 			options.seed = strtoull(optarg, NULL, 0);
@@ -128,6 +133,8 @@ print_counts(const struct conf_counts *counts)
 	conf_print_deviations();
 	printf("%u passed, %u passed but for known deviations, %u failed, %u skipped\n",
 			counts->passed, counts->deviated, counts->failed, counts->skipped);
+	if (conf.faults != NULL)
+		printf("%u ended by injected faults\n", counts->faulted);
 	if (uname(&system) != 0)
 		strcpy(system.release, "unknown");
 	printf("conformance: dev=%s driver=%s kernel=%s passed=%u deviated=%u failed=%u "

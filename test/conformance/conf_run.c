@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "conf.h"
 
@@ -69,6 +70,32 @@ conf_close_dev(void)
 	return ret;
 }
 
+/* Size of the log of injected faults. */
+static off_t
+faults_size(void)
+{
+	struct stat st;
+
+	return conf.faults != NULL && stat(conf.faults, &st) == 0 ? st.st_size : 0;
+}
+
+/* Of the log, before the case in progress. */
+static off_t faults_before;
+
+/* Whether a fault was injected into the case in progress. */
+static bool
+is_faulted(void)
+{
+	return faults_size() != faults_before;
+}
+
+/* A completion that a fault prevented never arrives. */
+double
+conf_deadline_s(void)
+{
+	return conf.faults != NULL && is_faulted() ? 0.01 : 30;
+}
+
 static void
 full_name(const struct test_suite *subject, const struct test_case *test, char *name, size_t size)
 {
@@ -121,20 +148,25 @@ lacking(const struct test_case *test)
 	return NULL;
 }
 
-/* The tear-down also runs after a failed case, to release its objects. */
+/*
+ * The tear-down also runs after a failed case, to release its objects: a failure of that is never
+ * caused by a fault.
+ */
 static int
-run_case(const struct test_suite *subject, const struct test_case *test)
+run_case(const struct test_suite *subject, const struct test_case *test, bool *is_released)
 {
 	int result;
 
+	faults_before = faults_size();
 	result = TEST_TRY(subject->setup());
 	if (result == TEST_SUCCESS)
 		result = TEST_TRY(test->func());
 	else if (result != TEST_SKIPPED)
 		test_note("set-up failed");
-	if (TEST_TRY(subject->teardown()) != TEST_SUCCESS)
-		result = TEST_FAILED;
-	return result;
+	fx_is_cut_short = result != TEST_SUCCESS && is_faulted();
+	*is_released = TEST_TRY(subject->teardown()) == TEST_SUCCESS;
+	fx_is_cut_short = false;
+	return *is_released ? result : TEST_FAILED;
 }
 
 static void
@@ -143,10 +175,11 @@ run_one(const struct test_suite *subject, const struct test_case *test, const ch
 {
 	const char *lack = lacking(test);
 	unsigned int nb_deviations;
+	bool is_released = true;
 	int result;
 
 	test_set_running(name);
-	result = lack != NULL ? TEST_SKIPPED : run_case(subject, test);
+	result = lack != NULL ? TEST_SKIPPED : run_case(subject, test, &is_released);
 	nb_deviations = conf_deviations_taken();
 	if (result == TEST_SKIPPED) {
 		counts->skipped++;
@@ -154,6 +187,9 @@ run_one(const struct test_suite *subject, const struct test_case *test, const ch
 			printf("SKIP %s: the device lacks %s\n", name, lack);
 		else
 			printf("SKIP %s\n", name);
+	} else if (result != TEST_SUCCESS && is_released && is_faulted()) {
+		counts->faulted++;
+		printf("FALT %s\n", name);
 	} else if (result != TEST_SUCCESS) {
 		counts->failed++;
 		printf("FAIL %s: %s\n", name, test->rule);
