@@ -35,7 +35,6 @@ JUSTIFIED = (
     ('split', 'app/*', '*/main.c', 'main() calls each part of the program once'),
     ('tiny', 'app/*', '*/main.c', 'likewise'),
     ('split', '*_audit.c', '*', 'an audit reads all structures of its library'),
-    ('split', 'app/testrmem/show.c', '*', 'output of the objects, apart from the input of commands'),
     ('split', 'drivers/soft/chaos/*', '*', 'the parser and the log of rules, apart from their execution'),
     ('split', 'drivers/verbs/rverbs_probe_*.c', '*', 'a file for each capability that is probed'),
     ('split', 'lib/rmem/rmem_ops_none.c', '*', 'a function for each operation'),
