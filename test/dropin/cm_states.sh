@@ -25,7 +25,7 @@ seen() {
 # start SIDE COMMAND STATE: its process id is in pids.
 start() {
 	: >"$tmp/$1"
-	RMEM_IBV_CM=$tmp/$1.cm "${run[@]}" "$program" "$2" 127.0.0.1 $port "$3" >"$tmp/$1" 2>&1 <&5 &
+	RMEM_IBV_CM=$tmp/$1.cm "${run[@]}" "$program" "$2" 127.0.0.1 "$port" "$3" >"$tmp/$1" 2>&1 <&5 &
 	pids[$1]=$!
 }
 
@@ -37,17 +37,17 @@ while IFS='|' read -r states wanted of_host; do
 	port=$((port + 1)) pids=()
 	rm -f "$tmp"/*.cm
 	start 1 listen "$passive"
-	seen "$tmp/1" listening ${pids[1]}
+	seen "$tmp/1" listening "${pids[1]}"
 	start 0 connect "$active"
 	[ "$killed" = active ] && victim=0 || victim=1
 	other=$((1 - victim))
-	seen "$tmp/$victim" stopped ${pids[victim]}
-	[[ $states != *wait* ]] || seen "$tmp/$other" waiting ${pids[other]}
-	[ "$states" != 'established run active' ] || seen "$tmp/1" RDMA_CM_EVENT_ESTABLISHED ${pids[1]}
-	kill -KILL ${pids[victim]}
-	wait ${pids[victim]} 2>/dev/null
+	seen "$tmp/$victim" stopped "${pids[victim]}"
+	[[ $states != *wait* ]] || seen "$tmp/$other" waiting "${pids[other]}"
+	[ "$states" != 'established run active' ] || seen "$tmp/1" RDMA_CM_EVENT_ESTABLISHED "${pids[1]}"
+	kill -KILL "${pids[victim]}"
+	wait "${pids[victim]}" 2>/dev/null
 	[[ $states != *wait* ]] || echo go >&5
-	wait ${pids[other]} # its last line is printed when all calls have succeeded
+	wait "${pids[other]}" # its last line is printed when all calls have succeeded
 	got=$(paste -sd';' "$tmp/$other")
 	if [ "$got" = "${of_host:-$wanted}" ] &&
 		! grep '  state: ' "$tmp/$other.cm" | grep -vqE 'IDLE|TIMEWAIT'; then

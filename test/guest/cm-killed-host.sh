@@ -140,7 +140,7 @@ signal_guest() {
 start() {
 	rm -f "$dir/cm"
 	: >"$dir/out"
-	RMEM_IBV_CM=$dir/cm "$run" --ip $ip "$program" "$1" "$2" $port "$3" >"$dir/out" 2>&1 <&5 &
+	RMEM_IBV_CM=$dir/cm "$run" --ip "$ip" "$program" "$1" "$2" $port "$3" >"$dir/out" 2>&1 <&5 &
 	pid=$!
 }
 
@@ -153,7 +153,7 @@ while IFS='|' read -r states lines <&6; do
 	side "$active" "$passive" "$mine"
 	address=$ip
 	[ $command = listen ] || { address=$rxe_ip && of_guest "$n listening"; }
-	start $command $address "$state"
+	start "$command" "$address" "$state"
 	if [ "$killed" = "$mine" ]; then
 		await "$dir/out" stopped $pid
 		of_guest "$n waiting"
