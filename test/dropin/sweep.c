@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A verbs program of test_sweep.py that takes failures wrongly: without an MR it crashes, a failed
+ * WRITE leaves wrong results in its file, and with hang, it waits forever for a QP. All others it
+ * reports.
+ *
+ * usage: sweep FILE [hang]
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "connect_qp.h"
+#include "open_device.h"
+#include "wait_wc.h"
+
+static char buf[64] = "right";
+
+/* WRITE "right" to the second half; false: the completion has an error. */
+static bool
+write_half(struct ibv_qp *qp, const struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 32, .lkey = mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.opcode = IBV_WR_RDMA_WRITE,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.wr.rdma = {.remote_addr = (uintptr_t)buf + 32,
+							.rkey = mr->rkey}};
+
+	if (ibv_post_send(qp, &wr, &bad) != 0)
+		return false;
+	return wait_wc(qp->send_cq).status == IBV_WC_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ibv_context *context = open_device("soft0");
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.sq_sig_all = 1,
+			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	FILE *file;
+
+	if (argc < 2 || pd == NULL || cq == NULL)
+		return 1;
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	qp = ibv_create_qp(pd, &init);
+	while (qp == NULL && argc > 2)
+		pause();
+	HOLDS(qp != NULL);
+	connect_own(qp);
+	write_half(qp, mr);
+	file = fopen(argv[1], "w");
+	return file == NULL || fprintf(file, "%s\n", buf + 32) < 0 || fclose(file) != 0;
+}
