@@ -156,6 +156,9 @@ fx_odp_do(enum fx_odp_op op, uint64_t addr, uint32_t length)
 		wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &result, addr, fx_odp.mr->rkey, 0);
 		wr.atomic.swap = 7;
 		return fx_send(fx.b.qp, &wr);
+	case FX_ODP_ATOMIC_WRITE:
+		wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &result, addr, fx_odp.mr->rkey);
+		return fx_send(fx.b.qp, &wr);
 	case FX_ODP_ADD_RESULT:
 	default:
 		own.length = sizeof(uint64_t);
@@ -180,7 +183,15 @@ fx_odp_modifies(enum fx_odp_op op)
 bool
 fx_odp_can(enum fx_odp_op op)
 {
-	return (op != FX_ODP_ADD && op != FX_ODP_SWAP) || fx_odp_has_atomics();
+	return (op != FX_ODP_ADD && op != FX_ODP_SWAP && op != FX_ODP_ATOMIC_WRITE) ||
+			fx_odp_has_atomics();
+}
+
+bool
+fx_odp_is_word(enum fx_odp_op op)
+{
+	return op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT ||
+			op == FX_ODP_ATOMIC_WRITE;
 }
 
 int

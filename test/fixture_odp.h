@@ -39,6 +39,7 @@ enum fx_odp_op {
 	FX_ODP_ADD,
 	FX_ODP_SWAP,
 	FX_ODP_ADD_RESULT,
+	FX_ODP_ATOMIC_WRITE,
 	FX_ODP_NB,
 };
 
@@ -64,6 +65,8 @@ int fx_odp_do(enum fx_odp_op op, uint64_t addr, uint32_t length);
 bool fx_odp_is_local(enum fx_odp_op op);
 bool fx_odp_modifies(enum fx_odp_op op);
 bool fx_odp_can(enum fx_odp_op op);
+/* Whether it is always of 8 bytes. */
+bool fx_odp_is_word(enum fx_odp_op op);
 int fx_odp_refusal(enum fx_odp_op op);
 
 #endif /* FIXTURE_ODP_H */

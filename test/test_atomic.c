@@ -67,6 +67,40 @@ TEST(atomic, atomics_of_a_burst_add_up)
 	TEST_EQ(load(fx.b.buf), NB * (NB - 1) / 2);
 }
 
+/* The address is aligned, the memory is not. */
+TEST(atomic, atomic_write_to_unaligned_memory_is_refused)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_mr *mr;
+	struct rmem_send_wr wr;
+
+	TEST_OK(rmem_mr_reg(fx.b.pd, fx.b.buf + 4, 64, 4096, FX_ACCESS, &mr));
+	fx_track(mr);
+	fx_fill(fx.a.buf, 8, 1);
+	wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, 4096, mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_INV_REQ_ERR);
+	TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_ALIGNMENT);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+}
+
+TEST(atomic, atomic_write_needs_no_right_of_atomics)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_mr *mr = fx_mr(
+			fx.b.pd, fx.b.buf, 64, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE);
+	struct rmem_counter *counter = fx_counter(fx.b.dev);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mr != NULL && counter != NULL);
+	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	fx_fill(fx.a.buf, 8, 1);
+	wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, fx_addr(fx.b.buf) + 56, mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf + 56, fx.a.buf, 8);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+}
+
 #define ROUNDS 5000u
 
 static struct fx_side adders[4];
@@ -112,6 +146,50 @@ TEST(atomic, atomics_of_several_lcores_lose_none)
 	fx_launch(add_by_atomics, adders, sizeof(adders[0]), nb);
 	fx_join(nb);
 	TEST_EQ(load(fx.b.buf), (uint64_t)nb * ROUNDS);
+}
+
+/* Writes words of eight equal bytes, ROUNDS times. */
+static void
+write_words(void *arg)
+{
+	struct fx_side *side = arg;
+	const struct rmem_sge sge = fx_sge(side->mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	bool is_ok = true;
+	struct rmem_wc wc;
+	uint32_t i;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < ROUNDS && is_ok; i++) {
+		memset(side->buf, (int)(i & 0xff), 8);
+		is_ok = fx_post(side->qp, &wr) == 1 && fx_poll(side->cq, &wc, 1) == 1 &&
+				wc.status == RMEM_WC_SUCCESS;
+	}
+	__atomic_fetch_add((uint32_t *)(void *)(fx.b.buf + 64), 1, __ATOMIC_RELEASE);
+	if (!is_ok)
+		test_stop(TEST_FAILED);
+}
+
+TEST(atomic, atomic_writes_are_never_seen_in_part)
+{
+	unsigned int i, nb = RTE_MIN(fx_nb_workers(), RTE_DIM(adders)), spins = 0;
+	uint64_t *word = (uint64_t *)(void *)fx.b.buf, value;
+	uint32_t *nb_done = (uint32_t *)(void *)(fx.b.buf + 64);
+
+	if (nb < 2)
+		test_skip("it takes two worker lcores");
+	for (i = 0; i < nb; i++) {
+		fx_side_open(&adders[i], fx.a.dev, fx.a.pd);
+		TEST_OK(fx_connect(adders[i].qp, adders[i].qp));
+	}
+	fx_launch(write_words, adders, sizeof(adders[0]), nb);
+	do {
+		value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		TEST_EQ(value, (value & 0xff) * UINT64_C(0x0101010101010101));
+		fx_relax(&spins);
+	} while (__atomic_load_n(nb_done, __ATOMIC_ACQUIRE) != nb);
+	fx_join(nb);
 }
 
 TEST_SUITE(atomic, fx_setup, fx_teardown);

@@ -224,7 +224,7 @@ expect_faults(enum fx_odp_op op, enum loss loss)
 
 	if (loss == LOSS_READ_ONLY && !fx_odp_modifies(op))
 		return;
-	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT) {
+	if (fx_odp_is_word(op)) {
 		expect_fault(op, page + 8, 8);
 		return;
 	}

@@ -26,7 +26,7 @@ TEST(odp, device_reports_its_odp_support)
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT);
-	TEST_EQ(info.odp.rc & ~RMEM_ODP_ATOMIC, rc_caps);
+	TEST_EQ(info.odp.rc & ~(RMEM_ODP_ATOMIC | RMEM_ODP_ATOMIC_WRITE), rc_caps);
 	TEST_EQ(info.odp.uc, RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE);
 	TEST_EQ(info.odp.ud, RMEM_ODP_SEND | RMEM_ODP_RECV);
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
@@ -107,13 +107,13 @@ expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
 {
 	static uint8_t old[FX_ODP_SIZE], old_peer[FX_ODP_SIZE];
 
+	if (fx_odp_is_word(op))
+		length = sizeof(uint64_t);
 	memcpy(old_peer, fx.b.buf, FX_ODP_SIZE);
 	memcpy(old, fx_odp.mem, FX_ODP_SIZE);
 	TEST_STATUS(fx_odp_do(op, fx_addr(mem), length), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_odp.recv_status, RMEM_WC_SUCCESS);
 	check_bytes(op, mem, old + (mem - fx_odp.mem), old_peer, length);
-	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT)
-		length = sizeof(uint64_t);
 	if (fx_odp_modifies(op)) {
 		TEST_MEM(fx_odp.mem, old, (size_t)(mem - fx_odp.mem));
 		TEST_MEM(mem + length, old + (mem - fx_odp.mem) + length,

@@ -89,6 +89,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
 /** Multicast of UD: rmem_qp_attach_mcast(), and AHs with multicast GIDs. */
 #define RMEM_DEV_CAPA_MCAST (UINT64_C(1) << 27)
+/** RMEM_WR_ATOMIC_WRITE. */
+#define RMEM_DEV_CAPA_ATOMIC_WRITE (UINT64_C(1) << 28)
 
 /** Device. */
 struct rmem_dev {
@@ -117,6 +119,8 @@ struct rmem_dev {
 #define RMEM_ODP_ATOMIC (UINT32_C(1) << 4)
 /** Receives of a shared receive queue. */
 #define RMEM_ODP_SRQ_RECV (UINT32_C(1) << 5)
+/** ATOMIC_WRITE; the value of Linux, since rdma-core has none. */
+#define RMEM_ODP_ATOMIC_WRITE (UINT32_C(1) << 7)
 
 /** On-demand paging capabilities (struct ibv_odp_caps). All 0: not supported. */
 struct rmem_odp_caps {

@@ -84,9 +84,9 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *     SGEs or inline bytes than the limits of the QP, 4 GiB or more in total on a verbs device, a
  *     REG_MR without MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2
  *     window, or on a verbs device with an MR that is not in RMEM_MR_STATE_VALID, a handle in one
- *     of these of another device, an atomic without exactly one SGE of 8 bytes, on a UD QP no AH,
- *     one of another device or a QP number over 24 bits, or a calling thread not registered with
- *     EAL; in debug builds a NULL or wrong handle.
+ *     of these of another device, an atomic or ATOMIC_WRITE without exactly one SGE of 8 bytes,
+ *     on a UD QP no AH, one of another device or a QP number over 24 bits, or a calling thread
+ *     not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EPERM: an AH of another PD than the QP.
  *   - -EOPNOTSUPP: the device or the type of the QP lacks the opcode, or this is a secondary
  *     process.

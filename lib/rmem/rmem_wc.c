@@ -102,6 +102,8 @@ rmem_wc_opcode_str(int opcode)
 		return "LOCAL_INV";
 	case RMEM_WC_REG_MR:
 		return "REG_MR";
+	case RMEM_WC_ATOMIC_WRITE:
+		return "ATOMIC_WRITE";
 	case RMEM_WC_UMR:
 		return "UMR";
 	case RMEM_WC_RECV:

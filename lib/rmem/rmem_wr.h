@@ -41,12 +41,13 @@ enum rmem_wr_opcode {
 	RMEM_WR_RDMA_READ_WITH_INV = 10,  /**< Read, then invalidate a key of this device. */
 	RMEM_WR_BIND_MW = 11,             /**< Bind a type 2 memory window. */
 	RMEM_WR_UMR = 12,                 /**< Bind an indirect key to entries. */
+	RMEM_WR_ATOMIC_WRITE = 13,        /**< Write 8 bytes of the peer at once. */
 };
 
 /** Number of opcodes. */
-#define RMEM_WR_OPCODE_NB 13
+#define RMEM_WR_OPCODE_NB 14
 
-/** Start only when all preceding READs and atomics have completed. */
+/** Start only when all preceding READs, atomics and ATOMIC_WRITEs have completed. */
 #define RMEM_SEND_FENCE (1u << 0)
 /** Generate a completion on success; a failure always generates one. */
 #define RMEM_SEND_SIGNALED (1u << 1)
@@ -74,7 +75,9 @@ struct rmem_send_wr {
 		uint32_t invalidate_rkey; /**< LOCAL_INV, *_WITH_INV: rkey to invalidate. */
 	};
 	union {
-		/** RDMA_WRITE, RDMA_READ and their variants. */
+		/** RDMA_WRITE, RDMA_READ and their variants; ATOMIC_WRITE, which has one SGE of 8
+		 * bytes and an address that is a multiple of 8.
+		 */
 		struct {
 			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
 			uint32_t rkey;        /**< rkey of the remote memory. */

@@ -65,7 +65,8 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.is_full_check = true,
 						.wc_opcode = RMEM_WC_COMP_SWAP,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY |
+								RMEM_WR_WORD,
 						.capa = RMEM_DEV_CAPA_ATOMIC,
 						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
 				},
@@ -74,7 +75,8 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.is_full_check = true,
 						.wc_opcode = RMEM_WC_FETCH_ADD,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY |
+								RMEM_WR_WORD,
 						.capa = RMEM_DEV_CAPA_ATOMIC,
 						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
 				},
@@ -133,6 +135,16 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.capa = RMEM_DEV_CAPA_UMR,
 						.handle = {HANDLE(umr.mr)},
 				},
+		[RMEM_WR_ATOMIC_WRITE] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_ATOMIC_WRITE,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY |
+								RMEM_WR_WORD,
+						.capa = RMEM_DEV_CAPA_ATOMIC_WRITE,
+						.remote_access = RMEM_ACCESS_REMOTE_WRITE,
+				},
 };
 
 /* Whether a service has the request. */
@@ -175,9 +187,9 @@ wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr
 
 	if (wr->num_sge > limits->max_send_sge)
 		return false;
-	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC)
-		return limits->is_late ||
-				(wr->num_sge == 1 && wr->sg_list[0].length == sizeof(uint64_t));
+	if ((rmem_wr_info[wr->opcode].props & RMEM_WR_WORD) != 0 && !limits->is_late &&
+			(wr->num_sge != 1 || wr->sg_list[0].length != sizeof(uint64_t)))
+		return false;
 	if ((wr->flags & RMEM_SEND_INLINE) == 0)
 		return true;
 	for (i = 0; i < wr->num_sge; i++)

@@ -40,6 +40,8 @@ extern "C" {
 #define RMEM_WR_RC_ONLY (1u << 4)
 /** QPs of UD too. */
 #define RMEM_WR_UD (1u << 5)
+/** It has exactly one SGE, of 8 bytes. */
+#define RMEM_WR_WORD (1u << 6)
 
 /** Objects that a request can name. */
 #define RMEM_WR_MAX_HANDLES 2
@@ -284,9 +286,9 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  * @return
  *   0 when it may be accepted, otherwise:
  *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes,
- *     an atomic without one SGE of 8 bytes, NULL entries, or an object that is NULL, of another
- *     type or device, or a window that is not of type 2; of UD, no AH or one of another device, or
- *     a QP number over 24 bits.
+ *     an atomic or ATOMIC_WRITE without one SGE of 8 bytes, NULL entries, or an object that is
+ *     NULL, of another type or device, or a window that is not of type 2; of UD, no AH or one of
+ *     another device, or a QP number over 24 bits.
  *   - -EPERM: of UD, an AH of another PD.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or the service of the QP has no
  *     such request.

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rmem_driver.h>
+
 #include "conf.h"
 
 #define BIT(status) (UINT32_C(1) << (status))
@@ -124,17 +126,20 @@ void
 conf_denied_to_all(uint64_t addr, uint32_t rkey)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
-			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
-			RMEM_WR_ATOMIC_FETCH_AND_ADD};
-	bool has_atomics = (conf.info.capa & RMEM_DEV_CAPA_ATOMIC) != 0 && addr % 8 == 0;
+			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			RMEM_WR_ATOMIC_WRITE};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	static uint8_t before[FX_BUF_SIZE];
 	unsigned int i;
 
 	memcpy(before, fx.a.buf, FX_BUF_SIZE);
-	for (i = 0; i < (has_atomics ? RTE_DIM(opcodes) : 3); i++) {
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		const struct rmem_wr_info *info = &rmem_wr_info[opcodes[i]];
 		const struct rmem_send_wr wr = conf_request(opcodes[i], &sge, addr, rkey);
 
+		if ((info->capa & ~conf.info.capa) != 0 ||
+				((info->props & RMEM_WR_WORD) != 0 && addr % 8 != 0))
+			continue;
 		fx_fill(fx.b.buf, 8, rkey + 1);
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 		conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <rmem_driver.h>
+
 #include "conf.h"
 
 #define NB_SUMS 16u
@@ -66,6 +68,14 @@ CONF_TEST(right, remote_write_permits_writes, 0, 0,
 		"IBTA 10.6.3: remote write by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
+
+	try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
+}
+
+CONF_TEST(right, remote_write_permits_atomic_writes, RMEM_DEV_CAPA_ATOMIC_WRITE, 0,
+		"IBTA A19.4.2: ATOMIC_WRITE by the MR's right REMOTE_WRITE, of 10 sums")
+{
+	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_WRITE};
 
 	try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
 }
@@ -184,6 +194,7 @@ CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 			{RMEM_ACCESS_REMOTE_READ, RMEM_WR_RDMA_READ},
 			{RMEM_ACCESS_REMOTE_ATOMIC, RMEM_WR_ATOMIC_CMP_AND_SWP},
 			{RMEM_ACCESS_REMOTE_ATOMIC, RMEM_WR_ATOMIC_FETCH_AND_ADD},
+			{RMEM_ACCESS_REMOTE_WRITE, RMEM_WR_ATOMIC_WRITE},
 	};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	unsigned int i, j;
@@ -197,8 +208,7 @@ CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 			const struct rmem_send_wr wr = conf_request(
 					rows[j].opcode, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
-			if (is_atomic(rows[j].opcode) &&
-					(conf.info.capa & RMEM_DEV_CAPA_ATOMIC) == 0)
+			if ((rmem_wr_info[rows[j].opcode].capa & ~conf.info.capa) != 0)
 				continue;
 			TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 			if (rows[i].right == rows[j].right)

@@ -90,7 +90,27 @@ TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 			check_fields(&got, &want);
 		}
 	}
-	TEST_EQ(nb, 23);
+	TEST_EQ(nb, 24);
+}
+
+/* As rdma_rxe of Linux sends it. */
+TEST(wire_hdr, atomic_write_has_a_reth_and_eight_bytes)
+{
+	static const uint8_t want[] = {0x1d, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x80, 0x12,
+			0x34, 0x56, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00,
+			0x02, 0x03, 0x00, 0x00, 0x00, 0x08};
+	struct rwire_pkt pkt = {.opcode = RWIRE_ATOMIC_WRITE,
+			.is_ack_req = true,
+			.qpn = 0x11,
+			.psn = 0x123456,
+			.rkey = 0x203,
+			.dma_len = 8,
+			.addr = 0x1000,
+			.payload_len = 8};
+	uint8_t bth[BUFFER];
+
+	TEST_EQ(rwire_pkt_build(bth, &pkt), sizeof(want) + 8 + RWIRE_ICRC_LEN);
+	TEST_MEM(bth, want, sizeof(want));
 }
 
 /* IBTA table 38 and the layouts of 9.3, as bytes. */

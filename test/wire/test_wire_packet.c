@@ -205,6 +205,12 @@ TEST(wire_sim, refused_packet_is_the_last_error)
 					false},
 			{RWIRE_FETCH_ADD, inv, RMEM_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, 4,
 					RMEM_VENDOR_ERR_ALIGNMENT, false},
+			{RWIRE_ATOMIC_WRITE, inv, RMEM_WR_ATOMIC_WRITE, 0, 8, 8, 4,
+					RMEM_VENDOR_ERR_ALIGNMENT, false},
+			{RWIRE_ATOMIC_WRITE, inv, RMEM_WR_ATOMIC_WRITE, 0, 16, 16, 0, size, false},
+			{RWIRE_ATOMIC_WRITE, inv, RMEM_WR_ATOMIC_WRITE, 0, 8, 0, 0, size, false},
+			{RWIRE_ATOMIC_WRITE, access, RMEM_WR_ATOMIC_WRITE, 1, 8, 8, 0,
+					RMEM_VENDOR_ERR_KEY_TAG, false},
 			{RWIRE_WRITE_ONLY, access, RMEM_WR_RDMA_WRITE, 1, 8, 8, 0,
 					RMEM_VENDOR_ERR_KEY_TAG, false},
 			{RWIRE_READ_REQUEST, access, RMEM_WR_RDMA_READ, 0, 1u << 30, 0, 0,
@@ -234,6 +240,23 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 	TEST_EQ(got.opcode, opcode);
 	TEST_EQ(got.psn, psn);
 	TEST_ASSERT(!sim_take(0, &got));
+}
+
+/* Its answer is the empty READ response that rdma_rxe sends. */
+TEST(wire_sim, duplicate_atomic_write_is_answered_but_not_executed_again)
+{
+	struct rwire_pkt word, write;
+
+	open_sides(1024);
+	word = make_attack(RWIRE_ATOMIC_WRITE);
+	word.payload_len = 8;
+	answer(&word, RWIRE_READ_RESPONSE_ONLY, word.psn);
+	write = make_attack(RWIRE_WRITE_ONLY);
+	answer(&write, RWIRE_ACKNOWLEDGE, write.psn);
+	memset(sides[1].target, 0x77, 8);
+	answer(&word, RWIRE_READ_RESPONSE_ONLY, word.psn);
+	TEST_EQ(sides[1].target[0], 0x77);
+	close_sides();
 }
 
 /* rdma_rxe processes such an ACK as the response, and completes the READ without its data. */

@@ -50,7 +50,7 @@ post_one(struct side *side)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ, RMEM_WR_SEND,
 			RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_ATOMIC_FETCH_AND_ADD,
-			RMEM_WR_ATOMIC_CMP_AND_SWP};
+			RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_WRITE};
 	const struct side *peer = peer_of(side);
 	uint32_t slot = (uint32_t)(side->posted % SLOTS);
 	uint8_t *local = side->local + (size_t)slot * SLOT_SIZE;
@@ -77,6 +77,8 @@ post_one(struct side *side)
 		if (sim_random(2) == 0)
 			memcpy(&wr->atomic.compare_add, peer->model + (size_t)slot * SLOT_SIZE, 8);
 	} else {
+		if (wr->opcode == RMEM_WR_ATOMIC_WRITE)
+			sge->length = sizeof(uint64_t);
 		wr->rdma.remote_addr = remote;
 		wr->rdma.rkey = peer->mr->rkey;
 	}
@@ -104,6 +106,7 @@ check_done(struct side *side, uint32_t slot)
 	switch (wr->opcode) {
 	case RMEM_WR_RDMA_WRITE:
 	case RMEM_WR_RDMA_WRITE_WITH_IMM:
+	case RMEM_WR_ATOMIC_WRITE:
 		memcpy(model, local, side->sge[slot].length);
 		break;
 	case RMEM_WR_RDMA_READ:

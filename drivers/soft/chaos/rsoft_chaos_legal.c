@@ -49,6 +49,8 @@ static const struct legal_opcode opcodes[RMEM_WR_OPCODE_NB] = {
 						BIT(MW_BIND_ERR)},
 		[RMEM_WR_BIND_MW] = {"BIND_MW", NO_PACKET},
 		[RMEM_WR_UMR] = {"UMR", NO_PACKET},
+		[RMEM_WR_ATOMIC_WRITE] = {"ATOMIC_WRITE",
+				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR)},
 };
 
 /* Those that are decided without an answer of the peer. */

@@ -158,6 +158,25 @@ rsoft_guard_copy64(void *to, const void *from)
 gone:
 	return false;
 }
+
+/* Store an aligned word at once. False: a fault. */
+static __rte_always_inline bool
+rsoft_guard_store(uint64_t *word, uint64_t value)
+{
+	__asm__ goto("1:	movq %1, (%0)\n"
+		     "2:\n"
+		     "	.pushsection rsoft_guard_table, \"a\"\n"
+		     "	.balign 4\n"
+		     "	.long 1b - ., 2b - ., %l[gone] - .\n"
+		     "	.popsection\n"
+			:
+			: "r"(word), "r"(value)
+			: "memory"
+			: gone);
+	return true;
+gone:
+	return false;
+}
 #else
 /* Only the slow functions exist here, and rsoft_guard_get() fails. */
 static __rte_always_inline bool
@@ -177,6 +196,13 @@ rsoft_guard_copy(void *to, const void *from, size_t length)
 {
 	memmove(to, from, length);
 	return (struct rsoft_guarded){RSOFT_SIDE_NONE, 0};
+}
+
+static inline bool
+rsoft_guard_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 static inline struct rsoft_guarded
@@ -219,6 +245,13 @@ rsoft_guard_swap_fast(uint64_t *word, uint64_t *before, uint64_t swap)
 {
 	rsoft_guard_announce_atomic(word);
 	return rsoft_guard_swap(word, before, swap);
+}
+
+static inline bool
+rsoft_guard_store_fast(uint64_t *word, uint64_t value)
+{
+	rsoft_guard_announce_atomic(word);
+	return rsoft_guard_store(word, value);
 }
 
 #endif /* RSOFT_GUARD_H */

@@ -141,7 +141,7 @@ rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps)
 	caps->uc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE;
 	caps->ud = RMEM_ODP_SEND | RMEM_ODP_RECV;
 	if (dev->args.odp_guard != 0 && rsoft_guard_has_fast())
-		caps->rc |= RMEM_ODP_ATOMIC;
+		caps->rc |= RMEM_ODP_ATOMIC | RMEM_ODP_ATOMIC_WRITE;
 }
 
 int

@@ -234,6 +234,33 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 			&batch->vendor_err);
 }
 
+/* In the order of a WRITE: the payload is read before the peer is looked up. */
+static int
+req_atomic_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span from[RSOFT_MAX_SGE];
+	struct rsoft_span to = {.length = sizeof(uint64_t)};
+	struct rsoft_qp *peer;
+	uint64_t value = 0;
+	int status;
+
+	if (unlikely(!rsoft_req_is_word(wr))) {
+		batch->vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
+		return RMEM_WC_LOC_LEN_ERR;
+	}
+	to.ptr = (uint8_t *)&value;
+	status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_copy_status(rsoft_copy_all(&to, from, sizeof(value)),
+				RSOFT_SIDE_FROM, &batch->vendor_err);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(batch->qp);
+	if (unlikely(peer == NULL))
+		return RSOFT_WAIT_PEER;
+	return rsoft_resp_atomic_write(peer, wr, value, &batch->vendor_err);
+}
+
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -353,6 +380,7 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_RDMA_READ_WITH_INV] = req_read,
 		[RMEM_WR_BIND_MW] = req_bind_mw,
 		[RMEM_WR_UMR] = req_umr,
+		[RMEM_WR_ATOMIC_WRITE] = req_atomic_write,
 };
 
 /*

@@ -168,18 +168,18 @@ resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uin
 	return false;
 }
 
-int
-rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+/* Translate the address of a word; an enum rmem_wc_status. */
+static int
+resp_open_word(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		struct rsoft_span *span, uint32_t *vendor_err)
 {
 	int status;
 
-	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) { /* IBTA C9-182 */
+	if (addr % sizeof(uint64_t) != 0) { /* IBTA C9-182 */
 		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
-	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
-			wr->atomic.rkey, sizeof(uint64_t), span, vendor_err);
+	status = rsoft_resp_open(peer, right, addr, rkey, sizeof(uint64_t), span, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
@@ -190,6 +190,41 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
+	return RMEM_WC_SUCCESS;
+}
+
+int
+rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		struct rsoft_span *span, uint32_t *vendor_err)
+{
+	return resp_open_word(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
+			wr->atomic.rkey, span, vendor_err);
+}
+
+int
+rsoft_resp_atomic_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t value,
+		uint32_t *vendor_err)
+{
+	struct rsoft_odp *odp;
+	struct rsoft_span to;
+	uint64_t *word;
+	int status;
+
+	status = resp_open_word(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr, wr->rdma.rkey,
+			&to, vendor_err);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	odp = rsoft_span_odp(&to);
+	word = (uint64_t *)(void *)to.ptr;
+	/* The copy of the kernel is not atomic. */
+	if (unlikely((odp != NULL && !odp->is_guarded) || !rsoft_guard_store_fast(word, value))) {
+		if (odp != NULL && odp->is_guarded)
+			rsoft_odp_access_failed(odp, (uintptr_t)word);
+		*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
+		return RMEM_WC_REM_ACCESS_ERR;
+	}
+	if (to.kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(&to);
 	return RMEM_WC_SUCCESS;
 }
 

@@ -47,6 +47,10 @@ int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
 		uint64_t *before, uint32_t *vendor_err);
 
+/* ATOMIC_WRITE of a word; an enum rmem_wc_status. */
+int rsoft_resp_atomic_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t value,
+		uint32_t *vendor_err);
+
 /* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);

@@ -198,8 +198,8 @@ sq_is_sound_one(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 			wr->num_sge > qp->limits.max_send_sge ||
 			(wr->num_sge != 0 && !rmem_wr_has_sges(wr)))
 		return false;
-	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC &&
-			wr->num_sge != 1 && !qp->limits.is_late)
+	if ((rmem_wr_info[wr->opcode].props & RMEM_WR_WORD) != 0 && wr->num_sge != 1 &&
+			!qp->limits.is_late)
 		return false;
 	if (!(wr->flags & RMEM_SEND_INLINE))
 		return true;

@@ -99,7 +99,7 @@ struct rwire_req {
 	uint32_t next_psn;     /* first PSN that no request has */
 	uint32_t end_psn;      /* first PSN that was never sent */
 	uint32_t una;          /* oldest PSN not acknowledged */
-	uint32_t nb_rd;        /* READs and atomics in [cons, begun) */
+	uint32_t nb_rd;        /* with responses, in [cons, begun) */
 	uint32_t since_ack;    /* packets sent since the last AckReq */
 	uint8_t retry_left;
 	uint8_t rnr_left;
@@ -120,7 +120,7 @@ struct rwire_req {
 	struct rwire_unread unread;
 };
 
-/* The reply to a READ or an atomic. */
+/* The reply to a READ, an atomic or an ATOMIC_WRITE. */
 struct rwire_reply {
 	uint8_t opcode; /* of the request */
 	uint32_t psn;   /* of the first response */
@@ -136,8 +136,9 @@ struct rwire_rsp {
 	uint32_t psn; /* expected */
 	uint32_t msn;
 	/*
-	 * PSN of the last SEND or WRITE executed. Invariant: an ACK has no PSN of a READ or an
-	 * atomic, for which a requester may take it: their responses have other opcodes.
+	 * PSN of the last SEND or WRITE executed. Invariant: an ACK has no PSN of a READ, an
+	 * atomic or an ATOMIC_WRITE, for which a requester may take it: their responses have
+	 * other opcodes.
 	 */
 	uint32_t done_psn;
 	bool is_nak_sent; /* for the gap that precedes psn */
@@ -426,6 +427,13 @@ rwire_wr_is_atomic(const struct rmem_send_wr *wr)
 {
 	return wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP ||
 			wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Whether its answer is a response, as that of a READ: the peer keeps these in a ring. */
+static inline bool
+rwire_wr_has_response(const struct rmem_send_wr *wr)
+{
+	return rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr) || wr->opcode == RMEM_WR_ATOMIC_WRITE;
 }
 
 #endif /* RWIRE_H */

@@ -84,7 +84,7 @@ comp_succeed(struct comp *comp)
 	const struct rwire_wqe *wqe = comp_wqe(q);
 
 	comp_move(comp, rwire_psn_add(wqe->first_psn, wqe->nb_psn));
-	req->nb_rd -= rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr);
+	req->nb_rd -= rwire_wr_has_response(wr);
 	/* The answer arrived after a rewind to it. */
 	if (req->sq_pos == q->qp->sq.cons)
 		req->sq_pos++;
@@ -110,8 +110,8 @@ comp_fail(struct comp *comp, int status, uint32_t vendor_err)
 }
 
 /*
- * All packets preceding psn are acknowledged. False: the response to a READ or an atomic among them
- * is missing.
+ * All packets preceding psn are acknowledged. False: a response to one of them, such as a READ, is
+ * missing.
  */
 static bool
 comp_ack(struct comp *comp, uint32_t psn)
@@ -121,7 +121,7 @@ comp_ack(struct comp *comp, uint32_t psn)
 	while (comp_has_head(q) && rwire_psn_diff(psn, q->req.una) > 0) {
 		const struct rwire_wqe *wqe = comp_wqe(q);
 
-		if (rwire_wr_is_read(comp_head(q)) || rwire_wr_is_atomic(comp_head(q)))
+		if (rwire_wr_has_response(comp_head(q)))
 			return false;
 		if (rwire_psn_diff(psn, rwire_psn_add(wqe->first_psn, wqe->nb_psn)) < 0) {
 			comp_move(comp, psn);
@@ -233,6 +233,16 @@ comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 		comp_succeed(comp);
 }
 
+/* A READ response without data, for a request that returns none. */
+static void
+comp_empty(struct comp *comp, const struct rwire_pkt *pkt)
+{
+	if (pkt->opcode == RWIRE_READ_RESPONSE_ONLY && pkt->payload_len == 0)
+		comp_succeed(comp);
+	else
+		comp_fail(comp, RMEM_WC_BAD_RESP_ERR, RMEM_VENDOR_ERR_NAK);
+}
+
 static void
 comp_response(struct comp *comp, const struct rwire_pkt *pkt)
 {
@@ -249,10 +259,14 @@ comp_response(struct comp *comp, const struct rwire_pkt *pkt)
 		return;
 	wqe = comp_wqe(q);
 	is_atomic = rwire_wr_is_atomic(comp_head(q));
-	if (!is_atomic && !rwire_wr_is_read(comp_head(q)))
+	if (!rwire_wr_has_response(comp_head(q)))
 		return;
 	if (is_atomic != ((pkt->info & RWIRE_HAS_RESULT) != 0)) {
 		comp_fail(comp, RMEM_WC_BAD_RESP_ERR, RMEM_VENDOR_ERR_NAK);
+		return;
+	}
+	if (comp_head(q)->opcode == RMEM_WR_ATOMIC_WRITE) {
+		comp_empty(comp, pkt);
 		return;
 	}
 	if (is_atomic) {

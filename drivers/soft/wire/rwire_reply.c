@@ -3,7 +3,8 @@
  */
 
 /*
- * Packets of the responder: READ data, results of atomics, and acknowledgements.
+ * Packets of the responder: READ data, results of atomics, responses without data, and
+ * acknowledgements.
  *
  * Replies are sent in the order of the requests, then at most one acknowledgement, which answers
  * for all packets that precede it.
@@ -60,6 +61,8 @@ reply_opcode(const struct rwire_reply *reply)
 {
 	bool is_last = reply->sent + 1 == reply->nb_psn;
 
+	if (reply->opcode == RWIRE_ATOMIC_WRITE)
+		return RWIRE_READ_RESPONSE_ONLY;
 	if (reply->opcode != RWIRE_READ_REQUEST)
 		return RWIRE_ATOMIC_ACKNOWLEDGE;
 	if (reply->sent == 0)

@@ -42,7 +42,7 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_er
 {
 	struct rwire_req *req = &q->req;
 	struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
-	bool is_rd = rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr);
+	bool is_rd = rwire_wr_has_response(wr);
 	uint64_t length = 0;
 	uint32_t i;
 
@@ -59,7 +59,8 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_er
 		length += wr->sg_list[i].length;
 	if (length > q->qp->max_msg_size)
 		return RMEM_WC_LOC_LEN_ERR;
-	if (unlikely(rwire_wr_is_atomic(wr) && !rsoft_req_is_word(wr))) {
+	if (unlikely((rmem_wr_info[wr->opcode].props & RMEM_WR_WORD) != 0 &&
+			    !rsoft_req_is_word(wr))) {
 		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_LOC_LEN_ERR;
 	}
@@ -110,6 +111,20 @@ req_fill_atomic(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
 		pkt->swap_add = wr->atomic.swap;
 		pkt->compare = wr->atomic.compare_add;
 	}
+}
+
+static int
+req_fill_atomic_write(const struct rwire_qp *q, const struct rmem_send_wr *wr,
+		struct rwire_frame *frame, struct rwire_pkt *pkt, uint32_t *vendor_err)
+{
+	pkt->opcode = RWIRE_ATOMIC_WRITE;
+	pkt->addr = wr->rdma.remote_addr;
+	pkt->rkey = wr->rdma.rkey;
+	pkt->dma_len = sizeof(uint64_t);
+	pkt->payload_len = sizeof(uint64_t);
+	return rwire_sge_copy(q->qp, wr, 0,
+			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
+			pkt->payload_len, false, vendor_err);
 }
 
 /* Whether the peer must acknowledge this packet, with which nb_psn are in flight. */
@@ -227,6 +242,8 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 		req_fill_atomic(wr, pkt);
 		return RMEM_WC_SUCCESS;
 	}
+	if (wr->opcode == RMEM_WR_ATOMIC_WRITE)
+		return req_fill_atomic_write(q, wr, frame, pkt, vendor_err);
 	pkt->dma_len = (uint32_t)wqe->length;
 	return req_fill_payload(q, wr, frame, pkt, nb_psn, vendor_err);
 }

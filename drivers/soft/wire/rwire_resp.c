@@ -18,6 +18,14 @@
 #include "../queue/rsoft_resp.h"
 #include "rwire.h"
 
+/* Whether it is an ATOMIC_WRITE of the one length that these have. */
+static bool
+is_word(const struct rwire_pkt *pkt)
+{
+	return pkt->opcode == RWIRE_ATOMIC_WRITE && pkt->payload_len == sizeof(uint64_t) &&
+			pkt->dma_len == sizeof(uint64_t);
+}
+
 /* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
 static __rte_noinline uint32_t
 note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
@@ -31,6 +39,8 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 		return RMEM_VENDOR_ERR_NONE;
 	if (is_write)
 		wr.opcode = RMEM_WR_RDMA_WRITE;
+	else if (pkt->opcode == RWIRE_ATOMIC_WRITE)
+		wr.opcode = RMEM_WR_ATOMIC_WRITE;
 	else if (pkt->opcode != RWIRE_READ_REQUEST)
 		wr.opcode = pkt->opcode == RWIRE_FETCH_ADD ? RMEM_WR_ATOMIC_FETCH_AND_ADD
 							   : RMEM_WR_ATOMIC_CMP_AND_SWP;
@@ -48,7 +58,7 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 				length, RSOFT_VALID | right);
 	else if ((q->qp->access & right) == 0)
 		vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
-	else if (right == RMEM_ACCESS_REMOTE_ATOMIC)
+	else if (right == RMEM_ACCESS_REMOTE_ATOMIC || is_word(pkt))
 		vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
 	if (right == RMEM_ACCESS_REMOTE_ATOMIC) {
 		wr.atomic.remote_addr = pkt->addr;
@@ -397,6 +407,25 @@ resp_atomic(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return RMEM_WC_SUCCESS;
 }
 
+static int
+resp_atomic_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_ATOMIC_WRITE,
+			.rdma.remote_addr = pkt->addr,
+			.rdma.rkey = pkt->rkey};
+	uint32_t vendor_err;
+	uint64_t value;
+	int status;
+
+	if (!is_word(pkt))
+		return RMEM_WC_REM_INV_REQ_ERR;
+	memcpy(&value, pkt->payload, sizeof(value));
+	status = rsoft_resp_atomic_write(q->qp, &wr, value, &vendor_err);
+	if (status == RMEM_WC_SUCCESS)
+		resp_reply(q, pkt, 1);
+	return status;
+}
+
 /* Whether the packet continues its message, or starts one, with a length that its opcode allows. */
 static bool
 resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
@@ -430,7 +459,14 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		return resp_send(q, lcore, pkt);
 	if (pkt->info & RWIRE_IS_WRITE)
 		return resp_write(q, pkt);
-	return pkt->opcode == RWIRE_READ_REQUEST ? resp_read(q, pkt) : resp_atomic(q, pkt);
+	switch (pkt->opcode) {
+	case RWIRE_READ_REQUEST:
+		return resp_read(q, pkt);
+	case RWIRE_ATOMIC_WRITE:
+		return resp_atomic_write(q, pkt);
+	default:
+		return resp_atomic(q, pkt);
+	}
 }
 
 /* The packet is executed: expect the next one. */
@@ -440,7 +476,7 @@ resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	rsp->psn = rwire_psn_add(rsp->psn, resp_nb_psn(q, pkt));
-	if (pkt->info & RWIRE_HAS_PAYLOAD)
+	if (pkt->info & RWIRE_IS_MESSAGE)
 		rsp->done_psn = rwire_psn_add(rsp->psn, RWIRE_PSN_MASK);
 	rsp->is_nak_sent = false;
 	rsp->done += pkt->payload_len;
@@ -492,7 +528,7 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		resp_duplicate_read(q, pkt);
 		return;
 	}
-	/* An atomic must not be executed again. */
+	/* An atomic or an ATOMIC_WRITE must not be executed again. */
 	for (i = 1; i <= RTE_MIN(rsp->reply_tail, (uint32_t)RWIRE_MAX_RD_ATOMIC); i++) {
 		const struct rwire_reply *reply =
 				&rsp->reply[(rsp->reply_tail - i) % RWIRE_MAX_RD_ATOMIC];
@@ -617,7 +653,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	case RMEM_WC_SUCCESS:
 	case RSOFT_WAIT_GRACE:
 		resp_advance(q, pkt);
-		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD) && !rsp->is_acked)
+		if (pkt->is_ack_req && (pkt->info & RWIRE_IS_MESSAGE) && !rsp->is_acked)
 			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		break;
 	case RSOFT_WAIT_RNR:

@@ -53,7 +53,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
 		if (rsp->has_failed)
 			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
-		else if ((pkt->info & RWIRE_HAS_PAYLOAD) && rwire_psn_diff(pkt->psn, rsp->psn) < 0)
+		else if ((pkt->info & RWIRE_IS_MESSAGE) && rwire_psn_diff(pkt->psn, rsp->psn) < 0)
 			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		return;
 	}
@@ -68,7 +68,7 @@ static bool
 rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
 	if (pkt->service != RWIRE_RC || (pkt->info & RWIRE_IS_REQUEST) == 0 ||
-			(pkt->info & RWIRE_HAS_PAYLOAD) == 0 || pkt->payload_len != 0)
+			(pkt->info & RWIRE_IS_MESSAGE) == 0 || pkt->payload_len != 0)
 		return false;
 	pkt->is_shared = true;
 	pkt->payload = frame->shared;

@@ -65,7 +65,8 @@ enum rwire_opcode {
 	RWIRE_FETCH_ADD = 0x14,
 	RWIRE_SEND_LAST_WITH_INV = 0x16,
 	RWIRE_SEND_ONLY_WITH_INV = 0x17,
-	RWIRE_OPCODE_NB = 0x18,
+	RWIRE_ATOMIC_WRITE = 0x1d,
+	RWIRE_OPCODE_NB = 0x1e,
 };
 
 /* Properties of an opcode, and the headers that follow the BTH. */
@@ -85,6 +86,8 @@ enum rwire_opcode {
 #define RWIRE_HAS_IMM     (1u << 13)
 #define RWIRE_HAS_INV     (1u << 14) /* IETH */
 #define RWIRE_HAS_DETH    (1u << 15)
+/* Of a message, whose answer is an acknowledgement. */
+#define RWIRE_IS_MESSAGE (RWIRE_IS_SEND | RWIRE_IS_WRITE)
 
 /* Indexed by opcode; 0: not an opcode of RC. */
 extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
