@@ -339,23 +339,31 @@ want_number(void *arg, const char *name, uint64_t number)
 }
 
 static struct wanted
-report(const struct ibcm_info *info, const struct ibcm_stats *stats, const char *name)
+of_info(const struct ibcm_info *info, const char *name)
 {
 	struct wanted wanted = {.name = name};
 	const struct ibcm_sink sink = {&wanted, want_text, want_number};
 
-	if (info != NULL)
-		ibcm_report_info(&sink, info);
-	else
-		ibcm_report_stats(&sink, stats);
+	ibcm_report_info(&sink, info);
 	TEST_EQ(wanted.nb, 1);
 	return wanted;
+}
+
+static uint64_t
+of_stats(const struct ibcm_stats *stats, const char *name)
+{
+	struct wanted wanted = {.name = name};
+	const struct ibcm_sink sink = {&wanted, want_text, want_number};
+
+	ibcm_report_stats(&sink, stats);
+	TEST_EQ(wanted.nb, 1);
+	return wanted.number;
 }
 
 static void
 check_text(const struct ibcm_info *info, const char *name, const char *text)
 {
-	const struct wanted wanted = report(info, NULL, name);
+	const struct wanted wanted = of_info(info, name);
 
 	TEST_MEM(wanted.text, text, strlen(text) + 1);
 }
@@ -376,13 +384,13 @@ TEST(ibcm_info, report_has_names_and_texts)
 	check_text(&info, "local", "127.0.0.1");
 	check_text(&info, "peer", "fe80::1");
 	check_text(&info, "port_space", "TCP");
-	TEST_EQ(report(&info, NULL, "port").number, 7175);
-	TEST_EQ(report(&info, NULL, "reason").number, 28);
+	TEST_EQ(of_info(&info, "port").number, 7175);
+	TEST_EQ(of_info(&info, "reason").number, 28);
 	stats.retries[3] = 5;
 	stats.retries[0] = 2;
 	stats.rej_tx[8] = 4;
-	TEST_EQ(report(NULL, &stats, "rx_rej").number, 3);
-	TEST_EQ(report(NULL, &stats, "retries").number, 7);
-	TEST_EQ(report(NULL, &stats, "retries_rep").number, 5);
-	TEST_EQ(report(NULL, &stats, "tx_rej_reason_8").number, 4);
+	TEST_EQ(of_stats(&stats, "rx_rej"), 3);
+	TEST_EQ(of_stats(&stats, "retries"), 7);
+	TEST_EQ(of_stats(&stats, "retries_rep"), 5);
+	TEST_EQ(of_stats(&stats, "tx_rej_reason_8"), 4);
 }
