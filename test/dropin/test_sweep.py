@@ -8,9 +8,11 @@ usage: test_sweep.py RMEM-RUN PROGRAM; the program is sweep.c
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 run, program = sys.argv[1:]
 EXPECTED = {
@@ -56,6 +58,18 @@ with tempfile.TemporaryDirectory() as tmp:
     with open(report, encoding='utf-8') as file:
         runs = {one['rule']: one['result'] for one in json.load(file)}
     expect('a hang', done.returncode == 1 and runs['qp_create:ENOMEM@nth:1'] == 'hung', done)
+
+    # Ctrl-C leaves no program.
+    pid_file = os.path.join(tmp, 'pid')
+    with subprocess.Popen([run, '--sweep', 'sh', '-c', 'echo $$ >%s.new; mv %s.new %s; exec sleep 3600' % (
+            (pid_file,) * 3)], stderr=subprocess.DEVNULL) as running:
+        while not os.path.exists(pid_file):
+            expect('it runs', running.poll() is None, done)
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+    with open(pid_file, encoding='utf-8') as file:
+        left = os.path.exists('/proc/%s' % file.read().strip())
+    expect('Ctrl-C: status %s' % running.returncode, running.returncode == 130 and not left, done)
 
     for args, status, text in (
             (['--sweep=2'], 2, '--sweep=2: not 1/N'),
