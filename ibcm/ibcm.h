@@ -177,6 +177,8 @@ struct ibcm_qp_conf {
 	uint8_t rnr_retry_count;     /* of the peer's QP */
 	bool has_srq;
 	bool has_flow_control;
+	uint8_t ece_vendor[3]; /* 0: the QP has no ECE */
+	uint32_t ece_options;
 };
 
 struct ibcm_data {

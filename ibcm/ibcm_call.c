@@ -84,6 +84,8 @@ set_req(struct ibcm_msg *req, const struct ibcm_req_conf *conf, const struct req
 	req->rnr_retry_count = conf->qp.rnr_retry_count;
 	req->has_srq = conf->qp.has_srq;
 	req->has_flow_control = conf->qp.has_flow_control;
+	memcpy(req->ece_vendor, conf->qp.ece_vendor, sizeof(req->ece_vendor));
+	req->ece_options = conf->qp.ece_options;
 	req->service = (uint8_t)conf->service;
 	req->mtu = conf->mtu;
 	req->retry_count = conf->retry_count;
@@ -206,6 +208,8 @@ ibcm_accept(struct ibcm_id *id, uint64_t now, const struct ibcm_qp_conf *qp,
 	rep.rnr_retry_count = qp->rnr_retry_count;
 	rep.has_srq = qp->has_srq;
 	rep.has_flow_control = qp->has_flow_control;
+	memcpy(rep.ece_vendor, qp->ece_vendor, sizeof(rep.ece_vendor));
+	rep.ece_options = qp->ece_options;
 	rep.failover = 1;
 	set_data(&rep, data);
 	ibcm_id_state(id, IBCM_REP_SENT);

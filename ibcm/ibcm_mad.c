@@ -31,10 +31,14 @@ struct field {
 		.bit = (bit_no), .width = (nb_bits)                                                \
 	}
 #define COMM_IDS FIELD(local_id, 0, 0, 32), FIELD(remote_id, 4, 0, 32)
+#define ECE_VENDOR(high, middle, low)                                                              \
+	FIELD(ece_vendor[0], high, 0, 8), FIELD(ece_vendor[1], middle, 0, 8),                      \
+			FIELD(ece_vendor[2], low, 0, 8)
 
 /* IBTA table 106; the alternate path is 0. */
 static const struct field req_fields[] = {
 		FIELD(local_id, 0, 0, 32),
+		ECE_VENDOR(5, 6, 7),
 		FIELD(service_id, 8, 0, 64),
 		FIELD(ca_guid, 16, 0, 64),
 		FIELD(qkey, 28, 0, 32),
@@ -83,6 +87,7 @@ static const struct field rep_fields[] = {
 		COMM_IDS,
 		FIELD(qkey, 8, 0, 32),
 		FIELD(qpn, 12, 0, 24),
+		ECE_VENDOR(15, 19, 23),
 		FIELD(psn, 20, 0, 24),
 		FIELD(responder_resources, 24, 0, 8),
 		FIELD(initiator_depth, 25, 0, 8),
@@ -232,6 +237,12 @@ ibcm_type_name(uint32_t type)
 	return layout != NULL ? layout->name : "?";
 }
 
+static bool
+has_ece(uint32_t type)
+{
+	return type == IBCM_REQ || type == IBCM_REP;
+}
+
 bool
 ibcm_mad_decode(const uint8_t mad[IBCM_MAD_LEN], struct ibcm_msg *msg)
 {
@@ -246,6 +257,8 @@ ibcm_mad_decode(const uint8_t mad[IBCM_MAD_LEN], struct ibcm_msg *msg)
 	memset(msg, 0, sizeof(*msg));
 	msg->type = type;
 	msg->tid = get_bits(mad + 8, 0, 64);
+	if (has_ece(type))
+		msg->ece_options = (uint32_t)get_bits(mad + 20, 0, 32);
 	for (i = 0; i < layout->nb_fields; i++) {
 		const struct field *field = &layout->fields[i];
 
@@ -280,6 +293,8 @@ ibcm_mad_encode(const struct ibcm_msg *msg, uint8_t mad[IBCM_MAD_LEN])
 	mad[3] = METHOD_SEND;
 	put_bits(mad + 8, 0, 64, msg->tid);
 	put_bits(mad + 16, 0, 16, msg->type);
+	if (has_ece(msg->type))
+		put_bits(mad + 20, 0, 32, msg->ece_options);
 	for (i = 0; i < layout->nb_fields; i++) {
 		const struct field *field = &layout->fields[i];
 

@@ -112,6 +112,8 @@ struct ibcm_msg {
 	uint8_t failover;        /* of a REP: the alternate path is 0 accepted, 1 not supported */
 	bool has_srq;
 	bool has_flow_control; /* end to end */
+	uint8_t ece_vendor[3]; /* enhanced connection establishment (A19): the OUI */
+	uint32_t ece_options;  /* in the attribute modifier */
 
 	/* Of a REQ: how long each side may take to answer the other's messages, exponents. */
 	uint8_t remote_timeout;

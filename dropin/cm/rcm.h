@@ -129,6 +129,8 @@ struct rcm_side {
 	uint8_t initiator_depth;
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
+	uint8_t ece_vendor[3];
+	uint32_t ece_options;
 	uint8_t private_len;
 	uint8_t private_data[RCM_MAX_PRIVATE];
 };

@@ -46,7 +46,8 @@ set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t 
 }
 
 static void
-set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param)
+set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
+		const struct rdma_ucm_ece *ece)
 {
 	struct rcm_side *own = &id->own;
 
@@ -58,6 +59,10 @@ set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param)
 	own->initiator_depth = param->initiator_depth;
 	own->retry_count = RTE_MIN(param->retry_count, 7);
 	own->rnr_retry_count = RTE_MIN(param->rnr_retry_count, 7);
+	own->ece_vendor[0] = (uint8_t)(ece->vendor_id >> 16);
+	own->ece_vendor[1] = (uint8_t)(ece->vendor_id >> 8);
+	own->ece_vendor[2] = (uint8_t)ece->vendor_id;
+	own->ece_options = ece->attr_mod;
 }
 
 static void
@@ -96,6 +101,9 @@ event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
 	resp->param.conn.rnr_retry_count = peer->rnr_retry_count;
 	resp->param.conn.private_data_len = len;
 	memcpy(resp->param.conn.private_data, peer->private_data, RTE_MIN(len, peer->private_len));
+	resp->ece.vendor_id = (uint32_t)peer->ece_vendor[0] << 16 |
+			(uint32_t)peer->ece_vendor[1] << 8 | peer->ece_vendor[2];
+	resp->ece.attr_mod = peer->ece_options;
 }
 
 static void
@@ -259,7 +267,7 @@ rcm_connect(const struct rcm_cmd *cmd)
 	ret = rcm_agent_start();
 	if (ret != 0)
 		return ret;
-	set_param(id, &in->conn_param);
+	set_param(id, &in->conn_param, &in->ece);
 	set_psn(id);
 	id->state = RCM_CONNECT;
 	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
@@ -415,7 +423,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 			id, RCM_REP, in->conn_param.private_data, in->conn_param.private_data_len);
 	if (ret != 0)
 		return ret;
-	set_param(id, &in->conn_param);
+	set_param(id, &in->conn_param, &in->ece);
 	ret = rcm_mad_send(id, RCM_REP);
 	if (ret != 0) {
 		end(id);

@@ -103,6 +103,8 @@ side_of(const struct ibcm_event *event, enum rcm_type type, struct rcm_side *to)
 	to->initiator_depth = msg->initiator_depth;
 	to->retry_count = msg->retry_count;
 	to->rnr_retry_count = msg->rnr_retry_count;
+	memcpy(to->ece_vendor, msg->ece_vendor, sizeof(to->ece_vendor));
+	to->ece_options = msg->ece_options;
 	to->private_len = (uint8_t)RTE_MIN(event->data_len, (uint32_t)RCM_MAX_PRIVATE);
 	if (to->private_len != 0)
 		memcpy(to->private_data, event->data, to->private_len);
@@ -321,14 +323,17 @@ static struct ibcm_qp_conf
 qp_of(const struct rcm_id *id)
 {
 	const struct rcm_side *own = &id->own;
-
-	return (struct ibcm_qp_conf){.qpn = own->qpn,
+	struct ibcm_qp_conf qp = {.qpn = own->qpn,
 			.psn = own->psn,
 			.responder_resources = own->responder_resources,
 			.initiator_depth = own->initiator_depth,
 			.rnr_retry_count = own->rnr_retry_count,
 			.has_srq = own->has_srq,
-			.has_flow_control = own->has_flow_control};
+			.has_flow_control = own->has_flow_control,
+			.ece_options = own->ece_options};
+
+	memcpy(qp.ece_vendor, own->ece_vendor, sizeof(qp.ece_vendor));
+	return qp;
 }
 
 static int

@@ -68,6 +68,32 @@ rc_connects_and_disconnects(void)
 	HOLDS(cm_destroy(server, listener) == 1);
 }
 
+/* Enhanced connection establishment: numbers of the vendor that the CM passes on. */
+static void
+ece_is_passed_on(void)
+{
+	struct rdma_ucm_connect req = {.conn_param = cm_param(0x800001, 0), .ece = {0x102c9, 7}};
+	struct rdma_ucm_accept rep = {.conn_param = cm_param(0x800002, 0), .ece = {0xa00001, 9}};
+	struct rdma_ucm_event_resp event;
+	uint32_t listener, active = cm_create(client, RDMA_PS_TCP);
+	uint16_t port;
+
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	cm_resolve(client, active, port);
+	req.id = active;
+	HOLDS(cm_run(client, RDMA_USER_CM_CMD_CONNECT, &req, sizeof(req), 0) == 0);
+	event = cm_expect(server, CONNECT_REQUEST);
+	HOLDS(event.ece.vendor_id == 0x102c9 && event.ece.attr_mod == 7);
+	rep.id = event.id;
+	rep.uid = 1000;
+	HOLDS(cm_run(server, RDMA_USER_CM_CMD_ACCEPT, &rep, sizeof(rep), 0) == 0);
+	event = cm_expect(client, CONNECT_RESPONSE);
+	HOLDS(event.ece.vendor_id == 0xa00001 && event.ece.attr_mod == 9);
+	HOLDS(cm_destroy(client, active) == 3);
+	cm_expect(server, REJECTED);
+	HOLDS(cm_destroy(server, rep.id) == 1 && cm_destroy(server, listener) == 1);
+}
+
 static void
 attributes_connect_a_qp(void)
 {
@@ -526,6 +552,7 @@ main(void)
 	server = cm_open();
 	client = cm_open();
 	rc_connects_and_disconnects();
+	ece_is_passed_on();
 	attributes_connect_a_qp();
 	completions_precede_the_end_of_the_connection();
 	own_end_does_not_wait_for_completions();

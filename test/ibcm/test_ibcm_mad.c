@@ -45,6 +45,8 @@ check_bytes(const struct ibcm_msg *msg, uint32_t byte, const uint8_t *want, uint
 TEST(ibcm_mad, req_is_that_of_table_106)
 {
 	AT(REQ, local_id, 0x01020304, 0, 1, 2, 3, 4);
+	AT(REQ, ece_vendor[0], 0xa5, 4, 0, 0xa5, 0, 0);
+	AT(REQ, ece_vendor[2], 0xa5, 4, 0, 0, 0, 0xa5);
 	AT(REQ, service_id, UINT64_C(0x0106000000001234), 8, 1, 6, 0, 0, 0, 0, 0x12, 0x34);
 	AT(REQ, ca_guid, UINT64_C(0x0102030405060708), 16, 1, 2, 3, 4, 5, 6, 7, 8);
 	AT(REQ, qkey, 0x80010000, 28, 0x80, 1, 0, 0);
@@ -82,6 +84,9 @@ TEST(ibcm_mad, rep_is_that_of_table_110)
 	AT(REP, remote_id, 0x01020304, 3, 0, 1, 2, 3, 4);
 	AT(REP, qkey, 0x80010000, 8, 0x80, 1, 0, 0);
 	AT(REP, qpn, 0xabcdef, 12, 0xab, 0xcd, 0xef, 0);
+	AT(REP, ece_vendor[0], 0xa5, 14, 0, 0xa5, 0);
+	AT(REP, ece_vendor[1], 0xa5, 18, 0, 0xa5, 0);
+	AT(REP, ece_vendor[2], 0xa5, 22, 0, 0xa5, 0);
 	AT(REP, psn, 0xabcdef, 20, 0xab, 0xcd, 0xef, 0);
 	AT(REP, responder_resources, 16, 24, 16, 0);
 	AT(REP, initiator_depth, 16, 24, 0, 16);
