@@ -58,15 +58,16 @@ wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_s
 			[IBV_WR_SEND_WITH_INV] = RMEM_WR_SEND_WITH_INV,
 	};
 
-	if ((unsigned int)ibv->opcode >= RTE_DIM(opcodes) || ibv->num_sge < 0 ||
-			ibv->num_sge > UINT16_MAX || (ibv->sg_list == NULL && ibv->num_sge != 0) ||
-			ibv->send_flags > UINT8_MAX)
+	if (((unsigned int)ibv->opcode >= RTE_DIM(opcodes) && ibv->opcode != IBV_WR_ATOMIC_WRITE) ||
+			ibv->num_sge < 0 || ibv->num_sge > UINT16_MAX ||
+			(ibv->sg_list == NULL && ibv->num_sge != 0) || ibv->send_flags > UINT8_MAX)
 		return EINVAL;
 	memset(wr, 0, sizeof(*wr));
 	wr->wr_id = ibv->wr_id;
 	wr->sg_list = (const struct rmem_sge *)(const void *)ibv->sg_list;
 	wr->num_sge = (uint16_t)ibv->num_sge;
-	wr->opcode = opcodes[ibv->opcode];
+	wr->opcode = likely((unsigned int)ibv->opcode < RTE_DIM(opcodes)) ? opcodes[ibv->opcode]
+									  : RMEM_WR_ATOMIC_WRITE;
 	wr->flags = (uint8_t)ibv->send_flags;
 	wr->imm_data = ibv->imm_data;
 	/* The caller reads the window of a binding. */

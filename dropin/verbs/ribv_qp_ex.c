@@ -20,7 +20,7 @@
 			IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                  \
 			IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |  \
 			IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                        \
-			IBV_QP_EX_WITH_SEND_WITH_INV)
+			IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
@@ -248,6 +248,16 @@ wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+/* The value is copied by the call. */
+static void
+wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *value)
+{
+	const struct ibv_data_buf buf = {(void *)(uintptr_t)value, sizeof(uint64_t)};
+
+	rdma(ex, RMEM_WR_ATOMIC_WRITE, rkey, remote_addr, 0);
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
 static void
 wr_start(struct ibv_qp_ex *ex)
 {
@@ -330,6 +340,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	qp->batch = batch;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_rdma_read = wr_rdma_read;

@@ -134,6 +134,13 @@ transfer(void)
 	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
 	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_FETCH_ADD);
 	HOLDS(buf[SIZE] == 8);
+	wr.opcode = IBV_WR_ATOMIC_WRITE;
+	wr.wr.rdma.remote_addr = (uintptr_t)buf + SIZE + 64;
+	wr.wr.rdma.rkey = mr->rkey;
+	memset(buf, 9, 8);
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_ATOMIC_WRITE);
+	HOLDS(memcmp(buf, buf + SIZE + 64, 8) == 0);
 	HOLDS(ibv_post_recv(qps[1], &recv, &bad_recv) == 0 && bad_recv == NULL);
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = 0;
@@ -187,11 +194,12 @@ windows(void)
 	HOLDS(ibv_dealloc_mw(mw) == 0);
 }
 
-/* Post a batch by ibv_wr_*: an inline WRITE, then a READ of what it wrote. */
+/* Post a batch by ibv_wr_*: an inline WRITE, a READ of what it wrote, and an ATOMIC_WRITE. */
 static void
 write_and_read(struct ibv_qp_ex *ex)
 {
 	static uint8_t text[16] = "inline";
+	char word[8] = "8 bytes";
 
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
@@ -201,6 +209,9 @@ write_and_read(struct ibv_qp_ex *ex)
 	ex->wr_id = 2;
 	ibv_wr_rdma_read(ex, mr->rkey, (uintptr_t)buf + SIZE);
 	ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)buf, sizeof(text));
+	ex->wr_id = 3;
+	ibv_wr_atomic_write(ex, mr->rkey, (uintptr_t)buf + SIZE + 64, word);
+	memset(word, 0, sizeof(word));
 	HOLDS(ibv_wr_complete(ex) == 0);
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)buf);
@@ -224,7 +235,8 @@ extended(void)
 	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_RC,
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.pd = domain,
-			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
+			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+					IBV_QP_EX_WITH_ATOMIC_WRITE,
 			.cap = {16, 16, 1, 1, 16}};
 	struct ibv_poll_cq_attr poll = {0};
 	struct ibv_qp *qp;
@@ -242,6 +254,9 @@ extended(void)
 	HOLDS(ibv_wc_read_qp_num(cq_ex) == qp->qp_num);
 	HOLDS(ibv_next_poll(cq_ex) == 0 && cq_ex->wr_id == 2);
 	HOLDS(ibv_wc_read_opcode(cq_ex) == IBV_WC_RDMA_READ);
+	HOLDS(ibv_next_poll(cq_ex) == 0 && cq_ex->wr_id == 3);
+	HOLDS(ibv_wc_read_opcode(cq_ex) == IBV_WC_ATOMIC_WRITE);
+	HOLDS(strcmp((char *)buf + SIZE + 64, "8 bytes") == 0);
 	HOLDS(ibv_next_poll(cq_ex) == ENOENT);
 	ibv_end_poll(cq_ex);
 	HOLDS(ibv_start_poll(cq_ex, &poll) == ENOENT);
