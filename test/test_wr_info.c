@@ -29,6 +29,12 @@ good_wr(uint8_t opcode, const struct rmem_sge *sge)
 		return fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
 	case RMEM_WR_BIND_MW:
 		return fx_mw_wr(fx.mw.two, 0, 1, RMEM_ACCESS_REMOTE_READ);
+	case RMEM_WR_FLUSH: {
+		struct rmem_send_wr wr = fx_wr(opcode, NULL, 0);
+
+		wr.flush.type = RMEM_FLUSH_GLOBAL;
+		return wr;
+	}
 	case RMEM_WR_UMR:
 		return fx_umr(fx.a.mr, &entry, 1, 0);
 	default:

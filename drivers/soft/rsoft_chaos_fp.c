@@ -25,7 +25,7 @@ post(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n)
 
 /*
  * Whether the request may end with the status: not after an infinite number of retries, and an rkey
- * is not checked for no bytes (IBTA C9-88).
+ * is not checked for no bytes (IBTA C9-88), except by a FLUSH.
  */
 static bool
 is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t status)
@@ -38,7 +38,7 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 		return (wr->flags & RMEM_SEND_SIGNALED) != 0 || qp->sig_all;
 	if (status == RMEM_WC_RNR_RETRY_EXC_ERR)
 		return qp->conn.rnr_retry != 7;
-	if (status != RMEM_WC_REM_ACCESS_ERR)
+	if (status != RMEM_WC_REM_ACCESS_ERR || wr->opcode == RMEM_WR_FLUSH)
 		return true;
 	/* Too many SGEs: the post refuses it. */
 	if (wr->num_sge > qp->limits.max_send_sge)

@@ -528,7 +528,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	attr->remote = qp->conn.remote;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	attr->sq_draining = attr->state == RMEM_QPS_SQD && qp_is_draining(qp);
-	attr->access = __atomic_load_n(&qp->access, __ATOMIC_RELAXED) & RMEM_ACCESS_REMOTE;
+	attr->access = __atomic_load_n(&qp->access, __ATOMIC_RELAXED) & RSOFT_ACCESS;
 	rsoft_addr_get(qp, &attr->addr);
 	attr->max_send_wr = qp->sq.depth;
 	attr->max_recv_wr = qp->rq.depth;

@@ -91,6 +91,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_MCAST (UINT64_C(1) << 27)
 /** RMEM_WR_ATOMIC_WRITE. */
 #define RMEM_DEV_CAPA_ATOMIC_WRITE (UINT64_C(1) << 28)
+/** RMEM_WR_FLUSH. */
+#define RMEM_DEV_CAPA_FLUSH (UINT64_C(1) << 29)
 
 /** Device. */
 struct rmem_dev {

@@ -55,6 +55,16 @@ struct rmem_sge;
  * Without this bit hugepages are detected only in memory of EAL.
  */
 #define RMEM_ACCESS_HUGETLB (UINT32_C(1) << 7)
+/** Enable FLUSHes of peers to RMEM_FLUSH_GLOBAL. */
+#define RMEM_ACCESS_FLUSH_GLOBAL (UINT32_C(1) << 8)
+/**
+ * Enable FLUSHes of peers to RMEM_FLUSH_PERSISTENT.
+ *
+ * Only with RMEM_MR_FD, of a regular file that is not in memory alone (tmpfs, hugetlbfs).
+ */
+#define RMEM_ACCESS_FLUSH_PERSISTENT (UINT32_C(1) << 9)
+/** Rights of FLUSHes; not in RMEM_ACCESS_REMOTE, since few devices have them. */
+#define RMEM_ACCESS_FLUSH (RMEM_ACCESS_FLUSH_GLOBAL | RMEM_ACCESS_FLUSH_PERSISTENT)
 /** Rights that a peer can have. */
 #define RMEM_ACCESS_REMOTE                                                                         \
 	(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_ATOMIC)

@@ -12,12 +12,15 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 #include "rmem_mr_priv.h"
 
-/* MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: known bits, which a device may lack. */
-#define ACCESS_VERBS UINT32_C(0xf0)
+/* MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB and FLUSH_*: known bits, which a device may lack. */
+#define ACCESS_VERBS UINT32_C(0x3f0)
 
 /* A registration, accepted by one check after the other. */
 struct request {
@@ -287,6 +290,28 @@ check_fd(const struct request *req)
 	return 0;
 }
 
+/* Whether a file outlives a power failure: one of a file system that is not in memory alone. */
+static bool
+is_stored(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fstatfs(fd, &fs) == 0 &&
+			fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC &&
+			fs.f_type != HUGETLBFS_MAGIC;
+}
+
+static int
+check_persistent(const struct request *req)
+{
+	if ((req->attr->access & RMEM_ACCESS_FLUSH_PERSISTENT) == 0 ||
+			((req->attr->flags & RMEM_MR_FD) != 0 && is_stored(req->attr->fd)))
+		return 0;
+	return RMEM_FAIL(EOPNOTSUPP, "%s: FLUSH_PERSISTENT without RMEM_MR_FD of a stored file",
+			req->name);
+}
+
 int
 rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
@@ -320,6 +345,8 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		ret = check_flags(&req);
 	if (ret == 0)
 		ret = check_fd(&req);
+	if (ret == 0)
+		ret = check_persistent(&req);
 	if (ret == 0 && attr->eq != NULL)
 		ret = rmem_obj_check_of(attr->eq, RMEM_OBJ_EQ, &dev->obj);
 	return ret;

@@ -68,7 +68,9 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0)
 			return RMEM_FAIL(EINVAL,
 					"access: ALLOCATE_MR cannot be combined with ON_DEMAND");
-		whole.access &= ~RMEM_ACCESS_ALLOCATE_MR;
+		/* Its file was checked when it was registered. */
+		whole.access &= ~(RMEM_ACCESS_ALLOCATE_MR |
+				(mr->access & RMEM_ACCESS_FLUSH_PERSISTENT));
 	}
 	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole);
 }

@@ -101,7 +101,10 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	ret = check_gsi(dev, conf);
 	if (ret != 0)
 		return ret;
-	if ((conf->access & ~RMEM_ACCESS_REMOTE) != 0)
+	if ((conf->access &
+			    ~(RMEM_ACCESS_REMOTE |
+					    (rmem_obj_info(&dev->obj)->access &
+							    RMEM_ACCESS_FLUSH))) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown access bits of a QP: 0x%x (0x%x)", dev->name,
 				conf->access, RMEM_ACCESS_REMOTE);
 	return check_bounds(dev, bounds, RTE_DIM(bounds));

@@ -130,7 +130,11 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 			(((const struct rmem_qp_drv *)qp)->flags & RMEM_QP_GSI) != 0)
 		return RMEM_FAIL(EINVAL, "%s: QP 1: Q_Key 0x%x, not 0x%x", name, attr->qkey,
 				RMEM_GSI_QKEY);
-	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0 && (attr->access & ~RMEM_ACCESS_REMOTE) != 0)
+	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0 &&
+			(attr->access &
+					~(RMEM_ACCESS_REMOTE |
+							(rmem_obj_info(&qp->obj)->access &
+									RMEM_ACCESS_FLUSH))) != 0)
 		return RMEM_FAIL(EINVAL, "%s: access 0x%x of a QP is not of 0x%x", name,
 				attr->access, RMEM_ACCESS_REMOTE);
 	return 0;

@@ -104,6 +104,8 @@ rmem_wc_opcode_str(int opcode)
 		return "REG_MR";
 	case RMEM_WC_ATOMIC_WRITE:
 		return "ATOMIC_WRITE";
+	case RMEM_WC_FLUSH:
+		return "FLUSH";
 	case RMEM_WC_UMR:
 		return "UMR";
 	case RMEM_WC_RECV:

@@ -54,6 +54,7 @@ enum rmem_wc_opcode {
 	RMEM_WC_REG_MR = 8,               /**< REG_MR. */
 	RMEM_WC_ATOMIC_WRITE = 9,         /**< ATOMIC_WRITE. */
 	RMEM_WC_UMR = 10,                 /**< UMR. */
+	RMEM_WC_FLUSH = 11,               /**< FLUSH. */
 	RMEM_WC_RECV = 128,               /**< Receive of a SEND. */
 	RMEM_WC_RECV_RDMA_WITH_IMM = 129, /**< Receive of an RDMA_WRITE_WITH_IMM. */
 };

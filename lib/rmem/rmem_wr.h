@@ -42,12 +42,13 @@ enum rmem_wr_opcode {
 	RMEM_WR_BIND_MW = 11,             /**< Bind a type 2 memory window. */
 	RMEM_WR_UMR = 12,                 /**< Bind an indirect key to entries. */
 	RMEM_WR_ATOMIC_WRITE = 13,        /**< Write 8 bytes of the peer at once. */
+	RMEM_WR_FLUSH = 14,               /**< Place preceding WRITEs; see RMEM_FLUSH_*. */
 };
 
 /** Number of opcodes. */
-#define RMEM_WR_OPCODE_NB 14
+#define RMEM_WR_OPCODE_NB 15
 
-/** Start only when all preceding READs, atomics and ATOMIC_WRITEs have completed. */
+/** Start only when all preceding READs, atomics, ATOMIC_WRITEs and FLUSHes have completed. */
 #define RMEM_SEND_FENCE (1u << 0)
 /** Generate a completion on success; a failure always generates one. */
 #define RMEM_SEND_SIGNALED (1u << 1)
@@ -55,6 +56,15 @@ enum rmem_wr_opcode {
 #define RMEM_SEND_SOLICITED (1u << 2)
 /** Copy the payload from the SGEs during the post; their lkeys are ignored. */
 #define RMEM_SEND_INLINE (1u << 3)
+
+/** Type of a FLUSH: all that access the memory see the preceding WRITEs. */
+#define RMEM_FLUSH_GLOBAL (1u << 0)
+/** Type of a FLUSH: the preceding WRITEs are in the file of the MR, by msync(2). */
+#define RMEM_FLUSH_PERSISTENT (1u << 1)
+/** Level of a FLUSH: length bytes from remote_addr on. */
+#define RMEM_FLUSH_RANGE 0
+/** Level of a FLUSH: all of the MR; remote_addr and length are ignored. */
+#define RMEM_FLUSH_MR 1
 
 /** Scatter/gather element: a range of local memory, as struct ibv_sge. */
 struct rmem_sge {
@@ -82,6 +92,14 @@ struct rmem_send_wr {
 			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
 			uint32_t rkey;        /**< rkey of the remote memory. */
 		} rdma;
+		/** FLUSH; without SGEs. */
+		struct {
+			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
+			uint32_t rkey;        /**< rkey of the remote memory, also of 0 bytes. */
+			uint32_t length;      /**< Length in bytes; 0 is allowed. */
+			uint8_t type;         /**< Bitwise OR of RMEM_FLUSH_GLOBAL, _PERSISTENT. */
+			uint8_t level;        /**< RMEM_FLUSH_RANGE or RMEM_FLUSH_MR. */
+		} flush;
 		/** SEND and SEND_WITH_IMM of a UD QP; as wr.ud of struct ibv_send_wr. */
 		struct {
 			struct rmem_ah *ah;  /**< Port of the peer; of the QP's PD. */

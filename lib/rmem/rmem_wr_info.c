@@ -145,6 +145,16 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.capa = RMEM_DEV_CAPA_ATOMIC_WRITE,
 						.remote_access = RMEM_ACCESS_REMOTE_WRITE,
 				},
+		[RMEM_WR_FLUSH] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_FLUSH,
+						.flags = FLAGS,
+						.props = RMEM_WR_RC_ONLY,
+						.capa = RMEM_DEV_CAPA_FLUSH,
+						/* Or PERSISTENT, by its type. */
+						.remote_access = RMEM_ACCESS_FLUSH_GLOBAL,
+				},
 };
 
 /* Whether a service has the request. */

@@ -187,7 +187,7 @@ rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
 /**
  * Whether the objects of a request have the required types and the device.
  *
- * A window must be of type 2, and a UMR must have entries.
+ * A window must be of type 2, a UMR must have entries, and a FLUSH a type and a level.
  *
  * Fast path.
  *
@@ -212,6 +212,10 @@ rmem_wr_objs_fit(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 				wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
 	case RMEM_WR_UMR:
 		return rmem_obj_is_of(wr->umr.mr, RMEM_OBJ_MR, &qp->obj) && wr->umr.entries != NULL;
+	case RMEM_WR_FLUSH:
+		return wr->flush.type != 0 && wr->flush.level <= RMEM_FLUSH_MR &&
+				(wr->flush.type & ~(RMEM_FLUSH_GLOBAL | RMEM_FLUSH_PERSISTENT)) ==
+				0;
 	default:
 		return true;
 	}

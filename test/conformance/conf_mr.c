@@ -444,7 +444,8 @@ CONF_TEST(mr, read_only_memory_takes_no_write_right, 0, 0,
 CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
 		"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges")
 {
-	const uint32_t known = RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
+	const uint32_t known =
+			RMEM_ACCESS_FLUSH | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
 	void *buf = fx.a.buf, *high = (void *)(UINTPTR_MAX - 62);
 	struct rmem_mr *mr = NULL;
 	uint32_t access, bit;

@@ -26,6 +26,8 @@ make_pkt(uint8_t opcode, uint32_t payload_len)
 			.qpn = 0xabcdef,
 			.psn = 0x123456,
 			.msn = 0x654321,
+			.type = 2,
+			.level = 1,
 			.rkey = 0x89abcdef,
 			.dma_len = 0x10203,
 			.imm = 0x5a5b5c5d,
@@ -55,6 +57,10 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 	}
 	if (got->info & RWIRE_HAS_RETH)
 		TEST_EQ(got->dma_len, want->dma_len);
+	if (got->info & RWIRE_HAS_FETH) {
+		TEST_EQ(got->type, want->type);
+		TEST_EQ(got->level, want->level);
+	}
 	if (got->info & RWIRE_HAS_ATOMIC)
 		TEST_EQ(got->compare, want->compare);
 	if (got->info & (RWIRE_HAS_ATOMIC | RWIRE_HAS_RESULT))
@@ -90,7 +96,7 @@ TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 			check_fields(&got, &want);
 		}
 	}
-	TEST_EQ(nb, 24);
+	TEST_EQ(nb, 25);
 }
 
 /* As rdma_rxe of Linux sends it. */

@@ -84,7 +84,7 @@ extern int rsoft_logtype;
 #define RSOFT_MAX_INLINE_RECV 64
 #define RSOFT_MAX_MSG_SIZE    (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
 #define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
-#define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
+#define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH)
 
 /*
  * Unless keys=same, an lkey is the rkey with the bits of the tag inverted, so that neither is valid
@@ -426,7 +426,7 @@ struct rsoft_qp {
 		struct rmem_qp_drv drv;
 	};
 	uint32_t state;  /* enum rmem_qp_state; atomic */
-	uint32_t access; /* of RMEM_ACCESS_REMOTE; and RSOFT_QP_INLINE; atomic */
+	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; and RSOFT_QP_INLINE; atomic */
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
 	uint32_t pd;

@@ -21,8 +21,8 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 			RMEM_DEV_CAPA_SRQ_RESIZE | RMEM_DEV_CAPA_CQ_RESIZE |                       \
 			RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_UC)
 
-/* The same: no ZERO_BASED, no HUGETLB. */
-#define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)
+/* The same: no ZERO_BASED, no HUGETLB, no FLUSH. */
+#define RSOFT_PROFILE_ACCESS ((RSOFT_ACCESS & ~RMEM_ACCESS_FLUSH) | RMEM_ACCESS_MW_BIND)
 
 /* RVERBS_MAX_QP, RVERBS_MAX_WR; arguments that are not limits of a device are not limited. */
 #define RSOFT_PROFILE_MAX                                                                          \

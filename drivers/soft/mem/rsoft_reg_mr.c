@@ -35,6 +35,8 @@ reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 bool
 rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 {
+	if (access & RMEM_ACCESS_FLUSH_PERSISTENT)
+		return false;
 	if (access & ~(RSOFT_ACCESS | RMEM_ACCESS_ZERO_BASED | RMEM_ACCESS_OPTIONAL_RANGE))
 		return false;
 	if ((access & RMEM_ACCESS_ZERO_BASED) && iova != 0)

@@ -261,6 +261,17 @@ req_atomic_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint6
 	return rsoft_resp_atomic_write(peer, wr, value, &batch->vendor_err);
 }
 
+static int
+req_place(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_qp *peer = rsoft_resp_peer(batch->qp);
+
+	*length = 0;
+	if (unlikely(peer == NULL))
+		return RSOFT_WAIT_PEER;
+	return rsoft_resp_flush(peer, wr, &batch->vendor_err);
+}
+
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -381,6 +392,7 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_BIND_MW] = req_bind_mw,
 		[RMEM_WR_UMR] = req_umr,
 		[RMEM_WR_ATOMIC_WRITE] = req_atomic_write,
+		[RMEM_WR_FLUSH] = req_place,
 };
 
 /*

@@ -4,6 +4,10 @@
 
 /* The responder half; see rsoft_resp.h. */
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <rte_prefetch.h>
 
 #include "rsoft_addr.h"
@@ -241,6 +245,60 @@ rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, 
 	if (is_modified && span->kind != RSOFT_SPAN_FLAT)
 		rsoft_access_count(span);
 	return RMEM_WC_SUCCESS;
+}
+
+/* Write the pages of a range to their file: an enum rmem_wc_status. */
+static int
+resp_persist(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t *vendor_err)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)key->base + offset;
+	uintptr_t end = first + length;
+
+	first = RTE_ALIGN_FLOOR(first, page);
+	/* Not msync(), a cancellation point: the thread has locks. */
+	if (length == 0 ||
+			(key->kind == RSOFT_KIND_BASE &&
+					syscall(SYS_msync, first, end - first, MS_SYNC) == 0))
+		return RMEM_WC_SUCCESS;
+	*vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
+	return RMEM_WC_REM_OP_ERR;
+}
+
+/*
+ * The copies of preceding WRITEs are stores to coherent memory, or system calls that have ended: a
+ * fence makes them visible. Keys below an indirect key are not checked, since nothing is accessed.
+ */
+int
+rsoft_resp_flush(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t *vendor_err)
+{
+	const uint32_t right = rsoft_flush_rights(wr->flush.type);
+	bool is_range = wr->flush.level == RMEM_FLUSH_RANGE;
+	uint64_t offset = 0, length = is_range ? wr->flush.length : 0;
+	const struct rsoft_key *key;
+	uint32_t rights;
+
+	if (peer->access & RSOFT_QP_INLINE)
+		rsoft_inline_flush(peer);
+	if ((peer->access & right) != right) {
+		*vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
+		return RMEM_WC_REM_INV_REQ_ERR;
+	}
+	if (is_range)
+		key = rsoft_access_key(peer, 0, wr->flush.rkey, wr->flush.remote_addr, length,
+				RSOFT_VALID | right, &offset, &rights);
+	else
+		key = rsoft_access_find(peer, 0, wr->flush.rkey, RSOFT_VALID | right, &rights);
+	if (key == NULL || !rsoft_key_is_for(key, peer)) {
+		*vendor_err = rsoft_access_vendor_err(peer, 0, wr->flush.rkey,
+				wr->flush.remote_addr, length, RSOFT_VALID | right);
+		rsoft_resp_note_rkey(peer, wr->flush.rkey, *vendor_err);
+		return RMEM_WC_REM_ACCESS_ERR;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if ((wr->flush.type & RMEM_FLUSH_PERSISTENT) == 0)
+		return RMEM_WC_SUCCESS;
+	return resp_persist(key, offset, is_range ? length : key->length, vendor_err);
 }
 
 /* The completion of the receive that a message consumes. */

@@ -51,6 +51,17 @@ int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *sp
 int rsoft_resp_atomic_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t value,
 		uint32_t *vendor_err);
 
+/* FLUSH, after all preceding requests; an enum rmem_wc_status. May wait for the disk. */
+int rsoft_resp_flush(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t *vendor_err);
+
+/* The rights that a FLUSH of a type needs. */
+static inline uint32_t
+rsoft_flush_rights(uint8_t type)
+{
+	return ((type & RMEM_FLUSH_GLOBAL) ? RMEM_ACCESS_FLUSH_GLOBAL : 0) |
+			((type & RMEM_FLUSH_PERSISTENT) ? RMEM_ACCESS_FLUSH_PERSISTENT : 0);
+}
+
 /* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);

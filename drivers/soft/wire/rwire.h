@@ -120,7 +120,7 @@ struct rwire_req {
 	struct rwire_unread unread;
 };
 
-/* The reply to a READ, an atomic or an ATOMIC_WRITE. */
+/* The reply to a READ, an atomic, an ATOMIC_WRITE or a FLUSH. */
 struct rwire_reply {
 	uint8_t opcode; /* of the request */
 	uint32_t psn;   /* of the first response */
@@ -433,7 +433,8 @@ rwire_wr_is_atomic(const struct rmem_send_wr *wr)
 static inline bool
 rwire_wr_has_response(const struct rmem_send_wr *wr)
 {
-	return rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr) || wr->opcode == RMEM_WR_ATOMIC_WRITE;
+	return rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr) ||
+			wr->opcode == RMEM_WR_ATOMIC_WRITE || wr->opcode == RMEM_WR_FLUSH;
 }
 
 #endif /* RWIRE_H */

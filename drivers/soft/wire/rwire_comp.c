@@ -265,7 +265,7 @@ comp_response(struct comp *comp, const struct rwire_pkt *pkt)
 		comp_fail(comp, RMEM_WC_BAD_RESP_ERR, RMEM_VENDOR_ERR_NAK);
 		return;
 	}
-	if (comp_head(q)->opcode == RMEM_WR_ATOMIC_WRITE) {
+	if (comp_head(q)->opcode == RMEM_WR_ATOMIC_WRITE || comp_head(q)->opcode == RMEM_WR_FLUSH) {
 		comp_empty(comp, pkt);
 		return;
 	}

@@ -61,7 +61,7 @@ reply_opcode(const struct rwire_reply *reply)
 {
 	bool is_last = reply->sent + 1 == reply->nb_psn;
 
-	if (reply->opcode == RWIRE_ATOMIC_WRITE)
+	if (reply->opcode == RWIRE_ATOMIC_WRITE || reply->opcode == RWIRE_FLUSH)
 		return RWIRE_READ_RESPONSE_ONLY;
 	if (reply->opcode != RWIRE_READ_REQUEST)
 		return RWIRE_ATOMIC_ACKNOWLEDGE;

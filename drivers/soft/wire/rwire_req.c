@@ -127,6 +127,17 @@ req_fill_atomic_write(const struct rwire_qp *q, const struct rmem_send_wr *wr,
 			pkt->payload_len, false, vendor_err);
 }
 
+static void
+req_fill_flush(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
+{
+	pkt->opcode = RWIRE_FLUSH;
+	pkt->addr = wr->flush.remote_addr;
+	pkt->rkey = wr->flush.rkey;
+	pkt->dma_len = wr->flush.length;
+	pkt->type = wr->flush.type;
+	pkt->level = wr->flush.level;
+}
+
 /* Whether the peer must acknowledge this packet, with which nb_psn are in flight. */
 static bool
 req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
@@ -240,6 +251,10 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 	}
 	if (rwire_wr_is_atomic(wr)) {
 		req_fill_atomic(wr, pkt);
+		return RMEM_WC_SUCCESS;
+	}
+	if (wr->opcode == RMEM_WR_FLUSH) {
+		req_fill_flush(wr, pkt);
 		return RMEM_WC_SUCCESS;
 	}
 	if (wr->opcode == RMEM_WR_ATOMIC_WRITE)

@@ -26,25 +26,43 @@ is_word(const struct rwire_pkt *pkt)
 			pkt->dma_len == sizeof(uint64_t);
 }
 
+/* The opcode of a request that is not a SEND. */
+static uint8_t
+wr_opcode(const struct rwire_pkt *pkt)
+{
+	switch (pkt->opcode) {
+	case RWIRE_READ_REQUEST:
+		return RMEM_WR_RDMA_READ;
+	case RWIRE_COMPARE_SWAP:
+		return RMEM_WR_ATOMIC_CMP_AND_SWP;
+	case RWIRE_FETCH_ADD:
+		return RMEM_WR_ATOMIC_FETCH_AND_ADD;
+	case RWIRE_ATOMIC_WRITE:
+		return RMEM_WR_ATOMIC_WRITE;
+	case RWIRE_FLUSH:
+		return RMEM_WR_FLUSH;
+	default:
+		return RMEM_WR_RDMA_WRITE;
+	}
+}
+
 /* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
 static __rte_noinline uint32_t
 note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ};
+	struct rmem_send_wr wr = {0};
 	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
 	uint32_t length = pkt->dma_len;
 
 	if (pkt->info & RWIRE_IS_SEND)
 		return RMEM_VENDOR_ERR_NONE;
-	if (is_write)
-		wr.opcode = RMEM_WR_RDMA_WRITE;
-	else if (pkt->opcode == RWIRE_ATOMIC_WRITE)
-		wr.opcode = RMEM_WR_ATOMIC_WRITE;
-	else if (pkt->opcode != RWIRE_READ_REQUEST)
-		wr.opcode = pkt->opcode == RWIRE_FETCH_ADD ? RMEM_WR_ATOMIC_FETCH_AND_ADD
-							   : RMEM_WR_ATOMIC_CMP_AND_SWP;
+	wr.opcode = wr_opcode(pkt);
 	right = rmem_wr_info[wr.opcode].remote_access;
+	if (pkt->opcode == RWIRE_FLUSH) {
+		right = rsoft_flush_rights(pkt->type);
+		length = pkt->level == RMEM_FLUSH_RANGE ? length : 0;
+	}
 	wr.rdma.remote_addr = pkt->addr;
 	wr.rdma.rkey = pkt->rkey;
 	/* Only the first packet of a WRITE has them; there may have been none. */
@@ -56,7 +74,9 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	if (status == RMEM_WC_REM_ACCESS_ERR)
 		vendor_err = rsoft_access_vendor_err(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
 				length, RSOFT_VALID | right);
-	else if ((q->qp->access & right) == 0)
+	else if (status == RMEM_WC_REM_OP_ERR)
+		vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
+	else if ((q->qp->access & right) != right)
 		vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
 	else if (right == RMEM_ACCESS_REMOTE_ATOMIC || is_word(pkt))
 		vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
@@ -426,6 +446,26 @@ resp_atomic_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return status;
 }
 
+static int
+resp_flush(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_FLUSH,
+			.flush.remote_addr = pkt->addr,
+			.flush.rkey = pkt->rkey,
+			.flush.length = pkt->dma_len,
+			.flush.type = pkt->type,
+			.flush.level = pkt->level};
+	uint32_t vendor_err;
+	int status;
+
+	if (!rmem_wr_objs_fit(&q->qp->qp, &wr))
+		return RMEM_WC_REM_INV_REQ_ERR;
+	status = rsoft_resp_flush(q->qp, &wr, &vendor_err);
+	if (status == RMEM_WC_SUCCESS)
+		resp_reply(q, pkt, 1);
+	return status;
+}
+
 /* Whether the packet continues its message, or starts one, with a length that its opcode allows. */
 static bool
 resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
@@ -464,6 +504,8 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		return resp_read(q, pkt);
 	case RWIRE_ATOMIC_WRITE:
 		return resp_atomic_write(q, pkt);
+	case RWIRE_FLUSH:
+		return resp_flush(q, pkt);
 	default:
 		return resp_atomic(q, pkt);
 	}

@@ -39,12 +39,11 @@ const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB] = {
 		[RWIRE_READ_RESPONSE_ONLY] = READ | ONLY | AETH,
 		[RWIRE_ACKNOWLEDGE] = RWIRE_IS_VALID | AETH,
 		[RWIRE_ATOMIC_ACKNOWLEDGE] = RWIRE_IS_VALID | AETH | RWIRE_HAS_RESULT,
-		[RWIRE_COMPARE_SWAP] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_ATOMIC | ONLY |
-				RWIRE_HAS_ATOMIC,
-		[RWIRE_FETCH_ADD] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_ATOMIC | ONLY |
-				RWIRE_HAS_ATOMIC,
+		[RWIRE_COMPARE_SWAP] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | ONLY | RWIRE_HAS_ATOMIC,
+		[RWIRE_FETCH_ADD] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | ONLY | RWIRE_HAS_ATOMIC,
 		[RWIRE_SEND_LAST_WITH_INV] = SEND | LAST | RWIRE_HAS_INV,
 		[RWIRE_SEND_ONLY_WITH_INV] = SEND | ONLY | RWIRE_HAS_INV,
+		[RWIRE_FLUSH] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | ONLY | RWIRE_HAS_FETH | RETH,
 		[RWIRE_ATOMIC_WRITE] =
 				RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_HAS_PAYLOAD | ONLY | RETH,
 };
@@ -54,6 +53,8 @@ rwire_hdr_len(uint16_t info)
 {
 	uint32_t len = RWIRE_BTH_LEN;
 
+	if (info & RWIRE_HAS_FETH)
+		len += 4;
 	if (info & RWIRE_HAS_RETH)
 		len += 16;
 	if (info & RWIRE_HAS_ATOMIC)
@@ -102,6 +103,11 @@ put64(uint8_t *p, uint64_t v)
 static void
 parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 {
+	if (pkt->info & RWIRE_HAS_FETH) {
+		pkt->type = p[3] & 0xf;
+		pkt->level = p[3] >> 4 & 3;
+		p += 4;
+	}
 	if (pkt->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC)) {
 		pkt->addr = get64(p);
 		pkt->rkey = get32(p + 8);
@@ -188,6 +194,8 @@ rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 static uint8_t *
 build_ext(uint8_t *p, const struct rwire_pkt *pkt)
 {
+	if (pkt->info & RWIRE_HAS_FETH)
+		p = put32(p, (uint32_t)pkt->level << 4 | pkt->type);
 	if (pkt->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC))
 		p = put32(put64(p, pkt->addr), pkt->rkey);
 	if (pkt->info & RWIRE_HAS_RETH)

@@ -65,6 +65,7 @@ enum rwire_opcode {
 	RWIRE_FETCH_ADD = 0x14,
 	RWIRE_SEND_LAST_WITH_INV = 0x16,
 	RWIRE_SEND_ONLY_WITH_INV = 0x17,
+	RWIRE_FLUSH = 0x1c,
 	RWIRE_ATOMIC_WRITE = 0x1d,
 	RWIRE_OPCODE_NB = 0x1e,
 };
@@ -75,10 +76,10 @@ enum rwire_opcode {
 #define RWIRE_IS_SEND     (1u << 2)
 #define RWIRE_IS_WRITE    (1u << 3)
 #define RWIRE_IS_READ_RSP (1u << 4)
-#define RWIRE_IS_ATOMIC   (1u << 5)
 #define RWIRE_IS_FIRST    (1u << 6) /* FIRST or ONLY */
 #define RWIRE_IS_LAST     (1u << 7) /* LAST or ONLY */
 #define RWIRE_HAS_PAYLOAD (1u << 8)
+#define RWIRE_HAS_FETH    (1u << 5) /* precedes the RETH */
 #define RWIRE_HAS_RETH    (1u << 9)
 #define RWIRE_HAS_AETH    (1u << 10)
 #define RWIRE_HAS_ATOMIC  (1u << 11) /* AtomicETH */
@@ -107,6 +108,8 @@ struct rwire_pkt {
 	uint8_t opcode;    /* enum rwire_opcode, without the service */
 	uint8_t syndrome;  /* AETH */
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
+	uint8_t type;      /* FETH: placement type, 4 bits of RMEM_FLUSH_GLOBAL, _PERSISTENT */
+	uint8_t level;     /* FETH: selectivity level, 2 bits: RMEM_FLUSH_RANGE, _MR */
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
 	bool is_shared; /* the payload may be that of several PSNs; not encoded */
