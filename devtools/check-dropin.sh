@@ -406,7 +406,8 @@ try '-d --verbose' ends 2 '-d needs a device, not --verbose' "$run" -d --verbose
 try '--ip --verbose' ends 2 '--ip needs an address, not --verbose' "$run" --ip --verbose true
 try '--ip and ip=' ends 2 'two addresses' "$run" --ip 127.0.16.8 -d soft0,ip=127.0.16.9 true
 try '-d soft0 -d soft0' ends 2 'two devices are named soft0' "$run" -d soft0 -d soft0,ip=host true
-try "-d 'soft0;soft1'" ends 2 '-d takes one device' "$run" -d 'soft0;soft1' true
+try "-d 'soft0|soft1'" ends 2 '-d takes one device' "$run" -d 'soft0|soft1' true
+try 'two faults' "$run" -d 'soft0,fault=dup:0.1;loss:0.1' build/test/dropin/test-process
 try '--ip and two devices' ends 2 'give each its own ip=' "$run" -d soft0 -d soft1 --ip 127.0.16.8 true
 nine=()
 for i in {0..8}; do nine+=(-d "soft$i"); done

@@ -139,7 +139,7 @@ dev_missing(const char *name, const char *reason)
 		_exit((int)strtol(status, NULL, 10));
 }
 
-/* Devices are separated by semicolons. After one that is missing there are no more. */
+/* Devices are separated by a bar. After one that is missing there are no more. */
 static void
 devs_start(void)
 {
@@ -156,12 +156,12 @@ devs_start(void)
 		return;
 	}
 	is_creating = true;
-	name = strtok_r(list, ";", &rest);
+	name = strtok_r(list, "|", &rest);
 	for (i = 0; name != NULL && reason == NULL; i++) {
 		reason = dev_create(name, i);
 		if (reason != NULL)
 			dev_missing(name, reason);
-		name = strtok_r(NULL, ";", &rest);
+		name = strtok_r(NULL, "|", &rest);
 	}
 	is_creating = false;
 	free(list);

@@ -215,7 +215,7 @@ until_ok "$run" --ip $ucmatose_ip ucmatose -s $rxe_ip -C 10 >"$dir/ucmatose" 2>&
 verdict 'ucmatose: client here' $?
 until_ok "$run" --ip $udaddy_ip udaddy -s $rxe_ip -C 10 >"$dir/udaddy" 2>&1
 verdict 'udaddy: client here' $?
-until_ok "$run" -d "soft0,ip=$rping_ip,fault=loss:0.05" rping -c -a $rxe_ip -C 20 -V -p 7175 \
+until_ok "$run" -d "soft0,ip=$rping_ip,fault=loss:0.05;seed:1" rping -c -a $rxe_ip -C 20 -V -p 7175 \
 	>"$dir/rping" 2>&1
 verdict 'rping: client here, one of twenty of its packets lost' $?
 until_ok "$run" --ip $rping_ip6 rping -c -a $rxe_ip6 -C 20 -V -p 7176 >"$dir/rping" 2>&1
