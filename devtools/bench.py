@@ -30,7 +30,7 @@ import bench_doc
 
 OUT = "build-bench"
 SIZES = sorted({8 << (2 * i) for i in range(9)} | {64, 4096, 65536, 1 << 20})
-NEED_PAGES = 800  # hugepages of 2 MiB; test/perf.sh uses them if 300 are free
+NEED_PAGES = 800  # hugepages of 2 MiB; test/perf/perf.sh uses them if 300 are free
 PAGES = "/proc/sys/vm/nr_hugepages"
 LEAST_ROUNDS = 6  # below, the sign test cannot find a difference
 
@@ -86,7 +86,7 @@ def wait_listen(server, port):
 def rmem_row(build, name):
     """Run a perf test of rmem."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as rows:
-        run(["test/perf.sh", f"{build}/test/dpdk-test-rmem", name], {"RMEM_PERF_JSON": rows.name})
+        run(["test/perf/perf.sh", f"{build}/test/dpdk-test-rmem", name], {"RMEM_PERF_JSON": rows.name})
         return [json.loads(line) for line in rows]
 
 

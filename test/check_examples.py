@@ -6,7 +6,7 @@ usage: check_examples.py                check all blocks
        check_examples.py --print NAME   print the block of that name
 
 A block after a line <!-- example: NAME --> equals, line by line, the text of one of
-test/test_doc_*.c between /* example: NAME */ and /* end of example */. Any other block is found in
+test/*/test_doc_*.c between /* example: NAME */ and /* end of example */. Any other block is found in
 some C file of the tree. Indentation is ignored. A block of a diff is that of examples/l2fwd.c.
 """
 
@@ -62,7 +62,7 @@ def blocks():
 def regions():
     """name -> (file, text) of each marked region."""
     found = {}
-    for path in find('test/test_doc_*.c'):
+    for path in find('test/*/test_doc_*.c'):
         for name, text in REGION.findall(read(path)):
             if name in found:
                 sys.exit('%s: a second example %s, the first is in %s' % (
@@ -97,7 +97,7 @@ def check():
                     page, line))
             continue
         if name not in known:
-            errors.append('%s:%d: test/test_doc_*.c has no example %s' % (page, line, name))
+            errors.append('%s:%d: test/*/test_doc_*.c has no example %s' % (page, line, name))
             continue
         shown.add(name)
         path, code = known[name]

@@ -11,7 +11,7 @@
 #define LEASE_STUB_H
 
 #include "lease.h"
-#include "stub_driver.h"
+#include "rmem/stub_driver.h"
 
 /* Results that the device returns, and the requests it recorded. */
 struct leaser {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "../lib/rmem_pool/rmem_tracked_priv.h"
+#include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
 #include "test.h"

@@ -21,7 +21,7 @@
 
 #include <rte_lcore.h>
 
-#include "../drivers/soft/base/rsoft.h"
+#include "../../drivers/soft/base/rsoft.h"
 #include "fixture.h"
 #include "test.h"
 

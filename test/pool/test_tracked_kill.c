@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../lib/rmem_pool/rmem_tracked_priv.h"
+#include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
 #include "test.h"

@@ -23,9 +23,9 @@
 
 #include <rmem_driver.h>
 
-#include "../drivers/soft/queue/rsoft_cq.h"
+#include "../../drivers/soft/queue/rsoft_cq.h"
 
-#include "fixture_odp.h"
+#include "soft/fixture_odp.h"
 #include "stub_driver.h"
 #include "test.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_log.h"
-#include "lease.h"
+#include "rmem/key_log.h"
+#include "lease/lease.h"
 
 #define NB_OWNERS 600u
 #define WRITE     RMEM_ACCESS_REMOTE_WRITE

@@ -13,9 +13,9 @@
 
 #include <rmem_pool.h>
 
-#include "../drivers/soft/queue/rsoft_srq.h"
-#include "../lib/rmem/rmem_priv.h"
-#include "../lib/rmem_lease/rmem_lease_priv.h"
+#include "../../drivers/soft/queue/rsoft_srq.h"
+#include "../../lib/rmem/rmem_priv.h"
+#include "../../lib/rmem_lease/rmem_lease_priv.h"
 
 #include "fixture.h"
 #include "test.h"

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fixture_odp.h"
+#include "soft/fixture_odp.h"
 #include "test.h"
 
 #define QKEY       7u

@@ -18,7 +18,7 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "stub_driver.h"
+#include "rmem/stub_driver.h"
 #include "test.h"
 
 /* MRs of the device: limit, current number, and result of a deregistration. */

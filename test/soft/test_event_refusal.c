@@ -10,7 +10,7 @@
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "stub_driver.h"
+#include "rmem/stub_driver.h"
 #include "test.h"
 
 /* A driver that refuses to destroy; an event is read concurrently. */

@@ -14,7 +14,7 @@
 #include <rte_eal.h>
 #include <rte_mempool.h>
 
-#include "../lib/rmem/rmem_mp_priv.h"
+#include "../../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
 #include "test.h"
 

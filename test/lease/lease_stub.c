@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lease_stub.h"
-#include "stub_driver.h"
+#include "rmem/stub_driver.h"
 
 struct leaser leaser;
 

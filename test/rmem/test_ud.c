@@ -13,7 +13,7 @@
 
 #include <rte_byteorder.h>
 
-#include "fixture_odp.h"
+#include "soft/fixture_odp.h"
 #include "test.h"
 
 #define QKEY        7u

@@ -18,8 +18,8 @@
 
 #include <rte_eal.h>
 
-#include "../drivers/soft/base/rsoft.h"
-#include "../lib/rmem/rmem_mp_priv.h"
+#include "../../drivers/soft/base/rsoft.h"
+#include "../../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
 #include "test.h"
 

@@ -18,7 +18,7 @@
 #include <rmem_pool.h>
 #include <rmem_tracked.h>
 
-#include "../lib/rmem_pool/rmem_tracked_priv.h"
+#include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
 #include "test.h"

@@ -12,7 +12,7 @@
 
 #include <rmem_cache.h>
 
-#include "../lib/rmem_cache/rmem_cache_hooks_priv.h"
+#include "../../lib/rmem_cache/rmem_cache_hooks_priv.h"
 #include "fixture.h"
 #include "test.h"
 

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "fixture_odp.h"
+#include "soft/fixture_odp.h"
 #include "lease.h"
 #include "test.h"
 

@@ -25,7 +25,7 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "lease.h"
+#include "lease/lease.h"
 #include "test.h"
 
 #define SIZE     4096u
