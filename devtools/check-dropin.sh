@@ -159,6 +159,7 @@ try test-preload build/test/dropin/test-preload "$root/$library"
 DESTDIR=$tmp/root meson install -C build --no-rebuild --quiet >/dev/null
 installed=$(find "$tmp/root" -name rmem-run)
 try 'test-verbs, installed' "$installed" build/test/dropin/test-verbs
+try '--sweep, installed' "$installed" --sweep true
 
 # Two processes of a program, over the wire.
 pair() { test/dropin/pair.sh "$run" "$run" "$@"; }
