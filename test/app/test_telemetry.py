@@ -207,16 +207,24 @@ def conns(client, **wanted):
     return [conn for conn in found if conn and all(conn[key] == value for key, value in wanted.items())]
 
 
+def established(client):
+    """A connection and its QP, if it is the same before and after; the client may connect again."""
+    for conn in conns(client, state='ESTABLISHED'):
+        qp = client.ask('/rmem/qp,soft0,%d' % conn['qp_num'])
+        if qp and qp['state'] == 'RTS' and client.ask('/rmem/cm,soft0,' + conn['local_id']) == conn:
+            return conn, qp
+    return None
+
+
 def check_cm_up(client):
-    client.wait_for(lambda: conns(client, state='ESTABLISHED'))
-    conn, = conns(client, state='ESTABLISHED')
+    found = []
+    client.wait_for(lambda: found.append(established(client)) or found[-1])
+    conn, qp = found[-1]
     assert (conn['device'], conn['side'], conn['end']) == ('soft0', 'passive', ''), conn
     assert (conn['local'], conn['peer']) == (SERVER_IP, CLIENT_IP), conn
     assert (conn['port_space'], conn['service_id']) == ('TCP', hex(0x106 << 16 | conn['port'])), conn
     assert int(conn['local_id'], 16) and int(conn['remote_id'], 16), conn
-    qp = client.ask('/rmem/qp,soft0,%d' % conn['qp_num'])
-    assert qp['state'] == 'RTS' and qp['remote_qp_num'] == conn['remote_qp_num'], (qp, conn)
-    assert client.ask('/rmem/cm,soft0,' + conn['local_id']) == conn, conn
+    assert qp['remote_qp_num'] == conn['remote_qp_num'], (qp, conn)
     assert client.ask('/rmem/cm,soft0,0x0') is None
     return conn
 
@@ -252,11 +260,11 @@ def run_cm(path):
             client.wait_for(lambda: client.ask('/rmem/cm_port')['count'] == 1)
             with subprocess.Popen([*client_args, '--gets', '0'], **pipes) as peer:
                 try:
-                    conn = check_cm_up(client)
                     # Its last check at the start; it then reads until it is interrupted.
                     for line in peer.stdout:
                         if 'expired lease refused' in line:
                             break
+                    conn = check_cm_up(client)
                     peer.send_signal(signal.SIGINT)
                     out = peer.communicate()[0]
                 finally:

@@ -191,7 +191,7 @@ run_one(const struct test_suite *subject, const struct test_case *test, const ch
 			printf("SKIP %s\n", name);
 	} else if (result != TEST_SUCCESS && is_released && is_faulted()) {
 		counts->faulted++;
-		printf("FALT %s\n", name);
+		printf("CHAO %s\n", name);
 	} else if (result != TEST_SUCCESS) {
 		counts->failed++;
 		printf("FAIL %s: %s\n", name, test->rule);

@@ -4,7 +4,7 @@
 # usage: test_example_secondary.sh PROGRAM
 
 set -uo pipefail
-. "$(dirname -- "$0")/app/said.sh"
+. "$(dirname -- "$0")/../app/said.sh"
 program=$(realpath -- "$1")
 
 has_hugepages() {
