@@ -19,13 +19,14 @@
 
 #include "pair.h"
 
-#define SLOTS 32 /* messages in flight */
-#define SIZE  64u
+#define SLOTS    32 /* messages in flight */
+#define RECEIVES 64
+#define SIZE     64u
 
 /* A device, with a QP that sends and one that receives. */
 struct path {
 	struct pair pair;
-	struct rmem_mr *from, *to; /* SLOTS messages each */
+	struct rmem_mr *from, *to; /* of messages: SLOTS and RECEIVES */
 };
 
 /* Of all messages, from 0 on. */
@@ -67,7 +68,7 @@ path_start(struct path *path)
 	uint64_t slot;
 
 	pair_connect(&path->pair);
-	for (slot = 0; slot < 2 * SLOTS; slot++)
+	for (slot = 0; slot < RECEIVES; slot++)
 		post_receive(path, slot);
 }
 

@@ -90,16 +90,18 @@ device_fill(struct ibv_device *device, const char *name, uint32_t number)
 	snprintf(device->name, sizeof(device->name), "%s", name);
 	snprintf(device->dev_name, sizeof(device->dev_name), "uverbs%u",
 			RIBV_VERBS_NUMBER + number);
-	snprintf(device->dev_path, sizeof(device->dev_path), RIBV_SYSFS_VERBS "/%s",
-			device->dev_name);
+	snprintf(device->dev_path, sizeof(device->dev_path), RIBV_SYSFS_VERBS "/uverbs%u",
+			RIBV_VERBS_NUMBER + number);
 	snprintf(device->ibdev_path, sizeof(device->ibdev_path), RIBV_SYSFS "/%s", name);
 }
 
-/* Create the device "soft0" or "soft0,key=value" (changed); return why not, or NULL. */
+/* Create the device "soft0" or "soft0,key=value"; return why not, or NULL. */
 static const char *
-dev_create(char *name, uint32_t number)
+dev_create(const char *entry, uint32_t number)
 {
-	char *args = strchr(name, ',');
+	const char *args = strchr(entry, ',');
+	size_t len = args != NULL ? (size_t)(args - entry) : strlen(entry);
+	char name[sizeof(devices[0].name)];
 	struct rmem_dev_info info = {.capa = 0};
 	struct rmem_dev *dev;
 	const char *reason;
@@ -107,14 +109,14 @@ dev_create(char *name, uint32_t number)
 
 	if (number == RIBV_MAX_DEVS)
 		return "a process has 8 devices";
-	if (args != NULL)
-		*args++ = '\0';
-	if (strlen(name) >= sizeof(devices[number].name))
+	if (len >= sizeof(name))
 		return "the name is too long (63)";
+	memcpy(name, entry, len);
+	name[len] = '\0';
 	if (ribv_objs == 0)
 		return "no address space for its objects: 68 MB (ulimit -v)";
 	ribv_env_log_keep();
-	ret = rmem_create(name, args != NULL ? args : "", &dev);
+	ret = rmem_create(name, args != NULL ? args + 1 : "", &dev);
 	if (ret == 0)
 		(void)rmem_dev_info_get(dev, &info);
 	reason = ribv_env_log_kept((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0);

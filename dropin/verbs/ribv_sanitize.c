@@ -227,7 +227,9 @@ count(struct place places[], uint32_t *n, enum ribv_type type, const struct stac
 	uint32_t i;
 
 	for (i = 0; i < *n; i++) {
-		if (places[i].type == type && memcmp(places[i].stack, stack, sizeof(*stack)) == 0)
+		if (places[i].type == type && places[i].stack->n == stack->n &&
+				memcmp(places[i].stack->frames, stack->frames,
+						sizeof(stack->frames)) == 0)
 			break;
 	}
 	if (i == MAX_PLACES)

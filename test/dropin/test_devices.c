@@ -142,28 +142,34 @@ destroy(struct side *side)
 	HOLDS(ibv_dealloc_pd(side->pd) == 0 && ibv_close_device(side->context) == 0);
 }
 
+/* The file has this line. */
+static void
+expect_line(const char *dir, const char *name, const char *expected)
+{
+	char path[512], line[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "r");
+	HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
+	fclose(file);
+	line[strcspn(line, "\n")] = '\0';
+	HOLDS(strcmp(line, expected) == 0);
+}
+
 /* The files of a device are its own. */
 static void
 has_files(const struct side *side)
 {
-	const struct ibv_device *device = side->context->device;
-	uint64_t guid = be64toh(ibv_get_device_guid(side->context->device));
-	unsigned int word[4];
-	char path[512];
-	FILE *file;
+	struct ibv_device *device = side->context->device;
+	uint64_t guid = be64toh(ibv_get_device_guid(device));
+	char text[32];
 
-	snprintf(path, sizeof(path), "%s/node_guid", device->ibdev_path);
-	file = fopen(path, "r");
-	HOLDS(file != NULL);
-	HOLDS(fscanf(file, "%4x:%4x:%4x:%4x", &word[0], &word[1], &word[2], &word[3]) == 4);
-	fclose(file);
-	HOLDS(((uint64_t)word[0] << 48 | (uint64_t)word[1] << 32 | (uint64_t)word[2] << 16 |
-			      word[3]) == guid);
-	snprintf(path, sizeof(path), "%s/ibdev", device->dev_path);
-	file = fopen(path, "r");
-	HOLDS(file != NULL && fgets(path, sizeof(path), file) != NULL);
-	fclose(file);
-	HOLDS(strncmp(path, device->name, strlen(device->name)) == 0);
+	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+			(unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+			(unsigned int)(guid & 0xffff));
+	expect_line(device->ibdev_path, "node_guid", text);
+	expect_line(device->dev_path, "ibdev", device->name);
 }
 
 /* In a child, whose devices are new: objects of both, and queries of contexts that it inherits. */
