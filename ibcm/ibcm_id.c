@@ -129,15 +129,16 @@ is_peer(const struct ibcm_id *id, const uint8_t gid[16], uint64_t ca_guid)
 }
 
 struct ibcm_id *
-ibcm_id_by_peer(const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid, uint32_t comm_id,
-		bool is_sidr)
+ibcm_id_by_peer(const struct ibcm *cm, const struct ibcm_path *path, uint64_t ca_guid,
+		uint32_t comm_id, bool is_sidr)
 {
-	struct ibcm_id *id =
-			*bucket_of(&cm->tables[IBCM_BY_PEER], hash_peer(cm, gid, ca_guid, comm_id));
+	struct ibcm_id *id = *bucket_of(&cm->tables[IBCM_BY_PEER],
+			hash_peer(cm, path->remote_gid, ca_guid, comm_id));
 
 	while (id != NULL &&
 			!(id->remote_id == comm_id && id->is_sidr == is_sidr &&
-					is_peer(id, gid, ca_guid)))
+					id->path.link == path->link &&
+					is_peer(id, path->remote_gid, ca_guid)))
 		id = id->next[IBCM_BY_PEER];
 	return id;
 }

@@ -203,7 +203,7 @@ input_req(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	uint16_t reason;
 	int ret;
 
-	id = ibcm_id_by_peer(cm, path->remote_gid, msg->ca_guid, msg->local_id, false);
+	id = ibcm_id_by_peer(cm, path, msg->ca_guid, msg->local_id, false);
 	if (id != NULL) {
 		req_again(id, now, path, msg);
 		return;
@@ -340,7 +340,7 @@ rej_id_of(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *
 		return id_of(cm, path, msg);
 	for (i = 0; i < sizeof(ca_guid); i++)
 		ca_guid = ca_guid << 8 | msg->ari[i];
-	id = ibcm_id_by_peer(cm, path->remote_gid, ca_guid, msg->local_id, false);
+	id = ibcm_id_by_peer(cm, path, ca_guid, msg->local_id, false);
 	if (id != NULL && is_path(id, path))
 		return id;
 	cm->log->stats.unknown_id++;
@@ -466,7 +466,7 @@ input_drep(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 static void
 input_sidr_req(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
-	struct ibcm_id *id = ibcm_id_by_peer(cm, path->remote_gid, 0, msg->local_id, true);
+	struct ibcm_id *id = ibcm_id_by_peer(cm, path, 0, msg->local_id, true);
 	struct ibcm_listener *listener;
 	struct ibcm_ip ip;
 	bool has_ip;

@@ -104,9 +104,12 @@ void ibcm_id_free(struct ibcm_id *id);
 /* The keys that are known of the peer: remote_id, or attr.peer_qpn. It must not be there yet. */
 void ibcm_id_insert(struct ibcm_id *id, enum ibcm_key key);
 struct ibcm_id *ibcm_id_by_id(const struct ibcm *cm, uint32_t local_id);
-/* A REQ's, or with is_sidr a SIDR_REQ's; comm_id is that of the peer. */
-struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid,
-		uint32_t comm_id, bool is_sidr);
+/*
+ * A REQ's, or with is_sidr a SIDR_REQ's; comm_id is that of the peer. Of the link of the path, since
+ * what a message has of its sender, GID, GUID and comm ID, another one may claim.
+ */
+struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const struct ibcm_path *path,
+		uint64_t ca_guid, uint32_t comm_id, bool is_sidr);
 /* One that has, or had, this QP as its peer, and is not in time-wait. */
 struct ibcm_id *ibcm_id_by_qpn(
 		const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid, uint32_t qpn);

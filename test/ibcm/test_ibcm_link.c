@@ -51,18 +51,25 @@ requested(void)
 	return pair_last(&pair, 1)->id;
 }
 
+/* Of a request that is not delivered yet. */
 static void
-establish(struct ibcm_id *ids[2])
+accept_request(struct ibcm_id *ids[2])
 {
 	const struct ibcm_qp_conf qp = pair_qp(1);
 
-	ids[0] = request();
 	ids[1] = requested();
 	TEST_OK(ibcm_accept(ids[1], 0, &qp, NULL));
 	pair_deliver_all(&pair);
 	TEST_OK(ibcm_ready(ids[0], NULL));
 	pair_deliver_all(&pair);
 	TEST_EQ(ibcm_state(ids[1]), IBCM_ESTABLISHED);
+}
+
+static void
+establish(struct ibcm_id *ids[2])
+{
+	ids[0] = request();
+	accept_request(ids);
 }
 
 TEST(ibcm_link, answer_has_the_address_of_the_peer)
@@ -117,6 +124,49 @@ TEST(ibcm_link, message_of_another_link_changes_nothing)
 	pair.net[0].path.link = OTHER;
 	pair_deliver(&pair, 0);
 	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_DISCONNECTED);
+}
+
+/* A REQ with the GID, the GUID and the comm ID of a connection, but another TID and QP: it is a new one. */
+TEST(ibcm_link, request_of_another_link_changes_nothing)
+{
+	struct ibcm_id *ids[2];
+	struct pair_mad req;
+
+	ids[0] = request();
+	req = pair.net[0];
+	accept_request(ids);
+	req.mad[15] ^= 1;
+	req.mad[58] ^= 1; /* of the QP number */
+	req.path.link = OTHER;
+	pair.net[pair.nb_net++] = req;
+	pair_deliver(&pair, 0);
+	TEST_EQ(pair.nb_net, 0);
+	TEST_EQ(ibcm_state(ids[1]), IBCM_ESTABLISHED);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_REQ);
+	TEST_ASSERT(pair_last(&pair, 1)->id != ids[1]);
+	TEST_EQ(ibcm_path(pair_last(&pair, 1)->id)->link, OTHER);
+}
+
+/* The same of a resolution: its answer is sent by the link of the first one alone. */
+TEST(ibcm_link, resolution_of_another_link_is_another)
+{
+	struct ibcm_sidr_conf conf = {.service_id = PAIR_SERVICE, .cm_timeout = 20};
+	struct pair_mad req;
+	struct ibcm_id *id;
+
+	conf.path = pair_req(&pair, 0).path;
+	conf.path.link = LINK;
+	TEST_OK(ibcm_resolve(pair.side[0].cm, 0, &conf, &id));
+	req = pair.net[0];
+	pair_deliver_all(&pair);
+	TEST_OK(ibcm_answer(pair_last(&pair, 1)->id, 0, IBCM_SIDR_VALID, 5, 6, NULL));
+	pair_deliver_all(&pair);
+	req.path.link = OTHER;
+	pair.net[pair.nb_net++] = req;
+	pair_deliver(&pair, 0);
+	TEST_EQ(pair.nb_net, 0);
+	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_SIDR_REQ);
+	TEST_EQ(ibcm_path(pair_last(&pair, 1)->id)->link, OTHER);
 }
 
 /* In each state; nothing is sent, reported or left. */
