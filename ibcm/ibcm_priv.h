@@ -105,8 +105,8 @@ void ibcm_id_free(struct ibcm_id *id);
 void ibcm_id_insert(struct ibcm_id *id, enum ibcm_key key);
 struct ibcm_id *ibcm_id_by_id(const struct ibcm *cm, uint32_t local_id);
 /*
- * A REQ's, or with is_sidr a SIDR_REQ's; comm_id is that of the peer. Of the link of the path, since
- * what a message has of its sender, GID, GUID and comm ID, another one may claim.
+ * A REQ's, or with is_sidr a SIDR_REQ's; comm_id is that of the peer. Of the path's link: GID, GUID
+ * and comm ID are what a sender claims.
  */
 struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const struct ibcm_path *path,
 		uint64_t ca_guid, uint32_t comm_id, bool is_sidr);

@@ -79,7 +79,7 @@ void
 rcm_port_take(struct rcm_id *id, int fd)
 {
 	id->fd = fd;
-	id->cookie = cookie_of(fd);
+	id->cookie = fd >= 0 ? cookie_of(fd) : 0; /* else errno is that of the caller */
 }
 
 int

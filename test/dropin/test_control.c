@@ -194,6 +194,7 @@ wrong_commands_are_refused(void)
 	refuses("port soft7 down", 1, "no device soft7 with control=1");
 	refuses("kill-qp soft0 7", 1, "no QP 7");
 	refuses("kill-qp soft0 seven", 2, "seven is not a number");
+	refuses("kill-qp soft0 010", 1, "no QP 10");
 	refuses("explode", 2, "unknown command: explode");
 	if (getuid() != 0)
 		return;

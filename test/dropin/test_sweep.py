@@ -80,6 +80,9 @@ with tempfile.TemporaryDirectory() as tmp:
             (['--sweep', 'false'], 125, 'status 1 without faults'),
             (['--sweep', '--verify', 'false', 'true'], 125, 'wrong results without faults'),
             (['--sweep', '--with', 'false', 'true'], 125, 'does not listen'),
-            (['--sweep', 'true'], 0, 'fault                | runs |')):
+            (['--sweep', '--json', '/none/x', 'true'], 2, '--json /none/x: No such file'),
+            (['--sweep', '--with', "'", 'true'], 2, 'No closing quotation'),
+            (['--sweep', '-d', 'soft0', '-d', 'soft1', 'true'], 2, '-d twice'),
+            (['--sweep', 'true'], 0, 'without faults: ')):
         done = sweep(*args)
         expect(' '.join(args), done.returncode == status and text in done.stdout + done.stderr, done)

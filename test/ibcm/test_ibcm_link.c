@@ -126,7 +126,7 @@ TEST(ibcm_link, message_of_another_link_changes_nothing)
 	TEST_EQ(pair_last(&pair, 1)->type, IBCM_EVENT_DISCONNECTED);
 }
 
-/* A REQ with the GID, the GUID and the comm ID of a connection, but another TID and QP: it is a new one. */
+/* A REQ with the GID, GUID and comm ID of a connection, but another TID and QP: a new one. */
 TEST(ibcm_link, request_of_another_link_changes_nothing)
 {
 	struct ibcm_id *ids[2];
