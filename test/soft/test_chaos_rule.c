@@ -382,6 +382,7 @@ TEST(chaos_rule, illegal_rules_are_refused)
 			{"seed:x", "2^64 - 1"},
 			{"seed:1++seed:2", "SITE:WHAT"},
 			{"file:/nonexistent", "No such file"},
+			{"file:/", "Is a directory"},
 			{"replay:/dev/null", "# rmem chaos log 1"},
 			{"log:/nonexistent/log", "No such file"},
 	};

@@ -204,8 +204,9 @@ dump_has(const char *const *lines, size_t nb)
 
 TEST(cm_mad, dump_has_both_sides_and_why_they_ended)
 {
-	static const char *const up[] = {"  state: ESTABLISHED\n", "  side: active\n",
-			"  peer: " IP "\n", "  port_space: TCP\n", "  port: 7175\n"};
+	static const char peer[] = "  peer: " IP "\n";
+	static const char *const up[] = {"  state: ESTABLISHED\n", "  side: active\n", peer,
+			"  port_space: TCP\n", "  port: 7175\n"};
 	static const char *const end[] = {"  side: passive\n", "  end: disconnected by peer\n"};
 	struct rmem_cm_conn *connected, *accepted;
 	char qp_num[64], remote_qp_num[64];

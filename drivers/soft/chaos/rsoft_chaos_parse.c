@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/rsoft_number.h"
 #include "rsoft_chaos_rule.h"
 
 #define PARSE_MAX_RULES 65536
@@ -42,10 +43,10 @@ parse_share(const char *value, uint64_t *share)
 
 	if (!isdigit((unsigned char)value[0]) && value[0] != '.')
 		return false;
-	number = strtod(value, &end);
+	number = rsoft_strtod(value, &end);
 	if (*end != '\0' || !(number > 0 && number <= 1))
 		return false;
-	*share = (uint64_t)(number * (double)RSOFT_CHAOS_ALWAYS);
+	*share = RTE_MAX((uint64_t)(number * (double)RSOFT_CHAOS_ALWAYS), UINT64_C(1));
 	return true;
 }
 
@@ -270,7 +271,7 @@ rule_of_log(char *line)
 }
 
 static int
-parse_lines(struct rsoft_chaos *chaos, FILE *f, bool is_log)
+parse_lines(struct rsoft_chaos *chaos, FILE *f, const char *path, bool is_log)
 {
 	char *line = NULL, *item;
 	size_t size = 0;
@@ -282,7 +283,10 @@ parse_lines(struct rsoft_chaos *chaos, FILE *f, bool is_log)
 			ret = parse_item(chaos, is_log ? rule_of_log(item) : item);
 	}
 	free(line);
-	return ret;
+	if (ret != 0 || feof(f))
+		return ret;
+	RSOFT_LOG(ERR, "chaos=: 'file:%s': %s", path, strerror(errno));
+	return -EINVAL;
 }
 
 /* Whether the first line of a file is that of a log of this version. */
@@ -313,7 +317,7 @@ parse_file(struct rsoft_chaos *chaos, const char *path, bool is_log)
 	if (is_log)
 		ret = check_log(f, path);
 	if (ret == 0)
-		ret = parse_lines(chaos, f, is_log);
+		ret = parse_lines(chaos, f, path, is_log);
 	fclose(f);
 	return ret;
 }

@@ -14,6 +14,7 @@
 #include <rte_common.h>
 
 #include "../../base/rsoft.h"
+#include "../../base/rsoft_number.h"
 #include "rwire_port.h"
 
 #define FAULT_MAX_HELD 16
@@ -267,7 +268,7 @@ fault_parse_part(struct fault_port *port, const char *part)
 
 	if (len == 0 || value[1] == '\0')
 		return false;
-	number = strtod(value + 1, &end);
+	number = rsoft_strtod(value + 1, &end);
 	if (*end != '\0' || !(number >= 0 && number <= (double)UINT32_MAX))
 		return false;
 	if (strncmp(part, "seed", len) == 0 && len == 4) {
