@@ -179,6 +179,7 @@ killed_qp_flushes(void)
 	ibv_ack_async_event(&event);
 	HOLDS(wait_wc(cq).status == IBV_WC_WR_FLUSH_ERR);
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+	refuses(words, 1, "is in RESET or ERR");
 	post_write(other);
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(other) == 0);
@@ -207,9 +208,13 @@ static void
 failed_device_is_fatal(void)
 {
 	struct ibv_qp *qp = create_qp(14);
+	char text[TEXT];
 
 	command("fatal soft0", "");
 	expect_event(IBV_EVENT_DEVICE_FATAL);
+	command("list", "failed");
+	HOLDS(control("", "port soft0 down", text) == 1);
+	HOLDS(strstr(text, "the device has failed") != NULL);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 

@@ -93,13 +93,14 @@ rsoft_rq_fail(struct rsoft_qp *qp)
 		rsoft_rq_flush(qp);
 }
 
-void
+bool
 rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event)
 {
 	if (!rsoft_qp_to_err(qp))
-		return;
+		return false;
 	rmem_qp_async_event(&qp->qp, event);
 	rsoft_rq_flush(qp);
+	return true;
 }
 
 void

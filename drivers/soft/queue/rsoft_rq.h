@@ -29,8 +29,8 @@ void rsoft_rq_drop(struct rsoft_qp *qp);
 /* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
 void rsoft_rq_fail(struct rsoft_qp *qp);
 
-/* The same with an asynchronous event, an enum rmem_async_event_type, if it was not in ERR. */
-void rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event);
+/* The same with an event, an enum rmem_async_event_type; false: it was in RESET or ERR. */
+bool rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event);
 
 /* A completion was lost: move the QP to ERR, where a flush generates none. Under rq.lock. */
 void rsoft_rq_overrun(struct rsoft_qp *qp);

@@ -213,10 +213,10 @@ struct rwire {
 	struct rwire_port *port;
 	struct rwire_port *inner; /* the innermost port */
 	struct rwire_netif netif;
-	int control_fd;             /* rwire_control.c; -1: none */
-	bool is_down, is_frozen;    /* the same; of the thread */
-	struct rwire_owners owners; /* with ip=host */
-	struct rwire_allow allow;   /* packets of other addresses are dropped */
+	int control_fd;                      /* rwire_control.c; -1: none */
+	bool is_down, is_frozen, has_failed; /* the same; of the thread */
+	struct rwire_owners owners;          /* with ip=host */
+	struct rwire_allow allow;            /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */

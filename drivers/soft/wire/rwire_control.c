@@ -72,6 +72,10 @@ rwire_control_close(struct rwire *wire)
 static void
 show(struct rwire *wire, struct command *command)
 {
+	if (wire->has_failed) {
+		snprintf(command->answer, sizeof(command->answer), "ok failed");
+		return;
+	}
 	snprintf(command->answer, sizeof(command->answer), "ok port 1 %s%s",
 			rwire_netif_get(wire, NULL) & RWIRE_NETIF_UP ? "ACTIVE" : "DOWN",
 			wire->is_frozen ? ", frozen" : "");
@@ -117,13 +121,22 @@ kill_qp(struct rwire *wire, struct command *command, const char *number)
 		if (qp != NULL && qp->qp.qp_num == qp_num)
 			found = qp;
 	}
-	if (found != NULL) {
-		rsoft_rq_fail_event(found, RMEM_ASYNC_QP_FATAL);
-		rwire_fail_qp(found, lcore);
-	} else {
+	if (found == NULL)
 		snprintf(command->answer, sizeof(command->answer), "error: no QP %.20s", number);
-	}
+	else if (rsoft_rq_fail_event(found, RMEM_ASYNC_QP_FATAL))
+		rwire_fail_qp(found, lcore);
+	else
+		snprintf(command->answer, sizeof(command->answer),
+				"error: QP %.20s is in RESET or ERR", number);
 	rsoft_grace_leave(lcore);
+}
+
+/* At the next burst, of whichever thread receives. */
+static void
+fail_dev(struct rwire *wire)
+{
+	wire->has_failed = true;
+	rwire_port_fault_fail(wire->port);
 }
 
 static void
@@ -137,12 +150,14 @@ execute(struct rwire *wire, struct command *command)
 	memcpy(command->answer, "ok", sizeof("ok"));
 	if (n == 1 && strcmp(words[0], "show") == 0)
 		show(wire, command);
+	else if (wire->has_failed)
+		snprintf(command->answer, sizeof(command->answer), "error: the device has failed");
 	else if (n == 3 && strcmp(words[0], "port") == 0)
 		set_port(wire, command, words[1], words[2]);
 	else if (n == 2 && strcmp(words[0], "kill-qp") == 0)
 		kill_qp(wire, command, words[1]);
 	else if (n == 1 && strcmp(words[0], "fatal") == 0)
-		rwire_port_fault_fail(wire->port);
+		fail_dev(wire);
 	else
 		snprintf(command->answer, sizeof(command->answer), "error: unknown command: %.40s",
 				words[0]);
