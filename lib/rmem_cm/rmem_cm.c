@@ -269,3 +269,9 @@ rmem_cm_disconnect(struct rmem_cm_conn *conn)
 	conn->ops->close(conn, true);
 	free(conn);
 }
+
+/* Here: of a static library, a file that nothing refers to is not linked. */
+RTE_INIT(rmem_cm_init)
+{
+	rmem_cm_telemetry_init();
+}

@@ -119,4 +119,7 @@ int rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type t
 /** Log the errno of a call; returns it as the -errno of rmem_cm_connect(). */
 int rmem_cm_errno(const char *call);
 
+/** rmem_cm_telemetry.c: add the commands of telemetry; called once, by a constructor. */
+void rmem_cm_telemetry_init(void);
+
 #endif /* RMEM_CM_PRIV_H */

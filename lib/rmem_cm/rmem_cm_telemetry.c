@@ -224,7 +224,8 @@ rmem_cm_dump(FILE *f)
 	return 0;
 }
 
-RTE_INIT(rmem_cm_telemetry_init)
+void
+rmem_cm_telemetry_init(void)
 {
 	static const struct rmem_tel_cmd cmds[] = {
 			{.cmd = "/rmem/cm",
