@@ -116,7 +116,7 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 {
 	char *filters = copy, *site = strsep(&filters, "@"), *what = site, *filter;
 
-	strsep(&what, ":");
+	(void)strsep(&what, ":");
 	if (what == NULL || *what == '\0' || *site == '\0') {
 		RSOFT_LOG(ERR, "chaos=: '%s' is not SITE:WHAT with filters (@nth:N), seed:N, log:FILE, file:FILE or replay:FILE; see doc/chaos.md",
 				item);
