@@ -6,29 +6,13 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "fixture.h"
-#include "test.h"
-
-static void
-open_dev(const char *rules)
-{
-	const char *more = getenv("RMEM_TEST_ARGS");
-	char args[512];
-
-	snprintf(args, sizeof(args), "chaos=%s%s%s", rules, more != NULL ? "," : "",
-			more != NULL ? more : "");
-	fx.a.dev = fx_dev("soft0", args);
-	TEST_ASSERT(fx.a.dev != NULL);
-}
+#include "chaos_rules.h"
 
 static void
 open_sides(const char *rules)
 {
-	open_dev(rules);
+	chaos_open(rules);
 	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
 	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
@@ -230,7 +214,7 @@ failures_of(const char *rules)
 	unsigned int i;
 	void *object;
 
-	open_dev(rules);
+	chaos_open(rules);
 	for (i = 0; i < 32; i++) {
 		if (alloc_pd(&object) == 0)
 			fx_track(object);
@@ -244,18 +228,7 @@ failures_of(const char *rules)
 
 TEST(chaos_call, log_of_calls_replays)
 {
-	char path[] = "/tmp/rmem-chaos.XXXXXX", rules[128];
-	uint64_t first;
-	int fd = mkstemp(path);
-
-	TEST_ASSERT(fd >= 0);
-	close(fd);
-	snprintf(rules, sizeof(rules), "pd_alloc:EAGAIN@p:0.3+log:%s", path);
-	first = failures_of(rules);
-	snprintf(rules, sizeof(rules), "replay:%s", path);
-	TEST_ASSERT(first != 0);
-	TEST_EQ(failures_of(rules), first);
-	unlink(path);
+	chaos_expect_replay(failures_of, "pd_alloc:EAGAIN@p:0.3");
 }
 
 TEST(chaos_call, illegal_errnos_are_refused)
@@ -268,16 +241,8 @@ TEST(chaos_call, illegal_errnos_are_refused)
 			{"mr_reg:ENOMEM@qp:1", "is not nth:N, every:N"},
 			{"mr_dereg:ENOMEM", "mr_rereg"},
 	};
-	struct rmem_dev *dev;
-	unsigned int i;
-	char args[96];
 
-	for (i = 0; i < RTE_DIM(bad); i++) {
-		snprintf(args, sizeof(args), "chaos=%s", bad[i][0]);
-		fx_log_begin();
-		TEST_ERR(rmem_dev_create("soft0", args, &dev), EINVAL);
-		TEST_ASSERT(strstr(fx_log_end(), bad[i][1]) != NULL);
-	}
+	chaos_expect_illegal(bad, RTE_DIM(bad));
 }
 
 TEST_SUITE(chaos_call, fx_setup_none, fx_teardown);

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fixture.h"
-#include "test.h"
+#include "chaos_rules.h"
 
 #define NB_WRS 5u
 
@@ -25,15 +24,10 @@ static struct rmem_async_channel *channel;
 static void
 open_sides(const char *rules)
 {
-	const char *more = getenv("RMEM_TEST_ARGS");
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 64};
 	struct rmem_qp_conf conf;
-	char args[512];
 
-	snprintf(args, sizeof(args), "chaos=%s%s%s", rules, more != NULL ? "," : "",
-			more != NULL ? more : "");
-	fx.a.dev = fx_dev("soft0", args);
-	TEST_ASSERT(fx.a.dev != NULL);
+	chaos_open(rules);
 	channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(channel != NULL);
 	fx.a.pd = fx_pd(fx.a.dev);
@@ -265,16 +259,8 @@ TEST(chaos_event, illegal_rules_are_refused)
 			{"recv:RNR_NAK@polls:1", "qp:N, naks:N"},
 			{"recv:RNR_NAK@naks:0", "naks:N"},
 	};
-	struct rmem_dev *dev;
-	unsigned int i;
-	char args[96];
 
-	for (i = 0; i < RTE_DIM(bad); i++) {
-		snprintf(args, sizeof(args), "chaos=%s", bad[i][0]);
-		fx_log_begin();
-		TEST_ERR(rmem_dev_create("soft0", args, &dev), EINVAL);
-		TEST_ASSERT(strstr(fx_log_end(), bad[i][1]) != NULL);
-	}
+	chaos_expect_illegal(bad, RTE_DIM(bad));
 }
 
 TEST_SUITE(chaos_event, fx_setup_none, fx_teardown);

@@ -12,26 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "fixture.h"
-#include "test.h"
+#include "chaos_rules.h"
 
 #define NB_WRS 40u
 
 static struct rmem_async_channel *channel;
 
-/* The device, with the arguments of the run: an engine or the wire. */
+/* The device, and a channel of its events. */
 static void
 open_dev(const char *rules)
 {
-	const char *more = getenv("RMEM_TEST_ARGS");
-	char args[512];
-
-	snprintf(args, sizeof(args), "chaos=%s%s%s", rules, more != NULL ? "," : "",
-			more != NULL ? more : "");
-	fx.a.dev = fx_dev("soft0", args);
-	TEST_ASSERT(fx.a.dev != NULL);
+	chaos_open(rules);
 	channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(channel != NULL);
 }
@@ -247,18 +239,7 @@ TEST(chaos_rule, rule_that_does_not_match_changes_nothing)
 
 TEST(chaos_rule, log_replays)
 {
-	char path[] = "/tmp/rmem-chaos.XXXXXX", rules[128];
-	uint64_t first;
-	int fd = mkstemp(path);
-
-	TEST_ASSERT(fd >= 0);
-	close(fd);
-	snprintf(rules, sizeof(rules), "RDMA_WRITE:RETRY_EXC_ERR@p:0.2+seed:9+log:%s", path);
-	first = failures_of(rules);
-	snprintf(rules, sizeof(rules), "replay:%s", path);
-	TEST_ASSERT(first != 0);
-	TEST_EQ(failures_of(rules), first);
-	unlink(path);
+	chaos_expect_replay(failures_of, "RDMA_WRITE:RETRY_EXC_ERR@p:0.2+seed:9");
 }
 
 /* A request that finds the queue full is not an event of its rule. */
@@ -386,20 +367,8 @@ TEST(chaos_rule, illegal_rules_are_refused)
 			{"replay:/dev/null", "# rmem chaos log 1"},
 			{"log:/nonexistent/log", "No such file"},
 	};
-	struct rmem_dev *dev;
-	unsigned int i;
-	char args[96];
-	const char *log;
 
-	for (i = 0; i < RTE_DIM(bad); i++) {
-		snprintf(args, sizeof(args), "chaos=%s", bad[i][0]);
-		fx_log_begin();
-		TEST_ERR(rmem_dev_create("soft0", args, &dev), EINVAL);
-		log = fx_log_end();
-		if (strstr(log, bad[i][1]) == NULL)
-			printf("%s: %s\n", bad[i][0], log);
-		TEST_ASSERT(strstr(log, bad[i][1]) != NULL);
-	}
+	chaos_expect_illegal(bad, RTE_DIM(bad));
 }
 
 TEST_SUITE(chaos_rule, fx_setup_none, fx_teardown);
