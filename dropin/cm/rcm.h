@@ -426,8 +426,8 @@ void rcm_port_check_id(struct rcm_id *id);
 void rcm_forked(void);
 
 /* rcm_report.c */
-/* Append the connections, and the counters, to the file that RMEM_IBV_CM names. */
-void rcm_report(const struct ibcm *cm, const struct ibcm_log *log);
+/* The connections and the counters as text, to be freed, of *len bytes; NULL: no memory. */
+char *rcm_report(const struct ibcm *cm, const struct ibcm_log *log, size_t *len);
 
 /* rcm_mad.c: the engine. */
 int rcm_mad_listen(struct rcm_id *id);

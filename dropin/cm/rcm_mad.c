@@ -187,10 +187,16 @@ on_event(void *arg, const struct ibcm_event *event)
 static void
 report_all(void)
 {
+	size_t len;
+	char *text;
+
 	if (cm == NULL || !rcm_trylock())
 		return;
-	rcm_report(cm, &cm_log);
+	text = rcm_report(cm, &cm_log, &len);
 	rcm_unlock();
+	if (text != NULL)
+		ribv_report_append("RMEM_IBV_CM", text, len);
+	free(text);
 }
 
 /* At exit: end what the program has not ended, as the kernel does for a process; and as it closes

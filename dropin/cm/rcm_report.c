@@ -5,11 +5,9 @@
 /* With RMEM_IBV_CM: connections of the process, current and ended, when the program exits. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "ibcm_report.h"
@@ -36,29 +34,15 @@ print_conn(void *arg, const struct ibcm_info *info)
 	ibcm_report_info(&sink, info);
 }
 
-/* Append with one call, since processes share the file. */
-static void
-append(const char *path, const char *text, size_t len)
+char *
+rcm_report(const struct ibcm *cm, const struct ibcm_log *log, size_t *len)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-
-	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
-		fprintf(stderr, "rmem_ibv: RMEM_IBV_CM=%s: %s\n", path, strerror(errno));
-	if (fd >= 0)
-		rcm_close(fd);
-}
-
-void
-rcm_report(const struct ibcm *cm, const struct ibcm_log *log)
-{
-	const char *path = getenv("RMEM_IBV_CM");
 	char *text = NULL;
-	size_t len = 0;
-	FILE *f = path != NULL ? open_memstream(&text, &len) : NULL;
+	FILE *f = open_memstream(&text, len);
 	const struct ibcm_sink sink = {f, print_text, print_number};
 
 	if (f == NULL)
-		return;
+		return NULL;
 	fprintf(f, "CM at exit of %s, process %d:\n", program_invocation_short_name, (int)getpid());
 	print_number(f, "conns", ibcm_nb_ids(cm));
 	print_number(f, "ended", log->nb_ended);
@@ -66,6 +50,7 @@ rcm_report(const struct ibcm *cm, const struct ibcm_log *log)
 	ibcm_log_visit(log, print_conn, f);
 	ibcm_visit(cm, print_conn, f);
 	if (fclose(f) == 0)
-		append(path, text, len);
+		return text;
 	free(text);
+	return NULL;
 }

@@ -198,6 +198,8 @@ const char *ribv_env_log_kept(bool is_checked);
 /* ribv_report.c */
 /* With RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report the counters of the devices at exit. */
 void ribv_report_start(void);
+/* Append to the file that a variable of the environment names, if it is set. */
+void ribv_report_append(const char *variable, const char *text, size_t len);
 
 /* ribv_sanitize.c: wrong uses of objects, on stderr with the calls that led to them. */
 /* From now on; at exit the objects that are not destroyed. */

@@ -16,14 +16,18 @@
 
 static bool is_registered, is_reported; /* these are reset in a child of fork() */
 
-/* Append to the file with one call, since processes share it. */
-static void
-append(const char *path, const char *line, size_t len)
+/* With one call, since processes share the file. */
+void
+ribv_report_append(const char *variable, const char *text, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	const char *path = getenv(variable);
+	int fd;
 
-	if (fd < 0 || write(fd, line, len) != (ssize_t)len)
-		fprintf(stderr, "rmem_ibv: RMEM_IBV_STATS=%s: %s\n", path, strerror(errno));
+	if (path == NULL)
+		return;
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+		fprintf(stderr, "rmem_ibv: %s=%s: %s\n", variable, path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
@@ -31,7 +35,6 @@ append(const char *path, const char *line, size_t len)
 static void
 report_of(struct rmem_dev *dev)
 {
-	const char *path = getenv("RMEM_IBV_STATS");
 	struct rmem_dev_stats stats;
 	char line[512];
 	int len;
@@ -46,8 +49,7 @@ report_of(struct rmem_dev *dev)
 			stats.recv_wrs, stats.bytes, stats.wire_tx_bytes, stats.wire_rx_bytes,
 			stats.errors);
 	len = RTE_MIN(len, (int)sizeof(line) - 1);
-	if (path != NULL)
-		append(path, line, (size_t)len);
+	ribv_report_append("RMEM_IBV_STATS", line, (size_t)len);
 	if (ribv_env_logs(RTE_LOG_INFO))
 		fprintf(stderr, "rmem_ibv: %s", line);
 }
