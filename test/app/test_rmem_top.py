@@ -250,8 +250,10 @@ def check_cm(path):
                  '--wait-s', '600', '--gets', '0'])]
         stack.callback(client.kill)
         stack.callback(server.kill)
-        wait_for(lambda: any(conn['STATE'] == 'ESTABLISHED' for conn in conns()), server)
-        conn = next(conn for conn in conns() if conn['STATE'] == 'ESTABLISHED')
+        found = []
+        wait_for(lambda: found.extend(conn for conn in conns() if conn['STATE'] == 'ESTABLISHED') or found,
+                 server)
+        conn = found[0]
         assert (conn['SIDE'], conn['PEER'], conn['PORT'], conn['END']) == (
             'passive', ips[1], '7174', '-'), conn
         client.terminate()

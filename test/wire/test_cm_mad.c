@@ -464,6 +464,9 @@ TEST(cm_trace, changes_of_states_are_traced)
 
 	connect_pair(server, &connected, &accepted);
 	end_pair(connected, accepted);
+	/* Until the DREP is received. */
+	TEST_OK(rmem_qp_reset(pair.a));
+	sync_with_port();
 	/* The trace of the device's thread is lost when the thread ends. */
 	TEST_OK(rte_trace_save());
 	for (i = 0; i < RTE_DIM(states); i++)
