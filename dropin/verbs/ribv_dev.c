@@ -50,10 +50,9 @@ static const struct {
 static int
 rmem_create(const char *name, const char *args, struct rmem_dev **dev)
 {
-	char own[1024];
+	char own[4096]; /* longer than all arguments of soft together */
 	size_t i, len;
 
-	/* No space for the defaults: without them. */
 	if (strncmp(name, "soft", 4) != 0 || strlen(args) >= sizeof(own) - 64)
 		return rmem_dev_create(name, args, dev);
 	len = (size_t)snprintf(own, sizeof(own), "%s", args);
