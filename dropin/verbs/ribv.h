@@ -399,21 +399,25 @@ ribv_check_bind(const struct ibv_context *context, const struct ibv_mw *mw, cons
 	return 0;
 }
 
+/* The object that a context is the public part of. */
+static inline struct ribv_context *
+ribv_context_of(const struct ibv_context *context)
+{
+	return (struct ribv_context *)((uintptr_t)context -
+			offsetof(struct verbs_context, context));
+}
+
 static inline bool
 ribv_is_context(const struct ibv_context *context)
 {
-	return ribv_slot((const void *)((uintptr_t)context -
-					 offsetof(struct verbs_context, context)),
-			       RIBV_CONTEXT) != 0;
+	return ribv_slot(ribv_context_of(context), RIBV_CONTEXT) != 0;
 }
 
 /* The channel of a context's asynchronous events. */
 static inline struct rmem_async_channel *
 ribv_async_of(struct ibv_context *context)
 {
-	uintptr_t verbs = (uintptr_t)context - offsetof(struct verbs_context, context);
-
-	return ((struct ribv_context *)verbs)->async;
+	return ribv_context_of(context)->async;
 }
 
 /* ribv_dev.c */
@@ -421,16 +425,14 @@ __be64 ribv_node_guid(const struct rmem_dev *dev);
 bool ribv_is_device(const struct ibv_device *device);
 /* The number of one of them. */
 uint32_t ribv_dev_number(const struct ibv_device *device);
-/* As mlx5 reports an IP header of RoCE v2, or 0 on InfiniBand: ribv_sl(). */
-uint8_t ribv_roce_header(const struct rmem_dev *dev);
+/* Of a device by number, as mlx5 reports an IP header of RoCE v2; 0 on InfiniBand: ribv_sl(). */
+uint8_t ribv_roce_header(uint32_t number);
 
 /* The device of a context. */
 static inline struct rmem_dev *
 ribv_dev_of(const struct ibv_context *context)
 {
-	uintptr_t verbs = (uintptr_t)context - offsetof(struct verbs_context, context);
-
-	return ribv_devs[((const struct ribv_context *)verbs)->dev];
+	return ribv_devs[ribv_context_of(context)->dev];
 }
 
 /*

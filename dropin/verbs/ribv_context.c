@@ -5,7 +5,6 @@
 /* Lists of devices, and contexts. The devices of rmem follow the real ones; contexts share them. */
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -192,6 +191,6 @@ ibv_close_device(struct ibv_context *context)
 	/* Objects that the program has not destroyed keep the channel. */
 	(void)rmem_async_channel_destroy(ribv_async_of(context));
 	pthread_mutex_destroy(&context->mutex);
-	ribv_leave((char *)context - offsetof(struct verbs_context, context));
+	ribv_leave(ribv_context_of(context));
 	return 0;
 }

@@ -61,7 +61,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	cq->channel = (struct ribv_channel *)channel;
 	cq->ibv.context = cq->context = context;
-	cq->roce_header = ribv_roce_header(ribv_dev_of(context));
+	cq->roce_header = ribv_roce_header(ribv_context_of(context)->dev);
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;

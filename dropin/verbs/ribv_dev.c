@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 /* A program may have them from before it forked. */
 static RMEM_ENV_KEPT struct ibv_device devices[RIBV_MAX_DEVS];
+static uint8_t roce_headers[RIBV_MAX_DEVS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static __thread bool is_creating; /* the driver of the device may list the real ones */
 
@@ -67,8 +67,8 @@ rmem_create(const char *name, const char *args, struct rmem_dev **dev)
 }
 
 /* The type of the L3 header in the CQE of mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
-uint8_t
-ribv_roce_header(const struct rmem_dev *dev)
+static uint8_t
+roce_header(const struct rmem_dev *dev)
 {
 	struct rmem_gid_entry entry;
 	struct in6_addr ip;
@@ -123,6 +123,7 @@ dev_create(const char *entry, uint32_t number)
 		return reason[0] != '\0' ? reason : strerror(-ret);
 	if ((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0)
 		ribv_sanitize_start();
+	roce_headers[number] = roce_header(dev);
 	device_fill(&devices[number], name, number);
 	ribv_devs[number] = dev;
 	return NULL;
@@ -201,13 +202,18 @@ ribv_device(uint32_t number)
 bool
 ribv_has_device(const struct ibv_context *context)
 {
-	const struct ribv_context *own = (const void *)((uintptr_t)context -
-			offsetof(struct verbs_context, context));
+	const struct ribv_context *own = ribv_context_of(context);
 
 	return ribv_is_context(context) ||
 			(ribv_env_is_child() && ribv_is_own(context) &&
 					((uintptr_t)own - ribv_objs) % RIBV_SLOT == 0 &&
 					own->dev < RIBV_MAX_DEVS && has_dev(own->dev));
+}
+
+uint8_t
+ribv_roce_header(uint32_t number)
+{
+	return roce_headers[number];
 }
 
 __be64
