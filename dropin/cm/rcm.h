@@ -469,7 +469,7 @@ void rcm_conn_time(struct rcm_id *id);
 uint64_t rcm_now(void);
 /* A message of the peer. */
 void rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer);
-/* The connection has ended; 0: the peer has disconnected. */
+/* The connection has ended, by a message of the peer (0: a DREQ) or with its socket. */
 void rcm_conn_ended(struct rcm_id *id, int err);
 /* The QP of the connection may be used again. */
 void rcm_conn_timewait_exit(struct rcm_id *id);

@@ -161,9 +161,8 @@ is_held(struct rcm_id *id)
 
 static void connect_result(struct rcm_id *id, int ret);
 
-/* The connection has ended, by the peer's message, or because its socket has ended. */
-static void
-ended(struct rcm_id *id, int err)
+void
+rcm_conn_ended(struct rcm_id *id, int err)
 {
 	switch (id->state) {
 	case RCM_CONNECT:
@@ -243,7 +242,7 @@ void
 rcm_conn_time(struct rcm_id *id)
 {
 	if (id->state == RCM_ESTABLISHED)
-		ended(id, -ECONNRESET);
+		rcm_conn_ended(id, -ECONNRESET);
 	else if (id->state == RCM_CONNECT)
 		connect_result(id, rcm_port_reconnect(id));
 }
@@ -322,14 +321,8 @@ rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer)
 		id->peer = *peer;
 		received_rej(id);
 	} else {
-		ended(id, -EPROTO);
+		rcm_conn_ended(id, -EPROTO);
 	}
-}
-
-void
-rcm_conn_ended(struct rcm_id *id, int err)
-{
-	ended(id, err);
 }
 
 void
@@ -351,7 +344,7 @@ rcm_conn_ready(struct rcm_id *id)
 		return;
 	ret = rcm_link_ready(id);
 	if (ret != 0)
-		ended(id, ret);
+		rcm_conn_ended(id, ret);
 }
 
 /* A new ID for a request, and the event that reports both; NULL: no memory, or too many. */
@@ -456,7 +449,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 	id->own.private_len = 0;
 	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
 	if (rcm_mad_send(id, RCM_RTU) != 0)
-		ended(id, -ECONNRESET);
+		rcm_conn_ended(id, -ECONNRESET);
 	return 0;
 }
 

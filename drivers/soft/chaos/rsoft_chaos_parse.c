@@ -271,6 +271,13 @@ rule_of_log(char *line)
 }
 
 static int
+file_failed(const char *path, bool is_log)
+{
+	RSOFT_LOG(ERR, "chaos=: '%s:%s': %s", is_log ? "replay" : "file", path, strerror(errno));
+	return -EINVAL;
+}
+
+static int
 parse_lines(struct rsoft_chaos *chaos, FILE *f, const char *path, bool is_log)
 {
 	char *line = NULL, *item;
@@ -285,8 +292,7 @@ parse_lines(struct rsoft_chaos *chaos, FILE *f, const char *path, bool is_log)
 	free(line);
 	if (ret != 0 || feof(f))
 		return ret;
-	RSOFT_LOG(ERR, "chaos=: 'file:%s': %s", path, strerror(errno));
-	return -EINVAL;
+	return file_failed(path, is_log);
 }
 
 /* Whether the first line of a file is that of a log of this version. */
@@ -309,11 +315,8 @@ parse_file(struct rsoft_chaos *chaos, const char *path, bool is_log)
 	FILE *f = fopen(path, "re");
 	int ret = 0;
 
-	if (f == NULL) {
-		RSOFT_LOG(ERR, "chaos=: '%s:%s': %s", is_log ? "replay" : "file", path,
-				strerror(errno));
-		return -EINVAL;
-	}
+	if (f == NULL)
+		return file_failed(path, is_log);
 	if (is_log)
 		ret = check_log(f, path);
 	if (ret == 0)

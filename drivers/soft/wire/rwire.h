@@ -30,9 +30,9 @@
  *
  * All of it is memory of this process, not DPDK shared memory.
  *
- * Each source file calls only those after it: rwire_dev.c, rwire_port_fault.c,
+ * Each source file calls only those after it: rwire_dev.c, rwire_control.c, rwire_port_fault.c,
  * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_req_copy.c; rwire_resp.c,
- * rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -213,10 +213,10 @@ struct rwire {
 	struct rwire_port *port;
 	struct rwire_port *inner; /* the innermost port */
 	struct rwire_netif netif;
-	int control_fd;                      /* rwire_control.c; -1: none */
-	bool is_down, is_frozen, has_failed; /* the same; of the thread */
-	struct rwire_owners owners;          /* with ip=host */
-	struct rwire_allow allow;            /* packets of other addresses are dropped */
+	int control_fd;             /* rwire_control.c; -1: none */
+	bool is_frozen, has_failed; /* the same; of the thread */
+	struct rwire_owners owners; /* with ip=host */
+	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */

@@ -85,13 +85,15 @@ show(struct rwire *wire, struct command *command)
 static void
 set_port(struct rwire *wire, struct command *command, const char *number, const char *state)
 {
+	bool is_down = wire->netif.is_shut;
+
 	if (strcmp(number, "1") != 0) {
 		snprintf(command->answer, sizeof(command->answer),
 				"error: no port %.20s: port 1 only", number);
 		return;
 	}
 	if (strcmp(state, "down") == 0 || strcmp(state, "up") == 0)
-		wire->is_down = state[0] == 'd';
+		is_down = state[0] == 'd';
 	else if (strcmp(state, "freeze") == 0 || strcmp(state, "thaw") == 0)
 		wire->is_frozen = state[0] == 'f';
 	else {
@@ -99,8 +101,8 @@ set_port(struct rwire *wire, struct command *command, const char *number, const 
 				"error: no state %.20s: down, up, freeze or thaw", state);
 		return;
 	}
-	rwire_port_fault_shut(wire->port, wire->is_down || wire->is_frozen);
-	rwire_netif_shut(wire, wire->is_down);
+	rwire_port_fault_shut(wire->port, is_down || wire->is_frozen);
+	rwire_netif_shut(wire, is_down);
 	show(wire, command);
 }
 
@@ -109,22 +111,17 @@ static void
 kill_qp(struct rwire *wire, struct command *command, const char *number)
 {
 	struct rsoft_dev *dev = wire->dev;
-	struct rsoft_qp *qp, *found = NULL;
+	struct rsoft_qp *qp;
 	char *end;
 	unsigned long qp_num = strtoul(number, &end, 0);
 	unsigned int lcore = rsoft_grace_enter();
-	uint32_t i;
 
-	/* A QP that is found is valid until the grace period of its release. */
-	for (i = 0; i <= dev->qp_mask && *end == '\0' && found == NULL; i++) {
-		qp = __atomic_load_n(&dev->qps[i], __ATOMIC_ACQUIRE);
-		if (qp != NULL && qp->qp.qp_num == qp_num)
-			found = qp;
-	}
-	if (found == NULL)
+	/* Valid until the grace period of its release. */
+	qp = __atomic_load_n(&dev->qps[qp_num & dev->qp_mask], __ATOMIC_ACQUIRE);
+	if (*end != '\0' || qp == NULL || qp->qp.qp_num != qp_num)
 		snprintf(command->answer, sizeof(command->answer), "error: no QP %.20s", number);
-	else if (rsoft_rq_fail_event(found, RMEM_ASYNC_QP_FATAL))
-		rwire_fail_qp(found, lcore);
+	else if (rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL))
+		rwire_fail_qp(qp, lcore);
 	else
 		snprintf(command->answer, sizeof(command->answer),
 				"error: QP %.20s is in RESET or ERR", number);

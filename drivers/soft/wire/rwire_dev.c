@@ -23,8 +23,6 @@
 
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_addr.h"
-#include "../queue/rsoft_req.h"
-#include "../queue/rsoft_rq.h"
 #include "rwire.h"
 
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
@@ -136,6 +134,21 @@ wire_tick(struct rwire *wire)
 										: WIRE_TICK_MS;
 }
 
+/* Execute the commands of rmem-ctl, at intervals. */
+static void
+wire_control(struct rwire *wire, uint64_t *last)
+{
+	uint64_t now;
+
+	if (wire->control_fd < 0)
+		return;
+	now = rte_rdtsc();
+	if (now - *last < rte_get_tsc_hz() / 1000 * WIRE_CONTROL_MS)
+		return;
+	rwire_control_serve(wire);
+	*last = now;
+}
+
 /* Make progress until is_stopping, except while lcores do. */
 static void
 wire_serve(struct rwire *wire)
@@ -143,15 +156,10 @@ wire_serve(struct rwire *wire)
 	struct wire_watch watch = {0};
 	struct pollfd fds[2] = {{.fd = wire->wake_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
-	uint64_t control_at = 0, now;
+	uint64_t control_at = 0;
 
 	while (!__atomic_load_n(&wire->is_stopping, __ATOMIC_ACQUIRE)) {
-		now = rte_rdtsc();
-		if (wire->control_fd >= 0 &&
-				now - control_at >= rte_get_tsc_hz() / 1000 * WIRE_CONTROL_MS) {
-			rwire_control_serve(wire);
-			control_at = now;
-		}
+		wire_control(wire, &control_at);
 		if (wire_is_polled(wire, &watch))
 			wire_sleep(wire, fds, 1, WIRE_AWAY_MS);
 		else if (!wire_step(wire, &watch) && wire_may_sleep(wire))
@@ -208,15 +216,26 @@ wire_start(struct rwire *wire)
 	return rc;
 }
 
+/* Whether packets are lost, altered or held by rwire_port_fault.c. */
+static bool
+wire_has_fault(const struct rsoft_args *args)
+{
+	return args->fault[0] != '\0' || args->control != 0;
+}
+
+/* Without faults nothing alters a packet in memory; a file should have all fields. */
+static bool
+wire_has_icrc(const struct rsoft_args *args)
+{
+	return wire_has_fault(args) || args->pcap[0] != '\0';
+}
+
 /* Open the port that port= selects. */
 static int
 wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 		struct rwire_port **port)
 {
 	static const char shm[] = "shm:", eth[] = "eth:";
-	/* Without faults nothing alters a packet in memory; a file should have all fields. */
-	bool has_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0' || args->control != 0;
-
 	if (args->neigh[0] != '\0' && strncmp(args->port, eth, sizeof(eth) - 1) != 0) {
 		RSOFT_LOG(ERR, "neigh=%s: only ports of port=eth have neighbours", args->neigh);
 		return -EINVAL;
@@ -228,7 +247,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 	if (args->port[0] == '\0' || strcmp(args->port, "udp") == 0)
 		return rwire_port_udp_open(addr, port);
 	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
-		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc,
+		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, wire_has_icrc(args),
 				args->share != 0, port);
 	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
 		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, args->neigh,
@@ -252,8 +271,7 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 		return -EINVAL;
 	}
 	return rwire_port_shm_open_host(
-			args->fault[0] != '\0' || args->pcap[0] != '\0' || args->control != 0,
-			args->direct != 0, &wire->owners, &wire->port);
+			wire_has_icrc(args), args->direct != 0, &wire->owners, &wire->port);
 }
 
 static int
@@ -301,7 +319,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
-	if (rc == 0 && (args->fault[0] != '\0' || args->control != 0))
+	if (rc == 0 && wire_has_fault(args))
 		rc = rwire_port_fault_open(args->fault, rwire_fail_dev, wire, &wire->port);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);

@@ -28,7 +28,7 @@ static const uint8_t req_opcode[2][4] = {
 		{RWIRE_WRITE_FIRST, RWIRE_WRITE_MIDDLE, RWIRE_WRITE_LAST, RWIRE_WRITE_ONLY},
 };
 
-/* Whether an opcode sends no packet. */
+/* Whether a request sends no packet. */
 static bool
 req_is_local(const struct rmem_send_wr *wr)
 {

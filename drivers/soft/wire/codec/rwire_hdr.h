@@ -76,10 +76,10 @@ enum rwire_opcode {
 #define RWIRE_IS_SEND     (1u << 2)
 #define RWIRE_IS_WRITE    (1u << 3)
 #define RWIRE_IS_READ_RSP (1u << 4)
+#define RWIRE_HAS_FETH    (1u << 5) /* precedes the RETH */
 #define RWIRE_IS_FIRST    (1u << 6) /* FIRST or ONLY */
 #define RWIRE_IS_LAST     (1u << 7) /* LAST or ONLY */
 #define RWIRE_HAS_PAYLOAD (1u << 8)
-#define RWIRE_HAS_FETH    (1u << 5) /* precedes the RETH */
 #define RWIRE_HAS_RETH    (1u << 9)
 #define RWIRE_HAS_AETH    (1u << 10)
 #define RWIRE_HAS_ATOMIC  (1u << 11) /* AtomicETH */
