@@ -10,32 +10,15 @@
  * usage: sweep FILE [hang]
  */
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "post_write.h"
 #include "wait_wc.h"
 
 static char buf[64] = "right";
-
-/* WRITE "right" to the second half; false: the completion has an error. */
-static bool
-write_half(struct ibv_qp *qp, const struct ibv_mr *mr)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 32, .lkey = mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.opcode = IBV_WR_RDMA_WRITE,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.wr.rdma = {.remote_addr = (uintptr_t)buf + 32,
-							.rkey = mr->rkey}};
-
-	if (ibv_post_send(qp, &wr, &bad) != 0)
-		return false;
-	return wait_wc(qp->send_cq).status == IBV_WC_SUCCESS;
-}
 
 int
 main(int argc, char **argv)
@@ -60,7 +43,8 @@ main(int argc, char **argv)
 		pause();
 	HOLDS(qp != NULL);
 	connect_own(qp);
-	write_half(qp, mr);
+	if (post_write(qp, mr, 0) == 0)
+		wait_wc(qp->send_cq);
 	file = fopen(argv[1], "w");
 	return file == NULL || fprintf(file, "%s\n", buf + 32) < 0 || fclose(file) != 0;
 }

@@ -16,6 +16,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "post_write.h"
 #include "wait_wc.h"
 
 #define POLLS 1000
@@ -100,20 +101,6 @@ create_qp(uint8_t timeout)
 	return qp;
 }
 
-static void
-post_write(struct ibv_qp *qp)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 8, .lkey = mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.opcode = IBV_WR_RDMA_WRITE,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.wr.rdma = {.remote_addr = (uintptr_t)buf + 32,
-							.rkey = mr->rkey}};
-
-	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-}
-
 static enum ibv_port_state
 port_state(void)
 {
@@ -132,7 +119,7 @@ port_that_is_down_ends_requests(void)
 	command("port soft0 down", "port 1 DOWN");
 	expect_event(IBV_EVENT_PORT_ERR);
 	HOLDS(port_state() == IBV_PORT_DOWN);
-	post_write(qp);
+	HOLDS(post_write(qp, mr, 0) == 0);
 	HOLDS(wait_wc(cq).status == IBV_WC_RETRY_EXC_ERR);
 	command("port soft0:1 up", "port 1 ACTIVE");
 	expect_event(IBV_EVENT_PORT_ACTIVE);
@@ -150,13 +137,13 @@ frozen_port_delays_requests(void)
 
 	command("port soft0 freeze", "port 1 ACTIVE, frozen");
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
-	post_write(qp);
+	HOLDS(post_write(qp, mr, 0) == 0);
 	for (i = 0; i < POLLS; i++)
 		HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
 	command("port soft0 thaw", "port 1 ACTIVE");
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	qp = create_qp(14);
-	post_write(qp);
+	HOLDS(post_write(qp, mr, 0) == 0);
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
@@ -180,7 +167,7 @@ killed_qp_flushes(void)
 	HOLDS(wait_wc(cq).status == IBV_WC_WR_FLUSH_ERR);
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
 	refuses(words, 1, "is in RESET or ERR");
-	post_write(other);
+	HOLDS(post_write(other, mr, 0) == 0);
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(other) == 0);
 }

@@ -14,6 +14,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "post_write.h"
 
 static char buf[64];
 
@@ -31,21 +32,6 @@ create_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 	return qp;
 }
 
-static int
-post_write(struct ibv_qp *qp, const struct ibv_mr *mr)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 8, .lkey = mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.wr_id = 7,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.wr.rdma = {.remote_addr = (uintptr_t)buf + 32,
-							.rkey = mr->rkey}};
-
-	return ibv_post_send(qp, &wr, &bad);
-}
-
 static void
 check_failed(struct ibv_context *context, struct ibv_cq *cq, struct ibv_qp *qp, struct ibv_mr *mr)
 {
@@ -58,7 +44,7 @@ check_failed(struct ibv_context *context, struct ibv_cq *cq, struct ibv_qp *qp, 
 	ibv_ack_async_event(&event);
 	HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id == 7 && wc.status == IBV_WC_WR_FLUSH_ERR);
 	HOLDS(ibv_poll_cq(cq, 1, &wc) < 0);
-	HOLDS(post_write(qp, mr) == ENODEV);
+	HOLDS(post_write(qp, mr, 7) == ENODEV);
 	HOLDS(ibv_post_recv(qp, &recv, &bad) == ENODEV);
 	errno = 0;
 	HOLDS(ibv_create_cq(context, 1, NULL, NULL, 0) == NULL && errno == EIO);
@@ -85,7 +71,7 @@ main(void)
 	HOLDS(mr != NULL && cq != NULL);
 	qp = create_qp(pd, cq);
 	connect_own(qp);
-	HOLDS(post_write(qp, mr) == 0);
+	HOLDS(post_write(qp, mr, 7) == 0);
 	check_failed(context, cq, qp, mr);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	HOLDS(ibv_destroy_cq(cq) == 0);

@@ -16,6 +16,7 @@
 
 #include "connect_qp.h"
 #include "open_device.h"
+#include "post_write.h"
 #include "wait_wc.h"
 
 #define WRITES 3
@@ -37,16 +38,11 @@ transfer(int n)
 			.sq_sig_all = 1,
 			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
-	struct ibv_sge sge;
-	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
 
 	HOLDS(mr != NULL && qp != NULL);
 	connect_own(qp);
-	sge = (struct ibv_sge){(uintptr_t)buf, sizeof(buf) / 2, mr->lkey};
-	wr.wr.rdma.remote_addr = (uintptr_t)buf + sizeof(buf) / 2;
-	wr.wr.rdma.rkey = mr->rkey;
 	for (; n > 0; n--) {
-		HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
+		HOLDS(post_write(qp, mr, 0) == 0);
 		HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	}
 	/* The counters of a QP remain those of the device. */
