@@ -326,6 +326,17 @@ wait_for_event(void *arg)
 	return arg;
 }
 
+/* A thread waits in one of these; arm64 has the newer ones only. */
+static bool
+is_wait(long call)
+{
+#ifdef SYS_poll
+	if (call == SYS_poll || call == SYS_epoll_wait)
+		return true;
+#endif
+	return call == SYS_ppoll || call == SYS_epoll_pwait;
+}
+
 /* Wait until the thread sleeps in poll(), or epoll_wait(). */
 static void
 wait_in_poll(void)
@@ -336,7 +347,7 @@ wait_in_poll(void)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall",
 			__atomic_load_n(&waiter, __ATOMIC_ACQUIRE));
-	while (call != SYS_poll && call != SYS_epoll_wait) {
+	while (!is_wait(call)) {
 		file = fopen(path, "r");
 		line[0] = '\0';
 		HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
