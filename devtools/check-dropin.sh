@@ -245,6 +245,18 @@ rping_in_namespaces() {
 	test/dropin/pair_cm.sh "$NETNS_A $run --ip 10.77.0.1 rping -s -p %p -C 20 -V" \
 		"$NETNS_B $run --ip 10.77.0.2 rping -c -p %p -C 20 -V -a 10.77.0.1"
 }
+# rails_in_namespaces: rping by the second device, which has the address on the route.
+rails_in_namespaces() {
+	local devs=("-d soft0,ip=10.77.0.1 -d soft1,ip=10.78.0.1" "-d soft0,ip=10.77.0.2 -d soft1,ip=10.78.0.2")
+	rm -f "$tmp/rails"
+	RMEM_IBV_STATS=$tmp/rails test/dropin/pair_cm.sh "$NETNS_A $run ${devs[0]} rping -s -p %p -C 20 -V" \
+		"$NETNS_B $run ${devs[1]} rping -c -p %p -C 20 -V -a 10.78.0.1" &&
+		[ "$(grep -c 'soft0: .* bytes=0 ' "$tmp/rails")" = 2 ] &&
+		! grep 'soft1: .* bytes=0 ' "$tmp/rails"
+}
+fi_rma_in_namespace() {
+	$NETNS_A "$run" -d soft0,ip=10.77.0.1 -d soft1,ip=10.78.0.1 "$tmp/fi_rma" 10.78.0.1 soft1
+}
 kv_in_namespaces() {
 	local eal="build/app/dpdk-rmem-kv --no-huge --no-shconf -m 64 --no-pci --no-telemetry" rc=0 server
 	eal+=" --lcores 0@($(taskset -cp $$ | sed 's/.*: //'))"
@@ -597,8 +609,12 @@ if test/dropin/netns.sh true >"$tmp/log"; then
 	if command -v ibv_rc_pingpong >/dev/null; then
 		try 'ibv_rc_pingpong, the same' in_namespaces pair_in_namespaces ibv_rc_pingpong -n 20 -g 0
 	fi
-	! command -v rping >/dev/null || try 'rping, the same' in_namespaces rping_in_namespaces
 	export tmp
+	if command -v rping >/dev/null; then
+		try 'rping, the same' in_namespaces rping_in_namespaces
+		try 'rping, two devices' in_namespaces rails_in_namespaces
+	fi
+	! [ -e "$tmp/fi_rma" ] || try 'RMA of libfabric, two devices' in_namespaces fi_rma_in_namespace
 	try 'dpdk-rmem-kv, the same' in_namespaces kv_in_namespaces
 else
 	say "$(cat "$tmp/log"): programs not run between namespaces"

@@ -142,7 +142,7 @@ struct ibcm_conf {
 	uint64_t ca_guid;
 	uint32_t max_ids;       /* those in time-wait are included, if they have or had a QP */
 	uint32_t max_half_open; /* requests of a source that it, or the consumer, has not ended */
-	bool is_end_seen;       /* IDs of a peer that ends are dropped, so that none is stale */
+	bool is_end_seen;       /* IDs of a link that ends are dropped, so that none is stale */
 	void *arg;              /* of the callbacks */
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 	void (*event)(void *arg, const struct ibcm_event *event);

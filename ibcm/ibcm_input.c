@@ -188,7 +188,7 @@ set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 static struct ibcm_id *
 stale_id(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
-	if (cm->conf.is_end_seen)
+	if (cm->conf.is_end_seen && path->link != 0)
 		return NULL;
 	return ibcm_id_by_qpn(cm, path->remote_gid, msg->ca_guid, msg->qpn);
 }

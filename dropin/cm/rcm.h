@@ -62,10 +62,11 @@
 #define RCM_SIDR_UNSUPPORTED       1
 #define RCM_SIDR_REJECT            2
 
-/* Entries of the agent that are not handles: QP 1, and the first of connections without a
- * request. */
-#define RCM_GSI     RCM_MAX_IDS
-#define RCM_PENDING (RCM_MAX_IDS + 1)
+/* Entries of the agent that are not handles: QP 1 of the first device, and the first of
+ * connections without a request. */
+#define RCM_MAX_DEVS 8 /* RIBV_MAX_DEVS */
+#define RCM_GSI      RCM_MAX_IDS
+#define RCM_PENDING  (RCM_GSI + RCM_MAX_DEVS)
 
 /* As librdmacm numbers them. */
 enum rcm_event_type {
@@ -194,7 +195,7 @@ struct rcm_id {
 	uint8_t qp_type;
 	uint8_t ack_timeout;
 	uint8_t tos;
-	bool has_dev;           /* bound to the device */
+	bool has_dev;           /* bound to a device */
 	bool is_child;          /* of a request */
 	bool is_queued;         /* the event of the request is: the program does not know the ID */
 	bool is_disconnecting;  /* by the program, which waits for the end */
@@ -203,6 +204,7 @@ struct rcm_id {
 	bool has_afonly; /* set by the program */
 	bool is_reuse;
 	enum rcm_state state;
+	uint32_t dev; /* its number; with has_dev */
 	struct rcm_addr src, dst;
 	struct rcm_name names[RCM_NB_NAMES];
 	char port_name[RCM_MAX_NAME]; /* of an ID that the program has bound; or "" */
@@ -301,8 +303,8 @@ bool rcm_agent_is_same_file(int fd);
 /* Watch a descriptor for events, or change its events; 0 or a negative errno. */
 int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
 void rcm_agent_unwatch(int fd);
-/* Whether that descriptor of QP 1, which was watched, is the same file. */
-bool rcm_agent_has_gsi(int fd);
+/* Whether that descriptor, which was watched, is the same file. */
+bool rcm_agent_has(int fd, uint32_t entry);
 /* Wake the agent when the engine or an ID needs it. */
 void rcm_timer_set(void);
 /* Have memory for the timers of that many IDs; false: there is none. */
@@ -368,8 +370,16 @@ struct rcm_dev {
 	bool is_host; /* peers are the processes of this host */
 };
 
-/* The device; false if it can't be queried. */
-bool rcm_dev_get(struct rcm_dev *dev);
+/* A device, by number; false if it can't be queried. */
+bool rcm_dev_get(uint32_t number, struct rcm_dev *dev);
+/* That of an ID; the first one, if the ID has none. */
+bool rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev);
+/* The first device with peers on this host, which all links use. */
+bool rcm_dev_host(uint32_t *number, struct rcm_dev *dev);
+/* The device with that address, else the first one with peers on this host, which has all. */
+bool rcm_dev_find(const uint8_t ip[16], uint32_t *number, struct rcm_dev *dev);
+/* Whether the ID is reached by links: its device is, or without one any device. */
+bool rcm_has_links(const struct rcm_id *id);
 int rcm_query(const struct rcm_cmd *cmd);
 int rcm_query_route(const struct rcm_cmd *cmd);
 int rcm_init_qp_attr(const struct rcm_cmd *cmd);
@@ -445,8 +455,8 @@ int rcm_mad_packet(uint64_t link, const struct rcm_packet *packet);
 void rcm_mad_drop(struct rcm_id *id);
 /* The ID is destroyed: end what it has. */
 void rcm_mad_close(struct rcm_id *id);
-/* QP 1 is ready. */
-void rcm_mad_ready(void);
+/* QP 1 of a device is ready. */
+void rcm_mad_ready(uint32_t number);
 /* When rcm_mad_time() must be called, or IBCM_NEVER. */
 uint64_t rcm_mad_next(void);
 void rcm_mad_time(uint64_t now);
@@ -473,9 +483,10 @@ void rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer);
 void rcm_conn_ended(struct rcm_id *id, int err);
 /* The QP of the connection may be used again. */
 void rcm_conn_timewait_exit(struct rcm_id *id);
-/* A request to a listening ID, from src to dst; false: it can't have an ID. */
+/* A request to a listening ID, from src to dst of a device; false: it can't have an ID. */
 bool rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer,
-		const struct rcm_addr *src, const struct rcm_addr *dst, struct ibcm_id *of_cm);
+		const struct rcm_addr *src, const struct rcm_addr *dst, uint32_t dev,
+		struct ibcm_id *of_cm);
 /* End the connection of an ID that is destroyed. */
 void rcm_conn_close(struct rcm_id *id);
 

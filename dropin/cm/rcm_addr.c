@@ -3,8 +3,9 @@
  */
 
 /*
- * Addresses. If peers are the processes of this host, the device has all addresses of the host, and
- * so have its peers. Otherwise it has the one of its GID.
+ * Addresses. A device whose peers are the processes of this host has all addresses of the host, and
+ * so have its peers; of several such devices the first is used. Another device has the one of its
+ * GID.
  */
 
 #include <arpa/inet.h>
@@ -131,9 +132,9 @@ try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_ad
 	return ret;
 }
 
-/* Whether a device of rmem is bound to with that address of this host. */
+/* The device that is bound to with that address of this host; 0 or a negative errno. */
 static int
-check_own(const struct rcm_addr *addr)
+own_dev(const struct rcm_addr *addr, uint32_t *number)
 {
 	struct rcm_addr own;
 	struct rcm_dev dev;
@@ -141,9 +142,7 @@ check_own(const struct rcm_addr *addr)
 
 	if (ret != 0)
 		return ret;
-	if (!rcm_dev_get(&dev) || (!dev.is_host && memcmp(addr->ip, dev.gid, 16) != 0))
-		return -ENODEV;
-	return 0;
+	return rcm_dev_find(addr->ip, number, &dev) ? 0 : -ENODEV;
 }
 
 static int
@@ -155,17 +154,18 @@ bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
 	if (id->state != RCM_IDLE)
 		return -EINVAL;
 	if (!rcm_is_any(addr)) {
-		ret = check_own(addr);
+		ret = own_dev(addr, &id->dev);
 		if (ret != 0)
 			return ret;
+		id->has_dev = true;
 	}
 	id->src = *addr;
 	ret = rcm_port_claim(id, is_implicit);
 	if (ret != 0) {
 		id->src = before;
+		id->has_dev = false;
 		return ret;
 	}
-	id->has_dev = !rcm_is_any(addr);
 	id->state = RCM_BOUND;
 	return 0;
 }
@@ -218,16 +218,79 @@ is_group(const struct rcm_addr *addr)
 	return addr->family == AF_INET ? addr->ip[12] >> 4 == 14 : addr->ip[0] == 0xff;
 }
 
-/* Choose the source address; 0, or the negative errno that the event has. */
+/* The address of this host that a route to the destination has; from: any, or an address. */
+static int
+source_of(const struct rcm_addr *from, const struct rcm_addr *to, bool is_host,
+		struct rcm_addr *own)
+{
+	int ret = try_socket(from, to, own);
+
+	/* A group of the processes of this host needs no route. */
+	if (ret == -ENETUNREACH && is_host && is_group(to)) {
+		*own = *from;
+		memcpy(own->ip, to->family == AF_INET ? loopback4 : loopback6, sizeof(own->ip));
+		ret = 0;
+	}
+	/* The kernel's reason is another for a source of the loopback, and without a route. */
+	return ret == -EINVAL || ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
+}
+
+static bool
+has_family(const struct rcm_dev *dev, uint16_t family)
+{
+	return (memcmp(dev->gid, mapped, sizeof(mapped)) == 0) == (family == AF_INET);
+}
+
+/* The first device, of those with an address, from which the destination is reached. */
+static int
+first_dev(struct rcm_id *id, struct rcm_addr *own)
+{
+	struct rcm_addr from = id->src;
+	struct rcm_dev dev;
+	int ret = -ENODEV, last;
+	uint32_t i;
+
+	for (i = 0; ret != 0 && ribv_devs[i] != NULL; i++) {
+		if (!rcm_dev_get(i, &dev) || dev.is_host || !has_family(&dev, from.family))
+			continue;
+		memcpy(from.ip, dev.gid, sizeof(from.ip));
+		last = source_of(&from, &id->dst, false, own);
+		ret = last == 0 || ret == -ENODEV ? last : ret;
+		id->dev = i;
+	}
+	return ret;
+}
+
+/*
+ * The device of an ID that is bound to none, and the source address: as for the kernel, those of
+ * the route. If no device has that address: the one of this host's processes, for an address of
+ * this host; else the first that reaches the destination.
+ */
+static int
+choose_dev(struct rcm_id *id, struct rcm_addr *own)
+{
+	bool is_here = try_socket(&id->dst, NULL, own) == 0;
+	struct rcm_dev dev;
+	int ret, first;
+
+	ret = source_of(&id->src, &id->dst, true, own);
+	if (ret == 0 && rcm_dev_find(own->ip, &id->dev, &dev)) {
+		if (!dev.is_host || is_here)
+			return 0;
+		ret = -EHOSTUNREACH;
+	}
+	first = first_dev(id, own);
+	return first == -ENODEV && ret != 0 ? ret : first;
+}
+
+/* Choose the device and the source address; 0, or the negative errno that the event has. */
 static int
 route(struct rcm_id *id)
 {
-	struct rcm_addr own, same;
+	struct rcm_addr own = id->src, same;
 	struct rcm_dev dev;
 	int ret;
 
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
 	if (rcm_is_any(&id->dst)) {
 		/* This host, as for TCP. */
 		if (id->dst.family == AF_INET)
@@ -235,21 +298,15 @@ route(struct rcm_id *id)
 		else
 			id->dst.ip[15] = 1;
 	}
-	/* From any other address nothing is sent. */
-	own = id->src;
-	if (!dev.is_host && rcm_is_any(&own))
-		memcpy(own.ip, dev.gid, sizeof(own.ip));
-	if (dev.is_host && try_socket(&id->dst, NULL, &same) != 0)
-		return -EHOSTUNREACH;
-	/* The kernel's reason is another for a source of the loopback, and without a route. */
-	ret = try_socket(&own, &id->dst, &own);
-	/* A group of the processes of this host needs no route. */
-	if (ret == -ENETUNREACH && dev.is_host && is_group(&id->dst)) {
-		memcpy(own.ip, id->dst.family == AF_INET ? loopback4 : loopback6, sizeof(own.ip));
-		ret = 0;
+	if (!id->has_dev) {
+		ret = choose_dev(id, &own);
+	} else if (!rcm_dev_get(id->dev, &dev)) {
+		ret = -ENODEV;
+	} else {
+		ret = source_of(&id->src, &id->dst, dev.is_host, &own);
+		if (dev.is_host && try_socket(&id->dst, NULL, &same) != 0)
+			ret = -EHOSTUNREACH;
 	}
-	if (ret == -EINVAL || ret == -ENETUNREACH)
-		return -EHOSTUNREACH;
 	if (ret != 0)
 		return ret;
 	memcpy(id->src.ip, own.ip, sizeof(own.ip));

@@ -267,9 +267,9 @@ rcm_agent_is_same_file(int fd)
 }
 
 bool
-rcm_agent_has_gsi(int fd)
+rcm_agent_has(int fd, uint32_t entry)
 {
-	return fd >= 0 && is_own() && has(fd, RCM_GSI, EPOLLIN);
+	return fd >= 0 && is_own() && has(fd, entry, EPOLLIN);
 }
 
 int
@@ -365,8 +365,8 @@ rcm_agent_run(void)
 		id = rcm_id_get(entry);
 		if (entry == TIMER)
 			run_timer();
-		else if (entry == RCM_GSI)
-			rcm_mad_ready();
+		else if (entry >= RCM_GSI && entry < RCM_PENDING)
+			rcm_mad_ready(entry - RCM_GSI);
 		else if (id == NULL || id->state == RCM_LISTEN)
 			rcm_port_ready(entry);
 		else

@@ -151,7 +151,7 @@ static bool
 is_held(struct rcm_id *id)
 {
 	if (id->is_disconnecting || id->nb_holds == MAX_HOLDS ||
-			!ribv_qp_has_wc(ribv_devs[0], id->own.qpn))
+			!ribv_qp_has_wc(ribv_devs[id->dev], id->own.qpn))
 		return false;
 	rcm_agent_unwatch(id->fd);
 	rcm_id_timer(id, rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u)));
@@ -370,7 +370,6 @@ request_report(struct rcm_id *listener, struct rcm_event *event)
 	struct rcm_id *id = event->child;
 
 	id->is_child = true;
-	id->has_dev = true;
 	id->state = RCM_REQ_RECEIVED;
 	id->own.responder_resources = id->peer.initiator_depth;
 	id->own.initiator_depth = id->peer.responder_resources;
@@ -384,7 +383,7 @@ request_report(struct rcm_id *listener, struct rcm_event *event)
 
 bool
 rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm_addr *src,
-		const struct rcm_addr *dst, struct ibcm_id *of_cm)
+		const struct rcm_addr *dst, uint32_t dev, struct ibcm_id *of_cm)
 {
 	struct rcm_event *event = request_new(listener);
 	uint64_t link = ibcm_path(of_cm)->link;
@@ -396,6 +395,8 @@ rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer, const str
 		free(event);
 		return false;
 	}
+	event->child->has_dev = true;
+	event->child->dev = dev;
 	event->child->peer = *peer;
 	event->child->src = *dst;
 	event->child->dst = *src;

@@ -7,7 +7,8 @@
  * by the links between processes (rcm_sock.c), or, with --ip, by QP 1 of the device. Their content
  * is translated from and to struct rcm_side, which the rest of the folder has.
  *
- * QP 1 is created when an ID listens or connects, and then stays: it answers for ended connections.
+ * QP 1 of a device is created when an ID of it listens or connects, of all devices when one without
+ * a device listens, and then stays: it answers for ended connections.
  */
 
 #include <endian.h>
@@ -34,14 +35,27 @@
 
 static struct ibcm *cm; /* NULL: none yet */
 static struct ibcm_log cm_log;
-static struct rmem_gsi *gsi;
-static bool is_host;                     /* peers are reached by links */
+static struct rmem_gsi *gsis[RCM_MAX_DEVS];
 static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
 static int send_error;                   /* of a link, since rcm_mad_send() was called */
+
+/* Of the device that has the GID; NULL: none. */
+static struct rmem_gsi *
+gsi_of(const uint8_t gid[16])
+{
+	uint32_t i;
+
+	for (i = 0; i < RCM_MAX_DEVS; i++) {
+		if (gsis[i] != NULL && memcmp(rmem_gsi_gid(gsis[i]), gid, 16) == 0)
+			return gsis[i];
+	}
+	return NULL;
+}
 
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
+	struct rmem_gsi *gsi = gsi_of(path->local_gid);
 	int ret;
 
 	RTE_SET_USED(arg);
@@ -68,8 +82,9 @@ rcm_mad_packet(uint64_t link, const struct rcm_packet *packet)
 	struct ibcm_path path = {.hop_limit = RCM_HOP_LIMIT, .link = link};
 	uint64_t malformed = ibcm_stats(cm)->malformed;
 	struct rcm_dev dev;
+	uint32_t number;
 
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_host(&number, &dev))
 		return -ENODEV;
 	memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
 	memcpy(path.remote_gid, packet->gid, sizeof(path.remote_gid));
@@ -124,14 +139,20 @@ addr_of(const struct ibcm_ip *ip, const uint8_t *from, uint16_t port, struct rcm
 static void
 requested(const struct ibcm_event *event)
 {
-	uint64_t link = ibcm_path(event->id)->link;
+	const struct ibcm_path *path = ibcm_path(event->id);
+	uint64_t link = path->link;
 	struct rcm_addr src, dst;
 	struct rcm_side peer;
+	struct rcm_dev dev;
+	uint32_t number;
+	bool has_dev;
 
 	side_of(event, RCM_REQ, &peer);
 	addr_of(event->ip, event->ip->src, event->ip->src_port, &src);
 	addr_of(event->ip, event->ip->dst, (uint16_t)event->msg->service_id, &dst);
-	if (rcm_conn_request(event->listener_arg, &peer, &src, &dst, event->id))
+	has_dev = link != 0 ? rcm_dev_host(&number, &dev)
+			    : rcm_dev_find(path->local_gid, &number, &dev);
+	if (has_dev && rcm_conn_request(event->listener_arg, &peer, &src, &dst, number, event->id))
 		return;
 	/* Rejects, and waits for duplicates. */
 	ibcm_release(event->id, rcm_now());
@@ -220,50 +241,76 @@ end_all(void)
 	rcm_unlock();
 }
 
+/* Whether peers of a device are other hosts. */
+static bool
+has_net(void)
+{
+	struct rcm_dev dev;
+	uint32_t i;
+
+	for (i = 0; ribv_devs[i] != NULL; i++) {
+		if (rcm_dev_get(i, &dev) && !dev.is_host)
+			return true;
+	}
+	return false;
+}
+
 static int
-have_gsi(void)
+have_gsi(uint32_t number)
 {
 	int ret;
 
 	if (!ribv_env_attach())
 		return -ENOMEM;
-	if (gsi == NULL) {
-		ret = rmem_gsi_open(ribv_devs[0], received_mad, NULL, &gsi);
+	if (gsis[number] == NULL) {
+		ret = rmem_gsi_open(ribv_devs[number], received_mad, NULL, &gsis[number]);
 		if (ret != 0)
 			return ret;
 	}
-	return rcm_agent_watch(rmem_gsi_fd(gsi), RCM_GSI, EPOLLIN);
+	return rcm_agent_watch(rmem_gsi_fd(gsis[number]), RCM_GSI + number, EPOLLIN);
 }
 
-/* Have an engine, and QP 1 if peers are other hosts; 0 or a negative errno. */
+/* Have QP 1 of the devices of the ID whose peers are other hosts; 0 or a negative errno. */
 static int
-have_cm(void)
+have_gsis(const struct rcm_id *id)
+{
+	struct rcm_dev dev;
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; ret == 0 && ribv_devs[i] != NULL; i++) {
+		if ((!id->has_dev || id->dev == i) && rcm_dev_get(i, &dev) && !dev.is_host)
+			ret = have_gsi(i);
+	}
+	return ret;
+}
+
+/* Have an engine, and what the ID needs to send and receive; 0 or a negative errno. */
+static int
+have_cm(const struct rcm_id *id)
 {
 	struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid(ribv_devs[0])),
 			.max_ids = RCM_MAX_IDS,
 			.max_half_open = MAX_HALF_OPEN,
+			.is_end_seen = true, /* by links */
 			.send = send_mad,
 			.event = on_event,
 			.random = rmem_gsi_random,
 			.log = &cm_log};
-	struct rcm_dev dev;
 	int ret;
 
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
 	if (cm == NULL) {
-		is_host = dev.is_host;
-		conf.is_end_seen = is_host;
-		conf.max_half_open = is_host ? RCM_MAX_IDS : MAX_HALF_OPEN;
+		if (!has_net())
+			conf.max_half_open = RCM_MAX_IDS;
 		ret = ibcm_create(&conf, &cm);
 		if (ret != 0)
 			return ret;
 		if (getenv("RMEM_IBV_CM") != NULL)
 			(void)atexit(report_all);
-		if (!is_host)
+		if (has_net())
 			(void)atexit(end_all);
 	}
-	return is_host ? 0 : have_gsi();
+	return have_gsis(id);
 }
 
 static uint64_t
@@ -291,7 +338,7 @@ rcm_mad_listen(struct rcm_id *id)
 								   : IBCM_IP_V6,
 			.backlog = RCM_MAX_IDS, /* rcm_conn_request() has that of the ID */
 			.arg = id};
-	int ret = have_cm();
+	int ret = have_cm(id);
 
 	if (ret != 0)
 		return ret;
@@ -316,9 +363,9 @@ path_of(const struct rcm_id *id)
 	struct ibcm_path path = {.hop_limit = RCM_HOP_LIMIT, .traffic_class = id->tos};
 	struct rcm_dev dev;
 
-	if (rcm_dev_get(&dev))
+	if (rcm_dev_of(id, &dev))
 		memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
-	if (is_host)
+	if (rcm_has_links(id))
 		path.link = rcm_link_of(id);
 	else
 		memcpy(path.remote_gid, id->dst.ip, sizeof(path.remote_gid));
@@ -348,8 +395,8 @@ resolve(struct rcm_id *id)
 	struct ibcm_ip ip = {0};
 	const struct ibcm_sidr_conf conf = {.path = path_of(id),
 			.service_id = service_id(id, id->dst.port),
-			.cm_timeout = is_host ? CM_TIMEOUT_LINK : CM_TIMEOUT,
-			.max_cm_retries = is_host ? CM_RETRIES_LINK : CM_RETRIES,
+			.cm_timeout = rcm_has_links(id) ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = rcm_has_links(id) ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
@@ -369,13 +416,13 @@ request(struct rcm_id *id)
 			.service = id->qp_type == IBV_QPT_UC ? IBCM_UC : IBCM_RC,
 			.retry_count = id->own.retry_count,
 			.ack_timeout = id->ack_timeout,
-			.cm_timeout = is_host ? CM_TIMEOUT_LINK : CM_TIMEOUT,
-			.max_cm_retries = is_host ? CM_RETRIES_LINK : CM_RETRIES,
+			.cm_timeout = rcm_has_links(id) ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = rcm_has_links(id) ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
 
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_of(id, &dev))
 		return -ENODEV;
 	conf.mtu = dev.mtu;
 	fill_ip(id, &ip);
@@ -411,7 +458,7 @@ rcm_mad_send(struct rcm_id *id, enum rcm_type type)
 
 	send_error = 0;
 	if (type == RCM_REQ) {
-		ret = have_cm();
+		ret = have_cm(id);
 		if (ret == 0)
 			ret = rcm_is_ud(id) ? resolve(id) : request(id);
 	} else if (id->cm == NULL) {
@@ -476,11 +523,11 @@ rcm_mad_close(struct rcm_id *id)
 }
 
 void
-rcm_mad_ready(void)
+rcm_mad_ready(uint32_t number)
 {
-	if (gsi == NULL || !ribv_env_attach())
+	if (gsis[number] == NULL || !ribv_env_attach())
 		return;
-	rmem_gsi_poll(gsi);
+	rmem_gsi_poll(gsis[number]);
 	rcm_timer_set();
 }
 
@@ -500,16 +547,24 @@ rcm_mad_time(uint64_t now)
 void
 rcm_mad_check(void)
 {
-	if (gsi == NULL || !ribv_env_attach())
-		return;
-	rmem_gsi_abandon(gsi);
-	gsi = NULL;
-	(void)have_gsi();
+	uint32_t i;
+
+	for (i = 0; i < RCM_MAX_DEVS; i++) {
+		if (gsis[i] == NULL || !ribv_env_attach())
+			continue;
+		rmem_gsi_abandon(gsis[i]);
+		gsis[i] = NULL;
+		(void)have_gsi(i);
+	}
 }
 
 void
 rcm_mad_forked(void)
 {
-	if (gsi != NULL && rcm_agent_has_gsi(rmem_gsi_fd(gsi)))
-		rcm_close(rmem_gsi_fd(gsi));
+	uint32_t i;
+
+	for (i = 0; i < RCM_MAX_DEVS; i++) {
+		if (gsis[i] != NULL && rcm_agent_has(rmem_gsi_fd(gsis[i]), RCM_GSI + i))
+			rcm_close(rmem_gsi_fd(gsis[i]));
+	}
 }

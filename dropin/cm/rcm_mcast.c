@@ -99,7 +99,7 @@ join(const struct rcm_cmd *cmd, uint64_t response, struct rcm_id *id, uint64_t u
 	int ret;
 
 	ret = check_join(id, addr);
-	if (ret == 0 && !rcm_dev_get(&dev))
+	if (ret == 0 && !rcm_dev_of(id, &dev))
 		ret = -ENODEV;
 	if (ret != 0)
 		return ret;

@@ -340,11 +340,8 @@ rcm_port_claim(struct rcm_id *id, bool is_implicit)
 {
 	uint16_t port = id->src.port;
 	struct found found;
-	struct rcm_dev dev;
 	int ret;
 
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
 	if (port != 0 && !may_use(port))
 		return -EACCES;
 	/* The options of a socket of that family. */
@@ -352,8 +349,8 @@ rcm_port_claim(struct rcm_id *id, bool is_implicit)
 		id->is_afonly = id->src.family == AF_INET ||
 				sysctl_get("/proc/sys/net/ipv6/bindv6only", NULL, 0) != 0;
 	if (port == 0) {
-		ret = claim_free(id, dev.is_host, is_implicit, &port);
-	} else if (dev.is_host) {
+		ret = claim_free(id, rcm_has_links(id), is_implicit, &port);
+	} else if (rcm_has_links(id)) {
 		ret = claim(id, port, flags_of(id));
 	} else {
 		find_own(id, port, flags_of(id), &found);
@@ -372,14 +369,11 @@ rcm_port_unshare(struct rcm_id *id)
 	uint32_t flags = flags_of(id) & ~IS_REUSE;
 	struct rcm_name before = id->names[RCM_NAME_ID];
 	struct found found;
-	struct rcm_dev dev;
 	int ret;
 
 	if (!id->is_reuse)
 		return 0;
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
-	if (!dev.is_host) {
+	if (!rcm_has_links(id)) {
 		find_own(id, id->src.port, flags, &found);
 		ret = found.conflict;
 		id->is_reuse = ret != 0;
@@ -396,11 +390,10 @@ rcm_port_unshare(struct rcm_id *id)
 int
 rcm_port_reconnect(struct rcm_id *id)
 {
-	struct rcm_dev dev;
 	int ret = 0;
 
 	rcm_sock_close(id);
-	if (rcm_dev_get(&dev) && dev.is_host && id->port_name[0] == '\0')
+	if (rcm_has_links(id) && id->port_name[0] == '\0')
 		ret = claim_any(id, id->src.port, true);
 	return ret == 0 ? rcm_port_connect(id) : ret;
 }

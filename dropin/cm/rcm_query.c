@@ -4,6 +4,7 @@
 
 /* Queries of IDs: addresses, paths, and the attributes of a QP that is connected. */
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -29,21 +30,69 @@ struct sockaddr_ib {
 	uint64_t scope_id;
 };
 
+static_assert(RCM_MAX_DEVS == RIBV_MAX_DEVS, "the agent has an entry for QP 1 of each");
+
 bool
-rcm_dev_get(struct rcm_dev *dev)
+rcm_dev_get(uint32_t number, struct rcm_dev *dev)
 {
 	struct rmem_port_attr port;
 	struct rmem_gid_entry gid;
 
-	if (rmem_dev_port_query(ribv_devs[0], RIBV_PORT, &port) != 0 ||
-			rmem_dev_gid_query(ribv_devs[0], RIBV_PORT, 0, &gid) != 0)
+	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0 ||
+			rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, 0, &gid) != 0)
 		return false;
-	dev->node_guid = ribv_node_guid(ribv_devs[0]);
+	dev->node_guid = ribv_node_guid(ribv_devs[number]);
 	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
 	dev->lid = port.lid;
 	dev->mtu = (uint8_t)port.active_mtu;
 	dev->is_host = port.link_layer == RMEM_LINK_LAYER_INFINIBAND;
 	return true;
+}
+
+bool
+rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev)
+{
+	return rcm_dev_get(id->has_dev ? id->dev : 0, dev);
+}
+
+bool
+rcm_dev_host(uint32_t *number, struct rcm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; ribv_devs[i] != NULL; i++) {
+		if (rcm_dev_get(i, dev) && dev->is_host) {
+			*number = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+rcm_dev_find(const uint8_t ip[16], uint32_t *number, struct rcm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; ribv_devs[i] != NULL; i++) {
+		if (rcm_dev_get(i, dev) && !dev->is_host &&
+				memcmp(dev->gid, ip, sizeof(dev->gid)) == 0) {
+			*number = i;
+			return true;
+		}
+	}
+	return rcm_dev_host(number, dev);
+}
+
+bool
+rcm_has_links(const struct rcm_id *id)
+{
+	struct rcm_dev dev;
+	uint32_t number;
+
+	if (id->has_dev)
+		return rcm_dev_get(id->dev, &dev) && dev.is_host;
+	return rcm_dev_host(&number, &dev);
 }
 
 /* The GID of the peer: of its last message, or of the address. */
@@ -178,7 +227,7 @@ rcm_query(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, cmd->in.query.id, &ret);
 	if (id == NULL)
 		return ret;
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_of(id, &dev))
 		return -ENODEV;
 	switch (cmd->in.query.option) {
 	case RDMA_USER_CM_QUERY_ADDR:
@@ -224,7 +273,7 @@ rcm_query_route(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, cmd->in.query.id, &ret);
 	if (id == NULL)
 		return ret;
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_of(id, &dev))
 		return -ENODEV;
 	rcm_sockaddr(&id->src, &resp.src_addr);
 	rcm_sockaddr(&id->dst, &resp.dst_addr);
@@ -306,7 +355,7 @@ rcm_init_qp_attr(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, in->id, &ret);
 	if (id == NULL)
 		return ret;
-	if (!id->has_dev || !rcm_dev_get(&dev))
+	if (!id->has_dev || !rcm_dev_of(id, &dev))
 		return -EINVAL;
 	if (in->qp_state == IBV_QPS_INIT)
 		attr_init(id, &attr);

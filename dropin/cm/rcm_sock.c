@@ -156,15 +156,11 @@ listen_host(struct rcm_id *id)
 int
 rcm_port_listen(struct rcm_id *id)
 {
-	struct rcm_dev dev;
-	int ret;
+	int ret = rcm_port_unshare(id);
 
-	if (!rcm_dev_get(&dev))
-		return -ENODEV;
-	ret = rcm_port_unshare(id);
 	if (ret == 0)
 		ret = rcm_mad_listen(id);
-	if (ret != 0 || !dev.is_host)
+	if (ret != 0 || !rcm_has_links(id))
 		return ret;
 	ret = listen_host(id);
 	if (ret != 0)
@@ -201,7 +197,7 @@ rcm_port_connect(struct rcm_id *id)
 {
 	struct rcm_dev dev;
 
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_of(id, &dev))
 		return -ENODEV;
 	return dev.is_host ? connect_host(id) : 0;
 }
@@ -261,9 +257,10 @@ rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN])
 {
 	struct rcm_packet packet = {.reserved = 0};
 	struct rcm_dev dev;
+	uint32_t number;
 	ssize_t n;
 
-	if (!rcm_dev_get(&dev))
+	if (!rcm_dev_host(&number, &dev))
 		return -ENODEV;
 	memcpy(packet.gid, dev.gid, sizeof(packet.gid));
 	packet.lid = htobe16(dev.lid);

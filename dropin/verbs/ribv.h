@@ -226,7 +226,7 @@ void ribv_leave(void *obj);
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */
-/* The devices, by number, then NULL; ribv_dev.c sets them. rdma_cm connects by the first. */
+/* The devices, by number, then NULL; ribv_dev.c sets them. */
 extern struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
 
 /* Locks of posts and polls: 0: free; atomic. Inline, since libc's are two calls for each. */

@@ -3,11 +3,11 @@
  */
 
 /*
- * Registered memory of libfabric on soft0 in use, by the provider verbs: what a region permits, by
- * its descriptor and its key, between two endpoints of type msg; the end of a region; asynchronous
+ * Registered memory of libfabric in use, by the provider verbs: what a region permits, by its
+ * descriptor and its key, between two endpoints of type msg; the end of a region; asynchronous
  * registration; modes of registration. devtools/ecosystem.sh compiles and runs it.
  *
- * usage: fi_rma ADDRESS: one of an interface that is not the loopback one
+ * usage: fi_rma ADDRESS [DEVICE]: one of an interface that is not the loopback one; soft0
  */
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct pair {
 	struct fid_cq *cq[2];
 };
 
-static const char *address;
+static const char *address, *device = "soft0";
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -56,7 +56,7 @@ find(const char *service, uint64_t flags, int mr_mode, struct fi_info **found)
 	hints->caps = FI_MSG | FI_RMA;
 	hints->mode = ~UINT64_C(0);
 	hints->domain_attr->mr_mode = mr_mode;
-	hints->domain_attr->name = strdup("soft0");
+	hints->domain_attr->name = strdup(device);
 	hints->fabric_attr->prov_name = strdup("verbs");
 	ret = fi_getinfo(FI_VERSION(1, 17), address, service, flags, hints, found);
 	fi_freeinfo(hints);
@@ -252,7 +252,9 @@ main(int argc, char **argv)
 	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
 	struct fi_info *source;
 
-	HOLDS(argc == 2);
+	HOLDS(argc == 2 || argc == 3);
+	if (argc == 3)
+		device = argv[2];
 	/* Its cache registers with all rights and no context, and keeps closed regions. */
 	HOLDS(setenv("FI_MR_CACHE_MAX_COUNT", "0", 1) == 0);
 	address = argv[1];

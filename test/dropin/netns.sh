@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # netns.sh COMMAND [ARGUMENT...]: run COMMAND between two network namespaces, which it reaches by the
-# commands $NETNS_A and $NETNS_B, with the addresses 10.77.0.1 and 10.77.0.2 of a pair of veth. Exits
-# with 77 if namespaces or veth are not permitted.
+# commands $NETNS_A and $NETNS_B, with the addresses 10.77.0.1 and 10.77.0.2, and 10.78.0.1 and
+# 10.78.0.2, of a pair of veth. Exits with 77 if namespaces or veth are not permitted.
 
 set -euo pipefail
 if [ -z "${NETNS_A:-}" ]; then
@@ -24,8 +24,10 @@ trap 'kill "$pid"' EXIT
 read -r _ <&"${other[0]}"
 export NETNS_A NETNS_B="nsenter --target $pid --net"
 ip link add name rmem-a type veth peer name rmem-b netns "$pid"
-ip addr add 10.77.0.1/24 dev rmem-a
-$NETNS_B ip addr add 10.77.0.2/24 dev rmem-b
+for net in 10.77.0 10.78.0; do
+	ip addr add $net.1/24 dev rmem-a
+	$NETNS_B ip addr add $net.2/24 dev rmem-b
+done
 for ns in "$NETNS_A" "$NETNS_B"; do $ns ip link set lo up; done
 ip link set rmem-a up
 $NETNS_B ip link set rmem-b up
