@@ -181,8 +181,6 @@ void ribv_obj_init(ribv_next_t next);
  * fork(), and after it in the parent and, before the data is reset, in the child.
  */
 void ribv_env_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-/* Whether the process is a child of one that had loaded the library. */
-bool ribv_env_is_child(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
 /* Whether RMEM_IBV_LOG is set to that level of DPDK's logs (RTE_LOG_*), or to a higher one. */
@@ -223,6 +221,10 @@ uint32_t ribv_enter(void *obj, enum ribv_type type);
 extern void (*ribv_entered)(uint32_t slot);
 /* Free the slot. */
 void ribv_leave(void *obj);
+/* In a child of fork(), before the data is reset: keep the types of the objects. */
+void ribv_obj_forked(void);
+/* By slot: the objects that a child of fork() has inherited and not released; NULL: none; atomic */
+extern uint8_t *ribv_inherited;
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */
@@ -258,16 +260,44 @@ ribv_lock(uint32_t *lock)
 	}
 }
 
-/* The slot of an object of that type; 0 if it is not one. */
+/* The slot of an object of that type in an array of types; 0 if it is not one. */
 static inline uint32_t
-ribv_slot(const void *obj, enum ribv_type type)
+ribv_slot_in(const uint8_t *types, const void *obj, enum ribv_type type)
 {
 	uintptr_t offset = (uintptr_t)obj - ribv_objs;
 	uint32_t i = (uint32_t)(offset / RIBV_SLOT);
 
 	if (offset >= (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT || offset % RIBV_SLOT != 0)
 		return 0;
-	return __atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) == type ? i : 0;
+	return __atomic_load_n(&types[i], __ATOMIC_ACQUIRE) == type ? i : 0;
+}
+
+/* The same of the objects of this process. */
+static inline uint32_t
+ribv_slot(const void *obj, enum ribv_type type)
+{
+	return ribv_slot_in(ribv_types, obj, type);
+}
+
+/* Whether it is an object that this child of fork() has inherited and not released. */
+static inline bool
+ribv_is_inherited(const void *obj, enum ribv_type type)
+{
+	return ribv_inherited != NULL && ribv_slot_in(ribv_inherited, obj, type) != 0;
+}
+
+/*
+ * Release an object that this process does not have: 0, once, if it has inherited it, and the
+ * parent keeps it; otherwise ENOENT.
+ */
+static inline int
+ribv_leave_inherited(const void *obj, enum ribv_type type)
+{
+	if (!ribv_is_inherited(obj, type))
+		return ENOENT;
+	__atomic_store_n(&ribv_inherited[ribv_slot_in(ribv_inherited, obj, type)], RIBV_FREE,
+			__ATOMIC_RELEASE);
+	return 0;
 }
 
 /* Whether it is in the array of objects: a call for a real device refuses it. */

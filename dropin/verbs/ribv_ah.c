@@ -138,7 +138,7 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	if (ribv_is_real(ah))
 		return RIBV_NEXT(ibv_destroy_ah)(ah);
 	if (!ribv_is_ah(ah))
-		return ENOENT;
+		return ribv_leave_inherited(ah, RIBV_AH);
 	ret = rmem_ah_destroy(((struct ribv_ah *)ah)->ah);
 	if (ret == 0)
 		ah_release((struct ribv_ah *)ah);

@@ -47,7 +47,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (ribv_is_real(channel))
 		return RIBV_NEXT(ibv_destroy_comp_channel)(channel);
 	if (!ribv_is_channel(channel))
-		return ENOENT;
+		return ribv_leave_inherited(channel, RIBV_CHANNEL);
 	ret = rmem_comp_channel_destroy(((struct ribv_channel *)channel)->channel);
 	if (ret == 0)
 		ribv_leave(channel);

@@ -187,7 +187,7 @@ ibv_close_device(struct ibv_context *context)
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_close_device)(context);
 	if (!ribv_is_context(context))
-		return ENOENT;
+		return ribv_leave_inherited(ribv_context_of(context), RIBV_CONTEXT);
 	/* Objects that the program has not destroyed keep the channel. */
 	(void)rmem_async_channel_destroy(ribv_async_of(context));
 	pthread_mutex_destroy(&context->mutex);

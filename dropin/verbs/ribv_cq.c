@@ -91,7 +91,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	if (ribv_is_real(cq))
 		return RIBV_NEXT(ibv_destroy_cq)(cq);
 	if (!ribv_is_cq(cq))
-		return ENOENT;
+		return ribv_leave_inherited(cq, RIBV_CQ);
 	ret = destroy_acked((struct ribv_cq *)cq);
 	if (ret != 0)
 		return -ret;

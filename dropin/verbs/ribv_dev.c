@@ -205,9 +205,7 @@ ribv_has_device(const struct ibv_context *context)
 	const struct ribv_context *own = ribv_context_of(context);
 
 	return ribv_is_context(context) ||
-			(ribv_env_is_child() && ribv_is_own(context) &&
-					((uintptr_t)own - ribv_objs) % RIBV_SLOT == 0 &&
-					own->dev < RIBV_MAX_DEVS && has_dev(own->dev));
+			(ribv_is_inherited(own, RIBV_CONTEXT) && has_dev(own->dev));
 }
 
 uint8_t

@@ -129,7 +129,7 @@ ribv_free_dm(struct ibv_dm *dm)
 	struct ribv_dm *own = (struct ribv_dm *)dm;
 
 	if (!is_dm(dm))
-		return ENOENT;
+		return ribv_leave_inherited(dm, RIBV_DM);
 	if (__atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
 	__atomic_fetch_sub(&nb_bytes, own->length, __ATOMIC_RELAXED);

@@ -9,8 +9,8 @@
  * is never released, and its calls never return. Therefore the child resets the data of this
  * library, and the thread-local data of its only thread, to the values of the time when the
  * library was loaded, except variables that are RMEM_ENV_KEPT. The child has no object of the
- * parent; the first function that needs the device creates one. Blocks allocated by the parent
- * remain, unused.
+ * parent, except that it can release it (ribv_leave_inherited()); the first function that needs the
+ * device creates one. Blocks allocated by the parent remain, unused.
  */
 
 #include <errno.h>
@@ -40,7 +40,6 @@ static RMEM_ENV_KEPT struct part data;
 static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: none */
 /* That of the parent, so that leak checkers find the blocks that it refers to. */
 static RMEM_ENV_KEPT uint8_t *inherited;
-static RMEM_ENV_KEPT bool is_child;
 static RMEM_ENV_KEPT void (*before_reset)(void);
 static char log_line[256];
 
@@ -109,6 +108,7 @@ forked(void)
 	size_t until = (size_t)(__stop_rmem_kept - data.at);
 
 	rmem_env_forked();
+	ribv_obj_forked();
 	before_reset();
 	free(inherited);
 	inherited = malloc(data.size);
@@ -118,13 +118,6 @@ forked(void)
 	dl_iterate_phdr(reset_thread, NULL);
 	memcpy(data.at, loaded, before);
 	memcpy(data.at + until, loaded + until, data.size - until);
-	is_child = true;
-}
-
-bool
-ribv_env_is_child(void)
-{
-	return is_child;
 }
 
 void

@@ -43,7 +43,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_dealloc_pd)(pd);
 	if (!ribv_is_pd(pd))
-		return ENOENT;
+		return ribv_leave_inherited(pd, RIBV_PD);
 	if (own->parent != NULL) {
 		ribv_parent_domain_free(own);
 		return 0;
@@ -202,7 +202,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	if (ribv_is_real(mr))
 		return RIBV_NEXT(ibv_dereg_mr)(mr);
 	if (!ribv_is_mr(mr))
-		return ENOENT;
+		return ribv_leave_inherited(mr, RIBV_MR);
 	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0)
 		return -ret;
@@ -288,7 +288,7 @@ ribv_dealloc_mw(struct ibv_mw *mw)
 	int ret;
 
 	if (!ribv_is_mw(mw))
-		return ENOENT;
+		return ribv_leave_inherited(mw, RIBV_MW);
 	ret = rmem_mw_dealloc(((struct ribv_mw *)mw)->mw);
 	if (ret != 0)
 		return -ret;

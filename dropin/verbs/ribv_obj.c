@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -19,6 +20,7 @@ RMEM_ENV_KEPT bool ribv_has_real;
 struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
 static RMEM_ENV_KEPT uint32_t last; /* slot given out; slots are used in turn, so that a freed one
                                        stays free */
+RMEM_ENV_KEPT uint8_t *ribv_inherited;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= RIBV_SLOT &&
@@ -81,6 +83,8 @@ ribv_new(void)
 	}
 	if (n < RIBV_MAX_OBJS) {
 		last = i;
+		if (ribv_inherited != NULL)
+			__atomic_store_n(&ribv_inherited[i], RIBV_FREE, __ATOMIC_RELAXED);
 		__atomic_store_n(&ribv_types[i], RIBV_NEW, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&lock);
@@ -104,4 +108,19 @@ void
 ribv_leave(void *obj)
 {
 	__atomic_store_n(&ribv_types[slot_of(obj)], RIBV_FREE, __ATOMIC_RELEASE);
+}
+
+void
+ribv_obj_forked(void)
+{
+	uint32_t i;
+
+	if (last == 0)
+		return;
+	if (ribv_inherited == NULL)
+		ribv_inherited = calloc(RIBV_MAX_OBJS, sizeof(*ribv_inherited));
+	for (i = 1; ribv_inherited != NULL && i < RIBV_MAX_OBJS; i++) {
+		if (ribv_types[i] > RIBV_NEW)
+			ribv_inherited[i] = ribv_types[i];
+	}
 }

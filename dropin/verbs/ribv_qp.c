@@ -349,7 +349,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	if (ribv_is_real(qp))
 		return RIBV_NEXT(ibv_destroy_qp)(qp);
 	if (!ribv_is_qp(qp))
-		return ENOENT;
+		return ribv_leave_inherited(qp, RIBV_QP);
 	ret = destroy_acked(own);
 	if (ret != 0)
 		return -ret;

@@ -125,7 +125,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	if (ribv_is_real(srq))
 		return RIBV_NEXT(ibv_destroy_srq)(srq);
 	if (!ribv_is_srq(srq))
-		return ENOENT;
+		return ribv_leave_inherited(srq, RIBV_SRQ);
 	ret = destroy_acked((struct ribv_srq *)srq);
 	if (ret == 0)
 		ribv_leave(srq);

@@ -40,7 +40,7 @@ ribv_dealloc_td(struct ibv_td *ibv)
 	struct ribv_td *td = (struct ribv_td *)ibv;
 
 	if (!is_td(ibv))
-		return ENOENT;
+		return ribv_leave_inherited(ibv, RIBV_TD);
 	if (__atomic_load_n(&td->refs, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
 	ribv_leave(td);

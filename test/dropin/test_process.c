@@ -78,34 +78,107 @@ write_once(void)
 	HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
+/* One of each kind that the other tests here do not need. */
+struct others {
+	struct ibv_comp_channel *channel;
+	struct ibv_srq *srq;
+	struct ibv_ah *ah;
+	struct ibv_mw *mw;
+	struct ibv_dm *dm;
+	struct ibv_td *td;
+	struct ibv_pd *domain;
+};
+
+static void
+others_create(struct others *o)
+{
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+	struct ibv_srq_init_attr srq = {.attr = {DEPTH, 1, 0}};
+	struct ibv_parent_domain_init_attr domain = {.pd = pd};
+	struct ibv_alloc_dm_attr dm = {.length = 64};
+	struct ibv_td_init_attr td = {0};
+
+	HOLDS(ibv_query_gid(context, 1, 0, &ah.grh.dgid) == 0);
+	o->channel = ibv_create_comp_channel(context);
+	o->srq = ibv_create_srq(pd, &srq);
+	o->ah = ibv_create_ah(pd, &ah);
+	o->mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	o->dm = ibv_alloc_dm(context, &dm);
+	o->td = ibv_alloc_td(context, &td);
+	o->domain = ibv_alloc_parent_domain(context, &domain);
+	HOLDS(o->channel != NULL && o->srq != NULL && o->ah != NULL && o->mw != NULL);
+	HOLDS(o->dm != NULL && o->td != NULL && o->domain != NULL);
+}
+
+/* Every call returns that. */
+static void
+release(const struct others *o, int ret)
+{
+	HOLDS(ibv_destroy_qp(qp) == ret && ibv_dereg_mr(mr) == ret && ibv_dealloc_mw(o->mw) == ret);
+	HOLDS(ibv_destroy_ah(o->ah) == ret && ibv_destroy_srq(o->srq) == ret);
+	HOLDS(ibv_destroy_cq(cq) == ret && ibv_destroy_comp_channel(o->channel) == ret);
+	HOLDS(ibv_free_dm(o->dm) == ret && ibv_dealloc_td(o->td) == ret);
+	HOLDS(ibv_dealloc_pd(o->domain) == ret && ibv_dealloc_pd(pd) == ret);
+	HOLDS(ibv_close_device(context) == ret);
+}
+
 /* As a language runtime does at exit, with objects that it inherited. */
 static void
-clean_in_child(void)
+clean_in_child(const struct others *o)
 {
+	struct ibv_context *own = open_device("soft0");
+	struct ibv_device_attr attr;
 	struct ibv_wc wc;
 
 	HOLDS(post() == EINVAL && ibv_poll_cq(cq, 1, &wc) == -EINVAL);
-	HOLDS(ibv_destroy_qp(qp) == ENOENT && ibv_dereg_mr(mr) == ENOENT);
-	HOLDS(ibv_destroy_cq(cq) == ENOENT && ibv_dealloc_pd(pd) == ENOENT);
 	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
-	HOLDS(ibv_close_device(context) == ENOENT);
+	HOLDS(ibv_query_device(context, &attr) == 0);
+	release(o, 0);
+	release(o, ENOENT);
+	HOLDS(ibv_query_device(context, &attr) == ENOENT);
+	HOLDS(ibv_close_device(own) == 0 && ibv_close_device(own) == ENOENT);
 }
 
+/* Run it in a child of fork(), which must not fail. */
 static void
-child_leaves_objects(void)
+in_child(void (*body)(const struct others *o), const struct others *o)
 {
-	pid_t pid;
+	pid_t pid = fork();
 	int status;
 
-	write_once();
-	pid = fork();
 	HOLDS(pid >= 0);
 	if (pid == 0) {
-		clean_in_child();
+		body(o);
 		_exit(0);
 	}
 	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* A child that has objects of its own has a child. */
+static void
+clean_in_grandchild(const struct others *o)
+{
+	struct ibv_context *own = open_device("soft0");
+
+	in_child(clean_in_child, o);
+	release(o, 0);
+	HOLDS(ibv_close_device(own) == 0);
+}
+
+/* A child releases what it inherited without an effect on its parent. */
+static void
+child_leaves_objects(void)
+{
+	struct others o;
+
+	others_create(&o);
 	write_once();
+	in_child(clean_in_child, &o);
+	in_child(clean_in_grandchild, &o);
+	write_once();
+	HOLDS(ibv_destroy_ah(o.ah) == 0 && ibv_dealloc_mw(o.mw) == 0);
+	HOLDS(ibv_destroy_srq(o.srq) == 0 && ibv_destroy_comp_channel(o.channel) == 0);
+	HOLDS(ibv_free_dm(o.dm) == 0 && ibv_dealloc_td(o.td) == 0 && ibv_dealloc_pd(o.domain) == 0);
 }
 
 /* As the devices of two processes that rmem-run started. */
