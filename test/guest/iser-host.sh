@@ -13,7 +13,10 @@ ip=192.0.2.2
 target=iqn.2026-01.rmem:disk
 initiator=iqn.2026-01.rmem:guest
 export RMEM_GUEST_MODULES='ib_iser sd_mod ext4'
-number=$((1000 + $$ % 30000)) # of the control socket of tgtd
+
+# For an ordinary user the guest sees mount(8) as a program that another user than root owns, setuid.
+mount() { busybox mount "$@"; }
+umount() { busybox umount "$@"; }
 
 # Commands of the guest.
 guest() {
@@ -55,16 +58,17 @@ dir=$(mktemp -d)
 server=
 # tgtd waits on SIGTERM for sessions that have ended.
 trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null
-	rm -rf "$dir" "/var/run/tgtd/socket.$number" "/var/run/tgtd/socket.$number.lock"' EXIT
+	rm -rf "$dir"' EXIT
+export TGT_IPC_SOCKET="$dir/tgtd" # a user has no access to /var/run/tgtd
 
 truncate -s 64M "$dir/disk"
-"$run" --ip "$ip" tgtd -f -C $number --iser pool_sz_mb=128 --iscsi "portal=$ip:3261" >"$dir/tgtd" 2>&1 &
+"$run" --ip "$ip" tgtd -f --iser pool_sz_mb=128 --iscsi "portal=$ip:3261" >"$dir/log" 2>&1 &
 server=$!
-admin() { tgtadm -C $number --lld iser "$@"; }
+admin() { tgtadm --lld iser "$@"; }
 until admin --op show --mode system >/dev/null 2>&1; do
 	# Without the device it continues, by TCP alone.
-	if ! kill -0 "$server" 2>/dev/null || grep -q 'Failed to initialize RDMA' "$dir/tgtd"; then
-		cat "$dir/tgtd"
+	if ! kill -0 "$server" 2>/dev/null || grep -q 'Failed to initialize RDMA' "$dir/log"; then
+		cat "$dir/log"
 		exit 1
 	fi
 	sleep 0.1
@@ -80,7 +84,7 @@ status=$?
 cat "$dir/guest"
 [ $status = 0 ] && grep -q 'guest: read back' "$dir/guest" && grep -q 'guest: logged out' "$dir/guest" &&
 	echo PASS && exit
-tail -n 30 "$dir/tgtd"
+tail -n 30 "$dir/log"
 [ $status = 77 ] && exit 77
 echo "FAILED, status of the guest $status"
 exit 1
