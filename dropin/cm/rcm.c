@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include <rmem_log.h>
 
 #include "../verbs/ribv.h"
 #include "rcm.h"
+
+#define NO_CHANNEL 1 /* instead of an errno: the descriptor is of another file */
 
 RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
 
@@ -183,28 +186,36 @@ run_data(int fd, const void *data, size_t size, int cancel_state)
 		return -EINVAL;
 	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), cancel_state);
 	/* That no event is there, or a signal, is no refusal. */
-	if (ret != 0 && ret != -EAGAIN && ret != -EINTR)
+	if (ret != 0 && ret != -EAGAIN && ret != -EINTR && ret != -ERESTART)
 		log_refused(hdr.cmd, ret);
+	return ret;
+}
+
+static int
+run_locked(int fd, const void *data, size_t size, int cancel_state)
+{
+	int ret = NO_CHANNEL;
+
+	rcm_lock();
+	if (rcm_channel_of(fd) != NULL)
+		ret = run_data(fd, data, size, cancel_state);
+	rcm_unlock();
 	return ret;
 }
 
 ssize_t
 rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
 {
-	bool is_channel;
-	int ret = 0, state;
+	int ret, state;
 
 	if (!rcm_is_owner())
 		return next(fd, data, size);
 	/* A thread is cancelled while it waits, and never while it holds the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	rcm_lock();
-	is_channel = rcm_channel_of(fd) != NULL;
-	if (is_channel)
-		ret = run_data(fd, data, size, state);
-	rcm_unlock();
+	while ((ret = run_locked(fd, data, size, state)) == -ERESTART)
+		sched_yield();
 	pthread_setcancelstate(state, NULL);
-	if (!is_channel)
+	if (ret == NO_CHANNEL)
 		return next(fd, data, size);
 	return ret != 0 ? ribv_minus_one(-ret) : (ssize_t)size;
 }

@@ -214,6 +214,7 @@ struct rcm_id {
 	struct ibcm_listener *cm_listener;
 	struct ibcm_timer timer; /* connect again; or report an end that is held back */
 	uint64_t retry_until_ns; /* a refused connection is attempted again until then */
+	uint64_t lock_limit_ns;  /* of the wait for the lock of a port; 0: it does not wait */
 	uint32_t backlog;        /* of a listening one */
 	uint32_t nb_requests;    /* events queued of new connections */
 	uint32_t nb_reported;    /* events that the program has got */
@@ -252,7 +253,8 @@ struct rcm_cmd {
 	} in;
 };
 
-/* Commands return 0 or a negative errno. */
+/* Commands return 0 or a negative errno. -ERESTART: nothing has changed, and the command runs again
+ * after other threads had the lock. */
 typedef int (*rcm_run_t)(const struct rcm_cmd *cmd);
 
 /* Of the C library: close() is defined by librmem_ibv.so, or by another preloaded library. */

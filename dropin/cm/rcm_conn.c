@@ -171,7 +171,13 @@ rcm_conn_ended(struct rcm_id *id, int err)
 		connect_result(id, err == -ECONNRESET ? -ECONNREFUSED : err);
 		break;
 	case RCM_REP_SENT:
-		fail(id, err);
+		if (err != 0) {
+			fail(id, err);
+			break;
+		}
+		/* A DREQ: the RTU before it was lost. */
+		end(id);
+		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 		break;
 	case RCM_REP_RECEIVED:
 		/* Reported when the program has accepted. */
@@ -218,8 +224,11 @@ rcm_listen(const struct rcm_cmd *cmd)
 static void
 send_request(struct rcm_id *id)
 {
-	if (rcm_mad_send(id, RCM_REQ) != 0 ||
-			(id->fd >= 0 && rcm_agent_watch(id->fd, id->handle, EPOLLIN) != 0))
+	int ret = rcm_mad_send(id, RCM_REQ);
+
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
+		rcm_conn_ended(id, -ECONNRESET);
+	else if (ret != 0 || (id->fd >= 0 && rcm_agent_watch(id->fd, id->handle, EPOLLIN) != 0))
 		fail(id, -ECONNRESET);
 }
 

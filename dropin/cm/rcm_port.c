@@ -22,7 +22,6 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,17 +255,22 @@ hold_first(struct rcm_id *id, uint16_t port)
 	return fd >= 0 ? 0 : fd;
 }
 
-/* Lock a port among the processes of the host; a descriptor to close, or -1 without the lock. */
+/* Lock a port among the processes of the host; a descriptor to close, another negative errno
+ * without the lock, or -ERESTART: rcm_write() runs the command again, a moment later. */
 static int
-lock_port(const struct rcm_id *id, uint16_t port)
+lock_port(struct rcm_id *id, uint16_t port)
 {
-	uint64_t limit = rcm_now() + LOCK_NS;
+	uint64_t now = rcm_now();
 	char name[RCM_MAX_NAME];
 	int fd;
 
 	format(id, port, name, "/lock");
-	while ((fd = hold(name)) == -EADDRINUSE && rcm_now() < limit)
-		sched_yield();
+	fd = hold(name);
+	if (fd == -EADDRINUSE && id->lock_limit_ns == 0)
+		id->lock_limit_ns = now + LOCK_NS;
+	if (fd == -EADDRINUSE && now < id->lock_limit_ns)
+		return -ERESTART;
+	id->lock_limit_ns = 0;
 	return fd;
 }
 
@@ -278,6 +282,8 @@ claim(struct rcm_id *id, uint16_t port, uint32_t flags)
 	int lock, ret;
 
 	lock = lock_port(id, port);
+	if (lock == -ERESTART)
+		return lock;
 	find(id, port, flags, &found);
 	ret = found.conflict;
 	/* A connection has it, which is at no address of its own. */

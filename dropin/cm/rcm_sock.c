@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -132,6 +133,17 @@ listener_scope(const struct rcm_id *id)
 	return id->src.family == AF_INET || id->is_afonly ? RCM_SCOPE_FAMILY : RCM_SCOPE_DUAL;
 }
 
+/* Each request that the program has not got has a descriptor: half of those of the process at
+ * most. */
+static uint32_t
+max_requests(void)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return (uint32_t)RTE_MAX(RTE_MIN(limit.rlim_cur / 2, (rlim_t)RCM_MAX_BACKLOG), (rlim_t)1);
+}
+
 static int
 listen_host(struct rcm_id *id)
 {
@@ -139,6 +151,7 @@ listen_host(struct rcm_id *id)
 	int ret;
 
 	keep_spare();
+	id->backlog = RTE_MIN(id->backlog, max_requests());
 	/* That of a port which the ID was given. */
 	if (id->fd >= 0)
 		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
