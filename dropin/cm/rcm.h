@@ -397,8 +397,12 @@ void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
 int rcm_port_claim(struct rcm_id *id, bool is_implicit);
 /* A listening ID shares its address with no other one; errors of rcm_port_claim(). */
 int rcm_port_unshare(struct rcm_id *id);
+/* Have another socket, that is not connected; the same errors. */
+int rcm_port_reopen(struct rcm_id *id);
 /* Connect again, by another socket. */
 int rcm_port_reconnect(struct rcm_id *id);
+/* The name of a port of the ID's port space, which its first ID holds. */
+void rcm_port_owner_name(const struct rcm_id *id, uint16_t port, char *name);
 /* The name of a socket that listens for the ID's port space, at the port of the address. */
 void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enum rcm_scope scope,
 		char *name);
@@ -408,6 +412,8 @@ void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enu
 int rcm_sock_open(void);
 /* Bind a socket to a name of the abstract namespace; -1 with errno set. */
 int rcm_name_bind(int fd, const char *name);
+/* The user of the process that listens at a name; 0 or a negative errno. */
+int rcm_name_user(const char *name, uid_t *user);
 void rcm_name_keep(struct rcm_name *name, int fd);
 /* Close its socket, unless the program has closed it. */
 void rcm_name_close(struct rcm_name *name);

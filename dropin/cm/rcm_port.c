@@ -241,7 +241,8 @@ hold_id(struct rcm_id *id, uint16_t port)
 	return 0;
 }
 
-/* Hold the first name of a port, so that no connection chooses it. */
+/* Hold the first name of a port, so that no connection chooses it. Others see its user when they
+ * connect to it; nothing is accepted. */
 static int
 hold_first(struct rcm_id *id, uint16_t port)
 {
@@ -250,8 +251,10 @@ hold_first(struct rcm_id *id, uint16_t port)
 
 	format(id, port, name, "");
 	fd = hold(name);
-	if (fd >= 0)
+	if (fd >= 0) {
+		(void)listen(fd, SOMAXCONN);
 		rcm_name_keep(&id->names[RCM_NAME_PORT], fd);
+	}
 	return fd >= 0 ? 0 : fd;
 }
 
@@ -274,6 +277,18 @@ lock_port(struct rcm_id *id, uint16_t port)
 	return fd;
 }
 
+/* Whether the first name is of this user. Another one could listen at an address of the port, and
+ * check_owner() of rcm_sock.c could not distinguish it. */
+static bool
+is_owner(const struct rcm_id *id, uint16_t port)
+{
+	char name[RCM_MAX_NAME];
+	uid_t user = 0;
+
+	format(id, port, name, "");
+	return rcm_name_user(name, &user) == 0 && user == geteuid();
+}
+
 /* Bind to the port that the program has chosen, with other flags if it was bound before. */
 static int
 claim(struct rcm_id *id, uint16_t port, uint32_t flags)
@@ -288,6 +303,9 @@ claim(struct rcm_id *id, uint16_t port, uint32_t flags)
 	ret = found.conflict;
 	/* A connection has it, which is at no address of its own. */
 	if (ret == 0 && found.nb == 0 && found.is_first && id->port_name[0] == '\0')
+		ret = -EADDRNOTAVAIL;
+	if (ret == 0 && found.is_first && (flags & IS_REUSE) == 0 && rcm_is_any(&id->src) &&
+			!is_owner(id, port))
 		ret = -EADDRNOTAVAIL;
 	if (ret == 0)
 		ret = hold_id(id, port);
@@ -394,14 +412,28 @@ rcm_port_unshare(struct rcm_id *id)
 }
 
 int
-rcm_port_reconnect(struct rcm_id *id)
+rcm_port_reopen(struct rcm_id *id)
 {
 	int ret = 0;
 
 	rcm_sock_close(id);
 	if (rcm_has_links(id) && id->port_name[0] == '\0')
 		ret = claim_any(id, id->src.port, true);
+	return ret;
+}
+
+int
+rcm_port_reconnect(struct rcm_id *id)
+{
+	int ret = rcm_port_reopen(id);
+
 	return ret == 0 ? rcm_port_connect(id) : ret;
+}
+
+void
+rcm_port_owner_name(const struct rcm_id *id, uint16_t port, char *name)
+{
+	format(id, port, name, "");
 }
 
 void

@@ -153,8 +153,10 @@ listen_host(struct rcm_id *id)
 	keep_spare();
 	id->backlog = RTE_MIN(id->backlog, max_requests());
 	/* That of a port which the ID was given. */
-	if (id->fd >= 0)
+	if (id->fd >= 0) {
+		(void)listen(id->fd, SOMAXCONN);
 		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
+	}
 	rcm_listener_name(id, &id->src, listener_scope(id), name);
 	rcm_port_take(id, rcm_sock_open());
 	if (id->fd < 0 || rcm_name_bind(id->fd, name) != 0 || listen(id->fd, (int)id->backlog) != 0)
@@ -181,26 +183,92 @@ rcm_port_listen(struct rcm_id *id)
 	return ret;
 }
 
+static int
+connect_name(int fd, const char *text)
+{
+	struct sockaddr_un name;
+	socklen_t len = name_of(text, &name);
+
+	return connect(fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
+}
+
+/* The user that listens at the other end. */
+static int
+get_user(int fd, uid_t *user)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return -errno;
+	*user = cred.uid;
+	return 0;
+}
+
+int
+rcm_name_user(const char *text, uid_t *user)
+{
+	int fd = rcm_sock_open(), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = connect_name(fd, text);
+	if (ret == 0)
+		ret = get_user(fd, user);
+	rcm_close(fd);
+	return ret;
+}
+
+/*
+ * The ID is connected to the listener of a scope. One of a wider scope can't exist, unless a
+ * process has taken a name without the rules of ports: the one that does not own the port. Returns
+ * 0, -EPERM: it is this one, or another negative errno: the owner is unknown.
+ */
+static int
+check_owner(const struct rcm_id *id, enum rcm_scope scope)
+{
+	uid_t user = 0, other = 0, owner = 0;
+	char text[RCM_MAX_NAME];
+	int ret, found;
+
+	ret = get_user(id->fd, &user);
+	while (ret == 0 && ++scope < RCM_NB_SCOPES) {
+		rcm_listener_name(id, &id->dst, scope, text);
+		found = rcm_name_user(text, &other);
+		if (found == -ECONNREFUSED || (found == 0 && other == user))
+			continue;
+		rcm_port_owner_name(id, id->dst.port, text);
+		ret = rcm_name_user(text, &owner);
+		if (ret == 0 && owner != user && (found != 0 || owner == other))
+			ret = -EPERM;
+	}
+	return ret;
+}
+
 /* Connect to the ID that listens at the address, or at all. */
 static int
 connect_host(struct rcm_id *id)
 {
 	char text[RCM_MAX_NAME];
-	struct sockaddr_un name;
 	enum rcm_scope scope;
-	socklen_t len;
-	int ret = 0;
+	int ret = -ECONNREFUSED;
 
-	if (id->fd < 0)
-		rcm_port_take(id, rcm_sock_open());
-	if (id->fd < 0)
-		return -errno;
-	for (scope = RCM_SCOPE_ADDR; scope < RCM_NB_SCOPES; scope++) {
+	for (scope = RCM_SCOPE_ADDR; scope < RCM_NB_SCOPES && ret == -ECONNREFUSED; scope++) {
+		if (id->fd < 0)
+			rcm_port_take(id, rcm_sock_open());
+		if (id->fd < 0)
+			return -errno;
 		rcm_listener_name(id, &id->dst, scope, text);
-		len = name_of(text, &name);
-		ret = connect(id->fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
-		if (ret != -ECONNREFUSED)
-			break;
+		ret = connect_name(id->fd, text);
+		if (ret != 0)
+			continue;
+		ret = check_owner(id, scope);
+		if (ret == -EPERM) {
+			ret = rcm_port_reopen(id);
+			ret = ret == 0 ? -ECONNREFUSED : ret;
+		} else if (ret != 0) {
+			ret = -ECONNRESET;
+		}
 	}
 	return ret;
 }

@@ -5,6 +5,7 @@
 /* rdma_cm among the processes of a host: what other processes and users do with names of ports, and
  * connections that end early. */
 
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include "count_entries.h"
 
 #define REJ_INVALID_SERVICE_ID 8
+#define OTHER_USER             65534
 #define MAX_FDS                256 /* of this process */
 #define NB_REQUESTS            (MAX_FDS - 32)
 
@@ -51,6 +53,7 @@ hold_listening(uint16_t port, const char *text)
 }
 
 #define AT_LOOPBACK "/l/400000000000000000000ffff7f000001"
+#define AT_ALL      "/l/4any"
 
 static int
 connect_raw(uint16_t port)
@@ -260,6 +263,101 @@ locked_port_does_not_delay_other_commands(void)
 		HOLDS(++tries < 20);
 }
 
+/* In a child, of the user: hold two names of the port. It writes a byte for each request. */
+static pid_t
+squat(uid_t user, uint16_t port, const char *first, const char *second, int *requests)
+{
+	struct raw_packet packet;
+	int ready[2], fds[2], peer;
+	pid_t pid;
+	char byte;
+
+	HOLDS(pipe(ready) == 0);
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid != 0) {
+		close(ready[1]);
+		*requests = ready[0];
+		HOLDS(read(*requests, &byte, 1) == 1);
+		return pid;
+	}
+	HOLDS(user == getuid() ||
+			(setgroups(0, NULL) == 0 && setresgid(user, user, user) == 0 &&
+					setresuid(user, user, user) == 0));
+	fds[0] = hold_listening(port, first);
+	fds[1] = second != NULL ? hold(port, second) : -1;
+	HOLDS(write(ready[1], "", 1) == 1);
+	for (;;) {
+		peer = accept(fds[0], NULL, NULL);
+		HOLDS(peer >= 0);
+		if (recv(peer, &packet, sizeof(packet), 0) > 0)
+			HOLDS(write(ready[1], "", 1) == 1);
+		else
+			close(peer);
+	}
+}
+
+static void
+end_squatter(pid_t pid, int requests)
+{
+	HOLDS(close(requests) == 0);
+	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* A listener here at the address gets the connection, not the listener of the user. */
+static void
+request_reaches_owner(const char *ip, uid_t user, const char *other)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t listener = cm_create(server, RDMA_PS_TCP), active, passive;
+	struct pollfd fds[2] = {{.fd = server, .events = POLLIN}, {.events = POLLIN}};
+	uint16_t port;
+	pid_t pid;
+
+	HOLDS(cm_bind(server, listener, ip, 0) == 0);
+	HOLDS(cm_listen(server, listener, 4) == 0);
+	port = cm_port(server, listener);
+	pid = squat(user, port, other, NULL, &fds[1].fd);
+	active = cm_create(client, RDMA_PS_TCP);
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, &param) == 0);
+	HOLDS(poll(fds, 2, -1) == 1 && fds[0].revents == POLLIN);
+	passive = cm_expect(server, CONNECT_REQUEST).id;
+	HOLDS(cm_destroy(server, passive) == 0);
+	HOLDS(cm_expect(client, REJECTED).status == RAW_REJ_CONSUMER);
+	HOLDS(cm_destroy(client, active) == 3 && cm_destroy(server, listener) == 1);
+	end_squatter(pid, fds[1].fd);
+}
+
+/* Bind to all addresses of IPv4 at a port that a process of the user has for IPv6. */
+static int
+bind_beside(uid_t user)
+{
+	uint32_t id = cm_create(server, RDMA_PS_TCP);
+	uint16_t port = free_port();
+	int requests, ret;
+	pid_t pid = squat(user, port, "", "/b/3/00000000000000000000000000000000/1", &requests);
+
+	ret = cm_bind(server, id, "0.0.0.0", port);
+	HOLDS(cm_destroy(server, id) == 0);
+	end_squatter(pid, requests);
+	return ret;
+}
+
+static void
+ports_have_owners(void)
+{
+	request_reaches_owner(LOOPBACK, getuid(), AT_ALL);
+	HOLDS(bind_beside(getuid()) == 0);
+	if (getuid() != 0) {
+		printf("skipped: no other user without root\n");
+		return;
+	}
+	request_reaches_owner("0.0.0.0", OTHER_USER, AT_LOOPBACK);
+	request_reaches_owner(LOOPBACK, OTHER_USER, AT_ALL);
+	HOLDS(bind_beside(OTHER_USER) == EADDRNOTAVAIL);
+}
+
 int
 main(void)
 {
@@ -271,6 +369,7 @@ main(void)
 	n = count_entries("/proc/self/fd");
 	listener_may_be_replaced_before_the_request();
 	locked_port_does_not_delay_other_commands();
+	ports_have_owners();
 	requests_leave_half_of_the_descriptors();
 	HOLDS(count_entries("/proc/self/fd") <= n + 1); /* a spare one */
 	return 0;
