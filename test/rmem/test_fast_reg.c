@@ -4,7 +4,7 @@
 
 /*
  * Fast registration on the software device: making and releasing MRs and lists, requests that wait,
- * bursts, and READ_WITH_INV. The rules of REG_MR and the invalidations are in conformance.
+ * bursts, READ_WITH_INV, and every opcode over scattered pages. The rules of REG_MR and the invalidations are in conformance.
  */
 
 #include <string.h>
@@ -12,6 +12,7 @@
 
 #include "fixture.h"
 #include "test.h"
+#include "umr_layout.h"
 
 TEST(fastreg, mr_alloc_refuses_bad_arguments)
 {
@@ -121,13 +122,6 @@ post_waiting_reg_mr(void)
 	TEST_ERR(rmem_fast_reg_page_list_free(fx.fast.list), EBUSY);
 }
 
-static void
-expect_free_to_go(void)
-{
-	TEST_OK(fx_release(fx.fast.list));
-	TEST_OK(fx_release(fx.fast.mr));
-}
-
 TEST(fastreg, mr_and_list_of_a_waiting_reg_mr_are_ebusy)
 {
 	post_waiting_reg_mr();
@@ -135,32 +129,27 @@ TEST(fastreg, mr_and_list_of_a_waiting_reg_mr_are_ebusy)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_REG_MR);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	expect_free_to_go();
+	TEST_OK(fx_release(fx.fast.list));
+	TEST_OK(fx_release(fx.fast.mr));
 }
 
-TEST(fastreg, reset_releases_mr_and_list_of_a_waiting_reg_mr)
+/* By a reset, a flush and the destruction. */
+TEST(fastreg, end_of_a_waiting_reg_mr_releases_mr_and_list)
 {
 	post_waiting_reg_mr();
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	expect_free_to_go();
-}
-
-TEST(fastreg, destroy_releases_mr_and_list_of_a_waiting_reg_mr)
-{
-	post_waiting_reg_mr();
-	TEST_OK(fx_release(fx.a.qp));
-	expect_free_to_go();
-}
-
-TEST(fastreg, flush_releases_mr_and_list_of_a_waiting_reg_mr)
-{
+	fx_reconnect();
 	post_waiting_reg_mr();
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	expect_free_to_go();
+	fx_reconnect();
+	post_waiting_reg_mr();
+	TEST_OK(fx_release(fx.a.qp));
+	TEST_OK(fx_release(fx.fast.list));
+	TEST_OK(fx_release(fx.fast.mr));
 }
 
 /* The tag wraps twice; the key of the round before is refused in each. */
@@ -323,6 +312,108 @@ TEST(fastreg, send_with_inv_into_another_domain_fails_the_receive)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(other.cq), RMEM_WC_REM_INV_REQ_ERR);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
+}
+
+/* Three pages of a's buffer in this order, from an odd place in the first. */
+
+#define IOVA   UINT64_C(0x345600f01)
+#define LENGTH (2u * FX_PAGE + 100u)
+
+static const uint8_t order[] = {6, 1, 4};
+static struct layout pages;
+
+static void
+setup_pages(void)
+{
+	fx_setup_fast();
+	layout_pages(&pages, fx.fast.mr, order, RTE_DIM(order), IOVA, LENGTH);
+}
+
+static uint8_t *
+byte_at(uint32_t n)
+{
+	return fx.a.buf + pages.place[n];
+}
+
+static struct rmem_sge
+page_sge(uint32_t first, uint32_t length)
+{
+	return (struct rmem_sge){IOVA + first, length, fx.fast.mr->lkey};
+}
+
+TEST_WITH(fastreg, every_opcode_uses_scattered_pages, setup_pages)
+{
+	layout_check_all(&pages);
+}
+
+/* On both sides of the border between the first and the second page. */
+TEST_WITH(fastreg, atomics_use_scattered_pages, setup_pages)
+{
+	const uint32_t border = FX_PAGE - (uint32_t)(IOVA % FX_PAGE);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8), result = page_sge(border - 3, 8);
+	uint64_t value = UINT64_C(0x1122334455667788);
+	struct rmem_send_wr wr;
+	uint32_t i, at;
+
+	for (i = 0; i < 2; i++) {
+		at = border - 8 + 8 * i;
+		wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, IOVA + at, fx.fast.mr->rkey,
+				value);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(byte_at(at), &value, 8);
+		wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, IOVA + at, fx.fast.mr->rkey,
+				value);
+		wr.atomic.swap = ++value;
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(byte_at(at), &value, 8);
+	}
+	/* The result of one lands across the border. */
+	memcpy(fx.b.buf, &value, 8);
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &result, fx_addr(fx.b.buf), fx.b.mr->rkey, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(byte_at(border - 3), &value, 3);
+	TEST_MEM(byte_at(border), (uint8_t *)&value + 3, 5);
+}
+
+/* Page lists on both sides, and SGEs of both kinds. */
+TEST_WITH(fastreg, both_sides_use_scattered_pages, setup_pages)
+{
+	const struct rmem_sge sges[] = {
+			fx_sge(fx.a.mr, 0, 100), page_sge(0, LENGTH), fx_sge(fx.a.mr, 100, 1)};
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.b.dev, 3);
+	struct rmem_mr *mr = fx_fast_mr(fx.b.pd, 3);
+	uint32_t i, at, where[] = {5, 2, 3};
+	struct rmem_send_wr wr;
+	uint8_t want;
+
+	TEST_ASSERT(mr != NULL && list != NULL);
+	for (i = 0; i < 3; i++)
+		list->page_list[i] = fx_addr(fx.b.buf + where[i] * FX_PAGE);
+	wr = fx_reg(mr, list, 3, 0x1010, LENGTH + 101);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 14);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, 0x1010, mr->rkey);
+	wr.num_sge = 3;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	for (i = 0; i < LENGTH + 101; i++) {
+		want = i < 100 ? fx.a.buf[i] : i < LENGTH + 100 ? *byte_at(i - 100) : fx.a.buf[100];
+		at = 0x10 + i;
+		TEST_EQ(fx.b.buf[where[at / FX_PAGE] * FX_PAGE + at % FX_PAGE], want);
+	}
+}
+
+/* All is checked before any byte is copied: the message ends after the last page. */
+TEST_WITH(fastreg, refused_access_moves_no_byte_of_any_page, setup_pages)
+{
+	const struct rmem_sge sge = page_sge(0, LENGTH + 1);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 11);
+	TEST_STATUS(fx_peer_write(IOVA, LENGTH + 1, fx.fast.mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	fx_reconnect();
+	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
 }
 
 TEST_SUITE(fastreg, fx_setup_fast, fx_teardown);

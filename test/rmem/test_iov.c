@@ -60,40 +60,13 @@ model(struct rmem_mr *mr)
 	}
 }
 
-/* All of it, within one range, and across each border. */
-static void
-check(uint8_t opcode, enum layout_side side)
-{
-	uint32_t length = layout.length;
-
-	layout_check(&layout, opcode, side, 0, length);
-	layout_check(&layout, opcode, side, 5, 9);
-	layout_check(&layout, opcode, side, 76, 2);
-	layout_check(&layout, opcode, side, 77, 1);
-	layout_check(&layout, opcode, side, length - 1, 1);
-	layout_check(&layout, opcode, side, 1, length - 2);
-}
-
-static void
-check_all(void)
-{
-	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
-			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		check(opcodes[i], LAYOUT_LOCAL);
-		check(opcodes[i], LAYOUT_REMOTE);
-	}
-}
-
 TEST(iov, every_opcode_crosses_range_borders)
 {
 	struct rmem_mr *mr = NULL;
 
 	TEST_OK(reg(&mr));
 	model(mr);
-	check_all();
+	layout_check_all(&layout);
 }
 
 TEST(iov, query_reports_the_ranges)
@@ -143,13 +116,13 @@ TEST(iov, iova_is_that_of_the_first_range_or_the_requested_one)
 	TEST_OK(reg(&mr));
 	TEST_EQ(mr->iova, 0x7001);
 	model(mr);
-	check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 	attr.iova = 0;
 	attr.access |= RMEM_ACCESS_ZERO_BASED;
 	TEST_OK(reg(&mr));
 	TEST_EQ(mr->iova, 0);
 	model(mr);
-	check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
 TEST(iov, access_beyond_the_ranges_is_refused)
@@ -198,7 +171,7 @@ TEST(iov, rights_apply_to_all_ranges)
 	attr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(reg(&mr));
 	model(mr);
-	check(RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
 	TEST_STATUS(fx_peer_write(mr->iova, 8, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	fx_reconnect();
 	TEST_STATUS(fx_peer_write(mr->iova + 70, 80, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
@@ -293,7 +266,7 @@ TEST(iov, rereg_of_the_memory_ends_the_list)
 	TEST_EQ(rmem_mr_drv(mr)->iov_count, NB);
 	TEST_EQ(mr->rkey, rkey);
 	model(mr);
-	check_all();
+	layout_check_all(&layout);
 	TEST_OK(rmem_mr_rereg(
 			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.a.buf + 64, 512, 0, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
@@ -312,7 +285,7 @@ TEST(iov, failed_rereg_keeps_the_list)
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, mem, 8, 0, NULL), EFAULT);
 	TEST_EQ(rmem_mr_drv(mr)->iov_count, NB);
 	model(mr);
-	check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
 TEST(iov, sharers_have_their_own_list)
@@ -326,7 +299,7 @@ TEST(iov, sharers_have_their_own_list)
 	TEST_OK(fx_release(mr));
 	model(other);
 	TEST_EQ(fx_query(other).is_shared, 1);
-	check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
 TEST(iov, disabled_list_is_valid_when_enabled)
@@ -339,7 +312,7 @@ TEST(iov, disabled_list_is_valid_when_enabled)
 	fx_reconnect();
 	TEST_OK(rmem_mr_enable(mr));
 	model(mr);
-	check_all();
+	layout_check_all(&layout);
 }
 
 /* The caller's array is its own again when the call returned. */
@@ -358,7 +331,7 @@ TEST(iov, background_registration_copies_the_ranges)
 	TEST_OK(event.status);
 	TEST_ASSERT(event.mr == mr);
 	model(mr);
-	check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 	attr.iov_count = 1;
 	TEST_OK(reg(&mr));
 	TEST_OK(fx_event(attr.eq).status);
@@ -409,7 +382,7 @@ TEST(iov, counter_counts_each_request_once)
 	TEST_EQ(rmem_counter_read(counter), 1);
 	TEST_STATUS(fx_peer_write(mr->iova, LENGTH, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 2);
-	check_all();
+	layout_check_all(&layout);
 	/* Those of b's requests that write: six each of WRITE and WRITE_WITH_IMM. */
 	TEST_EQ(rmem_counter_read(counter), 2 + 12);
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));

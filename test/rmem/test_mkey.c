@@ -41,14 +41,6 @@ bind(void)
 	return fx_send(fx.a.qp, &wr);
 }
 
-/* An earlier key of the peer is no longer valid. */
-static void
-expect_stale(uint32_t rkey)
-{
-	TEST_STATUS(fx_peer_write(IOVA, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-}
-
 TEST(mkey, alloc_refuses_bad_arguments)
 {
 	static uint64_t zeros[64] __rte_cache_aligned;
@@ -103,46 +95,40 @@ TEST(mkey, query_counts_the_extents_of_all_repetitions)
 	TEST_EQ(info.nb_extents, 10);
 }
 
-/* The message uses the key, and then the key is released. */
-TEST(mkey, send_with_inv_invalidates_the_mkey)
+/* The key was used by the request for all of its bytes, and then invalidated. */
+static void
+expect_used(uint32_t rkey)
+{
+	TEST_MEM(fx.a.buf + 1001, fx.b.buf + 10, 11);
+	TEST_MEM(fx.a.buf + 3001, fx.b.buf + 33, 13);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	TEST_STATUS(fx_peer_write(IOVA, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
+	fx_reconnect();
+}
+
+TEST(mkey, send_and_read_with_inv_invalidate_the_mkey)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 46);
+	struct rmem_sge to = {IOVA, 46, 0};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
-	struct rmem_sge to;
-	uint32_t rkey;
 
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
-	rkey = mkey->rkey;
-	to = (struct rmem_sge){IOVA, 46, mkey->lkey};
 	fx_fill(fx.b.buf, 46, 4);
+	to.lkey = mkey->lkey;
 	TEST_EQ(fx_post_recv(fx.a.qp, 9, &to, 1), 1);
-	wr.invalidate_rkey = rkey;
+	wr.invalidate_rkey = mkey->rkey;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_INV);
-	TEST_EQ(fx.wc.invalidated_rkey, rkey);
-	TEST_MEM(fx.a.buf + 1001, fx.b.buf + 10, 11);
-	TEST_MEM(fx.a.buf + 2001, fx.b.buf + 21, 12);
-	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	expect_stale(rkey);
-}
-
-TEST(mkey, read_with_inv_invalidates_the_mkey)
-{
-	struct rmem_send_wr wr;
-	struct rmem_sge to;
-	uint32_t rkey;
-
+	TEST_EQ(fx.wc.invalidated_rkey, wr.invalidate_rkey);
+	expect_used(wr.invalidate_rkey);
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
-	rkey = mkey->rkey;
-	to = (struct rmem_sge){IOVA, 46, mkey->lkey};
 	fx_fill(fx.b.buf, 46, 5);
+	to.lkey = mkey->lkey;
 	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &to, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	wr.invalidate_rkey = rkey;
+	wr.invalidate_rkey = mkey->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf + 3001, fx.b.buf + 33, 13);
-	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	expect_stale(rkey);
+	expect_used(wr.invalidate_rkey);
 }
 
 /* A UMR that waits after a SEND without a receive. */
@@ -158,30 +144,23 @@ post_waiting_umr(void)
 	TEST_ERR(rmem_mr_dereg(mkey), EBUSY);
 }
 
+/* Until it is executed, reset or flushed. */
 TEST(mkey, waiting_umr_holds_its_mr)
 {
+	post_waiting_umr();
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	fx_reconnect();
+	post_waiting_umr();
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	fx_reconnect();
 	post_waiting_umr();
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_UMR);
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_VALID);
-	TEST_OK(fx_release(mkey));
-}
-
-TEST(mkey, reset_releases_the_mr_of_a_waiting_umr)
-{
-	post_waiting_umr();
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	TEST_OK(fx_release(mkey));
-}
-
-TEST(mkey, flush_releases_the_mr_of_a_waiting_umr)
-{
-	post_waiting_umr();
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_OK(fx_release(mkey));
 }
 

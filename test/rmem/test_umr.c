@@ -16,9 +16,6 @@
 
 static struct layout plain, whole, scattered, list;
 
-static const uint8_t movers[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_SEND,
-		RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
-
 /* A list of odd pieces, out of order. */
 static int
 bind_list(void)
@@ -65,56 +62,13 @@ setup_list(void)
 	TEST_STATUS(bind_list(), RMEM_WC_SUCCESS);
 }
 
-/* All of it, within one piece, and across each border. */
-static void
-check_all(uint8_t opcode, enum layout_side side)
+TEST(umr, every_opcode_uses_lists_and_strided_blocks)
 {
-	uint32_t length = list.length;
-
-	layout_check(&list, opcode, side, 0, length);
-	layout_check(&list, opcode, side, 5, 9);
-	layout_check(&list, opcode, side, 76, 2);
-	layout_check(&list, opcode, side, 77, 1);
-	layout_check(&list, opcode, side, length - 1, 1);
-	layout_check(&list, opcode, side, 1, length - 2);
-}
-
-TEST(umr, write_uses_a_list)
-{
-	check_all(RMEM_WR_RDMA_WRITE, LAYOUT_LOCAL);
-	check_all(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
-}
-
-TEST(umr, write_with_imm_uses_a_list)
-{
-	check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_LOCAL);
-	check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_REMOTE);
-}
-
-TEST(umr, send_uses_a_list)
-{
-	check_all(RMEM_WR_SEND, LAYOUT_LOCAL);
-	check_all(RMEM_WR_SEND, LAYOUT_REMOTE);
-	check_all(RMEM_WR_SEND_WITH_IMM, LAYOUT_LOCAL);
-	check_all(RMEM_WR_SEND_WITH_IMM, LAYOUT_REMOTE);
-}
-
-TEST(umr, read_uses_a_list)
-{
-	check_all(RMEM_WR_RDMA_READ, LAYOUT_LOCAL);
-	check_all(RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
-}
-
-TEST_WITH(umr, every_opcode_uses_strided_blocks, setup)
-{
-	unsigned int i;
-
+	layout_check_all(&list);
+	TEST_STATUS(fx_invalidate(list.mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind_blocks(), RMEM_WC_SUCCESS);
 	TEST_EQ(list.length, 16 * 13);
-	for (i = 0; i < RTE_DIM(movers); i++) {
-		check_all(movers[i], LAYOUT_LOCAL);
-		check_all(movers[i], LAYOUT_REMOTE);
-	}
+	layout_check_all(&list);
 }
 
 /* Between two indirect keys, one of them a part of an SGE list. */
@@ -211,9 +165,9 @@ TEST(umr, atomic_needs_eight_aligned_bytes_of_one_entry)
 	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 1024);
 	struct rmem_mkey_entry entries[] = {fx_entry(fx.a.mr, 4, 4), fx_entry(fx.a.mr, 8, 4),
 			fx_entry(fx.a.mr, 1024, 16), fx_entry(fx.a.mr, 2001, 16)};
-	struct rmem_send_wr wr = fx_inv(list.mr->rkey);
+	struct rmem_send_wr wr;
 
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(list.mr->rkey), RMEM_WC_SUCCESS);
 	wr = fx_umr(list.mr, entries, RTE_DIM(entries), 0);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	*word = 5;
@@ -247,30 +201,9 @@ TEST(umr, result_of_an_atomic_uses_a_list)
 		TEST_EQ(fx.a.buf[list.place[74 + i]], ((const uint8_t *)&before)[i]);
 }
 
-/* Pages in another order than in the buffer, by a fast-register MR. */
-static void
-bind_scattered(void)
-{
-	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
-	struct rmem_fast_reg_page_list *pages = fx_page_list(fx.a.dev, 4);
-	struct rmem_send_wr wr;
-	uint32_t i;
-
-	TEST_ASSERT(mr != NULL && pages != NULL);
-	for (i = 0; i < 4; i++)
-		pages->page_list[i] = fx_addr(fx.a.buf) + (9 - 2 * i) * FX_PAGE;
-	wr = fx_reg(mr, pages, 4, 100 + 2048, LAYOUT_MAX);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	scattered.mr = mr;
-	scattered.iova = 100 + 2048;
-	scattered.length = LAYOUT_MAX;
-	for (i = 0; i < LAYOUT_MAX; i++)
-		scattered.place[i] =
-				(9 - 2 * ((i + 2148) / FX_PAGE)) * FX_PAGE + (i + 2148) % FX_PAGE;
-}
-
 TEST_WITH(umr, random_keys_match_the_model, setup)
 {
+	static const uint8_t order[] = {9, 7, 5, 3};
 	const struct layout *const below[] = {&plain, &whole, &scattered};
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 40000, LAYOUT_MAX, FX_ACCESS);
 	uint64_t random = layout_seed();
@@ -278,22 +211,19 @@ TEST_WITH(umr, random_keys_match_the_model, setup)
 
 	TEST_ASSERT(mr != NULL);
 	layout_plain(&whole, mr, 40000, LAYOUT_MAX);
-	bind_scattered();
+	layout_pages(&scattered, fx_fast_mr(fx.a.pd, 4), order, 4, 100 + 2048, LAYOUT_MAX);
 	for (i = 0; i < NB_RANDOM; i++) {
-		struct rmem_send_wr inv;
-
 		TEST_STATUS(layout_bind_random(&list, list.mr, below, RTE_DIM(below), &random),
 				RMEM_WC_SUCCESS);
 		for (j = 0; j < NB_MOVES; j++) {
 			uint32_t offset = layout_random(&random, list.length);
 			uint32_t length = 1 + layout_random(&random, list.length - offset);
 
-			layout_check(&list, movers[layout_random(&random, 5)],
+			layout_check(&list, layout_movers[layout_random(&random, 5)],
 					layout_random(&random, 2) ? LAYOUT_LOCAL : LAYOUT_REMOTE,
 					offset, length);
 		}
-		inv = fx_inv(list.mr->rkey);
-		TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_invalidate(list.mr->rkey), RMEM_WC_SUCCESS);
 	}
 }
 
@@ -323,16 +253,10 @@ setup_below(void)
 	entries[2].lkey = fx.fast.mr->lkey;
 }
 
-static struct rmem_send_wr
-good_umr(void)
-{
-	return fx_umr(mkey, entries, NB_ENTRIES, IOVA);
-}
-
 static int
 bind_good(void)
 {
-	const struct rmem_send_wr wr = good_umr();
+	const struct rmem_send_wr wr = fx_umr(mkey, entries, NB_ENTRIES, IOVA);
 
 	return fx_send(fx.a.qp, &wr);
 }
@@ -383,35 +307,22 @@ expect_refused_below(void)
 	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
 }
 
-/* Requests without a byte of the third piece still succeed. */
-static void
-expect_rest_opens(void)
+TEST_WITH(umr, released_key_of_an_entry_refuses_its_range, setup_below)
 {
+	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	expect_refused_below();
+	/* Under another tag it is another key. */
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	expect_refused_below();
+	TEST_OK(fx_release(fx.fast.mr));
+	expect_refused_below();
+	/* Requests without a byte of the third piece still succeed. */
 	TEST_STATUS(fx_peer_write(IOVA, 2 * PIECE, mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(IOVA + 3 * PIECE, PIECE, mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(IOVA, 2 * PIECE + 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
 	fx_reconnect();
 	TEST_STATUS(fx_peer_write(IOVA + 3 * PIECE - 1, 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-}
-
-TEST_WITH(umr, invalidated_key_of_an_entry_refuses_its_range, setup_below)
-{
-	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
-	expect_refused_below();
-	expect_rest_opens();
-	/* Under another tag it is another key. */
-	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-	expect_refused_below();
-}
-
-TEST_WITH(umr, deregistered_key_of_an_entry_refuses_its_range, setup_below)
-{
-	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
-	TEST_OK(fx_release(fx.fast.mr));
-	expect_refused_below();
-	expect_rest_opens();
 }
 
 /* The same key again, but without LOCAL_WRITE, or shorter. */
@@ -461,26 +372,6 @@ TEST_WITH(umr, strided_entry_beyond_its_key_by_one_byte_is_refused, setup_below)
 	TEST_ASSERT(fx_is_zero(fx.fast.pages, LENGTH + 8));
 	fx_reconnect();
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH - 1, mkey->rkey), RMEM_WC_SUCCESS);
-}
-
-/* The key's own word, PD, rights and range come first. */
-TEST_WITH(umr, access_beyond_the_indirect_key_is_refused, setup_below)
-{
-	struct rmem_send_wr wr = good_umr();
-
-	wr.umr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_peer_write(IOVA, 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.vendor_err, 5);
-	fx_reconnect();
-	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_peer_write(IOVA, ALL + 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.vendor_err, 6);
-	fx_reconnect();
-	TEST_STATUS(fx_peer_write(IOVA - 1, 2, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-	TEST_STATUS(fx_peer_write(IOVA, 1, mkey->lkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* A receive with such an SGE fails like with any invalid one. */

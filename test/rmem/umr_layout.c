@@ -14,6 +14,9 @@
 #include "test.h"
 #include "umr_layout.h"
 
+const uint8_t layout_movers[LAYOUT_NB_MOVERS] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+		RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
+
 static uint8_t want_a[FX_BUF_SIZE];
 static uint8_t want_b[FX_BUF_SIZE];
 
@@ -47,6 +50,28 @@ layout_plain(struct layout *layout, struct rmem_mr *mr, uint32_t first, uint32_t
 	layout->length = length;
 	for (i = 0; i < length; i++)
 		layout->place[i] = first + i;
+}
+
+void
+layout_pages(struct layout *layout, struct rmem_mr *mr, const uint8_t *order, uint32_t nb_pages,
+		uint64_t iova, uint32_t length)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, nb_pages);
+	struct rmem_send_wr wr;
+	uint32_t i, at;
+
+	TEST_ASSERT(mr != NULL && list != NULL);
+	for (i = 0; i < nb_pages; i++)
+		list->page_list[i] = fx_addr(fx.a.buf) + order[i] * FX_PAGE;
+	wr = fx_reg(mr, list, (uint16_t)nb_pages, iova, length);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	layout->mr = mr;
+	layout->iova = iova;
+	layout->length = length;
+	for (i = 0; i < length; i++) {
+		at = (uint32_t)(iova % FX_PAGE) + i;
+		layout->place[i] = order[at / FX_PAGE] * FX_PAGE + at % FX_PAGE;
+	}
 }
 
 /* The places of one block of an entry. */
@@ -168,4 +193,28 @@ layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
 	run(layout, opcode, side, offset, length);
 	TEST_MEM(fx.a.buf, want_a, FX_BUF_SIZE);
 	TEST_MEM(fx.b.buf, want_b, FX_BUF_SIZE);
+}
+
+void
+layout_check_borders(const struct layout *layout, uint8_t opcode, enum layout_side side)
+{
+	uint32_t length = layout->length;
+
+	layout_check(layout, opcode, side, 0, length);
+	layout_check(layout, opcode, side, 5, 9);
+	layout_check(layout, opcode, side, 76, 2);
+	layout_check(layout, opcode, side, 77, 1);
+	layout_check(layout, opcode, side, length - 1, 1);
+	layout_check(layout, opcode, side, 1, length - 2);
+}
+
+void
+layout_check_all(const struct layout *layout)
+{
+	unsigned int i;
+
+	for (i = 0; i < LAYOUT_NB_MOVERS; i++) {
+		layout_check_borders(layout, layout_movers[i], LAYOUT_LOCAL);
+		layout_check_borders(layout, layout_movers[i], LAYOUT_REMOTE);
+	}
 }

@@ -14,7 +14,7 @@
 
 #include <rmem.h>
 
-#define LAYOUT_MAX     4096u /* bytes of a modelled key */
+#define LAYOUT_MAX     12288u /* bytes of a modelled key */
 #define LAYOUT_ENTRIES 8u
 
 struct layout {
@@ -33,6 +33,10 @@ enum layout_side {
 /* Model a contiguous range of an MR over the buffer of a. */
 void layout_plain(struct layout *layout, struct rmem_mr *mr, uint32_t first, uint32_t length);
 
+/* Bind a fast-register MR of a to pages of its buffer, in that order, and model it. */
+void layout_pages(struct layout *layout, struct rmem_mr *mr, const uint8_t *order,
+		uint32_t nb_pages, uint64_t iova, uint32_t length);
+
 /* Bind an indirect MR of a to entries of modelled keys, and model it; a status. */
 int layout_bind(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
 		unsigned int nb_below, const struct rmem_mkey_entry *entries, uint32_t nb_entries,
@@ -48,6 +52,14 @@ int layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct l
  */
 void layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
 		uint32_t offset, uint32_t length);
+
+/* All of the key, within one piece, and across each border; the same by every opcode that moves. */
+void layout_check_borders(const struct layout *layout, uint8_t opcode, enum layout_side side);
+void layout_check_all(const struct layout *layout);
+
+/* Opcodes that layout_check() takes. */
+#define LAYOUT_NB_MOVERS 5u
+extern const uint8_t layout_movers[LAYOUT_NB_MOVERS];
 
 /* Up to limit - 1; *random must not be 0. */
 uint32_t layout_random(uint64_t *random, uint32_t limit);
