@@ -50,15 +50,9 @@ qp_of(struct rmem_async_channel *channel)
 
 TEST(async_channel, calls_refuse_bad_arguments)
 {
-	static uint64_t zeros[64] __rte_cache_aligned;
-	struct rmem_async_channel *channel = NULL;
+	struct rmem_async_channel *channel = fx_async_channel(fx.a.dev);
 	struct rmem_async_event event = {.qp = fx.a.qp, .type = RMEM_ASYNC_QP_FATAL};
 
-	TEST_ERR(rmem_async_channel_create(NULL, &channel), EINVAL);
-	TEST_ERR(rmem_async_channel_create((struct rmem_dev *)zeros, &channel), EINVAL);
-	TEST_ERR(rmem_async_channel_create(fx.a.dev, NULL), EINVAL);
-	TEST_ASSERT(channel == NULL);
-	channel = fx_async_channel(fx.a.dev);
 	TEST_ASSERT(channel != NULL);
 	TEST_ERR(rmem_async_channel_get_event(NULL, &event), EINVAL);
 	TEST_ERR(rmem_async_channel_get_event((void *)fx.a.cq, &event), EINVAL);
@@ -73,70 +67,6 @@ TEST(async_channel, calls_refuse_bad_arguments)
 	TEST_ERR(rmem_async_event_ack(&event), EINVAL);
 	event.type = UINT32_MAX;
 	TEST_ERR(rmem_async_event_ack(&event), EINVAL);
-	TEST_OK(rmem_async_channel_destroy(NULL));
-	TEST_ERR(rmem_async_channel_destroy((void *)fx.a.cq), EINVAL);
-}
-
-TEST(async_channel, device_without_events_is_eopnotsupp)
-{
-	const struct rmem_driver driver = stub_driver_bare("silent");
-	struct rmem_async_channel *channel = NULL;
-	struct rmem_dev *dev;
-
-	memset(&stub, 0, sizeof(stub));
-	TEST_OK(rmem_driver_register(&driver));
-	dev = fx_dev("silent0", NULL);
-	TEST_ASSERT(dev != NULL);
-	TEST_ERR(rmem_async_channel_create(dev, &channel), EOPNOTSUPP);
-	TEST_ASSERT(channel == NULL);
-}
-
-static int
-make_channel(void **channel)
-{
-	return rmem_async_channel_create(fx.a.dev, (struct rmem_async_channel **)channel);
-}
-
-TEST(async_channel, no_memory_is_enomem_and_nothing_stays)
-{
-	fx_expect_enomem(make_channel);
-}
-
-static struct rmem_async_channel *enomem_channel;
-
-static int
-make_cq(void **cq)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 64, .async_channel = enomem_channel};
-
-	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)cq);
-}
-
-static int
-make_qp(void **qp)
-{
-	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
-
-	conf.async_channel = enomem_channel;
-	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)qp);
-}
-
-static int
-make_srq(void **srq)
-{
-	const struct rmem_srq_conf conf = {.max_wr = 4, .async_channel = enomem_channel};
-
-	return rmem_srq_create(fx.a.pd, &conf, (struct rmem_srq **)srq);
-}
-
-TEST(async_channel, no_memory_for_an_object_leaves_the_channel_free)
-{
-	enomem_channel = fx_async_channel(fx.a.dev);
-	TEST_ASSERT(enomem_channel != NULL);
-	fx_expect_enomem(make_cq);
-	fx_expect_enomem(make_qp);
-	fx_expect_enomem(make_srq);
-	TEST_RUN(fx_release(enomem_channel));
 }
 
 TEST(async_channel, objects_refuse_channels_of_others)

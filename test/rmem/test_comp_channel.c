@@ -43,61 +43,6 @@ cq_of(struct rmem_comp_channel *channel)
 	return fx_cq_by(fx.a.dev, &conf);
 }
 
-TEST(comp_channel, create_refuses_bad_arguments)
-{
-	static uint64_t zeros[64] __rte_cache_aligned;
-	struct rmem_comp_channel *channel = NULL;
-
-	TEST_ERR(rmem_comp_channel_create(NULL, &channel), EINVAL);
-	TEST_ERR(rmem_comp_channel_create((struct rmem_dev *)zeros, &channel), EINVAL);
-	TEST_ERR(rmem_comp_channel_create((struct rmem_dev *)fx.a.pd, &channel), EINVAL);
-	TEST_ERR(rmem_comp_channel_create(fx.a.dev, NULL), EINVAL);
-	TEST_ASSERT(channel == NULL);
-}
-
-TEST(comp_channel, device_without_channels_is_eopnotsupp)
-{
-	const struct rmem_driver driver = stub_driver_bare("plain");
-	struct rmem_comp_channel *channel = NULL;
-	struct rmem_dev *dev;
-
-	memset(&stub, 0, sizeof(stub));
-	TEST_OK(rmem_driver_register(&driver));
-	dev = fx_dev("plain0", NULL);
-	TEST_ASSERT(dev != NULL);
-	TEST_ERR(rmem_comp_channel_create(dev, &channel), EOPNOTSUPP);
-	TEST_ASSERT(channel == NULL);
-}
-
-static int
-make_channel(void **channel)
-{
-	return rmem_comp_channel_create(fx.a.dev, (struct rmem_comp_channel **)channel);
-}
-
-TEST(comp_channel, no_memory_is_enomem_and_nothing_stays)
-{
-	fx_expect_enomem(make_channel);
-}
-
-static struct rmem_comp_channel *enomem_channel;
-
-static int
-make_cq(void **cq)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 64, .channel = enomem_channel};
-
-	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)cq);
-}
-
-TEST(comp_channel, no_memory_for_a_cq_leaves_the_channel_free)
-{
-	enomem_channel = fx_channel(fx.a.dev);
-	TEST_ASSERT(enomem_channel != NULL);
-	fx_expect_enomem(make_cq);
-	TEST_RUN(fx_release(enomem_channel));
-}
-
 TEST(comp_channel, cq_refuses_channels_of_others)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
@@ -122,22 +67,10 @@ TEST(comp_channel, calls_refuse_bad_arguments)
 	TEST_ERR(rmem_comp_channel_get_event((struct rmem_comp_channel *)fx.a.cq, &cq, NULL),
 			EINVAL);
 	TEST_ERR(rmem_comp_channel_get_event(channel, NULL, NULL), EINVAL);
-	TEST_OK(rmem_comp_channel_destroy(NULL));
-	TEST_ERR(rmem_comp_channel_destroy((struct rmem_comp_channel *)fx.a.cq), EINVAL);
 	TEST_ERR(rmem_cq_req_notify(NULL, false), EINVAL);
 	TEST_ERR(rmem_cq_req_notify(fx.a.cq, false), EINVAL);
 	TEST_ERR(rmem_cq_ack_events(NULL, 0), EINVAL);
 	TEST_ERR(rmem_cq_ack_events(fx.a.cq, 0), EINVAL);
-}
-
-TEST(comp_channel, device_with_a_channel_is_ebusy)
-{
-	struct rmem_dev *dev = fx_dev("soft1", NULL);
-	struct rmem_comp_channel *channel = fx_channel(dev);
-
-	TEST_ASSERT(channel != NULL);
-	TEST_ERR(rmem_dev_close(dev), EBUSY);
-	TEST_RUN(fx_release(channel));
 }
 
 /* Each event is that of one arming, though it is read late. */

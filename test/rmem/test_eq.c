@@ -36,18 +36,6 @@ create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
 	return rmem_eq_create(dev, &conf, eq);
 }
 
-TEST(eq, create_refuses_null_and_wrong_handles)
-{
-	static uint64_t zeros[64] __rte_cache_aligned;
-	struct rmem_eq *eq = NULL;
-
-	TEST_ERR(create(NULL, 1, &eq), EINVAL);
-	TEST_ERR(create((struct rmem_dev *)zeros, 1, &eq), EINVAL);
-	TEST_ERR(create((struct rmem_dev *)fx.a.pd, 1, &eq), EINVAL);
-	TEST_ERR(create(fx.a.dev, 1, NULL), EINVAL);
-	TEST_ASSERT(eq == NULL);
-}
-
 TEST(eq, create_refuses_bad_sizes)
 {
 	const struct rmem_eq_conf bad_flags = {.nb_events = 1, .flags = 1};
@@ -62,17 +50,6 @@ TEST(eq, create_refuses_bad_sizes)
 	TEST_ERR(rmem_eq_create(fx.a.dev, &bad_reserved, &eq), EINVAL);
 	TEST_ASSERT(eq == NULL);
 	TEST_ASSERT(fx_eq(fx.a.dev, RMEM_EQ_MAX_EVENTS) != NULL);
-}
-
-static int
-make_eq(void **eq)
-{
-	return create(fx.a.dev, 1, (struct rmem_eq **)eq);
-}
-
-TEST(eq, no_memory_is_enomem_and_nothing_stays)
-{
-	fx_expect_enomem(make_eq);
 }
 
 TEST(eq, read_refuses_null_and_wrong_handles)
@@ -135,25 +112,6 @@ TEST(eq, many_events_are_read_at_once)
 	}
 	TEST_EQ(nb, 1000);
 	TEST_EQ(rmem_eq_read(eq, events, RTE_DIM(events)), 0);
-}
-
-TEST(eq, destroy_of_another_object_is_refused)
-{
-	static uint64_t zeros[64] __rte_cache_aligned;
-
-	TEST_OK(rmem_eq_destroy(NULL));
-	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)zeros), EINVAL);
-	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)fx.a.pd), EINVAL);
-}
-
-TEST(eq, device_with_a_queue_is_busy)
-{
-	struct rmem_dev *dev = fx_dev("soft1", NULL);
-	struct rmem_eq *eq = fx_eq(dev, 1);
-
-	TEST_ERR(rmem_dev_close(dev), EBUSY);
-	TEST_OK(fx_release(eq));
-	TEST_OK(fx_release(dev));
 }
 
 TEST_SUITE(eq, fx_setup, fx_teardown);

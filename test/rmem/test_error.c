@@ -73,27 +73,15 @@ expect_local_refusals(const struct rmem_sge *sge)
 
 TEST(error, sge_outside_the_region_is_loc_prot_err)
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 64, 64, FX_ACCESS);
-	struct rmem_sge sge = fx_sge(mr, 0, 8);
+	const uint64_t base = fx_addr(fx.a.buf + 64);
+	const uint64_t addrs[] = {base - 1, base + 57, base + 64, UINT64_MAX - 6, UINT64_MAX, 0};
+	struct rmem_sge sge = fx_sge(fx_mr(fx.a.pd, fx.a.buf + 64, 64, FX_ACCESS), 0, 8);
+	unsigned int i;
 
-	sge.addr = fx_addr(fx.a.buf + 63);
-	expect_local_refusals(&sge);
-	sge.addr = fx_addr(fx.a.buf + 121);
-	expect_local_refusals(&sge);
-	sge.addr = fx_addr(fx.a.buf + 128);
-	expect_local_refusals(&sge);
-}
-
-TEST(error, sge_that_wraps_is_loc_prot_err)
-{
-	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-
-	sge.addr = UINT64_MAX - 6;
-	expect_local_refusals(&sge);
-	sge.addr = UINT64_MAX;
-	expect_local_refusals(&sge);
-	sge.addr = 0;
-	expect_local_refusals(&sge);
+	for (i = 0; i < RTE_DIM(addrs); i++) {
+		sge.addr = addrs[i];
+		expect_local_refusals(&sge);
+	}
 }
 
 /* Of 2^32 - 1 bytes the end wraps in 32 bits, and so it must not be counted in those. */

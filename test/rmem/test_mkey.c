@@ -41,46 +41,17 @@ bind(void)
 	return fx_send(fx.a.qp, &wr);
 }
 
-TEST(mkey, alloc_refuses_bad_arguments)
+TEST(mkey, number_of_entries_is_limited)
 {
-	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_mr *mr = NULL;
 	struct rmem_dev_info info;
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.capa & RMEM_DEV_CAPA_UMR);
-	TEST_ERR(rmem_mkey_alloc(NULL, 1, &mr), EINVAL);
-	TEST_ERR(rmem_mkey_alloc((struct rmem_pd *)zeros, 1, &mr), EINVAL);
-	TEST_ERR(rmem_mkey_alloc((struct rmem_pd *)fx.a.mr, 1, &mr), EINVAL);
-	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 1, NULL), EINVAL);
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, info.max_mkey_entries + 1, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 	TEST_ASSERT(fx_mkey(fx.a.pd, info.max_mkey_entries) != NULL);
-}
-
-TEST(mkey, more_mkeys_than_max_mr_are_enospc)
-{
-	struct rmem_dev *dev = fx_dev("soft77", "max_mr=1");
-	struct rmem_mr *mr = NULL;
-	struct rmem_pd *pd;
-
-	TEST_ASSERT(dev != NULL);
-	pd = fx_pd(dev);
-	TEST_ASSERT(pd != NULL && fx_mkey(pd, 1) != NULL);
-	TEST_ERR(rmem_mkey_alloc(pd, 1, &mr), ENOSPC);
-	TEST_ASSERT(mr == NULL);
-}
-
-static int
-make_mkey(void **mr)
-{
-	return rmem_mkey_alloc(fx.a.pd, 64, (struct rmem_mr **)mr);
-}
-
-TEST(mkey, no_memory_is_enomem_and_nothing_stays)
-{
-	fx_expect_enomem(make_mkey);
 }
 
 TEST(mkey, query_counts_the_extents_of_all_repetitions)

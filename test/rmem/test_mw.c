@@ -33,18 +33,6 @@ TEST(mw, windows_are_counted)
 	TEST_EQ(info.nb_mw, before.nb_mw);
 }
 
-TEST(mw, one_window_too_many_is_enospc)
-{
-	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=2,max_mr=1"));
-	struct rmem_mw *mw = NULL;
-
-	TEST_ASSERT(fx_mw(pd, TYPE_1) != NULL && fx_mw(pd, TYPE_2) != NULL);
-	TEST_ERR(rmem_mw_alloc(pd, TYPE_1, &mw), ENOSPC);
-	TEST_ASSERT(mw == NULL);
-	/* MRs have keys of their own. */
-	TEST_ASSERT(fx_mr(pd, fx.a.buf, 8, 0) != NULL);
-}
-
 /* With any tag: a reused slot has another index. */
 TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 {

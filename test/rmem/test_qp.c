@@ -51,20 +51,6 @@ TEST(qp, qps_of_a_device_have_different_numbers)
 	}
 }
 
-TEST(qp, create_refuses_null_and_wrong_handles)
-{
-	static uint64_t zeros[64] __rte_cache_aligned;
-	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
-	struct rmem_qp *qp = NULL;
-
-	TEST_ERR(rmem_qp_create(NULL, &conf, &qp), EINVAL);
-	TEST_ERR(rmem_qp_create((struct rmem_pd *)zeros, &conf, &qp), EINVAL);
-	TEST_ERR(rmem_qp_create((struct rmem_pd *)fx.a.dev, &conf, &qp), EINVAL);
-	TEST_ERR(rmem_qp_create(fx.a.pd, NULL, &qp), EINVAL);
-	TEST_ERR(rmem_qp_create(fx.a.pd, &conf, NULL), EINVAL);
-	TEST_ASSERT(qp == NULL);
-}
-
 TEST(qp, create_refuses_missing_and_wrong_cqs)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
@@ -153,40 +139,6 @@ TEST(qp, smallest_and_largest_qp_are_created)
 	TEST_ASSERT(fx_qp_by(fx.a.pd, &conf) != NULL);
 }
 
-TEST(qp, one_qp_too_many_is_enospc_until_one_is_destroyed)
-{
-	struct rmem_dev *dev = fx_dev("soft1", "max_qp=2");
-	struct rmem_pd *pd = fx_pd(dev);
-	struct rmem_cq *cq = fx_cq(dev, 4);
-	struct rmem_qp_conf conf = fx_qp_conf(cq, 1);
-	struct rmem_qp *qp = NULL;
-	struct rmem_qp *last;
-
-	TEST_ASSERT(fx_qp(pd, cq, 1) != NULL);
-	last = fx_qp(pd, cq, 1);
-	TEST_ASSERT(last != NULL);
-	TEST_ERR(rmem_qp_create(pd, &conf, &qp), ENOSPC);
-	TEST_ASSERT(qp == NULL);
-	TEST_OK(fx_release(last));
-	TEST_ASSERT(fx_qp(pd, cq, 1) != NULL);
-}
-
-static int
-make_qp(void **qp)
-{
-	const struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 16);
-
-	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)qp);
-}
-
-TEST(qp, no_memory_is_enomem_and_nothing_stays)
-{
-	fx_expect_enomem(make_qp);
-	/* Its parents are not held. */
-	TEST_OK(fx_release(fx.a.qp));
-	TEST_OK(fx_release(fx.a.cq));
-}
-
 TEST(qp, control_calls_refuse_null_and_wrong_handles)
 {
 	static uint64_t zeros[64] __rte_cache_aligned;
@@ -217,75 +169,45 @@ TEST(qp, destroy_of_a_referenced_qp_is_ebusy)
 	TEST_OK(fx_release(fx.a.qp));
 }
 
-static void
-expect_conn_refused(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
+static struct rmem_qp *unconnected;
+
+static int
+connect_unconnected(const void *conn)
 {
-	TEST_ERR(rmem_qp_connect(qp, conn), EINVAL);
-	TEST_EQ(fx_state(qp), RMEM_QPS_RESET);
+	int ret = rmem_qp_connect(unconnected, conn);
+
+	TEST_EQ(fx_state(unconnected), ret == 0 ? RMEM_QPS_RTS : RMEM_QPS_RESET);
+	return ret;
 }
 
-/* A valid connection to b, and a QP in RESET. */
-static void
-prepare_conn(struct rmem_qp **qp, struct rmem_qp_conn *conn)
+/* A QP number has 24 bits; a gid is that of some software device. */
+TEST(qp, connect_refuses_bad_fields)
 {
+	static const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_qp_conn, timeout, 32, EINVAL),
+			FX_BAD(rmem_qp_conn, retry_cnt, 8, EINVAL),
+			FX_BAD(rmem_qp_conn, rnr_retry, 8, EINVAL),
+			FX_BAD(rmem_qp_conn, min_rnr_timer, 32, EINVAL),
+			FX_BAD(rmem_qp_conn, reserved[10], 1, EINVAL),
+			FX_BAD(rmem_qp_conn, remote.reserved[4], 1, EINVAL),
+			FX_BAD(rmem_qp_conn, remote.qp_num, UINT32_C(1) << 24, EINVAL),
+			FX_BAD(rmem_qp_conn, remote.qp_num, UINT32_MAX, EINVAL),
+			FX_BAD(rmem_qp_conn, remote.gid[0], 0xff, EINVAL),
+	};
+	struct rmem_qp_conn good = fx_conn();
 	struct rmem_qp_attr attr;
 
-	*qp = fx_qp(fx.a.pd, fx.a.cq, 4);
-	TEST_ASSERT(*qp != NULL);
+	unconnected = fx_qp(fx.a.pd, fx.a.cq, 4);
+	TEST_ASSERT(unconnected != NULL);
 	TEST_OK(rmem_qp_query(fx.b.qp, &attr));
-	*conn = fx_conn();
-	conn->remote = attr.addr;
-}
-
-TEST(qp, connect_refuses_counts_and_times_out_of_range)
-{
-	struct rmem_qp_conn good, conn;
-	struct rmem_qp *qp;
-
-	prepare_conn(&qp, &good);
-	TEST_ERR(rmem_qp_connect(qp, NULL), EINVAL);
-	conn = good;
-	conn.timeout = 32;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.retry_cnt = 8;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.rnr_retry = 8;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.min_rnr_timer = 32;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.reserved[10] = 1;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.remote.reserved[4] = 1;
-	expect_conn_refused(qp, &conn);
+	good.remote = attr.addr;
+	TEST_ERR(rmem_qp_connect(unconnected, NULL), EINVAL);
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), connect_unconnected);
 	good.timeout = 31;
 	good.retry_cnt = 7;
 	good.rnr_retry = 7;
 	good.min_rnr_timer = 31;
-	TEST_OK(rmem_qp_connect(qp, &good));
-}
-
-/* A QP number has 24 bits; a gid is that of some software device. */
-TEST(qp, connect_refuses_addresses_the_device_cannot_have)
-{
-	struct rmem_qp_conn good, conn;
-	struct rmem_qp *qp;
-
-	prepare_conn(&qp, &good);
-	conn = good;
-	conn.remote.qp_num |= UINT32_C(1) << 24;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	conn.remote.qp_num = UINT32_MAX;
-	expect_conn_refused(qp, &conn);
-	conn = good;
-	memset(conn.remote.gid, 0xff, sizeof(conn.remote.gid));
-	expect_conn_refused(qp, &conn);
-	TEST_OK(rmem_qp_connect(qp, &good));
+	TEST_OK(connect_unconnected(&good));
 }
 
 TEST(qp, connected_qp_reports_its_peer_and_a_reset_one_none)

@@ -42,6 +42,7 @@ struct writer {
 	uint64_t addr;       /* where it writes */
 	uint64_t nb_written; /* atomic */
 	uint64_t nb_refused; /* atomic */
+	uint64_t nb_idle;    /* atomic */
 } __rte_cache_aligned;
 
 static struct writer writers[MAX_WRITERS];
@@ -95,16 +96,18 @@ write_burst(struct writer *writer, uint32_t rkey)
 static void
 run_writer(void *arg)
 {
+	struct writer *writer = arg;
 	unsigned int spins = 0;
 
 	while (!__atomic_load_n(&target.is_stopped, __ATOMIC_ACQUIRE)) {
 		uint32_t rkey = __atomic_load_n(&target.rkey, __ATOMIC_ACQUIRE);
 
 		if (rkey == 0) {
+			count(&writer->nb_idle);
 			fx_relax(&spins);
 			continue;
 		}
-		write_burst(arg, rkey);
+		write_burst(writer, rkey);
 	}
 }
 
@@ -114,12 +117,14 @@ setup(void)
 	unsigned int i;
 
 	fx_setup();
-	fx.fast.pages = fx_mem(FX_PAGE, SIZE);
+	fx.fast.pages = fx_map(SIZE);
+	TEST_OK(mprotect(fx.fast.pages, SIZE, PROT_READ | PROT_WRITE));
 	fx.fast.mr = fx_fast_mr(fx.a.pd, PAGES);
 	fx.fast.list = fx_page_list(fx.a.dev, PAGES);
 	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
 	fx_list_pages(fx.fast.list, fx.fast.pages, PAGES);
 	memset(&target, 0, sizeof(target));
+	fx.mw.two = NULL;
 	nb_rounds = fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE) ? ENGINE_ROUNDS : ROUNDS;
 	nb_writers = RTE_MIN(fx_nb_workers(), MAX_WRITERS);
 	for (i = 0; i < nb_writers; i++) {
@@ -134,12 +139,12 @@ setup(void)
 }
 
 static void
-start_writers(uint64_t addr)
+start_writers(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < nb_writers; i++)
-		writers[i].addr = addr + i * PART;
+		writers[i].addr = fx_addr(fx.fast.pages) + i * PART;
 	fx_launch(run_writer, writers, sizeof(writers[0]), nb_writers);
 }
 
@@ -183,15 +188,6 @@ wait_for_refusals(void)
 	wait_for(offsetof(struct writer, nb_refused));
 }
 
-static int
-bind_to(struct rmem_fast_reg_page_list *list)
-{
-	const struct rmem_send_wr wr =
-			fx_reg(fx.fast.mr, list, PAGES, fx_addr(fx.fast.pages), SIZE);
-
-	return fx_send(fx.a.qp, &wr);
-}
-
 /* Page by page, from the end of each writer's part to its start. */
 static void
 scribble(uint8_t *buf)
@@ -219,320 +215,344 @@ expect_no_late_write(uint8_t *buf)
 	TEST_ASSERT(is_scribbled(buf));
 }
 
-static void
-local_inv_rounds(void)
-{
-	uint32_t i;
+/* How the writers get access to the memory, lose it, and what the next round needs. */
+struct way {
+	uint32_t (*grant)(void); /* an rkey */
+	void (*revoke)(void);
+	void (*renew)(void); /* or NULL */
+	bool is_alone;       /* with one writer */
+};
 
-	for (i = 0; i < nb_rounds; i++) {
-		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.fast.mr->rkey);
-		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+/* What ways use; others is memory that no key may reach. */
+static struct rmem_mr *mr, *other_mr, *mkey;
+static struct rmem_fast_reg_page_list *other_list;
+static struct rmem_pd *other_pd;
+static uint8_t *others;
+static uint32_t round_nb;
+
+static void
+run_rounds(const struct way *way)
+{
+	scribble(others);
+	for (round_nb = 0; round_nb < nb_rounds; round_nb++) {
+		wait_for_writes(way->grant());
+		way->revoke();
 		expect_no_late_write(fx.fast.pages);
+		TEST_ASSERT(is_scribbled(others));
+		if (way->renew != NULL)
+			way->renew();
 	}
 }
 
-TEST(rcu, no_write_arrives_after_local_inv)
+/* MRs of all rights over both parts of the memory. */
+static struct rmem_mr *
+reg(uint8_t *pages)
 {
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(local_inv_rounds()));
+	struct rmem_mr *made = fx_mr(fx.a.pd, pages, SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+
+	TEST_ASSERT(made != NULL);
+	return made;
 }
 
 static void
-dereg_rounds(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < nb_rounds; i++) {
-		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
-
-		TEST_ASSERT(mr != NULL);
-		wait_for_writes(mr->rkey);
-		TEST_OK(fx_release(mr));
-		expect_no_late_write(fx.fast.pages);
-	}
-}
-
-TEST(rcu, no_write_arrives_after_dereg)
+run_way(const struct way *way)
 {
 	if (nb_writers == 0)
 		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(dereg_rounds()));
+	if (way->is_alone)
+		nb_writers = 1;
+	others = fx_mem(FX_PAGE, SIZE);
+	mr = reg(fx.fast.pages);
+	other_mr = reg(others);
+	mkey = fx_mkey(fx.a.pd, 2);
+	other_pd = fx_pd(fx.a.dev);
+	other_list = fx_page_list(fx.a.dev, PAGES);
+	TEST_ASSERT(mkey != NULL && other_pd != NULL && other_list != NULL);
+	fx_list_pages(other_list, others, PAGES);
+	start_writers();
+	stop_writers(TEST_TRY(run_rounds(way)));
 }
+
+#define WAY(rule, ...)                                                                             \
+	TEST(rcu, rule)                                                                            \
+	{                                                                                          \
+		static const struct way way = {__VA_ARGS__};                                       \
+		run_way(&way);                                                                     \
+	}
+
+static uint32_t
+grant_pages(void)
+{
+	const struct rmem_send_wr wr =
+			fx_reg(fx.fast.mr, fx.fast.list, PAGES, fx_addr(fx.fast.pages), SIZE);
+
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return fx.fast.mr->rkey;
+}
+
+static void
+unbind(void)
+{
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+}
+
+WAY(no_write_arrives_after_local_inv, grant_pages, unbind, NULL, false)
+
+static uint32_t
+grant_mr(void)
+{
+	return mr->rkey;
+}
+
+static void
+dereg(void)
+{
+	TEST_OK(fx_release(mr));
+}
+
+static void
+reg_again(void)
+{
+	mr = reg(fx.fast.pages);
+}
+
+WAY(no_write_arrives_after_dereg, grant_mr, dereg, reg_again, false)
 
 /* The memory is unmapped immediately: a late write would be a SIGSEGV. */
 static void
-unmap_rounds(uint8_t *pages)
+dereg_and_unmap(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < nb_rounds; i++) {
-		struct rmem_mr *mr;
-
-		TEST_OK(mprotect(pages, SIZE, PROT_READ | PROT_WRITE));
-		mr = fx_mr(fx.a.pd, pages, SIZE, FX_ACCESS);
-		TEST_ASSERT(mr != NULL);
-		wait_for_writes(mr->rkey);
-		TEST_OK(fx_release(mr));
-		TEST_OK(mprotect(pages, SIZE, PROT_NONE));
-		wait_for_refusals();
-	}
-}
-
-TEST(rcu, memory_may_be_unmapped_after_dereg)
-{
-	uint8_t *pages;
 	int result;
 
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	pages = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	TEST_ASSERT(pages != MAP_FAILED);
-	start_writers(fx_addr(pages));
-	result = TEST_TRY(unmap_rounds(pages));
-	result = TEST_TRY(stop_writers(result));
-	munmap(pages, SIZE);
+	dereg();
+	TEST_OK(mprotect(fx.fast.pages, SIZE, PROT_NONE));
+	result = TEST_TRY(wait_for_refusals());
+	TEST_OK(mprotect(fx.fast.pages, SIZE, PROT_READ | PROT_WRITE));
 	TEST_RUN(result);
 }
 
+WAY(memory_may_be_unmapped_after_dereg, grant_mr, dereg_and_unmap, reg_again, false)
+
 static void
-fast_dereg_rounds(void)
+dereg_bound(void)
 {
-	struct rmem_mr *first = fx.fast.mr;
-	uint32_t i;
-
-	for (i = 0; i < nb_rounds; i++) {
-		fx.fast.mr = fx_fast_mr(fx.a.pd, PAGES);
-		TEST_ASSERT(fx.fast.mr != NULL);
-		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.fast.mr->rkey);
-		TEST_OK(fx_release(fx.fast.mr));
-		expect_no_late_write(fx.fast.pages);
-	}
-	fx.fast.mr = first;
+	TEST_OK(fx_release(fx.fast.mr));
 }
 
-TEST(rcu, no_write_arrives_after_dereg_of_a_bound_mr)
+static void
+alloc_again(void)
 {
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(fast_dereg_rounds()));
+	fx.fast.mr = fx_fast_mr(fx.a.pd, PAGES);
+	TEST_ASSERT(fx.fast.mr != NULL);
 }
+
+WAY(no_write_arrives_after_dereg_of_a_bound_mr, grant_pages, dereg_bound, alloc_again, false)
 
 /* The peer invalidates; its receive completes when no lcore writes any more. */
 static void
-send_with_inv_rounds(void)
+send_with_inv(void)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
-	uint32_t i;
 
-	for (i = 0; i < nb_rounds; i++) {
-		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.fast.mr->rkey);
-		TEST_EQ(fx_post_recv(fx.a.qp, i, NULL, 0), 1);
-		wr.invalidate_rkey = fx.fast.mr->rkey;
-		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.invalidated_rkey, fx.fast.mr->rkey);
-		expect_no_late_write(fx.fast.pages);
-	}
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.invalidated_rkey, fx.fast.mr->rkey);
 }
 
-TEST(rcu, no_write_arrives_after_send_with_inv)
-{
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(send_with_inv_rounds()));
-}
+WAY(no_write_arrives_after_send_with_inv, grant_pages, send_with_inv, NULL, false)
 
-/* The READ completes when no lcore writes any more through the key that it invalidates. */
 static void
-read_with_inv_rounds(void)
+read_with_inv(void)
 {
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0, 0);
-	uint32_t i;
 
-	for (i = 0; i < nb_rounds; i++) {
-		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.fast.mr->rkey);
-		wr.invalidate_rkey = fx.fast.mr->rkey;
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		expect_no_late_write(fx.fast.pages);
-	}
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 }
 
-TEST(rcu, no_write_arrives_after_read_with_inv)
-{
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(read_with_inv_rounds()));
-}
+WAY(no_write_arrives_after_read_with_inv, grant_pages, read_with_inv, NULL, false)
 
 /* The next binding, to other pages with the next tag, is not accessible with the previous key. */
 static void
-rebind_rounds(uint8_t *others)
+rebind(void)
 {
-	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, PAGES);
-	uint32_t i;
+	struct rmem_send_wr wrs[2];
 
-	TEST_ASSERT(list != NULL);
-	fx_list_pages(list, others, PAGES);
-	scribble(others);
-	for (i = 0; i < nb_rounds; i++) {
-		struct rmem_send_wr wrs[2];
-
-		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.fast.mr->rkey);
-		wrs[0] = fx_inv(fx.fast.mr->rkey);
-		wrs[1] = fx_reg(fx.fast.mr, list, PAGES, fx_addr(fx.fast.pages), SIZE);
-		wrs[1].flags = RMEM_SEND_SIGNALED;
-		TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		expect_no_late_write(fx.fast.pages);
-		TEST_ASSERT(is_scribbled(others));
-		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
-	}
+	wrs[0] = fx_inv(fx.fast.mr->rkey);
+	wrs[1] = fx_reg(fx.fast.mr, other_list, PAGES, fx_addr(fx.fast.pages), SIZE);
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
 
-TEST(rcu, former_key_never_reaches_the_next_binding)
-{
-	uint8_t *others = fx_mem(FX_PAGE, SIZE);
+WAY(former_key_never_reaches_the_next_binding, grant_pages, rebind, unbind, false)
 
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(rebind_rounds(others)));
-}
-
-/* Bind fx.mw.one to the memory, all of it or, with length 0, to nothing. */
-static int
-bind_window(struct rmem_mr *mr, uint64_t length)
-{
-	struct rmem_mw_bind bind = {.flags = RMEM_SEND_SIGNALED};
-	int ret;
-
-	bind.bind_info.mr = mr;
-	bind.bind_info.addr = mr->iova;
-	bind.bind_info.length = length;
-	bind.bind_info.access = RMEM_ACCESS_REMOTE;
-	ret = rmem_mw_bind(fx.a.qp, fx.mw.one, &bind);
-	return ret == 0 ? fx_wait(fx.a.cq) : ret;
-}
-
-/* In turn: bound to other memory, unbound, released. Then the previous key is not valid. */
+/* Bind fx.mw.one to all of an MR or, with length 0, to nothing. */
 static void
-window_rounds(uint8_t *others)
+bind_window(uint64_t length)
 {
-	const uint32_t access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, access);
-	struct rmem_mr *other = fx_mr(fx.a.pd, others, SIZE, access);
-	uint32_t i;
+	struct rmem_mw_bind bind = fx_mw_bind(0, length, RMEM_ACCESS_REMOTE);
 
-	TEST_ASSERT(mr != NULL && other != NULL);
-	scribble(others);
-	for (i = 0; i < nb_rounds; i++) {
-		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
-		TEST_ASSERT(fx.mw.one != NULL);
-		TEST_STATUS(bind_window(mr, SIZE), RMEM_WC_SUCCESS);
-		wait_for_writes(fx.mw.one->rkey);
-		if (i % 3 != 2)
-			TEST_STATUS(bind_window(i % 3 == 0 ? other : mr, i % 3 == 0 ? SIZE : 0),
-					RMEM_WC_SUCCESS);
-		else
-			TEST_OK(fx_release(fx.mw.one));
-		expect_no_late_write(fx.fast.pages);
-		TEST_ASSERT(is_scribbled(others));
-		if (i % 3 != 2)
-			TEST_OK(fx_release(fx.mw.one));
-	}
+	bind.flags = RMEM_SEND_SIGNALED;
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
 
-TEST(rcu, former_key_of_a_window_reaches_nothing)
+static uint32_t
+grant_window(void)
 {
-	uint8_t *others = fx_mem(FX_PAGE, SIZE);
-
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(window_rounds(others)));
+	fx.mw.mr = mr;
+	fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(fx.mw.one != NULL);
+	bind_window(SIZE);
+	return fx.mw.one->rkey;
 }
 
-/* A change of the rights or of the PD revokes the access of the writers, and is undone. */
+/* In turn: bound to other memory, unbound, released. */
 static void
-rereg_rounds(uint32_t flags)
+revoke_window(void)
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
-	struct rmem_pd *pd = fx_pd(fx.a.dev);
-	uint32_t i;
-
-	TEST_ASSERT(mr != NULL && pd != NULL);
-	for (i = 0; i < nb_rounds; i++) {
-		wait_for_writes(mr->rkey);
-		TEST_OK(rmem_mr_rereg(mr, flags, pd, NULL, 0, RMEM_ACCESS_LOCAL_WRITE, NULL));
-		expect_no_late_write(fx.fast.pages);
-		TEST_OK(rmem_mr_rereg(mr, flags, fx.a.pd, NULL, 0, FX_ACCESS, NULL));
-	}
+	fx.mw.mr = round_nb % 3 == 0 ? other_mr : mr;
+	if (round_nb % 3 == 2)
+		TEST_OK(fx_release(fx.mw.one));
+	else
+		bind_window(round_nb % 3 == 0 ? SIZE : 0);
 }
 
-TEST(rcu, no_write_arrives_after_rereg_of_access)
-{
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(rereg_rounds(RMEM_REREG_CHANGE_ACCESS)));
-}
-
-TEST(rcu, no_write_arrives_after_rereg_of_pd)
-{
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(rereg_rounds(RMEM_REREG_CHANGE_PD)));
-}
-
-/* To memory elsewhere and back: the writers go on with the old addresses, and reach neither. */
 static void
-move_rounds(uint8_t *others)
+release_window(void)
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
-	const uint32_t flags = RMEM_REREG_CHANGE_TRANSLATION;
-	uint32_t i;
+	if (round_nb % 3 != 2)
+		TEST_OK(fx_release(fx.mw.one));
+}
 
-	TEST_ASSERT(mr != NULL);
-	scribble(others);
-	for (i = 0; i < nb_rounds; i++) {
-		wait_for_writes(mr->rkey);
-		TEST_OK(rmem_mr_rereg(mr, flags, NULL, others, SIZE, 0, NULL));
-		expect_no_late_write(fx.fast.pages);
-		TEST_ASSERT(is_scribbled(others));
-		TEST_OK(rmem_mr_rereg(mr, flags, NULL, fx.fast.pages, SIZE, 0, NULL));
+WAY(former_key_of_a_window_reaches_nothing, grant_window, revoke_window, release_window, false)
+
+/* The QP of the only writer's peer has the window; the writer resets it when it was refused. */
+static uint32_t
+grant_window_2(void)
+{
+	struct rmem_send_wr wr;
+
+	__atomic_store_n(&target.rkey, 0, __ATOMIC_RELEASE);
+	wait_for(offsetof(struct writer, nb_idle));
+	fx.mw.mr = mr;
+	if (fx.mw.two == NULL)
+		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_ASSERT(fx.mw.two != NULL);
+	wr = fx_mw_wr(fx.mw.two, 0, SIZE, RMEM_ACCESS_REMOTE_WRITE);
+	TEST_STATUS(fx_send(writers[0].peer.qp, &wr), RMEM_WC_SUCCESS);
+	return fx.mw.two->rkey;
+}
+
+/* In turn: invalidated, released. */
+static void
+revoke_window_2(void)
+{
+	const struct rmem_send_wr inv = fx_inv(fx.mw.two->rkey);
+
+	if (round_nb % 2 == 0) {
+		TEST_STATUS(fx_send(writers[0].peer.qp, &inv), RMEM_WC_SUCCESS);
+	} else {
+		TEST_OK(fx_release(fx.mw.two));
+		fx.mw.two = NULL;
 	}
 }
 
-TEST(rcu, no_write_arrives_after_rereg_of_translation)
-{
-	uint8_t *others = fx_mem(FX_PAGE, SIZE);
+WAY(no_write_arrives_after_the_end_of_a_window, grant_window_2, revoke_window_2, NULL, true)
 
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
-	stop_writers(TEST_TRY(move_rounds(others)));
+/* Over the two halves of an MR. */
+static uint32_t
+grant_indirect(void)
+{
+	const struct rmem_mkey_entry entries[] = {
+			fx_entry(mr, 0, SIZE / 2), fx_entry(mr, SIZE / 2, SIZE / 2)};
+	const struct rmem_send_wr wr = fx_umr(mkey, entries, 2, fx_addr(fx.fast.pages));
+
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return mkey->rkey;
 }
+
+static void
+invalidate_indirect(void)
+{
+	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
+}
+
+WAY(no_write_arrives_after_local_inv_of_an_indirect_key, grant_indirect, invalidate_indirect, NULL,
+		false)
+
+/* The indirect key is valid still, over a key that is not. */
+static void
+renew_below(void)
+{
+	invalidate_indirect();
+	reg_again();
+}
+
+WAY(no_write_arrives_after_release_of_a_key_of_an_entry, grant_indirect, dereg, renew_below, false)
+
+/* A change of the rights, of the PD or of the memory revokes the access, and is undone. */
+static void
+rereg(uint32_t flags, struct rmem_pd *pd, uint8_t *pages, uint32_t access)
+{
+	TEST_OK(rmem_mr_rereg(mr, flags, pd, pages, SIZE, access, NULL));
+}
+
+static void
+reduce_access(void)
+{
+	rereg(RMEM_REREG_CHANGE_ACCESS, NULL, NULL, RMEM_ACCESS_LOCAL_WRITE);
+}
+
+static void
+restore_access(void)
+{
+	rereg(RMEM_REREG_CHANGE_ACCESS, NULL, NULL, FX_ACCESS);
+}
+
+WAY(no_write_arrives_after_rereg_of_access, grant_mr, reduce_access, restore_access, false)
+
+static void
+change_pd(void)
+{
+	rereg(RMEM_REREG_CHANGE_PD, other_pd, NULL, 0);
+}
+
+static void
+restore_pd(void)
+{
+	rereg(RMEM_REREG_CHANGE_PD, fx.a.pd, NULL, 0);
+}
+
+WAY(no_write_arrives_after_rereg_of_pd, grant_mr, change_pd, restore_pd, false)
+
+/* The writers go on with the old addresses, and reach neither. */
+static void
+move(void)
+{
+	rereg(RMEM_REREG_CHANGE_TRANSLATION, NULL, others, 0);
+}
+
+static void
+move_back(void)
+{
+	rereg(RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.fast.pages, 0);
+}
+
+WAY(no_write_arrives_after_rereg_of_translation, grant_mr, move, move_back, false)
 
 /* Without an invalidation writes arrive: the checks can detect one. */
 static void
 checker_rounds(void)
 {
-	TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
+	uint32_t rkey = grant_pages();
+
 	scribble(fx.fast.pages);
 	TEST_ASSERT(is_scribbled(fx.fast.pages));
-	wait_for_writes(fx.fast.mr->rkey);
+	wait_for_writes(rkey);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	TEST_ASSERT(!is_scribbled(fx.fast.pages));
 	wait_for_refusals();
@@ -542,7 +562,7 @@ TEST(rcu, checker_sees_writes_through_a_valid_key)
 {
 	if (nb_writers == 0)
 		test_skip("it takes a worker lcore");
-	start_writers(fx_addr(fx.fast.pages));
+	start_writers();
 	stop_writers(TEST_TRY(checker_rounds()));
 }
 
