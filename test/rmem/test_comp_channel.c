@@ -96,39 +96,6 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 	TEST_OK(rmem_cq_ack_events(cq, 3));
 }
 
-/* The call of drivers without channels of their own. */
-TEST(comp_channel, event_depends_on_the_notification_and_the_completion)
-{
-	static const struct {
-		bool is_solicited_only;
-		bool is_solicited;
-		int nb_events;
-	} rows[] = {{false, false, 1}, {false, true, 1}, {true, true, 1}, {true, false, 0}};
-	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
-	struct pollfd fd = {.events = POLLIN};
-	struct rmem_cq *cq, *found;
-	unsigned int i;
-
-	TEST_ASSERT(channel != NULL);
-	fd.fd = channel->fd;
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		cq = cq_of(channel);
-		TEST_ASSERT(cq != NULL);
-		rmem_cq_notify(cq, rows[i].is_solicited);
-		TEST_EQ(poll(&fd, 1, 0), 0);
-		TEST_OK(rmem_cq_req_notify(cq, rows[i].is_solicited_only));
-		rmem_cq_notify(cq, rows[i].is_solicited);
-		rmem_cq_notify(cq, rows[i].is_solicited);
-		TEST_EQ(poll(&fd, 1, 0), rows[i].nb_events);
-		if (rows[i].nb_events != 0) {
-			TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
-			TEST_OK(rmem_cq_ack_events(found, 1));
-		}
-		TEST_EQ(poll(&fd, 1, 0), 0);
-		TEST_OK(fx_release(cq));
-	}
-}
-
 /*
  * One producer reserves the entry before that of another, which writes first: the consumer armed
  * the CQ again after the event of the second, and found nothing. The write of the first generates

@@ -9,25 +9,6 @@
 #include "fixture.h"
 #include "test.h"
 
-TEST(send, immediate_and_solicited_reach_the_receiver)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, &sge, 1);
-
-	wr.imm_data = 0x01020304;
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM);
-	TEST_EQ(fx.wc.imm_data, 0x01020304);
-	wr.flags = RMEM_SEND_SOLICITED;
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
-}
-
 TEST(send, sges_of_both_sides_need_not_match)
 {
 	struct rmem_mr *m1 = fx_mr(fx.b.pd, fx.b.buf + 8192, 100, RMEM_ACCESS_LOCAL_WRITE);
@@ -48,48 +29,6 @@ TEST(send, sges_of_both_sides_need_not_match)
 	TEST_MEM(fx.b.buf + 8192 + 10, want + 50, 30);
 	TEST_MEM(fx.b.buf + 100, want + 80, 20);
 	TEST_ASSERT(fx_is_zero(fx.b.buf + 120, 20));
-}
-
-TEST(send, message_over_one_mib_is_received_whole)
-{
-	const uint32_t size = (1u << 20) + 77;
-	uint8_t *from = fx_mem(64, size);
-	uint8_t *to = fx_mem(64, size);
-	struct rmem_mr *from_mr = fx_mr(fx.a.pd, from, size, 0);
-	struct rmem_mr *to_mr = fx_mr(fx.b.pd, to, size, RMEM_ACCESS_LOCAL_WRITE);
-	struct rmem_sge sge, to_sge;
-	struct rmem_send_wr wr;
-
-	TEST_ASSERT(from_mr != NULL && to_mr != NULL);
-	sge = fx_sge(from_mr, 0, size);
-	to_sge = fx_sge(to_mr, 0, size);
-	fx_fill(from, size, 12);
-	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to_sge, 1), 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.byte_len, size);
-	TEST_MEM(to, from, size);
-}
-
-TEST(send, both_sides_send_at_a_time)
-{
-	const struct rmem_sge sge_a = fx_sge(fx.a.mr, 0, 64);
-	const struct rmem_sge sge_b = fx_sge(fx.b.mr, 0, 64);
-	const struct rmem_send_wr from_a = fx_wr(RMEM_WR_SEND, &sge_a, 1);
-	const struct rmem_send_wr from_b = fx_wr(RMEM_WR_SEND, &sge_b, 1);
-	int i;
-
-	for (i = 0; i < 100; i++) {
-		TEST_EQ(fx_post_recv(fx.a.qp, 1, &sge_a, 1), 1);
-		TEST_STATUS(fx_send(fx.b.qp, &from_b), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		fx_fill(fx.a.buf, 64, (uint32_t)i);
-		TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge_b, 1), 1);
-		TEST_STATUS(fx_send(fx.a.qp, &from_a), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-		TEST_MEM(fx.b.buf, fx.a.buf, 64);
-	}
 }
 
 TEST(send, requests_after_a_waiting_one_keep_their_order)

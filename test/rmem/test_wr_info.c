@@ -146,17 +146,25 @@ TEST(wr_info, some_opcodes_need_the_service_rc)
 
 TEST(wr_info, lengths_of_inline_data_and_atomics_are_checked)
 {
+	static const uint8_t atomics[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			RMEM_WR_ATOMIC_WRITE};
+	static const uint32_t lengths[] = {0, 4, 7, 9, 16};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, limits.max_inline_data);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	unsigned int i;
 
 	wr.flags = RMEM_SEND_INLINE;
 	TEST_OK(checked(fx.a.qp, &limits, &wr));
 	sge.length++;
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
-	wr = fx_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
-	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
-	wr.num_sge = 0;
-	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
+	for (i = 0; i < RTE_DIM(atomics) * RTE_DIM(lengths); i++) {
+		wr = fx_wr(atomics[i / RTE_DIM(lengths)], &sge, 1);
+		sge.length = lengths[i % RTE_DIM(lengths)];
+		TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
+		sge.length = 8;
+		wr.num_sge = 0;
+		TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
+	}
 }
 
 TEST_SUITE(wr_info, setup, fx_teardown);

@@ -84,6 +84,7 @@ start_held(void)
 	struct sigaction action = {.sa_sigaction = hold, .sa_flags = SA_SIGINFO};
 
 	sigemptyset(&action.sa_mask);
+	held.is_held = held.is_released = held.is_early = held.is_back = 0;
 	TEST_OK(sigaction(SIGSEGV, &action, &held.old));
 	TEST_OK(mprotect(held.page, FX_PAGE, PROT_NONE));
 	fx_launch(run_write, NULL, 0, 1);
@@ -138,41 +139,21 @@ expect_wait(int (*call)(void))
 	TEST_OK(held.result);
 }
 
-static int
-reset_peer(void)
-{
-	return rmem_qp_reset(held.peer.qp);
-}
+#define WAITS(rule, action)                                                                        \
+	static int call_##rule(void)                                                               \
+	{                                                                                          \
+		return action;                                                                     \
+	}                                                                                          \
+	TEST(grace, rule)                                                                          \
+	{                                                                                          \
+		start_held();                                                                      \
+		expect_wait(call_##rule);                                                          \
+	}
 
-TEST(grace, reset_waits_for_lcores)
-{
-	start_held();
-	expect_wait(reset_peer);
-}
-
-static int
-destroy_peer(void)
-{
-	return fx_release(held.peer.qp);
-}
-
-TEST(grace, destroy_waits_for_lcores)
-{
-	start_held();
-	expect_wait(destroy_peer);
-}
-
-static int
-set_error_of_peer(void)
-{
-	return rmem_qp_set_error(held.peer.qp);
-}
-
-TEST(grace, set_error_waits_for_lcores)
-{
-	start_held();
-	expect_wait(set_error_of_peer);
-}
+WAITS(reset_waits_for_lcores, rmem_qp_reset(held.peer.qp))
+WAITS(destroy_waits_for_lcores, fx_release(held.peer.qp))
+WAITS(set_error_waits_for_lcores, rmem_qp_set_error(held.peer.qp))
+WAITS(another_producer_of_a_cq_waits_for_lcores, fx_qp(fx.a.pd, held.side.cq, 4) == NULL ? -1 : 0)
 
 static int
 unbind_counter(void)
@@ -188,18 +169,6 @@ TEST(grace, unbinding_a_counter_waits_for_lcores)
 	TEST_OK(rmem_mr_bind_counter(held.peer.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	start_held();
 	expect_wait(unbind_counter);
-}
-
-static int
-create_qp_on_its_cq(void)
-{
-	return fx_qp(fx.a.pd, held.side.cq, 4) == NULL ? -1 : 0;
-}
-
-TEST(grace, another_producer_of_a_cq_waits_for_lcores)
-{
-	start_held();
-	expect_wait(create_qp_on_its_cq);
 }
 
 static int
@@ -226,25 +195,20 @@ drop_by_reset(const struct rmem_send_wr *wr)
 	expect_wait(reset_a);
 }
 
-TEST(grace, local_inv_dropped_by_a_reset_leaves_the_key_free)
+TEST(grace, invalidation_dropped_by_a_reset_leaves_the_key_free)
 {
+	static const uint8_t opcodes[] = {RMEM_WR_LOCAL_INV, RMEM_WR_RDMA_READ_WITH_INV};
 	struct rmem_send_wr wr;
+	unsigned int i;
 
-	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-	wr = fx_inv(fx.fast.mr->rkey);
-	drop_by_reset(&wr);
-	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	TEST_OK(fx_release(fx.fast.mr));
-}
-
-TEST(grace, read_with_inv_dropped_by_a_reset_leaves_the_key_free)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0);
-
-	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-	wr.invalidate_rkey = fx.fast.mr->rkey;
-	drop_by_reset(&wr);
-	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		wr = fx_inv(fx.fast.mr->rkey);
+		wr.opcode = opcodes[i];
+		drop_by_reset(&wr);
+		TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+		fx_reconnect();
+	}
 	TEST_OK(fx_release(fx.fast.mr));
 }
 

@@ -103,56 +103,42 @@ expect(const struct rmem_send_wr *wr, int status, const char *cause)
 	TEST_ASSERT(strcmp(rmem_wc_vendor_err_str(fx.wc.vendor_err), cause) == 0);
 }
 
-TEST(mistakes, lkey_as_rkey)
+TEST(mistakes, wrong_keys_and_addresses)
 {
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->lkey);
-
-	expect(&wr, RMEM_WC_REM_ACCESS_ERR, "KEY_TAG");
-}
-
-TEST(mistakes, rkey_as_lkey)
-{
+	const struct rmem_mr *foreign = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_PAGE, FX_ACCESS);
+	const struct rmem_mr *weak = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, RMEM_ACCESS_LOCAL_WRITE);
+	struct rmem_mr *gone = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, FX_ACCESS);
+	const uint32_t lkey = fx.a.mr->lkey, rkey = fx.b.mr->rkey;
+	const uint64_t at = fx_addr(fx.b.buf);
+	const struct {
+		uint32_t lkey;
+		uint32_t rkey;
+		uint64_t addr;
+		int status;
+		const char *cause;
+	} rows[] = {
+			{lkey, fx.b.mr->lkey, at, RMEM_WC_REM_ACCESS_ERR, "KEY_TAG"}, /* an lkey */
+			{fx.a.mr->rkey, rkey, at, RMEM_WC_LOC_PROT_ERR, "KEY_TAG"},   /* an rkey */
+			{lkey, rkey, 0, RMEM_WC_REM_ACCESS_ERR, "KEY_RANGE"}, /* an offset */
+			{lkey, weak->rkey, at, RMEM_WC_REM_ACCESS_ERR, "KEY_RIGHT"},
+			{foreign->lkey, rkey, at, RMEM_WC_LOC_PROT_ERR, "KEY_PD"},
+	};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-
-	sge.lkey = fx.a.mr->rkey;
-	expect(&wr, RMEM_WC_LOC_PROT_ERR, "KEY_TAG");
-}
-
-TEST(mistakes, offset_instead_of_an_address)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, 0, fx.b.mr->rkey);
-
-	expect(&wr, RMEM_WC_REM_ACCESS_ERR, "KEY_RANGE");
-}
-
-TEST(mistakes, key_of_an_mr_that_was_deregistered)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, FX_ACCESS);
 	struct rmem_send_wr wr;
+	unsigned int i;
 
-	TEST_ASSERT(mr != NULL);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), mr->rkey);
-	TEST_OK(fx_release(mr));
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		sge.lkey = rows[i].lkey;
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, rows[i].addr, rows[i].rkey);
+		expect(&wr, rows[i].status, rows[i].cause);
+		fx_reconnect();
+	}
+	sge.lkey = lkey;
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, at, gone->rkey);
+	TEST_OK(fx_release(gone));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_ASSERT(fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_STATE ||
 			fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_INDEX);
-}
-
-TEST(mistakes, mr_without_the_right)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, RMEM_ACCESS_LOCAL_WRITE);
-	struct rmem_send_wr wr;
-
-	TEST_ASSERT(mr != NULL);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), mr->rkey);
-	expect(&wr, RMEM_WC_REM_ACCESS_ERR, "KEY_RIGHT");
 }
 
 TEST(mistakes, qp_without_the_right)
@@ -169,19 +155,6 @@ TEST(mistakes, qp_without_the_right)
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_RUN(fx_connect_pair(fx.a.qp, qp));
 	expect(&wr, RMEM_WC_REM_INV_REQ_ERR, "QP_RIGHT");
-}
-
-TEST(mistakes, mr_of_another_pd)
-{
-	struct rmem_pd *pd = fx_pd(fx.a.dev);
-	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_PAGE, FX_ACCESS);
-	struct rmem_send_wr wr;
-	struct rmem_sge sge;
-
-	TEST_ASSERT(mr != NULL);
-	sge = fx_sge(mr, 0, 8);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	expect(&wr, RMEM_WC_LOC_PROT_ERR, "KEY_PD");
 }
 
 TEST(mistakes, receive_that_is_too_small)

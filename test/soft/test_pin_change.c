@@ -123,41 +123,32 @@ on_each(void (*func)(void))
 	TEST_RUN(ret);
 }
 
-static void
-unmap(void)
+/* A case that runs on each device. */
+#define ON_EACH(rule)                                                                              \
+	static void rule##_there(void);                                                            \
+	TEST(pin_change, rule)                                                                     \
+	{                                                                                          \
+		on_each(rule##_there);                                                             \
+	}                                                                                          \
+	static void rule##_there(void)
+
+ON_EACH(unmapped_memory_is_an_error)
 {
 	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
 	expect_gone(mem + FX_PAGE);
 }
 
-TEST(pin_change, unmapped_memory_is_an_error)
-{
-	on_each(unmap);
-}
-
-static void
-unmap_all(void)
+ON_EACH(region_without_any_memory_is_deregistered)
 {
 	TEST_OK(munmap(mem, SIZE));
 	TEST_STATUS(fx_peer_write(fx_addr(mem), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	fx_reconnect();
 }
 
-TEST(pin_change, region_without_any_memory_is_deregistered)
-{
-	on_each(unmap_all);
-}
-
-static void
-map_over(void)
+ON_EACH(memory_mapped_over_is_accessed)
 {
 	TEST_ASSERT(map(mem, MAP_PRIVATE | MAP_FIXED) == mem);
 	expect_there(mem + FX_PAGE, 0);
-}
-
-TEST(pin_change, memory_mapped_over_is_accessed)
-{
-	on_each(map_over);
 }
 
 /* Each advice is accepted; it may be of a newer kernel. */
@@ -172,22 +163,15 @@ discard(int advice)
 	expect_there(mem + FX_PAGE, 0);
 }
 
-static void
-discard_all(void)
+ON_EACH(discarded_memory_is_zero)
 {
 	discard(MADV_DONTNEED);
 	memset(mem, 1, SIZE);
 	discard(ADVICE_DONTNEED_LATER);
 }
 
-TEST(pin_change, discarded_memory_is_zero)
-{
-	on_each(discard_all);
-}
-
 /* The kernel frees these pages when it needs them. */
-static void
-discard_lazily(void)
+ON_EACH(memory_may_be_discarded_lazily)
 {
 	uint8_t rest;
 
@@ -198,26 +182,14 @@ discard_lazily(void)
 	TEST_EQ(mem[FX_PAGE + 63], 2);
 }
 
-TEST(pin_change, memory_may_be_discarded_lazily)
-{
-	on_each(discard_lazily);
-}
-
-static void
-reclaim(void)
+ON_EACH(memory_may_be_reclaimed)
 {
 	TEST_OK(madvise(mem, SIZE, ADVICE_COLD));
 	TEST_OK(madvise(mem, SIZE, ADVICE_PAGEOUT));
 	expect_there(mem + FX_PAGE, 1);
 }
 
-TEST(pin_change, memory_may_be_reclaimed)
-{
-	on_each(reclaim);
-}
-
-static void
-remove_shared(void)
+ON_EACH(removed_memory_is_zero)
 {
 	dereg();
 	mem = map(NULL, MAP_SHARED);
@@ -226,14 +198,8 @@ remove_shared(void)
 	expect_there(mem + FX_PAGE, 0);
 }
 
-TEST(pin_change, removed_memory_is_zero)
-{
-	on_each(remove_shared);
-}
-
 /* The addresses of the MR are those of before. */
-static void
-move(void)
+ON_EACH(moved_memory_is_an_error)
 {
 	uint8_t *to = map(NULL, MAP_PRIVATE);
 
@@ -245,13 +211,7 @@ move(void)
 	TEST_OK(munmap(to, SIZE));
 }
 
-TEST(pin_change, moved_memory_is_an_error)
-{
-	on_each(move);
-}
-
-static void
-protect(void)
+ON_EACH(protected_memory_is_an_error)
 {
 	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_NONE));
 	expect_gone(mem + FX_PAGE);
@@ -259,14 +219,8 @@ protect(void)
 	expect_there(mem + FX_PAGE, 1);
 }
 
-TEST(pin_change, protected_memory_is_an_error)
-{
-	on_each(protect);
-}
-
 /* The parent's memory is accessed; the child has a copy of before, and may discard it. */
-static void
-fork_it(void)
+ON_EACH(memory_of_the_parent_is_accessed_after_fork)
 {
 	int fds[2], status = -1;
 	uint8_t go = 0;
@@ -291,14 +245,8 @@ fork_it(void)
 	expect_there(mem + FX_PAGE, 1);
 }
 
-TEST(pin_change, memory_of_the_parent_is_accessed_after_fork)
-{
-	on_each(fork_it);
-}
-
 /* The heap, whose end this case alone moves. */
-static void
-shrink_heap(void)
+ON_EACH(heap_may_shrink)
 {
 	uintptr_t skip = -(uintptr_t)sbrk(0) % FX_PAGE;
 	uint8_t *old = mem;
@@ -318,11 +266,6 @@ shrink_heap(void)
 	reg();
 }
 
-TEST(pin_change, heap_may_shrink)
-{
-	on_each(shrink_heap);
-}
-
 /* The memory of a file: a hole is zeros, and after its end there is none. */
 static void
 change_file(int fd)
@@ -340,15 +283,9 @@ change_file(int fd)
 	expect_there(mem + FX_PAGE, 0);
 }
 
-static void
-with_file(void)
+ON_EACH(file_may_have_holes_and_be_truncated)
 {
 	fx_with_memfd(change_file);
-}
-
-TEST(pin_change, file_may_have_holes_and_be_truncated)
-{
-	on_each(with_file);
 }
 
 TEST_SUITE(pin_change, fx_setup_none, fx_teardown);

@@ -94,23 +94,30 @@ TEST(sanitize, requested_key_of_a_deregistered_mr)
 	TEST_ASSERT(strstr(log, "; registered ") != NULL);
 }
 
+/* A key over the first page of a's buffer. */
+static uint32_t
+bind_page(void)
+{
+	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mr != NULL && list != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), FX_PAGE);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return mr->rkey;
+}
+
 TEST(sanitize, key_that_a_request_invalidated)
 {
-	struct rmem_fast_reg_page_list *list;
 	const char *log, *ended, *made;
 	struct rmem_send_wr wr;
-	struct rmem_mr *mr;
 	char text[64];
 	uint32_t rkey;
 
 	open_sides("sanitize=1");
-	mr = fx_fast_mr(fx.a.pd, 1);
-	list = fx_page_list(fx.a.dev, 1);
-	TEST_ASSERT(mr != NULL && list != NULL);
-	fx_list_pages(list, fx.a.buf, 1);
-	wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), FX_PAGE);
-	rkey = rmem_rkey_of_tag(mr->rkey, wr.reg_mr.key_tag);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	rkey = bind_page();
 	wr = fx_inv(rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	snprintf(text, sizeof(text), ", request 0x%" PRIx64 " of QP 0x%06x; bound ", fx.wc.wr_id,
@@ -127,21 +134,13 @@ TEST(sanitize, key_that_a_request_invalidated)
 /* By a SEND_WITH_INV. */
 TEST(sanitize, key_that_the_peer_invalidated)
 {
-	struct rmem_fast_reg_page_list *list;
 	struct rmem_send_wr wr;
-	struct rmem_mr *mr;
 	const char *log;
 	char text[64];
 	uint32_t rkey;
 
 	open_sides("sanitize=1");
-	mr = fx_fast_mr(fx.a.pd, 1);
-	list = fx_page_list(fx.a.dev, 1);
-	TEST_ASSERT(mr != NULL && list != NULL);
-	fx_list_pages(list, fx.a.buf, 1);
-	wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), FX_PAGE);
-	rkey = rmem_rkey_of_tag(mr->rkey, wr.reg_mr.key_tag);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	rkey = bind_page();
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 	wr.invalidate_rkey = rkey;

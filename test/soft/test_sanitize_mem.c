@@ -75,77 +75,77 @@ expect_missing(const char *log, const char *side, uint32_t key, const void *at, 
 	expect(log, text);
 }
 
-/* The log of a request, and its status. */
-static const char *
-log_of(struct rmem_qp *qp, const struct rmem_send_wr *wr, int *status)
+/* A request that is refused for its memory at this address. */
+static void
+expect_refusal(struct rmem_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t key,
+		const void *at, const char *why)
 {
+	bool is_local = status == RMEM_WC_LOC_PROT_ERR;
+	const char *log;
+
 	fx_log_begin();
-	*status = fx_send(qp, wr);
-	return fx_log_end();
+	TEST_STATUS(fx_send(qp, wr), status);
+	log = fx_log_end();
+	expect_missing(log,
+			is_local ? "request (LOC_PROT_ERR)"
+				 : "request of the peer (REM_ACCESS_ERR)",
+			key, at, why);
+	expect(log, "MR `bufs`;");
+	fx_reconnect();
 }
 
-TEST(sanitize_mem, write_of_the_peer_to_unmapped_memory)
+TEST(sanitize_mem, requests_of_the_peer_to_unmapped_memory)
 {
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
-	struct rmem_send_wr wr = fx_rdma(
-			RMEM_WR_RDMA_WRITE, &sge, fx_addr(mem) + 2 * FX_PAGE - 32, mr->rkey);
-	const char *log;
-	int status;
-
-	lose(2);
-	log = log_of(fx.b.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey, mem + 2 * FX_PAGE,
-			"not mapped");
-	expect(log, "; MR `bufs`;");
-}
-
-TEST(sanitize_mem, atomic_of_the_peer_on_unmapped_memory)
-{
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_atomic(
-			RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(mem) + FX_PAGE, mr->rkey, 1);
-	const char *log;
-	int status;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64), word = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(mem) + FX_PAGE - 32, mr->rkey);
 
 	lose(1);
-	log = log_of(fx.b.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mr->rkey, mem + FX_PAGE,
+	lose(2);
+	expect_refusal(fx.b.qp, &wr, RMEM_WC_REM_ACCESS_ERR, mr->rkey, mem + FX_PAGE, "not mapped");
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &word, fx_addr(mem) + 2 * FX_PAGE, mr->rkey,
+			1);
+	expect_refusal(fx.b.qp, &wr, RMEM_WC_REM_ACCESS_ERR, mr->rkey, mem + 2 * FX_PAGE,
 			"not mapped");
 }
 
 /* The key is that of the SGE whose memory is missing, also in the statistics. */
-TEST(sanitize_mem, second_sge_of_unmapped_memory)
+TEST(sanitize_mem, sges_of_lost_memory)
 {
 	const struct rmem_sge sge[] = {fx_sge(fx.a.mr, 0, 8), fx_sge(mr, 3 * FX_PAGE, 8)};
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	struct rmem_qp_stats stats;
-	const char *log;
-	int status;
 
+	TEST_OK(mprotect(mem + 3 * FX_PAGE, FX_PAGE, PROT_NONE));
 	wr.num_sge = 2;
+	expect_refusal(fx.a.qp, &wr, RMEM_WC_LOC_PROT_ERR, mr->lkey, mem + 3 * FX_PAGE,
+			"protected, or beyond the end of its file");
 	lose(3);
-	log = log_of(fx.a.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-	expect_missing(log, "request (LOC_PROT_ERR)", mr->lkey, mem + 3 * FX_PAGE, "not mapped");
+	expect_refusal(fx.a.qp, &wr, RMEM_WC_LOC_PROT_ERR, mr->lkey, mem + 3 * FX_PAGE,
+			"not mapped");
 	TEST_OK(rmem_qp_stats_get(fx.a.qp, &stats));
 	TEST_EQ(stats.last_error.key, mr->lkey);
 }
 
-TEST(sanitize_mem, protected_memory)
+/* A window, as of a lease. */
+TEST(sanitize_mem, window_over_unmapped_memory)
 {
-	const struct rmem_sge sge = fx_sge(mr, FX_PAGE, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr;
 	const char *log;
-	int status;
 
-	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_NONE));
-	log = log_of(fx.a.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-	expect_missing(log, "request (LOC_PROT_ERR)", mr->lkey, mem + FX_PAGE,
-			"protected, or beyond the end of its file");
+	fx.mw.mr = mr;
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_STATUS(fx_mw_bind_2(FX_PAGE, FX_PAGE, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	lose(1);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova + FX_PAGE, fx.mw.two->rkey);
+	fx_log_begin();
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	log = fx_log_end();
+	expect(log, "; window of MR `bufs`; ");
+	expect(log, "; bound ");
+	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", fx.mw.two->rkey, mem + FX_PAGE,
+			"not mapped");
 }
 
 /* A message to unmapped memory, of a size that may be received inline or not. */
@@ -204,45 +204,17 @@ TEST(sanitize_mem, srq_receive_into_unmapped_memory)
 	expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
 }
 
-/* A window, as of a lease. */
-TEST(sanitize_mem, window_over_unmapped_memory)
-{
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
-	const char *log;
-	int status;
-
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = mr;
-	wr.bind_mw.addr = mr->iova + FX_PAGE;
-	wr.bind_mw.length = FX_PAGE;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
-	wr.bind_mw.key_tag = 3;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	lose(1);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova + FX_PAGE, mw->rkey);
-	log = log_of(fx.b.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
-	expect(log, "; window of MR `bufs`; ");
-	expect(log, "; bound ");
-	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mw->rkey, mem + FX_PAGE,
-			"not mapped");
-}
-
 /* Memory that is mapped again is accessed, and nothing is logged. */
 TEST(sanitize_mem, memory_that_is_mapped_again)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(mem), mr->rkey);
-	const char *log;
-	int status;
 
 	TEST_ASSERT(mmap(mem, FX_PAGE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
-	log = log_of(fx.b.qp, &wr, &status);
-	TEST_STATUS(status, RMEM_WC_SUCCESS);
-	TEST_ASSERT(strstr(log, "sanitize") == NULL);
+	fx_log_begin();
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_ASSERT(strstr(fx_log_end(), "sanitize") == NULL);
 }
 
 TEST(sanitize_mem, device_without_a_guard)

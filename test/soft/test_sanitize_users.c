@@ -135,76 +135,6 @@ end_inside(pthread_t thread)
 	return pthread_join(thread, NULL);
 }
 
-/*
- * The log of a call during the same call of another thread. Both queues of the QP are full, so the
- * calls change nothing.
- */
-static const char *
-log_of_overlap(int (*call)(void), const struct rsoft_thread_check *users)
-{
-	const struct sigaction action = {.sa_handler = park};
-	struct sigaction old;
-	pthread_t thread = 0;
-	const char *log;
-
-	while (call_post_send() == 1)
-		;
-	while (call_post_recv() == 1)
-		;
-	if (sigaction(SIGUSR1, &action, &old) != 0 ||
-			TEST_TRY(start_inside(call, users, &thread)) != TEST_SUCCESS)
-		return "";
-	fx_log_begin();
-	call();
-	/* Until then it may find an overlap, too. */
-	end_inside(thread);
-	log = fx_log_end();
-	sigaction(SIGUSR1, &old, NULL);
-	return log;
-}
-
-static void
-expect_overlap(const char *queue, const char *call, const char *log)
-{
-	char text[160];
-
-	snprintf(text, sizeof(text), "sanitize: %s: %s() by lcore %u during %s() by lcore %u: one",
-			queue, call, rte_lcore_id(), call, race.lcore);
-	if (strstr(log, text) == NULL)
-		printf("no \"%s\" in: %s", text, log);
-	TEST_ASSERT(strstr(log, text) != NULL);
-}
-
-TEST(sanitize_users, two_threads_that_post_sends)
-{
-	char queue[64];
-
-	open_sides("sanitize=1");
-	snprintf(queue, sizeof(queue), "QP 0x%06x", fx.a.qp->qp_num);
-	expect_overlap(queue, "rmem_post_send",
-			log_of_overlap(call_post_send, &soft_qp()->senders));
-}
-
-TEST(sanitize_users, two_threads_that_post_receives)
-{
-	char queue[64];
-
-	open_sides("sanitize=1");
-	snprintf(queue, sizeof(queue), "QP 0x%06x", fx.a.qp->qp_num);
-	expect_overlap(queue, "rmem_post_recv",
-			log_of_overlap(call_post_recv, &soft_qp()->receivers));
-}
-
-TEST(sanitize_users, two_threads_that_poll)
-{
-	char queue[64];
-
-	open_sides("sanitize=1");
-	snprintf(queue, sizeof(queue), "CQ %p", (void *)fx.a.cq);
-	expect_overlap(queue, "rmem_poll_cq",
-			log_of_overlap(call_poll_cq, &((struct rsoft_cq *)fx.a.cq)->pollers));
-}
-
 static struct rmem_mw *window;
 
 static int
@@ -215,37 +145,76 @@ call_bind_mw(void)
 	return rmem_mw_bind(fx.a.qp, window, &bind);
 }
 
-/* The thread posts, and this one binds. */
-TEST(sanitize_users, post_and_bind_of_two_threads)
+/* A call, and what is logged of it. */
+struct call {
+	int (*func)(void);
+	const char *name;
+};
+
+static const struct call post_send = {call_post_send, "rmem_post_send"};
+static const struct call post_recv = {call_post_recv, "rmem_post_recv"};
+static const struct call poll = {call_poll_cq, "rmem_poll_cq"};
+static const struct call bind_mw = {call_bind_mw, "rmem_mw_bind"};
+
+/*
+ * A call is reported that is made during one of another thread. Both queues of the QP are full, so
+ * the calls change nothing.
+ */
+static void
+expect_overlap(const char *queue, const struct call *call, const struct call *inside,
+		const struct rsoft_thread_check *users)
 {
 	const struct sigaction action = {.sa_handler = park};
 	struct sigaction old;
 	pthread_t thread = 0;
 	const char *log;
-	char text[128];
+	char text[160];
 
-	open_sides("sanitize=1");
-	window = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
-	TEST_ASSERT(window != NULL);
 	while (call_post_send() == 1)
 		;
+	while (call_post_recv() == 1)
+		;
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
-	start_inside(call_post_send, &soft_qp()->senders, &thread);
+	start_inside(inside->func, users, &thread);
 	fx_log_begin();
-	TEST_ERR(call_bind_mw(), ENOSPC);
+	call->func();
+	/* Until then it may find an overlap, too. */
 	end_inside(thread);
 	log = fx_log_end();
-	TEST_OK(sigaction(SIGUSR1, &old, NULL));
-	snprintf(text, sizeof(text),
-			": rmem_mw_bind() by lcore %u during rmem_post_send() by lcore %u",
-			rte_lcore_id(), race.lcore);
+	sigaction(SIGUSR1, &old, NULL);
+	snprintf(text, sizeof(text), "sanitize: %s: %s() by lcore %u during %s() by lcore %u: one",
+			queue, call->name, rte_lcore_id(), inside->name, race.lcore);
 	if (strstr(log, text) == NULL)
 		printf("no \"%s\" in: %s", text, log);
 	TEST_ASSERT(strstr(log, text) != NULL);
 }
 
+TEST(sanitize_users, two_threads_that_post)
+{
+	char queue[64];
+
+	open_sides("sanitize=1");
+	window = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(window != NULL);
+	snprintf(queue, sizeof(queue), "QP 0x%06x", fx.a.qp->qp_num);
+	expect_overlap(queue, &post_send, &post_send, &soft_qp()->senders);
+	fx_reconnect();
+	memset(&race, 0, sizeof(race));
+	soft_qp()->senders.nb_overlaps = 0;
+	expect_overlap(queue, &bind_mw, &post_send, &soft_qp()->senders);
+}
+
+TEST(sanitize_users, two_threads_that_poll)
+{
+	char queue[64];
+
+	open_sides("sanitize=1");
+	snprintf(queue, sizeof(queue), "CQ %p", (void *)fx.a.cq);
+	expect_overlap(queue, &poll, &poll, &((struct rsoft_cq *)fx.a.cq)->pollers);
+}
+
 /* The name of the configuration is in the line. */
-TEST(sanitize_users, names_are_reported)
+TEST(sanitize_users, two_threads_that_post_receives)
 {
 	struct rmem_qp_conf conf;
 	char queue[64];
@@ -257,8 +226,7 @@ TEST(sanitize_users, names_are_reported)
 	TEST_ASSERT(fx.a.qp != NULL);
 	TEST_RUN(fx_connect(fx.a.qp, fx.a.qp));
 	snprintf(queue, sizeof(queue), "QP 0x%06x \"twice\"", fx.a.qp->qp_num);
-	expect_overlap(queue, "rmem_post_recv",
-			log_of_overlap(call_post_recv, &soft_qp()->receivers));
+	expect_overlap(queue, &post_recv, &post_recv, &soft_qp()->receivers);
 }
 
 static uint32_t
