@@ -340,14 +340,78 @@ vt_wait(struct rmem_cq *cq, struct rmem_wc *wc)
 }
 
 int
-vt_peer_write(uint32_t rkey)
+vt_write(struct rmem_qp *qp, uint64_t addr, uint32_t length, uint32_t rkey)
 {
-	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_sge sge = vt_sge(0, length);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 	struct rmem_wc wc;
 
+	wr.rdma.remote_addr = addr;
 	wr.rdma.rkey = rkey;
-	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
+	return rmem_post_send(qp, &wr, 1) == 1 ? vt_wait(qp->send_cq, &wc) : -EBADMSG;
+}
+
+int
+vt_peer_write(uint32_t rkey)
+{
+	return vt_write(vt.b, (uintptr_t)vt.buf + VT_HALF, 8, rkey);
+}
+
+int
+vt_bind_two(void)
+{
+	const struct rmem_send_wr wr = vt_bind_wr(vt.two);
+
+	return vt_run(&wr);
+}
+
+int
+vt_inv(uint32_t rkey)
+{
+	const struct rmem_send_wr wr = vt_inv_wr(rkey);
+
+	return vt_run(&wr);
+}
+
+int
+vt_bind_one(uint64_t length)
+{
+	const struct rmem_mw_bind bind = vt_bind(length);
+	struct rmem_wc wc;
+	int ret = rmem_mw_bind(vt.a, vt.one, &bind);
+
+	return ret != 0 ? ret : vt_wait(vt.cq_a, &wc);
+}
+
+struct rmem_send_wr
+vt_send_inv_wr(uint32_t rkey)
+{
+	struct rmem_send_wr wr = vt_inv_wr(rkey);
+
+	wr.opcode = RMEM_WR_SEND_WITH_INV;
+	return wr;
+}
+
+struct rmem_qp_conf
+vt_qp_conf(struct rmem_cq *cq, enum rmem_qp_type type)
+{
+	const struct rmem_qp_conf conf = {.send_cq = cq,
+			.recv_cq = cq,
+			.max_send_wr = VT_DEPTH,
+			.max_recv_wr = VT_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.type = type};
+
+	return conf;
+}
+
+void
+vt_replace_qp(struct rmem_qp **qp, const struct rmem_qp_conf *conf)
+{
+	TEST_OK(rmem_qp_destroy(*qp));
+	*qp = NULL;
+	TEST_OK(rmem_qp_create(vt.pd, conf, qp));
 }
 
 int

@@ -73,7 +73,19 @@ struct rmem_send_wr vt_wr(uint8_t opcode, const struct rmem_sge *sge);
 /* Post a request and poll its completion: the status, or -errno of the post or poll. */
 int vt_run(const struct rmem_send_wr *wr);
 int vt_wait(struct rmem_cq *cq, struct rmem_wc *wc);
+/* Bind or invalidate the type 2 window vt.two, or bind vt.one: executed by vt_run(). */
+int vt_bind_two(void);
+int vt_inv(uint32_t rkey);
+int vt_bind_one(uint64_t length);
+/* A message of b without data that invalidates a key of a. */
+struct rmem_send_wr vt_send_inv_wr(uint32_t rkey);
+/* A QP writes the first bytes of the buffer through a key: the status, or -errno. */
+int vt_write(struct rmem_qp *qp, uint64_t addr, uint32_t length, uint32_t rkey);
 /* b writes 8 bytes through a key to the second half: the status, or -errno. */
 int vt_peer_write(uint32_t rkey);
+/* Both queues of VT_DEPTH requests, without SGEs. */
+struct rmem_qp_conf vt_qp_conf(struct rmem_cq *cq, enum rmem_qp_type type);
+/* Replace a QP by one of this configuration. */
+void vt_replace_qp(struct rmem_qp **qp, const struct rmem_qp_conf *conf);
 
 #endif /* SETUP_H */

@@ -85,13 +85,7 @@ vx_reg(uint8_t tag)
 int
 vx_write(uint32_t rkey, uint64_t addr, uint32_t length)
 {
-	struct rmem_sge sge = vt_sge(0, length);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	struct rmem_wc wc;
-
-	wr.rdma.rkey = rkey;
-	wr.rdma.remote_addr = addr;
-	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
+	return vt_write(vt.b, addr, length, rkey);
 }
 
 void

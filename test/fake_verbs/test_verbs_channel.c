@@ -20,37 +20,22 @@ static struct {
 	struct rmem_cq *cq;                /* of vt.a */
 } ch;
 
-static void
-make_qp(void)
-{
-	const struct rmem_qp_conf conf = {.send_cq = ch.cq,
-			.recv_cq = ch.cq,
-			.max_send_wr = VT_DEPTH,
-			.max_recv_wr = VT_DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE};
-
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
-	TEST_OK(rmem_qp_reset(vt.b));
-	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
-	TEST_RUN(vt_connect());
-}
-
 /* vt.a completes to a CQ with a channel. */
 static void
 open_channel(void)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = 64, .context = &ch};
+	struct rmem_qp_conf qp_conf;
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_comp_channel_create(vt.dev, &ch.channel));
 	TEST_OK(fcntl(ch.channel->fd, F_SETFL, O_NONBLOCK));
 	conf.channel = ch.channel;
 	TEST_OK(rmem_cq_create(vt.dev, &conf, &ch.cq));
-	make_qp();
+	qp_conf = vt_qp_conf(ch.cq, RMEM_QPT_RC);
+	vt_replace_qp(&vt.a, &qp_conf);
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(vt_connect());
 }
 
 static void

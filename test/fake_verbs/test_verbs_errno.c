@@ -40,13 +40,23 @@ static const struct {
 		{EIO, EIO, EIO, EIO, EIO, EIO},
 };
 
-static int
-do_pd_alloc(void)
-{
-	struct rmem_pd *pd;
+/* A call, with what it declares. */
+#define CALL(name, declaration, call)                                                              \
+	static int name(void)                                                                      \
+	{                                                                                          \
+		declaration;                                                                       \
+		return call;                                                                       \
+	}
 
-	return rmem_pd_alloc(vt.dev, &pd);
-}
+CALL(do_qp_set_error, , rmem_qp_set_error(vt.b))
+CALL(do_qp_reset, , rmem_qp_reset(vt.b))
+CALL(do_qp_destroy, , rmem_qp_destroy(vt.b))
+CALL(do_mw_dealloc, , rmem_mw_dealloc(vt.two))
+CALL(do_pd_alloc, struct rmem_pd *pd, rmem_pd_alloc(vt.dev, &pd))
+CALL(do_mw_alloc, struct rmem_mw *mw, rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw))
+CALL(do_mr_reg, struct rmem_mr *mr, rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr))
+CALL(do_qp_query, struct rmem_qp_attr attr, rmem_qp_query(vt.b, &attr))
+CALL(do_dev_create, struct rmem_dev *dev, rmem_dev_create("verbs1", NULL, &dev))
 
 static int
 do_cq_create(void)
@@ -60,30 +70,10 @@ do_cq_create(void)
 static int
 do_qp_create(void)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = 4,
-			.max_send_sge = 1,
-			.type = RMEM_QPT_RC,
-			.send_cq = vt.cq_a,
-			.recv_cq = vt.cq_a};
+	const struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
 	struct rmem_qp *qp;
 
 	return rmem_qp_create(vt.pd, &conf, &qp);
-}
-
-static int
-do_mw_alloc(void)
-{
-	struct rmem_mw *mw;
-
-	return rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw);
-}
-
-static int
-do_mr_reg(void)
-{
-	struct rmem_mr *mr;
-
-	return rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr);
 }
 
 static int
@@ -99,14 +89,6 @@ do_mr_rereg(void)
 }
 
 static int
-do_qp_query(void)
-{
-	struct rmem_qp_attr attr;
-
-	return rmem_qp_query(vt.b, &attr);
-}
-
-static int
 do_qp_connect(void)
 {
 	struct rmem_qp_conn conn = {.timeout = 14};
@@ -119,24 +101,6 @@ do_qp_connect(void)
 	fake.fail_name = name;
 	conn.remote = attr.addr;
 	return rmem_qp_connect(vt.a, &conn);
-}
-
-static int
-do_qp_set_error(void)
-{
-	return rmem_qp_set_error(vt.b);
-}
-
-static int
-do_qp_reset(void)
-{
-	return rmem_qp_reset(vt.b);
-}
-
-static int
-do_qp_destroy(void)
-{
-	return rmem_qp_destroy(vt.b);
 }
 
 static int
@@ -162,12 +126,6 @@ do_mr_dereg(void)
 
 	/* The errno of rdma_rxe for an MR with a window is mapped to EBUSY. */
 	return ret == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : ret;
-}
-
-static int
-do_mw_dealloc(void)
-{
-	return rmem_mw_dealloc(vt.two);
 }
 
 static int
@@ -285,25 +243,13 @@ vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 	TEST_ASSERT(strchr(log, '\n') == log + strlen(log) - 1);
 }
 
-static int
-do_dev_create(void)
-{
-	struct rmem_dev *dev;
-
-	return rmem_dev_create("verbs1", NULL, &dev);
-}
-
 /* The NIC decides what completes with an error. */
 TEST(verbs_errno, late_errors_are_not_supported)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = 4,
-			.max_send_sge = 1,
-			.type = RMEM_QPT_RC,
-			.flags = RMEM_QP_LATE_ERRORS,
-			.send_cq = vt.cq_a,
-			.recv_cq = vt.cq_a};
+	struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
 	struct rmem_qp *qp;
 
+	conf.flags = RMEM_QP_LATE_ERRORS;
 	TEST_ERR(rmem_qp_create(vt.pd, &conf, &qp), EOPNOTSUPP);
 }
 

@@ -224,15 +224,14 @@ TEST(verbs_mlx5, requests_of_a_burst_keep_their_order)
 
 TEST(verbs_mlx5, invalidated_key_is_refused_and_bound_again)
 {
-	struct rmem_send_wr wr, inv;
+	struct rmem_send_wr wr;
 	uint32_t old;
 
 	wr = vx_umr(11);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	old = vx.mkey->rkey;
 	TEST_STATUS(vx_write(old, 0, 16), RMEM_WC_SUCCESS);
-	inv = vt_inv_wr(old);
-	TEST_STATUS(vt_run(&inv), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(old), RMEM_WC_SUCCESS);
 	TEST_STATUS(vx_write(old, 0, 16), RMEM_WC_REM_ACCESS_ERR);
 	vt_reconnect();
 	wr = vx_umr(12);
@@ -244,12 +243,11 @@ TEST(verbs_mlx5, invalidated_key_is_refused_and_bound_again)
 /* Twice, of a fast-register MR: the second is refused by the device. */
 TEST(verbs_mlx5, invalidation_of_a_free_key_is_that_of_the_device)
 {
-	struct rmem_send_wr wr = vx_reg(13), inv;
+	struct rmem_send_wr wr = vx_reg(13);
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	inv = vt_inv_wr(vx.fast->rkey);
-	TEST_STATUS(vt_run(&inv), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_run(&inv), RMEM_WC_LOC_QP_OP_ERR);
+	TEST_STATUS(vt_inv(vx.fast->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vx.fast->rkey), RMEM_WC_LOC_QP_OP_ERR);
 }
 
 TEST(verbs_mlx5, peer_invalidates_with_a_send)
@@ -259,8 +257,7 @@ TEST(verbs_mlx5, peer_invalidates_with_a_send)
 	struct rmem_wc wc;
 
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vx.mkey->rkey;
+	send = vt_send_inv_wr(vx.mkey->rkey);
 	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
@@ -275,13 +272,11 @@ TEST(verbs_mlx5, successful_requests_are_counted)
 {
 	struct rmem_send_wr wr[7] = {vx_umr(15), vx_reg(16), vt_bind_wr(vt.two), vx_umr(17),
 			vx_reg(18), vt_inv_wr(0), vx_umr(19)};
-	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_dev_stats stats;
 	struct rmem_wc wc;
 	unsigned int i;
 
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	for (i = 0; i < 7; i++)
 		wr[i].flags = 0;
 	TEST_EQ(rmem_post_send(vt.a, wr, 7), 7); /* the sixth fails, the last is flushed */

@@ -20,179 +20,64 @@ vx_is_refused(const struct rmem_send_wr *wr, uint32_t key)
 	TEST_EQ(mr->rkey, key);
 }
 
-/* Break a valid UMR in one way; false: there are no more. */
-static bool
-vx_break_umr(struct rmem_send_wr *wr, unsigned int way)
-{
-	switch (way) {
-	case 0:
-		wr->umr.iova = 1;
-		return true;
-	case 1:
-		wr->umr.access = RMEM_ACCESS_REMOTE_WRITE;
-		return true;
-	case 2:
-		wr->umr.access = RMEM_ACCESS_REMOTE_ATOMIC;
-		return true;
-	case 3:
-		wr->umr.access |= RMEM_ACCESS_MW_BIND;
-		return true;
-	case 4:
-		wr->umr.nb_entries = 0;
-		return true;
-	case 5:
-		wr->umr.nb_entries = 5;
-		return true;
-	case 6:
-		wr->umr.repeat_count = 0;
-		return true;
-	case 7:
-		wr->umr.entries = NULL;
-		return true;
-	case 8:
-		wr->flags |= RMEM_SEND_INLINE;
-		return true;
-	case 9:
-		wr->umr.mr = vx.fast;
-		return true;
-	case 10:
-		wr->umr.mr = vt.mr;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Break the entries of a valid UMR in one way. */
-static bool
-vx_break_entries(struct rmem_send_wr *wr, unsigned int way)
-{
-	switch (way) {
-	case 0:
-		vx.entries[1].length = 0;
-		return true;
-	case 1:
-		vx.entries[1].length = (UINT64_C(1) << 31) + 1;
-		return true;
-	case 2:
-		vx.entries[0].length = UINT64_MAX;
-		return true;
-	case 3:
-		vx.entries[0].reserved = 1;
-		return true;
-	case 4:
-		wr->umr.repeat_count = 2;
-		vx.entries[1].length = UINT16_MAX + 1;
-		return true;
-	case 5:
-		wr->umr.repeat_count = 2;
-		vx.entries[1].length = UINT16_MAX;
-		vx.entries[1].skip = 1;
-		return true;
-	case 6:
-		wr->umr.repeat_count = 2;
-		vx.entries[0].skip = UINT64_MAX;
-		return true;
-	default:
-		return false;
-	}
-}
+/* A valid request with one change, or two, is refused. */
+#define REFUSED(good, mr, ...)                                                                     \
+	do {                                                                                       \
+		wr = good(1);                                                                      \
+		__VA_ARGS__;                                                                       \
+		vx_is_refused(&wr, mr->rkey);                                                      \
+	} while (0)
+#define UMR_REFUSED(...) REFUSED(vx_umr, wr.umr.mr, __VA_ARGS__)
+#define REG_REFUSED(...) REFUSED(vx_reg, wr.reg_mr.mr, __VA_ARGS__)
 
 /* Nothing reaches libmlx5, which would truncate some of them. */
 TEST(verbs_mlx5_bad, invalid_umr_is_refused)
 {
-	struct rmem_send_wr wr = vx_umr(1);
-	unsigned int way;
+	struct rmem_send_wr wr;
 
-	for (way = 0; vx_break_umr(&wr, way); way++) {
-		vx_is_refused(&wr, wr.umr.mr->rkey);
-		wr = vx_umr(1);
-	}
-	for (way = 0; vx_break_entries(&wr, way); way++) {
-		vx_is_refused(&wr, vx.mkey->rkey);
-		wr = vx_umr(1);
-	}
+	UMR_REFUSED(wr.umr.iova = 1);
+	UMR_REFUSED(wr.umr.access = RMEM_ACCESS_REMOTE_WRITE);
+	UMR_REFUSED(wr.umr.access = RMEM_ACCESS_REMOTE_ATOMIC);
+	UMR_REFUSED(wr.umr.access |= RMEM_ACCESS_MW_BIND);
+	UMR_REFUSED(wr.umr.nb_entries = 0);
+	UMR_REFUSED(wr.umr.nb_entries = 5);
+	UMR_REFUSED(wr.umr.repeat_count = 0);
+	UMR_REFUSED(wr.umr.entries = NULL);
+	UMR_REFUSED(wr.flags |= RMEM_SEND_INLINE);
+	UMR_REFUSED(wr.umr.mr = vx.fast);
+	UMR_REFUSED(wr.umr.mr = vt.mr);
+	UMR_REFUSED(vx.entries[1].length = 0);
+	UMR_REFUSED(vx.entries[1].length = (UINT64_C(1) << 31) + 1);
+	UMR_REFUSED(vx.entries[0].length = UINT64_MAX);
+	UMR_REFUSED(vx.entries[0].reserved = 1);
+	UMR_REFUSED(wr.umr.repeat_count = 2, vx.entries[1].length = UINT16_MAX + 1);
+	UMR_REFUSED(wr.umr.repeat_count = 2, vx.entries[1].length = UINT16_MAX,
+			vx.entries[1].skip = 1);
+	UMR_REFUSED(wr.umr.repeat_count = 2, vx.entries[0].skip = UINT64_MAX);
+	wr = vx_umr(1);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-}
-
-/* Break a valid REG_MR in one way. */
-static bool
-vx_break_reg(struct rmem_send_wr *wr, unsigned int way)
-{
-	switch (way) {
-	case 0:
-		wr->reg_mr.iova = (uintptr_t)vt.buf;
-		return true;
-	case 1:
-		wr->reg_mr.access = RMEM_ACCESS_REMOTE_WRITE;
-		return true;
-	case 2:
-		wr->reg_mr.access |= RMEM_ACCESS_MW_BIND;
-		return true;
-	case 3:
-		wr->reg_mr.log2_page_size = 11;
-		return true;
-	case 4:
-		wr->reg_mr.log2_page_size = 32;
-		return true;
-	case 5:
-		wr->reg_mr.log2_page_size = 76; /* 12 in 6 bits */
-		return true;
-	case 6:
-		wr->reg_mr.first_byte_offset = PAGE;
-		return true;
-	case 7:
-		wr->reg_mr.length = 0;
-		return true;
-	case 8:
-		wr->reg_mr.length = PAGE + 101;
-		return true;
-	case 9:
-		wr->reg_mr.mr = vx.mkey;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Break the page list of a valid REG_MR in one way. */
-static bool
-vx_break_pages(struct rmem_send_wr *wr, unsigned int way)
-{
-	switch (way) {
-	case 0:
-		wr->reg_mr.page_list_len = 0;
-		return true;
-	case 1:
-		wr->reg_mr.page_list_len = 5;
-		return true;
-	case 2:
-		vx.list->page_list[1]++;
-		return true;
-	case 3:
-		vx.list->page_list[1] = 0;
-		return true;
-	case 4:
-		vx.list->page_list[0] = (uintptr_t)vt.buf + 16 * PAGE; /* in no MR */
-		return true;
-	default:
-		return false;
-	}
 }
 
 TEST(verbs_mlx5_bad, invalid_reg_mr_is_refused)
 {
-	struct rmem_send_wr wr = vx_reg(1);
-	unsigned int way;
+	struct rmem_send_wr wr;
 
-	for (way = 0; vx_break_reg(&wr, way); way++) {
-		vx_is_refused(&wr, wr.reg_mr.mr->rkey);
-		wr = vx_reg(1);
-	}
-	for (way = 0; vx_break_pages(&wr, way); way++) {
-		vx_is_refused(&wr, vx.fast->rkey);
-		wr = vx_reg(1);
-	}
+	REG_REFUSED(wr.reg_mr.iova = (uintptr_t)vt.buf);
+	REG_REFUSED(wr.reg_mr.access = RMEM_ACCESS_REMOTE_WRITE);
+	REG_REFUSED(wr.reg_mr.access |= RMEM_ACCESS_MW_BIND);
+	REG_REFUSED(wr.reg_mr.log2_page_size = 11);
+	REG_REFUSED(wr.reg_mr.log2_page_size = 32);
+	REG_REFUSED(wr.reg_mr.log2_page_size = 76); /* 12 in 6 bits */
+	REG_REFUSED(wr.reg_mr.first_byte_offset = PAGE);
+	REG_REFUSED(wr.reg_mr.length = 0);
+	REG_REFUSED(wr.reg_mr.length = PAGE + 101);
+	REG_REFUSED(wr.reg_mr.mr = vx.mkey);
+	REG_REFUSED(wr.reg_mr.page_list_len = 0);
+	REG_REFUSED(wr.reg_mr.page_list_len = 5);
+	REG_REFUSED(vx.list->page_list[1]++);
+	REG_REFUSED(vx.list->page_list[1] = 0);
+	REG_REFUSED(vx.list->page_list[0] = (uintptr_t)vt.buf + 16 * PAGE); /* in no MR */
+	wr = vx_reg(1);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 }
 
@@ -321,14 +206,11 @@ TEST(verbs_mlx5_bad, errors_of_libmlx5_are_mapped)
 /* A QP of more requests than the device takes with mkeys. */
 TEST(verbs_mlx5_bad, qp_that_is_too_large_has_no_mkeys)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = 32,
-			.max_send_sge = 1,
-			.type = RMEM_QPT_RC,
-			.send_cq = vt.cq_a,
-			.recv_cq = vt.cq_a};
+	struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
 	struct rmem_send_wr wr = vx_umr(1);
 	struct rmem_qp *qp;
 
+	conf.max_send_wr = 32;
 	fake_mlx5.max_wr = 16;
 	vt_log_begin();
 	TEST_OK(rmem_qp_create(vt.pd, &conf, &qp));
@@ -339,10 +221,8 @@ TEST(verbs_mlx5_bad, qp_that_is_too_large_has_no_mkeys)
 	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
 	wr = vx_reg(1);
 	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 	RTE_SWAP(qp, vt.a);
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_EQ(fake_mlx5.nb_umrs, 0);
@@ -351,11 +231,7 @@ TEST(verbs_mlx5_bad, qp_that_is_too_large_has_no_mkeys)
 /* QPs of UC are not created with libmlx5. */
 TEST(verbs_mlx5_bad, qp_of_uc_has_no_mkeys)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = 4,
-			.max_send_sge = 1,
-			.type = RMEM_QPT_UC,
-			.send_cq = vt.cq_a,
-			.recv_cq = vt.cq_a};
+	struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_UC);
 	struct rmem_send_wr wr = vx_umr(1);
 	struct rmem_qp *qp;
 

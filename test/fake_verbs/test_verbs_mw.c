@@ -37,19 +37,18 @@ vt_is_refused(const struct rmem_send_wr *wr, int status)
 
 TEST(verbs_mw, type_2_window_is_bound_and_invalidated_repeatedly)
 {
-	struct rmem_send_wr wr;
+	uint8_t tag;
 	struct rmem_dev_stats stats;
 	unsigned int i;
 
 	for (i = 0; i < 600; i++) {
-		wr = vt_bind_wr(vt.two);
-		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-		TEST_EQ(vt.two->rkey & 0xff, wr.bind_mw.key_tag);
+		tag = rmem_rkey_next_tag(vt.two->rkey);
+		TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+		TEST_EQ(vt.two->rkey & 0xff, tag);
 		if (i % 100 == 0)
 			vt_is_granted(vt.two->rkey);
 		TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
-		wr = vt_inv_wr(vt.two->rkey);
-		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 	}
 	vt_is_denied(vt.two->rkey);
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
@@ -89,8 +88,7 @@ vt_only_bound_is_invalidated(void)
 	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
 
 	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR); /* never bound */
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(vt.two->rkey ^ 1);
 	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	wr = vt_inv_wr(vt.one->rkey);
@@ -100,8 +98,7 @@ vt_only_bound_is_invalidated(void)
 	wr = vt_inv_wr(UINT32_MAX);
 	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
 	vt_is_granted(vt.two->rkey);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR); /* a second time */
 }
 
@@ -114,10 +111,10 @@ TEST(verbs_mwq, invalidation_of_an_unbound_window_fails)
 
 TEST(verbs_mwq, another_qp_does_not_invalidate)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_send_wr wr;
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
@@ -164,23 +161,18 @@ TEST(verbs_mwq, bad_bindings_are_refused)
 /* A binding that the device refuses leaves a window that can be bound. */
 TEST(verbs_mwq, failed_bind_keeps_the_window)
 {
-	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	uint32_t rkey = vt.one->rkey;
-	struct rmem_wc wc;
 
 	fake.is_bind_bad = true;
 	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_MW_BIND_ERR);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_MW_BIND_ERR);
 	TEST_EQ(vt.one->rkey, rkey);
 	vt_reconnect();
 	fake.is_bind_bad = false;
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	vt_is_granted(vt.two->rkey);
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	vt_is_granted(vt.one->rkey);
 }
 
@@ -204,11 +196,11 @@ vt_send_inv(uint32_t rkey, int status, struct rmem_wc *recv_wc)
 static void
 vt_peer_invalidates(void)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_send_wr wr;
 	struct rmem_wc wc;
 	uint32_t rkey;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	rkey = vt.two->rkey;
 	vt_send_inv(rkey, RMEM_WC_SUCCESS, &wc);
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
@@ -239,19 +231,17 @@ TEST(verbs_mwq, peer_invalidates_a_bound_window)
 /* The receive is polled and the peer's completion is not: the window is free again. */
 TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr send;
 	struct rmem_recv_wr recv = {.wr_id = 77};
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	send = vt_send_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	vt_is_granted(vt.two->rkey);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 	vt_is_granted(vt.two->rkey);
@@ -260,12 +250,11 @@ TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
 /* Its first receive is not there: nothing has changed. Then it is. */
 TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr send;
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	send = vt_send_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_RNR_RETRY_EXC_ERR);
 	vt_reconnect();
@@ -292,10 +281,8 @@ TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 	vt_is_denied(before);
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	before = vt.one->rkey;
-	bind = vt_bind(0);
 	for (i = 0; i < 2; i++) { /* also when nothing is bound */
-		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_bind_one(0), RMEM_WC_SUCCESS);
 		vt_is_denied(before);
 		vt_is_denied(vt.one->rkey);
 	}
@@ -332,14 +319,11 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 /* A QP with a bound window is not destroyed: rdma_rxe would block. */
 TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
-
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
 	vt_reconnect();
 	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_destroy(vt.a));
 	vt.a = NULL;
 }
@@ -379,12 +363,11 @@ TEST(verbs_mw, partly_accepted_burst_changes_only_its_windows)
 /* A SEND_WITH_INV that was not accepted does not change the window. */
 TEST(verbs_mw, refused_send_with_inv_keeps_the_window_bound)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr send;
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	send = vt_send_inv_wr(vt.two->rkey);
 	fake.post_errno = ENOMEM;
 	TEST_ERR(rmem_post_send(vt.b, &send, 1), ENOSPC);
 	fake.post_errno = 0;
@@ -411,26 +394,22 @@ TEST(verbs_mw, windows_are_limited_and_counted)
 /* A window that the device does not release is unchanged. */
 TEST(verbs_mw, refused_release_changes_nothing)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
-
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	fake.fail_name = "dealloc_mw";
 	fake.fail_errno = EIO;
 	TEST_ERR(rmem_mw_dealloc(vt.two), EIO);
 	fake.fail_name = NULL;
 	vt_is_granted(vt.two->rkey);
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 }
 
 /* Removed or not: windows can be released. */
 TEST(verbs_mw, removed_device_releases_windows)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_mw_bind bind = vt_bind(VT_HALF);
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);
 	vt_until_gone();
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENODEV);

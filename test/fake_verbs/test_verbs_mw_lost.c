@@ -40,11 +40,9 @@ vt_window_is_usable(void)
 	vt_reconnect();
 	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_REM_ACCESS_ERR);
 	vt_reconnect();
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_SUCCESS);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 }
 
 /* A binding, then an invalidation is lost in that way; and each with its effect, and without. */
@@ -76,8 +74,7 @@ vt_lose_by_error(void)
 	vt_flush();
 	/* Of a QP that failed nothing follows what is posted. */
 	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_WR_FLUSH_ERR);
 	vt_reconnect();
 }
 
@@ -118,17 +115,10 @@ TEST(verbs_mw_lost, requests_after_a_failure_may_have_run)
 static void
 vt_lose_with_the_qp(void)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = VT_DEPTH,
-			.max_recv_wr = VT_DEPTH,
-			.max_send_sge = 4,
-			.max_recv_sge = 4,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE,
-			.send_cq = vt.cq_a,
-			.recv_cq = vt.cq_a};
+	struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
 
-	TEST_OK(rmem_qp_destroy(vt.a));
-	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
+	conf.access = RMEM_ACCESS_REMOTE;
+	vt_replace_qp(&vt.a, &conf);
 	vt_reconnect();
 }
 
@@ -191,10 +181,8 @@ TEST(verbs_mw_lost, bind_is_refused_until_a_lost_window_is_replaced)
 			TEST_ERR(rmem_qp_destroy(vt.a), EIO);
 		fake.fail_name = NULL;
 		vt_reconnect();
-		wr = vt_bind_wr(vt.two);
-		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-		wr = vt_inv_wr(vt.two->rkey);
-		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
 		wr = vt_bind_wr(vt.two);
 	}
 }
@@ -222,8 +210,7 @@ TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 
 	for (i = 0; i < 4; i++) {
 		fake.is_flush_run = (i & 1) != 0;
-		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 		rkey = vt.one->rkey;
 		fake.is_held = true;
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
@@ -240,8 +227,7 @@ TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 		TEST_STATUS(vt_peer_write(rkey),
 				fake.is_flush_run ? RMEM_WC_REM_ACCESS_ERR : RMEM_WC_SUCCESS);
 		vt_reconnect();
-		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 		TEST_STATUS(vt_peer_write(vt.one->rkey), RMEM_WC_SUCCESS);
 	}
 }
@@ -253,51 +239,43 @@ TEST(verbs_mw_lost, type_1_window_of_a_failed_qp_keeps_its_key)
 	struct rmem_wc wc;
 	uint32_t rkey;
 
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	rkey = vt.one->rkey;
 	TEST_OK(rmem_qp_set_error(vt.a));
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_WR_FLUSH_ERR);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(vt.one->rkey, rkey);
 	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	TEST_EQ(vt.one->rkey, rmem_rkey_of_tag(rkey, rmem_rkey_next_tag(rkey)));
 }
 
 /* Requests posted to a failed QP are not executed, and so change nothing. */
 TEST(verbs_mw_lost, type_2_window_of_a_failed_qp_stays_bound)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	uint32_t rkey;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
 	rkey = vt.two->rkey;
 	TEST_OK(rmem_qp_set_error(vt.a));
-	wr = vt_inv_wr(rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
-	wr = vt_bind_wr(vt.two);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_inv(rkey), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_bind_two(), RMEM_WC_WR_FLUSH_ERR);
 	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
-	wr = vt_inv_wr(rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(rkey), RMEM_WC_SUCCESS);
 }
 
 /* While the peer's SEND_WITH_INV is in flight, other invalidations are refused. */
 TEST(verbs_mw_lost, invalidation_while_that_of_the_peer_is_in_flight_is_refused)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr wr, send;
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	send = vt_send_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 	fake.is_held = true;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
@@ -346,19 +324,17 @@ TEST(verbs_mw_lost, bind_before_the_local_inv_of_another_qp_fails)
 /* b's SEND_WITH_INV is flushed: it may have reached a or not. */
 TEST(verbs_mw_lost, local_inv_after_a_lost_send_with_inv_fails)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr send;
 	struct rmem_wc wc;
 
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	send = vt_send_inv_wr(vt.two->rkey);
 	fake.is_held = true;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	fake.is_held = false;
 	TEST_OK(rmem_qp_set_error(vt.b));
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_WR_FLUSH_ERR);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_MW_BIND_ERR);
 	vt_reconnect();
 	vt_window_is_usable();
 }
@@ -367,18 +343,17 @@ TEST(verbs_mw_lost, local_inv_after_a_lost_send_with_inv_fails)
 TEST(verbs_mw_lost, send_with_inv_before_the_bind_completes_is_refused)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
-	struct rmem_send_wr wr, send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr wr, send;
 	struct rmem_wc wc;
 	unsigned int i;
 
-	send.num_sge = 0;
 	for (i = 0; i < 2; i++) {
 		wr = vt_bind_wr(vt.two);
 		if (i == 0)
 			wr.bind_mw.key_tag = (uint8_t)vt.two->rkey;
 		TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 		vt_hold(&wr);
-		send.invalidate_rkey = vt.two->rkey;
+		send = vt_send_inv_wr(vt.two->rkey);
 		TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_REM_INV_REQ_ERR);
@@ -390,12 +365,11 @@ TEST(verbs_mw_lost, send_with_inv_before_the_bind_completes_is_refused)
 /* b's SEND_WITH_INV is flushed while the binding that it invalidates is in flight. */
 TEST(verbs_mw_lost, bind_in_flight_holds_its_mr_after_a_lost_send_with_inv)
 {
-	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send;
 	struct rmem_wc wc;
 
 	vt_hold(&wr);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	send = vt_send_inv_wr(vt.two->rkey);
 	fake.is_held = true;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	fake.is_held = false;
@@ -404,8 +378,7 @@ TEST(verbs_mw_lost, bind_in_flight_holds_its_mr_after_a_lost_send_with_inv)
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	fake_run_held(vt.a->qp_num, 1);
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_MW_BIND_ERR);
 	vt_reconnect();
 	vt_window_is_usable();
 	TEST_OK(rmem_mw_dealloc(vt.two));

@@ -50,8 +50,7 @@ vt_bind_and_invalidate(void)
 	}
 	wr[0] = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr[0]), RMEM_WC_SUCCESS);
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey;
+	send = vt_send_inv_wr(vt.two->rkey);
 	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, wc), RMEM_WC_SUCCESS);
@@ -152,8 +151,7 @@ TEST(verbs_mw_straight, send_with_inv_reaches_the_peer_unchecked)
 	struct rmem_recv_wr recv = {.wr_id = 1};
 	struct rmem_wc wc;
 
-	send.num_sge = 0;
-	send.invalidate_rkey = vt.two->rkey; /* not bound */
+	send = vt_send_inv_wr(vt.two->rkey); /* not bound */
 	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
 	fake.nb_seen = 0;
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
@@ -204,8 +202,7 @@ TEST(verbs_mw_straight, failed_type_1_bind_keeps_the_current_key)
 	unsigned int i;
 	uint32_t rkey;
 
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	rkey = vt.one->rkey;
 	fake.is_bind_bad = true;
 	for (i = 0; i < 3; i++)
@@ -219,8 +216,7 @@ TEST(verbs_mw_straight, failed_type_1_bind_keeps_the_current_key)
 	fake.is_bind_bad = false;
 	vt_reconnect();
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
 	TEST_STATUS(vt_peer_write(vt.one->rkey), RMEM_WC_SUCCESS);
 }
 

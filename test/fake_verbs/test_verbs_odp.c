@@ -142,18 +142,6 @@ TEST(verbs_odp, implicit_odp_that_fails_is_not_reported)
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr));
 }
 
-/* A WRITE to that place of the buffer; its status. */
-static int
-vt_write(uint32_t offset, uint32_t rkey)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-
-	wr.rdma.remote_addr = (uintptr_t)vt.buf + offset;
-	wr.rdma.rkey = rkey;
-	return vt_run(&wr);
-}
-
 TEST(verbs_odp, mrs_on_demand_are_registered)
 {
 	struct rmem_mr_stats stats;
@@ -161,7 +149,7 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 	struct rmem_mr *other;
 
 	memcpy(vt.buf, "on demand", 8);
-	TEST_STATUS(vt_write(VT_HALF + 3, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(vt.a, (uintptr_t)vt.buf + VT_HALF + 3, 8, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + VT_HALF + 3, vt.buf, 8);
 	TEST_OK(rmem_mr_query(mr, &info));
 	TEST_EQ(info.is_pinned, 0);
@@ -169,7 +157,8 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 	TEST_ERR(rmem_mr_stats_get(mr, &stats), EOPNOTSUPP);
 	TEST_OK(rmem_mr_reg(vt.pd, NULL, SIZE_MAX, 0, ODP, &other));
 	TEST_ASSERT((fake.access & IBV_ACCESS_ON_DEMAND) != 0);
-	TEST_STATUS(vt_write(VT_HALF + 77, other->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(vt.a, (uintptr_t)vt.buf + VT_HALF + 77, 8, other->rkey),
+			RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + VT_HALF + 77, vt.buf, 8);
 	TEST_OK(rmem_mr_dereg(other));
 	/* Requests that crash rdma_rxe. */

@@ -32,17 +32,13 @@ vt_teardown_rereg(void)
 
 /* The status of a WRITE to that place of the buffer. */
 static int
-vt_write(uint32_t offset, uint32_t rkey)
+vt_write_at(uint32_t offset, uint32_t rkey)
 {
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	int status;
+	int status = vt_write(vt.a, (uintptr_t)vt.buf + offset, 8, rkey);
 
-	wr.rdma.remote_addr = (uintptr_t)vt.buf + offset;
-	wr.rdma.rkey = rkey;
-	status = vt_run(&wr);
-	return status != RMEM_WC_SUCCESS && TEST_TRY(vt_reconnect()) != TEST_SUCCESS ? -EBADMSG
-										     : status;
+	if (status != RMEM_WC_SUCCESS)
+		vt_reconnect();
+	return status;
 }
 
 TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
@@ -54,16 +50,16 @@ TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + VT_HALF + 128, 32,
 			0, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write(VT_HALF + 128, rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_write(VT_HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write_at(VT_HALF + 128, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write_at(VT_HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write(VT_HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write_at(VT_HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
 	TEST_OK(rmem_mr_rereg(mr, FLAGS, pd, vt.buf + VT_HALF, 64, LOCAL_W | REMOTE_W, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
 	TEST_ASSERT(mr->pd == pd && mr->rkey == rkey && mr->lkey == lkey);
-	TEST_STATUS(vt_write(VT_HALF, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write_at(VT_HALF, rkey), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, vt.pd, NULL, 0, 0, &result));
 	TEST_OK(rmem_pd_dealloc(pd));
 }
@@ -79,8 +75,8 @@ vt_has_new_keys(uint32_t flags)
 			mr, flags, vt.pd, vt.buf + VT_HALF + 64, 64, LOCAL_W | REMOTE_W, &result));
 	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
 	TEST_ASSERT(mr->rkey != rkey);
-	TEST_STATUS(vt_write(VT_HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_write(VT_HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(vt_write_at(VT_HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write_at(VT_HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* According to the probe, or to its errno. */
@@ -161,9 +157,9 @@ TEST(verbs_rereg, each_failure_of_ibv_rereg_mr_is_reported)
 				EIO);
 		fake.rereg_result = 0;
 		TEST_EQ(result, rows[i].result);
-		TEST_STATUS(vt_write(VT_HALF, rkey),
+		TEST_STATUS(vt_write_at(VT_HALF, rkey),
 				rows[i].is_old ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
-		TEST_STATUS(vt_write(VT_HALF + 64, rkey),
+		TEST_STATUS(vt_write_at(VT_HALF + 64, rkey),
 				rows[i].is_new ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
 		TEST_OK(rmem_mr_dereg(mr));
 		TEST_OK(rmem_mr_reg(vt.pd, vt.buf + VT_HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));

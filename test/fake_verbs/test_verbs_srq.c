@@ -16,17 +16,10 @@ static struct rmem_srq *srq;
 static void
 make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 {
-	const struct rmem_qp_conf conf = {.send_cq = cq,
-			.recv_cq = cq,
-			.max_send_wr = VT_DEPTH,
-			.max_send_sge = 4,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE,
-			.srq = srq};
+	struct rmem_qp_conf conf = vt_qp_conf(cq, RMEM_QPT_RC);
 
-	TEST_OK(rmem_qp_destroy(*qp));
-	*qp = NULL;
-	TEST_OK(rmem_qp_create(vt.pd, &conf, qp));
+	conf.srq = srq;
+	vt_replace_qp(qp, &conf);
 }
 
 /* Both QPs use the SRQ. */

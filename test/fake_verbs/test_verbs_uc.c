@@ -13,40 +13,31 @@
 	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |          \
 			IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC)
 
-static int
-make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
-{
-	const struct rmem_qp_conf conf = {.send_cq = cq,
-			.recv_cq = cq,
-			.max_send_wr = VT_DEPTH,
-			.max_recv_wr = VT_DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_UC};
-
-	TEST_OK(rmem_qp_destroy(*qp));
-	*qp = NULL;
-	return rmem_qp_create(vt.pd, &conf, qp);
-}
-
 static void
 open_uc(void)
 {
+	struct rmem_qp_conf conf;
+
 	TEST_OK(vt_open());
-	TEST_OK(make_qp(vt.cq_a, &vt.a));
-	TEST_OK(make_qp(vt.cq_b, &vt.b));
+	conf = vt_qp_conf(vt.cq_a, RMEM_QPT_UC);
+	vt_replace_qp(&vt.a, &conf);
+	conf = vt_qp_conf(vt.cq_b, RMEM_QPT_UC);
+	vt_replace_qp(&vt.b, &conf);
 	TEST_OK(vt_connect());
 }
 
 TEST(verbs_uc, device_without_uc_refuses_the_type)
 {
 	struct rmem_dev_info info;
+	struct rmem_qp_conf conf;
+	struct rmem_qp *qp;
 
 	fake.has_no_uc = true;
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_UC) == 0);
-	TEST_ERR(make_qp(vt.cq_a, &vt.a), EOPNOTSUPP);
+	conf = vt_qp_conf(vt.cq_a, RMEM_QPT_UC);
+	TEST_ERR(rmem_qp_create(vt.pd, &conf, &qp), EOPNOTSUPP);
 }
 
 TEST(verbs_uc, attributes_of_rc_are_not_set)

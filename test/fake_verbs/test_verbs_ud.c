@@ -22,19 +22,11 @@ static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = 
 static void
 make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 {
-	const struct rmem_qp_conf conf = {.send_cq = cq,
-			.recv_cq = cq,
-			.srq = srq,
-			.max_send_wr = VT_DEPTH,
-			.max_recv_wr = VT_DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_UD};
+	struct rmem_qp_conf conf = vt_qp_conf(cq, RMEM_QPT_UD);
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
 
-	TEST_OK(rmem_qp_destroy(*qp));
-	*qp = NULL;
-	TEST_OK(rmem_qp_create(vt.pd, &conf, qp));
+	conf.srq = srq;
+	vt_replace_qp(qp, &conf);
 	TEST_OK(rmem_qp_modify(*qp, &attr,
 			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
 	attr.state = RMEM_QPS_RTR;
