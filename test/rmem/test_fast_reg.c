@@ -3,8 +3,9 @@
  */
 
 /*
- * Fast registration on the software device: making and releasing MRs and lists, requests that wait,
- * bursts, READ_WITH_INV, and every opcode over scattered pages. The rules of REG_MR and the invalidations are in conformance.
+ * Fast registration on the software device: making and releasing MRs and lists, requests that
+ * wait, bursts, READ_WITH_INV, and every opcode over scattered pages. The rules of REG_MR and
+ * the invalidations are in conformance.
  */
 
 #include <string.h>

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What creating and releasing objects of every type have in common: handles, limits, memory. */
+/* Objects of every type are created and released alike: handles, limits, memory. */
 
 #include "fixture.h"
 #include "test.h"
 
-/* What QPs, SRQs and CQs are made with; the channels may be NULL. */
+/* QPs, SRQs and CQs are created with these; the channels may be NULL. */
 static struct rmem_cq *cq;
 static struct rmem_comp_channel *comp_channel;
 static struct rmem_async_channel *async_channel;

@@ -266,7 +266,7 @@ TEST(rereg_driver, change_in_place_keeps_the_keys)
 	expect_new();
 }
 
-/* What remains after each result of a driver that fails; in place of the first it registers again. */
+/* The MR after each result of a driver that fails, or that asks to register again. */
 TEST(rereg_driver, result_of_a_failure_is_the_state_of_the_mr)
 {
 	static const struct {

@@ -223,7 +223,7 @@ struct way {
 	bool is_alone;       /* with one writer */
 };
 
-/* What ways use; others is memory that no key may reach. */
+/* Objects of the ways; others is memory that no key may reach. */
 static struct rmem_mr *mr, *other_mr, *mkey;
 static struct rmem_fast_reg_page_list *other_list;
 static struct rmem_pd *other_pd;
