@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two processes of test/dropin/cm_states.c connect, by rmem-run of BUILD on this machine and by the kernel's rdma_cm with
 # rdma_rxe in a guest. One is killed in each state of the connection. If it is the guest's, the one here gets the event
-# that cm_states.txt has, releases all, and leaves no connection; if it is ours, the kernel's request fails by its timeout,
-# and a new process with the same address connects. Runs in a user and network namespace. Exit status 77 where that is
+# that cm_states.txt has, releases all, and leaves no connection; if it is ours, the kernel's request fails by its timeout
+# or is rejected by a new process with the same address, and that process connects. Runs in a user and network namespace. Exit status 77 where that is
 # not permitted.
 # usage: cm-killed-host.sh KERNEL BUILD
 
@@ -16,9 +16,13 @@ port=7200
 run="$here/../../usertools/rmem-run"
 program=$build/test/dropin/cm_states
 table=$here/../dropin/cm_states.txt
-# States and the side that is killed, of cases in which that is the process here.
-own='req wait-req active
-established run active'
+# States, the side that is killed, and that of the guest, of cases in which the process here is killed. The two passive
+# ones: after the request was received, and after the reply was sent.
+own='req wait-req active passive
+established run active passive
+run req passive active
+run rep passive active
+run established passive active'
 
 # side ACTIVE PASSIVE WHICH: set command and state of the active or the passive side.
 side() {
@@ -30,7 +34,7 @@ cases() {
 	while IFS='|' read -r states lines _; do
 		[[ $states == '#'* ]] || echo "$states ${states##* }|$lines"
 	done <"$table"
-	echo "${own//$'\n'/ passive$'\n'} passive"
+	echo "$own"
 }
 
 # await FILE LINE PID: wait for a line of the process.
@@ -39,6 +43,19 @@ await() {
 		kill -0 "$3" 2>/dev/null || return
 		sleep 0.1
 	done
+}
+
+# connect_to_killed PASSIVE: a process of the guest connects to one that is killed in that state, then replaced.
+connect_to_killed() {
+	busybox nc -l -p 7000 >/dev/null
+	"$program" connect $ip $port run >/tmp/out 2>&1 <&5 &
+	pid=$!
+	[ "$1" = req ] || { await /tmp/out RDMA_CM_EVENT_CONNECT_RESPONSE $pid && echo "$n waiting"; }
+	busybox nc -l -p 7000 >/dev/null
+	[ "$1" = req ] || kill -KILL $pid # no message of the other one arrives
+	wait $pid
+	sed "s/^/$n: /" /tmp/out
+	echo "$n ended"
 }
 
 # Commands of the guest. Its lines "N stopped", "N waiting" and so on are what its process printed last; the machine then
@@ -51,6 +68,7 @@ guest() {
 	while IFS='|' read -r states _ <&6; do
 		n=$((n + 1))
 		read -r active passive killed mine <<<"$states"
+		[ "$killed $mine" != 'passive active' ] || { connect_to_killed "$passive" && continue; }
 		side "$active" "$passive" "$mine"
 		address=$rxe_ip last=stopped
 		[ "$command" = listen ] || address=$ip
@@ -136,11 +154,11 @@ signal_guest() {
 	until bash -c "exec 3<>/dev/tcp/$rxe_ip/7000" 2>/dev/null || ! kill -0 $guest; do sleep 0.1; done
 }
 
-# start COMMAND ADDRESS STATE: the process here.
+# start COMMAND ADDRESS STATE [PORT]: the process here.
 start() {
 	rm -f "$dir/cm"
 	: >"$dir/out"
-	RMEM_IBV_CM=$dir/cm "$run" --ip "$ip" "$program" "$1" "$2" $port "$3" >"$dir/out" 2>&1 <&5 &
+	RMEM_IBV_CM=$dir/cm "$run" --ip "$ip" "$program" "$1" "$2" "${4:-$port}" "$3" >"$dir/out" 2>&1 <&5 &
 	pid=$!
 }
 
@@ -154,6 +172,23 @@ while IFS='|' read -r states lines <&6; do
 	address=$ip
 	[ $command = listen ] || { address=$rxe_ip && of_guest "$n listening"; }
 	start "$command" "$address" "$state"
+	if [ "$killed $mine" = 'passive passive' ]; then
+		await "$dir/out" listening $pid
+		signal_guest
+		await "$dir/out" stopped $pid
+		[ "$passive" = req ] || of_guest "$n waiting"
+		kill -KILL $pid
+		wait $pid 2>/dev/null
+		start listen $ip run $((port + 1))
+		await "$dir/out" listening $pid
+		signal_guest
+		of_guest "$n ended"
+		kill -KILL $pid
+		wait $pid 2>/dev/null
+		[ "$passive" != req ] || grep -q "^$n: RDMA_CM_EVENT_REJECTED, status 8" "$dir/guest"
+		verdict "$active and $passive, the process here killed" $?
+		continue
+	fi
 	if [ "$killed" = "$mine" ]; then
 		await "$dir/out" stopped $pid
 		of_guest "$n waiting"
