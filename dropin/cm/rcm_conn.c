@@ -9,6 +9,7 @@
  * closed.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <rmem_log.h>
+
 #include "../verbs/ribv.h"
 #include "rcm.h"
+
+RTE_LOG_REGISTER(rcm_conn_logtype, lib.rmem.ibv.cm.conn, NOTICE)
 
 #define RETRY_NS         5000000              /* between attempts to connect */
 #define CONNECT_RETRY_NS UINT64_C(2000000000) /* time in which a refused connection is retried */
@@ -125,12 +130,25 @@ end(struct rcm_id *id)
 	rcm_id_timer(id, IBCM_NEVER);
 }
 
+static void
+log_silent(const struct rcm_addr *peer)
+{
+	bool is_four = peer->family == AF_INET;
+	char text[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(peer->family, peer->ip + (is_four ? 12 : 0), text, sizeof(text));
+	RMEM_LOG_LINE(ERR, rcm_conn_logtype, "rmem_ibv", "rdma_cm: peer %s, port %u: no answer",
+			text, peer->port);
+}
+
 /* The connection could not be made; as the kernel reports it. */
 static void
 fail(struct rcm_id *id, int err)
 {
 	bool is_absent = err == -ECONNREFUSED;
 
+	if (err == -ETIMEDOUT)
+		log_silent(&id->dst);
 	end(id);
 	if (!is_absent && err != -EAGAIN && err != -ECONNRESET && err != -EPROTO)
 		rcm_event_post(id, RCM_UNREACHABLE_EVENT, err);

@@ -7,6 +7,7 @@
  * device sends and receives them on QP 1 (rmem_cm_port_priv.h). The peer may be one of rdma_cm.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -254,6 +255,16 @@ request(struct ibcm *cm, struct rmem_cm_conn *conn, const struct mad_addr *to,
 	return CM_FAIL(EIO, "request: not sent: %s", strerror(-ret));
 }
 
+static void
+log_silent(const struct mad_addr *peer)
+{
+	bool is_four = peer->version == 4;
+	char text[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(is_four ? AF_INET : AF_INET6, peer->ip + (is_four ? 12 : 0), text, sizeof(text));
+	CM_LOG(ERR, "peer %s: no answer to a request", text);
+}
+
 static int
 mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
@@ -279,7 +290,7 @@ mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 	if (ret == 0)
 		ret = wait_for(conn, &conn->link->has_reply, end_ms);
 	if (ret == -ETIMEDOUT)
-		CM_LOG(ERR, "peer: no answer to a request");
+		log_silent(&to);
 	if (ret == 0)
 		ret = unpack(conn->link, from);
 	if (ret == 0)

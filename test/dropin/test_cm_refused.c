@@ -32,18 +32,36 @@ log_text(void)
 	return text;
 }
 
+/* Connect to an address without a device. */
+static uint32_t
+request_to_nobody(int fd)
+{
+	struct rdma_ucm_resolve_route route = {.timeout_ms = 60000};
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t id = cm_create(fd, RDMA_PS_TCP);
+
+	route.id = id;
+	HOLDS(cm_resolve_addr(fd, id, "127.0.16.77", 7) == 0);
+	HOLDS(cm_expect(fd, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0) == 0);
+	HOLDS(cm_expect(fd, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_connect(fd, id, &param) == 0);
+	return id;
+}
+
 int
 main(void)
 {
 	struct rdma_ucm_join_mcast join = {.uid = 1};
 	int out = dup(2), fd;
-	uint32_t id;
+	uint32_t id, silent;
 
 	HOLDS(setenv("RMEM_IBV", "soft0,ip=127.0.16.12", 1) == 0);
 	HOLDS(setenv("RMEM_IBV_LOG", "error", 1) == 0);
 	log_fd = memfd_create("log", 0);
 	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
 	fd = cm_open();
+	silent = request_to_nobody(fd);
 	id = cm_create(fd, RDMA_PS_UDP);
 	/* From a loopback address there is no route. */
 	HOLDS(cm_resolve_addr(fd, id, "203.0.113.9", 7) == 0);
@@ -54,7 +72,11 @@ main(void)
 	HOLDS(strstr(log_text(), "rdma_cm: JOIN_MCAST (command 22) refused: ") != NULL);
 	HOLDS(cm_run(fd, 99, &join, 8, 0) == ENOSYS);
 	HOLDS(strstr(log_text(), "rdma_cm: unknown (command 99) refused: ") != NULL);
-	HOLDS(cm_destroy(fd, id) == 1 && close(fd) == 0);
+	HOLDS(cm_destroy(fd, id) == 1);
+	/* After 17 s. */
+	HOLDS((int)cm_expect(fd, UNREACHABLE).status == -ETIMEDOUT);
+	HOLDS(strstr(log_text(), "rdma_cm: peer 127.0.16.77, port 7: no answer") != NULL);
+	HOLDS(cm_destroy(fd, silent) == 3 && close(fd) == 0);
 	HOLDS(dup2(out, 2) == 2);
 	return 0;
 }

@@ -300,9 +300,14 @@ TEST(cm_mad, peer_without_the_device_does_not_answer)
 	struct sockaddr_in nobody = addr;
 	struct rmem_cm_conn *conn;
 
+	int ret;
+
 	TEST_EQ(inet_pton(AF_INET, "127.0.19.77", &nobody.sin_addr), 1);
 	TEST_OK(rmem_qp_reset(pair.a));
-	TEST_ERR(rmem_cm_connect((struct sockaddr *)&nobody, &conf, NULL, &conn), ETIMEDOUT);
+	log_begin();
+	ret = rmem_cm_connect((struct sockaddr *)&nobody, &conf, NULL, &conn);
+	TEST_ASSERT(log_end_has("peer 127.0.19.77: no answer to a request"));
+	TEST_ERR(ret, ETIMEDOUT);
 }
 
 TEST(cm_mad, other_family_than_the_device_is_refused)
