@@ -326,6 +326,44 @@ connect_without_listener_is_rejected(void)
 	HOLDS(cm_destroy(server, bound) == 0);
 }
 
+/* A listener for TCP is none for UDP. */
+static void
+port_spaces_are_apart(void)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t listener, active = cm_create(client, RDMA_PS_UDP);
+	uint16_t port;
+
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, &param) == 0);
+	HOLDS(cm_expect(client, UNREACHABLE).status == SIDR_UNSUPPORTED);
+	HOLDS(cm_destroy(client, active) == 3 && cm_destroy(server, listener) == 0);
+}
+
+/* A listener with one request that it has not got. */
+static void
+full_backlog_rejects(void)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t listener = cm_create(server, RDMA_PS_TCP), active[2], i;
+
+	HOLDS(cm_bind(server, listener, LOOPBACK, 0) == 0);
+	HOLDS(cm_listen(server, listener, 1) == 0);
+	for (i = 0; i < 2; i++) {
+		active[i] = cm_create(client, RDMA_PS_TCP);
+		cm_resolve(client, active[i], cm_port(server, listener));
+	}
+	HOLDS(cm_connect(client, active[0], &param) == 0);
+	HOLDS(poll(&(struct pollfd){.fd = server, .events = POLLIN}, 1, -1) == 1);
+	HOLDS(cm_connect(client, active[1], &param) == 0);
+	HOLDS(cm_expect(client, REJECTED).id == active[1]);
+	HOLDS(cm_destroy(client, active[1]) == 3);
+	cm_destroy(server, cm_expect(server, CONNECT_REQUEST).id);
+	HOLDS(cm_expect(client, REJECTED).id == active[0]);
+	HOLDS(cm_destroy(client, active[0]) == 3 && cm_destroy(server, listener) == 1);
+}
+
 /* Connect to a port at which a server listens afterwards; false: this thread had no CPU for the 2 s
  * in which the client tries again. */
 static bool
@@ -560,6 +598,8 @@ main(void)
 	reject_has_private_data();
 	ud_resolves_a_qp();
 	connect_without_listener_is_rejected();
+	port_spaces_are_apart();
+	full_backlog_rejects();
 	listener_may_follow_the_request();
 	addresses_are_checked();
 	wrong_commands_are_refused();

@@ -52,6 +52,7 @@ cm_peer_open(struct cm_peer *peer, const char *name, const char *ip, const char 
 	gid_of(ip, peer->path.local_gid);
 	gid_of(remote, peer->path.remote_gid);
 	peer->path.hop_limit = 64;
+	peer->port_space = PS_TCP;
 	TEST_MEM(rmem_gsi_gid(peer->gsi), peer->path.local_gid, 16);
 }
 
@@ -112,7 +113,7 @@ cm_peer_request(struct cm_peer *peer, uint16_t port, const void *data, uint32_t 
 	*req = (struct ibcm_msg){.type = IBCM_REQ,
 			.tid = number,
 			.local_id = number,
-			.service_id = PS_TCP << 16 | port,
+			.service_id = peer->port_space << 16 | port,
 			.ca_guid = 0x1234,
 			.qpn = number,
 			.pkey = IBCM_PKEY,

@@ -19,6 +19,7 @@ struct cm_peer {
 	struct rmem_dev *dev;
 	struct rmem_gsi *gsi;
 	struct ibcm_path path;               /* to the other side */
+	uint64_t port_space;                 /* of requests; of rdma_cm's TCP at first */
 	uint32_t nb_ids;                     /* comm IDs, TIDs and QP numbers that were used */
 	uint32_t nb[IBCM_NB_TYPES];          /* of received messages */
 	struct ibcm_msg last[IBCM_NB_TYPES]; /* of each type; without data */

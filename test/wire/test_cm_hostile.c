@@ -16,12 +16,17 @@
 
 #define IP         "127.0.23.1"
 #define PEER_IP    "127.0.23.2"
+#define CLOSED_IP  "127.0.23.3"
 #define PORT       7175
 #define TIMEOUT_MS 60000
 
-#define CONSUMER 28 /* the reason of a REJ */
+/* Reasons of a REJ. */
+#define INVALID_SERVICE_ID 8
+#define CONSUMER           28
 
-#define NB_REQUESTS  1000
+#define PS_IB 0x013f /* another port space of rdma_cm */
+
+#define NB_REQUESTS  10000
 #define MAX_REQUESTS 64 /* of one source, that a listener keeps */
 
 static struct rmem_cm_listener *server;
@@ -118,6 +123,32 @@ TEST(cm_hostile, message_that_is_not_of_rmem_is_refused)
 	is_refused(&req);
 	cm_peer_request(&peer, PORT, NULL, 0, &req);
 	is_refused(&req);
+}
+
+TEST(cm_hostile, message_of_another_version_is_refused)
+{
+	uint8_t message[CM_PEER_MESSAGE];
+	struct ibcm_msg req;
+
+	cm_peer_message(peer.path.local_gid, 77, message);
+	message[2]++;
+	cm_peer_request(&peer, PORT, message, sizeof(message), &req);
+	is_refused(&req);
+}
+
+TEST(cm_hostile, request_of_another_port_space_has_no_listener)
+{
+	uint32_t nb = cm_peer_nb(&peer, IBCM_REJ);
+	uint64_t tcp = peer.port_space;
+	struct ibcm_msg req;
+
+	peer.port_space = PS_IB;
+	cm_peer_connect(&peer, PORT, &req);
+	peer.port_space = tcp;
+	cm_peer_wait(&peer, IBCM_REJ, nb + 1);
+	TEST_EQ(cm_peer_last(&peer, IBCM_REJ)->remote_id, req.local_id);
+	TEST_EQ(cm_peer_last(&peer, IBCM_REJ)->reason, INVALID_SERVICE_ID);
+	others_are_served();
 }
 
 /* The QP would send to a third host. */
@@ -317,6 +348,53 @@ open_ud(void)
 	for (attr.state = RMEM_QPS_INIT; attr.state <= RMEM_QPS_RTS; attr.state++)
 		TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | masks[attr.state]));
 	return qp;
+}
+
+/* A device that a thread closes while requests arrive. */
+struct closing {
+	struct rmem_dev *dev;
+	struct rmem_cm_listener *listener;
+	int ret;
+	bool is_done;
+};
+
+static void *
+close_device(void *arg)
+{
+	struct closing *closing = arg;
+
+	rmem_cm_listener_destroy(closing->listener);
+	closing->ret = rmem_dev_close(closing->dev);
+	__atomic_store_n(&closing->is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+TEST(cm_hostile, device_closes_while_requests_arrive)
+{
+	struct sockaddr_in own = addr;
+	struct closing closing;
+	struct cm_peer other;
+	struct ibcm_msg req;
+	pthread_t thread;
+	int i;
+
+	TEST_EQ(inet_pton(AF_INET, CLOSED_IP, &own.sin_addr), 1);
+	cm_peer_open(&other, "soft31", "127.0.23.4", CLOSED_IP);
+	for (i = 0; i < 20; i++) {
+		closing = (struct closing){.is_done = false};
+		TEST_OK(rmem_dev_create("soft32", "ip=" CLOSED_IP, &closing.dev));
+		TEST_OK(rmem_cm_listener_create((struct sockaddr *)&own, &closing.listener));
+		cm_peer_connect(&other, PORT, &req);
+		cm_peer_sync(&other); /* the listener has a request */
+		TEST_EQ(pthread_create(&thread, NULL, close_device, &closing), 0);
+		while (!__atomic_load_n(&closing.is_done, __ATOMIC_ACQUIRE)) {
+			cm_peer_connect(&other, PORT, &req);
+			rmem_gsi_poll(other.gsi);
+		}
+		TEST_EQ(pthread_join(thread, NULL), 0);
+		TEST_OK(closing.ret);
+	}
+	cm_peer_close(&other);
 }
 
 /* A MAD of a QP that is not QP 1, and one of another length. */
