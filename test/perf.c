@@ -68,7 +68,7 @@ perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, stru
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE};
+			.access = RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH_GLOBAL};
 
 	TEST_OK(rmem_cq_create(dev, &cq_conf, cq));
 	conf.send_cq = conf.recv_cq = *cq;
@@ -125,7 +125,8 @@ perf_mr(struct rmem_pd *pd, size_t size)
 	struct rmem_mr *mr = NULL;
 	int ret;
 
-	ret = rmem_mr_reg(pd, NULL, size, 0, PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr);
+	ret = rmem_mr_reg(pd, NULL, size, 0,
+			PERF_ACCESS | RMEM_ACCESS_FLUSH_GLOBAL | RMEM_ACCESS_ALLOCATE_MR, &mr);
 	if (ret != 0) {
 		printf("no MR of %zu bytes: %d\n", size, ret);
 		return NULL;

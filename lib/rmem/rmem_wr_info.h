@@ -253,6 +253,35 @@ rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 }
 
 /**
+ * Check whether a request is a valid atomic or ATOMIC_WRITE.
+ *
+ * The common case of these, without a call.
+ *
+ * Fast path.
+ *
+ * @param qp
+ *   QP that it is posted to.
+ * @param limits
+ *   Limits of the QP.
+ * @param wr
+ *   Request, of any opcode.
+ *
+ * @return
+ *   Whether it is one and may be accepted; otherwise rmem_wr_check_full() decides.
+ */
+static inline bool
+rmem_wr_is_word(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr)
+{
+	const uint32_t words = 1u << RMEM_WR_ATOMIC_CMP_AND_SWP |
+			1u << RMEM_WR_ATOMIC_FETCH_AND_ADD | 1u << RMEM_WR_ATOMIC_WRITE;
+
+	return wr->opcode < RMEM_WR_OPCODE_NB && qp->type == RMEM_QPT_RC &&
+			rmem_wr_is_among(limits->opcodes & words, wr) && wr->num_sge == 1 &&
+			wr->sg_list[0].length == sizeof(uint64_t);
+}
+
+/**
  * Check a send request of any kind; rmem_wr_check() is faster for simple ones.
  *
  * Fast path: reads only, logs nothing.
@@ -301,7 +330,8 @@ static inline int
 rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
 {
-	if (likely(rmem_wr_is_simple(limits, wr) || rmem_wr_is_bind(qp, limits, wr)))
+	if (likely(rmem_wr_is_simple(limits, wr) || rmem_wr_is_bind(qp, limits, wr) ||
+			    rmem_wr_is_word(qp, limits, wr)))
 		return 0;
 	return rmem_wr_check_full(qp, limits, wr);
 }

@@ -308,6 +308,50 @@ test_write64_chaos(void)
 			"without chaos=", "ratio <= 1.1");
 }
 
+/* Requests of other opcodes compared with WRITEs of a size. */
+static void
+compare_opcode(struct perf_row *row, enum rmem_wr_opcode opcode, uint32_t size)
+{
+	static struct write_job jobs[2];
+	uint32_t i;
+
+	row->unit = "ns/op";
+	job_open(&jobs[0], 64, 1024, 20000, 0);
+	job_open(&jobs[1], 64, 1024, 20000, 0);
+	for (i = 0; i < PERF_BURST; i++) {
+		jobs[0].sge[i].length = size;
+		jobs[1].wr[i].opcode = opcode;
+		jobs[1].sge[i].length = sizeof(uint64_t);
+		if (opcode == RMEM_WR_FLUSH) {
+			jobs[1].wr[i].flush.type = RMEM_FLUSH_GLOBAL;
+			jobs[1].wr[i].flush.level = RMEM_FLUSH_RANGE;
+		}
+	}
+	perf_measure(row, run_plain, run_with, jobs);
+	job_close(&jobs[0]);
+	job_close(&jobs[1]);
+}
+
+static void
+test_atomic_write_burst32(void)
+{
+	struct perf_row row = {.name = "atomic_write_burst32",
+			.yardstick = "write64_burst32",
+			.bar = "ratio <= 1.2"};
+
+	compare_opcode(&row, RMEM_WR_ATOMIC_WRITE, 64);
+}
+
+static void
+test_flush0_burst32(void)
+{
+	struct perf_row row = {.name = "flush0_burst32",
+			.yardstick = "WRITEs of 0 bytes",
+			.bar = "ratio <= 1.5"};
+
+	compare_opcode(&row, RMEM_WR_FLUSH, 0);
+}
+
 static void
 test_write4k(void)
 {
@@ -588,6 +632,8 @@ REGISTER_RMEM_TEST(write64_two_lcores_perf_autotest, test_write64_two_lcores);
 REGISTER_RMEM_TEST(write64_burst32_perf_autotest, test_write64_burst32);
 REGISTER_RMEM_TEST(write64_sanitize_perf_autotest, test_write64_sanitize);
 REGISTER_RMEM_TEST(write64_chaos_perf_autotest, test_write64_chaos);
+REGISTER_RMEM_TEST(atomic_write_burst32_perf_autotest, test_atomic_write_burst32);
+REGISTER_RMEM_TEST(flush0_burst32_perf_autotest, test_flush0_burst32);
 REGISTER_RMEM_TEST(write64_1m_mrs_perf_autotest, test_write64_1m_mrs);
 REGISTER_RMEM_TEST(write4k_perf_autotest, test_write4k);
 REGISTER_RMEM_TEST(write64k_perf_autotest, test_write64k);

@@ -69,15 +69,27 @@ expect_there(uint8_t *page, uint8_t rest)
 static void
 expect_gone(const uint8_t *page)
 {
-	const struct rmem_sge own = {fx_addr(page), 64, mr->lkey};
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &own, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	static const struct {
+		enum rmem_wr_opcode opcode;
+		uint32_t length;
+	} writes[] = {{RMEM_WR_RDMA_WRITE, 64}, {RMEM_WR_ATOMIC_WRITE, 8}};
+	unsigned int i;
 
-	TEST_STATUS(fx_peer_write(fx_addr(page), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
-	fx_reconnect();
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
-	fx_reconnect();
+	for (i = 0; i < RTE_DIM(writes); i++) {
+		const struct rmem_sge own = {fx_addr(page), writes[i].length, mr->lkey};
+		const struct rmem_sge peer = fx_sge(fx.b.mr, 0, writes[i].length);
+		struct rmem_send_wr wr = fx_rdma(writes[i].opcode, &peer, fx_addr(page), mr->rkey);
+
+		if (writes[i].opcode == RMEM_WR_ATOMIC_WRITE &&
+				!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ATOMIC_WRITE))
+			continue;
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+		TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
+		fx_reconnect();
+		wr = fx_rdma(writes[i].opcode, &own, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+		fx_reconnect();
+	}
 	/* The rest of the MR is as before. */
 	expect_there(mem, 1);
 }

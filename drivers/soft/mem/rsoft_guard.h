@@ -84,6 +84,13 @@ rsoft_guard_announce(void *to, const void *from, size_t length)
 }
 
 #define rsoft_guard_announce_atomic(word) rsoft_guard_announce(word, word, sizeof(*(word)))
+
+static inline void
+rsoft_guard_announce_load(const void *from, size_t length)
+{
+	if (RSOFT_GUARD_HAS_SHADOW(from, from))
+		__asan_loadN((void *)(uintptr_t)from, (long)length);
+}
 #elif defined(__SANITIZE_THREAD__)
 void __tsan_read_range(void *addr, long length);
 void __tsan_write_range(void *addr, long length);
@@ -105,9 +112,17 @@ rsoft_guard_announce_atomic(uint64_t *word)
 	__tsan_acquire(word);
 	__tsan_release(word);
 }
+
+static inline void
+rsoft_guard_announce_load(const void *from, size_t length)
+{
+	if (RSOFT_GUARD_HAS_SHADOW(from, from))
+		__tsan_read_range((void *)(uintptr_t)from, (long)length);
+}
 #else
 #define rsoft_guard_announce(to, from, length)
 #define rsoft_guard_announce_atomic(word)
+#define rsoft_guard_announce_load(from, length)
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -177,6 +192,25 @@ rsoft_guard_store(uint64_t *word, uint64_t value)
 gone:
 	return false;
 }
+/* Load 8 bytes, and store them to an aligned word at once. False: a fault. */
+static __rte_always_inline bool
+rsoft_guard_move(uint64_t *word, const void *from)
+{
+	__asm__ goto("1:	movq (%1), %%rax\n"
+		     "	movq %%rax, (%0)\n"
+		     "2:\n"
+		     "	.pushsection rsoft_guard_table, \"a\"\n"
+		     "	.balign 4\n"
+		     "	.long 1b - ., 2b - ., %l[gone] - .\n"
+		     "	.popsection\n"
+			:
+			: "r"(word), "r"(from)
+			: "memory", "rax"
+			: gone);
+	return true;
+gone:
+	return false;
+}
 #else
 /* Only the slow functions exist here, and rsoft_guard_get() fails. */
 static __rte_always_inline bool
@@ -203,6 +237,15 @@ rsoft_guard_store(uint64_t *word, uint64_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 	return true;
+}
+
+static inline bool
+rsoft_guard_move(uint64_t *word, const void *from)
+{
+	uint64_t value;
+
+	memcpy(&value, from, sizeof(value));
+	return rsoft_guard_store(word, value);
 }
 
 static inline struct rsoft_guarded
@@ -252,6 +295,15 @@ rsoft_guard_store_fast(uint64_t *word, uint64_t value)
 {
 	rsoft_guard_announce_atomic(word);
 	return rsoft_guard_store(word, value);
+}
+
+/* Load 8 bytes, and store them to an aligned word at once. */
+static inline bool
+rsoft_guard_move_fast(uint64_t *word, const void *from)
+{
+	rsoft_guard_announce_load(from, sizeof(*word));
+	rsoft_guard_announce_atomic(word);
+	return rsoft_guard_move(word, from);
 }
 
 #endif /* RSOFT_GUARD_H */

@@ -509,7 +509,7 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 	uint32_t done;
 	int status;
 
-	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
+	if (wr->opcode == RMEM_WR_RDMA_WRITE || wr->opcode == RMEM_WR_ATOMIC_WRITE) {
 		done = rsoft_write_burst(batch, wrs, stride, n, &side);
 		if (unlikely(side != RSOFT_SIDE_NONE))
 			done += req_end_write(batch, (const void *)(wrs + done * stride), side);

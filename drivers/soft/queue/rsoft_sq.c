@@ -111,9 +111,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	for (i = 0; i < n; i++) {
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;
-		err = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
-				? 0
-				: rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
+		err = rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(err != 0)) {
 			*ret = err;
 			break;

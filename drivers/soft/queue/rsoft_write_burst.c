@@ -3,7 +3,7 @@
  */
 
 /*
- * Bursts of WRITEs; see rsoft_write_burst.h.
+ * Bursts of WRITEs and ATOMIC_WRITEs; see rsoft_write_burst.h.
  *
  * The states of both QPs, and what rsoft_key_cache.h keeps of keys, are loaded once: a burst is
  * short, and a thread that changes them waits for its end.
@@ -178,6 +178,34 @@ write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side 
 	return write_wide(from, qp, from_offset, to, peer, to_offset, length);
 }
 
+/*
+ * The same for an ATOMIC_WRITE, whose word is stored at once. Pages on demand, other rules of a
+ * key, and what must fail are left to rsoft_resp_atomic_write().
+ */
+static __rte_always_inline unsigned int
+write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
+		const struct rsoft_qp *peer, const struct rmem_send_wr *wr)
+{
+	const struct rmem_sge *sge = wr->sg_list;
+	uint64_t from_offset, to_offset, at;
+
+	if (unlikely(sge->length != sizeof(uint64_t) ||
+			    !rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey,
+					    sge->addr, sizeof(uint64_t), RSOFT_NEED_READ,
+					    &from_offset) ||
+			    !rsoft_resp_peek_write(
+					    peer, wr, sizeof(uint64_t), &to->key, &to_offset)))
+		return WRITE_LEFT;
+	at = (uintptr_t)to->key.key->base + to_offset;
+	if (unlikely(from->key.is_slow || to->key.is_slow ||
+			    (wr->rdma.remote_addr | at) % sizeof(uint64_t) != 0))
+		return WRITE_LEFT;
+	return likely(rsoft_guard_move_fast((uint64_t *)(uintptr_t)at,
+			       (const uint8_t *)from->key.key->base + from_offset))
+			? RSOFT_SIDE_NONE
+			: WRITE_LEFT;
+}
+
 uint32_t
 rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed)
@@ -201,13 +229,17 @@ rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, 
 		const struct rmem_send_wr *wr = (const void *)wrs;
 		uint32_t length;
 
-		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
-				    (wr->flags & plain) != 0))
+		if (unlikely((wr->opcode != RMEM_WR_RDMA_WRITE &&
+					     wr->opcode != RMEM_WR_ATOMIC_WRITE) ||
+				    wr->num_sge != 1 || (wr->flags & plain) != 0))
 			break;
 		length = wr->sg_list->length;
 		if (unlikely((uint64_t)length - 1 >= qp->max_msg_size))
 			break; /* also if it is 0 */
-		side = write_one(&from, qp, &to, peer, wr, length);
+		if (likely(wr->opcode == RMEM_WR_RDMA_WRITE))
+			side = write_one(&from, qp, &to, peer, wr, length);
+		else
+			side = write_word(&from, qp, &to, peer, wr);
 		if (unlikely(side != RSOFT_SIDE_NONE))
 			break;
 		bytes += length;

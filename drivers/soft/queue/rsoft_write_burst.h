@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The fast path of the requester: bursts of WRITEs. */
+/* The fast path of the requester: bursts of WRITEs and ATOMIC_WRITEs. */
 
 #ifndef RSOFT_WRITE_BURST_H
 #define RSOFT_WRITE_BURST_H
@@ -10,9 +10,9 @@
 #include "rsoft_batch.h"
 
 /*
- * Execute WRITEs from one SGE each, up to the first of n that is different or whose keys are not
- * valid, and return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of the next one
- * failed.
+ * Execute WRITEs and ATOMIC_WRITEs from one SGE each, up to the first of n that is different or
+ * whose keys are not valid, and return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of
+ * the next one failed.
  */
 uint32_t rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed);
