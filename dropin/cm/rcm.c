@@ -203,11 +203,36 @@ run_locked(int fd, const void *data, size_t size, int cancel_state)
 	return ret;
 }
 
+/*
+ * A child of fork() releases an ID of its parent, which keeps it: no event of it was reported to
+ * the child. Other commands fail as write() of the descriptor does, with EINVAL.
+ */
+static ssize_t
+write_inherited(int fd, const void *data, size_t size, rcm_write_t next)
+{
+	const struct rdma_ucm_destroy_id_resp resp = {.events_reported = 0};
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_destroy_id in;
+	} cmd;
+	ssize_t ret = next(fd, data, size);
+
+	if (ret >= 0 || errno != EINVAL || size != sizeof(cmd))
+		return ret;
+	memcpy(&cmd, data, sizeof(cmd));
+	if (cmd.hdr.cmd != RDMA_USER_CM_CMD_DESTROY_ID || cmd.hdr.out < sizeof(resp))
+		return ret;
+	memcpy((void *)(uintptr_t)cmd.in.response, &resp, sizeof(resp));
+	return (ssize_t)size;
+}
+
 ssize_t
 rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
 {
 	int ret, state;
 
+	if (rcm_is_inherited(fd))
+		return write_inherited(fd, data, size, next);
 	if (!rcm_is_owner())
 		return next(fd, data, size);
 	/* A thread is cancelled while it waits, and never while it holds the lock. */

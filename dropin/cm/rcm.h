@@ -278,6 +278,10 @@ int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t
 struct rcm_channel *rcm_channel_of(int fd);
 /* Whether this process has the channels, not its child of vfork(). */
 bool rcm_is_owner(void);
+/* Whether it is a child of fork() and the descriptor is that of a channel of its parent. */
+bool rcm_is_inherited(int fd);
+/* In a child of fork(). */
+void rcm_channels_forked(void);
 /* Make channels readable that have events now, and those not that have none. */
 void rcm_channels_signal(void);
 /* Free channels whose descriptors the program has closed by others than close(). */

@@ -18,7 +18,8 @@
 #include "rcm.h"
 
 static struct rcm_channel **channels; /* by descriptor */
-static uint64_t marked[RCM_MAX_FDS / 64];
+static RMEM_ENV_KEPT uint64_t marked[RCM_MAX_FDS / 64];
+static RMEM_ENV_KEPT pid_t child; /* a child of fork(), with marks of channels of its parent */
 static int nb_marked;
 static pid_t owner;
 static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
@@ -217,6 +218,20 @@ rcm_is_owner(void)
 	return getpid() == owner;
 }
 
+void
+rcm_channels_forked(void)
+{
+	child = getpid();
+}
+
+bool
+rcm_is_inherited(int fd)
+{
+	return child != 0 && child == getpid() && fd >= 0 && fd < RCM_MAX_FDS &&
+			(marked[fd / 64] >> (fd % 64) & 1) != 0 &&
+			(channels == NULL || channels[fd] == NULL);
+}
+
 static int
 is_channel(int fd)
 {
@@ -235,6 +250,8 @@ channel_close(int fd, rcm_close_t next)
 {
 	int ret, state;
 
+	if (rcm_is_inherited(fd))
+		__atomic_and_fetch(&marked[fd / 64], ~(UINT64_C(1) << (fd % 64)), __ATOMIC_RELEASE);
 	if (getpid() != owner)
 		return next(fd);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);

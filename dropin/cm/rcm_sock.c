@@ -534,4 +534,5 @@ rcm_forked(void)
 		rcm_close(spare);
 	rcm_mad_forked();
 	rcm_agent_forked();
+	rcm_channels_forked();
 }

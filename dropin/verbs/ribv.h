@@ -30,6 +30,7 @@
 #include <rmem_fp.h>
 
 #include "../ribv_verbs.h"
+#include "rmem_env.h" /* RMEM_ENV_KEPT, of this folder and of cm/ */
 
 #define RIBV_PORT 1u
 

@@ -335,6 +335,19 @@ killed_server_disconnects(void)
 	HOLDS(cm_bind(server, again, LOOPBACK, port) == 0 && cm_destroy(server, again) == 0);
 }
 
+/* In a child: the kernel would destroy that of the parent. */
+static void
+destroy_inherited(uint32_t active, uint32_t passive)
+{
+	struct rdma_ucm_event_resp event;
+	int own = cm_open();
+
+	HOLDS(cm_disconnect(client, active) == EINVAL);
+	HOLDS(cm_destroy(client, active) == 0 && cm_destroy(server, passive) == 0);
+	HOLDS(close(server) == 0 && close(client) == 0 && close(own) == 0);
+	HOLDS(cm_event(server, &event) == EBADF);
+}
+
 /* A child has no connection of its parent: its end ends none. */
 static void
 child_leaves_connections_alone(void)
@@ -350,8 +363,7 @@ child_leaves_connections_alone(void)
 	pid = fork();
 	HOLDS(pid >= 0);
 	if (pid == 0) {
-		close(server);
-		close(client);
+		destroy_inherited(active, passive);
 		_exit(0);
 	}
 	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
