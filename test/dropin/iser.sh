@@ -21,7 +21,7 @@ address=$(ip -4 -o addr show up scope global | awk 'NR == 1 { sub("/.*", "", $4)
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-iser.XXXXXX")
 target=iqn.2026-01.rmem:disk initiator=iqn.2026-01.rmem:initiator
 size=$((64 << 20))
-number=$((1000 + RANDOM % 30000)) # of the control socket of tgtd
+export TGT_IPC_SOCKET=$tmp/socket # not /var/run/tgtd, which may belong to another user
 port=3260 # of iSER; tgtd takes its own option for another one for invalid if errno was set before
 server=
 end() {
@@ -29,7 +29,7 @@ end() {
 		kill -KILL "$server" 2>/dev/null # on SIGTERM it waits for sessions that have ended
 		wait "$server" 2>/dev/null
 	fi
-	rm -rf "$tmp" "/var/run/tgtd/socket.$number" "/var/run/tgtd/socket.$number.lock"
+	rm -rf "$tmp"
 }
 trap end EXIT
 trap 'exit 1' HUP INT TERM
@@ -41,9 +41,9 @@ fail() {
 
 truncate -s $size "$tmp/disk"
 head -c $size /dev/urandom >"$tmp/data"
-"${run[@]}" -d soft0,direct=0 tgtd -f -C $number --iser pool_sz_mb=128 --iscsi "portal=$address:$((20000 + RANDOM % 10000))" >"$tmp/tgtd" 2>&1 &
+"${run[@]}" -d soft0,direct=0 tgtd -f --iser pool_sz_mb=128 --iscsi "portal=$address:$((20000 + RANDOM % 10000))" >"$tmp/tgtd" 2>&1 &
 server=$!
-admin() { tgtadm -C $number --lld iser "$@"; }
+admin() { tgtadm --lld iser "$@"; }
 until admin --op show --mode system >/dev/null 2>&1; do
 	kill -0 "$server" 2>/dev/null || fail 'tgtd ended'
 	! grep -q 'Failed to initialize RDMA' "$tmp/tgtd" || fail 'tgtd continues by TCP alone'
