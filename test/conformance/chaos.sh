@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # chaos.sh PROGRAM FIRST LAST [EAL OPTION...]: the conformance suite on soft0 with injected faults, for each
 # seed from FIRST to LAST. Each case passes, or ends by a fault that was injected into it, with all objects
-# released. RMEM_TEST_ARGS: further arguments of the device. A log that fails is printed: replay: repeats it.
+# released, and no rule of the oracle is broken (conf_oracle.c). RMEM_TEST_ARGS: further arguments of the device;
+# RMEM_TEST_JOBS: seeds at once. A log that fails is printed: replay: repeats it.
 
 set -uo pipefail
 program=$1 first=$2 last=$3
@@ -32,18 +33,34 @@ any:REM_OP_ERR@p:0.01
 any:REM_INV_REQ_ERR@p:0.01
 END
 
-ended=0
-for ((seed = first; seed <= last; seed++)); do
-	rules=file:$tmp/rules+seed:$seed+log:$tmp/log
-	if ! "$program" "$@" -- --dev "soft0,chaos=$rules${RMEM_TEST_ARGS:+,$RMEM_TEST_ARGS}" \
-		--faults "$tmp/log" >"$tmp/out" 2>&1; then
-		echo "seed $seed:"
-		grep -B8 '^FAIL' "$tmp/out" || tail -n 20 "$tmp/out"
-		cat "$tmp/log"
-		exit 1
-	fi
-	ended=$((ended + $(sed -n 's/ ended by injected faults$//p' "$tmp/out")))
+# one SEED: a run; 255, which ends xargs, if a case failed.
+one() {
+	local dir=$tmp/$1
+	mkdir "$dir"
+	"$program" "${eal[@]}" -- \
+		--dev "soft0,chaos=file:$tmp/rules+seed:$1+log:$dir/log${RMEM_TEST_ARGS:+,$RMEM_TEST_ARGS}" \
+		--faults "$dir/log" >"$dir/out" 2>&1 || return 255
+	sed -n 's/ ended by injected faults$//p' "$dir/out" >>"$tmp/ended"
+	rm -r "$dir"
+}
+
+export -f one
+export program tmp
+eal=("$@")
+# Arrays are not exported.
+seq "$first" "$last" | xargs -P "${RMEM_TEST_JOBS:-2}" -I{} bash -c "$(declare -p eal); one {}" 2>/dev/null
+for out in "$tmp"/*/out; do
+	[ -e "$out" ] || break
+	# Those that xargs ended with another seed have no last line.
+	grep -q '^conformance: .* failed=0 ' "$out" && continue
+	dir=${out%/out}
+	echo "seed ${dir##*/}:"
+	grep -B8 '^FAIL' "$out" || tail -n 20 "$out"
+	cat "$dir/log"
+	exit 1
 done
+nb=$(wc -l <"$tmp/ended")
+ended=$(awk '{ n += $1 } END { print n + 0 }' "$tmp/ended")
 echo "seeds $first to $last: $ended cases ended by injected faults"
-# Some do, or nothing was injected.
-[ $ended != 0 ]
+# Each seed has a line, and some cases do, or nothing was injected.
+[ "$nb" = $((last - first + 1)) ] && [ "$ended" != 0 ]

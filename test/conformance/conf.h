@@ -27,6 +27,7 @@ struct conf_dev {
 	struct rmem_dev_info info;
 	const char *profile; /* selects known deviations, or NULL */
 	const char *faults;  /* log of the faults that the device injects, or NULL */
+	bool is_excused;     /* each case counts as one with a fault */
 };
 
 extern struct conf_dev conf;
@@ -124,6 +125,16 @@ void conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
 
 /* Check that the suite detects devices with injected faults: main() of --self-test. */
 int conf_self_test(void);
+
+/*
+ * Rules of posts and completions with any fault; for runs with --faults. begin() and end() enclose
+ * each case: end() returns whether they held, and empties all queues.
+ */
+void conf_oracle_open(void);
+void conf_oracle_begin(void);
+bool conf_oracle_end(void);
+/* Check a rule in a case, which no fault excuses. */
+void conf_must(bool is_held, const char *what);
 
 /* Run the cases that match one of the patterns, or all. */
 struct conf_counts {

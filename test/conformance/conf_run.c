@@ -60,6 +60,8 @@ conf_open_dev(const char *name, const char *args)
 				args != NULL ? args : "", strerror(-ret));
 		return ret;
 	}
+	if (conf.faults != NULL)
+		conf_oracle_open();
 	return rmem_dev_info_get(conf.dev, &conf.info);
 }
 
@@ -88,7 +90,7 @@ static off_t faults_before;
 static bool
 is_faulted(void)
 {
-	return faults_size() != faults_before;
+	return conf.is_excused || faults_size() != faults_before;
 }
 
 /* A completion that a fault prevented never arrives. */
@@ -151,22 +153,25 @@ lacking(const struct test_case *test)
 }
 
 /*
- * The tear-down also runs after a failed case, to release its objects: a failure of that is never
- * caused by a fault.
+ * The tear-down also runs after a failed case, to release its objects: a failure of that, or of the
+ * oracle, is never caused by a fault.
  */
 static int
 run_case(const struct test_suite *subject, const struct test_case *test, bool *is_released)
 {
+	bool is_right;
 	int result;
 
 	faults_before = faults_size();
+	conf_oracle_begin();
 	result = TEST_TRY(subject->setup());
 	if (result == TEST_SUCCESS)
 		result = TEST_TRY(test->func());
 	else if (result != TEST_SKIPPED)
 		test_note("set-up failed");
-	fx_is_cut_short = result != TEST_SUCCESS && is_faulted();
-	*is_released = TEST_TRY(subject->teardown()) == TEST_SUCCESS;
+	fx_is_cut_short = is_faulted();
+	is_right = conf_oracle_end();
+	*is_released = TEST_TRY(subject->teardown()) == TEST_SUCCESS && is_right;
 	fx_is_cut_short = false;
 	return *is_released ? result : TEST_FAILED;
 }

@@ -220,6 +220,70 @@ poll_short(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return nb;
 }
 
+/* Completions of one poll in the reverse order. */
+static int
+poll_reversed(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	static struct rmem_wc wcs[BURST];
+	static struct rmem_cq *of;
+	static int nb;
+
+	if (nb == 0 || of != cq) {
+		nb = soft->fp.poll_cq(cq, wcs, BURST);
+		of = cq;
+	}
+	if (nb <= 0 || nb_wc == 0)
+		return RTE_MIN(nb, 0);
+	*wc = wcs[--nb];
+	return 1;
+}
+
+/* Each fourth completion is lost. */
+static int
+poll_lossy(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	static unsigned int nb;
+	int ret = soft->fp.poll_cq(cq, wc, RTE_MIN(nb_wc, 1));
+
+	return ret == 1 && nb++ % 4 == 3 ? 0 : ret;
+}
+
+/* Each fourth completion is returned twice. */
+static int
+poll_twice(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	static unsigned int nb;
+	static struct rmem_wc last;
+	static struct rmem_cq *of;
+	int ret;
+
+	if (of == cq && nb_wc != 0 && nb % 4 == 3) {
+		nb++;
+		*wc = last;
+		return 1;
+	}
+	ret = soft->fp.poll_cq(cq, wc, RTE_MIN(nb_wc, 1));
+	if (ret == 1) {
+		nb++;
+		last = *wc;
+		of = cq;
+	}
+	return ret;
+}
+
+static void
+lose_data(struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_RDMA_WRITE)
+		wr->num_sge = 0;
+}
+
+static int
+post_no_data(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, lose_data);
+}
+
 static int
 reg_enabled(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -288,6 +352,7 @@ struct wrong {
 	rmem_qp_create_t qp_create;
 	rmem_post_send_t post_send;
 	rmem_poll_cq_t poll_cq;
+	bool is_excused; /* only the oracle is asked */
 };
 
 static const struct wrong wrongs[] = {
@@ -344,6 +409,26 @@ static const struct wrong wrongs[] = {
 		{.what = "errors are reported as success",
 				.subject = "key",
 				.poll_cq = poll_all_well},
+		{.what = "completions are in another order",
+				.subject = "error",
+				.poll_cq = poll_reversed,
+				.is_excused = true},
+		{.what = "completions are lost",
+				.subject = "error",
+				.poll_cq = poll_lossy,
+				.is_excused = true},
+		{.what = "completions are returned twice",
+				.subject = "error",
+				.poll_cq = poll_twice,
+				.is_excused = true},
+		{.what = "flushed is reported as success",
+				.subject = "error",
+				.poll_cq = poll_no_flush,
+				.is_excused = true},
+		{.what = "WRITEs without data succeed",
+				.subject = "outcome",
+				.post_send = post_no_data,
+				.is_excused = true},
 		{.what = "errors have another status",
 				.subject = "key",
 				.poll_cq = poll_wrong_status},
@@ -427,6 +512,8 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 	struct conf_counts counts;
 
 	wrong = &wrongs[i];
+	conf.faults = wrong->is_excused ? "" : NULL;
+	conf.is_excused = wrong->is_excused;
 	snprintf(subject, sizeof(subject), "%s", wrong->subject);
 	snprintf(name, sizeof(name), "wrong%u", i);
 	if (conf_open_dev(name, NULL) != 0)

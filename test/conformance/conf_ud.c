@@ -421,8 +421,9 @@ CONF_TEST(ud, ah_can_be_destroyed_after_the_post, RMEM_DEV_CAPA_UD, 0,
 	TEST_EQ(post_recv(peer, 1), 1);
 	do {
 		TEST_OK(rmem_ah_create(fx.b.pd, &path, &wr.ud.ah));
+		fx_track(wr.ud.ah);
 		TEST_EQ(rmem_post_send(mine, &wr, 1), 1);
-		TEST_OK(rmem_ah_destroy(wr.ud.ah));
+		TEST_OK(fx_release(wr.ud.ah));
 		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 		for (i = 0; i < 8000 && rmem_poll_cq(fx.a.cq, &fx.wc, 1) == 0; i++)
 			fx_relax(&spins);
