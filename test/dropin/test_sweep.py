@@ -59,6 +59,22 @@ with tempfile.TemporaryDirectory() as tmp:
         runs = {one['rule']: one['result'] for one in json.load(file)}
     expect('a hang', done.returncode == 1 and runs['qp_create:ENOMEM@nth:1'] == 'hung', done)
 
+    # Several at once, each with a file of its own.
+    done = sweep('--sweep=1/1', '--limit', '600', '--jobs', '3', '--json', report, program, '/dev/null')
+    if 'network namespaces are not permitted' not in done.stderr:
+        with open(report, encoding='utf-8') as file:
+            found = {one['rule']: one['result'] for one in json.load(file)}
+        found = {rule: result for rule, result in found.items() if not rule.startswith('any:CQ_ERR')}
+        wanted = {rule: result.replace('corrupted', 'well') for rule, result in EXPECTED.items()}
+        expect('results at once %s' % found, done.returncode == 1 and found == wanted, done)
+
+    # A program in a session of its own is ended too.
+    pid_file = os.path.join(tmp, 'daemon')
+    done = sweep('--sweep', 'sh', '-c', 'setsid sh -c "echo \\$\\$ >%s.new; mv %s.new %s; exec sleep 3600" & '
+                 'until [ -e %s ]; do sleep 0.05; done' % ((pid_file,) * 4))
+    with open(pid_file, encoding='utf-8') as file:
+        expect('a daemon ends', not os.path.exists('/proc/%s' % file.read().strip()), done)
+
     # Ctrl-C leaves no program.
     pid_file = os.path.join(tmp, 'pid')
     with subprocess.Popen([run, '--sweep', 'sh', '-c', 'echo $$ >%s.new; mv %s.new %s; exec sleep 3600' % (
@@ -74,6 +90,7 @@ with tempfile.TemporaryDirectory() as tmp:
     for args, status, text in (
             (['--sweep=2'], 2, '--sweep=2: not 1/N'),
             (['--sweep', '--limit', '0', 'true'], 2, '--limit 0: not a number'),
+            (['--sweep', '--jobs', '0', 'true'], 2, '--jobs 0: not a number'),
             (['--sweep'], 2, 'no program'),
             (['--sweep', '-d', 'soft0,chaos=any:QP_FATAL', 'true'], 2, 'has its own chaos='),
             (['--sweep', '--foo', 'true'], 2, 'unknown option with --sweep: --foo'),
