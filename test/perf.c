@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
+#include <rte_lcore.h>
 
 #include "perf.h"
 #include "test.h"
@@ -122,17 +122,39 @@ perf_pair_close(struct perf_pair *pair)
 struct rmem_mr *
 perf_mr(struct rmem_pd *pd, size_t size)
 {
-	struct rmem_mr *mr = NULL;
-	int ret;
+	struct rmem_mr *mr;
 
-	ret = rmem_mr_reg(pd, NULL, size, 0,
-			PERF_ACCESS | RMEM_ACCESS_FLUSH_GLOBAL | RMEM_ACCESS_ALLOCATE_MR, &mr);
-	if (ret != 0) {
-		printf("no MR of %zu bytes: %d\n", size, ret);
-		return NULL;
-	}
+	TEST_OK(rmem_mr_reg(pd, NULL, size, 0,
+			PERF_ACCESS | RMEM_ACCESS_FLUSH_GLOBAL | RMEM_ACCESS_ALLOCATE_MR, &mr));
 	memset(mr->addr, 0x5a, mr->length);
 	return mr;
+}
+
+void
+perf_wrs_init(struct perf_wrs *wrs, uint8_t opcode, uint32_t size, const struct rmem_mr *src,
+		const struct rmem_mr *dst)
+{
+	uint32_t i;
+
+	memset(wrs, 0, sizeof(*wrs));
+	for (i = 0; i < PERF_BURST; i++) {
+		wrs->sge[i] = (struct rmem_sge){src->iova, size, src->lkey};
+		wrs->wr[i].sg_list = &wrs->sge[i];
+		wrs->wr[i].num_sge = 1;
+		wrs->wr[i].opcode = opcode;
+		wrs->wr[i].rdma.rkey = dst != NULL ? dst->rkey : 0;
+	}
+	wrs->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+}
+
+unsigned int
+perf_peer_lcore(void)
+{
+	unsigned int lcore = rte_get_next_lcore(-1, 1, 0);
+
+	if (lcore >= RTE_MAX_LCORE)
+		test_skip("two lcores are needed");
+	return lcore;
 }
 
 int
@@ -150,23 +172,29 @@ perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr
 	return n < 0 ? n : wc.status;
 }
 
-void
-perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline, double *best)
+/* Measure, and keep the best time. */
+static void
+measure_once(perf_func_t run, void *arg, double *best)
 {
-	double took;
+	double took = run(arg);
+
+	TEST_ASSERT(took > 0.0);
+	if (*best < 0.0 || took < *best)
+		*best = took;
+}
+
+void
+perf_compare(struct perf_row *row, perf_func_t yardstick, void *yardstick_arg, perf_func_t value,
+		void *arg)
+{
 	int i;
 
-	*baseline = *best = -1.0;
+	row->baseline = row->value = -1.0;
 	for (i = 0; i < PERF_ROUNDS; i++) {
-		took = yardstick(arg);
-		TEST_ASSERT(took > 0.0);
-		if (*baseline < 0.0 || took < *baseline)
-			*baseline = took;
-		took = value(arg);
-		TEST_ASSERT(took > 0.0);
-		if (*best < 0.0 || took < *best)
-			*best = took;
+		measure_once(yardstick, yardstick_arg, &row->baseline);
+		measure_once(value, arg, &row->value);
 	}
+	row->ratio = row->value / row->baseline;
 }
 
 void
@@ -198,8 +226,14 @@ perf_report(const struct perf_row *row)
 void
 perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg)
 {
-	perf_compare(yardstick, value, arg, &row->baseline, &row->value);
-	row->ratio = row->value / row->baseline;
+	perf_compare(row, yardstick, arg, value, arg);
+	perf_report(row);
+}
+
+void
+perf_measure_args(struct perf_row *row, perf_func_t run, void *yardstick, void *value)
+{
+	perf_compare(row, run, yardstick, run, value);
 	perf_report(row);
 }
 

@@ -15,6 +15,8 @@
 
 #include <stdint.h>
 
+#include <rte_cycles.h>
+
 #include <rmem.h>
 
 #define PERF_BURST  32u
@@ -33,6 +35,12 @@ struct perf_pair {
 	struct rmem_qp *b;
 };
 
+/* A burst of requests with one SGE each; the last one is signaled. */
+struct perf_wrs {
+	struct rmem_sge sge[PERF_BURST];
+	struct rmem_send_wr wr[PERF_BURST];
+};
+
 /* A result. */
 struct perf_row {
 	const char *name; /* of the JSON line */
@@ -44,8 +52,19 @@ struct perf_row {
 	double ratio;
 };
 
+#define PERF_ROW(name_, unit_, yardstick_, bar_)                                                   \
+	{                                                                                          \
+		.name = name_, .unit = unit_, .yardstick = yardstick_, .bar = bar_                 \
+	}
+
 /* One measurement: the time of one operation, in the unit of the row. */
 typedef double (*perf_func_t)(void *arg);
+
+/* Define the autotest of a row, or of several: PERF_TEST(name) { ... } */
+#define PERF_TEST(name)                                                                            \
+	static void test_##name(void);                                                             \
+	REGISTER_RMEM_TEST(name##_perf_autotest, test_##name);                                     \
+	static void test_##name(void)
 
 void perf_dev_open(const char *args, struct rmem_dev **dev);
 void perf_qp_open(
@@ -57,18 +76,25 @@ void perf_pair_open(struct perf_pair *pair, const char *args);
 void perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
 void perf_pair_close(struct perf_pair *pair);
 
-/* Allocated memory, registered with all rights; NULL after printing an error. */
+/* Allocated memory, registered with all rights. */
 struct rmem_mr *perf_mr(struct rmem_pd *pd, size_t size);
+
+/* Requests of that size from the start of src, with the rkey of dst unless that is NULL. */
+void perf_wrs_init(struct perf_wrs *wrs, uint8_t opcode, uint32_t size, const struct rmem_mr *src,
+		const struct rmem_mr *dst);
 
 /* Post a burst whose last request is signaled, and wait for its completion; a status. */
 int perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr);
 
-/* Measure both alternately, and return the best of each; negative values are failures. */
-void perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline,
-		double *best);
+/* Measure both alternately, and fill the figures of the row with the best of each. */
+void perf_compare(struct perf_row *row, perf_func_t yardstick, void *yardstick_arg,
+		perf_func_t value, void *arg);
 
 /* Measure both alternately, and report the ratio of the times. */
 void perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg);
+
+/* The same by one function, with two arguments. */
+void perf_measure_args(struct perf_row *row, perf_func_t run, void *yardstick, void *value);
 
 /* The same for the floor of a row, whose name it has with _floor. */
 void perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg);
@@ -78,5 +104,40 @@ void perf_report(const struct perf_row *row);
 
 /* TSC cycles of n operations as nanoseconds of one. */
 double perf_ns(uint64_t cycles, double n);
+
+/* Call a function that executes nb_ops operations nb times; the time of one of them, in ns. */
+static __rte_always_inline double
+perf_loop(int (*func)(void *arg), void *arg, uint32_t nb, double nb_ops)
+{
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		if (unlikely(func(arg) != 0))
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, nb * nb_ops);
+}
+
+/*
+ * Define a measurement by what it repeats nb times, of nb_ops operations each; 0 is success:
+ *
+ *	PERF_LOOP(run_calls, 1000, 1)
+ *	{
+ *		struct job *job = arg;
+ *
+ *		return call(job);
+ *	}
+ */
+#define PERF_LOOP(run, nb, nb_ops)                                                                 \
+	static int run##_once(void *arg);                                                          \
+	static double run(void *arg)                                                               \
+	{                                                                                          \
+		return perf_loop(run##_once, arg, nb, nb_ops);                                     \
+	}                                                                                          \
+	static int run##_once(void *arg)
+
+/* The lcore of the peer, on a CPU of its own; without one, the test is skipped. */
+unsigned int perf_peer_lcore(void);
 
 #endif /* PERF_H */

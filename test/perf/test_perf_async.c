@@ -122,13 +122,10 @@ run_floor(void *arg)
 	return half[0] != NULL && half[1] != NULL ? perf_ns(took, 1e6) : -1.0;
 }
 
-static void
-test_reg_parallel_1g(void)
+PERF_TEST(reg_parallel_1g)
 {
-	struct perf_row row = {.name = "reg_parallel_1g",
-			.unit = "ms",
-			.yardstick = "in the calling thread",
-			.bar = "ratio <= 0.6"};
+	struct perf_row row =
+			PERF_ROW("reg_parallel_1g", "ms", "in the calling thread", "ratio <= 0.6");
 	struct async_job job;
 
 	if (available() < 2 * SIZE)
@@ -140,5 +137,3 @@ test_reg_parallel_1g(void)
 	TEST_OK(rmem_eq_destroy(job.eq));
 	perf_pair_close(&job.pair);
 }
-
-REGISTER_RMEM_TEST(reg_parallel_1g_perf_autotest, test_reg_parallel_1g);

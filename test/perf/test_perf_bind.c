@@ -9,9 +9,6 @@
 
 #include <string.h>
 
-#include <rte_common.h>
-#include <rte_cycles.h>
-
 #include "perf_floor.h"
 #include "test.h"
 
@@ -62,40 +59,57 @@ run_cas(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
 
-/* Bind all and invalidate all, repeatedly; the time of one of the two. */
-static double
-run_cycle(struct bind_job *job, bool is_bind)
+/* Bind and invalidate repeatedly, all at once; the time of one of the two. */
+static __rte_always_inline double
+run_cycle(struct bind_job *job, bool is_bind, int (*bind)(struct bind_job *job),
+		int (*invalidate)(struct bind_job *job))
 {
 	uint64_t start, took_bind = 0, took_inv = 0;
-	uint32_t burst, i;
+	uint32_t burst;
 
 	for (burst = 0; burst < NB_BURSTS; burst++) {
 		start = rte_rdtsc();
-		for (i = 0; i < PERF_BURST; i++)
-			*job->tag[i] = rmem_rkey_next_tag(*job->rkey[i]);
-		if (perf_burst(&job->pair, job->bind, PERF_BURST) != RMEM_WC_SUCCESS)
+		if (bind(job) != 0)
 			return -1.0;
 		took_bind += rte_rdtsc() - start;
 		start = rte_rdtsc();
-		for (i = 0; i < PERF_BURST; i++)
-			job->inv[i].invalidate_rkey = *job->rkey[i];
-		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
+		if (invalidate(job) != 0)
 			return -1.0;
 		took_inv += rte_rdtsc() - start;
 	}
 	return perf_ns(is_bind ? took_bind : took_inv, (double)NB_BURSTS * PERF_BURST);
 }
 
+static int
+bind_all(struct bind_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < PERF_BURST; i++)
+		*job->tag[i] = rmem_rkey_next_tag(*job->rkey[i]);
+	return perf_burst(&job->pair, job->bind, PERF_BURST);
+}
+
+static int
+invalidate_all(struct bind_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < PERF_BURST; i++)
+		job->inv[i].invalidate_rkey = *job->rkey[i];
+	return perf_burst(&job->pair, job->inv, PERF_BURST);
+}
+
 static double
 run_bind(void *arg)
 {
-	return run_cycle(arg, true);
+	return run_cycle(arg, true, bind_all, invalidate_all);
 }
 
 static double
 run_inv(void *arg)
 {
-	return run_cycle(arg, false);
+	return run_cycle(arg, false, bind_all, invalidate_all);
 }
 
 /* Change the rights of a key, if they are as expected. */
@@ -144,58 +158,61 @@ floor_bind(struct bind_job *job, uint32_t i)
 	return 0;
 }
 
-/* The same cycle, and one completion for each half. */
-static double
-run_floor_cycle(struct bind_job *job, bool is_bind)
+/* Each half ends with one completion. */
+static int
+floor_complete(struct bind_job *job)
 {
-	uint64_t start, took_bind = 0, took_inv = 0;
-	uint32_t burst, i;
+	job->wc = (struct rmem_wc){.wr_id = 1, .status = RMEM_WC_SUCCESS};
+	rte_compiler_barrier();
+	return 0;
+}
+
+static int
+floor_bind_all(struct bind_job *job)
+{
+	uint32_t i;
 
 	for (i = 0; i < PERF_BURST; i++)
-		job->key[i].word = (uint64_t)FREE << 32;
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		start = rte_rdtsc();
-		for (i = 0; i < PERF_BURST; i++)
-			*job->tag[i] = rmem_rkey_next_tag((uint32_t)job->key[i].word);
-		for (i = 0; i < PERF_BURST; i++) {
-			if (unlikely(floor_bind(job, i) != 0))
-				return -1.0;
-		}
-		job->wc = (struct rmem_wc){.wr_id = burst, .status = RMEM_WC_SUCCESS};
-		rte_compiler_barrier();
-		took_bind += rte_rdtsc() - start;
-		start = rte_rdtsc();
-		for (i = 0; i < PERF_BURST; i++)
-			job->inv[i].invalidate_rkey = (uint32_t)job->key[i].word;
-		for (i = 0; i < PERF_BURST; i++) {
-			if (unlikely(!floor_take(&job->key[i], 1, BUSY)))
-				return -1.0;
-		}
-		/* No access that started before is in progress on this lcore. */
-		for (i = 0; i < PERF_BURST; i++) {
-			if (job->bind[i].opcode == RMEM_WR_BIND_MW)
-				__atomic_fetch_sub(&job->references.word, 1, __ATOMIC_RELEASE);
-			__atomic_store_n(&job->key[i].word,
-					(uint32_t)job->key[i].word | (uint64_t)FREE << 32,
-					__ATOMIC_RELEASE);
-		}
-		job->wc = (struct rmem_wc){.wr_id = burst, .status = RMEM_WC_SUCCESS};
-		rte_compiler_barrier();
-		took_inv += rte_rdtsc() - start;
+		*job->tag[i] = rmem_rkey_next_tag((uint32_t)job->key[i].word);
+	for (i = 0; i < PERF_BURST; i++) {
+		if (unlikely(floor_bind(job, i) != 0))
+			return -1;
 	}
-	return perf_ns(is_bind ? took_bind : took_inv, (double)NB_BURSTS * PERF_BURST);
+	return floor_complete(job);
+}
+
+static int
+floor_invalidate_all(struct bind_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < PERF_BURST; i++)
+		job->inv[i].invalidate_rkey = (uint32_t)job->key[i].word;
+	for (i = 0; i < PERF_BURST; i++) {
+		if (unlikely(!floor_take(&job->key[i], 1, BUSY)))
+			return -1;
+	}
+	/* No access that started before is in progress on this lcore. */
+	for (i = 0; i < PERF_BURST; i++) {
+		if (job->bind[i].opcode == RMEM_WR_BIND_MW)
+			__atomic_fetch_sub(&job->references.word, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&job->key[i].word,
+				(uint32_t)job->key[i].word | (uint64_t)FREE << 32,
+				__ATOMIC_RELEASE);
+	}
+	return floor_complete(job);
 }
 
 static double
 run_floor_bind(void *arg)
 {
-	return run_floor_cycle(arg, true);
+	return run_cycle(arg, true, floor_bind_all, floor_invalidate_all);
 }
 
 static double
 run_floor_inv(void *arg)
 {
-	return run_floor_cycle(arg, false);
+	return run_cycle(arg, false, floor_bind_all, floor_invalidate_all);
 }
 
 static void
@@ -250,6 +267,7 @@ job_open(struct bind_job *job, bool is_mw)
 		else
 			open_mr(job, i);
 		job->inv[i].opcode = RMEM_WR_LOCAL_INV;
+		job->key[i].word = (uint64_t)FREE << 32;
 	}
 	job->bind[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
@@ -270,51 +288,33 @@ job_close(struct bind_job *job)
 }
 
 static void
-compare(struct perf_row *row, bool is_mw, perf_func_t func, perf_func_t floor)
+compare(const char *name, const char *bar, bool is_mw, perf_func_t func, perf_func_t floor)
 {
+	struct perf_row row = PERF_ROW(name, "ns/op", "a compare-and-swap", bar);
 	static struct bind_job job;
 
-	row->unit = "ns/op";
-	row->yardstick = "a compare-and-swap";
 	job_open(&job, is_mw);
-	perf_measure(row, run_cas, func, &job);
-	perf_floor(row, run_cas, floor, &job);
+	perf_measure(&row, run_cas, func, &job);
+	perf_floor(&row, run_cas, floor, &job);
 	job_close(&job);
 }
 
-static void
-test_reg_mr_burst32(void)
+PERF_TEST(reg_mr_burst32)
 {
-	struct perf_row row = {.name = "reg_mr_burst32", .bar = "ratio <= 3"};
-
-	compare(&row, false, run_bind, run_floor_bind);
+	compare("reg_mr_burst32", "ratio <= 3", false, run_bind, run_floor_bind);
 }
 
-static void
-test_local_inv_burst32(void)
+PERF_TEST(local_inv_burst32)
 {
-	struct perf_row row = {.name = "local_inv_burst32", .bar = "ratio <= 3"};
-
-	compare(&row, false, run_inv, run_floor_inv);
+	compare("local_inv_burst32", "ratio <= 3", false, run_inv, run_floor_inv);
 }
 
-static void
-test_mw_bind_burst32(void)
+PERF_TEST(mw_bind_burst32)
 {
-	struct perf_row row = {.name = "mw_bind_burst32", .bar = "ratio <= 5"};
-
-	compare(&row, true, run_bind, run_floor_bind);
+	compare("mw_bind_burst32", "ratio <= 5", true, run_bind, run_floor_bind);
 }
 
-static void
-test_mw_inv_burst32(void)
+PERF_TEST(mw_inv_burst32)
 {
-	struct perf_row row = {.name = "mw_inv_burst32", .bar = "ratio <= 3"};
-
-	compare(&row, true, run_inv, run_floor_inv);
+	compare("mw_inv_burst32", "ratio <= 3", true, run_inv, run_floor_inv);
 }
-
-REGISTER_RMEM_TEST(reg_mr_burst32_perf_autotest, test_reg_mr_burst32);
-REGISTER_RMEM_TEST(local_inv_burst32_perf_autotest, test_local_inv_burst32);
-REGISTER_RMEM_TEST(mw_bind_burst32_perf_autotest, test_mw_bind_burst32);
-REGISTER_RMEM_TEST(mw_inv_burst32_perf_autotest, test_mw_inv_burst32);

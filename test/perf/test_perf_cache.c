@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <rte_cycles.h>
 #include <rte_random.h>
 
 #include <rmem_cache.h>
@@ -30,42 +29,30 @@ struct cache_job {
 	pthread_mutex_t mutex;
 	uint8_t *mem;
 	uint32_t nb_bufs;
+	uint32_t nb_gets;
 	uint8_t *order[NB_BUFS]; /* buffers */
 };
 
-static double
-mutexes(struct cache_job *job)
+PERF_LOOP(mutexes, NB_OPS, 1)
 {
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t i;
+	struct cache_job *job = arg;
 
-	for (i = 0; i < NB_OPS; i++) {
-		if (pthread_mutex_lock(&job->mutex) != 0)
-			return -1.0;
-		pthread_mutex_unlock(&job->mutex);
-	}
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	return pthread_mutex_lock(&job->mutex) != 0 || pthread_mutex_unlock(&job->mutex) != 0;
 }
 
-static double
-hits(struct cache_job *job)
+PERF_LOOP(hits, NB_OPS, 1)
 {
-	uint64_t start = rte_rdtsc_precise();
+	struct cache_job *job = arg;
+	void *buf = job->order[job->nb_gets++ % job->nb_bufs];
 	struct rmem_mr *mr;
-	uint32_t i;
 
-	for (i = 0; i < NB_OPS; i++) {
-		if (rmem_cache_get(job->cache, job->order[i % job->nb_bufs], BUF_SIZE, PERF_ACCESS,
-				    &mr) != 0 ||
-				rmem_cache_put(job->cache, mr) != 0)
-			return -1.0;
-	}
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	return rmem_cache_get(job->cache, buf, BUF_SIZE, PERF_ACCESS, &mr) != 0 ||
+			rmem_cache_put(job->cache, mr) != 0;
 }
 
 /* The best of short runs: other load interrupts most of the long ones. */
 static double
-best_of(double (*run)(struct cache_job *job), struct cache_job *job)
+best_of(perf_func_t run, void *job)
 {
 	double ns, best = run(job);
 	uint32_t i;
@@ -112,27 +99,19 @@ open_job(struct cache_job *job)
 	}
 }
 
-static void
-test_cache_hit(void)
+PERF_TEST(cache_hit)
 {
-	struct perf_row rows[] = {{.name = "cache_hit",
-						  .unit = "ns",
-						  .yardstick = "a mutex locked and unlocked",
-						  .bar = "<= 60 ns"},
-			{.name = "cache_hit_1024",
-					.unit = "ns",
-					.yardstick = "a mutex locked and unlocked",
-					.bar = "<= 60 ns"}};
+	struct perf_row row =
+			PERF_ROW("cache_hit", "ns", "a mutex locked and unlocked", "<= 60 ns");
 	struct cache_job job;
 
 	open_job(&job);
 	job.nb_bufs = 1;
-	perf_measure(&rows[0], run_mutex, run_hits, &job);
+	perf_measure(&row, run_mutex, run_hits, &job);
 	job.nb_bufs = NB_BUFS;
-	perf_measure(&rows[1], run_mutex, run_hits, &job);
+	row.name = "cache_hit_1024";
+	perf_measure(&row, run_mutex, run_hits, &job);
 	TEST_OK(rmem_cache_destroy(job.cache));
 	munmap(job.mem, (size_t)NB_BUFS * 2 * BUF_SIZE);
 	perf_pair_close(&job.pair);
 }
-
-REGISTER_RMEM_TEST(cache_hit_perf_autotest, test_cache_hit);

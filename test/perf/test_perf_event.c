@@ -7,8 +7,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include <rmem_driver.h>
 
 #include "perf.h"
@@ -23,49 +21,32 @@ struct event_job {
 	int fd;
 };
 
-/* Nanoseconds for a write and a read of an eventfd. */
-static double
-run_eventfd(void *arg)
+PERF_LOOP(run_eventfd, EVENTS, 1)
 {
 	struct event_job *job = arg;
-	uint64_t value = 1, begin = rte_rdtsc();
-	unsigned int i;
+	uint64_t value = 1;
 
-	for (i = 0; i < EVENTS; i++) {
-		if (write(job->fd, &value, sizeof(value)) != sizeof(value) ||
-				read(job->fd, &value, sizeof(value)) != sizeof(value))
-			return -1;
-	}
-	return perf_ns(rte_rdtsc() - begin, EVENTS);
+	return write(job->fd, &value, sizeof(value)) != sizeof(value) ||
+			read(job->fd, &value, sizeof(value)) != sizeof(value);
 }
 
-/* Nanoseconds for an event. */
-static double
-run_event(void *arg)
+PERF_LOOP(run_event, EVENTS, 1)
 {
 	struct event_job *job = arg;
-	uint64_t begin = rte_rdtsc();
 	struct rmem_cq *cq;
-	unsigned int i;
 
-	for (i = 0; i < EVENTS; i++) {
-		if (rmem_cq_req_notify(job->cq, false) != 0)
-			return -1;
-		rmem_cq_notify(job->cq, false);
-		if (rmem_comp_channel_get_event(job->channel, &cq, NULL) != 0 ||
-				rmem_cq_ack_events(cq, 1) != 0)
-			return -1;
-	}
-	return perf_ns(rte_rdtsc() - begin, EVENTS);
+	if (rmem_cq_req_notify(job->cq, false) != 0)
+		return -1;
+	rmem_cq_notify(job->cq, false);
+	if (rmem_comp_channel_get_event(job->channel, &cq, NULL) != 0)
+		return -1;
+	return rmem_cq_ack_events(cq, 1);
 }
 
-static void
-test_channel_event(void)
+PERF_TEST(channel_event)
 {
-	struct perf_row row = {.name = "channel_event",
-			.unit = "ns",
-			.yardstick = "write and read of an eventfd",
-			.bar = "ratio <= 1.5"};
+	struct perf_row row = PERF_ROW(
+			"channel_event", "ns", "write and read of an eventfd", "ratio <= 1.5");
 	struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct event_job job;
 
@@ -81,5 +62,3 @@ test_channel_event(void)
 	TEST_OK(rmem_comp_channel_destroy(job.channel));
 	perf_pair_close(&job.pair);
 }
-
-REGISTER_RMEM_TEST(channel_event_perf_autotest, test_channel_event);

@@ -42,8 +42,7 @@ device_bytes(uint32_t nb_keys, size_t *bytes)
 	TEST_OK(rmem_dev_close(dev));
 }
 
-static void
-test_key_bytes(void)
+PERF_TEST(key_bytes)
 {
 	size_t least, bytes;
 	uint32_t nb;
@@ -53,18 +52,13 @@ test_key_bytes(void)
 	device_bytes(1, &least);
 	for (nb = 1u << 10; nb <= MAX_KEYS; nb *= 16) {
 		char name[32];
-		struct perf_row row = {.name = name,
-				.unit = "bytes",
-				.yardstick = "a cache line per key",
-				.bar = "none",
-				.baseline = RTE_CACHE_LINE_SIZE};
+		struct perf_row row = PERF_ROW(name, "bytes", "a cache line per key", "none");
 
 		snprintf(name, sizeof(name), "key_bytes_%u", nb);
 		device_bytes(nb, &bytes);
+		row.baseline = RTE_CACHE_LINE_SIZE;
 		row.value = (double)(bytes - least) / nb;
 		row.ratio = row.value / row.baseline;
 		perf_report(&row);
 	}
 }
-
-REGISTER_RMEM_TEST(key_bytes_perf_autotest, test_key_bytes);

@@ -11,10 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_common.h>
-#include <rte_cycles.h>
-#include <rte_memory.h>
-
 #include <rmem_lease.h>
 
 #include "perf.h"
@@ -32,8 +28,7 @@ struct lease_job {
 	struct rmem_lease_ctx *ctx;
 	struct rmem_lease_req req[PERF_BURST];
 	struct rmem_lease *lease[PERF_BURST];
-	struct rmem_sge sge[PERF_BURST];
-	struct rmem_send_wr write[PERF_BURST];
+	struct perf_wrs write;
 	struct rmem_mr *mr[PERF_BURST]; /* or mw */
 	struct rmem_mw *mw[PERF_BURST];
 	const uint32_t *rkey[PERF_BURST]; /* of the one or the other */
@@ -55,7 +50,7 @@ write_burst(struct lease_job *job)
 	struct rmem_wc wc;
 	int n;
 
-	n = rmem_post_send(job->pair.b, job->write, PERF_BURST);
+	n = rmem_post_send(job->pair.b, job->write.wr, PERF_BURST);
 	if (n != (int)PERF_BURST)
 		return -1;
 	do {
@@ -75,29 +70,23 @@ set_tag(struct rmem_send_wr *wr, uint8_t tag)
 		wr->umr.key_tag = tag;
 }
 
-static double
-run_by_hand(void *arg)
+PERF_LOOP(run_by_hand, NB_BURSTS, PERF_BURST)
 {
 	struct lease_job *job = arg;
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t burst, i;
+	uint32_t i;
 
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		for (i = 0; i < PERF_BURST; i++)
-			set_tag(&job->reg[i], rmem_rkey_next_tag(*job->rkey[i]));
-		if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
-		for (i = 0; i < PERF_BURST; i++) {
-			job->inv[i].invalidate_rkey = *job->rkey[i];
-			job->write[i].rdma.remote_addr = (uintptr_t)job->req[i].addr;
-			job->write[i].rdma.rkey = *job->rkey[i];
-		}
-		if (job->is_written && write_burst(job) != 0)
-			return -1.0;
-		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
+	for (i = 0; i < PERF_BURST; i++)
+		set_tag(&job->reg[i], rmem_rkey_next_tag(*job->rkey[i]));
+	if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
+		return -1;
+	for (i = 0; i < PERF_BURST; i++) {
+		job->inv[i].invalidate_rkey = *job->rkey[i];
+		job->write.wr[i].rdma.remote_addr = (uintptr_t)job->req[i].addr;
+		job->write.wr[i].rdma.rkey = *job->rkey[i];
 	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+	if (job->is_written && write_burst(job) != 0)
+		return -1;
+	return perf_burst(&job->pair, job->inv, PERF_BURST);
 }
 
 /* A REG_MR for a request, by an MR that is free; its number, or -1. */
@@ -129,77 +118,65 @@ floor_grant(struct lease_job *job, uint32_t i)
 }
 
 /* By hand, with the request built for each buffer, and the MR and state of each buffer tracked. */
-static double
-run_floor(void *arg)
+PERF_LOOP(run_floor, NB_BURSTS, PERF_BURST)
 {
 	struct lease_job *job = arg;
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t burst, i, of[PERF_BURST];
+	uint32_t i, of[PERF_BURST];
 
-	for (i = 0; i < PERF_BURST; i++)
-		job->free[i] = i;
-	job->nb_free = PERF_BURST;
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		for (i = 0; i < PERF_BURST; i++) {
-			int number = floor_grant(job, i);
+	for (i = 0; i < PERF_BURST; i++) {
+		int number = floor_grant(job, i);
 
-			if (unlikely(number < 0))
-				return -1.0;
-			of[i] = (uint32_t)number;
-		}
-		if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
-		for (i = 0; i < PERF_BURST; i++) {
-			job->state[of[i]].rkey = job->mr[of[i]]->rkey;
-			job->inv[i].invalidate_rkey = job->state[of[i]].rkey;
-		}
-		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
-		for (i = 0; i < PERF_BURST; i++)
-			job->free[job->nb_free++] = of[i];
+		if (unlikely(number < 0))
+			return -1;
+		of[i] = (uint32_t)number;
 	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+	if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
+		return -1;
+	for (i = 0; i < PERF_BURST; i++) {
+		job->state[of[i]].rkey = job->mr[of[i]]->rkey;
+		job->inv[i].invalidate_rkey = job->state[of[i]].rkey;
+	}
+	if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
+		return -1;
+	for (i = 0; i < PERF_BURST; i++)
+		job->free[job->nb_free++] = of[i];
+	return 0;
 }
 
+/* Revoke and reclaim a burst of leases. */
 static int
-lease_burst(struct lease_job *job)
+end_burst(struct rmem_lease_ctx *ctx, struct rmem_lease **lease)
 {
 	struct rmem_wc wc[4];
-	uint32_t i, ended = 0;
+	uint32_t ended = 0;
+
+	if (rmem_lease_revoke(ctx, lease, PERF_BURST) != 0)
+		return -1;
+	while (ended < PERF_BURST) {
+		if (rmem_lease_poll(ctx, wc, RTE_DIM(wc)) != 0)
+			return -1;
+		ended += (uint32_t)rmem_lease_reclaim(
+				ctx, &lease[ended], (uint16_t)(PERF_BURST - ended));
+	}
+	return 0;
+}
+
+PERF_LOOP(run_lease, NB_BURSTS, PERF_BURST)
+{
+	struct lease_job *job = arg;
+	uint32_t i;
 
 	if (rmem_lease_grant(job->ctx, job->req, PERF_BURST, job->lease) != (int)PERF_BURST)
 		return -1;
 	if (job->is_written) {
 		for (i = 0; i < PERF_BURST; i++) {
-			job->write[i].rdma.remote_addr = job->lease[i]->remote_addr;
-			job->write[i].rdma.rkey = job->lease[i]->rkey;
+			job->write.wr[i].rdma.remote_addr = job->lease[i]->remote_addr;
+			job->write.wr[i].rdma.rkey = job->lease[i]->rkey;
 		}
 		if (write_burst(job) != 0)
 			return -1;
 	}
-	if (rmem_lease_revoke(job->ctx, job->lease, PERF_BURST) != 0)
-		return -1;
-	while (ended < PERF_BURST) {
-		if (rmem_lease_poll(job->ctx, wc, RTE_DIM(wc)) != 0)
-			return -1;
-		ended += (uint32_t)rmem_lease_reclaim(
-				job->ctx, &job->lease[ended], (uint16_t)(PERF_BURST - ended));
-	}
-	return 0;
-}
-
-static double
-run_lease(void *arg)
-{
-	struct lease_job *job = arg;
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t burst;
-
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		if (lease_burst(job) != 0)
-			return -1.0;
-	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+	return end_burst(job->ctx, job->lease);
 }
 
 static void
@@ -261,12 +238,8 @@ job_open_one(struct lease_job *job, uint32_t backend, uint32_t i)
 	job->req[i].addr = buf;
 	job->req[i].length = BUF_SIZE;
 	job->req[i].access = RMEM_ACCESS_REMOTE_WRITE;
-	job->sge[i].addr = job->from->iova + i * 64;
-	job->sge[i].length = 64;
-	job->sge[i].lkey = job->from->lkey;
-	job->write[i].opcode = RMEM_WR_RDMA_WRITE;
-	job->write[i].sg_list = &job->sge[i];
-	job->write[i].num_sge = 1;
+	job->write.sge[i].addr += i * 64;
+	job->free[i] = i;
 	job->inv[i].opcode = RMEM_WR_LOCAL_INV;
 	if (backend == RMEM_LEASE_FAST_REG) {
 		by_hand_fast_reg(job, i);
@@ -296,13 +269,13 @@ job_open(struct lease_job *job, uint32_t backend, bool is_written)
 	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * BUF_SIZE, 0,
 			PERF_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
 	job->from = perf_mr(job->pair.pd, PERF_BURST * 64);
-	TEST_ASSERT(job->from != NULL);
+	perf_wrs_init(&job->write, RMEM_WR_RDMA_WRITE, 64, job->from, NULL);
+	job->nb_free = PERF_BURST;
 	TEST_OK(rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx));
 	for (i = 0; i < PERF_BURST; i++)
 		job_open_one(job, backend, i);
 	job->reg[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-	job->write[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 }
 
 static void
@@ -324,8 +297,7 @@ job_close(struct lease_job *job)
 static void
 compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 {
-	struct perf_row row = {
-			.name = name, .unit = "ns/op", .yardstick = "the same by hand", .bar = bar};
+	struct perf_row row = PERF_ROW(name, "ns/op", "the same by hand", bar);
 	static struct lease_job job;
 
 	job_open(&job, backend, is_written);
@@ -335,26 +307,22 @@ compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 	job_close(&job);
 }
 
-static void
-test_lease_grant_revoke_burst32(void)
+PERF_TEST(lease_grant_revoke_burst32)
 {
 	compare("lease_grant_revoke_burst32", "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
 }
 
-static void
-test_lease_write_revoke64(void)
+PERF_TEST(lease_write_revoke64)
 {
 	compare("lease_write_revoke64", "none", RMEM_LEASE_FAST_REG, true);
 }
 
-static void
-test_lease_mw_burst32(void)
+PERF_TEST(lease_mw_burst32)
 {
 	compare("lease_mw_burst32", "none", RMEM_LEASE_MW, false);
 }
 
-static void
-test_lease_umr_burst32(void)
+PERF_TEST(lease_umr_burst32)
 {
 	compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
 }
@@ -370,48 +338,16 @@ struct held_job {
 	uint32_t at;      /* the oldest */
 };
 
-/* Revoke and reclaim a burst of leases. */
-static int
-end_burst(struct held_job *job, struct rmem_lease **oldest)
-{
-	struct rmem_wc wc[4];
-	uint32_t ended = 0;
-
-	if (rmem_lease_revoke(job->ctx, oldest, PERF_BURST) != 0)
-		return -1;
-	while (ended < PERF_BURST) {
-		if (rmem_lease_poll(job->ctx, wc, RTE_DIM(wc)) != 0)
-			return -1;
-		ended += (uint32_t)rmem_lease_reclaim(
-				job->ctx, &oldest[ended], (uint16_t)(PERF_BURST - ended));
-	}
-	return 0;
-}
-
 /* Renew the oldest leases. */
-static int
-renew_burst(struct held_job *job)
+PERF_LOOP(run_renew, NB_BURSTS, PERF_BURST)
 {
+	struct held_job *job = arg;
 	struct rmem_lease **oldest = &job->held[job->at];
 
-	if (end_burst(job, oldest) != 0)
+	if (end_burst(job->ctx, oldest) != 0)
 		return -1;
 	job->at = (job->at + PERF_BURST) & (job->nb_held - 1);
 	return rmem_lease_grant(job->ctx, job->req, PERF_BURST, oldest) == (int)PERF_BURST ? 0 : -1;
-}
-
-static double
-run_renew(void *arg)
-{
-	struct held_job *job = arg;
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t burst;
-
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		if (renew_burst(job) != 0)
-			return -1.0;
-	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
 
 static void
@@ -452,57 +388,30 @@ held_close(struct held_job *job)
 	uint32_t i;
 
 	for (i = 0; i < job->nb_held; i += PERF_BURST)
-		TEST_EQ(end_burst(job, &job->held[i]), 0);
+		TEST_EQ(end_burst(job->ctx, &job->held[i]), 0);
 	if (job->ctx != NULL)
 		TEST_OK(rmem_lease_ctx_destroy(job->ctx));
 	TEST_OK(rmem_mr_dereg(job->memory));
 	perf_pair_close(&job->pair);
 }
 
-struct held_pair {
-	struct held_job few;
-	struct held_job many;
-};
-
-static double
-run_few(void *arg)
+PERF_TEST(lease_held)
 {
-	return run_renew(&((struct held_pair *)arg)->few);
-}
-
-static double
-run_many(void *arg)
-{
-	return run_renew(&((struct held_pair *)arg)->many);
-}
-
-static void
-test_lease_held(void)
-{
-	static struct held_pair job;
+	static struct held_job few, many;
 	int ret = TEST_SUCCESS;
 	char name[32];
 	uint32_t nb;
 
-	held_open(&job.few, FEW_LEASES);
+	held_open(&few, FEW_LEASES);
 	for (nb = FEW_LEASES; nb <= MAX_LEASES && ret == TEST_SUCCESS; nb *= 8) {
-		struct perf_row row = {.name = name,
-				.unit = "ns/op",
-				.yardstick = "with 64 leases held",
-				.bar = "none"};
+		struct perf_row row = PERF_ROW(name, "ns/op", "with 64 leases held", "none");
 
 		snprintf(name, sizeof(name), "lease_held_%u", nb);
-		ret = TEST_TRY(held_open(&job.many, nb));
+		ret = TEST_TRY(held_open(&many, nb));
 		if (ret == TEST_SUCCESS)
-			ret = TEST_TRY(perf_measure(&row, run_few, run_many, &job));
-		held_close(&job.many);
+			ret = TEST_TRY(perf_measure_args(&row, run_renew, &few, &many));
+		held_close(&many);
 	}
-	held_close(&job.few);
+	held_close(&few);
 	TEST_RUN(ret);
 }
-
-REGISTER_RMEM_TEST(lease_held_perf_autotest, test_lease_held);
-REGISTER_RMEM_TEST(lease_grant_revoke_burst32_perf_autotest, test_lease_grant_revoke_burst32);
-REGISTER_RMEM_TEST(lease_write_revoke64_perf_autotest, test_lease_write_revoke64);
-REGISTER_RMEM_TEST(lease_mw_burst32_perf_autotest, test_lease_mw_burst32);
-REGISTER_RMEM_TEST(lease_umr_burst32_perf_autotest, test_lease_umr_burst32);

@@ -7,7 +7,6 @@
  * lkey of an mbuf beyond reading where its data is.
  */
 
-#include <rte_cycles.h>
 #include <rte_mbuf.h>
 
 #include <rmem_mbuf.h>
@@ -17,7 +16,7 @@
 
 #define NB_MBUFS   8192u
 #define CACHE_SIZE 256u
-#define NB_OPS     4000000u
+#define NB_BURSTS  125000u
 
 struct mbuf_job {
 	struct perf_pair pair;
@@ -32,106 +31,78 @@ struct mbuf_job {
 	uint32_t lkey;
 };
 
-static double
-run_alloc_free(struct mbuf_job *job, struct rte_mempool *mp)
+static __rte_always_inline int
+alloc_free(struct mbuf_job *job, struct rte_mempool *mp)
 {
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t i;
-
-	for (i = 0; i < NB_OPS; i += PERF_BURST) {
-		if (unlikely(rte_pktmbuf_alloc_bulk(mp, job->mbufs, PERF_BURST) != 0))
-			return -1.0;
-		rte_compiler_barrier();
-		rte_pktmbuf_free_bulk(job->mbufs, PERF_BURST);
-	}
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	if (unlikely(rte_pktmbuf_alloc_bulk(mp, job->mbufs, PERF_BURST) != 0))
+		return -1;
+	rte_compiler_barrier();
+	rte_pktmbuf_free_bulk(job->mbufs, PERF_BURST);
+	return 0;
 }
 
-static double
-run_plain(void *arg)
+PERF_LOOP(run_plain, NB_BURSTS, PERF_BURST)
 {
-	struct mbuf_job *job = arg;
-
-	return run_alloc_free(job, job->plain);
+	return alloc_free(arg, ((struct mbuf_job *)arg)->plain);
 }
 
-static double
-run_registered(void *arg)
+PERF_LOOP(run_registered, NB_BURSTS, PERF_BURST)
 {
-	struct mbuf_job *job = arg;
-
-	return run_alloc_free(job, job->pool->mp);
+	return alloc_free(arg, ((struct mbuf_job *)arg)->pool->mp);
 }
 
 /* Where the data is: what an SGE takes without a key. */
-static double
-run_addr(void *arg)
+PERF_LOOP(run_addr, NB_BURSTS, PERF_BURST)
 {
 	struct mbuf_job *job = arg;
-	uint64_t start = rte_rdtsc_precise(), sum = 0;
-	uint32_t i, k;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	for (i = 0; i < NB_OPS; i += PERF_BURST) {
-		for (k = 0; k < PERF_BURST; k++)
-			sum += rmem_mbuf_iova(job->pool, job->mbufs[k]);
-		rte_compiler_barrier();
-	}
+	for (i = 0; i < PERF_BURST; i++)
+		sum += rmem_mbuf_iova(job->pool, job->mbufs[i]);
 	job->sum = sum;
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	return 0;
 }
 
-static __rte_always_inline double
-run_key(struct mbuf_job *job, const struct rmem_mempool *reg)
+static __rte_always_inline int
+sum_keys(struct mbuf_job *job, const struct rmem_mempool *reg)
 {
-	uint64_t start = rte_rdtsc_precise(), sum = 0;
-	uint32_t i, k;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	for (i = 0; i < NB_OPS; i += PERF_BURST) {
-		for (k = 0; k < PERF_BURST; k++) {
-			sum += rmem_mbuf_iova(reg, job->mbufs[k]);
-			sum += rmem_mbuf_lkey(reg, job->mbufs[k]);
-		}
-		rte_compiler_barrier();
+	for (i = 0; i < PERF_BURST; i++) {
+		sum += rmem_mbuf_iova(reg, job->mbufs[i]);
+		sum += rmem_mbuf_lkey(reg, job->mbufs[i]);
 	}
 	job->sum = sum;
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	return 0;
 }
 
-static double
-run_key_of_pool(void *arg)
+PERF_LOOP(run_key_of_pool, NB_BURSTS, PERF_BURST)
 {
-	struct mbuf_job *job = arg;
-
-	return run_key(job, job->pool);
-}
-
-/* The address, one comparison and one key. */
-static double
-run_floor(void *arg)
-{
-	struct mbuf_job *job = arg;
-	uint64_t start = rte_rdtsc_precise(), sum = 0;
-	uint32_t i, k;
-
-	for (i = 0; i < NB_OPS; i += PERF_BURST) {
-		for (k = 0; k < PERF_BURST; k++) {
-			sum += rmem_mbuf_iova(job->pool, job->mbufs[k]);
-			if ((uintptr_t)job->mbufs[k]->buf_addr - job->base < job->length)
-				sum += job->lkey;
-		}
-		rte_compiler_barrier();
-	}
-	job->sum = sum;
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	return sum_keys(arg, ((struct mbuf_job *)arg)->pool);
 }
 
 /* Asked of another pool's registration: the binary search. */
-static double
-run_key_of_other(void *arg)
+PERF_LOOP(run_key_of_other, NB_BURSTS, PERF_BURST)
+{
+	return sum_keys(arg, ((struct mbuf_job *)arg)->other);
+}
+
+/* The address, one comparison and one key. */
+PERF_LOOP(run_floor, NB_BURSTS, PERF_BURST)
 {
 	struct mbuf_job *job = arg;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	return run_key(job, job->other);
+	for (i = 0; i < PERF_BURST; i++) {
+		sum += rmem_mbuf_iova(job->pool, job->mbufs[i]);
+		if ((uintptr_t)job->mbufs[i]->buf_addr - job->base < job->length)
+			sum += job->lkey;
+	}
+	job->sum = sum;
+	return 0;
 }
 
 static void
@@ -163,37 +134,22 @@ close_job(struct mbuf_job *job)
 	perf_pair_close(&job->pair);
 }
 
-static void
-report(struct mbuf_job *job, struct perf_row *row, perf_func_t yardstick, perf_func_t value)
+PERF_TEST(mbuf_alloc_free_bulk32)
 {
-	perf_measure(row, yardstick, value, job);
-}
-
-static void
-test_mbuf_alloc_free_bulk32(void)
-{
-	struct perf_row row = {.name = "mbuf_alloc_free_bulk32",
-			.unit = "ns/mbuf",
-			.yardstick = "a plain mbuf pool",
-			.bar = "ratio <= 1.02"};
+	struct perf_row row = PERF_ROW(
+			"mbuf_alloc_free_bulk32", "ns/mbuf", "a plain mbuf pool", "ratio <= 1.02");
 	struct mbuf_job job;
 
 	open_job(&job);
-	report(&job, &row, run_plain, run_registered);
+	perf_measure(&row, run_plain, run_registered, &job);
 	close_job(&job);
 }
 
-static void
-test_lkey_of_mbuf(void)
+PERF_TEST(lkey_of_mbuf)
 {
-	struct perf_row rows[] = {{.name = "lkey_of_mbuf",
-						  .unit = "ns/mbuf",
-						  .yardstick = "the address of the data alone",
-						  .bar = "ratio <= 1.5"},
-			{.name = "lkey_of_foreign_mbuf",
-					.unit = "ns/mbuf",
-					.yardstick = "the address of the data alone",
-					.bar = "none"}};
+	static const char yardstick[] = "the address of the data alone";
+	struct perf_row row = PERF_ROW("lkey_of_mbuf", "ns/mbuf", yardstick, "ratio <= 1.5");
+	struct perf_row foreign = PERF_ROW("lkey_of_foreign_mbuf", "ns/mbuf", yardstick, "none");
 	struct mbuf_job job;
 
 	open_job(&job);
@@ -201,12 +157,9 @@ test_lkey_of_mbuf(void)
 	job.lkey = rmem_mbuf_lkey(job.pool, job.mbufs[0]);
 	job.base = (uintptr_t)job.mbufs[0]->buf_addr & ~(uintptr_t)UINT32_MAX;
 	job.length = (size_t)2 << 32;
-	report(&job, &rows[0], run_addr, run_key_of_pool);
-	perf_floor(&rows[0], run_addr, run_floor, &job);
-	report(&job, &rows[1], run_addr, run_key_of_other);
+	perf_measure(&row, run_addr, run_key_of_pool, &job);
+	perf_floor(&row, run_addr, run_floor, &job);
+	perf_measure(&foreign, run_addr, run_key_of_other, &job);
 	rte_pktmbuf_free_bulk(job.mbufs, PERF_BURST);
 	close_job(&job);
 }
-
-REGISTER_RMEM_TEST(mbuf_alloc_free_bulk32_perf_autotest, test_mbuf_alloc_free_bulk32);
-REGISTER_RMEM_TEST(lkey_of_mbuf_perf_autotest, test_lkey_of_mbuf);

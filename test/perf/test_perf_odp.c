@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <rte_cycles.h>
-
 #include "perf.h"
 #include "test.h"
 
@@ -28,72 +26,46 @@ struct odp_job {
 	struct rmem_mr *on_demand;
 	uint8_t *mem;
 	size_t size;
-	struct rmem_sge sge[PERF_BURST];
-	struct rmem_send_wr wr[PERF_BURST];
+	struct perf_wrs wrs;
+	uint32_t at;                                     /* buffer of the next WRITE */
+	uint8_t is_present[NB_BUFS * WRITE_SIZE / PAGE]; /* of the floor */
 };
 
-static double
-run_writes(struct odp_job *job, const struct rmem_mr *dst)
+/* A burst to an MR; is_floor: with a lookup in a table of pages for each WRITE. */
+static __rte_always_inline int
+write_burst(struct odp_job *job, const struct rmem_mr *dst, bool is_floor)
 {
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t burst, i, at = 0;
+	uint32_t i, at = job->at, missing = 0;
 
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		for (i = 0; i < PERF_BURST; i++) {
-			job->sge[i].addr = job->src->iova + (uint64_t)at * WRITE_SIZE;
-			job->wr[i].rdma.remote_addr = dst->iova + (uint64_t)at * WRITE_SIZE;
-			job->wr[i].rdma.rkey = dst->rkey;
-			at = (at + 1) & (NB_BUFS - 1);
-		}
-		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
+	for (i = 0; i < PERF_BURST; i++) {
+		uint64_t offset = (uint64_t)at * WRITE_SIZE;
+
+		job->wrs.sge[i].addr = job->src->iova + offset;
+		job->wrs.wr[i].rdma.remote_addr = dst->iova + offset;
+		job->wrs.wr[i].rdma.rkey = dst->rkey;
+		if (is_floor &&
+				__atomic_load_n(&job->is_present[offset / PAGE],
+						__ATOMIC_ACQUIRE) == 0)
+			missing++;
+		at = (at + 1) & (NB_BUFS - 1);
 	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+	job->at = at;
+	return perf_burst(&job->pair, job->wrs.wr, PERF_BURST) != RMEM_WC_SUCCESS || missing != 0;
 }
 
-static double
-run_plain(void *arg)
+PERF_LOOP(run_plain, NB_BURSTS, PERF_BURST)
 {
-	struct odp_job *job = arg;
-
-	return run_writes(job, job->plain);
+	return write_burst(arg, ((struct odp_job *)arg)->plain, false);
 }
 
-static double
-run_warm(void *arg)
+PERF_LOOP(run_warm, NB_BURSTS, PERF_BURST)
 {
-	struct odp_job *job = arg;
-
-	return run_writes(job, job->on_demand);
+	return write_burst(arg, ((struct odp_job *)arg)->on_demand, false);
 }
 
-/* The same by the plain MR, and for each WRITE a lookup in a table of pages. */
-static double
-run_floor(void *arg)
+PERF_LOOP(run_floor, NB_BURSTS, PERF_BURST)
 {
-	struct odp_job *job = arg;
-	static uint8_t is_present[NB_BUFS * WRITE_SIZE / PAGE];
-	uint64_t start;
-	uint32_t burst, i, at = 0, missing = 0;
-
-	memset(is_present, 1, sizeof(is_present));
-	start = rte_rdtsc_precise();
-	for (burst = 0; burst < NB_BURSTS; burst++) {
-		for (i = 0; i < PERF_BURST; i++) {
-			uint64_t offset = (uint64_t)at * WRITE_SIZE;
-
-			job->sge[i].addr = job->src->iova + offset;
-			job->wr[i].rdma.remote_addr = job->plain->iova + offset;
-			job->wr[i].rdma.rkey = job->plain->rkey;
-			if (__atomic_load_n(&is_present[offset / PAGE], __ATOMIC_ACQUIRE) == 0)
-				missing++;
-			at = (at + 1) & (NB_BUFS - 1);
-		}
-		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
-	}
-	return missing != 0 ? -1.0
-			    : perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+	return write_burst(arg, ((struct odp_job *)arg)->plain, true);
 }
 
 /* Cost of page faults of the CPU. */
@@ -127,11 +99,11 @@ run_faults(void *arg)
 	start = rte_rdtsc_precise();
 	for (page = 0; page < NB_PAGES; page += PERF_BURST) {
 		for (i = 0; i < PERF_BURST; i++) {
-			job->wr[i].rdma.remote_addr =
+			job->wrs.wr[i].rdma.remote_addr =
 					job->on_demand->iova + (uint64_t)(page + i) * PAGE;
-			job->wr[i].rdma.rkey = job->on_demand->rkey;
+			job->wrs.wr[i].rdma.rkey = job->on_demand->rkey;
 		}
-		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
+		if (perf_burst(&job->pair, job->wrs.wr, PERF_BURST) != RMEM_WC_SUCCESS)
 			return -1.0;
 	}
 	cycles = rte_rdtsc_precise() - start;
@@ -144,12 +116,10 @@ run_faults(void *arg)
 static void
 job_open(struct odp_job *job, size_t size, bool has_plain)
 {
-	uint32_t i;
-
 	memset(job, 0, sizeof(*job));
+	memset(job->is_present, 1, sizeof(job->is_present));
 	perf_pair_open(&job->pair, NULL);
 	job->src = perf_mr(job->pair.pd, NB_BUFS * WRITE_SIZE);
-	TEST_ASSERT(job->src != NULL);
 	job->size = size;
 	job->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(job->mem != MAP_FAILED);
@@ -158,15 +128,7 @@ job_open(struct odp_job *job, size_t size, bool has_plain)
 		TEST_OK(rmem_mr_reg(job->pair.pd, job->mem, size, 0, PERF_ACCESS, &job->plain));
 	TEST_OK(rmem_mr_reg(job->pair.pd, job->mem, size, 0, PERF_ACCESS | RMEM_ACCESS_ON_DEMAND,
 			&job->on_demand));
-	for (i = 0; i < PERF_BURST; i++) {
-		job->sge[i].addr = job->src->iova;
-		job->sge[i].length = WRITE_SIZE;
-		job->sge[i].lkey = job->src->lkey;
-		job->wr[i].sg_list = &job->sge[i];
-		job->wr[i].num_sge = 1;
-		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
-	}
-	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	perf_wrs_init(&job->wrs, RMEM_WR_RDMA_WRITE, WRITE_SIZE, job->src, NULL);
 }
 
 static void
@@ -179,15 +141,10 @@ job_close(struct odp_job *job)
 	perf_pair_close(&job->pair);
 }
 
-static void
-test_odp_warm_write64(void)
+PERF_TEST(odp_warm_write64)
 {
-	struct perf_row row = {
-			.name = "odp_warm_write64",
-			.unit = "ns/op",
-			.yardstick = "the same by a plain MR",
-			.bar = "ratio <= 1.15",
-	};
+	struct perf_row row = PERF_ROW(
+			"odp_warm_write64", "ns/op", "the same by a plain MR", "ratio <= 1.15");
 	struct odp_job job;
 
 	job_open(&job, NB_BUFS * WRITE_SIZE, true);
@@ -196,21 +153,12 @@ test_odp_warm_write64(void)
 	job_close(&job);
 }
 
-static void
-test_odp_fault_4k(void)
+PERF_TEST(odp_fault_4k)
 {
-	struct perf_row row = {
-			.name = "odp_fault_4k",
-			.unit = "ns/page",
-			.yardstick = "a bare first touch",
-			.bar = "none",
-	};
+	struct perf_row row = PERF_ROW("odp_fault_4k", "ns/page", "a bare first touch", "none");
 	struct odp_job job;
 
 	job_open(&job, (size_t)NB_PAGES * PAGE, false);
 	perf_measure(&row, run_touch, run_faults, &job);
 	job_close(&job);
 }
-
-REGISTER_RMEM_TEST(odp_warm_write64_perf_autotest, test_odp_warm_write64);
-REGISTER_RMEM_TEST(odp_fault_4k_perf_autotest, test_odp_fault_4k);

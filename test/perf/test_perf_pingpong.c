@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
@@ -287,7 +286,6 @@ end_open(struct end *end, struct rmem_pd *pd, struct rmem_qp *qp, struct rmem_cq
 	end->qp = qp;
 	end->cq = cq;
 	end->mr = perf_mr(pd, 4096);
-	TEST_ASSERT(end->mr != NULL);
 	end->send_sge = (struct rmem_sge){end->mr->iova, MESSAGE, end->mr->lkey};
 	end->recv_sge = (struct rmem_sge){end->mr->iova + 2048, MESSAGE, end->mr->lkey};
 	for (i = 0; i < NB_RECVS / 2; i++)
@@ -302,7 +300,7 @@ end_open(struct end *end, struct rmem_pd *pd, struct rmem_qp *qp, struct rmem_cq
 static void
 job_open_ends(struct pingpong_job *job)
 {
-	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	job->lcore = perf_peer_lcore();
 	end_open(&job->ping, job->pair.pd, job->pair.a, job->pair.cq_a);
 	end_open(&job->pong, job->pair.pd_b, job->pair.b, job->pair.cq_b);
 }
@@ -310,6 +308,7 @@ job_open_ends(struct pingpong_job *job)
 static void
 job_open(struct pingpong_job *job)
 {
+	perf_peer_lcore();
 	perf_pair_open(&job->pair, NULL);
 	job_open_ends(job);
 }
@@ -322,17 +321,11 @@ job_close(struct pingpong_job *job)
 	perf_pair_close(&job->pair);
 }
 
-static void
-test_pingpong64(void)
+PERF_TEST(pingpong64)
 {
-	struct perf_row row = {.name = "pingpong64",
-			.unit = "ns",
-			.yardstick = "a bare cache line",
-			.bar = "ratio <= 2.5"};
+	struct perf_row row = PERF_ROW("pingpong64", "ns", "a bare cache line", "ratio <= 2.5");
 	static struct pingpong_job job;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("a ping-pong needs two lcores");
 	job_open(&job);
 	perf_measure(&row, run_line, run_send, &job);
 	perf_floor(&row, run_line, run_floor, &job);
@@ -348,8 +341,7 @@ compare_cycles(const void *a, const void *b)
 }
 
 /* Round trips at some percentiles, of one run each, with the time to read the clock in them. */
-static void
-test_pingpong64_times(void)
+PERF_TEST(pingpong64_times)
 {
 	static const struct {
 		const char *name;
@@ -359,8 +351,6 @@ test_pingpong64_times(void)
 	static struct pingpong_job job;
 	uint32_t i;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("a ping-pong needs two lcores");
 	job_open(&job);
 	job.trip_took = lines;
 	TEST_ASSERT(run_line(&job) > 0.0);
@@ -370,10 +360,7 @@ test_pingpong64_times(void)
 	qsort(sends, NB_TRIPS, sizeof(sends[0]), compare_cycles);
 	for (i = 0; i < RTE_DIM(ranks); i++) {
 		const uint32_t at = (uint32_t)(ranks[i].part * NB_TRIPS);
-		struct perf_row row = {.name = ranks[i].name,
-				.unit = "ns",
-				.yardstick = "a bare cache line",
-				.bar = "none"};
+		struct perf_row row = PERF_ROW(ranks[i].name, "ns", "a bare cache line", "none");
 
 		row.value = perf_ns(sends[at], 1.0);
 		row.baseline = perf_ns(lines[at], 1.0);
@@ -383,78 +370,43 @@ test_pingpong64_times(void)
 	job_close(&job);
 }
 
-/* Two ways to do the same ping-pong. */
-static double
-run_first(void *arg)
-{
-	struct pingpong_job *jobs = arg;
-
-	return run_send(&jobs[0]);
-}
-
-static double
-run_second(void *arg)
-{
-	struct pingpong_job *jobs = arg;
-
-	return run_send(&jobs[1]);
-}
-
 /* With messages placed as they arrive, and with them in completions. */
-static void
-test_inline_recv64(void)
+PERF_TEST(inline_recv64)
 {
-	struct perf_row row = {.name = "inline_recv64",
-			.unit = "ns",
-			.yardstick = "without inline receive",
-			.bar = "none"};
+	struct perf_row row = PERF_ROW("inline_recv64", "ns", "without inline receive", "none");
 	static struct pingpong_job jobs[2];
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("a ping-pong needs two lcores");
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
 	job_open(&jobs[0]);
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
 	job_open(&jobs[1]);
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
-	perf_measure(&row, run_first, run_second, jobs);
+	perf_measure_args(&row, run_send, &jobs[0], &jobs[1]);
 	job_close(&jobs[1]);
 	job_close(&jobs[0]);
 }
 
 /* Two devices that share nothing but the rings, as those of two processes. */
-static void
-test_wire_shm_pingpong64(void)
+PERF_TEST(wire_shm_pingpong64)
 {
-	struct perf_row row = {.name = "wire_shm_pingpong64",
-			.unit = "ns",
-			.yardstick = "one device, no packets",
-			.bar = "ratio <= 3"};
+	struct perf_row row = PERF_ROW(
+			"wire_shm_pingpong64", "ns", "one device, no packets", "ratio <= 3");
 	static struct pingpong_job jobs[2];
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("a ping-pong needs two lcores");
 	job_open(&jobs[0]);
 	perf_pair_open_two(&jobs[1].pair, "ip=127.0.9.1,port=shm:perf,loop=1",
 			"ip=127.0.9.2,port=shm:perf,loop=1");
 	job_open_ends(&jobs[1]);
-	perf_measure(&row, run_first, run_second, jobs);
+	perf_measure_args(&row, run_send, &jobs[0], &jobs[1]);
 	job_close(&jobs[1]);
 	job_close(&jobs[0]);
 }
 
 /* The ping-pong with a second process. */
 struct two_job {
-	struct pingpong_job one;
 	struct perf_two two;
 	struct end ping;
 };
-
-static double
-run_one(void *arg)
-{
-	return run_send(&((struct two_job *)arg)->one);
-}
 
 static double
 run_two(void *arg)
@@ -475,8 +427,7 @@ run_two(void *arg)
 								     : -1.0;
 }
 
-static void
-test_echo(void)
+PERF_TEST(wire_shm_two_echo)
 {
 	static struct pingpong_job job;
 	struct perf_two two;
@@ -492,30 +443,20 @@ test_echo(void)
 	perf_two_close(&two);
 }
 
-static void
-test_wire_shm_two_pingpong64(void)
+PERF_TEST(wire_shm_two_pingpong64)
 {
-	struct perf_row row = {.name = "wire_shm_two_pingpong64",
-			.unit = "ns",
-			.yardstick = "one process, no packets",
-			.bar = "ratio <= 3"};
+	struct perf_row row = PERF_ROW(
+			"wire_shm_two_pingpong64", "ns", "one process, no packets", "ratio <= 3");
+	static struct pingpong_job one;
 	static struct two_job job;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("a ping-pong needs two lcores");
-	job_open(&job.one);
+	job_open(&one);
 	perf_two_open(&job.two, ECHO, "ip=127.0.9.1,port=shm:two,progress=poll");
 	perf_two_connect(&job.two, NULL);
 	end_open(&job.ping, job.two.pair.pd, job.two.pair.a, job.two.pair.cq_a);
-	perf_measure(&row, run_one, run_two, &job);
+	perf_compare(&row, run_send, &one, run_two, &job);
+	perf_report(&row);
 	TEST_OK(rmem_mr_dereg(job.ping.mr));
 	perf_two_close(&job.two);
-	job_close(&job.one);
+	job_close(&one);
 }
-
-REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);
-REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);
-REGISTER_RMEM_TEST(pingpong64_times_perf_autotest, test_pingpong64_times);
-REGISTER_RMEM_TEST(wire_shm_pingpong64_perf_autotest, test_wire_shm_pingpong64);
-REGISTER_RMEM_TEST(wire_shm_two_echo_perf_autotest, test_echo);
-REGISTER_RMEM_TEST(wire_shm_two_pingpong64_perf_autotest, test_wire_shm_two_pingpong64);

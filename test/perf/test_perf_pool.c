@@ -7,10 +7,8 @@
  * putting buffers with their SGEs filled, and creating 256 MiB of it.
  */
 
-#include <string.h>
 #include <sys/mman.h>
 
-#include <rte_cycles.h>
 #include <rte_mempool.h>
 
 #include <rmem_pool.h>
@@ -33,69 +31,49 @@ struct pool_job {
 };
 
 /* The burst is a constant for the compiler, as in an application. */
-static __rte_always_inline double
-run_mempool(struct pool_job *job, unsigned int burst)
+static __rte_always_inline int
+use_mempool(struct pool_job *job, struct rte_mempool *mp, unsigned int burst)
 {
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t i;
-
-	for (i = 0; i < NB_OPS; i += burst) {
-		if (unlikely(rte_mempool_get_bulk(job->mp, job->obj, burst) != 0))
-			return -1.0;
-		rte_compiler_barrier();
-		rte_mempool_put_bulk(job->mp, job->obj, burst);
-	}
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	if (unlikely(rte_mempool_get_bulk(mp, job->obj, burst) != 0))
+		return -1;
+	rte_compiler_barrier();
+	rte_mempool_put_bulk(mp, job->obj, burst);
+	return 0;
 }
 
-static __rte_always_inline double
-run_pool(struct pool_job *job, unsigned int burst)
+static __rte_always_inline int
+use_pool(struct pool_job *job, unsigned int burst)
 {
-	uint64_t start = rte_rdtsc_precise();
-	uint32_t i;
-
-	for (i = 0; i < NB_OPS; i += burst) {
-		if (unlikely(rmem_pool_get_sges(job->pool, job->sge, burst) != 0))
-			return -1.0;
-		rte_compiler_barrier();
-		rmem_pool_put_sges(job->pool, job->sge, burst);
-	}
-	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+	if (unlikely(rmem_pool_get_sges(job->pool, job->sge, burst) != 0))
+		return -1;
+	rte_compiler_barrier();
+	rmem_pool_put_sges(job->pool, job->sge, burst);
+	return 0;
 }
 
-static double
-run_mempool_32(void *arg)
+PERF_LOOP(run_mempool_32, NB_OPS / PERF_BURST, PERF_BURST)
 {
-	return run_mempool(arg, PERF_BURST);
+	return use_mempool(arg, ((struct pool_job *)arg)->mp, PERF_BURST);
 }
 
-static double
-run_pool_32(void *arg)
+PERF_LOOP(run_pool_32, NB_OPS / PERF_BURST, PERF_BURST)
 {
-	return run_pool(arg, PERF_BURST);
+	return use_pool(arg, PERF_BURST);
 }
 
-/* The pool's mempool. */
-static double
-run_tracked_32(void *arg)
+PERF_LOOP(run_tracked_32, NB_OPS / PERF_BURST, PERF_BURST)
 {
-	struct pool_job *job = arg;
-	struct pool_job tracked;
-
-	tracked.mp = job->pool->mp;
-	return run_mempool(&tracked, PERF_BURST);
+	return use_mempool(arg, ((struct pool_job *)arg)->pool->mp, PERF_BURST);
 }
 
-static double
-run_mempool_1(void *arg)
+PERF_LOOP(run_mempool_1, NB_OPS, 1)
 {
-	return run_mempool(arg, 1);
+	return use_mempool(arg, ((struct pool_job *)arg)->mp, 1);
 }
 
-static double
-run_pool_1(void *arg)
+PERF_LOOP(run_pool_1, NB_OPS, 1)
 {
-	return run_pool(arg, 1);
+	return use_pool(arg, 1);
 }
 
 static void
@@ -107,10 +85,7 @@ compare(const char *name, perf_func_t yardstick, perf_func_t value)
 			.cache_size = CACHE_SIZE,
 			.access = PERF_ACCESS,
 			.socket_id = SOCKET_ID_ANY};
-	struct perf_row row = {.name = name,
-			.unit = "ns/buffer",
-			.yardstick = "rte_mempool",
-			.bar = "ratio <= 1.05"};
+	struct perf_row row = PERF_ROW(name, "ns/buffer", "rte_mempool", "ratio <= 1.05");
 	struct pool_job job;
 
 	perf_pair_open(&job.pair, NULL);
@@ -124,14 +99,12 @@ compare(const char *name, perf_func_t yardstick, perf_func_t value)
 	perf_pair_close(&job.pair);
 }
 
-static void
-test_pool_sge_bulk32(void)
+PERF_TEST(pool_sge_bulk32)
 {
 	compare("pool_sge_bulk32", run_mempool_32, run_pool_32);
 }
 
-static void
-test_pool_sge_bulk1(void)
+PERF_TEST(pool_sge_bulk1)
 {
 	compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
 }
@@ -147,10 +120,7 @@ compare_tracked(const char *name, const char *ops_name)
 			.socket_id = SOCKET_ID_ANY,
 			.flags = RMEM_POOL_TRACKED};
 	struct rmem_pool_conf plain_conf = conf;
-	struct perf_row row = {.name = name,
-			.unit = "ns/buffer",
-			.yardstick = ops_name,
-			.bar = "ratio <= 2"};
+	struct perf_row row = PERF_ROW(name, "ns/buffer", ops_name, "ratio <= 2");
 	struct rmem_pool *plain = NULL;
 	struct pool_job job;
 
@@ -167,14 +137,12 @@ compare_tracked(const char *name, const char *ops_name)
 	perf_pair_close(&job.pair);
 }
 
-static void
-test_tracked_ring_bulk32(void)
+PERF_TEST(tracked_ring_bulk32)
 {
 	compare_tracked("tracked_ring_bulk32", "ring_mp_mc");
 }
 
-static void
-test_tracked_stack_bulk32(void)
+PERF_TEST(tracked_stack_bulk32)
 {
 	compare_tracked("tracked_stack_bulk32", "stack");
 }
@@ -224,13 +192,10 @@ run_create_pool(void *arg)
 	return rmem_pool_destroy(job->pool) == 0 ? perf_ns(took, 1e6) : -1.0;
 }
 
-static void
-test_pool_create_256m(void)
+PERF_TEST(pool_create_256m)
 {
-	struct perf_row row = {.name = "pool_create_256m",
-			.unit = "ms",
-			.yardstick = "rte_mempool + mlock",
-			.bar = "ratio <= 1.10"};
+	struct perf_row row =
+			PERF_ROW("pool_create_256m", "ms", "rte_mempool + mlock", "ratio <= 1.10");
 	struct pool_job job;
 
 	perf_pair_open(&job.pair, NULL);
@@ -241,9 +206,3 @@ test_pool_create_256m(void)
 	perf_measure(&row, run_create_mempool, run_create_pool, &job);
 	perf_pair_close(&job.pair);
 }
-
-REGISTER_RMEM_TEST(pool_sge_bulk32_perf_autotest, test_pool_sge_bulk32);
-REGISTER_RMEM_TEST(pool_sge_bulk1_perf_autotest, test_pool_sge_bulk1);
-REGISTER_RMEM_TEST(tracked_ring_bulk32_perf_autotest, test_tracked_ring_bulk32);
-REGISTER_RMEM_TEST(tracked_stack_bulk32_perf_autotest, test_tracked_stack_bulk32);
-REGISTER_RMEM_TEST(pool_create_256m_perf_autotest, test_pool_create_256m);

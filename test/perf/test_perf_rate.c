@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_ring.h>
@@ -27,8 +26,7 @@ struct rate_job {
 	struct rmem_mr *dst;
 	struct rte_ring *ring;
 	unsigned int lcore; /* of the receiver */
-	struct rmem_sge send_sge[PERF_BURST];
-	struct rmem_send_wr send[PERF_BURST];
+	struct perf_wrs send;
 	struct rmem_sge recv_sge[PERF_BURST];
 	struct rmem_recv_wr recv[PERF_BURST];
 	int failure;
@@ -132,8 +130,8 @@ run_send(void *arg)
 	while (sent != (uint64_t)NB_BURSTS * PERF_BURST && ret == 0) {
 		wait_for_space(job, sent);
 		for (i = 0; i < PERF_BURST; i++)
-			job->send_sge[i].addr = job->src->iova + (sent + i) % NB_BUFS * MESSAGE;
-		ret = perf_burst(&job->pair, job->send, PERF_BURST);
+			job->send.sge[i].addr = job->src->iova + (sent + i) % NB_BUFS * MESSAGE;
+		ret = perf_burst(&job->pair, job->send.wr, PERF_BURST);
 		sent += PERF_BURST;
 	}
 	if (ret != 0)
@@ -147,36 +145,27 @@ job_open(struct rate_job *job)
 {
 	uint32_t i;
 
-	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	job->lcore = perf_peer_lcore();
 	perf_pair_open(&job->pair, NULL);
 	job->src = perf_mr(job->pair.pd, NB_BUFS * MESSAGE);
 	job->dst = perf_mr(job->pair.pd, NB_BUFS * MESSAGE);
 	job->ring = rte_ring_create(
 			"perf_rate", 2 * NB_BUFS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	TEST_ASSERT(job->src != NULL && job->dst != NULL && job->ring != NULL);
+	TEST_ASSERT(job->ring != NULL);
+	perf_wrs_init(&job->send, RMEM_WR_SEND, MESSAGE, job->src, NULL);
 	for (i = 0; i < PERF_BURST; i++) {
-		job->send_sge[i] = (struct rmem_sge){0, MESSAGE, job->src->lkey};
-		job->send[i] = (struct rmem_send_wr){
-				.sg_list = &job->send_sge[i], .num_sge = 1, .opcode = RMEM_WR_SEND};
 		job->recv_sge[i] = (struct rmem_sge){0, MESSAGE, job->dst->lkey};
 		job->recv[i] = (struct rmem_recv_wr){.sg_list = &job->recv_sge[i], .num_sge = 1};
 	}
-	job->send[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	for (i = 0; i < NB_BUFS; i += PERF_BURST)
 		TEST_EQ(post_recvs(job, i), 0);
 }
 
-static void
-test_send64_rate(void)
+PERF_TEST(send64_rate)
 {
-	struct perf_row row = {.name = "send64_rate",
-			.unit = "ns/op",
-			.yardstick = "an rte_ring of buffers",
-			.bar = "none"};
+	struct perf_row row = PERF_ROW("send64_rate", "ns/op", "an rte_ring of buffers", "none");
 	static struct rate_job job;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
 	job_open(&job);
 	perf_measure(&row, run_ring, run_send, &job);
 	rte_ring_free(job.ring);
@@ -184,5 +173,3 @@ test_send64_rate(void)
 	TEST_OK(rmem_mr_dereg(job.dst));
 	perf_pair_close(&job.pair);
 }
-
-REGISTER_RMEM_TEST(send64_rate_perf_autotest, test_send64_rate);

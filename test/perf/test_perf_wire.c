@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
@@ -225,12 +224,11 @@ perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 {
 	uint32_t i;
 
-	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	job->lcore = perf_peer_lcore();
 	job->sockets[0] = job->sockets[1] = -1;
 	perf_pair_open_two(&job->pair, args, args_b);
 	job->src = perf_mr(job->pair.pd, (size_t)job->size * NB_BUFS);
 	job->dst = perf_mr(job->pair.pd_b, (size_t)job->size * NB_BUFS);
-	TEST_ASSERT(job->src != NULL && job->dst != NULL);
 	fill_requests(job, job->dst->iova, job->dst->rkey);
 	job->recv_sge = (struct rmem_sge){job->dst->iova, job->size, job->dst->lkey};
 	for (i = 0; i < BURST; i++)
@@ -256,24 +254,18 @@ job_close(struct wire_job *job)
 void
 perf_wire_report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row)
 {
-	perf_compare(yardstick, run_wire, job, &row->baseline, &row->value);
+	perf_compare(row, yardstick, job, run_wire, job);
 	row->ratio = row->baseline / row->value;
 	perf_report(row);
 	job_close(job);
 }
 
-static void
-test_wire_shm_write64k(void)
+PERF_TEST(wire_shm_write64k)
 {
 	static struct wire_job job = {
 			.size = 65536, .nb_bursts = 100, .opcode = RMEM_WR_RDMA_WRITE};
-	struct perf_row row = {.name = "wire_shm_write64k",
-			.unit = "ns",
-			.yardstick = "memcpy",
-			.bar = "ratio >= 0.6"};
+	struct perf_row row = PERF_ROW("wire_shm_write64k", "ns", "memcpy", "ratio >= 0.6");
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
 	perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1,share=1",
 			"ip=127.0.9.2,port=shm:perf,loop=1,share=1");
 	perf_wire_report(&job, run_memcpy, &row);
@@ -284,12 +276,6 @@ struct two_job {
 	struct wire_job wire; /* for memcpy, dst is memory of this process */
 	struct perf_two two;
 };
-
-static double
-run_copies(void *arg)
-{
-	return run_memcpy(&((struct two_job *)arg)->wire);
-}
 
 static double
 run_two(void *arg)
@@ -308,8 +294,7 @@ run_two(void *arg)
 	return perf_ns(start, (double)job->wire.nb_bursts * BURST);
 }
 
-static void
-test_sink(void)
+PERF_TEST(wire_shm_two_sink)
 {
 	struct perf_two two;
 	struct rmem_mr *mr;
@@ -318,7 +303,6 @@ test_sink(void)
 
 	perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll,share=1");
 	mr = perf_mr(two.pair.pd, (size_t)65536 * NB_BUFS);
-	TEST_ASSERT(mr != NULL);
 	perf_two_connect(&two, mr);
 	while (perf_two_recv(&two) == PERF_TWO_GO) {
 		for (i = 0; i % 1024 != 0 || !perf_two_is_called(&two); i++)
@@ -337,17 +321,17 @@ compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts
 	struct two_job job = {.wire = {.size = size,
 					      .nb_bursts = nb_bursts,
 					      .opcode = RMEM_WR_RDMA_WRITE}};
-	struct perf_row row = {.name = name, .unit = "ns", .yardstick = "memcpy", .bar = bar};
+	struct perf_row row = PERF_ROW(name, "ns", "memcpy", bar);
 	struct wire_job *wire = &job.wire;
 
+	perf_peer_lcore();
 	perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1");
 	wire->pair = job.two.pair;
 	wire->src = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
 	wire->dst = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
-	TEST_ASSERT(wire->src != NULL && wire->dst != NULL);
 	perf_two_connect(&job.two, NULL);
 	fill_requests(wire, job.two.peer.iova, job.two.peer.rkey);
-	perf_compare(run_copies, run_two, &job, &row.baseline, &row.value);
+	perf_compare(&row, run_memcpy, wire, run_two, &job);
 	row.ratio = row.baseline / row.value;
 	perf_report(&row);
 	TEST_OK(rmem_mr_dereg(wire->src));
@@ -355,22 +339,16 @@ compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts
 	perf_two_close(&job.two);
 }
 
-static void
-test_wire_shm_two_write64k(void)
+PERF_TEST(wire_shm_two_write64k)
 {
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
 	compare_two("wire_shm_two_write64k", "ratio >= 0.6", 65536, 100);
 }
 
-static void
-test_wire_shm_two_sizes(void)
+PERF_TEST(wire_shm_two_sizes)
 {
 	char name[32];
 	uint32_t size;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
 	for (size = 8; size <= 65536; size *= 2) {
 		snprintf(name, sizeof(name), "wire_shm_two_size_%u", size);
 		compare_two(name, "none", size, size <= 4096 ? 1000 : 200);
@@ -378,44 +356,31 @@ test_wire_shm_two_sizes(void)
 }
 
 static void
-test_udp(struct wire_job *job, struct perf_row *row)
+compare_udp(struct wire_job *job, struct perf_row *row)
 {
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
-	row->unit = "ns";
-	row->yardstick = "bare sockets";
 	perf_wire_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1");
 	open_sockets(job);
 	perf_wire_report(job, run_bare, row);
 }
 
-static void
-test_wire_udp_send64_pps(void)
+PERF_TEST(wire_udp_send64_pps)
 {
 	static struct wire_job job = {.size = 64,
 			.nb_bursts = 1000,
 			.opcode = RMEM_WR_SEND,
 			.packet = HEADERS + 64};
-	struct perf_row row = {.name = "wire_udp_send64_pps", .bar = "ratio >= 0.7"};
+	struct perf_row row = PERF_ROW("wire_udp_send64_pps", "ns", "bare sockets", "ratio >= 0.7");
 
-	test_udp(&job, &row);
+	compare_udp(&job, &row);
 }
 
-static void
-test_wire_udp_write4k(void)
+PERF_TEST(wire_udp_write4k)
 {
 	static struct wire_job job = {.size = 4096,
 			.nb_bursts = 1000,
 			.opcode = RMEM_WR_RDMA_WRITE,
 			.packet = HEADERS + RETH + 4096};
-	struct perf_row row = {.name = "wire_udp_write4k", .bar = "ratio >= 0.8"};
+	struct perf_row row = PERF_ROW("wire_udp_write4k", "ns", "bare sockets", "ratio >= 0.8");
 
-	test_udp(&job, &row);
+	compare_udp(&job, &row);
 }
-
-REGISTER_RMEM_TEST(wire_shm_two_sink_perf_autotest, test_sink);
-REGISTER_RMEM_TEST(wire_shm_two_sizes_perf_autotest, test_wire_shm_two_sizes);
-REGISTER_RMEM_TEST(wire_shm_two_write64k_perf_autotest, test_wire_shm_two_write64k);
-REGISTER_RMEM_TEST(wire_shm_write64k_perf_autotest, test_wire_shm_write64k);
-REGISTER_RMEM_TEST(wire_udp_send64_pps_perf_autotest, test_wire_udp_send64_pps);
-REGISTER_RMEM_TEST(wire_udp_write4k_perf_autotest, test_wire_udp_write4k);

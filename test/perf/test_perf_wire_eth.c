@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_launch.h>
@@ -132,20 +131,15 @@ create_port(unsigned int i)
 			rte_eth_dev_get_port_by_name(name, &ports[i]) == 0;
 }
 
-static void
-test_wire_eth_write1k(void)
+PERF_TEST(wire_eth_write1k)
 {
 	static struct wire_job job = {
 			.size = 1024, .nb_bursts = 1000, .opcode = RMEM_WR_RDMA_WRITE};
-	struct perf_row row = {.name = "wire_eth_write1k",
-			.unit = "ns",
-			.yardstick = "io forwarding",
-			.bar = "ratio >= 0.5"};
+	struct perf_row row = PERF_ROW("wire_eth_write1k", "ns", "io forwarding", "ratio >= 0.5");
 	char args[64], args_b[64];
 	unsigned int i;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
+	perf_peer_lcore();
 	for (i = 0; i < NB_PORTS; i++) {
 		if (!create_port(i))
 			test_skip("no interfaces perf0 to perf3, or no permission");
@@ -159,5 +153,3 @@ test_wire_eth_write1k(void)
 	perf_wire_open(&job, args, args_b);
 	perf_wire_report(&job, run_forward, &row);
 }
-
-REGISTER_RMEM_TEST(wire_eth_write1k_perf_autotest, test_wire_eth_write1k);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
@@ -22,6 +21,7 @@
 #define MANY_MRS    1000000u
 #define MANY_STRIDE 64u
 #define MANY_BURSTS 20000u
+#define MANY_PLACES (MANY_BURSTS * PERF_BURST)
 #define MAX_QPS     1024u
 
 /* Writes of one size over buffers that follow each other. */
@@ -33,78 +33,55 @@ struct write_job {
 	uint32_t nb_bufs; /* a power of two */
 	uint32_t nb_bursts;
 	const uint32_t *place; /* many MRs: buffer of each write, at random; then its key */
-	struct rmem_sge sge[PERF_BURST];
-	struct rmem_send_wr wr[PERF_BURST];
+	struct perf_wrs wrs;
+	uint32_t at;          /* buffer of the next write */
+	struct rmem_wc wc[4]; /* of the floor */
 };
 
-static void
-job_fill(struct write_job *job)
-{
-	uint32_t i;
+/* Measure by bursts of a write_job. */
+#define WRITE_LOOP(run) PERF_LOOP(run, ((struct write_job *)arg)->nb_bursts, PERF_BURST)
 
-	memset(job->wr, 0, sizeof(job->wr));
-	for (i = 0; i < PERF_BURST; i++) {
-		job->sge[i].length = job->size;
-		job->sge[i].lkey = job->src->lkey;
-		job->wr[i].sg_list = &job->sge[i];
-		job->wr[i].num_sge = 1;
-		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
-		job->wr[i].rdma.rkey = job->dst->rkey;
-	}
-	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
-}
-
-static double
-run_memcpy(void *arg)
+WRITE_LOOP(run_memcpy)
 {
-	const struct write_job *job = arg;
+	struct write_job *job = arg;
 	const uint8_t *src = job->src->addr;
 	uint8_t *dst = job->dst->addr;
-	uint32_t burst, i, at = 0;
-	uint64_t start = rte_rdtsc_precise();
+	uint32_t i, at = job->at;
 
-	for (burst = 0; burst < job->nb_bursts; burst++) {
-		for (i = 0; i < PERF_BURST; i++) {
-			size_t offset = (size_t)at * job->size;
+	for (i = 0; i < PERF_BURST; i++) {
+		size_t offset = (size_t)at * job->size;
 
-			memcpy(dst + offset, src + offset, job->size);
-			at = (at + 1) & (job->nb_bufs - 1);
-		}
-		rte_compiler_barrier();
+		memcpy(dst + offset, src + offset, job->size);
+		at = (at + 1) & (job->nb_bufs - 1);
 	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * PERF_BURST);
+	job->at = at;
+	rte_compiler_barrier();
+	return 0;
 }
 
-/* The addresses of a burst, which starts at a buffer; the buffer of the next one. */
-static __rte_always_inline uint32_t
-job_next(struct write_job *job, uint32_t at)
+/* The addresses of a burst. */
+static __rte_always_inline void
+job_next(struct write_job *job)
 {
 	uint64_t src = job->src->iova, dst = job->dst->iova;
-	uint32_t i;
+	uint32_t i, at = job->at;
 
 	for (i = 0; i < PERF_BURST; i++) {
 		uint64_t offset = (uint64_t)at * job->size;
 
-		job->sge[i].addr = src + offset;
-		job->wr[i].rdma.remote_addr = dst + offset;
+		job->wrs.sge[i].addr = src + offset;
+		job->wrs.wr[i].rdma.remote_addr = dst + offset;
 		at = (at + 1) & (job->nb_bufs - 1);
 	}
-	return at;
+	job->at = at;
 }
 
-static double
-run_write(void *arg)
+WRITE_LOOP(run_write)
 {
 	struct write_job *job = arg;
-	uint32_t burst, at = 0;
-	uint64_t start = rte_rdtsc_precise();
 
-	for (burst = 0; burst < job->nb_bursts; burst++) {
-		at = job_next(job, at);
-		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
-	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * PERF_BURST);
+	job_next(job);
+	return perf_burst(&job->pair, job->wrs.wr, PERF_BURST);
 }
 
 static struct perf_floor_key lkeys[PERF_FLOOR_KEYS], rkeys[PERF_FLOOR_KEYS];
@@ -116,7 +93,7 @@ floor_burst(struct write_job *job, struct rmem_wc *wc)
 	uint32_t i;
 
 	for (i = 0; i < PERF_BURST; i++) {
-		const struct rmem_send_wr *wr = &job->wr[i];
+		const struct rmem_send_wr *wr = &job->wrs.wr[i];
 		const struct rmem_sge *sge = wr->sg_list;
 		const uint8_t *from;
 		uint8_t *to;
@@ -133,72 +110,56 @@ floor_burst(struct write_job *job, struct rmem_wc *wc)
 	return 0;
 }
 
-static double
-run_floor(void *arg)
+WRITE_LOOP(run_floor)
 {
 	struct write_job *job = arg;
-	struct rmem_wc wc[16];
-	uint32_t burst, at = 0;
-	uint64_t start = rte_rdtsc_precise();
+	int ret;
 
-	perf_floor_key_set(lkeys, job->src, job->src->lkey);
-	perf_floor_key_set(rkeys, job->dst, job->dst->rkey);
-	for (burst = 0; burst < job->nb_bursts; burst++) {
-		at = job_next(job, at);
-		rte_compiler_barrier();
-		if (floor_burst(job, &wc[burst % RTE_DIM(wc)]) != 0)
-			return -1.0;
-		rte_compiler_barrier();
-	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * PERF_BURST);
+	job_next(job);
+	rte_compiler_barrier();
+	ret = floor_burst(job, &job->wc[job->at % RTE_DIM(job->wc)]);
+	rte_compiler_barrier();
+	return ret;
 }
 
 /*
  * Random places of the same memory: by one key, or each place by its own. If keys is not NULL, the
  * key of each place is also read from there.
  */
-static __rte_always_inline double
-run_places(struct write_job *job, bool is_many, const struct perf_floor_key *keys)
+static __rte_always_inline int
+write_places(struct write_job *job, bool is_many, const struct perf_floor_key *keys)
 {
 	uint64_t src = job->src->iova, dst = job->dst->iova;
-	uint32_t burst, i, at = 0;
-	uint64_t start = rte_rdtsc_precise();
+	uint32_t i, at = job->at;
 
-	for (burst = 0; burst < job->nb_bursts; burst++) {
-		for (i = 0; i < PERF_BURST; i++, at++) {
-			uint32_t place = job->place[at];
+	for (i = 0; i < PERF_BURST; i++, at++) {
+		uint32_t place = job->place[at];
 
-			job->sge[i].addr = src + (at & (job->nb_bufs - 1)) * job->size;
-			job->wr[i].rdma.remote_addr = dst + (uint64_t)place * MANY_STRIDE;
-			/* An application stores the key with the address. */
-			job->wr[i].rdma.rkey = is_many
-					? job->place[job->nb_bursts * PERF_BURST + at]
-					: job->dst->rkey;
-			if (keys != NULL)
-				rte_prefetch0(&keys[place]);
-		}
-		for (i = 0; keys != NULL && i < PERF_BURST; i++) {
-			uint32_t place = job->place[at - PERF_BURST + i];
-
-			if (unlikely(keys[place].word != place))
-				return -1.0;
-		}
-		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
-			return -1.0;
+		job->wrs.sge[i].addr = src + (at & (job->nb_bufs - 1)) * job->size;
+		job->wrs.wr[i].rdma.remote_addr = dst + (uint64_t)place * MANY_STRIDE;
+		/* An application stores the key with the address. */
+		job->wrs.wr[i].rdma.rkey = is_many ? job->place[MANY_PLACES + at] : job->dst->rkey;
+		if (keys != NULL)
+			rte_prefetch0(&keys[place]);
 	}
-	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * PERF_BURST);
+	for (i = 0; keys != NULL && i < PERF_BURST; i++) {
+		uint32_t place = job->place[job->at + i];
+
+		if (unlikely(keys[place].word != place))
+			return -1;
+	}
+	job->at = at % MANY_PLACES;
+	return perf_burst(&job->pair, job->wrs.wr, PERF_BURST);
 }
 
-static double
-run_one_mr(void *arg)
+WRITE_LOOP(run_one_mr)
 {
-	return run_places(arg, false, NULL);
+	return write_places(arg, false, NULL);
 }
 
-static double
-run_many_mrs(void *arg)
+WRITE_LOOP(run_many_mrs)
 {
-	return run_places(arg, true, NULL);
+	return write_places(arg, true, NULL);
 }
 
 static void
@@ -212,8 +173,9 @@ job_open_on(struct write_job *job, const char *args, uint32_t size, uint32_t nb_
 	perf_pair_open(&job->pair, args);
 	job->src = perf_mr(job->pair.pd, (size_t)size * nb_bufs);
 	job->dst = perf_mr(job->pair.pd, dst != 0 ? dst : (size_t)size * nb_bufs);
-	TEST_ASSERT(job->src != NULL && job->dst != NULL);
-	job_fill(job);
+	perf_floor_key_set(lkeys, job->src, job->src->lkey);
+	perf_floor_key_set(rkeys, job->dst, job->dst->rkey);
+	perf_wrs_init(&job->wrs, RMEM_WR_RDMA_WRITE, size, job->src, job->dst);
 }
 
 static void
@@ -234,15 +196,15 @@ job_close(struct write_job *job)
 static void
 measure_write(struct write_job *job, const char *name, const char *bar, perf_func_t value)
 {
-	struct perf_row row = {.name = name, .yardstick = "memcpy", .bar = bar, .unit = "ns/op"};
+	struct perf_row row = PERF_ROW(name, "ns/op", "memcpy", bar);
 
-	perf_compare(run_memcpy, value, job, &row.baseline, &row.value);
+	perf_compare(&row, run_memcpy, job, value, job);
 	if (job->size >= 4096) {
 		row.unit = "GB/s";
 		row.value = job->size / row.value;
 		row.baseline = job->size / row.baseline;
+		row.ratio = row.value / row.baseline;
 	}
-	row.ratio = row.value / row.baseline;
 	perf_report(&row);
 }
 
@@ -262,47 +224,32 @@ compare_write(const char *name, const char *bar, uint32_t size, uint32_t nb_bufs
 	job_close(&job);
 }
 
-static void
-test_write64_burst32(void)
+PERF_TEST(write64_burst32)
 {
 	compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
 }
 
 /* A device without and one with an argument. */
-static double
-run_plain(void *arg)
-{
-	return run_write(arg);
-}
-
-static double
-run_with(void *arg)
-{
-	return run_write((struct write_job *)arg + 1);
-}
-
 static void
 compare_with(const char *name, const char *args, const char *yardstick, const char *bar)
 {
-	struct perf_row row = {.name = name, .unit = "ns/op", .yardstick = yardstick, .bar = bar};
+	struct perf_row row = PERF_ROW(name, "ns/op", yardstick, bar);
 	static struct write_job jobs[2];
 
 	job_open_on(&jobs[0], NULL, 64, 1024, 20000, 0);
 	job_open_on(&jobs[1], args, 64, 1024, 20000, 0);
-	perf_measure(&row, run_plain, run_with, jobs);
+	perf_measure_args(&row, run_write, &jobs[0], &jobs[1]);
 	job_close(&jobs[0]);
 	job_close(&jobs[1]);
 }
 
-static void
-test_write64_sanitize(void)
+PERF_TEST(write64_sanitize)
 {
 	compare_with("write64_sanitize", "sanitize=1", "without sanitize=1", "ratio <= 2");
 }
 
 /* Rules that never match. */
-static void
-test_write64_chaos(void)
+PERF_TEST(write64_chaos)
 {
 	compare_with("write64_chaos", "chaos=SEND:RETRY_EXC_ERR+RDMA_READ:RETRY_EXC_ERR",
 			"without chaos=", "ratio <= 1.1");
@@ -310,63 +257,52 @@ test_write64_chaos(void)
 
 /* Requests of other opcodes compared with WRITEs of a size. */
 static void
-compare_opcode(struct perf_row *row, enum rmem_wr_opcode opcode, uint32_t size)
+compare_opcode(const char *name, const char *yardstick, const char *bar, enum rmem_wr_opcode opcode,
+		uint32_t size)
 {
+	struct perf_row row = PERF_ROW(name, "ns/op", yardstick, bar);
 	static struct write_job jobs[2];
 	uint32_t i;
 
-	row->unit = "ns/op";
 	job_open(&jobs[0], 64, 1024, 20000, 0);
 	job_open(&jobs[1], 64, 1024, 20000, 0);
 	for (i = 0; i < PERF_BURST; i++) {
-		jobs[0].sge[i].length = size;
-		jobs[1].wr[i].opcode = opcode;
-		jobs[1].sge[i].length = sizeof(uint64_t);
+		jobs[0].wrs.sge[i].length = size;
+		jobs[1].wrs.wr[i].opcode = opcode;
+		jobs[1].wrs.sge[i].length = sizeof(uint64_t);
 		if (opcode == RMEM_WR_FLUSH) {
-			jobs[1].wr[i].flush.type = RMEM_FLUSH_GLOBAL;
-			jobs[1].wr[i].flush.level = RMEM_FLUSH_RANGE;
+			jobs[1].wrs.wr[i].flush.type = RMEM_FLUSH_GLOBAL;
+			jobs[1].wrs.wr[i].flush.level = RMEM_FLUSH_RANGE;
 		}
 	}
-	perf_measure(row, run_plain, run_with, jobs);
+	perf_measure_args(&row, run_write, &jobs[0], &jobs[1]);
 	job_close(&jobs[0]);
 	job_close(&jobs[1]);
 }
 
-static void
-test_atomic_write_burst32(void)
+PERF_TEST(atomic_write_burst32)
 {
-	struct perf_row row = {.name = "atomic_write_burst32",
-			.yardstick = "write64_burst32",
-			.bar = "ratio <= 1.2"};
-
-	compare_opcode(&row, RMEM_WR_ATOMIC_WRITE, 64);
+	compare_opcode("atomic_write_burst32", "write64_burst32", "ratio <= 1.2",
+			RMEM_WR_ATOMIC_WRITE, 64);
 }
 
-static void
-test_flush0_burst32(void)
+PERF_TEST(flush0_burst32)
 {
-	struct perf_row row = {.name = "flush0_burst32",
-			.yardstick = "WRITEs of 0 bytes",
-			.bar = "ratio <= 1.5"};
-
-	compare_opcode(&row, RMEM_WR_FLUSH, 0);
+	compare_opcode("flush0_burst32", "WRITEs of 0 bytes", "ratio <= 1.5", RMEM_WR_FLUSH, 0);
 }
 
-static void
-test_write4k(void)
+PERF_TEST(write4k)
 {
 	compare_write("write4k", "ratio >= 0.92", 4096, 32, 5000);
 }
 
-static void
-test_write64k(void)
+PERF_TEST(write64k)
 {
 	compare_write("write64k", "ratio >= 0.98", 65536, 16, 500);
 }
 
 /* The buffers of each size stay in the CPU caches: 128 KiB of them, of 1 MiB one. */
-static void
-test_write_sizes(void)
+PERF_TEST(write_sizes)
 {
 	char name[32];
 	uint32_t size;
@@ -380,32 +316,30 @@ test_write_sizes(void)
 
 static struct perf_floor_key *place_keys; /* the number of each place */
 
-static double
-run_floor_mrs(void *arg)
+WRITE_LOOP(run_floor_mrs)
 {
-	return run_places(arg, false, place_keys);
+	return write_places(arg, false, place_keys);
 }
 
 /* One MR for each buffer; the addresses, followed by their keys. */
 static struct rmem_mr *many[1u << 20];
-static uint32_t places[2 * MANY_BURSTS * PERF_BURST];
+static uint32_t places[2 * MANY_PLACES];
 
 static void
 many_open(struct write_job *job, uint32_t nb_mrs)
 {
-	const uint32_t nb = MANY_BURSTS * PERF_BURST;
 	uint64_t x = 88172645463325252u;
 	uint32_t i;
 
 	for (i = 0; i < nb_mrs; i++)
 		TEST_OK(rmem_mr_reg(job->pair.pd, (uint8_t *)job->dst->addr + i * MANY_STRIDE,
 				MANY_STRIDE, 0, PERF_ACCESS, &many[i]));
-	for (i = 0; i < nb; i++) {
+	for (i = 0; i < MANY_PLACES; i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
 		places[i] = (uint32_t)(x % nb_mrs);
-		places[nb + i] = many[places[i]]->rkey;
+		places[MANY_PLACES + i] = many[places[i]]->rkey;
 	}
 	job->place = places;
 }
@@ -431,10 +365,7 @@ floor_mrs(const struct perf_row *row, struct write_job *job, uint32_t nb_mrs)
 static void
 compare_mrs(const char *name, const char *bar, uint32_t nb_mrs)
 {
-	struct perf_row row = {.name = name,
-			.unit = "ns/op",
-			.yardstick = "the same places by 1 MR",
-			.bar = bar};
+	struct perf_row row = PERF_ROW(name, "ns/op", "the same places by 1 MR", bar);
 	struct write_job job;
 	uint32_t i;
 
@@ -448,14 +379,12 @@ compare_mrs(const char *name, const char *bar, uint32_t nb_mrs)
 	job_close(&job);
 }
 
-static void
-test_write64_1m_mrs(void)
+PERF_TEST(write64_1m_mrs)
 {
 	compare_mrs("write64_1m_mrs", "ratio <= 1.5", MANY_MRS);
 }
 
-static void
-test_write64_mrs(void)
+PERF_TEST(write64_mrs)
 {
 	char name[32];
 	uint32_t nb;
@@ -532,18 +461,14 @@ qps_open(struct qps_job *job, uint32_t nb_qps)
 	}
 }
 
-static void
-test_write64_qps(void)
+PERF_TEST(write64_qps)
 {
 	static struct qps_job job;
 	uint32_t nb, i;
 
 	for (nb = 1; nb <= MAX_QPS; nb *= 4) {
 		char name[32];
-		struct perf_row row = {.name = name,
-				.unit = "ns/op",
-				.yardstick = "the same on 1 QP",
-				.bar = "none"};
+		struct perf_row row = PERF_ROW(name, "ns/op", "the same on 1 QP", "none");
 
 		snprintf(name, sizeof(name), "write64_qps_%u", nb);
 		qps_open(&job, nb);
@@ -558,82 +483,49 @@ test_write64_qps(void)
 }
 
 /* The same work on one lcore and on two, which share the device, the PD and the key table. */
-struct lcores_job {
-	struct write_job mine;
-	struct write_job other;
-	unsigned int lcore;
-	double other_took;
-};
+static double other_took;
 
 static int
 run_other(void *arg)
 {
-	struct lcores_job *job = arg;
-
-	job->other_took = run_write(&job->other);
+	other_took = run_write(arg);
 	return 0;
-}
-
-static double
-run_alone(void *arg)
-{
-	return run_write(&((struct lcores_job *)arg)->mine);
 }
 
 static double
 run_two_lcores(void *arg)
 {
-	struct lcores_job *job = arg;
+	struct write_job *jobs = arg;
 	double took;
 
-	if (rte_eal_remote_launch(run_other, job, job->lcore) != 0)
+	if (rte_eal_remote_launch(run_other, &jobs[1], perf_peer_lcore()) != 0)
 		return -1.0;
-	took = run_write(&job->mine);
-	rte_eal_wait_lcore(job->lcore);
-	return RTE_MAX(took, job->other_took);
+	took = run_write(&jobs[0]);
+	rte_eal_wait_lcore(perf_peer_lcore());
+	return RTE_MAX(took, other_took);
 }
 
-static void
-test_write64_two_lcores(void)
+PERF_TEST(write64_two_lcores)
 {
-	struct perf_row row = {.name = "write64_two_lcores",
-			.unit = "ns/op",
-			.yardstick = "on one lcore",
-			.bar = "none"};
-	static struct lcores_job job;
-	struct write_job *other = &job.other;
+	struct perf_row row = PERF_ROW("write64_two_lcores", "ns/op", "on one lcore", "none");
+	static struct write_job jobs[2];
+	struct write_job *other = &jobs[1];
 
-	job.lcore = rte_get_next_lcore(-1, 1, 0);
-	if (job.lcore >= RTE_MAX_LCORE)
-		test_skip("it needs two lcores");
-	job_open(&job.mine, 64, 1024, 20000, 0);
-	*other = job.mine;
+	perf_peer_lcore();
+	job_open(&jobs[0], 64, 1024, 20000, 0);
+	*other = jobs[0];
 	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_a, &other->pair.a);
 	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_b, &other->pair.b);
 	perf_qp_connect_pair(other->pair.a, other->pair.b);
 	other->src = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
 	other->dst = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
-	TEST_ASSERT(other->src != NULL && other->dst != NULL);
-	job_fill(other);
-	perf_measure(&row, run_alone, run_two_lcores, &job);
+	perf_wrs_init(&other->wrs, RMEM_WR_RDMA_WRITE, other->size, other->src, other->dst);
+	perf_measure(&row, run_write, run_two_lcores, jobs);
 	TEST_OK(rmem_mr_dereg(other->src));
 	TEST_OK(rmem_mr_dereg(other->dst));
 	TEST_OK(rmem_qp_destroy(other->pair.a));
 	TEST_OK(rmem_qp_destroy(other->pair.b));
 	TEST_OK(rmem_cq_destroy(other->pair.cq_a));
 	TEST_OK(rmem_cq_destroy(other->pair.cq_b));
-	job_close(&job.mine);
+	job_close(&jobs[0]);
 }
-
-REGISTER_RMEM_TEST(write_sizes_perf_autotest, test_write_sizes);
-REGISTER_RMEM_TEST(write64_mrs_perf_autotest, test_write64_mrs);
-REGISTER_RMEM_TEST(write64_qps_perf_autotest, test_write64_qps);
-REGISTER_RMEM_TEST(write64_two_lcores_perf_autotest, test_write64_two_lcores);
-REGISTER_RMEM_TEST(write64_burst32_perf_autotest, test_write64_burst32);
-REGISTER_RMEM_TEST(write64_sanitize_perf_autotest, test_write64_sanitize);
-REGISTER_RMEM_TEST(write64_chaos_perf_autotest, test_write64_chaos);
-REGISTER_RMEM_TEST(atomic_write_burst32_perf_autotest, test_atomic_write_burst32);
-REGISTER_RMEM_TEST(flush0_burst32_perf_autotest, test_flush0_burst32);
-REGISTER_RMEM_TEST(write64_1m_mrs_perf_autotest, test_write64_1m_mrs);
-REGISTER_RMEM_TEST(write4k_perf_autotest, test_write4k);
-REGISTER_RMEM_TEST(write64k_perf_autotest, test_write64k);

@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include <rmem_cm.h>
 
 #include "../perf.h"
@@ -121,13 +119,10 @@ cm_us(void *arg)
 	return measure(arg, accept_by_cm, connect_by_cm);
 }
 
-static void
-test_cm_connect_udp(void)
+PERF_TEST(cm_connect_udp)
 {
-	struct perf_row row = {.name = "cm_connect_udp",
-			.unit = "us",
-			.yardstick = "TCP: connect, accept, close",
-			.bar = "ratio <= 5"};
+	struct perf_row row = PERF_ROW(
+			"cm_connect_udp", "us", "TCP: connect, accept, close", "ratio <= 5");
 	struct bench bench = {.addr = {.sin_family = AF_INET, .sin_port = htons(PORT)}};
 
 	TEST_EQ(inet_pton(AF_INET, IP, &bench.addr.sin_addr), 1);
@@ -144,5 +139,3 @@ test_cm_connect_udp(void)
 	perf_pair_close(&bench.pair);
 	close(bench.listen_fd);
 }
-
-REGISTER_RMEM_TEST(cm_connect_udp_perf_autotest, test_cm_connect_udp);
