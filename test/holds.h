@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 /* End the program with a line if the condition is false. */
 #define HOLDS(condition)                                                                           \
@@ -20,5 +21,14 @@
 			exit(EXIT_FAILURE);                                                        \
 		}                                                                                  \
 	} while (0)
+
+/* Wait until a child has ended with success. */
+static inline void
+wait_child(pid_t pid)
+{
+	int status;
+
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
 
 #endif

@@ -4,9 +4,7 @@
 
 /* QPs and requests of test-errnos. */
 
-#include <stdint.h>
-
-#include "connect_qp.h"
+#include "own_qp.h"
 #include "errnos.h"
 
 #define DEPTH 4u

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 #include "step.h"
 
 #define SIZE   4096

@@ -35,19 +35,11 @@ advice(void)
 
 /* WRITE 64 bytes. */
 static void
-write_to(const char *name, uint8_t *from, uint32_t lkey, uint8_t *to, uint32_t rkey)
+copy(const char *name, uint8_t *from, uint32_t lkey, uint8_t *to, uint32_t rkey)
 {
-	struct ibv_sge sge = {(uintptr_t)from, 64, lkey};
-	struct ibv_send_wr *bad,
-			wr = {.wr_id = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.send_flags = IBV_SEND_SIGNALED};
-
-	wr.wr.rdma.remote_addr = (uintptr_t)to;
-	wr.wr.rdma.rkey = rkey;
-	result(name, ibv_post_send(qps[0], &wr, &bad));
+	result(name,
+			post_write_to(qps[0], (struct ibv_sge){(uintptr_t)from, 64, lkey},
+					(uintptr_t)to, rkey, 1));
 }
 
 static void
@@ -56,16 +48,16 @@ transfers(void)
 	if (!pair(IBV_QPT_RC, NULL, "odp create", "odp connect"))
 		return;
 	memset(pages, 21, SIZE);
-	write_to("odp write from", pages, odp->lkey, buf, mr->rkey);
+	copy("odp write from", pages, odp->lkey, buf, mr->rkey);
 	completion("odp completion");
 	step("odp data", "%s", memcmp(pages, buf, 64) == 0 ? "ok" : "wrong");
-	write_to("odp write to", buf, mr->lkey, pages + SIZE, odp->rkey);
+	copy("odp write to", buf, mr->lkey, pages + SIZE, odp->rkey);
 	completion("odp completion");
 	step("odp data", "%s", memcmp(buf, pages + SIZE, 64) == 0 ? "ok" : "wrong");
 	/* Other pages at these addresses. */
 	HOLDS(madvise(pages, 2 * SIZE, MADV_DONTNEED) == 0);
 	memset(pages, 22, SIZE);
-	write_to("odp write from other pages", pages, odp->lkey, buf, mr->rkey);
+	copy("odp write from other pages", pages, odp->lkey, buf, mr->rkey);
 	completion("odp completion");
 	step("odp data", "%s", buf[0] == 22 && buf[63] == 22 ? "ok" : "wrong");
 	unpair("odp destroy");

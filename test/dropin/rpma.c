@@ -161,14 +161,13 @@ run_initiator(const char *port)
 int
 main(void)
 {
-	int started[2], status;
+	int started[2];
 	char port[16], byte;
 	pid_t pid;
 
 	HOLDS(pipe(started) == 0);
 	snprintf(port, sizeof(port), "%d", 20000 + (int)getpid() % 10000);
 	pid = fork();
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		run_target(port, started[1]);
 		return 0;
@@ -176,7 +175,7 @@ main(void)
 	close(started[1]);
 	HOLDS(read(started[0], &byte, 1) == 1);
 	run_initiator(port);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	printf("%u WRITEs of %u bytes, each flushed, read back and compared\n", ROUNDS, SIZE);
 	return 0;
 }

@@ -11,12 +11,8 @@
  */
 
 #include <stdio.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "post_write.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 static char buf[64] = "right";
 
@@ -26,19 +22,14 @@ main(int argc, char **argv)
 	struct ibv_context *context = open_device("soft0");
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.sq_sig_all = 1,
-			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
 	FILE *file;
 
 	if (argc < 2 || pd == NULL || cq == NULL)
 		return 1;
-	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	qp = ibv_create_qp(pd, &init);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), WRITABLE);
+	qp = create_rc(pd, cq, 4);
 	while (qp == NULL && argc > 2)
 		pause();
 	HOLDS(qp != NULL);

@@ -9,14 +9,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -133,11 +129,10 @@ child_takes_no_event(void)
 {
 	struct ibv_async_event event;
 	pid_t child = fork();
-	int status;
 
 	if (child == 0)
 		_exit(ibv_get_async_event(context, &event) == -1 && errno == ENOENT ? 0 : 1);
-	HOLDS(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	wait_child(child);
 	HOLDS(is_readable(context));
 }
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "cm_cmd.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define REJ_INVALID_SERVICE_ID 8
 #define REJ_CONSUMER           28

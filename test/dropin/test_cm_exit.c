@@ -65,9 +65,8 @@ start_peer(uint16_t port)
 static void
 end_child(pid_t pid)
 {
-	int status;
 
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static bool

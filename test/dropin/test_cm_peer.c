@@ -355,18 +355,16 @@ child_leaves_connections_alone(void)
 	uint32_t listener, active, passive;
 	struct rdma_ucm_event_resp event;
 	uint16_t port;
-	int status;
 	pid_t pid;
 
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
 	cm_establish(server, client, port, &passive, &active);
 	pid = fork();
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		destroy_inherited(active, passive);
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	HOLDS(fcntl(server, F_SETFL, O_NONBLOCK) == 0);
 	HOLDS(cm_event(server, &event) == EAGAIN && fcntl(server, F_SETFL, 0) == 0);
 	serves(port);
@@ -399,13 +397,13 @@ static void
 child_that_shares_memory_closes_its_descriptors_alone(void)
 {
 	static uint8_t stack[1 << 16] __attribute__((aligned(16)));
-	int status, fds[2] = {server, client};
+	int fds[2] = {server, client};
 	uint16_t port;
 	pid_t pid;
 
 	cm_listener(server, RDMA_PS_TCP, &port);
 	pid = clone(close_channels, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, fds);
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	serves(port);
 }
 

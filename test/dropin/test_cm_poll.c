@@ -406,13 +406,11 @@ leave_by_signal(void)
 static void
 in_child(int (*run)(void))
 {
-	int status;
 	pid_t pid = fork();
 
-	HOLDS(pid >= 0);
 	if (pid == 0)
 		exit(run());
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int

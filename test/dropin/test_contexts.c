@@ -4,9 +4,7 @@
 
 /* Objects of a context that was opened separately are refused with EINVAL, as by the kernel. */
 
-#include <stdint.h>
-
-#include "open_device.h"
+#include "own_qp.h"
 
 static uint8_t buf[4096];
 

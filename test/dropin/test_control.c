@@ -11,23 +11,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "post_write.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define POLLS 1000
 #define TEXT  2048 /* longer than all that rmem-ctl prints */
 
 static char buf[64];
 static const char *program;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_mr *mr;
-static struct ibv_cq *cq;
+static struct objects own;
 
 /* The exit code of rmem-ctl for this process, with its output in text. */
 static int
@@ -76,7 +68,7 @@ expect_event(enum ibv_event_type type)
 {
 	struct ibv_async_event event;
 
-	HOLDS(ibv_get_async_event(context, &event) == 0 && event.event_type == type);
+	HOLDS(ibv_get_async_event(own.context, &event) == 0 && event.event_type == type);
 	ibv_ack_async_event(&event);
 }
 
@@ -84,16 +76,11 @@ expect_event(enum ibv_event_type type)
 static struct ibv_qp *
 create_qp(uint8_t timeout)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.sq_sig_all = 1,
-			.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1}};
 	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 			.path_mtu = IBV_MTU_1024,
 			.timeout = timeout,
 			.retry_cnt = 1};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp *qp = create_rc(own.pd, own.cq, 4);
 
 	HOLDS(qp != NULL);
 	attr.dest_qp_num = qp->qp_num;
@@ -106,7 +93,7 @@ port_state(void)
 {
 	struct ibv_port_attr attr;
 
-	HOLDS(ibv_query_port(context, 1, &attr) == 0);
+	HOLDS(ibv_query_port(own.context, 1, &attr) == 0);
 	HOLDS((attr.phys_state == 5) == (attr.state == IBV_PORT_ACTIVE));
 	return attr.state;
 }
@@ -119,8 +106,8 @@ port_that_is_down_ends_requests(void)
 	command("port soft0 down", "port 1 DOWN");
 	expect_event(IBV_EVENT_PORT_ERR);
 	HOLDS(port_state() == IBV_PORT_DOWN);
-	HOLDS(post_write(qp, mr, 0) == 0);
-	HOLDS(wait_wc(cq).status == IBV_WC_RETRY_EXC_ERR);
+	HOLDS(post_write(qp, own.mr, 0) == 0);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_RETRY_EXC_ERR);
 	command("port soft0:1 up", "port 1 ACTIVE");
 	expect_event(IBV_EVENT_PORT_ACTIVE);
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
@@ -137,14 +124,14 @@ frozen_port_delays_requests(void)
 
 	command("port soft0 freeze", "port 1 ACTIVE, frozen");
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
-	HOLDS(post_write(qp, mr, 0) == 0);
+	HOLDS(post_write(qp, own.mr, 0) == 0);
 	for (i = 0; i < POLLS; i++)
-		HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
+		HOLDS(ibv_poll_cq(own.cq, 1, &wc) == 0);
 	command("port soft0 thaw", "port 1 ACTIVE");
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	qp = create_qp(14);
-	HOLDS(post_write(qp, mr, 0) == 0);
-	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(post_write(qp, own.mr, 0) == 0);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 
@@ -161,14 +148,14 @@ killed_qp_flushes(void)
 	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
 	snprintf(words, sizeof(words), "kill-qp soft0 0x%x", qp->qp_num);
 	command(words, "");
-	HOLDS(ibv_get_async_event(context, &event) == 0);
+	HOLDS(ibv_get_async_event(own.context, &event) == 0);
 	HOLDS(event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == qp);
 	ibv_ack_async_event(&event);
-	HOLDS(wait_wc(cq).status == IBV_WC_WR_FLUSH_ERR);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_WR_FLUSH_ERR);
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
 	refuses(words, 1, "is in RESET or ERR");
-	HOLDS(post_write(other, mr, 0) == 0);
-	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(post_write(other, own.mr, 0) == 0);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(other) == 0);
 }
 
@@ -211,18 +198,12 @@ main(int argc, char **argv)
 	HOLDS(argc == 2);
 	program = argv[1];
 	HOLDS(setenv("RMEM_IBV", "soft0,loop=1,control=1", 1) == 0);
-	context = open_device("soft0");
-	pd = ibv_alloc_pd(context);
-	HOLDS(pd != NULL);
-	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	HOLDS(mr != NULL && cq != NULL);
+	own = open_objects(buf, sizeof(buf), 1);
 	port_that_is_down_ends_requests();
 	frozen_port_delays_requests();
 	killed_qp_flushes();
 	wrong_commands_are_refused();
 	failed_device_is_fatal();
-	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dereg_mr(mr) == 0);
-	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	close_objects(&own);
 	return 0;
 }

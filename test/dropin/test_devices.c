@@ -12,20 +12,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define SIZE   4096
 #define ROUNDS 100
 #define WAIT_S 600
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 struct side {
 	struct ibv_context *context;
@@ -70,7 +64,7 @@ create(struct side *side, const char *name)
 	side->channel = ibv_create_comp_channel(side->context);
 	HOLDS(side->pd != NULL && side->channel != NULL);
 	side->cq = ibv_create_cq(side->context, 16, side, side->channel, 0);
-	side->mr = ibv_reg_mr(side->pd, side->buf, sizeof(side->buf), ACCESS);
+	side->mr = ibv_reg_mr(side->pd, side->buf, sizeof(side->buf), WRITABLE);
 	side->srq = ibv_create_srq(side->pd, &init);
 	HOLDS(side->cq != NULL && side->mr != NULL && side->srq != NULL);
 	side->qp = create_qp(side->pd, side->cq, NULL);
@@ -82,19 +76,9 @@ create(struct side *side, const char *name)
 static void
 post(struct side *side, uint8_t value)
 {
-	struct ibv_sge sge = {(uintptr_t)side->buf, SIZE, side->mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.wr_id = value,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.send_flags = IBV_SEND_SIGNALED};
-
-	wr.wr.rdma.remote_addr = (uintptr_t)side->buf + SIZE;
-	wr.wr.rdma.rkey = side->mr->rkey;
 	memset(side->buf, value, SIZE);
 	HOLDS(ibv_req_notify_cq(side->cq, 0) == 0);
-	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
+	HOLDS(post_write(side->qp, side->mr, value) == 0);
 }
 
 static void
@@ -178,9 +162,8 @@ use_in_child(char **argv)
 {
 	struct ibv_device_attr attr;
 	pid_t pid = fork();
-	int i, status;
+	int i;
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		for (i = 0; i < 2; i++)
 			HOLDS(ibv_query_device(sides[i].context, &attr) == 0);
@@ -188,14 +171,12 @@ use_in_child(char **argv)
 			create(&sides[i], argv[i + 1]);
 			post(&sides[i], 2);
 			complete(&sides[i], 2);
-			HOLDS(ibv_query_device(sides[i].context, &attr) == 0 &&
-					attr.node_guid ==
-							ibv_get_device_guid(
-									sides[i].context->device));
+			HOLDS(ibv_query_device(sides[i].context, &attr) == 0);
+			HOLDS(attr.node_guid == ibv_get_device_guid(sides[i].context->device));
 		}
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int

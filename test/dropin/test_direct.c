@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,11 +19,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define SIZE   (3u << 20)
 #define LONG   (SIZE / 2 + 3)
@@ -167,15 +163,13 @@ has_value(const struct side *side, uint8_t value)
 static void
 write_in_child(struct side *side)
 {
-	int status;
 	pid_t pid = fork();
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		memset(side->buf, 0xff, SIZE);
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static void
@@ -534,11 +528,10 @@ exec_of_target_ends_access(void)
 	struct message message = {0};
 	struct side side = {0};
 	struct ibv_wc wc;
-	int fds[2], status;
+	int fds[2];
 
 	HOLDS(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == 0);
 	side.pid = fork();
-	HOLDS(side.pid >= 0);
 	if (side.pid == 0)
 		target_exec(fds[1]);
 	side.fd = fds[0];
@@ -553,7 +546,7 @@ exec_of_target_ends_access(void)
 			post(&side, IBV_WR_RDMA_WRITE, 0, 4096);
 	}
 	send_message(&side, &message);
-	HOLDS(waitpid(side.pid, &status, 0) == side.pid && status == 0);
+	wait_child(side.pid);
 }
 
 /* In a process of its own, so that all of its objects end with it. */
@@ -561,14 +554,12 @@ static void
 run_alone(void (*run)(void))
 {
 	pid_t pid = fork();
-	int status;
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		run();
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int

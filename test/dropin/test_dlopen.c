@@ -9,18 +9,13 @@
  */
 
 #include <dlfcn.h>
-#include <infiniband/verbs.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "../holds.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define VERBS   "libibverbs.so.1"
 #define CM      "librdmacm.so.1"
@@ -117,7 +112,7 @@ get(void *library, const char *version, const char *name)
 
 /* Open the device; it must be one of the devices. */
 static struct ibv_context *
-open_device(void *library, const char *version)
+open_by(void *library, const char *version)
 {
 	GET(library, version, ibv_get_device_list);
 	GET(library, version, ibv_free_device_list);
@@ -142,7 +137,7 @@ static void
 find_device(void *library, const char *version)
 {
 	GET(library, version, ibv_close_device);
-	struct ibv_context *context = open_device(library, version);
+	struct ibv_context *context = open_by(library, version);
 
 	HOLDS(get_ibv_close_device(context) == 0);
 }
@@ -183,7 +178,7 @@ typedef int (*modify_t)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 /* Connect two QPs of the port, with all rights, by their numbers. */
 static void
-connect_qp(modify_t modify, struct ibv_qp *qp, uint32_t to, uint16_t lid)
+connect_by(modify_t modify, struct ibv_qp *qp, uint32_t to, uint16_t lid)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 			.port_num = 1,
@@ -243,7 +238,7 @@ write_with_functions_of_a_version(void)
 	GET(library, version, ibv_create_qp);
 	GET(library, version, ibv_modify_qp);
 	GET(library, version, ibv_query_port);
-	struct ibv_context *context = open_device(library, version);
+	struct ibv_context *context = open_by(library, version);
 	struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC};
 	struct ibv_pd *pd = get_ibv_alloc_pd(context);
 	struct ibv_port_attr port = {0};
@@ -256,8 +251,8 @@ write_with_functions_of_a_version(void)
 	qps[0] = get_ibv_create_qp(pd, &init);
 	qps[1] = get_ibv_create_qp(pd, &init);
 	HOLDS(init.send_cq != NULL && mr != NULL && qps[0] != NULL && qps[1] != NULL);
-	connect_qp(get_ibv_modify_qp, qps[0], qps[1]->qp_num, port.lid);
-	connect_qp(get_ibv_modify_qp, qps[1], qps[0]->qp_num, port.lid);
+	connect_by(get_ibv_modify_qp, qps[0], qps[1]->qp_num, port.lid);
+	connect_by(get_ibv_modify_qp, qps[1], qps[0]->qp_num, port.lid);
 	memset(buf, 0x5a, SIZE / 2);
 	memset(expected, 0x5a, SIZE / 2);
 	write_half(qps[0], init.send_cq, mr);
@@ -319,7 +314,7 @@ handles_are_one_and_are_closed(void)
 	HOLDS(dladdr1(dlsym(library, "ibv_fork_init"), &info, (void **)&map, RTLD_DL_LINKMAP) != 0);
 	snprintf(path, sizeof(path), "%s", map->l_name);
 	HOLDS(path[0] == '/' && open_library(path, RTLD_NOW) == library);
-	context = open_device(library, NULL);
+	context = open_by(library, NULL);
 	HOLDS(dlclose(library) == 0 && dlclose(library) == 0 && dlclose(library) == 0);
 	HOLDS(get_ibv_close_device(context) == 0);
 	find_device(open_library(VERBS, RTLD_NOW), "IBVERBS_1.1");
@@ -395,14 +390,12 @@ static void
 in_child(void (*run)(void))
 {
 	pid_t pid = fork();
-	int status;
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		run();
 		_exit(EXIT_SUCCESS);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 /* Libc finds out when a program starts whether the directory is there. */

@@ -5,22 +5,14 @@
 /* Device memory: its limits, copies, MRs of parts of it, and a child of fork(). */
 
 #include <errno.h>
-#include <stdint.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define SIZE   4096
 #define PART   256
 #define ACCESS (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_qp *qp; /* connected with itself */
+static struct objects own;
 static struct ibv_dm *dm;
 static uint64_t max_size;
 
@@ -29,28 +21,19 @@ alloc(size_t length, uint32_t comp_mask)
 {
 	struct ibv_alloc_dm_attr attr = {.length = length, .comp_mask = comp_mask};
 
-	return ibv_alloc_dm(context, &attr);
+	return ibv_alloc_dm(own.context, &attr);
 }
 
 static void
 create(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.sq_sig_all = 1,
-			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
 	struct ibv_device_attr_ex attr;
 
-	context = open_device("soft0");
-	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
+	own = open_objects(&max_size, sizeof(max_size), 4);
+	HOLDS(ibv_query_device_ex(own.context, NULL, &attr) == 0);
 	max_size = attr.max_dm_size;
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-	HOLDS(max_size >= 2 * SIZE && pd != NULL && cq != NULL);
-	init.send_cq = init.recv_cq = cq;
-	qp = ibv_create_qp(pd, &init);
 	dm = alloc(SIZE, 0);
-	HOLDS(qp != NULL && dm != NULL);
-	connect_own(qp);
+	HOLDS(max_size >= 2 * SIZE && dm != NULL);
 }
 
 static void
@@ -86,26 +69,21 @@ copies_are_within(void)
 static enum ibv_wc_status
 write_at(const struct ibv_mr *from, const struct ibv_mr *to, uint64_t offset)
 {
-	struct ibv_sge sge = {0, 16, from->lkey};
-	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
-
-	wr.wr.rdma.remote_addr = offset;
-	wr.wr.rdma.rkey = to->rkey;
-	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	return wait_wc(cq).status;
+	return write_to(own.qp, (struct ibv_sge){0, 16, from->lkey}, offset, to->rkey);
 }
 
 static void
 mrs_are_of_parts(void)
 {
-	struct ibv_mr *from = ibv_reg_dm_mr(pd, dm, 0, PART, ACCESS);
-	struct ibv_mr *to = ibv_reg_dm_mr(pd, dm, PART, PART, ACCESS);
-	struct ibv_mr *none = ibv_reg_dm_mr(pd, dm, SIZE, 0, ACCESS);
+	struct ibv_mr *from = ibv_reg_dm_mr(own.pd, dm, 0, PART, ACCESS);
+	struct ibv_mr *to = ibv_reg_dm_mr(own.pd, dm, PART, PART, ACCESS);
+	struct ibv_mr *none = ibv_reg_dm_mr(own.pd, dm, SIZE, 0, ACCESS);
 	uint32_t in[4] = {5, 6, 7, 8}, out[4];
 
 	HOLDS(from != NULL && to != NULL && none != NULL && from->addr == NULL);
-	HOLDS(ibv_reg_dm_mr(pd, dm, SIZE - 4, 8, ACCESS) == NULL && errno == EINVAL);
-	HOLDS(ibv_reg_dm_mr(pd, dm, 0, PART, IBV_ACCESS_LOCAL_WRITE) == NULL && errno == EINVAL);
+	HOLDS(ibv_reg_dm_mr(own.pd, dm, SIZE - 4, 8, ACCESS) == NULL && errno == EINVAL);
+	HOLDS(ibv_reg_dm_mr(own.pd, dm, 0, PART, IBV_ACCESS_LOCAL_WRITE) == NULL &&
+			errno == EINVAL);
 	HOLDS(ibv_rereg_mr(from, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0);
 	HOLDS(errno == EOPNOTSUPP);
 	HOLDS(ibv_memcpy_to_dm(dm, 0, in, 16) == 0);
@@ -122,18 +100,15 @@ child_has_its_own(void)
 {
 	struct ibv_dm *other;
 	uint32_t out = 0;
-	int status;
-	pid_t pid;
+	pid_t pid = fork();
 
-	pid = fork();
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		HOLDS(ibv_memcpy_from_dm(&out, dm, 0, 4) == ENOENT);
 		other = alloc(max_size, 0);
 		HOLDS(other != NULL && ibv_free_dm(other) == 0);
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int
@@ -144,7 +119,7 @@ main(void)
 	copies_are_within();
 	mrs_are_of_parts();
 	child_has_its_own();
-	HOLDS(ibv_free_dm(dm) == 0 && ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
-	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	HOLDS(ibv_free_dm(dm) == 0);
+	close_objects(&own);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 #include "errnos.h"
 
 #define PAGE 4096u

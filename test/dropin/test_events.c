@@ -11,8 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define NB 1000
 
@@ -29,12 +28,8 @@ static struct side {
 static void
 create_side(struct side *side)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.sq_sig_all = 1,
-			.cap = {.max_send_wr = 16,
-					.max_recv_wr = 16,
-					.max_send_sge = 1,
-					.max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+			.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {16, 16, 1, 1, 0}};
 
 	side->cq = ibv_create_cq(context, 64, side, channel, 0);
 	HOLDS(side->cq != NULL && side->cq->channel == channel);
@@ -186,8 +181,7 @@ two_threads(void)
 	channel = other;
 	create_side(&sides[0]);
 	channel = first;
-	HOLDS(ibv_modify_qp(sides[1].qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
-			      IBV_QP_STATE) == 0);
+	reset_qp(sides[1].qp);
 	connect_sides();
 	HOLDS(pthread_create(&thread, NULL, receive, NULL) == 0);
 	for (i = 0; i < NB; i++) {

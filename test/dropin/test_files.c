@@ -17,14 +17,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "count_entries.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define CLASS   "/sys/class/infiniband"
 #define DEVICE  CLASS "/soft0"
@@ -309,21 +306,20 @@ child(int fd)
 static void
 children_inherit_directories(const char *self)
 {
-	int fd = open(DEVICE, O_RDONLY | O_DIRECTORY), status;
+	int fd = open(DEVICE, O_RDONLY | O_DIRECTORY);
 	char number[16], text[64];
 	pid_t pid;
 
 	HOLDS(fd >= 0);
 	snprintf(number, sizeof(number), "%d", fd);
 	pid = fork();
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		read_at(fd, "ports/1/lid", text); /* of a device of the child */
 		if (fchdir(fd) == 0)
 			execl(self, self, number, (char *)NULL);
 		_exit(1);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	close(fd);
 }
 

@@ -6,12 +6,10 @@
  * errno. */
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 
 #define NEAR 8 /* bytes past the begin of an object */
 
@@ -54,10 +52,7 @@ create_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
 			.send_cq = send_cq,
 			.recv_cq = recv_cq,
-			.cap = {.max_send_wr = 4,
-					.max_recv_wr = 4,
-					.max_send_sge = 1,
-					.max_recv_sge = 1}};
+			.cap = {4, 4, 1, 1, 0}};
 
 	return ibv_create_qp(of, &init);
 }
@@ -311,18 +306,6 @@ garbled_pd(struct ibv_pd *bad)
 }
 
 static void
-garbled_mr(struct ibv_mr *bad)
-{
-	changed_mr(bad);
-}
-
-static void
-garbled_mw(struct ibv_mw *bad)
-{
-	changed_mw(bad);
-}
-
-static void
 garbled_cq(struct ibv_cq *bad)
 {
 	struct ibv_wc wc;
@@ -360,12 +343,6 @@ garbled_srq(struct ibv_srq *bad)
 	FAILS(ibv_modify_srq(bad, &attr, IBV_SRQ_LIMIT), ENOENT);
 	FAILS(ibv_query_srq(bad, &attr), ENOENT);
 	FAILS(ibv_destroy_srq(bad), ENOENT);
-}
-
-static void
-garbled_ah(struct ibv_ah *bad)
-{
-	FAILS(ibv_destroy_ah(bad), ENOENT);
 }
 
 static void
@@ -465,20 +442,20 @@ garbled_by_control_calls(struct ibv_context *other, struct ibv_pd *other_pd)
 
 	for (i = 0; i < 3; i++) {
 		GARBLED(pd, context, contexts[i], garbled_pd);
-		GARBLED(mr, context, contexts[i], garbled_mr);
-		GARBLED(mw, context, contexts[i], garbled_mw);
+		GARBLED(mr, context, contexts[i], changed_mr);
+		GARBLED(mw, context, contexts[i], changed_mw);
 		GARBLED(cq, context, contexts[i], garbled_cq);
 		GARBLED(qp, context, contexts[i], garbled_qp);
 		GARBLED(srq, context, contexts[i], garbled_srq);
-		GARBLED(ah, context, contexts[i], garbled_ah);
-		GARBLED(mr, pd, pds[i], garbled_mr);
-		GARBLED(mw, pd, pds[i], garbled_mw);
+		GARBLED(ah, context, contexts[i], bad_ah);
+		GARBLED(mr, pd, pds[i], changed_mr);
+		GARBLED(mw, pd, pds[i], changed_mw);
 		GARBLED(qp, pd, pds[i], garbled_qp);
 		GARBLED(srq, pd, pds[i], garbled_srq);
-		GARBLED(ah, pd, pds[i], garbled_ah);
+		GARBLED(ah, pd, pds[i], bad_ah);
 	}
-	GARBLED(mr, lkey, mr->lkey + 1, garbled_mr);
-	GARBLED(mr, rkey, mr->rkey ^ 0x100, garbled_mr);
+	GARBLED(mr, lkey, mr->lkey + 1, changed_mr);
+	GARBLED(mr, rkey, mr->rkey ^ 0x100, changed_mr);
 	GARBLED(qp, qp_num, qp->qp_num + 1, garbled_qp);
 	GARBLED(qp, send_cq, NULL, garbled_qp);
 	GARBLED(qp, recv_cq, (struct ibv_cq *)buf, garbled_qp);

@@ -4,15 +4,12 @@
 
 /* Keys and addresses of MRs and windows, as programs for NICs expect them. */
 
-#include <stdint.h>
 #include <sys/mman.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define PAGE   4096u
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
+#define ACCESS (WRITABLE | IBV_ACCESS_MW_BIND)
 #define TAG    0x5au
 #define DEPTH  8u
 
@@ -26,22 +23,7 @@ static uint8_t *buf; /* two pages */
 static enum ibv_wc_status
 write_some(uint32_t length, uint64_t addr, uint32_t rkey)
 {
-	struct ibv_sge sge = {(uintptr_t)buf + PAGE, length, mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.wr.rdma = {addr, rkey}};
-
-	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	return wait_wc(cq).status;
-}
-
-static enum ibv_wc_status
-write_to(uint64_t addr, uint32_t rkey)
-{
-	return write_some(8, addr, rkey);
+	return write_to(qp, (struct ibv_sge){(uintptr_t)buf + PAGE, length, mr->lkey}, addr, rkey);
 }
 
 static void
@@ -122,7 +104,7 @@ rkey_of_window_is_set_by_the_post(void)
 	HOLDS(mw->rkey == (index | TAG));
 	HOLDS(other->rkey == unbound);
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
-	HOLDS(write_to((uintptr_t)buf, mw->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(8, (uintptr_t)buf, mw->rkey) == IBV_WC_SUCCESS);
 
 	ibv_wr_start(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
@@ -134,7 +116,7 @@ rkey_of_window_is_set_by_the_post(void)
 	HOLDS(ibv_wr_complete(ex) == 0);
 	HOLDS(other->rkey == ((unbound & ~0xffu) | ((unbound + 1) & 0xff)));
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
-	HOLDS(write_to((uintptr_t)buf, other->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(8, (uintptr_t)buf, other->rkey) == IBV_WC_SUCCESS);
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dealloc_mw(other) == 0);
 }
 
@@ -146,12 +128,12 @@ mr_begins_at_its_iova(uint64_t iova)
 	HOLDS(at != NULL);
 	buf[PAGE] = (uint8_t)(iova + 1);
 	buf[16] = 0;
-	HOLDS(write_to(iova + 16, at->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(8, iova + 16, at->rkey) == IBV_WC_SUCCESS);
 	HOLDS(buf[16] == (uint8_t)(iova + 1));
-	HOLDS(write_to(iova + PAGE - 8, at->rkey) == IBV_WC_SUCCESS);
-	HOLDS(write_to(iova + PAGE - 7, at->rkey) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_some(8, iova + PAGE - 8, at->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(8, iova + PAGE - 7, at->rkey) == IBV_WC_REM_ACCESS_ERR);
 	reconnect_own(qp);
-	HOLDS(write_to((uintptr_t)buf + 16, at->rkey) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_some(8, (uintptr_t)buf + 16, at->rkey) == IBV_WC_REM_ACCESS_ERR);
 	reconnect_own(qp);
 	HOLDS(ibv_dereg_mr(at) == 0);
 }
@@ -168,8 +150,8 @@ window_of_mr_at_0(void)
 	bind.bind_info = (struct ibv_mw_bind_info){at, 64, 64, IBV_ACCESS_REMOTE_WRITE};
 	HOLDS(ibv_bind_mw(qp, mw, &bind) == 0);
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
-	HOLDS(write_to(64, mw->rkey) == IBV_WC_SUCCESS);
-	HOLDS(write_to(63, mw->rkey) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_some(8, 64, mw->rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_some(8, 63, mw->rkey) == IBV_WC_REM_ACCESS_ERR);
 	reconnect_own(qp);
 	HOLDS(ibv_dealloc_mw(mw) == 0 && ibv_dereg_mr(at) == 0);
 }

@@ -11,14 +11,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 
 #define FILE_OF_DEVICE "/sys/class/infiniband/soft0/node_type"
 
@@ -99,9 +96,8 @@ open_in_child(int errors[3])
 	static uint8_t stack[1 << 16] __attribute__((aligned(16)));
 	pid_t pid = clone(open_files, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD,
 			errors);
-	int status;
 
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static void

@@ -13,12 +13,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "count_entries.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define EARLY_MS 300
 
@@ -83,12 +80,11 @@ main_ends_first(void)
 static void *
 fork_thread(void *arg)
 {
-	int status;
 	pid_t pid = fork();
 
 	if (pid == 0)
 		main_ends_later();
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	return arg;
 }
 
@@ -108,7 +104,6 @@ static void
 expect_end(pid_t pid)
 {
 	struct pollfd one = {.fd = alive[0], .events = POLLIN};
-	int status;
 	char byte;
 
 	close(alive[1]);
@@ -116,7 +111,7 @@ expect_end(pid_t pid)
 	HOLDS(read(alive[0], &byte, 1) == 1);
 	HOLDS(poll(&one, 1, EARLY_MS) == 0);
 	HOLDS(write(go[1], "x", 1) == 1);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	HOLDS(read(alive[0], &byte, 1) == 0);
 	close(alive[0]);
 	close(go[1]);

@@ -6,22 +6,15 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
-#define PAGE   4096
-#define SIZE   (4 * PAGE)
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define PAGE 4096
+#define SIZE (4 * PAGE)
 
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_mr *mr, *from_mr;
+static struct objects own; /* its memory is from */
+static struct ibv_mr *mr;
 static uint8_t from[64];
 static uint8_t *mem;
 
@@ -29,27 +22,15 @@ static uint8_t *mem;
 static enum ibv_wc_status
 write_there(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.cap = {1, 1, 1, 1, 0}};
-	struct ibv_sge sge = {(uintptr_t)from, sizeof(from), from_mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
-	struct ibv_wc wc;
+	struct ibv_qp *qp = create_rc(own.pd, own.cq, 1);
+	enum ibv_wc_status status;
 
 	HOLDS(qp != NULL);
 	connect_own(qp);
-	wr.wr.rdma.remote_addr = (uintptr_t)mem + PAGE;
-	wr.wr.rdma.rkey = mr->rkey;
-	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
-	wc = wait_wc(cq);
+	status = write_to(qp, (struct ibv_sge){(uintptr_t)from, sizeof(from), own.mr->lkey},
+			(uintptr_t)mem + PAGE, mr->rkey);
 	HOLDS(ibv_destroy_qp(qp) == 0);
-	return wc.status;
+	return status;
 }
 
 static void
@@ -65,7 +46,6 @@ discard(int advice)
 static void
 fork_it(void)
 {
-	int status = -1;
 	pid_t pid = fork();
 	bool is_ok;
 
@@ -73,24 +53,19 @@ fork_it(void)
 		is_ok = madvise(mem, SIZE, MADV_DONTNEED) == 0 && munmap(mem, SIZE) == 0;
 		_exit(is_ok ? 0 : 1);
 	}
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	HOLDS(write_there() == IBV_WC_SUCCESS && mem[PAGE] == 2);
 }
 
 int
 main(void)
 {
-	struct ibv_context *context = open_device("soft0");
-
 	memset(from, 2, sizeof(from));
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	HOLDS(pd != NULL && cq != NULL);
+	own = open_objects(from, sizeof(from), 1);
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	HOLDS(mem != MAP_FAILED);
-	from_mr = ibv_reg_mr(pd, from, sizeof(from), 0);
-	mr = ibv_reg_mr(pd, mem, SIZE, ACCESS);
-	HOLDS(from_mr != NULL && mr != NULL);
+	mr = ibv_reg_mr(own.pd, mem, SIZE, WRITABLE);
+	HOLDS(mr != NULL);
 	discard(MADV_DONTNEED);
 	discard(MADV_FREE);
 	fork_it();
@@ -99,7 +74,7 @@ main(void)
 	HOLDS(write_there() == IBV_WC_SUCCESS && mem[PAGE] == 2);
 	HOLDS(munmap(mem + PAGE, PAGE) == 0);
 	HOLDS(write_there() == IBV_WC_REM_ACCESS_ERR);
-	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(from_mr) == 0);
+	HOLDS(ibv_dereg_mr(mr) == 0);
 	printf("ok\n");
 	return 0;
 }

@@ -7,17 +7,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define SIZE    4096
 #define DEPTH   8
@@ -25,48 +20,14 @@
 #define RESETS  100
 #define CREATES 200
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_mr *mr;
-static struct ibv_qp *qp;
+static struct objects own;
 static bool is_posting, is_stopped; /* atomic */
 static uint8_t buf[SIZE] __attribute__((aligned(SIZE)));
-
-static void
-create(void)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 1, 1, 0}};
-
-	context = open_device("soft0");
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	mr = ibv_reg_mr(pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	init.send_cq = init.recv_cq = cq;
-	qp = ibv_create_qp(pd, &init);
-	HOLDS(pd != NULL && cq != NULL && mr != NULL && qp != NULL);
-}
-
-static void
-reset(void)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-}
 
 static int
 post(void)
 {
-	struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED,
-					.wr.rdma = {(uintptr_t)buf + 1024, mr->rkey}};
-
-	return ibv_post_send(qp, &wr, &bad);
+	return post_write(own.qp, own.mr, 0);
 }
 
 static void
@@ -75,7 +36,7 @@ write_once(void)
 	struct ibv_wc wc;
 
 	HOLDS(post() == 0);
-	HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	HOLDS(ibv_poll_cq(own.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
 /* One of each kind that the other tests here do not need. */
@@ -94,18 +55,18 @@ others_create(struct others *o)
 {
 	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
 	struct ibv_srq_init_attr srq = {.attr = {DEPTH, 1, 0}};
-	struct ibv_parent_domain_init_attr domain = {.pd = pd};
+	struct ibv_parent_domain_init_attr domain = {.pd = own.pd};
 	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_td_init_attr td = {0};
 
-	HOLDS(ibv_query_gid(context, 1, 0, &ah.grh.dgid) == 0);
-	o->channel = ibv_create_comp_channel(context);
-	o->srq = ibv_create_srq(pd, &srq);
-	o->ah = ibv_create_ah(pd, &ah);
-	o->mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
-	o->dm = ibv_alloc_dm(context, &dm);
-	o->td = ibv_alloc_td(context, &td);
-	o->domain = ibv_alloc_parent_domain(context, &domain);
+	HOLDS(ibv_query_gid(own.context, 1, 0, &ah.grh.dgid) == 0);
+	o->channel = ibv_create_comp_channel(own.context);
+	o->srq = ibv_create_srq(own.pd, &srq);
+	o->ah = ibv_create_ah(own.pd, &ah);
+	o->mw = ibv_alloc_mw(own.pd, IBV_MW_TYPE_2);
+	o->dm = ibv_alloc_dm(own.context, &dm);
+	o->td = ibv_alloc_td(own.context, &td);
+	o->domain = ibv_alloc_parent_domain(own.context, &domain);
 	HOLDS(o->channel != NULL && o->srq != NULL && o->ah != NULL && o->mw != NULL);
 	HOLDS(o->dm != NULL && o->td != NULL && o->domain != NULL);
 }
@@ -114,29 +75,30 @@ others_create(struct others *o)
 static void
 release(const struct others *o, int ret)
 {
-	HOLDS(ibv_destroy_qp(qp) == ret && ibv_dereg_mr(mr) == ret && ibv_dealloc_mw(o->mw) == ret);
+	HOLDS(ibv_destroy_qp(own.qp) == ret && ibv_dereg_mr(own.mr) == ret &&
+			ibv_dealloc_mw(o->mw) == ret);
 	HOLDS(ibv_destroy_ah(o->ah) == ret && ibv_destroy_srq(o->srq) == ret);
-	HOLDS(ibv_destroy_cq(cq) == ret && ibv_destroy_comp_channel(o->channel) == ret);
+	HOLDS(ibv_destroy_cq(own.cq) == ret && ibv_destroy_comp_channel(o->channel) == ret);
 	HOLDS(ibv_free_dm(o->dm) == ret && ibv_dealloc_td(o->td) == ret);
-	HOLDS(ibv_dealloc_pd(o->domain) == ret && ibv_dealloc_pd(pd) == ret);
-	HOLDS(ibv_close_device(context) == ret);
+	HOLDS(ibv_dealloc_pd(o->domain) == ret && ibv_dealloc_pd(own.pd) == ret);
+	HOLDS(ibv_close_device(own.context) == ret);
 }
 
 /* As a language runtime does at exit, with objects that it inherited. */
 static void
 clean_in_child(const struct others *o)
 {
-	struct ibv_context *own = open_device("soft0");
+	struct ibv_context *second = open_device("soft0");
 	struct ibv_device_attr attr;
 	struct ibv_wc wc;
 
-	HOLDS(post() == EINVAL && ibv_poll_cq(cq, 1, &wc) == -EINVAL);
-	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
-	HOLDS(ibv_query_device(context, &attr) == 0);
+	HOLDS(post() == EINVAL && ibv_poll_cq(own.cq, 1, &wc) == -EINVAL);
+	HOLDS(ibv_alloc_pd(own.context) == NULL && errno == ENOENT);
+	HOLDS(ibv_query_device(own.context, &attr) == 0);
 	release(o, 0);
 	release(o, ENOENT);
-	HOLDS(ibv_query_device(context, &attr) == ENOENT);
-	HOLDS(ibv_close_device(own) == 0 && ibv_close_device(own) == ENOENT);
+	HOLDS(ibv_query_device(own.context, &attr) == ENOENT);
+	HOLDS(ibv_close_device(second) == 0 && ibv_close_device(second) == ENOENT);
 }
 
 /* Run it in a child of fork(), which must not fail. */
@@ -144,25 +106,23 @@ static void
 in_child(void (*body)(const struct others *o), const struct others *o)
 {
 	pid_t pid = fork();
-	int status;
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		body(o);
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 /* A child that has objects of its own has a child. */
 static void
 clean_in_grandchild(const struct others *o)
 {
-	struct ibv_context *own = open_device("soft0");
+	struct ibv_context *second = open_device("soft0");
 
 	in_child(clean_in_child, o);
 	release(o, 0);
-	HOLDS(ibv_close_device(own) == 0);
+	HOLDS(ibv_close_device(second) == 0);
 }
 
 /* A child releases what it inherited without an effect on its parent. */
@@ -185,18 +145,13 @@ child_leaves_objects(void)
 static void
 child_has_another_guid(void)
 {
-	const __be64 guid = ibv_get_device_guid(context->device);
-	struct ibv_context *own;
+	const __be64 guid = ibv_get_device_guid(own.context->device);
 	pid_t pid = fork();
-	int status;
 
-	HOLDS(pid >= 0);
-	if (pid == 0) {
-		own = open_device("soft0");
-		_exit(ibv_get_device_guid(own->device) == guid ? 1 : 0);
-	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
-	HOLDS(ibv_get_device_guid(context->device) == guid);
+	if (pid == 0)
+		_exit(ibv_get_device_guid(open_device("soft0")->device) == guid ? 1 : 0);
+	wait_child(pid);
+	HOLDS(ibv_get_device_guid(own.context->device) == guid);
 }
 
 /* Also true if the thread has ended. */
@@ -223,8 +178,8 @@ blocks_sigterm(const char *task)
 static void
 threads_take_no_signal(void)
 {
-	struct ibv_mr *odp =
-			ibv_reg_mr(pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *odp = ibv_reg_mr(
+			own.pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	struct ibv_sge sge = {(uintptr_t)buf, SIZE, odp != NULL ? odp->lkey : 0};
 	DIR *dir = opendir("/proc/self/task");
 	struct dirent *task;
@@ -232,7 +187,7 @@ threads_take_no_signal(void)
 
 	HOLDS(dir != NULL);
 	if (odp != NULL)
-		HOLDS(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == 0);
+		HOLDS(ibv_advise_mr(own.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == 0);
 	while ((task = readdir(dir)) != NULL) {
 		if (task->d_name[0] == '.')
 			continue;
@@ -254,10 +209,10 @@ post_main(void *arg)
 	while (!__atomic_load_n(&is_stopped, __ATOMIC_RELAXED)) {
 		for (i = 0; i < DEPTH; i++) {
 			post();
-			ibv_post_recv(qp, &recv, &bad);
+			ibv_post_recv(own.qp, &recv, &bad);
 		}
 		__atomic_store_n(&is_posting, true, __ATOMIC_RELAXED);
-		ibv_poll_cq(cq, DEPTH, wcs);
+		ibv_poll_cq(own.cq, DEPTH, wcs);
 	}
 	return arg;
 }
@@ -277,17 +232,16 @@ resets_beside_posts(void)
 		while (!__atomic_load_n(&is_posting, __ATOMIC_RELAXED))
 			sched_yield();
 		for (i = 0; i < RESETS; i++) {
-			reset();
-			connect_own(qp);
+			reconnect_own(own.qp);
 		}
 		__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
 		HOLDS(pthread_join(thread, NULL) == 0);
-		while (ibv_poll_cq(cq, DEPTH, wcs) > 0)
+		while (ibv_poll_cq(own.cq, DEPTH, wcs) > 0)
 			;
 		for (i = 0; i <= DEPTH && post() == 0; i++)
 			;
 		HOLDS(i == DEPTH);
-		while (ibv_poll_cq(cq, DEPTH, wcs) > 0)
+		while (ibv_poll_cq(own.cq, DEPTH, wcs) > 0)
 			;
 	}
 }
@@ -296,21 +250,18 @@ resets_beside_posts(void)
 static void
 create_each(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = cq,
-			.recv_cq = cq,
-			.qp_type = IBV_QPT_RC,
-			.cap = {DEPTH, DEPTH, 1, 1, 0}};
-	struct ibv_qp_init_attr_ex init_ex = {.send_cq = cq,
-			.recv_cq = cq,
+	struct ibv_qp_init_attr_ex init_ex = {.send_cq = own.cq,
+			.recv_cq = own.cq,
 			.qp_type = IBV_QPT_RC,
 			.cap = {DEPTH, DEPTH, 1, 1, 0},
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
-			.pd = pd};
+			.pd = own.pd};
 	struct ibv_cq_init_attr_ex cq_init = {.cqe = DEPTH};
-	struct ibv_qp *qps[] = {ibv_create_qp_ex(context, &init_ex), ibv_create_qp(pd, &init)};
-	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(context, &cq_init);
-	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_qp *qps[] = {
+			ibv_create_qp_ex(own.context, &init_ex), create_rc(own.pd, own.cq, DEPTH)};
+	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(own.context, &cq_init);
+	struct ibv_mw *mw = ibv_alloc_mw(own.pd, IBV_MW_TYPE_2);
 
 	HOLDS(qps[0] != NULL && ibv_destroy_qp(qps[0]) == 0);
 	HOLDS(qps[1] != NULL && ibv_destroy_qp(qps[1]) == 0);
@@ -346,16 +297,13 @@ cancel_within_create(void)
 int
 main(void)
 {
-	create();
-	connect_own(qp);
+	own = open_objects(buf, SIZE, DEPTH);
 	child_leaves_objects();
 	child_has_another_guid();
 	threads_take_no_signal();
 	cancel_within_create();
 	resets_beside_posts();
-	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
-	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
-	HOLDS(ibv_close_device(context) == 0);
+	close_objects(&own);
 	printf("a child, signals and resets leave the device as it was\n");
 	return 0;
 }

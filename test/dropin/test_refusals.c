@@ -8,11 +8,8 @@
  */
 
 #include <errno.h>
-#include <stdint.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define PAGE  4096u
 #define QKEY  0x1234u
@@ -31,13 +28,8 @@ static uint8_t buf[2 * PAGE] __attribute__((aligned(PAGE)));
 static struct ibv_qp *
 create_qp(enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {.qp_type = type,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.cap = {.max_send_wr = 8,
-					.max_recv_wr = 8,
-					.max_send_sge = 2,
-					.max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+			.qp_type = type, .send_cq = cq, .recv_cq = cq, .cap = {8, 8, 2, 1, 0}};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	HOLDS(qp != NULL);

@@ -10,14 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "post_write.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define WRITES 3
 
@@ -27,34 +21,14 @@ static char buf[8192];
 static void
 transfer(int n)
 {
-	struct ibv_context *context = open_device("soft0");
-	struct ibv_pd *pd = ibv_alloc_pd(context);
-	struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, NULL, 0);
-	struct ibv_mr *mr = ibv_reg_mr(
-			pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.sq_sig_all = 1,
-			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct objects own = open_objects(buf, sizeof(buf), 4);
 
-	HOLDS(mr != NULL && qp != NULL);
-	connect_own(qp);
 	for (; n > 0; n--) {
-		HOLDS(post_write(qp, mr, 0) == 0);
-		HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+		HOLDS(post_write(own.qp, own.mr, 0) == 0);
+		HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
 	}
 	/* The counters of a QP remain those of the device. */
-	HOLDS(ibv_destroy_qp(qp) == 0);
-}
-
-static void
-wait_for(pid_t pid)
-{
-	int status;
-
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	HOLDS(ibv_destroy_qp(own.qp) == 0);
 }
 
 /* The process with the variable: two children, one with a device of its own, and one without. */
@@ -72,13 +46,13 @@ report(void)
 				transfer(n);
 			exit(0);
 		}
-		wait_for(pid);
+		wait_child(pid);
 	}
 	/* Programs that use no device have no line. */
 	pid = fork();
 	if (pid == 0)
 		execlp("true", "true", NULL);
-	wait_for(pid);
+	wait_child(pid);
 }
 
 static void
@@ -116,7 +90,7 @@ main(int argc, char **argv)
 	pid = fork();
 	if (pid == 0)
 		execl(argv[0], argv[0], "child", NULL);
-	wait_for(pid);
+	wait_child(pid);
 	file = fdopen(fd, "r");
 	HOLDS(file != NULL && unlink(path) == 0);
 	expect(file, 0, 1); /* of the child of the child */

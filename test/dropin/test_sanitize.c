@@ -10,28 +10,18 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define THREADS 4
 #define WRITES  2000
 #define SIZE    64
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_qp *qp;
-static struct ibv_mr *mr;
+static struct objects own;
 static uint8_t buf[4096];
 static int nb_polled; /* atomic */
 static int log_fd;
@@ -49,25 +39,17 @@ log_text(void)
 }
 
 static int
-post_write(uint32_t rkey)
+post(uint32_t rkey)
 {
-	struct ibv_sge sge = {(uintptr_t)buf, SIZE, mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED};
-
-	wr.wr.rdma.remote_addr = (uintptr_t)buf + 2048;
-	wr.wr.rdma.rkey = rkey;
-	return ibv_post_send(qp, &wr, &bad);
+	return post_write_to(own.qp, (struct ibv_sge){(uintptr_t)buf, SIZE, own.mr->lkey},
+			(uintptr_t)buf + 2048, rkey, 0);
 }
 
 static int
 poll_some(void)
 {
 	struct ibv_wc wc[4];
-	int i, n = ibv_poll_cq(cq, 4, wc);
+	int i, n = ibv_poll_cq(own.cq, 4, wc);
 
 	for (i = 0; i < n; i++)
 		HOLDS(wc[i].status == IBV_WC_SUCCESS);
@@ -81,7 +63,7 @@ run(void *arg)
 	int i, ret;
 
 	for (i = 0; i < WRITES; i++) {
-		while ((ret = post_write(mr->rkey)) == ENOMEM)
+		while ((ret = post(own.mr->rkey)) == ENOMEM)
 			poll_some();
 		HOLDS(ret == 0);
 	}
@@ -106,8 +88,8 @@ share(void)
 static void
 refuse(void)
 {
-	HOLDS(post_write(mr->rkey ^ 1) == 0);
-	HOLDS(wait_wc(cq).status == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(post(own.mr->rkey ^ 1) == 0);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_REM_ACCESS_ERR);
 	HOLDS(strstr(log_text(), "sanitize: QP 0x") != NULL);
 	HOLDS(strstr(log_text(), "request of the peer (REM_ACCESS_ERR) failed") != NULL);
 }
@@ -124,18 +106,18 @@ leave(void)
 {
 	volatile int i; /* so that it is one call */
 
-	pd = ibv_alloc_pd(open_device("soft0"));
+	own.pd = ibv_alloc_pd(open_device("soft0"));
 	for (i = 0; i < 2; i++)
-		HOLDS(register_some(pd) != NULL);
-	mr = register_some(pd);
-	return ibv_dereg_mr(mr);
+		HOLDS(register_some(own.pd) != NULL);
+	own.mr = register_some(own.pd);
+	return ibv_dereg_mr(own.mr);
 }
 
 /* In a process of its own: an event is acknowledged when the report of destroy_late() is there. */
 static void *
 destroy_late(void *arg)
 {
-	HOLDS(ibv_destroy_cq(cq) == 0);
+	HOLDS(ibv_destroy_cq(own.cq) == 0);
 	return arg;
 }
 
@@ -147,33 +129,28 @@ acknowledge(void)
 	pthread_t thread;
 	void *arg;
 
-	context = open_device("soft0");
-	channel = ibv_create_comp_channel(context);
-	cq = ibv_create_cq(context, 4, NULL, channel, 0);
-	pd = ibv_alloc_pd(context);
-	qp = ibv_create_qp(pd,
-			&(struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
-					.send_cq = cq,
-					.recv_cq = cq,
-					.cap = {4, 1, 1, 1, 0}});
-	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	HOLDS(qp != NULL && mr != NULL && ibv_req_notify_cq(cq, 0) == 0);
-	connect_own(qp);
-	HOLDS(post_write(mr->rkey) == 0 && ibv_get_cq_event(channel, &of, &arg) == 0);
-	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
+	own.context = open_device("soft0");
+	channel = ibv_create_comp_channel(own.context);
+	own.cq = ibv_create_cq(own.context, 4, NULL, channel, 0);
+	own.pd = ibv_alloc_pd(own.context);
+	own.qp = create_rc(own.pd, own.cq, 4);
+	own.mr = ibv_reg_mr(own.pd, buf, sizeof(buf), WRITABLE);
+	HOLDS(own.qp != NULL && own.mr != NULL && ibv_req_notify_cq(own.cq, 0) == 0);
+	connect_own(own.qp);
+	HOLDS(post(own.mr->rkey) == 0 && ibv_get_cq_event(channel, &of, &arg) == 0);
+	HOLDS(ibv_destroy_qp(own.qp) == 0 && ibv_dereg_mr(own.mr) == 0);
 	HOLDS(pthread_create(&thread, NULL, destroy_late, NULL) == 0);
 	while (strstr(log_text(), "not acknowledged; by\n    #0 ") == NULL)
 		sched_yield();
-	ibv_ack_cq_events(cq, 1);
+	ibv_ack_cq_events(own.cq, 1);
 	HOLDS(pthread_join(thread, NULL) == 0 && ibv_destroy_comp_channel(channel) == 0);
-	return ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0;
+	return ibv_dealloc_pd(own.pd) != 0 || ibv_close_device(own.context) != 0;
 }
 
 /* Execute this program with an argument; its stderr is the log. */
 static void
 execute(char *program, const char *what)
 {
-	int status;
 	pid_t pid;
 
 	HOLDS(ftruncate(log_fd, 0) == 0 && lseek(log_fd, 0, SEEK_SET) == 0);
@@ -182,7 +159,7 @@ execute(char *program, const char *what)
 		execl(program, program, what, NULL);
 		_exit(127);
 	}
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static void
@@ -202,7 +179,6 @@ report_exit(char *program)
 int
 main(int argc, char **argv)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {16, 1, 1, 1, 0}};
 	int out = dup(2);
 
 	HOLDS(setenv("RMEM_IBV", "soft0,sanitize=1", 1) == 0 && unsetenv("RMEM_IBV_LOG") == 0);
@@ -212,18 +188,10 @@ main(int argc, char **argv)
 	}
 	log_fd = memfd_create("log", 0);
 	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
-	context = open_device("soft0");
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	init.send_cq = init.recv_cq = cq;
-	qp = ibv_create_qp(pd, &init);
-	HOLDS(cq != NULL && mr != NULL && qp != NULL);
-	connect_own(qp);
+	own = open_objects(buf, sizeof(buf), 16);
 	share();
 	refuse();
-	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
-	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	close_objects(&own);
 	HOLDS(strstr(log_text(), "not destroyed") == NULL);
 	report_exit(argv[0]);
 	HOLDS(dup2(out, 2) == 2);

@@ -11,20 +11,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
+#include "own_qp.h"
 #include "count_entries.h"
-#include "open_device.h"
-#include "wait_wc.h"
 
 #define THREADS  200
 #define WRITES   50
@@ -55,12 +49,9 @@ static int nb_files; /* that the process has open, with the device's */
 static void
 side_open(struct side *side)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
-
 	side->buf = aligned_alloc(SIZE, SIZE);
 	side->cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	init.send_cq = init.recv_cq = side->cq;
-	side->qp = ibv_create_qp(pd, &init);
+	side->qp = create_rc(pd, side->cq, 4);
 	HOLDS(side->buf != NULL && side->cq != NULL && side->qp != NULL);
 	connect_own(side->qp);
 }
@@ -76,21 +67,12 @@ side_close(struct side *side)
 static void
 side_write(struct side *side, uint8_t byte)
 {
-	struct ibv_mr *mr = ibv_reg_mr(
-			pd, side->buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	struct ibv_sge sge = {(uintptr_t)side->buf, SIZE / 2, mr != NULL ? mr->lkey : 0};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr *mr = ibv_reg_mr(pd, side->buf, SIZE, WRITABLE);
 
 	HOLDS(mr != NULL);
 	memset(side->buf, byte, SIZE / 2);
 	memset(side->buf + SIZE / 2, ~byte, SIZE / 2);
-	wr.wr.rdma.remote_addr = (uintptr_t)side->buf + SIZE / 2;
-	wr.wr.rdma.rkey = mr->rkey;
-	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
+	HOLDS(post_write(side->qp, mr, 0) == 0);
 	HOLDS(wait_wc(side->cq).status == IBV_WC_SUCCESS);
 	HOLDS(memcmp(side->buf, side->buf + SIZE / 2, SIZE / 2) == 0);
 	HOLDS(ibv_dereg_mr(mr) == 0);
@@ -277,8 +259,8 @@ children_have_devices(void)
 {
 	pthread_t threads[BUSY];
 	struct side side;
-	int i, status;
 	pid_t pid;
+	int i;
 
 	side_open(&side);
 	for (i = 0; i < BUSY; i++)
@@ -286,10 +268,9 @@ children_have_devices(void)
 	for (i = 0; i < CHILDREN; i++) {
 		side_write(&side, (uint8_t)i);
 		pid = fork_between_calls();
-		HOLDS(pid >= 0);
 		if (pid == 0)
 			child_main();
-		HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+		wait_child(pid);
 		pthread_mutex_unlock(&pause_lock);
 	}
 	__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);

@@ -10,9 +10,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "open_device.h"
+#include "own_qp.h"
 
 #define QKEY 0x11111111
 #define GRH  40

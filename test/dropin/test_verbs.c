@@ -6,11 +6,8 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
-#include "wait_wc.h"
+#include "own_qp.h"
 
 #define SIZE 4096
 
@@ -42,11 +39,7 @@ query(void)
 static void
 create(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.cap = {.max_send_wr = 16,
-					.max_recv_wr = 16,
-					.max_send_sge = 2,
-					.max_recv_sge = 2}};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {16, 16, 2, 2, 0}};
 	int i;
 
 	pd = ibv_alloc_pd(context);
@@ -152,28 +145,18 @@ transfer(void)
 static void
 reset(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-	struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED,
-					.wr.rdma = {(uintptr_t)buf + SIZE, mr->rkey}};
 	struct ibv_wc wc;
 	int i;
 
-	for (i = 0; i < 6; i++) {
-		wr.wr_id = (uint64_t)i;
-		HOLDS(ibv_post_send(qps[i % 2], &wr, &bad) == 0);
-	}
-	HOLDS(ibv_modify_qp(qps[0], &attr, IBV_QP_STATE) == 0);
+	for (i = 0; i < 6; i++)
+		HOLDS(post_write(qps[i % 2], mr, (uint64_t)i) == 0);
+	reset_qp(qps[0]);
 	for (i = 1; i < 6; i += 2) {
 		HOLDS(ibv_poll_cq(cq, 1, &wc) == 1);
 		HOLDS(wc.wr_id == (uint64_t)i && wc.qp_num == qps[1]->qp_num);
 	}
 	HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
-	HOLDS(ibv_modify_qp(qps[1], &attr, IBV_QP_STATE) == 0);
+	reset_qp(qps[1]);
 	connect_to(qps[0], qps[1]);
 	connect_to(qps[1], qps[0]);
 }
@@ -343,16 +326,11 @@ refusals(void)
 static void
 errors(void)
 {
-	struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.wr.rdma = {(uintptr_t)buf, mr->rkey ^ 0x5a00}};
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	HOLDS(post_write_to(qps[0], (struct ibv_sge){(uintptr_t)buf, 64, mr->lkey}, (uintptr_t)buf,
+			      mr->rkey ^ 0x5a00, 0) == 0);
 	expect(qps[0], IBV_WC_REM_ACCESS_ERR, 0);
 	HOLDS(ibv_query_qp(qps[0], &attr, IBV_QP_STATE, &init) == 0);
 	HOLDS(attr.qp_state == IBV_QPS_ERR);
@@ -361,12 +339,9 @@ errors(void)
 static void
 destroy(void)
 {
-	HOLDS(ibv_destroy_qp(qps[0]) == 0);
-	HOLDS(ibv_destroy_qp(qps[1]) == 0);
-	HOLDS(ibv_dereg_mr(mr) == 0);
-	HOLDS(ibv_destroy_cq(cq) == 0);
-	HOLDS(ibv_dealloc_pd(pd) == 0);
-	HOLDS(ibv_close_device(context) == 0);
+	HOLDS(ibv_destroy_qp(qps[0]) == 0 && ibv_destroy_qp(qps[1]) == 0);
+	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 }
 
 int

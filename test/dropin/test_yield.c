@@ -5,13 +5,10 @@
 /* A verbs program that polls an empty CQ: a poll that yields the CPU finds what the peer, which may
  * have got it, sends concurrently. */
 
-#include <sched.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "connect_qp.h"
-#include "open_device.h"
+#include "own_qp.h"
 
 #define NB        10
 #define MAX_POLLS 1000000
@@ -39,13 +36,9 @@ sched_yield(void)
 static void
 create_side(struct side *side, struct ibv_context *context, struct ibv_pd *pd)
 {
-	struct ibv_qp_init_attr init = {
-			.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = NB, .max_recv_wr = 1}};
-
 	side->cq = ibv_create_cq(context, 64, NULL, NULL, 0);
 	HOLDS(side->cq != NULL);
-	init.send_cq = init.recv_cq = side->cq;
-	side->qp = ibv_create_qp(pd, &init);
+	side->qp = create_rc(pd, side->cq, NB);
 	HOLDS(side->qp != NULL);
 }
 
