@@ -194,9 +194,11 @@ TEST_WITH(dev, info_counts_objects_in_use, fx_setup)
 	TEST_ASSERT(fx_pd(fx.a.dev) != NULL);
 	TEST_ASSERT(fx_fast_mr(fx.a.pd, 1) != NULL);
 	TEST_ASSERT(fx_mr(fx.a.pd, fx.a.buf, 1, 0) != NULL);
+	TEST_ASSERT(fx_mw(fx.a.pd, RMEM_MW_TYPE_1) != NULL);
 	TEST_ASSERT(fx_cq(fx.a.dev, 1) != NULL);
 	TEST_ASSERT(fx_qp(fx.a.pd, fx.a.cq, 1) != NULL);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &after));
+	TEST_EQ(after.nb_mw, before.nb_mw + 1);
 	TEST_EQ(after.nb_pd, before.nb_pd + 1);
 	TEST_EQ(after.nb_mr, before.nb_mr + 2);
 	TEST_EQ(after.nb_cq, before.nb_cq + 1);

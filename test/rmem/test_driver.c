@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include <rmem_mbuf.h>
 #include <rmem_pool.h>
 
 #include "fixture.h"
@@ -507,42 +506,6 @@ TEST(driver, fast_path_is_that_of_the_driver)
 }
 
 /* Last: it fills the registry of this process. */
-/* Of the MRs of pools and mempools too. */
-TEST(driver, failed_device_is_reported_for_pools)
-{
-	struct rmem_pktmbuf_pool_conf mbuf_conf = {.name = "driver_mbufs",
-			.nb_mbufs = 15,
-			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
-			.socket_id = SOCKET_ID_ANY};
-	struct rmem_pool_conf conf = {.name = "driver_pool",
-			.nb_bufs = 15,
-			.buf_size = 64,
-			.socket_id = SOCKET_ID_ANY};
-	struct rte_mempool *mp = rte_pktmbuf_pool_create(
-			"driver_mp", 15, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-	struct rmem_mempool *reg = NULL, *mbufs = NULL;
-	struct rmem_pool *pool = NULL;
-	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
-
-	stub.ret = -EIO;
-	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EIO);
-	TEST_ERR(rmem_pktmbuf_pool_create(pd, &mbuf_conf, &mbufs), EIO);
-	TEST_ERR(rmem_mempool_register(mp, pd, 0, &reg), EIO);
-	stub.ret = 0;
-	TEST_OK(rmem_pool_create(pd, &conf, &pool));
-	TEST_OK(rmem_pktmbuf_pool_create(pd, &mbuf_conf, &mbufs));
-	TEST_OK(rmem_mempool_register(mp, pd, 0, &reg));
-	stub.ret = -EIO;
-	TEST_ERR(rmem_pool_destroy(pool), EIO);
-	TEST_ERR(rmem_pktmbuf_pool_destroy(mbufs), EIO);
-	TEST_ERR(rmem_mempool_unregister(reg), EIO);
-	stub.ret = 0;
-	TEST_OK(rmem_pool_destroy(pool));
-	TEST_OK(rmem_pktmbuf_pool_destroy(mbufs));
-	TEST_OK(rmem_mempool_unregister(reg));
-	rte_mempool_free(mp);
-}
-
 TEST(driver, one_driver_too_many_is_enospc)
 {
 	static char names[32][8];

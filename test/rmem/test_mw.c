@@ -15,24 +15,6 @@
 #define TYPE_1 RMEM_MW_TYPE_1
 #define TYPE_2 RMEM_MW_TYPE_2
 
-TEST(mw, windows_are_counted)
-{
-	struct rmem_dev_info before, info;
-	struct rmem_mw *mw;
-
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
-	mw = fx_mw(fx.a.pd, TYPE_1);
-	TEST_ASSERT(mw != NULL);
-	TEST_EQ(mw->type, TYPE_1);
-	TEST_ASSERT(mw->pd == fx.a.pd);
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
-	TEST_EQ(info.nb_mw, before.nb_mw + 1);
-	TEST_EQ(info.nb_mr, before.nb_mr);
-	TEST_OK(fx_release(mw));
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
-	TEST_EQ(info.nb_mw, before.nb_mw);
-}
-
 /* With any tag: a reused slot has another index. */
 TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 {

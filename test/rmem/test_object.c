@@ -5,21 +5,22 @@
 /* Objects of every type are created and released alike: handles, limits, memory. */
 
 #include "fixture.h"
+#include "object.h"
 #include "test.h"
 
-/* QPs, SRQs and CQs are created with these; the channels may be NULL. */
+/* QPs, SRQs and CQs are created with these, or with NULL: with the CQ of a, without a channel. */
 static struct rmem_cq *cq;
 static struct rmem_comp_channel *comp_channel;
 static struct rmem_async_channel *async_channel;
 
-static int
-make_pd(void *dev, void **pd)
+int
+object_make_pd(void *dev, void **pd)
 {
 	return rmem_pd_alloc(dev, (struct rmem_pd **)pd);
 }
 
-static int
-make_cq(void *dev, void **made)
+int
+object_make_cq(void *dev, void **made)
 {
 	const struct rmem_cq_conf conf = {
 			.nb_cqe = 64, .channel = comp_channel, .async_channel = async_channel};
@@ -59,8 +60,8 @@ make_async_channel(void *dev, void **channel)
 	return rmem_async_channel_create(dev, (struct rmem_async_channel **)channel);
 }
 
-static int
-make_mr(void *pd, void **mr)
+int
+object_make_mr(void *pd, void **mr)
 {
 	return rmem_mr_reg(pd, fx.a.buf, 64, 0, 0, (struct rmem_mr **)mr);
 }
@@ -77,36 +78,36 @@ make_shared_mr(void *pd, void **mr)
 	return rmem_mr_reg_shared(fx.a.mr, pd, 0, FX_ACCESS, (struct rmem_mr **)mr);
 }
 
-static int
-make_fast_mr(void *pd, void **mr)
+int
+object_make_fast_mr(void *pd, void **mr)
 {
 	return rmem_fast_reg_mr_alloc(pd, 64, (struct rmem_mr **)mr);
 }
 
-static int
-make_mkey(void *pd, void **mr)
+int
+object_make_mkey(void *pd, void **mr)
 {
 	return rmem_mkey_alloc(pd, 64, (struct rmem_mr **)mr);
 }
 
-static int
-make_mw(void *pd, void **mw)
+int
+object_make_mw(void *pd, void **mw)
 {
 	return rmem_mw_alloc(pd, RMEM_MW_TYPE_2, (struct rmem_mw **)mw);
 }
 
-static int
-make_srq(void *pd, void **srq)
+int
+object_make_srq(void *pd, void **srq)
 {
 	const struct rmem_srq_conf conf = {.max_wr = 4, .async_channel = async_channel};
 
 	return rmem_srq_create(pd, &conf, (struct rmem_srq **)srq);
 }
 
-static int
-make_qp(void *pd, void **qp)
+int
+object_make_qp(void *pd, void **qp)
 {
-	struct rmem_qp_conf conf = fx_qp_conf(cq, 16);
+	struct rmem_qp_conf conf = fx_qp_conf(cq != NULL ? cq : fx.a.cq, 16);
 
 	conf.async_channel = async_channel;
 	return rmem_qp_create(pd, &conf, (struct rmem_qp **)qp);
@@ -137,21 +138,21 @@ static const struct kind {
 	const char *limit;
 	bool is_of_pd;
 } kinds[] = {
-		{make_pd, rmem_pd_dealloc_of, "max_pd=2", false},
-		{make_cq, rmem_cq_destroy_of, "max_cq=3", false},
+		{object_make_pd, rmem_pd_dealloc_of, "max_pd=2", false},
+		{object_make_cq, rmem_cq_destroy_of, "max_cq=3", false},
 		{make_list, rmem_fast_reg_page_list_free_of, NULL, false},
 		{make_eq, rmem_eq_destroy_of, NULL, false},
 		{make_counter, rmem_counter_destroy_of, NULL, false},
 		{make_comp_channel, rmem_comp_channel_destroy_of, NULL, false},
 		{make_async_channel, rmem_async_channel_destroy_of, NULL, false},
-		{make_mr, rmem_mr_dereg_of, "max_mr=2", true},
+		{object_make_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{make_allocated_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{make_shared_mr, rmem_mr_dereg_of, NULL, true},
-		{make_fast_mr, rmem_mr_dereg_of, "max_mr=2", true},
-		{make_mkey, rmem_mr_dereg_of, "max_mr=2", true},
-		{make_mw, rmem_mw_dealloc_of, "max_mw=2", true},
-		{make_srq, rmem_srq_destroy_of, "max_srq=2", true},
-		{make_qp, rmem_qp_destroy_of, "max_qp=2", true},
+		{object_make_fast_mr, rmem_mr_dereg_of, "max_mr=2", true},
+		{object_make_mkey, rmem_mr_dereg_of, "max_mr=2", true},
+		{object_make_mw, rmem_mw_dealloc_of, "max_mw=2", true},
+		{object_make_srq, rmem_srq_destroy_of, "max_srq=2", true},
+		{object_make_qp, rmem_qp_destroy_of, "max_qp=2", true},
 };
 
 static const struct kind *kind;
@@ -167,7 +168,7 @@ static void
 setup(void)
 {
 	fx_setup();
-	cq = fx.a.cq;
+	cq = NULL;
 	comp_channel = NULL;
 	async_channel = NULL;
 }
@@ -240,6 +241,7 @@ TEST(object, one_too_many_is_enospc_until_one_is_released)
 		if (kind->is_of_pd)
 			TEST_OK(fx_release(parent));
 		TEST_OK(fx_release(cq));
+		cq = NULL;
 		TEST_OK(fx_release(dev));
 	}
 }

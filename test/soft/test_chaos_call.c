@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "chaos_rules.h"
+#include "rmem/object.h"
 
 static void
 open_sides(const char *rules)
@@ -18,91 +19,38 @@ open_sides(const char *rules)
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
 
-static int
-alloc_pd(void **object)
-{
-	return rmem_pd_alloc(fx.a.dev, (struct rmem_pd **)object);
-}
-
-static int
-reg_mr(void **object)
-{
-	return rmem_mr_reg(
-			fx.a.pd, fx.a.buf, 64, (uintptr_t)fx.a.buf, 0, (struct rmem_mr **)object);
-}
-
-static int
-alloc_fast_reg_mr(void **object)
-{
-	return rmem_fast_reg_mr_alloc(fx.a.pd, 4, (struct rmem_mr **)object);
-}
-
-static int
-alloc_mkey(void **object)
-{
-	return rmem_mkey_alloc(fx.a.pd, 4, (struct rmem_mr **)object);
-}
-
-static int
-alloc_mw(void **object)
-{
-	return rmem_mw_alloc(fx.a.pd, RMEM_MW_TYPE_2, (struct rmem_mw **)object);
-}
-
-static int
-create_cq(void **object)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 4};
-
-	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)object);
-}
-
-static int
-create_qp(void **object)
-{
-	const struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
-
-	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)object);
-}
-
-static int
-create_srq(void **object)
-{
-	const struct rmem_srq_conf conf = {.max_wr = 4, .max_sge = 1};
-
-	return rmem_srq_create(fx.a.pd, &conf, (struct rmem_srq **)object);
-}
-
 static const struct creation {
 	const char *call;
-	int (*create)(void **object);
+	int (*create)(void *parent, void **object);
+	bool is_of_dev;
 	unsigned int before; /* calls of open_sides() */
 } creations[] = {
-		{"pd_alloc", alloc_pd, 1},
-		{"mr_reg", reg_mr, 2},
-		{"fast_reg_mr_alloc", alloc_fast_reg_mr, 0},
-		{"mkey_alloc", alloc_mkey, 0},
-		{"mw_alloc", alloc_mw, 0},
-		{"cq_create", create_cq, 2},
-		{"qp_create", create_qp, 2},
-		{"srq_create", create_srq, 0},
+		{"pd_alloc", object_make_pd, true, 1},
+		{"mr_reg", object_make_mr, false, 2},
+		{"fast_reg_mr_alloc", object_make_fast_mr, false, 0},
+		{"mkey_alloc", object_make_mkey, false, 0},
+		{"mw_alloc", object_make_mw, false, 0},
+		{"cq_create", object_make_cq, true, 2},
+		{"qp_create", object_make_qp, false, 2},
+		{"srq_create", object_make_srq, false, 0},
 };
 
 /* The second creation after those of open_sides() fails. */
 static void
 expect_failure(const struct creation *row, const char *errno_name, int error)
 {
-	void *object = NULL;
+	void *object = NULL, *parent;
 	char rules[64];
 
 	snprintf(rules, sizeof(rules), "%s:%s@nth:%u", row->call, errno_name, row->before + 2);
 	open_sides(rules);
-	TEST_OK(row->create(&object));
+	parent = row->is_of_dev ? (void *)fx.a.dev : (void *)fx.a.pd;
+	TEST_OK(row->create(parent, &object));
 	fx_track(object);
 	object = NULL;
-	TEST_ERR(row->create(&object), error);
+	TEST_ERR(row->create(parent, &object), error);
 	TEST_ASSERT(object == NULL);
-	TEST_OK(row->create(&object));
+	TEST_OK(row->create(parent, &object));
 	fx_track(object);
 	fx_teardown();
 	fx_setup_none();
@@ -132,7 +80,7 @@ TEST(chaos_call, change_of_an_object_fails_without_an_effect)
 	TEST_ERR(rmem_cq_resize(fx.a.cq, 2 * nb_cqe), EAGAIN);
 	TEST_EQ(fx.a.cq->nb_cqe, nb_cqe);
 	TEST_OK(rmem_cq_resize(fx.a.cq, 2 * nb_cqe));
-	TEST_OK(create_srq(&srq));
+	TEST_OK(object_make_srq(fx.a.pd, &srq));
 	fx_track(srq);
 	TEST_ERR(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT), ENOMEM);
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
@@ -200,7 +148,7 @@ TEST(chaos_call, post_of_a_receive_is_refused)
 	TEST_STATUS(fx_send(fx.a.qp, &send), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 1);
-	TEST_OK(create_srq(&srq));
+	TEST_OK(object_make_srq(fx.a.pd, &srq));
 	fx_track(srq);
 	TEST_EQ(rmem_srq_post_recv(srq, wr, 4), 1);
 	TEST_EQ(rmem_srq_post_recv(srq, wr, 3), 3);
@@ -216,7 +164,7 @@ failures_of(const char *rules)
 
 	chaos_open(rules);
 	for (i = 0; i < 32; i++) {
-		if (alloc_pd(&object) == 0)
+		if (object_make_pd(fx.a.dev, &object) == 0)
 			fx_track(object);
 		else
 			failed |= UINT64_C(1) << i;

@@ -95,18 +95,11 @@ open_iov(void)
 static void
 open_window(void)
 {
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
-
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = base;
-	wr.bind_mw.addr = base->iova;
-	wr.bind_mw.length = FX_ODP_SIZE;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
-	wr.bind_mw.key_tag = 3;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	fx.mw.mr = base;
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_STATUS(fx_mw_bind_2(0, FX_ODP_SIZE, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
 	see(base);
-	view.rkey = mw->rkey;
+	view.rkey = fx.mw.two->rkey;
 }
 
 /* One entry, or an entry for each page. */

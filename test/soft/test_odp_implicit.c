@@ -119,34 +119,21 @@ TEST(odp_implicit, implicit_mr_counts_its_pages)
 	TEST_EQ(fx_stats(all).invalidations, 1);
 }
 
+/* One beyond is inside the MR, whose length is SIZE_MAX, but where no process has memory. */
 TEST(odp_implicit, window_of_an_implicit_mr_covers_its_range)
 {
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
-	const struct rmem_mw_bind bind = {
-			.flags = RMEM_SEND_SIGNALED,
-			.bind_info = {all, fx_addr(fx_odp_page(1)), FX_PAGE,
-					RMEM_ACCESS_REMOTE_WRITE, 0},
-	};
+	const uint64_t at = fx_addr(fx_odp_page(1));
 
-	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx.mw.mr = all;
+	fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	TEST_STATUS(fx_mw_bind_1(at, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
 	fx_fill(fx.b.buf, FX_PAGE, 3);
-	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), FX_PAGE, mw->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(at, FX_PAGE, fx.mw.one->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(1), fx.b.buf, FX_PAGE);
-	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(2)), 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
-}
-
-/* Inside the MR, whose length is SIZE_MAX, but where no process has memory. */
-TEST(odp_implicit, window_beyond_an_implicit_mr_is_refused)
-{
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
-	const struct rmem_mw_bind bind = {
-			.flags = RMEM_SEND_SIGNALED,
-			.bind_info = {all, UINT64_C(1) << 60, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE, 0},
-	};
-
-	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_MW_BIND_ERR);
+	TEST_STATUS(fx_peer_write(at + FX_PAGE, 64, fx.mw.one->rkey), RMEM_WC_REM_ACCESS_ERR);
+	fx_reconnect();
+	TEST_STATUS(fx_mw_bind_1(UINT64_C(1) << 60, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE),
+			RMEM_WC_MW_BIND_ERR);
 }
 
 TEST(odp_implicit, implicit_mr_has_no_other_iova)

@@ -36,18 +36,20 @@ expect_on_demand(uint64_t addr, uint32_t rkey)
 	TEST_STATUS(fx_peer_write(addr + FX_PAGE, 64, rkey), RMEM_WC_SUCCESS);
 }
 
+/* A window over the first bytes of the MR. */
+static struct rmem_mw *
+window(uint64_t length, uint32_t access)
+{
+	fx.mw.mr = fx_odp.mr;
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_STATUS(fx_mw_bind_2(0, length, access), RMEM_WC_SUCCESS);
+	return fx.mw.two;
+}
+
 TEST(odp_mix, window_covers_an_on_demand_mr)
 {
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
+	struct rmem_mw *mw = window(FX_ODP_SIZE, RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ZERO_BASED);
 
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = fx_odp.mr;
-	wr.bind_mw.addr = fx_odp.mr->iova;
-	wr.bind_mw.length = FX_ODP_SIZE;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ZERO_BASED;
-	wr.bind_mw.key_tag = 3;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(fx_peer_write(FX_PAGE, 100, mw->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp_page(1), fx.b.buf, 100);
@@ -103,26 +105,6 @@ TEST(odp_mix, indirect_key_over_unmapped_memory_transfers_no_byte)
 	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 1);
 	TEST_OK(fx_odp_protect(5, PROT_READ | PROT_WRITE));
 	TEST_ASSERT(fx_is_zero(fx_odp_page(3), FX_PAGE));
-}
-
-TEST(odp_mix, atomics_through_an_indirect_key)
-{
-	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 1);
-	struct rmem_send_wr wr;
-	uint64_t word;
-
-	if (!fx_odp_has_atomics())
-		test_skip("no atomics on demand");
-	bind_mkey(mkey, &one, 1);
-	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, IOVA + 8, mkey->rkey, 11);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	memcpy(&word, fx_odp.mem + 8, sizeof(word));
-	TEST_EQ(word, 22);
-	TEST_OK(fx_odp_protect(0, PROT_NONE));
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* Bind a fast-register MR to the pages, in order or with two of them exchanged. */
@@ -192,17 +174,9 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_mw *mw = window(FX_ODP_SIZE, RMEM_ACCESS_REMOTE_ATOMIC);
 	struct rmem_mr *mr, *mkey = fx_mkey(fx.a.pd, 1);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
 
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = fx_odp.mr;
-	wr.bind_mw.addr = fx_odp.mr->iova;
-	wr.bind_mw.length = FX_ODP_SIZE;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE_ATOMIC;
-	wr.bind_mw.key_tag = 3;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	expect_atomics(fx_odp.mr->iova, mw->rkey);
 	bind_mkey(mkey, &one, 1);
 	expect_atomics(IOVA, mkey->rkey);

@@ -64,8 +64,15 @@ on_each(void (*func)(const struct profile *profile))
 	}
 }
 
-static void
-check_info(const struct profile *profile)
+#define ON_EACH(rule)                                                                              \
+	static void rule##_with(const struct profile *profile);                                    \
+	TEST(profile, rule)                                                                        \
+	{                                                                                          \
+		on_each(rule##_with);                                                              \
+	}                                                                                          \
+	static void rule##_with(const struct profile *profile __rte_unused)
+
+ON_EACH(capabilities_and_limits_are_those_of_the_profile)
 {
 	struct rmem_dev_info info;
 
@@ -85,13 +92,7 @@ check_info(const struct profile *profile)
 	TEST_EQ(info.max_inline_recv, 0);
 }
 
-TEST(profile, capabilities_and_limits_are_those_of_the_profile)
-{
-	on_each(check_info);
-}
-
-static void
-check_allocs(const struct profile *profile)
+ON_EACH(fast_registration_and_indirect_keys_are_refused)
 {
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_mw *mw = NULL;
@@ -109,11 +110,6 @@ check_allocs(const struct profile *profile)
 	TEST_EQ(ret, profile->capa & RMEM_DEV_CAPA_MW_TYPE_1 ? 0 : -EOPNOTSUPP);
 }
 
-TEST(profile, fast_registration_and_indirect_keys_are_refused)
-{
-	on_each(check_allocs);
-}
-
 static void
 expect_reg(const struct rmem_mr_attr *attr, int error)
 {
@@ -124,8 +120,7 @@ expect_reg(const struct rmem_mr_attr *attr, int error)
 		TEST_OK(rmem_mr_dereg(mr));
 }
 
-static void
-check_mrs(const struct profile *profile)
+ON_EACH(kinds_of_mrs_that_verbs_lacks_are_refused)
 {
 	const struct iovec iov[2] = {{fx.a.buf, FX_PAGE}, {fx.a.buf + 2 * FX_PAGE, FX_PAGE}};
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -158,36 +153,22 @@ check_mrs(const struct profile *profile)
 	expect_reg(&attr, EOPNOTSUPP);
 }
 
-TEST(profile, kinds_of_mrs_that_verbs_lacks_are_refused)
-{
-	on_each(check_mrs);
-}
-
-static void
-check_counter(const struct profile *profile)
+ON_EACH(counters_are_refused)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
-	RTE_SET_USED(profile);
 	TEST_ASSERT(counter != NULL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
 	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
 }
 
-TEST(profile, counters_are_refused)
-{
-	on_each(check_counter);
-}
-
-static void
-check_posts(const struct profile *profile)
+ON_EACH(requests_that_verbs_lacks_are_refused)
 {
 	static const uint8_t refused[] = {RMEM_WR_REG_MR, RMEM_WR_UMR, RMEM_WR_RDMA_READ_WITH_INV};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr[2];
 	unsigned int i;
 
-	RTE_SET_USED(profile);
 	for (i = 0; i < RTE_DIM(refused); i++) {
 		memset(wr, 0, sizeof(wr));
 		wr[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
@@ -202,15 +183,8 @@ check_posts(const struct profile *profile)
 	TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EINVAL);
 }
 
-TEST(profile, requests_that_verbs_lacks_are_refused)
-{
-	on_each(check_posts);
-}
-
-/* Bind a window of type 2 to a's buffer; the peer writes through it. */
 /* Before a packet is sent, with any key. */
-static void
-check_msg_size(const struct profile *profile)
+ON_EACH(messages_longer_than_the_profile_has_are_refused)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_SEND, RMEM_WR_RDMA_READ};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -218,7 +192,6 @@ check_msg_size(const struct profile *profile)
 	struct rmem_send_wr wr;
 	unsigned int i;
 
-	RTE_SET_USED(profile);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.max_msg_size < UINT32_MAX);
 	sge.length = (uint32_t)info.max_msg_size + 1;
@@ -228,52 +201,23 @@ check_msg_size(const struct profile *profile)
 	}
 }
 
-TEST(profile, messages_longer_than_the_profile_has_are_refused)
+ON_EACH(qp_with_a_bound_window_is_not_destroyed)
 {
-	on_each(check_msg_size);
-}
-
-static void
-bind_and_write(struct rmem_mr *mr, struct rmem_mw *mw)
-{
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_BIND_MW,
-			.flags = RMEM_SEND_SIGNALED,
-			.bind_mw.mw = mw,
-			.bind_mw.mr = mr,
-			.bind_mw.addr = mr->iova,
-			.bind_mw.length = FX_PAGE,
-			.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE,
-			.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey)};
-
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_SUCCESS);
-}
-
-static void
-check_window(const struct profile *profile)
-{
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr inv;
 
-	RTE_SET_USED(profile);
-	TEST_ASSERT(mr != NULL && mw != NULL);
-	bind_and_write(mr, mw);
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
+	fx.mw.two = mw;
+	TEST_ASSERT(fx.mw.mr != NULL && mw != NULL);
+	TEST_STATUS(fx_mw_bind_2(0, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_SUCCESS);
 	/* IBTA 11.2.5.4: not while a window is bound on it. */
 	TEST_ERR(rmem_qp_destroy(fx.a.qp), EBUSY);
-	inv = fx_inv(mw->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(fx_invalidate(mw->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(fx_release(fx.a.qp));
 }
 
-TEST(profile, qp_with_a_bound_window_is_not_destroyed)
-{
-	on_each(check_window);
-}
-
-static void
-check_rereg(const struct profile *profile)
+ON_EACH(re_registration_keeps_keys_on_mlx5_only)
 {
 	bool is_kept = (profile->capa & RMEM_DEV_CAPA_REREG) != 0;
 	enum rmem_rereg_result result;
@@ -288,14 +232,8 @@ check_rereg(const struct profile *profile)
 		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
-TEST(profile, re_registration_keeps_keys_on_mlx5_only)
-{
-	on_each(check_rereg);
-}
-
 /* Leases use windows here, not fast registration; an MR without MW_BIND fails. */
-static void
-check_leases(const struct profile *profile)
+ON_EACH(automatic_lease_backend_uses_windows)
 {
 	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_AUTO,
 			.max_leases = 8,
@@ -312,7 +250,6 @@ check_leases(const struct profile *profile)
 	struct rmem_dev_info info;
 	struct rmem_wc wc[8];
 
-	RTE_SET_USED(profile);
 	TEST_ASSERT(mr != NULL);
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &ctx));
 	TEST_ERR(rmem_lease_grant(ctx, &req, 1, &lease), EPERM);
@@ -325,11 +262,6 @@ check_leases(const struct profile *profile)
 	while (rmem_lease_reclaim(ctx, &lease, 1) == 0 && !fx_is_late(deadline))
 		TEST_ASSERT(rmem_lease_poll(ctx, wc, RTE_DIM(wc)) >= 0);
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
-}
-
-TEST(profile, automatic_lease_backend_uses_windows)
-{
-	on_each(check_leases);
 }
 
 static void
