@@ -67,6 +67,7 @@
 #define RCM_MAX_DEVS 8 /* RIBV_MAX_DEVS */
 #define RCM_GSI      RCM_MAX_IDS
 #define RCM_PENDING  (RCM_GSI + RCM_MAX_DEVS)
+#define RCM_REPORT   (UINT32_MAX - 1)
 
 /* As librdmacm numbers them. */
 enum rcm_event_type {
@@ -450,6 +451,10 @@ void rcm_forked(void);
 /* rcm_report.c */
 /* The connections and the counters as text, to be freed, of *len bytes; NULL: no memory. */
 char *rcm_report(const struct ibcm *cm, const struct ibcm_log *log, size_t *len);
+/* A socket to which rmem-top connects; -1: none. */
+int rcm_report_listen(void);
+/* Accept a connection, and answer it with the report. */
+void rcm_report_send(int listening, const struct ibcm *cm, const struct ibcm_log *log);
 
 /* rcm_mad.c: the engine. */
 int rcm_mad_listen(struct rcm_id *id);
@@ -467,6 +472,8 @@ int rcm_mad_packet(uint64_t link, const struct rcm_packet *packet);
 void rcm_mad_drop(struct rcm_id *id);
 /* The ID is destroyed: end what it has. */
 void rcm_mad_close(struct rcm_id *id);
+/* rmem-top has connected. */
+void rcm_mad_report(void);
 /* QP 1 of a device is ready. */
 void rcm_mad_ready(uint32_t number);
 /* When rcm_mad_time() must be called, or IBCM_NEVER. */

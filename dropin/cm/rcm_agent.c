@@ -367,6 +367,8 @@ rcm_agent_run(void)
 			run_timer();
 		else if (entry >= RCM_GSI && entry < RCM_PENDING)
 			rcm_mad_ready(entry - RCM_GSI);
+		else if (entry == RCM_REPORT)
+			rcm_mad_report();
 		else if (id == NULL || id->state == RCM_LISTEN)
 			rcm_port_ready(entry);
 		else

@@ -35,6 +35,7 @@
 
 static struct ibcm *cm; /* NULL: none yet */
 static struct ibcm_log cm_log;
+static int report_fd = -1; /* a socket for rmem-top; -1: none */
 static struct rmem_gsi *gsis[RCM_MAX_DEVS];
 static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
 static int send_error;                   /* of a link, since rcm_mad_send() was called */
@@ -220,6 +221,16 @@ report_all(void)
 	free(text);
 }
 
+static void
+listen_for_reports(void)
+{
+	report_fd = rcm_report_listen();
+	if (report_fd >= 0 && rcm_agent_watch(report_fd, RCM_REPORT, EPOLLIN) != 0) {
+		rcm_close(report_fd);
+		report_fd = -1;
+	}
+}
+
 /* At exit: end what the program has not ended, as the kernel does for a process; and as it closes
  * links. */
 static void
@@ -305,8 +316,10 @@ have_cm(const struct rcm_id *id)
 		ret = ibcm_create(&conf, &cm);
 		if (ret != 0)
 			return ret;
-		if (getenv("RMEM_IBV_CM") != NULL)
+		if (getenv("RMEM_IBV_CM") != NULL) {
 			(void)atexit(report_all);
+			listen_for_reports();
+		}
 		if (has_net())
 			(void)atexit(end_all);
 	}
@@ -549,6 +562,9 @@ rcm_mad_check(void)
 {
 	uint32_t i;
 
+	/* The old one may still be open, and then keeps the name. */
+	if (report_fd >= 0)
+		listen_for_reports();
 	for (i = 0; i < RCM_MAX_DEVS; i++) {
 		if (gsis[i] == NULL || !ribv_env_attach())
 			continue;
@@ -559,10 +575,18 @@ rcm_mad_check(void)
 }
 
 void
+rcm_mad_report(void)
+{
+	rcm_report_send(report_fd, cm, &cm_log);
+}
+
+void
 rcm_mad_forked(void)
 {
 	uint32_t i;
 
+	if (report_fd >= 0 && rcm_agent_has(report_fd, RCM_REPORT))
+		rcm_close(report_fd);
 	for (i = 0; i < RCM_MAX_DEVS; i++) {
 		if (gsis[i] != NULL && rcm_agent_has(rmem_gsi_fd(gsis[i]), RCM_GSI + i))
 			rcm_close(rmem_gsi_fd(gsis[i]));
