@@ -61,9 +61,11 @@ static const struct rmem_arg rows[] = {
 		TEXT(allow),
 		TEXT(chaos),
 		TEXT(fault),
+		TEXT(gids),
 		TEXT(ip),
 		TEXT(neigh),
 		TEXT(pcap),
+		TEXT(pkeys),
 		TEXT(port),
 };
 
@@ -96,8 +98,10 @@ check_wire(const struct rsoft_args *args)
 {
 	const char *extra = args->allow[0] != '\0' ? "allow"
 			: args->fault[0] != '\0'   ? "fault"
+			: args->gids[0] != '\0'    ? "gids"
 			: args->neigh[0] != '\0'   ? "neigh"
 			: args->pcap[0] != '\0'    ? "pcap"
+			: args->pkeys[0] != '\0'   ? "pkeys"
 			: args->port[0] != '\0'    ? "port"
 			: args->mtu != 0           ? "mtu"
 			: args->loop != 0          ? "loop"

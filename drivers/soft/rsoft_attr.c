@@ -70,7 +70,7 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->vendor_part_id = 1;
 	attr->hw_ver = 1;
 	attr->nb_ports = 1;
-	attr->max_pkeys = 1;
+	attr->max_pkeys = dev->wire != NULL ? dev->tables.nb_pkeys : 1;
 	if (capa & RMEM_DEV_CAPA_UD)
 		attr->max_ah = INT32_MAX; /* as memory permits */
 	if (capa & RMEM_DEV_CAPA_MCAST) {
@@ -109,7 +109,10 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 	}
 	attr->max_mtu = rsoft_addr_mtu_code(dev->wire->port->max_mtu);
 	attr->active_mtu = rsoft_addr_mtu_code(dev->address.mtu);
+	attr->gid_tbl_len = dev->tables.nb_gids;
+	attr->pkey_tbl_len = dev->tables.nb_pkeys;
 	attr->lid = attr->sm_lid = dev->address.lid;
+	attr->bad_pkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_pkey, __ATOMIC_RELAXED);
 	attr->bad_qkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_qkey, __ATOMIC_RELAXED);
 	if (attr->lid != 0)
 		return 0;
@@ -122,11 +125,19 @@ int
 rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 {
 	struct rsoft_dev *dev = dev_of(base);
+	bool has_gid;
 
 	if (dev->wire != NULL &&
-			(rwire_netif_get(dev->wire, &entry->ifindex) & RWIRE_NETIF_GID) == 0)
+			(rwire_netif_get(dev->wire, &entry->ifindex) & RWIRE_NETIF_GID) == 0 &&
+			entry->index == 0)
 		return -ENOENT;
-	rsoft_addr_gid(dev, entry->gid);
+	rsoft_lock(&rsoft_domain->lock);
+	has_gid = rsoft_addr_gid_at(dev, entry->index, entry->gid);
+	if (entry->index != 0)
+		entry->ifindex = dev->tables.ifindex[entry->index];
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (!has_gid)
+		return -ENOENT;
 	entry->type = dev->wire != NULL && dev->address.lid == 0 ? RMEM_GID_TYPE_ROCE_V2
 								 : RMEM_GID_TYPE_IB;
 	return 0;
@@ -135,9 +146,11 @@ rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 int
 rsoft_dev_pkey_query(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
 {
-	RTE_SET_USED(base);
+	const struct rsoft_dev *dev = dev_of(base);
+
 	RTE_SET_USED(port_num);
-	RTE_SET_USED(index);
 	*pkey = RWIRE_PKEY;
+	if (dev->wire != NULL)
+		*pkey = __atomic_load_n(&dev->tables.pkey[index], __ATOMIC_RELAXED);
 	return 0;
 }

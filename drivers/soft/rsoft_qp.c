@@ -246,23 +246,38 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	return ret;
 }
 
-/* Refuse attributes that the device has one value of, or can't change. */
+static bool
+modify_has_pkey(const struct rsoft_dev *dev, uint32_t index)
+{
+	if (dev->wire == NULL)
+		return index == 0;
+	return index < dev->tables.nb_pkeys &&
+			__atomic_load_n(&dev->tables.pkey[index], __ATOMIC_RELAXED) != 0;
+}
+
+/* Refuse attributes that the device does not have, or can't change. */
 static int
 modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	struct rmem_qp_addr addr;
+	uint8_t own[16];
 
 	if (((mask & RMEM_QP_PORT) != 0 && attr->port_num != 1) ||
-			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1) ||
-			((mask & RMEM_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: the device has port 1 and P_Key index 0 only",
-				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
+			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1)) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: port_num %u: the device has port 1 only",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->port_num);
+		return -EINVAL;
+	}
+	if ((mask & RMEM_QP_PKEY_INDEX) != 0 && !modify_has_pkey(qp->dev, attr->pkey_index)) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: pkey_index %u: no such P_Key (an index with one, below %u)",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->pkey_index,
+				RTE_MAX(qp->dev->tables.nb_pkeys, 1u));
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 &&
-			(attr->ah.sgid_index != 0 ||
+			(!rsoft_addr_gid_at(qp->dev, attr->ah.sgid_index, own) ||
 					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: no such path: is_global %u, sgid_index %u, dlid %u (a GID from index 0%s)",
+		RSOFT_LOG(ERR, "QP 0x%06x%s: no such path: is_global %u, sgid_index %u, dlid %u (a GID, from an index with one%s)",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->ah.is_global,
 				attr->ah.sgid_index, attr->ah.dlid,
 				qp->dev->wire == NULL ? ", or dlid 1"
@@ -312,6 +327,8 @@ modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t m
 		set->ah = attr->ah;
 	if ((mask & RMEM_QP_PORT) != 0)
 		set->port_num = attr->port_num;
+	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
+		set->pkey_index = attr->pkey_index;
 	if ((mask & RMEM_QP_DEST_QPN) != 0)
 		set->dest_qp_num = attr->dest_qp_num;
 	if ((mask & RMEM_QP_RQ_PSN) != 0)
@@ -357,6 +374,10 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	uint32_t state = attr->cur_state;
 	int ret = 0;
 
+	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
+		qp->pkey_index = (uint8_t)attr->pkey_index;
+	if ((mask & RMEM_QP_AV) != 0)
+		qp->sgid_index = attr->ah.sgid_index;
 	if (attr->state == RMEM_QPS_RTR) {
 		modify_conn(qp->dev, attr, mask, &conn);
 		ret = qp_reach(qp, &conn);
@@ -365,6 +386,8 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	}
 	if (ret != 0)
 		return ret;
+	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
+		rwire_qp_set_pkey(qp);
 	/* From INIT no error happens. In RTR the peer has these rights from the start. */
 	if (attr->state == RMEM_QPS_RTR && (mask & RMEM_QP_ACCESS_FLAGS) != 0)
 		qp_set_access(qp, attr->access);
@@ -585,6 +608,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
 	memset(&qp->set, 0, sizeof(qp->set));
+	qp->sgid_index = qp->pkey_index = 0;
 	__atomic_store_n(&qp->qkey, 0, __ATOMIC_RELAXED);
 	if (is_dying)
 		__atomic_store_n(&dev->qps[qp->qp.qp_num & dev->qp_mask], NULL, __ATOMIC_RELEASE);

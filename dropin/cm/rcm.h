@@ -372,14 +372,17 @@ void rcm_mcast_drop(const struct rcm_id *id);
 struct rcm_dev {
 	uint64_t node_guid; /* big-endian */
 	uint8_t gid[16];
+	uint8_t sgid_index; /* of the GID */
 	uint16_t lid;
 	uint8_t mtu;
 	bool is_host; /* peers are the processes of this host */
 };
 
-/* A device, by number; false if it can't be queried. */
+/* A device, by number, with its first GID; false if it can't be queried. */
 bool rcm_dev_get(uint32_t number, struct rcm_dev *dev);
-/* That of an ID; the first one, if the ID has none. */
+/* The same with the GID of an index; false: there is none. */
+bool rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev);
+/* That of an ID, with the GID that is its address; the first one, if the ID has none. */
 bool rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev);
 /* The first device with peers on this host, which all links use. */
 bool rcm_dev_host(uint32_t *number, struct rcm_dev *dev);

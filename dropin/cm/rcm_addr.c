@@ -241,20 +241,37 @@ has_family(const struct rcm_dev *dev, uint16_t family)
 	return (memcmp(dev->gid, mapped, sizeof(mapped)) == 0) == (family == AF_INET);
 }
 
-/* The first device, of those with an address, from which the destination is reached. */
+/* The first GID of a device from which the destination is reached; 0 or a negative errno. */
 static int
-first_dev(struct rcm_id *id, struct rcm_addr *own)
+first_gid(const struct rcm_id *id, uint32_t number, struct rcm_addr *own)
 {
 	struct rcm_addr from = id->src;
+	struct rmem_port_attr port;
 	struct rcm_dev dev;
 	int ret = -ENODEV, last;
 	uint32_t i;
 
-	for (i = 0; ret != 0 && ribv_devs[i] != NULL; i++) {
-		if (!rcm_dev_get(i, &dev) || dev.is_host || !has_family(&dev, from.family))
+	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
+		return -ENODEV;
+	for (i = 0; ret != 0 && i < port.gid_tbl_len; i++) {
+		if (!rcm_dev_gid(number, i, &dev) || dev.is_host || !has_family(&dev, from.family))
 			continue;
 		memcpy(from.ip, dev.gid, sizeof(from.ip));
 		last = source_of(&from, &id->dst, false, own);
+		ret = last == 0 || ret == -ENODEV ? last : ret;
+	}
+	return ret;
+}
+
+/* The first device, of those with an address, from which the destination is reached. */
+static int
+first_dev(struct rcm_id *id, struct rcm_addr *own)
+{
+	int ret = -ENODEV, last;
+	uint32_t i;
+
+	for (i = 0; ret != 0 && ribv_devs[i] != NULL; i++) {
+		last = first_gid(id, i, own);
 		ret = last == 0 || ret == -ENODEV ? last : ret;
 		id->dev = i;
 	}

@@ -44,19 +44,16 @@ static int send_error;                   /* of a link, since rcm_mad_send() was 
 static struct rmem_gsi *
 gsi_of(const uint8_t gid[16])
 {
-	uint32_t i;
+	struct rcm_dev dev;
+	uint32_t number;
 
-	for (i = 0; i < RCM_MAX_DEVS; i++) {
-		if (gsis[i] != NULL && memcmp(rmem_gsi_gid(gsis[i]), gid, 16) == 0)
-			return gsis[i];
-	}
-	return NULL;
+	return rcm_dev_find(gid, &number, &dev) && !dev.is_host ? gsis[number] : NULL;
 }
 
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
-	struct rmem_gsi *gsi = gsi_of(path->local_gid);
+	struct rmem_gsi *gsi;
 	int ret;
 
 	RTE_SET_USED(arg);
@@ -65,6 +62,7 @@ send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN
 		send_error = ret != 0 ? ret : send_error;
 		return;
 	}
+	gsi = gsi_of(path->local_gid);
 	/* A thread that can't post loses the MAD, which the agent sends again. */
 	if (gsi != NULL && ribv_env_attach())
 		rmem_gsi_send(gsi, path, mad);

@@ -197,8 +197,11 @@ ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ib
 	if (!ribv_is_context(context) || gid == NULL)
 		return ribv_minus_one(EINVAL);
 	err = query_gid(context, port_num, (uint32_t)index, &own);
-	if (err != 0)
+	if (err != 0 && err != ENODATA)
 		return ribv_minus_one(err);
+	/* As by libibverbs: zeros, where the newer functions fail. */
+	if (err == ENODATA)
+		memset(own.gid, 0, sizeof(own.gid));
 	memcpy(gid->raw, own.gid, sizeof(gid->raw));
 	return 0;
 }
@@ -215,10 +218,10 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int i
 	if (!ribv_is_context(context) || type == NULL)
 		return ribv_minus_one(EINVAL);
 	err = query_gid(context, port_num, index, &own);
-	if (err != 0)
+	if (err != 0 && err != ENODATA)
 		return ribv_minus_one(err);
-	/* The kernel's file has one name for InfiniBand and RoCE v1. */
-	*type = own.type == RMEM_GID_TYPE_ROCE_V2;
+	/* The kernel's file has one name for InfiniBand, RoCE v1 and no GID. */
+	*type = err == 0 && own.type == RMEM_GID_TYPE_ROCE_V2;
 	return 0;
 }
 

@@ -22,6 +22,7 @@
 #include <rmem_comp_channel.h>
 #include <rmem_cq.h>
 #include <rmem_dev.h>
+#include <rmem_dev_attr.h>
 #include <rmem_fp.h>
 #include <rmem_mr.h>
 #include <rmem_pd.h>
@@ -293,6 +294,7 @@ received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
 {
 	const struct recv_slot *slot = &gsi->buffers->recv[wc->wr_id];
 	struct ibcm_path path = {0};
+	struct rmem_gid_entry own;
 	struct rmem_ah_attr ah;
 
 	if (wc->byte_len != sizeof(*slot) || wc->src_qp != 1 || slot->mad[0] != MAD_VERSION ||
@@ -303,6 +305,8 @@ received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
 	}
 	gsi->stats.rx++;
 	memcpy(path.local_gid, gsi->gid, sizeof(path.local_gid));
+	if (ah.sgid_index != 0 && rmem_dev_gid_query(gsi->dev, 1, ah.sgid_index, &own) == 0)
+		memcpy(path.local_gid, own.gid, sizeof(path.local_gid));
 	memcpy(path.remote_gid, ah.dgid, sizeof(path.remote_gid));
 	path.flow_label = ah.flow_label;
 	path.traffic_class = ah.traffic_class;
@@ -334,6 +338,28 @@ rmem_gsi_poll(struct rmem_gsi *gsi)
 		;
 }
 
+/* The index of an own GID; false: it is not there any more. */
+static bool
+find_gid(const struct rmem_gsi *gsi, const uint8_t gid[16], uint8_t *index)
+{
+	struct rmem_gid_entry entry;
+	struct rmem_port_attr port;
+	uint32_t i;
+
+	*index = 0;
+	if (memcmp(gid, gsi->gid, sizeof(gsi->gid)) == 0)
+		return true;
+	if (rmem_dev_port_query(gsi->dev, 1, &port) != 0)
+		return false;
+	for (i = 1; i < port.gid_tbl_len; i++) {
+		*index = (uint8_t)i;
+		if (rmem_dev_gid_query(gsi->dev, 1, i, &entry) == 0 &&
+				memcmp(entry.gid, gid, sizeof(entry.gid)) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -354,7 +380,8 @@ rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t 
 
 	memcpy(to.dgid, path->remote_gid, sizeof(to.dgid));
 	reap_sends(gsi);
-	if (gsi->nb_sends == MAX_SEND || rmem_ah_create(gsi->pd, &to, &wr.ud.ah) != 0) {
+	if (!find_gid(gsi, path->local_gid, &to.sgid_index) || gsi->nb_sends == MAX_SEND ||
+			rmem_ah_create(gsi->pd, &to, &wr.ud.ah) != 0) {
 		gsi->stats.lost++;
 		return;
 	}

@@ -13,40 +13,20 @@
 #include <stdlib.h>
 
 #include "own_qp.h"
+#include "run_control.h"
 
 #define POLLS 1000
-#define TEXT  2048 /* longer than all that rmem-ctl prints */
 
 static char buf[64];
 static const char *program;
 static struct objects own;
-
-/* The exit code of rmem-ctl for this process, with its output in text. */
-static int
-control(const char *prefix, const char *command, char text[TEXT])
-{
-	char line[512];
-	size_t len;
-	FILE *pipe;
-	int status;
-
-	snprintf(line, sizeof(line), "LD_PRELOAD= %s %s -p %d %s 2>&1", prefix, program,
-			(int)getpid(), command);
-	pipe = popen(line, "r");
-	HOLDS(pipe != NULL);
-	len = fread(text, 1, TEXT - 1, pipe);
-	text[len] = '\0';
-	status = pclose(pipe);
-	HOLDS(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
 
 static void
 command(const char *words, const char *answer)
 {
 	char text[TEXT], expected[TEXT];
 
-	HOLDS(control("", words, text) == 0);
+	HOLDS(run_control(program, "", words, text) == 0);
 	snprintf(expected, sizeof(expected), "%d soft0: %s\n", (int)getpid(), answer);
 	if (answer[0] == '\0')
 		expected[0] = '\0';
@@ -59,17 +39,8 @@ refuses(const char *words, int status, const char *reason)
 {
 	char text[TEXT];
 
-	HOLDS(control("", words, text) == status && strstr(text, reason) != NULL);
+	HOLDS(run_control(program, "", words, text) == status && strstr(text, reason) != NULL);
 	command("list", "port 1 ACTIVE");
-}
-
-static void
-expect_event(enum ibv_event_type type)
-{
-	struct ibv_async_event event;
-
-	HOLDS(ibv_get_async_event(own.context, &event) == 0 && event.event_type == type);
-	ibv_ack_async_event(&event);
 }
 
 /* A QP connected with itself, whose requests are packets. */
@@ -104,12 +75,12 @@ port_that_is_down_ends_requests(void)
 	struct ibv_qp *qp = create_qp(1);
 
 	command("port soft0 down", "port 1 DOWN");
-	expect_event(IBV_EVENT_PORT_ERR);
+	expect_event(own.context, IBV_EVENT_PORT_ERR);
 	HOLDS(port_state() == IBV_PORT_DOWN);
 	HOLDS(post_write(qp, own.mr, 0) == 0);
 	HOLDS(wait_wc(own.cq).status == IBV_WC_RETRY_EXC_ERR);
 	command("port soft0:1 up", "port 1 ACTIVE");
-	expect_event(IBV_EVENT_PORT_ACTIVE);
+	expect_event(own.context, IBV_EVENT_PORT_ACTIVE);
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
@@ -173,8 +144,8 @@ wrong_commands_are_refused(void)
 	refuses("explode", 2, "unknown command: explode");
 	if (getuid() != 0)
 		return;
-	HOLDS(control("setpriv --reuid=65534 --regid=65534 --clear-groups", "port soft0 down",
-			      text) == 1);
+	HOLDS(run_control(program, "setpriv --reuid=65534 --regid=65534 --clear-groups",
+			      "port soft0 down", text) == 1);
 	HOLDS(strstr(text, "the process is of user 0") != NULL && port_state() == IBV_PORT_ACTIVE);
 }
 
@@ -185,9 +156,9 @@ failed_device_is_fatal(void)
 	char text[TEXT];
 
 	command("fatal soft0", "");
-	expect_event(IBV_EVENT_DEVICE_FATAL);
+	expect_event(own.context, IBV_EVENT_DEVICE_FATAL);
 	command("list", "failed");
-	HOLDS(control("", "port soft0 down", text) == 1);
+	HOLDS(run_control(program, "", "port soft0 down", text) == 1);
 	HOLDS(strstr(text, "the device has failed") != NULL);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }

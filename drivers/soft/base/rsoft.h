@@ -147,6 +147,8 @@ struct rsoft_args {
 	char pcap[256];    /* file to record its packets; empty: none */
 	char allow[512];   /* addresses from which its QPs receive; empty: all */
 	char neigh[512];   /* static neighbours of an ethdev port; empty: none */
+	char gids[1024];   /* GIDs from index 1 on; empty: none */
+	char pkeys[128];   /* table of P_Keys; empty: the default one */
 };
 
 /* The values of progress=. */
@@ -443,6 +445,8 @@ struct rsoft_qp {
 	struct rwire_qp *wire;        /* NULL unless connected through the wire; atomic */
 	struct rsoft_chaos_qp *chaos; /* NULL unless rules of chaos= apply to it */
 	uint32_t psn;                 /* initial PSN */
+	uint8_t sgid_index;           /* of the packets that it sends */
+	uint8_t pkey_index;
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
 	rte_ticketlock_t ctl_lock;  /* of transitions by calls; the outermost */
@@ -478,6 +482,20 @@ struct rsoft_address {
 	uint8_t gid[16];
 	uint32_t mtu; /* of the path, bytes */
 	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
+};
+
+/*
+ * Entries of the port in addition to its address, which is GID 0, and the table of P_Keys. Written
+ * under the domain's lock, by the device's creation and rmem-ctl.
+ */
+#define RSOFT_MAX_GIDS  16
+#define RSOFT_MAX_PKEYS 16
+struct rsoft_tables {
+	uint32_t nb_gids;                /* entries with GID 0, of which some may have none */
+	uint32_t nb_pkeys;               /* the same */
+	uint8_t gid[RSOFT_MAX_GIDS][16]; /* from index 1 on; zeros: none */
+	uint32_t ifindex[RSOFT_MAX_GIDS];
+	uint16_t pkey[RSOFT_MAX_PKEYS]; /* 0: none; atomic */
 };
 
 struct rsoft_dev {
@@ -527,6 +545,7 @@ struct rsoft_dev {
 	uint8_t is_odp_supported;
 	struct rwire *wire;           /* NULL without ip= */
 	struct rsoft_address address; /* with wire */
+	struct rsoft_tables tables;   /* the same */
 	uint8_t has_guard;            /* it refers to the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];

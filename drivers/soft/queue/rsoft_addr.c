@@ -12,8 +12,8 @@
 #include "rsoft_addr.h"
 #include "../wire/codec/rwire_addr.h"
 
-void
-rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
+static void
+first_gid(const struct rsoft_dev *dev, uint8_t gid[16])
 {
 	struct rsoft_gid local = rsoft_gid_local;
 
@@ -22,6 +22,20 @@ rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
 	memcpy(gid, &local, sizeof(local));
 	if (dev->wire != NULL)
 		memcpy(gid, dev->address.gid, sizeof(dev->address.gid));
+}
+
+bool
+rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16])
+{
+	static const uint8_t none[16];
+
+	first_gid(dev, gid);
+	if (index == 0)
+		return true;
+	if (index >= dev->tables.nb_gids || memcmp(dev->tables.gid[index], none, 16) == 0)
+		return false;
+	memcpy(gid, dev->tables.gid[index], 16);
+	return true;
 }
 
 void
@@ -45,7 +59,7 @@ void
 rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 {
 	memset(addr, 0, sizeof(*addr));
-	rsoft_addr_gid(qp->dev, addr->gid);
+	first_gid(qp->dev, addr->gid);
 	addr->qp_num = qp->qp.qp_num;
 	if (qp->dev->wire != NULL) {
 		addr->lid = qp->dev->address.lid;
@@ -77,19 +91,19 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		return true;
 	}
 	/* On InfiniBand a LID suffices; without a wire, that of the device itself. */
-	rsoft_addr_gid(dev, addr->gid);
+	first_gid(dev, addr->gid);
 	return dev->wire == NULL ? ah->dlid == RSOFT_LID : gid_of_lid(dev, ah->dlid, addr->gid);
 }
 
 bool
-rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16])
+rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16])
 {
 	struct rwire_addr from, to;
 
-	memcpy(from.gid, dev->address.gid, sizeof(from.gid));
 	memcpy(to.gid, gid, sizeof(to.gid));
 	/* A local GID is that of a device without a wire. */
-	return !rsoft_gid_is_local(gid) && rwire_addr_is_unicast(&to) &&
+	return rsoft_addr_gid_at(dev, index, from.gid) && !rsoft_gid_is_local(gid) &&
+			rwire_addr_is_unicast(&to) &&
 			rwire_addr_is_ipv4(&to) == rwire_addr_is_ipv4(&from);
 }
 
@@ -104,6 +118,20 @@ rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16])
 			rwire_addr_is_ipv4(&group) == rwire_addr_is_ipv4(&own);
 }
 
+static bool
+has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
+{
+	uint32_t i;
+
+	if (memcmp(dev->address.gid, gid, 16) == 0)
+		return true;
+	for (i = 1; i < dev->tables.nb_gids; i++) {
+		if (memcmp(dev->tables.gid[i], gid, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
 struct rsoft_dev *
 rsoft_addr_wire_dev(const uint8_t gid[16])
 {
@@ -112,14 +140,15 @@ rsoft_addr_wire_dev(const uint8_t gid[16])
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
 		struct rsoft_dev *dev = rsoft_domain->dev[i];
 
-		if (dev != NULL && dev->wire != NULL && memcmp(dev->address.gid, gid, 16) == 0)
+		if (dev != NULL && dev->wire != NULL && has_gid(dev, gid))
 			return dev;
 	}
 	return NULL;
 }
 
 bool
-rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr)
+rsoft_addr_is_reachable(
+		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr)
 {
 	bool is_here;
 
@@ -128,7 +157,7 @@ rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *
 	rsoft_lock(&rsoft_domain->lock);
 	is_here = rsoft_addr_wire_dev(addr->gid) != NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	return is_here || (dev->wire != NULL && rsoft_addr_can_reach(dev, addr->gid));
+	return is_here || (dev->wire != NULL && rsoft_addr_can_reach(dev, index, addr->gid));
 }
 
 struct rsoft_dev *

@@ -9,19 +9,23 @@
 
 #include "rsoft_gid.h"
 
-/* The GID of the device's port, and its GUID. */
-void rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16]);
+/* The GID of the device's port at an index, false: there is none; and its GUID. */
+bool rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16]);
 void rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8]);
 
 /* The port that a path leads to: GID and LID of an address. False: the device lacks the path. */
 bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		struct rmem_qp_addr *addr);
 
-/* Whether the device can send to an address: of a device of this process, or by its wire. */
-bool rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr);
+/*
+ * Whether the device can send to an address from its GID of an index: of a device of this process,
+ * or by its wire.
+ */
+bool rsoft_addr_is_reachable(
+		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr);
 
-/* Whether the wire of the device, which has one, can send to a GID. */
-bool rsoft_addr_can_reach(const struct rsoft_dev *dev, const uint8_t gid[16]);
+/* Whether the wire of the device, which has one, can send to a GID from that of an index. */
+bool rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16]);
 
 /*
  * Whether the device can have a multicast group: of the family of its IP address, and any on

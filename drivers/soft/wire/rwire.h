@@ -30,7 +30,8 @@
  *
  * All of it is memory of this process, not DPDK shared memory.
  *
- * Each source file calls only those after it: rwire_dev.c, rwire_control.c, rwire_port_fault.c,
+ * Each source file calls only those after it: rwire_dev.c, rwire_control.c, rwire_gid.c,
+ * rwire_port_fault.c,
  * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_req_copy.c; rwire_resp.c,
  * rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
@@ -174,7 +175,8 @@ struct rwire_qp {
 	struct rwire_addr addr; /* of the peer; not of UD */
 	uint32_t qpn;           /* of the peer; not of UD */
 	uint8_t service;        /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
-	uint8_t traffic_class;  /* of packets to the peer; not of UD */
+	uint16_t pkey;          /* bits that differ from RWIRE_PKEY; atomic */
+	struct rsoft_grh grh;   /* of packets to the peer; not of UD */
 	uint32_t mtu;
 	uint32_t window; /* PSNs in flight */
 	struct rwire_req req;
@@ -205,6 +207,7 @@ struct rwire_stats {
 	uint64_t drop_length;
 	uint64_t drop_access;
 	uint64_t drop_qkey;
+	uint64_t drop_pkey;
 };
 
 struct rwire {
@@ -397,7 +400,24 @@ rwire_nb_pending(const struct rsoft_dev *dev)
 	return dev->wire != NULL && dev->args.progress != RSOFT_PROGRESS_ENGINE;
 }
 
+/* rwire_gid.c: tables of GIDs and P_Keys. */
+/* Those of the arguments; 0, or -EINVAL, -EEXIST, -ENODEV, -EPERM, -ENOMEM, -EIO; logged. */
+int rwire_gids_open(struct rwire *wire, const struct rsoft_args *args);
+/*
+ * Add an entry, and remove one; an event reports it. 0, or a negative errno: -EINVAL, -EEXIST (a
+ * device of this process has it), -ENOSPC, -ENOENT (no such entry), -EOPNOTSUPP, -EBUSY (the first
+ * one), and those of the port; not logged, but for those.
+ */
+int rwire_gid_add(struct rwire *wire, const char *text);
+int rwire_gid_del(struct rwire *wire, const char *text);
+int rwire_pkey_add(struct rwire *wire, uint16_t pkey);
+int rwire_pkey_del(struct rwire *wire, uint16_t pkey);
+
 /* rwire_qp.c. */
+/* Of the packets of a QP, as struct rwire_qp has it. */
+uint16_t rwire_qp_pkey(const struct rsoft_qp *qp);
+/* Of a QP that may be connected: its index, or the entry of the table, has changed. */
+void rwire_qp_set_pkey(struct rsoft_qp *qp);
 /* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */

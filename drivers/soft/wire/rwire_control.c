@@ -3,10 +3,10 @@
  */
 
 /*
- * Commands of rmem-ctl, with control=1: the port is down, up or frozen, a QP or the device
- * fails. They are datagrams of text to a socket whose name in the kernel is CONTROL_NAME; each is
- * answered by one, "ok", "ok TEXT" or "error: TEXT". Those of other users than this one and root are
- * refused, by the credentials that the kernel adds.
+ * Commands of rmem-ctl, with control=1: the port is down, up or frozen, has other GIDs, P_Keys or
+ * another MTU, a QP or the device fails. They are datagrams of text to a socket whose name in the
+ * kernel is CONTROL_NAME; each is answered by one, "ok", "ok TEXT" or "error: TEXT". Those of other
+ * users than this one and root are refused, by the credentials that the kernel adds.
  */
 
 #define _GNU_SOURCE /* struct ucred */
@@ -106,6 +106,81 @@ set_port(struct rwire *wire, struct command *command, const char *number, const 
 	show(wire, command);
 }
 
+static void
+answer_error(struct command *command, const char *what, const char *value, const char *reason)
+{
+	snprintf(command->answer, sizeof(command->answer), "error: %s %.46s: %s", what, value,
+			reason);
+}
+
+static void
+change_gid(struct rwire *wire, struct command *command, const char *how, const char *gid)
+{
+	int rc = strcmp(how, "add") == 0          ? rwire_gid_add(wire, gid)
+			: strcmp(how, "del") == 0 ? rwire_gid_del(wire, gid)
+						  : -ENOSYS;
+
+	if (rc == -ENOSYS)
+		answer_error(command, "gid", how, "not add or del");
+	else if (rc == -EINVAL)
+		answer_error(command, "gid", gid, "not an IPv4 or IPv6 address");
+	else if (rc == -EEXIST)
+		answer_error(command, "gid", gid, "a device has the address, or its UDP port");
+	else if (rc == -ENOSPC)
+		answer_error(command, "gid", gid, "all 16 entries are in use");
+	else if (rc == -ENOENT)
+		answer_error(command, "gid", gid, "not in the table");
+	else if (rc == -EBUSY)
+		answer_error(command, "gid", gid, "the first one, of ip=, stays");
+	else if (rc == -EOPNOTSUPP)
+		answer_error(command, "gid", gid, "only devices with ip=ADDRESS and port=udp");
+	else if (rc == -ENODEV)
+		answer_error(command, "gid", gid, "not an address of this host");
+	else if (rc != 0)
+		answer_error(command, "gid", gid, strerror(-rc));
+}
+
+static void
+change_pkey(struct rwire *wire, struct command *command, const char *how, const char *number)
+{
+	bool is_add = strcmp(how, "add") == 0;
+	unsigned long pkey;
+	char *end;
+	int rc = -EINVAL;
+
+	if (!is_add && strcmp(how, "del") != 0) {
+		answer_error(command, "pkey", how, "not add or del");
+		return;
+	}
+	pkey = strtoul(number, &end, 0);
+	if (*end == '\0' && pkey <= UINT16_MAX)
+		rc = is_add ? rwire_pkey_add(wire, (uint16_t)pkey)
+			    : rwire_pkey_del(wire, (uint16_t)pkey);
+	if (rc == -EINVAL)
+		answer_error(command, "pkey", number, "not 1 to 0xffff, but 0x8000");
+	else if (rc == -EEXIST)
+		answer_error(command, "pkey", number, "in the table already");
+	else if (rc == -ENOSPC)
+		answer_error(command, "pkey", number, "all 16 entries are in use");
+	else if (rc == -ENOENT)
+		answer_error(command, "pkey", number, "not in the table");
+}
+
+/* The path MTU of QPs that are connected from now on, and of datagrams. */
+static void
+change_mtu(struct rwire *wire, struct command *command, const char *number)
+{
+	char *end;
+	unsigned long mtu = strtoul(number, &end, 0);
+
+	if (*end != '\0' || mtu < 256 || mtu > wire->port->max_mtu || (mtu & (mtu - 1)) != 0)
+		snprintf(command->answer, sizeof(command->answer),
+				"error: mtu %.20s: not a path MTU of 256 to %u", number,
+				wire->port->max_mtu);
+	else
+		__atomic_store_n(&wire->dev->address.mtu, (uint32_t)mtu, __ATOMIC_RELAXED);
+}
+
 /* The QP is in ERR, and the program gets QP_FATAL. */
 static void
 kill_qp(struct rwire *wire, struct command *command, const char *number)
@@ -151,6 +226,12 @@ execute(struct rwire *wire, struct command *command)
 		snprintf(command->answer, sizeof(command->answer), "error: the device has failed");
 	else if (n == 3 && strcmp(words[0], "port") == 0)
 		set_port(wire, command, words[1], words[2]);
+	else if (n == 3 && strcmp(words[0], "gid") == 0)
+		change_gid(wire, command, words[1], words[2]);
+	else if (n == 3 && strcmp(words[0], "pkey") == 0)
+		change_pkey(wire, command, words[1], words[2]);
+	else if (n == 2 && strcmp(words[0], "mtu") == 0)
+		change_mtu(wire, command, words[1]);
 	else if (n == 2 && strcmp(words[0], "kill-qp") == 0)
 		kill_qp(wire, command, words[1]);
 	else if (n == 1 && strcmp(words[0], "fatal") == 0)

@@ -356,7 +356,9 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	if (rc != 0)
 		goto free;
 	rwire_netif_open(wire);
-	rc = rwire_control_open(wire);
+	rc = rwire_gids_open(wire, &dev->args);
+	if (rc == 0)
+		rc = rwire_control_open(wire);
 	dev->wire = wire;
 	__atomic_store_n(&dev->nb_pending, rwire_nb_pending(dev), __ATOMIC_RELAXED);
 	if (rc == 0 && dev->args.progress == RSOFT_PROGRESS_THREAD)

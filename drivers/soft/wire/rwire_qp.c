@@ -43,6 +43,23 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	req->timeout = q->service == RWIRE_RC ? qp_timeout(conn->timeout) : 0;
 }
 
+uint16_t
+rwire_qp_pkey(const struct rsoft_qp *qp)
+{
+	const uint16_t *entry = &qp->dev->tables.pkey[qp->pkey_index];
+
+	return __atomic_load_n(entry, __ATOMIC_RELAXED) ^ RWIRE_PKEY;
+}
+
+void
+rwire_qp_set_pkey(struct rsoft_qp *qp)
+{
+	struct rwire_qp *q = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
+
+	if (q != NULL)
+		__atomic_store_n(&q->pkey, rwire_qp_pkey(qp), __ATOMIC_RELAXED);
+}
+
 int
 rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -52,7 +69,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
-	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, addr.gid))
+	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, qp->sgid_index, addr.gid))
 		return -EINVAL;
 	if (!rwire_allow_has(&wire->allow, &addr)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: peer %s is not in allow=%s", qp->qp.qp_num,
@@ -74,7 +91,9 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->addr = addr;
 	q->qpn = conn->remote.qp_num;
 	q->service = qp->qp.type == RMEM_QPT_RC ? RWIRE_RC : RWIRE_UC;
-	q->traffic_class = conn->traffic_class;
+	q->pkey = rwire_qp_pkey(qp);
+	q->grh.traffic_class = conn->traffic_class;
+	q->grh.sgid_index = qp->sgid_index;
 	q->mtu = qp_mtu(wire, conn->remote.mtu);
 	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
 	qp_init_req(q, qp->psn, conn);

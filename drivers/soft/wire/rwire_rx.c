@@ -19,10 +19,20 @@
 /* Bursts that rwire_catch_up() receives: more than a ring or a socket holds, but not a flood. */
 #define RX_MAX_BURSTS 64
 
+/* One partition, in which one of the two is a full member (IBTA 10.9.3). */
+static bool
+rx_has_pkey(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	uint16_t own = __atomic_load_n(&q->pkey, __ATOMIC_RELAXED);
+
+	return ((own ^ pkt->pkey) & 0x7fff) == 0 && (own & pkt->pkey & 0x8000) == 0;
+}
+
 /* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
-rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
+rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
 {
+	const uint32_t qpn = pkt->qpn;
 	struct rsoft_qp *qp = __atomic_load_n(
 			&wire->dev->qps[qpn & wire->dev->qp_mask], __ATOMIC_ACQUIRE);
 	struct rwire_qp *q = NULL;
@@ -37,6 +47,10 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
 	if (q->service != RWIRE_UD ? !rwire_addr_is_equal(&q->addr, &frame->flow.src)
 				   : !rwire_allow_has(&wire->allow, &frame->flow.src)) {
 		RWIRE_COUNT(wire->stats.wrong_peer);
+		return NULL;
+	}
+	if (unlikely((pkt->pkey | q->pkey) != 0 && !rx_has_pkey(q, pkt))) {
+		RWIRE_COUNT(wire->stats.drop_pkey);
 		return NULL;
 	}
 	return q;
@@ -102,7 +116,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		rwire_ud_group_pkt(wire, frame, &pkt);
 		return;
 	}
-	q = rx_qp_of(wire, frame, pkt.qpn);
+	q = rx_qp_of(wire, frame, &pkt);
 	if (q == NULL)
 		return;
 	if (pkt.service != q->service) {

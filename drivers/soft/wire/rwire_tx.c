@@ -23,7 +23,7 @@ rwire_tx_get(struct rwire_qp *q)
 	struct rwire_frame *frame = q->wire->port->ops->tx_get(q->wire->port, &q->addr);
 
 	if (likely(frame != NULL))
-		frame->grh.traffic_class = q->traffic_class;
+		frame->grh = q->grh;
 	return frame;
 }
 
@@ -32,6 +32,7 @@ rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pk
 {
 	pkt->service = q->service;
 	pkt->qpn = q->qpn;
+	pkt->pkey = q->pkey;
 	rwire_tx_send(q->wire, frame, pkt);
 }
 
@@ -41,7 +42,10 @@ rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *p
 	struct rwire_port *port = wire->port;
 
 	frame->len = rwire_pkt_build(frame->bth, pkt);
-	if (port->has_icrc)
+	if (port->has_icrc) {
+		if (unlikely(wire->inner->srcs != NULL))
+			frame->flow.src = wire->inner->srcs[frame->grh.sgid_index];
 		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
+	}
 	port->ops->tx_put(port, frame);
 }

@@ -37,6 +37,7 @@ rwire_ud_start(struct rsoft_qp *qp)
 	q->qp = qp;
 	q->wire = qp->dev->wire;
 	q->service = RWIRE_UD;
+	q->pkey = rwire_qp_pkey(qp);
 	q->mtu = q->wire->dev->address.mtu;
 	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
 	return 0;
@@ -88,6 +89,7 @@ ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct 
 			.opcode = is_imm ? RWIRE_SEND_ONLY_WITH_IMM : RWIRE_SEND_ONLY,
 			.is_solicited = (wr->flags & RMEM_SEND_SOLICITED) != 0,
 			.qpn = dest->qpn,
+			.pkey = q->pkey,
 			.psn = q->req.psn,
 			.qkey = rsoft_ud_qkey(q->qp, dest),
 			.src_qp = q->qp->qp.qp_num,
@@ -129,6 +131,7 @@ ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud
 	const struct rsoft_span from = {.ptr = data, .length = length, .kind = RSOFT_SPAN_FLAT};
 	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
 	struct rsoft_qp *qp = q->qp;
+	/* Groups are those of the first GID. */
 	const struct rsoft_ud_msg msg = {.src_gid = qp->dev->address.gid,
 			.dst_gid = dest->gid,
 			.src_qp = qp->qp.qp_num,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Fields of a GRH that an address handle has, and packets carry; all 0 by default. */
+/* Fields of a GRH that an address handle has, and packets carry; all 0 by default, no holes. */
 
 #ifndef RSOFT_GRH_H
 #define RSOFT_GRH_H
@@ -16,7 +16,9 @@
 struct rsoft_grh {
 	uint32_t flow_label;
 	uint8_t traffic_class;
-	uint8_t hop_limit; /* 0: 64 */
+	uint8_t hop_limit;  /* 0: 64 */
+	uint8_t sgid_index; /* to send: of the source; not in the packet */
+	uint8_t reserved;
 };
 
 /* The first word of an IPv6 header. */

@@ -172,10 +172,10 @@ rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 	pkt->info = info_of(bth[0]);
 	pkt->pad = bth[1] >> 4 & 3;
 	hdr = rwire_hdr_len(pkt->info);
-	/* Transport version 0, and the default partition, full membership (IBTA 10.9.2). */
-	if (pkt->info == 0 || (bth[1] & 0xf) != 0 || (bth[2] << 8 | bth[3]) != RWIRE_PKEY ||
-			len < hdr + RWIRE_ICRC_LEN)
+	/* Transport version 0. */
+	if (pkt->info == 0 || (bth[1] & 0xf) != 0 || len < hdr + RWIRE_ICRC_LEN)
 		return false;
+	pkt->pkey = (uint16_t)(bth[2] << 8 | bth[3]) ^ RWIRE_PKEY;
 	data = len - hdr - RWIRE_ICRC_LEN;
 	if (data < pkt->pad || data % 4 != 0)
 		return false;
@@ -227,8 +227,8 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 	bth[0] = pkt->service | pkt->opcode;
 	/* MigReq is set: the path migration state is Migrated. */
 	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
-	bth[2] = RWIRE_PKEY >> 8;
-	bth[3] = RWIRE_PKEY & 0xff;
+	bth[2] = (uint8_t)(~pkt->pkey >> 8);
+	bth[3] = (uint8_t)~pkt->pkey;
 	put32(bth + 4, pkt->qpn);
 	put32(bth + 8, (pkt->is_ack_req ? UINT32_C(1) << 31 : 0) | pkt->psn);
 	p = build_ext(bth + RWIRE_BTH_LEN, pkt) + pkt->payload_len;

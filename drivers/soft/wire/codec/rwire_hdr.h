@@ -114,6 +114,7 @@ struct rwire_pkt {
 	bool is_ack_req;
 	bool is_shared; /* the payload may be that of several PSNs; not encoded */
 	uint16_t info;  /* rwire_opcode_info of the opcode; of UD with RWIRE_HAS_DETH */
+	uint16_t pkey;  /* its bits that differ from RWIRE_PKEY */
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t msn;         /* AETH, 24 bits */

@@ -126,14 +126,16 @@ struct rwire_port_stats {
 struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
-	uint32_t max_mtu;   /* payload of a packet: 256 to 4096 */
-	bool has_icrc;      /* packets may be lost or altered */
-	bool has_syscall;   /* to receive is one */
-	bool has_interface; /* of the host, which has the address */
-	bool has_direct;    /* receivers permit direct copies */
-	bool has_share;     /* receivers may copy payloads from the sender's memory */
-	int fd;             /* readable when packets wait, after rx_sleep(); -1: none */
-	uint64_t now;       /* rwire::now, of the innermost port; 0: not known; atomic */
+	const struct rwire_addr *srcs; /* by index of the GID; NULL: addr is the only one */
+	uint32_t max_mtu;              /* payload of a packet: 256 to 4096 */
+	bool has_icrc;                 /* packets may be lost or altered */
+	bool has_syscall;              /* to receive is one */
+	bool has_interface;            /* of the host, which has the address */
+	bool has_direct;               /* receivers permit direct copies */
+	bool has_share;                /* receivers may copy payloads from the sender's memory */
+	bool has_gids;                 /* rwire_port_udp_gid() */
+	int fd;                        /* readable when packets wait, after rx_sleep(); -1: none */
+	uint64_t now;                  /* rwire::now, of the innermost port; 0: not known; atomic */
 	struct rwire_port_stats stats;
 };
 
@@ -142,6 +144,11 @@ struct rwire_port {
  * -ENOMEM, -EIO; logged.
  */
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
+/*
+ * Have a further address at an index from 1 to RSOFT_MAX_GIDS - 1; NULL: none any more. The same
+ * errors. Under rx_lock and tx_lock.
+ */
+int rwire_port_udp_gid(struct rwire_port *port, uint32_t index, const struct rwire_addr *addr);
 
 /*
  * Shared memory of the devices with the name. has_icrc: faults are injected; is_sharing: payloads

@@ -33,7 +33,7 @@ static const char *const fault_names[FAULT_KIND_NB] = {"loss", "dup", "corrupt",
 struct fault_head {
 	uint32_t len;
 	bool is_mcast;
-	struct rwire_addr dst;
+	struct rwire_addr src, dst;
 	struct rwire_addr hop; /* that of tx_get() */
 	struct rsoft_grh grh;
 };
@@ -132,6 +132,7 @@ fault_head_of(const struct rwire_frame *frame)
 {
 	return (struct fault_head){.len = frame->len,
 			.is_mcast = frame->is_mcast,
+			.src = frame->flow.src,
 			.dst = frame->flow.dst,
 			.hop = frame->is_mcast ? frame->hop : frame->flow.dst,
 			.grh = frame->grh};
@@ -146,6 +147,7 @@ fault_send_copy(struct fault_port *port, const uint8_t *data, const struct fault
 	if (frame == NULL)
 		return;
 	frame->is_mcast = head->is_mcast;
+	frame->flow.src = head->src;
 	frame->flow.dst = head->dst;
 	frame->grh = head->grh;
 	memcpy(frame->bth, data, head->len);

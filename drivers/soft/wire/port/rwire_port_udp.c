@@ -11,8 +11,9 @@
  * A burst of packets of one length is one message with UDP_SEGMENT, which the kernel cuts into
  * packets with the ids 0, 1, 2 and on. A receiver with UDP_GRO gets it as one.
  *
- * A socket with a unicast address receives nothing else, so each multicast group has one of its
- * own. While there are any, epoll selects the socket to receive from.
+ * A socket with a unicast address receives nothing else, so each multicast group and each further
+ * GID has one of its own. While there are any, epoll selects the socket to receive from. Packets
+ * are sent by the socket of their GID.
  *
  * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
  */
@@ -92,7 +93,10 @@ struct udp_port {
 	int fd;                 /* of the address */
 	struct udp_group *groups;
 	uint32_t nb_groups;
-	int rx_fd; /* of the messages in rx */
+	uint32_t nb_gids; /* further ones */
+	int rx_fd;        /* of the messages in rx */
+	struct rwire_addr srcs[RSOFT_MAX_GIDS];
+	int gid_fds[RSOFT_MAX_GIDS]; /* -1: none; the first is fd */
 	struct udp_tx tx;
 	struct udp_rx rx;
 };
@@ -106,6 +110,10 @@ udp_close(struct rwire_port *base)
 	for (i = 0; i < port->nb_groups; i++)
 		close(port->groups[i].fd);
 	free(port->groups);
+	for (i = 1; i < RSOFT_MAX_GIDS; i++) {
+		if (port->gid_fds[i] >= 0)
+			close(port->gid_fds[i]);
+	}
 	close(port->fd);
 	close(base->fd);
 	free(base);
@@ -139,8 +147,7 @@ udp_group(const struct udp_tx *tx, uint32_t i)
 		const struct rwire_frame *next = &frame[n];
 
 		if (next->len > frame->len || next->len < RWIRE_ICRC_LEN ||
-				next->grh.traffic_class != frame->grh.traffic_class ||
-				next->grh.hop_limit != frame->grh.hop_limit ||
+				memcmp(&next->grh, &frame->grh, sizeof(next->grh)) != 0 ||
 				!rwire_addr_is_equal(&next->flow.dst, &frame->flow.dst))
 			break;
 		if (next->len < frame->len)
@@ -202,13 +209,14 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 		udp_add_grh(&msg->msg_hdr, control, &tx->frame[i]);
 }
 
-/* Describe the packets to send as messages; returns how many. */
+/* Describe the packets to send from one GID as messages; returns how many. */
 static uint32_t
 udp_fill_msgs(struct udp_tx *tx)
 {
+	uint8_t index = tx->frame[tx->first].grh.sgid_index;
 	uint32_t i, n, nb = 0;
 
-	for (i = tx->first; i != tx->next; i += n) {
+	for (i = tx->first; i != tx->next && tx->frame[i].grh.sgid_index == index; i += n) {
 		n = udp_group(tx, i);
 		udp_fill_msg(tx, &tx->msg[nb], &tx->control[nb], i, n);
 		nb++;
@@ -240,10 +248,11 @@ udp_tx_flush(struct rwire_port *base)
 {
 	struct udp_port *port = (struct udp_port *)base;
 	struct udp_tx *tx = &port->tx;
-	int i, n;
+	int i, n, fd;
 
 	while (tx->first != tx->next) {
-		n = sendmmsg(port->fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
+		fd = port->gid_fds[tx->frame[tx->first].grh.sgid_index];
+		n = sendmmsg(fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
 			return;
 		if (n < 0)
@@ -298,6 +307,7 @@ static int
 udp_select(struct udp_port *port)
 {
 	struct epoll_event event = {.data.fd = port->fd};
+	const struct rwire_addr *own = &port->port.addr;
 	uint32_t i;
 
 	(void)epoll_wait(port->port.fd, &event, 1, 0);
@@ -306,10 +316,15 @@ udp_select(struct udp_port *port)
 	port->rx_fd = event.data.fd;
 	for (i = 0; i < port->nb_groups && port->groups[i].fd != port->rx_fd; i++)
 		;
-	if (i < port->nb_groups)
+	if (i < port->nb_groups) {
 		udp_set_dst(port, &port->groups[i].addr, true);
-	else
-		udp_set_dst(port, &port->port.addr, false);
+		return port->rx_fd;
+	}
+	for (i = 1; i < RSOFT_MAX_GIDS; i++) {
+		if (port->gid_fds[i] == port->rx_fd)
+			own = &port->srcs[i];
+	}
+	udp_set_dst(port, own, false);
 	return port->rx_fd;
 }
 
@@ -325,8 +340,8 @@ udp_receive(struct udp_port *port)
 		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
 		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
-	n = recvmmsg(unlikely(port->nb_groups != 0) ? udp_select(port) : port->fd, rx->msg,
-			RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
+	n = recvmmsg(unlikely((port->nb_groups | port->nb_gids) != 0) ? udp_select(port) : port->fd,
+			rx->msg, RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
 	rx->next = 0;
 	rx->nb = n > 0 ? (uint32_t)n : 0;
 }
@@ -496,6 +511,19 @@ udp_mcast_join(struct rwire_port *base, const struct rwire_addr *group)
 	return err == ENOMEM || err == ENOBUFS || err == EMFILE || err == ENFILE ? -ENOMEM : -EIO;
 }
 
+/* Close a socket, of which received packets may be left. */
+static void
+udp_close_rx(struct udp_port *port, int fd)
+{
+	if (fd == port->rx_fd) {
+		port->rx.next = port->rx.nb;
+		port->rx.offset = port->rx.segment = 0;
+		port->rx_fd = port->fd;
+		udp_set_dst(port, &port->port.addr, false);
+	}
+	close(fd);
+}
+
 static void
 udp_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
 {
@@ -504,14 +532,7 @@ udp_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
 
 	for (i = 0; !rwire_addr_is_equal(&port->groups[i].addr, group); i++)
 		;
-	if (port->groups[i].fd == port->rx_fd) {
-		/* Packets of the group are left. */
-		port->rx.next = port->rx.nb;
-		port->rx.offset = port->rx.segment = 0;
-		port->rx_fd = port->fd;
-		udp_set_dst(port, &base->addr, false);
-	}
-	close(port->groups[i].fd);
+	udp_close_rx(port, port->groups[i].fd);
 	port->groups[i] = port->groups[--port->nb_groups];
 }
 
@@ -612,6 +633,9 @@ udp_socket(const struct rwire_addr *addr, int *out)
 	socklen_t sa_len = rwire_addr_to_sockaddr(addr, RWIRE_UDP_PORT, &sa);
 	int fd, rc;
 
+	/* A link-local one is that of an interface, by which the socket then sends. */
+	if (!is_ipv4 && IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)&sa)->sin6_addr))
+		((struct sockaddr_in6 *)&sa)->sin6_scope_id = udp_ifindex(addr);
 	fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return udp_fail(addr, "no socket");
@@ -642,6 +666,10 @@ udp_init(struct udp_port *port)
 	unsigned int i;
 	int zero = 0;
 
+	port->srcs[0] = port->port.addr;
+	port->gid_fds[0] = port->fd;
+	for (i = 1; i < RSOFT_MAX_GIDS; i++)
+		port->gid_fds[i] = -1;
 	/* Without either, each message is a packet. */
 	tx->has_gso = setsockopt(port->fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
 	port->rx_fd = port->fd;
@@ -694,8 +722,37 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.has_icrc = true;
 	port->port.has_syscall = true;
 	port->port.has_interface = true;
+	port->port.has_gids = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
 	udp_init(port);
 	*out = &port->port;
+	return 0;
+}
+
+int
+rwire_port_udp_gid(struct rwire_port *base, uint32_t index, const struct rwire_addr *addr)
+{
+	struct udp_port *port = (struct udp_port *)base;
+	struct epoll_event event = {.events = EPOLLIN};
+	int rc, fd = -1;
+
+	if (addr == NULL) {
+		udp_close_rx(port, port->gid_fds[index]);
+		port->gid_fds[index] = -1;
+		port->nb_gids--;
+		return 0;
+	}
+	rc = udp_socket(addr, &fd);
+	if (rc != 0)
+		return rc;
+	event.data.fd = fd;
+	if (epoll_ctl(base->fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	port->srcs[index] = *addr;
+	port->gid_fds[index] = fd;
+	port->nb_gids++;
+	base->srcs = port->srcs;
 	return 0;
 }

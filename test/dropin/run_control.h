@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* rmem-ctl on the process itself. */
+
+#ifndef RUN_CONTROL_H
+#define RUN_CONTROL_H
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "../holds.h"
+
+#define TEXT 4096 /* longer than all that rmem-ctl prints */
+
+/* The exit code of rmem-ctl for this process, with its output in text. */
+static inline int
+run_control(const char *program, const char *prefix, const char *command, char text[TEXT])
+{
+	char line[512];
+	size_t len;
+	FILE *pipe;
+	int status;
+
+	snprintf(line, sizeof(line), "LD_PRELOAD= %s %s -p %d %s 2>&1", prefix, program,
+			(int)getpid(), command);
+	pipe = popen(line, "r");
+	HOLDS(pipe != NULL);
+	len = fread(text, 1, TEXT - 1, pipe);
+	text[len] = '\0';
+	status = pclose(pipe);
+	HOLDS(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static inline void
+expect_event(struct ibv_context *context, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	HOLDS(ibv_get_async_event(context, &event) == 0 && event.event_type == type);
+	ibv_ack_async_event(&event);
+}
+
+#endif /* RUN_CONTROL_H */

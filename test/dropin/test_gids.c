@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Tables of GIDs and P_Keys: packets have the GID and the P_Key of the indices of their QP or
+ * address handle, and are lost where these do not match; rmem-ctl changes the tables.
+ *
+ * usage: test-gids RMEM-CTL
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "own_qp.h"
+#include "run_control.h"
+
+#define GID0  "127.0.16.26"
+#define GID1  "127.0.16.27"
+#define GID2  "127.0.16.29"
+#define OTHER "127.0.16.28"
+#define QKEY  0x11111111
+
+/* A device, and what a QP of it needs. */
+struct side {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_cq *cq;
+	_Alignas(64) uint8_t buf[256];
+};
+
+static struct side sides[2];
+static const char *program;
+
+static union ibv_gid
+gid_of(const char *ip)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
+
+	HOLDS(inet_pton(AF_INET, ip, gid.raw + 12) == 1);
+	return gid;
+}
+
+static void
+open_side(struct side *side, const char *name)
+{
+	side->context = open_device(name);
+	side->pd = ibv_alloc_pd(side->context);
+	HOLDS(side->pd != NULL);
+	side->mr = ibv_reg_mr(side->pd, side->buf, sizeof(side->buf),
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	side->cq = ibv_create_cq(side->context, 8, NULL, NULL, 0);
+	HOLDS(side->mr != NULL && side->cq != NULL);
+}
+
+static void
+close_side(struct side *side)
+{
+	HOLDS(ibv_destroy_cq(side->cq) == 0 && ibv_dereg_mr(side->mr) == 0);
+	HOLDS(ibv_dealloc_pd(side->pd) == 0 && ibv_close_device(side->context) == 0);
+}
+
+static struct ibv_qp *
+create_qp(const struct side *side, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {.qp_type = type,
+			.send_cq = side->cq,
+			.recv_cq = side->cq,
+			.cap = {.max_send_wr = 4,
+					.max_recv_wr = 4,
+					.max_send_sge = 1,
+					.max_recv_sge = 1}};
+	struct ibv_qp *qp = ibv_create_qp(side->pd, &init);
+
+	HOLDS(qp != NULL);
+	return qp;
+}
+
+/* To that GID and QP, from the index, with the P_Key of an index. */
+static int
+connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, const char *to, uint8_t sgid_index,
+		uint16_t pkey_index)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+			.port_num = 1,
+			.pkey_index = pkey_index,
+			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			.path_mtu = IBV_MTU_256,
+			.dest_qp_num = peer->qp_num,
+			.timeout = 10,
+			.retry_cnt = 1,
+			.ah_attr = {.port_num = 1,
+					.is_global = 1,
+					.grh = {.dgid = gid_of(to), .sgid_index = sgid_index}}};
+	int ret = ibv_modify_qp(qp, &attr,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (ret == 0)
+		ret = ibv_modify_qp(qp, &attr,
+				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+						IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+						IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	if (ret == 0)
+		ret = ibv_modify_qp(qp, &attr,
+				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC);
+	return ret;
+}
+
+/* The status of a WRITE of a first QP of soft0, of which a new one is connected to one of soft1. */
+static enum ibv_wc_status
+write_status(uint8_t sgid_index, const char *own, uint16_t pkey_index, uint16_t peer_pkey_index)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
+	enum ibv_wc_status status;
+
+	HOLDS(connect_rc(peer, qp, own, 0, peer_pkey_index) == 0);
+	HOLDS(connect_rc(qp, peer, OTHER, sgid_index, pkey_index) == 0);
+	/* To soft0's own MR: the key is one of the other device, so that none reaches memory. */
+	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
+	status = wait_wc(sides[0].cq).status;
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	return status;
+}
+
+/* Whether soft0 has a GID at the index: ibv_query_gid() returns zeros for none. */
+static bool
+has_gid(uint32_t index)
+{
+	static const union ibv_gid none;
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+	int ret = ibv_query_gid_ex(sides[0].context, 1, index, &entry, 0);
+
+	HOLDS(ret == 0 || ret == ENODATA);
+	HOLDS(ibv_query_gid(sides[0].context, 1, (int)index, &gid) == 0);
+	HOLDS((memcmp(&gid, &none, sizeof(gid)) != 0) == (ret == 0));
+	return ret == 0;
+}
+
+static void
+tables_are_those_of_arguments(void)
+{
+	struct ibv_gid_entry entries[32];
+	struct ibv_port_attr port;
+	const union ibv_gid own = gid_of(GID1);
+	char line[64] = "";
+	__be16 pkey;
+	FILE *file;
+
+	HOLDS(ibv_query_port(sides[0].context, 1, &port) == 0);
+	HOLDS(port.gid_tbl_len == 16 && port.pkey_tbl_len == 16);
+	HOLDS(ibv_query_gid_table(sides[0].context, entries, 32, 0) == 2);
+	HOLDS(entries[1].gid_index == 1 && memcmp(&entries[1].gid, &own, sizeof(own)) == 0);
+	HOLDS(entries[1].gid_type == IBV_GID_TYPE_ROCE_V2 && entries[1].ndev_ifindex != 0);
+	HOLDS(!has_gid(2));
+	HOLDS(ibv_query_pkey(sides[0].context, 1, 1, &pkey) == 0 && pkey == htons(0x8001));
+	HOLDS(ibv_get_pkey_index(sides[0].context, 1, htons(0x0002)) == 2);
+	file = fopen("/sys/class/infiniband/soft0/ports/1/gids/1", "r");
+	HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL && fclose(file) == 0);
+	HOLDS(strcmp(line, "0000:0000:0000:0000:0000:ffff:7f00:101b\n") == 0);
+	HOLDS(ibv_query_port(sides[1].context, 1, &port) == 0);
+	HOLDS(port.gid_tbl_len == 1 && port.pkey_tbl_len == 16);
+}
+
+/* A peer takes packets of its own peer's GID alone; the key is wrong then, which it answers. */
+static void
+packets_have_gid_of_index(void)
+{
+	HOLDS(write_status(1, GID1, 0, 0) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_status(0, GID0, 0, 0) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_status(1, GID0, 0, 0) == IBV_WC_RETRY_EXC_ERR);
+}
+
+/* soft0 has 0xffff, 0x8001 and 0x0002, soft1 0xffff, 0x0001, 0x0002 and 0x8003. */
+static void
+packets_of_other_partitions_are_lost(void)
+{
+	struct ibv_port_attr before, after;
+
+	HOLDS(ibv_query_port(sides[1].context, 1, &before) == 0);
+	HOLDS(write_status(0, GID0, 1, 1) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(write_status(0, GID0, 1, 3) == IBV_WC_RETRY_EXC_ERR);
+	/* Two limited members. */
+	HOLDS(write_status(0, GID0, 2, 2) == IBV_WC_RETRY_EXC_ERR);
+	HOLDS(ibv_query_port(sides[1].context, 1, &after) == 0);
+	HOLDS(after.bad_pkey_cntr - before.bad_pkey_cntr >= 2);
+}
+
+static void
+indices_without_entry_are_refused(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	HOLDS(connect_rc(qp, qp, OTHER, 2, 0) == EINVAL);
+	HOLDS(ibv_modify_qp(qp, &reset, IBV_QP_STATE) == 0);
+	HOLDS(connect_rc(qp, qp, OTHER, 0, 3) == EINVAL);
+	HOLDS(connect_rc(qp, qp, OTHER, 0, 16) == EINVAL);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+static void
+start_ud(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+}
+
+/* Send an empty datagram to a QP by an AH. */
+static void
+send_to(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn)
+{
+	struct ibv_send_wr *bad,
+			wr = {.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.ud = {.ah = ah,
+							.remote_qpn = qpn,
+							.remote_qkey = QKEY}};
+
+	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+/* An answer is sent from the GID that the datagram was sent to. */
+static void
+datagrams_have_gid_of_handle(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_UD),
+		      *peer = create_qp(&sides[1], IBV_QPT_UD);
+	struct ibv_ah_attr attr = {.port_num = 1,
+			.is_global = 1,
+			.grh = {.dgid = gid_of(GID1), .hop_limit = 64}};
+	struct ibv_sge sge = {(uintptr_t)sides[0].buf, 128, sides[0].mr->lkey};
+	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
+	struct ibv_ah *to, *back;
+	struct ibv_wc wc;
+
+	start_ud(qp);
+	start_ud(peer);
+	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
+	sge = (struct ibv_sge){(uintptr_t)sides[1].buf, 128, sides[1].mr->lkey};
+	HOLDS(ibv_post_recv(peer, &recv, &bad) == 0);
+	to = ibv_create_ah(sides[1].pd, &attr);
+	HOLDS(to != NULL);
+	send_to(peer, to, qp->qp_num);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_SEND);
+	wc = wait_wc(sides[0].cq);
+	HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+	HOLDS(ibv_init_ah_from_wc(sides[0].context, 1, &wc, (void *)sides[0].buf, &attr) == 0);
+	HOLDS(attr.grh.sgid_index == 1);
+	back = ibv_create_ah(sides[0].pd, &attr);
+	HOLDS(back != NULL);
+	send_to(qp, back, peer->qp_num);
+	HOLDS(wait_wc(sides[0].cq).opcode == IBV_WC_SEND);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_RECV);
+	/* The source in the IPv4 header, at the end of the GRH. */
+	HOLDS(memcmp(sides[1].buf + 32, gid_of(GID1).raw + 12, 4) == 0);
+	HOLDS(ibv_destroy_ah(to) == 0 && ibv_destroy_ah(back) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
+static void
+command(const char *words)
+{
+	char text[TEXT];
+
+	HOLDS(run_control(program, "", words, text) == 0 && text[0] == '\0');
+}
+
+static void
+refuses(const char *words, int status, const char *reason)
+{
+	char text[TEXT];
+
+	HOLDS(run_control(program, "", words, text) == status);
+	HOLDS(strstr(text, reason) != NULL);
+}
+
+/* Its QPs go on, and fail to send. */
+static void
+removed_gid_has_no_packets(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC),
+		      *peer = create_qp(&sides[1], IBV_QPT_RC);
+
+	HOLDS(connect_rc(peer, qp, GID1, 0, 0) == 0 && connect_rc(qp, peer, OTHER, 1, 0) == 0);
+	command("gid soft0:1 del " GID1);
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	HOLDS(!has_gid(1));
+	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
+	HOLDS(wait_wc(sides[0].cq).status == IBV_WC_RETRY_EXC_ERR);
+	/* A QP has the index still. */
+	command("gid soft0 add " GID2);
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	HOLDS(!has_gid(1));
+	HOLDS(write_status(2, GID2, 0, 0) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	command("gid soft0 add " GID1);
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	HOLDS(write_status(1, GID1, 0, 0) == IBV_WC_REM_ACCESS_ERR);
+}
+
+static void
+removed_pkey_has_no_packets(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC),
+		      *peer = create_qp(&sides[1], IBV_QPT_RC);
+
+	HOLDS(connect_rc(peer, qp, GID0, 0, 1) == 0 && connect_rc(qp, peer, OTHER, 0, 1) == 0);
+	command("pkey soft0 del 0x8001");
+	expect_event(sides[0].context, IBV_EVENT_PKEY_CHANGE);
+	HOLDS(ibv_get_pkey_index(sides[0].context, 1, htons(0x8001)) == -1);
+	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
+	HOLDS(wait_wc(sides[0].cq).status == IBV_WC_RETRY_EXC_ERR);
+	command("pkey soft0:1 add 0x8001");
+	expect_event(sides[0].context, IBV_EVENT_PKEY_CHANGE);
+	HOLDS(write_status(0, GID0, 1, 1) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
+static void
+mtu_is_that_of_later_queries(void)
+{
+	struct ibv_port_attr port;
+
+	command("mtu soft0 512");
+	HOLDS(ibv_query_port(sides[0].context, 1, &port) == 0 && port.active_mtu == IBV_MTU_512);
+	HOLDS(write_status(0, GID0, 0, 0) == IBV_WC_REM_ACCESS_ERR);
+}
+
+static void
+wrong_commands_are_refused(void)
+{
+	refuses("gid soft0 add here", 1, "gid here: not an IPv4 or IPv6 address");
+	refuses("gid soft0 add " OTHER, 1, "gid " OTHER ": a device has the address");
+	refuses("gid soft0 add 203.0.113.9", 1, "gid 203.0.113.9: not an address of this host");
+	refuses("gid soft0 del 127.0.16.30", 1, "gid 127.0.16.30: not in the table");
+	refuses("gid soft0 del " GID0, 1, "the first one, of ip=, stays");
+	refuses("gid soft0:2 add " GID1, 2, "no port 2: port 1 only");
+	refuses("gid soft0 move " GID1, 2, "move is not add or del");
+	refuses("gid soft7 add " GID1, 1, "no device soft7 with control=1");
+	refuses("pkey soft0 add 0x8000", 1, "pkey 0x8000: not 1 to 0xffff, but 0x8000");
+	refuses("pkey soft0 add 0xffff", 1, "pkey 0xffff: in the table already");
+	refuses("pkey soft0 del 9", 1, "pkey 9: not in the table");
+	refuses("mtu soft0 1000", 1, "mtu 1000: not a path MTU of 256 to 4096");
+}
+
+int
+main(int argc, char **argv)
+{
+	HOLDS(argc == 2);
+	program = argv[1];
+	HOLDS(setenv("RMEM_IBV",
+			      "soft0,ip=" GID0 ",gids=" GID1
+			      ",pkeys=0xffff;0x8001;2,loop=1,control=1"
+			      "|soft1,ip=" OTHER ",pkeys=0xffff;1;2;0x8003,loop=1",
+			      1) == 0);
+	open_side(&sides[0], "soft0");
+	open_side(&sides[1], "soft1");
+	tables_are_those_of_arguments();
+	packets_have_gid_of_index();
+	packets_of_other_partitions_are_lost();
+	indices_without_entry_are_refused();
+	datagrams_have_gid_of_handle();
+	removed_gid_has_no_packets();
+	removed_pkey_has_no_packets();
+	mtu_is_that_of_later_queries();
+	wrong_commands_are_refused();
+	close_side(&sides[0]);
+	close_side(&sides[1]);
+	return 0;
+}
