@@ -424,33 +424,31 @@ TEST(iov, indirect_keys_cover_range_lists)
 
 /* Invalid ranges: each error is refused, and the log line has the reason. */
 
+static int
+reg_conf(const void *conf)
+{
+	struct rmem_mr *mr = NULL;
+	int ret = rmem_mr_reg_attr(fx.a.pd, conf, &mr);
+
+	return mr == NULL ? ret : 0;
+}
+
 TEST(iov, bad_forms_are_refused)
 {
-	const struct rmem_mr_attr good = attr;
+	const uint64_t high = UINT64_MAX - LENGTH + 2;
+	const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_mr_attr, iov, NULL, EINVAL),
+			FX_BAD(rmem_mr_attr, iov_count, 0, EINVAL),
+			FX_BAD(rmem_mr_attr, addr, fx.a.buf, EINVAL),
+			FX_BAD(rmem_mr_attr, access, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR, EINVAL),
+			FX_BAD(rmem_mr_attr, length, LENGTH - 1, EINVAL),
+			FX_BAD(rmem_mr_attr, flags, RMEM_MR_FD, EINVAL),
+			FX_BAD(rmem_mr_attr, iova, high, EINVAL),
+	};
 	struct rmem_mr *mr = NULL;
 
-	attr.iov = NULL;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.iov_count = 0;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.addr = fx.a.buf;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.access |= RMEM_ACCESS_ALLOCATE_MR;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.length = LENGTH - 1;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.flags = RMEM_MR_FD;
-	TEST_ERR(reg(&mr), EINVAL);
-	attr = good;
-	attr.iova = UINT64_MAX - LENGTH + 2;
-	TEST_ERR(reg(&mr), EINVAL);
-	TEST_ASSERT(mr == NULL);
-	attr.iova--;
+	fx_expect_bad_fields(&attr, sizeof(attr), rows, RTE_DIM(rows), reg_conf);
+	attr.iova = high - 1;
 	TEST_OK(reg(&mr));
 }
 

@@ -18,29 +18,6 @@ b_addr(size_t offset)
 	return fx_addr(fx.b.buf + offset);
 }
 
-/* Eight bytes at addr are refused to each kind of remote access. */
-static void
-expect_remote_refusals(uint64_t addr, uint32_t rkey)
-{
-	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
-			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
-			RMEM_WR_ATOMIC_FETCH_AND_ADD};
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr;
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		if (opcodes[i] < RMEM_WR_ATOMIC_CMP_AND_SWP)
-			wr = fx_rdma(opcodes[i], &sge, addr, rkey);
-		else if (addr % 8 == 0)
-			wr = fx_atomic(opcodes[i], &sge, addr, rkey, 0);
-		else
-			continue;
-		TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-		fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR);
-	}
-}
-
 TEST(key, lkey_and_rkey_differ)
 {
 	int i;
@@ -67,20 +44,6 @@ TEST(key, each_wrong_tag_of_an_index_is_refused)
 			fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR);
 	}
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
-}
-
-TEST(key, remote_range_that_wraps_is_refused)
-{
-	struct rmem_mr *mr = NULL;
-
-	/* Up to the last address, and one that ends after it. */
-	TEST_OK(rmem_mr_reg(fx.b.pd, fx.b.buf, 64, UINT64_MAX - 63, FX_ACCESS, &mr));
-	fx_track(mr);
-	expect_remote_refusals(UINT64_MAX - 6, mr->rkey);
-	expect_remote_refusals(UINT64_MAX, mr->rkey);
-	expect_remote_refusals(UINT64_MAX - 6, fx.b.mr->rkey);
-	expect_remote_refusals(UINT64_MAX - 7, fx.b.mr->rkey);
-	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
 }
 
 /* A new domain in the slot of a released one is another. */

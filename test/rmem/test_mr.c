@@ -112,7 +112,17 @@ TEST(mr, no_bytes_are_neither_allocated_nor_mapped)
 	close(attr.fd);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 0, 0, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr),
 			EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 0, 8, FX_ACCESS | RMEM_ACCESS_ZERO_BASED, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+}
+
+TEST(mr, zero_based_region_takes_no_iova)
+{
+	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 0, 8, access, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, 0x7000, access, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, fx_addr(fx.a.buf), access, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 }
 
@@ -156,16 +166,6 @@ TEST(mr, rereg_changes_to_and_from_no_bytes)
 				RMEM_WC_REM_ACCESS_ERR);
 		fx_reconnect();
 	}
-}
-
-TEST(mr, zero_based_region_takes_no_iova)
-{
-	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
-	struct rmem_mr *mr = NULL;
-
-	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, 0x7000, access, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, fx_addr(fx.a.buf), access, &mr), EINVAL);
-	TEST_ASSERT(mr == NULL);
 }
 
 /* The kernel pins it for a provider without write access. */
@@ -228,44 +228,36 @@ share(struct rmem_mr *from, uint32_t access)
 	return mr;
 }
 
-TEST(mr, sharing_bad_handles_are_refused)
+TEST(mr, sharing_with_bad_arguments_is_refused)
 {
-	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1), *mr = NULL;
-	struct rmem_pd *pd = fx_pd(fx_dev("soft7", NULL));
-	struct rmem_mr *from = fx.a.mr;
-
-	TEST_ASSERT(fast != NULL && pd != NULL);
-	TEST_ERR(rmem_mr_reg_shared(NULL, fx.a.pd, 0, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared((struct rmem_mr *)fx.a.pd, fx.a.pd, 0, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(fast, fx.a.pd, 0, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, 0, &mr), EINVAL);
-	TEST_ASSERT(mr == NULL);
-	TEST_OK(fx_release(pd));
-}
-
-/* A device without atomics on demand. */
-static void
-expect_lacking_access(void)
-{
-	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ON_DEMAND;
-	struct rmem_pd *pd = fx_pd(fx_dev("soft8", "odp_guard=0"));
-	struct rmem_mr *from = fx_mr(pd, fx.a.buf, 64, FX_ACCESS), *mr;
-
-	TEST_ASSERT(from != NULL);
-	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, access, &mr), EOPNOTSUPP);
-}
-
-TEST(mr, sharing_bad_access_and_iova_are_refused)
-{
+	struct rmem_mr *const fast = fx_fast_mr(fx.a.pd, 1), *const from = fx.a.mr;
+	struct rmem_pd *far = fx_pd(fx_dev("soft7", NULL)), *const pd = fx.a.pd;
+	/* A device without atomics on demand. */
+	struct rmem_pd *plain = fx_pd(fx_dev("soft8", "odp_guard=0"));
+	const struct {
+		struct rmem_mr *from;
+		struct rmem_pd *pd;
+		uint64_t iova;
+		uint32_t access;
+		int error;
+	} bad[] = {{NULL, pd, 0, 0, EINVAL}, {(struct rmem_mr *)pd, pd, 0, 0, EINVAL},
+			{fast, pd, 0, 0, EINVAL}, {from, far, 0, 0, EINVAL},
+			{from, pd, 0, ALLOCATE, EINVAL},
+			{from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, EINVAL},
+			{from, pd, 0, UINT32_C(1) << 31, EINVAL}, {from, pd, UINT64_MAX, 0, EINVAL},
+			{from, pd, 1, RMEM_ACCESS_ZERO_BASED, EINVAL},
+			{fx_mr(plain, fx.a.buf, 64, FX_ACCESS), plain, 0,
+					FX_ACCESS | RMEM_ACCESS_ON_DEMAND, EOPNOTSUPP}};
 	struct rmem_mr *mr = NULL;
+	unsigned int i;
 
-	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, ALLOCATE, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, UINT32_C(1) << 31, &mr), EINVAL);
-	expect_lacking_access();
-	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, UINT64_MAX, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 1, RMEM_ACCESS_ZERO_BASED, &mr), EINVAL);
+	TEST_ASSERT(fast != NULL && far != NULL && plain != NULL);
+	for (i = 0; i < RTE_DIM(bad); i++)
+		TEST_ERR(rmem_mr_reg_shared(
+					 bad[i].from, bad[i].pd, bad[i].iova, bad[i].access, &mr),
+				bad[i].error);
 	TEST_ASSERT(mr == NULL);
+	TEST_OK(fx_release(far));
 }
 
 /* A refused request holds no reference: the MR can be released. */

@@ -236,32 +236,31 @@ TEST(qp_modify, no_write_after_the_removal_of_a_right)
 	TEST_RUN(ret);
 }
 
+#define MASK (RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+
+static int
+init(const void *attr)
+{
+	return rmem_qp_modify(fx.a.qp, attr, MASK);
+}
+
 TEST(qp_modify, bad_arguments_are_refused)
 {
-	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1};
-	const uint32_t mask =
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
+	static const struct rmem_qp_attr good = {.state = RMEM_QPS_INIT, .port_num = 1};
+	static const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_qp_attr, reserved[0], 1, EINVAL),
+			FX_BAD(rmem_qp_attr, reserved_byte[0], 1, EINVAL),
+			FX_BAD(rmem_qp_attr, access, RMEM_ACCESS_LOCAL_WRITE, EINVAL),
+			FX_BAD(rmem_qp_attr, port_num, 2, EINVAL),
+			FX_BAD(rmem_qp_attr, port_num, 0, EINVAL),
+			FX_BAD(rmem_qp_attr, pkey_index, 1, EINVAL),
+	};
 
-	TEST_ERR(rmem_qp_modify(NULL, &attr, mask), EINVAL);
-	TEST_ERR(rmem_qp_modify(fx.a.qp, NULL, mask), EINVAL);
+	TEST_ERR(rmem_qp_modify(NULL, &good, MASK), EINVAL);
+	TEST_ERR(rmem_qp_modify(fx.a.qp, NULL, MASK), EINVAL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask | RMEM_QP_DEST_QPN << 4), EINVAL);
-	attr.reserved[0] = 1;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
-	attr.reserved[0] = 0;
-	attr.reserved_byte[0] = 1;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
-	attr.reserved_byte[0] = 0;
-	attr.access = RMEM_ACCESS_LOCAL_WRITE;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
-	attr.access = 0;
-	attr.port_num = 2;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
-	attr.port_num = 0;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
-	attr.port_num = 1;
-	attr.pkey_index = 1;
-	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, mask), EINVAL);
+	TEST_ERR(rmem_qp_modify(fx.a.qp, &good, MASK | RMEM_QP_DEST_QPN << 4), EINVAL);
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), init);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
 }
 
