@@ -11,6 +11,7 @@
 #include <rte_lcore.h>
 
 #include "perf.h"
+#include "rc.h"
 #include "test.h"
 
 #define PERF_DEPTH 256u
@@ -63,15 +64,11 @@ void
 perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
-	struct rmem_qp_conf conf = {.max_send_wr = PERF_DEPTH,
-			.max_recv_wr = PERF_DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH_GLOBAL};
+	struct rmem_qp_conf conf;
 
 	TEST_OK(rmem_cq_create(dev, &cq_conf, cq));
-	conf.send_cq = conf.recv_cq = *cq;
+	conf = rc_conf(*cq, PERF_DEPTH, PERF_DEPTH);
+	conf.access |= RMEM_ACCESS_FLUSH_GLOBAL;
 	TEST_OK(rmem_qp_create(pd, &conf, qp));
 }
 

@@ -125,23 +125,11 @@ skip_inv(struct rmem_send_wr *wr)
 	wr->opcode = RMEM_WR_RDMA_WRITE;
 }
 
-static int
-post_no_inv(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	return post_changed(qp, wr, nb_wr, skip_inv);
-}
-
 static void
 widen_window(struct rmem_send_wr *wr)
 {
 	if (wr->opcode == RMEM_WR_BIND_MW && wr->bind_mw.length != 0)
 		wr->bind_mw.length++;
-}
-
-static int
-post_wide_windows(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	return post_changed(qp, wr, nb_wr, widen_window);
 }
 
 static void
@@ -153,12 +141,6 @@ lend_rights(struct rmem_send_wr *wr)
 		wr->bind_mw.access |= RMEM_ACCESS_REMOTE_READ;
 }
 
-static int
-post_more_rights(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	return post_changed(qp, wr, nb_wr, lend_rights);
-}
-
 static void
 drop_flag(struct rmem_send_wr *wr)
 {
@@ -166,48 +148,35 @@ drop_flag(struct rmem_send_wr *wr)
 		wr->opcode = RMEM_WR_SEND;
 }
 
+/* Completions of one status have another. */
 static int
-post_sends_without_inv(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+poll_status(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc, uint8_t from, uint8_t to)
 {
-	return post_changed(qp, wr, nb_wr, drop_flag);
+	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
+
+	for (i = 0; i < nb; i++) {
+		if (wc[i].status == from)
+			wc[i].status = to;
+	}
+	return nb;
 }
 
-/* Refused requests complete with SUCCESS. */
 static int
 poll_all_well(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
-
-	for (i = 0; i < nb; i++) {
-		if (wc[i].status == RMEM_WC_REM_ACCESS_ERR)
-			wc[i].status = RMEM_WC_SUCCESS;
-	}
-	return nb;
+	return poll_status(cq, wc, nb_wc, RMEM_WC_REM_ACCESS_ERR, RMEM_WC_SUCCESS);
 }
 
-/* Errors complete with another status. */
 static int
 poll_wrong_status(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
-
-	for (i = 0; i < nb; i++) {
-		if (wc[i].status == RMEM_WC_LOC_PROT_ERR)
-			wc[i].status = RMEM_WC_LOC_QP_OP_ERR;
-	}
-	return nb;
+	return poll_status(cq, wc, nb_wc, RMEM_WC_LOC_PROT_ERR, RMEM_WC_LOC_QP_OP_ERR);
 }
 
 static int
 poll_no_flush(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
-
-	for (i = 0; i < nb; i++) {
-		if (wc[i].status == RMEM_WC_WR_FLUSH_ERR)
-			wc[i].status = RMEM_WC_SUCCESS;
-	}
-	return nb;
+	return poll_status(cq, wc, nb_wc, RMEM_WC_WR_FLUSH_ERR, RMEM_WC_SUCCESS);
 }
 
 static int
@@ -279,12 +248,6 @@ lose_data(struct rmem_send_wr *wr)
 }
 
 static int
-post_no_data(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	return post_changed(qp, wr, nb_wr, lose_data);
-}
-
-static int
 reg_enabled(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	struct rmem_mr_attr enabled = *attr;
@@ -325,12 +288,6 @@ skip_round(struct rmem_send_wr *wr)
 		wr->umr.repeat_count--;
 }
 
-static int
-post_short_umr(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	return post_changed(qp, wr, nb_wr, skip_round);
-}
-
 /* QPs have all rights. */
 static int
 create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
@@ -350,141 +307,99 @@ struct wrong {
 	rmem_mr_rereg_t mr_rereg;
 	rmem_mw_bind_t mw_bind;
 	rmem_qp_create_t qp_create;
-	rmem_post_send_t post_send;
+	change_t change; /* of the requests that are posted */
 	rmem_poll_cq_t poll_cq;
 	bool is_excused; /* only the oracle is asked */
 };
 
+#define WRONG(text, cases) .what = text, .subject = cases
+
 static const struct wrong wrongs[] = {
-		{.what = "MRs have all rights", .subject = "right", .mr_reg = reg_all_rights},
-		{.what = "MRs are a byte too long", .subject = "mr", .mr_reg = reg_one_byte_more},
-		{.what = "MRs start early", .subject = "mr", .mr_reg = reg_one_byte_before},
-		{.what = "MRs have no iova", .subject = "mr", .mr_reg = reg_without_iova},
-		{.what = "QPs allow everything", .subject = "right", .qp_create = create_open_qp},
-		{.what = "type 1 windows cover their MR", .subject = "mw1", .mw_bind = bind_all},
-		{.what = "type 1 windows can be read", .subject = "mw1", .mw_bind = bind_readable},
-		{.what = "type 2 windows are a byte too long",
-				.subject = "mw2",
-				.post_send = post_wide_windows},
-		{.what = "type 2 windows have more rights",
-				.subject = "mw2",
-				.post_send = post_more_rights},
-		{.what = "REG_MR gives more rights",
-				.subject = "fast_reg",
-				.post_send = post_more_rights},
-		{.what = "LOCAL_INV leaves windows",
-				.subject = "mw2_bind",
-				.post_send = post_no_inv},
-		{.what = "LOCAL_INV leaves MRs", .subject = "fast_reg", .post_send = post_no_inv},
-		{.what = "SEND_WITH_INV only sends",
-				.subject = "mw2_bind",
-				.post_send = post_sends_without_inv},
-		{.what = "LOCAL_INV leaves what requests bind",
-				.subject = "inv",
-				.post_send = post_no_inv},
-		{.what = "UMR leaves a round out", .subject = "umr", .post_send = post_short_umr},
-		{.what = "disabled MRs are enabled", .subject = "attr", .mr_reg = reg_enabled},
-		{.what = "counters do not count",
-				.subject = "attr",
-				.mr_bind_counter = count_nothing},
-		{.what = "rereg keeps a right", .subject = "rereg", .mr_rereg = rereg_keeps_rights},
-		{.what = "rereg keeps the PD", .subject = "rereg", .mr_rereg = rereg_keeps_pd},
-		{.what = "lengths are short", .subject = "recv", .poll_cq = poll_short},
-		{.what = "flushed is reported as success",
-				.subject = "error",
-				.poll_cq = poll_no_flush},
-		{.what = "MRs have all rights",
-				.subject = "differential",
-				.mr_reg = reg_all_rights},
-		{.what = "MRs are a byte too long",
-				.subject = "differential",
-				.mr_reg = reg_one_byte_more},
-		{.what = "type 2 windows are a byte too long",
-				.subject = "differential",
-				.post_send = post_wide_windows},
-		{.what = "LOCAL_INV leaves windows",
-				.subject = "differential",
-				.post_send = post_no_inv},
-		{.what = "lengths are short", .subject = "differential", .poll_cq = poll_short},
-		{.what = "errors are reported as success",
-				.subject = "key",
-				.poll_cq = poll_all_well},
-		{.what = "completions are in another order",
-				.subject = "error",
-				.poll_cq = poll_reversed,
+		{WRONG("MRs have all rights", "right"), .mr_reg = reg_all_rights},
+		{WRONG("MRs are a byte too long", "mr"), .mr_reg = reg_one_byte_more},
+		{WRONG("MRs start early", "mr"), .mr_reg = reg_one_byte_before},
+		{WRONG("MRs have no iova", "mr"), .mr_reg = reg_without_iova},
+		{WRONG("QPs allow everything", "right"), .qp_create = create_open_qp},
+		{WRONG("type 1 windows cover their MR", "mw1"), .mw_bind = bind_all},
+		{WRONG("type 1 windows can be read", "mw1"), .mw_bind = bind_readable},
+		{WRONG("type 2 windows are a byte too long", "mw2"), .change = widen_window},
+		{WRONG("type 2 windows have more rights", "mw2"), .change = lend_rights},
+		{WRONG("REG_MR gives more rights", "fast_reg"), .change = lend_rights},
+		{WRONG("LOCAL_INV leaves windows", "mw2_bind"), .change = skip_inv},
+		{WRONG("LOCAL_INV leaves MRs", "fast_reg"), .change = skip_inv},
+		{WRONG("SEND_WITH_INV only sends", "mw2_bind"), .change = drop_flag},
+		{WRONG("LOCAL_INV leaves what requests bind", "inv"), .change = skip_inv},
+		{WRONG("UMR leaves a round out", "umr"), .change = skip_round},
+		{WRONG("disabled MRs are enabled", "attr"), .mr_reg = reg_enabled},
+		{WRONG("counters do not count", "attr"), .mr_bind_counter = count_nothing},
+		{WRONG("rereg keeps a right", "rereg"), .mr_rereg = rereg_keeps_rights},
+		{WRONG("rereg keeps the PD", "rereg"), .mr_rereg = rereg_keeps_pd},
+		{WRONG("lengths are short", "recv"), .poll_cq = poll_short},
+		{WRONG("flushed is reported as success", "error"), .poll_cq = poll_no_flush},
+		{WRONG("MRs have all rights", "differential"), .mr_reg = reg_all_rights},
+		{WRONG("MRs are a byte too long", "differential"), .mr_reg = reg_one_byte_more},
+		{WRONG("type 2 windows are a byte too long", "differential"),
+				.change = widen_window},
+		{WRONG("LOCAL_INV leaves windows", "differential"), .change = skip_inv},
+		{WRONG("lengths are short", "differential"), .poll_cq = poll_short},
+		{WRONG("errors are reported as success", "key"), .poll_cq = poll_all_well},
+		{WRONG("completions are in another order", "error"), .poll_cq = poll_reversed,
 				.is_excused = true},
-		{.what = "completions are lost",
-				.subject = "error",
-				.poll_cq = poll_lossy,
+		{WRONG("completions are lost", "error"), .poll_cq = poll_lossy, .is_excused = true},
+		{WRONG("completions are returned twice", "error"), .poll_cq = poll_twice,
 				.is_excused = true},
-		{.what = "completions are returned twice",
-				.subject = "error",
-				.poll_cq = poll_twice,
+		{WRONG("flushed is reported as success", "error"), .poll_cq = poll_no_flush,
 				.is_excused = true},
-		{.what = "flushed is reported as success",
-				.subject = "error",
-				.poll_cq = poll_no_flush,
+		{WRONG("WRITEs without data succeed", "outcome"), .change = lose_data,
 				.is_excused = true},
-		{.what = "WRITEs without data succeed",
-				.subject = "outcome",
-				.post_send = post_no_data,
-				.is_excused = true},
-		{.what = "errors have another status",
-				.subject = "key",
-				.poll_cq = poll_wrong_status},
+		{WRONG("errors have another status", "key"), .poll_cq = poll_wrong_status},
 };
 
-/* The one in force. */
-static const struct wrong *wrong;
+/* The one in force, with the software device's functions where it has none. */
+static struct wrong wrong;
 
 static int
 wrong_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
-	return wrong->mr_reg != NULL ? wrong->mr_reg(mr, attr) : soft->ops.mr_reg(mr, attr);
+	return wrong.mr_reg(mr, attr);
 }
 
 static int
 wrong_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter)
 {
-	return wrong->mr_bind_counter != NULL ? wrong->mr_bind_counter(mr, counter)
-					      : soft->ops.mr_bind_counter(mr, counter);
+	return wrong.mr_bind_counter(mr, counter);
 }
 
 static int
 wrong_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result)
 {
-	rmem_mr_rereg_t rereg = wrong->mr_rereg != NULL ? wrong->mr_rereg : soft->ops.mr_rereg;
-
-	return rereg(mr, flags, pd, addr, length, access, result);
+	return wrong.mr_rereg(mr, flags, pd, addr, length, access, result);
 }
 
 static int
 wrong_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
-	return wrong->mw_bind != NULL ? wrong->mw_bind(qp, mw, bind)
-				      : soft->ops.mw_bind(qp, mw, bind);
+	return wrong.mw_bind(qp, mw, bind);
 }
 
 static int
 wrong_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
 {
-	return wrong->qp_create != NULL ? wrong->qp_create(qp, conf_of_qp)
-					: soft->ops.qp_create(qp, conf_of_qp);
+	return wrong.qp_create(qp, conf_of_qp);
 }
 
 static int
 wrong_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
-	return wrong->post_send != NULL ? wrong->post_send(qp, wr, nb_wr)
-					: soft->fp.post_send(qp, wr, nb_wr);
+	return wrong.change != NULL ? post_changed(qp, wr, nb_wr, wrong.change)
+				    : soft->fp.post_send(qp, wr, nb_wr);
 }
 
 static int
 wrong_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	return wrong->poll_cq != NULL ? wrong->poll_cq(cq, wc, nb_wc)
-				      : soft->fp.poll_cq(cq, wc, nb_wc);
+	return wrong.poll_cq(cq, wc, nb_wc);
 }
 
 static int
@@ -503,6 +418,21 @@ register_driver(void)
 	return rmem_driver_register(&driver);
 }
 
+/* Use a function of the software device where wrong has none. */
+#define FILL(slot, from) wrong.slot = wrong.slot != NULL ? wrong.slot : soft->from.slot
+
+static void
+set_wrong(unsigned int i)
+{
+	wrong = wrongs[i];
+	FILL(mr_bind_counter, ops);
+	FILL(mr_reg, ops);
+	FILL(mr_rereg, ops);
+	FILL(mw_bind, ops);
+	FILL(qp_create, ops);
+	FILL(poll_cq, fp);
+}
+
 /* Number of failed cases of the subject, or -1 if all were skipped. */
 static int
 try_wrong(struct rmem_dev *reference, unsigned int i)
@@ -511,10 +441,10 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 	char *pattern = subject;
 	struct conf_counts counts;
 
-	wrong = &wrongs[i];
-	conf.faults = wrong->is_excused ? "" : NULL;
-	conf.is_excused = wrong->is_excused;
-	snprintf(subject, sizeof(subject), "%s", wrong->subject);
+	set_wrong(i);
+	conf.faults = wrong.is_excused ? "" : NULL;
+	conf.is_excused = wrong.is_excused;
+	snprintf(subject, sizeof(subject), "%s", wrong.subject);
 	snprintf(name, sizeof(name), "wrong%u", i);
 	if (conf_open_dev(name, NULL) != 0)
 		return -1;

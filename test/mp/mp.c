@@ -30,6 +30,7 @@
 
 #include "mp.h"
 #include "proc.h"
+#include "rc.h"
 #include "test.h"
 
 #define DEV_ARGS "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
@@ -84,33 +85,21 @@ void
 mp_make_qp(struct rmem_pd *parent, const char *name, struct rmem_cq *cq, uint32_t flags,
 		struct rmem_qp **qp)
 {
-	const struct rmem_qp_conf conf = {.send_cq = cq,
-			.recv_cq = cq,
-			.max_send_wr = MP_DEPTH,
-			.max_recv_wr = MP_DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.max_inline_data = 64,
-			.type = RMEM_QPT_RC,
-			.flags = flags,
-			.access = RMEM_ACCESS_REMOTE,
-			.name = name};
+	struct rmem_qp_conf conf = rc_conf(cq, MP_DEPTH, MP_DEPTH);
 
+	conf.max_inline_data = 64;
+	conf.flags = flags;
+	conf.name = name;
 	TEST_OK(rmem_qp_create(parent, &conf, qp));
 }
 
 void
 mp_connect_two(struct rmem_qp *a, struct rmem_qp *b)
 {
-	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 1, .rnr_retry = 1};
-	struct rmem_qp_attr attr;
+	const struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 1, .rnr_retry = 1};
 
-	TEST_OK(rmem_qp_query(b, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(a, &conn));
-	TEST_OK(rmem_qp_query(a, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(b, &conn));
+	rc_connect(a, b, conn);
+	rc_connect(b, a, conn);
 }
 
 void
@@ -200,11 +189,7 @@ send_one(struct mp_shared *sh)
 			.length = 16,
 			.lkey = sh->mr->lkey};
 	const struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &sge, .num_sge = 1};
-	const struct rmem_send_wr wr = {.wr_id = 6,
-			.opcode = RMEM_WR_SEND,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1};
+	const struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &sge);
 
 	TEST_EQ(rmem_post_recv(sh->peer, &recv, 1), 1);
 	TEST_EQ(rmem_post_send(sh->peer, &wr, 1), 1);
@@ -347,19 +332,12 @@ static void
 write_by(struct mp_shared *sh, uint32_t rkey, int status)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)sh->buf, .length = 8, .lkey = sh->mr->lkey};
-	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma.remote_addr = (uintptr_t)&sh->buf[MP_TO * MP_PART],
-			.rdma.rkey = rkey};
+	const struct rmem_send_wr wr = rc_rdma(
+			RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)&sh->buf[MP_TO * MP_PART], rkey);
 	struct rmem_wc wc;
-	int n;
 
 	TEST_EQ(rmem_post_send(sh->other[0], &wr, 1), 1);
-	while ((n = rmem_poll_cq(sh->other_cq, &wc, 1)) == 0)
-		sched_yield();
-	TEST_EQ(n, 1);
+	TEST_EQ(rc_wait(sh->other_cq, &wc), 1);
 	TEST_STATUS(wc.status, status);
 }
 

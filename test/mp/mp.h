@@ -77,8 +77,6 @@ void mp_attach_again(struct mp_shared *sh);
 void mp_attach(struct mp_shared *sh);
 /* A WRITE from MP_FROM to MP_TO. */
 struct rmem_send_wr mp_write_wr(const struct mp_shared *sh, struct rmem_sge *sge, uint32_t length);
-/* Wait for a completion. */
-int mp_poll_one(struct rmem_cq *cq, struct rmem_wc *wc);
 void mp_post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int status);
 
 /* Roles that call fork() (mp_fork.c): while they go on, and such that the child outlives them. */

@@ -21,6 +21,7 @@
 #include "../../drivers/soft/base/rsoft.h"
 #include "../../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
+#include "rc.h"
 #include "test.h"
 
 /* The thing that a process garbles. */
@@ -176,17 +177,11 @@ has_no_receive(struct mp_shared *sh)
 	struct rmem_sge sge = {.addr = (uintptr_t)&sh->buf[MP_PEER * MP_PART],
 			.length = 16,
 			.lkey = sh->mr->lkey};
-	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1};
+	const struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &sge);
 	struct rmem_wc wc;
-	int n;
 
 	TEST_EQ(rmem_post_send(sh->peer, &wr, 1), 1);
-	while ((n = rmem_poll_cq(sh->peer_cq, &wc, 1)) == 0)
-		sched_yield();
-	TEST_EQ(n, 1);
+	TEST_EQ(rc_wait(sh->peer_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_RNR_RETRY_EXC_ERR);
 }
 

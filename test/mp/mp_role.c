@@ -20,6 +20,7 @@
 #include <rmem_tracked.h>
 
 #include "mp.h"
+#include "rc.h"
 #include "test.h"
 
 static struct rmem_dev *dev;
@@ -28,16 +29,6 @@ static uint64_t
 part(const struct mp_shared *sh, unsigned int i)
 {
 	return (uint64_t)(uintptr_t)&sh->buf[i * MP_PART];
-}
-
-int
-mp_poll_one(struct rmem_cq *cq, struct rmem_wc *wc)
-{
-	int n;
-
-	while ((n = rmem_poll_cq(cq, wc, 1)) == 0)
-		sched_yield();
-	return n;
 }
 
 /* By name; without hugepages EAL has no memzones here. */
@@ -62,14 +53,11 @@ mp_attach(struct mp_shared *sh)
 struct rmem_send_wr
 mp_write_wr(const struct mp_shared *sh, struct rmem_sge *sge, uint32_t length)
 {
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, sge, part(sh, MP_TO), sh->mr->rkey);
+
 	*sge = (struct rmem_sge){.addr = part(sh, MP_FROM), .length = length, .lkey = sh->mr->lkey};
-	return (struct rmem_send_wr){.wr_id = 1,
-			.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = sge,
-			.num_sge = 1,
-			.rdma.remote_addr = part(sh, MP_TO),
-			.rdma.rkey = sh->mr->rkey};
+	wr.wr_id = 1;
+	return wr;
 }
 
 static struct rmem_send_wr
@@ -96,7 +84,7 @@ mp_post_and_poll(const struct mp_shared *sh, const struct rmem_send_wr *wr, int 
 	struct rmem_wc wc;
 
 	TEST_EQ(rmem_post_send(sh->qp, wr, 1), 1);
-	TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+	TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
 	TEST_STATUS(wc.status, status);
 	TEST_EQ(wc.wr_id, wr->wr_id);
 }
@@ -142,7 +130,7 @@ traffic_messages(struct mp_shared *sh)
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
 	memcpy(&sh->buf[MP_PEER * MP_PART], "from the primary", 16);
 	__atomic_store_n(&sh->nb_sends, 1, __ATOMIC_RELEASE);
-	TEST_EQ(mp_poll_one(sh->qp->recv_cq, &wc), 1);
+	TEST_EQ(rc_wait(sh->qp->recv_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.byte_len, 16);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], "from the primary", 16);
@@ -172,7 +160,7 @@ traffic_keys(struct mp_shared *sh)
 	mp_post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR);
 	/* In ERR: the primary flushes what is posted now. */
 	TEST_EQ(rmem_post_recv(sh->qp, &recv, 1), 1);
-	TEST_EQ(mp_poll_one(sh->qp->recv_cq, &wc), 1);
+	TEST_EQ(rc_wait(sh->qp->recv_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_WR_FLUSH_ERR);
 	mp_post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
 }
@@ -190,7 +178,7 @@ traffic_late(struct mp_shared *sh)
 
 	TEST_OK(rmem_qp_claim(sh->other[0]));
 	TEST_EQ(rmem_post_send(sh->other[0], &wr, 1), 1);
-	TEST_EQ(mp_poll_one(sh->other_cq, &wc), 1);
+	TEST_EQ(rc_wait(sh->other_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_LOC_LEN_ERR);
 	TEST_EQ(wc.wr_id, wr.wr_id);
 	TEST_OK(rmem_qp_unclaim(sh->other[0]));
@@ -288,7 +276,7 @@ refused_full(struct mp_shared *sh)
 			TEST_EQ(rmem_post_send(sh->qp, &wr, 1), 1);
 		TEST_ERR(rmem_post_send(sh->qp, &wr, 1), ENOSPC);
 		for (i = 0; i < MP_DEPTH; i++) {
-			TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+			TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
 			TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		}
 	}
@@ -478,9 +466,9 @@ role_loop(struct mp_shared *sh)
 		TEST_EQ(rmem_post_send(sh->qp, wr, 2), 2);
 		inv.invalidate_rkey = sh->fast->rkey;
 		TEST_EQ(rmem_post_send(sh->qp, &inv, 1), 1);
-		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
-		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
-		TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
+		TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		rte_mempool_put_bulk(sh->pool->mp, bufs, MP_BURST);
 		__atomic_fetch_add(&sh->progress, 1, __ATOMIC_RELEASE);
@@ -544,7 +532,7 @@ role_step(struct mp_shared *sh, const char *what, uint32_t last)
 		wr[0] = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
 	if (strcmp(what, "poll") == 0) {
 		TEST_EQ(rmem_post_send(sh->qp, wr, 2), 2);
-		while (mp_poll_one(sh->qp->send_cq, &wc[0]) != 1)
+		while (rc_wait(sh->qp->send_cq, &wc[0]) != 1)
 			;
 	}
 	begin_steps();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mp.h"
+#include "rc.h"
 #include "test.h"
 
 #define NB_KILLS 4
@@ -64,16 +65,14 @@ close_two(struct mp_two *two, struct rmem_dev *dev)
 static struct rmem_send_wr
 two_wr(struct mp_two *two, struct rmem_sge *sge)
 {
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, sge,
+			(uintptr_t)&two->buf[MP_TO * MP_PART], two->mr->rkey);
+
 	*sge = (struct rmem_sge){.addr = (uintptr_t)&two->buf[MP_FROM * MP_PART],
 			.length = MP_PART,
 			.lkey = two->mr->lkey};
-	return (struct rmem_send_wr){.wr_id = 2,
-			.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = sge,
-			.num_sge = 1,
-			.rdma.remote_addr = (uintptr_t)&two->buf[MP_TO * MP_PART],
-			.rdma.rkey = two->mr->rkey};
+	wr.wr_id = 2;
+	return wr;
 }
 
 /* On the first device, or also on the second: requests of both are outstanding at once. */
@@ -90,12 +89,12 @@ write_round(struct mp_shared *sh, unsigned int round, bool is_both)
 		wr2 = two_wr(&sh->two, &sge2);
 		memset(&sh->two.buf[MP_FROM * MP_PART], (int)(round & 0xfe), MP_PART);
 		TEST_EQ(rmem_post_send(sh->two.qp, &wr2, 1), 1);
-		TEST_EQ(mp_poll_one(sh->two.qp->send_cq, &wc), 1);
+		TEST_EQ(rc_wait(sh->two.qp->send_cq, &wc), 1);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 		TEST_EQ(wc.wr_id, wr2.wr_id);
 		TEST_MEM(&sh->two.buf[MP_TO * MP_PART], &sh->two.buf[MP_FROM * MP_PART], MP_PART);
 	}
-	TEST_EQ(mp_poll_one(sh->qp->send_cq, &wc), 1);
+	TEST_EQ(rc_wait(sh->qp->send_cq, &wc), 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.wr_id, wr.wr_id);
 	TEST_MEM(&sh->buf[MP_TO * MP_PART], &sh->buf[MP_FROM * MP_PART], MP_PART);

@@ -33,6 +33,7 @@
 #include <rmem_mbuf.h>
 
 #include "proc.h"
+#include "rc.h"
 #include "test.h"
 
 #define BUF_SIZE 4096u
@@ -235,27 +236,13 @@ run_secondary(char **argv)
 static void
 make_qps(struct handles *h)
 {
-	struct rmem_qp_conf conf = {
-			.send_cq = h->cq,
-			.recv_cq = h->cq,
-			.max_send_wr = 64,
-			.max_recv_wr = 8,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE,
-	};
-	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7};
-	struct rmem_qp_attr attr;
+	const struct rmem_qp_conf conf = rc_conf(h->cq, 64, 8);
+	const struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7};
 
 	TEST_OK(rmem_qp_create(h->pd, &conf, &h->qp));
 	TEST_OK(rmem_qp_create(h->pd, &conf, &h->peer));
-	TEST_OK(rmem_qp_query(h->peer, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(h->qp, &conn));
-	TEST_OK(rmem_qp_query(h->qp, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(h->peer, &conn));
+	rc_connect(h->qp, h->peer, conn);
+	rc_connect(h->peer, h->qp, conn);
 }
 
 static void
@@ -298,12 +285,8 @@ static void
 write_by(struct handles *h, uint32_t rkey, uint32_t value)
 {
 	struct rmem_sge sge = {.addr = h->mr->iova, .length = 4, .lkey = h->mr->lkey};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma.remote_addr = h->mr->iova + BUF_SIZE / 2,
-			.rdma.rkey = rkey};
+	struct rmem_send_wr wr =
+			rc_rdma(RMEM_WR_RDMA_WRITE, &sge, h->mr->iova + BUF_SIZE / 2, rkey);
 	struct rmem_wc wc;
 
 	memcpy(h->buf, &value, sizeof(value));

@@ -16,6 +16,7 @@
 #include <rte_prefetch.h>
 
 #include "perf_floor.h"
+#include "rc.h"
 #include "test.h"
 
 #define MANY_MRS    1000000u
@@ -440,12 +441,7 @@ static void
 qps_open(struct qps_job *job, uint32_t nb_qps)
 {
 	struct perf_pair *pair = &job->write.pair;
-	struct rmem_qp_conf conf = {.max_send_wr = PERF_BURST,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE};
+	struct rmem_qp_conf conf;
 	uint32_t i;
 
 	job->nb_qps = nb_qps;
@@ -453,9 +449,9 @@ qps_open(struct qps_job *job, uint32_t nb_qps)
 	job->a[0] = pair->a;
 	job->b[0] = pair->b;
 	for (i = 1; i < nb_qps; i++) {
-		conf.send_cq = conf.recv_cq = pair->cq_a;
+		conf = rc_conf(pair->cq_a, PERF_BURST, 1);
 		TEST_OK(rmem_qp_create(pair->pd, &conf, &job->a[i]));
-		conf.send_cq = conf.recv_cq = pair->cq_b;
+		conf = rc_conf(pair->cq_b, PERF_BURST, 1);
 		TEST_OK(rmem_qp_create(pair->pd, &conf, &job->b[i]));
 		perf_qp_connect_pair(job->a[i], job->b[i]);
 	}

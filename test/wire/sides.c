@@ -10,6 +10,7 @@
 
 #include <rmem_driver.h>
 
+#include "../rc.h"
 #include "sides.h"
 
 struct side sides[2];
@@ -18,13 +19,7 @@ void
 open_side(struct side *side, unsigned int i, uint32_t mtu)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * SLOTS};
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = 2 * SLOTS,
-			.max_recv_wr = NB_RECV,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |
-					RMEM_ACCESS_REMOTE_ATOMIC};
+	struct rmem_qp_conf conf = rc_conf(NULL, 2 * SLOTS, NB_RECV);
 	char name[] = "soft0", args[96];
 	uint8_t *memory;
 
@@ -89,15 +84,12 @@ connect_sides(void)
 				.rnr_retry = 7,
 				.min_rnr_timer = 1,
 				.traffic_class = SIDE_CLASS(i)};
-		struct rmem_qp_attr attr;
 		struct rmem_wc wc;
 
 		while (rmem_poll_cq(side->send_cq, &wc, 1) > 0 ||
 				rmem_poll_cq(side->recv_cq, &wc, 1) > 0)
 			;
-		TEST_OK(rmem_qp_query(peer->qp, &attr));
-		conn.remote = attr.addr;
-		TEST_OK(rmem_qp_connect(side->qp, &conn));
+		rc_connect(side->qp, peer->qp, conn);
 		side->done = side->posted;
 		side->received = peer->sent;
 		memcpy(side->model, side->target, SIZE);
@@ -133,11 +125,8 @@ post_write(struct side *side, uint32_t length)
 	const struct side *peer = peer_of(side);
 	struct rmem_sge sge = {
 			.addr = (uintptr_t)side->local, .length = length, .lkey = side->mr->lkey};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma = {.remote_addr = (uintptr_t)peer->target, .rkey = peer->mr->rkey}};
+	struct rmem_send_wr wr =
+			rc_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)peer->target, peer->mr->rkey);
 
 	TEST_ASSERT(rmem_post_send(side->qp, &wr, 1) == 1);
 }

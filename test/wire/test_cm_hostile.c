@@ -11,6 +11,7 @@
 #include <rmem_cm.h>
 
 #include "../perf.h"
+#include "../rc.h"
 #include "../test.h"
 #include "cm_peer.h"
 
@@ -333,17 +334,12 @@ open_ud(void)
 	static const uint32_t masks[] = {
 			[RMEM_QPS_INIT] = RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY,
 			[RMEM_QPS_RTS] = RMEM_QP_SQ_PSN};
-	const struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
-			.flags = RMEM_QP_SIG_ALL,
-			.send_cq = pair.cq_a,
-			.recv_cq = pair.cq_a,
-			.max_send_wr = 2,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1};
+	struct rmem_qp_conf conf = rc_conf(pair.cq_a, 2, 1);
 	struct rmem_qp_attr attr = {.port_num = 1, .qkey = RMEM_GSI_QKEY};
 	struct rmem_qp *qp;
 
+	conf.type = RMEM_QPT_UD;
+	conf.flags = RMEM_QP_SIG_ALL;
 	TEST_OK(rmem_qp_create(pair.pd, &conf, &qp));
 	for (attr.state = RMEM_QPS_INIT; attr.state <= RMEM_QPS_RTS; attr.state++)
 		TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | masks[attr.state]));

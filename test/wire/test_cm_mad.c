@@ -20,6 +20,7 @@
 #include <rmem_pd.h>
 
 #include "../perf.h"
+#include "../rc.h"
 #include "../test.h"
 #include "cm_peer.h"
 
@@ -126,17 +127,13 @@ write_one(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr, uint8_t va
 {
 	uint8_t *at = mr->addr;
 	const struct rmem_sge sge = {.addr = (uintptr_t)at, .length = 64, .lkey = mr->lkey};
-	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma = {.remote_addr = (uintptr_t)at + 1024, .rkey = mr->rkey}};
+	const struct rmem_send_wr wr =
+			rc_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)at + 1024, mr->rkey);
 	struct rmem_wc wc;
 
 	memset(at, value, 64);
 	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
-	while (rmem_poll_cq(cq, &wc, 1) == 0)
-		;
+	TEST_EQ(rc_wait(cq, &wc), 1);
 	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
 	TEST_MEM(at + 1024, at, 64);
 }
@@ -398,13 +395,7 @@ TEST(cm_mad, device_without_thread_connects)
 static void
 open_qps(struct rmem_qp **qps, unsigned int nb)
 {
-	const struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.send_cq = pair.cq_a,
-			.recv_cq = pair.cq_a,
-			.max_send_wr = 1,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1};
+	const struct rmem_qp_conf conf = rc_conf(pair.cq_a, 1, 1);
 	unsigned int i;
 
 	for (i = 0; i < nb; i++)

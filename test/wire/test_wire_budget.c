@@ -15,6 +15,7 @@
 
 #include "soft/mem/rsoft_grace.h"
 
+#include "../rc.h"
 #include "sides.h"
 
 #define LENGTH (120u << 10)
@@ -64,12 +65,8 @@ post_all(void)
 	unsigned int i;
 
 	for (i = 0; i < SLOTS; i++)
-		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_RDMA_WRITE,
-				.flags = RMEM_SEND_SIGNALED,
-				.sg_list = &sge,
-				.num_sge = 1,
-				.rdma = {.remote_addr = (uintptr_t)sides[1].target,
-						.rkey = sides[1].mr->rkey}};
+		wr[i] = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)sides[1].target,
+				sides[1].mr->rkey);
 	TEST_EQ(rmem_post_send(sides[0].qp, wr, SLOTS), SLOTS);
 }
 

@@ -10,6 +10,7 @@
 
 #include <rte_cycles.h>
 
+#include "../rc.h"
 #include "sides.h"
 
 #define HOUR 3600
@@ -18,13 +19,11 @@
 static void
 connect_with(uint8_t timeout, uint8_t retry_cnt)
 {
-	struct rmem_qp_conn conn = {.timeout = timeout, .retry_cnt = retry_cnt, .rnr_retry = 7};
-	struct rmem_qp_attr attr;
+	const struct rmem_qp_conn conn = {
+			.timeout = timeout, .retry_cnt = retry_cnt, .rnr_retry = 7};
 
-	TEST_OK(rmem_qp_query(sides[1].qp, &attr));
-	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_reset(sides[0].qp));
-	TEST_OK(rmem_qp_connect(sides[0].qp, &conn));
+	rc_connect(sides[0].qp, sides[1].qp, conn);
 }
 
 /*
@@ -126,10 +125,7 @@ TEST(wire_sim, clock_set_back_delays_no_retransmission)
 TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 {
 	struct rmem_sge sge = {.length = 8};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1};
+	struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &sge);
 	struct rmem_dev_stats stats;
 	uint64_t us = 0;
 	unsigned int i;

@@ -12,6 +12,7 @@
 
 #include "../../drivers/soft/mem/rsoft_grace.h"
 #include "../../drivers/soft/rsoft_post.h"
+#include "../rc.h"
 #include "sides.h"
 
 static struct rmem_async_channel *channel;
@@ -21,11 +22,7 @@ static void
 open_channel(void)
 {
 	static const struct sim_faults none;
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = SLOTS,
-			.max_recv_wr = NB_RECV,
-			.max_send_sge = 1,
-			.max_recv_sge = 1};
+	struct rmem_qp_conf conf = rc_conf(NULL, SLOTS, NB_RECV);
 	unsigned int i;
 
 	sim_start(1, &none);
@@ -165,10 +162,9 @@ drain_in_sqd(void *arg)
 /* A request for the event ends with the connection. */
 TEST(wire_sim, draining_without_a_request_has_no_event_after_one_with)
 {
-	struct rmem_qp_conn conn = {
+	const struct rmem_qp_conn conn = {
 			.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 	struct rmem_async_event event;
-	struct rmem_qp_attr attr;
 	pthread_t thread;
 
 	open_channel();
@@ -176,9 +172,7 @@ TEST(wire_sim, draining_without_a_request_has_no_event_after_one_with)
 	sim_clear();
 	TEST_OK(to_state(RMEM_QPS_SQD, 1));
 	TEST_OK(rmem_qp_reset(sides[0].qp));
-	TEST_OK(rmem_qp_query(sides[1].qp, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(sides[0].qp, &conn));
+	rc_connect(sides[0].qp, sides[1].qp, conn);
 	memset(&mid, 0, sizeof(mid));
 	TEST_OK(pthread_create(&thread, NULL, drain_in_sqd, NULL));
 	while (__atomic_load_n(&mid.is_inside, __ATOMIC_ACQUIRE) == 0)

@@ -11,6 +11,7 @@
 
 #include <rmem_driver.h>
 
+#include "../rc.h"
 #include "sides.h"
 
 /* A packet for side 1 that is valid from side 0. */
@@ -50,15 +51,11 @@ make_uc(struct rmem_srq **srq, struct rmem_qp **qp)
 			.max_send_sge = 1,
 			.send_cq = sides[1].send_cq,
 			.recv_cq = sides[1].recv_cq};
-	struct rmem_qp_conn conn = {0};
-	struct rmem_qp_attr attr;
 
 	TEST_OK(rmem_srq_create(sides[1].pd, &srq_conf, srq));
 	conf.srq = *srq;
 	TEST_OK(rmem_qp_create(sides[1].pd, &conf, qp));
-	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(*qp, &conn));
+	rc_connect(*qp, sides[0].qp, (struct rmem_qp_conn){0});
 }
 
 /* A message that is too long, one that loses a packet, and one that is received. */

@@ -20,6 +20,7 @@
 #include "../../drivers/soft/wire/rwire.h"
 
 #include "../perf.h"
+#include "../rc.h"
 #include "../test.h"
 
 #define NB_POLLS   100u
@@ -55,11 +56,7 @@ static void
 read_once(struct slow_poller *slow)
 {
 	struct rmem_sge sge = {local->iova, 64, local->lkey};
-	const struct rmem_send_wr wr = {.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = RMEM_WR_RDMA_READ,
-			.flags = RMEM_SEND_SIGNALED,
-			.rdma = {.remote_addr = target->iova, .rkey = target->rkey}};
+	const struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_READ, &sge, target->iova, target->rkey);
 	struct rmem_wc wc;
 	int n;
 
@@ -210,11 +207,7 @@ static void
 restart(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 {
 	struct rmem_sge good = {mr->iova, 8, mr->lkey}, bad = {mr->iova, 8, 1};
-	struct rmem_send_wr wr = {.sg_list = &bad,
-			.num_sge = 1,
-			.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.rdma = {.remote_addr = mr->iova + 64, .rkey = mr->rkey}};
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &bad, mr->iova + 64, mr->rkey);
 	struct rmem_wc wc;
 	uint32_t i;
 
@@ -235,16 +228,12 @@ static void
 run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
 		void (*run)(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr))
 {
-	const struct rmem_qp_conf conf = {.send_cq = cq,
-			.recv_cq = cq,
-			.max_send_wr = 2 * NB_FLUSH,
-			.max_send_sge = 1,
-			.type = RMEM_QPT_UC,
-			.access = RMEM_ACCESS_REMOTE};
+	struct rmem_qp_conf conf = rc_conf(cq, 2 * NB_FLUSH, 0);
 	struct rmem_qp_attr attr;
 	struct rmem_qp *qp;
 	int result;
 
+	conf.type = RMEM_QPT_UC;
 	TEST_OK(rmem_qp_create(pd, &conf, &qp));
 	TEST_OK(rmem_qp_query(qp, &attr));
 	perf_qp_connect(qp, &attr.addr);
@@ -289,11 +278,7 @@ send_windows(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 {
 	const struct rwire_qp *q = ((struct rsoft_qp *)qp)->wire;
 	struct rmem_sge sge = {mr->iova, NB_WINDOWS * q->window * q->mtu, mr->lkey};
-	const struct rmem_send_wr wr = {.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.rdma = {.remote_addr = mr->iova, .rkey = mr->rkey}};
+	const struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova, mr->rkey);
 	uint64_t start = nb_sent(), before = start, after;
 	struct rmem_wc wc;
 	int n;
@@ -330,11 +315,7 @@ write_cancelled(void *arg)
 {
 	struct rmem_mr *mr = arg;
 	const struct rmem_sge sge = {mr->iova, 64, mr->lkey};
-	const struct rmem_send_wr wr = {.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.rdma = {.remote_addr = mr->iova, .rkey = mr->rkey}};
+	const struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova, mr->rkey);
 	int status, state;
 
 	if (rte_thread_register() != 0)

@@ -27,6 +27,7 @@
 #include "soft/wire/rwire.h"
 #include "soft/wire/port/rwire_shm.h"
 
+#include "../rc.h"
 #include "../test.h"
 
 #define ADDRESS      "127.0.16.1"
@@ -53,22 +54,17 @@ sharer_open(struct sharer *of, const char *dev_name, const char *ip, const char 
 		uint8_t *bytes)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = 4,
-			.max_recv_wr = 4,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.access = RMEM_ACCESS_REMOTE_WRITE};
+	struct rmem_qp_conf conf;
 	char args[96];
 
 	snprintf(args, sizeof(args), "ip=%s,port=shm:%s,progress=poll,share=1%s", ip, name, more);
 	TEST_OK(rmem_dev_create(dev_name, args, &of->dev));
 	TEST_OK(rmem_pd_alloc(of->dev, &of->pd));
 	TEST_OK(rmem_cq_create(of->dev, &cq_conf, &of->cq));
-	conf.send_cq = conf.recv_cq = of->cq;
+	conf = rc_conf(of->cq, 4, 4);
 	TEST_OK(rmem_qp_create(of->pd, &conf, &of->qp));
-	TEST_OK(rmem_mr_reg(
-			of->pd, bytes, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &of->mr));
+	TEST_OK(rmem_mr_reg(of->pd, bytes, SIZE, 0,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &of->mr));
 }
 
 static void
@@ -600,12 +596,10 @@ TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 static void
 sharer_connect(const struct sharer *from, const struct sharer *to, uint8_t traffic_class)
 {
-	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 3, .traffic_class = traffic_class};
-	struct rmem_qp_attr attr;
+	const struct rmem_qp_conn conn = {
+			.timeout = 10, .retry_cnt = 3, .traffic_class = traffic_class};
 
-	TEST_OK(rmem_qp_query(to->qp, &attr));
-	conn.remote = attr.addr;
-	TEST_OK(rmem_qp_connect(from->qp, &conn));
+	rc_connect(from->qp, to->qp, conn);
 }
 
 static uint64_t
@@ -623,12 +617,8 @@ sharer_write(const struct sharer *from, const struct sharer *to)
 {
 	const struct rmem_sge sge = {
 			.addr = from->mr->iova, .length = SIZE, .lkey = from->mr->lkey};
-	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE_WITH_IMM,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma.remote_addr = to->mr->iova,
-			.rdma.rkey = to->mr->rkey};
+	const struct rmem_send_wr wr =
+			rc_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, to->mr->iova, to->mr->rkey);
 	const struct rmem_recv_wr recv = {.wr_id = 1};
 	struct rmem_wc wc, received;
 

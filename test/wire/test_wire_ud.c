@@ -15,6 +15,7 @@
 
 #include "soft/mem/rsoft_grace.h"
 
+#include "../rc.h"
 #include "sides.h"
 
 #define QKEY 0x1234u
@@ -35,14 +36,11 @@ move(uint32_t state, uint32_t mask)
 static void
 open_both(void)
 {
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
-			.max_send_wr = 4,
-			.max_recv_wr = 4,
-			.max_send_sge = 1,
-			.max_recv_sge = 1};
+	struct rmem_qp_conf conf = rc_conf(NULL, 4, 4);
 
 	open_sides(1024);
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	conf.type = RMEM_QPT_UD;
 	conf.send_cq = sides[1].send_cq;
 	conf.recv_cq = sides[1].recv_cq;
 	TEST_OK(rmem_qp_create(sides[1].pd, &conf, &qp));
@@ -340,10 +338,7 @@ TEST(wire_sim, datagram_has_the_fields_of_its_request)
 {
 	struct rmem_ah_attr path = {.is_global = 1, .port_num = 1};
 	struct rmem_sge from = {.length = 3};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
-			.flags = RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED,
-			.sg_list = &from,
-			.num_sge = 1};
+	struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &from);
 	struct rwire_pkt pkt;
 	struct rmem_wc wc;
 
@@ -353,6 +348,7 @@ TEST(wire_sim, datagram_has_the_fields_of_its_request)
 	memcpy(path.dgid, peer.gid, sizeof(path.dgid));
 	from.addr = (uintptr_t)sides[1].local;
 	from.lkey = sides[1].mr->lkey;
+	wr.flags |= RMEM_SEND_SOLICITED;
 	wr.ud.remote_qpn = 0x777777;
 	wr.ud.remote_qkey = 5;
 	TEST_OK(rmem_ah_create(sides[1].pd, &path, &wr.ud.ah));
