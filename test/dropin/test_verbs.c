@@ -22,18 +22,9 @@ static void
 query(void)
 {
 	struct ibv_device_attr_ex attr;
-	struct ibv_port_attr port;
-	union ibv_gid gid;
-	__be16 pkey;
 
 	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
 	HOLDS(attr.orig_attr.max_qp == 4096 && attr.orig_attr.max_cq == 4096);
-	HOLDS(attr.orig_attr.phys_port_cnt == 1);
-	HOLDS(ibv_query_port(context, 1, &port) == 0 && port.state == IBV_PORT_ACTIVE);
-	HOLDS(ibv_query_port(context, 2, &port) == EINVAL);
-	HOLDS(ibv_query_gid(context, 1, 0, &gid) == 0);
-	HOLDS(ibv_query_gid(context, 1, 99, &gid) == -1);
-	HOLDS(ibv_query_pkey(context, 1, 0, &pkey) == 0 && pkey == 0xffff);
 }
 
 static void
@@ -56,11 +47,9 @@ create(void)
 		HOLDS(init.cap.max_inline_data >= sizeof(struct ibv_sge));
 		HOLDS(qps[i] != NULL && qps[i]->state == IBV_QPS_RESET);
 	}
-	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
-	HOLDS(ibv_destroy_cq(cq) == EBUSY);
 }
 
-/* Connect, and query what was set. */
+/* Connect, and query the sizes of the queues. */
 static void
 connect_to(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
@@ -78,12 +67,8 @@ connect_to(struct ibv_qp *qp, const struct ibv_qp *peer)
 			.max_rd_atomic = 1};
 	struct ibv_qp_init_attr init;
 
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT) == EINVAL);
 	connect_qp(qp, attr);
-	memset(&attr, 0, sizeof(attr));
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0);
-	HOLDS(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == peer->qp_num);
-	HOLDS(attr.timeout == 14 && attr.path_mtu == IBV_MTU_1024);
 	HOLDS(init.cap.max_send_wr >= 16);
 }
 
@@ -98,47 +83,22 @@ expect(const struct ibv_qp *qp, enum ibv_wc_status status, enum ibv_wc_opcode op
 	HOLDS(status != IBV_WC_SUCCESS || wc.opcode == opcode);
 }
 
+/* Not of test_groups.c: an ATOMIC_WRITE. */
 static void
 transfer(void)
 {
-	struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
-	struct ibv_sge to = {(uintptr_t)buf + SIZE, 64, mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv = NULL;
-	struct ibv_send_wr *bad = NULL;
+	struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey};
+	struct ibv_send_wr *bad = NULL,
+			   wr = {.sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_ATOMIC_WRITE,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.rdma = {(uintptr_t)buf + SIZE, mr->rkey}};
 
-	memset(buf, 7, 64);
-	wr.opcode = IBV_WR_RDMA_WRITE;
-	wr.wr.rdma.remote_addr = (uintptr_t)buf + SIZE;
-	wr.wr.rdma.rkey = mr->rkey;
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0 && bad == NULL);
-	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
-	HOLDS(memcmp(buf, buf + SIZE, 64) == 0);
-	memset(buf, 0, 64);
-	wr.opcode = IBV_WR_RDMA_READ;
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
-	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_RDMA_READ);
-	HOLDS(memcmp(buf, buf + SIZE, 64) == 0);
-	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	sge.length = 8;
-	wr.wr.atomic.remote_addr = (uintptr_t)buf + SIZE;
-	wr.wr.atomic.compare_add = 1;
-	wr.wr.atomic.rkey = mr->rkey;
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
-	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_FETCH_ADD);
-	HOLDS(buf[SIZE] == 8);
-	wr.opcode = IBV_WR_ATOMIC_WRITE;
-	wr.wr.rdma.remote_addr = (uintptr_t)buf + SIZE + 64;
-	wr.wr.rdma.rkey = mr->rkey;
 	memset(buf, 9, 8);
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0 && bad == NULL);
 	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_ATOMIC_WRITE);
-	HOLDS(memcmp(buf, buf + SIZE + 64, 8) == 0);
-	HOLDS(ibv_post_recv(qps[1], &recv, &bad_recv) == 0 && bad_recv == NULL);
-	wr.opcode = IBV_WR_SEND;
-	wr.send_flags = 0;
-	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
-	expect(qps[1], IBV_WC_SUCCESS, IBV_WC_RECV);
+	HOLDS(memcmp(buf, buf + SIZE, 8) == 0);
 }
 
 /* The completions of a QP leave its CQ when it is reset; those of others remain. */
@@ -310,32 +270,6 @@ shared_receives(void)
 	HOLDS(ibv_destroy_srq(srq) == 0);
 }
 
-/* Garbled handles, and calls that the device lacks: an errno, no crash. */
-static void
-refusals(void)
-{
-	uint32_t handle = mr->handle;
-
-	mr->handle = 0xfffff;
-	HOLDS(ibv_dereg_mr(mr) == ENOENT);
-	mr->handle = handle;
-	HOLDS(ibv_resize_cq(cq, 128) == 0 && cq->cqe >= 128);
-	HOLDS(ibv_resize_cq(cq, 0) == EINVAL && ibv_resize_cq(cq, INT32_MAX) == EINVAL);
-}
-
-static void
-errors(void)
-{
-	struct ibv_qp_attr attr;
-	struct ibv_qp_init_attr init;
-
-	HOLDS(post_write_to(qps[0], (struct ibv_sge){(uintptr_t)buf, 64, mr->lkey}, (uintptr_t)buf,
-			      mr->rkey ^ 0x5a00, 0) == 0);
-	expect(qps[0], IBV_WC_REM_ACCESS_ERR, 0);
-	HOLDS(ibv_query_qp(qps[0], &attr, IBV_QP_STATE, &init) == 0);
-	HOLDS(attr.qp_state == IBV_QPS_ERR);
-}
-
 static void
 destroy(void)
 {
@@ -357,8 +291,6 @@ main(int argc, char **argv)
 	windows();
 	extended();
 	shared_receives();
-	refusals();
-	errors();
 	destroy();
 	printf("all groups of verbs calls passed\n");
 	return 0;
