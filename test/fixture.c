@@ -228,13 +228,13 @@ fx_map(size_t size)
 	return mem;
 }
 
-/* Result of the constructor; on 0 the object is added to the list. */
+/* Add the object that a call has created to the list. */
 static void *
 made(int ret, void *object, const char *call)
 {
 	if (ret != 0) {
-		printf("fixture: %s: %s\n", call, strerror(-ret));
-		return NULL;
+		test_note("fixture: %s: %s", call, strerror(-ret));
+		test_stop(TEST_FAILED);
 	}
 	fx_track(object);
 	return object;
@@ -271,9 +271,12 @@ struct rmem_mr *
 fx_mr_unmapped(struct rmem_pd *pd)
 {
 	void *mem = mmap(NULL, FX_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct rmem_mr *mr = mem != MAP_FAILED ? fx_mr(pd, mem, FX_PAGE, 0) : NULL;
+	struct rmem_mr *mr;
 
-	return mr != NULL && munmap(mem, FX_PAGE) == 0 ? mr : NULL;
+	TEST_ASSERT(mem != MAP_FAILED);
+	mr = fx_mr(pd, mem, FX_PAGE, 0);
+	TEST_OK(munmap(mem, FX_PAGE));
+	return mr;
 }
 
 int
@@ -441,9 +444,7 @@ fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd)
 	side->buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
 	side->mr = fx_mr(pd, side->buf, FX_BUF_SIZE, FX_ACCESS);
 	side->cq = fx_cq(dev, 4 * FX_DEPTH);
-	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
 	side->qp = fx_qp(pd, side->cq, FX_DEPTH);
-	TEST_ASSERT(side->qp != NULL);
 }
 
 void
@@ -476,7 +477,6 @@ fx_setup_dev(void)
 	for (i = 100; rmem_dev_get_by_name(name) != NULL; i++)
 		snprintf(name, sizeof(name), "%.16s%u", driver, i);
 	fx.a.dev = fx_dev(name, args);
-	TEST_ASSERT(fx.a.dev != NULL);
 	fx.b.dev = fx.a.dev;
 }
 
@@ -487,7 +487,6 @@ fx_setup(void)
 
 	fx_setup_dev();
 	pd = fx_pd(fx.a.dev);
-	TEST_ASSERT(pd != NULL);
 	fx_side_open(&fx.a, fx.a.dev, pd);
 	fx_side_open(&fx.b, fx.b.dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
@@ -514,7 +513,6 @@ fx_setup_fast(void)
 	fx.fast.pages = fx_mem(FX_PAGE, FX_FAST_PAGES * FX_PAGE);
 	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
 	fx.fast.list = fx_page_list(fx.a.dev, FX_FAST_PAGES);
-	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
 	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
 }
 

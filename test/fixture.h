@@ -87,11 +87,11 @@ extern bool fx_is_cut_short;
 void fx_setup_inline(void);
 void fx_teardown_inline(void);
 
-/* Create an object; NULL after printing the error. */
+/* Create an object; the case ends if that fails. */
 struct rmem_dev *fx_dev(const char *name, const char *args);
 struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
-/* Over a page that is not mapped any more; or NULL. */
+/* Over a page that is not mapped any more. */
 struct rmem_mr *fx_mr_unmapped(struct rmem_pd *pd);
 /* As rmem_mr_reg_attr(). */
 int fx_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);

@@ -59,7 +59,7 @@ void conf_teardown(void);
 
 /* All rights of an MR that the device supports. */
 uint32_t conf_access(void);
-/* A QP with the sizes of fx_qp_conf(), reduced to the limits of the device; or NULL. */
+/* A QP with the sizes of fx_qp_conf(), reduced to the limits of the device. */
 struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access);
 /* The same with a type. */
 struct rmem_qp *conf_qp_of(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access, uint16_t type);

@@ -42,7 +42,6 @@ make_qp(void)
 	qp.async_channel = as.channel;
 	qp.context = &as.qp;
 	as.qp = fx_qp_by(fx.a.pd, &qp);
-	TEST_ASSERT(as.qp != NULL);
 	TEST_RUN(conf_connect(as.qp, as.peer));
 }
 
@@ -56,11 +55,9 @@ setup(void)
 	if ((conf.info.capa & CAPA) == 0)
 		return;
 	as.channel = fx_async_channel(fx.a.dev);
-	TEST_ASSERT(as.channel != NULL);
 	cq.async_channel = as.channel;
 	as.cq = fx_cq_by(fx.a.dev, &cq);
 	as.peer = conf_qp(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(as.cq != NULL && as.peer != NULL);
 	make_qp();
 }
 

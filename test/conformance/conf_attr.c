@@ -109,7 +109,6 @@ CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNT
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
 	uint64_t want = 0;
 
-	TEST_ASSERT(counter != NULL && mr != NULL);
 	TEST_OK(count(mr, counter));
 	TEST_EQ(rmem_counter_read(counter), want);
 	conf_granted(mr->iova, 1, mr->rkey, fx.a.buf);
@@ -150,7 +149,6 @@ CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	const struct rmem_sge mine = fx_sge(mr, 0, 64), from = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(counter != NULL && mr != NULL);
 	TEST_OK(count(mr, counter));
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
@@ -173,7 +171,6 @@ CONF_TEST(attr, destroy_of_a_bound_counter_is_ebusy, RMEM_DEV_CAPA_MR_COUNTER, 0
 	struct rmem_counter *counter = fx_counter(conf.dev);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 
-	TEST_ASSERT(counter != NULL && mr != NULL);
 	TEST_OK(count(mr, counter));
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
 	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
@@ -192,7 +189,6 @@ CONF_TEST(attr, background_registration_ends_with_an_event, 0, 0,
 	struct rmem_mr *mr;
 	int context;
 
-	TEST_ASSERT(eq != NULL);
 	mr = reg(0, eq, &context);
 	TEST_ASSERT(mr != NULL);
 	event = fx_event(eq);
@@ -215,7 +211,6 @@ CONF_TEST(attr, unread_event_holds_mr_and_event_queue, 0, 0,
 	unsigned int i, spins = 0;
 	struct rmem_mr *mr;
 
-	TEST_ASSERT(eq != NULL);
 	mr = reg(0, eq, NULL);
 	TEST_ASSERT(mr != NULL);
 	for (i = 0; i < 2; i++) {
@@ -238,7 +233,6 @@ CONF_TEST(attr, failed_registration_reports_its_error, 0, 0, "fi_mr(3): the even
 	struct rmem_mr_attr attr = {.addr = mem, .length = FX_PAGE, .access = ALL, .eq = eq};
 	struct rmem_mr *mr = NULL;
 
-	TEST_ASSERT(eq != NULL);
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_EQ(fx_event(eq).status, -EFAULT);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
@@ -258,7 +252,6 @@ CONF_TEST(attr, many_registrations_each_have_an_event, 0, 0, "fi_mr(3): the even
 	uintptr_t i;
 	unsigned int seen[nb] = {0};
 
-	TEST_ASSERT(eq != NULL);
 	for (i = 0; i < nb; i++) {
 		mrs[i] = reg(0, eq, (void *)i);
 		TEST_ASSERT(mrs[i] != NULL);

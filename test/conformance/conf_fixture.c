@@ -76,7 +76,6 @@ conf_pair(struct rmem_qp **mine, struct rmem_qp **peer)
 {
 	*mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	*peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(*mine != NULL && *peer != NULL);
 	TEST_OK(conf_connect(*mine, *peer));
 }
 
@@ -105,9 +104,7 @@ open_side(struct fx_side *side, struct rmem_pd *pd)
 	side->buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
 	side->mr = fx_mr(pd, side->buf, FX_BUF_SIZE, FX_ACCESS & conf.info.access);
 	side->cq = fx_cq(conf.dev, RTE_MIN(4 * DEPTH, conf.info.max_cqe));
-	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
 	side->qp = conf_qp(pd, side->cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(side->qp != NULL);
 }
 
 void
@@ -118,7 +115,6 @@ conf_setup(void)
 	fx_setup_none();
 	TEST_OK(rmem_dev_info_get(conf.dev, &before));
 	pd = fx_pd(conf.dev);
-	TEST_ASSERT(pd != NULL);
 	open_side(&fx.a, pd);
 	open_side(&fx.b, pd);
 	TEST_OK(conf_connect(fx.a.qp, fx.b.qp));
@@ -130,14 +126,11 @@ conf_setup_mw(void)
 {
 	conf_setup();
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, conf_access());
-	TEST_ASSERT(fx.mw.mr != NULL);
 	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_1) != 0) {
 		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
-		TEST_ASSERT(fx.mw.one != NULL);
 	}
 	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0) {
 		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-		TEST_ASSERT(fx.mw.two != NULL);
 	}
 }
 
@@ -148,7 +141,6 @@ conf_setup_fast(void)
 	fx.fast.pages = fx.a.buf;
 	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
 	fx.fast.list = fx_page_list(conf.dev, FX_FAST_PAGES);
-	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
 	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
 }
 

@@ -20,7 +20,6 @@ allow(uint32_t access)
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = conf_qp(fx.a.pd, fx.a.cq, access);
 	mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS | RIGHT);
-	TEST_ASSERT(fx.a.qp != NULL && mr != NULL);
 	conf_reconnect();
 }
 
@@ -82,7 +81,6 @@ CONF_TEST(flush, flush_needs_the_right_of_the_mr, CAPA, 0, "IBTA A19.4.1: the ri
 	conf_refused(CONF_QP_RIGHT, fx.b.qp, &wr);
 	TEST_OK(fx_release(mr));
 	mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
-	TEST_ASSERT(mr != NULL);
 	wr = flush_wr(fx_addr(fx.a.buf), 8, RMEM_FLUSH_RANGE);
 	conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr);
 	wr = flush_wr(fx_addr(fx.a.buf), 8, RMEM_FLUSH_MR);

@@ -63,13 +63,11 @@ CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, all c
 	uint64_t old = fx_addr(fx.a.buf), new = old + OFFSET;
 	uint32_t flags;
 
-	TEST_ASSERT(pd != NULL);
 	for (flags = 1; flags <= (TRANSLATION | PD | ACCESS); flags++) {
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 		uint64_t at = (flags & TRANSLATION) != 0 ? new : old;
 		uint8_t *place = fx.a.buf + (at - old);
 
-		TEST_ASSERT(mr != NULL);
 		rereg(mr, flags, pd);
 		TEST_EQ(mr->iova, at);
 		TEST_EQ(mr->length, (flags & TRANSLATION) != 0 ? NEW_SIZE : OLD_SIZE);
@@ -101,10 +99,8 @@ CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CH
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(pd != NULL && mr != NULL);
 	mine = conf_qp(pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(mine != NULL && peer != NULL);
 	TEST_OK(conf_connect(mine, peer));
 	rereg(mr, PD, pd);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
@@ -121,7 +117,6 @@ CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,
 	struct rmem_sge sge;
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(mr != NULL);
 	rereg(mr, TRANSLATION, NULL);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	sge = fx_sge(mr, 100, 64);
@@ -139,7 +134,6 @@ CONF_TEST(rereg, refused_rereg_changes_nothing, 0, 0,
 	enum rmem_rereg_result result;
 	uint32_t rkey;
 
-	TEST_ASSERT(mr != NULL);
 	rkey = mr->rkey;
 	TEST_ERR(rmem_mr_rereg(mr, 0, NULL, NULL, 0, 0, &result), EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
@@ -164,7 +158,6 @@ CONF_TEST(rereg, no_write_arrives_in_the_old_memory, 0, 0,
 	struct rmem_wc wcs[16];
 	unsigned int i;
 
-	TEST_ASSERT(mr != NULL);
 	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
 	for (i = 0; i < RTE_DIM(wrs); i++) {
 		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
@@ -190,7 +183,6 @@ CONF_TEST(rereg, rereg_of_an_mr_with_a_bound_window_is_ebusy, RMEM_DEV_CAPA_MW_T
 	enum rmem_rereg_result result;
 	uint32_t flags;
 
-	TEST_ASSERT(mr != NULL && mw != NULL);
 	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	for (flags = 1; flags <= (TRANSLATION | PD | ACCESS); flags++) {
@@ -208,7 +200,6 @@ CONF_TEST(rereg, change_translation_allocates_memory, 0, 0,
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 
-	TEST_ASSERT(mr != NULL);
 	TEST_OK(rmem_mr_rereg(mr, TRANSLATION | ACCESS, NULL, NULL, 10000,
 			ALL | RMEM_ACCESS_ALLOCATE_MR, NULL));
 	TEST_ASSERT(mr->addr != NULL && mr->addr != fx.a.buf && mr->length >= 10000);
@@ -227,7 +218,6 @@ CONF_TEST(rereg, shared_mr_has_its_own_rights, RMEM_DEV_CAPA_SHARED_MR, 0,
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr_info info;
 
-	TEST_ASSERT(from != NULL);
 	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, RMEM_ACCESS_REMOTE_READ, &mr));
 	fx_track(mr);
 	TEST_ASSERT(mr->rkey != from->rkey && mr->lkey != from->lkey && mr->addr == from->addr);
@@ -253,7 +243,6 @@ CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = NULL;
 
-	TEST_ASSERT(from != NULL && pd != NULL);
 	TEST_OK(rmem_mr_reg_shared(from, pd, 0, ALL, &mr));
 	fx_track(mr);
 	TEST_ASSERT(mr->pd == pd);

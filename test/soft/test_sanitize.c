@@ -257,9 +257,11 @@ TEST(sanitize, rkey_of_a_window_as_lkey)
 
 TEST(sanitize, is_off_by_default)
 {
+	struct rmem_dev *dev;
+
 	open_sides(NULL);
 	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX), "sanitize") == NULL);
-	TEST_ASSERT(fx_dev("soft1", "sanitize=2") == NULL);
+	TEST_ERR(rmem_dev_create("soft1", "sanitize=2", &dev), EINVAL);
 }
 
 TEST_SUITE(sanitize, fx_setup_none, fx_teardown);
