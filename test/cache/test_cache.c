@@ -477,7 +477,6 @@ TEST(cache, mr_with_a_window_is_deregistered_later)
 					.access = RMEM_ACCESS_REMOTE_READ}};
 	struct rmem_mr *mr;
 
-	TEST_ASSERT(mw != NULL);
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, RMEM_ACCESS_MW_BIND, &mr));
 	bind.bind_info.mr = mr;
 	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));

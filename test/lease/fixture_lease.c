@@ -22,7 +22,6 @@ setup(uint32_t backend, uint64_t capa, const char *reason)
 	lx.conf.max_length = FX_BUF_SIZE;
 	lx.conf.socket_id = SOCKET_ID_ANY;
 	lx.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
-	TEST_ASSERT(lx.mr != NULL);
 	lx_remake();
 }
 

@@ -136,7 +136,6 @@ leaser_open(uint64_t capa)
 	at.cq = fx_cq(at.dev, 64);
 	at.qp = fx_qp(at.pd, at.cq, 64);
 	at.mr = fx_mr(at.pd, at.buf, sizeof(at.buf), FX_ACCESS | RMEM_ACCESS_MW_BIND);
-	TEST_ASSERT(at.mr != NULL && at.qp != NULL);
 }
 
 void

@@ -92,7 +92,6 @@ TEST(lease_hold, each_of_many_mrs_is_held)
 
 	for (i = 0; i < NB_MRS; i++) {
 		mrs[i] = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
-		TEST_ASSERT(mrs[i] != NULL);
 	}
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < NB_MRS; i++) {

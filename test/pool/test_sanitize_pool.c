@@ -41,9 +41,7 @@ setup(void)
 
 	pool = other = NULL;
 	fx.a.dev = fx_dev("soft0", "sanitize=1");
-	TEST_ASSERT(fx.a.dev != NULL);
 	fx.a.pd = fx_pd(fx.a.dev);
-	TEST_ASSERT(fx.a.pd != NULL);
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
 	conf.name = "other";
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &other));
@@ -291,7 +289,6 @@ TEST(sanitize_pool, flag_on_an_ordinary_device)
 	struct rmem_pool *made;
 	struct rmem_pd *pd;
 
-	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
 	TEST_OK(rmem_pool_create(pd, &conf, &made));
 	TEST_ASSERT(strcmp(rte_mempool_get_ops(made->mp->ops_index)->name, "ring_mp_mc") == 0);

@@ -254,7 +254,6 @@ setup(void)
 	mem = fx_mem(RTE_CACHE_LINE_SIZE,
 			RTE_ALIGN_CEIL(rmem_tracked_mem_size(NB_BUFS), (size_t)64) +
 					(size_t)NB_BUFS * STRIDE);
-	TEST_ASSERT(mem != NULL);
 	make(mem);
 	nb_workers = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
 	memset(workers, 0, sizeof(workers));

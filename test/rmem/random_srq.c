@@ -25,7 +25,6 @@ replace_qp(struct random_run *run, struct fx_side *side)
 	conf.srq = run->srq.srq;
 	TEST_OK(fx_release(side->qp));
 	side->qp = fx_qp_by(side->pd, &conf);
-	TEST_ASSERT(side->qp != NULL);
 }
 
 void
@@ -36,7 +35,6 @@ random_srq_open(struct random_run *run)
 	unsigned int i;
 
 	srq->channel = fx_async_channel(fx.a.dev);
-	TEST_ASSERT(srq->channel != NULL);
 	TEST_OK(fcntl(srq->channel->fd, F_SETFL, O_NONBLOCK));
 	conf.async_channel = srq->channel;
 	srq->max_wr = conf.max_wr;

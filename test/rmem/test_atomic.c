@@ -91,7 +91,6 @@ TEST(atomic, atomic_write_needs_no_right_of_atomics)
 	struct rmem_counter *counter = fx_counter(fx.b.dev);
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(mr != NULL && counter != NULL);
 	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	fx_fill(fx.a.buf, 8, 1);
 	wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, fx_addr(fx.b.buf) + 56, mr->rkey);

@@ -41,7 +41,7 @@ TEST(cq, cq_holds_at_least_the_requested_number)
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		struct rmem_cq *cq = fx_cq(fx.a.dev, sizes[i]);
 
-		TEST_ASSERT(cq != NULL && cq->nb_cqe >= sizes[i]);
+		TEST_ASSERT(cq->nb_cqe >= sizes[i]);
 		TEST_EQ(rmem_poll_cq(cq, &fx.wc, 1), 0);
 	}
 }
@@ -55,7 +55,6 @@ TEST(cq, destroy_while_a_qp_is_attached_is_ebusy)
 	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
 	conf.recv_cq = cqs[1];
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_ERR(rmem_cq_destroy(cqs[0]), EBUSY);
 	TEST_ERR(rmem_cq_destroy(cqs[1]), EBUSY);
 	TEST_OK(fx_release(qp));
@@ -151,7 +150,6 @@ TEST(cq, sends_and_receives_use_their_own_queue)
 
 	conf.recv_cq = cqs[1];
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect(qp, qp));
 	TEST_EQ(fx_post_recv(qp, 3, NULL, 0), 1);
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
@@ -167,11 +165,9 @@ TEST(cq, overrun_returns_saved_completions_then_eio)
 	struct rmem_qp *qps[2];
 	uint32_t i, n;
 
-	TEST_ASSERT(cq != NULL);
 	n = cq->nb_cqe;
 	qps[0] = fx_qp(fx.a.pd, cq, n + 8);
 	qps[1] = fx_qp(fx.a.pd, cq, 8);
-	TEST_ASSERT(qps[0] != NULL && qps[1] != NULL);
 	TEST_OK(fx_connect_pair(qps[0], qps[1]));
 	post_writes(qps[0], 0, n);
 	TEST_EQ(fx_state(qps[0]), RMEM_QPS_RTS);
@@ -201,7 +197,6 @@ TEST(cq, overrun_of_receives_is_reported_to_their_owner)
 	conf.recv_cq = cqs[1];
 	conf.max_recv_wr = n + 1;
 	qp = fx_qp_by(fx.b.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, qp));
 	for (i = 0; i <= n; i++)

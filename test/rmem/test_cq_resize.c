@@ -25,10 +25,8 @@ setup(void)
 {
 	fx_setup();
 	rs.cq = fx_cq(fx.a.dev, SMALL);
-	TEST_ASSERT(rs.cq != NULL);
 	rs.qp = fx_qp(fx.a.pd, rs.cq, LARGE);
 	rs.peer = fx_qp(fx.a.pd, rs.cq, LARGE);
-	TEST_ASSERT(rs.qp != NULL && rs.peer != NULL);
 	TEST_OK(fx_connect_pair(rs.qp, rs.peer));
 }
 
@@ -101,7 +99,6 @@ TEST(cq_resize, messages_that_failed_are_not_outstanding)
 	unsigned int i;
 
 	mr = fx_mr_unmapped(fx.b.pd);
-	TEST_ASSERT(mr != NULL);
 	from = fx_sge(mr, 0, 8);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	for (i = 0; i < 2; i++) {
@@ -166,11 +163,8 @@ TEST(cq_resize, event_is_generated_after_it)
 	const struct rmem_cq_conf conf = {.nb_cqe = 1, .channel = channel};
 	struct rmem_cq *found = NULL;
 
-	TEST_ASSERT(channel != NULL);
 	rs.cq = fx_cq_by(fx.a.dev, &conf);
-	TEST_ASSERT(rs.cq != NULL);
 	rs.qp = fx_qp(fx.a.pd, rs.cq, SMALL);
-	TEST_ASSERT(rs.qp != NULL);
 	TEST_OK(fx_connect(rs.qp, rs.qp));
 	TEST_OK(rmem_cq_req_notify(rs.cq, false));
 	TEST_OK(rmem_cq_resize(rs.cq, SMALL));
@@ -303,7 +297,6 @@ TEST(cq_resize, while_two_threads_complete_to_it)
 
 	senders[1].qp = fx_qp(fx.a.pd, rs.cq, LARGE);
 	senders[1].peer = fx_qp(fx.a.pd, rs.cq, LARGE);
-	TEST_ASSERT(senders[1].qp != NULL && senders[1].peer != NULL);
 	TEST_OK(fx_connect_pair(senders[1].qp, senders[1].peer));
 	TEST_OK(rmem_cq_resize(rs.cq, 4 * RACE_DEPTH));
 	for (i = 0; i < 2; i++)

@@ -50,13 +50,11 @@ TEST(gsi, there_is_one)
 	struct rmem_qp *qp = fx_qp_by(fx.a.pd, &conf), *second;
 	struct rmem_dev_info before, after;
 
-	TEST_ASSERT(qp != NULL);
 	TEST_EQ(qp->qp_num, 1);
 	TEST_ERR(rmem_qp_create(fx.a.pd, &conf, &second), EBUSY);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
 	TEST_OK(fx_release(qp));
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_EQ(qp->qp_num, 1);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &after));
 	TEST_EQ(after.nb_qp, before.nb_qp);
@@ -68,7 +66,6 @@ TEST(gsi, wrong_attributes_are_refused)
 	struct rmem_qp_conf conf = ud_conf(RMEM_QP_GSI);
 	struct rmem_qp *qp = fx_qp_by(fx.a.pd, &conf), *other;
 
-	TEST_ASSERT(qp != NULL);
 	TEST_ERR(init(qp, RMEM_GSI_QKEY + 1), EINVAL);
 	TEST_EQ(fx_state(qp), RMEM_QPS_RESET);
 	TEST_OK(fx_ud_ready(qp, RMEM_GSI_QKEY));
@@ -87,7 +84,6 @@ TEST(gsi, other_qps_have_other_numbers)
 	struct rmem_pd *pd;
 	unsigned int i, j;
 
-	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
 	conf.send_cq = conf.recv_cq = fx_cq(dev, 16);
 	for (i = 0; i < 4; i++) {
@@ -118,7 +114,6 @@ TEST(gsi, receives_mads_of_its_qkey_only)
 	gsi = fx_qp_by(fx.a.pd, &conf);
 	conf.flags &= ~RMEM_QP_GSI;
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(gsi != NULL && qp != NULL);
 	TEST_OK(fx_ud_ready(gsi, RMEM_GSI_QKEY));
 	TEST_OK(fx_ud_ready(qp, RMEM_GSI_QKEY));
 	TEST_OK(rmem_qp_query(gsi, &attr));

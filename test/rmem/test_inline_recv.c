@@ -98,7 +98,6 @@ static void
 replace_qp(const struct rmem_qp_conf *conf)
 {
 	fx.b.qp = fx_qp_by(fx.b.pd, conf);
-	TEST_ASSERT(fx.b.qp != NULL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
@@ -279,7 +278,6 @@ TEST(inline_recv, overrun_keeps_inline_messages)
 	struct rmem_wc wc[8];
 	unsigned int i;
 
-	TEST_ASSERT(cq != NULL);
 	conf.recv_cq = cq;
 	replace_qp(&conf);
 	for (i = 0; i < 6; i++) {

@@ -25,7 +25,6 @@ TEST(key, lkey_and_rkey_differ)
 	for (i = 0; i < 300; i++) {
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, 0);
 
-		TEST_ASSERT(mr != NULL);
 		TEST_ASSERT(mr->lkey != mr->rkey);
 	}
 }
@@ -73,7 +72,6 @@ TEST(key, former_keys_are_refused_when_the_memory_is_registered_again)
 		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 		struct rmem_send_wr wr;
 
-		TEST_ASSERT(mr != NULL);
 		for (j = i > 5 ? i - 5 : 0; j < i; j++) {
 			TEST_ASSERT(mr->rkey != former[j]);
 			wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), former[j]);
@@ -98,7 +96,6 @@ TEST(key, indexes_are_random)
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, 0);
 		struct rmem_mr *other = fx_mr(pd, fx.a.buf, 8, 0);
 
-		TEST_ASSERT(mr != NULL && other != NULL);
 		keys[0][i] = mr->rkey;
 		keys[1][i] = other->rkey;
 	}
@@ -120,7 +117,6 @@ TEST(key, indexes_use_all_24_bits)
 	for (i = 0; i < 64; i++) {
 		struct rmem_mr *mr = fx_mr(pd, fx.a.buf, 8, 0);
 
-		TEST_ASSERT(mr != NULL);
 		ones |= mr->rkey >> 8;
 		zeros |= ~mr->rkey >> 8;
 		TEST_OK(fx_release(mr));
@@ -144,7 +140,6 @@ TEST(key, index_is_reused_after_all_others_of_its_slot)
 	for (i = 0; i < RTE_DIM(seen); i++) {
 		struct rmem_mr *mr = fx_mr(pd, fx.a.buf, 8, 0);
 
-		TEST_ASSERT(mr != NULL);
 		seen[i] = mr->rkey >> 8;
 		TEST_ASSERT(seen[i] != 0);
 		for (j = i < NB ? 0 : i - (NB - 1); j < i; j++)
@@ -177,7 +172,6 @@ TEST(key, invalid_rkeys_are_counted)
 	uint32_t rkey = fx.b.mr->rkey, bad[4] = {rkey ^ 1, rkey ^ 0x80000000}, i;
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(other != NULL && gone != NULL && local != NULL);
 	bad[2] = other->rkey;
 	bad[3] = gone->rkey;
 	TEST_OK(fx_release(gone));

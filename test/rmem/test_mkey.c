@@ -22,7 +22,6 @@ setup(void)
 
 	fx_setup();
 	mkey = fx_mkey(fx.a.pd, NB_ENTRIES);
-	TEST_ASSERT(mkey != NULL);
 	for (i = 0; i < NB_ENTRIES; i++)
 		entries[i] = fx_entry(fx.a.mr, i * 1000 + 1, 10 + i);
 }
@@ -51,7 +50,7 @@ TEST(mkey, number_of_entries_is_limited)
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, info.max_mkey_entries + 1, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
-	TEST_ASSERT(fx_mkey(fx.a.pd, info.max_mkey_entries) != NULL);
+	fx_mkey(fx.a.pd, info.max_mkey_entries);
 }
 
 TEST(mkey, query_counts_the_extents_of_all_repetitions)

@@ -24,7 +24,7 @@ check_pages(size_t length, size_t page_size)
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, length, ALLOCATE);
 	struct rmem_mr_info info;
 
-	TEST_ASSERT(mr != NULL && mr->addr != NULL);
+	TEST_ASSERT(mr->addr != NULL);
 	TEST_OK(rmem_mr_query(mr, &info));
 	TEST_ASSERT(info.page_size >= FX_PAGE);
 	TEST_ASSERT(mr->length >= length);
@@ -75,7 +75,6 @@ TEST(mr_alloc, dereg_frees_allocated_memory)
 
 	for (i = 0; i < 8; i++) {
 		mr = fx_mr(fx.a.pd, NULL, 32u << 20, ALLOCATE);
-		TEST_ASSERT(mr != NULL);
 		TEST_ASSERT(test_heap().heap_allocsz_bytes >= before + (32u << 20));
 		TEST_OK(fx_release(mr));
 		TEST_EQ(test_heap().heap_allocsz_bytes, before);

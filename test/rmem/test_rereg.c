@@ -126,7 +126,6 @@ TEST(rereg, bad_argument_is_refused_and_the_old_stays)
 			{ACCESS | PD, pd, buf, NEW_SIZE, READ_ONLY | RMEM_ACCESS_ZERO_BASED}};
 	unsigned int i;
 
-	TEST_ASSERT(mr != NULL && pd != NULL && far != NULL);
 	TEST_OK(mprotect(pages, FX_PAGE, PROT_READ | PROT_WRITE));
 	TEST_OK(munmap(pages + FX_PAGE, FX_PAGE));
 	for (i = 0; i < RTE_DIM(bad); i++)
@@ -144,7 +143,6 @@ TEST(rereg, access_that_the_device_lacks_is_eopnotsupp)
 	struct rmem_dev_info info;
 	uint32_t bit;
 
-	TEST_ASSERT(mr != NULL);
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	/* Verbs' bits. */
 	for (bit = 1 << 4; bit <= 1 << 7; bit <<= 1) {
@@ -162,7 +160,6 @@ TEST(rereg, bad_handles_are_refused)
 	const struct change bad = good_change(ACCESS, fx.a.pd);
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 
-	TEST_ASSERT(mr != NULL && fast != NULL);
 	TEST_ERR(rereg(NULL, &bad, &result), EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_ERR(rereg((struct rmem_mr *)fx.a.pd, &bad, &result), EINVAL);
@@ -180,7 +177,6 @@ TEST(rereg, write_access_needs_writable_memory)
 	struct rmem_mr *mr = fx_mr(fx.a.pd, pages, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 
-	TEST_ASSERT(mr != NULL);
 	TEST_ERR(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, FX_ACCESS, &result), EFAULT);
 	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
 	TEST_EQ(mr->access, RMEM_ACCESS_REMOTE_READ);
@@ -192,7 +188,6 @@ TEST(rereg, mr_belongs_to_its_new_pd_alone)
 	struct rmem_pd *old_pd = fx_pd(fx.a.dev), *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr = fx_mr(old_pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 
-	TEST_ASSERT(mr != NULL && pd != NULL);
 	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
 	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
 	TEST_OK(fx_release(old_pd));
@@ -210,7 +205,6 @@ TEST(rereg, translation_allocates_and_frees)
 	size_t before = test_heap().heap_allocsz_bytes;
 	unsigned int i;
 
-	TEST_ASSERT(mr != NULL);
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		TEST_OK(move(mr, NULL, sizes[i] - 1, ALLOCATE, NULL));
 		TEST_EQ(mr->access, ALLOCATE);
@@ -238,7 +232,6 @@ TEST(rereg, too_little_memory_is_enomem_and_the_old_stays)
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 	int i;
 
-	TEST_ASSERT(mr != NULL);
 	for (i = 0; i < 2; i++) {
 		TEST_ERR(move(mr, NULL, (size_t)1 << 45, ALLOCATE, &result), ENOMEM);
 		TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
@@ -255,7 +248,6 @@ TEST(rereg, zero_based_mr_stays_zero_based)
 			FX_ACCESS | RMEM_ACCESS_ZERO_BASED};
 	struct rmem_mr *late = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 
-	TEST_ASSERT(mr != NULL && late != NULL);
 	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, READ_ONLY, NULL));
 	TEST_EQ(mr->access, READ_ONLY | RMEM_ACCESS_ZERO_BASED);
 	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, 64, 0, NULL));
@@ -315,7 +307,6 @@ TEST(rereg, attributes_can_grow_and_choose_a_socket)
 	};
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 
-	TEST_ASSERT(mr != NULL);
 	TEST_ERR(rmem_mr_rereg_attr(mr, NULL, &result), EINVAL);
 	TEST_ERR(rmem_mr_rereg_attr(mr, &attr, &result), EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
@@ -331,7 +322,6 @@ TEST_WITH(rereg, bound_counter_forbids_a_change, fx_setup_mw)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
-	TEST_ASSERT(counter != NULL);
 	TEST_OK(rmem_mr_bind_counter(fx.mw.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	expect_bound(fx.mw.mr);
 	TEST_OK(rmem_mr_bind_counter(fx.mw.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));

@@ -110,9 +110,8 @@ TEST(srq, srq_beyond_max_srq_or_memory_is_refused)
 	struct rmem_srq *other = NULL;
 	struct rmem_pd *pd;
 
-	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
-	TEST_ASSERT(pd != NULL && make_srq(pd, 1) != NULL);
+	TEST_ASSERT(make_srq(pd, 1) != NULL);
 	TEST_ERR(rmem_srq_create(pd, &conf, &other), ENOSPC);
 	TEST_EQ(post(1, NULL, 0), 1);
 	fx_leave_memory(65536);
@@ -146,7 +145,6 @@ send_unmapped(void)
 	struct rmem_mr *mr;
 
 	mr = fx_mr_unmapped(fx.b.pd);
-	TEST_ASSERT(mr != NULL);
 	from = fx_sge(mr, 0, 4096);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
@@ -266,7 +264,6 @@ TEST(srq, counters_count_completed_messages)
 	struct rmem_send_wr wr = fx_rdma(
 			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
-	TEST_ASSERT(counter != NULL);
 	TEST_OK(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &before));
 	wr.flags = RMEM_SEND_SIGNALED;

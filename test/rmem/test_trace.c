@@ -77,7 +77,6 @@ TEST(trace, registrations_are_traced)
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS), *other;
 	enum rmem_rereg_result result;
 
-	TEST_ASSERT(mr != NULL);
 	expect("lib.rmem.mr.reg pd=%" PRIu64 " mr=%" PRIu64 " addr=%" PRIu64
 	       " length=%u iova=%" PRIu64 " access=%u lkey=%u rkey=%u",
 			at(fx.a.pd), at(mr), at(fx.a.buf), SIZE, mr->iova, FX_ACCESS, mr->lkey,
@@ -100,7 +99,6 @@ TEST(trace, registrations_of_other_kinds_are_traced)
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = SIZE, .access = FX_ACCESS};
 	struct rmem_event event;
 
-	TEST_ASSERT(fast != NULL && mkey != NULL);
 	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=3", at(fast), RMEM_MR_TYPE_FAST_REG);
 	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=5", at(mkey), RMEM_MR_TYPE_INDIRECT);
 	attr.flags = RMEM_MR_DISABLED;
@@ -109,7 +107,6 @@ TEST(trace, registrations_of_other_kinds_are_traced)
 	expect("lib.rmem.mr.enable mr=%" PRIu64 " rkey=%u", at(mr), mr->rkey);
 	attr.flags = 0;
 	attr.eq = fx_eq(fx.a.dev, 1);
-	TEST_ASSERT(attr.eq != NULL);
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	event = fx_event(attr.eq);
 	TEST_EQ(event.status, 0);
@@ -130,7 +127,6 @@ TEST(trace, qps_are_traced)
 	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 7);
 	uint32_t number;
 
-	TEST_ASSERT(qp != NULL);
 	number = qp->qp_num;
 	expect("lib.rmem.cq.create dev=soft0 cq=%" PRIu64 " nb_cqe=%u", at(cq), cq->nb_cqe);
 	expect("lib.rmem.qp.create pd=%" PRIu64 " qp=%" PRIu64 " qp_num=%u send_cq=%" PRIu64
@@ -169,7 +165,6 @@ TEST(trace, multicast_is_traced)
 
 	conf.type = RMEM_QPT_UD;
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(rmem_qp_attach_mcast(qp, group, 0xc000));
 	expect("lib.rmem.qp.mcast qp=%" PRIu64 " qp_num=%u is_attached=1", at(qp), qp->qp_num);
 	TEST_OK(rmem_qp_detach_mcast(qp, group, 0xc000));
@@ -196,7 +191,6 @@ TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
 	struct rmem_dev *dev = fx_dev("soft77", NULL);
 	struct rmem_pd *pd = fx_pd(dev);
 
-	TEST_ASSERT(pd != NULL);
 	expect("lib.rmem.dev.create dev=soft77 dev_id=%u", dev->obj.dev_id);
 	expect("lib.rmem.pd.alloc dev=soft77 pd=%" PRIu64, at(pd));
 	TEST_OK(fx_release(pd));

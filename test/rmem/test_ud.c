@@ -144,7 +144,6 @@ TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
 	fx_track(conf.srq);
 	conf.type = RMEM_QPT_UD;
 	other = fx_qp_by(fx.b.pd, &conf);
-	TEST_ASSERT(other != NULL);
 	TEST_OK(fx_ud_ready(other, QKEY));
 	TEST_EQ(rmem_srq_post_recv(conf.srq, &recv, 1), 1);
 	TEST_OK(rmem_srq_modify(conf.srq, &attr, RMEM_SRQ_LIMIT));
@@ -216,9 +215,7 @@ TEST(ud, solicited_message_generates_an_event)
 	struct rmem_cq *cq, *of_event;
 	struct rmem_send_wr wr;
 
-	TEST_ASSERT(channel != NULL);
 	cq = fx_cq_by(fx.a.dev, &conf);
-	TEST_ASSERT(cq != NULL);
 	peer = make_qp(&fx.a, cq);
 	TEST_ASSERT(peer != NULL);
 	TEST_OK(fx_ud_ready(peer, QKEY));
@@ -367,7 +364,6 @@ TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
 	for (i = 0; i < nb; i++) {
 		workers[i].index = i;
 		workers[i].cq = fx_cq(fx.b.dev, 16);
-		TEST_ASSERT(workers[i].cq != NULL);
 		workers[i].qp = make_qp(&fx.b, workers[i].cq);
 		TEST_ASSERT(workers[i].qp != NULL);
 		TEST_OK(fx_ud_ready(workers[i].qp, QKEY));

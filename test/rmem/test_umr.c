@@ -51,7 +51,6 @@ setup(void)
 {
 	fx_setup();
 	list.mr = fx_mkey(fx.a.pd, LAYOUT_ENTRIES);
-	TEST_ASSERT(list.mr != NULL);
 	layout_plain(&plain, fx.a.mr, 0, LAYOUT_MAX);
 }
 
@@ -82,7 +81,6 @@ TEST(umr, write_from_key_to_key)
 	uint8_t want[90];
 	uint32_t i;
 
-	TEST_ASSERT(mr != NULL);
 	wr = fx_umr(mr, to, 2, 0);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	fx_fill(fx.a.buf, LAYOUT_MAX, 6);
@@ -149,12 +147,10 @@ TEST(umr, keys_below_a_list_are_checked_before_any_copy)
 	struct rmem_mr *second = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
 	uint32_t nb;
 
-	TEST_ASSERT(second != NULL);
 	for (nb = 2; nb <= 12; nb += 2)
 		check_two_lists(nb, second, RMEM_WC_SUCCESS);
 	check_two_lists(8, second, RMEM_WC_REM_ACCESS_ERR);
 	second = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
-	TEST_ASSERT(second != NULL);
 	check_two_lists(12, second, RMEM_WC_REM_ACCESS_ERR);
 }
 
@@ -209,7 +205,6 @@ TEST_WITH(umr, random_keys_match_the_model, setup)
 	uint64_t random = layout_seed();
 	uint32_t i, j;
 
-	TEST_ASSERT(mr != NULL);
 	layout_plain(&whole, mr, 40000, LAYOUT_MAX);
 	layout_pages(&scattered, fx_fast_mr(fx.a.pd, 4), order, 4, 100 + 2048, LAYOUT_MAX);
 	for (i = 0; i < NB_RANDOM; i++) {
@@ -246,7 +241,6 @@ setup_below(void)
 	fx_setup_fast();
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	mkey = fx_mkey(fx.a.pd, NB_ENTRIES);
-	TEST_ASSERT(mkey != NULL);
 	for (i = 0; i < NB_ENTRIES; i++)
 		entries[i] = fx_entry(fx.a.mr, i * 100, PIECE);
 	entries[2].addr = fx_addr(fx.fast.pages) + 7;
@@ -276,7 +270,6 @@ TEST_WITH(umr, umr_beyond_max_mr_size_is_refused, setup_below)
 	fx_side_open(&b, dev, pd);
 	TEST_OK(fx_connect_pair(a.qp, b.qp));
 	mr = fx_mkey(pd, 2);
-	TEST_ASSERT(mr != NULL);
 	parts[0] = fx_entry(a.mr, 0, FX_BUF_SIZE - 1);
 	parts[1] = fx_entry(a.mr, 0, 1);
 	wr = fx_umr(mr, parts, 2, 0);

@@ -60,7 +60,7 @@ layout_pages(struct layout *layout, struct rmem_mr *mr, const uint8_t *order, ui
 	struct rmem_send_wr wr;
 	uint32_t i, at;
 
-	TEST_ASSERT(mr != NULL && list != NULL);
+	TEST_ASSERT(mr != NULL);
 	for (i = 0; i < nb_pages; i++)
 		list->page_list[i] = fx_addr(fx.a.buf) + order[i] * FX_PAGE;
 	wr = fx_reg(mr, list, (uint16_t)nb_pages, iova, length);

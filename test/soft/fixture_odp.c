@@ -42,7 +42,6 @@ fx_setup_odp(void)
 	/* Pages are checked one by one. */
 	madvise(fx_odp.mem, FX_ODP_SIZE, MADV_NOHUGEPAGE);
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
-	TEST_ASSERT(fx_odp.mr != NULL);
 }
 
 uint8_t *

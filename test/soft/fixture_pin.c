@@ -84,7 +84,6 @@ pin_setup(void)
 	for (i = 0; i < RTE_DIM(args); i++) {
 		name[5] = (char)('0' + i);
 		pin_pds[i] = fx_pd(fx_dev(name, args[i]));
-		TEST_ASSERT(pin_pds[i] != NULL);
 	}
 	pin_pages = mmap(NULL, PIN_SIZE + FX_PAGE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -66,7 +66,6 @@ open_sides(unsigned int nb_lcores, const char *args)
 
 	start_serving(nb_lcores);
 	dev = fx_dev("soft0", args);
-	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
 	fx_side_open(&fx.a, dev, pd);
 	fx_side_open(&fx.b, dev, pd);
@@ -170,7 +169,6 @@ TEST(engine, key_is_bound_used_and_invalidated)
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 4);
 	uint32_t i;
 
-	TEST_ASSERT(mr != NULL && list != NULL);
 	fx_list_pages(list, fx.a.buf, 4);
 	for (i = 0; i < 300; i++) {
 		struct rmem_send_wr wr = fx_reg(mr, list, 4, 0x4000, 4 * FX_PAGE);
@@ -206,7 +204,6 @@ TEST(engine, entry_is_free_as_soon_as_its_completion_was_polled)
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 1);
 	uint32_t i;
 
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect(qp, qp));
 	for (i = 0; i < 20000; i++)
 		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
@@ -227,7 +224,6 @@ TEST(engine, reset_and_destroy_stop_what_is_being_executed)
 		} else {
 			TEST_OK(fx_release(fx.a.qp));
 			fx.a.qp = fx_qp(fx.a.pd, fx.a.cq, FX_DEPTH);
-			TEST_ASSERT(fx.a.qp != NULL);
 		}
 		/* Nothing is written any more. */
 		memset(fx.b.buf, 0x77, FX_BUF_SIZE);
@@ -246,7 +242,6 @@ TEST(engine, dereg_stops_what_is_being_executed)
 	for (round = 0; round < 100; round++) {
 		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
 
-		TEST_ASSERT(mr != NULL);
 		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), mr->rkey);
 		for (i = 0; i < FX_DEPTH; i++)
 			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
@@ -272,7 +267,6 @@ expect_many_qps_run(unsigned int nb_lcores, const char *args)
 	open_sides(nb_lcores, args);
 	for (i = 0; i < NB; i++) {
 		qps[i] = fx_qp(fx.a.pd, fx.a.cq, 4);
-		TEST_ASSERT(qps[i] != NULL);
 		TEST_OK(fx_connect(qps[i], qps[i]));
 	}
 	for (round = 0; round < 10; round++) {
@@ -304,7 +298,6 @@ TEST_WITH(engine, device_is_closed_and_created_again, setup_none)
 	for (i = 0; i < 20; i++) {
 		struct rmem_dev *dev = fx_dev("soft0", "engine=2,max_mr=16");
 
-		TEST_ASSERT(dev != NULL);
 		TEST_OK(fx_release(dev));
 	}
 }

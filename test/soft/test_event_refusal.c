@@ -63,11 +63,9 @@ setup(void)
 	stub.capa = RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_COMP_CHANNEL;
 	fx_setup_none();
 	fx.a.dev = fx_dev("busy0", NULL);
-	TEST_ASSERT(fx.a.dev != NULL);
 	fx.a.pd = fx_pd(fx.a.dev);
 	refusal.comp = fx_channel(fx.a.dev);
 	refusal.async = fx_async_channel(fx.a.dev);
-	TEST_ASSERT(fx.a.pd != NULL && refusal.comp != NULL && refusal.async != NULL);
 	TEST_OK(fcntl(refusal.comp->fd, F_SETFL, O_NONBLOCK));
 	TEST_OK(fcntl(refusal.async->fd, F_SETFL, O_NONBLOCK));
 }
@@ -79,7 +77,6 @@ TEST(event_refusal, destruction_of_a_cq_loses_no_event)
 	struct rmem_cq *cq = fx_cq_by(fx.a.dev, &conf), *found = NULL;
 	unsigned int i;
 
-	TEST_ASSERT(cq != NULL);
 	for (i = 0; i < 2; i++) {
 		TEST_OK(rmem_cq_req_notify(cq, false));
 		rmem_cq_notify(cq, false);
@@ -109,7 +106,6 @@ TEST(event_refusal, destruction_of_a_qp_loses_no_event)
 	conf = fx_qp_conf(fx.a.cq, 4);
 	conf.async_channel = refusal.async;
 	qp = fx_qp_by(fx.a.pd, &conf);
-	TEST_ASSERT(qp != NULL);
 	rmem_qp_async_event(qp, RMEM_ASYNC_QP_FATAL);
 	refusal.is_busy = true;
 	TEST_ERR(rmem_qp_destroy(qp), EBUSY);

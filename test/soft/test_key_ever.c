@@ -37,12 +37,10 @@ setup(void)
 	fx_setup_none();
 	dev = fx_dev("soft0", "max_mr=6,max_mw=3");
 	pd = fx_pd(dev);
-	TEST_ASSERT(pd != NULL);
 	fx_side_open(&fx.a, dev, pd);
 	fx_side_open(&fx.b, dev, pd);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	lx.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
-	TEST_ASSERT(lx.mr != NULL);
 	fx.mw.mr = lx.mr;
 	memset(former, 0, sizeof(former));
 	random_state = 1;
@@ -84,7 +82,6 @@ TEST(key_ever, ordinary_mrs)
 	for (owner = 1; owner <= NB_OWNERS; owner++) {
 		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
 
-		TEST_ASSERT(mr != NULL);
 		note(mr->rkey, owner);
 		if (owner % 100 == 0)
 			expect_former_refused(mr);
@@ -102,7 +99,6 @@ TEST(key_ever, fast_register_mrs_by_any_tags)
 	for (owner = 1; owner <= NB_OWNERS; owner++) {
 		struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
 
-		TEST_ASSERT(mr != NULL);
 		for (i = 0; i < 8; i++) {
 			struct rmem_send_wr wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), 8);
 
@@ -147,7 +143,6 @@ TEST(key_ever, windows_by_any_tags)
 	for (owner = 1; owner <= NB_OWNERS; owner += 2) {
 		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-		TEST_ASSERT(fx.mw.one != NULL && fx.mw.two != NULL);
 		for (i = 0; i < 8; i++) {
 			struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 8, WRITE);
 
@@ -175,7 +170,6 @@ TEST(key_ever, ordinary_mrs_after_requested_keys)
 
 	for (owner = 1; owner <= 4 * NB_OWNERS; owner++) {
 		mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
-		TEST_ASSERT(mr != NULL);
 		note(mr->rkey, owner);
 		rkey = mr->rkey;
 		TEST_OK(fx_release(mr));
@@ -259,7 +253,6 @@ TEST(key_ever, exhausted_slots_are_quarantined_until_all_are)
 	struct rmem_pd *pd = fx_pd(dev);
 	uint32_t owner;
 
-	TEST_ASSERT(pd != NULL);
 	for (owner = 1; owner <= NB_MW * NB_INDEXES / 5 * 4; owner++) {
 		struct rmem_mw *mw = NULL;
 

@@ -86,7 +86,6 @@ TEST(odp_advise, advice_covers_all_of_a_list)
 	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
 	struct rmem_sge list[] = {pages(0, 1), pages(3, 1), pages(5, 0), pages(7, 1)};
 
-	TEST_ASSERT(all != NULL);
 	list[3].lkey = all->lkey;
 	TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, list, 4));
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 2);
@@ -146,7 +145,6 @@ TEST(odp_advise, advice_ends_with_its_mr)
 		TEST_OK(madvise(large, LARGE_SIZE, MADV_DONTNEED));
 		mr = fx_mr(fx.a.pd, large, LARGE_SIZE,
 				RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
-		TEST_ASSERT(mr != NULL);
 		sge.lkey = mr->lkey;
 		TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1));
 		if (i & 1)

@@ -161,7 +161,6 @@ race_with_plain(enum change change)
 	if (!MAY_RACE)
 		test_skip("a thread sanitizer reports the race");
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS);
-	TEST_ASSERT(fx_odp.mr != NULL);
 	race_with(change, true);
 }
 

@@ -95,7 +95,6 @@ TEST(odp_uffd, all_mrs_over_a_page_are_reported)
 {
 	struct rmem_mr *other = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 
-	TEST_ASSERT(other != NULL);
 	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), 64, other->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(madvise(fx_odp_page(1), FX_PAGE, MADV_DONTNEED));
 	expect_news(2);
@@ -112,7 +111,6 @@ TEST(odp_uffd, device_without_events_scans_its_pages)
 	struct rmem_mr *mr = fx_mr(fx_pd(dev), fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	struct rmem_sge sge = {.addr = fx_addr(fx_odp.mem), .length = FX_ODP_SIZE};
 
-	TEST_ASSERT(mr != NULL);
 	sge.lkey = mr->lkey;
 	TEST_OK(rmem_mr_advise(mr->pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, &sge, 1));
 	TEST_OK(madvise(fx_odp_page(1), 2 * FX_PAGE, MADV_DONTNEED));
@@ -152,7 +150,6 @@ TEST(odp_uffd, advice_on_a_freed_mr_does_not_watch)
 		TEST_OK(madvise(large, sge.length, MADV_DONTNEED));
 		mr = fx_mr(fx.a.pd, large, LARGE_SIZE,
 				RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
-		TEST_ASSERT(mr != NULL);
 		sge.lkey = mr->lkey;
 		TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1));
 		TEST_OK(fx_release(mr));
