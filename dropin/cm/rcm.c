@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The commands: their lengths, and what runs them. */
+/*
+ * The commands: their lengths, and the functions that run them.
+ *
+ * Invariant: a command runs under the lock, in a thread that is not cancelled, on a copy
+ * of its input, of which fields that the program did not pass are 0.
+ */
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,62 +22,6 @@
 #define NO_CHANNEL 1 /* instead of an errno: the descriptor is of another file */
 
 RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t nb_locked;
-
-void
-rcm_lock(void)
-{
-	pthread_mutex_lock(&lock);
-	nb_locked++;
-}
-
-bool
-rcm_trylock(void)
-{
-	if (pthread_mutex_trylock(&lock) != 0)
-		return false;
-	nb_locked++;
-	return true;
-}
-
-void
-rcm_unlock(void)
-{
-	/* As late as possible: a thread that this wakes needs the lock. */
-	rcm_channels_signal();
-	pthread_mutex_unlock(&lock);
-}
-
-void
-rcm_wait(pthread_cond_t *cond, uint64_t ns)
-{
-	uint64_t at_ns = rcm_now() + ns;
-	const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000),
-			.tv_nsec = (long)(at_ns % 1000000000)};
-
-	rcm_channels_signal();
-	pthread_cond_timedwait(cond, &lock, &at);
-	nb_locked++;
-}
-
-uint64_t
-rcm_nb_locked(void)
-{
-	return nb_locked;
-}
-
-int
-rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size)
-{
-	if (cmd->out_len < size)
-		return -ENOSPC;
-	if (to == 0)
-		return -EFAULT;
-	memcpy((void *)(uintptr_t)to, resp, size);
-	return 0;
-}
 
 /* Commands, and the least bytes of their input: fields were added at the ends. GET_EVENT waits, so
  * it is not among them. */
@@ -226,8 +175,8 @@ write_inherited(int fd, const void *data, size_t size, rcm_write_t next)
 	return (ssize_t)size;
 }
 
-ssize_t
-rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
+static ssize_t
+write_channel(int fd, const void *data, size_t size, rcm_write_t next)
 {
 	int ret, state;
 
@@ -244,3 +193,12 @@ rcm_write(int fd, const void *data, size_t size, rcm_write_t next)
 		return next(fd, data, size);
 	return ret != 0 ? ribv_minus_one(-ret) : (ssize_t)size;
 }
+
+const struct rcm_ops rcm_core_ops = {
+		.open = rcm_channel_open,
+		.write = write_channel,
+		.close = rcm_channel_close,
+		.adopt = rcm_channel_adopt,
+		.is_channel = rcm_is_channel,
+		.fds = rcm_channel_fds,
+};

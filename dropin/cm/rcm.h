@@ -262,113 +262,19 @@ typedef int (*rcm_run_t)(const struct rcm_cmd *cmd);
 int __close(int fd);
 #define rcm_close __close
 
-/* rcm.c */
-ssize_t rcm_write(int fd, const void *data, size_t size, rcm_write_t next);
-void rcm_lock(void);
-/* False if another thread, or this one, has the lock. */
-bool rcm_trylock(void);
-void rcm_unlock(void);
-/* Release the lock for that time, or until the condition, of CLOCK_MONOTONIC, is signalled. */
-void rcm_wait(pthread_cond_t *cond, uint64_t ns);
-/* How often the lock was taken: what is true once remains so until it is released. */
-uint64_t rcm_nb_locked(void);
-/* Store a response in the program's memory. */
-int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size);
-
-/* rcm_channel.c */
-struct rcm_channel *rcm_channel_of(int fd);
-/* Whether this process has the channels, not its child of vfork(). */
-bool rcm_is_owner(void);
-/* Whether it is a child of fork() and the descriptor is that of a channel of its parent. */
-bool rcm_is_inherited(int fd);
-/* In a child of fork(). */
-void rcm_channels_forked(void);
-/* Make channels readable that have events now, and those not that have none. */
-void rcm_channels_signal(void);
-/* Free channels whose descriptors the program has closed by others than close(). */
-void rcm_channels_check(void);
-/* The event to fill and queue; NULL: no memory. */
-struct rcm_event *rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status);
-void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
-/* Both, for an event without parameters. If there is no memory, the program never gets it. */
-void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
-/* Free the queued events of an ID that is destroyed, and the IDs of requests to it. */
-void rcm_events_drop(struct rcm_id *id);
-/* Those of a group that is left. */
-void rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast);
-/* Releases the lock while it waits. */
-int rcm_get_event(int fd, const struct rcm_cmd *cmd);
-int rcm_migrate_id(const struct rcm_cmd *cmd);
-
-/* rcm_agent.c */
-/* Start it, unless it is running; 0 or a negative errno. */
-int rcm_agent_start(void);
-/* Record the file of a descriptor that is not watched; 0 or a negative errno. */
-int rcm_agent_record(int fd);
-/* Whether a descriptor that was recorded or watched still refers to the same file. */
-bool rcm_agent_is_same_file(int fd);
-/* Watch a descriptor for events, or change its events; 0 or a negative errno. */
-int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
-void rcm_agent_unwatch(int fd);
-/* Whether that descriptor, which was watched, is the same file. */
-bool rcm_agent_has(int fd, uint32_t entry);
-/* Wake the agent when the engine or an ID needs it. */
-void rcm_timer_set(void);
-/* Have memory for the timers of that many IDs; false: there is none. */
-bool rcm_timer_reserve(uint32_t nb);
-/* Call rcm_conn_time() then, or not, with IBCM_NEVER. */
-void rcm_id_timer(struct rcm_id *id, uint64_t at_ns);
-/* Serve the descriptors that are ready; false: none was. */
-bool rcm_agent_run(void);
 /*
- * A thread that waits for events may lead: it waits for the agent's descriptors as well, and the
- * agent stands by. Returns a number that is not 0, and the descriptor; or 0: another thread leads.
+ * Functions, file by file from the lowest: each calls those that precede it alone, and a handler
+ * is registered by a file above.
  */
-uintptr_t rcm_agent_lead(int *fd);
-/* The number is that of rcm_agent_lead(), or 0. */
-void rcm_agent_unlead(uintptr_t number);
-/* A ready descriptor can't be served now: the agent pauses before it waits again. */
-void rcm_agent_pause(void);
-void rcm_agent_forked(void);
 
-/* rcm_id.c */
-struct rcm_id *rcm_id_get(uint32_t handle);
-/* That ID of the channel; NULL, with *ret set to a negative errno. */
-struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
-struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
-void rcm_id_free(struct rcm_id *id);
-/* The first ID from *handle on; NULL if there is none. */
-struct rcm_id *rcm_id_next(uint32_t *handle);
-int rcm_create_id(const struct rcm_cmd *cmd);
-int rcm_destroy_id(const struct rcm_cmd *cmd);
-int rcm_get_option(const struct rcm_cmd *cmd);
-int rcm_set_option(const struct rcm_cmd *cmd);
-
-/* rcm_addr.c */
+/* rcm_addr.c: addresses. */
 bool rcm_is_ud(const struct rcm_id *id);
 bool rcm_is_any(const struct rcm_addr *addr);
-bool rcm_is_same_ip(const struct rcm_addr *a, const struct rcm_addr *b);
 /* The address of a program; 0 or a negative errno. */
 int rcm_addr_of(const void *sockaddr, size_t size, struct rcm_addr *addr);
 socklen_t rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr);
-int rcm_bind_ip(const struct rcm_cmd *cmd);
-int rcm_bind(const struct rcm_cmd *cmd);
-int rcm_resolve_ip(const struct rcm_cmd *cmd);
-int rcm_resolve_addr(const struct rcm_cmd *cmd);
-int rcm_resolve_route(const struct rcm_cmd *cmd);
-/* Bind to the unspecified address and any port, unless bound. */
-int rcm_bind_any(struct rcm_id *id, uint16_t family);
 
-/* rcm_mcast.c */
-int rcm_join_ip_mcast(const struct rcm_cmd *cmd);
-int rcm_join_mcast(const struct rcm_cmd *cmd);
-int rcm_leave_mcast(const struct rcm_cmd *cmd);
-/* The program got an event of the group. */
-void rcm_mcast_reported(struct rcm_mcast *mcast);
-/* Leave the groups of an ID that is destroyed. */
-void rcm_mcast_drop(const struct rcm_id *id);
-
-/* rcm_query.c */
+/* rcm_dev.c: devices. */
 struct rcm_dev {
 	uint64_t node_guid; /* big-endian */
 	uint8_t gid[16];
@@ -390,11 +296,121 @@ bool rcm_dev_host(uint32_t *number, struct rcm_dev *dev);
 bool rcm_dev_find(const uint8_t ip[16], uint32_t *number, struct rcm_dev *dev);
 /* Whether the ID is reached by links: its device is, or without one any device. */
 bool rcm_has_links(const struct rcm_id *id);
-int rcm_query(const struct rcm_cmd *cmd);
-int rcm_query_route(const struct rcm_cmd *cmd);
-int rcm_init_qp_attr(const struct rcm_cmd *cmd);
-/* The path to the peer, as in events of UD. */
-void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
+
+/* rcm_event.c: events, and the queue of a channel. */
+/* The queue of the channel has changed: signal it when the lock is released. */
+void rcm_events_changed(struct rcm_channel *channel);
+/* The channel is freed: do not signal it. */
+void rcm_events_forget(struct rcm_channel *channel);
+/* Make channels readable that have events now, and those not that have none. */
+void rcm_channels_signal(void);
+/* The event to fill and queue; NULL: no memory. */
+struct rcm_event *rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status);
+void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
+/* Both, for an event without parameters. If there is no memory, the program never gets it. */
+void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
+/* Remove the events of an ID from the queue of its channel, in order. */
+struct rcm_event *rcm_events_take(struct rcm_id *id);
+/* Free the queued events of a group that is left. */
+void rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast);
+
+/* rcm_lock.c */
+void rcm_lock(void);
+/* False if another thread, or this one, has the lock. */
+bool rcm_trylock(void);
+void rcm_unlock(void);
+/* Release the lock for that time, or until the condition, of CLOCK_MONOTONIC, is signalled. */
+void rcm_wait(pthread_cond_t *cond, uint64_t ns);
+/* How often the lock was taken: what is true once remains so until it is released. */
+uint64_t rcm_nb_locked(void);
+uint64_t rcm_now(void);
+
+/* rcm_agent.c: the thread, descriptors and timers. */
+struct rcm_agent_handlers {
+	/* The timer of an ID has expired. */
+	void (*id_time)(struct rcm_id *id);
+	/* The agent has new descriptors: the program has closed the former ones. */
+	void (*lost)(void);
+	/* When time() must be called, or IBCM_NEVER. */
+	uint64_t (*next)(void);
+	/* The descriptor that is watched with that entry is ready. */
+	void (*ready)(uint32_t entry);
+	void (*time)(uint64_t now);
+};
+
+void rcm_agent_handle(const struct rcm_agent_handlers *handlers);
+/* Start it, unless it is running; 0 or a negative errno. */
+int rcm_agent_start(void);
+/* Record the file of a descriptor that is not watched; 0 or a negative errno. */
+int rcm_agent_record(int fd);
+/* Whether a descriptor that was recorded or watched still refers to the same file. */
+bool rcm_agent_is_same_file(int fd);
+/* Watch a descriptor for events, or change its events; 0 or a negative errno. */
+int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
+void rcm_agent_unwatch(int fd);
+/* Whether that descriptor, which was watched, is the same file. */
+bool rcm_agent_has(int fd, uint32_t entry);
+/* Wake the agent when the engine or an ID needs it. */
+void rcm_timer_set(void);
+/* Have memory for the timers of that many IDs; false: there is none. */
+bool rcm_timer_reserve(uint32_t nb);
+/* Set the timer of an ID, or, with IBCM_NEVER, do not. */
+void rcm_id_timer(struct rcm_id *id, uint64_t at_ns);
+/* Serve the descriptors that are ready; false: none was. */
+bool rcm_agent_run(void);
+/*
+ * A thread that waits for events may lead: it waits for the agent's descriptors as well, and the
+ * agent stands by. Returns a number that is not 0, and the descriptor; or 0: another thread leads.
+ */
+uintptr_t rcm_agent_lead(int *fd);
+/* The number is that of rcm_agent_lead(), or 0. */
+void rcm_agent_unlead(uintptr_t number);
+/* A ready descriptor can't be served now: the agent pauses before it waits again. */
+void rcm_agent_pause(void);
+/* Close what a child of fork() has inherited; so do the functions of that name below. */
+void rcm_agent_forked(void);
+
+/* rcm_id.c: IDs. */
+struct rcm_id *rcm_id_get(uint32_t handle);
+/* That ID of the channel; NULL, with *ret set to a negative errno. */
+struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
+struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
+/* Free an ID that has no connection, port, group or event: rcm_destroy() ends them first. */
+void rcm_id_free(struct rcm_id *id);
+/* The first ID from *handle on; NULL if there is none. */
+struct rcm_id *rcm_id_next(uint32_t *handle);
+/* Store a response in the program's memory. */
+int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size);
+int rcm_create_id(const struct rcm_cmd *cmd);
+int rcm_get_option(const struct rcm_cmd *cmd);
+int rcm_set_option(const struct rcm_cmd *cmd);
+
+/* rcm_sock.c: sockets. */
+/* A socket of the type of all links and names; -1 with errno set. */
+int rcm_sock_open(void);
+/* Identifies the socket of a descriptor; 0: it is of none. */
+uint64_t rcm_sock_cookie(int fd);
+/* Unwatch, shut down and close a socket, unless the program has closed it. */
+void rcm_sock_close(int fd, uint64_t cookie);
+/* Close alone: another process has the socket, too; or it has no peer. */
+void rcm_sock_leave(int fd, uint64_t cookie);
+/* The ID has that socket from now on. */
+void rcm_sock_take(struct rcm_id *id, int fd);
+/* Close the socket of the ID. */
+void rcm_sock_drop(struct rcm_id *id);
+/* Forget the socket of an ID if the program has closed it. */
+void rcm_sock_check(struct rcm_id *id);
+/* Bind a socket to a name of the abstract namespace; -1 with errno set. */
+int rcm_name_bind(int fd, const char *name);
+/* Connect a socket to one that listens at a name; 0 or a negative errno. */
+int rcm_name_connect(int fd, const char *name);
+/* The user of the process that listens at the other end of a socket, or at a name; 0 or a negative
+ * errno. */
+int rcm_sock_user(int fd, uid_t *user);
+int rcm_name_user(const char *name, uid_t *user);
+void rcm_name_keep(struct rcm_name *name, int fd);
+/* Close its socket, unless the program has closed it. */
+void rcm_name_close(struct rcm_name *name);
 
 /* rcm_port.c: ports. Names are in doc/dropin.md. */
 /*
@@ -405,51 +421,39 @@ void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
 int rcm_port_claim(struct rcm_id *id, bool is_implicit);
 /* A listening ID shares its address with no other one; errors of rcm_port_claim(). */
 int rcm_port_unshare(struct rcm_id *id);
-/* Have another socket, that is not connected; the same errors. */
+/* Close the socket, and claim the port of a connection again, which it had; the same errors. */
 int rcm_port_reopen(struct rcm_id *id);
-/* Connect again, by another socket. */
-int rcm_port_reconnect(struct rcm_id *id);
+/* Close the socket and release the port. */
+void rcm_port_close(struct rcm_id *id);
 /* The name of a port of the ID's port space, which its first ID holds. */
 void rcm_port_owner_name(const struct rcm_id *id, uint16_t port, char *name);
 /* The name of a socket that listens for the ID's port space, at the port of the address. */
 void rcm_listener_name(const struct rcm_id *id, const struct rcm_addr *addr, enum rcm_scope scope,
 		char *name);
 
-/* rcm_sock.c: connections. Limits are in doc/dropin.md. */
-/* A socket of the type of all links and names; -1 with errno set. */
-int rcm_sock_open(void);
-/* Bind a socket to a name of the abstract namespace; -1 with errno set. */
-int rcm_name_bind(int fd, const char *name);
-/* The user of the process that listens at a name; 0 or a negative errno. */
-int rcm_name_user(const char *name, uid_t *user);
-void rcm_name_keep(struct rcm_name *name, int fd);
-/* Close its socket, unless the program has closed it. */
-void rcm_name_close(struct rcm_name *name);
-int rcm_port_listen(struct rcm_id *id);
+/* rcm_link.c: links. Limits are in doc/dropin.md. */
+/* Listen at the name of the ID's address; 0 or a negative errno. */
+int rcm_link_listen(struct rcm_id *id);
 /* Connect the socket, unless peers are other hosts; 0 or a negative errno. */
-int rcm_port_connect(struct rcm_id *id);
-/* Close the connection, whose ID of the engine is dropped, or the socket that listens. */
-void rcm_sock_close(struct rcm_id *id);
-/* The same, and the names of the port. */
-void rcm_port_close(struct rcm_id *id);
-/* The ID has that socket from now on. */
-void rcm_port_take(struct rcm_id *id, int fd);
+int rcm_link_connect(struct rcm_id *id);
 /* The number of the ID's link. */
 uint64_t rcm_link_of(const struct rcm_id *id);
 /* The link of a request is that of a new ID from now on; 0 or a negative errno. */
 int rcm_link_take(struct rcm_id *id, uint64_t link);
 /* Send a MAD by the link; 0 or a negative errno. */
 int rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN]);
-/* Give a packet of the ID's link to the engine; 0, or a negative errno: the link has ended. */
-int rcm_link_ready(struct rcm_id *id);
-/* The socket of an entry is ready: accept connections, and give their requests to the engine. */
-void rcm_port_ready(uint32_t entry);
-/* The program has closed descriptors: forget those that are other files now, watch the rest. */
-void rcm_port_check(void);
-/* Forget the socket of an ID if the program has closed it. */
-void rcm_port_check_id(struct rcm_id *id);
-/* Close what a child of fork() has inherited. */
-void rcm_forked(void);
+/* Read a packet: 1, 0 if there is none, or a negative errno: the connection has ended. */
+int rcm_link_receive(uint64_t link, struct rcm_packet *packet);
+/* Accept a connection, which is pending until an ID takes it: its link, or 0: there is none. */
+uint64_t rcm_link_accept(int listening);
+/* The link of a pending connection that is watched with the entry; 0: the entry has none. */
+uint64_t rcm_link_pending(uint32_t entry);
+/* Watch a connection, or end it, if it is pending still. */
+void rcm_link_watch(uint64_t link);
+void rcm_link_end(uint64_t link);
+/* The agent has new descriptors: watch the sockets again. */
+void rcm_links_check(void);
+void rcm_links_forked(void);
 
 /* rcm_report.c */
 /* The connections and the counters as text, to be freed, of *len bytes; NULL: no memory. */
@@ -460,6 +464,20 @@ int rcm_report_listen(void);
 void rcm_report_send(int listening, const struct ibcm *cm, const struct ibcm_log *log);
 
 /* rcm_mad.c: the engine. */
+struct rcm_mad_handlers {
+	/* The connection has ended, by a message of the peer (0: a DREQ) or without one. */
+	void (*ended)(struct rcm_id *id, int err);
+	/* A message of the peer. */
+	void (*received)(struct rcm_id *id, const struct rcm_side *peer);
+	/* A request to a listening ID, from src to dst of a device; false: it can't have an ID. */
+	bool (*request)(struct rcm_id *listener, const struct rcm_side *peer,
+			const struct rcm_addr *src, const struct rcm_addr *dst, uint32_t dev,
+			struct ibcm_id *of_cm);
+	/* The QP of the connection may be used again. */
+	void (*timewait_exit)(struct rcm_id *id);
+};
+
+void rcm_mad_handle(const struct rcm_mad_handlers *handlers);
 int rcm_mad_listen(struct rcm_id *id);
 /* Send id->own, of that type; 0 or a negative errno. */
 int rcm_mad_send(struct rcm_id *id, enum rcm_type type);
@@ -484,32 +502,72 @@ uint64_t rcm_mad_next(void);
 void rcm_mad_time(uint64_t now);
 /* The agent has new descriptors: watch QP 1 again. */
 void rcm_mad_check(void);
-/* Close what a child of fork() has inherited. */
 void rcm_mad_forked(void);
 
-/* rcm_conn.c */
+/* rcm_query.c */
+int rcm_query(const struct rcm_cmd *cmd);
+int rcm_query_route(const struct rcm_cmd *cmd);
+int rcm_init_qp_attr(const struct rcm_cmd *cmd);
+/* The path to the peer, as in events of UD. */
+void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
+
+/* rcm_mcast.c */
+int rcm_join_ip_mcast(const struct rcm_cmd *cmd);
+int rcm_join_mcast(const struct rcm_cmd *cmd);
+int rcm_leave_mcast(const struct rcm_cmd *cmd);
+/* The program got an event of the group. */
+void rcm_mcast_reported(struct rcm_mcast *mcast);
+/* Leave the groups of an ID that is destroyed. */
+void rcm_mcast_drop(const struct rcm_id *id);
+
+/* rcm_bind.c: addresses of IDs. */
+int rcm_bind_ip(const struct rcm_cmd *cmd);
+int rcm_bind(const struct rcm_cmd *cmd);
+int rcm_resolve_ip(const struct rcm_cmd *cmd);
+int rcm_resolve_addr(const struct rcm_cmd *cmd);
+int rcm_resolve_route(const struct rcm_cmd *cmd);
+/* Bind to the unspecified address and any port, unless bound. */
+int rcm_bind_any(struct rcm_id *id, uint16_t family);
+
+/* rcm_conn.c: connections. */
 int rcm_listen(const struct rcm_cmd *cmd);
 int rcm_connect(const struct rcm_cmd *cmd);
 int rcm_accept(const struct rcm_cmd *cmd);
 int rcm_reject(const struct rcm_cmd *cmd);
 int rcm_disconnect(const struct rcm_cmd *cmd);
 int rcm_notify(const struct rcm_cmd *cmd);
+int rcm_destroy_id(const struct rcm_cmd *cmd);
+/* Destroy an ID, with its connection, groups, events, and the IDs of requests to it. */
+void rcm_destroy(struct rcm_id *id);
 /* The socket of the ID is ready. */
 void rcm_conn_ready(struct rcm_id *id);
 /* Its timer has expired. */
 void rcm_conn_time(struct rcm_id *id);
-uint64_t rcm_now(void);
-/* A message of the peer. */
-void rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer);
-/* The connection has ended, by a message of the peer (0: a DREQ) or with its socket. */
-void rcm_conn_ended(struct rcm_id *id, int err);
-/* The QP of the connection may be used again. */
-void rcm_conn_timewait_exit(struct rcm_id *id);
-/* A request to a listening ID, from src to dst of a device; false: it can't have an ID. */
-bool rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer,
-		const struct rcm_addr *src, const struct rcm_addr *dst, uint32_t dev,
-		struct ibcm_id *of_cm);
-/* End the connection of an ID that is destroyed. */
-void rcm_conn_close(struct rcm_id *id);
+
+/* rcm_channel.c: channels. */
+/* Bitmap of their descriptors; atomic. */
+extern uint64_t rcm_channel_fds[RCM_MAX_FDS / 64];
+
+struct rcm_channel *rcm_channel_of(int fd);
+/* Whether this process has the channels, not its child of vfork(). */
+bool rcm_is_owner(void);
+/* Whether it is a child of fork() and the descriptor is that of a channel of its parent. */
+bool rcm_is_inherited(int fd);
+/* In a child of fork(). */
+void rcm_channels_forked(void);
+/* Free channels whose descriptors the program has closed by others than close(). */
+void rcm_channels_check(void);
+/* Releases the lock while it waits. */
+int rcm_get_event(int fd, const struct rcm_cmd *cmd);
+int rcm_migrate_id(const struct rcm_cmd *cmd);
+/* Of struct rcm_ops. */
+int rcm_channel_open(int flags);
+int rcm_channel_close(int fd, rcm_close_t next);
+/* Called for each write() that fails with EINVAL, also by handlers of signals. */
+int rcm_channel_adopt(int fd);
+int rcm_is_channel(int fd);
+
+/* rcm_handler.c: handlers of the agent. */
+void rcm_forked(void);
 
 #endif /* RCM_H */

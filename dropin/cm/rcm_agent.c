@@ -40,6 +40,7 @@
 /* Magic interval that identifies the timerfd; the timer is armed again before it can repeat. */
 #define INTERVAL_S ((time_t)0x726d6372) /* 60 years */
 
+static const struct rcm_agent_handlers *handlers;
 static int epoll_fd = -1; /* -1: none yet */
 static int timer_fd = -1;
 static bool is_running;  /* the thread waits in epoll */
@@ -57,6 +58,12 @@ static uint64_t nb_leads;
 static bool is_idle; /* the agent waits until the leader has left */
 static bool has_condition;
 static pthread_cond_t left;
+
+void
+rcm_agent_handle(const struct rcm_agent_handlers *of)
+{
+	handlers = of;
+}
 
 static bool
 has(int fd, uint32_t entry, uint32_t events)
@@ -133,8 +140,7 @@ open_fds(void)
 	}
 	is_checked_own = true;
 	if (is_lost) {
-		rcm_channels_check();
-		rcm_port_check();
+		handlers->lost();
 		rcm_timer_set();
 	}
 	return 0;
@@ -290,15 +296,6 @@ rcm_agent_unwatch(int fd)
 		epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-uint64_t
-rcm_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool
 rcm_timer_reserve(uint32_t nb)
 {
@@ -316,7 +313,7 @@ static uint64_t
 next_ns(void)
 {
 	const struct ibcm_timer *first = ibcm_heap_first(&timers);
-	uint64_t next = rcm_mad_next();
+	uint64_t next = handlers->next();
 
 	return first != NULL && first->deadline < next ? first->deadline : next;
 }
@@ -331,17 +328,18 @@ rcm_timer_set(void)
 		(void)set_timer(next);
 }
 
-/* Check the connections whose time has come. */
+/* Run the timers that have expired. */
 static void
 run_timer(void)
 {
 	uint64_t now = rcm_now();
 	struct ibcm_timer *first;
 
-	rcm_mad_time(now);
+	handlers->time(now);
 	while ((first = ibcm_heap_first(&timers)) != NULL && first->deadline <= now) {
 		ibcm_heap_set(&timers, first, IBCM_NEVER);
-		rcm_conn_time((struct rcm_id *)((char *)first - offsetof(struct rcm_id, timer)));
+		handlers->id_time(
+				(struct rcm_id *)((char *)first - offsetof(struct rcm_id, timer)));
 	}
 	(void)set_timer(next_ns());
 }
@@ -356,23 +354,13 @@ bool
 rcm_agent_run(void)
 {
 	struct epoll_event ready[16];
-	struct rcm_id *id;
-	uint32_t entry;
 	int i, n = is_own() ? epoll_wait(epoll_fd, ready, RTE_DIM(ready), 0) : 0;
 
 	for (i = 0; i < n; i++) {
-		entry = ready[i].data.u32;
-		id = rcm_id_get(entry);
-		if (entry == TIMER)
+		if (ready[i].data.u32 == TIMER)
 			run_timer();
-		else if (entry >= RCM_GSI && entry < RCM_PENDING)
-			rcm_mad_ready(entry - RCM_GSI);
-		else if (entry == RCM_REPORT)
-			rcm_mad_report();
-		else if (id == NULL || id->state == RCM_LISTEN)
-			rcm_port_ready(entry);
 		else
-			rcm_conn_ready(id);
+			handlers->ready(ready[i].data.u32);
 	}
 	return n > 0;
 }

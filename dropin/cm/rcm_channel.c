@@ -2,7 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Event channels: descriptors, queues of events, and waiting for them. */
+/*
+ * Event channels: their descriptors, and threads that wait for events.
+ *
+ * Invariant: a bit of rcm_channel_fds is set if and only if channels[] has the descriptor, and a
+ * channel has nb_fds entries there. It is freed with the last one.
+ * Invariant: a pointer to a channel is valid until the lock is released: rcm_channel_of() finds
+ * descriptors that the program has closed, and frees their channel.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +25,10 @@
 #include "rcm.h"
 
 static struct rcm_channel **channels; /* by descriptor */
-static RMEM_ENV_KEPT uint64_t marked[RCM_MAX_FDS / 64];
+RMEM_ENV_KEPT uint64_t rcm_channel_fds[RCM_MAX_FDS / 64];
 static RMEM_ENV_KEPT pid_t child; /* a child of fork(), with marks of channels of its parent */
 static int nb_marked;
 static pid_t owner;
-static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
 
 static void
 mark(int fd, struct rcm_channel *channel)
@@ -32,9 +38,9 @@ mark(int fd, struct rcm_channel *channel)
 	nb_marked += (channel != NULL) - (channels[fd] != NULL);
 	channels[fd] = channel;
 	if (channel != NULL)
-		__atomic_or_fetch(&marked[fd / 64], bit, __ATOMIC_RELEASE);
+		__atomic_or_fetch(&rcm_channel_fds[fd / 64], bit, __ATOMIC_RELEASE);
 	else
-		__atomic_and_fetch(&marked[fd / 64], ~bit, __ATOMIC_RELEASE);
+		__atomic_and_fetch(&rcm_channel_fds[fd / 64], ~bit, __ATOMIC_RELEASE);
 }
 
 /* Whether the descriptor refers to the channel, perhaps as a duplicate, not to another file. */
@@ -44,42 +50,6 @@ is_of(int fd, const struct rcm_channel *channel)
 	struct epoll_event event = {.events = EPOLLIN};
 
 	return epoll_ctl(fd, EPOLL_CTL_MOD, channel->event_fd, &event) == 0;
-}
-
-/* Signal a change of the queue of events when the lock is released. */
-static void
-change(struct rcm_channel *channel)
-{
-	if (channel->is_changed)
-		return;
-	channel->is_changed = true;
-	TAILQ_INSERT_TAIL(&changed, channel, changed);
-}
-
-static void
-unchange(struct rcm_channel *channel)
-{
-	if (channel->is_changed)
-		TAILQ_REMOVE(&changed, channel, changed);
-	channel->is_changed = false;
-}
-
-void
-rcm_channels_signal(void)
-{
-	struct rcm_channel *channel;
-	eventfd_t count;
-
-	while ((channel = TAILQ_FIRST(&changed)) != NULL) {
-		unchange(channel);
-		if (channel->is_readable == (channel->first != NULL))
-			continue;
-		channel->is_readable = channel->first != NULL;
-		if (channel->is_readable)
-			eventfd_write(channel->event_fd, 1);
-		else
-			eventfd_read(channel->event_fd, &count);
-	}
 }
 
 /* Free a channel, of which no descriptor is left. */
@@ -93,14 +63,14 @@ channel_free(struct rcm_channel *channel)
 	while ((id = rcm_id_next(&handle)) != NULL) {
 		/* Those of requests are freed with the listening ID. */
 		if (id->channel == channel && !id->is_queued)
-			rcm_id_free(id);
+			rcm_destroy(id);
 		handle++;
 	}
 	while ((event = channel->first) != NULL) {
 		channel->first = event->next;
 		free(event);
 	}
-	unchange(channel);
+	rcm_events_forget(channel);
 	if (rcm_agent_is_same_file(channel->event_fd)) {
 		rcm_agent_unwatch(channel->event_fd);
 		rcm_close(channel->event_fd);
@@ -175,6 +145,20 @@ open_fds(struct rcm_channel *channel, int flags)
 	return -EMFILE;
 }
 
+void
+rcm_channels_forked(void)
+{
+	child = getpid();
+}
+
+bool
+rcm_is_inherited(int fd)
+{
+	return child != 0 && child == getpid() && fd >= 0 && fd < RCM_MAX_FDS &&
+			(rcm_channel_fds[fd / 64] >> (fd % 64) & 1) != 0 &&
+			(channels == NULL || channels[fd] == NULL);
+}
+
 static int
 open_locked(int flags)
 {
@@ -199,8 +183,8 @@ open_locked(int flags)
 	return channel->fd;
 }
 
-static int
-channel_open(int flags)
+int
+rcm_channel_open(int flags)
 {
 	int fd, state;
 
@@ -218,22 +202,8 @@ rcm_is_owner(void)
 	return getpid() == owner;
 }
 
-void
-rcm_channels_forked(void)
-{
-	child = getpid();
-}
-
-bool
-rcm_is_inherited(int fd)
-{
-	return child != 0 && child == getpid() && fd >= 0 && fd < RCM_MAX_FDS &&
-			(marked[fd / 64] >> (fd % 64) & 1) != 0 &&
-			(channels == NULL || channels[fd] == NULL);
-}
-
-static int
-is_channel(int fd)
+int
+rcm_is_channel(int fd)
 {
 	int ret;
 
@@ -245,13 +215,14 @@ is_channel(int fd)
 	return ret;
 }
 
-static int
-channel_close(int fd, rcm_close_t next)
+int
+rcm_channel_close(int fd, rcm_close_t next)
 {
 	int ret, state;
 
 	if (rcm_is_inherited(fd))
-		__atomic_and_fetch(&marked[fd / 64], ~(UINT64_C(1) << (fd % 64)), __ATOMIC_RELEASE);
+		__atomic_and_fetch(&rcm_channel_fds[fd / 64], ~(UINT64_C(1) << (fd % 64)),
+				__ATOMIC_RELEASE);
 	if (getpid() != owner)
 		return next(fd);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -264,9 +235,8 @@ channel_close(int fd, rcm_close_t next)
 	return ret;
 }
 
-/* Called for each write() that fails with EINVAL, also by handlers of signals. */
-static int
-channel_adopt(int fd)
+int
+rcm_channel_adopt(int fd)
 {
 	int i, left, ret = 0;
 
@@ -286,98 +256,6 @@ channel_adopt(int fd)
 	return ret;
 }
 
-const struct rcm_ops rcm_core_ops = {
-		.open = channel_open,
-		.write = rcm_write,
-		.close = channel_close,
-		.adopt = channel_adopt,
-		.is_channel = is_channel,
-		.fds = marked,
-};
-
-struct rcm_event *
-rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status)
-{
-	struct rcm_event *event = calloc(1, sizeof(*event));
-
-	if (event == NULL)
-		return NULL;
-	event->id = id;
-	event->resp.uid = id->uid;
-	event->resp.id = id->handle;
-	event->resp.event = type;
-	event->resp.status = (uint32_t)status;
-	return event;
-}
-
-void
-rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event)
-{
-	event->next = NULL;
-	*channel->last = event;
-	channel->last = &event->next;
-	change(channel);
-}
-
-void
-rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status)
-{
-	struct rcm_event *event = rcm_event_new(id, type, status);
-
-	if (event != NULL)
-		rcm_event_queue(id->channel, event);
-}
-
-/* Remove the events of the ID from the queue, in order. */
-static struct rcm_event *
-events_take(struct rcm_id *id)
-{
-	struct rcm_channel *channel = id->channel;
-	struct rcm_event *taken = NULL, **taken_last = &taken;
-	struct rcm_event **at = &channel->first, *event;
-
-	while ((event = *at) != NULL) {
-		if (event->id != id) {
-			at = &event->next;
-			continue;
-		}
-		*at = event->next;
-		event->next = NULL;
-		*taken_last = event;
-		taken_last = &event->next;
-	}
-	channel->last = at;
-	change(channel);
-	return taken;
-}
-
-void
-rcm_events_drop(struct rcm_id *id)
-{
-	struct rcm_event *event = events_take(id), *next;
-
-	for (; event != NULL; event = next) {
-		next = event->next;
-		if (event->child != NULL)
-			rcm_id_free(event->child);
-		free(event);
-	}
-}
-
-void
-rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast)
-{
-	struct rcm_event *event = events_take(id), *next;
-
-	for (; event != NULL; event = next) {
-		next = event->next;
-		if (event->mcast == mcast)
-			free(event);
-		else
-			rcm_event_queue(id->channel, event);
-	}
-}
-
 /* The first event, to the program's memory. */
 static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
@@ -392,7 +270,7 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 	channel->first = event->next;
 	if (channel->first == NULL)
 		channel->last = &channel->first;
-	change(channel);
+	rcm_events_changed(channel);
 	event->id->nb_reported++;
 	if (event->mcast != NULL)
 		rcm_mcast_reported(event->mcast);
@@ -485,7 +363,7 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	ret = rcm_respond(cmd, cmd->in.migrate_id.response, &resp, sizeof(resp));
 	if (ret != 0 || from == to)
 		return ret;
-	event = events_take(id);
+	event = rcm_events_take(id);
 	id->channel = to;
 	for (; event != NULL; event = next) {
 		next = event->next;

@@ -7,6 +7,12 @@
  * request (REQ) is answered by REP or REJ, and REP by RTU; the end of a socket is the end of the
  * connection. UD: a request is answered by REP, with the QP to send to, or REJ; then the socket is
  * closed.
+ *
+ * Invariant: an ID has one of the engine only from RCM_CONNECT on. An ID in RCM_ENDED has no
+ * socket, no port and no timer.
+ * Invariant: the program knows an ID of a request (is_child) only after it has taken the event; the
+ * ID has a uid, and so may be named by events, only after the program has accepted.
+ * Invariant: per connection, the program gets DISCONNECTED before TIMEWAIT_EXIT.
  */
 
 #include <arpa/inet.h>
@@ -122,10 +128,18 @@ post_with_param(struct rcm_id *id, enum rcm_event_type type, int status)
 	rcm_event_queue(id->channel, event);
 }
 
+/* Close the socket, with which the engine's ID ends, and release the port. */
+static void
+close_port(struct rcm_id *id)
+{
+	rcm_mad_drop(id);
+	rcm_port_close(id);
+}
+
 static void
 end(struct rcm_id *id)
 {
-	rcm_port_close(id);
+	close_port(id);
 	id->state = RCM_ENDED;
 	rcm_id_timer(id, IBCM_NEVER);
 }
@@ -179,13 +193,14 @@ is_held(struct rcm_id *id)
 
 static void connect_result(struct rcm_id *id, int ret);
 
-void
-rcm_conn_ended(struct rcm_id *id, int err)
+/* The connection has ended, by a message of the peer (0: a DREQ) or with its socket. */
+static void
+ended(struct rcm_id *id, int err)
 {
 	switch (id->state) {
 	case RCM_CONNECT:
 		/* Without an answer: the listener has ended. */
-		rcm_port_close(id);
+		close_port(id);
 		connect_result(id, err == -ECONNRESET ? -ECONNREFUSED : err);
 		break;
 	case RCM_REP_SENT:
@@ -199,7 +214,7 @@ rcm_conn_ended(struct rcm_id *id, int err)
 		break;
 	case RCM_REP_RECEIVED:
 		/* Reported when the program has accepted. */
-		rcm_port_close(id);
+		close_port(id);
 		break;
 	case RCM_ESTABLISHED:
 		if (is_held(id))
@@ -213,6 +228,22 @@ rcm_conn_ended(struct rcm_id *id, int err)
 		end(id);
 		break;
 	}
+}
+
+/* Listen for the engine, and at a socket if peers are processes of this host. */
+static int
+listen_id(struct rcm_id *id)
+{
+	int ret = rcm_port_unshare(id);
+
+	if (ret == 0)
+		ret = rcm_mad_listen(id);
+	if (ret != 0 || !rcm_has_links(id))
+		return ret;
+	ret = rcm_link_listen(id);
+	if (ret != 0)
+		rcm_mad_close(id);
+	return ret;
 }
 
 int
@@ -232,7 +263,7 @@ rcm_listen(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	id->backlog = in->backlog == 0 || in->backlog > RCM_MAX_BACKLOG ? RCM_MAX_BACKLOG
 									: in->backlog;
-	ret = rcm_port_listen(id);
+	ret = listen_id(id);
 	if (ret != 0)
 		return ret;
 	id->state = RCM_LISTEN;
@@ -245,7 +276,7 @@ send_request(struct rcm_id *id)
 	int ret = rcm_mad_send(id, RCM_REQ);
 
 	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
-		rcm_conn_ended(id, -ECONNRESET);
+		ended(id, -ECONNRESET);
 	else if (ret != 0 || (id->fd >= 0 && rcm_agent_watch(id->fd, id->handle, EPOLLIN) != 0))
 		fail(id, -ECONNRESET);
 }
@@ -265,13 +296,24 @@ connect_result(struct rcm_id *id, int ret)
 		fail(id, ret);
 }
 
+/* Connect again, by another socket; 0 or a negative errno. */
+static int
+reconnect(struct rcm_id *id)
+{
+	int ret;
+
+	rcm_mad_drop(id);
+	ret = rcm_port_reopen(id);
+	return ret == 0 ? rcm_link_connect(id) : ret;
+}
+
 void
 rcm_conn_time(struct rcm_id *id)
 {
 	if (id->state == RCM_ESTABLISHED)
-		rcm_conn_ended(id, -ECONNRESET);
+		ended(id, -ECONNRESET);
 	else if (id->state == RCM_CONNECT)
-		connect_result(id, rcm_port_reconnect(id));
+		connect_result(id, reconnect(id));
 }
 
 int
@@ -297,7 +339,7 @@ rcm_connect(const struct rcm_cmd *cmd)
 	set_psn(id);
 	id->state = RCM_CONNECT;
 	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
-	connect_result(id, rcm_port_connect(id));
+	connect_result(id, rcm_link_connect(id));
 	return 0;
 }
 
@@ -308,7 +350,7 @@ received_rep(struct rcm_id *id)
 	id->own.initiator_depth = id->peer.responder_resources;
 	if (rcm_is_ud(id)) {
 		post_with_param(id, RCM_ESTABLISHED_EVENT, 0);
-		rcm_port_close(id);
+		close_port(id);
 		id->state = RCM_ESTABLISHED;
 		return;
 	}
@@ -329,8 +371,8 @@ received_rej(struct rcm_id *id)
 }
 
 /* A message of the peer. One that it may not send now ends the connection. */
-void
-rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer)
+static void
+received(struct rcm_id *id, const struct rcm_side *peer)
 {
 	enum rcm_type type = peer->type;
 
@@ -348,12 +390,13 @@ rcm_conn_received(struct rcm_id *id, const struct rcm_side *peer)
 		id->peer = *peer;
 		received_rej(id);
 	} else {
-		rcm_conn_ended(id, -EPROTO);
+		ended(id, -EPROTO);
 	}
 }
 
-void
-rcm_conn_timewait_exit(struct rcm_id *id)
+/* The QP of the connection may be used again. */
+static void
+timewait_exit(struct rcm_id *id)
 {
 	/* After the event that the connection has ended. */
 	if (id->state == RCM_ESTABLISHED || id->state == RCM_REP_RECEIVED)
@@ -365,13 +408,16 @@ rcm_conn_timewait_exit(struct rcm_id *id)
 void
 rcm_conn_ready(struct rcm_id *id)
 {
+	struct rcm_packet packet;
 	int ret;
 
 	if (id->fd < 0 || id->state < RCM_CONNECT)
 		return;
-	ret = rcm_link_ready(id);
+	ret = rcm_link_receive(rcm_link_of(id), &packet);
+	if (ret == 1)
+		ret = rcm_mad_packet(rcm_link_of(id), &packet);
 	if (ret != 0)
-		rcm_conn_ended(id, ret);
+		ended(id, ret);
 }
 
 /* A new ID for a request, and the event that reports both; NULL: no memory, or too many. */
@@ -408,8 +454,9 @@ request_report(struct rcm_id *listener, struct rcm_event *event)
 	rcm_event_queue(listener->channel, event);
 }
 
-bool
-rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm_addr *src,
+/* A request to a listening ID, from src to dst of a device; false: it can't have an ID. */
+static bool
+requested(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm_addr *src,
 		const struct rcm_addr *dst, uint32_t dev, struct ibcm_id *of_cm)
 {
 	struct rcm_event *event = request_new(listener);
@@ -430,6 +477,18 @@ rcm_conn_request(struct rcm_id *listener, const struct rcm_side *peer, const str
 	rcm_mad_take(event->child, of_cm);
 	request_report(listener, event);
 	return true;
+}
+
+static const struct rcm_mad_handlers handlers = {
+		.ended = ended,
+		.received = received,
+		.request = requested,
+		.timewait_exit = timewait_exit,
+};
+
+RTE_INIT(rcm_conn_init)
+{
+	rcm_mad_handle(&handlers);
 }
 
 /* Answer a request: the program accepts. */
@@ -453,7 +512,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 	id->uid = in->uid;
 	id->state = RCM_REP_SENT;
 	if (rcm_is_ud(id)) {
-		rcm_port_close(id);
+		close_port(id);
 		id->state = RCM_ESTABLISHED;
 	}
 	return 0;
@@ -477,7 +536,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 	id->own.private_len = 0;
 	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
 	if (rcm_mad_send(id, RCM_RTU) != 0)
-		rcm_conn_ended(id, -ECONNRESET);
+		ended(id, -ECONNRESET);
 	return 0;
 }
 
@@ -560,14 +619,48 @@ rcm_notify(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-void
-rcm_conn_close(struct rcm_id *id)
+static void
+close_conn(struct rcm_id *id)
 {
-	rcm_port_check_id(id);
+	rcm_sock_check(id);
 	if (id->state == RCM_REQ_RECEIVED || id->state == RCM_REP_RECEIVED) {
 		id->own.private_len = 0;
 		(void)send_reject(id, RCM_REJ_CONSUMER);
 	}
 	rcm_mad_close(id);
 	rcm_port_close(id);
+}
+
+void
+rcm_destroy(struct rcm_id *id)
+{
+	struct rcm_event *event, *next;
+
+	close_conn(id);
+	rcm_mcast_drop(id);
+	for (event = rcm_events_take(id); event != NULL; event = next) {
+		next = event->next;
+		if (event->child != NULL)
+			rcm_destroy(event->child);
+		free(event);
+	}
+	rcm_id_free(id);
+}
+
+int
+rcm_destroy_id(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_destroy_id *in = &cmd->in.destroy_id;
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rcm_id *id;
+	int ret;
+
+	if (cmd->out_len < sizeof(resp))
+		return -ENOSPC;
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	resp.events_reported = id->nb_reported;
+	rcm_destroy(id);
+	return rcm_respond(cmd, in->response, &resp, sizeof(resp));
 }

@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* IDs: the table of handles, options. */
+/*
+ * IDs: the table of handles, creation and options; and what all commands do: find their ID, and
+ * respond.
+ *
+ * Invariant: all handles in use are less than nb_used, and all less than first_free are in use.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +17,7 @@
 #include "rcm.h"
 
 static struct rcm_id **ids; /* by handle */
-static uint32_t nb_used;    /* all handles are less */
-static uint32_t nb_ids;
-static uint32_t first_free; /* all lower handles are in use */
+static uint32_t nb_used, nb_ids, first_free;
 
 struct rcm_id *
 rcm_id_get(uint32_t handle)
@@ -72,9 +75,6 @@ rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
 void
 rcm_id_free(struct rcm_id *id)
 {
-	rcm_conn_close(id);
-	rcm_mcast_drop(id);
-	rcm_events_drop(id);
 	rcm_id_timer(id, IBCM_NEVER);
 	ids[id->handle] = NULL;
 	nb_ids--;
@@ -82,6 +82,17 @@ rcm_id_free(struct rcm_id *id)
 	while (nb_used > 0 && ids[nb_used - 1] == NULL)
 		nb_used--;
 	free(id);
+}
+
+int
+rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size)
+{
+	if (cmd->out_len < size)
+		return -ENOSPC;
+	if (to == 0)
+		return -EFAULT;
+	memcpy((void *)(uintptr_t)to, resp, size);
+	return 0;
 }
 
 int
@@ -111,24 +122,6 @@ rcm_create_id(const struct rcm_cmd *cmd)
 	if (ret != 0)
 		rcm_id_free(id);
 	return ret;
-}
-
-int
-rcm_destroy_id(const struct rcm_cmd *cmd)
-{
-	const struct rdma_ucm_destroy_id *in = &cmd->in.destroy_id;
-	struct rdma_ucm_destroy_id_resp resp;
-	struct rcm_id *id;
-	int ret;
-
-	if (cmd->out_len < sizeof(resp))
-		return -ENOSPC;
-	id = rcm_id_of(cmd, in->id, &ret);
-	if (id == NULL)
-		return ret;
-	resp.events_reported = id->nb_reported;
-	rcm_id_free(id);
-	return rcm_respond(cmd, in->response, &resp, sizeof(resp));
 }
 
 /* The kernel has no command for it, either. */

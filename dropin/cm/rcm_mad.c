@@ -4,11 +4,14 @@
 
 /*
  * The communication manager of IBTA chapter 12: an engine of ibcm.h. Its MADs are sent and received
- * by the links between processes (rcm_sock.c), or, with --ip, by QP 1 of the device. Their content
+ * by the links between processes (rcm_link.c), or, with --ip, by QP 1 of the device. Their content
  * is translated from and to struct rcm_side, which the rest of the folder has.
  *
- * QP 1 of a device is created when an ID of it listens or connects, of all devices when one without
- * a device listens, and then stays: it answers for ended connections.
+ * Invariant: the engine is created when an ID first listens or connects, QP 1 of a device when one
+ * of its IDs does, or one without a device listens. Both stay: they answer for ended connections.
+ * Invariant: this file has no state of connections: the handlers change it.
+ * Invariant: each call of the engine is followed by rcm_timer_set(), or made by the agent, which
+ * sets its timer.
  */
 
 #include <endian.h>
@@ -33,12 +36,19 @@
 #define CM_TIMEOUT_LINK 20
 #define CM_RETRIES_LINK 13
 
+static const struct rcm_mad_handlers *handlers;
 static struct ibcm *cm; /* NULL: none yet */
 static struct ibcm_log cm_log;
 static int report_fd = -1; /* a socket for rmem-top; -1: none */
 static struct rmem_gsi *gsis[RCM_MAX_DEVS];
 static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
 static int send_error;                   /* of a link, since rcm_mad_send() was called */
+
+void
+rcm_mad_handle(const struct rcm_mad_handlers *of)
+{
+	handlers = of;
+}
 
 /* Of the device that has the GID; NULL: none. */
 static struct rmem_gsi *
@@ -151,7 +161,7 @@ requested(const struct ibcm_event *event)
 	addr_of(event->ip, event->ip->dst, (uint16_t)event->msg->service_id, &dst);
 	has_dev = link != 0 ? rcm_dev_host(&number, &dev)
 			    : rcm_dev_find(path->local_gid, &number, &dev);
-	if (has_dev && rcm_conn_request(event->listener_arg, &peer, &src, &dst, number, event->id))
+	if (has_dev && handlers->request(event->listener_arg, &peer, &src, &dst, number, event->id))
 		return;
 	/* Rejects, and waits for duplicates. */
 	ibcm_release(event->id, rcm_now());
@@ -165,7 +175,7 @@ received(const struct ibcm_event *event, enum rcm_type type)
 	struct rcm_side peer;
 
 	side_of(event, type, &peer);
-	rcm_conn_received(ibcm_arg(event->id), &peer);
+	handlers->received(ibcm_arg(event->id), &peer);
 }
 
 static void
@@ -192,18 +202,18 @@ on_event(void *arg, const struct ibcm_event *event)
 		received(event, RCM_REJ);
 		break;
 	case IBCM_EVENT_UNREACHABLE:
-		rcm_conn_ended(id, -ETIMEDOUT);
+		handlers->ended(id, -ETIMEDOUT);
 		break;
 	case IBCM_EVENT_DISCONNECTED:
-		rcm_conn_ended(id, 0);
+		handlers->ended(id, 0);
 		break;
 	case IBCM_EVENT_TIMEWAIT_EXIT:
-		rcm_conn_timewait_exit(id);
+		handlers->timewait_exit(id);
 		break;
 	}
 }
 
-/* At exit, after end_all(). */
+/* At exit, after end_all(), with RMEM_IBV_CM: the connections of the process, current and ended. */
 static void
 report_all(void)
 {
@@ -347,7 +357,7 @@ rcm_mad_listen(struct rcm_id *id)
 			.family = id->src.family == AF_INET        ? IBCM_IP_V4
 					: is_any && !id->is_afonly ? IBCM_IP_ANY
 								   : IBCM_IP_V6,
-			.backlog = RCM_MAX_IDS, /* rcm_conn_request() has that of the ID */
+			.backlog = RCM_MAX_IDS, /* the handler has that of the ID */
 			.arg = id};
 	int ret = have_cm(id);
 

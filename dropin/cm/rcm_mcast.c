@@ -9,6 +9,9 @@
  * With RoCE the GID of the group is its IP address. Among the processes of this host, which are an
  * InfiniBand subnet, it is mapped as the kernel maps it there, and no subnet manager assigns the
  * LID: it is made of the GID.
+ *
+ * Invariant: a group is in the list joined from its event to LEAVE_MCAST, or until its ID is
+ * destroyed; no queued event refers to one that is not in the list.
  */
 
 #include <errno.h>

@@ -16,6 +16,9 @@
  * The IDs of a port are those in /proc/net/unix. An ID that a connection binds by itself has the
  * first name alone. With --ip the process has the address of its device, and the IDs of a port are
  * its own.
+ *
+ * Invariant: an ID holds its names from rcm_port_claim() to rcm_port_close(); port_name is that of
+ * names[RCM_NAME_ID], or empty. A claim that fails leaves none.
  */
 
 #include <errno.h>
@@ -259,7 +262,7 @@ hold_first(struct rcm_id *id, uint16_t port)
 }
 
 /* Lock a port among the processes of the host; a descriptor to close, another negative errno
- * without the lock, or -ERESTART: rcm_write() runs the command again, a moment later. */
+ * without the lock, or -ERESTART: the command runs again, a moment later. */
 static int
 lock_port(struct rcm_id *id, uint16_t port)
 {
@@ -278,7 +281,7 @@ lock_port(struct rcm_id *id, uint16_t port)
 }
 
 /* Whether the first name is of this user. Another one could listen at an address of the port, and
- * check_owner() of rcm_sock.c could not distinguish it. */
+ * check_owner() of rcm_link.c could not distinguish it. */
 static bool
 is_owner(const struct rcm_id *id, uint16_t port)
 {
@@ -326,7 +329,7 @@ claim_any(struct rcm_id *id, uint16_t port, bool is_implicit)
 		format(id, port, name, "");
 		ret = hold(name);
 		if (ret >= 0)
-			rcm_port_take(id, ret);
+			rcm_sock_take(id, ret);
 		return ret >= 0 ? 0 : ret;
 	}
 	ret = hold_first(id, port);
@@ -357,6 +360,17 @@ claim_free(struct rcm_id *id, bool is_host, bool is_implicit, uint16_t *port)
 		ret = found.nb == 0 ? 0 : -EADDRINUSE;
 	}
 	return ret == -EADDRINUSE ? -EADDRNOTAVAIL : ret;
+}
+
+void
+rcm_port_close(struct rcm_id *id)
+{
+	unsigned int i;
+
+	rcm_sock_drop(id);
+	for (i = 0; i < RCM_NB_NAMES; i++)
+		rcm_name_close(&id->names[i]);
+	id->port_name[0] = '\0';
 }
 
 int
@@ -414,20 +428,10 @@ rcm_port_unshare(struct rcm_id *id)
 int
 rcm_port_reopen(struct rcm_id *id)
 {
-	int ret = 0;
-
-	rcm_sock_close(id);
+	rcm_sock_drop(id);
 	if (rcm_has_links(id) && id->port_name[0] == '\0')
-		ret = claim_any(id, id->src.port, true);
-	return ret;
-}
-
-int
-rcm_port_reconnect(struct rcm_id *id)
-{
-	int ret = rcm_port_reopen(id);
-
-	return ret == 0 ? rcm_port_connect(id) : ret;
+		return claim_any(id, id->src.port, true);
+	return 0;
 }
 
 void

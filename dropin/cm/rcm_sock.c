@@ -3,47 +3,23 @@
  */
 
 /*
- * Sockets: the links between the processes of one host. An ID listens at a name of the abstract
- * namespace (rcm_port.c); a connection to it carries the MADs of one ID, in packets.
+ * Sockets of the abstract namespace, which the program may close without a call of ours.
  *
- * All that a peer sends is checked by its length here, and by the engine. Until a connection has
- * sent a request, it is one of MAX_PENDING, of which the oldest is closed for a new one.
+ * Invariant: a socket is used under its descriptor only while the cookie is the same: the number
+ * may be in use by another file.
  */
 
-#include <assert.h>
-#include <endian.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define MAX_PENDING 64
-
-static_assert(sizeof(struct rcm_packet) == 276, "a packet has no padding");
-
-/* A connection without a request. */
-struct pending {
-	bool is_used;
-	int fd;
-	uint64_t cookie;
-	uint32_t age;
-};
-
-static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
-static uint32_t now_age; /* of the last connection accepted */
-static struct pending pending[MAX_PENDING];
-
 /* The cookie distinguishes a socket from others with its number; 0: no socket, or none. */
-static uint64_t
-cookie_of(int fd)
+uint64_t
+rcm_sock_cookie(int fd)
 {
 	uint64_t cookie = 0;
 	socklen_t len = sizeof(cookie);
@@ -51,11 +27,16 @@ cookie_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 ? cookie : 0;
 }
 
-/* Close a socket, unless the program has closed it. */
-static void
-close_sock(int fd, uint64_t cookie)
+int
+rcm_sock_open(void)
 {
-	if (fd < 0 || cookie_of(fd) != cookie)
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+void
+rcm_sock_close(int fd, uint64_t cookie)
+{
+	if (fd < 0 || rcm_sock_cookie(fd) != cookie)
 		return;
 	rcm_agent_unwatch(fd);
 	/* A child of clone() may have it open, too. */
@@ -63,30 +44,32 @@ close_sock(int fd, uint64_t cookie)
 	rcm_close(fd);
 }
 
-/* Have a descriptor to close when no other is free. */
-static void
-keep_spare(void)
+void
+rcm_sock_leave(int fd, uint64_t cookie)
 {
-	if (rcm_agent_is_same_file(spare))
-		return;
-	spare = eventfd(0, EFD_CLOEXEC);
-	if (spare >= 0 && rcm_agent_record(spare) != 0) {
-		rcm_close(spare);
-		spare = -1;
-	}
+	if (fd >= 0 && rcm_sock_cookie(fd) == cookie)
+		rcm_close(fd);
 }
 
 void
-rcm_port_take(struct rcm_id *id, int fd)
+rcm_sock_take(struct rcm_id *id, int fd)
 {
 	id->fd = fd;
-	id->cookie = fd >= 0 ? cookie_of(fd) : 0; /* else errno is that of the caller */
+	id->cookie = fd >= 0 ? rcm_sock_cookie(fd) : 0; /* else errno is that of the caller */
 }
 
-int
-rcm_sock_open(void)
+void
+rcm_sock_drop(struct rcm_id *id)
 {
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	rcm_sock_close(id->fd, id->cookie);
+	id->fd = -1;
+}
+
+void
+rcm_sock_check(struct rcm_id *id)
+{
+	if (id->fd >= 0 && rcm_sock_cookie(id->fd) != id->cookie)
+		id->fd = -1;
 }
 
 static socklen_t
@@ -110,81 +93,8 @@ rcm_name_bind(int fd, const char *text)
 	return bind(fd, (struct sockaddr *)&name, len);
 }
 
-void
-rcm_name_keep(struct rcm_name *name, int fd)
-{
-	name->fd = fd;
-	name->cookie = cookie_of(fd);
-}
-
-void
-rcm_name_close(struct rcm_name *name)
-{
-	if (name->cookie != 0 && cookie_of(name->fd) == name->cookie)
-		rcm_close(name->fd);
-	name->cookie = 0;
-}
-
-static enum rcm_scope
-listener_scope(const struct rcm_id *id)
-{
-	if (!rcm_is_any(&id->src))
-		return RCM_SCOPE_ADDR;
-	return id->src.family == AF_INET || id->is_afonly ? RCM_SCOPE_FAMILY : RCM_SCOPE_DUAL;
-}
-
-/* Each request that the program has not got has a descriptor: half of those of the process at
- * most. */
-static uint32_t
-max_requests(void)
-{
-	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	return (uint32_t)RTE_MAX(RTE_MIN(limit.rlim_cur / 2, (rlim_t)RCM_MAX_BACKLOG), (rlim_t)1);
-}
-
-static int
-listen_host(struct rcm_id *id)
-{
-	char name[RCM_MAX_NAME];
-	int ret;
-
-	keep_spare();
-	id->backlog = RTE_MIN(id->backlog, max_requests());
-	/* That of a port which the ID was given. */
-	if (id->fd >= 0) {
-		(void)listen(id->fd, SOMAXCONN);
-		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
-	}
-	rcm_listener_name(id, &id->src, listener_scope(id), name);
-	rcm_port_take(id, rcm_sock_open());
-	if (id->fd < 0 || rcm_name_bind(id->fd, name) != 0 || listen(id->fd, (int)id->backlog) != 0)
-		ret = -errno;
-	else
-		ret = rcm_agent_watch(id->fd, id->handle, EPOLLIN);
-	if (ret != 0)
-		rcm_sock_close(id);
-	return ret;
-}
-
 int
-rcm_port_listen(struct rcm_id *id)
-{
-	int ret = rcm_port_unshare(id);
-
-	if (ret == 0)
-		ret = rcm_mad_listen(id);
-	if (ret != 0 || !rcm_has_links(id))
-		return ret;
-	ret = listen_host(id);
-	if (ret != 0)
-		rcm_mad_close(id);
-	return ret;
-}
-
-static int
-connect_name(int fd, const char *text)
+rcm_name_connect(int fd, const char *text)
 {
 	struct sockaddr_un name;
 	socklen_t len = name_of(text, &name);
@@ -192,9 +102,8 @@ connect_name(int fd, const char *text)
 	return connect(fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
 }
 
-/* The user that listens at the other end. */
-static int
-get_user(int fd, uid_t *user)
+int
+rcm_sock_user(int fd, uid_t *user)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -212,327 +121,24 @@ rcm_name_user(const char *text, uid_t *user)
 
 	if (fd < 0)
 		return -errno;
-	ret = connect_name(fd, text);
+	ret = rcm_name_connect(fd, text);
 	if (ret == 0)
-		ret = get_user(fd, user);
+		ret = rcm_sock_user(fd, user);
 	rcm_close(fd);
 	return ret;
 }
 
-/*
- * The ID is connected to the listener of a scope. One of a wider scope can't exist, unless a
- * process has taken a name without the rules of ports: the one that does not own the port. Returns
- * 0, -EPERM: it is this one, or another negative errno: the owner is unknown.
- */
-static int
-check_owner(const struct rcm_id *id, enum rcm_scope scope)
+void
+rcm_name_keep(struct rcm_name *name, int fd)
 {
-	uid_t user = 0, other = 0, owner = 0;
-	char text[RCM_MAX_NAME];
-	int ret, found;
-
-	ret = get_user(id->fd, &user);
-	while (ret == 0 && ++scope < RCM_NB_SCOPES) {
-		rcm_listener_name(id, &id->dst, scope, text);
-		found = rcm_name_user(text, &other);
-		if (found == -ECONNREFUSED || (found == 0 && other == user))
-			continue;
-		rcm_port_owner_name(id, id->dst.port, text);
-		ret = rcm_name_user(text, &owner);
-		if (ret == 0 && owner != user && (found != 0 || owner == other))
-			ret = -EPERM;
-	}
-	return ret;
-}
-
-/* Connect to the ID that listens at the address, or at all. */
-static int
-connect_host(struct rcm_id *id)
-{
-	char text[RCM_MAX_NAME];
-	enum rcm_scope scope;
-	int ret = -ECONNREFUSED;
-
-	for (scope = RCM_SCOPE_ADDR; scope < RCM_NB_SCOPES && ret == -ECONNREFUSED; scope++) {
-		if (id->fd < 0)
-			rcm_port_take(id, rcm_sock_open());
-		if (id->fd < 0)
-			return -errno;
-		rcm_listener_name(id, &id->dst, scope, text);
-		ret = connect_name(id->fd, text);
-		if (ret != 0)
-			continue;
-		ret = check_owner(id, scope);
-		if (ret == -EPERM) {
-			ret = rcm_port_reopen(id);
-			ret = ret == 0 ? -ECONNREFUSED : ret;
-		} else if (ret != 0) {
-			ret = -ECONNRESET;
-		}
-	}
-	return ret;
-}
-
-int
-rcm_port_connect(struct rcm_id *id)
-{
-	struct rcm_dev dev;
-
-	if (!rcm_dev_of(id, &dev))
-		return -ENODEV;
-	return dev.is_host ? connect_host(id) : 0;
+	name->fd = fd;
+	name->cookie = rcm_sock_cookie(fd);
 }
 
 void
-rcm_sock_close(struct rcm_id *id)
+rcm_name_close(struct rcm_name *name)
 {
-	rcm_mad_drop(id);
-	close_sock(id->fd, id->cookie);
-	id->fd = -1;
-}
-
-void
-rcm_port_close(struct rcm_id *id)
-{
-	unsigned int i;
-
-	rcm_sock_close(id);
-	for (i = 0; i < RCM_NB_NAMES; i++)
-		rcm_name_close(&id->names[i]);
-	id->port_name[0] = '\0';
-}
-
-/* Links of IDs, of connections without a request, and 0, of none. */
-uint64_t
-rcm_link_of(const struct rcm_id *id)
-{
-	return (uint64_t)id->handle + 1;
-}
-
-static uint64_t
-link_of_pending(const struct pending *one)
-{
-	return (uint64_t)(RCM_PENDING + 1) + (uint64_t)(one - pending);
-}
-
-/* The connection without a request that has the link, or NULL. */
-static struct pending *
-pending_of(uint64_t link)
-{
-	uint64_t i = link - (RCM_PENDING + 1);
-
-	return i < MAX_PENDING && pending[i].is_used ? &pending[i] : NULL;
-}
-
-static int
-fd_of(uint64_t link)
-{
-	const struct pending *one = pending_of(link);
-	const struct rcm_id *id = rcm_id_get((uint32_t)link - 1);
-
-	return one != NULL ? one->fd : id != NULL ? id->fd : -1;
-}
-
-int
-rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN])
-{
-	struct rcm_packet packet = {.reserved = 0};
-	struct rcm_dev dev;
-	uint32_t number;
-	ssize_t n;
-
-	if (!rcm_dev_host(&number, &dev))
-		return -ENODEV;
-	memcpy(packet.gid, dev.gid, sizeof(packet.gid));
-	packet.lid = htobe16(dev.lid);
-	packet.mtu = dev.mtu;
-	memcpy(packet.mad, mad, IBCM_MAD_LEN);
-	/* The buffer of the socket has space for the few messages of a connection. */
-	n = send(fd_of(link), &packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
-	return n == (ssize_t)sizeof(packet) ? 0 : -errno;
-}
-
-/* Read a packet: 1, 0 if there is none, or a negative errno: the connection has ended. */
-static int
-receive(int fd, struct rcm_packet *packet)
-{
-	ssize_t n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
-
-	/* Before packets, a socket reports once that its peer had not read all. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		return -ECONNRESET;
-	return n == (ssize_t)sizeof(*packet) && packet->mtu >= 1 && packet->mtu <= 5 ? 1 : -EPROTO;
-}
-
-int
-rcm_link_ready(struct rcm_id *id)
-{
-	struct rcm_packet packet;
-	int ret = receive(id->fd, &packet);
-
-	return ret == 1 ? rcm_mad_packet(rcm_link_of(id), &packet) : ret;
-}
-
-static void
-pending_end(struct pending *one)
-{
-	close_sock(one->fd, one->cookie);
-	one->is_used = false;
-}
-
-int
-rcm_link_take(struct rcm_id *id, uint64_t link)
-{
-	struct pending *one = pending_of(link);
-	int ret;
-
-	if (one == NULL)
-		return -ECONNRESET;
-	ret = rcm_agent_watch(one->fd, id->handle, EPOLLIN);
-	if (ret != 0)
-		return ret;
-	id->fd = one->fd;
-	id->cookie = one->cookie;
-	one->is_used = false;
-	return 0;
-}
-
-/* The first packet has a request, which an ID takes, or the engine answers. */
-static void
-pending_ready(struct pending *one)
-{
-	struct rcm_packet packet;
-	int ret = receive(one->fd, &packet);
-
-	if (ret == 0)
-		return;
-	if (ret == 1)
-		(void)rcm_mad_packet(link_of_pending(one), &packet);
-	if (one->is_used)
-		pending_end(one);
-}
-
-/* Close a connection for which no descriptor is free. */
-static void
-refuse_one(int listening)
-{
-	int fd;
-
-	if (rcm_agent_is_same_file(spare)) {
-		rcm_agent_unwatch(spare);
-		rcm_close(spare);
-		spare = -1;
-		/* cppcheck-suppress nullPointer */
-		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
-			rcm_close(fd);
-	}
-	keep_spare();
-	if (spare < 0)
-		rcm_agent_pause();
-}
-
-/* Accept a connection. If there are too many without a request, the oldest one is closed. */
-static void
-accept_one(int listening)
-{
-	struct pending *one = &pending[0];
-	uint32_t i;
-	int fd;
-
-	for (i = 0; i < MAX_PENDING && one->is_used; i++) {
-		if (!pending[i].is_used || now_age - pending[i].age > now_age - one->age)
-			one = &pending[i];
-	}
-	/* cppcheck-suppress nullPointer */
-	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-		refuse_one(listening);
-		return;
-	}
-	if (fd < 0)
-		return;
-	if (one->is_used)
-		pending_end(one);
-	*one = (struct pending){
-			.is_used = true, .fd = fd, .cookie = cookie_of(fd), .age = ++now_age};
-	pending_ready(one);
-	if (one->is_used &&
-			rcm_agent_watch(fd, (uint32_t)(RCM_PENDING + (one - pending)), EPOLLIN) !=
-					0)
-		pending_end(one);
-}
-
-void
-rcm_port_ready(uint32_t entry)
-{
-	const struct rcm_id *id = rcm_id_get(entry);
-
-	if (entry >= RCM_PENDING && entry - RCM_PENDING < MAX_PENDING &&
-			pending[entry - RCM_PENDING].is_used)
-		pending_ready(&pending[entry - RCM_PENDING]);
-	else if (id != NULL)
-		accept_one(id->fd);
-}
-
-void
-rcm_port_check_id(struct rcm_id *id)
-{
-	if (id->fd >= 0 && cookie_of(id->fd) != id->cookie)
-		id->fd = -1;
-}
-
-void
-rcm_port_check(void)
-{
-	struct rcm_id *id;
-	uint32_t i = 0;
-
-	for (; (id = rcm_id_next(&i)) != NULL; i++) {
-		rcm_port_check_id(id);
-		/* With a timer it waits to connect again, or its end is held back. */
-		if (id->fd >= 0 && id->state >= RCM_LISTEN && id->timer.at == 0)
-			(void)rcm_agent_watch(id->fd, id->handle, EPOLLIN);
-	}
-	for (i = 0; i < MAX_PENDING; i++) {
-		if (pending[i].is_used)
-			pending_end(&pending[i]);
-	}
-	rcm_mad_check();
-}
-
-/* The parent has the same sockets: they are neither shut down nor unwatched. */
-static void
-leave(int fd, uint64_t cookie)
-{
-	if (fd >= 0 && cookie_of(fd) == cookie)
-		rcm_close(fd);
-}
-
-void
-rcm_forked(void)
-{
-	const struct rcm_id *id;
-	uint32_t i = 0, j;
-
-	for (; (id = rcm_id_next(&i)) != NULL; i++) {
-		leave(id->fd, id->cookie);
-		for (j = 0; j < RCM_NB_NAMES; j++) {
-			if (id->names[j].cookie != 0)
-				leave(id->names[j].fd, id->names[j].cookie);
-		}
-	}
-	for (i = 0; i < MAX_PENDING; i++) {
-		if (pending[i].is_used)
-			leave(pending[i].fd, pending[i].cookie);
-	}
-	if (rcm_agent_is_same_file(spare))
-		rcm_close(spare);
-	rcm_mad_forked();
-	rcm_agent_forked();
-	rcm_channels_forked();
+	if (name->cookie != 0)
+		rcm_sock_leave(name->fd, name->cookie);
+	name->cookie = 0;
 }

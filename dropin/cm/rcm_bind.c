@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Binding IDs to addresses and devices, and resolving the addresses of peers.
+ *
+ * Invariant: an ID that is not RCM_IDLE has a port; one with has_dev has an address of that device.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../verbs/ribv.h"
+#include "rcm.h"
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t loopback4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+static const uint8_t loopback6[16] = {[15] = 1};
+
+/* Bind a datagram socket to the address, and connect it if there is a destination: 0 or a negative
+ * errno, and in *from the address that it has. No packet is sent. */
+static int
+try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_addr *own)
+{
+	struct rcm_addr addr = *from;
+	struct sockaddr_storage storage = {0};
+	socklen_t len;
+	int fd, ret = 0;
+
+	addr.port = 0;
+	fd = socket(from->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	len = rcm_sockaddr(&addr, &storage);
+	if (bind(fd, (struct sockaddr *)&storage, len) != 0)
+		ret = -errno;
+	if (ret == 0 && to != NULL) {
+		addr = *to;
+		addr.port = 9; /* any */
+		len = rcm_sockaddr(&addr, &storage);
+		if (connect(fd, (struct sockaddr *)&storage, len) != 0)
+			ret = -errno;
+	}
+	len = sizeof(storage);
+	if (ret == 0 && getsockname(fd, (struct sockaddr *)&storage, &len) != 0)
+		ret = -errno;
+	rcm_close(fd);
+	if (ret == 0)
+		ret = rcm_addr_of(&storage, len, own);
+	return ret;
+}
+
+/* The device that is bound to with that address of this host; 0 or a negative errno. */
+static int
+own_dev(const struct rcm_addr *addr, uint32_t *number)
+{
+	struct rcm_addr own;
+	struct rcm_dev dev;
+	int ret = try_socket(addr, NULL, &own);
+
+	if (ret != 0)
+		return ret;
+	return rcm_dev_find(addr->ip, number, &dev) ? 0 : -ENODEV;
+}
+
+static int
+bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
+{
+	struct rcm_addr before = id->src;
+	int ret;
+
+	if (id->state != RCM_IDLE)
+		return -EINVAL;
+	if (!rcm_is_any(addr)) {
+		ret = own_dev(addr, &id->dev);
+		if (ret != 0)
+			return ret;
+		id->has_dev = true;
+	}
+	id->src = *addr;
+	ret = rcm_port_claim(id, is_implicit);
+	if (ret != 0) {
+		id->src = before;
+		id->has_dev = false;
+		return ret;
+	}
+	id->state = RCM_BOUND;
+	return 0;
+}
+
+int
+rcm_bind_any(struct rcm_id *id, uint16_t family)
+{
+	struct rcm_addr any = {.family = family};
+
+	if (family == AF_INET)
+		memcpy(any.ip, mapped, sizeof(mapped));
+	return id->state == RCM_IDLE ? bind_id(id, &any, true) : 0;
+}
+
+static int
+bind_addr(const struct rcm_cmd *cmd, uint32_t handle, const void *sockaddr, size_t size)
+{
+	struct rcm_addr addr;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, handle, &ret);
+	if (id == NULL)
+		return ret;
+	ret = rcm_addr_of(sockaddr, size, &addr);
+	return ret != 0 ? ret : bind_id(id, &addr, false);
+}
+
+int
+rcm_bind_ip(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_bind_ip *in = &cmd->in.bind_ip;
+
+	return bind_addr(cmd, in->id, &in->addr, sizeof(in->addr));
+}
+
+int
+rcm_bind(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_bind *in = &cmd->in.bind;
+
+	if (in->reserved != 0 || in->addr_size > sizeof(in->addr))
+		return -EINVAL;
+	return bind_addr(cmd, in->id, &in->addr, in->addr_size);
+}
+
+static bool
+is_group(const struct rcm_addr *addr)
+{
+	return addr->family == AF_INET ? addr->ip[12] >> 4 == 14 : addr->ip[0] == 0xff;
+}
+
+/* The address of this host that a route to the destination has; from: any, or an address. */
+static int
+source_of(const struct rcm_addr *from, const struct rcm_addr *to, bool is_host,
+		struct rcm_addr *own)
+{
+	int ret = try_socket(from, to, own);
+
+	/* A group of the processes of this host needs no route. */
+	if (ret == -ENETUNREACH && is_host && is_group(to)) {
+		*own = *from;
+		memcpy(own->ip, to->family == AF_INET ? loopback4 : loopback6, sizeof(own->ip));
+		ret = 0;
+	}
+	/* The kernel's reason is another for a source of the loopback, and without a route. */
+	return ret == -EINVAL || ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
+}
+
+static bool
+has_family(const struct rcm_dev *dev, uint16_t family)
+{
+	return (memcmp(dev->gid, mapped, sizeof(mapped)) == 0) == (family == AF_INET);
+}
+
+/* The first GID of a device from which the destination is reached; 0 or a negative errno. */
+static int
+first_gid(const struct rcm_id *id, uint32_t number, struct rcm_addr *own)
+{
+	struct rcm_addr from = id->src;
+	struct rmem_port_attr port;
+	struct rcm_dev dev;
+	int ret = -ENODEV, last;
+	uint32_t i;
+
+	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
+		return -ENODEV;
+	for (i = 0; ret != 0 && i < port.gid_tbl_len; i++) {
+		if (!rcm_dev_gid(number, i, &dev) || dev.is_host || !has_family(&dev, from.family))
+			continue;
+		memcpy(from.ip, dev.gid, sizeof(from.ip));
+		last = source_of(&from, &id->dst, false, own);
+		ret = last == 0 || ret == -ENODEV ? last : ret;
+	}
+	return ret;
+}
+
+/* The first device, of those with an address, from which the destination is reached. */
+static int
+first_dev(struct rcm_id *id, struct rcm_addr *own)
+{
+	int ret = -ENODEV, last;
+	uint32_t i;
+
+	for (i = 0; ret != 0 && ribv_devs[i] != NULL; i++) {
+		last = first_gid(id, i, own);
+		ret = last == 0 || ret == -ENODEV ? last : ret;
+		id->dev = i;
+	}
+	return ret;
+}
+
+/*
+ * The device of an ID that is bound to none, and the source address: as for the kernel, those of
+ * the route. If no device has that address: the one of this host's processes, for an address of
+ * this host; else the first that reaches the destination.
+ */
+static int
+choose_dev(struct rcm_id *id, struct rcm_addr *own)
+{
+	bool is_here = try_socket(&id->dst, NULL, own) == 0;
+	struct rcm_dev dev;
+	int ret, first;
+
+	ret = source_of(&id->src, &id->dst, true, own);
+	if (ret == 0 && rcm_dev_find(own->ip, &id->dev, &dev)) {
+		if (!dev.is_host || is_here)
+			return 0;
+		ret = -EHOSTUNREACH;
+	}
+	first = first_dev(id, own);
+	return first == -ENODEV && ret != 0 ? ret : first;
+}
+
+/* Choose the device and the source address; 0, or the negative errno that the event has. */
+static int
+route(struct rcm_id *id)
+{
+	struct rcm_addr own = id->src, same;
+	struct rcm_dev dev;
+	int ret;
+
+	if (rcm_is_any(&id->dst)) {
+		/* This host, as for TCP. */
+		if (id->dst.family == AF_INET)
+			memcpy(id->dst.ip + 12, "\x7f\0\0\1", 4);
+		else
+			id->dst.ip[15] = 1;
+	}
+	if (!id->has_dev) {
+		ret = choose_dev(id, &own);
+	} else if (!rcm_dev_get(id->dev, &dev)) {
+		ret = -ENODEV;
+	} else {
+		ret = source_of(&id->src, &id->dst, dev.is_host, &own);
+		if (dev.is_host && try_socket(&id->dst, NULL, &same) != 0)
+			ret = -EHOSTUNREACH;
+	}
+	if (ret != 0)
+		return ret;
+	memcpy(id->src.ip, own.ip, sizeof(own.ip));
+	id->src.scope_id = own.scope_id;
+	id->has_dev = true;
+	return 0;
+}
+
+static int
+resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
+		const struct rcm_addr *dst)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, handle, &ret);
+	if (id == NULL)
+		return ret;
+	if (id->state == RCM_IDLE)
+		ret = src->family != 0 ? bind_id(id, src, src->port == 0)
+				       : rcm_bind_any(id, dst->family);
+	if (ret != 0)
+		return ret;
+	if (id->state != RCM_BOUND || id->src.family != dst->family)
+		return -EINVAL;
+	id->dst = *dst;
+	ret = route(id);
+	if (ret == 0)
+		id->state = RCM_ADDR_RESOLVED;
+	rcm_event_post(id, ret == 0 ? RCM_ADDR_RESOLVED_EVENT : RCM_ADDR_ERROR_EVENT, ret);
+	return 0;
+}
+
+int
+rcm_resolve_ip(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_resolve_ip *in = &cmd->in.resolve_ip;
+	struct rcm_addr src = {0}, dst;
+	int ret = 0;
+
+	if (in->src_addr.sin6_family != 0)
+		ret = rcm_addr_of(&in->src_addr, sizeof(in->src_addr), &src);
+	if (ret == 0)
+		ret = rcm_addr_of(&in->dst_addr, sizeof(in->dst_addr), &dst);
+	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
+}
+
+int
+rcm_resolve_addr(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_resolve_addr *in = &cmd->in.resolve_addr;
+	struct rcm_addr src = {0}, dst;
+	int ret = 0;
+
+	if (in->reserved != 0 || in->src_size > sizeof(in->src_addr) ||
+			in->dst_size > sizeof(in->dst_addr))
+		return -EINVAL;
+	if (in->src_size != 0)
+		ret = rcm_addr_of(&in->src_addr, in->src_size, &src);
+	if (ret == 0)
+		ret = rcm_addr_of(&in->dst_addr, in->dst_size, &dst);
+	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
+}
+
+int
+rcm_resolve_route(const struct rcm_cmd *cmd)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, cmd->in.resolve_route.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (id->state != RCM_ADDR_RESOLVED)
+		return -EINVAL;
+	id->state = RCM_ROUTE_RESOLVED;
+	rcm_event_post(id, RCM_ROUTE_RESOLVED_EVENT, 0);
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Devices. One whose peers are the processes of this host has all addresses of the host; of several
+ * such devices the first is used, and all links are its own. Another device has the one address of
+ * its GID.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "../verbs/ribv.h"
+#include "rcm.h"
+
+static_assert(RCM_MAX_DEVS == RIBV_MAX_DEVS, "the agent has an entry for QP 1 of each");
+
+bool
+rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev)
+{
+	struct rmem_port_attr port;
+	struct rmem_gid_entry gid;
+
+	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0 ||
+			index >= port.gid_tbl_len ||
+			rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
+		return false;
+	dev->node_guid = ribv_node_guid(ribv_devs[number]);
+	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
+	dev->sgid_index = (uint8_t)index;
+	dev->lid = port.lid;
+	dev->mtu = (uint8_t)port.active_mtu;
+	dev->is_host = port.link_layer == RMEM_LINK_LAYER_INFINIBAND;
+	return true;
+}
+
+bool
+rcm_dev_get(uint32_t number, struct rcm_dev *dev)
+{
+	return rcm_dev_gid(number, 0, dev);
+}
+
+/* Whether a device has the address among its GIDs, that of dev then. */
+static bool
+find_gid(uint32_t number, const uint8_t ip[16], struct rcm_dev *dev)
+{
+	struct rmem_port_attr port;
+	uint32_t i;
+
+	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
+		return false;
+	for (i = 0; i < port.gid_tbl_len; i++) {
+		if (rcm_dev_gid(number, i, dev) && !dev->is_host &&
+				memcmp(dev->gid, ip, sizeof(dev->gid)) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev)
+{
+	if (id->has_dev && find_gid(id->dev, id->src.ip, dev))
+		return true;
+	return rcm_dev_get(id->has_dev ? id->dev : 0, dev);
+}
+
+bool
+rcm_dev_host(uint32_t *number, struct rcm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; ribv_devs[i] != NULL; i++) {
+		if (rcm_dev_get(i, dev) && dev->is_host) {
+			*number = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+rcm_dev_find(const uint8_t ip[16], uint32_t *number, struct rcm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; ribv_devs[i] != NULL; i++) {
+		if (find_gid(i, ip, dev)) {
+			*number = i;
+			return true;
+		}
+	}
+	return rcm_dev_host(number, dev);
+}
+
+bool
+rcm_has_links(const struct rcm_id *id)
+{
+	struct rcm_dev dev;
+	uint32_t number;
+
+	if (id->has_dev)
+		return rcm_dev_get(id->dev, &dev) && dev.is_host;
+	return rcm_dev_host(&number, &dev);
+}

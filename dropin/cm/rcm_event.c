@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Events, and the queue of them that a channel has.
+ *
+ * Invariant: a channel whose queue has changed is in the list of rcm_channels_signal() until the
+ * lock is released.
+ */
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "rcm.h"
+
+static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
+
+void
+rcm_events_changed(struct rcm_channel *channel)
+{
+	if (channel->is_changed)
+		return;
+	channel->is_changed = true;
+	TAILQ_INSERT_TAIL(&changed, channel, changed);
+}
+
+void
+rcm_events_forget(struct rcm_channel *channel)
+{
+	if (channel->is_changed)
+		TAILQ_REMOVE(&changed, channel, changed);
+	channel->is_changed = false;
+}
+
+void
+rcm_channels_signal(void)
+{
+	struct rcm_channel *channel;
+	eventfd_t count;
+
+	while ((channel = TAILQ_FIRST(&changed)) != NULL) {
+		rcm_events_forget(channel);
+		if (channel->is_readable == (channel->first != NULL))
+			continue;
+		channel->is_readable = channel->first != NULL;
+		if (channel->is_readable)
+			eventfd_write(channel->event_fd, 1);
+		else
+			eventfd_read(channel->event_fd, &count);
+	}
+}
+
+struct rcm_event *
+rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status)
+{
+	struct rcm_event *event = calloc(1, sizeof(*event));
+
+	if (event == NULL)
+		return NULL;
+	event->id = id;
+	event->resp.uid = id->uid;
+	event->resp.id = id->handle;
+	event->resp.event = type;
+	event->resp.status = (uint32_t)status;
+	return event;
+}
+
+void
+rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event)
+{
+	event->next = NULL;
+	*channel->last = event;
+	channel->last = &event->next;
+	rcm_events_changed(channel);
+}
+
+void
+rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status)
+{
+	struct rcm_event *event = rcm_event_new(id, type, status);
+
+	if (event != NULL)
+		rcm_event_queue(id->channel, event);
+}
+
+struct rcm_event *
+rcm_events_take(struct rcm_id *id)
+{
+	struct rcm_channel *channel = id->channel;
+	struct rcm_event *taken = NULL, **taken_last = &taken;
+	struct rcm_event **at = &channel->first, *event;
+
+	while ((event = *at) != NULL) {
+		if (event->id != id) {
+			at = &event->next;
+			continue;
+		}
+		*at = event->next;
+		event->next = NULL;
+		*taken_last = event;
+		taken_last = &event->next;
+	}
+	channel->last = at;
+	rcm_events_changed(channel);
+	return taken;
+}
+
+void
+rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast)
+{
+	struct rcm_event *event = rcm_events_take(id), *next;
+
+	for (; event != NULL; event = next) {
+		next = event->next;
+		if (event->mcast == mcast)
+			free(event);
+		else
+			rcm_event_queue(id->channel, event);
+	}
+}
