@@ -55,7 +55,6 @@ use_srq(struct rmem_srq *srq, uint16_t flags)
 {
 	TEST_OK(fx_release(fx.a.qp));
 	fx.a.qp = make_qp(srq, flags);
-	TEST_ASSERT(fx.a.qp != NULL);
 	conf_reconnect();
 }
 
@@ -70,7 +69,6 @@ setup(void)
 	use_srq(cs.srq, 0);
 	cs.qp = make_qp(cs.srq, 0);
 	cs.peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
-	TEST_ASSERT(cs.qp != NULL);
 	TEST_OK(conf_connect(cs.qp, cs.peer));
 }
 

@@ -45,8 +45,7 @@ make_ah(struct rmem_pd *pd, const struct rmem_ah_attr *path)
 {
 	struct rmem_ah *made;
 
-	if (rmem_ah_create(pd, path, &made) != 0)
-		return NULL;
+	TEST_OK(rmem_ah_create(pd, path, &made));
 	fx_track(made);
 	return made;
 }
@@ -69,7 +68,6 @@ setup(void)
 	TEST_OK(fx_ud_ready(peer, QKEY));
 	path = path_to(peer);
 	ah = make_ah(fx.b.pd, &path);
-	TEST_ASSERT(ah != NULL);
 }
 
 static struct rmem_send_wr
@@ -171,7 +169,6 @@ CONF_TEST(ud, grh_has_the_address_of_the_sender, RMEM_DEV_CAPA_UD, 0,
 	wr = wr_to(mine, RMEM_WR_SEND, &from);
 	wr.ud.remote_qpn = fx.wc.src_qp;
 	wr.ud.ah = make_ah(fx.a.pd, &back);
-	TEST_ASSERT(wr.ud.ah != NULL);
 	TEST_STATUS(deliver_by(peer, &wr, fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 2);
 	TEST_EQ(fx.wc.src_qp, peer->qp_num);
@@ -186,7 +183,6 @@ CONF_TEST(ud, grh_has_the_traffic_class_of_the_ah, RMEM_DEV_CAPA_UD, 0,
 
 	path.traffic_class = 0xfc;
 	wr.ud.ah = make_ah(fx.b.pd, &path);
-	TEST_ASSERT(wr.ud.ah != NULL);
 	TEST_EQ(post_recv(peer, 1), 1);
 	TEST_STATUS(deliver(&wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_ah_attr_from_wc(conf.dev, 1, &fx.wc, fx.a.buf, &back));
@@ -485,7 +481,6 @@ CONF_TEST(ud, request_without_its_ah_is_refused, RMEM_DEV_CAPA_UD, 0,
 	wr.ud.ah = (struct rmem_ah *)fx.b.mr;
 	TEST_ERR(rmem_post_send(mine, &wr, 1), EINVAL);
 	wr.ud.ah = make_ah(pd, &path);
-	TEST_ASSERT(wr.ud.ah != NULL);
 	TEST_ERR(rmem_post_send(mine, &wr, 1), EPERM);
 	wr.ud.ah = ah;
 	wr.ud.remote_qpn = 0x1000000;

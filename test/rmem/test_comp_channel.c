@@ -79,7 +79,6 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 	struct pollfd fd = {.events = POLLIN};
 	unsigned int i;
 
-	TEST_ASSERT(cq != NULL);
 	fd.fd = channel->fd;
 	for (i = 0; i < 3; i++) {
 		TEST_OK(rmem_cq_req_notify(cq, false));
@@ -111,7 +110,6 @@ expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicit
 	struct pollfd fd = {.events = POLLIN};
 	struct rmem_wc wc[4];
 
-	TEST_ASSERT(cq != NULL);
 	fd.fd = channel->fd;
 	TEST_OK(fx_connect_pair(qp, peer));
 	TEST_EQ(fx_post_recv(peer, 1, &sge, 1), 1);
@@ -212,7 +210,6 @@ TEST(comp_channel, notification_is_no_cancellation_point)
 
 	TEST_ASSERT(cancelled.channel != NULL);
 	cancelled.cq = cq_of(cancelled.channel);
-	TEST_ASSERT(cancelled.cq != NULL);
 	TEST_OK(rmem_cq_req_notify(cancelled.cq, false));
 	TEST_OK(pthread_create(&thread, NULL, notify_and_read, &cancelled));
 	TEST_OK(pthread_join(thread, NULL));
@@ -301,7 +298,6 @@ TEST(comp_channel, signal_with_sa_restart_continues_the_wait)
 
 	TEST_ASSERT(waiter.channel != NULL);
 	cq = cq_of(waiter.channel);
-	TEST_ASSERT(cq != NULL);
 	TEST_OK(rmem_cq_req_notify(cq, false));
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
 	__atomic_store_n(&nb_signals, 0, __ATOMIC_RELAXED);
@@ -346,7 +342,6 @@ TEST(comp_channel, waiters_share_the_events_of_a_channel)
 
 	cqs[0] = cq_of(channel);
 	cqs[1] = cq_of(channel);
-	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
 	__atomic_store_n(&nb_taken, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < RTE_DIM(waiters); i++) {
 		waiters[i] = (struct waiter){.channel = channel};
@@ -432,7 +427,6 @@ TEST(comp_channel, completion_after_req_notify_is_polled_or_generates_an_event)
 	race.cq = cq_of(race.channel);
 	race.qp = fx_qp(fx.a.pd, fx.a.cq, 16);
 	race.peer = fx_qp(fx.a.pd, race.cq, 16);
-	TEST_ASSERT(race.cq != NULL);
 	TEST_OK(fx_connect_pair(race.qp, race.peer));
 	TEST_OK(pthread_create(&thread, NULL, consume, &race));
 	ret = TEST_TRY(produce(&race));

@@ -52,7 +52,6 @@ TEST(cq, destroy_while_a_qp_is_attached_is_ebusy)
 	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 4);
 	struct rmem_qp *qp;
 
-	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
 	conf.recv_cq = cqs[1];
 	qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_ERR(rmem_cq_destroy(cqs[0]), EBUSY);
@@ -128,7 +127,6 @@ TEST(cq, two_qps_share_a_queue)
 	unsigned int seen[2] = {0, 0};
 	int i;
 
-	TEST_ASSERT(qps[0] != NULL && qps[1] != NULL);
 	TEST_OK(fx_connect_pair(qps[0], qps[1]));
 	for (i = 0; i < 8; i++)
 		post_writes(qps[i % 2], (uint64_t)i, 1);
@@ -192,7 +190,6 @@ TEST(cq, overrun_of_receives_is_reported_to_their_owner)
 	struct rmem_qp *qp;
 	uint32_t i, n;
 
-	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
 	n = cqs[1]->nb_cqe;
 	conf.recv_cq = cqs[1];
 	conf.max_recv_wr = n + 1;

@@ -24,7 +24,6 @@ TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 	for (i = 0; i < RTE_DIM(former); i++) {
 		struct rmem_mw *mw = fx_mw(pd, TYPE_1);
 
-		TEST_ASSERT(mw != NULL);
 		for (j = 0; j < i; j++)
 			TEST_ASSERT(mw->rkey >> 8 != former[j] >> 8);
 		former[i] = mw->rkey;
@@ -40,7 +39,6 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wrs[2];
 
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect_by(qp, fx_qp(fx.a.pd, fx.a.cq, 8), &conn));
 	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	wrs[1] = fx_mw_wr(fx.mw.two, 0, 8, RMEM_ACCESS_REMOTE);
@@ -62,7 +60,6 @@ TEST(mw, thousand_windows_cover_the_same_bytes)
 		struct rmem_send_wr wr;
 
 		mws[i] = fx_mw(fx.a.pd, TYPE_2);
-		TEST_ASSERT(mws[i] != NULL);
 		wr = fx_mw_wr(mws[i], i, 8, RMEM_ACCESS_REMOTE);
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	}
@@ -78,7 +75,6 @@ TEST(mw, window_of_a_destroyed_qp_grants_no_access)
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE);
 
-	TEST_ASSERT(mine != NULL && peer != NULL);
 	TEST_OK(fx_connect_pair(mine, peer));
 	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mine));
@@ -122,7 +118,6 @@ TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	uint32_t rkey;
 
-	TEST_ASSERT(qp != NULL);
 	TEST_STATUS(fx_mw_bind_1(0, 64, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
 	rkey = fx.mw.one->rkey;
 	TEST_OK(fx_connect_by(qp, fx_qp(fx.a.pd, fx.a.cq, 8), &conn));
@@ -168,7 +163,6 @@ TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 	struct rmem_mw *mw;
 	struct rmem_sge sge;
 
-	TEST_ASSERT(pd != NULL);
 	fx_side_open(&c, dev, pd);
 	fx_side_open(&d, dev, pd);
 	TEST_OK(fx_connect_pair(c.qp, d.qp));
@@ -178,7 +172,6 @@ TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mw));
 	fx.mw.one = fx_mw(pd, RMEM_MW_TYPE_1);
-	TEST_ASSERT(fx.mw.one != NULL);
 	fx.a.qp = c.qp;
 	fx.a.cq = c.cq;
 	TEST_STATUS(fx_mw_bind_1(0, 128, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
@@ -220,7 +213,6 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	struct rmem_send_wr wr;
 
 	fx.mw.two = fx_mw(pd, TYPE_2);
-	TEST_ASSERT(qp != NULL && fx.mw.two != NULL);
 	TEST_OK(fx_connect_pair(qp, peer));
 	wr = fx_mw_wr(fx.mw.two, 64, 8, RMEM_ACCESS_REMOTE);
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
@@ -228,7 +220,6 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	TEST_OK(fx_release(qp));
 	use_up_qps(pd, 2, 131071);
 	qp = fx_qp(pd, fx.a.cq, 8);
-	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_connect_pair(qp, peer));
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx.mw.mr->iova + 64, fx.mw.two->rkey);
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_REM_ACCESS_ERR);
@@ -244,11 +235,9 @@ TEST(mw, later_qp_does_not_use_a_window_of_a_destroyed_qp)
 	uint32_t i;
 	int result;
 
-	TEST_ASSERT(pd != NULL);
 	fx.a.cq = fx_cq(dev, 64);
 	fx.mw.mr = fx_mr(pd, fx.a.buf, 4096, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	peer = fx_qp(pd, fx.a.cq, 8);
-	TEST_ASSERT(fx.mw.mr != NULL && peer != NULL);
 	memset(many, 0, sizeof(many));
 	result = TEST_TRY(use_up_qps(pd, 2, 0));
 	if (result == TEST_SUCCESS)

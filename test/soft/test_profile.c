@@ -40,9 +40,7 @@ open_pair(const struct profile *profile)
 	struct rmem_dev *dev = fx_dev("soft1", profile->args);
 	struct rmem_pd *pd;
 
-	TEST_ASSERT(dev != NULL);
 	pd = fx_pd(dev);
-	TEST_ASSERT(pd != NULL);
 	fx_side_open(&fx.a, dev, pd);
 	fx_side_open(&fx.b, dev, pd);
 	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
@@ -157,7 +155,6 @@ ON_EACH(counters_are_refused)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
-	TEST_ASSERT(counter != NULL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
 	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
 }
@@ -207,7 +204,6 @@ ON_EACH(qp_with_a_bound_window_is_not_destroyed)
 
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
 	fx.mw.two = mw;
-	TEST_ASSERT(fx.mw.mr != NULL && mw != NULL);
 	TEST_STATUS(fx_mw_bind_2(0, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_SUCCESS);
 	/* IBTA 11.2.5.4: not while a window is bound on it. */
@@ -250,7 +246,6 @@ ON_EACH(automatic_lease_backend_uses_windows)
 	struct rmem_dev_info info;
 	struct rmem_wc wc[8];
 
-	TEST_ASSERT(mr != NULL);
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &ctx));
 	TEST_ERR(rmem_lease_grant(ctx, &req, 1, &lease), EPERM);
 	req.mr = mr;
@@ -299,7 +294,6 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	struct rmem_dev *dev;
 
 	dev = fx_dev("soft1", "max_cqe=100,profile=rxe,max_mr=7,pin=require");
-	TEST_ASSERT(dev != NULL);
 	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.max_cqe, 100);
 	TEST_EQ(info.max_mr, 7);
@@ -315,7 +309,6 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	expect_line("profile=verbs,pin=off",
 			"pin='off': invalid value (require with profile=verbs)");
 	dev = fx_dev("soft1", "profile=none,pin=off,max_iov=1,max_cqe=65537");
-	TEST_ASSERT(dev != NULL);
 }
 
 /* As on the NIC. */
@@ -331,7 +324,6 @@ TEST(profile, keys_are_the_same_with_mlx5)
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		struct rmem_dev *dev = fx_dev("soft1", rows[i].args);
 
-		TEST_ASSERT(dev != NULL);
 		fx_side_open(&fx.a, dev, fx_pd(dev));
 		TEST_EQ(fx.a.mr->lkey == fx.a.mr->rkey, rows[i].is_same);
 		fx_teardown();
@@ -340,8 +332,7 @@ TEST(profile, keys_are_the_same_with_mlx5)
 
 TEST(profile, wire_arguments_are_accepted)
 {
-	TEST_ASSERT(fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1") !=
-			NULL);
+	fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1");
 }
 
 /* They are no limits of a device. */
@@ -352,7 +343,7 @@ TEST(profile, sanitizing_and_direct_copies_are_accepted)
 
 	for (i = 0; i < RTE_DIM(profiles); i++) {
 		snprintf(args, sizeof(args), "%s,sanitize=1,ip=host,direct=1", profiles[i].args);
-		TEST_ASSERT(fx_dev("soft1", args) != NULL);
+		fx_dev("soft1", args);
 		fx_teardown();
 	}
 }

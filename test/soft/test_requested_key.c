@@ -201,7 +201,6 @@ TEST(requested_key, other_keys_never_equal_a_requested_one)
 	uint32_t first = 0, i, j;
 	struct rmem_mr *mr = NULL;
 
-	TEST_ASSERT(pd != NULL);
 	for (i = 0; i < 4; i++) {
 		mr = fx_mr(pd, fx.a.buf, 64, 0);
 		first = mr->rkey >> 8;
@@ -237,7 +236,6 @@ TEST(requested_key, every_mr_of_a_device_can_have_a_requested_key)
 	struct rmem_mr *last = NULL;
 	uint32_t i;
 
-	TEST_ASSERT(pd != NULL);
 	for (i = 0; i < 64; i++) {
 		TEST_OK(reg_key(pd, i * UINT32_C(0x9e3779b1), &mr));
 		TEST_EQ(mr->rkey, i * UINT32_C(0x9e3779b1));
