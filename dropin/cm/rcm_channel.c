@@ -298,7 +298,8 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 	return -EAGAIN;
 }
 
-/* A thread that is cancelled while it waits. */
+/* A thread that is cancelled while it waits. ThreadSanitizer does not see the lock, and reports a
+ * race: its own poll() has not returned, and so it ignores calls of the thread. */
 static void
 stop_leading(void *arg)
 {
