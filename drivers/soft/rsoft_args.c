@@ -53,7 +53,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(engine, 0, 0, RSOFT_MAX_ENGINES),
 		NUMBER(loop, 0, 0, 1),
 		NUMBER(mtu, 0, 256, RWIRE_MAX_MTU),
-		NUMBER(sanitize, 0, 0, 1),
+		NUMBER(sanitize, 0, 0, 2),
 		NUMBER(share, 0, 0, 1),
 		NUMBER(odp_guard, 1, 0, 1),
 		NUMBER(odp_uffd, 1, 0, 1),

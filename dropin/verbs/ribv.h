@@ -154,6 +154,7 @@ struct ribv_srq {
 };
 
 struct ribv_batch;
+struct ribv_watch;
 
 struct ribv_qp {
 	union {
@@ -161,6 +162,7 @@ struct ribv_qp {
 		struct ibv_qp_ex ex;
 	};
 	struct ribv_batch *batch; /* of ibv_wr_*, or NULL */
+	struct ribv_watch *watch; /* with sanitize=1, or NULL */
 	struct rmem_qp *qp;
 	struct ribv_pd *pd;
 	bool is_ud;
@@ -205,6 +207,28 @@ void ribv_report_append(const char *variable, const char *text, size_t len);
 void ribv_sanitize_start(void);
 /* Wait in a call that destroys an object of that type until its events are acknowledged. */
 void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
+
+/* A wrong use of a request that was posted there; found by the calling thread. */
+void ribv_sanitize_report(const char *text, const void *caller);
+
+/* ribv_watch.c: requests in flight, with sanitize=1. */
+/* Checksums of send buffers: sanitize=2. */
+void ribv_watch_sums(uint32_t dev);
+/* A QP of a device that may have sanitize=1 is made, has another state, is destroyed. */
+void ribv_watch_begin(struct ribv_qp *qp);
+void ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state);
+void ribv_watch_end(struct ribv_watch *watch);
+/* The place of the program's post, set before the next functions. */
+extern __thread const void *ribv_caller;
+/* Before a post: how many of n are kept; and after it: done were accepted, and why not all. */
+unsigned int ribv_watch_send(
+		struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n);
+void ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, int err);
+/* Before a post of a receive: whether it is kept; and after it, if it was refused then. */
+bool ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr);
+void ribv_watch_unrecv(struct ribv_watch *watch);
+void ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n);
+void ribv_watch_dereg(uint32_t dev, uint32_t lkey);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;

@@ -169,10 +169,14 @@ ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 {
 	int i;
 
-	if (likely(cq->first_kept == cq->last_kept))
-		return rmem_poll_cq(cq->cq, wc, (uint16_t)n);
+	if (likely(cq->first_kept == cq->last_kept)) {
+		n = rmem_poll_cq(cq->cq, wc, (uint16_t)n);
+		ribv_watch_polled(cq, wc, n);
+		return n;
+	}
 	for (i = 0; i < n && cq->first_kept != cq->last_kept; i++)
 		wc[i] = cq->kept[cq->first_kept++];
+	ribv_watch_polled(cq, wc, i);
 	return i;
 }
 

@@ -123,6 +123,8 @@ dev_create(const char *entry, uint32_t number)
 		return reason[0] != '\0' ? reason : strerror(-ret);
 	if ((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0)
 		ribv_sanitize_start();
+	if ((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0 && has_arg(args, "sanitize=2"))
+		ribv_watch_sums(number);
 	roce_headers[number] = roce_header(dev);
 	device_fill(&devices[number], name, number);
 	ribv_devs[number] = dev;

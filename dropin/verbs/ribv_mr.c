@@ -203,6 +203,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 		return RIBV_NEXT(ibv_dereg_mr)(mr);
 	if (!ribv_is_mr(mr))
 		return ribv_leave_inherited(mr, RIBV_MR);
+	ribv_watch_dereg(ribv_context_of(own->pd->context)->dev, own->mr->lkey);
 	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0)
 		return -ret;

@@ -100,8 +100,8 @@ ribv_post_errno(int ret)
 	return ret < 0 ? ribv_errno(ret) : 0;
 }
 
-unsigned int
-ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
+static unsigned int
+post_all(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
 {
 	unsigned int done;
 	int ret;
@@ -113,6 +113,20 @@ ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int 
 			break;
 		}
 	}
+	return done;
+}
+
+unsigned int
+ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
+{
+	unsigned int done, kept;
+
+	if (likely(qp->watch == NULL))
+		return post_all(qp, wr, n, err);
+	kept = ribv_watch_send(qp->watch, wr, n);
+	done = post_all(qp, wr, n, err);
+	if (done < n)
+		ribv_watch_sent(qp->watch, kept, done, *err);
 	return done;
 }
 
@@ -166,6 +180,8 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		return send_result(bad_wr, wr, EINVAL);
 	if (!ribv_env_attach())
 		return send_result(bad_wr, wr, ENOMEM);
+	if (unlikely(qp->watch != NULL))
+		ribv_caller = __builtin_return_address(0);
 	ribv_lock(&qp->send_lock);
 	while (wr != NULL && err == 0)
 		err = post_some(qp, &wr);
@@ -185,6 +201,21 @@ ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr)
 	return 0;
 }
 
+static int
+post_recv(struct ribv_qp *qp, const struct rmem_recv_wr *wr)
+{
+	bool is_kept;
+	int ret;
+
+	if (likely(qp->watch == NULL))
+		return rmem_post_recv(qp->qp, wr, 1);
+	is_kept = ribv_watch_recv(qp->watch, wr);
+	ret = rmem_post_recv(qp->qp, wr, 1);
+	if (ret != 1 && is_kept)
+		ribv_watch_unrecv(qp->watch);
+	return ret;
+}
+
 int
 ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
@@ -198,11 +229,13 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		return ribv_recv_result(bad_wr, wr, EINVAL);
 	if (!ribv_env_attach())
 		return ribv_recv_result(bad_wr, wr, ENOMEM);
+	if (unlikely(qp->watch != NULL))
+		ribv_caller = __builtin_return_address(0);
 	ribv_lock(&qp->recv_lock);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
 		ret = ribv_recv_wr(wr, &own);
 		if (ret == 0)
-			ret = rmem_post_recv(qp->qp, &own, 1);
+			ret = post_recv(qp, &own);
 	}
 	ribv_unlock(&qp->recv_lock);
 	return ribv_recv_result(bad_wr, wr, ribv_post_errno(ret));

@@ -136,6 +136,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->ibv.qp_num = qp->qp->qp_num;
 	qp->ibv.state = IBV_QPS_RESET;
 	qp->ibv.qp_type = init->qp_type;
+	ribv_watch_begin(qp);
 	qp->ibv.handle = ribv_enter(qp, RIBV_QP);
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&qps[qp->ibv.qp_num % NB_LISTS], qp, next);
@@ -262,6 +263,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_STATE) == 0)
 		return 0;
 	ibv->state = attr->qp_state;
+	if (qp->watch != NULL)
+		ribv_watch_state(qp->watch, attr->qp_state);
 	if (attr->qp_state == IBV_QPS_RESET)
 		forget(qp->send_cq, qp->recv_cq, qp->qp->qp_num);
 	return 0;
@@ -354,6 +357,8 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	if (ret != 0)
 		return -ret;
 	count_queues(&own->init, -1);
+	if (own->watch != NULL)
+		ribv_watch_end(own->watch);
 	free(own->batch);
 	ribv_leave(qp);
 	return 0;

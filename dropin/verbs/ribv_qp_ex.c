@@ -300,6 +300,8 @@ wr_complete(struct ibv_qp_ex *ex)
 	if (batch == NULL)
 		return ribv_post_fail(EINVAL);
 	err = batch->err;
+	if (unlikely(qp->watch != NULL))
+		ribv_caller = __builtin_return_address(0);
 	if (err == 0)
 		err = post_batch(qp, batch);
 	ribv_unlock(&qp->send_lock);

@@ -4,8 +4,8 @@
 
 /*
  * With sanitize=1: objects that a program has not destroyed when it exits, with the calls that made
- * them, and calls that wait for events that are not acknowledged. The kernel releases objects too,
- * so a report is no error of the process, but of its code.
+ * them, calls that wait for events that are not acknowledged, and reports of ribv_watch.c. The
+ * kernel releases objects too, so a report is no error of the process, but of its code.
  *
  * The stack of a slot is written by the thread that makes the object, before the slot has a type
  * (release), and read after its type (acquire).
@@ -284,6 +284,18 @@ ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *typ
 			(int)getpid(), type);
 	print_stack(&stack);
 	pthread_cond_wait(cond, mutex);
+}
+
+void
+ribv_sanitize_report(const char *text, const void *caller)
+{
+	struct stack stack;
+
+	stack_get(&stack);
+	fprintf(stderr, "rmem_ibv: sanitize: process %d: %s; posted by\n", (int)getpid(), text);
+	print_frame(0, caller);
+	fprintf(stderr, "  found by\n");
+	print_stack(&stack);
 }
 
 void

@@ -259,7 +259,7 @@ TEST(sanitize, is_off_by_default)
 
 	open_sides(NULL);
 	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX), "sanitize") == NULL);
-	TEST_ERR(rmem_dev_create("soft1", "sanitize=2", &dev), EINVAL);
+	TEST_ERR(rmem_dev_create("soft1", "sanitize=3", &dev), EINVAL);
 }
 
 TEST_SUITE(sanitize, fx_setup_none, fx_teardown);

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * With sanitize=1: requests in flight of QPs, as the program sees them: posted, and not known by a
+ * completion to have ended. Wrong uses of them are reported once for each place of the program, on
+ * stderr. With sanitize=2 also send buffers that change, by a checksum.
+ *
+ * One lock protects all of it, and is taken by each post, poll and deregistration. Reports are made
+ * without it. QPs of other devices have no struct ribv_watch, and execute nothing of this file.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_branch_prediction.h>
+
+#include "ribv.h"
+
+#define NB_LISTS   1024
+#define MAX_SGE    4  /* of a request; further ones are not checked */
+#define MAX_OLDER  64 /* receives that a new one is compared with */
+#define MAX_PLACES 256
+#define MAX_TEXT   160
+
+enum wrong {
+	NOT_SIGNALED,
+	CHANGED,
+	UNMAPPED,
+	OVERLAPS,
+	DEREGISTERED,
+};
+
+struct request {
+	uint64_t wr_id;
+	const void *caller; /* of the post */
+	uint64_t sum;
+	uint32_t num_sge;
+	bool is_signaled;
+	bool is_summed;
+	struct rmem_sge sge[MAX_SGE];
+};
+
+/* Requests [first, next) are in flight. */
+struct queue {
+	struct request *ring;
+	uint32_t size; /* 0: not watched */
+	uint32_t first, next;
+};
+
+struct ribv_watch {
+	LIST_ENTRY(ribv_watch) list;
+	const struct ribv_qp *qp;
+	uint32_t dev, qp_num;
+	bool is_summing;
+	bool is_dead; /* in ERR, as the program knows */
+	struct queue send, recv;
+};
+
+struct report {
+	enum wrong wrong;
+	const void *caller; /* NULL: nothing to report */
+	char text[MAX_TEXT];
+};
+
+static uint32_t lock;
+static LIST_HEAD(ribv_watches, ribv_watch) lists[NB_LISTS];
+/* Places that were reported. */
+static struct {
+	enum wrong wrong;
+	const void *caller;
+} places[MAX_PLACES];
+static uint32_t nb_places;
+static bool is_watching; /* atomic: a QP was watched */
+static bool is_summing[RIBV_MAX_DEVS];
+
+__thread const void *ribv_caller;
+
+void
+ribv_watch_sums(uint32_t dev)
+{
+	is_summing[dev] = true;
+}
+
+static struct request *
+request_at(const struct queue *queue, uint32_t i)
+{
+	return &queue->ring[i & (queue->size - 1)];
+}
+
+static bool
+queue_init(struct queue *queue, uint32_t nb)
+{
+	queue->size = nb != 0 ? rte_align32pow2(nb) : 0;
+	queue->ring = nb != 0 ? calloc(queue->size, sizeof(*queue->ring)) : NULL;
+	return nb == 0 || queue->ring != NULL;
+}
+
+void
+ribv_watch_begin(struct ribv_qp *qp)
+{
+	struct ribv_watch *watch = calloc(1, sizeof(*watch));
+	struct rmem_dev_info info;
+
+	if (watch == NULL || rmem_dev_info_get(ribv_dev_of(qp->pd->context), &info) != 0 ||
+			(info.capa & RMEM_DEV_CAPA_SANITIZE) == 0) {
+		free(watch);
+		return;
+	}
+	watch->qp = qp;
+	watch->dev = ribv_context_of(qp->pd->context)->dev;
+	watch->qp_num = qp->qp->qp_num;
+	watch->is_summing = is_summing[watch->dev];
+	if (!queue_init(&watch->send, qp->init.cap.max_send_wr) ||
+			!queue_init(&watch->recv, qp->init.cap.max_recv_wr)) {
+		free(watch->send.ring);
+		free(watch);
+		return;
+	}
+	ribv_lock(&lock);
+	LIST_INSERT_HEAD(&lists[watch->qp_num % NB_LISTS], watch, list);
+	ribv_unlock(&lock);
+	qp->watch = watch;
+	__atomic_store_n(&is_watching, true, __ATOMIC_RELEASE);
+}
+
+void
+ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state)
+{
+	ribv_lock(&lock);
+	watch->is_dead = state == IBV_QPS_ERR;
+	if (state == IBV_QPS_RESET) {
+		watch->send.first = watch->send.next;
+		watch->recv.first = watch->recv.next;
+	}
+	ribv_unlock(&lock);
+}
+
+void
+ribv_watch_end(struct ribv_watch *watch)
+{
+	ribv_lock(&lock);
+	LIST_REMOVE(watch, list);
+	ribv_unlock(&lock);
+	free(watch->send.ring);
+	free(watch->recv.ring);
+	free(watch);
+}
+
+/* Remember the place; false: it was reported, or there are too many. Under the lock. */
+static bool
+is_new(enum wrong wrong, const void *caller)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_places; i++) {
+		if (places[i].wrong == wrong && places[i].caller == caller)
+			return false;
+	}
+	if (nb_places == MAX_PLACES)
+		return false;
+	places[nb_places].wrong = wrong;
+	places[nb_places++].caller = caller;
+	return true;
+}
+
+static void
+print(const struct report *report)
+{
+	if (report->caller != NULL)
+		ribv_sanitize_report(report->text, report->caller);
+}
+
+/* Of the bytes of a buffer: four sums in turn, which a CPU computes at the same time. */
+static uint64_t
+sum_of(const uint8_t *bytes, uint64_t n)
+{
+	uint64_t sums[4] = {n, 1, 2, 3}, word, i;
+
+	for (i = 0; i + 8 <= n; i += 8) {
+		memcpy(&word, bytes + i, sizeof(word));
+		sums[i / 8 % 4] = (sums[i / 8 % 4] ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	}
+	for (; i < n; i++)
+		sums[0] = (sums[0] ^ bytes[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return sums[0] ^ sums[1] << 1 ^ sums[2] << 2 ^ sums[3] << 3;
+}
+
+static bool
+is_mapped(const struct rmem_sge *sge)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = sge->addr & ~(page - 1);
+	unsigned char in_core[64];
+	uintptr_t end = sge->addr + sge->length, at, len;
+
+	for (at = first; at < end; at += len) {
+		len = RTE_MIN(end - at, page * sizeof(in_core));
+		if (mincore((void *)at, len, in_core) != 0 && errno == ENOMEM)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t
+sum_sges(const struct request *request)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < request->num_sge; i++)
+		sum = sum * 31 ^
+				sum_of((const uint8_t *)(uintptr_t)request->sge[i].addr,
+						request->sge[i].length);
+	return sum;
+}
+
+/* Whether the device reads the buffer, which it has not copied. */
+static bool
+is_read(const struct rmem_send_wr *wr)
+{
+	return (wr->flags & RMEM_SEND_INLINE) == 0 && wr->num_sge <= MAX_SGE &&
+			(wr->opcode == RMEM_WR_SEND || wr->opcode == RMEM_WR_SEND_WITH_IMM ||
+					wr->opcode == RMEM_WR_SEND_WITH_INV ||
+					wr->opcode == RMEM_WR_RDMA_WRITE ||
+					wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM);
+}
+
+static void
+set_sges(struct request *request, const struct rmem_sge *sges, uint32_t n)
+{
+	request->num_sge = RTE_MIN(n, (uint32_t)MAX_SGE);
+	memcpy(request->sge, sges, request->num_sge * sizeof(*sges));
+}
+
+unsigned int
+ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n)
+{
+	struct queue *queue = &watch->send;
+	struct request *request;
+	unsigned int i;
+
+	ribv_lock(&lock);
+	for (i = 0; i < n && queue->next - queue->first < queue->size; i++, queue->next++) {
+		request = request_at(queue, queue->next);
+		request->wr_id = wr[i].wr_id;
+		request->caller = ribv_caller;
+		request->is_signaled = watch->qp->init.sq_sig_all != 0 ||
+				(wr[i].flags & RMEM_SEND_SIGNALED) != 0;
+		request->num_sge = 0;
+		if ((wr[i].flags & RMEM_SEND_INLINE) == 0 && wr[i].num_sge != 0)
+			set_sges(request, wr[i].sg_list, wr[i].num_sge);
+		request->is_summed = watch->is_summing && is_read(&wr[i]);
+		if (request->is_summed)
+			request->sum = sum_sges(request);
+	}
+	ribv_unlock(&lock);
+	return i;
+}
+
+/* No request in a full queue is signaled: no completion ever frees an entry. */
+static void
+check_full(struct ribv_watch *watch, struct report *report)
+{
+	const struct queue *queue = &watch->send;
+	uint32_t i;
+
+	for (i = queue->first; i != queue->next; i++) {
+		if (request_at(queue, i)->is_signaled)
+			return;
+	}
+	if (queue->first == queue->next || !is_new(NOT_SIGNALED, ribv_caller))
+		return;
+	report->wrong = NOT_SIGNALED;
+	report->caller = request_at(queue, queue->next - 1)->caller;
+	snprintf(report->text, sizeof(report->text),
+			"QP 0x%06x: the send queue is full, and none of its %u requests is signaled: "
+			"no completion frees it",
+			watch->qp_num, queue->next - queue->first);
+}
+
+void
+ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, int err)
+{
+	struct report report = {.caller = NULL};
+	struct queue *queue = &watch->send;
+
+	ribv_lock(&lock);
+	queue->next -= kept > done ? RTE_MIN(kept - done, queue->next - queue->first) : 0;
+	if (err == ENOMEM)
+		check_full(watch, &report);
+	ribv_unlock(&lock);
+	print(&report);
+}
+
+/* One buffer for many receives is no error: programs post what they do not read. */
+static bool
+overlaps(const struct rmem_sge *a, const struct rmem_sge *b)
+{
+	if (a->addr == b->addr && a->length == b->length)
+		return false;
+	return a->length != 0 && b->length != 0 && a->addr < b->addr + b->length &&
+			b->addr < a->addr + a->length;
+}
+
+/* Whether a receive has bytes of another one, of the last that are in flight. */
+static void
+check_recv(struct ribv_watch *watch, const struct request *request, struct report *report)
+{
+	const struct queue *queue = &watch->recv;
+	const struct request *other;
+	uint32_t i, j, k, n = RTE_MIN(queue->next - queue->first, (uint32_t)MAX_OLDER);
+
+	for (i = 1; i <= n; i++) {
+		other = request_at(queue, queue->next - i);
+		for (j = 0; j < request->num_sge * other->num_sge; j++) {
+			k = j % other->num_sge;
+			if (!overlaps(&request->sge[j / other->num_sge], &other->sge[k]))
+				continue;
+			if (!is_new(OVERLAPS, ribv_caller))
+				return;
+			report->wrong = OVERLAPS;
+			report->caller = other->caller;
+			snprintf(report->text, sizeof(report->text),
+					"QP 0x%06x: receive 0x%" PRIx64
+					" has bytes of receive 0x%" PRIx64 ", at 0x%" PRIx64
+					", which is in flight",
+					watch->qp_num, request->wr_id, other->wr_id,
+					other->sge[k].addr);
+			return;
+		}
+	}
+}
+
+bool
+ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
+{
+	struct report report = {.caller = NULL};
+	struct queue *queue = &watch->recv;
+	struct request *request;
+	bool is_kept;
+
+	ribv_lock(&lock);
+	is_kept = queue->next - queue->first < queue->size;
+	if (is_kept) {
+		request = request_at(queue, queue->next);
+		*request = (struct request){.wr_id = wr->wr_id, .caller = ribv_caller};
+		if (wr->num_sge != 0)
+			set_sges(request, wr->sg_list, wr->num_sge);
+		check_recv(watch, request, &report);
+		queue->next++;
+	}
+	ribv_unlock(&lock);
+	print(&report);
+	return is_kept;
+}
+
+void
+ribv_watch_unrecv(struct ribv_watch *watch)
+{
+	ribv_lock(&lock);
+	if (watch->recv.next != watch->recv.first)
+		watch->recv.next--;
+	ribv_unlock(&lock);
+}
+
+/* A request has ended. */
+static void
+check_sum(const struct ribv_watch *watch, const struct request *request, struct report *report)
+{
+	const char *what = "changed";
+	uint32_t i;
+
+	if (likely(!request->is_summed))
+		return;
+	for (i = 0; i < request->num_sge && is_mapped(&request->sge[i]); i++)
+		;
+	if (i < request->num_sge)
+		what = "was unmapped";
+	else if (likely(sum_sges(request) == request->sum))
+		return;
+	report->wrong = i < request->num_sge ? UNMAPPED : CHANGED;
+	if (report->caller != NULL || !is_new(report->wrong, request->caller))
+		return;
+	report->caller = request->caller;
+	snprintf(report->text, sizeof(report->text),
+			"QP 0x%06x: the buffer of request 0x%" PRIx64 ", at 0x%" PRIx64
+			", %s between post and completion",
+			watch->qp_num, request->wr_id, request->sge[0].addr, what);
+}
+
+/* The completion is of the first request with its wr_id that has one, and of all before it. */
+static void
+end_requests(struct ribv_watch *watch, const struct rmem_wc *wc, struct report *report)
+{
+	struct queue *queue = wc->opcode & RMEM_WC_RECV ? &watch->recv : &watch->send;
+	bool is_all = wc->status != RMEM_WC_SUCCESS || queue == &watch->recv;
+	uint32_t i;
+
+	watch->is_dead |= wc->status != RMEM_WC_SUCCESS;
+	for (i = queue->first; i != queue->next; i++) {
+		const struct request *request = request_at(queue, i);
+
+		if (request->wr_id == wc->wr_id && (is_all || request->is_signaled))
+			break;
+	}
+	if (i == queue->next)
+		return;
+	for (; queue->first != i + 1; queue->first++)
+		check_sum(watch, request_at(queue, queue->first), report);
+}
+
+static struct ribv_watch *
+find(uint32_t dev, uint32_t qp_num)
+{
+	struct ribv_watch *watch;
+
+	LIST_FOREACH(watch, &lists[qp_num % NB_LISTS], list) {
+		if (watch->qp_num == qp_num && watch->dev == dev)
+			return watch;
+	}
+	return NULL;
+}
+
+void
+ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n)
+{
+	struct report report = {.caller = NULL};
+	struct ribv_watch *watch;
+	int i;
+
+	if (likely(n <= 0 || !__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
+		return;
+	ribv_lock(&lock);
+	for (i = 0; i < n; i++) {
+		watch = find(ribv_context_of(cq->context)->dev, wc[i].qp_num);
+		if (watch != NULL)
+			end_requests(watch, &wc[i], &report);
+	}
+	ribv_unlock(&lock);
+	print(&report);
+}
+
+/* The first request in flight with the lkey; NULL: none. */
+static const struct request *
+find_key(const struct queue *queue, uint32_t lkey)
+{
+	uint32_t i, j;
+
+	for (i = queue->first; i != queue->next; i++) {
+		const struct request *request = request_at(queue, i);
+
+		for (j = 0; j < request->num_sge; j++) {
+			if (request->sge[j].lkey == lkey)
+				return request;
+		}
+	}
+	return NULL;
+}
+
+void
+ribv_watch_dereg(uint32_t dev, uint32_t lkey)
+{
+	struct report report = {.caller = NULL};
+	const struct request *request;
+	struct ribv_watch *watch;
+	uint32_t i;
+
+	if (likely(!__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
+		return;
+	ribv_lock(&lock);
+	for (i = 0; i < NB_LISTS; i++) {
+		LIST_FOREACH(watch, &lists[i], list) {
+			request = watch->dev == dev ? find_key(&watch->send, lkey) : NULL;
+			if (request == NULL && watch->dev == dev)
+				request = find_key(&watch->recv, lkey);
+			if (request == NULL || report.caller != NULL || watch->is_dead ||
+					!is_new(DEREGISTERED, request->caller))
+				continue;
+			report.wrong = DEREGISTERED;
+			report.caller = request->caller;
+			snprintf(report.text, sizeof(report.text),
+					"QP 0x%06x: the MR with lkey 0x%08x is deregistered while "
+					"request 0x%" PRIx64 " is in flight",
+					watch->qp_num, lkey, request->wr_id);
+		}
+	}
+	ribv_unlock(&lock);
+	print(&report);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A verbs program on soft0,sanitize=2: wrong uses of requests in flight are on stderr, with the
+ * place of the post, once for each place; correct uses are not.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "own_qp.h"
+
+#define DEPTH 8
+#define SIZE  64
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static uint8_t buf[4096];
+static int log_fd;
+
+/* Reports with that text, of all so far. */
+static int
+nb_reports(const char *text)
+{
+	static char log[65536];
+	ssize_t n = pread(log_fd, log, sizeof(log) - 1, 0);
+	const char *at;
+	int nb = 0;
+
+	HOLDS(n >= 0);
+	log[n] = '\0';
+	for (at = strstr(log, text); at != NULL; at = strstr(at + 1, text))
+		nb++;
+	return nb;
+}
+
+static struct ibv_qp *
+create_own(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.cap = {DEPTH, DEPTH, 2, 2, 64}};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	HOLDS(qp != NULL);
+	connect_own(qp);
+	return qp;
+}
+
+static int
+post_from(struct ibv_qp *qp, struct ibv_sge sge, unsigned int flags)
+{
+	struct ibv_send_wr *bad,
+			wr = {.wr_id = 7,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = flags,
+					.wr.rdma = {(uintptr_t)buf + 2048, mr->rkey}};
+
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static int
+post(struct ibv_qp *qp, unsigned int flags)
+{
+	return post_from(qp, (struct ibv_sge){(uintptr_t)buf, SIZE, mr->lkey}, flags);
+}
+
+static int
+post_recv(struct ibv_qp *qp, uint64_t wr_id, size_t offset, uint32_t lkey)
+{
+	struct ibv_sge sge = {(uintptr_t)buf + offset, SIZE, lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+/* A full queue, requests of which some are signaled, a buffer that changes when it may. */
+static void
+correct_uses_are_not_reported(void)
+{
+	struct ibv_qp *qp = create_own();
+	int i;
+
+	for (i = 0; i < 10 * DEPTH; i++) {
+		HOLDS(post(qp, i % DEPTH == DEPTH - 1 ? IBV_SEND_SIGNALED : 0) == 0);
+		if (i % DEPTH == DEPTH - 1)
+			buf[0] += wait_wc(cq).status == IBV_WC_SUCCESS;
+	}
+	for (i = 0; i < DEPTH; i++)
+		HOLDS(post(qp, IBV_SEND_SIGNALED) == 0);
+	HOLDS(post(qp, IBV_SEND_SIGNALED) == ENOMEM);
+	for (i = 0; i < DEPTH; i++)
+		HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(post(qp, IBV_SEND_SIGNALED | IBV_SEND_INLINE) == 0);
+	buf[0]++; /* inline data was copied */
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	for (i = 0; i < DEPTH; i++)
+		HOLDS(post_recv(qp, 0, (size_t)(1 + i) * SIZE, mr->lkey) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+	HOLDS(nb_reports("sanitize") == 0);
+}
+
+static void
+unsignaled_requests_until_full_are_reported(void)
+{
+	int i, round;
+
+	for (round = 0; round < 2; round++) {
+		struct ibv_qp *qp = create_own();
+
+		for (i = 0; i < DEPTH; i++)
+			HOLDS(post(qp, 0) == 0);
+		HOLDS(post(qp, 0) == ENOMEM);
+		HOLDS(ibv_destroy_qp(qp) == 0);
+	}
+	HOLDS(nb_reports("is full, and none of its 8 requests is signaled") == 1);
+	HOLDS(nb_reports("posted by\n    #0 ") == 1 && nb_reports("  found by\n    #0 ") == 1);
+}
+
+static void
+changed_buffers_are_reported(void)
+{
+	struct ibv_qp *qp = create_own();
+	uint8_t *page = mmap(
+			NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *other = ibv_reg_mr(pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
+
+	HOLDS(page != MAP_FAILED && other != NULL);
+	HOLDS(post(qp, IBV_SEND_SIGNALED) == 0);
+	buf[SIZE - 1]++;
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(nb_reports("the buffer of request 0x7, at 0x") == 1);
+	HOLDS(nb_reports("changed between post and completion; posted by\n    #0 ") == 1);
+	HOLDS(post_from(qp, (struct ibv_sge){(uintptr_t)page, SIZE, other->lkey},
+			      IBV_SEND_SIGNALED) == 0);
+	HOLDS(munmap(page, 4096) == 0);
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(nb_reports("was unmapped between post and completion") == 1);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(other) == 0);
+}
+
+static void
+overlapping_receives_are_reported(void)
+{
+	struct ibv_qp *qp = create_own();
+
+	HOLDS(post_recv(qp, 1, 0, mr->lkey) == 0);
+	HOLDS(post_recv(qp, 2, SIZE, mr->lkey) == 0);
+	HOLDS(post_recv(qp, 2, SIZE, mr->lkey) == 0); /* one buffer for both, as ibv_rc_pingpong */
+	HOLDS(nb_reports("which is in flight") == 0);
+	HOLDS(post_recv(qp, 3, SIZE / 2, mr->lkey) == 0);
+	HOLDS(nb_reports("receive 0x3 has bytes of receive 0x2, at 0x") == 1);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+static void
+deregistration_in_flight_is_reported(void)
+{
+	struct ibv_qp *qp = create_own();
+	struct ibv_mr *other = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_mr *second;
+
+	HOLDS(other != NULL && post_recv(qp, 9, 0, other->lkey) == 0);
+	HOLDS(ibv_dereg_mr(other) == 0);
+	HOLDS(nb_reports("is deregistered while request 0x9 is in flight") == 1);
+	/* Not of a QP that uses it no more. */
+	second = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	HOLDS(second != NULL && post_recv(qp, 10, 512, second->lkey) == 0);
+	HOLDS(ibv_modify_qp(qp, &error, IBV_QP_STATE) == 0 && ibv_dereg_mr(second) == 0);
+	HOLDS(nb_reports("while request 0xa is in flight") == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+int
+main(void)
+{
+	int out = dup(2);
+
+	HOLDS(setenv("RMEM_IBV", "soft0,sanitize=2", 1) == 0 && unsetenv("RMEM_IBV_LOG") == 0);
+	log_fd = memfd_create("log", 0);
+	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
+	context = open_device("soft0");
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), WRITABLE);
+	HOLDS(pd != NULL && cq != NULL && mr != NULL);
+	correct_uses_are_not_reported();
+	unsignaled_requests_until_full_are_reported();
+	changed_buffers_are_reported();
+	overlapping_receives_are_reported();
+	deregistration_in_flight_is_reported();
+	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	HOLDS(dup2(out, 2) == 2);
+	return 0;
+}
