@@ -33,7 +33,6 @@ JUSTIFIED = (
     ('split', 'app/*', '*/main.c', 'main() calls each part of the program once'),
     ('tiny', 'app/*', '*/main.c', 'likewise'),
     ('split', '*_audit.c', '*', 'an audit reads all structures of its library'),
-    ('split', 'drivers/soft/chaos/*', '*', 'the parser and the log of rules, apart from their execution'),
     ('split', 'drivers/verbs/rverbs_probe_*.c', '*', 'a file for each capability that is probed'),
     ('split', 'lib/rmem/rmem_ops_none.c', '*', 'a function for each operation'),
     ('split', 'lib/rmem_pool/rmem_pool_avx2.c', '*', 'compiled with options of its own'),

@@ -27,7 +27,8 @@ FOLDERS = (
     ('drivers/soft/wire/codec', ''),
     ('drivers/soft/queue', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem '
      'drivers/soft/wire/codec'),
-    ('drivers/soft/wire/port', 'drivers/soft/base drivers/soft/mem drivers/soft/wire/codec'),
+    ('drivers/soft/wire/port', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem '
+     'drivers/soft/wire/codec'),
     ('drivers/soft/wire', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem drivers/soft/queue '
      'drivers/soft/wire/codec drivers/soft/wire/port'),
     ('drivers/soft', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem drivers/soft/queue '

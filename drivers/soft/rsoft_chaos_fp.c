@@ -189,14 +189,53 @@ poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t n)
 	return rsoft_poll_cq(base, wc, n);
 }
 
+/* The completion that others have overtaken. */
+static int
+return_held(struct rsoft_chaos_cq *chaos, struct rmem_wc *wc)
+{
+	chaos->is_held = false;
+	*wc = chaos->held;
+	return 1;
+}
+
 /*
- * Poll up to a completion that is late. A CQ with a channel has none: its event would have to be
- * late too.
+ * While a completion is held, those of other QPs are returned one by one; it precedes one of its
+ * own QP, and is returned at the latest after the polls of its rule.
+ */
+static int
+poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
+{
+	struct rsoft_chaos_cq *chaos = cq->chaos;
+	struct rmem_wc next;
+	int ret;
+
+	if (chaos->held_left == 0)
+		return return_held(chaos, wc);
+	chaos->held_left--;
+	if (!has_next)
+		return 0;
+	ret = poll_cq(&cq->cq, &next, 1);
+	if (ret != 1)
+		return ret;
+	if (next.qp_num != chaos->held.qp_num) {
+		*wc = next;
+		return 1;
+	}
+	*wc = chaos->held;
+	chaos->held = next;
+	chaos->held_left = 0;
+	return 1;
+}
+
+/*
+ * Poll up to a completion that is late, or that others overtake. A CQ with a channel has none: its
+ * event would have to be late too.
  */
 static int
 chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(base);
+	bool has_next;
 	int ret;
 
 	if (cq->chaos == NULL || base->channel != NULL || nb_wc == 0)
@@ -204,12 +243,21 @@ chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	/* Makes progress. */
 	ret = poll_cq(base, wc, 0);
 	if (ret < 0)
-		return ret;
-	if (__atomic_load_n(&cq->ring[cq->cons & cq->mask].number, __ATOMIC_ACQUIRE) !=
-			cq->cons + 1)
+		return cq->chaos->is_held ? return_held(cq->chaos, wc) : ret;
+	has_next = __atomic_load_n(&cq->ring[cq->cons & cq->mask].number, __ATOMIC_ACQUIRE) ==
+			cq->cons + 1;
+	if (cq->chaos->is_held)
+		return poll_around(cq, wc, has_next);
+	if (!has_next)
 		return rsoft_cq_is_overrun(base) ? -EIO : 0;
 	nb_wc = (uint16_t)rsoft_chaos_poll(cq->chaos, cq->cons, nb_wc);
-	return nb_wc != 0 ? poll_cq(base, wc, nb_wc) : 0;
+	if (nb_wc == 0)
+		return 0;
+	if (!rsoft_chaos_hold(cq->chaos, cq->cons))
+		return poll_cq(base, wc, nb_wc);
+	ret = poll_cq(base, &cq->chaos->held, 1);
+	cq->chaos->is_held = ret == 1;
+	return ret == 1 ? 0 : ret;
 }
 
 const struct rmem_fp_ops rsoft_chaos_fp = {

@@ -114,7 +114,7 @@ qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 	if (qp->dev->chaos == NULL || (conf->flags & RMEM_QP_GSI) != 0)
 		return 0;
 	ret = rsoft_chaos_qp_init(qp->dev->chaos, &qp->qp, qp->sq.mask + 1, &qp->chaos);
-	qp->has_late_recv = ret == 0 && qp->chaos != NULL && qp->chaos->has_rnr;
+	qp->has_late_recv = ret == 0 && qp->chaos != NULL && qp->chaos->has_recv;
 	return ret;
 }
 

@@ -46,7 +46,7 @@ void
 rsoft_chaos_packets(const struct rsoft_chaos *chaos, char *fault, size_t size)
 {
 	fault[0] = '\0';
-	if (chaos->packets[0] != '\0')
+	if (chaos->packets[0] != '\0' || rsoft_chaos_has_port(chaos))
 		snprintf(fault, size, "%sseed:%u", chaos->packets, (uint32_t)chaos->seed);
 }
 
@@ -59,10 +59,9 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Whether a rule with that number of hits hits the nth event of an object that it matches. */
-static bool
-hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule, uint64_t nb_hits,
-		uint32_t ordinal, uint64_t nth)
+bool
+rsoft_chaos_hits(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule,
+		uint64_t nb_hits, uint32_t ordinal, uint64_t nth)
 {
 	uint64_t random;
 
@@ -112,7 +111,8 @@ rsoft_chaos_qp_init(struct rsoft_chaos *chaos, const struct rmem_qp *base, uint3
 			continue;
 		qp->uses[qp->nb_uses++].rule = &chaos->rules[i];
 		qp->opcodes |= chaos->rules[i].opcodes;
-		qp->has_rnr |= chaos->rules[i].kind == RSOFT_CHAOS_RNR;
+		qp->has_recv |= chaos->rules[i].kind == RSOFT_CHAOS_RNR ||
+				chaos->rules[i].kind == RSOFT_CHAOS_RECV;
 	}
 	*out = qp;
 	return 0;
@@ -138,11 +138,37 @@ rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base)
 	qp->base = base;
 }
 
+/* The number of this thread, in the order in which they first meet a rule with thread:. */
+static uint32_t
+thread_ordinal(void)
+{
+	static uint32_t nb_threads;
+	static __thread uint32_t ordinal;
+
+	if (ordinal == 0)
+		ordinal = __atomic_add_fetch(&nb_threads, 1, __ATOMIC_RELAXED);
+	return ordinal;
+}
+
+/* Whether what this thread does is an event of the rule. */
+static bool
+is_of_thread(const struct rsoft_chaos_rule *rule)
+{
+	return likely(rule->thread == 0) || rule->thread == thread_ordinal();
+}
+
+/* Whether the request, which this thread posts, is an event of the rule. */
+static bool
+matches(const struct rsoft_chaos_rule *rule, const struct rmem_send_wr *wr)
+{
+	return (rule->opcodes & rsoft_chaos_opcode(wr)) != 0 && is_of_thread(rule);
+}
+
 /* Whether the event of a QP that was counted last is hit; the hit is counted. */
 static bool
 use_hits(const struct rsoft_chaos_qp *qp, struct rsoft_chaos_use *use)
 {
-	if (!hits(qp->chaos, use->rule, use->nb_hits, qp->ordinal, use->nb_events))
+	if (!rsoft_chaos_hits(qp->chaos, use->rule, use->nb_hits, qp->ordinal, use->nb_events))
 		return false;
 	use->nb_hits++;
 	return true;
@@ -167,7 +193,7 @@ rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint3
 		for (j = 0; j < qp->nb_uses; j++) {
 			struct rsoft_chaos_use *use = &qp->uses[j];
 
-			if ((use->rule->opcodes & rsoft_chaos_opcode(&wr[i])) == 0)
+			if (!matches(use->rule, &wr[i]))
 				continue;
 			use->nb_events++;
 			if (hit->use == NULL && use_hits(qp, use)) {
@@ -189,8 +215,7 @@ rsoft_chaos_uncount(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit
 		hit->use->nb_hits--;
 	for (i = 0; i < n; i++) {
 		for (j = 0; j < qp->nb_uses; j++)
-			qp->uses[j].nb_events -= (qp->uses[j].rule->opcodes &
-								 rsoft_chaos_opcode(&wr[i])) != 0;
+			qp->uses[j].nb_events -= matches(qp->uses[j].rule, &wr[i]);
 	}
 }
 
@@ -253,7 +278,7 @@ rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 
 	for (i = 0; i < qp->nb_uses; i++) {
 		if (qp->uses[i].rule->kind != RSOFT_CHAOS_POST_SEND &&
-				(qp->uses[i].rule->opcodes & rsoft_chaos_opcode(wr)) != 0)
+				matches(qp->uses[i].rule, wr))
 			qp->uses[i].nb_events--;
 	}
 	rsoft_chaos_log_hit(qp, hit, wr);
@@ -270,7 +295,7 @@ count(struct rsoft_chaos_qp *qp, enum rsoft_chaos_kind kind)
 	for (i = 0; i < qp->nb_uses; i++) {
 		struct rsoft_chaos_use *use = &qp->uses[i];
 
-		if (use->rule->kind != kind)
+		if (use->rule->kind != kind || !is_of_thread(use->rule))
 			continue;
 		use->nb_events++;
 		if (hit == NULL && use_hits(qp, use))
@@ -311,11 +336,12 @@ rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call)
 	for (i = 0; i < chaos->nb_rules; i++) {
 		struct rsoft_chaos_rule *rule = &chaos->rules[i];
 
-		if (rule->kind != RSOFT_CHAOS_CALL || rule->call != (uint32_t)call)
+		if (rule->kind != RSOFT_CHAOS_CALL || rule->call != (uint32_t)call ||
+				!is_of_thread(rule))
 			continue;
 		nth = __atomic_add_fetch(&rule->nb_events, 1, __ATOMIC_RELAXED);
 		nb_hits = __atomic_load_n(&rule->nb_hits, __ATOMIC_RELAXED);
-		if (ret != 0 || !hits(chaos, rule, nb_hits, 0, nth))
+		if (ret != 0 || !rsoft_chaos_hits(chaos, rule, nb_hits, 0, nth))
 			continue;
 		__atomic_add_fetch(&rule->nb_hits, 1, __ATOMIC_RELAXED);
 		rsoft_chaos_log(chaos, rule, "", nth, "call");
@@ -347,87 +373,78 @@ rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp)
 	return true;
 }
 
-static bool
-is_of_cq(const struct rsoft_chaos_rule *rule, uint32_t ordinal)
-{
-	return rule->kind == RSOFT_CHAOS_LATE && (rule->object == 0 || rule->object == ordinal);
-}
-
-int
-rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **out)
-{
-	uint32_t i, nb = 0, ordinal = __atomic_add_fetch(&chaos->nb_cqs, 1, __ATOMIC_RELAXED);
-	struct rsoft_chaos_cq *cq;
-
-	*out = NULL;
-	for (i = 0; i < chaos->nb_rules; i++)
-		nb += is_of_cq(&chaos->rules[i], ordinal);
-	if (nb == 0)
-		return 0;
-	cq = calloc(1, sizeof(*cq) + nb * sizeof(cq->uses[0]));
-	if (cq == NULL)
-		return -ENOMEM;
-	cq->chaos = chaos;
-	cq->ordinal = ordinal;
-	for (i = 0; i < chaos->nb_rules; i++) {
-		if (is_of_cq(&chaos->rules[i], ordinal))
-			cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
-	}
-	*out = cq;
-	return 0;
-}
-
 void
-rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq)
+rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe)
 {
-	free(cq);
+	const struct rsoft_chaos_use *use = count(qp, RSOFT_CHAOS_RECV);
+	uint32_t i;
+
+	if (use == NULL)
+		return;
+	log_of_qp(qp, use->rule, use->nb_events, "receive", rqe->wr_id);
+	if (use->rule->what == RMEM_WC_LOC_LEN_ERR)
+		rqe->num_sge = 0;
+	/* A bit of the tag: the lkey is then neither that of an MR nor an rkey. */
+	for (i = 0; i < rqe->num_sge; i++)
+		rqe->sge[i].lkey ^= RSOFT_CHAOS_OTHER_TAG;
 }
 
-/* The rule that lets the completion at a position be late, or NULL. */
-static struct rsoft_chaos_use *
-find_late(struct rsoft_chaos_cq *cq, uint32_t pos)
+bool
+rsoft_chaos_has_port(const struct rsoft_chaos *chaos)
 {
 	uint32_t i;
 
-	for (i = 0; i < cq->nb_uses; i++) {
-		if (hits(cq->chaos, cq->uses[i].rule, cq->uses[i].nb_hits, cq->ordinal,
-				    (uint64_t)pos + 1))
-			return &cq->uses[i];
-	}
-	return NULL;
-}
-
-/* The completion at a position, the next one, is late from now on, by a rule. */
-static void
-begin_late(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
-{
-	char where[32];
-
-	snprintf(where, sizeof(where), "@cq:%u", cq->ordinal);
-	rsoft_chaos_log(cq->chaos, use->rule, where, (uint64_t)pos + 1, "completion");
-	use->nb_hits++;
-	cq->pos = pos;
-	cq->left = use->rule->delay;
-	cq->is_passed = true;
-}
-
-uint32_t
-rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n)
-{
-	struct rsoft_chaos_use *use;
-	uint32_t i;
-
-	if (!cq->is_passed || cq->pos != pos) {
-		cq->is_passed = false;
-		use = find_late(cq, pos);
-		if (use != NULL)
-			begin_late(cq, use, pos);
-	}
-	if (cq->is_passed && cq->left != 0) {
-		cq->left--;
-		return 0;
-	}
-	for (i = 1; i < n && find_late(cq, pos + i) == NULL; i++)
+	for (i = 0; i < chaos->nb_rules && chaos->rules[i].kind != RSOFT_CHAOS_PORT; i++)
 		;
-	return i;
+	return i < chaos->nb_rules;
+}
+
+/* Execute a rule of the port: its effect. */
+static enum rsoft_chaos_port
+hit_port(struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, const char *where, uint64_t n,
+		uint32_t *ms)
+{
+	rule->nb_hits++;
+	rsoft_chaos_log_at(chaos, rule, where, n, "port 1");
+	*ms = rule->delay;
+	return (enum rsoft_chaos_port)rule->what;
+}
+
+enum rsoft_chaos_port
+rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t *ms)
+{
+	enum rsoft_chaos_port hit = 0;
+	uint32_t i;
+
+	for (i = 0; i < chaos->nb_rules; i++) {
+		struct rsoft_chaos_rule *rule = &chaos->rules[i];
+
+		if (rule->kind != RSOFT_CHAOS_PORT || rule->at_ms != 0)
+			continue;
+		rule->nb_events++;
+		if (hit == 0 && rsoft_chaos_hits(chaos, rule, rule->nb_hits, 0, rule->nb_events))
+			hit = hit_port(chaos, rule, "nth", rule->nb_events, ms);
+	}
+	return hit;
+}
+
+enum rsoft_chaos_port
+rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms)
+{
+	uint64_t now = rsoft_chaos_now_ms(chaos);
+	enum rsoft_chaos_port hit = 0;
+	uint32_t i;
+
+	*next_ms = UINT64_MAX;
+	for (i = 0; i < chaos->nb_rules; i++) {
+		struct rsoft_chaos_rule *rule = &chaos->rules[i];
+
+		if (rule->kind != RSOFT_CHAOS_PORT || rule->at_ms == 0 || rule->nb_hits != 0)
+			continue;
+		if (hit == 0 && now >= rule->at_ms)
+			hit = hit_port(chaos, rule, "at", rule->at_ms, ms);
+		else
+			*next_ms = RTE_MIN(*next_ms, (uint64_t)rule->at_ms);
+	}
+	return hit;
 }

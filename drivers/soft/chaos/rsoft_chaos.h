@@ -53,7 +53,7 @@ struct rsoft_chaos_qp {
 	uint32_t nb_planned; /* entries of plan[] in use; atomic */
 	uint32_t base;       /* position in the queue of the first request since the last reset */
 	uint32_t mask;
-	bool has_rnr;      /* a rule of RNR NAKs */
+	bool has_recv;     /* a rule of its receives */
 	bool is_late;      /* the next attempt is of a message that had such; under rq.lock */
 	uint32_t rnr_left; /* attempts of a message without a receive; under rq.lock */
 	uint32_t ordinal;  /* number of the QP in the order of creation, from 1 on */
@@ -69,6 +69,9 @@ struct rsoft_chaos_cq {
 	uint32_t pos;     /* of the completion that is late */
 	uint32_t left;    /* polls that do not return it */
 	bool is_passed;   /* it was late */
+	bool is_held;     /* held was taken from the CQ and is not returned yet */
+	uint32_t held_left;
+	struct rmem_wc held;
 	uint32_t nb_uses;
 	struct rsoft_chaos_use uses[];
 };
@@ -97,10 +100,17 @@ enum rsoft_chaos_call {
 	RSOFT_CHAOS_CALL_NB,
 };
 
+/* Faults of a port or a device. */
+enum rsoft_chaos_port {
+	RSOFT_CHAOS_DOWN = 1, /* PORT_ERR, and all packets are lost */
+	RSOFT_CHAOS_FREEZE,   /* all packets are lost */
+	RSOFT_CHAOS_FATAL,
+};
+
 /* Parse the value of chaos=: 0, -EINVAL after a log line, or -ENOMEM. With has_wire, of ip=. */
 int rsoft_chaos_open(const char *text, bool has_wire, struct rsoft_chaos **chaos);
 void rsoft_chaos_close(struct rsoft_chaos *chaos);
-/* Its items on packets, as the value of fault=; empty without any. */
+/* Its items on packets, as the value of fault=; empty without any, and rules about the port. */
 void rsoft_chaos_packets(const struct rsoft_chaos *chaos, char *fault, size_t size);
 
 /*
@@ -155,12 +165,29 @@ int rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call);
 
 /* Whether a message of a QP gets no receive at this attempt. Under rq.lock. */
 bool rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp);
+/* Let the receive of a message with data fail, if a rule hits it. Under rq.lock. */
+void rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe);
+
+/* Whether rules are about the port or the device, and whether some are at a time. */
+bool rsoft_chaos_has_port(const struct rsoft_chaos *chaos);
+/*
+ * Count a packet that is sent: what happens to the port, and for how many ms; or 0. For one thread
+ * at a time.
+ */
+enum rsoft_chaos_port rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t *ms);
+/*
+ * The same that happens by time; *next_ms is the time since the device was created, at which to
+ * call again, or UINT64_MAX.
+ */
+enum rsoft_chaos_port rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms);
 
 /* Number a new CQ, and collect the rules that apply to it; *cq is NULL if there are none. */
 int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);
 void rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq);
 /* The number of completions, up to n, that a poll may return; the first, at pos, is in the CQ. */
 uint32_t rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n);
+/* Whether the completion at pos is overtaken: it is kept in held, for held_left polls. */
+bool rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos);
 
 /* Whether a request that is posted and has not ended fails. */
 static inline bool

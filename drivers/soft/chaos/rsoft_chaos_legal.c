@@ -97,14 +97,29 @@ static const struct legal_call calls[] = {
  */
 static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
 
-/* Other subjects of rules, and the one fault of each. */
+/* Other subjects of rules, and their faults. */
 static const struct {
 	const char *site;
 	const char *what;
 	uint32_t kind;
+	uint32_t value; /* rsoft_chaos_rule::what */
+	bool is_of_wire;
 } others[] = {
-		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR}, /* IBTA 9.7.5.2.8 */
-		{"cq", "LATE", RSOFT_CHAOS_LATE},     /* IBTA 11.4.2.1: a poll may find none */
+		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR, 0, false}, /* IBTA 9.7.5.2.8 */
+		/* IBTA 11.6.2; 9.7.4.1.7 (too long), 9.9.3: NAK invalid request. */
+		{"recv", "LOC_LEN_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_LEN_ERR, false},
+		/* IBTA 11.6.2; 9.7.5.2.7, 9.9.3: NAK remote operational error. */
+		{"recv", "LOC_PROT_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_PROT_ERR, false},
+		{"cq", "LATE", RSOFT_CHAOS_LATE, 0,
+				false}, /* IBTA 11.4.2.1: a poll may find none */
+		/* IBTA 10.8.3: no order between the completions of different queues. */
+		{"cq", "REORDER", RSOFT_CHAOS_REORDER, 0, false},
+		/* IBTA 11.6.3.3, 11.6.3.4: port error and port active. */
+		{"port", "PORT_ERR", RSOFT_CHAOS_PORT, RSOFT_CHAOS_DOWN, true},
+		/* IBTA 9.7.6.1.3: as any lost packet. */
+		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true},
+		/* IBTA 11.6.3.4: local catastrophic error. */
+		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true},
 };
 
 /* Append words to a list, for a log line. */
@@ -143,8 +158,10 @@ log_sites(const char *site)
 		add_word(list, sizeof(list), opcodes[i].name);
 	for (i = 0; i < RTE_DIM(calls) && !is_opcode; i++)
 		add_word(list, sizeof(list), calls[i].name);
-	for (i = 0; i < RTE_DIM(others) && !is_opcode; i++)
-		add_word(list, sizeof(list), others[i].site);
+	for (i = 0; i < RTE_DIM(others) && !is_opcode; i++) {
+		if (i == 0 || strcmp(others[i].site, others[i - 1].site) != 0)
+			add_word(list, sizeof(list), others[i].site);
+	}
 	RSOFT_LOG(ERR, "chaos=: '%s': no %s that a rule can be about (%s%s)", site,
 			is_opcode ? "opcode" : "call", list, is_opcode ? ", any" : "");
 }
@@ -217,17 +234,28 @@ is_event(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 	return false;
 }
 
-/* A subject with one fault. */
+/* A fault of another subject. */
 static bool
-legal_other(struct rsoft_chaos_rule *rule, unsigned int i, const char *what)
+legal_other(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {
-	rule->kind = others[i].kind;
-	rule->what = 0;
-	rule->opcodes = 0;
-	if (strcmp(what, others[i].what) == 0)
-		return true;
-	RSOFT_LOG(ERR, "chaos=: '%s:%s': no fault of %s (%s)", others[i].site, what, others[i].site,
-			others[i].what);
+	char list[64] = "";
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(others); i++) {
+		if (strcmp(site, others[i].site) != 0)
+			continue;
+		add_word(list, sizeof(list), others[i].what);
+		if (strcmp(what, others[i].what) != 0)
+			continue;
+		rule->kind = others[i].kind;
+		rule->what = others[i].value;
+		rule->opcodes = 0;
+		if (!others[i].is_of_wire || has_wire)
+			return true;
+		RSOFT_LOG(ERR, "chaos=: '%s:%s': no packets without ip=", site, what);
+		return false;
+	}
+	RSOFT_LOG(ERR, "chaos=: '%s:%s': no fault of %s (%s)", site, what, site, list);
 	return false;
 }
 
@@ -265,7 +293,7 @@ rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *w
 
 	for (i = 0; i < RTE_DIM(others); i++) {
 		if (strcmp(site, others[i].site) == 0)
-			return legal_other(rule, i, what);
+			return legal_other(rule, site, what, has_wire);
 	}
 	if (is_event(rule, site, what))
 		return true;
@@ -276,6 +304,9 @@ rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *w
 bool
 rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type)
 {
-	return rule->kind != RSOFT_CHAOS_SEND || qp_type == RMEM_QPT_RC ||
-			(EACH_SERVICE & UINT32_C(1) << rule->what) != 0;
+	if (qp_type == RMEM_QPT_RC)
+		return true;
+	if (rule->kind == RSOFT_CHAOS_RECV)
+		return false;
+	return rule->kind != RSOFT_CHAOS_SEND || (EACH_SERVICE & UINT32_C(1) << rule->what) != 0;
 }

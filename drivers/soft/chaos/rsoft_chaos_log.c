@@ -61,20 +61,44 @@ rsoft_chaos_log_close(struct rsoft_chaos *chaos)
 		close(chaos->log_fd);
 }
 
-void
-rsoft_chaos_log(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule,
-		const char *where, uint64_t nth, const char *detail)
+uint64_t
+rsoft_chaos_now_ms(const struct rsoft_chaos *chaos)
+{
+	return (log_clock() - chaos->started) / 1000000;
+}
+
+static void
+log_line(const struct rsoft_chaos *chaos, const char *rule, const char *detail)
 {
 	uint64_t us = (log_clock() - chaos->started) / 1000;
 	char line[256];
 	int length;
 
-	RSOFT_LOG(INFO, "chaos: %s%s@nth:%" PRIu64 ": %s", rule->text, where, nth, detail);
+	RSOFT_LOG(INFO, "chaos: %s: %s", rule, detail);
 	if (chaos->log_fd < 0)
 		return;
-	length = snprintf(line, sizeof(line),
-			"%" PRIu64 ".%06" PRIu64 " %s%s@nth:%" PRIu64 " # %s\n", us / 1000000,
-			us % 1000000, rule->text, where, nth, detail);
+	length = snprintf(line, sizeof(line), "%" PRIu64 ".%06" PRIu64 " %s # %s\n", us / 1000000,
+			us % 1000000, rule, detail);
 	if (length > 0 && (size_t)length < sizeof(line))
 		log_write(chaos, line, length);
+}
+
+void
+rsoft_chaos_log(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule,
+		const char *where, uint64_t nth, const char *detail)
+{
+	char text[RSOFT_CHAOS_TEXT + 64];
+
+	snprintf(text, sizeof(text), "%s%s@nth:%" PRIu64, rule->text, where, nth);
+	log_line(chaos, text, detail);
+}
+
+void
+rsoft_chaos_log_at(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *rule,
+		const char *filter, uint64_t value, const char *detail)
+{
+	char text[RSOFT_CHAOS_TEXT + 64];
+
+	snprintf(text, sizeof(text), "%s@%s:%" PRIu64, rule->text, filter, value);
+	log_line(chaos, text, detail);
 }

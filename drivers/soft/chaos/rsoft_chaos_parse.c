@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/rsoft_fault.h"
 #include "../base/rsoft_number.h"
 #include "rsoft_chaos_rule.h"
 
@@ -50,64 +51,153 @@ parse_share(const char *value, uint64_t *share)
 	return true;
 }
 
-/* The name of the filter by object, or by delay, that rules of a kind have; or none. */
+/* The value of "name:value", or NULL. */
 static const char *
-object_of(const struct rsoft_chaos_rule *rule)
+value_of(const char *item, const char *name)
 {
-	return rule->kind == RSOFT_CHAOS_LATE ? "cq" : rsoft_chaos_is_of_qp(rule) ? "qp" : "";
+	size_t length = strlen(name);
+
+	return strncmp(item, name, length) == 0 && item[length] == ':' ? item + length + 1 : NULL;
 }
 
-static const char *
-delay_of(const struct rsoft_chaos_rule *rule)
+/* The filters; which a rule has depends on its kind. */
+enum filter {
+	FILTER_NTH,
+	FILTER_EVERY,
+	FILTER_P,
+	FILTER_AT,
+	FILTER_TIMES,
+	FILTER_QP,
+	FILTER_CQ,
+	FILTER_THREAD,
+	FILTER_NAKS,
+	FILTER_POLLS,
+	FILTER_MS,
+	FILTER_NB,
+};
+
+#define BIT(filter) (UINT32_C(1) << FILTER_##filter)
+
+/* Which events are hit: one of them, the others are all. */
+#define CHOICE (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(AT))
+#define COMMON (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES))
+
+static const char *const filter_names[FILTER_NB] = {
+		"nth", "every", "p", "at", "times", "qp", "cq", "thread", "naks", "polls", "ms"};
+
+/* Those of a kind of rule. */
+static uint32_t
+filters_of(const struct rsoft_chaos_rule *rule)
 {
-	return rule->kind == RSOFT_CHAOS_LATE           ? "polls"
-			: rule->kind == RSOFT_CHAOS_RNR ? "naks"
-							: "";
+	switch (rule->kind) {
+	case RSOFT_CHAOS_CALL:
+		return COMMON | BIT(THREAD);
+	case RSOFT_CHAOS_LATE:
+	case RSOFT_CHAOS_REORDER:
+		return COMMON | BIT(CQ) | BIT(POLLS);
+	case RSOFT_CHAOS_RNR:
+		return COMMON | BIT(QP) | BIT(NAKS);
+	case RSOFT_CHAOS_RECV:
+		return COMMON | BIT(QP);
+	case RSOFT_CHAOS_PORT:
+		return COMMON | BIT(AT) | (rule->what == RSOFT_CHAOS_FATAL ? 0 : BIT(MS));
+	default:
+		return COMMON | BIT(QP) | BIT(THREAD);
+	}
 }
 
-/* Set a field of the rule from a filter, "name:value". */
+/* Set the field of a filter. */
 static bool
-set_filter(struct rsoft_chaos_rule *rule, const char *name, const char *value)
+set_filter(struct rsoft_chaos_rule *rule, enum filter filter, const char *value)
 {
 	uint64_t number;
 
-	if (strcmp(name, "p") == 0)
+	if (filter == FILTER_P)
 		return parse_share(value, &rule->share);
 	if (!parse_number(value, 1, &number))
 		return false;
-	if (strcmp(name, "nth") == 0)
+	if (filter == FILTER_NTH)
 		rule->nth = number;
-	else if (strcmp(name, "every") == 0)
+	else if (filter == FILTER_EVERY)
 		rule->every = number;
-	else if (strcmp(name, "times") == 0)
+	else if (filter == FILTER_TIMES)
 		rule->times = number;
 	else if (number > UINT32_MAX)
 		return false;
-	else if (strcmp(name, object_of(rule)) == 0)
+	else if (filter == FILTER_QP || filter == FILTER_CQ)
 		rule->object = (uint32_t)number;
-	else if (strcmp(name, delay_of(rule)) == 0)
-		rule->delay = (uint32_t)number;
+	else if (filter == FILTER_THREAD)
+		rule->thread = (uint32_t)number;
+	else if (filter == FILTER_AT)
+		rule->at_ms = (uint32_t)number;
 	else
-		return false;
+		rule->delay = (uint32_t)number;
 	return true;
 }
 
-/* One filter of a rule. */
-static bool
-parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *filter)
+/* The filter of "name:value", and its value; or FILTER_NB. */
+static enum filter
+find_filter(const char *text, const char **value)
 {
-	const char *value = strchr(filter, ':'), *object = object_of(rule), *delay = delay_of(rule);
-	char name[8] = "";
+	unsigned int i;
 
-	if (value != NULL && value != filter && (size_t)(value - filter) < sizeof(name)) {
-		memcpy(name, filter, (size_t)(value - filter));
-		if (set_filter(rule, name, value + 1))
-			return true;
+	for (i = 0; i < FILTER_NB && (*value = value_of(text, filter_names[i])) == NULL; i++)
+		;
+	return (enum filter)i;
+}
+
+static void
+log_filter(const struct rsoft_chaos_rule *rule, const char *rule_text, const char *filter)
+{
+	uint32_t i, permitted = filters_of(rule);
+	char list[96] = "";
+	size_t used = 0;
+
+	for (i = 0; i < FILTER_NB; i++) {
+		if (i != FILTER_P && (permitted & UINT32_C(1) << i) != 0)
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s:N, ",
+					filter_names[i]);
 	}
-	RSOFT_LOG(ERR, "chaos=: '%s': '%s' is not %s%s%s%snth:N, every:N, times:N with N from 1 on, or p:P with P over 0, up to 1",
-			rule_text, filter, object, *object != '\0' ? ":N, " : "", delay,
-			*delay != '\0' ? ":N, " : "");
+	RSOFT_LOG(ERR, "chaos=: '%s': '%s' is not %sN from 1 on, or p:P with P over 0, up to 1, each once",
+			rule_text, filter, list);
+}
+
+/* One filter of a rule; seen has the bits of those before it. */
+static bool
+parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *text, uint32_t *seen)
+{
+	const char *value;
+	enum filter filter = find_filter(text, &value);
+	uint32_t bit = UINT32_C(1) << filter;
+
+	if (filter == FILTER_NB || (filters_of(rule) & bit & ~*seen) == 0 ||
+			!set_filter(rule, filter, value)) {
+		log_filter(rule, rule_text, text);
+		return false;
+	}
+	*seen |= bit;
+	if (__builtin_popcount(*seen & CHOICE) <= 1)
+		return true;
+	RSOFT_LOG(ERR, "chaos=: '%s': one of nth:, every:, p: and at:", rule_text);
 	return false;
+}
+
+/* As a log has it: all that is not the object, or the number of the event. */
+static void
+set_text(struct rsoft_chaos_rule *rule, const char *site, const char *what)
+{
+	uint32_t filters = filters_of(rule);
+	size_t used;
+	unsigned int i;
+
+	used = (size_t)snprintf(rule->text, sizeof(rule->text), "%s:%s", site, what);
+	for (i = FILTER_NAKS; i <= FILTER_MS; i++) {
+		if ((filters & UINT32_C(1) << i) != 0 && used < sizeof(rule->text))
+			used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used,
+					"@%s:%u", filter_names[i], rule->delay);
+	}
+	if (rule->thread != 0 && used < sizeof(rule->text))
+		snprintf(rule->text + used, sizeof(rule->text) - used, "@thread:%u", rule->thread);
 }
 
 /* A rule; the text is changed. */
@@ -115,6 +205,7 @@ static bool
 parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has_wire)
 {
 	char *filters = copy, *site = strsep(&filters, "@"), *what = site, *filter;
+	uint32_t seen = 0;
 
 	(void)strsep(&what, ":");
 	if (what == NULL || *what == '\0' || *site == '\0') {
@@ -124,21 +215,16 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 	}
 	*rule = (struct rsoft_chaos_rule){
 			.times = UINT64_MAX, .share = RSOFT_CHAOS_ALWAYS, .delay = 1};
-	snprintf(rule->text, sizeof(rule->text), "%s:%s", site, what);
 	if (!rsoft_chaos_legal(rule, site, what, has_wire))
 		return false;
+	if (rule->kind == RSOFT_CHAOS_PORT)
+		rule->delay = RSOFT_CHAOS_PORT_MS;
 	while ((filter = strsep(&filters, "@")) != NULL) {
-		if (!parse_filter(rule, item, filter))
+		if (!parse_filter(rule, item, filter, &seen))
 			return false;
 	}
-	/* As a log has it. */
-	if (*delay_of(rule) != '\0')
-		snprintf(rule->text, sizeof(rule->text), "%s:%s@%s:%u", site, what, delay_of(rule),
-				rule->delay);
-	if ((rule->nth != 0) + (rule->every != 0) + (rule->share != RSOFT_CHAOS_ALWAYS) <= 1)
-		return true;
-	RSOFT_LOG(ERR, "chaos=: '%s': one of nth:, every: and p:", item);
-	return false;
+	set_text(rule, site, what);
+	return true;
 }
 
 static int
@@ -170,21 +256,16 @@ add_rule(struct rsoft_chaos *chaos, const char *item)
 	return 0;
 }
 
-/* The value of "name:value", or NULL. */
-static const char *
-value_of(const char *item, const char *name)
-{
-	size_t length = strlen(name);
-
-	return strncmp(item, name, length) == 0 && item[length] == ':' ? item + length + 1 : NULL;
-}
-
 static int
 set_seed(struct rsoft_chaos *chaos, const char *value)
 {
-	if (parse_number(value, 0, &chaos->seed))
+	bool is_first = !chaos->has_seed;
+
+	chaos->has_seed = true;
+	if (is_first && parse_number(value, 0, &chaos->seed))
 		return 0;
-	RSOFT_LOG(ERR, "chaos=: 'seed:%s': not a number (0 to 2^64 - 1)", value);
+	RSOFT_LOG(ERR, "chaos=: 'seed:%s': %s (0 to 2^64 - 1)", value,
+			is_first ? "not a number" : "a second seed; one number");
 	return -EINVAL;
 }
 
@@ -200,19 +281,6 @@ set_log(struct rsoft_chaos *chaos, const char *value)
 	RSOFT_LOG(ERR, "chaos=: 'log:%s': not one path of 1 to %zu characters", value,
 			sizeof(chaos->log) - 1);
 	return -EINVAL;
-}
-
-static bool
-is_of_packets(const char *item)
-{
-	static const char *const names[] = {"loss", "dup", "corrupt", "trunc", "reorder", "fatal"};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(names); i++) {
-		if (value_of(item, names[i]) != NULL)
-			return true;
-	}
-	return false;
 }
 
 /* An item of fault=, which the wire checks. */
@@ -243,7 +311,8 @@ parse_item(struct rsoft_chaos *chaos, const char *item)
 		return set_seed(chaos, value);
 	if ((value = value_of(item, "log")) != NULL)
 		return set_log(chaos, value);
-	return is_of_packets(item) ? add_packets(chaos, item) : add_rule(chaos, item);
+	return rsoft_fault_of(item, &value) != RSOFT_FAULT_NB ? add_packets(chaos, item)
+							      : add_rule(chaos, item);
 }
 
 /* Cut a comment, and spaces at both ends. */

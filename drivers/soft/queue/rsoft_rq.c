@@ -32,15 +32,19 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 }
 
 struct rsoft_rqe *
-rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe)
+rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length)
 {
 	/* The SGEs of a claimed QP are written by another process. */
 	if (qp->is_claimed && qp->rq.srq == NULL && rqe->num_sge > qp->max_recv_sge)
 		return NULL;
-	if (qp->has_late_recv && rsoft_chaos_no_recv(qp->chaos)) {
+	if (!qp->has_late_recv || length == RSOFT_RQ_CONTINUED)
+		return rqe;
+	if (rsoft_chaos_no_recv(qp->chaos)) {
 		rsoft_rq_keep(qp);
 		return NULL;
 	}
+	if (length != 0)
+		rsoft_chaos_break_recv(qp->chaos, rqe);
 	return rqe;
 }
 

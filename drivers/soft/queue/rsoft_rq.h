@@ -55,7 +55,10 @@ rsoft_rq_head(struct rsoft_rq *rq)
 }
 
 /* The receive that rsoft_rq_take() found, or NULL, for a claimed QP or one with rules of chaos=. */
-struct rsoft_rqe *rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe);
+struct rsoft_rqe *rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length);
+
+/* A length: that of a message which has begun, so that no rule applies to it. */
+#define RSOFT_RQ_CONTINUED UINT64_MAX
 
 /* The receive for a message: the one at the head, or rsoft_srq_take(). Under rq.lock. */
 static inline struct rsoft_rqe *
@@ -66,7 +69,7 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 	if (unlikely(rqe == NULL) && qp->rq.srq != NULL)
 		rqe = rsoft_srq_take(qp, length);
 	if (unlikely((qp->is_claimed | qp->has_late_recv) != 0) && rqe != NULL)
-		return rsoft_rq_take_slow(qp, rqe);
+		return rsoft_rq_take_slow(qp, rqe, length);
 	return rqe;
 }
 

@@ -21,6 +21,7 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_addr.h"
 #include "rwire.h"
@@ -295,6 +296,19 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	return wire_open_inner(args, &addr, port);
 }
 
+static int
+wire_open_fault(struct rwire *wire, const char *faults)
+{
+	struct rsoft_chaos *chaos = wire->dev->chaos;
+	const struct rwire_fault_conf conf = {.faults = faults,
+			.chaos = chaos != NULL && rsoft_chaos_has_port(chaos) ? chaos : NULL,
+			.fail = rwire_fail_dev,
+			.shut = rwire_netif_shut,
+			.wire = wire};
+
+	return rwire_port_fault_open(&conf, &wire->port);
+}
+
 /* Open the port, and the ports that wrap it. */
 static int
 wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_address *address)
@@ -320,7 +334,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && wire_has_fault(args))
-		rc = rwire_port_fault_open(args->fault, rwire_fail_dev, wire, &wire->port);
+		rc = wire_open_fault(wire, args->fault);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);
 		return rc;

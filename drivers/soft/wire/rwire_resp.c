@@ -172,7 +172,8 @@ resp_take(struct rwire_qp *q, uint64_t length, struct rsoft_rqe **rqe)
 	*rqe = NULL;
 	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
-		*rqe = rsoft_rq_take(qp, length);
+		/* No RNR NAK answers a packet in the middle of a message (IBTA 9.7.5.2.8). */
+		*rqe = rsoft_rq_take(qp, q->rsp.done != 0 ? RSOFT_RQ_CONTINUED : length);
 		if (*rqe != NULL)
 			return RMEM_WC_SUCCESS;
 		rte_ticketlock_unlock(&qp->rq.lock);

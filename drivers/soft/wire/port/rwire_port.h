@@ -263,13 +263,20 @@ rwire_port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
 struct rwire;
 typedef void (*rwire_fail_t)(struct rwire *wire, unsigned int lcore);
 
+/* Its faults, and calls for those of the device, PORT_ERR and PORT_ACTIVE, under rx_lock. */
+struct rwire_fault_conf {
+	const char *faults;        /* the items of fault=; or empty */
+	struct rsoft_chaos *chaos; /* with rules about the port, or NULL */
+	rwire_fail_t fail;
+	void (*shut)(struct rwire *wire, bool is_down);
+	struct rwire *wire;
+};
+
 /*
  * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are
- * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO. Of
- * the faults, one lets the device fail: fail(wire, lcore), under rx_lock.
+ * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO.
  */
-int rwire_port_fault_open(
-		const char *faults, rwire_fail_t fail, struct rwire *wire, struct rwire_port **io);
+int rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **io);
 /* Of a port with faults, "" for none: lose all packets, sent and received; fail at the next burst. */
 void rwire_port_fault_shut(struct rwire_port *port, bool is_shut);
 void rwire_port_fault_fail(struct rwire_port *port);

@@ -12,22 +12,15 @@
 #include <stdlib.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "../../base/rsoft.h"
+#include "../../base/rsoft_fault.h"
 #include "../../base/rsoft_number.h"
+#include "../../chaos/rsoft_chaos.h"
 #include "rwire_port.h"
 
 #define FAULT_MAX_HELD 16
-
-enum fault_kind {
-	FAULT_LOSS,
-	FAULT_DUP,
-	FAULT_CORRUPT,
-	FAULT_TRUNC,
-	FAULT_KIND_NB,
-};
-
-static const char *const fault_names[FAULT_KIND_NB] = {"loss", "dup", "corrupt", "trunc"};
 
 /* Fields of a packet for a copy of it. */
 struct fault_head {
@@ -49,14 +42,19 @@ struct fault_port {
 	struct rwire_port port;
 	struct rwire_port *inner;
 	uint64_t random;
-	uint32_t share[FAULT_KIND_NB]; /* of 2^32 */
-	uint32_t reorder;              /* longest delay in packets; 0: none */
-	uint64_t fatal;                /* packets left until the device fails */
-	bool is_failing;               /* none is left; atomic */
-	bool is_shut;                  /* atomic */
-	bool has_failed;               /* by fail(); rx_lock */
-	rwire_fail_t fail;
-	struct rwire *wire;
+	uint32_t share[RSOFT_FAULT_NB_SHARES]; /* of 2^32 */
+	uint32_t seen;                         /* bits of the items given; the last is seed: */
+	uint32_t reorder;                      /* longest delay in packets; 0: none */
+	uint64_t fatal;                        /* packets left until the device fails */
+	bool is_failing;                       /* none is left; atomic */
+	bool is_shut;                          /* atomic */
+	bool has_failed;                       /* by fail(); rx_lock */
+	struct rwire_fault_conf conf;
+	uint64_t down_until;   /* tsc; by a rule; 0: it is not down; atomic */
+	uint64_t frozen_until; /* the same, without an event */
+	uint64_t next_at;      /* tsc of the next rule at a time; rx_lock */
+	uint64_t started;      /* tsc */
+	bool is_down;          /* as last reported; rx_lock */
 	struct fault_held held[FAULT_MAX_HELD];
 };
 
@@ -71,7 +69,7 @@ fault_random(struct fault_port *port)
 }
 
 static bool
-fault_hits(struct fault_port *port, enum fault_kind kind)
+fault_hits(struct fault_port *port, enum rsoft_fault kind)
 {
 	return port->share[kind] != 0 && fault_random(port) < port->share[kind];
 }
@@ -85,6 +83,75 @@ fault_close(struct rwire_port *base)
 	free(port);
 }
 
+static bool
+fault_is_shut(const struct fault_port *port)
+{
+	return __atomic_load_n(&port->is_shut, __ATOMIC_RELAXED) ||
+			__atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0 ||
+			__atomic_load_n(&port->frozen_until, __ATOMIC_RELAXED) != 0;
+}
+
+/* A rule has hit; the next burst that is received reports it. */
+static void
+fault_begin(struct fault_port *port, enum rsoft_chaos_port what, uint32_t ms)
+{
+	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+
+	if (what == RSOFT_CHAOS_DOWN)
+		__atomic_store_n(&port->down_until, until, __ATOMIC_RELAXED);
+	else if (what == RSOFT_CHAOS_FREEZE)
+		__atomic_store_n(&port->frozen_until, until, __ATOMIC_RELAXED);
+	else if (what == RSOFT_CHAOS_FATAL)
+		__atomic_store_n(&port->is_failing, true, __ATOMIC_RELAXED);
+}
+
+static void
+fault_count_packet(struct fault_port *port)
+{
+	uint32_t ms = 0;
+	enum rsoft_chaos_port what = rsoft_chaos_packet(port->conf.chaos, &ms);
+
+	if (unlikely(what != 0))
+		fault_begin(port, what, ms);
+}
+
+/* Whether the time is over; until is 0 then. */
+static bool
+fault_is_over(uint64_t *until, uint64_t now)
+{
+	uint64_t value = __atomic_load_n(until, __ATOMIC_RELAXED);
+
+	/* A rule that hits concurrently sets a later one. */
+	return value != 0 && now >= value &&
+			__atomic_compare_exchange_n(until, &value, 0, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED);
+}
+
+/* Rules at a time, ends of rules, and their events. Under rx_lock. */
+static void
+fault_run_rules(struct fault_port *port)
+{
+	uint64_t now = rte_rdtsc(), next_ms;
+	uint32_t ms = 0;
+	enum rsoft_chaos_port what;
+	bool is_down;
+
+	if (now >= port->next_at) {
+		what = rsoft_chaos_time(port->conf.chaos, &ms, &next_ms);
+		fault_begin(port, what, ms);
+		port->next_at = next_ms == UINT64_MAX
+				? UINT64_MAX
+				: port->started + rte_get_tsc_hz() / 1000 * next_ms;
+	}
+	fault_is_over(&port->frozen_until, now);
+	fault_is_over(&port->down_until, now);
+	is_down = __atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0;
+	if (is_down == port->is_down)
+		return;
+	port->is_down = is_down;
+	port->conf.shut(port->conf.wire, is_down);
+}
+
 static uint32_t
 fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 {
@@ -92,12 +159,14 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 	struct fault_port *port = (struct fault_port *)base;
 	uint32_t nb = inner->ops->rx_burst(inner, frames, n);
 
-	if (__atomic_load_n(&port->is_shut, __ATOMIC_RELAXED))
+	if (unlikely(port->conf.chaos != NULL))
+		fault_run_rules(port);
+	if (fault_is_shut(port))
 		nb = 0;
 	if (likely(!__atomic_load_n(&port->is_failing, __ATOMIC_RELAXED)))
 		return nb;
 	if (!port->has_failed)
-		port->fail(port->wire, rte_lcore_id());
+		port->conf.fail(port->conf.wire, rte_lcore_id());
 	port->has_failed = true;
 	return 0;
 }
@@ -202,18 +271,20 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		return;
 	}
 	port->fatal--;
-	if (__atomic_load_n(&port->is_shut, __ATOMIC_RELAXED))
+	if (unlikely(port->conf.chaos != NULL))
+		fault_count_packet(port);
+	if (fault_is_shut(port))
 		return;
-	if (fault_hits(port, FAULT_LOSS) || fault_hold(port, frame)) {
+	if (fault_hits(port, RSOFT_FAULT_LOSS) || fault_hold(port, frame)) {
 		fault_release(port);
 		return;
 	}
-	is_twice = fault_hits(port, FAULT_DUP);
+	is_twice = fault_hits(port, RSOFT_FAULT_DUP);
 	if (is_twice)
 		memcpy(copy, frame->bth, len);
-	if (fault_hits(port, FAULT_CORRUPT))
+	if (fault_hits(port, RSOFT_FAULT_CORRUPT))
 		frame->bth[fault_random(port) % len] ^= (uint8_t)(1u << (fault_random(port) & 7));
-	if (fault_hits(port, FAULT_TRUNC))
+	if (fault_hits(port, RSOFT_FAULT_TRUNC))
 		frame->len = 1 + fault_random(port) % (len - 1);
 	port->inner->ops->tx_put(port->inner, frame);
 	if (is_twice)
@@ -258,42 +329,37 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_share = rwire_port_tx_share,
 };
 
-/* Parse "name:value"; false: not a fault, or the value is out of range. */
+/* Parse "name:value"; false: not a fault, given twice, or the value is out of range. */
 static bool
 fault_parse_part(struct fault_port *port, const char *part)
 {
-	const char *value = strchr(part, ':');
-	size_t len = value == NULL ? 0 : (size_t)(value - part);
+	const char *value = part + strlen("seed:");
+	bool is_seed = strncmp(part, "seed:", strlen("seed:")) == 0;
+	enum rsoft_fault fault = is_seed ? RSOFT_FAULT_NB : rsoft_fault_of(part, &value);
 	double number;
-	unsigned int i;
 	char *end;
 
-	if (len == 0 || value[1] == '\0')
+	if ((fault == RSOFT_FAULT_NB && !is_seed) || *value == '\0' ||
+			(port->seen & UINT32_C(1) << fault) != 0)
 		return false;
-	number = rsoft_strtod(value + 1, &end);
+	number = rsoft_strtod(value, &end);
 	if (*end != '\0' || !(number >= 0 && number <= (double)UINT32_MAX))
 		return false;
-	if (strncmp(part, "seed", len) == 0 && len == 4) {
+	port->seen |= UINT32_C(1) << fault;
+	switch (fault) {
+	case RSOFT_FAULT_NB:
 		port->random = (uint64_t)number * 2 + 1;
 		return true;
-	}
-	if (strncmp(part, "fatal", len) == 0 && len == 5) {
+	case RSOFT_FAULT_FATAL:
 		port->fatal = (uint64_t)number;
 		return true;
-	}
-	if (strncmp(part, "reorder", len) == 0 && len == 7) {
+	case RSOFT_FAULT_REORDER:
 		port->reorder = (uint32_t)number;
 		return number <= FAULT_MAX_HELD;
+	default:
+		port->share[fault] = (uint32_t)(number * (double)UINT32_MAX);
+		return number <= 1;
 	}
-	for (i = 0; i < FAULT_KIND_NB; i++) {
-		if (strlen(fault_names[i]) == len && strncmp(part, fault_names[i], len) == 0) {
-			if (number > 1)
-				return false;
-			port->share[i] = (uint32_t)(number * (double)UINT32_MAX);
-			return true;
-		}
-	}
-	return false;
 }
 
 static int
@@ -307,7 +373,7 @@ fault_parse(struct fault_port *port, const char *faults)
 			continue;
 		RSOFT_LOG(ERR,
 				"fault=%s: '%s' is not loss:P, dup:P, corrupt:P or trunc:P with P 0 to "
-				"1, reorder:N with N 0 to %u, fatal:N, seed:N",
+				"1, reorder:N with N 0 to %u, fatal:N, seed:N, each once",
 				faults, part, FAULT_MAX_HELD);
 		rc = -EINVAL;
 	}
@@ -316,8 +382,7 @@ fault_parse(struct fault_port *port, const char *faults)
 }
 
 int
-rwire_port_fault_open(
-		const char *faults, rwire_fail_t fail, struct rwire *wire, struct rwire_port **io)
+rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **io)
 {
 	struct fault_port *port = calloc(1, sizeof(*port));
 	int rc;
@@ -327,9 +392,9 @@ rwire_port_fault_open(
 	port->inner = *io;
 	port->random = 1;
 	port->fatal = UINT64_MAX;
-	port->fail = fail;
-	port->wire = wire;
-	rc = faults[0] != '\0' ? fault_parse(port, faults) : 0;
+	port->conf = *conf;
+	port->started = rte_rdtsc();
+	rc = conf->faults[0] != '\0' ? fault_parse(port, conf->faults) : 0;
 	if (rc != 0) {
 		free(port);
 		return rc;

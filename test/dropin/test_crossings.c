@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Arguments of devices in combination: faults of one of two devices, reports of a program that
+ * forks, and rmem-ctl for one whose child has outlived it.
+ *
+ * usage: test-crossings chaos | sanitize | control RMEM-CTL
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "own_qp.h"
+
+#define NB_WRITES 3
+
+/* Objects of a device, and their memory. */
+struct side {
+	struct objects objects;
+	char buf[64];
+};
+
+/* A QP of the device, connected to itself. */
+static void
+create(struct side *side, const char *name)
+{
+	struct objects *of = &side->objects;
+
+	of->context = open_device(name);
+	of->pd = ibv_alloc_pd(of->context);
+	of->cq = ibv_create_cq(of->context, 8, NULL, NULL, 0);
+	HOLDS(of->pd != NULL && of->cq != NULL);
+	of->mr = ibv_reg_mr(of->pd, side->buf, sizeof(side->buf), WRITABLE);
+	of->qp = create_rc(of->pd, of->cq, NB_WRITES);
+	HOLDS(of->mr != NULL && of->qp != NULL);
+	connect_own(of->qp);
+}
+
+static void
+expect_writes(const struct objects *of, const enum ibv_wc_status wanted[NB_WRITES])
+{
+	int i;
+
+	for (i = 0; i < NB_WRITES; i++)
+		HOLDS(post_write(of->qp, of->mr, 0) == 0);
+	for (i = 0; i < NB_WRITES; i++)
+		HOLDS(wait_wc(of->cq).status == wanted[i]);
+}
+
+/* The second request of soft0 fails, with RMEM_IBV; none of soft1 does. */
+static void
+faults_are_of_one_device(void)
+{
+	static const enum ibv_wc_status failed[] = {
+			IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR};
+	static const enum ibv_wc_status well[] = {IBV_WC_SUCCESS, IBV_WC_SUCCESS, IBV_WC_SUCCESS};
+	static struct side with, without;
+
+	create(&without, "soft1");
+	create(&with, "soft0");
+	expect_writes(&without.objects, well);
+	expect_writes(&with.objects, failed);
+	expect_writes(&without.objects, well);
+	close_objects(&with.objects);
+	close_objects(&without.objects);
+}
+
+/* All that a process prints on stderr, in text. */
+static void
+run_child(void (*child)(void), char *text, size_t size)
+{
+	int fds[2], status;
+	size_t len = 0;
+	ssize_t n;
+	pid_t pid;
+
+	HOLDS(pipe(fds) == 0);
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		HOLDS(dup2(fds[1], STDERR_FILENO) >= 0);
+		child();
+		exit(0);
+	}
+	close(fds[1]);
+	while (len < size - 1 && (n = read(fds[0], text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	close(fds[0]);
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void
+forks_and_destroys(void)
+{
+	static struct side of;
+	int status;
+	pid_t pid;
+
+	create(&of, "soft0");
+	pid = fork();
+	HOLDS(pid >= 0);
+	/* The objects are those of the parent. */
+	if (pid == 0)
+		exit(0);
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	close_objects(&of.objects);
+}
+
+static void
+forks_and_leaves(void)
+{
+	static struct side of;
+	int status;
+	pid_t pid;
+
+	create(&of, "soft0");
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid == 0)
+		exit(0);
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* A child has the objects of its parent, which alone reports those that it leaves. */
+static void
+reports_are_of_the_parent(void)
+{
+	static char text[16384];
+	const char *first;
+
+	run_child(forks_and_destroys, text, sizeof(text));
+	HOLDS(text[0] == '\0');
+	run_child(forks_and_leaves, text, sizeof(text));
+	first = strstr(text, "QP not destroyed");
+	HOLDS(first != NULL && strstr(first + 1, "QP not destroyed") == NULL);
+}
+
+/* The exit code of rmem-ctl list for a process. */
+static int
+list(const char *program, pid_t pid, char *text, size_t size)
+{
+	char line[512];
+	size_t len;
+	FILE *pipe;
+	int status;
+
+	snprintf(line, sizeof(line), "LD_PRELOAD= timeout 60 %s -p %d list 2>&1", program,
+			(int)pid);
+	pipe = popen(line, "r");
+	HOLDS(pipe != NULL);
+	len = fread(text, 1, size - 1, pipe);
+	text[len] = '\0';
+	status = pclose(pipe);
+	HOLDS(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Open the device, start a child that waits for the end of one pipe, and end when requested. */
+static void
+outlived(int ready, int go, int end)
+{
+	static struct side of;
+	char byte = 0;
+
+	create(&of, "soft0");
+	if (fork() == 0) {
+		while (read(end, &byte, 1) > 0)
+			;
+		_exit(0);
+	}
+	HOLDS(write(ready, &byte, 1) == 1);
+	HOLDS(read(go, &byte, 1) == 1);
+	_exit(0);
+}
+
+/* A child that has outlived its parent does not answer, and is not waited for. */
+static void
+child_is_not_controlled(const char *program)
+{
+	int ready[2], go[2], end[2], status;
+	char byte = 0, text[512];
+	pid_t pid;
+
+	HOLDS(pipe(ready) == 0 && pipe(go) == 0 && pipe(end) == 0);
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		close(end[1]);
+		outlived(ready[1], go[0], end[0]);
+	}
+	HOLDS(read(ready[0], &byte, 1) == 1);
+	HOLDS(list(program, pid, text, sizeof(text)) == 0 && strstr(text, "ACTIVE") != NULL);
+	HOLDS(write(go[1], &byte, 1) == 1);
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	status = list(program, pid, text, sizeof(text));
+	HOLDS(status != 124 && strstr(text, "ACTIVE") == NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	HOLDS(argc >= 2);
+	if (strcmp(argv[1], "chaos") == 0)
+		faults_are_of_one_device();
+	else if (strcmp(argv[1], "sanitize") == 0)
+		reports_are_of_the_parent();
+	else
+		child_is_not_controlled(argv[2]);
+	return 0;
+}

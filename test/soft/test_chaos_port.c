@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Rules of chaos= about the port and the device: down, frozen, failed. */
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "chaos_rules.h"
+
+static struct rmem_async_channel *channel;
+
+/* Two connected sides that exchange packets. */
+static void
+open_sides(const char *rules)
+{
+	struct rmem_qp_conn conn = fx_conn();
+	char args[256];
+
+	snprintf(args, sizeof(args),
+			"ip=192.0.2.1,port=shm:chaos_port%d,loop=1,progress=thread,chaos=%s",
+			(int)getpid(), rules);
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+	channel = fx_async_channel(fx.a.dev);
+	TEST_ASSERT(channel != NULL);
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
+	conn.timeout = 17; /* half a second: one retry finds the port up again */
+	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
+	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
+}
+
+static void
+expect_event(uint32_t type)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+	struct rmem_async_event event;
+
+	TEST_EQ(poll(&fd, 1, 1000 * (int)FX_DEADLINE_S), 1);
+	TEST_OK(rmem_async_channel_get_event(channel, &event));
+	TEST_EQ(event.type, type);
+	TEST_OK(rmem_async_event_ack(&event));
+}
+
+static void
+post_write(uint64_t wr_id)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
+
+	wr.wr_id = wr_id;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+}
+
+/* A request and its acknowledgement are two packets: the second request loses its own. */
+TEST(chaos_port, port_is_down_from_a_packet_on_and_active_later)
+{
+	struct rmem_port_attr attr;
+
+	open_sides("port:PORT_ERR@nth:3@ms:100");
+	post_write(1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
+	TEST_EQ(attr.state, RMEM_PORT_ACTIVE);
+	post_write(2);
+	expect_event(RMEM_ASYNC_PORT_ERR);
+	expect_event(RMEM_ASYNC_PORT_ACTIVE);
+	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
+	TEST_EQ(attr.state, RMEM_PORT_ACTIVE);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 2);
+}
+
+/* Its event may precede the channel. */
+TEST(chaos_port, port_is_down_at_a_time)
+{
+	uint64_t deadline = fx_deadline();
+	struct rmem_port_attr attr;
+	unsigned int spins = 0;
+
+	open_sides("port:PORT_ERR@at:1@ms:600000");
+	do {
+		fx_relax(&spins);
+		TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
+	} while (attr.state != RMEM_PORT_DOWN && !fx_is_late(deadline));
+	TEST_EQ(attr.state, RMEM_PORT_DOWN);
+}
+
+/* The request is sent again after the timeout of its QP. */
+TEST(chaos_port, frozen_port_loses_packets_without_an_event)
+{
+	struct pollfd fd;
+	struct rmem_dev_stats stats;
+
+	open_sides("port:FREEZE@nth:1@ms:20");
+	post_write(1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_ASSERT(stats.wire_retransmits != 0);
+	fd = (struct pollfd){.fd = channel->fd, .events = POLLIN};
+	TEST_EQ(poll(&fd, 1, 0), 0);
+}
+
+/* IBTA 11.6.3.4. */
+TEST(chaos_port, device_fails_at_a_packet)
+{
+	open_sides("device:DEVICE_FATAL@nth:3");
+	post_write(1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	post_write(2);
+	expect_event(RMEM_ASYNC_DEVICE_FATAL);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+}
+
+/* The log of a packet replays. */
+TEST(chaos_port, log_of_a_port_replays)
+{
+	char path[] = "/tmp/rmem-chaos.XXXXXX", rules[128], text[256] = "";
+	int fd = mkstemp(path);
+
+	TEST_ASSERT(fd >= 0);
+	snprintf(rules, sizeof(rules), "port:PORT_ERR@every:3@times:1@ms:30+log:%s", path);
+	open_sides(rules);
+	post_write(1);
+	post_write(2);
+	expect_event(RMEM_ASYNC_PORT_ERR);
+	TEST_ASSERT(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	TEST_ASSERT(strstr(text, " port:PORT_ERR@ms:30@nth:3 # port 1\n") != NULL);
+	fx_teardown();
+	fx_setup_none();
+	snprintf(rules, sizeof(rules), "replay:%s", path);
+	open_sides(rules);
+	post_write(1);
+	post_write(2);
+	expect_event(RMEM_ASYNC_PORT_ERR);
+	unlink(path);
+}
+
+TEST(chaos_port, illegal_rules_are_refused)
+{
+	static const char *const bad[][2] = {
+			{"port:PORT_ERR", "no packets without ip="},
+			{"port:DOWN", "PORT_ERR, FREEZE"},
+			{"device:DEVICE_FATAL", "no packets without ip="},
+			{"device:FATAL", "DEVICE_FATAL"},
+	};
+	static const char wire[] = "ip=192.0.2.1,port=shm:chaos_port,chaos=";
+	static const char *const bad_filters[] = {"port:PORT_ERR@qp:1", "port:PORT_ERR@at:1@nth:1",
+			"device:DEVICE_FATAL@ms:1", "loss:0.1+loss:0.2"};
+	struct rmem_dev *dev;
+	char args[128];
+	unsigned int i;
+
+	chaos_expect_illegal(bad, RTE_DIM(bad));
+	for (i = 0; i < RTE_DIM(bad_filters); i++) {
+		snprintf(args, sizeof(args), "%s%s", wire, bad_filters[i]);
+		TEST_ERR(rmem_dev_create("soft0", args, &dev), EINVAL);
+	}
+	TEST_ERR(rmem_dev_create("soft0", "ip=192.0.2.1,port=shm:chaos_port,fault=dup:0;dup:0",
+				 &dev),
+			EINVAL);
+}
+
+TEST_SUITE(chaos_port, fx_setup_none, fx_teardown);

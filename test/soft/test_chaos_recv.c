@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Rules of chaos= about receives that fail, completions that others overtake, and requests of one
+ * thread.
+ */
+
+#include "chaos_rules.h"
+
+static void
+open_sides(const char *rules)
+{
+	chaos_open(rules);
+	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
+	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+}
+
+/* The second of two SENDs finds a receive that fails; both QPs do. */
+static void
+expect_failure(const char *rules, int status, int of_sender)
+{
+	struct rmem_sge from, into;
+	struct rmem_send_wr wr;
+	uint32_t i;
+
+	open_sides(rules);
+	from = fx_sge(fx.a.mr, 0, 8);
+	into = fx_sge(fx.b.mr, 64, 8);
+	for (i = 0; i < 4; i++)
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &into, 1), 1);
+	/* One without data is no event. */
+	wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), of_sender);
+	TEST_STATUS(fx_wait(fx.b.cq), status);
+	TEST_EQ(fx.wc.wr_id, 2);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+}
+
+/* IBTA 11.6.2, 9.9.3. */
+TEST(chaos_recv, receive_fails_with_a_protection_error)
+{
+	expect_failure("recv:LOC_PROT_ERR@qp:2@nth:2", RMEM_WC_LOC_PROT_ERR, RMEM_WC_REM_OP_ERR);
+}
+
+TEST(chaos_recv, receive_fails_as_too_short)
+{
+	expect_failure("recv:LOC_LEN_ERR@qp:2@nth:2", RMEM_WC_LOC_LEN_ERR, RMEM_WC_REM_INV_REQ_ERR);
+}
+
+/* A signaled WRITE of a QP. */
+static void
+post_write(struct rmem_qp *qp, uint64_t wr_id)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
+
+	wr.wr_id = wr_id;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(qp, &wr), 1);
+}
+
+/* The requests before these have completed when the second message has arrived. */
+static void
+send_twice(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_EQ(fx_post_recv(peer, i, NULL, 0), 1);
+		TEST_EQ(fx_post(qp, &wr), 1);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	}
+}
+
+/* IBTA 10.8.3: the first completion is returned after that of another QP, in order of its own. */
+TEST(chaos_recv, completion_is_overtaken_by_those_of_other_qps)
+{
+	static const uint64_t wanted[] = {20, 21, 10, 11};
+	struct rmem_qp *qp, *peer;
+	unsigned int i;
+
+	open_sides("cq:REORDER@cq:1@nth:1@polls:1000000");
+	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
+	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
+	TEST_ASSERT(qp != NULL && peer != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	post_write(fx.a.qp, 10);
+	send_twice(fx.a.qp, fx.b.qp);
+	post_write(qp, 20);
+	post_write(qp, 21);
+	send_twice(qp, peer);
+	post_write(fx.a.qp, 11);
+	send_twice(fx.a.qp, fx.b.qp);
+	for (i = 0; i < RTE_DIM(wanted); i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, wanted[i]);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+}
+
+/* It is returned without others too, after the polls of the rule. */
+TEST(chaos_recv, completion_that_is_held_is_returned)
+{
+	struct rmem_wc wc;
+	unsigned int nb_empty = 0;
+
+	open_sides("cq:REORDER@cq:1@nth:2@polls:9");
+	post_write(fx.a.qp, 1);
+	post_write(fx.a.qp, 2);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	while (rmem_poll_cq(fx.a.cq, &wc, 1) == 0)
+		nb_empty++;
+	TEST_ASSERT(nb_empty >= 9);
+	TEST_EQ(wc.wr_id, 2);
+}
+
+static void
+post_on_lcore(void *arg)
+{
+	RTE_SET_USED(arg);
+	post_write(fx.a.qp, 7);
+}
+
+/* The thread that meets rules of threads first is number 1. */
+TEST(chaos_recv, rule_of_a_thread_is_about_its_requests)
+{
+	if (fx_nb_workers() == 0)
+		test_skip("it takes a worker lcore");
+	open_sides("RDMA_WRITE:RETRY_EXC_ERR@thread:2@nth:1");
+	post_write(fx.a.qp, 5);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_launch(post_on_lcore, NULL, 0, 1);
+	fx_join(1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_RETRY_EXC_ERR);
+	TEST_EQ(fx.wc.wr_id, 7);
+}
+
+TEST_SUITE(chaos_recv, fx_setup_none, fx_teardown);
