@@ -107,7 +107,7 @@ struct ibcm_msg {
 	uint8_t mtu;             /* 1 for 256 bytes to 5 for 4096 */
 	uint8_t retry_count;     /* of the receiver's QP */
 	uint8_t rnr_retry_count; /* of the receiver's QP */
-	uint8_t ack_timeout;     /* exponent; the receiver's QP waits so long for an ACK */
+	uint8_t ack_timeout;     /* exponent; how long the receiver's QP waits for an ACK */
 	uint8_t ack_delay;       /* of a REP, exponent */
 	uint8_t failover;        /* of a REP: the alternate path is 0 accepted, 1 not supported */
 	bool has_srq;

@@ -34,7 +34,7 @@
 #define MAX_OUTBOX    256
 /* A device without completion channels is polled so often. */
 #define POLL_MS 1
-/* The last user waits so long for DREPs. */
+/* How long the last user waits for DREPs. */
 #define LINGER_MS 2000
 
 struct out_mad {
