@@ -2,7 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion channels, and the events of CQs. */
+/*
+ * Completion channels, and the events of CQs.
+ *
+ * Invariant: a CQ is destroyed only after all events that ibv_get_cq_event() returned are
+ * acknowledged: the class counts them, and refuses before. The mutex of the CQ orders the last
+ * acknowledgement and the thread that waits for it.
+ */
 
 #include <errno.h>
 

@@ -2,8 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion queues. A lock orders the threads that poll; the class has one
- * consumer. */
+/*
+ * Completion queues. A lock orders the threads that poll; the class has one consumer.
+ *
+ * Invariant: a CQ of the class is polled only under the lock. The entries of kept from first_kept
+ * up to last_kept are older than its completions, and returned first.
+ * Invariant: kept has an entry for each of the CQ, so that what is put there fits, unless the
+ * program lets its CQ overrun.
+ */
 
 #include <errno.h>
 #include <sched.h>

@@ -2,7 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The devices of the process, of the class: created when a program first looks for devices. */
+/*
+ * The devices of the process, of the class: created when a program first looks for devices.
+ *
+ * Invariant: ribv_devs[] is filled once, by the first list of devices, from 0 without a gap, and
+ * devices are not closed before the process exits: their numbers and pointers stay valid.
+ * Invariant: a child of fork() finds the struct ibv_device of a number at the same address: it may
+ * have a pointer to it from its parent.
+ */
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -2,7 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Protection domains, memory regions and memory windows. */
+/*
+ * Protection domains, memory regions and memory windows.
+ *
+ * Invariant: the references of a PD in this library are parent domains alone; objects of the class
+ * are counted there, which refuses to deallocate a PD in use.
+ * Invariant: the keys in the public part of an MR are copies for the program. Control calls
+ * use the object of the class, not these.
+ */
 
 #include <errno.h>
 #include <string.h>

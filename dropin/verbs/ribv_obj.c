@@ -2,7 +2,16 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The next library, errnos, and the array of objects. */
+/*
+ * The next library, errnos, and the array of objects.
+ *
+ * Invariant: a slot is RIBV_FREE, then RIBV_NEW while its object is made, then has the type of the
+ * object. The type is stored with release when the object is complete, and loaded with acquire
+ * before anything is read through a pointer of the program.
+ * Invariant: the memory of the array is never unmapped, so each slot can be read at any time. Slots
+ * are given out in turn: a pointer that is used after the object was destroyed is refused until its
+ * slot is given out again.
+ */
 
 #include <assert.h>
 #include <errno.h>

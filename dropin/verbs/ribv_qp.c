@@ -2,7 +2,16 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Queue pairs: create, modify, query, destroy. */
+/*
+ * Queue pairs: create, modify, query, destroy.
+ *
+ * Invariant: a QP is counted in its CQs and its SRQ from before the QP of the class exists until
+ * after it is destroyed, so these can't be destroyed in between.
+ * Invariant: a QP is in the list of its number while its QP of the class exists and is known to the
+ * program.
+ * Invariant: locks are taken in the order: this file's, then that of a CQ; send_lock, then
+ * recv_lock.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
