@@ -308,7 +308,7 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	expect_line("pin=auto,profile=rxe", "pin='auto': invalid value (require with profile=rxe)");
 	expect_line("profile=verbs,pin=off",
 			"pin='off': invalid value (require with profile=verbs)");
-	dev = fx_dev("soft1", "profile=none,pin=off,max_iov=1,max_cqe=65537");
+	fx_dev("soft1", "profile=none,pin=off,max_iov=1,max_cqe=65537");
 }
 
 /* As on the NIC. */
