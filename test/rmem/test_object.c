@@ -4,6 +4,8 @@
 
 /* Objects of every type are created and released alike: handles, limits, memory. */
 
+#include <string.h>
+
 #include "fixture.h"
 #include "object.h"
 #include "test.h"
@@ -200,6 +202,7 @@ TEST(object, parent_of_an_object_is_ebusy)
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 	void *made = NULL;
+	int ret;
 
 	for (kind = kinds; kind < kinds + RTE_DIM(kinds); kind++) {
 		if (kind->is_of_pd) {
@@ -211,7 +214,10 @@ TEST(object, parent_of_an_object_is_ebusy)
 		} else {
 			dev = fx_dev("soft1", "max_mr=8");
 			TEST_OK(kind->make(dev, &made));
-			TEST_ERR(rmem_dev_close(dev), EBUSY);
+			fx_log_begin();
+			ret = rmem_dev_close(dev);
+			TEST_ASSERT(strstr(fx_log_end(), "soft1") != NULL);
+			TEST_ERR(ret, EBUSY);
 			TEST_OK(kind->release(made));
 			TEST_OK(fx_release(dev));
 		}
