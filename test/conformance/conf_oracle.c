@@ -501,7 +501,7 @@ drain_all(void)
 bool
 conf_oracle_end(void)
 {
-	bool is_right = true;
+	bool is_right;
 	unsigned int side;
 	uint32_t i;
 

@@ -87,7 +87,8 @@ prepare(struct round *round, uint32_t i, const struct rmem_sge *sge)
 	round->old = *round->target;
 	if (round->opcode == RMEM_WR_SEND)
 		return fx_wr(RMEM_WR_SEND, sge, 1);
-	return conf_request(round->opcode, sge, fx_addr(fx.a.buf) + 8 * (i % 64), fx.a.mr->rkey);
+	return conf_request(round->opcode, sge, fx_addr(fx.a.buf) + 8 * (uint64_t)(i % 64),
+			fx.a.mr->rkey);
 }
 
 /* False: the CQ has overrun, which ends the case. */
