@@ -275,7 +275,7 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 &&
-			(!rsoft_addr_gid_at(qp->dev, attr->ah.sgid_index, own) ||
+			(!rsoft_addr_gid(qp->dev, attr->ah.sgid_index, own) ||
 					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: no such path: is_global %u, sgid_index %u, dlid %u (a GID, from an index with one%s)",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->ah.is_global,

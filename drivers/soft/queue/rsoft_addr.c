@@ -38,6 +38,21 @@ rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16])
 	return true;
 }
 
+bool
+rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16])
+{
+	bool has_gid;
+
+	if (likely(index == 0)) {
+		first_gid(dev, gid);
+		return true;
+	}
+	rsoft_lock(&rsoft_domain->lock);
+	has_gid = rsoft_addr_gid_at(dev, index, gid);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return has_gid;
+}
+
 void
 rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 {
@@ -150,14 +165,15 @@ bool
 rsoft_addr_is_reachable(
 		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr)
 {
-	bool is_here;
+	bool is_reachable;
 
 	if (rsoft_gid_is_local(addr->gid))
 		return true;
 	rsoft_lock(&rsoft_domain->lock);
-	is_here = rsoft_addr_wire_dev(addr->gid) != NULL;
+	is_reachable = rsoft_addr_wire_dev(addr->gid) != NULL ||
+			(dev->wire != NULL && rsoft_addr_can_reach(dev, index, addr->gid));
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	return is_here || (dev->wire != NULL && rsoft_addr_can_reach(dev, index, addr->gid));
+	return is_reachable;
 }
 
 struct rsoft_dev *

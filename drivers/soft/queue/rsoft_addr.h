@@ -9,8 +9,14 @@
 
 #include "rsoft_gid.h"
 
-/* The GID of the device's port at an index, false: there is none; and its GUID. */
+/*
+ * The GID of the device's port at an index; false: there is none. rsoft_addr_gid_at() is called
+ * under the domain's lock, since rmem-ctl changes all but the first.
+ */
+bool rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16]);
 bool rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16]);
+
+/* The GUID of the port. */
 void rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8]);
 
 /* The port that a path leads to: GID and LID of an address. False: the device lacks the path. */
@@ -24,7 +30,10 @@ bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah
 bool rsoft_addr_is_reachable(
 		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr);
 
-/* Whether the wire of the device, which has one, can send to a GID from that of an index. */
+/*
+ * Whether the wire of the device, which has one, can send to a GID from that of an index. Under the
+ * domain's lock.
+ */
 bool rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16]);
 
 /*

@@ -27,7 +27,7 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	uint8_t own[16];
 
 	/* Groups are those of the first GID. */
-	if (attr->port_num != 1 || !rsoft_addr_gid_at(dev, attr->sgid_index, own) ||
+	if (attr->port_num != 1 || !rsoft_addr_gid(dev, attr->sgid_index, own) ||
 			!rsoft_addr_of_ah(dev, attr, &addr) ||
 			!(is_group ? attr->sgid_index == 0 && rsoft_addr_has_group(dev, addr.gid)
 				   : rsoft_addr_is_reachable(dev, attr->sgid_index, &addr))) {
