@@ -56,16 +56,23 @@ class Machine:
                  "-qmp", f"unix:{path},server=on,wait=off", *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.qmp = None
-        until(f"{name} listens", lambda: self.ended() or os.path.exists(path))
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(LIMIT)
+        until(f"{name} listens", lambda: self.connect(path) or self.ended())
         try:
-            self.socket.connect(path)
             self.qmp = self.socket.makefile("rw", encoding="utf-8")
             self.qmp.readline()
             self.call("qmp_capabilities")
         except (OSError, ValueError) as error:
             raise Failed(f"{name}: {error}") from error
+
+    def connect(self, path):
+        """Whether it listens; its socket has a name before it does."""
+        try:
+            self.socket.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def ended(self):
         return self.process.poll() is not None
