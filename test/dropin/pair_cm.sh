@@ -63,13 +63,13 @@ for tries in {0..9}; do
 	wait "$server"
 done
 # A server whose client failed may wait forever.
-if [ -n "${PAIR_ENDLESS:-}" ] || { [ $client != 0 ] && [ -z "${PAIR_KILL:-}" ]; }; then kill "$server"; fi
+if [ -n "${PAIR_ENDLESS:-}" ] || { [ "$client" != 0 ] && [ -z "${PAIR_KILL:-}" ]; }; then kill "$server"; fi
 wait "$server"
 server=$?
 case ${PAIR_KILL:-} in
-server) [ -n "$runs" ] && [ $server = 137 ] && [ $client -lt 124 ] && exit 0 ;;
-client) [ -n "$runs" ] && [ $client = 137 ] && [ $server -lt 124 ] && exit 0 ;;
-*) [ $server = 0 ] || [ -n "${PAIR_ENDLESS:-}" ] && [ $client = 0 ] && cat "$tmp/client" && exit 0 ;;
+server) [ -n "$runs" ] && [ $server = 137 ] && [ "$client" -lt 124 ] && exit 0 ;;
+client) [ -n "$runs" ] && [ "$client" = 137 ] && [ $server -lt 124 ] && exit 0 ;;
+*) [ $server = 0 ] || [ -n "${PAIR_ENDLESS:-}" ] && [ "$client" = 0 ] && cat "$tmp/client" && exit 0 ;;
 esac
 echo "server: status $server"
 cat "$tmp/server"

@@ -179,7 +179,7 @@ while IFS='|' read -r states lines <&6; do
 		[ "$passive" = req ] || of_guest "$n waiting"
 		kill -KILL $pid
 		wait $pid 2>/dev/null
-		start listen $ip run $((port + 1))
+		start listen "$ip" run $((port + 1))
 		await "$dir/out" listening $pid
 		signal_guest
 		of_guest "$n ended"
