@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include "conf.h"
 
 #define MAX_QPS  256

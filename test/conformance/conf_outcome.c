@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include <rte_cycles.h>
+
 #include "conf.h"
 
 #define NB_ROUNDS 200u
