@@ -125,7 +125,7 @@ test_server_killed() {
 	connect 127.0.11.5 '' 127.0.11.6 "${few[@]}" --gets 0 --wait-s 600
 	until_seen "$client" said out '^client 1: expired lease refused: yes$'
 	ended "$server" KILL
-	until_seen "$client" said err 'peer: no answer to a request'
+	until_seen "$client" said err 'peer 127.0.11.6: no answer to a request'
 	serve 127.0.11.6 '' "${few[@]}"
 	until_seen "$client" said out '^client 1: values stored again after [0-9]+ GETs$'
 	ended "$client" INT
@@ -187,7 +187,7 @@ test_no_connection() {
 test_signals() {
 	trap end_left EXIT
 	connect 127.0.12.1 '' 127.0.12.2 "${few[@]}" --wait-s 600
-	until_seen "$client" said err 'peer: no answer to a request'
+	until_seen "$client" said err 'peer 127.0.12.2: no answer to a request'
 	ended "$client" INT
 	[ "$rc" = 1 ] && said err '^rmem-kv: cannot connect to 127.0.12.2 .*: Interrupted'
 	verdict 'Ctrl-C while waiting for a server' $?

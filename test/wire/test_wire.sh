@@ -181,7 +181,7 @@ test_nobody() {
 	"$program" "${eal[@]}" -- --dev soft0,ip=127.0.15.1 --mode write --connect 127.0.15.2 \
 		>out 2>err </dev/null
 	rc=$?
-	[ "$rc" = 1 ] && said err 'peer: no answer to a request' 'port 7174: no answer: no such process'
+	[ "$rc" = 1 ] && said err 'peer 127.0.15.2: no answer to a request' 'port 7174: no answer: no such process'
 	verdict 'no process at the address is reported' $?
 }
 
