@@ -45,7 +45,7 @@ client --chaos-replay "$tmp/log" && wrong 'no failure by a log'
 grep -q 'transport retry counter exceeded' "$tmp/client" || wrong 'another failure by a log'
 client -d soft0,chaos=RDMA_READ:RETRY_EXC_ERR || wrong 'failure by a rule that does not match'
 # The longest ones but a few bytes: the device still has the defaults of rmem-run.
-client -d "soft0,chaos=RDMA_READ:RETRY_EXC_ERR$(printf '+seed:1%.0s' {1..140})" ||
+client -d "soft0,chaos=RDMA_READ:RETRY_EXC_ERR$(printf '+RDMA_READ:RETRY_EXC_ERR%.0s' {1..41})" ||
 	wrong 'failure with rules of 1000 bytes'
 "$run" -d soft0,chaos=SEND:REM_ACCESS_ERR ibv_devices >"$tmp/client" 2>&1 && wrong 'illegal rule'
 grep -q 'no status of SEND here.*RNR_RETRY_EXC_ERR' "$tmp/client" || wrong 'not the permitted ones'
