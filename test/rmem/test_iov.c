@@ -437,7 +437,8 @@ TEST(iov, bad_forms_are_refused)
 {
 	const uint64_t high = UINT64_MAX - LENGTH + 2;
 	const struct fx_bad_field rows[] = {
-			FX_BAD(rmem_mr_attr, iov, NULL, EINVAL),
+			{"iov = NULL", offsetof(struct rmem_mr_attr, iov), sizeof(void *), 0,
+					EINVAL},
 			FX_BAD(rmem_mr_attr, iov_count, 0, EINVAL),
 			FX_BAD(rmem_mr_attr, addr, fx.a.buf, EINVAL),
 			FX_BAD(rmem_mr_attr, access, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR, EINVAL),
