@@ -357,8 +357,10 @@ fault_parse_part(struct fault_port *port, const char *part)
 		port->reorder = (uint32_t)number;
 		return number <= FAULT_MAX_HELD;
 	default:
+		if (number > 1)
+			return false;
 		port->share[fault] = (uint32_t)(number * (double)UINT32_MAX);
-		return number <= 1;
+		return true;
 	}
 }
 
