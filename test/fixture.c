@@ -448,6 +448,16 @@ fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd)
 }
 
 void
+fx_sides_open(struct rmem_dev *dev)
+{
+	struct rmem_pd *pd = fx_pd(dev);
+
+	fx_side_open(&fx.a, dev, pd);
+	fx_side_open(&fx.b, dev, pd);
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+}
+
+void
 fx_setup_none(void)
 {
 	nb_objects = 0;
@@ -483,13 +493,8 @@ fx_setup_dev(void)
 void
 fx_setup(void)
 {
-	struct rmem_pd *pd;
-
 	fx_setup_dev();
-	pd = fx_pd(fx.a.dev);
-	fx_side_open(&fx.a, fx.a.dev, pd);
-	fx_side_open(&fx.b, fx.b.dev, pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx.a.dev);
 }
 
 void

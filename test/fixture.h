@@ -111,8 +111,10 @@ void fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const vo
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
-/* Fill a side. Without a device or PD, create one. */
+/* Fill a side. */
 void fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
+/* Fill both sides, on one device and with one PD, and connect their QPs. */
+void fx_sides_open(struct rmem_dev *dev);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
 /* Read-only memory: a private mapping that is never written. */

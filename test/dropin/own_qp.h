@@ -51,6 +51,20 @@ create_rc(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t depth)
 	return ibv_create_qp(pd, &init);
 }
 
+/* Move a QP of UD from RESET to RTS. */
+static inline void
+start_ud(struct ibv_qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+}
+
 /*
  * Move a QP from RESET to RTS. Its peer is a QP of the process with that LID: attr has dest_qp_num,
  * and what else should not be 0. By LID, no address handle needs a GID.

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* rmem-ctl on the process itself. */
+/* rmem-ctl on the process itself, or another one. */
 
 #ifndef RUN_CONTROL_H
 #define RUN_CONTROL_H
@@ -18,17 +18,18 @@
 
 #define TEXT 4096 /* longer than all that rmem-ctl prints */
 
-/* The exit code of rmem-ctl for this process, with its output in text. */
+/* The exit code of rmem-ctl for a process, with its output in text. */
 static inline int
-run_control(const char *program, const char *prefix, const char *command, char text[TEXT])
+control_process(const char *program, const char *prefix, pid_t pid, const char *command,
+		char text[TEXT])
 {
 	char line[512];
 	size_t len;
 	FILE *pipe;
 	int status;
 
-	snprintf(line, sizeof(line), "LD_PRELOAD= %s %s -p %d %s 2>&1", prefix, program,
-			(int)getpid(), command);
+	snprintf(line, sizeof(line), "LD_PRELOAD= %s %s -p %d %s 2>&1", prefix, program, (int)pid,
+			command);
 	pipe = popen(line, "r");
 	HOLDS(pipe != NULL);
 	len = fread(text, 1, TEXT - 1, pipe);
@@ -36,6 +37,13 @@ run_control(const char *program, const char *prefix, const char *command, char t
 	status = pclose(pipe);
 	HOLDS(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+/* The same for this process. */
+static inline int
+run_control(const char *program, const char *prefix, const char *command, char text[TEXT])
+{
+	return control_process(program, prefix, getpid(), command, text);
 }
 
 static inline void

@@ -43,20 +43,6 @@ create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, str
 	return ibv_create_qp(pd, &init);
 }
 
-/* A QP of UD that may send. */
-static void
-start_ud(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
-}
-
 static void
 create(struct side *side)
 {
@@ -81,7 +67,7 @@ create(struct side *side)
 	HOLDS(side->channel != NULL && side->srq != NULL && side->mr != NULL && side->one != NULL &&
 			side->two != NULL && side->td != NULL && side->dm != NULL &&
 			side->ah != NULL && side->qp != NULL && side->ud != NULL);
-	start_ud(side->ud);
+	start_ud(side->ud, 0);
 }
 
 static void

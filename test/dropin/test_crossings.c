@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "own_qp.h"
+#include "run_control.h"
 
 #define NB_WRITES 3
 
@@ -24,6 +25,8 @@ struct side {
 	struct objects objects;
 	char buf[64];
 };
+
+static struct side own; /* of a process with one */
 
 /* A QP of the device, connected to itself. */
 static void
@@ -96,35 +99,25 @@ run_child(void (*child)(void), char *text, size_t size)
 }
 
 static void
-forks_and_destroys(void)
+forks_and_leaves(void)
 {
-	static struct side of;
 	int status;
 	pid_t pid;
 
-	create(&of, "soft0");
+	create(&own, "soft0");
 	pid = fork();
 	HOLDS(pid >= 0);
 	/* The objects are those of the parent. */
 	if (pid == 0)
 		exit(0);
 	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
-	close_objects(&of.objects);
 }
 
 static void
-forks_and_leaves(void)
+forks_and_destroys(void)
 {
-	static struct side of;
-	int status;
-	pid_t pid;
-
-	create(&of, "soft0");
-	pid = fork();
-	HOLDS(pid >= 0);
-	if (pid == 0)
-		exit(0);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	forks_and_leaves();
+	close_objects(&own.objects);
 }
 
 /* A child has the objects of its parent, which alone reports those that it leaves. */
@@ -141,34 +134,13 @@ reports_are_of_the_parent(void)
 	HOLDS(first != NULL && strstr(first + 1, "QP not destroyed") == NULL);
 }
 
-/* The exit code of rmem-ctl list for a process. */
-static int
-list(const char *program, pid_t pid, char *text, size_t size)
-{
-	char line[512];
-	size_t len;
-	FILE *pipe;
-	int status;
-
-	snprintf(line, sizeof(line), "LD_PRELOAD= timeout 60 %s -p %d list 2>&1", program,
-			(int)pid);
-	pipe = popen(line, "r");
-	HOLDS(pipe != NULL);
-	len = fread(text, 1, size - 1, pipe);
-	text[len] = '\0';
-	status = pclose(pipe);
-	HOLDS(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
 /* Open the device, start a child that waits for the end of one pipe, and end when requested. */
 static void
 outlived(int ready, int go, int end)
 {
-	static struct side of;
 	char byte = 0;
 
-	create(&of, "soft0");
+	create(&own, "soft0");
 	if (fork() == 0) {
 		while (read(end, &byte, 1) > 0)
 			;
@@ -184,7 +156,7 @@ static void
 child_is_not_controlled(const char *program)
 {
 	int ready[2], go[2], end[2], status;
-	char byte = 0, text[512];
+	char byte = 0, text[TEXT];
 	pid_t pid;
 
 	HOLDS(pipe(ready) == 0 && pipe(go) == 0 && pipe(end) == 0);
@@ -195,10 +167,11 @@ child_is_not_controlled(const char *program)
 		outlived(ready[1], go[0], end[0]);
 	}
 	HOLDS(read(ready[0], &byte, 1) == 1);
-	HOLDS(list(program, pid, text, sizeof(text)) == 0 && strstr(text, "ACTIVE") != NULL);
+	HOLDS(control_process(program, "timeout 60", pid, "list", text) == 0 &&
+			strstr(text, "ACTIVE") != NULL);
 	HOLDS(write(go[1], &byte, 1) == 1);
 	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
-	status = list(program, pid, text, sizeof(text));
+	status = control_process(program, "timeout 60", pid, "list", text);
 	HOLDS(status != 124 && strstr(text, "ACTIVE") == NULL);
 }
 

@@ -207,19 +207,6 @@ indices_without_entry_are_refused(void)
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 
-static void
-start_ud(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
-
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
-}
-
 /* Send an empty datagram to a QP by an AH. */
 static void
 send_to(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn)
@@ -248,8 +235,8 @@ datagrams_have_gid_of_handle(void)
 	struct ibv_ah *to, *back;
 	struct ibv_wc wc;
 
-	start_ud(qp);
-	start_ud(peer);
+	start_ud(qp, QKEY);
+	start_ud(peer, QKEY);
 	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
 	sge = (struct ibv_sge){(uintptr_t)sides[1].buf, 128, sides[1].mr->lkey};
 	HOLDS(ibv_post_recv(peer, &recv, &bad) == 0);

@@ -31,11 +31,7 @@ ready(struct ibv_qp *qp)
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	HOLDS(ibv_modify_qp(qp, &attr, mask | IBV_QP_ACCESS_FLAGS) == EINVAL);
-	HOLDS(ibv_modify_qp(qp, &attr, mask | IBV_QP_QKEY) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+	start_ud(qp, QKEY);
 	memset(&attr, 0, sizeof(attr));
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_QKEY, &init) == 0);
 	HOLDS(attr.qkey == QKEY && attr.qp_state == IBV_QPS_RTS);

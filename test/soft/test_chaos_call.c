@@ -14,9 +14,7 @@ static void
 open_sides(const char *rules)
 {
 	chaos_open(rules);
-	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
-	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx.a.dev);
 }
 
 static const struct creation {

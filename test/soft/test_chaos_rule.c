@@ -305,9 +305,7 @@ TEST(chaos_rule, rnr_retry_seven_is_not_exceeded)
 	struct rmem_sge sge;
 
 	open_dev("SEND:RNR_RETRY_EXC_ERR@qp:1");
-	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
-	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx.a.dev);
 	sge = fx_sge(fx.b.mr, 0, 8);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge, 1), 1);
 	wr = make_wr(RMEM_WR_SEND, &sge);

@@ -61,15 +61,8 @@ teardown(void)
 static void
 open_sides(unsigned int nb_lcores, const char *args)
 {
-	struct rmem_dev *dev;
-	struct rmem_pd *pd;
-
 	start_serving(nb_lcores);
-	dev = fx_dev("soft0", args);
-	pd = fx_pd(dev);
-	fx_side_open(&fx.a, dev, pd);
-	fx_side_open(&fx.b, dev, pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx_dev("soft0", args));
 }
 
 static void

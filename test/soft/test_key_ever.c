@@ -30,17 +30,10 @@ below(uint32_t limit)
 static void
 setup(void)
 {
-	struct rmem_dev *dev;
-	struct rmem_pd *pd;
-
 	memset(&lx, 0, sizeof(lx));
 	fx_setup_none();
-	dev = fx_dev("soft0", "max_mr=6,max_mw=3");
-	pd = fx_pd(dev);
-	fx_side_open(&fx.a, dev, pd);
-	fx_side_open(&fx.b, dev, pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
-	lx.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	fx_sides_open(fx_dev("soft0", "max_mr=6,max_mw=3"));
+	lx.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	fx.mw.mr = lx.mr;
 	memset(former, 0, sizeof(former));
 	random_state = 1;

@@ -96,14 +96,9 @@ expect_gone(const uint8_t *page)
 static void
 on_args(const char *args, void (*func)(void))
 {
-	struct rmem_dev *dev = fx_dev("soft10", args);
-	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
 	uint64_t before;
 
-	TEST_ASSERT(pd != NULL);
-	fx_side_open(&fx.a, dev, pd);
-	fx_side_open(&fx.b, dev, pd);
-	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx_dev("soft10", args));
 	if (!fx_odp_has_atomics())
 		test_skip("nothing is guarded by a signal handler here");
 	before = pin_counted();

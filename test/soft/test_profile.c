@@ -37,13 +37,7 @@ static const uint32_t all_access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
 static void
 open_pair(const struct profile *profile)
 {
-	struct rmem_dev *dev = fx_dev("soft1", profile->args);
-	struct rmem_pd *pd;
-
-	pd = fx_pd(dev);
-	fx_side_open(&fx.a, dev, pd);
-	fx_side_open(&fx.b, dev, pd);
-	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx_dev("soft1", profile->args));
 }
 
 /* Run a case on each profile, with nothing left between them. */

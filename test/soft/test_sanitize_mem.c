@@ -36,10 +36,7 @@ reg_named(const char *name, void *addr, size_t length, struct rmem_mr **made)
 static void
 setup(void)
 {
-	fx.a.dev = fx_dev("soft0", "sanitize=1");
-	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
-	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
-	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx_dev("soft0", "sanitize=1"));
 	if (!fx_odp_has_atomics())
 		test_skip("nothing is guarded by a signal handler here");
 	mem = fx_map(NB_PAGES * FX_PAGE);

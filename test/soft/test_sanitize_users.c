@@ -42,10 +42,7 @@ static void
 open_sides(const char *args)
 {
 	memset(&race, 0, sizeof(race));
-	fx.a.dev = fx_dev("soft0", args);
-	fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev));
-	fx_side_open(&fx.b, fx.a.dev, fx.a.pd);
-	TEST_RUN(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx_sides_open(fx_dev("soft0", args));
 }
 
 static struct rsoft_qp *
