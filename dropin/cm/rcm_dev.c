@@ -16,23 +16,30 @@
 
 static_assert(RCM_MAX_DEVS == RIBV_MAX_DEVS, "the agent has an entry for QP 1 of each");
 
-bool
-rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev)
+/* A device by one of its GIDs, an index of the port's table. */
+static bool
+get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t index, struct rcm_dev *dev)
 {
-	struct rmem_port_attr port;
 	struct rmem_gid_entry gid;
 
-	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0 ||
-			index >= port.gid_tbl_len ||
-			rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
+	if (rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
 		return false;
 	dev->node_guid = ribv_node_guid(ribv_devs[number]);
 	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
 	dev->sgid_index = (uint8_t)index;
-	dev->lid = port.lid;
-	dev->mtu = (uint8_t)port.active_mtu;
-	dev->is_host = port.link_layer == RMEM_LINK_LAYER_INFINIBAND;
+	dev->lid = port->lid;
+	dev->mtu = (uint8_t)port->active_mtu;
+	dev->is_host = port->link_layer == RMEM_LINK_LAYER_INFINIBAND;
 	return true;
+}
+
+bool
+rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev)
+{
+	struct rmem_port_attr port;
+
+	return rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) == 0 &&
+			index < port.gid_tbl_len && get_gid(number, &port, index, dev);
 }
 
 bool
@@ -51,7 +58,7 @@ find_gid(uint32_t number, const uint8_t ip[16], struct rcm_dev *dev)
 	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
 		return false;
 	for (i = 0; i < port.gid_tbl_len; i++) {
-		if (rcm_dev_gid(number, i, dev) && !dev->is_host &&
+		if (get_gid(number, &port, i, dev) && !dev->is_host &&
 				memcmp(dev->gid, ip, sizeof(dev->gid)) == 0)
 			return true;
 	}

@@ -413,11 +413,12 @@ qp_of(const struct rcm_id *id)
 static int
 resolve(struct rcm_id *id)
 {
+	const bool has_links = rcm_has_links(id);
 	struct ibcm_ip ip = {0};
 	const struct ibcm_sidr_conf conf = {.path = path_of(id),
 			.service_id = service_id(id, id->dst.port),
-			.cm_timeout = rcm_has_links(id) ? CM_TIMEOUT_LINK : CM_TIMEOUT,
-			.max_cm_retries = rcm_has_links(id) ? CM_RETRIES_LINK : CM_RETRIES,
+			.cm_timeout = has_links ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = has_links ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
@@ -429,6 +430,7 @@ resolve(struct rcm_id *id)
 static int
 request(struct rcm_id *id)
 {
+	const bool has_links = rcm_has_links(id);
 	struct rcm_dev dev;
 	struct ibcm_ip ip = {0};
 	struct ibcm_req_conf conf = {.path = path_of(id),
@@ -437,8 +439,8 @@ request(struct rcm_id *id)
 			.service = id->qp_type == IBV_QPT_UC ? IBCM_UC : IBCM_RC,
 			.retry_count = id->own.retry_count,
 			.ack_timeout = id->ack_timeout,
-			.cm_timeout = rcm_has_links(id) ? CM_TIMEOUT_LINK : CM_TIMEOUT,
-			.max_cm_retries = rcm_has_links(id) ? CM_RETRIES_LINK : CM_RETRIES,
+			.cm_timeout = has_links ? CM_TIMEOUT_LINK : CM_TIMEOUT,
+			.max_cm_retries = has_links ? CM_RETRIES_LINK : CM_RETRIES,
 			.ip = &ip,
 			.data = {id->own.private_data, id->own.private_len},
 			.arg = id};
