@@ -24,7 +24,7 @@ static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static uint8_t buf[4096];
+static uint8_t buf[4096] __attribute__((aligned(8)));
 static int log_fd;
 
 /* Reports with that text, of all so far. */
@@ -151,6 +151,24 @@ changed_buffers_are_reported(void)
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(other) == 0);
 }
 
+/* A plain sum of the words is the same after it. */
+static void
+exchanged_words_are_reported(void)
+{
+	struct ibv_qp *qp = create_own();
+	struct ibv_sge sge = {(uintptr_t)buf, 1024, mr->lkey};
+	uint64_t *words = (uint64_t *)(void *)buf;
+
+	words[2] = 1;
+	words[10] = 2;
+	HOLDS(post_write_to(qp, sge, (uintptr_t)buf + 2048, mr->rkey, 12) == 0);
+	words[2] = 2;
+	words[10] = 1;
+	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
+	HOLDS(nb_reports("the buffer of request 0xc, at 0x") == 1);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
 static void
 overlapping_receives_are_reported(void)
 {
@@ -200,6 +218,7 @@ main(void)
 	correct_uses_are_not_reported();
 	unsignaled_requests_until_full_are_reported();
 	changed_buffers_are_reported();
+	exchanged_words_are_reported();
 	overlapping_receives_are_reported();
 	deregistration_in_flight_is_reported();
 	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
