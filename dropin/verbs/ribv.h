@@ -191,8 +191,9 @@ bool ribv_env_logs(uint32_t level);
 /* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
 void ribv_env_log_keep(void);
 /*
- * The stored line, "" if there is none; stop storing. From now on warnings of the device are on
- * stderr if it logs wrong uses (sanitize=1), unless RMEM_IBV_LOG is set.
+ * The stored line, "" if there is none; stop storing. From now on warnings of the devices are
+ * reported (ribv_finding.h) if one logs wrong uses (sanitize=1), unless RMEM_IBV_LOG is set: then
+ * all of its level are on stderr.
  */
 const char *ribv_env_log_kept(bool is_checked);
 
@@ -207,9 +208,6 @@ void ribv_report_append(const char *variable, const char *text, size_t len);
 void ribv_sanitize_start(void);
 /* Wait in a call that destroys an object of that type until its events are acknowledged. */
 void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
-
-/* A wrong use of a request that was posted there; found by the calling thread. */
-void ribv_sanitize_report(const char *text, const void *caller);
 
 /* ribv_watch.c: requests in flight, with sanitize=1. */
 /* Checksums of send buffers: sanitize=2. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "ribv.h"
+#include "ribv_finding.h"
 #include "../ribv_view.h"
 #include "rmem_env.h"
 
@@ -168,6 +169,9 @@ devs_start(void)
 	}
 	is_creating = true;
 	name = strtok_r(list, "|", &rest);
+	reason = ribv_finding_start();
+	if (reason != NULL)
+		dev_missing(env, reason);
 	for (i = 0; name != NULL && reason == NULL; i++) {
 		reason = dev_create(name, i);
 		if (reason != NULL)

@@ -25,6 +25,7 @@
 #include <rte_log.h>
 
 #include "ribv.h"
+#include "ribv_finding.h"
 #include "rmem_env.h"
 
 /* A part of this library's data. */
@@ -42,6 +43,7 @@ static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: 
 static RMEM_ENV_KEPT uint8_t *inherited;
 static RMEM_ENV_KEPT void (*before_reset)(void);
 static char log_line[256];
+static bool has_checked; /* a device logs wrong uses */
 
 /* The data that is written after the library was loaded: without what the loader protects. */
 static struct part
@@ -197,12 +199,13 @@ ribv_env_log_keep(void)
 const char *
 ribv_env_log_kept(bool is_checked)
 {
+	has_checked |= is_checked;
 	/* A program that provokes errors sees its errno, and no line. */
 	if (getenv("RMEM_IBV_LOG") == NULL) {
 		rte_log_set_level_pattern("*", RTE_LOG_EMERG);
-		if (is_checked)
+		if (has_checked)
 			rte_log_set_level_pattern("pmd.rmem.soft", RTE_LOG_WARNING);
-		rte_openlog_stream(NULL);
 	}
+	rte_openlog_stream(has_checked ? ribv_finding_log() : NULL);
 	return log_line;
 }

@@ -21,8 +21,10 @@
 #include <unistd.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_cycles.h>
 
 #include "ribv.h"
+#include "ribv_finding.h"
 
 #define NB_LISTS   1024
 #define MAX_SGE    4  /* of a request; further ones are not checked */
@@ -30,17 +32,11 @@
 #define MAX_PLACES 256
 #define MAX_TEXT   160
 
-enum wrong {
-	NOT_SIGNALED,
-	CHANGED,
-	UNMAPPED,
-	OVERLAPS,
-	DEREGISTERED,
-};
-
 struct request {
 	uint64_t wr_id;
 	const void *caller; /* of the post */
+	uint64_t tsc;       /* the same */
+	pid_t thread;       /* the same */
 	uint64_t sum;
 	uint32_t num_sge;
 	bool is_signaled;
@@ -65,8 +61,8 @@ struct ribv_watch {
 };
 
 struct report {
-	enum wrong wrong;
-	const void *caller; /* NULL: nothing to report */
+	enum ribv_kind kind;
+	struct ribv_event posted; /* n is 0: nothing to report */
 	char text[MAX_TEXT];
 };
 
@@ -74,7 +70,7 @@ static uint32_t lock;
 static LIST_HEAD(ribv_watches, ribv_watch) lists[NB_LISTS];
 /* Places that were reported. */
 static struct {
-	enum wrong wrong;
+	enum ribv_kind kind;
 	const void *caller;
 } places[MAX_PLACES];
 static uint32_t nb_places;
@@ -156,26 +152,42 @@ ribv_watch_end(struct ribv_watch *watch)
 
 /* Remember the place; false: it was reported, or there are too many. Under the lock. */
 static bool
-is_new(enum wrong wrong, const void *caller)
+is_new(enum ribv_kind kind, const void *caller)
 {
 	uint32_t i;
 
 	for (i = 0; i < nb_places; i++) {
-		if (places[i].wrong == wrong && places[i].caller == caller)
+		if (places[i].kind == kind && places[i].caller == caller)
 			return false;
 	}
 	if (nb_places == MAX_PLACES)
 		return false;
-	places[nb_places].wrong = wrong;
+	places[nb_places].kind = kind;
 	places[nb_places++].caller = caller;
 	return true;
+}
+
+/* The text of the report is written after this. */
+static void
+report_set(struct report *report, enum ribv_kind kind, const struct request *request)
+{
+	report->kind = kind;
+	memset(&report->posted, 0, sizeof(report->posted));
+	report->posted.stack.frames[0] = (void *)(uintptr_t)request->caller;
+	report->posted.stack.n = 1;
+	report->posted.tsc = request->tsc;
+	report->posted.thread = request->thread;
 }
 
 static void
 print(const struct report *report)
 {
-	if (report->caller != NULL)
-		ribv_sanitize_report(report->text, report->caller);
+	if (report->posted.stack.n != 0)
+		ribv_find(&(struct ribv_finding){.kind = report->kind,
+				.what = report->text,
+				.how = "posted",
+				.event = &report->posted,
+				.has_finder = true});
 }
 
 #define SUM_ODD UINT64_C(0x9e3779b97f4a7c15)
@@ -260,6 +272,8 @@ set_sges(struct request *request, const struct rmem_sge *sges, uint32_t n)
 unsigned int
 ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n)
 {
+	const uint64_t tsc = rte_rdtsc();
+	const pid_t thread = ribv_thread();
 	struct queue *queue = &watch->send;
 	struct request *request;
 	unsigned int i;
@@ -269,6 +283,8 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 		request = request_at(queue, queue->next);
 		request->wr_id = wr[i].wr_id;
 		request->caller = ribv_caller;
+		request->tsc = tsc;
+		request->thread = thread;
 		request->is_signaled = watch->qp->init.sq_sig_all != 0 ||
 				(wr[i].flags & RMEM_SEND_SIGNALED) != 0;
 		request->num_sge = 0;
@@ -293,10 +309,9 @@ check_full(struct ribv_watch *watch, struct report *report)
 		if (request_at(queue, i)->is_signaled)
 			return;
 	}
-	if (queue->first == queue->next || !is_new(NOT_SIGNALED, ribv_caller))
+	if (queue->first == queue->next || !is_new(RIBV_FOUND_FULL, ribv_caller))
 		return;
-	report->wrong = NOT_SIGNALED;
-	report->caller = request_at(queue, queue->next - 1)->caller;
+	report_set(report, RIBV_FOUND_FULL, request_at(queue, queue->next - 1));
 	snprintf(report->text, sizeof(report->text),
 			"QP 0x%06x: the send queue is full, and none of its %u requests is signaled: "
 			"no completion frees it",
@@ -306,7 +321,7 @@ check_full(struct ribv_watch *watch, struct report *report)
 void
 ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, int err)
 {
-	struct report report = {.caller = NULL};
+	struct report report = {.posted = {.tsc = 0}};
 	struct queue *queue = &watch->send;
 
 	ribv_lock(&lock);
@@ -341,10 +356,9 @@ check_recv(struct ribv_watch *watch, const struct request *request, struct repor
 			k = j % other->num_sge;
 			if (!overlaps(&request->sge[j / other->num_sge], &other->sge[k]))
 				continue;
-			if (!is_new(OVERLAPS, ribv_caller))
+			if (!is_new(RIBV_FOUND_RECV_OVERLAP, ribv_caller))
 				return;
-			report->wrong = OVERLAPS;
-			report->caller = other->caller;
+			report_set(report, RIBV_FOUND_RECV_OVERLAP, other);
 			snprintf(report->text, sizeof(report->text),
 					"QP 0x%06x: receive 0x%" PRIx64
 					" has bytes of receive 0x%" PRIx64 ", at 0x%" PRIx64
@@ -359,7 +373,7 @@ check_recv(struct ribv_watch *watch, const struct request *request, struct repor
 bool
 ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
 {
-	struct report report = {.caller = NULL};
+	struct report report = {.posted = {.tsc = 0}};
 	struct queue *queue = &watch->recv;
 	struct request *request;
 	bool is_kept;
@@ -368,7 +382,10 @@ ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
 	is_kept = queue->next - queue->first < queue->size;
 	if (is_kept) {
 		request = request_at(queue, queue->next);
-		*request = (struct request){.wr_id = wr->wr_id, .caller = ribv_caller};
+		*request = (struct request){.wr_id = wr->wr_id,
+				.caller = ribv_caller,
+				.tsc = rte_rdtsc(),
+				.thread = ribv_thread()};
 		if (wr->num_sge != 0)
 			set_sges(request, wr->sg_list, wr->num_sge);
 		check_recv(watch, request, &report);
@@ -393,6 +410,7 @@ static void
 check_sum(const struct ribv_watch *watch, const struct request *request, struct report *report)
 {
 	const char *what = "changed";
+	enum ribv_kind kind;
 	uint32_t i;
 
 	if (likely(!request->is_summed))
@@ -403,10 +421,10 @@ check_sum(const struct ribv_watch *watch, const struct request *request, struct 
 		what = "was unmapped";
 	else if (likely(sum_sges(request) == request->sum))
 		return;
-	report->wrong = i < request->num_sge ? UNMAPPED : CHANGED;
-	if (report->caller != NULL || !is_new(report->wrong, request->caller))
+	kind = i < request->num_sge ? RIBV_FOUND_UNMAPPED : RIBV_FOUND_CHANGED;
+	if (report->posted.stack.n != 0 || !is_new(kind, request->caller))
 		return;
-	report->caller = request->caller;
+	report_set(report, kind, request);
 	snprintf(report->text, sizeof(report->text),
 			"QP 0x%06x: the buffer of request 0x%" PRIx64 ", at 0x%" PRIx64
 			", %s between post and completion",
@@ -449,7 +467,7 @@ find(uint32_t dev, uint32_t qp_num)
 void
 ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 {
-	struct report report = {.caller = NULL};
+	struct report report = {.posted = {.tsc = 0}};
 	struct ribv_watch *watch;
 	int i;
 
@@ -485,7 +503,7 @@ find_key(const struct queue *queue, uint32_t lkey)
 void
 ribv_watch_dereg(uint32_t dev, uint32_t lkey)
 {
-	struct report report = {.caller = NULL};
+	struct report report = {.posted = {.tsc = 0}};
 	const struct request *request;
 	struct ribv_watch *watch;
 	uint32_t i;
@@ -498,11 +516,10 @@ ribv_watch_dereg(uint32_t dev, uint32_t lkey)
 			request = watch->dev == dev ? find_key(&watch->send, lkey) : NULL;
 			if (request == NULL && watch->dev == dev)
 				request = find_key(&watch->recv, lkey);
-			if (request == NULL || report.caller != NULL || watch->is_dead ||
-					!is_new(DEREGISTERED, request->caller))
+			if (request == NULL || report.posted.stack.n != 0 || watch->is_dead ||
+					!is_new(RIBV_FOUND_DEREG, request->caller))
 				continue;
-			report.wrong = DEREGISTERED;
-			report.caller = request->caller;
+			report_set(&report, RIBV_FOUND_DEREG, request);
 			snprintf(report.text, sizeof(report.text),
 					"QP 0x%06x: the MR with lkey 0x%08x is deregistered while "
 					"request 0x%" PRIx64 " is in flight",

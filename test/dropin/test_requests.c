@@ -126,7 +126,8 @@ unsignaled_requests_until_full_are_reported(void)
 		HOLDS(ibv_destroy_qp(qp) == 0);
 	}
 	HOLDS(nb_reports("is full, and none of its 8 requests is signaled") == 1);
-	HOLDS(nb_reports("posted by\n    #0 ") == 1 && nb_reports("  found by\n    #0 ") == 1);
+	HOLDS(nb_reports(" ago by thread ") == 1 && nb_reports("\n    #0 ") == 2);
+	HOLDS(nb_reports("  found by thread ") == 1);
 }
 
 static void
@@ -142,7 +143,7 @@ changed_buffers_are_reported(void)
 	buf[SIZE - 1]++;
 	HOLDS(wait_wc(cq).status == IBV_WC_SUCCESS);
 	HOLDS(nb_reports("the buffer of request 0x7, at 0x") == 1);
-	HOLDS(nb_reports("changed between post and completion; posted by\n    #0 ") == 1);
+	HOLDS(nb_reports("changed between post and completion; posted ") == 1);
 	HOLDS(post_from(qp, (struct ibv_sge){(uintptr_t)page, SIZE, other->lkey},
 			      IBV_SEND_SIGNALED) == 0);
 	HOLDS(munmap(page, 4096) == 0);

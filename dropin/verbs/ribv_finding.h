@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Findings of the sanitizer for verbs programs. ribv_sanitize.c, ribv_watch.c and the log lines of
+ * the device have them; ribv_finding.c reports them; ribv_stack.c has the calls that led to them.
+ */
+
+#ifndef RIBV_FINDING_H
+#define RIBV_FINDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define RIBV_MAX_FRAMES 32
+#define RIBV_MAX_CALLS  64 /* those inlined included */
+
+/* Their names are in ribv_finding.c, and in doc/soft_debug.md. */
+enum ribv_kind {
+	RIBV_FOUND_CHANGED,
+	RIBV_FOUND_DEREG,
+	RIBV_FOUND_EVENT,
+	RIBV_FOUND_FULL,
+	RIBV_FOUND_KEY,
+	RIBV_FOUND_LEAK,
+	RIBV_FOUND_RECV_OVERLAP,
+	RIBV_FOUND_THREADS,
+	RIBV_FOUND_UNMAPPED,
+	RIBV_NB_KINDS,
+};
+
+/* Return addresses, the innermost first, then NULL. */
+struct ribv_stack {
+	void *frames[RIBV_MAX_FRAMES];
+	int n;
+};
+
+/* A call of the program: where, when (TSC), and by which thread. */
+struct ribv_event {
+	struct ribv_stack stack;
+	uint64_t tsc;
+	pid_t thread;
+};
+
+/* A call, by the symbols and lines of its file; or what is known of it. */
+struct ribv_call {
+	char *function; /* or NULL */
+	char *source;   /* or NULL */
+	char *module;   /* or NULL */
+	uintptr_t at;   /* in the module */
+	unsigned long line;
+	bool is_outer; /* the one before is inlined in it */
+};
+
+struct ribv_calls {
+	struct ribv_call calls[RIBV_MAX_CALLS];
+	uint32_t n;
+};
+
+struct ribv_finding {
+	enum ribv_kind kind;
+	const char *what;
+	const char *how; /* what it did, as "posted" */
+	const struct ribv_event *event;
+	bool has_finder; /* report the calls of this thread too */
+};
+
+/* ribv_stack.c */
+/* The calling thread; the first call in a process loads a library. */
+void ribv_event_now(struct ribv_event *event);
+pid_t ribv_thread(void);
+/* Whether an address is in a library whose file has that name, or begins with it. */
+bool ribv_is_in(const void *address, const char *library);
+/* The first frame that is not of this library, or of libc that it calls. */
+int ribv_first_frame(const struct ribv_stack *stack);
+/* The calls without those of this library, and of libc before main() or the thread. */
+void ribv_calls_find(struct ribv_calls *calls, const struct ribv_stack *stack);
+void ribv_calls_print(FILE *to, const struct ribv_calls *calls);
+void ribv_calls_free(struct ribv_calls *calls);
+
+/* ribv_finding.c */
+/* Read RMEM_IBV_SANITIZE; NULL, or what is wrong with it. */
+const char *ribv_finding_start(void);
+/* Report it, unless it is suppressed; does not return with the item abort. */
+void ribv_find(const struct ribv_finding *finding);
+/* Where the device has to log its findings; NULL: stderr. */
+FILE *ribv_finding_log(void);
+
+#endif /* RIBV_FINDING_H */
