@@ -20,6 +20,7 @@ ENDS = {
     'rmem_driver_register': None,
     'rmem_fast_reg_mr_alloc': 'rmem_mr_dereg',
     'rmem_mkey_alloc': 'rmem_mr_dereg',
+    'rmem_null_mr_alloc': 'rmem_mr_dereg',
     'rmem_lease_prepare': 'rmem_lease_revoke',
     'rmem_tel_names_add': 'rmem_tel_names_end',
     'rmem_mp_end_add': None,

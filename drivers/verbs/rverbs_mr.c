@@ -58,6 +58,19 @@ rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t
 	return rverbs_err_fold(err, RVERBS_ERR_REG);
 }
 
+static int
+mr_reg_null(struct rmem_mr *base)
+{
+	struct rverbs_mr *mr = rverbs_mr_of(base);
+
+	mr->ibv = ibv_alloc_null_mr(rverbs_pd_of(base->pd)->ibv);
+	if (mr->ibv == NULL)
+		return rverbs_err_null(NULL, "ibv_alloc_null_mr");
+	base->lkey = mr->ibv->lkey;
+	base->rkey = mr->ibv->rkey;
+	return 0;
+}
+
 int
 rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -68,6 +81,8 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	int ret;
 
 	RTE_SET_USED(attr);
+	if (base->type == RMEM_MR_TYPE_NULL)
+		return mr_reg_null(base);
 	ret = rverbs_odp_check(base);
 	if (ret != 0)
 		return ret;
@@ -145,6 +160,8 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
 	int ret = 0;
 
+	if (base->type == RMEM_MR_TYPE_NULL)
+		return rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	if (base->type != RMEM_MR_TYPE_USER)
 		return rverbs_mlx5_mr_release(base);
 	rverbs_range_remove(rverbs_pd_of(base->pd), rverbs_mr_of(base));
@@ -169,6 +186,8 @@ rverbs_mr_dereg(struct rmem_mr *base)
 int
 rverbs_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
+	if (base->type == RMEM_MR_TYPE_NULL)
+		return 0;
 	if (base->type != RMEM_MR_TYPE_USER) {
 		rverbs_mlx5_mr_query(base, info);
 		return 0;

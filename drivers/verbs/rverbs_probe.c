@@ -321,6 +321,19 @@ probe_channel(struct rverbs_probe *probe)
 		probe->is_held = true;
 }
 
+/* Null MRs, which few providers have. */
+static void
+probe_null_mr(struct rverbs_probe *probe)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(probe->pd);
+
+	if (mr == NULL)
+		return;
+	probe->dev->capa |= RMEM_DEV_CAPA_NULL_MR;
+	if (ibv_dereg_mr(mr) != 0)
+		probe->is_held = true;
+}
+
 static int
 probe_run(struct rverbs_probe *probe)
 {
@@ -354,6 +367,7 @@ probe_run(struct rverbs_probe *probe)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);
 	probe_channel(probe);
+	probe_null_mr(probe);
 	probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);

@@ -122,8 +122,8 @@ int rmem_counter_destroy(struct rmem_counter *counter);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, one that is being released; not a
- *     counter, one of another device, one that is being freed; or other flags.
+ *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, one that is being released;
+ *     not a counter, one of another device, one that is being freed; or other flags.
  *   - -EBUSY: a counter is bound to the MR, or its registration is in progress or failed.
  *   - -EOPNOTSUPP: the device does not support counters.
  */

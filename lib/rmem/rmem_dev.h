@@ -93,6 +93,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_ATOMIC_WRITE (UINT64_C(1) << 28)
 /** RMEM_WR_FLUSH. */
 #define RMEM_DEV_CAPA_FLUSH (UINT64_C(1) << 29)
+/** Null MRs: rmem_null_mr_alloc(). */
+#define RMEM_DEV_CAPA_NULL_MR (UINT64_C(1) << 30)
 
 /** Device. */
 struct rmem_dev {

@@ -143,7 +143,9 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
  * Register [addr, addr + length) at iova with access; set lkey and rkey.
  *
  * The class has set these fields of mr; attr has the checked arguments of the caller, for the
- * other attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several.
+ * other attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several. With
+ * RMEM_DEV_CAPA_NULL_MR, an MR of RMEM_MR_TYPE_NULL has no address and the length SIZE_MAX, and
+ * attr is zero.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /**

@@ -72,7 +72,7 @@ report_pd_of(struct rmem_report *out, const struct rmem_pd *pd)
 static void
 report_mr(struct rmem_report *out, const struct rmem_obj *obj)
 {
-	static const char *const types[] = {NULL, "user", "fast_reg", "indirect"};
+	static const char *const types[] = {NULL, "user", "fast_reg", "indirect", "null"};
 	static const char *const states[] = {"FREE", "VALID", "DISABLED", "PENDING", "ERROR"};
 	const struct rmem_mr *mr = (const struct rmem_mr *)obj;
 	struct rmem_mr_info info;

@@ -89,6 +89,7 @@ enum rmem_mr_type {
 	RMEM_MR_TYPE_USER = 1,     /**< Registered by rmem_mr_reg(). */
 	RMEM_MR_TYPE_FAST_REG = 2, /**< Allocated by rmem_fast_reg_mr_alloc(). */
 	RMEM_MR_TYPE_INDIRECT = 3, /**< Allocated by rmem_mkey_alloc(). */
+	RMEM_MR_TYPE_NULL = 4,     /**< Allocated by rmem_null_mr_alloc(). */
 };
 
 /** States of an MR. */
@@ -296,6 +297,32 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
 int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 
 /**
+ * Allocate a null MR, as ibv_alloc_null_mr(3).
+ *
+ * Data written to it is discarded, and data read from it is zero, so that an SGE can skip part of
+ * a message or fill it. Only its lkey is valid, from iova 0 on for SIZE_MAX bytes: SGEs may have
+ * any address. Peers cannot access it, windows cannot be bound to it, and it cannot be
+ * enabled, shared or re-registered.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain the MR belongs to.
+ * @param[out] mr
+ *   The new MR, with a NULL addr. Written only on success. Release it with rmem_mr_dereg().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, or NULL mr.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_NULL_MR.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_mr regions.
+ *   - -ENOMEM: no memory for the MR.
+ *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
+ */
+int rmem_null_mr_alloc(struct rmem_pd *pd, struct rmem_mr **mr);
+
+/**
  * Enable an MR that was registered with RMEM_MR_DISABLED.
  *
  * Requests posted after the call may use its keys. For an enabled MR the call has no effect. An MR
@@ -308,14 +335,14 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, or one that is being released or
- *     re-registered.
+ *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, or one that is being released
+ *     or re-registered.
  *   - -EBUSY: its registration is in progress, or failed.
  */
 int rmem_mr_enable(struct rmem_mr *mr);
 
 /**
- * Deregister a memory region, or free a fast-register or indirect MR.
+ * Deregister a memory region, or free a fast-register, indirect or null MR.
  *
  * When it returns, no lcore accesses the memory through the keys of the MR any more: requests in
  * execution have ended, later ones fail. Memory of ALLOCATE_MR is freed.
@@ -359,8 +386,8 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, a fast-register or indirect MR, or one that is being released or
- *     re-registered.
+ *   - -EINVAL: NULL or not an MR, a fast-register, indirect or null MR, or one that is being
+ *     released or re-registered.
  *   - -EINVAL: NULL or not a PD, a PD of another device, or NULL mr.
  *   - -EINVAL: ALLOCATE_MR, or an iova or access that rmem_mr_reg() refuses.
  *   - -EBUSY: the registration of @p from is in progress, or it is in RMEM_MR_STATE_ERROR; or
@@ -595,7 +622,7 @@ struct rmem_mr_stats {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, or NULL stats.
+ *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, or NULL stats.
  *   - -EBUSY: its registration is in progress, or failed.
  *   - -EOPNOTSUPP: the driver has no counters.
  */

@@ -357,7 +357,7 @@ rmem_mr_check_user(const struct rmem_mr *mr)
 {
 	if (mr->type == RMEM_MR_TYPE_USER)
 		return 0;
-	return RMEM_FAIL(EINVAL, "MR %p: bound by requests: type %u (expected %u)",
+	return RMEM_FAIL(EINVAL, "MR %p: not of registered memory: type %u (expected %u)",
 			(const void *)mr, mr->type, RMEM_MR_TYPE_USER);
 }
 

@@ -87,6 +87,7 @@ struct fake {
 	bool is_implicit_bad;     /* requests on those fail */
 	bool is_odp_atomic_bad;   /* atomics on on-demand MRs fail */
 	bool has_no_advice;
+	bool has_null_mr;
 	int advise_result; /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
 	const struct fake_mkeys *mkeys; /* NULL: none */

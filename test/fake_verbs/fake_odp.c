@@ -62,9 +62,18 @@ fake_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fla
 	return fake.advise_result;
 }
 
+/* Its data is not modelled. */
+static struct ibv_mr *
+fake_alloc_null_mr(struct ibv_pd *pd)
+{
+	return fake_fails("alloc_null_mr") ? NULL : ibv_reg_mr_iova2(pd, NULL, 0, 0, 0);
+}
+
 void
 fake_odp_ops(struct verbs_context *context)
 {
+	if (fake.has_null_mr)
+		context->alloc_null_mr = fake_alloc_null_mr;
 	if (!fake.has_no_advice)
 		context->advise_mr = fake_advise_mr;
 }

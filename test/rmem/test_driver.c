@@ -319,6 +319,7 @@ TEST(driver, empty_slots_below_a_pd_are_eopnotsupp)
 	TEST_ERR(rmem_mr_reg(pd, NULL, 8, 0, RMEM_ACCESS_ALLOCATE_MR, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_mkey_alloc(pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_null_mr_alloc(pd, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_create(pd, &conf, &qp), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL && qp == NULL);
 	TEST_OK(fx_release(cq));

@@ -92,6 +92,12 @@ object_make_mkey(void *pd, void **mr)
 	return rmem_mkey_alloc(pd, 64, (struct rmem_mr **)mr);
 }
 
+static int
+make_null_mr(void *pd, void **mr)
+{
+	return rmem_null_mr_alloc(pd, (struct rmem_mr **)mr);
+}
+
 int
 object_make_mw(void *pd, void **mw)
 {
@@ -152,6 +158,7 @@ static const struct kind {
 		{make_shared_mr, rmem_mr_dereg_of, NULL, true},
 		{object_make_fast_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{object_make_mkey, rmem_mr_dereg_of, "max_mr=2", true},
+		{make_null_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{object_make_mw, rmem_mw_dealloc_of, "max_mw=2", true},
 		{object_make_srq, rmem_srq_destroy_of, "max_srq=2", true},
 		{object_make_qp, rmem_qp_destroy_of, "max_qp=2", true},

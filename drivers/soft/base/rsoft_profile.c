@@ -60,6 +60,7 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 				{
 						.capa = RSOFT_PROFILE_CAPA |
 								RMEM_DEV_CAPA_MW_TYPE_1 |
+								RMEM_DEV_CAPA_NULL_MR |
 								RMEM_DEV_CAPA_REREG,
 						.access = RSOFT_PROFILE_ACCESS |
 								RMEM_ACCESS_ON_DEMAND,

@@ -16,6 +16,7 @@ struct rsoft_piece {
 	uint8_t *ptr;
 	uint64_t length;
 	struct rsoft_odp *odp; /* table of their pages, or NULL */
+	bool is_null;          /* of a null MR: not written */
 };
 
 /* The contiguous bytes at a position of a list that was checked in this section. */
@@ -31,6 +32,7 @@ page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *pie
 	piece->ptr = (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
 	piece->length = (UINT64_C(1) << key->log2_page_size) - in_page;
 	piece->odp = key->mr->odp; /* rsoft_odp_raw or NULL */
+	piece->is_null = false;
 }
 
 /* The contiguous bytes at an offset of a key. */
@@ -51,6 +53,7 @@ key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piec
 		piece->ptr = (uint8_t *)((uintptr_t)key->base + offset);
 		piece->length = key->length - offset;
 		piece->odp = key->kind == RSOFT_KIND_ODP ? key->odp : NULL;
+		piece->is_null = false;
 		break;
 	}
 }
@@ -65,6 +68,7 @@ list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 
 	piece->length = left;
 	piece->odp = NULL;
+	piece->is_null = at->list->is_null;
 	if (at->list->is_memory) {
 		piece->ptr = (uint8_t *)(uintptr_t)addr;
 		return;
@@ -250,7 +254,7 @@ list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offse
 	rsoft_list_seek(list, offset + key->map_offset, &first);
 	is_one_block = length <= list->entry[first.entry].length - first.done;
 	span->key = key;
-	if (is_one_block && list->is_memory) {
+	if (is_one_block && list->is_memory && !list->is_null) {
 		span->ptr = (uint8_t *)(uintptr_t)rsoft_list_addr(&first);
 		span->kind = span_kind_near(key);
 		return true;
@@ -259,10 +263,10 @@ list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offse
 		return false;
 	span->kind = RSOFT_SPAN_PIECES;
 	span->offset = offset;
-	if (is_one_block)
-		return list_open_block(&by, &first, length, span);
 	if (list->is_memory)
 		return true;
+	if (is_one_block)
+		return list_open_block(&by, &first, length, span);
 	if (length <= list->round - list->entry[first.entry].start - first.done)
 		return list_open_round(&by, &first, length);
 	rsoft_list_seek(list, offset + key->map_offset + length - 1, &last);
@@ -329,6 +333,7 @@ cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 		piece->ptr = span->ptr + cur->done;
 		piece->length = left;
 		piece->odp = rsoft_span_odp(span);
+		piece->is_null = false;
 		return;
 	}
 	if (span->key->kind == RSOFT_KIND_LIST) {
@@ -353,6 +358,8 @@ cursor_move(struct rsoft_cursor *cur, uint64_t n)
 static __rte_always_inline unsigned int
 copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_t length)
 {
+	if (unlikely(to->is_null))
+		return RSOFT_SIDE_NONE;
 	if (likely(to->odp == NULL && from->odp == NULL))
 		return rsoft_copy(to->ptr, from->ptr, length);
 	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
@@ -382,6 +389,8 @@ copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is
 	struct rsoft_list_at at;
 	uint32_t lkey;
 
+	if (list->is_null && is_to_list)
+		return RSOFT_SIDE_NONE;
 	rsoft_list_seek(list, span->offset + span->key->map_offset, &at);
 	lkey = list->is_memory ? 0 : ~list->entry[at.entry].lkey;
 	while (length != 0) {

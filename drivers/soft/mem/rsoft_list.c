@@ -8,18 +8,44 @@
 
 #include "rsoft_list.h"
 
-struct rsoft_list *
-rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
+#define ZEROS ((size_t)16 << 10) /* bytes of a null MR */
+
+/* A list of max_entries, and further bytes after them. */
+static struct rsoft_list *
+list_alloc(const struct rsoft_dev *dev, uint32_t max_entries, size_t further)
 {
 	struct rsoft_list *list;
 
 	list = rte_zmalloc_socket("rsoft_list",
-			sizeof(*list) + max_entries * sizeof(list->entry[0]), RTE_CACHE_LINE_SIZE,
-			(int)(int64_t)dev->args.socket);
+			sizeof(*list) + max_entries * sizeof(list->entry[0]) + further,
+			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
 	if (list == NULL)
-		RSOFT_LOG(ERR, "indirect MR: no memory: %u entries", max_entries);
+		RSOFT_LOG(ERR, "MR: no memory: list of %u entries", max_entries);
 	else
 		list->dev = dev;
+	return list;
+}
+
+struct rsoft_list *
+rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
+{
+	return list_alloc(dev, max_entries, 0);
+}
+
+/* The block is in the list, since secondary processes map the memory of lists. */
+struct rsoft_list *
+rsoft_list_of_zeros(const struct rsoft_dev *dev)
+{
+	struct rsoft_list *list = list_alloc(dev, 1, ZEROS);
+
+	if (list == NULL)
+		return NULL;
+	list->entry[0].addr = (uintptr_t)&list->entry[1];
+	list->entry[0].length = ZEROS;
+	list->round = ZEROS;
+	list->nb_entries = 1;
+	list->is_memory = 1;
+	list->is_null = 1;
 	return list;
 }
 

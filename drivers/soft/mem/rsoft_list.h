@@ -7,7 +7,8 @@
  *
  * A list belongs to its MR, and follows the rules of a key: written only while the key is not
  * VALID, read inside grace sections that loaded it as VALID; except the fields of walks. The list
- * of an MR over ranges has memory; that of an indirect MR has the lkeys of the keys below.
+ * of an MR over ranges has memory, that of a null MR a block of zeros that is never written; that
+ * of an indirect MR has the lkeys of the keys below.
  * rsoft_access() checks all of the keys that a range needs before any byte is copied; the copy, in
  * the same grace section, finds them unchanged.
  */
@@ -31,6 +32,7 @@ struct rsoft_list {
 	uint32_t nb_entries;
 	uint8_t is_memory;       /* the entries are memory, not keys */
 	uint8_t levels;          /* of keys below; 0 with is_memory */
+	uint8_t is_null;         /* the memory is zero, and writes are discarded */
 	uint64_t walk;           /* the last walk that visited it; under rsoft_dev::umr_lock */
 	struct rsoft_list *next; /* next in that walk; under rsoft_dev::umr_lock */
 	struct rsoft_list_entry entry[];
@@ -51,6 +53,9 @@ void rsoft_list_free(struct rsoft_list *list);
 /* A list of one round of ranges of memory; NULL as above. */
 struct rsoft_list *rsoft_list_of_iov(
 		const struct rsoft_dev *dev, const struct iovec *iov, uint32_t nb_iov);
+
+/* A list whose rounds all are one block of zeros; NULL as above. */
+struct rsoft_list *rsoft_list_of_zeros(const struct rsoft_dev *dev);
 
 /* The number of blocks in the first length bytes of a list. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);

@@ -223,12 +223,34 @@ mr_free_odp(struct rsoft_odp *odp)
 	rsoft_odp_free(odp);
 }
 
+static int
+mr_reg_null(struct rsoft_mr *mr)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
+	int ret;
+
+	mr->list = rsoft_list_of_zeros(dev);
+	if (mr->list == NULL)
+		return -ENOMEM;
+	ret = mr_take_key(mr, NULL);
+	if (ret != 0) {
+		rsoft_list_free(mr->list);
+		return ret;
+	}
+	mr->key->iova = 0;
+	mr_set_list(mr, mr->mr.length);
+	rsoft_history_add(dev, mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL, NULL);
+	return rsoft_mr_enable(&mr->mr);
+}
+
 int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	int ret;
 
+	if (base->type == RMEM_MR_TYPE_NULL)
+		return mr_reg_null(mr);
 	ret = mr_check_iova(base);
 	if (ret == 0)
 		ret = mr_take_memory(mr);
@@ -447,10 +469,10 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 	const struct rsoft_key *key = rsoft_mr_of(base)->key;
 	uint64_t nb, word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	if (base->type == RMEM_MR_TYPE_USER) {
+	if (base->type == RMEM_MR_TYPE_USER)
 		info->is_pinned = rsoft_mr_of(base)->pin != 0;
+	if (base->type == RMEM_MR_TYPE_USER || base->type == RMEM_MR_TYPE_NULL)
 		return 0;
-	}
 	info->rkey = rsoft_word_rkey(word);
 	info->lkey = info->rkey ^ rsoft_dev_of(&base->obj)->lkey_xor;
 	info->state = RMEM_MR_STATE_FREE;
