@@ -589,6 +589,7 @@ void ribv_ops_set(struct verbs_context *context);
 /* Register with a PD of rmem; with RMEM_MR_IOVA in flags, at that iova. */
 struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 		unsigned int access, uint32_t flags);
+struct ibv_mr *ribv_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_dm *ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int ribv_free_dm(struct ibv_dm *dm);
 struct ibv_mr *ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,

@@ -75,6 +75,32 @@ access_of_ibv(unsigned int access)
 	return access;
 }
 
+/* Register by the attributes, or without them a null MR; it has neither address nor length yet. */
+static struct ibv_mr *
+reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
+{
+	struct ribv_mr *mr = ribv_new();
+	int ret;
+
+	if (mr == NULL)
+		return NULL;
+	mr->pd = (struct ribv_pd *)pd;
+	if (attr != NULL)
+		ret = rmem_mr_reg_attr(mr->pd->pd, attr, &mr->mr);
+	else
+		ret = rmem_null_mr_alloc(mr->pd->pd, &mr->mr);
+	if (ret != 0) {
+		ribv_leave(mr);
+		return ribv_fail(ribv_errno(ret));
+	}
+	mr->ibv.context = mr->pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.lkey = mr->mr->lkey;
+	mr->ibv.rkey = mr->mr->rkey;
+	mr->ibv.handle = ribv_enter(mr, RIBV_MR);
+	return &mr->ibv;
+}
+
 struct ibv_mr *
 ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		uint32_t flags)
@@ -85,31 +111,25 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 			.access = access_of_ibv(access),
 			.socket_id = SOCKET_ID_ANY,
 			.flags = flags};
-	struct ribv_mr *mr;
-	int ret;
+	struct ibv_mr *mr;
 
 	if (!ribv_is_pd(pd))
 		return ribv_fail(ENOENT);
 	/* An implicit MR has no address; otherwise nothing is mapped there. */
 	if (addr == NULL && length != 0 && (access & IBV_ACCESS_ON_DEMAND) == 0)
 		return ribv_fail(EFAULT);
-	mr = ribv_new();
+	mr = reg(pd, &attr);
 	if (mr == NULL)
 		return NULL;
-	mr->pd = (struct ribv_pd *)pd;
-	ret = rmem_mr_reg_attr(mr->pd->pd, &attr, &mr->mr);
-	if (ret != 0) {
-		ribv_leave(mr);
-		return ribv_fail(ribv_errno(ret));
-	}
-	mr->ibv.context = mr->pd->context;
-	mr->ibv.pd = pd;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
-	mr->ibv.lkey = mr->mr->lkey;
-	mr->ibv.rkey = mr->mr->rkey;
-	mr->ibv.handle = ribv_enter(mr, RIBV_MR);
-	return &mr->ibv;
+	mr->addr = addr;
+	mr->length = length;
+	return mr;
+}
+
+struct ibv_mr *
+ribv_alloc_null_mr(struct ibv_pd *pd)
+{
+	return ribv_is_pd(pd) ? reg(pd, NULL) : ribv_fail(ENOENT);
 }
 
 /*

@@ -55,6 +55,7 @@ OP_ERR(query_port, LIST(struct ibv_context *context, uint8_t port_num,
 OP_ERR(advise_mr, LIST(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge),
 		LIST(pd, advice, flags, sg_list, num_sge))
+OP(struct ibv_mr *, alloc_null_mr, LIST(struct ibv_pd *pd), LIST(pd))
 OP(struct ibv_dm *, alloc_dm, LIST(struct ibv_context *context, struct ibv_alloc_dm_attr *attr),
 		LIST(context, attr))
 OP_ERR(free_dm, LIST(struct ibv_dm *dm), LIST(dm))
@@ -79,6 +80,7 @@ ribv_ops_set(struct verbs_context *context)
 	context->query_device_ex = op_query_device_ex;
 	context->query_port = op_query_port;
 	context->advise_mr = op_advise_mr;
+	context->alloc_null_mr = op_alloc_null_mr;
 	context->alloc_dm = op_alloc_dm;
 	context->free_dm = op_free_dm;
 	context->reg_dm_mr = op_reg_dm_mr;

@@ -63,6 +63,7 @@ protection_domains(void)
 	struct ibv_td_init_attr td = {.comp_mask = 1};
 	struct ibv_parent_domain_init_attr parent = {.pd = NULL};
 	struct ibv_xrcd_init_attr xrcd = {0};
+	struct ibv_mr *null;
 
 	fails("ibv_dealloc_pd, in use", ibv_dealloc_pd(pd));
 	is_null("ibv_alloc_td, mask", ibv_alloc_td(context, &td));
@@ -71,7 +72,9 @@ protection_domains(void)
 	parent.comp_mask = 1u << 30;
 	is_null("ibv_alloc_parent_domain, mask", ibv_alloc_parent_domain(context, &parent));
 	is_null("ibv_open_xrcd, no mask", ibv_open_xrcd(context, &xrcd));
-	is_null("ibv_alloc_null_mr", ibv_alloc_null_mr(pd));
+	null = ibv_alloc_null_mr(pd);
+	is_null("ibv_alloc_null_mr", null);
+	HOLDS(null == NULL || ibv_dereg_mr(null) == 0);
 }
 
 static void
