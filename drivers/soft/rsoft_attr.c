@@ -80,7 +80,20 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	}
 	attr->max_rd_atomic = attr->max_dest_rd_atomic = RSOFT_MAX_RD_ATOMIC;
 	attr->max_res_rd_atomic = RSOFT_MAX_RD_ATOMIC * (uint32_t)dev->args.max_qp;
+	if (capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) {
+		attr->timestamp_mask = UINT64_MAX;
+		attr->core_clock_khz = RSOFT_CLOCK_KHZ;
+	}
 	attr->atomic_cap = (capa & RMEM_DEV_CAPA_ATOMIC) != 0;
+	return 0;
+}
+
+int
+rsoft_dev_clock_get(struct rmem_dev *base, uint64_t *ticks)
+{
+	if ((rsoft_profile_of(dev_of(base))->capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) == 0)
+		return -EOPNOTSUPP;
+	*ticks = rsoft_clock();
 	return 0;
 }
 

@@ -189,12 +189,21 @@ poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t n)
 	return rsoft_poll_cq(base, wc, n);
 }
 
+/* Exchange the time of the completion of this poll for that of the held one. */
+static void
+swap_time(struct rsoft_cq *cq)
+{
+	if (cq->times != NULL)
+		RTE_SWAP(cq->times[cq->mask + 1], cq->chaos->held_time);
+}
+
 /* The completion that others have overtaken. */
 static int
-return_held(struct rsoft_chaos_cq *chaos, struct rmem_wc *wc)
+return_held(struct rsoft_cq *cq, struct rmem_wc *wc)
 {
-	chaos->is_held = false;
-	*wc = chaos->held;
+	cq->chaos->is_held = false;
+	*wc = cq->chaos->held;
+	swap_time(cq);
 	return 1;
 }
 
@@ -210,7 +219,7 @@ poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
 	int ret;
 
 	if (chaos->held_left == 0)
-		return return_held(chaos, wc);
+		return return_held(cq, wc);
 	chaos->held_left--;
 	if (!has_next)
 		return 0;
@@ -223,6 +232,7 @@ poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
 	}
 	*wc = chaos->held;
 	chaos->held = next;
+	swap_time(cq);
 	chaos->held_left = 0;
 	return 1;
 }
@@ -243,7 +253,7 @@ chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	/* Makes progress. */
 	ret = poll_cq(base, wc, 0);
 	if (ret < 0)
-		return cq->chaos->is_held ? return_held(cq->chaos, wc) : ret;
+		return cq->chaos->is_held ? return_held(cq, wc) : ret;
 	has_next = __atomic_load_n(&cq->ring[cq->cons & cq->mask].number, __ATOMIC_ACQUIRE) ==
 			cq->cons + 1;
 	if (cq->chaos->is_held)
@@ -257,6 +267,8 @@ chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		return poll_cq(base, wc, nb_wc);
 	ret = poll_cq(base, &cq->chaos->held, 1);
 	cq->chaos->is_held = ret == 1;
+	if (ret == 1)
+		swap_time(cq);
 	return ret == 1 ? 0 : ret;
 }
 

@@ -38,7 +38,7 @@
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
 			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT |                      \
 			RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH |   \
-			RMEM_DEV_CAPA_NULL_MR)
+			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -274,6 +274,7 @@ const struct rmem_driver rsoft_driver = {
 				{
 						.dev_attr_get = rsoft_dev_attr_get,
 						.dev_audit = rsoft_dev_audit,
+						.dev_clock_get = rsoft_dev_clock_get,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
 						.dev_info_get = dev_info_get,

@@ -17,6 +17,7 @@ int rsoft_args_parse(const char *str, struct rsoft_args *args);
 
 /* rsoft_attr.c */
 int rsoft_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+int rsoft_dev_clock_get(struct rmem_dev *dev, uint64_t *ticks);
 int rsoft_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);
 int rsoft_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
 int rsoft_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);

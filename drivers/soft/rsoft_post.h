@@ -57,8 +57,11 @@ rsoft_post_poll(struct rsoft_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 		else
 			rsoft_inline_take(cq, cons, &wc[n]);
 	}
-	if (cons != cq->cons)
+	if (cons != cq->cons) {
+		if (unlikely(cq->times != NULL))
+			rsoft_cq_take_times(cq, cons);
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
+	}
 	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
 		return -EIO;
 	return n;

@@ -282,6 +282,7 @@ const struct rmem_driver rverbs_driver = {
 		.ops =
 				{
 						.dev_attr_get = rverbs_dev_attr_get,
+						.dev_clock_get = NULL,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
 						.dev_info_get = dev_info_get,

@@ -134,7 +134,9 @@ struct ribv_cq {
 	struct rmem_wc *kept;           /* polled to remove completions of a QP */
 	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
+	uint64_t *kept_times;           /* of these, after them; NULL without timestamps */
 	struct rmem_wc now;             /* returned by ibv_next_poll() */
+	uint64_t now_time;              /* its timestamp */
 	uint8_t roce_header;            /* ribv_sl() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
 	uint32_t lock;                  /* of polls */
@@ -500,6 +502,7 @@ struct ibv_device *ribv_device(uint32_t number);
 /* ribv_query.c */
 int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t attr_size);
+int ribv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		size_t len);
 
@@ -531,6 +534,9 @@ ribv_sl(const struct ribv_cq *cq, const struct rmem_wc *wc)
 	return ribv_has_src_qp(wc) ? cq->roce_header : 0;
 }
 
+/* ibv_create_cq() for a context of rmem, with RMEM_CQ_* in flags. */
+struct ibv_cq *ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
+		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags);
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
 /* Receive packets; whether there are completions that the program has not polled, or may be: it

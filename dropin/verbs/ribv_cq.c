@@ -7,6 +7,7 @@
  *
  * Invariant: a CQ of the class is polled only under the lock. The entries of kept from first_kept
  * up to last_kept are older than its completions, and returned first.
+ * Invariant: with timestamps, kept_times is the memory that follows kept, with as many entries.
  * Invariant: kept has an entry for each of the CQ, so that what is put there fits, unless the
  * program lets its CQ overrun.
  */
@@ -26,25 +27,38 @@
 #define POLLS_PER_YIELD 256
 #define MAX_SPINS       256 /* for a lock that a program may hold for long */
 
-struct ibv_cq *
-ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-		struct ibv_comp_channel *channel, int comp_vector)
+static size_t
+kept_size(const struct ribv_cq *cq)
 {
-	struct rmem_cq_conf conf = {.nb_cqe = (uint32_t)cqe};
+	return sizeof(*cq->kept) + (cq->cq->timestamps != NULL ? sizeof(*cq->kept_times) : 0);
+}
+
+/* Set the array, of kept_size() for each of n entries. */
+static void
+set_kept(struct ribv_cq *cq, struct rmem_wc *kept, uint32_t n)
+{
+	cq->kept = kept;
+	cq->max_kept = n;
+	if (cq->cq->timestamps != NULL)
+		cq->kept_times = (uint64_t *)(kept + n);
+}
+
+struct ibv_cq *
+ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
+		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = cqe, .flags = flags};
 	struct ribv_cq *cq;
 	int ret;
 
-	if (ribv_is_real(context))
-		return ribv_is_own(channel) ? ribv_fail(EINVAL)
-					    : RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context,
-							      channel, comp_vector);
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
 	if (channel != NULL && (!ribv_is_channel(channel) || channel->context != context))
 		return ribv_fail(EINVAL);
 	if (channel != NULL)
 		conf.channel = ((struct ribv_channel *)channel)->channel;
-	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
+	if (cqe < 1 || cqe > INT32_MAX || comp_vector < 0 ||
+			comp_vector >= context->num_comp_vectors)
 		return ribv_fail(EINVAL);
 	cq = ribv_new();
 	if (cq == NULL)
@@ -56,8 +70,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		ribv_leave(cq);
 		return ribv_fail(ribv_errno(ret));
 	}
-	cq->max_kept = cq->cq->nb_cqe;
-	cq->kept = calloc(cq->max_kept, sizeof(*cq->kept));
+	set_kept(cq, calloc(cq->cq->nb_cqe, kept_size(cq)), cq->cq->nb_cqe);
 	if (cq->kept == NULL) {
 		rmem_cq_destroy(cq->cq);
 		ribv_leave(cq);
@@ -73,6 +86,17 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
 	cq->ibv.handle = ribv_enter(cq, RIBV_CQ);
 	return &cq->ibv;
+}
+
+struct ibv_cq *
+ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+		struct ibv_comp_channel *channel, int comp_vector)
+{
+	if (ribv_is_real(context))
+		return ribv_is_own(channel) ? ribv_fail(EINVAL)
+					    : RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context,
+							      channel, comp_vector);
+	return ribv_cq_create(context, (uint32_t)cqe, cq_context, channel, comp_vector, 0);
 }
 
 /* Without QPs, what refers to the CQ are events that will be acknowledged. */
@@ -110,16 +134,20 @@ ibv_destroy_cq(struct ibv_cq *cq)
 static int
 resize_locked(struct ribv_cq *cq, uint32_t nb_cqe, struct rmem_wc **kept)
 {
+	const uint64_t *times = cq->kept_times;
+	struct rmem_wc *old = cq->kept;
 	uint32_t nb = cq->last_kept - cq->first_kept;
 	int ret = nb > nb_cqe ? -EINVAL : rmem_cq_resize(cq->cq, nb_cqe);
 
 	if (ret != 0)
 		return ret;
-	memcpy(*kept, &cq->kept[cq->first_kept], nb * sizeof(**kept));
-	RTE_SWAP(*kept, cq->kept);
+	set_kept(cq, *kept, rte_align32pow2(nb_cqe));
+	memcpy(cq->kept, &old[cq->first_kept], nb * sizeof(*old));
+	if (times != NULL)
+		memcpy(cq->kept_times, &times[cq->first_kept], nb * sizeof(*times));
+	*kept = old;
 	cq->first_kept = 0;
 	cq->last_kept = nb;
-	cq->max_kept = rte_align32pow2(nb_cqe);
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
 	return 0;
 }
@@ -139,7 +167,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	ret = rmem_dev_info_get(ribv_dev_of(cq->context), &info);
 	if (ret != 0 || cqe < 1 || (uint32_t)cqe > info.max_cqe)
 		return ret != 0 ? -ret : EINVAL;
-	kept = calloc(rte_align32pow2((uint32_t)cqe), sizeof(*kept));
+	kept = calloc(rte_align32pow2((uint32_t)cqe), kept_size(cq));
 	if (kept == NULL)
 		return ENOMEM;
 	ribv_lock(&cq->lock);
@@ -169,7 +197,7 @@ wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv
 	ibv->dlid_path_bits = 0;
 }
 
-/* The kept completions come first. */
+/* The kept completions come first. With timestamps, now_time is that of the last one. */
 int
 ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 {
@@ -178,10 +206,15 @@ ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 	if (likely(cq->first_kept == cq->last_kept)) {
 		n = rmem_poll_cq(cq->cq, wc, (uint16_t)n);
 		ribv_watch_polled(cq, wc, n);
+		if (unlikely(cq->kept_times != NULL) && n > 0)
+			cq->now_time = cq->cq->timestamps[n - 1];
 		return n;
 	}
-	for (i = 0; i < n && cq->first_kept != cq->last_kept; i++)
+	for (i = 0; i < n && cq->first_kept != cq->last_kept; i++) {
+		if (cq->kept_times != NULL)
+			cq->now_time = cq->kept_times[cq->first_kept];
 		wc[i] = cq->kept[cq->first_kept++];
+	}
 	ribv_watch_polled(cq, wc, i);
 	return i;
 }
@@ -244,10 +277,20 @@ ribv_cq_has_wc(struct ribv_cq *cq)
 	if (cq->first_kept == cq->last_kept) {
 		cq->first_kept = 0;
 		cq->last_kept = rmem_poll_cq(cq->cq, cq->kept, 1) == 1;
+		if (cq->kept_times != NULL)
+			cq->kept_times[0] = cq->cq->timestamps[0];
 	}
 	has_wc = cq->first_kept != cq->last_kept;
 	ribv_unlock(&cq->lock);
 	return has_wc;
+}
+
+static void
+keep(struct ribv_cq *cq, uint32_t at, const struct rmem_wc *wc, const uint64_t *times)
+{
+	cq->kept[at] = *wc;
+	if (times != NULL)
+		cq->kept_times[at] = *times;
 }
 
 /*
@@ -267,13 +310,16 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 	ribv_lock(&cq->lock);
 	for (i = cq->first_kept; i < cq->last_kept; i++) {
 		if (cq->kept[i].qp_num != qp_num)
-			cq->kept[end++] = cq->kept[i];
+			keep(cq, end++, &cq->kept[i],
+					cq->kept_times != NULL ? &cq->kept_times[i] : NULL);
 	}
 	do {
 		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->max_kept - end, BURST));
 		for (n = 0; n < polled; n++) {
 			if (wc[n].qp_num != qp_num)
-				cq->kept[end++] = wc[n];
+				keep(cq, end++, &wc[n],
+						cq->kept_times != NULL ? &cq->cq->timestamps[n]
+								       : NULL);
 		}
 	} while (polled > 0);
 	cq->first_kept = 0;

@@ -8,8 +8,18 @@
  */
 
 #include <errno.h>
+#include <string.h>
+#include <time.h>
 
 #include "ribv.h"
+
+/* All fields that the header has, up to the timestamp of CLOCK_REALTIME. */
+#define WC_FLAGS (2 * (uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK - 1)
+#define WC_TIMES                                                                                   \
+	((uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                           \
+			(uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define CQ_FLAGS                                                                                   \
+	((uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED | (uint32_t)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
 static struct rmem_wc *
 now(struct ibv_cq_ex *ex)
@@ -116,31 +126,44 @@ read_sl(struct ibv_cq_ex *ex)
 	return ribv_sl((const struct ribv_cq *)ex, now(ex));
 }
 
-struct ibv_cq_ex *
-ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+static uint64_t
+read_completion_ts(struct ibv_cq_ex *ex)
 {
-	struct ibv_cq_ex *ex;
-	struct ibv_cq *cq;
+	return ((const struct ribv_cq *)ex)->now_time;
+}
 
-	if (init == NULL)
-		return ribv_fail(EINVAL);
-	if ((init->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
-			(init->comp_mask &
-					~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
-							IBV_CQ_INIT_ATTR_MASK_PD)) != 0)
-		return ribv_fail(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
-			(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
-		return ribv_fail(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
-			(!ribv_is_pd(init->parent_domain) ||
-					init->parent_domain->context != context))
-		return ribv_fail(EINVAL);
-	cq = ibv_create_cq(context, (int)init->cqe, init->cq_context, init->channel,
-			(int)init->comp_vector);
-	if (cq == NULL)
-		return NULL;
-	ex = &((struct ribv_cq *)cq)->ex;
+/* The clock of the device is one of nanoseconds: the program checks its rate. */
+static uint64_t
+read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	const struct ribv_cq *cq = (const struct ribv_cq *)ex;
+	struct timespec real;
+	uint64_t ticks = 0;
+
+	(void)rmem_dev_clock_get(ribv_dev_of(cq->context), &ticks);
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (uint64_t)real.tv_sec * 1000000000 + (uint64_t)real.tv_nsec - (ticks - cq->now_time);
+}
+
+/* No VLAN tag is removed from a packet. */
+static uint16_t
+read_cvlan(struct ibv_cq_ex *ex)
+{
+	RTE_SET_USED(ex);
+	return 0;
+}
+
+/* There are no SRQs for tag matching. */
+static void
+read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+	RTE_SET_USED(ex);
+	memset(info, 0, sizeof(*info));
+}
+
+static void
+set_reads(struct ibv_cq_ex *ex)
+{
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;
@@ -154,5 +177,42 @@ ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 	ex->read_slid = read_none;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_none8;
-	return ex;
+	ex->read_completion_ts = read_completion_ts;
+	ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	ex->read_cvlan = read_cvlan;
+	ex->read_flow_tag = read_none;
+	ex->read_tm_info = read_tm_info;
+}
+
+struct ibv_cq_ex *
+ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	uint32_t flags = 0;
+	struct ibv_cq *cq;
+
+	if (init == NULL)
+		return ribv_fail(EINVAL);
+	if ((init->wc_flags & ~WC_FLAGS) != 0 ||
+			(init->comp_mask &
+					~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
+							IBV_CQ_INIT_ATTR_MASK_PD)) != 0)
+		return ribv_fail(EOPNOTSUPP);
+	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
+		if ((init->flags & ~CQ_FLAGS) != 0)
+			return ribv_fail(EOPNOTSUPP);
+		if (init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+			flags |= RMEM_CQ_IGNORE_OVERRUN;
+	}
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
+			(!ribv_is_pd(init->parent_domain) ||
+					init->parent_domain->context != context))
+		return ribv_fail(EINVAL);
+	if ((init->wc_flags & WC_TIMES) != 0)
+		flags |= RMEM_CQ_TIMESTAMP;
+	cq = ribv_cq_create(context, init->cqe, init->cq_context, init->channel,
+			(int)init->comp_vector, flags);
+	if (cq == NULL)
+		return NULL;
+	set_reads(&((struct ribv_cq *)cq)->ex);
+	return &((struct ribv_cq *)cq)->ex;
 }

@@ -50,6 +50,8 @@ OP_ERR(req_notify_cq, LIST(struct ibv_cq *cq, int solicited_only), LIST(cq, soli
 OP_ERR(query_device_ex, LIST(struct ibv_context *context,
 		const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 		size_t size), LIST(context, input, attr, size))
+OP_ERR(query_rt_values, LIST(struct ibv_context *context, struct ibv_values_ex *values),
+		LIST(context, values))
 OP_ERR(query_port, LIST(struct ibv_context *context, uint8_t port_num,
 		struct ibv_port_attr *attr, size_t len), LIST(context, port_num, attr, len))
 OP_ERR(advise_mr, LIST(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -79,6 +81,7 @@ ribv_ops_set(struct verbs_context *context)
 {
 	context->query_device_ex = op_query_device_ex;
 	context->query_port = op_query_port;
+	context->query_rt_values = op_query_rt_values;
 	context->advise_mr = op_advise_mr;
 	context->alloc_null_mr = op_alloc_null_mr;
 	context->alloc_dm = op_alloc_dm;

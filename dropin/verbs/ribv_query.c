@@ -125,6 +125,27 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 }
 
 int
+ribv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint64_t ticks;
+	int ret;
+
+	if (!ribv_has_device(context))
+		return ENOENT;
+	if (values == NULL || (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0)
+		return EINVAL;
+	if (values->comp_mask == 0)
+		return 0;
+	ret = rmem_dev_clock_get(ribv_dev_of(context), &ticks);
+	if (ret != 0)
+		return ribv_errno(ret);
+	/* Ticks, as the providers of libibverbs have them. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = (long)ticks;
+	return 0;
+}
+
+int
 ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		size_t len)
 {

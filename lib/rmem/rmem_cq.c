@@ -30,7 +30,7 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 {
 	int ret;
 
-	if (conf->flags != 0)
+	if ((conf->flags & ~(uint32_t)(RMEM_CQ_TIMESTAMP | RMEM_CQ_IGNORE_OVERRUN)) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown CQ flags: 0x%x", dev->name, conf->flags);
 	ret = check_nb_cqe(dev, conf->nb_cqe);
 	if (ret == 0 && conf->channel != NULL)
@@ -40,7 +40,12 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	if (ret != 0)
 		return ret;
 	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
-	return ret != 0 ? ret : rmem_name_check(conf->name);
+	if (ret == 0)
+		ret = rmem_name_check(conf->name);
+	if (ret == 0 && (conf->flags & RMEM_CQ_TIMESTAMP) != 0 &&
+			(rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) == 0)
+		ret = RMEM_FAIL(EOPNOTSUPP, "%s: CQ: no timestamps", dev->name);
+	return ret;
 }
 
 /* Release what the class holds for a CQ, and the CQ. */

@@ -24,6 +24,20 @@ struct rmem_comp_channel;
 struct rmem_cq_events;
 struct rmem_dev;
 
+/**
+ * Take the time of each completion: rmem_cq::timestamps.
+ *
+ * Needs RMEM_DEV_CAPA_CQ_TIMESTAMP.
+ */
+#define RMEM_CQ_TIMESTAMP (1u << 0)
+/**
+ * The CQ does not overrun (IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN).
+ *
+ * The caller guarantees an entry for each completion, so that a device need not check. A device
+ * that checks reports an overrun all the same.
+ */
+#define RMEM_CQ_IGNORE_OVERRUN (1u << 1)
+
 /** Completion queue (CQ). Drivers append their own fields. */
 struct rmem_cq {
 	struct rmem_obj obj; /**< Private head. */
@@ -31,12 +45,19 @@ struct rmem_cq {
 	struct rmem_comp_channel *channel; /**< Channel that it is bound to, or NULL. */
 	void *context;                     /**< rmem_cq_conf::context. */
 	struct rmem_cq_events *events;     /**< Private to the class. */
+	/**
+	 * Times of the completions of the last rmem_poll_cq(), by index.
+	 *
+	 * When they were generated, in ticks of rmem_dev_clock_get(); valid until the next poll or
+	 * resize. NULL without RMEM_CQ_TIMESTAMP.
+	 */
+	const uint64_t *timestamps;
 };
 
 /** Configuration of a completion queue. The caller zeroes it first. */
 struct rmem_cq_conf {
 	uint32_t nb_cqe;                   /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
-	uint32_t flags;                    /**< No flag is defined: 0. */
+	uint32_t flags;                    /**< Bitwise OR of RMEM_CQ_*. */
 	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
 	void *context;                     /**< Any value, returned with its events. */
 	struct rmem_async_channel *async_channel; /**< The same for asynchronous events. */
@@ -73,6 +94,7 @@ struct rmem_cq_stats {
  *   - -EINVAL: NULL or not a device, NULL conf or cq, nb_cqe 0 or over the limit, an
  *     unknown flag, a channel that is not one or is of another device, or a reserved field that is
  *     not zero.
+ *   - -EOPNOTSUPP: RMEM_CQ_TIMESTAMP, and the device lacks RMEM_DEV_CAPA_CQ_TIMESTAMP.
  *   - -ENOSPC: the device already has rmem_dev_info::max_cq queues.
  *   - -ENOMEM: no memory for the CQ.
  *   - -ENODEV: the device is being closed.

@@ -95,6 +95,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_FLUSH (UINT64_C(1) << 29)
 /** Null MRs: rmem_null_mr_alloc(). */
 #define RMEM_DEV_CAPA_NULL_MR (UINT64_C(1) << 30)
+/** RMEM_CQ_TIMESTAMP. */
+#define RMEM_DEV_CAPA_CQ_TIMESTAMP (UINT64_C(1) << 34)
 
 /** Device. */
 struct rmem_dev {

@@ -64,6 +64,20 @@ rmem_dev_attr_get(const struct rmem_dev *dev, struct rmem_dev_attr *attr)
 }
 
 int
+rmem_dev_clock_get(const struct rmem_dev *dev, uint64_t *ticks)
+{
+	RMEM_CALL(dev);
+	uint64_t tmp = 0;
+	int ret = check_args(dev, ticks);
+
+	if (ret == 0)
+		ret = RMEM_OP(dev, dev_clock_get, rmem_obj_dev(&dev->obj), &tmp);
+	if (ret == 0)
+		*ticks = tmp;
+	return ret;
+}
+
+int
 rmem_dev_port_query(const struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr)
 {
 	RMEM_CALL(dev);

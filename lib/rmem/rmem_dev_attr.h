@@ -127,6 +127,25 @@ struct rmem_gid_entry {
 int rmem_dev_attr_get(const struct rmem_dev *dev, struct rmem_dev_attr *attr);
 
 /**
+ * Read the clock of the timestamps of completions (RMEM_CQ_TIMESTAMP).
+ *
+ * Control path, without a system call on a software device. Safe to call from any thread.
+ *
+ * @param dev
+ *   Device of the clock.
+ * @param[out] ticks
+ *   Its value, of which rmem_dev_attr::timestamp_mask are valid; rmem_dev_attr::core_clock_khz is
+ *   its rate. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a device, or NULL ticks.
+ *   - -EOPNOTSUPP: the device has no such clock.
+ *   - -EIO: the device failed.
+ */
+int rmem_dev_clock_get(const struct rmem_dev *dev, uint64_t *ticks);
+
+/**
  * Get the attributes of a port.
  *
  * Control path. Safe to call from any thread.

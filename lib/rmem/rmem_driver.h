@@ -116,6 +116,8 @@ typedef int (*rmem_dev_stats_get_t)(struct rmem_dev *dev, struct rmem_dev_stats 
 typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
 /** Fill the attributes of the device; the class has zeroed them. */
 typedef int (*rmem_dev_attr_get_t)(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+/** Read the clock of rmem_cq::timestamps. */
+typedef int (*rmem_dev_clock_get_t)(struct rmem_dev *dev, uint64_t *ticks);
 /** Fill the attributes of a port, 1 to rmem_dev_attr::nb_ports; the class has zeroed them. */
 typedef int (*rmem_dev_port_query_t)(
 		struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
@@ -233,7 +235,7 @@ typedef int (*rmem_comp_channel_get_event_t)(
 		struct rmem_comp_channel *channel, struct rmem_cq **cq);
 /** Arm a CQ with a channel. */
 typedef int (*rmem_cq_req_notify_t)(struct rmem_cq *cq, bool is_solicited_only);
-/** Create the queue; may raise cq->nb_cqe. */
+/** Create the queue; may raise cq->nb_cqe. With RMEM_CQ_TIMESTAMP polls fill cq->timestamps. */
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 /** Release the resources of cq_create. */
 typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
@@ -371,11 +373,12 @@ struct rmem_dev_ops {
 
 	rmem_qp_attach_mcast_t qp_attach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
 	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
+	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
 	void (*reserved[1])(void);              /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */
-#define RMEM_DRIVER_VERSION 1
+#define RMEM_DRIVER_VERSION 2
 
 /** A driver. The class keeps a copy, with functions for missing operations. */
 struct rmem_driver {

@@ -53,6 +53,14 @@ none_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr)
 }
 
 static int
+none_dev_clock_get(struct rmem_dev *dev, uint64_t *ticks)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(ticks);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_dev_audit(struct rmem_dev *dev)
 {
 	RTE_SET_USED(dev);
@@ -438,6 +446,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL(ops, cq_stats_get);
 	FILL(ops, dev_attr_get);
 	FILL(ops, dev_audit);
+	FILL(ops, dev_clock_get);
 	FILL(ops, dev_dump);
 	FILL(ops, dev_gid_query);
 	FILL(ops, dev_pkey_query);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A completion queue is resized, and keeps its completions. */
+/* A completion queue is resized, and keeps its completions; completions have timestamps. */
 
 #include "conf.h"
 
@@ -108,6 +108,30 @@ CONF_TEST(cq, resize_checks_its_arguments, 0, 0, "IBTA 11.2.8: Resize CQ")
 	TEST_ERR(rmem_cq_resize(cc.cq, conf.info.max_cqe + 1), EINVAL);
 	if ((conf.info.capa & CAPA) == 0)
 		TEST_ERR(rmem_cq_resize(cc.cq, 8), EOPNOTSUPP);
+}
+
+/* Of a QP whose CQ takes them. */
+CONF_TEST(cq, timestamps_are_of_the_clock_of_the_device, RMEM_DEV_CAPA_CQ_TIMESTAMP, 0,
+		"ibv_create_cq_ex(3): IBV_WC_EX_WITH_COMPLETION_TIMESTAMP")
+{
+	const struct rmem_cq_conf with_times = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
+	uint64_t last, now;
+	uint32_t i;
+
+	cc.cq = fx_cq_by(fx.a.dev, &with_times);
+	cc.qp = conf_qp(fx.a.pd, cc.cq, RMEM_ACCESS_REMOTE);
+	cc.peer = conf_qp(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
+	TEST_OK(conf_connect(cc.qp, cc.peer));
+	TEST_OK(rmem_dev_clock_get(fx.a.dev, &last));
+	receive(0, 10);
+	for (i = 0; i < 10; i++) {
+		TEST_STATUS(fx_wait(cc.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_ASSERT(cc.cq->timestamps[0] >= last);
+		last = cc.cq->timestamps[0];
+	}
+	TEST_OK(rmem_dev_clock_get(fx.a.dev, &now));
+	TEST_ASSERT(last <= now);
 }
 
 TEST_SUITE(cq, setup, conf_teardown);

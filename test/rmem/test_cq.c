@@ -25,7 +25,7 @@ TEST(cq, create_refuses_bad_configurations)
 	conf.nb_cqe = UINT32_MAX;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.nb_cqe = 1;
-	conf.flags = 1;
+	conf.flags = 1u << 31;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.flags = 0;
 	conf.reserved[1] = 1;

@@ -316,10 +316,11 @@ struct rsoft_thread_check {
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
-	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; 0 with a channel; atomic */
+	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; atomic */
 	uint32_t overrun;      /* a completion was lost; atomic; in the line that each poll reads */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;
+	uint64_t *times;               /* of the entries, then of a poll; NULL: not taken */
 	struct rsoft_inline *messages; /* NULL until a QP needs them; atomic */
 	uint32_t nb_messages;          /* a power of two; set before messages */
 	uint32_t inline_lcore;         /* that took the last message; LCORE_ID_ANY: none; atomic */

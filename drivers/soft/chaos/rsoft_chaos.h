@@ -72,6 +72,7 @@ struct rsoft_chaos_cq {
 	bool is_held;     /* held was taken from the CQ and is not returned yet */
 	uint32_t held_left;
 	struct rmem_wc held;
+	uint64_t held_time; /* its timestamp */
 	uint32_t nb_uses;
 	struct rsoft_chaos_use uses[];
 };

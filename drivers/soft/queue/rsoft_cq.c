@@ -23,6 +23,25 @@ new_ring(const struct rsoft_dev *dev, uint32_t size)
 	return ring;
 }
 
+/* Times of the entries, and of the completions of a poll. */
+static uint64_t *
+new_times(const struct rsoft_dev *dev, uint32_t size)
+{
+	uint64_t *times = rte_zmalloc_socket("rsoft_times", 2 * (size_t)size * sizeof(*times),
+			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
+
+	if (times == NULL)
+		RSOFT_LOG(ERR, "CQ: no memory: %u timestamps", size);
+	return times;
+}
+
+/* How many entries are written without rsoft_cq_write_slow(). */
+static uint32_t
+nb_fast(const struct rsoft_cq *cq)
+{
+	return cq->cq.channel == NULL && cq->times == NULL ? cq->mask + 1 : 0;
+}
+
 int
 rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
@@ -32,10 +51,18 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	cq->ring = new_ring(rsoft_dev_of(&base->obj), size);
 	if (cq->ring == NULL)
 		return -ENOMEM;
+	if (conf->flags & RMEM_CQ_TIMESTAMP) {
+		cq->times = new_times(rsoft_dev_of(&base->obj), size);
+		if (cq->times == NULL) {
+			rte_free(cq->ring);
+			return -ENOMEM;
+		}
+		base->timestamps = cq->times + size;
+	}
 	rte_ticketlock_init(&cq->lock);
 	rte_ticketlock_init(&cq->ctl_lock);
 	cq->mask = size - 1;
-	cq->nb_fast = base->channel == NULL ? size : 0;
+	cq->nb_fast = nb_fast(cq);
 	base->nb_cqe = size;
 	return 0;
 }
@@ -80,6 +107,8 @@ write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 		rsoft_cq_lose(cq);
 		return false;
 	}
+	if (cq->times != NULL)
+		cq->times[at & cq->mask] = rsoft_clock();
 	rsoft_cq_store(cq, at, cqe);
 	if (cq->cq.channel != NULL)
 		notify(cq, at, flags & RSOFT_WC_VOID,
@@ -106,6 +135,19 @@ rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cq
 	return write_checked(cq, at, cqe);
 }
 
+void
+rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end)
+{
+	const uint64_t is_void = (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags);
+	uint64_t *to = cq->times + cq->mask + 1;
+	uint32_t at;
+
+	for (at = cq->cons; at != end; at++) {
+		if ((cq->ring[at & cq->mask].info & is_void) == 0)
+			*to++ = cq->times[at & cq->mask];
+	}
+}
+
 /* Give each entry from cons on the number of the round before. cons does not change then. */
 static void
 number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
@@ -116,17 +158,33 @@ number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
 		ring[at & (size - 1)].number = at + 1 - size;
 }
 
+/* A ring, and the times of its entries. */
+struct ring {
+	struct rsoft_cqe *cqes;
+	uint64_t *times;
+};
+
+static void
+free_ring(const struct ring *ring)
+{
+	rte_free(ring->times);
+	rte_free(ring->cqes);
+}
+
 /* Copy nb completions from cons on to a numbered ring, unless they are only reserved. */
 static void
-copy_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size, uint32_t nb)
+copy_ring(const struct rsoft_cq *cq, const struct ring *ring, uint32_t size, uint32_t nb)
 {
 	uint32_t i, at = cq->cons;
 
 	for (i = 0; i < nb; i++, at++) {
 		const struct rsoft_cqe *from = &cq->ring[at & cq->mask];
 
-		if (from->number == at + 1)
-			ring[at & (size - 1)] = *from;
+		if (from->number != at + 1)
+			continue;
+		ring->cqes[at & (size - 1)] = *from;
+		if (ring->times != NULL)
+			ring->times[at & (size - 1)] = cq->times[at & cq->mask];
 	}
 }
 
@@ -143,12 +201,11 @@ skip_voids(struct rsoft_cq *cq)
 	}
 }
 
-/* Exchange the ring of the CQ for *ring. Under the locks. */
+/* Exchange the ring of the CQ for another one. Under the locks. */
 static int
-swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
+swap_ring(struct rsoft_cq *cq, struct ring *ring, uint32_t nb_cqe)
 {
 	uint32_t nb, size = rte_align32pow2(nb_cqe);
-	struct rsoft_cqe *old = cq->ring;
 
 	if (cq->overrun) {
 		RSOFT_LOG(ERR, "CQ: it had an overrun");
@@ -161,44 +218,62 @@ swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
 				nb);
 		return -EINVAL;
 	}
-	copy_ring(cq, *ring, size, nb);
+	copy_ring(cq, ring, size, nb);
 	__atomic_store_n(&cq->cons_cached, cq->cons, __ATOMIC_RELEASE);
-	cq->ring = *ring;
+	RTE_SWAP(cq->ring, ring->cqes);
+	RTE_SWAP(cq->times, ring->times);
+	if (cq->times != NULL)
+		cq->cq.timestamps = cq->times + size;
 	cq->mask = size - 1;
 	cq->cq.nb_cqe = size;
-	*ring = old;
 	return 0;
+}
+
+static int
+make_ring(const struct rsoft_cq *cq, struct ring *ring, uint32_t size)
+{
+	const struct rsoft_dev *dev = rsoft_dev_of(&cq->cq.obj);
+
+	ring->times = NULL;
+	ring->cqes = new_ring(dev, size);
+	if (ring->cqes == NULL || cq->times == NULL)
+		return ring->cqes == NULL ? -ENOMEM : 0;
+	ring->times = new_times(dev, size);
+	if (ring->times != NULL)
+		return 0;
+	rte_free(ring->cqes);
+	return -ENOMEM;
 }
 
 int
 rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(base);
-	struct rsoft_cqe *ring = new_ring(rsoft_dev_of(&base->obj), rte_align32pow2(nb_cqe));
-	int ret;
+	struct ring ring;
+	int ret = make_ring(cq, &ring, rte_align32pow2(nb_cqe));
 
-	if (ring == NULL)
-		return -ENOMEM;
+	if (ret != 0)
+		return ret;
 	rte_ticketlock_lock(&cq->ctl_lock);
 	/* Another process polls the ring, without grace periods. */
 	if (cq->nb_claims != 0) {
 		rte_ticketlock_unlock(&cq->ctl_lock);
-		rte_free(ring);
+		free_ring(&ring);
 		RSOFT_LOG(ERR, "CQ: not resized: a process has claimed a QP that completes to it");
 		return -EBUSY;
 	}
 	/* Producers wait for the rest, for a time that does not depend on the size. */
-	number_ring(cq, ring, rte_align32pow2(nb_cqe));
+	number_ring(cq, ring.cqes, rte_align32pow2(nb_cqe));
 	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cq->nb_fast, 0, __ATOMIC_RELEASE);
 	rsoft_grace_wait();
 	rte_ticketlock_lock(&cq->lock);
 	ret = swap_ring(cq, &ring, nb_cqe);
 	rte_ticketlock_unlock(&cq->lock);
-	__atomic_store_n(&cq->nb_fast, base->channel == NULL ? base->nb_cqe : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->nb_fast, nb_fast(cq), __ATOMIC_RELEASE);
 	__atomic_store_n(&cq->is_resizing, 0, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&cq->ctl_lock);
-	rte_free(ring);
+	free_ring(&ring);
 	return ret;
 }
 
@@ -235,6 +310,7 @@ int
 rsoft_cq_destroy(struct rmem_cq *base)
 {
 	rte_free(rsoft_cq_of(base)->messages);
+	rte_free(rsoft_cq_of(base)->times);
 	rte_free(rsoft_cq_of(base)->ring);
 	return 0;
 }

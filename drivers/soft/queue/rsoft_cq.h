@@ -25,7 +25,9 @@
  * the positions up to cons + nb_messages; the messages of others are not delivered inline.
  *
  * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
- * CQ, also for later completions that were hidden; so a CQ without one pays nothing.
+ * CQ, also for later completions that were hidden; so a CQ without one pays nothing. The same
+ * function takes the times of completions, if the CQ has them: times[] follows the rules of the
+ * ring, and a poll copies those that it returns to the second half, which the consumer alone uses.
  *
  * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
  * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
@@ -41,10 +43,23 @@
 #define RSOFT_CQ_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include <rte_byteorder.h>
 
 #include "../base/rsoft.h"
+
+/* Rate of the clock of timestamps. */
+#define RSOFT_CLOCK_KHZ UINT64_C(1000000)
+
+static inline uint64_t
+rsoft_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
@@ -163,6 +178,9 @@ rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	rsoft_cq_store(cq, at, cqe);
 	return true;
 }
+
+/* Copy the times of the completions from cons up to end to those of this poll. */
+void rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end);
 
 static inline bool
 rsoft_cq_is_overrun(struct rmem_cq *cq)
