@@ -32,8 +32,8 @@
  *
  * Each source file calls only those after it: rwire_dev.c, rwire_control.c, rwire_gid.c,
  * rwire_port_fault.c,
- * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_req_copy.c; rwire_resp.c,
- * rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_timer.c, rwire_req_copy.c;
+ * rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -84,7 +84,7 @@ enum rwire_direct_state {
 	RWIRE_DIRECT_FAILED, /* the request for a grant had no effect */
 };
 
-/* Packets that wait for the peer's device when a timer expires; see rwire_comp.c. */
+/* Packets that wait for the peer's device when a timer expires; see rwire_timer.c. */
 struct rwire_unread {
 	uint32_t una;   /* the oldest PSN then */
 	uint32_t sent;  /* packets of the port to the peer's address until then */
@@ -252,10 +252,16 @@ void rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying);
 void rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* Complete the requests of an unreliable service that were sent; false: no further packet was. */
 bool rwire_comp_sent(struct rwire_qp *q, unsigned int lcore);
-/* Rewind when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
-int rwire_comp_timer(struct rwire_qp *q);
+
+/* rwire_timer.c; under sq.lock. */
+/* Retry when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
+int rwire_timer_check(struct rwire_qp *q);
 /* Whether that would do nothing, as of rwire::now. */
-bool rwire_comp_is_early(const struct rwire_qp *q);
+bool rwire_timer_is_early(const struct rwire_qp *q);
+/* Rewind, as often as retry_cnt allows: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
+int rwire_retry(struct rwire_qp *q);
+/* Send again from the oldest packet that is not acknowledged. */
+void rwire_rewind(struct rwire_qp *q);
 
 /* rwire_req_copy.c; under sq.lock. */
 /* Execute the requests at the head that need no packet. False: more of them are left. */

@@ -3,7 +3,7 @@
  */
 
 /*
- * The completer: acknowledgements, responses and timers complete requests.
+ * The completer: acknowledgements and responses complete requests.
  *
  * Invariant: una is the oldest PSN that is not acknowledged, and belongs to the request at the head
  * of the send queue, if any is in flight. Requests complete in order, each when una passes its last
@@ -17,8 +17,6 @@
 #include "../queue/rsoft_resp.h"
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
-
-#define COMP_MAX_UNREAD 255
 
 struct comp {
 	struct rwire_qp *q;
@@ -35,18 +33,6 @@ static struct rwire_wqe *
 comp_wqe(const struct rwire_qp *q)
 {
 	return &q->req.wqe[q->qp->sq.cons & q->qp->sq.mask];
-}
-
-/* Send again from the oldest packet that is not acknowledged. */
-static void
-comp_rewind(struct rwire_qp *q)
-{
-	struct rwire_req *req = &q->req;
-
-	req->sq_pos = q->qp->sq.cons;
-	req->psn = req->una;
-	req->is_rewound = true;
-	RWIRE_COUNT(q->wire->stats.retransmits);
 }
 
 /* Whether the request at the head waits for the peer (and not for a grace period). */
@@ -137,7 +123,7 @@ static void
 comp_lost(struct comp *comp)
 {
 	if (!comp->q->req.is_rewound)
-		comp_rewind(comp->q);
+		rwire_rewind(comp->q);
 }
 
 static void
@@ -158,18 +144,7 @@ comp_rnr(struct comp *comp, uint8_t code)
 		req->rnr_left--;
 	req->rnr_until = rwire_clock() + rte_get_tsc_hz() / 1000 * rsoft_rnr_ns(code) / 1000000;
 	req->deadline = 0;
-	comp_rewind(q);
-}
-
-/* Rewind, as often as retry_cnt allows. */
-static int
-comp_retry(struct rwire_qp *q)
-{
-	if (q->req.retry_left == 0)
-		return RMEM_WC_RETRY_EXC_ERR;
-	q->req.retry_left--;
-	comp_rewind(q);
-	return RMEM_WC_SUCCESS;
+	rwire_rewind(q);
 }
 
 static void
@@ -180,7 +155,7 @@ comp_nak(struct comp *comp, const struct rwire_pkt *pkt)
 	case RWIRE_AETH_NAK_PSN:
 		if (comp->q->req.is_rewound)
 			break; /* for the gap that the last NAK reported */
-		if (comp_retry(comp->q) != RMEM_WC_SUCCESS)
+		if (rwire_retry(comp->q) != RMEM_WC_SUCCESS)
 			comp_fail(comp, RMEM_WC_RETRY_EXC_ERR, RMEM_VENDOR_ERR_NO_PEER);
 		break;
 	case RWIRE_AETH_NAK_INV:
@@ -313,72 +288,4 @@ rwire_comp_sent(struct rwire_qp *q, unsigned int lcore)
 	comp_ack(&comp, q->req.psn);
 	rsoft_batch_end(&batch);
 	return true;
-}
-
-/*
- * Whether the timer starts again without a retry: the peer's device, on this host, receives
- * packets, but has not reached those of the QP, or they wait for space. A NIC is not as late as a
- * process without a CPU. At most COMP_MAX_UNREAD times for a packet, since the peer reports what it
- * has received.
- */
-static bool
-comp_is_unread(struct rwire_qp *q)
-{
-	const struct rwire_port *port = q->wire->port;
-	struct rwire_unread *unread = &q->req.unread, now = {.una = q->req.una};
-	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
-
-	rsoft_lock(&q->wire->tx_lock);
-	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
-	rte_ticketlock_unlock(&q->wire->tx_lock);
-	if (is_known && is_first && now.sent != now.taken) {
-		*unread = now;
-		unread->left = COMP_MAX_UNREAD;
-		return true;
-	}
-	if (!is_known || is_first || now.taken == unread->taken ||
-			(q->req.psn != q->req.una && (int32_t)(unread->sent - now.taken) <= 0)) {
-		unread->left = 0;
-		return false;
-	}
-	unread->taken = now.taken;
-	return --unread->left != 0;
-}
-
-bool
-rwire_comp_is_early(const struct rwire_qp *q)
-{
-	const struct rwire_req *req = &q->req;
-	uint64_t left = req->deadline - __atomic_load_n(&q->wire->now, __ATOMIC_RELAXED);
-
-	/* The difference is larger if the clock was set back, or long before the timer started. */
-	return req->deadline == 0 || (left != 0 && left <= req->timeout);
-}
-
-int
-rwire_comp_timer(struct rwire_qp *q)
-{
-	struct rwire_req *req = &q->req;
-	uint64_t now;
-
-	/* A poll, or the thread, is soon; to read the clock costs as much as four fences. */
-	if (rwire_comp_is_early(q))
-		return RMEM_WC_SUCCESS;
-	now = rwire_clock();
-	/* No deadline is later than this, unless the clock was set back. */
-	if (req->deadline > now + req->timeout)
-		req->deadline = now + req->timeout;
-	if (now < req->deadline)
-		return RMEM_WC_SUCCESS;
-	/* The answer may wait in the port, after other packets; a flood of these must not win. */
-	if (__atomic_load_n(&q->wire->quiet_at, __ATOMIC_RELAXED) < req->deadline &&
-			now < req->deadline + req->timeout)
-		return RMEM_WC_SUCCESS;
-	if (comp_is_unread(q)) {
-		req->deadline = now + req->timeout;
-		return RMEM_WC_SUCCESS;
-	}
-	RWIRE_COUNT(q->wire->stats.timeouts);
-	req->deadline = 0; /* the next packet sent starts it again */
-	return comp_retry(q);
 }

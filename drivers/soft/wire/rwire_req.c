@@ -416,7 +416,7 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 				return;
 			continue;
 		}
-		status = rwire_comp_timer(q);
+		status = rwire_timer_check(q);
 		if (status == RMEM_WC_SUCCESS) {
 			q->req.has_more = is_copying ? !rwire_req_copy_run(q, lcore)
 						     : rwire_req_copy_is_possible(q);
@@ -458,7 +458,7 @@ req_is_idle(const struct rwire_qp *q)
 			q->req.sq_pos == __atomic_load_n(&qp->sq.prod, __ATOMIC_ACQUIRE) &&
 			qp->sq.wait == RSOFT_WAIT_NONE && q->req.rnr_until == 0 &&
 			rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)) &&
-			rwire_comp_is_early(q);
+			rwire_timer_is_early(q);
 }
 
 void
