@@ -35,7 +35,7 @@ verdict 'as the software device' $?
 # All backends; those that the device lacks are skipped, with the reason.
 suites=lease_auto_autotest,lease_desc_autotest,lease_race_autotest
 for backend in fast_reg mw umr; do
-	for object in lease lease_bad lease_end lease_key lease_srq; do
+	for object in lease lease_bad lease_revoke lease_key lease_srq; do
 		suites=$suites,${object}_${backend}_autotest
 	done
 done

@@ -22,16 +22,6 @@ TEST(lease, lease_grants_access_to_its_buffer)
 	lx_expect_granted(lx.lease[0]);
 }
 
-TEST(lease, reclaimed_lease_is_invalid)
-{
-	lx_grant(1, WRITE);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
-	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
-	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
-	lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
-}
-
 /* No page and no cache line is a border. */
 TEST(lease, lease_grants_no_byte_before_its_buffer)
 {
@@ -202,24 +192,6 @@ TEST(lease, prepared_lease_grants_no_access_until_posted)
 	lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
-TEST(lease, prepared_lease_can_be_revoked)
-{
-	struct rmem_lease_req req[3];
-	uint16_t i;
-
-	for (i = 0; i < 3; i++)
-		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
-	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 3);
-	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
-	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
-	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
-	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
-	lx_expect_granted(lx.lease[0]);
-	lx_expect_granted(lx.lease[2]);
-	TEST_EQ(lx_stats().local_invs, 0);
-	lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
-}
-
 TEST(lease, other_completions_are_returned_in_order)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 8);
@@ -239,23 +211,6 @@ TEST(lease, other_completions_are_returned_in_order)
 	for (i = 0; i < 3; i++)
 		TEST_EQ(wc[i].wr_id, 100 + i);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
-}
-
-/* Revoked twice, or after its end: no further effect. */
-TEST(lease, second_revoke_has_no_effect)
-{
-	struct rmem_lease *twice[2];
-
-	lx_grant(2, WRITE);
-	twice[0] = twice[1] = lx.lease[0];
-	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 2));
-	lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED);
-	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 1));
-	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
-	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
-	TEST_EQ(lx_stats().local_invs, 1);
-	TEST_EQ(lx_stats().nb_leases, 1);
-	lx_expect_granted(lx.lease[1]);
 }
 
 TEST(lease, lease_is_found_by_its_number)

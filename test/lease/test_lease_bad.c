@@ -294,26 +294,6 @@ TEST(lease_bad, no_more_leases_than_there_are)
 	TEST_ERR(rmem_lease_prepare(lx.ctx, &req[LX_MAX], 1, lx.lease), ENOSPC);
 }
 
-TEST(lease_bad, revoke_of_another_object_is_refused)
-{
-	struct rmem_lease copy, *lease[2];
-
-	lx_grant(1, WRITE);
-	lease[0] = lx.lease[0];
-	lease[1] = NULL;
-	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
-	copy = *lx.lease[0];
-	lease[1] = &copy;
-	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
-	lease[1] = (struct rmem_lease *)((uintptr_t)lx.lease[0] + 8);
-	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
-	/* Nothing was revoked. */
-	lx_expect_granted(lx.lease[0]);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
-	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
-}
-
 TEST(lease_bad, calls_refuse_another_object)
 {
 	struct rmem_lease_ctx *const bad[] = {NULL, (struct rmem_lease_ctx *)fx.a.qp};

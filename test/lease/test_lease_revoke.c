@@ -3,7 +3,8 @@
  */
 
 /*
- * However a lease ends, it is invalid when it is reclaimed, and its key is reused; each backend.
+ * The end of a lease: revoked by its owner or by its deadline, or invalidated by the peer. It is
+ * invalid when it is reclaimed, and its key is reused; each backend.
  */
 
 #include <string.h>
@@ -33,7 +34,72 @@ unblock_queue(void)
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 }
 
-TEST(lease_end, buffer_is_kept_until_its_key_is_released)
+TEST(lease_revoke, revoked_lease_is_invalid)
+{
+	lx_grant(1, WRITE);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
+	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
+	lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
+}
+
+TEST(lease_revoke, prepared_lease_can_be_revoked)
+{
+	struct rmem_lease_req req[3];
+	uint16_t i;
+
+	for (i = 0; i < 3; i++)
+		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 3);
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
+	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
+	lx_expect_granted(lx.lease[0]);
+	lx_expect_granted(lx.lease[2]);
+	TEST_EQ(lx_stats().local_invs, 0);
+	lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+}
+
+/* Revoked twice, or after its end: no further effect. */
+TEST(lease_revoke, second_revoke_has_no_effect)
+{
+	struct rmem_lease *twice[2];
+
+	lx_grant(2, WRITE);
+	twice[0] = twice[1] = lx.lease[0];
+	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 2));
+	lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED);
+	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 1));
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(lx_stats().local_invs, 1);
+	TEST_EQ(lx_stats().nb_leases, 1);
+	lx_expect_granted(lx.lease[1]);
+}
+
+TEST(lease_revoke, revoke_of_another_object_is_refused)
+{
+	struct rmem_lease copy, *lease[2];
+
+	lx_grant(1, WRITE);
+	lease[0] = lx.lease[0];
+	lease[1] = NULL;
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	copy = *lx.lease[0];
+	lease[1] = &copy;
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	lease[1] = (struct rmem_lease *)((uintptr_t)lx.lease[0] + 8);
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	/* Nothing was revoked. */
+	lx_expect_granted(lx.lease[0]);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
+}
+
+TEST(lease_revoke, buffer_is_kept_until_its_key_is_released)
 {
 	struct rmem_wc wc[4];
 
@@ -50,7 +116,7 @@ TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 	lx_take(1, RMEM_LEASE_END_REVOKED);
 }
 
-TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
+TEST(lease_revoke, revocations_wait_for_free_entries_of_the_queue)
 {
 	const uint64_t full = lx_stats().queue_full;
 	uint32_t i;
@@ -69,7 +135,7 @@ TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
 }
 
 /* The same, with entries freed by a signaled request of the application. */
-TEST(lease_end, revocations_continue_when_entries_are_free)
+TEST(lease_revoke, revocations_continue_when_entries_are_free)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -112,7 +178,7 @@ nb_opened(void)
 	return stats.reg_mrs + stats.mw_binds + stats.umrs;
 }
 
-TEST(lease_end, grants_stop_at_a_full_queue)
+TEST(lease_revoke, grants_stop_at_a_full_queue)
 {
 	const uint64_t deadline = fx_deadline(), before = nb_opened();
 	struct rmem_lease_req req[4];
@@ -138,7 +204,7 @@ TEST(lease_end, grants_stop_at_a_full_queue)
 		lx_expect_write(lx.lease[i]);
 }
 
-TEST(lease_end, prepared_leases_stay_at_a_full_queue)
+TEST(lease_revoke, prepared_leases_stay_at_a_full_queue)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -170,7 +236,7 @@ TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 	lx_expect_write(lx.lease[1]);
 }
 
-TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
+TEST(lease_revoke, overdue_lease_is_revoked_by_the_poll)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint64_t hour = rte_get_tsc_hz() * 3600;
@@ -190,7 +256,7 @@ TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
 }
 
 /* Deadlines in no order, some leases revoked before theirs. */
-TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
+TEST(lease_revoke, leases_expire_in_the_order_of_their_deadlines)
 {
 	static const uint8_t order[] = {5, 9, 1, 7, 3, 8, 2, 6, 4, 0};
 	uint64_t base = rte_rdtsc() + rte_get_tsc_hz() / 1000;
@@ -217,7 +283,7 @@ TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 	}
 }
 
-TEST(lease_end, overdue_prepared_lease_ends)
+TEST(lease_revoke, overdue_prepared_lease_revokes)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 
@@ -256,7 +322,7 @@ expect_peer_inv(uint32_t rkey)
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);
 }
 
-TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
+TEST(lease_revoke, invalidation_by_the_peer_replaces_the_local_inv)
 {
 	uint32_t rkey;
 
@@ -279,7 +345,7 @@ TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
 	lx_expect_granted(lx.lease[1]);
 }
 
-TEST(lease_end, invalidation_of_another_key_is_ignored)
+TEST(lease_revoke, invalidation_of_another_key_is_ignored)
 {
 	lx_grant(1, WRITE);
 	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
@@ -292,7 +358,7 @@ TEST(lease_end, invalidation_of_another_key_is_ignored)
 }
 
 /* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
-TEST(lease_end, lease_invalidated_by_both_sides_ends_once)
+TEST(lease_revoke, lease_invalidated_by_both_sides_ends_once)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
 		test_skip("no SEND_WITH_INV");
@@ -309,4 +375,4 @@ TEST(lease_end, lease_invalidated_by_both_sides_ends_once)
 	lx_expect_granted(lx.lease[0]);
 }
 
-LEASE_SUITES(lease_end);
+LEASE_SUITES(lease_revoke);
