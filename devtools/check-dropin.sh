@@ -373,11 +373,13 @@ two_devices() {
 		test/dropin/pair.sh "$two ibv_rc_pingpong -d soft0" "$two ibv_rc_pingpong -d soft1" -n 100
 }
 
-# sanitize: nothing of a program of Debian, and the objects that another one leaves.
+# sanitize: nothing of programs of Debian, and the objects that another one leaves.
 sanitize() {
-	local by="$run --sanitize"
-	test/dropin/pair.sh "$by" "$by" ibv_rc_pingpong -n 10 | tee "$tmp/out" && ! grep sanitize "$tmp/out" &&
-		ends 0 'sanitize: process ' "$run" --sanitize build/test/dropin/test-sanitize leave
+	local by="$run --sanitize=2+abort" program
+	for program in ibv_{rc,srq,ud}_pingpong; do
+		test/dropin/pair.sh "$by" "$by" "$program" -n 100 | tee "$tmp/out" && ! grep sanitize "$tmp/out" || return
+	done
+	ends 0 'sanitize: process ' "$run" --sanitize build/test/dropin/test-sanitize leave
 }
 
 # view: programs find the files of the device; a static one reads one that is open.

@@ -139,6 +139,9 @@ struct ribv_cq {
 	uint64_t now_time;              /* its timestamp */
 	uint8_t roce_header;            /* ribv_sl() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
+	uint32_t nb_events;             /* that the program has got, of both kinds; atomic */
+	uint32_t nb_lost;               /* removed with their QP, and not flushed */
+	bool is_polled;                 /* with sanitize=1: a completion was returned */
 	uint32_t lock;                  /* of polls */
 };
 
@@ -152,7 +155,8 @@ struct ribv_srq {
 	struct ibv_srq ibv;
 	struct ribv_pd *pd;
 	struct rmem_srq *srq;
-	uint32_t refs; /* QPs; atomic */
+	uint32_t refs;      /* QPs; atomic */
+	uint32_t nb_events; /* that the program has got; atomic */
 };
 
 struct ribv_batch;
@@ -173,6 +177,7 @@ struct ribv_qp {
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as the program set it */
 	unsigned int access;   /* the same */
+	uint32_t nb_events;    /* that the program has got; atomic */
 	uint32_t send_lock;    /* of posts of send requests */
 	uint32_t recv_lock;    /* of posts of receives */
 };
@@ -210,6 +215,8 @@ void ribv_report_append(const char *variable, const char *text, size_t len);
 void ribv_sanitize_start(void);
 /* Wait in a call that destroys an object of that type until its events are acknowledged. */
 void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
+/* A CQ is about to be freed. */
+void ribv_sanitize_cq_end(struct ribv_cq *cq);
 
 /* ribv_watch.c: requests in flight, with sanitize=1. */
 /* Checksums of send buffers: sanitize=2. */
@@ -218,6 +225,8 @@ void ribv_watch_sums(uint32_t dev);
 void ribv_watch_begin(struct ribv_qp *qp);
 void ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state);
 void ribv_watch_end(struct ribv_watch *watch);
+/* The process exits. */
+void ribv_watch_exit(void);
 /* The place of the program's post, set before the next functions. */
 extern __thread const void *ribv_caller;
 /* Before a post: how many of n are kept; and after it: done were accepted, and why not all. */
@@ -227,7 +236,7 @@ void ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int d
 /* Before a post of a receive: whether it is kept; and after it, if it was refused then. */
 bool ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr);
 void ribv_watch_unrecv(struct ribv_watch *watch);
-void ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n);
+void ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n);
 void ribv_watch_dereg(uint32_t dev, uint32_t lkey);
 
 /* ribv_obj.c */
@@ -539,11 +548,13 @@ struct ibv_cq *ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *c
 		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags);
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
+/* Remove the completions of a QP, which is reset or destroyed. */
+void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
+
+/* ribv_cq_peek.c */
 /* Receive packets; whether there are completions that the program has not polled, or may be: it
  * does not wait for the locks of program threads. */
 bool ribv_cq_has_wc(struct ribv_cq *cq);
-/* Remove the completions of a QP, which is reset or destroyed. */
-void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 
 /* ribv_post.c */
 /* Post n requests under the send lock; how many were accepted, and in *err why not all. */

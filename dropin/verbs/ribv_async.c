@@ -39,6 +39,20 @@ element_of(enum ibv_event_type type)
 	}
 }
 
+static void
+count(uint32_t *nb_events)
+{
+	__atomic_fetch_add(nb_events, 1, __ATOMIC_RELAXED);
+}
+
+/* The program knows that the QP is in ERR. */
+static void
+notice(struct ribv_qp *qp, enum ibv_event_type type)
+{
+	if (qp->watch != NULL && type != IBV_EVENT_COMM_EST && type != IBV_EVENT_SQ_DRAINED)
+		ribv_watch_state(qp->watch, IBV_QPS_ERR);
+}
+
 int
 ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
@@ -58,12 +72,16 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
 		event->element.cq = own.context;
+		count(&((struct ribv_cq *)own.context)->nb_events);
 		break;
 	case ELEMENT_QP:
 		event->element.qp = own.context;
+		count(&((struct ribv_qp *)own.context)->nb_events);
+		notice(own.context, event->event_type);
 		break;
 	case ELEMENT_SRQ:
 		event->element.srq = own.context;
+		count(&((struct ribv_srq *)own.context)->nb_events);
 		break;
 	default:
 		event->element.port_num = (int)own.port_num;

@@ -78,6 +78,7 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 		return -1;
 	}
 	*cq = context;
+	__atomic_fetch_add(&((struct ribv_cq *)*cq)->nb_events, 1, __ATOMIC_RELAXED);
 	*cq_context = (*cq)->cq_context;
 	return 0;
 }

@@ -25,7 +25,6 @@
 #define BURST 32
 /* Polls of an empty CQ after which a thread yields its CPU: some microseconds. */
 #define POLLS_PER_YIELD 256
-#define MAX_SPINS       256 /* for a lock that a program may hold for long */
 
 static size_t
 kept_size(const struct ribv_cq *cq)
@@ -125,6 +124,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	ret = destroy_acked((struct ribv_cq *)cq);
 	if (ret != 0)
 		return -ret;
+	ribv_sanitize_cq_end((struct ribv_cq *)cq);
 	free(((struct ribv_cq *)cq)->kept);
 	ribv_leave(cq);
 	return 0;
@@ -260,37 +260,19 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return done != 0 ? done : n;
 }
 
-/* A thread has the lock from ibv_start_poll() to ibv_end_poll(), and may wait for the caller's. */
-bool
-ribv_cq_has_wc(struct ribv_cq *cq)
+/* Keep a completion in the entry, or remove one of the QP; the next entry to fill. */
+static uint32_t
+keep_other(struct ribv_cq *cq, uint32_t end, const struct rmem_wc *wc, const uint64_t *times,
+		uint32_t qp_num)
 {
-	unsigned int spins = 0;
-	bool has_wc;
-
-	while (!ribv_trylock(&cq->lock)) {
-		if (++spins == MAX_SPINS)
-			return true;
-		if (spins % 64 == 0)
-			sched_yield();
-		rte_pause();
+	if (wc->qp_num == qp_num) {
+		cq->nb_lost += wc->status != RMEM_WC_WR_FLUSH_ERR;
+		return end;
 	}
-	if (cq->first_kept == cq->last_kept) {
-		cq->first_kept = 0;
-		cq->last_kept = rmem_poll_cq(cq->cq, cq->kept, 1) == 1;
-		if (cq->kept_times != NULL)
-			cq->kept_times[0] = cq->cq->timestamps[0];
-	}
-	has_wc = cq->first_kept != cq->last_kept;
-	ribv_unlock(&cq->lock);
-	return has_wc;
-}
-
-static void
-keep(struct ribv_cq *cq, uint32_t at, const struct rmem_wc *wc, const uint64_t *times)
-{
-	cq->kept[at] = *wc;
+	cq->kept[end] = *wc;
 	if (times != NULL)
-		cq->kept_times[at] = *times;
+		cq->kept_times[end] = *times;
+	return end + 1;
 }
 
 /*
@@ -308,19 +290,15 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 	if (!ribv_env_attach())
 		return;
 	ribv_lock(&cq->lock);
-	for (i = cq->first_kept; i < cq->last_kept; i++) {
-		if (cq->kept[i].qp_num != qp_num)
-			keep(cq, end++, &cq->kept[i],
-					cq->kept_times != NULL ? &cq->kept_times[i] : NULL);
-	}
+	for (i = cq->first_kept; i < cq->last_kept; i++)
+		end = keep_other(cq, end, &cq->kept[i],
+				cq->kept_times != NULL ? &cq->kept_times[i] : NULL, qp_num);
 	do {
 		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->max_kept - end, BURST));
-		for (n = 0; n < polled; n++) {
-			if (wc[n].qp_num != qp_num)
-				keep(cq, end++, &wc[n],
-						cq->kept_times != NULL ? &cq->cq->timestamps[n]
-								       : NULL);
-		}
+		for (n = 0; n < polled; n++)
+			end = keep_other(cq, end, &wc[n],
+					cq->kept_times != NULL ? &cq->cq->timestamps[n] : NULL,
+					qp_num);
 	} while (polled > 0);
 	cq->first_kept = 0;
 	cq->last_kept = end;

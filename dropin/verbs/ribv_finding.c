@@ -26,6 +26,7 @@
 
 static const char *const kinds[] = {
 		[RIBV_FOUND_CHANGED] = "changed",
+		[RIBV_FOUND_DEAD] = "dead",
 		[RIBV_FOUND_DEREG] = "dereg",
 		[RIBV_FOUND_EVENT] = "event",
 		[RIBV_FOUND_FULL] = "full",
@@ -34,6 +35,7 @@ static const char *const kinds[] = {
 		[RIBV_FOUND_RECV_OVERLAP] = "recv_overlap",
 		[RIBV_FOUND_THREADS] = "threads",
 		[RIBV_FOUND_UNMAPPED] = "unmapped",
+		[RIBV_FOUND_UNPOLLED] = "unpolled",
 		[ANY] = "any",
 };
 

@@ -21,6 +21,7 @@
 /* Their names are in ribv_finding.c, and in doc/soft_debug.md. */
 enum ribv_kind {
 	RIBV_FOUND_CHANGED,
+	RIBV_FOUND_DEAD,
 	RIBV_FOUND_DEREG,
 	RIBV_FOUND_EVENT,
 	RIBV_FOUND_FULL,
@@ -29,6 +30,7 @@ enum ribv_kind {
 	RIBV_FOUND_RECV_OVERLAP,
 	RIBV_FOUND_THREADS,
 	RIBV_FOUND_UNMAPPED,
+	RIBV_FOUND_UNPOLLED,
 	RIBV_NB_KINDS,
 };
 

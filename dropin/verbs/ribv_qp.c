@@ -297,6 +297,8 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 		return ribv_errno(ret);
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = attr->cur_qp_state = ibv->state = (enum ibv_qp_state)own.state;
+	if (qp->watch != NULL && attr->qp_state == IBV_QPS_ERR)
+		ribv_watch_state(qp->watch, IBV_QPS_ERR);
 	attr->path_mtu = (enum ibv_mtu)own.path_mtu;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->rq_psn = own.rq_psn;

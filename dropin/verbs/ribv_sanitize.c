@@ -100,6 +100,114 @@ count(struct place places[], uint32_t *n, enum ribv_type type, const struct ribv
 	return true;
 }
 
+static const struct ribv_event *
+made_of(const void *obj)
+{
+	return &made[((uintptr_t)obj - ribv_objs) / RIBV_SLOT];
+}
+
+/* Whether no report of the kind had an object of the same calls. Exits alone race. */
+static bool
+is_new(enum ribv_kind kind, const struct ribv_event *event)
+{
+	static struct {
+		enum ribv_kind kind;
+		struct ribv_stack stack;
+	} seen[MAX_PLACES];
+	static uint32_t nb_seen;
+	uint32_t i;
+
+	for (i = 0; i < nb_seen; i++) {
+		if (seen[i].kind == kind &&
+				memcmp(seen[i].stack.frames, event->stack.frames,
+						sizeof(event->stack.frames)) == 0)
+			return false;
+	}
+	if (nb_seen == MAX_PLACES)
+		return false;
+	seen[nb_seen].kind = kind;
+	seen[nb_seen++].stack = event->stack;
+	return true;
+}
+
+static void
+report_unpolled(const struct ribv_cq *cq, uint32_t nb)
+{
+	char what[96];
+
+	if (nb == 0 || cq->is_polled || !is_new(RIBV_FOUND_UNPOLLED, made_of(cq)))
+		return;
+	snprintf(what, sizeof(what), "a CQ had at least %u completion%s, and none was polled", nb,
+			nb != 1 ? "s" : "");
+	ribv_find(&(struct ribv_finding){.kind = RIBV_FOUND_UNPOLLED,
+			.what = what,
+			.how = "made",
+			.event = made_of(cq)});
+}
+
+void
+ribv_sanitize_cq_end(struct ribv_cq *cq)
+{
+	if (made != NULL)
+		report_unpolled(cq, cq->nb_lost);
+}
+
+/* At exit, of an object that is not destroyed. */
+static void
+report_events(const void *obj, const char *type, uint32_t nb)
+{
+	char what[96];
+
+	if (nb == 0 || nb > INT32_MAX || !is_new(RIBV_FOUND_EVENT, made_of(obj)))
+		return;
+	snprintf(what, sizeof(what), "exits with %u event%s of a %s not acknowledged", nb,
+			nb != 1 ? "s" : "", type);
+	ribv_find(&(struct ribv_finding){.kind = RIBV_FOUND_EVENT,
+			.what = what,
+			.how = "made",
+			.event = made_of(obj)});
+}
+
+static void
+report_cq(struct ribv_cq *cq)
+{
+	uint32_t nb = cq->nb_lost;
+
+	if (nb == 0 && !cq->is_polled)
+		nb = ribv_env_attach() && ribv_cq_has_wc(cq) && cq->first_kept != cq->last_kept &&
+				cq->kept[cq->first_kept].status != RMEM_WC_WR_FLUSH_ERR;
+	report_unpolled(cq, nb);
+	report_events(cq, "CQ",
+			cq->nb_events - cq->ibv.comp_events_completed -
+					cq->ibv.async_events_completed);
+}
+
+/* Unpolled completions and events of the objects that are not destroyed. */
+static void
+report_objects(void)
+{
+	enum ribv_type type;
+	uintptr_t obj;
+	uint32_t i;
+
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		type = (enum ribv_type)__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE);
+		obj = ribv_objs + (uintptr_t)i * RIBV_SLOT;
+		if (type == RIBV_CQ)
+			report_cq((struct ribv_cq *)obj);
+		else if (type == RIBV_QP)
+			report_events((void *)obj, "QP",
+					((struct ribv_qp *)obj)->nb_events -
+							((struct ribv_qp *)obj)
+									->ibv.events_completed);
+		else if (type == RIBV_SRQ)
+			report_events((void *)obj, "SRQ",
+					((struct ribv_srq *)obj)->nb_events -
+							((struct ribv_srq *)obj)
+									->ibv.events_completed);
+	}
+}
+
 static void
 report(void)
 {
@@ -107,7 +215,11 @@ report(void)
 	uint32_t i, nb_places = 0, nb_others = 0;
 	enum ribv_type type;
 
-	for (i = 1; i < RIBV_MAX_OBJS && made != NULL; i++) {
+	if (made == NULL)
+		return; /* a child of fork() has registered this twice */
+	ribv_watch_exit();
+	report_objects();
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
 		type = (enum ribv_type)__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE);
 		if (type > RIBV_NEW && !is_kept_by_librdmacm(&made[i].stack, type) &&
 				!count(places, &nb_places, type, &made[i]))
@@ -121,7 +233,7 @@ report(void)
 	}
 	if (nb_others != 0)
 		fprintf(stderr, "rmem_ibv: sanitize: and %u other objects\n", nb_others);
-	made = NULL; /* a child of fork() has registered this twice */
+	made = NULL;
 }
 
 void

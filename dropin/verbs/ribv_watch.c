@@ -26,11 +26,13 @@
 #include "ribv.h"
 #include "ribv_finding.h"
 
-#define NB_LISTS   1024
-#define MAX_SGE    4  /* of a request; further ones are not checked */
-#define MAX_OLDER  64 /* receives that a new one is compared with */
-#define MAX_PLACES 256
-#define MAX_TEXT   160
+#define NB_LISTS    1024
+#define MAX_SGE     4  /* of a request; further ones are not checked */
+#define MAX_OLDER   64 /* receives that a new one is compared with */
+#define MAX_PLACES  256
+#define MAX_TEXT    160
+#define MAX_AT_EXIT 10
+#define MIN_DEAD    4 /* posts before a program may notice */
 
 struct request {
 	uint64_t wr_id;
@@ -56,7 +58,11 @@ struct ribv_watch {
 	const struct ribv_qp *qp;
 	uint32_t dev, qp_num;
 	bool is_summing;
-	bool is_dead; /* in ERR, as the program knows */
+	bool is_dead;           /* in ERR, as the program knows */
+	bool is_err;            /* the same, as the device has it */
+	uint32_t nb_dead;       /* sends posted since, which the program does not know */
+	struct request dead;    /* the first of them */
+	uint64_t state_checked; /* TSC */
 	struct queue send, recv;
 };
 
@@ -132,22 +138,13 @@ ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state)
 {
 	ribv_lock(&lock);
 	watch->is_dead = state == IBV_QPS_ERR;
+	watch->is_err = false;
+	watch->nb_dead = 0;
 	if (state == IBV_QPS_RESET) {
 		watch->send.first = watch->send.next;
 		watch->recv.first = watch->recv.next;
 	}
 	ribv_unlock(&lock);
-}
-
-void
-ribv_watch_end(struct ribv_watch *watch)
-{
-	ribv_lock(&lock);
-	LIST_REMOVE(watch, list);
-	ribv_unlock(&lock);
-	free(watch->send.ring);
-	free(watch->recv.ring);
-	free(watch);
 }
 
 /* Remember the place; false: it was reported, or there are too many. Under the lock. */
@@ -188,6 +185,59 @@ print(const struct report *report)
 				.how = "posted",
 				.event = &report->posted,
 				.has_finder = true});
+}
+
+/* A QP that is in ERR and was used on, when it is destroyed, or the process exits. */
+static void
+check_dead(const struct ribv_watch *watch, struct report *report)
+{
+	if (likely(watch->nb_dead < MIN_DEAD) || watch->is_dead ||
+			!is_new(RIBV_FOUND_DEAD, watch->dead.caller))
+		return;
+	report_set(report, RIBV_FOUND_DEAD, &watch->dead);
+	snprintf(report->text, sizeof(report->text),
+			"QP 0x%06x: %u requests were posted in ERR, the first of them here, and no "
+			"completion with an error was polled",
+			watch->qp_num, watch->nb_dead);
+}
+
+void
+ribv_watch_end(struct ribv_watch *watch)
+{
+	struct report report = {.posted = {.tsc = 0}};
+
+	ribv_lock(&lock);
+	check_dead(watch, &report);
+	LIST_REMOVE(watch, list);
+	ribv_unlock(&lock);
+	print(&report);
+	free(watch->send.ring);
+	free(watch->recv.ring);
+	free(watch);
+}
+
+void
+ribv_watch_exit(void)
+{
+	struct report *reports = calloc(MAX_AT_EXIT, sizeof(*reports));
+	struct ribv_watch *watch;
+	uint32_t i, n = 0;
+
+	if (reports == NULL)
+		return;
+	ribv_lock(&lock);
+	for (i = 0; i < NB_LISTS; i++) {
+		LIST_FOREACH(watch, &lists[i], list) {
+			if (n == MAX_AT_EXIT)
+				break;
+			check_dead(watch, &reports[n]);
+			n += reports[n].posted.stack.n != 0;
+		}
+	}
+	ribv_unlock(&lock);
+	for (i = 0; i < n; i++)
+		print(&reports[i]);
+	free(reports);
 }
 
 #define SUM_ODD UINT64_C(0x9e3779b97f4a7c15)
@@ -269,6 +319,49 @@ set_sges(struct request *request, const struct rmem_sge *sges, uint32_t n)
 	memcpy(request->sge, sges, request->num_sge * sizeof(*sges));
 }
 
+/*
+ * Whether to query the state of the QP: not more often than each millisecond, and if a
+ * request is in flight for so long.
+ */
+static bool
+may_be_dead(struct ribv_watch *watch, uint64_t tsc)
+{
+	const struct queue *queue = &watch->send;
+	uint64_t ms;
+
+	if (likely(queue->first == queue->next) || watch->is_dead || watch->is_err)
+		return false;
+	ms = rte_get_tsc_hz() / 1000;
+	if (likely(tsc - watch->state_checked < ms ||
+			    tsc - request_at(queue, queue->first)->tsc < ms))
+		return false;
+	watch->state_checked = tsc;
+	return true;
+}
+
+/* Count requests that are posted in ERR. Under the lock. */
+static void
+count_dead(struct ribv_watch *watch, unsigned int n)
+{
+	if (likely(!watch->is_err || watch->is_dead || n == 0))
+		return;
+	if (watch->nb_dead == 0)
+		watch->dead = *request_at(&watch->send, watch->send.next - n);
+	watch->nb_dead += n;
+}
+
+static void
+check_state(struct ribv_watch *watch)
+{
+	struct rmem_qp_attr attr;
+
+	if (rmem_qp_query(watch->qp->qp, &attr) != 0 || attr.state != RMEM_QPS_ERR)
+		return;
+	ribv_lock(&lock);
+	watch->is_err = true;
+	ribv_unlock(&lock);
+}
+
 unsigned int
 ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n)
 {
@@ -276,9 +369,11 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 	const pid_t thread = ribv_thread();
 	struct queue *queue = &watch->send;
 	struct request *request;
+	bool is_to_check;
 	unsigned int i;
 
 	ribv_lock(&lock);
+	is_to_check = may_be_dead(watch, tsc);
 	for (i = 0; i < n && queue->next - queue->first < queue->size; i++, queue->next++) {
 		request = request_at(queue, queue->next);
 		request->wr_id = wr[i].wr_id;
@@ -294,7 +389,10 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 		if (request->is_summed)
 			request->sum = sum_sges(request);
 	}
+	count_dead(watch, i);
 	ribv_unlock(&lock);
+	if (unlikely(is_to_check))
+		check_state(watch);
 	return i;
 }
 
@@ -465,7 +563,7 @@ find(uint32_t dev, uint32_t qp_num)
 }
 
 void
-ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n)
+ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 {
 	struct report report = {.posted = {.tsc = 0}};
 	struct ribv_watch *watch;
@@ -473,6 +571,7 @@ ribv_watch_polled(const struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 
 	if (likely(n <= 0 || !__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
 		return;
+	cq->is_polled = true;
 	ribv_lock(&lock);
 	for (i = 0; i < n; i++) {
 		watch = find(ribv_context_of(cq->context)->dev, wc[i].qp_num);

@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "own_qp.h"
 
-#define DEPTH    4
+#define DEPTH    8
 #define NOINLINE __attribute__((noinline)) /* a function of its own in the stacks */
 
 static uint8_t buf[4096];
@@ -65,14 +66,61 @@ key(void)
 	HOLDS(wait_wc(own.cq).status == IBV_WC_LOC_PROT_ERR);
 }
 
+/* A CQ of which no completion is polled. */
+static NOINLINE void
+unpolled(void)
+{
+	struct objects mine = open_objects(buf, sizeof(buf), DEPTH);
+
+	HOLDS(post_write(mine.qp, mine.mr, 0) == 0);
+	close_objects(&mine);
+}
+
+/* Posts to a QP that is in ERR; the first one is not signaled, and fails. */
+static NOINLINE void
+dead(void)
+{
+	struct timespec begin, now;
+	int i;
+
+	HOLDS(post(own.mr->lkey ^ 1, 0) == 0);
+	/* As long as a request is in flight for a shorter time, it may be in progress. */
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 2000000);
+	for (i = 0; i < DEPTH - 1; i++)
+		HOLDS(post(own.mr->lkey, IBV_SEND_SIGNALED) == 0);
+}
+
+/* At exit, the event of a CQ is not acknowledged. */
+static NOINLINE void
+event(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(own.context);
+	struct ibv_cq *of, *cq = ibv_create_cq(own.context, 4, NULL, channel, 0);
+	struct ibv_qp *qp = create_rc(own.pd, cq, DEPTH);
+	void *arg;
+
+	HOLDS(qp != NULL && ibv_req_notify_cq(cq, 0) == 0);
+	connect_own(qp);
+	HOLDS(post_write(qp, own.mr, 0) == 0 && ibv_get_cq_event(channel, &of, &arg) == 0);
+	HOLDS(of == cq && wait_wc(cq).status == IBV_WC_SUCCESS);
+	puts("end");
+	exit(0);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } uses[] = {
 		{"correct", correct},
+		{"dead", dead},
+		{"event", event},
 		{"full", full},
 		{"key", key},
 		{"leak", leak},
+		{"unpolled", unpolled},
 };
 
 int

@@ -18,9 +18,12 @@ tmp = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
 report, rules = os.path.join(tmp.name, 'report'), os.path.join(tmp.name, 'rules')
 # A report of each kind, and a function that its stacks have.
 KINDS = {
+    'dead': 'dead',
+    'event': 'event',
     'full': 'full',
     'key': 'key',
     'leak': 'leak',
+    'unpolled': 'unpolled',
 }
 
 
@@ -68,9 +71,11 @@ def test_kind(kind, function):
     expect('its module', call['module'] == program and call['address'].startswith('0x'), done)
     if shutil.which('addr2line'):
         expect('its line', call['file'].endswith('findings.c') and call['line'] > 0, done)
-    done = execute(suppress('# others\n%s:%s\n' % (kind, function)), kind)
-    expect('%s is suppressed' % kind, done.returncode == 0 and function not in done.stderr, done)
-    done = execute('=abort+json:' + report, kind)
+    done = execute(suppress('# others\n%s:%s\n' % (kind, function)) + '+json:' + report, kind)
+    expect('%s is suppressed' % kind, done.returncode == 0 and one['what'] not in done.stderr and
+           not reports(kind), done)
+    # The program has one of that kind to get there.
+    done = execute(suppress('key:LOC_PROT_ERR' if kind != 'key' else '') + '+abort+json:' + report, kind)
     expect('%s aborts' % kind, done.returncode == -signal.SIGABRT and len(reports(kind)) == 1, done)
 
 
@@ -109,7 +114,7 @@ def test_refused():
                         ('=suppress:/none', '--sanitize=suppress:/none: no such file')):
         done = execute(items, 'correct')
         expect('refused: ' + items, done.returncode == 2 and what in done.stderr.splitlines()[0], done)
-    for text, what in (('lek:main', 'line 1: unknown kind lek; allowed are changed, dereg, '),
+    for text, what in (('lek:main', 'line 1: unknown kind lek; allowed are changed, dead, dereg, '),
                        ('\nleak', 'line 2, "leak", is not KIND:PATTERN'), ('leak:', 'is not KIND:PATTERN')):
         done = execute(suppress(text), 'correct')
         expect('refused: ' + text, done.returncode == 125 and len(done.stderr.splitlines()) == 1 and
