@@ -116,6 +116,7 @@ verdict 'the kernel does not have the service ID' $?
 
 # It waits for datagrams then.
 from_kernel accept 7174 1
+: >"$out/kernel"
 stdbuf -oL udaddy -s $peer_ip -c 1 -C 1 >"$out/kernel" 2>&1 &
 client=$!
 until_seen $client "$out/kernel" 'initiating data transfers'

@@ -68,6 +68,7 @@ listen() {
 # pair [options]: start two hosts that transfer data; their process ids are in $listener and $connector.
 pair() {
 	listen --mode write --size 4K
+	rm -f "$dir/connector"
 	testrmem connector 1 --connect "$RMEM_ADDR" --mode write --size 4K --stats-period 0.2 &
 	connector=$!
 	until_said connector $connector Mops

@@ -67,6 +67,7 @@ testrmem() {
 
 # both LISTENER CONNECTOR ADDRESS ARGS MODE OPS
 both() {
+	: >"$out/listen"
 	testrmem "$1" "$4" --mode "$5" --listen "$3" >"$out/listen" 2>&1 &
 	listener=$!
 	until_seen $listener '^listening at'
