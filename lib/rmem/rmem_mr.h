@@ -257,12 +257,13 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * CHANGE_TRANSLATION makes it an MR of one range. An atomic cannot cross the end of a range.
  *
  * With RMEM_MR_FD the memory is length bytes of a file descriptor: a memfd, a file, one on
- * hugetlbfs, a dmabuf, or any other that mmap(2) supports. The library maps it shared at
- * rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call has
- * returned. It is for memory managed by others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and
- * windows cannot be bound to it. Sharing and deregistration are as with ALLOCATE_MR. A file
- * must not be truncated while it is mapped: a guarded device (soft_memory.md) fails the request,
- * otherwise the access raises SIGBUS. The caller is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
+ * hugetlbfs, a dmabuf, or any other that mmap(2) supports. They begin at any fd_offset. The library
+ * maps them shared at rmem_mr::addr, which has the same offset in its page, and unmaps them with
+ * the MR; the descriptor may be closed when the call has returned. It is for memory managed by
+ * others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and windows cannot be bound to it. Sharing
+ * and deregistration are as with ALLOCATE_MR. A file must not be truncated while it is mapped: a
+ * guarded device (soft_memory.md) fails the request, otherwise the access raises SIGBUS. The caller
+ * is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
  *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
  *
@@ -285,8 +286,8 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *   - -EINVAL: iov without iov_count or conversely, more ranges than rmem_dev_info::max_iov, or a
  *     range that is NULL, empty or wraps around.
  *   - -EINVAL: iov together with addr or ALLOCATE_MR, or with a length that is not the sum.
- *   - -EINVAL: RMEM_MR_FD with an fd that is not open or cannot be mapped, an fd_offset that is not
- *     a multiple of the page size, or bytes beyond the end of the file.
+ *   - -EINVAL: RMEM_MR_FD with an fd that is not open or cannot be mapped, or bytes beyond the end
+ *     of the file.
  *   - -EINVAL: RMEM_MR_FD with addr, iov, ALLOCATE_MR or ON_DEMAND.
  *   - -EINVAL: an fd or fd_offset without RMEM_MR_FD.
  *   - -EPERM: the fd does not permit the access.

@@ -243,18 +243,12 @@ static int
 check_fd_form(const struct request *req)
 {
 	const struct rmem_mr_attr *attr = req->attr;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
 
 	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
 		return RMEM_FAIL(EINVAL,
 				"%s: RMEM_MR_FD cannot be combined with addr, iov, ALLOCATE_MR or ON_DEMAND",
 				req->name);
-	if (attr->fd_offset % page != 0)
-		return RMEM_FAIL(EINVAL,
-				"%s: fd_offset not a multiple of the page size: %" PRIu64
-				" (%" PRIu64 ")",
-				req->name, attr->fd_offset, page);
 	return 0;
 }
 

@@ -109,13 +109,17 @@ int
 rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	bool is_write = (attr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
-	off_t offset = (off_t)attr->fd_offset;
-	void *addr;
+	uint64_t page = page_size_of(attr->fd);
+	size_t in_page = attr->fd_offset & (page - 1), length;
+	off_t offset = (off_t)(attr->fd_offset - in_page);
+	void *addr = MAP_FAILED;
 
 	/* Writable if possible, for rights that rmem_mr_rereg() may add later. */
-	addr = mmap(NULL, attr->length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
+	errno = EINVAL;
+	if (!__builtin_add_overflow(attr->length, in_page, &length))
+		addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
 	if (addr == MAP_FAILED && !is_write && (errno == EACCES || errno == EPERM)) {
-		addr = mmap(NULL, attr->length, PROT_READ, MAP_SHARED, attr->fd, offset);
+		addr = mmap(NULL, length, PROT_READ, MAP_SHARED, attr->fd, offset);
 		rmem_mr_drv(mr)->flags |= RMEM_MR_FD_READ_ONLY;
 	}
 	if (addr == MAP_FAILED)
@@ -123,9 +127,8 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 				"fd %d: cannot be mapped%s: %zu bytes at offset %" PRIu64 ": %s",
 				attr->fd, is_write ? " for writing" : "", attr->length,
 				attr->fd_offset, strerror(errno));
-	mr->addr = addr;
-	rmem_mr_drv(mr)->flags |= RMEM_MR_FD |
-			rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
+	mr->addr = (uint8_t *)addr + in_page;
+	rmem_mr_drv(mr)->flags |= RMEM_MR_FD | rte_log2_u64(page) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return 0;
 }
 
@@ -144,10 +147,12 @@ void
 rmem_mr_unmap_fd(const struct rmem_mr *mr)
 {
 	uint64_t page = UINT64_C(1) << (rmem_mr_drv(mr)->flags >> RMEM_MR_LOG2_PAGE_SHIFT);
+	uintptr_t first = (uintptr_t)mr->addr & ~(uintptr_t)(page - 1);
 
 	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 &&
 			(rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) == 0)
-		munmap(mr->addr, RTE_ALIGN_CEIL(mr->length, page));
+		munmap((void *)first,
+				RTE_ALIGN_CEIL((uintptr_t)mr->addr + mr->length, page) - first);
 }
 
 /* A mapping of the process. */

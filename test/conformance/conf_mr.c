@@ -5,6 +5,7 @@
 /* Memory regions: exactly the registered range can be accessed. */
 
 #include <string.h>
+#include <unistd.h>
 #include <sys/mman.h>
 
 #include <rte_malloc.h>
@@ -554,6 +555,41 @@ CONF_TEST(mr, query_returns_the_registration, 0, 0,
 	TEST_EQ(info.access, ALL);
 	TEST_EQ(info.lkey, mr->lkey);
 	TEST_EQ(info.rkey, mr->rkey);
+}
+
+/* The MR has neither the bytes before fd_offset in its page nor those after its end. */
+static void
+expect_part(int fd)
+{
+	struct rmem_mr_attr attr = {
+			.flags = RMEM_MR_FD | RMEM_MR_IOVA,
+			.fd = fd,
+			.fd_offset = FX_PAGE + 100,
+			.length = FX_PAGE,
+			.iova = UINT64_C(0x70000000) + 100,
+			.access = conf_access(),
+			.socket_id = SOCKET_ID_ANY,
+	};
+	struct rmem_mr *part = NULL;
+	uint8_t bytes[3 * FX_PAGE];
+
+	TEST_EQ(write(fd, memset(bytes, 0, sizeof(bytes)), sizeof(bytes)), sizeof(bytes));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &part));
+	fx_fill(fx.b.buf, FX_PAGE, 1);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, attr.iova, FX_PAGE, part->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	TEST_ASSERT(fx_is_zero(bytes, FX_PAGE + 100));
+	TEST_MEM(bytes + FX_PAGE + 100, fx.b.buf, FX_PAGE);
+	TEST_ASSERT(fx_is_zero(bytes + 2 * FX_PAGE + 100, FX_PAGE - 100));
+	conf_denied(attr.iova - 1, 1, part->rkey);
+	conf_denied(attr.iova + 1, FX_PAGE, part->rkey);
+	attr.fd_offset = 2 * FX_PAGE + 100;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &part), EINVAL);
+}
+
+CONF_TEST(mr, part_of_a_file_begins_at_any_offset, RMEM_DEV_CAPA_MR_FD, 0, "ibv_reg_dmabuf_mr(3)")
+{
+	fx_with_memfd(expect_part);
 }
 
 TEST_SUITE(mr, conf_setup, conf_teardown);

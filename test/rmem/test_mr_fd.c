@@ -116,6 +116,39 @@ TEST(mr_fd, part_of_a_file_is_registered)
 	TEST_EQ(mr->iova, 0);
 }
 
+/* The mapping begins and ends with a page, and the MR does not. */
+TEST(mr_fd, part_begins_at_any_offset)
+{
+	static const struct {
+		uint64_t offset;
+		size_t length;
+	} parts[] = {{1, SIZE - 1}, {FX_PAGE - 1, 2}, {FX_PAGE + 100, 3}, {SIZE - 1, 1}};
+	struct rmem_mr *mr = NULL;
+	unsigned int i;
+	uint8_t *addr;
+
+	for (i = 0; i < RTE_DIM(parts); i++) {
+		attr.fd_offset = parts[i].offset;
+		attr.length = parts[i].length;
+		TEST_OK(reg(&mr));
+		TEST_EQ(mr->length, parts[i].length);
+		TEST_EQ((uintptr_t)mr->addr % FX_PAGE, parts[i].offset % FX_PAGE);
+		fx_fill(fx.b.buf, SIZE, i);
+		TEST_STATUS(fx_peer_write(mr->iova, (uint32_t)parts[i].length, mr->rkey),
+				RMEM_WC_SUCCESS);
+		expect_in_file((off_t)parts[i].offset, parts[i].length);
+		TEST_STATUS(fx_peer_write(mr->iova - 1, 1, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+		fx_reconnect();
+		addr = mr->addr;
+		TEST_OK(fx_release(mr));
+		addr -= parts[i].offset % FX_PAGE;
+		TEST_ASSERT(!is_mapped(addr));
+		TEST_ASSERT(!is_mapped(addr +
+				(parts[i].offset % FX_PAGE + parts[i].length - 1) / FX_PAGE *
+						FX_PAGE));
+	}
+}
+
 TEST(mr_fd, descriptor_may_be_closed_afterwards)
 {
 	struct rmem_mr *mr = NULL;
@@ -147,8 +180,8 @@ expect_bad(int error, const char *what)
 
 TEST(mr_fd, bad_places_are_refused)
 {
-	attr.fd_offset = 100;
-	expect_bad(EINVAL, "fd_offset not a multiple of the page size: 100 (4096)");
+	attr.fd_offset = 1;
+	expect_bad(EINVAL, "(16384 bytes");
 	attr.fd_offset = FX_PAGE;
 	expect_bad(EINVAL, "(16384 bytes");
 	attr.length = 1;
