@@ -114,6 +114,7 @@ struct ribv_mr {
 	struct ribv_pd *pd;
 	struct rmem_mr *mr;
 	struct ribv_dm *dm; /* that it is of, or NULL */
+	bool is_plain;      /* of ibv_reg_mr() and its variants: it can be re-registered */
 };
 
 struct ribv_mw {

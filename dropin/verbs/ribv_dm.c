@@ -156,6 +156,7 @@ ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t len
 	mr->addr = NULL;
 	mr->length = length;
 	((struct ribv_mr *)mr)->dm = own;
+	((struct ribv_mr *)mr)->is_plain = false;
 	__atomic_fetch_add(&own->refs, 1, __ATOMIC_RELAXED);
 	return mr;
 }

@@ -12,11 +12,17 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "ribv.h"
 
 #define PAGE 4096u
+
+/* Rights of MRs of dma-bufs, with RELAXED_ORDERING (ibv_reg_dmabuf_mr(3)). */
+#define DMABUF_ACCESS                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+			IBV_ACCESS_REMOTE_ATOMIC)
 
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
@@ -123,6 +129,7 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 		return NULL;
 	mr->addr = addr;
 	mr->length = length;
+	((struct ribv_mr *)mr)->is_plain = true;
 	return mr;
 }
 
@@ -170,6 +177,39 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return reg_at(pd, addr, length, iova, access);
 }
 
+/*
+ * Any fd that can be mapped, not a dma-buf alone. As in libibverbs, addr of the MR is the offset;
+ * its memory is mapped elsewhere.
+ */
+struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+		int access)
+{
+	struct rmem_mr_attr attr = {.length = length,
+			.iova = iova,
+			.access = (unsigned int)access & ~IBV_ACCESS_RELAXED_ORDERING,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_FD | RMEM_MR_IOVA,
+			.fd = fd,
+			.fd_offset = offset};
+	struct ibv_mr *mr;
+
+	if (ribv_is_real(pd))
+		return RIBV_NEXT(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
+	if (!ribv_is_pd(pd))
+		return ribv_fail(ENOENT);
+	if ((attr.access & ~DMABUF_ACCESS) != 0 || ((offset ^ iova) & (PAGE - 1)) != 0)
+		return ribv_fail(EINVAL);
+	if (fcntl(fd, F_GETFD) < 0)
+		return ribv_fail(EBADF);
+	mr = reg(pd, &attr);
+	if (mr == NULL)
+		return NULL;
+	mr->addr = (void *)(uintptr_t)offset;
+	mr->length = length;
+	return mr;
+}
+
 int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -184,7 +224,9 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	/* As libibverbs; what the class refuses is an error of the command. */
-	if (((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 && (length == 0 || addr == NULL)) ||
+	if (!own->is_plain ||
+			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
+					(length == 0 || addr == NULL)) ||
 			(access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
 			(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
 		errno = EINVAL;
@@ -192,10 +234,6 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	}
 	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd->context != mr->context) {
 		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	if (own->dm != NULL) {
-		errno = EOPNOTSUPP;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,

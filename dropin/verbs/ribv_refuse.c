@@ -27,10 +27,6 @@
 		return ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                             \
 	}
 
-REFUSE_POINTER(struct ibv_mr, ibv_reg_dmabuf_mr, pd,
-		(struct ibv_pd * pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-				int access),
-		(pd, offset, length, iova, fd, access))
 REFUSE_POINTER(struct ibv_pd, ibv_import_pd, context,
 		(struct ibv_context * context, uint32_t pd_handle), (context, pd_handle))
 REFUSE_POINTER(struct ibv_mr, ibv_import_mr, pd, (struct ibv_pd * pd, uint32_t mr_handle),

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include "own_qp.h"
@@ -76,6 +77,28 @@ protection_domains(void)
 	HOLDS(null == NULL || ibv_dereg_mr(null) == 0);
 }
 
+/* MRs of descriptors; the device may map any of them. */
+static void
+dmabufs(int rights)
+{
+	int fd = memfd_create("errnos", MFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
+	char path[64];
+
+	HOLDS(fd >= 0 && other >= 0 && ftruncate(fd, PAGE) == 0);
+	is_null("ibv_reg_dmabuf_mr, fd -1", ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, -1, rights));
+	is_null("ibv_reg_dmabuf_mr, offset", ibv_reg_dmabuf_mr(pd, 8, 8, 16, fd, rights));
+	is_null("ibv_reg_dmabuf_mr, right", ibv_reg_dmabuf_mr(pd, 0, 8, 0, fd, rights | 1 << 4));
+	is_null("ibv_reg_dmabuf_mr, end", ibv_reg_dmabuf_mr(pd, 8, PAGE, 8, fd, rights));
+	is_null("ibv_reg_dmabuf_mr, length 0", ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, rights));
+	is_null("ibv_reg_dmabuf_mr, not mapped", ibv_reg_dmabuf_mr(pd, 0, 8, 0, other, rights));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	HOLDS(close(other) == 0);
+	other = open(path, O_RDONLY | O_CLOEXEC);
+	HOLDS(other >= 0);
+	is_null("ibv_reg_dmabuf_mr, read-only", ibv_reg_dmabuf_mr(pd, 0, 8, 0, other, rights));
+	HOLDS(close(other) == 0 && close(fd) == 0);
+}
+
 static void
 regions(void)
 {
@@ -94,7 +117,7 @@ regions(void)
 	is_null("ibv_reg_mr, NULL", ibv_reg_mr(pd, NULL, PAGE, rights));
 	is_null("ibv_reg_mr, read-only", ibv_reg_mr(pd, fixed, PAGE, rights));
 	is_null("ibv_reg_mr_iova, offset", ibv_reg_mr_iova(pd, buf, 8, 8, rights));
-	is_null("ibv_reg_dmabuf_mr, fd -1", ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, -1, rights));
+	dmabufs(rights);
 	rereg_fails("ibv_rereg_mr, flags", ibv_rereg_mr(mr, 8, NULL, NULL, 0, 0));
 	rereg_fails("ibv_rereg_mr, length 0",
 			ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buf, 0, 0));
