@@ -75,7 +75,7 @@ SOURCE = [
     ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_release', [
         ('release.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), @)'),
     ]),
-    ('drivers/soft/mem/rsoft_reg_mr.c', 'reg_mr_do', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_bind', [
         ('reg_mr.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), @)'),
     ]),
     ('drivers/soft/queue/rsoft_cq.c', 'rsoft_cq_attach', [

@@ -65,8 +65,8 @@ rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
 }
 
 /*
- * Move a key from FREE to BUSY; of concurrent calls one succeeds. The caller fills the key and
- * makes it VALID.
+ * Move a key from FREE to BUSY; of concurrent calls one succeeds. The caller fills the key, and
+ * rsoft_key_bind() makes it VALID.
  */
 static inline bool
 rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
@@ -78,6 +78,20 @@ rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
 			__atomic_compare_exchange_n(&key->word, &word,
 					rsoft_key_word(*rkey, RSOFT_BUSY), false, __ATOMIC_ACQUIRE,
 					__ATOMIC_RELAXED);
+}
+
+/*
+ * Give a BUSY key of this rkey, which is filled, the tag that a request of the QP chose and its
+ * rights: VALID with these, or FREE with 0. A reader of the new word reads the new fields.
+ */
+static inline void
+rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, uint8_t tag,
+		uint32_t rights, const struct rmem_send_wr *wr)
+{
+	rkey = rmem_rkey_of_tag(rkey, tag);
+	rsoft_history_add(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
+			&qp->qp, wr);
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
 }
 
 /*

@@ -172,10 +172,7 @@ mw_bind(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, const struct 
 	rsoft_key_unbind(key);
 	if (likely(wr->bind_mw.mr != NULL))
 		rights = mw_fill(qp, key, wr);
-	rkey = rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag);
-	rsoft_history_add(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
-			&qp->qp, wr);
-	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
 	RSOFT_COUNT(qp->stats.mw_binds, 1);
 }
 

@@ -124,9 +124,9 @@ reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 	return RSOFT_SLOW;
 }
 
-/* Fill a key that is BUSY and make it valid. */
-static void
-reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey)
+/* Fill a key that is BUSY; returns its rights. */
+static uint32_t
+reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 {
 	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
@@ -145,14 +145,14 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey)
 	} else {
 		rights |= reg_mr_do_pages(mr, wr);
 	}
-	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+	return rights;
 }
 
 int
 rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err)
 {
-	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 	uint32_t rkey, reason = reg_mr_check(qp, wr);
+	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 
 	if (likely(reason == RMEM_VENDOR_ERR_NONE) && unlikely(!rsoft_key_take(mr->key, &rkey)))
 		reason = RMEM_VENDOR_ERR_NOT_FREE;
@@ -160,9 +160,7 @@ rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendo
 		*vendor_err = reason;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rkey = rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag);
-	rsoft_history_add(qp->dev, mr->key, rkey, RSOFT_HISTORY_WR, &qp->qp, wr);
-	reg_mr_do(mr, wr, rkey);
+	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr), wr);
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);
 	return RMEM_WC_SUCCESS;
 }

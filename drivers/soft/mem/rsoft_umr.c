@@ -168,20 +168,16 @@ umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct
 	return RMEM_VENDOR_ERR_NONE;
 }
 
-/* Make a BUSY key with a filled list valid. */
-static void
+/* Fill a BUSY key by its list; returns its rights. */
+static uint32_t
 umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {
-	uint32_t rkey = rmem_rkey_of_tag(rsoft_word_rkey(key->word), wr->umr.key_tag);
-	uint32_t rights =
-			RSOFT_NEED_READ | RSOFT_INV | RSOFT_SLOW | (wr->umr.access & RSOFT_ACCESS);
-
 	key->iova = wr->umr.iova;
 	key->length = list->round * wr->umr.repeat_count;
 	key->kind = RSOFT_KIND_LIST;
 	key->map_offset = 0;
 	key->list = list;
-	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+	return RSOFT_NEED_READ | RSOFT_INV | RSOFT_SLOW | (wr->umr.access & RSOFT_ACCESS);
 }
 
 int
@@ -204,9 +200,7 @@ rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_e
 		rsoft_key_release(mr->key);
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rsoft_history_add(qp->dev, mr->key, rmem_rkey_of_tag(rkey, wr->umr.key_tag),
-			RSOFT_HISTORY_WR, &qp->qp, wr);
-	umr_do(mr->key, mr->list, wr);
+	rsoft_key_bind(qp, mr->key, rkey, wr->umr.key_tag, umr_do(mr->key, mr->list, wr), wr);
 	RSOFT_COUNT(qp->stats.umrs, 1);
 	return RMEM_WC_SUCCESS;
 }

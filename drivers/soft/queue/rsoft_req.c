@@ -272,6 +272,16 @@ req_place(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	return rsoft_resp_flush(peer, wr, &batch->vendor_err);
 }
 
+/* The request ended with status. */
+static __rte_always_inline void
+req_complete(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
+{
+	if (likely(status == RMEM_WC_SUCCESS))
+		rsoft_batch_succeed(batch, wr, length);
+	else
+		rsoft_batch_fail(batch, wr, status);
+}
+
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -304,10 +314,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 			else
 				rsoft_key_release(qp->sq.inv_key);
 		}
-		if (likely(status == RMEM_WC_SUCCESS))
-			rsoft_batch_succeed(batch, wr, length);
-		else
-			rsoft_batch_fail(batch, wr, status);
+		req_complete(batch, wr, status, length);
 	}
 	return nb_inv;
 }
@@ -444,12 +451,9 @@ req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, ui
 		status = req_outcome(batch, wr, status);
 	if (status < 0)
 		return 0;
-	if (likely(status == RMEM_WC_SUCCESS)) {
+	if (likely(status == RMEM_WC_SUCCESS))
 		batch->qp->sq.wait = RSOFT_WAIT_NONE;
-		rsoft_batch_succeed(batch, wr, length);
-	} else {
-		rsoft_batch_fail(batch, wr, status);
-	}
+	req_complete(batch, wr, status, length);
 	return 1;
 }
 
@@ -491,9 +495,9 @@ req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 		if (wr->opcode != RMEM_WR_REG_MR)
 			break;
 		status = rsoft_reg_mr(batch->qp, wr, &batch->vendor_err);
+		req_complete(batch, wr, status, 0);
 		if (unlikely(status != RMEM_WC_SUCCESS))
-			return i + req_end(batch, wr, status, 0);
-		rsoft_batch_succeed(batch, wr, 0);
+			return i + 1;
 	}
 	return i;
 }
@@ -634,10 +638,10 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	if (unlikely(qp->chaos != NULL))
-		executed = req_run_chaos(&batch, wrs, stride, n);
-	else
+	if (likely(qp->chaos == NULL))
 		executed = req_run(&batch, wrs, stride, n);
+	else
+		executed = req_run_chaos(&batch, wrs, stride, n);
 	rsoft_batch_end(&batch);
 	return executed;
 }

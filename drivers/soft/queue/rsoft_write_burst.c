@@ -157,18 +157,28 @@ write_near(const struct rsoft_key_cache *from, const uint8_t *from_ptr,
 	return rsoft_odp_copy_failed(end, to->odp, from->odp);
 }
 
+/* Whether the keys of both sides are valid for a range, and its offset in each. */
+static __rte_always_inline bool
+write_check(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
+		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length,
+		uint64_t *from_offset, uint64_t *to_offset)
+{
+	const struct rmem_sge *sge = wr->sg_list;
+
+	return likely(rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
+				      length, RSOFT_NEED_READ, from_offset) &&
+			rsoft_resp_peek_write(peer, wr, length, &to->key, to_offset));
+}
+
 /* Check both sides of a WRITE and copy; an enum rsoft_side or WRITE_LEFT. */
 static __rte_always_inline unsigned int
 write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
 		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length)
 {
-	const struct rmem_sge *sge = wr->sg_list;
 	uint64_t from_offset, to_offset;
 	uint8_t *from_ptr, *to_ptr;
 
-	if (unlikely(!rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
-				     length, RSOFT_NEED_READ, &from_offset) ||
-			    !rsoft_resp_peek_write(peer, wr, length, &to->key, &to_offset)))
+	if (unlikely(!write_check(from, qp, to, peer, wr, length, &from_offset, &to_offset)))
 		return WRITE_LEFT;
 	if (likely(rsoft_key_cache_near(
 				   &from->key, from_offset, length, RSOFT_NEED_READ, &from_ptr) &&
@@ -186,15 +196,11 @@ static __rte_always_inline unsigned int
 write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
 		const struct rsoft_qp *peer, const struct rmem_send_wr *wr)
 {
-	const struct rmem_sge *sge = wr->sg_list;
 	uint64_t from_offset, to_offset, at;
 
-	if (unlikely(sge->length != sizeof(uint64_t) ||
-			    !rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey,
-					    sge->addr, sizeof(uint64_t), RSOFT_NEED_READ,
-					    &from_offset) ||
-			    !rsoft_resp_peek_write(
-					    peer, wr, sizeof(uint64_t), &to->key, &to_offset)))
+	if (unlikely(wr->sg_list->length != sizeof(uint64_t) ||
+			    !write_check(from, qp, to, peer, wr, sizeof(uint64_t), &from_offset,
+					    &to_offset)))
 		return WRITE_LEFT;
 	at = (uintptr_t)to->key.key->base + to_offset;
 	if (unlikely(from->key.is_slow || to->key.is_slow ||
