@@ -3,8 +3,8 @@
  */
 
 /*
- * Locked instructions of the software device for each burst: the table in doc/overview.md. They are
- * counted by single-stepping the calls, where the processor can do that.
+ * Locked instructions of the software device for each burst: the table in doc/performance.md. They
+ * are counted by single-stepping the calls, where the processor can do that.
  */
 
 #include <signal.h>
