@@ -18,7 +18,7 @@ ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
 ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
 ibv_node_type_str ibv_port_state_str ibv_rate_to_mbps
 ibv_rate_to_mult ibv_read_ibdev_sysfs_file ibv_read_sysfs_file ibv_register_driver
-ibv_unimport_dm ibv_wc_status_str ibv_wr_opcode_str'
+ibv_wc_status_str ibv_wr_opcode_str'
 
 # functions LIBRARY: the public functions it defines.
 functions() {

@@ -60,6 +60,7 @@ PASS(struct ibv_mr *, ibv_import_mr, LIST(struct ibv_pd *pd, uint32_t handle), L
 PASS_VOID(ibv_unimport_mr, LIST(struct ibv_mr *mr), LIST(mr))
 PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t handle),
 		LIST(context, handle))
+PASS_VOID(ibv_unimport_dm, LIST(struct ibv_dm *dm), LIST(dm))
 
 PASS(struct ibv_comp_channel *, ibv_create_comp_channel, LIST(struct ibv_context *context),
 		LIST(context))

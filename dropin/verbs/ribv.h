@@ -55,11 +55,15 @@
 #define RIBV_MAX_AHS 32768
 #define RIBV_SLOT    1088
 
+/* Name of the memfd of a context's command file. */
+#define RIBV_FILE_NAME "rmem_ibv_cmd"
+
 /* Bytes of device memory of a process. */
 #define RIBV_DM_SIZE (1 << 20)
 
 enum ribv_type {
 	RIBV_FREE,
+	RIBV_UNIMPORTED, /* a PD; ribv_handle.c */
 	RIBV_NEW,
 	RIBV_CONTEXT,
 	RIBV_PD,
@@ -77,7 +81,10 @@ enum ribv_type {
 struct ribv_context {
 	struct verbs_context verbs;
 	struct rmem_async_channel *async;
-	uint32_t dev; /* number */
+	uint32_t dev;   /* number */
+	int cmd_fd;     /* of the command file, whose contexts share objects */
+	dev_t file_dev; /* which one that is */
+	ino_t file_ino;
 };
 
 struct ribv_channel {
@@ -95,26 +102,37 @@ struct ribv_td {
 struct ribv_pd {
 	struct ibv_pd ibv;
 	struct ibv_context *context;
-	struct rmem_pd *pd;
+	struct rmem_pd *pd; /* NULL: destroyed by another handle; ribv_handle.c */
+	uint32_t handle;    /* slot of the first handle */
+	bool is_imported;
 	struct ribv_pd *parent; /* of a parent domain: the PD that it is made of */
 	struct ribv_td *td;     /* of a parent domain, or NULL */
 	uint32_t refs;          /* parent domains made of it; atomic */
 };
 
+/* Device memory, of all of its handles. */
+struct ribv_dm_memory {
+	uint8_t *bytes;
+	size_t length;
+	uint32_t refs; /* MRs; atomic */
+};
+
 struct ribv_dm {
 	struct ibv_dm ibv;
 	struct ibv_context *context;
-	uint8_t *memory;
-	size_t length;
-	uint32_t refs; /* MRs; atomic */
+	struct ribv_dm_memory *shared; /* NULL: freed by another handle; ribv_handle.c */
+	uint32_t handle;               /* slot of the first handle */
+	bool is_imported;
 };
 
 struct ribv_mr {
 	struct ibv_mr ibv;
 	struct ribv_pd *pd;
-	struct rmem_mr *mr;
-	struct ribv_dm *dm; /* that it is of, or NULL */
+	struct rmem_mr *mr; /* NULL: deregistered by another handle; ribv_handle.c */
+	uint32_t handle;    /* slot of the first handle */
 	bool is_plain;      /* of ibv_reg_mr() and its variants: it can be re-registered */
+	bool is_imported;
+	struct ribv_dm_memory *dm; /* that it is of, or NULL */
 };
 
 struct ribv_mw {
@@ -314,6 +332,15 @@ ribv_slot(const void *obj, enum ribv_type type)
 	return ribv_slot_in(ribv_types, obj, type);
 }
 
+/* The object in a slot, if it is of that type; else NULL. */
+static inline void *
+ribv_at(uint32_t slot, enum ribv_type type)
+{
+	if (slot >= RIBV_MAX_OBJS || __atomic_load_n(&ribv_types[slot], __ATOMIC_ACQUIRE) != type)
+		return NULL;
+	return (void *)(ribv_objs + (uintptr_t)slot * RIBV_SLOT);
+}
+
 /* Whether it is an object that this child of fork() has inherited and not released. */
 static inline bool
 ribv_is_inherited(const void *obj, enum ribv_type type)
@@ -354,21 +381,20 @@ ribv_is_real(const void *obj)
 static inline bool
 ribv_is_pd(const struct ibv_pd *pd)
 {
-	uint32_t slot = ribv_slot(pd, RIBV_PD);
+	const struct ribv_pd *own = (const struct ribv_pd *)pd;
 
-	return slot != 0 && pd->handle == slot &&
-			pd->context == ((const struct ribv_pd *)pd)->context;
+	return ribv_slot(pd, RIBV_PD) != 0 && own->pd != NULL && pd->handle == own->handle &&
+			pd->context == own->context;
 }
 
 static inline bool
 ribv_is_mr(const struct ibv_mr *mr)
 {
 	const struct ribv_mr *own = (const struct ribv_mr *)mr;
-	uint32_t slot = ribv_slot(mr, RIBV_MR);
 
-	return slot != 0 && mr->handle == slot && mr->pd == &own->pd->ibv &&
-			mr->context == own->pd->context && mr->lkey == own->mr->lkey &&
-			mr->rkey == own->mr->rkey;
+	return ribv_slot(mr, RIBV_MR) != 0 && own->mr != NULL && mr->handle == own->handle &&
+			mr->pd == &own->pd->ibv && mr->context == own->pd->context &&
+			mr->lkey == own->mr->lkey && mr->rkey == own->mr->rkey;
 }
 
 /* Its rkey is set by the program, too. */
@@ -456,7 +482,10 @@ ribv_may_send_to(const struct ibv_ah *ah)
 static inline int
 ribv_check_bind(const struct ibv_context *context, const struct ibv_mw *mw, const struct ibv_mr *mr)
 {
-	if (ribv_slot(mw, RIBV_MW) == 0 || (mr != NULL && ribv_slot(mr, RIBV_MR) == 0))
+	if (ribv_slot(mw, RIBV_MW) == 0 ||
+			(mr != NULL &&
+					(ribv_slot(mr, RIBV_MR) == 0 ||
+							((const struct ribv_mr *)mr)->mr == NULL)))
 		return ENOENT;
 	if (((const struct ribv_mw *)mw)->pd->context != context ||
 			(mr != NULL && ((const struct ribv_mr *)mr)->pd->context != context))
@@ -515,6 +544,30 @@ int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 int ribv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		size_t len);
+
+/*
+ * ribv_context.c: a context of a device by number; NULL with errno. cmd_fd is of the command file
+ * of the context that it is imported from, or from is NULL: it has a file of its own.
+ */
+struct ibv_context *ribv_context_new(uint32_t dev, const struct ribv_context *from, int cmd_fd);
+
+/* ribv_handle.c */
+/* An object has a second handle from now on. */
+void ribv_handle_imported(void);
+/* A command file for a new context; 0 or an errno. */
+int ribv_handle_file_open(struct ribv_context *context);
+/* Whether parent domains are made of a handle of this PD. */
+bool ribv_handle_pd_has_parents(const struct ribv_pd *pd);
+/* An object was destroyed by this handle: the others are of none from now on. */
+void ribv_handle_pd_ended(const struct ribv_pd *ended);
+void ribv_handle_mr_ended(const struct ribv_mr *ended);
+void ribv_handle_dm_ended(const struct ribv_dm *ended);
+/* The context is closed: free the slots of its unimported PDs. */
+void ribv_handle_free(const struct ibv_context *context);
+
+/* ribv_dm.c: a handle of device memory; with handle 0 the first one. NULL with errno. */
+struct ibv_dm *ribv_dm_handle(
+		struct ibv_context *context, struct ribv_dm_memory *memory, uint32_t handle);
 
 /* ribv_channel.c: whether the channel is one of rmem. */
 bool ribv_is_channel(const struct ibv_comp_channel *channel);

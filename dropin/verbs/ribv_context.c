@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ribv.h"
 #include "rmem_env.h"
@@ -134,51 +134,65 @@ open_real(struct ibv_device *dev)
 	return RIBV_NEXT(ibv_open_device)(dev);
 }
 
-struct ibv_context *
-ibv_open_device(struct ibv_device *dev)
+/* Its channel of asynchronous events, and its command file; 0 or an errno. */
+static int
+open_files(struct ribv_context *own, const struct ribv_context *from, int cmd_fd)
 {
+	int ret;
+
+	ret = -rmem_async_channel_create(ribv_devs[own->dev], &own->async);
+	if (ret != 0)
+		return ribv_errno(-ret);
+	if (from == NULL) {
+		ret = ribv_handle_file_open(own);
+	} else {
+		own->cmd_fd = cmd_fd;
+		own->file_dev = from->file_dev;
+		own->file_ino = from->file_ino;
+	}
+	if (ret != 0)
+		(void)rmem_async_channel_destroy(own->async);
+	return ret;
+}
+
+struct ibv_context *
+ribv_context_new(uint32_t dev, const struct ribv_context *from, int cmd_fd)
+{
+	struct ibv_device *device = ribv_device(dev);
 	struct verbs_context *context;
 	struct ribv_context *own;
 	int ret;
 
-	if (!ribv_is_device(dev))
-		return open_real(dev);
-	if (ribv_device(ribv_dev_number(dev)) == NULL)
+	if (device == NULL)
 		return ribv_fail(ENODEV);
 	own = ribv_new();
 	if (own == NULL)
 		return NULL;
-	own->dev = ribv_dev_number(dev);
-	ret = rmem_async_channel_create(ribv_devs[own->dev], &own->async);
+	own->dev = dev;
+	ret = open_files(own, from, cmd_fd);
 	if (ret != 0) {
 		ribv_leave(own);
-		return ribv_fail(ribv_errno(ret));
+		return ribv_fail(ret);
 	}
 	context = &own->verbs;
 	context->sz = sizeof(*context);
 	ribv_ops_set(context);
-	context->context.device = dev;
+	context->context.device = device;
 	context->context.num_comp_vectors = 1;
 	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->context.async_fd = own->async->fd;
-	/* Open, so that a program can duplicate it; there are no commands. */
-	context->context.cmd_fd = context->context.async_fd;
+	context->context.cmd_fd = own->cmd_fd;
 	pthread_mutex_init(&context->context.mutex, NULL);
 	ribv_enter(context, RIBV_CONTEXT);
 	return &context->context;
 }
 
 struct ibv_context *
-ibv_import_device(int cmd_fd)
+ibv_open_device(struct ibv_device *dev)
 {
-	struct stat st;
-
-	/* That of a real device is a character device. */
-	if (fstat(cmd_fd, &st) == 0 && S_ISCHR(st.st_mode)) {
-		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
-		return RIBV_NEXT(ibv_import_device)(cmd_fd);
-	}
-	return ribv_fail(EOPNOTSUPP);
+	if (!ribv_is_device(dev))
+		return open_real(dev);
+	return ribv_context_new(ribv_dev_number(dev), NULL, -1);
 }
 
 int
@@ -190,6 +204,8 @@ ibv_close_device(struct ibv_context *context)
 		return ribv_leave_inherited(ribv_context_of(context), RIBV_CONTEXT);
 	/* Objects that the program has not destroyed keep the channel. */
 	(void)rmem_async_channel_destroy(ribv_async_of(context));
+	ribv_handle_free(context);
+	close(ribv_context_of(context)->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	ribv_leave(ribv_context_of(context));
 	return 0;

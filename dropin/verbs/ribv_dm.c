@@ -23,16 +23,16 @@ static uint64_t nb_bytes; /* atomic */
 static bool
 is_dm(const struct ibv_dm *dm)
 {
-	uint32_t slot = ribv_slot(dm, RIBV_DM);
+	const struct ribv_dm *own = (const struct ribv_dm *)dm;
 
-	return slot != 0 && dm->handle == slot &&
-			dm->context == ((const struct ribv_dm *)dm)->context;
+	return ribv_slot(dm, RIBV_DM) != 0 && own->shared != NULL && dm->handle == own->handle &&
+			dm->context == own->context;
 }
 
 static bool
 is_within(const struct ribv_dm *dm, uint64_t offset, uint64_t length)
 {
-	return offset <= dm->length && length <= dm->length - offset;
+	return offset <= dm->shared->length && length <= dm->shared->length - offset;
 }
 
 /* The errnos of mlx5. */
@@ -55,7 +55,7 @@ copy_to(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
 	ret = check_copy(dm, offset, length);
 	if (ret != 0)
 		return ribv_post_fail(ret);
-	memcpy(own->memory + offset, from, length);
+	memcpy(own->shared->bytes + offset, from, length);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ copy_from(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 	ret = check_copy(dm, offset, length);
 	if (ret != 0)
 		return ribv_post_fail(ret);
-	memcpy(to, own->memory + offset, length);
+	memcpy(to, own->shared->bytes + offset, length);
 	return 0;
 }
 
@@ -82,32 +82,58 @@ take(uint64_t length)
 	return false;
 }
 
-static struct ibv_dm *
-dm_new(struct ibv_context *context, size_t length, uint32_t log_align)
+struct ibv_dm *
+ribv_dm_handle(struct ibv_context *context, struct ribv_dm_memory *memory, uint32_t handle)
 {
 	struct ribv_dm *dm = ribv_new();
-	void *memory;
+	uint32_t slot;
 
 	if (dm == NULL)
 		return NULL;
-	if (posix_memalign(&memory, (size_t)1 << log_align, length) != 0) {
-		ribv_leave(dm);
-		return ribv_fail(ENOMEM);
-	}
-	memset(memory, 0, length);
-	dm->memory = memory;
-	dm->length = length;
+	dm->shared = memory;
 	dm->ibv.context = dm->context = context;
 	dm->ibv.memcpy_to_dm = copy_to;
 	dm->ibv.memcpy_from_dm = copy_from;
 	dm->ibv.comp_mask = IBV_DM_MASK_HANDLE;
-	dm->ibv.handle = ribv_enter(dm, RIBV_DM);
+	dm->is_imported = handle != 0;
+	slot = ribv_enter(dm, RIBV_DM);
+	dm->ibv.handle = dm->handle = handle != 0 ? handle : slot;
 	return &dm->ibv;
+}
+
+static void
+memory_free(struct ribv_dm_memory *memory)
+{
+	__atomic_fetch_sub(&nb_bytes, memory->length, __ATOMIC_RELAXED);
+	free(memory->bytes);
+	free(memory);
+}
+
+/* Memory whose bytes are counted; NULL: none is left. */
+static struct ribv_dm_memory *
+memory_new(size_t length, uint32_t log_align)
+{
+	struct ribv_dm_memory *memory;
+	void *bytes;
+
+	if (!take(length))
+		return NULL;
+	memory = calloc(1, sizeof(*memory));
+	if (memory == NULL || posix_memalign(&bytes, (size_t)1 << log_align, length) != 0) {
+		__atomic_fetch_sub(&nb_bytes, length, __ATOMIC_RELAXED);
+		free(memory);
+		return NULL;
+	}
+	memset(bytes, 0, length);
+	memory->bytes = bytes;
+	memory->length = length;
+	return memory;
 }
 
 struct ibv_dm *
 ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
+	struct ribv_dm_memory *memory;
 	struct ibv_dm *dm;
 
 	if (!ribv_has_device(context))
@@ -115,11 +141,12 @@ ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 	if (attr == NULL || attr->comp_mask != 0 || attr->length == 0 ||
 			attr->length > RIBV_DM_SIZE || attr->log_align_req > MAX_LOG)
 		return ribv_fail(EINVAL);
-	if (!take(attr->length))
+	memory = memory_new(attr->length, RTE_MAX(attr->log_align_req, MIN_LOG));
+	if (memory == NULL)
 		return ribv_fail(ENOMEM);
-	dm = dm_new(context, attr->length, RTE_MAX(attr->log_align_req, MIN_LOG));
+	dm = ribv_dm_handle(context, memory, 0);
 	if (dm == NULL)
-		__atomic_fetch_sub(&nb_bytes, attr->length, __ATOMIC_RELAXED);
+		memory_free(memory);
 	return dm;
 }
 
@@ -130,10 +157,10 @@ ribv_free_dm(struct ibv_dm *dm)
 
 	if (!is_dm(dm))
 		return ribv_leave_inherited(dm, RIBV_DM);
-	if (__atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) != 0)
+	if (__atomic_load_n(&own->shared->refs, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
-	__atomic_fetch_sub(&nb_bytes, own->length, __ATOMIC_RELAXED);
-	free(own->memory);
+	ribv_handle_dm_ended(own);
+	memory_free(own->shared);
 	ribv_leave(own);
 	return 0;
 }
@@ -150,13 +177,13 @@ ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t len
 	if ((access & IBV_ACCESS_ZERO_BASED) == 0 || !is_within(own, offset, length) ||
 			(ribv_is_pd(pd) && pd->context != dm->context))
 		return ribv_fail(EINVAL);
-	mr = ribv_mr_reg(pd, own->memory + offset, length, 0, access, 0);
+	mr = ribv_mr_reg(pd, own->shared->bytes + offset, length, 0, access, 0);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = NULL;
 	mr->length = length;
-	((struct ribv_mr *)mr)->dm = own;
+	((struct ribv_mr *)mr)->dm = own->shared;
 	((struct ribv_mr *)mr)->is_plain = false;
-	__atomic_fetch_add(&own->refs, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&own->shared->refs, 1, __ATOMIC_RELAXED);
 	return mr;
 }

@@ -43,7 +43,7 @@ ibv_alloc_pd(struct ibv_context *context)
 		ribv_leave(pd);
 		return ribv_fail(ribv_errno(ret));
 	}
-	pd->ibv.handle = ribv_enter(pd, RIBV_PD);
+	pd->ibv.handle = pd->handle = ribv_enter(pd, RIBV_PD);
 	return &pd->ibv;
 }
 
@@ -61,11 +61,12 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 		ribv_parent_domain_free(own);
 		return 0;
 	}
-	if (__atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) != 0)
+	if (ribv_handle_pd_has_parents(own))
 		return EBUSY;
 	ret = rmem_pd_dealloc(own->pd);
 	if (ret != 0)
 		return -ret;
+	ribv_handle_pd_ended(own);
 	ribv_leave(own);
 	return 0;
 }
@@ -103,7 +104,7 @@ reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
 	mr->ibv.pd = pd;
 	mr->ibv.lkey = mr->mr->lkey;
 	mr->ibv.rkey = mr->mr->rkey;
-	mr->ibv.handle = ribv_enter(mr, RIBV_MR);
+	mr->ibv.handle = mr->handle = ribv_enter(mr, RIBV_MR);
 	return &mr->ibv;
 }
 
@@ -274,6 +275,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 		return -ret;
 	if (own->dm != NULL)
 		__atomic_fetch_sub(&own->dm->refs, 1, __ATOMIC_RELEASE);
+	ribv_handle_mr_ended(own);
 	ribv_leave(mr);
 	return 0;
 }

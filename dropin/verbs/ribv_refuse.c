@@ -11,14 +11,6 @@
 
 /* The argument named first, with the name of its type, decides whose call it
  * is. */
-#define REFUSE_POINTER(type, name, object, params, args)                                           \
-	type *name params                                                                          \
-	{                                                                                          \
-		if (ribv_is_real(object))                                                          \
-			return RIBV_NEXT(name) args;                                               \
-		return ribv_fail(ribv_is_##object(object) ? EOPNOTSUPP : ENOENT);                  \
-	}
-
 #define REFUSE_INT(name, object, params, args)                                                     \
 	int name params                                                                            \
 	{                                                                                          \
@@ -27,12 +19,6 @@
 		return ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                             \
 	}
 
-REFUSE_POINTER(struct ibv_pd, ibv_import_pd, context,
-		(struct ibv_context * context, uint32_t pd_handle), (context, pd_handle))
-REFUSE_POINTER(struct ibv_mr, ibv_import_mr, pd, (struct ibv_pd * pd, uint32_t mr_handle),
-		(pd, mr_handle))
-REFUSE_POINTER(struct ibv_dm, ibv_import_dm, context,
-		(struct ibv_context * context, uint32_t dm_handle), (context, dm_handle))
 REFUSE_INT(ibv_query_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 REFUSE_INT(ibv_set_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
@@ -46,18 +32,4 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 	if (ribv_is_real(qp))
 		return RIBV_NEXT(ibv_query_qp_data_in_order)(qp, op, flags);
 	return 0;
-}
-
-void
-ibv_unimport_pd(struct ibv_pd *pd)
-{
-	if (ribv_is_real(pd))
-		RIBV_NEXT(ibv_unimport_pd)(pd);
-}
-
-void
-ibv_unimport_mr(struct ibv_mr *mr)
-{
-	if (ribv_is_real(mr))
-		RIBV_NEXT(ibv_unimport_mr)(mr);
 }

@@ -75,7 +75,7 @@ ribv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_i
 	__atomic_fetch_add(&own->refs, 1, __ATOMIC_RELAXED);
 	if (pd->td != NULL)
 		__atomic_fetch_add(&pd->td->refs, 1, __ATOMIC_RELAXED);
-	pd->ibv.handle = ribv_enter(pd, RIBV_PD);
+	pd->ibv.handle = pd->handle = ribv_enter(pd, RIBV_PD);
 	return &pd->ibv;
 }
 

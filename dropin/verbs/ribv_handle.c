@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Command files, and the handles of an object that was imported (ribv_import.c).
+ *
+ * The command file of a context is a memfd, which a duplicate of its descriptor refers to, too.
+ *
+ * Invariant: the handles of an object have one number, and the same pointer to the object of the
+ * class. The call that destroys it sets this pointer of the other handles to NULL: they can only be
+ * unimported, as with a device of the kernel.
+ */
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ribv.h"
+
+static bool has_imports; /* an object was imported; atomic */
+
+int
+ribv_handle_file_open(struct ribv_context *context)
+{
+	int fd = memfd_create(RIBV_FILE_NAME, MFD_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return errno;
+	if (fstat(fd, &st) != 0) {
+		close(fd);
+		return EIO;
+	}
+	context->cmd_fd = fd;
+	context->file_dev = st.st_dev;
+	context->file_ino = st.st_ino;
+	return 0;
+}
+
+void
+ribv_handle_imported(void)
+{
+	__atomic_store_n(&has_imports, true, __ATOMIC_RELAXED);
+}
+
+void
+ribv_handle_free(const struct ibv_context *context)
+{
+	struct ribv_pd *pd;
+	uint32_t i;
+
+	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+		return;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		pd = ribv_at(i, RIBV_UNIMPORTED);
+		if (pd != NULL && pd->context == context)
+			ribv_leave(pd);
+	}
+}
+
+bool
+ribv_handle_pd_has_parents(const struct ribv_pd *pd)
+{
+	const struct ribv_pd *other;
+	uint32_t i;
+
+	if (__atomic_load_n(&pd->refs, __ATOMIC_ACQUIRE) != 0)
+		return true;
+	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+		return false;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		other = ribv_at(i, RIBV_PD);
+		if (other != NULL && other->handle == pd->handle &&
+				__atomic_load_n(&other->refs, __ATOMIC_ACQUIRE) != 0)
+			return true;
+	}
+	return false;
+}
+
+void
+ribv_handle_pd_ended(const struct ribv_pd *ended)
+{
+	struct ribv_pd *pd;
+	uint32_t i;
+
+	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+		return;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		pd = ribv_at(i, RIBV_PD);
+		if (pd != NULL && pd != ended && pd->handle == ended->handle && pd->pd == ended->pd)
+			pd->pd = NULL;
+	}
+}
+
+void
+ribv_handle_mr_ended(const struct ribv_mr *ended)
+{
+	struct ribv_mr *mr;
+	uint32_t i;
+
+	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+		return;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		mr = ribv_at(i, RIBV_MR);
+		if (mr != NULL && mr != ended && mr->handle == ended->handle && mr->mr == ended->mr)
+			mr->mr = NULL;
+	}
+}
+
+void
+ribv_handle_dm_ended(const struct ribv_dm *ended)
+{
+	struct ribv_dm *dm;
+	uint32_t i;
+
+	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+		return;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		dm = ribv_at(i, RIBV_DM);
+		if (dm != NULL && dm != ended && dm->handle == ended->handle &&
+				dm->shared == ended->shared)
+			dm->shared = NULL;
+	}
+}
