@@ -153,3 +153,12 @@ rsoft_chaos_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 
 	return ret != 0 ? ret : rsoft_qp_connect(qp, conn);
 }
+
+int
+rsoft_chaos_rdma_cm_fault(struct rmem_dev *base, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault)
+{
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
+
+	return dev->chaos != NULL ? rsoft_chaos_rdma_cm(dev->chaos, step, number, fault) : 0;
+}

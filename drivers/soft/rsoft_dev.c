@@ -338,6 +338,8 @@ const struct rmem_driver rsoft_driver = {
 						.qp_attach_mcast = rsoft_qp_attach_mcast,
 						.qp_detach_mcast = rsoft_qp_detach_mcast,
 
+						.rdma_cm_fault = rsoft_chaos_rdma_cm_fault,
+
 						.mp = &rsoft_mp_ops,
 				},
 		.fp =

@@ -56,5 +56,7 @@ int rsoft_chaos_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *con
 int rsoft_chaos_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
 int rsoft_chaos_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 int rsoft_chaos_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+int rsoft_chaos_rdma_cm_fault(struct rmem_dev *dev, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault);
 
 #endif /* RSOFT_DEV_H */

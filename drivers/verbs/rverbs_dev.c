@@ -341,6 +341,8 @@ const struct rmem_driver rverbs_driver = {
 						.qp_attach_mcast = rverbs_qp_attach_mcast,
 						.qp_detach_mcast = rverbs_qp_detach_mcast,
 
+						.rdma_cm_fault = NULL, /* a NIC injects none */
+
 						.mp = NULL,
 
 						/* The class refuses them. */

@@ -43,6 +43,8 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <rmem_driver.h>
+
 #include "ibcm.h"
 
 #include "../rcm_ops.h"
@@ -56,6 +58,7 @@
 #define RCM_ACK_TIMEOUT 16 /* 268 ms: a killed peer fails within 10 s with 7 retries */
 
 /* Reasons of a REJ (IBTA 12.6.7.2), statuses of a SIDR REP. */
+#define RCM_REJ_TIMEOUT            4
 #define RCM_REJ_INVALID_SERVICE_ID 8
 #define RCM_REJ_CONSUMER           28
 #define RCM_REJ_VENDOR_OPTION      35
@@ -213,7 +216,7 @@ struct rcm_id {
 	uint64_t cookie;    /* of that socket */
 	struct ibcm_id *cm; /* of a connection; with --ip until the ID is destroyed */
 	struct ibcm_listener *cm_listener;
-	struct ibcm_timer timer; /* connect again; or report an end that is held back */
+	struct ibcm_timer timer; /* connect again; report an end that is held back; or a fault */
 	uint64_t retry_until_ns; /* a refused connection is attempted again until then */
 	uint64_t lock_limit_ns;  /* of the wait for the lock of a port; 0: it does not wait */
 	uint32_t backlog;        /* of a listening one */
@@ -221,6 +224,8 @@ struct rcm_id {
 	uint32_t nb_reported;    /* events that the program has got */
 	uint32_t nb_holds;       /* times that the end of the connection was held back */
 	uint32_t qkey;
+	struct rmem_rdma_cm_fault fault; /* injected, and not executed yet; type 0: none */
+	enum rmem_rdma_cm_step fault_step;
 	struct rcm_side own, peer;
 };
 
@@ -519,6 +524,10 @@ int rcm_leave_mcast(const struct rcm_cmd *cmd);
 void rcm_mcast_reported(struct rcm_mcast *mcast);
 /* Leave the groups of an ID that is destroyed. */
 void rcm_mcast_drop(const struct rcm_id *id);
+
+/* rcm_chaos.c: injected faults. */
+/* Whether a rule of the ID's device hits it at a step: id->fault, at the time of its timer. */
+bool rcm_chaos_hit(struct rcm_id *id, enum rmem_rdma_cm_step step);
 
 /* rcm_bind.c: addresses of IDs. */
 int rcm_bind_ip(const struct rcm_cmd *cmd);

@@ -269,10 +269,12 @@ resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
 				       : rcm_bind_any(id, dst->family);
 	if (ret != 0)
 		return ret;
-	if (id->state != RCM_BOUND || id->src.family != dst->family)
+	if (id->state != RCM_BOUND || id->src.family != dst->family || id->fault.type != 0)
 		return -EINVAL;
 	id->dst = *dst;
 	ret = route(id);
+	if (ret == 0 && rcm_chaos_hit(id, RMEM_RDMA_CM_RESOLVE_ADDR))
+		return 0;
 	if (ret == 0)
 		id->state = RCM_ADDR_RESOLVED;
 	rcm_event_post(id, ret == 0 ? RCM_ADDR_RESOLVED_EVENT : RCM_ADDR_ERROR_EVENT, ret);
@@ -319,8 +321,10 @@ rcm_resolve_route(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, cmd->in.resolve_route.id, &ret);
 	if (id == NULL)
 		return ret;
-	if (id->state != RCM_ADDR_RESOLVED)
+	if (id->state != RCM_ADDR_RESOLVED || id->fault.type != 0)
 		return -EINVAL;
+	if (rcm_chaos_hit(id, RMEM_RDMA_CM_RESOLVE_ROUTE))
+		return 0;
 	id->state = RCM_ROUTE_RESOLVED;
 	rcm_event_post(id, RCM_ROUTE_RESOLVED_EVENT, 0);
 	return 0;

@@ -141,6 +141,7 @@ end(struct rcm_id *id)
 {
 	close_port(id);
 	id->state = RCM_ENDED;
+	id->fault.type = 0;
 	rcm_id_timer(id, IBCM_NEVER);
 }
 
@@ -307,10 +308,93 @@ reconnect(struct rcm_id *id)
 	return ret == 0 ? rcm_link_connect(id) : ret;
 }
 
+static void received_rej(struct rcm_id *id);
+static int send_reject(struct rcm_id *id, uint8_t reason);
+
+/* Disconnect. The event follows when the peer has answered. */
+static void
+disconnect(struct rcm_id *id)
+{
+	if (id->cm != NULL && rcm_mad_disconnect(id) == 0) {
+		id->is_disconnecting = true;
+		return;
+	}
+	end(id);
+	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
+}
+
+/* A reply that was not sent, by a rule: the peer gets a REJ. */
+static void
+reject_unsent(struct rcm_id *id, uint8_t reason)
+{
+	id->own.private_len = 0;
+	if (id->state == RCM_REP_SENT)
+		(void)send_reject(id, reason);
+}
+
+/* The request is rejected by a rule, or the reply is. */
+static void
+rejected(struct rcm_id *id, uint8_t reason)
+{
+	reject_unsent(id, reason);
+	if (rcm_is_ud(id))
+		reason = reason == RCM_REJ_INVALID_SERVICE_ID ? RCM_SIDR_UNSUPPORTED
+							      : RCM_SIDR_REJECT;
+	id->peer = (struct rcm_side){.type = RCM_REJ, .reason = reason};
+	received_rej(id);
+}
+
+/* No answer arrives, by a rule. */
+static void
+unanswered(struct rcm_id *id)
+{
+	if (id->fault_step == RMEM_RDMA_CM_RESOLVE_ADDR) {
+		rcm_event_post(id, RCM_ADDR_ERROR_EVENT, -ETIMEDOUT);
+		return;
+	}
+	if (id->fault_step == RMEM_RDMA_CM_RESOLVE_ROUTE) {
+		rcm_event_post(id, RCM_ROUTE_ERROR_EVENT, -ETIMEDOUT);
+		return;
+	}
+	reject_unsent(id, RCM_REJ_TIMEOUT);
+	end(id);
+	rcm_event_post(id, RCM_UNREACHABLE_EVENT, -ETIMEDOUT);
+}
+
+/* The fault of a rule happens now. */
+static void
+run_fault(struct rcm_id *id)
+{
+	const struct rmem_rdma_cm_fault fault = id->fault;
+
+	id->fault.type = 0;
+	if (fault.type == RMEM_RDMA_CM_DISCONNECTED)
+		disconnect(id);
+	else if (fault.type == RMEM_RDMA_CM_REJECT)
+		rejected(id, (uint8_t)fault.reason);
+	else
+		unanswered(id);
+}
+
+/* The connection is established: the event, unless the message that did it is lost by a rule. */
+static void
+establish(struct rcm_id *id)
+{
+	id->state = RCM_ESTABLISHED;
+	if (id->fault.type != 0) {
+		rcm_id_timer(id, rcm_now());
+		return;
+	}
+	rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
+	(void)rcm_chaos_hit(id, RMEM_RDMA_CM_ESTABLISHED);
+}
+
 void
 rcm_conn_time(struct rcm_id *id)
 {
-	if (id->state == RCM_ESTABLISHED)
+	if (id->fault.type != 0 && id->nb_holds == 0)
+		run_fault(id);
+	else if (id->state == RCM_ESTABLISHED)
 		ended(id, -ECONNRESET);
 	else if (id->state == RCM_CONNECT)
 		connect_result(id, reconnect(id));
@@ -339,7 +423,8 @@ rcm_connect(const struct rcm_cmd *cmd)
 	set_psn(id);
 	id->state = RCM_CONNECT;
 	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
-	connect_result(id, rcm_link_connect(id));
+	if (!rcm_chaos_hit(id, RMEM_RDMA_CM_CONNECT))
+		connect_result(id, rcm_link_connect(id));
 	return 0;
 }
 
@@ -379,8 +464,7 @@ received(struct rcm_id *id, const struct rcm_side *peer)
 	if (type == RCM_RTU && id->state == RCM_ESTABLISHED && id->is_child)
 		return; /* the program knew it by a completion */
 	if (type == RCM_RTU && id->state == RCM_REP_SENT) {
-		id->state = RCM_ESTABLISHED;
-		rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
+		establish(id);
 	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
 		id->peer = *peer;
 		received_rep(id);
@@ -504,7 +588,11 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 	if (ret != 0)
 		return ret;
 	set_param(id, &in->conn_param, &in->ece);
-	ret = rcm_mad_send(id, RCM_REP);
+	/* A rule lets the reply be rejected, or lost, before it is sent. */
+	if (!rcm_is_ud(id) && rcm_chaos_hit(id, RMEM_RDMA_CM_ACCEPT) && id->fault.delay_ms != 0)
+		ret = 0;
+	else
+		ret = rcm_mad_send(id, RCM_REP);
 	if (ret != 0) {
 		end(id);
 		return -ECONNRESET;
@@ -537,6 +625,8 @@ rcm_accept(const struct rcm_cmd *cmd)
 	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
 	if (rcm_mad_send(id, RCM_RTU) != 0)
 		ended(id, -ECONNRESET);
+	else
+		(void)rcm_chaos_hit(id, RMEM_RDMA_CM_ESTABLISHED);
 	return 0;
 }
 
@@ -587,13 +677,7 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	if (id->state == RCM_CONNECT || id->state == RCM_ENDED)
 		return 0;
-	/* The event follows when the peer has answered. */
-	if (id->cm != NULL && rcm_mad_disconnect(id) == 0) {
-		id->is_disconnecting = true;
-		return 0;
-	}
-	end(id);
-	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
+	disconnect(id);
 	return 0;
 }
 
@@ -614,8 +698,7 @@ rcm_notify(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	if (id->cm != NULL)
 		rcm_mad_notify(id);
-	id->state = RCM_ESTABLISHED;
-	rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
+	establish(id);
 	return 0;
 }
 

@@ -302,6 +302,40 @@ typedef int (*rmem_srq_query_t)(struct rmem_srq *srq, struct rmem_srq_attr *attr
 /** Release the resources of srq_create; no QP uses it. */
 typedef int (*rmem_srq_destroy_t)(struct rmem_srq *srq);
 
+/** Steps of a connection of rdma_cm at which a device may inject a fault. */
+enum rmem_rdma_cm_step {
+	RMEM_RDMA_CM_RESOLVE_ADDR,  /**< The address is resolved. */
+	RMEM_RDMA_CM_RESOLVE_ROUTE, /**< The route is resolved. */
+	RMEM_RDMA_CM_CONNECT,       /**< A request is about to be sent. */
+	RMEM_RDMA_CM_ACCEPT,        /**< A reply is about to be sent; not of UD. */
+	RMEM_RDMA_CM_ESTABLISHED,   /**< The connection is established; not of UD. */
+};
+
+/** Faults of a connection of rdma_cm. */
+enum rmem_rdma_cm_fault_type {
+	RMEM_RDMA_CM_REJECT = 1,   /**< The peer rejects. */
+	RMEM_RDMA_CM_UNREACHABLE,  /**< The peer is not reached. */
+	RMEM_RDMA_CM_TIMEOUT,      /**< No answer arrives. */
+	RMEM_RDMA_CM_DISCONNECTED, /**< The peer disconnects. */
+};
+
+/** A fault of a connection. */
+struct rmem_rdma_cm_fault {
+	uint32_t type;     /**< enum rmem_rdma_cm_fault_type. */
+	uint32_t reason;   /**< Of REJECT: IBTA 12.6.7.2. */
+	uint32_t delay_ms; /**< Milliseconds until its event; 0: by the next message. */
+	uint32_t reserved; /**< Zero. */
+};
+
+/**
+ * Decide whether a connection of rdma_cm fails at a step: 1 with *fault, or 0.
+ *
+ * The driver logs the fault; number identifies the ID in its line. For a provider of rdma_cm over
+ * the device.
+ */
+typedef int (*rmem_rdma_cm_fault_t)(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
+		uint32_t number, struct rmem_rdma_cm_fault *fault);
+
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */
@@ -374,6 +408,7 @@ struct rmem_dev_ops {
 	rmem_qp_attach_mcast_t qp_attach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
 	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
 	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
+	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
 	void (*reserved[1])(void);              /**< NULL. */
 };
 

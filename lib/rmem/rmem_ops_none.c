@@ -61,6 +61,17 @@ none_dev_clock_get(struct rmem_dev *dev, uint64_t *ticks)
 }
 
 static int
+none_rdma_cm_fault(struct rmem_dev *dev, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(step);
+	RTE_SET_USED(number);
+	RTE_SET_USED(fault);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_dev_audit(struct rmem_dev *dev)
 {
 	RTE_SET_USED(dev);
@@ -467,6 +478,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL(ops, mw_alloc);
 	FILL(ops, mw_bind);
 	FILL(ops, mw_dealloc);
+	FILL(ops, rdma_cm_fault);
 	FILL(ops, page_list_alloc);
 	FILL(ops, page_list_free);
 	FILL(ops, pd_alloc);

@@ -257,7 +257,7 @@ TEST(driver, driver_of_another_version_is_refused)
 	fx_log_begin();
 	expect_refused(&driver);
 	log = fx_log_end();
-	TEST_ASSERT(strstr(log, "wrong version of the driver interface: 2 (expected 1)") != NULL);
+	TEST_ASSERT(strstr(log, "wrong version of the driver interface: 3 (expected 2)") != NULL);
 	driver = good;
 	driver.reserved[0] = 1;
 	expect_refused(&driver);

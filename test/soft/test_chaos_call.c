@@ -191,4 +191,22 @@ TEST(chaos_call, illegal_errnos_are_refused)
 	chaos_expect_illegal(bad, RTE_DIM(bad));
 }
 
+/* Executed by librmem_ibv.so: test/dropin/test_cm_chaos.c. */
+TEST(chaos_call, illegal_rules_of_rdma_cm_are_refused)
+{
+	static const char *const bad[][2] = {
+			{"cm_listen:REJECT", "cm_established"},
+			{"cm_accept:UNREACHABLE", "REJECT, TIMEOUT, DISCONNECTED"},
+			{"cm_connect:REJECT@reason:6", "'reason:6'"},
+			{"cm_connect:REJECT@reason:64", "1, 3, 5, 8, 9, 10"},
+			{"cm_accept:REJECT@reason:8", "10, 28"},
+			{"cm_connect:REJECT@reason:0", "from 1 on"},
+			{"cm_connect:TIMEOUT@reason:28", "times:N, ms:N, N from"},
+			{"cm_connect:REJECT@qp:1", "ms:N, reason:N"},
+			{"cm_accept:DISCONNECTED@ms:1", "each once"},
+	};
+
+	chaos_expect_illegal(bad, RTE_DIM(bad));
+}
+
 TEST_SUITE(chaos_call, fx_setup_none, fx_teardown);

@@ -326,10 +326,23 @@ rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp)
 	return -(int)use->rule->what;
 }
 
+/* Count an event of a rule of the device, which hits unless another rule has: its number, or 0. */
+static uint64_t
+count_of_dev(const struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, bool is_hit)
+{
+	uint64_t nth = __atomic_add_fetch(&rule->nb_events, 1, __ATOMIC_RELAXED);
+	uint64_t nb_hits = __atomic_load_n(&rule->nb_hits, __ATOMIC_RELAXED);
+
+	if (is_hit || !rsoft_chaos_hits(chaos, rule, nb_hits, 0, nth))
+		return 0;
+	__atomic_add_fetch(&rule->nb_hits, 1, __ATOMIC_RELAXED);
+	return nth;
+}
+
 int
 rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call)
 {
-	uint64_t nth, nb_hits;
+	uint64_t nth;
 	int ret = 0;
 	uint32_t i;
 
@@ -339,13 +352,38 @@ rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call)
 		if (rule->kind != RSOFT_CHAOS_CALL || rule->call != (uint32_t)call ||
 				!is_of_thread(rule))
 			continue;
-		nth = __atomic_add_fetch(&rule->nb_events, 1, __ATOMIC_RELAXED);
-		nb_hits = __atomic_load_n(&rule->nb_hits, __ATOMIC_RELAXED);
-		if (ret != 0 || !rsoft_chaos_hits(chaos, rule, nb_hits, 0, nth))
+		nth = count_of_dev(chaos, rule, ret != 0);
+		if (nth == 0)
 			continue;
-		__atomic_add_fetch(&rule->nb_hits, 1, __ATOMIC_RELAXED);
 		rsoft_chaos_log(chaos, rule, "", nth, "call");
 		ret = -(int)rule->what;
+	}
+	return ret;
+}
+
+int
+rsoft_chaos_rdma_cm(struct rsoft_chaos *chaos, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault)
+{
+	char detail[32];
+	uint64_t nth;
+	int ret = 0;
+	uint32_t i;
+
+	snprintf(detail, sizeof(detail), "rdma_cm ID %u", number);
+	for (i = 0; i < chaos->nb_rules; i++) {
+		struct rsoft_chaos_rule *rule = &chaos->rules[i];
+
+		if (rule->kind != RSOFT_CHAOS_CM || rule->what >> 8 != (uint32_t)step)
+			continue;
+		nth = count_of_dev(chaos, rule, ret != 0);
+		if (nth == 0)
+			continue;
+		rsoft_chaos_log(chaos, rule, "", nth, detail);
+		*fault = (struct rmem_rdma_cm_fault){.type = rule->what & 0xff,
+				.reason = rule->reason,
+				.delay_ms = rule->delay};
+		ret = 1;
 	}
 	return ret;
 }

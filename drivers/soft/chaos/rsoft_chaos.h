@@ -164,6 +164,10 @@ int rsoft_chaos_recv(struct rsoft_chaos_qp *qp, const struct rmem_recv_wr *wr);
 int rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp);
 int rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call);
 
+/* Count a step of a connection of rdma_cm: 1 with its fault, or 0. */
+int rsoft_chaos_rdma_cm(struct rsoft_chaos *chaos, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault);
+
 /* Whether a message of a QP gets no receive at this attempt. Under rq.lock. */
 bool rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp);
 /* Let the receive of a message with data fail, if a rule hits it. Under rq.lock. */

@@ -97,6 +97,8 @@ static const struct legal_call calls[] = {
  */
 static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
 
+#define CM(step, type) RSOFT_CHAOS_CM, RSOFT_CHAOS_CM_WHAT(RMEM_RDMA_CM_##step, RMEM_RDMA_CM_##type)
+
 /* Other subjects of rules, and their faults. */
 static const struct {
 	const char *site;
@@ -120,7 +122,46 @@ static const struct {
 		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true},
 		/* IBTA 11.6.3.4: local catastrophic error. */
 		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true},
+		/* rdma_resolve_addr(3), rdma_resolve_route(3): timeout_ms has passed. */
+		{"cm_resolve_addr", "TIMEOUT", CM(RESOLVE_ADDR, TIMEOUT), false},
+		{"cm_resolve_route", "TIMEOUT", CM(RESOLVE_ROUTE, TIMEOUT), false},
+		/* IBTA 12.6.7: a REJ answers the REQ. */
+		{"cm_connect", "REJECT", CM(CONNECT, REJECT), false},
+		/* IBTA 12.9.8.4, rdma_get_cm_event(3): no answer to the REQ. */
+		{"cm_connect", "UNREACHABLE", CM(CONNECT, UNREACHABLE), false},
+		{"cm_connect", "TIMEOUT", CM(CONNECT, TIMEOUT), false},
+		/* IBTA 12.6.7: a REJ answers the REP. */
+		{"cm_accept", "REJECT", CM(ACCEPT, REJECT), false},
+		/* IBTA 12.9.8.4: no answer to the REP. */
+		{"cm_accept", "TIMEOUT", CM(ACCEPT, TIMEOUT), false},
+		/* IBTA 12.9.6: the RTU is lost, and a DREQ arrives. */
+		{"cm_accept", "DISCONNECTED", CM(ACCEPT, DISCONNECTED), false},
+		/* IBTA 12.6.10: a DREQ arrives. */
+		{"cm_established", "DISCONNECTED", CM(ESTABLISHED, DISCONNECTED), false},
 };
+
+/*
+ * Reasons of a REJ (IBTA 12.6.7.2) that answers a REQ of this connection: not those of EE contexts,
+ * of redirection, which have more fields, and of other messages. A REP is rejected by the consumer,
+ * or as one of a stale connection.
+ */
+static const uint64_t req_reasons = UINT64_C(1) << 1 | UINT64_C(1) << 3 | UINT64_C(1) << 5 |
+		UINT64_C(1) << 8 | UINT64_C(1) << 9 | UINT64_C(1) << 10 | UINT64_C(1) << 12 |
+		UINT64_C(1) << 26 | UINT64_C(1) << 28 | UINT64_C(1) << 35;
+static const uint64_t rep_reasons = UINT64_C(1) << 10 | UINT64_C(1) << 28;
+
+bool
+rsoft_chaos_is_reason(const struct rsoft_chaos_rule *rule, const char *reason, uint64_t number)
+{
+	bool is_rep = rule->what >> 8 == RMEM_RDMA_CM_ACCEPT;
+
+	if (number < 64 && ((is_rep ? rep_reasons : req_reasons) & UINT64_C(1) << number) != 0)
+		return true;
+	RSOFT_LOG(ERR, "chaos=: 'reason:%s': not a reason of a rejected %s (%s; IBTA 12.6.7.2)",
+			reason, is_rep ? "reply" : "request",
+			is_rep ? "10, 28" : "1, 3, 5, 8, 9, 10, 12, 26, 28, 35");
+	return false;
+}
 
 /* Append words to a list, for a log line. */
 static void
@@ -151,7 +192,7 @@ static void
 log_sites(const char *site)
 {
 	bool is_opcode = isupper((unsigned char)site[0]) != 0;
-	char list[320] = "";
+	char list[400] = "";
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(opcodes) && is_opcode; i++)

@@ -73,6 +73,7 @@ enum filter {
 	FILTER_NAKS,
 	FILTER_POLLS,
 	FILTER_MS,
+	FILTER_REASON,
 	FILTER_NB,
 };
 
@@ -82,8 +83,17 @@ enum filter {
 #define CHOICE (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(AT))
 #define COMMON (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES))
 
-static const char *const filter_names[FILTER_NB] = {
-		"nth", "every", "p", "at", "times", "qp", "cq", "thread", "naks", "polls", "ms"};
+static const char *const filter_names[FILTER_NB] = {"nth", "every", "p", "at", "times", "qp", "cq",
+		"thread", "naks", "polls", "ms", "reason"};
+
+/* Those of a rule of rdma_cm. The DREQ of cm_accept arrives as the next message. */
+static uint32_t
+filters_of_cm(const struct rsoft_chaos_rule *rule)
+{
+	if (rule->what == RSOFT_CHAOS_CM_WHAT(RMEM_RDMA_CM_ACCEPT, RMEM_RDMA_CM_DISCONNECTED))
+		return COMMON;
+	return COMMON | BIT(MS) | ((rule->what & 0xff) == RMEM_RDMA_CM_REJECT ? BIT(REASON) : 0);
+}
 
 /* Those of a kind of rule. */
 static uint32_t
@@ -101,6 +111,8 @@ filters_of(const struct rsoft_chaos_rule *rule)
 		return COMMON | BIT(QP);
 	case RSOFT_CHAOS_PORT:
 		return COMMON | BIT(AT) | (rule->what == RSOFT_CHAOS_FATAL ? 0 : BIT(MS));
+	case RSOFT_CHAOS_CM:
+		return filters_of_cm(rule);
 	default:
 		return COMMON | BIT(QP) | BIT(THREAD);
 	}
@@ -130,6 +142,8 @@ set_filter(struct rsoft_chaos_rule *rule, enum filter filter, const char *value)
 		rule->thread = (uint32_t)number;
 	else if (filter == FILTER_AT)
 		rule->at_ms = (uint32_t)number;
+	else if (filter == FILTER_REASON)
+		rule->reason = (uint32_t)number;
 	else
 		rule->delay = (uint32_t)number;
 	return true;
@@ -176,6 +190,8 @@ parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *t
 		return false;
 	}
 	*seen |= bit;
+	if (filter == FILTER_REASON && !rsoft_chaos_is_reason(rule, value, rule->reason))
+		return false;
 	if (__builtin_popcount(*seen & CHOICE) <= 1)
 		return true;
 	RSOFT_LOG(ERR, "chaos=: '%s': one of nth:, every:, p: and at:", rule_text);
@@ -196,8 +212,29 @@ set_text(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 			used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used,
 					"@%s:%u", filter_names[i], rule->delay);
 	}
+	if ((filters & BIT(REASON)) != 0 && used < sizeof(rule->text))
+		used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used, "@reason:%u",
+				rule->reason);
 	if (rule->thread != 0 && used < sizeof(rule->text))
 		snprintf(rule->text + used, sizeof(rule->text) - used, "@thread:%u", rule->thread);
+}
+
+/* Of filters that a rule has. */
+static void
+set_defaults(struct rsoft_chaos_rule *rule)
+{
+	uint32_t type = rule->what & 0xff;
+
+	if (rule->kind == RSOFT_CHAOS_PORT)
+		rule->delay = RSOFT_CHAOS_PORT_MS;
+	if (rule->kind != RSOFT_CHAOS_CM)
+		return;
+	if (type == RMEM_RDMA_CM_TIMEOUT)
+		rule->delay = RSOFT_CHAOS_PORT_MS;
+	else if ((filters_of_cm(rule) & BIT(MS)) == 0)
+		rule->delay = 0;
+	if (type == RMEM_RDMA_CM_REJECT)
+		rule->reason = 28; /* the consumer */
 }
 
 /* A rule; the text is changed. */
@@ -217,8 +254,7 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 			.times = UINT64_MAX, .share = RSOFT_CHAOS_ALWAYS, .delay = 1};
 	if (!rsoft_chaos_legal(rule, site, what, has_wire))
 		return false;
-	if (rule->kind == RSOFT_CHAOS_PORT)
-		rule->delay = RSOFT_CHAOS_PORT_MS;
+	set_defaults(rule);
 	while ((filter = strsep(&filters, "@")) != NULL) {
 		if (!parse_filter(rule, item, filter, &seen))
 			return false;

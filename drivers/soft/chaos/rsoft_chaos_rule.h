@@ -31,15 +31,19 @@ enum rsoft_chaos_kind {
 	RSOFT_CHAOS_RNR,       /* a message that does not get a receive yet */
 	RSOFT_CHAOS_RECV,      /* a receive that fails */
 	RSOFT_CHAOS_PORT,      /* the port, or the device */
+	RSOFT_CHAOS_CM,        /* a connection of rdma_cm */
 };
 
-/* Milliseconds that a port is down, by default. */
+/* Of a CM rule, the step and the fault in rsoft_chaos_rule::what. */
+#define RSOFT_CHAOS_CM_WHAT(step, type) ((uint32_t)(step) << 8 | (uint32_t)(type))
+
+/* Milliseconds that a port is down, or until a timeout of rdma_cm, by default. */
 #define RSOFT_CHAOS_PORT_MS 1000
 
 struct rsoft_chaos_rule {
 	uint32_t kind; /* enum rsoft_chaos_kind */
 	/* SEND, RECV: enum rmem_wc_status; EVENT: RMEM_ASYNC_*; PORT: enum
-	 * rsoft_chaos_port; else an errno or 0.
+	 * rsoft_chaos_port; CM: RSOFT_CHAOS_CM_WHAT(); else an errno or 0.
 	 */
 	uint32_t what;
 	uint32_t opcodes; /* SEND, EVENT, POST_SEND: bits of the opcodes */
@@ -51,8 +55,9 @@ struct rsoft_chaos_rule {
 	uint64_t every;   /* each so many-th event; 0: all */
 	uint64_t share;   /* of 2^32, of the events: RSOFT_CHAOS_ALWAYS: all */
 	uint64_t times;   /* hits for each object */
-	uint32_t delay;   /* LATE, REORDER: polls; RNR: attempts; PORT: ms */
-	uint64_t nb_events;          /* CALL, PORT: of the device; atomic */
+	uint32_t delay;   /* LATE, REORDER: polls; RNR: attempts; PORT, CM: ms */
+	uint32_t reason;  /* CM: of a rejection (IBTA 12.6.7.2) */
+	uint64_t nb_events;          /* CALL, PORT, CM: of the device; atomic */
 	uint64_t nb_hits;            /* the same */
 	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
 };
@@ -80,6 +85,9 @@ int rsoft_chaos_parse(struct rsoft_chaos *chaos, const char *text);
  */
 bool rsoft_chaos_legal(
 		struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire);
+/* Whether a rejection by a rule of rdma_cm may have the reason; if not, after a log line. */
+bool rsoft_chaos_is_reason(
+		const struct rsoft_chaos_rule *rule, const char *reason, uint64_t number);
 /* Whether a service may have the status: RC any legal one, UC and UD those of the requester. */
 bool rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type);
 
@@ -88,7 +96,8 @@ static inline bool
 rsoft_chaos_is_of_qp(const struct rsoft_chaos_rule *rule)
 {
 	return rule->kind != RSOFT_CHAOS_CALL && rule->kind != RSOFT_CHAOS_LATE &&
-			rule->kind != RSOFT_CHAOS_REORDER && rule->kind != RSOFT_CHAOS_PORT;
+			rule->kind != RSOFT_CHAOS_REORDER && rule->kind != RSOFT_CHAOS_PORT &&
+			rule->kind != RSOFT_CHAOS_CM;
 }
 
 /* Open the log, if one is requested; 0 or -EINVAL after a log line. */

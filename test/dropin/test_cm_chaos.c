@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Rules of chaos= about rdma_cm: the event of each, what the peer gets, and that the next
+ * connection is made; between processes of the host and over the wire. The log of each replays.
+ */
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "cm_cmd.h"
+
+#define ADDR0 "127.0.16.92"
+#define ADDR1 "127.0.16.93"
+
+#define TIMEWAIT_EXIT 15
+
+static char log_path[] = "/tmp/rmem-cm-chaos.XXXXXX";
+static bool has_wire;
+static int server, client;
+
+/* The next event of that type; the end of time-wait may precede it. */
+static struct rdma_ucm_event_resp
+expect(int fd, uint32_t type)
+{
+	struct rdma_ucm_event_resp event;
+
+	do {
+		HOLDS(cm_event(fd, &event) == 0);
+	} while (event.event == TIMEWAIT_EXIT);
+	if (event.event != type)
+		printf("event %u, status %d, instead of %u\n", event.event, (int)event.status,
+				type);
+	HOLDS(event.event == type);
+	return event;
+}
+
+static int
+resolve_addr(uint32_t id, uint16_t port)
+{
+	return cm_resolve_addr(client, id, has_wire ? ADDR1 : LOOPBACK, port);
+}
+
+static int
+resolve_route(uint32_t id)
+{
+	struct rdma_ucm_resolve_route in = {.id = id, .timeout_ms = 60000};
+
+	return cm_run(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &in, sizeof(in), 0);
+}
+
+static uint32_t
+listener(uint16_t ps, uint16_t *port)
+{
+	uint32_t id = cm_create(server, ps);
+
+	HOLDS(cm_bind(server, id, has_wire ? ADDR1 : LOOPBACK, 0) == 0);
+	HOLDS(cm_listen(server, id, 0) == 0);
+	*port = cm_port(server, id);
+	return id;
+}
+
+static uint32_t
+bound(uint16_t ps)
+{
+	uint32_t id = cm_create(client, ps);
+
+	HOLDS(cm_bind(client, id, has_wire ? ADDR0 : LOOPBACK, 0) == 0);
+	return id;
+}
+
+/* An ID that has sent a request to the port. */
+static uint32_t
+request(uint16_t ps, uint16_t port)
+{
+	const struct rdma_ucm_conn_param param = cm_param(1, 4);
+	uint32_t id = bound(ps);
+
+	HOLDS(resolve_addr(id, port) == 0);
+	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(resolve_route(id) == 0);
+	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_connect(client, id, &param) == 0);
+	return id;
+}
+
+/* Its request is accepted: the ID of the server. Private data of a reply exceed those of a REJ. */
+static uint32_t
+accept_request(void)
+{
+	const struct rdma_ucm_conn_param reply = cm_param(1, 196);
+	uint32_t id = expect(server, CONNECT_REQUEST).id;
+
+	HOLDS(cm_accept(server, id, 1000, &reply) == 0);
+	return id;
+}
+
+static void
+answer(uint32_t active)
+{
+	HOLDS(expect(client, CONNECT_RESPONSE).id == active);
+	HOLDS(cm_accept(client, active, 0, NULL) == 0);
+}
+
+/* No rule hits the next one. */
+static void
+connect_well(uint16_t port)
+{
+	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
+
+	answer(active);
+	HOLDS(expect(server, ESTABLISHED).id == passive);
+	HOLDS(cm_disconnect(client, active) == 0);
+	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+}
+
+static void
+has_no_event(int fd)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+
+	HOLDS(poll(&one, 1, 0) == 0);
+}
+
+/* rdma_resolve_addr(3): an address that is not resolved may be resolved again. */
+static void
+address_times_out(uint16_t port)
+{
+	uint32_t id = bound(RDMA_PS_TCP);
+
+	HOLDS(resolve_addr(id, port) == 0);
+	HOLDS((int)expect(client, ADDR_ERROR).status == -ETIMEDOUT);
+	HOLDS(resolve_addr(id, port) == 0);
+	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_destroy(client, id) == 2);
+	connect_well(port);
+}
+
+static void
+route_times_out(uint16_t port)
+{
+	uint32_t id = bound(RDMA_PS_TCP);
+
+	HOLDS(resolve_addr(id, port) == 0);
+	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(resolve_route(id) == 0);
+	HOLDS((int)expect(client, ROUTE_ERROR).status == -ETIMEDOUT);
+	HOLDS(resolve_route(id) == 0);
+	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_destroy(client, id) == 3);
+	connect_well(port);
+}
+
+/* As with the kernel, a step that has not ended is not begun again; the ID may be destroyed. */
+static void
+step_in_progress_is_not_repeated(uint16_t port)
+{
+	uint32_t id = bound(RDMA_PS_TCP), other = bound(RDMA_PS_TCP);
+
+	HOLDS(resolve_addr(id, port) == 0);
+	HOLDS(resolve_addr(id, port) == EINVAL);
+	HOLDS(cm_destroy(client, id) == 0);
+	HOLDS(resolve_addr(other, port) == 0);
+	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(resolve_route(other) == 0 && resolve_route(other) == EINVAL);
+	HOLDS(cm_destroy(client, other) == 1);
+	connect_well(port);
+}
+
+/* IBTA 12.6.7: the event has the reason, and 148 bytes of private data. */
+static void
+request_is_rejected(uint16_t port)
+{
+	uint32_t id = request(RDMA_PS_TCP, port);
+	struct rdma_ucm_event_resp event = expect(client, REJECTED);
+
+	HOLDS(event.id == id && event.status == 10 && event.param.conn.private_data_len == 148);
+	has_no_event(server);
+	HOLDS(cm_destroy(client, id) == 3);
+	connect_well(port);
+}
+
+static void
+request_is_not_answered(uint16_t port)
+{
+	uint32_t id = request(RDMA_PS_TCP, port);
+
+	HOLDS((int)expect(client, UNREACHABLE).status == -ETIMEDOUT);
+	has_no_event(server);
+	HOLDS(cm_destroy(client, id) == 3);
+	connect_well(port);
+}
+
+/* Both sides get it. */
+static void
+reply_is_rejected(uint16_t port)
+{
+	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
+
+	HOLDS(expect(server, REJECTED).status == 28);
+	HOLDS(expect(client, REJECTED).status == 28);
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+	connect_well(port);
+}
+
+/* IBTA 12.6.7.2, reason 4: the peer is informed. */
+static void
+reply_is_not_answered(uint16_t port)
+{
+	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
+
+	HOLDS((int)expect(server, UNREACHABLE).status == -ETIMEDOUT);
+	HOLDS(expect(client, REJECTED).status == 4);
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+	connect_well(port);
+}
+
+/* The server never gets ESTABLISHED. */
+static void
+reply_is_followed_by_disconnect(uint16_t port)
+{
+	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
+
+	answer(active);
+	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+	connect_well(port);
+}
+
+/* Of either side; programs disconnect after the event, too. */
+static void
+connection_is_disconnected(uint16_t port)
+{
+	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
+
+	answer(active);
+	HOLDS(expect(server, ESTABLISHED).id == passive);
+	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(cm_disconnect(client, active) == 0);
+	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(cm_disconnect(server, passive) == 0);
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+	connect_well(port);
+}
+
+/* rdma_get_cm_event(3): of UD the status of the SIDR REP; 2: rejected. */
+static void
+datagram_request_is_rejected(uint16_t port)
+{
+	uint16_t udp_port;
+	uint32_t of_udp = listener(RDMA_PS_UDP, &udp_port), id = request(RDMA_PS_UDP, udp_port);
+
+	HOLDS(expect(client, UNREACHABLE).status == 2);
+	has_no_event(server);
+	HOLDS(cm_destroy(client, id) == 3 && cm_destroy(server, of_udp) == 0);
+	connect_well(port);
+}
+
+/* Rules of the client's device, or of the server's; the line that the log has. */
+static const struct {
+	const char *rule;
+	const char *line;
+	bool is_server;
+	void (*run)(uint16_t port);
+} cases[] = {
+		{"cm_resolve_addr:TIMEOUT@nth:1@ms:5",
+				" cm_resolve_addr:TIMEOUT@ms:5@nth:1 # rdma_cm ID ", false,
+				address_times_out},
+		{"cm_resolve_route:TIMEOUT@nth:1@ms:5", " cm_resolve_route:TIMEOUT@ms:5@nth:1 # ",
+				false, route_times_out},
+		{"cm_resolve_addr:TIMEOUT@nth:1@ms:600000+cm_resolve_route:TIMEOUT@nth:1@ms:600000",
+				" cm_resolve_route:TIMEOUT@ms:600000@nth:1 # ", false,
+				step_in_progress_is_not_repeated},
+		{"cm_connect:REJECT@times:1@reason:10",
+				" cm_connect:REJECT@ms:1@reason:10@nth:1 # ", false,
+				request_is_rejected},
+		{"cm_connect:REJECT@nth:1", " cm_connect:REJECT@ms:1@reason:28@nth:1 # ", false,
+				datagram_request_is_rejected},
+		{"cm_connect:UNREACHABLE@nth:1", " cm_connect:UNREACHABLE@ms:1@nth:1 # ", false,
+				request_is_not_answered},
+		{"cm_connect:TIMEOUT@nth:1@ms:20", " cm_connect:TIMEOUT@ms:20@nth:1 # ", false,
+				request_is_not_answered},
+		{"cm_accept:REJECT@nth:1", " cm_accept:REJECT@ms:1@reason:28@nth:1 # ", true,
+				reply_is_rejected},
+		{"cm_accept:TIMEOUT@nth:1@ms:20", " cm_accept:TIMEOUT@ms:20@nth:1 # ", true,
+				reply_is_not_answered},
+		{"cm_accept:DISCONNECTED@nth:1", " cm_accept:DISCONNECTED@nth:1 # ", true,
+				reply_is_followed_by_disconnect},
+		{"cm_established:DISCONNECTED@nth:1@ms:20",
+				" cm_established:DISCONNECTED@ms:20@nth:1 # ", false,
+				connection_is_disconnected},
+		{"cm_established:DISCONNECTED@nth:1@ms:20",
+				" cm_established:DISCONNECTED@ms:20@nth:1 # ", true,
+				connection_is_disconnected},
+};
+
+/* In a process of its own, which has its own devices. */
+static void
+run_case(unsigned int i, const char *rules)
+{
+	char devices[256];
+	uint16_t port;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		if (has_wire)
+			snprintf(devices, sizeof(devices),
+					"soft0,ip=" ADDR0 "%s%s|soft1,ip=" ADDR1 "%s%s",
+					cases[i].is_server ? "" : ",chaos=",
+					cases[i].is_server ? "" : rules,
+					cases[i].is_server ? ",chaos=" : "",
+					cases[i].is_server ? rules : "");
+		else
+			snprintf(devices, sizeof(devices), "soft0,chaos=%s", rules);
+		HOLDS(setenv("RMEM_IBV", devices, 1) == 0);
+		server = cm_open();
+		client = cm_open();
+		(void)listener(RDMA_PS_TCP, &port);
+		cases[i].run(port);
+		_exit(0);
+	}
+	HOLDS(waitpid(pid, &status, 0) == pid);
+	if (status != 0)
+		printf("%s, with%s wire: status %d\n", rules, has_wire ? "" : "out", status);
+	HOLDS(status == 0);
+}
+
+static void
+expect_line(const char *line)
+{
+	FILE *f = fopen(log_path, "r");
+	char text[1024] = "";
+	size_t n;
+
+	HOLDS(f != NULL);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	if (strstr(text, line) == NULL)
+		printf("'%s' is not in: %s\n", line, text);
+	HOLDS(strstr(text, line) != NULL);
+}
+
+int
+main(void)
+{
+	char rules[192];
+	int fd = mkstemp(log_path), wire;
+	unsigned int i;
+
+	HOLDS(fd >= 0 && close(fd) == 0);
+	for (wire = 0; wire < 2; wire++) {
+		has_wire = wire != 0;
+		for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			snprintf(rules, sizeof(rules), "%s+log:%s", cases[i].rule, log_path);
+			run_case(i, rules);
+			expect_line(cases[i].line);
+			snprintf(rules, sizeof(rules), "replay:%s", log_path);
+			run_case(i, rules);
+		}
+	}
+	HOLDS(unlink(log_path) == 0);
+	return 0;
+}
