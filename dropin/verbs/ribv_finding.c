@@ -36,6 +36,7 @@ static const char *const kinds[] = {
 		[RIBV_FOUND_THREADS] = "threads",
 		[RIBV_FOUND_UNMAPPED] = "unmapped",
 		[RIBV_FOUND_UNPOLLED] = "unpolled",
+		[RIBV_FOUND_WRITE_OVERLAP] = "write_overlap",
 		[ANY] = "any",
 };
 

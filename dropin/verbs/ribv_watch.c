@@ -26,13 +26,15 @@
 #include "ribv.h"
 #include "ribv_finding.h"
 
-#define NB_LISTS    1024
-#define MAX_SGE     4  /* of a request; further ones are not checked */
-#define MAX_OLDER   64 /* receives that a new one is compared with */
-#define MAX_PLACES  256
-#define MAX_TEXT    160
-#define MAX_AT_EXIT 10
-#define MIN_DEAD    4 /* posts before a program may notice */
+#define NB_LISTS     1024
+#define LOG2_BUCKETS 8
+#define WAYS         8
+#define MAX_SGE      4  /* of a request; further ones are not checked */
+#define MAX_OLDER    64 /* receives that a new one is compared with */
+#define MAX_PLACES   256
+#define MAX_TEXT     224
+#define MAX_AT_EXIT  10
+#define MIN_DEAD     4 /* posts before a program may notice */
 
 struct request {
 	uint64_t wr_id;
@@ -72,7 +74,22 @@ struct report {
 	char text[MAX_TEXT];
 };
 
+/* Memory of a peer that a WRITE in flight is to. */
+struct target {
+	const struct ribv_watch *watch; /* NULL: none */
+	uint64_t addr;
+	uint64_t length;
+	uint32_t rkey;
+	uint32_t request; /* its index in the send queue */
+	uint64_t tsc;     /* of its post */
+};
+
 static uint32_t lock;
+/* By rkey: the last targets. */
+static struct {
+	struct target targets[WAYS];
+	uint32_t next;
+} buckets[1 << LOG2_BUCKETS];
 static LIST_HEAD(ribv_watches, ribv_watch) lists[NB_LISTS];
 /* Places that were reported. */
 static struct {
@@ -119,7 +136,8 @@ ribv_watch_begin(struct ribv_qp *qp)
 	watch->qp = qp;
 	watch->dev = ribv_context_of(qp->pd->context)->dev;
 	watch->qp_num = qp->qp->qp_num;
-	watch->is_summing = is_summing[watch->dev];
+	/* A protocol on UD, as that of UCX, acknowledges messages before the completion. */
+	watch->is_summing = is_summing[watch->dev] && !qp->is_ud;
 	if (!queue_init(&watch->send, qp->init.cap.max_send_wr) ||
 			!queue_init(&watch->recv, qp->init.cap.max_recv_wr)) {
 		free(watch->send.ring);
@@ -164,6 +182,13 @@ is_new(enum ribv_kind kind, const void *caller)
 	return true;
 }
 
+/* Nothing to report yet; the rest is not read then. */
+static void
+report_init(struct report *report)
+{
+	report->posted.stack.n = 0;
+}
+
 /* The text of the report is written after this. */
 static void
 report_set(struct report *report, enum ribv_kind kind, const struct request *request)
@@ -201,14 +226,30 @@ check_dead(const struct ribv_watch *watch, struct report *report)
 			watch->qp_num, watch->nb_dead);
 }
 
+/* Remove the targets of a QP. */
+static void
+forget(const struct ribv_watch *watch)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < RTE_DIM(buckets); i++) {
+		for (j = 0; j < WAYS; j++) {
+			if (buckets[i].targets[j].watch == watch)
+				memset(&buckets[i].targets[j], 0, sizeof(buckets[i].targets[j]));
+		}
+	}
+}
+
 void
 ribv_watch_end(struct ribv_watch *watch)
 {
-	struct report report = {.posted = {.tsc = 0}};
+	struct report report;
 
+	report_init(&report);
 	ribv_lock(&lock);
 	check_dead(watch, &report);
 	LIST_REMOVE(watch, list);
+	forget(watch);
 	ribv_unlock(&lock);
 	print(&report);
 	free(watch->send.ring);
@@ -301,7 +342,10 @@ sum_sges(const struct request *request)
 	return sum;
 }
 
-/* Whether the device reads the buffer, which it has not copied. */
+/*
+ * Whether the device reads the buffer, which it has not copied. Requests that are not signaled are
+ * excepted: programs learn by an answer of the peer that they have ended.
+ */
 static bool
 is_read(const struct rmem_send_wr *wr)
 {
@@ -362,6 +406,90 @@ check_state(struct ribv_watch *watch)
 	ribv_unlock(&lock);
 }
 
+static bool
+is_peer_of(const struct ribv_watch *a, const struct ribv_watch *b)
+{
+	const struct ibv_ah_attr *ah = &a->qp->ah, *other = &b->qp->ah;
+
+	return a->dev == b->dev && ah->dlid == other->dlid && ah->is_global == other->is_global &&
+			(ah->is_global == 0 ||
+					memcmp(&ah->grh.dgid, &other->grh.dgid,
+							sizeof(ah->grh.dgid)) == 0);
+}
+
+static bool
+is_rival(const struct target *old, const struct target *target)
+{
+	const struct queue *queue = &old->watch->send;
+
+	return old->request - queue->first < queue->next - queue->first &&
+			request_at(queue, old->request)->tsc == old->tsc &&
+			is_peer_of(old->watch, target->watch);
+}
+
+/*
+ * Not of one QP, which executes WRITEs in their order; nor of one range, as benchmarks have it for
+ * data that is not read.
+ */
+static bool
+has_bytes_of(const struct target *a, const struct target *b)
+{
+	return a->rkey == b->rkey && a->watch != b->watch && a->addr < b->addr + b->length &&
+			b->addr < a->addr + a->length &&
+			(a->addr != b->addr || a->length != b->length);
+}
+
+/* Add one; return one of another QP that has some of its bytes, or NULL. */
+static const struct target *
+add_target(const struct target *target)
+{
+	uint32_t i, at = target->rkey * UINT32_C(0x9e3779b1) >> (32 - LOG2_BUCKETS);
+	struct target *targets = buckets[at].targets;
+	const struct target *found = NULL;
+	static struct target replaced;
+
+	for (i = 0; i < WAYS && found == NULL; i++) {
+		if (unlikely(has_bytes_of(&targets[i], target)) && targets[i].watch != NULL &&
+				is_rival(&targets[i], target))
+			found = &targets[i];
+	}
+	i = buckets[at].next++ % WAYS;
+	if (found == &targets[i]) {
+		replaced = targets[i];
+		found = &replaced;
+	}
+	targets[i] = *target;
+	return found;
+}
+
+/* Whether a WRITE has bytes of one that another QP has in flight. */
+static void
+check_write(struct ribv_watch *watch, const struct rmem_send_wr *wr, struct report *report)
+{
+	struct target target = {.watch = watch,
+			.addr = wr->rdma.remote_addr,
+			.rkey = wr->rdma.rkey,
+			.request = watch->send.next,
+			.tsc = request_at(&watch->send, watch->send.next)->tsc};
+	const struct target *other;
+	uint32_t i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		target.length += wr->sg_list[i].length;
+	other = add_target(&target);
+	if (likely(other == NULL) || report->posted.stack.n != 0 ||
+			!is_new(RIBV_FOUND_WRITE_OVERLAP, ribv_caller))
+		return;
+	report_set(report, RIBV_FOUND_WRITE_OVERLAP,
+			request_at(&other->watch->send, other->request));
+	snprintf(report->text, sizeof(report->text),
+			"QP 0x%06x: WRITE 0x%" PRIx64 " has bytes of WRITE 0x%" PRIx64
+			" of QP 0x%06x, at 0x%" PRIx64 " of the peer, which is in flight",
+			watch->qp_num, wr->wr_id,
+			request_at(&other->watch->send, other->request)->wr_id,
+			other->watch->qp_num, RTE_MAX(other->addr, target.addr));
+}
+
 unsigned int
 ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n)
 {
@@ -369,9 +497,11 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 	const pid_t thread = ribv_thread();
 	struct queue *queue = &watch->send;
 	struct request *request;
+	struct report report;
 	bool is_to_check;
 	unsigned int i;
 
+	report_init(&report);
 	ribv_lock(&lock);
 	is_to_check = may_be_dead(watch, tsc);
 	for (i = 0; i < n && queue->next - queue->first < queue->size; i++, queue->next++) {
@@ -385,12 +515,16 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 		request->num_sge = 0;
 		if ((wr[i].flags & RMEM_SEND_INLINE) == 0 && wr[i].num_sge != 0)
 			set_sges(request, wr[i].sg_list, wr[i].num_sge);
-		request->is_summed = watch->is_summing && is_read(&wr[i]);
+		request->is_summed = watch->is_summing && request->is_signaled && is_read(&wr[i]);
 		if (request->is_summed)
 			request->sum = sum_sges(request);
+		if (wr[i].opcode == RMEM_WR_RDMA_WRITE ||
+				wr[i].opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+			check_write(watch, &wr[i], &report);
 	}
 	count_dead(watch, i);
 	ribv_unlock(&lock);
+	print(&report);
 	if (unlikely(is_to_check))
 		check_state(watch);
 	return i;
@@ -419,9 +553,10 @@ check_full(struct ribv_watch *watch, struct report *report)
 void
 ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, int err)
 {
-	struct report report = {.posted = {.tsc = 0}};
+	struct report report;
 	struct queue *queue = &watch->send;
 
+	report_init(&report);
 	ribv_lock(&lock);
 	queue->next -= kept > done ? RTE_MIN(kept - done, queue->next - queue->first) : 0;
 	if (err == ENOMEM)
@@ -471,11 +606,12 @@ check_recv(struct ribv_watch *watch, const struct request *request, struct repor
 bool
 ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
 {
-	struct report report = {.posted = {.tsc = 0}};
+	struct report report;
 	struct queue *queue = &watch->recv;
 	struct request *request;
 	bool is_kept;
 
+	report_init(&report);
 	ribv_lock(&lock);
 	is_kept = queue->next - queue->first < queue->size;
 	if (is_kept) {
@@ -565,10 +701,11 @@ find(uint32_t dev, uint32_t qp_num)
 void
 ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 {
-	struct report report = {.posted = {.tsc = 0}};
+	struct report report;
 	struct ribv_watch *watch;
 	int i;
 
+	report_init(&report);
 	if (likely(n <= 0 || !__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
 		return;
 	cq->is_polled = true;
@@ -602,11 +739,12 @@ find_key(const struct queue *queue, uint32_t lkey)
 void
 ribv_watch_dereg(uint32_t dev, uint32_t lkey)
 {
-	struct report report = {.posted = {.tsc = 0}};
+	struct report report;
 	const struct request *request;
 	struct ribv_watch *watch;
 	uint32_t i;
 
+	report_init(&report);
 	if (likely(!__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
 		return;
 	ribv_lock(&lock);

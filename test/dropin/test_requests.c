@@ -94,6 +94,7 @@ correct_uses_are_not_reported(void)
 	int i;
 
 	for (i = 0; i < 10 * DEPTH; i++) {
+		buf[0]++; /* as if the peer has answered */
 		HOLDS(post(qp, i % DEPTH == DEPTH - 1 ? IBV_SEND_SIGNALED : 0) == 0);
 		if (i % DEPTH == DEPTH - 1)
 			buf[0] += wait_wc(cq).status == IBV_WC_SUCCESS;
@@ -184,6 +185,38 @@ overlapping_receives_are_reported(void)
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 
+static int
+write_range(struct ibv_qp *qp, size_t to, uint32_t length, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, length, mr->lkey};
+
+	return post_write_to(qp, sge, (uintptr_t)buf + 2048 + to, mr->rkey, wr_id);
+}
+
+/* Not those of one QP, of one range, of neighbours, and of one that has ended. */
+static void
+overlapping_writes_are_reported(void)
+{
+	struct ibv_qp *a = create_own(), *b = create_own();
+	uint64_t i;
+
+	HOLDS(write_range(a, 0, SIZE, 1) == 0 && write_range(a, SIZE / 2, SIZE, 2) == 0);
+	HOLDS(write_range(a, 512, SIZE, 3) == 0 && write_range(b, 512, SIZE, 4) == 0);
+	HOLDS(write_range(b, SIZE * 3 / 2, SIZE, 5) == 0);
+	HOLDS(wait_wc(cq).wr_id == 1);
+	HOLDS(wait_wc(cq).wr_id == 2);
+	HOLDS(write_range(b, 0, SIZE / 4, 6) == 0);
+	HOLDS(nb_reports("has bytes of WRITE") == 0);
+	HOLDS(write_range(a, 0, SIZE, 7) == 0);
+	HOLDS(nb_reports("WRITE 0x7 has bytes of WRITE 0x6 of QP 0x") == 1);
+	HOLDS(nb_reports("of the peer, which is in flight; posted ") == 1);
+	HOLDS(write_range(b, SIZE / 2, SIZE, 8) == 0); /* one place */
+	HOLDS(nb_reports("has bytes of WRITE") == 1);
+	for (i = 3; i <= 8; i++)
+		HOLDS(wait_wc(cq).wr_id == i);
+	HOLDS(ibv_destroy_qp(a) == 0 && ibv_destroy_qp(b) == 0);
+}
+
 static void
 deregistration_in_flight_is_reported(void)
 {
@@ -221,6 +254,7 @@ main(void)
 	changed_buffers_are_reported();
 	exchanged_words_are_reported();
 	overlapping_receives_are_reported();
+	overlapping_writes_are_reported();
 	deregistration_in_flight_is_reported();
 	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
