@@ -74,6 +74,8 @@ release(struct rmem_obj *object)
 		return rmem_ah_destroy((struct rmem_ah *)object);
 	case RMEM_OBJ_SRQ:
 		return rmem_srq_destroy((struct rmem_srq *)object);
+	case RMEM_OBJ_XRCD:
+		return rmem_xrcd_dealloc((struct rmem_xrcd *)object);
 	case RMEM_OBJ_COUNTER:
 		return rmem_counter_destroy((struct rmem_counter *)object);
 	case RMEM_OBJ_ASYNC_CHANNEL:

@@ -209,7 +209,7 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in RESET", qp_num);
 	case RMEM_QPS_ERR:
 		/* After an overrun of its CQ receives are not flushed. */
-		return rsoft_cq_is_overrun(qp->qp.recv_cq) ||
+		return (qp->qp.recv_cq != NULL && rsoft_cq_is_overrun(qp->qp.recv_cq)) ||
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in ERR", qp_num);
 	case RMEM_QPS_INIT:
 	case RMEM_QPS_RTR:
@@ -219,7 +219,7 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 	case RMEM_QPS_SQD:
 		return true;
 	case RMEM_QPS_SQE:
-		return RSOFT_HOLDS(qp->qp.type != RMEM_QPT_RC, "QP in SQE", qp_num);
+		return RSOFT_HOLDS(!rsoft_qp_is_reliable(qp), "QP in SQE", qp_num);
 	default:
 		return RSOFT_HOLDS(qp->state == RMEM_QPS_RTS, "QP", qp_num);
 	}
@@ -241,8 +241,10 @@ qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 					"QP that waits", qp_num) &&
 			qp_state_is_valid(qp, qp_num) && sq_is_valid(&qp->sq, qp_num) &&
 			rq_is_valid(&qp->rq, qp_num) &&
-			cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num) &&
-			cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num);
+			(qp->qp.send_cq == NULL ||
+					cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num)) &&
+			(qp->qp.recv_cq == NULL ||
+					cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num));
 }
 
 /* The SRQs, which no QP needs to use. */

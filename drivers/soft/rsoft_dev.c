@@ -25,6 +25,7 @@
 #include "queue/rsoft_srq.h"
 #include "rsoft_stats.h"
 #include "queue/rsoft_ud.h"
+#include "queue/rsoft_xrc.h"
 #include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \
@@ -38,13 +39,14 @@
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
 			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT |                      \
 			RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH |   \
-			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP)
+			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_XRC)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
 static void
 dev_free(struct rsoft_dev *dev)
 {
+	rsoft_xrc_fini(dev);
 	rte_free(dev->qps);
 	rsoft_ids_fini(&dev->qp_ids);
 	rsoft_keys_fini(dev);
@@ -64,7 +66,7 @@ dev_init_qps(struct rsoft_dev *dev, int socket_id)
 		RSOFT_LOG(ERR, "max_qp=%u: no memory for the table", max);
 		return -ENOMEM;
 	}
-	return 0;
+	return rsoft_xrc_init(dev, socket_id);
 }
 
 /* The rules of chaos=. Those of packets are for the wire. */
@@ -176,6 +178,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
 	if (dev->wire != NULL) {
+		info->capa &= ~RMEM_DEV_CAPA_XRC;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;
@@ -328,7 +331,7 @@ const struct rmem_driver rsoft_driver = {
 						.qp_stats_get = rsoft_qp_stats_get,
 
 						.srq_create = rsoft_chaos_srq_create,
-						.srq_destroy = rsoft_srq_destroy,
+						.srq_destroy = rsoft_xrc_srq_destroy,
 						.srq_modify = rsoft_chaos_srq_modify,
 						.srq_query = rsoft_srq_query,
 
@@ -341,6 +344,7 @@ const struct rmem_driver rsoft_driver = {
 						.rdma_cm_fault = rsoft_chaos_rdma_cm_fault,
 
 						.mp = &rsoft_mp_ops,
+						.xrc = &rsoft_xrc_ops,
 				},
 		.fp =
 				{

@@ -118,6 +118,11 @@ mp_take(struct rsoft_qp *qp)
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
 	}
+	if (qp->qp.type >= RMEM_QPT_XRC_SEND) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: of XRC", qp->qp.qp_num,
+				RSOFT_QP_NAME(&qp->qp));
+		return -EOPNOTSUPP;
+	}
 	if (!rsoft_sq_is_empty(&qp->sq) || qp->sq.posted != qp->sq.done) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: its send queue is not empty",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));

@@ -105,17 +105,29 @@ qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
 	return env != NULL && strcmp(env, "1") == 0 ? RSOFT_INLINE_ALL : RSOFT_INLINE_OWN;
 }
 
-/* The rules of chaos= that apply to a QP; none do to the general services QP. */
+/* The rules of chaos= that apply to a QP; none do to the general services QP, and to XRC_RECV. */
 static int
 qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 {
 	int ret;
 
-	if (qp->dev->chaos == NULL || (conf->flags & RMEM_QP_GSI) != 0)
+	if (qp->dev->chaos == NULL || (conf->flags & RMEM_QP_GSI) != 0 || qp->xrcd != 0)
 		return 0;
 	ret = rsoft_chaos_qp_init(qp->dev->chaos, &qp->qp, qp->sq.mask + 1, &qp->chaos);
 	qp->has_late_recv = ret == 0 && qp->chaos != NULL && qp->chaos->has_recv;
 	return ret;
+}
+
+/* A QP of XRC_RECV has no CQs. */
+static void
+qp_attach_cqs(struct rsoft_qp *qp)
+{
+	if (qp->xrcd != 0)
+		return;
+	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
+	rsoft_cq_attach(rsoft_cq_of(qp->qp.recv_cq));
+	if (qp->inline_recv != RSOFT_INLINE_NONE)
+		rsoft_cq_add_messages(rsoft_cq_of(qp->qp.recv_cq));
 }
 
 int
@@ -129,7 +141,10 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	rte_ticketlock_init(&qp->ctl_lock);
 	qp->state = RMEM_QPS_RESET;
 	qp->access = qp->conf_access = conf->access;
-	qp->pd = base->pd->handle;
+	if (base->pd != NULL)
+		qp->pd = base->pd->handle;
+	else
+		qp->xrcd = conf->ext->xrcd->handle;
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	rmem_wr_limits_set(&qp->limits, conf, rsoft_profile_of(dev)->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
@@ -150,10 +165,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = qp_enter(qp, (conf->flags & RMEM_QP_GSI) != 0);
 	if (ret != 0)
 		goto fini_chaos;
-	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
-	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
-	if (qp->inline_recv != RSOFT_INLINE_NONE)
-		rsoft_cq_add_messages(rsoft_cq_of(base->recv_cq));
+	qp_attach_cqs(qp);
 	rsoft_engine_add_qp(qp);
 	return 0;
 
@@ -655,8 +667,10 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	}
 	rsoft_engine_remove_qp(qp);
 	qp_quiesce(qp, true);
-	rsoft_cq_detach(rsoft_cq_of(base->send_cq));
-	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
+	if (qp->xrcd == 0) {
+		rsoft_cq_detach(rsoft_cq_of(base->send_cq));
+		rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
+	}
 	rsoft_lock(&rsoft_domain->lock);
 	rsoft_stats_add(&dev->stats_destroyed, qp);
 	if (base->qp_num != RSOFT_GSI_QP)

@@ -344,6 +344,7 @@ const struct rmem_driver rverbs_driver = {
 						.rdma_cm_fault = NULL, /* a NIC injects none */
 
 						.mp = NULL,
+						.xrc = NULL,
 
 						/* The class refuses them. */
 						.dev_audit = NULL,

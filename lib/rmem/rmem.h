@@ -54,5 +54,6 @@
 #include <rmem_version.h>
 #include <rmem_wc.h>
 #include <rmem_wr.h>
+#include <rmem_xrcd.h>
 
 #endif /* RMEM_H */

@@ -33,14 +33,14 @@ rmem_audit_add(rmem_audit_t audit)
 	return 0;
 }
 
-/* Check that a QP refers to a PD and CQs of its device. */
+/* Check that a QP refers to a PD and CQs of its device. One of XRC_RECV has none. */
 static int
 qp_is_valid(struct rmem_obj *obj, void *arg)
 {
 	const struct rmem_qp *qp = (const struct rmem_qp *)obj;
 	const struct rmem_dev *dev = arg;
 
-	if (qp->obj.dev_id != dev->obj.dev_id)
+	if (qp->obj.dev_id != dev->obj.dev_id || qp->type == RMEM_QPT_XRC_RECV)
 		return 0;
 	if (qp->obj.type == RMEM_OBJ_QP && qp->pd->obj.type == RMEM_OBJ_PD &&
 			qp->pd->obj.dev_id == dev->obj.dev_id &&

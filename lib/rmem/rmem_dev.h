@@ -95,6 +95,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_FLUSH (UINT64_C(1) << 29)
 /** Null MRs: rmem_null_mr_alloc(). */
 #define RMEM_DEV_CAPA_NULL_MR (UINT64_C(1) << 30)
+/** XRC: rmem_xrcd_alloc(), and QPs of RMEM_QPT_XRC_SEND and RMEM_QPT_XRC_RECV. */
+#define RMEM_DEV_CAPA_XRC (UINT64_C(1) << 32)
 /** RMEM_CQ_TIMESTAMP. */
 #define RMEM_DEV_CAPA_CQ_TIMESTAMP (UINT64_C(1) << 34)
 

@@ -75,6 +75,13 @@ check_sizes(const struct rmem_driver *driver)
 	return 0;
 }
 
+static bool
+has_xrc(const struct rmem_xrc_ops *xrc)
+{
+	return xrc->srq_num_get != NULL && xrc->xrcd_dealloc != NULL && xrc->xrcd_alloc != NULL &&
+			xrc->xrcd_size >= sizeof(struct rmem_xrcd);
+}
+
 static int
 check_driver(const struct rmem_driver *driver)
 {
@@ -98,6 +105,10 @@ check_driver(const struct rmem_driver *driver)
 			driver->ops.dev_info_get == NULL || driver->fp.post_send == NULL ||
 			driver->fp.post_recv == NULL || driver->fp.poll_cq == NULL)
 		return RMEM_FAIL(EINVAL, "driver %s: lacks a required function", driver->name);
+	if (driver->ops.xrc != NULL && !has_xrc(driver->ops.xrc))
+		return RMEM_FAIL(EINVAL,
+				"driver %s: XRC: lacks a function, or its domain is too small: %u bytes (minimum %zu)",
+				driver->name, driver->ops.xrc->xrcd_size, sizeof(struct rmem_xrcd));
 	return check_sizes(driver);
 }
 

@@ -336,6 +336,23 @@ struct rmem_rdma_cm_fault {
 typedef int (*rmem_rdma_cm_fault_t)(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
 		uint32_t number, struct rmem_rdma_cm_fault *fault);
 
+/** Open the domain rmem_xrcd::handle, of conf->fd if conf has RMEM_XRCD_FILE. */
+typedef int (*rmem_xrcd_alloc_t)(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf);
+/** Release the resources of xrcd_alloc; no SRQ or QP uses it. */
+typedef int (*rmem_xrcd_dealloc_t)(struct rmem_xrcd *xrcd);
+/** Get the number of an SRQ that was created with rmem_srq_ext::xrcd. */
+typedef int (*rmem_srq_num_get_t)(struct rmem_srq *srq, uint32_t *srq_num);
+
+/** Operations of XRC; all are required. */
+struct rmem_xrc_ops {
+	uint32_t xrcd_size;               /**< Bytes of its XRC domain, struct rmem_xrcd first. */
+	uint32_t pad;                     /**< Zero. */
+	rmem_srq_num_get_t srq_num_get;   /**< SRQs of XRC. */
+	rmem_xrcd_dealloc_t xrcd_dealloc; /**< XRC domains. */
+	rmem_xrcd_alloc_t xrcd_alloc;     /**< XRC domains. */
+	uint64_t reserved[4];             /**< Zero. */
+};
+
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */
@@ -409,6 +426,7 @@ struct rmem_dev_ops {
 	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
 	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
 	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
+	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; NULL without. */
 	void (*reserved[1])(void);              /**< NULL. */
 };
 

@@ -179,7 +179,8 @@ report_qp(struct rmem_report *out, const struct rmem_obj *obj)
 
 	memset(&attr, 0, sizeof(attr));
 	rmem_report_uint(out, "qp_num", qp->qp_num);
-	report_pd_of(out, qp->pd);
+	if (qp->pd != NULL)
+		report_pd_of(out, qp->pd);
 	if (rmem_obj_driver(obj)->ops.qp_query((struct rmem_qp *)(uintptr_t)qp, &attr) == 0) {
 		rmem_report_text(out, "state", rmem_qp_state_str(attr.state));
 		rmem_report_uint(out, "remote_qp_num", attr.remote.qp_num);

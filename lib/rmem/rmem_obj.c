@@ -50,6 +50,7 @@ static const struct {
 		{"completion channel", 0, 0},
 		{"AH", 0, 0},
 		{"channel of asynchronous events", 0, 0},
+		{"XRC domain", 0, 0},
 };
 
 static bool

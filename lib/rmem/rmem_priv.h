@@ -41,7 +41,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   15
+#define RMEM_OBJ_NB_KINDS   16
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */
@@ -291,6 +291,12 @@ void rmem_comp_channel_revive(struct rmem_comp_channel *channel, struct rmem_cq_
 
 /** Remove the events of a CQ that generates no more. */
 void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
+
+/** 0 if xrcd is a domain of dev, which has XRC; else -EINVAL or -EOPNOTSUPP. */
+int rmem_xrcd_check(const struct rmem_xrcd *xrcd, const struct rmem_dev *dev);
+
+/** Whether an SRQ is one of XRC. */
+bool rmem_srq_is_xrc(const struct rmem_srq *srq);
 
 /** 0 when all n bytes at mem are zero, else -EINVAL. */
 int rmem_check_reserved(const void *mem, size_t n);

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Queue pairs. A QP refers to its PD, to both of its CQs, and to its SRQ.
+ * Queue pairs. A QP refers to its PD, to both of its CQs, and to its SRQ; one of XRC_RECV to its
+ * domain alone.
  */
 
 #include <errno.h>
@@ -42,14 +43,25 @@ check_bounds(const struct rmem_dev *dev, const struct bound *bounds, size_t n)
 static int
 check_type(const struct rmem_dev *dev, uint16_t type)
 {
-	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
+	static const struct {
+		uint64_t capa;
+		uint16_t type;
+		const char *name;
+	} types[] = {
+			{0, RMEM_QPT_RC, "RC"},
+			{RMEM_DEV_CAPA_UC, RMEM_QPT_UC, "UC"},
+			{RMEM_DEV_CAPA_UD, RMEM_QPT_UD, "UD"},
+			{RMEM_DEV_CAPA_XRC, RMEM_QPT_XRC_SEND, "XRC_SEND"},
+			{RMEM_DEV_CAPA_XRC, RMEM_QPT_XRC_RECV, "XRC_RECV"},
+	};
+	size_t i;
 
-	if (type != RMEM_QPT_RC && type != RMEM_QPT_UC && type != RMEM_QPT_UD)
+	for (i = 0; i < RTE_DIM(types) && types[i].type != type; i++)
+		;
+	if (i == RTE_DIM(types))
 		return RMEM_FAIL(EINVAL, "%s: unknown QP type: %u", dev->name, type);
-	if (type == RMEM_QPT_UD && (capa & RMEM_DEV_CAPA_UD) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type UD", dev->name);
-	if (type == RMEM_QPT_UC && (capa & RMEM_DEV_CAPA_UC) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type UC", dev->name);
+	if ((types[i].capa & ~rmem_obj_info(&dev->obj)->capa) != 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type %s", dev->name, types[i].name);
 	return 0;
 }
 
@@ -66,6 +78,40 @@ check_gsi(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return 0;
 }
 
+static struct rmem_xrcd *
+xrcd_of(const struct rmem_qp_conf *conf)
+{
+	return conf->ext != NULL ? conf->ext->xrcd : NULL;
+}
+
+static int
+check_queues(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
+{
+	int ret;
+
+	if (conf->type == RMEM_QPT_XRC_RECV)
+		return 0;
+	ret = rmem_obj_check_of(conf->send_cq, RMEM_OBJ_CQ, &dev->obj);
+	if (ret == 0)
+		ret = rmem_obj_check_of(conf->recv_cq, RMEM_OBJ_CQ, &dev->obj);
+	if (ret == 0 && conf->srq != NULL)
+		ret = rmem_obj_check_of(conf->srq, RMEM_OBJ_SRQ, &dev->obj);
+	return ret;
+}
+
+/* A domain belongs to a QP of XRC_RECV, whose device is that of the domain, and to no other. */
+static int
+check_xrc(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
+{
+	if ((xrcd_of(conf) != NULL) != (conf->type == RMEM_QPT_XRC_RECV))
+		return RMEM_FAIL(EINVAL, "%s: QP of type %u: %s XRC domain", dev->name, conf->type,
+				xrcd_of(conf) != NULL ? "has an" : "has no");
+	if (conf->srq != NULL && (conf->type == RMEM_QPT_XRC_SEND || rmem_srq_is_xrc(conf->srq)))
+		return RMEM_FAIL(EINVAL, "%s: QP of type %u: has an SRQ%s", dev->name, conf->type,
+				rmem_srq_is_xrc(conf->srq) ? " of XRC" : "");
+	return 0;
+}
+
 static int
 check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {
@@ -79,20 +125,17 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	};
 	int ret;
 
-	ret = rmem_obj_check_of(conf->send_cq, RMEM_OBJ_CQ, &dev->obj);
-	if (ret == 0)
-		ret = rmem_obj_check_of(conf->recv_cq, RMEM_OBJ_CQ, &dev->obj);
-	if (ret == 0 && conf->srq != NULL)
-		ret = rmem_obj_check_of(conf->srq, RMEM_OBJ_SRQ, &dev->obj);
+	ret = check_queues(dev, conf);
+	if (ret == 0 && conf->ext != NULL)
+		ret = rmem_check_reserved(conf->ext->reserved, sizeof(conf->ext->reserved));
 	if (ret == 0)
 		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret == 0)
-		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
-	if (ret == 0)
 		ret = rmem_name_check(conf->name);
-	if (ret != 0)
-		return ret;
-	ret = check_type(dev, conf->type);
+	if (ret == 0)
+		ret = check_type(dev, conf->type);
+	if (ret == 0)
+		ret = check_xrc(dev, conf);
 	if (ret != 0)
 		return ret;
 	if ((conf->flags & ~QP_FLAGS) != 0)
@@ -110,12 +153,14 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return check_bounds(dev, bounds, RTE_DIM(bounds));
 }
 
-/* All queues or none. */
+/* All queues or none. Of XRC_RECV there is none. */
 static int
 get_queues(const struct rmem_qp_conf *conf)
 {
 	int ret;
 
+	if (conf->send_cq == NULL)
+		return 0;
 	ret = rmem_obj_get(&conf->send_cq->obj);
 	if (ret != 0)
 		return ret;
@@ -135,6 +180,8 @@ put_send_cq:
 static void
 put_queues(struct rmem_cq *send_cq, struct rmem_cq *recv_cq, struct rmem_srq *srq)
 {
+	if (send_cq == NULL)
+		return;
 	if (srq != NULL)
 		rmem_obj_unhold(&srq->obj);
 	rmem_obj_unhold(&recv_cq->obj);
@@ -148,7 +195,15 @@ get_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf, struct rme
 	int ret;
 
 	*own = *conf;
-	if (own->srq != NULL)
+	if (own->type == RMEM_QPT_XRC_RECV) {
+		own->send_cq = own->recv_cq = NULL;
+		own->srq = NULL;
+		own->max_send_wr = own->max_inline_data = 0;
+		own->max_send_sge = 0;
+	}
+	if (own->type == RMEM_QPT_XRC_SEND)
+		own->recv_cq = own->send_cq;
+	if (own->srq != NULL || own->type == RMEM_QPT_XRC_SEND || own->type == RMEM_QPT_XRC_RECV)
 		own->max_recv_wr = own->max_recv_sge = 0;
 	ret = check_conf(dev, own);
 	return ret != 0 ? ret : get_queues(own);
@@ -168,19 +223,55 @@ rmem_qp_state_str(uint32_t state)
 	return state < RTE_DIM(names) ? names[state] : "unknown";
 }
 
-/* The driver's part is followed by the last error. */
-static struct rmem_qp *
-alloc(struct rmem_pd *pd, int *ret)
+/* Private to the class; it follows the driver's part. */
+struct qp_more {
+	struct rmem_qp_error last_error;
+	struct rmem_obj *parent; /* the PD, or the XRC domain */
+	uint32_t nb_opens;       /* by rmem_qp_get(); under the lock of the lists */
+	uint32_t xrcd;           /* number of the domain, or 0 */
+};
+
+static struct qp_more *
+more_of(const struct rmem_qp *qp)
 {
-	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(&pd->obj)->qp_size);
+	return (struct qp_more *)((const struct rmem_qp_drv *)qp)->last_error;
+}
+
+static struct rmem_qp *
+alloc(struct rmem_obj *parent, int *ret)
+{
+	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(parent)->qp_size);
 	struct rmem_qp *qp;
 
-	qp = rmem_obj_create(&pd->obj, RMEM_OBJ_QP, size + sizeof(struct rmem_qp_error), ret);
+	qp = rmem_obj_create(parent, RMEM_OBJ_QP, size + sizeof(struct qp_more), ret);
 	if (qp == NULL)
 		return NULL;
-	qp->pd = pd;
 	((struct rmem_qp_drv *)qp)->last_error = RTE_PTR_ADD(qp, size);
+	more_of(qp)->parent = parent;
+	if (parent->type == RMEM_OBJ_XRCD)
+		more_of(qp)->xrcd = ((struct rmem_xrcd *)parent)->handle;
+	else
+		qp->pd = (struct rmem_pd *)parent;
 	return qp;
+}
+
+/* The object that a new QP belongs to; of XRC_RECV, which has no PD, its domain. */
+static int
+get_parent(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_obj **parent)
+{
+	int ret;
+
+	if (conf == NULL || conf->type != RMEM_QPT_XRC_RECV) {
+		ret = rmem_obj_check(pd, RMEM_OBJ_PD);
+		*parent = (struct rmem_obj *)pd;
+		return ret;
+	}
+	ret = rmem_obj_check(xrcd_of(conf), RMEM_OBJ_XRCD);
+	*parent = (struct rmem_obj *)xrcd_of(conf);
+	if (ret == 0 && pd != NULL)
+		ret = RMEM_FAIL(EINVAL, "%s: QP of type XRC_RECV: has a PD",
+				rmem_obj_dev(*parent)->name);
+	return ret;
 }
 
 int
@@ -188,19 +279,20 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 {
 	RMEM_CALL(pd);
 	struct rmem_qp_conf own;
+	struct rmem_obj *parent;
 	struct rmem_qp *new_qp;
 	int ret;
 
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD);
+	ret = get_parent(pd, conf, &parent);
 	if (ret == 0)
 		ret = rmem_check_arg(conf, "configuration");
 	if (ret == 0)
 		ret = rmem_check_arg(qp, "QP pointer");
 	if (ret == 0)
-		ret = get_conf(rmem_obj_dev(&pd->obj), conf, &own);
+		ret = get_conf(rmem_obj_dev(parent), conf, &own);
 	if (ret != 0)
 		return ret;
-	new_qp = alloc(pd, &ret);
+	new_qp = alloc(parent, &ret);
 	if (new_qp == NULL)
 		goto put_queues;
 	new_qp->type = conf->type;
@@ -212,7 +304,7 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 			own.async_channel, &new_qp->obj, own.context, async_of(new_qp));
 	if (ret != 0)
 		goto drop_qp;
-	ret = RMEM_OP(pd, qp_create, new_qp, &own);
+	ret = RMEM_OP(new_qp, qp_create, new_qp, &own);
 	if (ret != 0)
 		goto unbind;
 	rmem_obj_set_name(&new_qp->obj, own.name);
@@ -225,7 +317,7 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 unbind:
 	rmem_async_channel_unbind(*async_of(new_qp));
 drop_qp:
-	rmem_obj_drop(&new_qp->obj, &pd->obj);
+	rmem_obj_drop(&new_qp->obj, parent);
 put_queues:
 	put_queues(own.send_cq, own.recv_cq, own.srq);
 	return ret;
@@ -343,6 +435,66 @@ rmem_qp_reset(struct rmem_qp *qp)
 	return ret;
 }
 
+/* A search for a QP of XRC_RECV. */
+struct qp_search {
+	uint16_t dev_id;
+	uint32_t xrcd;
+	uint32_t qp_num;
+	struct rmem_qp *qp;
+};
+
+static int
+open_again(struct rmem_obj *obj, void *arg)
+{
+	struct rmem_qp *qp = (struct rmem_qp *)obj;
+	struct qp_search *search = arg;
+
+	if (obj->dev_id != search->dev_id || qp->qp_num != search->qp_num ||
+			more_of(qp)->xrcd != search->xrcd)
+		return 0;
+	search->qp = qp;
+	if (more_of(qp)->nb_opens == UINT16_MAX)
+		return -ENOSPC;
+	more_of(qp)->nb_opens++;
+	return 1;
+}
+
+static int
+close_again(struct rmem_obj *obj, void *arg)
+{
+	struct qp_more *more = more_of((struct rmem_qp *)obj);
+
+	if (obj != arg || more->nb_opens == 0)
+		return 0;
+	more->nb_opens--;
+	return 1;
+}
+
+int
+rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp)
+{
+	RMEM_CALL(xrcd);
+	struct qp_search search = {.qp_num = qp_num};
+	int ret;
+
+	ret = rmem_obj_check(xrcd, RMEM_OBJ_XRCD);
+	if (ret == 0)
+		ret = rmem_check_arg(qp, "QP pointer");
+	if (ret != 0)
+		return ret;
+	search.dev_id = xrcd->obj.dev_id;
+	search.xrcd = xrcd->handle;
+	ret = rmem_obj_visit(RMEM_OBJ_QP, open_again, &search);
+	if (ret == 0)
+		return RMEM_FAIL(ENOENT, "%s: QP %u: not an XRC_RECV QP of the domain",
+				rmem_obj_dev(&xrcd->obj)->name, qp_num);
+	if (ret < 0)
+		return RMEM_FAIL(ENOSPC, "%s: QP %u: opened %u times",
+				rmem_obj_dev(&xrcd->obj)->name, qp_num, UINT16_MAX);
+	*qp = search.qp;
+	return 0;
+}
+
 int
 rmem_qp_destroy(struct rmem_qp *qp)
 {
@@ -352,6 +504,8 @@ rmem_qp_destroy(struct rmem_qp *qp)
 	if (qp == NULL)
 		return 0;
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	if (ret == 0 && more_of(qp)->xrcd != 0 && rmem_obj_visit(RMEM_OBJ_QP, close_again, qp) != 0)
+		return 0;
 	if (ret == 0)
 		ret = rmem_obj_kill(&qp->obj);
 	if (ret != 0)
@@ -361,7 +515,7 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		rmem_trace_qp_destroy(qp, qp->qp_num);
 		rmem_async_channel_unbind(*async_of(qp));
 		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
-		rmem_obj_drop(&qp->obj, &qp->pd->obj);
+		rmem_obj_drop(&qp->obj, more_of(qp)->parent);
 	} else {
 		rmem_async_channel_revive(*async_of(qp), &qp->obj);
 	}

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Queue pairs (QPs) of the services RC, UC and UD.
+ * Queue pairs (QPs) of the services RC, UC, UD and XRC.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
  * rmem_qp_connect() moves it from RESET to RTS in one call, its first error (of UC: to SQE) or
@@ -26,6 +26,7 @@ struct rmem_async_channel;
 struct rmem_cq;
 struct rmem_pd;
 struct rmem_srq;
+struct rmem_xrcd;
 
 /** Service of a QP, with verbs' values. */
 enum rmem_qp_type {
@@ -46,6 +47,19 @@ enum rmem_qp_type {
 	 * succeeds. There is no connection: rmem_qp_modify() moves the QP to RTS.
 	 */
 	RMEM_QPT_UD = 4,
+	/**
+	 * Sender of XRC (rmem_xrcd.h); needs RMEM_DEV_CAPA_XRC.
+	 *
+	 * The requests of RC but ATOMIC_WRITE and FLUSH, to a QP of XRC_RECV. It has no receives,
+	 * and its recv_cq is its send_cq.
+	 */
+	RMEM_QPT_XRC_SEND = 9,
+	/**
+	 * Receiver of XRC; needs RMEM_DEV_CAPA_XRC.
+	 *
+	 * It belongs to an XRC domain. It has no PD, CQs, SRQ and queues: requests name an SRQ.
+	 */
+	RMEM_QPT_XRC_RECV = 10,
 };
 
 /** QP number of a message to a multicast group (IBTA 3.5.3). */
@@ -138,12 +152,18 @@ enum rmem_qp_state {
 struct rmem_qp {
 	struct rmem_obj obj;     /**< Private head. */
 	uint32_t qp_num;         /**< Number of the QP on its device. */
-	struct rmem_pd *pd;      /**< PD it belongs to. */
-	struct rmem_cq *send_cq; /**< CQ of its send queue. */
-	struct rmem_cq *recv_cq; /**< CQ of its receive queue. */
+	struct rmem_pd *pd;      /**< PD it belongs to; of XRC_RECV: NULL. */
+	struct rmem_cq *send_cq; /**< CQ of its send queue; of XRC_RECV: NULL. */
+	struct rmem_cq *recv_cq; /**< CQ of its receive queue; of XRC_RECV: private to drivers. */
 	struct rmem_srq *srq;    /**< SRQ it takes receives from; NULL: it has a receive queue. */
 	uint16_t type;           /**< One of enum rmem_qp_type. */
 	uint16_t reserved[3];    /**< Zero. */
+};
+
+/** Further configuration: rmem_qp_conf::ext. The caller zeroes it first. */
+struct rmem_qp_ext {
+	struct rmem_xrcd *xrcd; /**< Of XRC_RECV: domain it belongs to; else NULL. */
+	uint64_t reserved[7];   /**< Zero. */
 };
 
 /** Configuration of a QP. The caller zeroes it first. */
@@ -166,8 +186,8 @@ struct rmem_qp_conf {
 	struct rmem_srq *srq;
 	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
 	void *context;                            /**< Any value, returned with its events. */
-	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
-	uint64_t reserved[1]; /**< Zero. */
+	const char *name; /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	const struct rmem_qp_ext *ext; /**< Further configuration, or NULL. */
 };
 
 /** Address of a QP; plain bytes that can be sent to the peer. */
@@ -292,8 +312,11 @@ struct rmem_qp_stats {
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
+ * Of XRC_SEND, recv_cq, max_recv_wr and max_recv_sge are ignored; of XRC_RECV, also all else but
+ * access, flags, async_channel, context, name and ext.
+ *
  * @param pd
- *   Protection domain the QP belongs to.
+ *   Protection domain the QP belongs to; of XRC_RECV: NULL.
  * @param conf
  *   Configuration; not needed after the call.
  * @param[out] qp
@@ -303,8 +326,9 @@ struct rmem_qp_stats {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, an
  *     async_channel that is none or of another device, a number over its limit, an unknown
- *     type, flag or access bit, RMEM_QP_GSI with another type than UD, or a reserved field that
- *     is not zero.
+ *     type, flag or access bit, RMEM_QP_GSI with another type than UD, an SRQ of XRC, an SRQ with
+ *     XRC_SEND, a PD or no domain with XRC_RECV, a domain with another type, or a reserved field
+ *     that is not zero.
  *   - -EOPNOTSUPP: the device lacks the capability for the type, or for RMEM_QP_GSI.
  *   - -EBUSY: RMEM_QP_GSI, and the device has such a QP.
  *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.
@@ -313,6 +337,29 @@ struct rmem_qp_stats {
  *   - -EIO: the device failed.
  */
 int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp);
+
+/**
+ * Get a QP of RMEM_QPT_XRC_RECV by its number.
+ *
+ * As ibv_open_qp(3). Returns the same handle; the QP is destroyed by as many calls of
+ * rmem_qp_destroy() as there were of rmem_qp_create() and this.
+ *
+ * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
+ *
+ * @param xrcd
+ *   Any handle of the domain of the QP.
+ * @param qp_num
+ *   Number of the QP.
+ * @param[out] qp
+ *   The QP. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an XRC domain, or NULL qp.
+ *   - -ENOENT: the domain has no such QP.
+ *   - -ENOSPC: there were 65535 such calls for the QP.
+ */
+int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
 
 /**
  * Connect a QP to its peer: from RESET to RTS.

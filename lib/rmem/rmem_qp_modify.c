@@ -32,11 +32,21 @@
 static uint32_t
 lacking(uint16_t type)
 {
-	const uint32_t of_rc = RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER | RETRY;
+	const uint32_t of_responder = RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER;
+	const uint32_t of_rc = of_responder | RETRY;
 
-	if (type == RMEM_QPT_UD)
+	switch (type) {
+	case RMEM_QPT_RC:
+		return RMEM_QP_QKEY;
+	case RMEM_QPT_UD:
 		return of_rc | RTR | RMEM_QP_ACCESS_FLAGS;
-	return RMEM_QP_QKEY | (type == RMEM_QPT_RC ? 0 : of_rc);
+	case RMEM_QPT_XRC_SEND:
+		return RMEM_QP_QKEY | of_responder;
+	case RMEM_QPT_XRC_RECV:
+		return RMEM_QP_QKEY | (RETRY & ~RMEM_QP_TIMEOUT);
+	default:
+		return RMEM_QP_QKEY | of_rc;
+	}
 }
 
 /* From one state to another: the attributes needed, and those permitted besides. */

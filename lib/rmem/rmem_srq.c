@@ -4,10 +4,12 @@
 
 /**
  * @file
- * Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ.
+ * Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ. One of XRC refers to its
+ * domain and its CQ instead, and no QP refers to it.
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "rmem_obj_priv.h"
@@ -26,16 +28,27 @@ check_max_wr(const struct rmem_dev *dev, uint32_t max_wr)
 }
 
 static int
+check_ext(const struct rmem_dev *dev, const struct rmem_srq_ext *ext)
+{
+	int ret = rmem_check_reserved(ext->reserved, sizeof(ext->reserved));
+
+	if (ret != 0 || (ext->xrcd == NULL && ext->cq == NULL))
+		return ret;
+	ret = rmem_xrcd_check(ext->xrcd, dev);
+	return ret != 0 ? ret : rmem_obj_check_of(ext->cq, RMEM_OBJ_CQ, &dev->obj);
+}
+
+static int
 check_conf(const struct rmem_dev *dev, const struct rmem_srq_conf *conf)
 {
 	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
 	int ret;
 
-	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
-	if (ret == 0)
-		ret = rmem_name_check(conf->name);
+	ret = rmem_name_check(conf->name);
 	if (ret == 0)
 		ret = rmem_async_channel_check(conf->async_channel, dev);
+	if (ret == 0 && conf->ext != NULL)
+		ret = check_ext(dev, conf->ext);
 	if (ret != 0)
 		return ret;
 	if ((info->capa & RMEM_DEV_CAPA_SRQ) == 0)
@@ -44,6 +57,59 @@ check_conf(const struct rmem_dev *dev, const struct rmem_srq_conf *conf)
 		return RMEM_FAIL(EINVAL, "%s: SRQ: max_sge out of range: %u (0 to %u)", dev->name,
 				conf->max_sge, info->max_srq_sge);
 	return check_max_wr(dev, conf->max_wr);
+}
+
+/* A copy of the further configuration follows the driver's part. */
+static struct rmem_srq_ext *
+ext_of(const struct rmem_srq *srq)
+{
+	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(&srq->obj)->srq_size);
+
+	return RTE_PTR_ADD(srq, size);
+}
+
+/* Refer to both, or to none. */
+static int
+get_ext(const struct rmem_srq_ext *ext)
+{
+	int ret;
+
+	if (ext == NULL || ext->xrcd == NULL)
+		return 0;
+	ret = rmem_obj_get(&ext->xrcd->obj);
+	if (ret != 0)
+		return ret;
+	ret = rmem_obj_get(&ext->cq->obj);
+	if (ret != 0)
+		rmem_obj_unhold(&ext->xrcd->obj);
+	return ret;
+}
+
+static void
+put_ext(const struct rmem_srq_ext *ext)
+{
+	if (ext == NULL || ext->xrcd == NULL)
+		return;
+	rmem_obj_unhold(&ext->cq->obj);
+	rmem_obj_unhold(&ext->xrcd->obj);
+}
+
+static struct rmem_srq *
+alloc(struct rmem_pd *pd, int *ret)
+{
+	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(&pd->obj)->srq_size);
+	struct rmem_srq *srq;
+
+	srq = rmem_obj_create(&pd->obj, RMEM_OBJ_SRQ, size + sizeof(struct rmem_srq_ext), ret);
+	if (srq != NULL)
+		srq->pd = pd;
+	return srq;
+}
+
+bool
+rmem_srq_is_xrc(const struct rmem_srq *srq)
+{
+	return ext_of(srq)->xrcd != NULL;
 }
 
 int
@@ -60,13 +126,15 @@ rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct rme
 		ret = rmem_check_arg(srq, "SRQ pointer");
 	if (ret == 0)
 		ret = check_conf(rmem_obj_dev(&pd->obj), conf);
+	if (ret == 0)
+		ret = get_ext(conf->ext);
 	if (ret != 0)
 		return ret;
-	new_srq = rmem_obj_create(
-			&pd->obj, RMEM_OBJ_SRQ, rmem_obj_driver(&pd->obj)->srq_size, &ret);
+	new_srq = alloc(pd, &ret);
 	if (new_srq == NULL)
-		return ret;
-	new_srq->pd = pd;
+		goto put_ext;
+	if (conf->ext != NULL)
+		*ext_of(new_srq) = *conf->ext;
 	ret = rmem_async_channel_bind(
 			conf->async_channel, &new_srq->obj, conf->context, &new_srq->async);
 	if (ret != 0)
@@ -84,6 +152,8 @@ unbind:
 	rmem_async_channel_unbind(new_srq->async);
 drop_srq:
 	rmem_obj_drop(&new_srq->obj, &pd->obj);
+put_ext:
+	put_ext(conf->ext);
 	return ret;
 }
 
@@ -147,6 +217,27 @@ rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr)
 }
 
 int
+rmem_srq_num_get(const struct rmem_srq *srq, uint32_t *srq_num)
+{
+	RMEM_CALL(srq);
+	uint32_t num;
+	int ret;
+
+	ret = rmem_obj_check(srq, RMEM_OBJ_SRQ);
+	if (ret == 0)
+		ret = rmem_check_arg(srq_num, "number");
+	if (ret == 0 && !rmem_srq_is_xrc(srq))
+		ret = RMEM_FAIL(EINVAL, "%s: SRQ: not of XRC, and so without a number",
+				rmem_obj_dev(&srq->obj)->name);
+	if (ret != 0)
+		return ret;
+	ret = RMEM_OP(srq, xrc->srq_num_get, (struct rmem_srq *)(uintptr_t)srq, &num);
+	if (ret == 0)
+		*srq_num = num;
+	return ret;
+}
+
+int
 rmem_srq_destroy(struct rmem_srq *srq)
 {
 	RMEM_CALL(srq);
@@ -163,6 +254,7 @@ rmem_srq_destroy(struct rmem_srq *srq)
 	if (ret == 0) {
 		rmem_trace_srq_destroy(srq);
 		rmem_async_channel_unbind(srq->async);
+		put_ext(ext_of(srq));
 		rmem_obj_drop(&srq->obj, &srq->pd->obj);
 	} else {
 		rmem_async_channel_revive(srq->async, &srq->obj);

@@ -27,7 +27,9 @@ extern "C" {
 
 struct rmem_async_channel;
 struct rmem_async_events;
+struct rmem_cq;
 struct rmem_pd;
+struct rmem_xrcd;
 
 /*
  * Attributes that rmem_srq_modify() sets, with the values of enum ibv_srq_attr_mask.
@@ -44,14 +46,21 @@ struct rmem_srq {
 	struct rmem_async_events *async; /**< Private to the class. */
 };
 
+/** Further configuration: rmem_srq_conf::ext. The caller zeroes it first. */
+struct rmem_srq_ext {
+	struct rmem_xrcd *xrcd; /**< For an SRQ of XRC (rmem_xrcd.h): its domain; else NULL. */
+	struct rmem_cq *cq;     /**< With xrcd: CQ that its receives complete to; else NULL. */
+	uint64_t reserved[6];   /**< Zero. */
+};
+
 /** Configuration of an SRQ. The caller zeroes it first. */
 struct rmem_srq_conf {
 	uint32_t max_wr;  /**< Receives posted, 1 to rmem_dev_info::max_srq_wr. */
 	uint32_t max_sge; /**< SGEs of a receive, 0 to rmem_dev_info::max_srq_sge. */
 	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
 	void *context;                            /**< Any value, returned with its events. */
-	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
-	uint64_t reserved[1]; /**< Zero. */
+	const char *name; /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	const struct rmem_srq_ext *ext; /**< Further configuration, or NULL. */
 };
 
 /** Attributes of an SRQ: result of rmem_srq_query(), and input of rmem_srq_modify(). */
@@ -78,8 +87,9 @@ struct rmem_srq_attr {
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL conf or srq, max_wr 0, a number over its limit, an
- *     async_channel that is none or of another device, or a reserved field that is not zero.
- *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SRQ.
+ *     async_channel that is none or of another device, a domain without a CQ or the reverse, one of
+ *     another device, or a reserved field that is not zero.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SRQ, or with a domain RMEM_DEV_CAPA_XRC.
  *   - -ENOSPC: the device already has rmem_dev_info::max_srq shared receive queues.
  *   - -ENOMEM: no memory for the SRQ.
  *   - -ENODEV: the device is being closed.
@@ -147,6 +157,23 @@ int rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr);
  *   - -EIO: the device failed.
  */
 int rmem_srq_destroy(struct rmem_srq *srq);
+
+/**
+ * Get the number of an SRQ of XRC, which requests name in rmem_send_wr::xrc.
+ *
+ * As ibv_get_srq_num(3). Control path. Safe to call from any thread.
+ *
+ * @param srq
+ *   SRQ created with rmem_srq_ext::xrcd.
+ * @param[out] srq_num
+ *   Number, 24 bits. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an SRQ, not one of XRC, or NULL srq_num.
+ *   - -EIO: the device failed.
+ */
+int rmem_srq_num_get(const struct rmem_srq *srq, uint32_t *srq_num);
 
 #ifdef __cplusplus
 }

@@ -200,6 +200,20 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_xrcd_alloc,
+	RTE_TRACE_POINT_ARGS(const char *dev, const void *xrcd, uint32_t handle),
+	rte_trace_point_emit_string(dev);
+	rte_trace_point_emit_ptr(xrcd);
+	rte_trace_point_emit_u32(handle);
+)
+
+RTE_TRACE_POINT(
+	rmem_trace_xrcd_dealloc,
+	RTE_TRACE_POINT_ARGS(const void *xrcd),
+	rte_trace_point_emit_ptr(xrcd);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_ah_create,
 	RTE_TRACE_POINT_ARGS(const void *pd, const void *ah, uint16_t dlid),
 	rte_trace_point_emit_ptr(pd);

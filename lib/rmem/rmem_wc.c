@@ -72,6 +72,7 @@ static const char *const vendor_errs[RMEM_VENDOR_ERR_NB] = {
 		[RMEM_VENDOR_ERR_NAK] = "NAK",
 		[RMEM_VENDOR_ERR_SERVICE] = "SERVICE",
 		[RMEM_VENDOR_ERR_CHAOS] = "CHAOS",
+		[RMEM_VENDOR_ERR_XRC_SRQ] = "XRC_SRQ",
 };
 
 const char *

@@ -152,6 +152,11 @@ struct rmem_send_wr {
 			uint32_t access;       /**< Bitwise OR of RMEM_ACCESS_*. */
 			uint8_t key_tag;       /**< Low byte of the new rkey. */
 		} umr;
+		/** Requests of XRC_SEND to the peer: besides the other fields, not over them. */
+		struct {
+			uint8_t others[36];   /**< The fields above. */
+			uint32_t remote_srqn; /**< Number of the peer's SRQ; 24 bits are used. */
+		} xrc;
 	};
 };
 

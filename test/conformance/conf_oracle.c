@@ -53,6 +53,7 @@ struct record {
 	struct rmem_qp *qp; /* NULL: destroyed */
 	uint32_t qp_num;
 	bool is_sig_all;
+	bool is_xrc_recv;
 	struct queue now[SIDE_NB];
 	struct queue earlier[SIDE_NB];
 };
@@ -281,10 +282,23 @@ check_of_qp(struct record *record, enum side side, const struct rmem_wc *wc)
 	queue_drop(queue, i + 1);
 }
 
-static void
-check_of_srq(const struct record *record, const struct rmem_wc *wc)
+/* An SRQ with a receive for a message to a QP of XRC_RECV, whose request named it; or NULL. */
+static const struct rmem_srq *
+srq_with(uint64_t wr_id)
 {
-	struct queue *queue = queue_of_srq(record->qp->srq);
+	uint32_t i;
+
+	for (i = 0; i < nb_srqs; i++) {
+		if (queue_find(&srqs[i].queue, 0, wr_id) != srqs[i].queue.nb)
+			return srqs[i].srq;
+	}
+	return NULL;
+}
+
+static void
+check_of_srq(const struct record *record, const struct rmem_srq *srq, const struct rmem_wc *wc)
+{
+	struct queue *queue = queue_of_srq(srq);
 	uint32_t i = queue_find(queue, 0, wc->wr_id);
 
 	if (i == queue->nb) {
@@ -303,8 +317,10 @@ check(const struct rmem_wc *wc)
 
 	if (record == NULL)
 		violation(NULL, side, wc->wr_id, "completes, of a QP that there was not");
+	else if (side == SIDE_RECV && record->is_xrc_recv)
+		check_of_srq(record, srq_with(wc->wr_id), wc);
 	else if (side == SIDE_RECV && record->qp != NULL && record->qp->srq != NULL)
-		check_of_srq(record, wc);
+		check_of_srq(record, record->qp->srq, wc);
 	else if (record->qp != NULL)
 		check_of_qp(record, side, wc);
 	else if (!is_of_earlier(record, side, wc))
@@ -370,7 +386,8 @@ __wrap_rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf_qp, st
 		abort();
 	records[nb_records++] = (struct record){.qp = *qp,
 			.qp_num = (*qp)->qp_num,
-			.is_sig_all = (conf_qp->flags & RMEM_QP_SIG_ALL) != 0};
+			.is_sig_all = (conf_qp->flags & RMEM_QP_SIG_ALL) != 0,
+			.is_xrc_recv = conf_qp->type == RMEM_QPT_XRC_RECV};
 	pthread_mutex_unlock(&lock);
 	return 0;
 }

@@ -519,7 +519,6 @@ CONF_TEST(srq, bad_configurations_are_refused, RMEM_DEV_CAPA_SRQ, 0, "ibv_create
 			FX_BAD(rmem_srq_conf, max_wr, 0, EINVAL),
 			FX_BAD(rmem_srq_conf, max_wr, conf.info.max_srq_wr + 1, EINVAL),
 			FX_BAD(rmem_srq_conf, max_sge, conf.info.max_srq_sge + 1, EINVAL),
-			FX_BAD(rmem_srq_conf, reserved[0], 1, EINVAL),
 	};
 	struct rmem_srq *srq;
 

@@ -31,9 +31,10 @@ static void *out;
 
 TEST(mistakes, configuration_that_is_not_zeroed)
 {
+	const struct rmem_qp_ext ext = {.reserved = {0xa5a5}};
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 
-	conf.reserved[0] = 0xa5a5;
+	conf.ext = &ext;
 	EXPECT_LOG(rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)&out), EINVAL,
 			"a reserved field is not zero");
 }

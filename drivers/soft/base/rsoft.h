@@ -432,7 +432,8 @@ struct rsoft_qp {
 	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; and RSOFT_QP_INLINE; atomic */
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
-	uint32_t pd;
+	uint32_t pd;           /* of XRC_RECV: that of the SRQ of the last request (rsoft_xrc.h) */
+	uint32_t xrcd;         /* of XRC_RECV: number of its domain; else 0 */
 	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
 	uint16_t sig_all;
 	uint16_t max_recv_sge;
@@ -540,6 +541,9 @@ struct rsoft_dev {
 	rte_ticketlock_t group_lock;                 /* of calls that change groups; the first */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
+	struct rsoft_srq **xrc_srqs; /* by number & xrc_mask; atomic; written as qps */
+	uint32_t xrc_mask;
+	uint32_t xrc_generation;
 	struct rmem_dev_stats stats_destroyed; /* of destroyed QPs */
 	struct rmem_dev_stats stats_base;      /* at the last reset */
 	struct rsoft_odp_stats odp_stats;      /* of all MRs, including released ones */
@@ -624,6 +628,13 @@ static inline bool
 rsoft_state_is_responding(uint32_t state)
 {
 	return state - RMEM_QPS_RTR <= RMEM_QPS_SQE - RMEM_QPS_RTR;
+}
+
+/* Whether requests of a QP are acknowledged: of RC and XRC. */
+static inline bool
+rsoft_qp_is_reliable(const struct rsoft_qp *qp)
+{
+	return qp->qp.type != RMEM_QPT_UC && qp->qp.type != RMEM_QPT_UD;
 }
 
 /* Move a QP to ERR, unless it is in RESET; true if the caller made the transition. */

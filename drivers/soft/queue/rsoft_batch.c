@@ -72,7 +72,7 @@ run_stop(struct rsoft_qp *qp)
 {
 	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
 
-	if (qp->qp.type == RMEM_QPT_RC)
+	if (rsoft_qp_is_reliable(qp))
 		return rsoft_qp_to_err(qp);
 	while (state == RMEM_QPS_RTS || state == RMEM_QPS_SQD) {
 		if (__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_SQE, false,

@@ -154,7 +154,8 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	rsoft_rq_drop(qp);
-	pos = inline_first(qp);
+	/* A QP of XRC_RECV has no CQ, and no messages. */
+	pos = qp->rq.nb_inline != 0 ? inline_first(qp) : 0;
 	__atomic_fetch_and(&qp->access, ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
 		message = inline_next(qp, &pos);

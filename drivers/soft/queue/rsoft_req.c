@@ -19,6 +19,7 @@
 #include "rsoft_batch.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
+#include "rsoft_xrc.h"
 #include "rsoft_write_burst.h"
 
 /* The peer is not ready: wait, or fail. */
@@ -436,7 +437,7 @@ req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 {
 	struct rsoft_qp *qp = batch->qp;
 
-	if (qp->qp.type != RMEM_QPT_RC)
+	if (!rsoft_qp_is_reliable(qp))
 		return req_dropped(batch, wr, status);
 	if (status == RSOFT_WAIT_PEER)
 		return req_no_peer(qp);
@@ -560,6 +561,53 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 	return i;
 }
 
+/* The SRQ of a request that is sent to the peer. False: it fails, since the domain has none. */
+static bool
+req_select_srq(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
+	struct rsoft_qp *peer;
+
+	/* It executes on this side alone. */
+	if (info->recv_opcode == 0 && info->remote_access == 0)
+		return true;
+	/* One that waits for a grace period was executed; others do not begin. */
+	if (qp->sq.wait == RSOFT_WAIT_GRACE ||
+			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)
+		return true;
+	peer = rsoft_resp_peer(qp);
+	return peer == NULL || rsoft_xrc_select(peer, wr->xrc.remote_srqn);
+}
+
+/* req_run() of a QP of XRC: each request names its SRQ. */
+static __rte_noinline uint32_t
+req_run_xrc(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint8_t *at = wrs + i * stride;
+
+		if (likely(req_select_srq(batch->qp, (const void *)at))) {
+			if (req_run(batch, at, stride, 1) == 0)
+				break;
+			continue;
+		}
+		batch->vendor_err = RMEM_VENDOR_ERR_XRC_SRQ;
+		rsoft_batch_fail(batch, (const void *)at, RMEM_WC_REM_INV_REQ_ERR);
+	}
+	return i;
+}
+
+/* Execute requests that no rule of chaos= is about. */
+static uint32_t
+req_run_any(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	if (unlikely(batch->qp->qp.type == RMEM_QPT_XRC_SEND))
+		return req_run_xrc(batch, wrs, stride, n);
+	return req_run(batch, wrs, stride, n);
+}
+
 /* The number of requests, up to n, that precede one which must fail. */
 static uint32_t
 req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
@@ -618,7 +666,7 @@ req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint
 	while (i < n && done != 0) {
 		part = req_nb_unplanned(batch, n - i);
 		if (part != 0)
-			done = req_run(batch, wrs + i * stride, stride, part);
+			done = req_run_any(batch, wrs + i * stride, stride, part);
 		else
 			done = req_planned(batch, wrs + i * stride, stride);
 		i += done;
@@ -638,10 +686,12 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	if (likely(qp->chaos == NULL))
+	if (likely(qp->chaos == NULL && qp->qp.type != RMEM_QPT_XRC_SEND))
 		executed = req_run(&batch, wrs, stride, n);
-	else
+	else if (qp->chaos != NULL)
 		executed = req_run_chaos(&batch, wrs, stride, n);
+	else
+		executed = req_run_xrc(&batch, wrs, stride, n);
 	rsoft_batch_end(&batch);
 	return executed;
 }

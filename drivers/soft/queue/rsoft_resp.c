@@ -45,6 +45,15 @@ rsoft_resp_has_recv(const struct rsoft_qp *peer)
 	return peer->rq.srq != NULL && rsoft_srq_has_recv(peer->rq.srq);
 }
 
+/* Whether a QP executes the requests of another. */
+static bool
+resp_is_peer(const struct rsoft_qp *qp, const struct rsoft_qp *peer)
+{
+	uint16_t type = qp->qp.type;
+
+	return peer->qp.type == (type == RMEM_QPT_XRC_SEND ? RMEM_QPT_XRC_RECV : type);
+}
+
 struct rsoft_qp *
 rsoft_resp_resolve(struct rsoft_qp *qp)
 {
@@ -58,7 +67,7 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 			(!rsoft_state_is_responding(
 					 __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)) ||
 					rsoft_addr_qp(&peer->conn.remote) != qp ||
-					peer->qp.type != qp->qp.type))
+					!resp_is_peer(qp, peer)))
 		peer = NULL;
 	if (peer != NULL)
 		__atomic_store_n(&qp->peer, peer, __ATOMIC_RELEASE);
@@ -491,7 +500,7 @@ static bool
 resp_keeps_recv(const struct rsoft_qp *peer, int status)
 {
 	return status == RMEM_WC_LOC_PROT_ERR ||
-			(status == RMEM_WC_REM_INV_REQ_ERR && peer->qp.type != RMEM_QPT_RC);
+			(status == RMEM_WC_REM_INV_REQ_ERR && !rsoft_qp_is_reliable(peer));
 }
 
 int

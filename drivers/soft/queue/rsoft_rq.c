@@ -21,6 +21,8 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 	if (conf->srq != NULL) {
 		rq->srq = rsoft_srq_of(conf->srq);
 		max_sge = rq->srq->max_sge;
+	} else if (conf->type == RMEM_QPT_XRC_RECV) {
+		max_sge = RSOFT_MAX_SGE; /* of any SRQ */
 	}
 	rte_ticketlock_init(&rq->lock);
 	rq->depth = conf->max_recv_wr;
@@ -52,7 +54,7 @@ rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length)
 static void
 report_last(struct rsoft_qp *qp)
 {
-	if (qp->rq.srq != NULL)
+	if (qp->qp.srq != NULL)
 		rmem_qp_async_event(&qp->qp, RMEM_ASYNC_QP_LAST_WQE_REACHED);
 }
 

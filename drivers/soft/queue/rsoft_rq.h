@@ -77,7 +77,7 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 static inline void
 rsoft_rq_keep(struct rsoft_qp *qp)
 {
-	if (qp->rq.srq != NULL && qp->qp.type != RMEM_QPT_RC)
+	if (qp->rq.srq != NULL && !rsoft_qp_is_reliable(qp))
 		rsoft_srq_return(&qp->rq);
 }
 
@@ -162,7 +162,8 @@ rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 			break;
 		}
 		if (unlikely(i == room)) {
-			ret = rq->srq != NULL ? -EINVAL : -ENOSPC;
+			ret = rq->srq != NULL || qp->qp.type >= RMEM_QPT_XRC_SEND ? -EINVAL
+										  : -ENOSPC;
 			break;
 		}
 		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);

@@ -181,7 +181,7 @@ rsoft_srq_take(struct rsoft_qp *qp, uint64_t length)
 	}
 	from = slot(srq->ring, srq->stride, srq->cons & srq->mask);
 	memcpy(rqe, from, rsoft_rqe_stride(from->num_sge));
-	if (qp->qp.type != RMEM_QPT_RC &&
+	if (!rsoft_qp_is_reliable(qp) &&
 			rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length) {
 		rte_ticketlock_unlock(&srq->lock);
 		return rqe;

@@ -41,6 +41,9 @@ struct rsoft_srq {
 	uint32_t max_sge;
 	uint32_t stride;
 	uint8_t *ring;
+	uint32_t xrcd;               /* of XRC: number of its domain; else 0 */
+	uint32_t number;             /* of XRC: 24 bits */
+	struct rsoft_cq *cq;         /* of XRC: that receives complete to */
 	struct rsoft_qp owner;       /* its device and PD alone: for rsoft_access() */
 	LIST_ENTRY(rsoft_srq) entry; /* in rsoft_dev::srqs */
 };

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * XRC: SRQs by number, and the SRQ of a request.
+ *
+ * A QP of XRC_RECV has no PD, no SRQ and no CQ. For each request, the executor selects the SRQ that
+ * it names: then rq.srq, recv_cq and pd of the QP are those of this SRQ, until the next request.
+ * The receive queue of the QP has a slot for the receive of a message (rsoft_srq.h).
+ *
+ * Invariants:
+ * - rq.srq and recv_cq change under rq.lock, and only while the slot is empty; pd is used by the
+ *   executor alone. One thread at a time executes the requests of the peer, which is one QP.
+ * - An SRQ leaves the table first. After a grace period no request selects it, so that it can be
+ *   removed from the QPs; after another one no lcore uses it.
+ */
+
+#ifndef RSOFT_XRC_H
+#define RSOFT_XRC_H
+
+#include "rsoft_rq.h"
+
+/* Bits of a number. */
+#define RSOFT_XRC_MASK UINT32_C(0xffffff)
+
+extern const struct rmem_xrc_ops rsoft_xrc_ops;
+
+/* The table of a device. */
+int rsoft_xrc_init(struct rsoft_dev *dev, int socket_id);
+void rsoft_xrc_fini(struct rsoft_dev *dev);
+
+/* Those of rsoft_srq.h; one of XRC is in the table too. */
+int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf);
+int rsoft_xrc_srq_destroy(struct rmem_srq *base);
+
+/* The part of rsoft_xrc_select() for another SRQ than that of the last request. */
+bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);
+
+/*
+ * Select the SRQ of a request to a QP of XRC_RECV. False: its domain has no SRQ of this number, or
+ * a message to another one has not ended. From inside of rsoft_grace_enter().
+ */
+static inline bool
+rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
+{
+	const struct rsoft_dev *dev = qp->dev;
+	struct rsoft_srq *srq =
+			__atomic_load_n(&dev->xrc_srqs[number & dev->xrc_mask], __ATOMIC_ACQUIRE);
+
+	if (unlikely(srq == NULL || srq->number != (number & RSOFT_XRC_MASK) ||
+			    srq->xrcd != qp->xrcd))
+		return false;
+	return likely(srq == qp->rq.srq) || rsoft_xrc_switch(qp, srq);
+}
+
+#endif /* RSOFT_XRC_H */
