@@ -30,6 +30,10 @@ static RMEM_ENV_KEPT pid_t child; /* a child of fork(), with marks of channels o
 static int nb_marked;
 static pid_t owner;
 
+/*
+ * The bits are read without the lock, by write() and close() of any descriptor (rcm_preload.c): one
+ * that is set leads to a check under the lock, and channels[] decides. It is set after the entry.
+ */
 static void
 mark(int fd, struct rcm_channel *channel)
 {
@@ -60,6 +64,7 @@ channel_free(struct rcm_channel *channel)
 	uint32_t handle = 0;
 	struct rcm_id *id;
 
+	/* By handle: rcm_destroy() also frees IDs that come later, of requests. */
 	while ((id = rcm_id_next(&handle)) != NULL) {
 		/* Those of requests are freed with the listening ID. */
 		if (id->channel == channel && !id->is_queued)
@@ -89,6 +94,7 @@ leave(int fd)
 		channel_free(channel);
 		return;
 	}
+	/* There is one: nb_fds counts them. */
 	for (other = 0; channels[other] != channel; other++)
 		;
 	channel->fd = other;
@@ -102,6 +108,10 @@ rcm_channel_of(int fd)
 	if (channels == NULL || fd < 0 || fd >= RCM_MAX_FDS || channels[fd] == NULL)
 		return NULL;
 	channel = channels[fd];
+	/*
+	 * Once each time the lock is taken: close() of the program waits for the lock, and what
+	 * closes descriptors without it is found the next time.
+	 */
 	if (channel->checked == rcm_nb_locked() && channel->checked_fd == fd)
 		return channel;
 	if (is_of(fd, channel)) {
@@ -125,7 +135,11 @@ rcm_channels_check(void)
 	}
 }
 
-/* The descriptors of a channel; 0 or a negative errno. */
+/*
+ * The descriptors of a channel; 0 or a negative errno. The program gets an epoll descriptor, which
+ * it may poll: it is readable when event_fd is. By event_fd is_of() also recognises a duplicate of
+ * the descriptor, which has another number.
+ */
 static int
 open_fds(struct rcm_channel *channel, int flags)
 {
@@ -215,6 +229,10 @@ rcm_is_channel(int fd)
 	return ret;
 }
 
+/*
+ * The descriptor is closed under the lock: its number cannot be that of a new channel before its
+ * entry is removed. A child of vfork() closes its own descriptor, and the parent's entry stays.
+ */
 int
 rcm_channel_close(int fd, rcm_close_t next)
 {
@@ -235,6 +253,10 @@ rcm_channel_close(int fd, rcm_close_t next)
 	return ret;
 }
 
+/*
+ * A duplicate of a channel's descriptor, as by dup(), which no entry has yet. It never waits for
+ * the lock: a handler of a signal may have interrupted the holder.
+ */
 int
 rcm_channel_adopt(int fd)
 {
@@ -263,6 +285,7 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 	struct rcm_event *event = channel->first;
 	int ret;
 
+	/* Written first: without memory of the program, the event stays the first. */
 	ret = rcm_respond(cmd, cmd->in.get_event.response, &event->resp,
 			RTE_MIN(sizeof(event->resp), (size_t)cmd->out_len));
 	if (ret != 0)
@@ -290,6 +313,7 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 
 	if (channel == NULL)
 		return -EBADF;
+	/* A message may have arrived that the agent has not read: save a switch of threads. */
 	if (channel->first == NULL)
 		(void)rcm_agent_run();
 	if (channel->first != NULL)
@@ -308,7 +332,11 @@ stop_leading(void *arg)
 	rcm_unlock();
 }
 
-/* Wait for an event, or to run the agent's work, without the lock; 0 or a negative errno. */
+/*
+ * Wait for an event, or to run the agent's work, without the lock; 0 or a negative errno. Without
+ * the lock the channel may be freed, and the descriptor be that of another one: nothing of it is
+ * used afterwards, and get_event() looks it up again.
+ */
 static int
 wait_event(int fd, int cancel_state)
 {
@@ -364,6 +392,9 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	ret = rcm_respond(cmd, cmd->in.migrate_id.response, &resp, sizeof(resp));
 	if (ret != 0 || from == to)
 		return ret;
+	/*
+	 * In their order, and those of requests with their IDs: no event refers to the old channel.
+	 */
 	event = rcm_events_take(id);
 	id->channel = to;
 	for (; event != NULL; event = next) {

@@ -45,6 +45,7 @@ static const uint8_t max_private[][2] = {
 		[RCM_REJ] = {148, 136},
 };
 
+/* Keep private data; the rest of the message's is zero. -EINVAL: it has fewer. */
 static int
 set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t len)
 {
@@ -56,6 +57,7 @@ set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t 
 	return 0;
 }
 
+/* The side of the program, for its next message, which has 3 bits for each retry count. */
 static void
 set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
 		const struct rdma_ucm_ece *ece)
@@ -76,6 +78,7 @@ set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
 	own->ece_options = ece->attr_mod;
 }
 
+/* Random: packets of an earlier connection are then outside of the window. */
 static void
 set_psn(struct rcm_id *id)
 {
@@ -117,6 +120,7 @@ event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
 	resp->ece.attr_mod = peer->ece_options;
 }
 
+/* Post an event with the parameters of now: a later message of the peer replaces them. */
 static void
 post_with_param(struct rcm_id *id, enum rcm_event_type type, int status)
 {
@@ -136,6 +140,7 @@ close_port(struct rcm_id *id)
 	rcm_port_close(id);
 }
 
+/* All ways to RCM_ENDED but the ID's destruction: keeps the first invariant above. */
 static void
 end(struct rcm_id *id)
 {
@@ -186,6 +191,7 @@ is_held(struct rcm_id *id)
 	if (id->is_disconnecting || id->nb_holds == MAX_HOLDS ||
 			!ribv_qp_has_wc(ribv_devs[id->dev], id->own.qpn))
 		return false;
+	/* The end of the socket stays readable: watched, it would wake the agent again at once. */
 	rcm_agent_unwatch(id->fd);
 	rcm_id_timer(id, rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u)));
 	id->nb_holds++;
@@ -220,6 +226,9 @@ ended(struct rcm_id *id, int err)
 	case RCM_ESTABLISHED:
 		if (is_held(id))
 			break;
+		/*
+		 * The engine may have left time-wait while the event was held back: in this order.
+		 */
 		end(id);
 		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 		if (id->has_left_timewait)
@@ -271,6 +280,7 @@ rcm_listen(const struct rcm_cmd *cmd)
 	return 0;
 }
 
+/* No answer is missed: the lock is held until the agent may read it. */
 static void
 send_request(struct rcm_id *id)
 {
@@ -297,7 +307,7 @@ connect_result(struct rcm_id *id, int ret)
 		fail(id, ret);
 }
 
-/* Connect again, by another socket; 0 or a negative errno. */
+/* Connect again, by another socket and ID of the engine; 0 or a negative errno. */
 static int
 reconnect(struct rcm_id *id)
 {
@@ -311,7 +321,11 @@ reconnect(struct rcm_id *id)
 static void received_rej(struct rcm_id *id);
 static int send_reject(struct rcm_id *id, uint8_t reason);
 
-/* Disconnect. The event follows when the peer has answered. */
+/*
+ * Disconnect. The event follows when the peer has answered. Until the answer (DREP, or the end of
+ * the socket) the state is that of an established connection; ended() then reports it, and does not
+ * hold it back.
+ */
 static void
 disconnect(struct rcm_id *id)
 {
@@ -389,6 +403,10 @@ establish(struct rcm_id *id)
 	(void)rcm_chaos_hit(id, RMEM_RDMA_CM_ESTABLISHED);
 }
 
+/*
+ * The one timer of an ID has three uses, by its fault and its state: a fault of a rule, an end that
+ * was held back, and another attempt to connect.
+ */
 void
 rcm_conn_time(struct rcm_id *id)
 {
@@ -421,6 +439,7 @@ rcm_connect(const struct rcm_cmd *cmd)
 		return ret;
 	set_param(id, &in->conn_param, &in->ece);
 	set_psn(id);
+	/* From here on failures are events: the call succeeds, as with the kernel. */
 	id->state = RCM_CONNECT;
 	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
 	if (!rcm_chaos_hit(id, RMEM_RDMA_CM_CONNECT))
@@ -428,6 +447,7 @@ rcm_connect(const struct rcm_cmd *cmd)
 	return 0;
 }
 
+/* One side's depth limits the other's resources. UD has no RTU: the exchange ends. */
 static void
 received_rep(struct rcm_id *id)
 {
@@ -443,6 +463,7 @@ received_rep(struct rcm_id *id)
 	post_with_param(id, RCM_CONNECT_RESPONSE_EVENT, 0);
 }
 
+/* An ID without a uid was not accepted by the program, and has no event. */
 static void
 received_rej(struct rcm_id *id)
 {
@@ -495,6 +516,10 @@ rcm_conn_ready(struct rcm_id *id)
 	struct rcm_packet packet;
 	int ret;
 
+	/*
+	 * Ready when the agent asked: other threads had the lock since, and may have changed the
+	 * ID.
+	 */
 	if (id->fd < 0 || id->state < RCM_CONNECT)
 		return;
 	ret = rcm_link_receive(rcm_link_of(id), &packet);
@@ -504,7 +529,12 @@ rcm_conn_ready(struct rcm_id *id)
 		ended(id, ret);
 }
 
-/* A new ID for a request, and the event that reports both; NULL: no memory, or too many. */
+/*
+ * A new ID for a request, and the event that reports both; NULL: no memory, or too many. The
+ * backlog limits requests that the program has not seen, not connections: nb_requests falls when it
+ * takes the event (pop() in rcm_channel.c). An event is allocated first, so that no ID is without
+ * one.
+ */
 static struct rcm_event *
 request_new(struct rcm_id *listener)
 {
@@ -520,7 +550,10 @@ request_new(struct rcm_id *listener)
 	return NULL;
 }
 
-/* Report a request to the program. */
+/*
+ * Report a request to the program. From here on the event owns the new ID: destroying the listener
+ * destroys both, until it is taken.
+ */
 static void
 request_report(struct rcm_id *listener, struct rcm_event *event)
 {
@@ -553,6 +586,7 @@ requested(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm
 		free(event);
 		return false;
 	}
+	/* Nothing fails from here on: the engine's events find the ID after rcm_mad_take(). */
 	event->child->has_dev = true;
 	event->child->dev = dev;
 	event->child->peer = *peer;
@@ -597,6 +631,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 		end(id);
 		return -ECONNRESET;
 	}
+	/* The RTU cannot be read before this: the lock is held. */
 	id->uid = in->uid;
 	id->state = RCM_REP_SENT;
 	if (rcm_is_ud(id)) {
@@ -606,6 +641,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 	return 0;
 }
 
+/* With parameters it accepts a request; without, it sends the RTU of this side's. */
 int
 rcm_accept(const struct rcm_cmd *cmd)
 {
@@ -630,6 +666,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 	return 0;
 }
 
+/* Reject, and end, also if the message could not be sent. */
 static int
 send_reject(struct rcm_id *id, uint8_t reason)
 {
@@ -681,6 +718,7 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 	return 0;
 }
 
+/* A completion before the RTU, which follows or was lost: received() ignores it then. */
 int
 rcm_notify(const struct rcm_cmd *cmd)
 {
@@ -702,6 +740,7 @@ rcm_notify(const struct rcm_cmd *cmd)
 	return 0;
 }
 
+/* First forget a socket that the program has closed: its number may be another file's. */
 static void
 close_conn(struct rcm_id *id)
 {
@@ -714,6 +753,7 @@ close_conn(struct rcm_id *id)
 	rcm_port_close(id);
 }
 
+/* IDs of requests that the program has not seen end, too; those have no events. */
 void
 rcm_destroy(struct rcm_id *id)
 {

@@ -36,6 +36,11 @@
 #define CM_TIMEOUT_LINK 20
 #define CM_RETRIES_LINK 13
 
+/*
+ * All variables are under the lock, which commands and the agent hold when they call this file.
+ * arrived and send_error are results within one call of the engine, which calls back before it
+ * returns.
+ */
 static const struct rcm_mad_handlers *handlers;
 static struct ibcm *cm; /* NULL: none yet */
 static struct ibcm_log cm_log;
@@ -60,6 +65,10 @@ gsi_of(const uint8_t gid[16])
 	return rcm_dev_find(gid, &number, &dev) && !dev.is_host ? gsis[number] : NULL;
 }
 
+/*
+ * The engine sends. A link fails at once, and the error is that of the command; QP 1 never fails:
+ * the engine repeats what is not answered.
+ */
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -78,6 +87,7 @@ send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN
 		rmem_gsi_send(gsi, path, mad);
 }
 
+/* Called by rmem_gsi_poll() for each MAD of QP 1; rcm_mad_ready() sets the timer after all. */
 static void
 received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -97,10 +107,12 @@ rcm_mad_packet(uint64_t link, const struct rcm_packet *packet)
 		return -ENODEV;
 	memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
 	memcpy(path.remote_gid, packet->gid, sizeof(path.remote_gid));
+	/* The LID and the MTU of the link, for side_of(): messages do not have them. */
 	arrived = packet;
 	ibcm_input(cm, rcm_now(), &path, packet->mad);
 	arrived = NULL;
 	rcm_timer_set();
+	/* The engine returns no error: it drops what it can't parse, and counts it. */
 	return ibcm_stats(cm)->malformed == malformed ? 0 : -EPROTO;
 }
 
@@ -145,6 +157,11 @@ addr_of(const struct ibcm_ip *ip, const uint8_t *from, uint16_t port, struct rcm
 		to->ip[10] = to->ip[11] = 0xff;
 }
 
+/*
+ * A request to a listening ID. If the handler has made an ID, the engine's ID belongs to it, else
+ * it is released here; by a link nothing repeats the request, so that it need not be known
+ * afterwards.
+ */
 static void
 requested(const struct ibcm_event *event)
 {
@@ -178,6 +195,10 @@ received(const struct ibcm_event *event, enum rcm_type type)
 	handlers->received(ibcm_arg(event->id), &peer);
 }
 
+/*
+ * The engine has changed a state: called within ibcm_input(), ibcm_timeout() or a command, so under
+ * the lock. The handlers change the state of the ID and post the events of the program.
+ */
 static void
 on_event(void *arg, const struct ibcm_event *event)
 {
@@ -274,6 +295,10 @@ has_net(void)
 	return false;
 }
 
+/*
+ * Open QP 1 of a device once, and watch it. It stays open until the process ends. The thread that
+ * opens it posts receives, for which it must be one of EAL's.
+ */
 static int
 have_gsi(uint32_t number)
 {
@@ -324,6 +349,7 @@ have_cm(const struct rcm_id *id)
 		ret = ibcm_create(&conf, &cm);
 		if (ret != 0)
 			return ret;
+		/* In reverse order at exit: the report then has the ends of all connections. */
 		if (getenv("RMEM_IBV_CM") != NULL) {
 			(void)atexit(report_all);
 			listen_for_reports();
@@ -334,6 +360,7 @@ have_cm(const struct rcm_id *id)
 	return have_gsis(id);
 }
 
+/* As rdma_cm of the kernel forms it: the port space above the port. */
 static uint64_t
 service_id(const struct rcm_id *id, uint16_t port)
 {
@@ -410,6 +437,7 @@ qp_of(const struct rcm_id *id)
 	return qp;
 }
 
+/* UD: the address of the service (SIDR), instead of a connection. One message each way. */
 static int
 resolve(struct rcm_id *id)
 {
@@ -427,6 +455,7 @@ resolve(struct rcm_id *id)
 	return ibcm_resolve(cm, rcm_now(), &conf, &id->cm);
 }
 
+/* RC and UC: a connection. The engine repeats the REQ until its timeout; ended() reports that. */
 static int
 request(struct rcm_id *id)
 {
@@ -479,6 +508,7 @@ rcm_mad_send(struct rcm_id *id, enum rcm_type type)
 {
 	int ret = -EINVAL;
 
+	/* Of an earlier call: the agent sends, too. */
 	send_error = 0;
 	if (type == RCM_REQ) {
 		ret = have_cm(id);
@@ -513,6 +543,10 @@ rcm_mad_notify(struct rcm_id *id)
 	rcm_timer_set();
 }
 
+/*
+ * Events of the engine find the ID from here on. The link, which was pending, is now that of the
+ * ID, with another number, by which the engine sends.
+ */
 void
 rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm)
 {
@@ -522,6 +556,10 @@ rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm)
 		ibcm_link_set(of_cm, rcm_link_of(id));
 }
 
+/*
+ * Links only: their end is the end of the connection for both sides, and nothing is repeated. With
+ * --ip the engine's ID remains until rcm_mad_close(), for its time-wait state.
+ */
 void
 rcm_mad_drop(struct rcm_id *id)
 {
@@ -531,6 +569,7 @@ rcm_mad_drop(struct rcm_id *id)
 	id->cm = NULL;
 }
 
+/* The listener first: no request may find an ID that is being destroyed. */
 void
 rcm_mad_close(struct rcm_id *id)
 {
@@ -578,6 +617,10 @@ rcm_mad_check(void)
 	for (i = 0; i < RCM_MAX_DEVS; i++) {
 		if (gsis[i] == NULL || !ribv_env_attach())
 			continue;
+		/*
+		 * Its descriptors are closed already, or those of another file: they are not
+		 * touched.
+		 */
 		rmem_gsi_abandon(gsis[i]);
 		gsis[i] = NULL;
 		(void)have_gsi(i);
@@ -590,6 +633,7 @@ rcm_mad_report(void)
 	rcm_report_send(report_fd, cm, &cm_log);
 }
 
+/* Close what is still the file that the parent watched; the numbers may have other files by now. */
 void
 rcm_mad_forked(void)
 {

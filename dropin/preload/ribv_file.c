@@ -43,7 +43,11 @@ fail(struct ribv_node *node, int err)
 	return -1;
 }
 
-/* A file with the content of the node, which is immutable. */
+/*
+ * A file with the content of the node, which is immutable. Sealed against writes, also by the
+ * program itself: each open has the content of its moment, as of a file in sysfs. Its mode is that
+ * of a file which is read only, for fstat().
+ */
 static int
 open_text(const struct ribv_node *node, int flags)
 {
@@ -94,7 +98,11 @@ open_node(struct ribv_node *node, int flags)
 	return fd;
 }
 
-/* Before the next definition is called; return whether it must be. */
+/*
+ * Before the next definition is called; return whether it must be. A call that may create a file
+ * must not reach the kernel first: it would make the file. Others do, and the path is then known to
+ * be readable (struct ribv_at).
+ */
 static bool
 open_begin(struct ribv_at *at, int dirfd, const char *path, int flags)
 {
@@ -104,7 +112,11 @@ open_begin(struct ribv_at *at, int dirfd, const char *path, int flags)
 	return at->node == NULL;
 }
 
-/* It has returned; return whether it must be called again. */
+/*
+ * It has returned; return whether it must be called again. A path of the view may exist in the
+ * kernel, too, as on a host with a NIC: its file is closed again, by the system call, since no
+ * other code knows the descriptor yet.
+ */
 static bool
 open_again(struct ribv_at *at, int fd)
 {
@@ -224,7 +236,11 @@ open_file(const char *path, const char *mode, fopen_t next)
 
 RIBV_BOTH(DEFINE_FOPEN, fopen)
 
-/* The attributes of a node, which is freed; the others are those of the root directory. */
+/*
+ * The attributes of a node, which is freed; the others are those of the root directory. The device
+ * number, times and owner are thus plausible, and equal for all nodes; programs identify a file by
+ * device and inode.
+ */
 static int
 stat_node(struct ribv_node *node, struct stat *st)
 {
@@ -239,6 +255,7 @@ stat_node(struct ribv_node *node, struct stat *st)
 	return 0;
 }
 
+/* Open files of the view have no link, as all of memfd_create(): others cost no look-up. */
 int
 ribv_stat_open(int fd, const char *path, struct stat *st)
 {
@@ -371,7 +388,10 @@ DEFINE_ACCESS(access, access)
 DEFINE_ACCESS(access, eaccess)
 DEFINE_ACCESS(access, euidaccess)
 
-/* No node is a link. */
+/*
+ * No node is a link. EINVAL, as of the kernel for a file that is none: programs probe paths with
+ * readlink().
+ */
 #define READLINK(dirfd, path, call)                                                                \
 	do {                                                                                       \
 		struct ribv_at at;                                                                 \
@@ -507,6 +527,9 @@ chdir(const char *path)
 	return at.node != NULL ? change_dir(at.node) : ret;
 }
 
+/*
+ * A directory of the view has no link, which is noted first; if the call fails, that is harmless.
+ */
 int
 fchdir(int fd)
 {
@@ -514,7 +537,11 @@ fchdir(int fd)
 	return REAL(fchdir)(fd);
 }
 
-/* The result of getcwd(), or the path of a directory of the view. */
+/*
+ * The result of getcwd(), or the path of a directory of the view. The kernel has no path of a
+ * directory without a link, and fails with ENOENT. The error for a buffer is the kernel's own:
+ * ERANGE.
+ */
 static char *
 getcwd_end(char *ret, char *buf, size_t size)
 {

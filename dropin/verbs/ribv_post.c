@@ -41,7 +41,11 @@ ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey)
 	return old;
 }
 
-/* The request in the class's words; 0 or an errno. */
+/*
+ * The request in the class's words; 0 or an errno. The SGEs of the program are used where they are:
+ * struct ibv_sge and struct rmem_sge have one layout (rverbs_map.c). soft copies them if the
+ * request must wait, so that they need not outlive the post.
+ */
 static int
 wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 {
@@ -100,6 +104,7 @@ ribv_post_errno(int ret)
 	return ret < 0 ? ribv_errno(ret) : 0;
 }
 
+/* A post that accepts none and has no error has met a full queue: ENOMEM, as of NICs' providers. */
 static unsigned int
 post_all(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
 {
@@ -123,6 +128,10 @@ ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int 
 
 	if (likely(qp->watch == NULL))
 		return post_all(qp, wr, n, err);
+	/*
+	 * Recorded before the post: another thread may poll the completion before it returns.
+	 * Records of refused requests are removed, still under the send lock.
+	 */
 	kept = ribv_watch_send(qp->watch, wr, n);
 	done = post_all(qp, wr, n, err);
 	if (done < n)
@@ -151,6 +160,7 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 	done = ribv_post_burst(qp, own, n, &err);
 	if (done < n)
 		*wr = of[done];
+	/* Backwards: of two bindings of one window, the first knows the rkey before both. */
 	for (i = n; i-- > done;) {
 		if (own[i].opcode == RMEM_WR_BIND_MW)
 			/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): of a binding */
@@ -182,6 +192,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		return send_result(bad_wr, wr, ENOMEM);
 	if (unlikely(qp->watch != NULL))
 		ribv_caller = __builtin_return_address(0);
+	/* Verbs permits posts of several threads to a QP, the class one thread at a time. */
 	ribv_lock(&qp->send_lock);
 	while (wr != NULL && err == 0)
 		err = post_some(qp, &wr);
@@ -201,6 +212,7 @@ ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr)
 	return 0;
 }
 
+/* Recorded before the post, for the reason that ribv_post_burst() has. */
 static int
 post_recv(struct ribv_qp *qp, const struct rmem_recv_wr *wr)
 {

@@ -30,6 +30,11 @@ struct window {
 	uint32_t old_rkey;
 };
 
+/*
+ * Written and read by the thread that holds the send lock. Each array has max + 1 entries: what
+ * exceeds max is built in the last one, over and over, and refused by wr_complete(); so no call
+ * checks for space.
+ */
 struct ribv_batch {
 	uint32_t nb;         /* requests begun */
 	uint32_t max;        /* requests of the send queue; a last one takes those too many */
@@ -67,6 +72,7 @@ begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	batch->nb++;
 	wr = &batch->wrs[last(batch)];
 	memset(wr, 0, sizeof(*wr));
+	/* Read at this moment, not at the post: the program sets them before each request. */
 	wr->wr_id = ex->wr_id;
 	wr->opcode = opcode;
 	wr->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
@@ -77,6 +83,7 @@ begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	return wr;
 }
 
+/* imm_data is in a union with invalidate_rkey: one function for all requests with either. */
 static void
 rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint32_t imm_data)
 {
@@ -158,6 +165,7 @@ wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, u
 	atomic(ex, RMEM_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+/* The first error is that of the batch. Requests that follow are built, and none is posted. */
 static void
 refuse(struct ribv_batch *batch, int err)
 {
@@ -202,6 +210,7 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list
 		refuse(batch, EINVAL);
 		return;
 	}
+	/* The program's list need not outlive the call: the batch has a copy. */
 	sges = &batch->sges[(size_t)last(batch) * batch->max_sge];
 	if (num_sge != 0)
 		memcpy(sges, list, num_sge * sizeof(*sges));
@@ -226,6 +235,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_d
 
 	if (batch == NULL || batch->nb == 0)
 		return;
+	/* The same for the bytes, which are read here, and not at the post. */
 	data = &batch->data[(size_t)last(batch) * batch->max_inline];
 	for (i = 0; i < num_buf; i++) {
 		if (list[i].length > batch->max_inline - length) {
@@ -270,7 +280,11 @@ wr_start(struct ibv_qp_ex *ex)
 	batch->err = ribv_env_attach() ? 0 : ENOMEM;
 }
 
-/* 0 or an errno. */
+/*
+ * 0 or an errno. A window has its new rkey before the post, since its binding may complete within.
+ * Requests refused are undone from the last to the first: of two bindings of one window, the first
+ * knows the rkey before both.
+ */
 static int
 post_batch(struct ribv_qp *qp, struct ribv_batch *batch)
 {
@@ -335,6 +349,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	batch->max = cap->max_send_wr;
 	batch->max_sge = RTE_MIN(cap->max_send_sge, (uint32_t)UINT16_MAX);
 	batch->max_inline = cap->max_inline_data;
+	/* One allocation, in the order of falling alignment: bytes come last. */
 	batch->wrs = (struct rmem_send_wr *)(batch + 1);
 	batch->sges = (struct rmem_sge *)(batch->wrs + n);
 	batch->windows = (struct window *)(batch->sges + n * cap->max_send_sge);

@@ -30,6 +30,11 @@ ribv_thread(void)
 	return own_thread;
 }
 
+/*
+ * Into memory of the caller, without a lock. backtrace() allocates when it is called first: not
+ * from a handler of a signal. Names are looked up only when the event is reported
+ * (ribv_calls_find()).
+ */
 void
 ribv_event_now(struct ribv_event *event)
 {
@@ -39,6 +44,7 @@ ribv_event_now(struct ribv_event *event)
 	event->tsc = rte_rdtsc();
 }
 
+/* By the name of the file: a library may be loaded from any path. */
 bool
 ribv_is_in(const void *address, const char *library)
 {
@@ -52,6 +58,7 @@ ribv_is_in(const void *address, const char *library)
 	return strncmp(name, library, strlen(library)) == 0;
 }
 
+/* The frame of the program: the library's own, and those of libc between, precede it. */
 int
 ribv_first_frame(const struct ribv_stack *stack)
 {
@@ -82,7 +89,12 @@ plain_environ(void)
 	return plain;
 }
 
-/* Run addr2line for an address of a file; its output, or "" if it is not installed. */
+/*
+ * Run addr2line for an address of a file; its output, or "" if it is not installed. By
+ * posix_spawn(): no handler of fork() runs, and the program's memory is not copied. Both ends of
+ * the pipe are closed by exec, so that the read ends with addr2line, and never waits for another
+ * child.
+ */
 static void
 find_lines(const char *file, uintptr_t at, char *text, size_t size)
 {
@@ -179,6 +191,7 @@ add_frame(struct ribv_calls *calls, const void *frame)
 		path[n > 0 ? n : 0] = '\0';
 		file = path;
 	}
+	/* addr2line needs the address in the file: of a library, relative to its start. */
 	pc -= elf->e_type == ET_EXEC ? 0 : (uintptr_t)elf;
 	find_lines(file, pc, text, sizeof(text));
 	if (strstr(text, "?") == NULL && text[0] != '\0') {
