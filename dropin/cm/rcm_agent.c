@@ -81,6 +81,7 @@ add(int fd, uint32_t entry, uint32_t events)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
+/* The kernel returns the interval with each query: no timer of a program has that one. */
 static bool
 is_timer_own(void)
 {
@@ -123,6 +124,10 @@ open_fds(void)
 
 	if (is_own())
 		return 0;
+	/*
+	 * The former descriptors are not closed: their numbers are the program's now. A thread that
+	 * waits with them finds another nb_opened, and exits without touching the new ones.
+	 */
 	is_running = is_led = false;
 	nb_opened++;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -153,6 +158,7 @@ rcm_agent_lead(int *fd)
 	if (is_paused || !is_own() || !is_running ||
 			(is_led && !pthread_equal(leader, pthread_self())))
 		return 0;
+	/* By nb_leads the agent knows that threads have led since it last had the lock. */
 	is_led = true;
 	leader = pthread_self();
 	nb_leads++;
@@ -163,6 +169,7 @@ rcm_agent_lead(int *fd)
 void
 rcm_agent_unlead(uintptr_t number)
 {
+	/* The descriptors of then are lost: is_led is of others. */
 	if (number != nb_opened || !is_led)
 		return;
 	is_led = false;
@@ -207,6 +214,11 @@ stand_by(uint64_t *seen)
 	return false;
 }
 
+/*
+ * The thread. It has the lock but while it waits, and checks the generation each time it gets it
+ * back. It ends by itself when the descriptors are lost; the next rcm_agent_start() makes another
+ * one.
+ */
 static void
 wait_and_run(void *arg)
 {
@@ -228,6 +240,7 @@ wait_and_run(void *arg)
 	rcm_unlock();
 }
 
+/* Of CLOCK_MONOTONIC: rcm_wait() has its times. Never destroyed: the agent may wait at exit. */
 static void
 make_condition(void)
 {
@@ -266,6 +279,9 @@ rcm_agent_record(int fd)
 	return ret == 0 ? add(fd, TIMER, 0) : ret;
 }
 
+/*
+ * epoll knows a file and its number: changing its entry fails if the number has another file now.
+ */
 bool
 rcm_agent_is_same_file(int fd)
 {

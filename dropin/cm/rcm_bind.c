@@ -67,6 +67,7 @@ own_dev(const struct rcm_addr *addr, uint32_t *number)
 	return rcm_dev_find(addr->ip, number, &dev) ? 0 : -ENODEV;
 }
 
+/* Bind an ID, or change nothing of it: the port is claimed last, and what precedes it is undone. */
 static int
 bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
 {
@@ -134,6 +135,7 @@ rcm_bind(const struct rcm_cmd *cmd)
 	return bind_addr(cmd, in->id, &in->addr, in->addr_size);
 }
 
+/* A multicast address, which no device has. */
 static bool
 is_group(const struct rcm_addr *addr)
 {
@@ -157,6 +159,10 @@ source_of(const struct rcm_addr *from, const struct rcm_addr *to, bool is_host,
 	return ret == -EINVAL || ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
 }
 
+/*
+ * GIDs of RoCE are IP addresses; those of IPv4 are mapped. Routes do not lead from one family to
+ * the other.
+ */
 static bool
 has_family(const struct rcm_dev *dev, uint16_t family)
 {
@@ -237,6 +243,7 @@ route(struct rcm_id *id)
 		else
 			id->dst.ip[15] = 1;
 	}
+	/* An ID that is bound keeps its device: a route by another one is no route. */
 	if (!id->has_dev) {
 		ret = choose_dev(id, &own);
 	} else if (!rcm_dev_get(id->dev, &dev)) {
@@ -254,6 +261,10 @@ route(struct rcm_id *id)
 	return 0;
 }
 
+/*
+ * Errors of the arguments are those of the call, those of the route an event: programs wait for it.
+ * The answer is known at once, but is never returned by the call, as librdmacm expects.
+ */
 static int
 resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
 		const struct rcm_addr *dst)
@@ -264,6 +275,7 @@ resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
 	id = rcm_id_of(cmd, handle, &ret);
 	if (id == NULL)
 		return ret;
+	/* Without a port the binding is implicit: the program has not chosen one. */
 	if (id->state == RCM_IDLE)
 		ret = src->family != 0 ? bind_id(id, src, src->port == 0)
 				       : rcm_bind_any(id, dst->family);
@@ -312,6 +324,7 @@ rcm_resolve_addr(const struct rcm_cmd *cmd)
 	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
 }
 
+/* A route needs no question to a subnet manager on RoCE: it is that of the address. */
 int
 rcm_resolve_route(const struct rcm_cmd *cmd)
 {

@@ -53,6 +53,7 @@ path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
 	return dev->is_host && id->peer.type == 0 ? none : peer_gid(id);
 }
 
+/* The smaller one of both ports; that of the peer is known from its first message on. */
 static uint8_t
 path_mtu(const struct rcm_id *id, const struct rcm_dev *dev)
 {
@@ -124,6 +125,10 @@ query_gid(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_d
 			RTE_MIN(sizeof(resp), (size_t)cmd->out_len));
 }
 
+/*
+ * States that follow the resolution of the route. An ID that listens has none, though it is listed
+ * later.
+ */
 static bool
 has_path(const struct rcm_id *id)
 {
@@ -229,6 +234,10 @@ rcm_query_route(const struct rcm_cmd *cmd)
 			RTE_MIN(sizeof(resp), (size_t)cmd->out_len));
 }
 
+/*
+ * The rights of a QP are those that the exchange of messages promises: READs and atomics of the
+ * peer only with resources for them.
+ */
 static void
 attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 {
@@ -254,6 +263,7 @@ attr_rtr(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp
 		attr->qp_attr_mask = IBV_QP_STATE;
 		return 0;
 	}
+	/* The QP of the peer is in its message, which has not arrived. */
 	if (id->peer.type == 0)
 		return -EINVAL;
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -271,6 +281,9 @@ static int
 attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	/*
+	 * Each side chooses the PSN that it receives: the peer's is the first that this side sends.
+	 */
 	attr->sq_psn = rcm_is_ud(id) ? id->own.psn : id->peer.psn;
 	if (rcm_is_ud(id))
 		return 0;
@@ -279,6 +292,7 @@ attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	attr->timeout = id->ack_timeout;
+	/* The requesting side chooses the retries of both; those for receives the peer chooses. */
 	attr->retry_cnt = id->is_child ? id->peer.retry_count : id->own.retry_count;
 	attr->rnr_retry = id->peer.rnr_retry_count;
 	attr->max_rd_atomic = id->own.initiator_depth;

@@ -27,6 +27,7 @@ struct stream {
 
 static struct stream streams[MAX_STREAMS];
 
+/* By its address alone, without reading it: the pointer of libc is to memory of unknown layout. */
 static struct stream *
 own(DIR *dir)
 {
@@ -69,6 +70,10 @@ add(struct stream *stream, const char *name, uint8_t type, ino_t ino)
 	return true;
 }
 
+/*
+ * Names of the view come first, so that those of the kernel with the same name are dropped. All are
+ * read now: the stream shows one moment, and readdir() allocates nothing.
+ */
 static bool
 fill(struct stream *stream)
 {
@@ -97,6 +102,7 @@ fill(struct stream *stream)
 	return has_memory;
 }
 
+/* Releases the fields before the entry of the array: open_node() acquires it by is_used. */
 static void
 release(struct stream *stream)
 {
@@ -112,6 +118,7 @@ open_node(struct ribv_node *node, int fd)
 	struct stream *stream = streams;
 	int err = errno;
 
+	/* Without a lock, since opendir() is called in children of fork(), too. */
 	while (stream < streams + MAX_STREAMS &&
 			__atomic_exchange_n(&stream->is_used, true, __ATOMIC_ACQUIRE))
 		stream++;
@@ -136,7 +143,10 @@ open_node(struct ribv_node *node, int fd)
 	return (DIR *)(void *)stream;
 }
 
-/* The node of an open directory, or of the working directory (AT_FDCWD). */
+/*
+ * The node of an open directory, or of the working directory (AT_FDCWD). Most directories have
+ * links: they cost one system call, and no search.
+ */
 static struct ribv_node *
 find_open(int fd)
 {
@@ -242,6 +252,10 @@ dirfd(DIR *dir)
 
 	if (stream == NULL)
 		return REAL(dirfd)(dir);
+	/*
+	 * Few programs call this. Owned by the stream, as that of fdopendir() is: closedir() closes
+	 * it.
+	 */
 	if (stream->fd < 0)
 		stream->fd = ribv_dir_open(stream->node, O_CLOEXEC);
 	return stream->fd;
@@ -290,7 +304,11 @@ compare(const void *a, const void *b, void *arg)
 	return (*(compare_t *)arg)(left.entry, right.entry);
 }
 
-/* The entries of a stream of the view, which is closed. */
+/*
+ * The entries of a stream of the view, which is closed. Each entry is allocated alone, as of
+ * scandir(), since the program frees them so. Entries without memory are left out: the filter has
+ * seen them, and cannot be asked again.
+ */
 static int
 scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), compare_t order)
 {
