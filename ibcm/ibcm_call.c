@@ -249,7 +249,7 @@ ibcm_reject(struct ibcm_id *id, uint64_t now, uint16_t reason, const struct ibcm
 		return -EINVAL;
 	if (id->state != IBCM_REQ_RCVD && id->state != IBCM_REP_SENT && id->state != IBCM_REP_RCVD)
 		return -EBUSY;
-	ibcm_end_reject(id, now, reason, data);
+	ibcm_reject_end(id, now, reason, data);
 	return 0;
 }
 
@@ -292,14 +292,14 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 	id->is_released = true;
 	switch (id->state) {
 	case IBCM_REQ_SENT:
-		ibcm_end_give_notice(id);
+		ibcm_reject_timeout(id);
 		ibcm_info_end(id, IBCM_END_RELEASED, 0);
 		ibcm_id_free(id);
 		break;
 	case IBCM_REQ_RCVD:
 	case IBCM_REP_SENT:
 	case IBCM_REP_RCVD:
-		ibcm_end_reject(id, now, IBCM_REJ_CONSUMER, NULL);
+		ibcm_reject_end(id, now, IBCM_REJ_CONSUMER, NULL);
 		break;
 	case IBCM_ESTABLISHED:
 		ibcm_end_dreq(id, now, NULL);

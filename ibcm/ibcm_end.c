@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The ends of an ID: rejected, disconnected, timed out; and the events that report them. */
+/* The ends of an ID: disconnected, timed out; and the events that report them. */
 
 #include <string.h>
 
@@ -48,50 +48,6 @@ ibcm_end_idle(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_m
 	}
 	ibcm_id_state(id, IBCM_IDLE);
 	ibcm_end_event(id, type, msg, reason);
-}
-
-/* A peer finds its ID by that if it does not know the comm ID of this side. */
-static void
-set_guid(struct ibcm_msg *rej)
-{
-	uint32_t i;
-
-	rej->ari_len = sizeof(rej->ca_guid);
-	for (i = 0; i < rej->ari_len; i++)
-		rej->ari[i] = (uint8_t)(rej->ca_guid >> (56 - 8 * i));
-}
-
-void
-ibcm_end_reject(struct ibcm_id *id, uint64_t now, uint16_t reason, const struct ibcm_data *data)
-{
-	struct ibcm_msg rej = ibcm_msg_of(id, IBCM_REJ);
-
-	rej.subject = IBCM_OF_OTHER;
-	if (id->state == IBCM_REQ_RCVD)
-		rej.subject = IBCM_OF_REQ;
-	else if (id->state == IBCM_REP_RCVD)
-		rej.subject = IBCM_OF_REP;
-	rej.reason = reason;
-	if (reason == IBCM_REJ_TIMEOUT)
-		set_guid(&rej);
-	if (data != NULL) {
-		rej.data = data->data;
-		rej.data_len = data->len;
-	}
-	ibcm_info_end(id, IBCM_END_REJ, reason);
-	ibcm_send_keep(id, &rej);
-	ibcm_end_timewait(id, now);
-}
-
-void
-ibcm_end_give_notice(struct ibcm_id *id)
-{
-	struct ibcm_msg rej = ibcm_msg_of(id, IBCM_REJ);
-
-	rej.subject = IBCM_OF_OTHER;
-	rej.reason = IBCM_REJ_TIMEOUT;
-	set_guid(&rej);
-	ibcm_send(id->cm, &id->path, &rej);
 }
 
 void

@@ -72,7 +72,7 @@ static void
 refuse(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg, uint16_t reason)
 {
 	cm->log->stats.refused++;
-	ibcm_send_rej(cm, path, msg, reason);
+	ibcm_reject_to(cm, path, msg, reason);
 }
 
 /* The peer has begun again with what a connection of this side uses: it does not know that one. */
@@ -102,9 +102,9 @@ req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 		ibcm_send_again(id);
 	else if (id->mad_type == IBCM_REJ)
 		/* The peer has no REP: the kernel then finds its ID by no other REJ. */
-		ibcm_send_rej_again(id, IBCM_OF_REQ);
+		ibcm_reject_again(id, IBCM_OF_REQ);
 	else if (id->state == IBCM_TIMEWAIT)
-		ibcm_send_rej(id->cm, path, msg, IBCM_REJ_STALE_CONN); /* as the kernel */
+		ibcm_reject_to(id->cm, path, msg, IBCM_REJ_STALE_CONN); /* as the kernel */
 }
 
 /* Whether a request is valid, apart from its service ID: 0, or an enum ibcm_reason. */
@@ -276,7 +276,7 @@ input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 		return;
 	}
 	end_stale(stale, now);
-	ibcm_end_reject(id, now, IBCM_REJ_STALE_CONN, NULL);
+	ibcm_reject_end(id, now, IBCM_REJ_STALE_CONN, NULL);
 	ibcm_end_event(id, IBCM_EVENT_REJECTED, NULL, IBCM_REJ_STALE_CONN);
 }
 
@@ -287,7 +287,7 @@ input_rep(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 
 	if (ibcm_id_by_id(cm, msg->remote_id) == NULL) {
 		cm->log->stats.unknown_id++;
-		ibcm_send_rej(cm, path, msg, IBCM_REJ_INVALID_COMM_ID);
+		ibcm_reject_to(cm, path, msg, IBCM_REJ_INVALID_COMM_ID);
 		return;
 	}
 	id = id_of(cm, path, msg);

@@ -4,7 +4,7 @@
 
 /*
  * Objects of the engine, for its files. Each calls only those after it: ibcm_input.c, ibcm_timer.c
- * and ibcm_call.c; ibcm_end.c; ibcm_send.c; ibcm_listener.c; ibcm_id.c; ibcm_info.c;
+ * and ibcm_call.c; ibcm_reject.c; ibcm_end.c; ibcm_send.c; ibcm_listener.c; ibcm_id.c; ibcm_info.c;
  * ibcm_mad.c.
  */
 
@@ -142,13 +142,8 @@ void ibcm_send(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 void ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg);
 /* Send the message that is kept. */
 void ibcm_send_again(struct ibcm_id *id);
-/* Send the REJ that is kept, as an answer to this message. */
-void ibcm_send_rej_again(const struct ibcm_id *id, enum ibcm_subject subject);
 /* Keep, send, and send again until an answer stops the timer. */
 void ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg);
-/* Answer a REQ or a REP that no ID belongs to. */
-void ibcm_send_rej(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
-		uint16_t reason);
 void ibcm_send_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
 		enum ibcm_sidr_status status);
 
@@ -170,12 +165,19 @@ void ibcm_end_timewait(struct ibcm_id *id, uint64_t now);
 /* To IDLE, or free it if it is released; then the event. */
 void ibcm_end_idle(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		uint16_t reason);
-/* Send a REJ, to TIMEWAIT. */
-void ibcm_end_reject(
-		struct ibcm_id *id, uint64_t now, uint16_t reason, const struct ibcm_data *data);
-/* Send a REJ with reason timeout, which the peer can match without the comm ID of this side. */
-void ibcm_end_give_notice(struct ibcm_id *id);
 /* Send a DREQ, to DREQ_SENT. */
 void ibcm_end_dreq(struct ibcm_id *id, uint64_t now, const struct ibcm_data *data);
+
+/* ibcm_reject.c. */
+/* Send a REJ, to TIMEWAIT. */
+void ibcm_reject_end(
+		struct ibcm_id *id, uint64_t now, uint16_t reason, const struct ibcm_data *data);
+/* Send a REJ with reason timeout, which the peer can match without the comm ID of this side. */
+void ibcm_reject_timeout(struct ibcm_id *id);
+/* Send the REJ that is kept, as an answer to this message. */
+void ibcm_reject_again(const struct ibcm_id *id, enum ibcm_subject subject);
+/* Answer a REQ or a REP that no ID belongs to. */
+void ibcm_reject_to(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
+		uint16_t reason);
 
 #endif /* IBCM_PRIV_H */

@@ -55,17 +55,6 @@ ibcm_send_again(struct ibcm_id *id)
 }
 
 void
-ibcm_send_rej_again(const struct ibcm_id *id, enum ibcm_subject subject)
-{
-	struct ibcm_msg rej;
-
-	if (!ibcm_mad_decode(id->mad, &rej))
-		return; /* not reached */
-	rej.subject = (uint8_t)subject;
-	ibcm_send(id->cm, &id->path, &rej);
-}
-
-void
 ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg)
 {
 	id->mad_type = 0;
@@ -83,22 +72,6 @@ ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg)
 	id->retries = id->max_retries;
 	ibcm_id_timer(id, now + id->wait);
 	ibcm_send_keep(id, msg);
-}
-
-void
-ibcm_send_rej(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
-		uint16_t reason)
-{
-	const struct ibcm_msg rej = {
-			.type = IBCM_REJ,
-			.tid = to->tid,
-			.local_id = to->remote_id, /* of a REQ: 0 */
-			.remote_id = to->local_id,
-			.subject = to->type == IBCM_REQ ? IBCM_OF_REQ : IBCM_OF_REP,
-			.reason = reason,
-	};
-
-	ibcm_send(cm, path, &rej);
 }
 
 void

@@ -22,11 +22,11 @@ give_up(struct ibcm_id *id, uint64_t now)
 	ibcm_info_end(id, id->state == IBCM_DREQ_SENT ? IBCM_END_DREQ : IBCM_END_NO_ANSWER, 0);
 	switch (id->state) {
 	case IBCM_REQ_SENT:
-		ibcm_end_give_notice(id);
+		ibcm_reject_timeout(id);
 		ibcm_end_idle(id, IBCM_EVENT_UNREACHABLE, NULL, 0);
 		break;
 	case IBCM_REP_SENT:
-		ibcm_end_give_notice(id);
+		ibcm_reject_timeout(id);
 		ibcm_end_timewait(id, now);
 		ibcm_end_event(id, IBCM_EVENT_UNREACHABLE, NULL, 0);
 		break;
