@@ -10,18 +10,22 @@
 
 #include "chaos_rules.h"
 
+#define GID0 "127.0.16.94"
+#define GID1 "127.0.16.95"
+
+#define QKEY      0x11111111
+#define DATAGRAMS 2000
+
 static struct rmem_async_channel *channel;
 
-/* Two connected sides that exchange packets. */
+/* Two connected sides that exchange packets, of a device with the arguments and the rules. */
 static void
-open_sides(const char *rules)
+open_sides_by(const char *device, const char *rules)
 {
 	struct rmem_qp_conn conn = fx_conn();
 	char args[256];
 
-	snprintf(args, sizeof(args),
-			"ip=192.0.2.1,port=shm:chaos_port%d,loop=1,progress=thread,chaos=%s",
-			(int)getpid(), rules);
+	snprintf(args, sizeof(args), "%s,loop=1,progress=thread,chaos=%s", device, rules);
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
 	channel = fx_async_channel(fx.a.dev);
@@ -31,6 +35,15 @@ open_sides(const char *rules)
 	conn.timeout = 17; /* half a second: one retry finds the port up again */
 	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
 	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
+}
+
+static void
+open_sides(const char *rules)
+{
+	char device[64];
+
+	snprintf(device, sizeof(device), "ip=192.0.2.1,port=shm:chaos_port%d", (int)getpid());
+	open_sides_by(device, rules);
 }
 
 static void
@@ -117,6 +130,81 @@ TEST(chaos_port, device_fails_at_a_packet)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 }
 
+/* Whether the second entry of the table is GID1; else it is empty. */
+static bool
+has_gid(void)
+{
+	static const uint8_t gid[16] = {[10] = 0xff, 0xff, 127, 0, 16, 95};
+	struct rmem_gid_entry entry;
+	int ret = rmem_dev_gid_query(fx.a.dev, 1, 1, &entry);
+
+	TEST_ASSERT(ret == -ENOENT || (ret == 0 && memcmp(entry.gid, gid, sizeof(gid)) == 0));
+	return ret == 0;
+}
+
+/* ibv_get_async_event(3). Requests that use the first GID are not affected. */
+TEST(chaos_port, gid_is_removed)
+{
+	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:600000");
+	TEST_ASSERT(has_gid());
+	post_write(1);
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	TEST_ASSERT(!has_gid());
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+}
+
+TEST(chaos_port, gid_is_added_again)
+{
+	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:50");
+	post_write(1);
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	TEST_ASSERT(has_gid());
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+}
+
+/* A QP of UD, and a handle of an address at which it is reached by the second GID. */
+static struct rmem_qp *
+open_ud(struct rmem_ah **ah)
+{
+	struct rmem_ah_attr path = {
+			.port_num = 1, .is_global = 1, .sgid_index = 1, .hop_limit = 64};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 64);
+	struct rmem_qp_attr own;
+	struct rmem_qp *qp;
+
+	conf.type = RMEM_QPT_UD;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_ud_ready(qp, QKEY));
+	TEST_OK(rmem_qp_query(qp, &own));
+	memcpy(path.dgid, own.addr.gid, sizeof(path.dgid));
+	TEST_OK(rmem_ah_create(fx.a.pd, &path, ah));
+	fx_track(*ah);
+	return qp;
+}
+
+/* The thread of the device removes and adds it; each datagram completes, sent or not. */
+TEST(chaos_port, gid_changes_while_datagrams_are_sent)
+{
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	struct rmem_qp *qp;
+	unsigned int i;
+
+	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@every:8@ms:1");
+	sge = fx_sge(fx.a.mr, 0, 8);
+	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	qp = open_ud(&wr.ud.ah);
+	wr.ud.remote_qpn = qp->qp_num;
+	wr.ud.remote_qkey = QKEY;
+	for (i = 0; i < DATAGRAMS; i++)
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	expect_event(RMEM_ASYNC_GID_CHANGE);
+	TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
+}
+
 /* The log of a packet replays. */
 TEST(chaos_port, log_of_a_port_replays)
 {
@@ -146,13 +234,15 @@ TEST(chaos_port, illegal_rules_are_refused)
 {
 	static const char *const bad[][2] = {
 			{"port:PORT_ERR", "no packets without ip="},
-			{"port:DOWN", "PORT_ERR, FREEZE"},
+			{"port:DOWN", "PORT_ERR, FREEZE, GID_CHANGE"},
+			{"port:GID_CHANGE", "no packets without ip="},
 			{"device:DEVICE_FATAL", "no packets without ip="},
 			{"device:FATAL", "DEVICE_FATAL"},
 	};
 	static const char wire[] = "ip=192.0.2.1,port=shm:chaos_port,chaos=";
 	static const char *const bad_filters[] = {"port:PORT_ERR@qp:1", "port:PORT_ERR@at:1@nth:1",
-			"device:DEVICE_FATAL@ms:1", "loss:0.1+loss:0.2"};
+			"device:DEVICE_FATAL@ms:1", "loss:0.1+loss:0.2",
+			"port:GID_CHANGE@nth:1"}; /* no gids= */
 	struct rmem_dev *dev;
 	char args[128];
 	unsigned int i;

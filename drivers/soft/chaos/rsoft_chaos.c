@@ -437,6 +437,18 @@ rsoft_chaos_has_port(const struct rsoft_chaos *chaos)
 	return i < chaos->nb_rules;
 }
 
+bool
+rsoft_chaos_has_gid(const struct rsoft_chaos *chaos)
+{
+	bool is_found = false;
+	uint32_t i;
+
+	for (i = 0; i < chaos->nb_rules; i++)
+		is_found |= chaos->rules[i].kind == RSOFT_CHAOS_PORT &&
+				chaos->rules[i].what == RSOFT_CHAOS_GID;
+	return is_found;
+}
+
 /* Execute a rule of the port: its effect. */
 static enum rsoft_chaos_port
 hit_port(struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, const char *where, uint64_t n,

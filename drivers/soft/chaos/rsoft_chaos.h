@@ -106,6 +106,7 @@ enum rsoft_chaos_port {
 	RSOFT_CHAOS_DOWN = 1, /* PORT_ERR, and all packets are lost */
 	RSOFT_CHAOS_FREEZE,   /* all packets are lost */
 	RSOFT_CHAOS_FATAL,
+	RSOFT_CHAOS_GID, /* a further GID is removed, and added again */
 };
 
 /* Parse the value of chaos=: 0, -EINVAL after a log line, or -ENOMEM. With has_wire, of ip=. */
@@ -173,8 +174,9 @@ bool rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp);
 /* Let the receive of a message with data fail, if a rule hits it. Under rq.lock. */
 void rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe);
 
-/* Whether rules are about the port or the device, and whether some are at a time. */
+/* Whether rules are about the port or the device, and about its GIDs. */
 bool rsoft_chaos_has_port(const struct rsoft_chaos *chaos);
+bool rsoft_chaos_has_gid(const struct rsoft_chaos *chaos);
 /*
  * Count a packet that is sent: what happens to the port, and for how many ms; or 0. For one thread
  * at a time.

@@ -120,6 +120,8 @@ static const struct {
 		{"port", "PORT_ERR", RSOFT_CHAOS_PORT, RSOFT_CHAOS_DOWN, true},
 		/* IBTA 9.7.6.1.3: as any lost packet. */
 		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true},
+		/* ibv_get_async_event(3): the table of GIDs has changed. */
+		{"port", "GID_CHANGE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_GID, true},
 		/* IBTA 11.6.3.4: local catastrophic error. */
 		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true},
 		/* rdma_resolve_addr(3), rdma_resolve_route(3): timeout_ms has passed. */

@@ -218,6 +218,8 @@ struct rwire {
 	struct rwire_netif netif;
 	int control_fd;             /* rwire_control.c; -1: none */
 	bool is_frozen, has_failed; /* the same; of the thread */
+	bool has_rule_gid;          /* a rule has removed rule_gid; rx_lock */
+	struct rwire_addr rule_gid;
 	struct rwire_owners owners; /* with ip=host */
 	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
@@ -416,6 +418,8 @@ int rwire_gids_open(struct rwire *wire, const struct rsoft_args *args);
  */
 int rwire_gid_add(struct rwire *wire, const char *text);
 int rwire_gid_del(struct rwire *wire, const char *text);
+/* A rule removes the first one but that of ip=, or adds it again. Under rx_lock. */
+void rwire_gid_change(struct rwire *wire, bool is_removed);
 int rwire_pkey_add(struct rwire *wire, uint16_t pkey);
 int rwire_pkey_del(struct rwire *wire, uint16_t pkey);
 

@@ -81,11 +81,20 @@ show(struct rwire *wire, struct command *command)
 			wire->is_frozen ? ", frozen" : "");
 }
 
+/* A command that ends a failure of the port ends that of a rule, too. */
+static void
+end_rule(struct rwire *wire, bool is_down)
+{
+	rsoft_lock(&wire->rx_lock);
+	rwire_port_fault_end(wire->port, is_down);
+	rte_ticketlock_unlock(&wire->rx_lock);
+}
+
 /* All packets are lost while the port is down or frozen. */
 static void
 set_port(struct rwire *wire, struct command *command, const char *number, const char *state)
 {
-	bool is_down = wire->netif.is_shut;
+	bool is_down = (wire->netif.shut & RWIRE_NETIF_BY_CONTROL) != 0;
 
 	if (strcmp(number, "1") != 0) {
 		snprintf(command->answer, sizeof(command->answer),
@@ -102,7 +111,9 @@ set_port(struct rwire *wire, struct command *command, const char *number, const 
 		return;
 	}
 	rwire_port_fault_shut(wire->port, is_down || wire->is_frozen);
-	rwire_netif_shut(wire, is_down);
+	rwire_netif_shut(wire, RWIRE_NETIF_BY_CONTROL, is_down);
+	if (state[0] == 'u' || state[0] == 't')
+		end_rule(wire, state[0] == 'u');
 	show(wire, command);
 }
 

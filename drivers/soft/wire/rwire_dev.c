@@ -296,6 +296,12 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	return wire_open_inner(args, &addr, port);
 }
 
+static void
+wire_shut_by_rule(struct rwire *wire, bool is_down)
+{
+	rwire_netif_shut(wire, RWIRE_NETIF_BY_RULE, is_down);
+}
+
 static int
 wire_open_fault(struct rwire *wire, const char *faults)
 {
@@ -303,7 +309,8 @@ wire_open_fault(struct rwire *wire, const char *faults)
 	const struct rwire_fault_conf conf = {.faults = faults,
 			.chaos = chaos != NULL && rsoft_chaos_has_port(chaos) ? chaos : NULL,
 			.fail = rwire_fail_dev,
-			.shut = rwire_netif_shut,
+			.shut = wire_shut_by_rule,
+			.change_gid = rwire_gid_change,
 			.wire = wire};
 
 	return rwire_port_fault_open(&conf, &wire->port);

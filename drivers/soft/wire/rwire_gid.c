@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_addr.h"
 #include "port/rwire_interface.h"
 #include "rwire.h"
@@ -62,16 +63,15 @@ index_of(const struct rsoft_tables *tables, const uint8_t gid[16])
 	return RSOFT_MAX_GIDS;
 }
 
+/* Under rx_lock. */
 static int
 set_address(struct rwire *wire, uint32_t index, const struct rwire_addr *addr)
 {
 	int rc;
 
-	rsoft_lock(&wire->rx_lock);
 	rsoft_lock(&wire->tx_lock);
 	rc = rwire_port_udp_gid(wire->inner, index, addr);
 	rte_ticketlock_unlock(&wire->tx_lock);
-	rte_ticketlock_unlock(&wire->rx_lock);
 	return rc;
 }
 
@@ -92,35 +92,56 @@ report(struct rwire *wire, uint32_t type)
 		rmem_dev_async_event(wire->base_dev, type, PORT_NUM);
 }
 
-int
-rwire_gid_add(struct rwire *wire, const char *text)
+/* Under rx_lock. */
+static int
+add_addr(struct rwire *wire, const struct rwire_addr *addr)
 {
 	struct rwire_interface interface;
 	uint32_t index, ifindex = 0;
-	struct rwire_addr addr;
 	bool is_known;
+	int rc;
+
+	rsoft_lock(&rsoft_domain->lock);
+	is_known = rwire_addr_is_equal(addr, &wire->port->addr) ||
+			index_of(&wire->dev->tables, addr->gid) != RSOFT_MAX_GIDS ||
+			rsoft_addr_wire_dev(addr->gid) != NULL;
+	index = free_index(wire->dev);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (is_known || index == RSOFT_MAX_GIDS)
+		return is_known ? -EEXIST : -ENOSPC;
+	rc = set_address(wire, index, addr);
+	if (rc != 0)
+		return rc;
+	if (rwire_interface_find(addr, &interface) == 0)
+		ifindex = if_nametoindex(interface.name);
+	set_entry(wire->dev, index, addr->gid, ifindex);
+	report(wire, RMEM_ASYNC_GID_CHANGE);
+	return 0;
+}
+
+int
+rwire_gid_add(struct rwire *wire, const char *text)
+{
+	struct rwire_addr addr;
 	int rc;
 
 	if (!wire->inner->has_gids)
 		return -EOPNOTSUPP;
 	if (!rwire_addr_parse(text, &addr))
 		return -EINVAL;
-	rsoft_lock(&rsoft_domain->lock);
-	is_known = rwire_addr_is_equal(&addr, &wire->port->addr) ||
-			index_of(&wire->dev->tables, addr.gid) != RSOFT_MAX_GIDS ||
-			rsoft_addr_wire_dev(addr.gid) != NULL;
-	index = free_index(wire->dev);
-	rte_ticketlock_unlock(&rsoft_domain->lock);
-	if (is_known || index == RSOFT_MAX_GIDS)
-		return is_known ? -EEXIST : -ENOSPC;
-	rc = set_address(wire, index, &addr);
-	if (rc != 0)
-		return rc;
-	if (rwire_interface_find(&addr, &interface) == 0)
-		ifindex = if_nametoindex(interface.name);
-	set_entry(wire->dev, index, addr.gid, ifindex);
+	rsoft_lock(&wire->rx_lock);
+	rc = add_addr(wire, &addr);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return rc;
+}
+
+/* Under rx_lock. */
+static void
+remove_index(struct rwire *wire, uint32_t index)
+{
+	set_entry(wire->dev, index, none, 0);
+	(void)set_address(wire, index, NULL);
 	report(wire, RMEM_ASYNC_GID_CHANGE);
-	return 0;
 }
 
 int
@@ -133,14 +154,34 @@ rwire_gid_del(struct rwire *wire, const char *text)
 		return -EINVAL;
 	if (rwire_addr_is_equal(&addr, &wire->port->addr))
 		return -EBUSY;
-	/* This thread alone changes the table. */
+	rsoft_lock(&wire->rx_lock);
 	index = index_of(&wire->dev->tables, addr.gid);
-	if (index == RSOFT_MAX_GIDS)
-		return -ENOENT;
-	set_entry(wire->dev, index, none, 0);
-	(void)set_address(wire, index, NULL);
-	report(wire, RMEM_ASYNC_GID_CHANGE);
-	return 0;
+	if (index != RSOFT_MAX_GIDS)
+		remove_index(wire, index);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return index != RSOFT_MAX_GIDS ? 0 : -ENOENT;
+}
+
+void
+rwire_gid_change(struct rwire *wire, bool is_removed)
+{
+	const struct rsoft_tables *tables = &wire->dev->tables;
+	uint32_t i;
+
+	if (!is_removed) {
+		/* Fails if rmem-ctl has added it, or another process has the address now. */
+		if (wire->has_rule_gid)
+			(void)add_addr(wire, &wire->rule_gid);
+		wire->has_rule_gid = false;
+		return;
+	}
+	for (i = 1; i < tables->nb_gids && memcmp(tables->gid[i], none, sizeof(none)) == 0; i++)
+		;
+	if (i == tables->nb_gids)
+		return;
+	wire->rule_gid = wire->inner->srcs[i];
+	wire->has_rule_gid = true;
+	remove_index(wire, i);
 }
 
 /* The index of a P_Key, or the first free one for 0; nb_pkeys: none. */
@@ -255,6 +296,11 @@ rwire_gids_open(struct rwire *wire, const struct rsoft_args *args)
 
 	if (args->gids[0] != '\0' && !wire->inner->has_gids) {
 		RSOFT_LOG(ERR, "gids=%s: only port=udp has several addresses", args->gids);
+		return -EINVAL;
+	}
+	if (args->gids[0] == '\0' && wire->dev->chaos != NULL &&
+			rsoft_chaos_has_gid(wire->dev->chaos)) {
+		RSOFT_LOG(ERR, "chaos=: 'port:GID_CHANGE': no GID to remove without gids=");
 		return -EINVAL;
 	}
 	tables->nb_gids = has_gids ? RSOFT_MAX_GIDS : 1;

@@ -39,7 +39,7 @@ static void
 set_state(struct rwire *wire, uint32_t found)
 {
 	struct rwire_netif *netif = &wire->netif;
-	const uint32_t state = netif->is_shut ? found & ~RWIRE_NETIF_UP : found;
+	const uint32_t state = netif->shut != 0 ? found & ~RWIRE_NETIF_UP : found;
 	const uint32_t changed = netif->state ^ state;
 	char text[RWIRE_ADDR_TEXT];
 
@@ -261,10 +261,10 @@ rwire_netif_get(struct rwire *wire, uint32_t *ifindex)
 }
 
 void
-rwire_netif_shut(struct rwire *wire, bool is_shut)
+rwire_netif_shut(struct rwire *wire, uint32_t by, bool is_shut)
 {
 	rsoft_lock(&wire->netif.lock);
-	wire->netif.is_shut = is_shut;
+	wire->netif.shut = is_shut ? wire->netif.shut | by : wire->netif.shut & ~by;
 	set_state(wire, wire->netif.found);
 	rte_ticketlock_unlock(&wire->netif.lock);
 }

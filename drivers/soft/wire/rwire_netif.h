@@ -25,6 +25,10 @@ struct rwire;
 #define RWIRE_NETIF_UP  UINT32_C(1) /* else PORT_ERR was reported */
 #define RWIRE_NETIF_GID UINT32_C(2) /* the interface has the address */
 
+/* Reasons of a link that is set down. */
+#define RWIRE_NETIF_BY_CONTROL UINT32_C(1) /* rmem-ctl */
+#define RWIRE_NETIF_BY_RULE    UINT32_C(2) /* chaos= */
+
 /* Under its lock; no other lock but that of channels of events is taken while it is held. */
 struct rwire_netif {
 	rte_ticketlock_t lock;
@@ -32,7 +36,7 @@ struct rwire_netif {
 	uint32_t ifindex; /* 0: unknown */
 	uint32_t state;   /* RWIRE_NETIF_*; that of the last event */
 	uint32_t found;   /* the same, of the host */
-	bool is_shut;     /* by rmem-ctl: down */
+	uint32_t shut;    /* RWIRE_NETIF_BY_*: down; 0: it is not */
 	uint64_t netns;   /* inode of the network namespace; 0: unknown */
 };
 
@@ -46,7 +50,8 @@ void rwire_netif_poll(struct rwire *wire);
 /* The same, and the state: RWIRE_NETIF_*. ifindex may be NULL. */
 uint32_t rwire_netif_get(struct rwire *wire, uint32_t *ifindex);
 
-/* Set the link down, or back to that of the host; an event reports it. */
-void rwire_netif_shut(struct rwire *wire, bool is_shut);
+/* Set the link down, or let it be that of the host unless something else has set it down; an event
+ * reports it. */
+void rwire_netif_shut(struct rwire *wire, uint32_t by, bool is_shut);
 
 #endif /* RWIRE_NETIF_H */

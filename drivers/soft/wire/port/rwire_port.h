@@ -269,6 +269,7 @@ struct rwire_fault_conf {
 	struct rsoft_chaos *chaos; /* with rules about the port, or NULL */
 	rwire_fail_t fail;
 	void (*shut)(struct rwire *wire, bool is_down);
+	void (*change_gid)(struct rwire *wire, bool is_removed);
 	struct rwire *wire;
 };
 
@@ -279,6 +280,8 @@ struct rwire_fault_conf {
 int rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **io);
 /* Of a port with faults, "" for none: lose all packets, sent and received; fail at the next burst. */
 void rwire_port_fault_shut(struct rwire_port *port, bool is_shut);
+/* End what rules do now: PORT_ERR with is_down, else FREEZE. Under rx_lock. */
+void rwire_port_fault_end(struct rwire_port *port, bool is_down);
 void rwire_port_fault_fail(struct rwire_port *port);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);
 

@@ -52,9 +52,11 @@ struct fault_port {
 	struct rwire_fault_conf conf;
 	uint64_t down_until;   /* tsc; by a rule; 0: it is not down; atomic */
 	uint64_t frozen_until; /* the same, without an event */
+	uint64_t gid_until;    /* the same: a GID is removed */
 	uint64_t next_at;      /* tsc of the next rule at a time; rx_lock */
 	uint64_t started;      /* tsc */
 	bool is_down;          /* as last reported; rx_lock */
+	bool is_gid_removed;   /* the same */
 	struct fault_held held[FAULT_MAX_HELD];
 };
 
@@ -101,6 +103,8 @@ fault_begin(struct fault_port *port, enum rsoft_chaos_port what, uint32_t ms)
 		__atomic_store_n(&port->down_until, until, __ATOMIC_RELAXED);
 	else if (what == RSOFT_CHAOS_FREEZE)
 		__atomic_store_n(&port->frozen_until, until, __ATOMIC_RELAXED);
+	else if (what == RSOFT_CHAOS_GID)
+		__atomic_store_n(&port->gid_until, until, __ATOMIC_RELAXED);
 	else if (what == RSOFT_CHAOS_FATAL)
 		__atomic_store_n(&port->is_failing, true, __ATOMIC_RELAXED);
 }
@@ -127,6 +131,23 @@ fault_is_over(uint64_t *until, uint64_t now)
 					__ATOMIC_RELAXED);
 }
 
+/* The port is down, or is not, and a GID is removed, or is added again, as the rules have it. */
+static void
+fault_report(struct fault_port *port)
+{
+	bool is_down = __atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0;
+	bool is_removed = __atomic_load_n(&port->gid_until, __ATOMIC_RELAXED) != 0;
+
+	if (is_down != port->is_down) {
+		port->is_down = is_down;
+		port->conf.shut(port->conf.wire, is_down);
+	}
+	if (is_removed != port->is_gid_removed) {
+		port->is_gid_removed = is_removed;
+		port->conf.change_gid(port->conf.wire, is_removed);
+	}
+}
+
 /* Rules at a time, ends of rules, and their events. Under rx_lock. */
 static void
 fault_run_rules(struct fault_port *port)
@@ -134,7 +155,6 @@ fault_run_rules(struct fault_port *port)
 	uint64_t now = rte_rdtsc(), next_ms;
 	uint32_t ms = 0;
 	enum rsoft_chaos_port what;
-	bool is_down;
 
 	if (now >= port->next_at) {
 		what = rsoft_chaos_time(port->conf.chaos, &ms, &next_ms);
@@ -145,11 +165,8 @@ fault_run_rules(struct fault_port *port)
 	}
 	fault_is_over(&port->frozen_until, now);
 	fault_is_over(&port->down_until, now);
-	is_down = __atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0;
-	if (is_down == port->is_down)
-		return;
-	port->is_down = is_down;
-	port->conf.shut(port->conf.wire, is_down);
+	fault_is_over(&port->gid_until, now);
+	fault_report(port);
 }
 
 static uint32_t
@@ -416,6 +433,19 @@ rwire_port_fault_shut(struct rwire_port *base, bool is_shut)
 	struct fault_port *port = (struct fault_port *)base;
 
 	__atomic_store_n(&port->is_shut, is_shut, __ATOMIC_RELAXED);
+}
+
+void
+rwire_port_fault_end(struct rwire_port *base, bool is_down)
+{
+	struct fault_port *port = (struct fault_port *)base;
+
+	if (!is_down) {
+		__atomic_store_n(&port->frozen_until, 0, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&port->down_until, 0, __ATOMIC_RELAXED);
+	fault_report(port);
 }
 
 void
