@@ -11,7 +11,7 @@
 
 #define RSOFT_NB_STATS (offsetof(struct rmem_dev_stats, reserved) / sizeof(uint64_t))
 
-static_assert(RSOFT_NB_STATS == 44, "all of struct rmem_dev_stats are 64-bit counters");
+static_assert(RSOFT_NB_STATS == 47, "all of struct rmem_dev_stats are 64-bit counters");
 
 void
 rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)

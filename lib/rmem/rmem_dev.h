@@ -221,10 +221,13 @@ struct rmem_dev_stats {
 	uint64_t wire_busy_drops;    /**< Requests dropped while a reply waited. */
 	uint64_t drop_no_recv;       /**< Messages of UC and UD dropped: no receive was posted. */
 	uint64_t drop_length;        /**< Messages of both dropped: longer than the receive. */
-	uint64_t drop_access;  /**< Messages of both dropped: rkey, right or receive refused. */
-	uint64_t drop_no_peer; /**< Messages of both dropped: no such peer is ready. */
-	uint64_t drop_qkey;    /**< Messages of UD dropped: another Q_Key. */
-	uint64_t reserved[5];  /**< Zero. */
+	uint64_t drop_access;     /**< Messages of both dropped: rkey, right or receive refused. */
+	uint64_t drop_no_peer;    /**< Messages of both dropped: no such peer is ready. */
+	uint64_t drop_qkey;       /**< Messages of UD dropped: another Q_Key. */
+	uint64_t wire_ecn_marked; /**< Packets of RC and UC with Congestion Experienced. */
+	uint64_t wire_cnps_sent;  /**< Congestion notifications for these, at most one in 50 us. */
+	uint64_t wire_cnps_received; /**< Congestion notifications of peers. */
+	uint64_t reserved[2];        /**< Zero. */
 };
 
 /**

@@ -118,6 +118,9 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(drop_access),
 		STAT(drop_no_peer),
 		STAT(drop_qkey),
+		STAT(wire_ecn_marked),
+		STAT(wire_cnps_sent),
+		STAT(wire_cnps_received),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

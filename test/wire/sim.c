@@ -22,6 +22,7 @@ struct packet {
 	uint32_t len;
 	bool is_used;
 	uint8_t to;
+	uint8_t traffic_class;
 	struct rwire_flow flow;
 	uint8_t data[RWIRE_MAX_PKT];
 };
@@ -72,6 +73,7 @@ put_packet(unsigned int to, const struct rwire_frame *frame, uint64_t delay)
 	packet->len = frame->len;
 	packet->to = (uint8_t)to;
 	packet->flow = frame->flow;
+	packet->traffic_class = frame->grh.traffic_class;
 	memcpy(packet->data, frame->bth, frame->len);
 	packet->is_used = true;
 }
@@ -148,6 +150,7 @@ sim_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 		packet->is_used = false;
 		frames[i] = stub_rx(&port->rx[i], packet->len, true, &packet->flow);
 		memcpy(frames[i]->bth, packet->data, packet->len);
+		frames[i]->grh.traffic_class = packet->traffic_class;
 	}
 	return i;
 }
@@ -223,21 +226,36 @@ sim_clear(void)
 		packets[i].is_used = false;
 }
 
-void
-sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
-		const void *payload, bool is_good)
+/* Encode and send a packet; its ICRC is wrong with is_bad. */
+static void
+inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt, const void *payload,
+		uint8_t traffic_class, bool is_bad)
 {
 	uint8_t data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
 	struct rwire_frame frame = {.bth = data + RWIRE_HEADROOM,
+			.grh = {.traffic_class = traffic_class},
 			.flow = {.src = *src, .dst = ports[to].port.addr}};
 
 	if (pkt->payload_len != 0)
 		memcpy(frame.bth + rwire_hdr_len(rwire_pkt_info(pkt)), payload, pkt->payload_len);
 	frame.len = rwire_pkt_build(frame.bth, pkt);
 	rwire_icrc_set(frame.bth, frame.len, &frame.flow);
-	if (!is_good)
-		frame.bth[frame.len - 1] ^= 1;
+	frame.bth[frame.len - 1] ^= is_bad;
 	put_packet(to, &frame, 0);
+}
+
+void
+sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
+		const void *payload, bool is_good)
+{
+	inject(to, src, pkt, payload, 0, !is_good);
+}
+
+void
+sim_inject_class(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
+		const void *payload, uint8_t traffic_class)
+{
+	inject(to, src, pkt, payload, traffic_class, false);
 }
 
 bool

@@ -48,6 +48,9 @@ void sim_clear(void);
 /* Deliver a packet to a device now; its ICRC is set with is_good. */
 void sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
 		const void *payload, bool is_good);
+/* The same with a traffic class, and a good ICRC. */
+void sim_inject_class(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
+		const void *payload, uint8_t traffic_class);
 /* Remove the next packet for a device; its payload is dropped. */
 bool sim_take(unsigned int to, struct rwire_pkt *pkt);
 /* Advance the clock by a step or, after many idle steps, to the next event. */

@@ -356,6 +356,90 @@ TEST(wire_sim, packets_have_the_traffic_class_of_the_path)
 	close_sides();
 }
 
+/* The next packet to a side is a CNP of its QP. */
+static int
+take_cnp(unsigned int to)
+{
+	struct rwire_pkt pkt;
+
+	TEST_ASSERT(sim_take(to, &pkt));
+	TEST_EQ(pkt.service, RWIRE_CN);
+	TEST_EQ(pkt.opcode, RWIRE_CNP);
+	TEST_EQ(pkt.qpn, sides[to].qp->qp_num);
+	TEST_EQ(pkt.payload_len, RWIRE_CNP_LEN);
+	TEST_ASSERT(!pkt.is_solicited && !pkt.is_ack_req && pkt.psn == 0);
+	return TEST_SUCCESS;
+}
+
+/* A WRITE of one packet to side 1; its answers stay in flight. */
+static void
+write_marked(struct rwire_pkt *pkt, uint8_t traffic_class)
+{
+	struct rwire_addr peer;
+	struct rmem_wc wc;
+
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	sim_inject_class(1, &peer, pkt, sides[0].model, traffic_class);
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+}
+
+/* Once in 50 us, and of marked packets alone: ECT(0) and ECT(1) are no marks. */
+TEST(wire_sim, marked_packets_are_answered_with_cnps)
+{
+	struct rmem_dev_stats stats;
+	struct rwire_pkt pkt;
+	unsigned int i;
+
+	open_sides(1024);
+	for (i = 0; i < 4; i++) {
+		pkt = make_attack(RWIRE_WRITE_ONLY);
+		pkt.is_ack_req = false;
+		write_marked(&pkt, (uint8_t)i);
+	}
+	TEST_RUN(take_cnp(0));
+	TEST_ASSERT(!sim_take(0, &pkt));
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.is_ack_req = false;
+	write_marked(&pkt, RSOFT_GRH_CE);
+	TEST_ASSERT(!sim_take(0, &pkt));
+	sim_step(true);
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.is_ack_req = false;
+	write_marked(&pkt, 0x88 | RSOFT_GRH_CE);
+	TEST_RUN(take_cnp(0));
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_ecn_marked, 3);
+	TEST_EQ(stats.wire_cnps_sent, 2);
+	TEST_EQ(stats.wire_malformed, 0);
+	close_side(&sides[0]);
+	close_side(&sides[1]);
+}
+
+/* They change nothing; and a marked one has no answer. */
+TEST(wire_sim, cnps_are_counted)
+{
+	struct rwire_pkt pkt = {.service = RWIRE_CN, .opcode = RWIRE_CNP};
+	struct rmem_dev_stats stats;
+
+	open_sides(1024);
+	pkt.qpn = sides[1].qp->qp_num;
+	pkt.payload_len = RWIRE_CNP_LEN;
+	write_marked(&pkt, RSOFT_GRH_CE);
+	pkt.payload_len = RWIRE_CNP_LEN - 4;
+	write_marked(&pkt, 0);
+	pkt.opcode = RWIRE_CNP + 1;
+	pkt.payload_len = RWIRE_CNP_LEN;
+	write_marked(&pkt, 0);
+	TEST_ASSERT(!sim_take(0, &pkt));
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_cnps_received, 1);
+	TEST_EQ(stats.wire_malformed, 2);
+	TEST_EQ(stats.wire_cnps_sent, 0);
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_RTS);
+	close_side(&sides[0]);
+	close_side(&sides[1]);
+}
+
 static bool
 allows(const char *prefixes, const char *ip)
 {

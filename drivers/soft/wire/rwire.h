@@ -181,6 +181,7 @@ struct rwire_qp {
 	uint32_t window; /* PSNs in flight */
 	struct rwire_req req;
 	struct rwire_rsp rsp;
+	uint64_t cnp_at;            /* the last CNP was sent, TSC; 0: none; rx_lock */
 	bool is_busy;               /* a reply or a grace period blocks the responder; rx_lock */
 	bool is_listed;             /* in rwire::reply_list; rx_lock */
 	TAILQ_ENTRY(rwire_qp) next; /* in rwire::reply_list */
@@ -208,6 +209,9 @@ struct rwire_stats {
 	uint64_t drop_access;
 	uint64_t drop_qkey;
 	uint64_t drop_pkey;
+	uint64_t ecn_marked; /* packets of RC and UC received with Congestion Experienced */
+	uint64_t cnps_sent;
+	uint64_t cnps_received;
 };
 
 struct rwire {

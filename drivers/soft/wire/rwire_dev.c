@@ -61,6 +61,9 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 	stats->wire_unknown_qps = __atomic_load_n(&own->no_qp, __ATOMIC_RELAXED);
 	stats->wire_wrong_peers = __atomic_load_n(&own->wrong_peer, __ATOMIC_RELAXED);
 	stats->wire_busy_drops = __atomic_load_n(&own->busy_drops, __ATOMIC_RELAXED);
+	stats->wire_ecn_marked = __atomic_load_n(&own->ecn_marked, __ATOMIC_RELAXED);
+	stats->wire_cnps_sent = __atomic_load_n(&own->cnps_sent, __ATOMIC_RELAXED);
+	stats->wire_cnps_received = __atomic_load_n(&own->cnps_received, __ATOMIC_RELAXED);
 	stats->drop_no_recv += __atomic_load_n(&own->drop_no_recv, __ATOMIC_RELAXED);
 	stats->drop_length += __atomic_load_n(&own->drop_length, __ATOMIC_RELAXED);
 	stats->drop_access += __atomic_load_n(&own->drop_access, __ATOMIC_RELAXED);

@@ -6,7 +6,10 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
+
+#include <rte_cycles.h>
 
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_sq.h"
@@ -18,6 +21,7 @@
 #define RX_POLLS_PER_YIELD 4096
 /* Bursts that rwire_catch_up() receives: more than a ring or a socket holds, but not a flood. */
 #define RX_MAX_BURSTS 64
+#define RX_CNPS_PER_S 20000 /* of a QP, at most: one in 50 us, as DCQCN has it */
 
 /* One partition, in which one of the two is a full member (IBTA 10.9.3). */
 static bool
@@ -77,6 +81,48 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		rwire_resp_run(q, lcore);
 }
 
+/*
+ * A packet of RC or UC has the ECN mark Congestion Experienced: send a CNP (IBTA A17.9). The peer
+ * may be a NIC, which slows down then.
+ */
+static void
+rx_mark(struct rwire_qp *q)
+{
+	static const uint8_t reserved[RWIRE_CNP_LEN];
+	struct rwire_pkt pkt = {.service = RWIRE_CN,
+			.opcode = RWIRE_CNP,
+			.qpn = q->qpn,
+			.pkey = q->pkey,
+			.payload_len = RWIRE_CNP_LEN};
+	struct rwire *wire = q->wire;
+	struct rwire_frame *frame;
+
+	RWIRE_COUNT(wire->stats.ecn_marked);
+	/* The difference is also large if the clock was set back. */
+	if (q->cnp_at != 0 && wire->now - q->cnp_at < rte_get_tsc_hz() / RX_CNPS_PER_S)
+		return;
+	rsoft_lock(&wire->tx_lock);
+	frame = rwire_tx_get(q);
+	if (frame != NULL) {
+		frame->grh.traffic_class &= (uint8_t)~RSOFT_GRH_CE;
+		memcpy(frame->bth + RWIRE_BTH_LEN, reserved, sizeof(reserved));
+		rwire_tx_send(wire, frame, &pkt);
+		RWIRE_COUNT(wire->stats.cnps_sent);
+		q->cnp_at = wire->now;
+	}
+	rte_ticketlock_unlock(&wire->tx_lock);
+}
+
+/* A packet of another service than that of its QP: a CNP, or it is dropped. */
+static void
+rx_cnp(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	if (pkt->service == RWIRE_CN && pkt->payload_len == RWIRE_CNP_LEN)
+		RWIRE_COUNT(q->wire->stats.cnps_received);
+	else
+		RWIRE_COUNT(q->wire->stats.malformed);
+}
+
 /* Take the payload from the memory of the peer. False: the packet has none, or one of its own. */
 static bool
 rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
@@ -119,14 +165,16 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	q = rx_qp_of(wire, frame, &pkt);
 	if (q == NULL)
 		return;
-	if (pkt.service != q->service) {
-		RWIRE_COUNT(wire->stats.malformed);
+	if (unlikely(pkt.service != q->service)) {
+		rx_cnp(q, &pkt);
 		return;
 	}
 	if (pkt.service == RWIRE_UD) {
 		rwire_ud_pkt(q, frame, &pkt);
 		return;
 	}
+	if (unlikely((frame->grh.traffic_class & RSOFT_GRH_CE) == RSOFT_GRH_CE))
+		rx_mark(q);
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
 		if (unlikely(frame->is_grant_requested))

@@ -12,6 +12,8 @@
 #include <rte_byteorder.h>
 
 #define RSOFT_GRH_FLOW_LABEL UINT32_C(0xfffff)
+/* Of a traffic class: ECN, Congestion Experienced (RFC 3168). */
+#define RSOFT_GRH_CE 3
 
 struct rsoft_grh {
 	uint32_t flow_label;

@@ -6,9 +6,12 @@
 
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
 
 #include "rwire_hdr.h"
+
+#define BTH_BECN (UINT32_C(1) << 30)
 
 #define SEND  (RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_SEND | RWIRE_HAS_PAYLOAD)
 #define WRITE (RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_WRITE | RWIRE_HAS_PAYLOAD)
@@ -154,6 +157,8 @@ info_of(uint8_t opcode)
 		if (of_rc != RWIRE_SEND_ONLY && of_rc != RWIRE_SEND_ONLY_WITH_IMM)
 			return 0;
 		return rwire_opcode_info[of_rc] | RWIRE_HAS_DETH;
+	case RWIRE_CN:
+		return of_rc == RWIRE_CNP ? RWIRE_IS_VALID | RWIRE_HAS_PAYLOAD : 0;
 	default:
 		return 0;
 	}
@@ -227,9 +232,11 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 	bth[0] = pkt->service | pkt->opcode;
 	/* MigReq is set: the path migration state is Migrated. */
 	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
+	if (unlikely(pkt->service == RWIRE_CN))
+		bth[1] = 0;
 	bth[2] = (uint8_t)(~pkt->pkey >> 8);
 	bth[3] = (uint8_t)~pkt->pkey;
-	put32(bth + 4, pkt->qpn);
+	put32(bth + 4, pkt->qpn | (unlikely(pkt->service == RWIRE_CN) ? BTH_BECN : 0));
 	put32(bth + 8, (pkt->is_ack_req ? UINT32_C(1) << 31 : 0) | pkt->psn);
 	p = build_ext(bth + RWIRE_BTH_LEN, pkt) + pkt->payload_len;
 	memset(p, 0, pkt->pad);

@@ -39,6 +39,11 @@
 #define RWIRE_RC           0x00
 #define RWIRE_UC           0x20
 #define RWIRE_UD           0x60
+#define RWIRE_CN           0x80 /* congestion notification */
+
+/* A CNP (IBTA A17.9.3) is the one packet of its service. Its payload is reserved. */
+#define RWIRE_CNP     0x01
+#define RWIRE_CNP_LEN 16
 
 /* Opcodes of the RC service; UC has the same SENDs and WRITEs, UD the SENDs of one packet. */
 enum rwire_opcode {
@@ -104,7 +109,7 @@ extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
 #define RWIRE_AETH_KIND_NAK 0x60
 
 struct rwire_pkt {
-	uint8_t service;   /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
+	uint8_t service;   /* RWIRE_RC, RWIRE_UC, RWIRE_UD or RWIRE_CN */
 	uint8_t opcode;    /* enum rwire_opcode, without the service */
 	uint8_t syndrome;  /* AETH */
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
