@@ -258,6 +258,25 @@ void ribv_watch_unrecv(struct ribv_watch *watch);
 void ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n);
 void ribv_watch_dereg(uint32_t dev, uint32_t lkey);
 
+/* ribv_sum.c */
+uint64_t ribv_sum(const uint8_t *bytes, uint64_t n);
+bool ribv_is_mapped(const struct rmem_sge *sge);
+
+/* ribv_poison.c: a pattern in the buffers of receives. */
+/* The first bytes of a message that are compared with it. */
+#define RIBV_POISON 16
+/*
+ * Shorten the buffer of a receive of UD to a datagram and its GRH: UCX posts some bytes more than
+ * it has.
+ */
+void ribv_ud_clip(struct rmem_sge *sges, uint32_t n);
+/* Whether it was written to all of the buffer. */
+bool ribv_poison_set(const struct rmem_sge *sges, uint32_t n);
+/* The address of the first byte after those received that is changed; 0: none. */
+uint64_t ribv_poison_written(const struct rmem_sge *sges, uint32_t n, uint64_t nb_received);
+/* Whether what was received is the pattern itself. */
+bool ribv_poison_received(const struct rmem_sge *sges, uint32_t n, uint64_t nb_received);
+
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;
 /* The errno of a call of the class, as verbs has it. */

@@ -32,7 +32,9 @@ static const char *const kinds[] = {
 		[RIBV_FOUND_FULL] = "full",
 		[RIBV_FOUND_KEY] = "key",
 		[RIBV_FOUND_LEAK] = "leak",
+		[RIBV_FOUND_POISON] = "poison",
 		[RIBV_FOUND_RECV_OVERLAP] = "recv_overlap",
+		[RIBV_FOUND_RECV_WRITTEN] = "recv_written",
 		[RIBV_FOUND_THREADS] = "threads",
 		[RIBV_FOUND_UNMAPPED] = "unmapped",
 		[RIBV_FOUND_UNPOLLED] = "unpolled",
@@ -46,7 +48,7 @@ static struct {
 } rules[MAX_RULES];
 static uint32_t nb_rules;
 static char *json; /* path, or NULL */
-static bool is_aborting, has_items;
+static bool is_aborting, has_items, has_poison;
 static char reason[1024];
 
 static const char *
@@ -132,6 +134,8 @@ read_item(char *item)
 {
 	if (strcmp(item, "abort") == 0) {
 		is_aborting = true;
+	} else if (strcmp(item, "poison") == 0) {
+		has_poison = true;
 	} else if (strncmp(item, "json:", 5) == 0 && item[5] != '\0') {
 		free(json);
 		json = strdup(item + 5);
@@ -140,7 +144,8 @@ read_item(char *item)
 	} else if (strncmp(item, "suppress:", 9) == 0 && item[9] != '\0') {
 		return read_rules(item, item + 9);
 	} else {
-		return wrong(item, "unknown item; allowed are abort, json:FILE, suppress:FILE");
+		return wrong(item,
+				"unknown item; allowed are abort, poison, json:FILE, suppress:FILE");
 	}
 	return NULL;
 }
@@ -162,6 +167,12 @@ ribv_finding_start(void)
 		what = read_item(item);
 	free(list);
 	return what;
+}
+
+bool
+ribv_finding_has_poison(void)
+{
+	return has_poison;
 }
 
 static bool

@@ -27,7 +27,9 @@ enum ribv_kind {
 	RIBV_FOUND_FULL,
 	RIBV_FOUND_KEY,
 	RIBV_FOUND_LEAK,
+	RIBV_FOUND_POISON,
 	RIBV_FOUND_RECV_OVERLAP,
+	RIBV_FOUND_RECV_WRITTEN,
 	RIBV_FOUND_THREADS,
 	RIBV_FOUND_UNMAPPED,
 	RIBV_FOUND_UNPOLLED,
@@ -87,6 +89,8 @@ void ribv_calls_free(struct ribv_calls *calls);
 /* ribv_finding.c */
 /* Read RMEM_IBV_SANITIZE; NULL, or what is wrong with it. */
 const char *ribv_finding_start(void);
+/* Whether the items have poison. */
+bool ribv_finding_has_poison(void);
 /* Report it, unless it is suppressed; does not return with the item abort. */
 void ribv_find(const struct ribv_finding *finding);
 /* Where the device has to log its findings; NULL: stderr. */

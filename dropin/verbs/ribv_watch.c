@@ -16,9 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
@@ -45,6 +42,7 @@ struct request {
 	uint32_t num_sge;
 	bool is_signaled;
 	bool is_summed;
+	bool is_poisoned;
 	struct rmem_sge sge[MAX_SGE];
 };
 
@@ -281,54 +279,6 @@ ribv_watch_exit(void)
 	free(reports);
 }
 
-#define SUM_ODD UINT64_C(0x9e3779b97f4a7c15)
-
-typedef uint64_t sum_lanes __attribute__((vector_size(16)));
-
-/*
- * Of the bytes of a buffer: in each of eight lanes of words their sum, and the sum of its values,
- * which depends on their order. Without a multiplication, as fast as the words are loaded.
- */
-static uint64_t
-sum_of(const uint8_t *bytes, uint64_t n)
-{
-	sum_lanes words[4] = {{0}}, values[4] = {{0}}, lanes;
-	uint64_t sum = n, word, i;
-	uint32_t j;
-
-	for (i = 0; i + sizeof(words) <= n; i += sizeof(words)) {
-		for (j = 0; j < RTE_DIM(words); j++) {
-			memcpy(&lanes, bytes + i + j * sizeof(lanes), sizeof(lanes));
-			words[j] += lanes;
-			values[j] += words[j];
-		}
-	}
-	for (j = 0; j < 2 * RTE_DIM(words) && i != 0; j++) {
-		sum = (sum ^ words[j / 2][j % 2]) * SUM_ODD;
-		sum = (sum ^ sum >> 32 ^ values[j / 2][j % 2]) * SUM_ODD;
-	}
-	for (; i + sizeof(word) <= n; i += sizeof(word)) {
-		memcpy(&word, bytes + i, sizeof(word));
-		sum = (sum ^ sum >> 32 ^ word) * SUM_ODD;
-	}
-	for (; i < n; i++)
-		sum = (sum ^ sum >> 32 ^ bytes[i]) * SUM_ODD;
-	return sum;
-}
-
-/*
- * One system call, of any length: since Linux 2.6.19 it writes nothing. Not msync(), at which a
- * thread may be cancelled.
- */
-static bool
-is_mapped(const struct rmem_sge *sge)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = sge->addr & ~(page - 1);
-
-	return syscall(SYS_msync, first, sge->addr + sge->length - first, MS_ASYNC) == 0 ||
-			errno != ENOMEM;
-}
-
 static uint64_t
 sum_sges(const struct request *request)
 {
@@ -337,7 +287,7 @@ sum_sges(const struct request *request)
 
 	for (i = 0; i < request->num_sge; i++)
 		sum = sum * 31 ^
-				sum_of((const uint8_t *)(uintptr_t)request->sge[i].addr,
+				ribv_sum((const uint8_t *)(uintptr_t)request->sge[i].addr,
 						request->sge[i].length);
 	return sum;
 }
@@ -603,6 +553,39 @@ check_recv(struct ribv_watch *watch, const struct request *request, struct repor
 	}
 }
 
+static bool
+shares_bytes(const struct request *a, const struct request *b)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < a->num_sge; i++) {
+		for (j = 0; j < b->num_sge; j++) {
+			if (a->sge[i].addr < b->sge[j].addr + b->sge[j].length &&
+					b->sge[j].addr < a->sge[i].addr + a->sge[i].length)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Not a buffer that another request in flight has, too; nor is that one any more. */
+static void
+poison(struct ribv_watch *watch, struct request *request, uint32_t num_sge)
+{
+	bool is_shared = num_sge > MAX_SGE;
+	uint32_t i;
+
+	for (i = watch->recv.first; i != watch->recv.next; i++) {
+		if (!shares_bytes(request_at(&watch->recv, i), request))
+			continue;
+		request_at(&watch->recv, i)->is_poisoned = false;
+		is_shared = true;
+	}
+	for (i = watch->send.first; i != watch->send.next && !is_shared; i++)
+		is_shared = shares_bytes(request_at(&watch->send, i), request);
+	request->is_poisoned = !is_shared && ribv_poison_set(request->sge, request->num_sge);
+}
+
 bool
 ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
 {
@@ -622,7 +605,11 @@ ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr)
 				.thread = ribv_thread()};
 		if (wr->num_sge != 0)
 			set_sges(request, wr->sg_list, wr->num_sge);
+		if (watch->qp->is_ud)
+			ribv_ud_clip(request->sge, request->num_sge);
 		check_recv(watch, request, &report);
+		if (ribv_finding_has_poison())
+			poison(watch, request, wr->num_sge);
 		queue->next++;
 	}
 	ribv_unlock(&lock);
@@ -649,7 +636,7 @@ check_sum(const struct ribv_watch *watch, const struct request *request, struct 
 
 	if (likely(!request->is_summed))
 		return;
-	for (i = 0; i < request->num_sge && is_mapped(&request->sge[i]); i++)
+	for (i = 0; i < request->num_sge && ribv_is_mapped(&request->sge[i]); i++)
 		;
 	if (i < request->num_sge)
 		what = "was unmapped";
@@ -663,6 +650,40 @@ check_sum(const struct ribv_watch *watch, const struct request *request, struct 
 			"QP 0x%06x: the buffer of request 0x%" PRIx64 ", at 0x%" PRIx64
 			", %s between post and completion",
 			watch->qp_num, request->wr_id, request->sge[0].addr, what);
+}
+
+/* A receive has ended; one that failed may have received a part of its message. */
+static void
+check_poison(const struct ribv_watch *watch, const struct request *request,
+		const struct rmem_wc *wc, struct report *report)
+{
+	uint64_t n = wc->opcode == RMEM_WC_RECV ? wc->byte_len : 0, at = 0;
+	enum ribv_kind kind = RIBV_FOUND_RECV_WRITTEN;
+	uint32_t i;
+
+	for (i = 0; i < request->num_sge && ribv_is_mapped(&request->sge[i]); i++)
+		;
+	if (i < request->num_sge || wc->status != RMEM_WC_SUCCESS)
+		return;
+	if (ribv_poison_received(request->sge, request->num_sge, n))
+		kind = RIBV_FOUND_POISON;
+	else if ((at = ribv_poison_written(request->sge, request->num_sge, n)) == 0)
+		return;
+	if (report->posted.stack.n != 0 || !is_new(kind, request->caller))
+		return;
+	report_set(report, kind, request);
+	if (kind == RIBV_FOUND_POISON)
+		snprintf(report->text, sizeof(report->text),
+				"QP 0x%06x: the message of receive 0x%" PRIx64
+				" begins with poison: a buffer of a receive was read before its "
+				"completion",
+				watch->qp_num, request->wr_id);
+	else
+		snprintf(report->text, sizeof(report->text),
+				"QP 0x%06x: the buffer of receive 0x%" PRIx64
+				" was written at 0x%" PRIx64
+				" before its completion, after the message of %" PRIu64 " bytes",
+				watch->qp_num, request->wr_id, at, n);
 }
 
 /* The completion is of the first request with its wr_id that has one, and of all before it. */
@@ -682,6 +703,8 @@ end_requests(struct ribv_watch *watch, const struct rmem_wc *wc, struct report *
 	}
 	if (i == queue->next)
 		return;
+	if (unlikely(request_at(queue, i)->is_poisoned))
+		check_poison(watch, request_at(queue, i), wc, report);
 	for (; queue->first != i + 1; queue->first++)
 		check_sum(watch, request_at(queue, queue->first), report);
 }

@@ -31,11 +31,62 @@ post(uint32_t lkey, unsigned int flags)
 	return ibv_post_send(own.qp, &wr, &bad);
 }
 
+static void
+post_recv(size_t offset)
+{
+	struct ibv_sge sge = {(uintptr_t)buf + offset, 128, own.mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+
+	HOLDS(ibv_post_recv(own.qp, &wr, &bad) == 0);
+}
+
+/* SEND 64 bytes to the QP itself. */
+static void
+send_own(void)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, 64, own.mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED};
+	int i;
+
+	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+	for (i = 0; i < 2; i++)
+		HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
+}
+
 static NOINLINE void
 correct(void)
 {
 	HOLDS(post(own.mr->lkey, IBV_SEND_SIGNALED) == 0);
 	HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
+	post_recv(1024);
+	send_own();
+	memset(buf + 1024, 1, 128);
+	/* One buffer of two receives has no pattern. */
+	post_recv(1024);
+	post_recv(1024);
+	send_own();
+	send_own();
+}
+
+static NOINLINE void
+recv_written(void)
+{
+	post_recv(1024);
+	buf[1024 + 127] = 1;
+	send_own();
+}
+
+/* The answer is made of a message that has not arrived. */
+static NOINLINE void
+poison(void)
+{
+	post_recv(1024);
+	memcpy(buf, buf + 1024, 64);
+	send_own();
 }
 
 /* A context, and two PDs of one place. */
@@ -120,6 +171,8 @@ static const struct {
 		{"full", full},
 		{"key", key},
 		{"leak", leak},
+		{"poison", poison},
+		{"recv_written", recv_written},
 		{"unpolled", unpolled},
 };
 

@@ -23,6 +23,8 @@ KINDS = {
     'full': 'full',
     'key': 'key',
     'leak': 'leak',
+    'poison': 'poison',
+    'recv_written': 'recv_written',
     'unpolled': 'unpolled',
 }
 
@@ -58,7 +60,7 @@ def functions(one):
 
 
 def test_kind(kind, function):
-    done = execute('=json:' + report, kind)
+    done = execute('=poison+json:' + report, kind)
     expect('%s ends' % kind, done.returncode == 0 and 'end' in done.stdout, done)
     found = reports(kind)
     expect('a report of %s' % kind, len(found) >= 1 and 'sanitize: ' in done.stderr, done)
@@ -71,11 +73,11 @@ def test_kind(kind, function):
     expect('its module', call['module'] == program and call['address'].startswith('0x'), done)
     if shutil.which('addr2line'):
         expect('its line', call['file'].endswith('findings.c') and call['line'] > 0, done)
-    done = execute(suppress('# others\n%s:%s\n' % (kind, function)) + '+json:' + report, kind)
+    done = execute(suppress('# others\n%s:%s\n' % (kind, function)) + '+poison+json:' + report, kind)
     expect('%s is suppressed' % kind, done.returncode == 0 and one['what'] not in done.stderr and
            not reports(kind), done)
     # The program has one of that kind to get there.
-    done = execute(suppress('key:LOC_PROT_ERR' if kind != 'key' else '') + '+abort+json:' + report, kind)
+    done = execute(suppress('key:LOC_PROT_ERR' if kind != 'key' else '') + '+abort+poison+json:' + report, kind)
     expect('%s aborts' % kind, done.returncode == -signal.SIGABRT and len(reports(kind)) == 1, done)
 
 
@@ -93,7 +95,7 @@ def test_suppressions():
 
 
 def test_correct():
-    done = execute('=2+abort+json:' + report, 'correct')
+    done = execute('=2+abort+poison+json:' + report, 'correct')
     expect('a correct program', done.returncode == 0 and done.stderr == '', done)
     with open(report, encoding='utf-8') as file:
         expect('has no report', file.read() == '', done)
@@ -108,7 +110,7 @@ def test_two_devices():
 
 
 def test_refused():
-    allowed = 'allowed are 1, 2, abort, json:FILE, suppress:FILE'
+    allowed = 'allowed are 1, 2, abort, poison, json:FILE, suppress:FILE'
     for items, what in (('=abrt', '--sanitize=abrt: ' + allowed), ('=abort+3', '--sanitize=3: ' + allowed),
                         ('=json:', '--sanitize=json:: ' + allowed), ('=', 'needs an item: 1, 2, abort'),
                         ('=suppress:/none', '--sanitize=suppress:/none: no such file')):
@@ -119,7 +121,7 @@ def test_refused():
         done = execute(suppress(text), 'correct')
         expect('refused: ' + text, done.returncode == 125 and len(done.stderr.splitlines()) == 1 and
                'suppress:' + rules in done.stderr and what in done.stderr, done)
-    for items, what in (('json:/none/none', 'No such file'), ('x', 'x: unknown item; allowed are abort, json:FILE')):
+    for items, what in (('json:/none/none', 'No such file'), ('x', 'x: unknown item; allowed are abort, poison, json:FILE')):
         done = execute('', 'correct', RMEM_IBV_SANITIZE=items)
         expect('refused: ' + items, done.returncode == 125 and what in done.stderr, done)
 
