@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * rmem-ctl removes the GID of a connection of rdma_cm: its messages are lost, so that it ends by
+ * timeouts; with the GID again the next connection is made.
+ *
+ * usage: test-cm_gids RMEM-CTL
+ */
+
+#include <stdlib.h>
+
+#include "cm_cmd.h"
+#include "run_control.h"
+
+#define GID0 "127.0.16.96"
+#define GID1 "127.0.16.97"
+#define PEER "127.0.16.98"
+
+#define TIMEWAIT_EXIT 15
+
+static const char *program;
+static int server, client;
+
+static void
+command(const char *words)
+{
+	char text[TEXT];
+
+	HOLDS(run_control(program, "", words, text) == 0);
+}
+
+static struct rdma_ucm_event_resp
+expect(int fd, uint32_t type)
+{
+	struct rdma_ucm_event_resp event;
+
+	do {
+		HOLDS(cm_event(fd, &event) == 0);
+	} while (event.event == TIMEWAIT_EXIT);
+	HOLDS(event.event == type);
+	return event;
+}
+
+/* A connection from GID1 to the port of PEER. */
+static void
+establish(uint16_t port, uint32_t *active, uint32_t *passive)
+{
+	struct rdma_ucm_resolve_route route = {.timeout_ms = 60000};
+	const struct rdma_ucm_conn_param param = cm_param(1, 0);
+
+	*active = cm_create(client, RDMA_PS_TCP);
+	route.id = *active;
+	HOLDS(cm_bind(client, *active, GID1, 0) == 0);
+	HOLDS(cm_resolve_addr(client, *active, PEER, port) == 0);
+	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_run(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0) == 0);
+	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_connect(client, *active, &param) == 0);
+	*passive = expect(server, CONNECT_REQUEST).id;
+	HOLDS(cm_accept(server, *passive, 1000, &param) == 0);
+	HOLDS(expect(client, CONNECT_RESPONSE).id == *active);
+	HOLDS(cm_accept(client, *active, 0, NULL) == 0);
+	HOLDS(expect(server, ESTABLISHED).id == *passive);
+}
+
+static void
+release(uint32_t active, uint32_t passive)
+{
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
+}
+
+/* Of the DREQs none arrives: the event follows after 17 s, and the peer has none. */
+static void
+connection_without_its_gid_ends_by_timeouts(uint16_t port)
+{
+	uint32_t active, passive;
+
+	establish(port, &active, &passive);
+	command("gid soft0 del " GID1);
+	HOLDS(cm_disconnect(client, active) == 0);
+	HOLDS(expect(client, DISCONNECTED).id == active);
+	release(active, passive);
+}
+
+/* The address is no longer one of a device. */
+static void
+address_without_its_gid_is_not_bound(void)
+{
+	uint32_t id = cm_create(client, RDMA_PS_TCP);
+
+	HOLDS(cm_bind(client, id, GID1, 0) == ENODEV);
+	HOLDS(cm_destroy(client, id) == 0);
+}
+
+static void
+next_connection_is_made(uint16_t port)
+{
+	uint32_t active, passive;
+
+	command("gid soft0 add " GID1);
+	establish(port, &active, &passive);
+	HOLDS(cm_disconnect(client, active) == 0);
+	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(expect(server, DISCONNECTED).id == passive);
+	release(active, passive);
+}
+
+int
+main(int argc, char **argv)
+{
+	uint32_t listener;
+	uint16_t port;
+
+	HOLDS(argc == 2);
+	program = argv[1];
+	HOLDS(setenv("RMEM_IBV", "soft0,ip=" GID0 ",gids=" GID1 ",control=1|soft1,ip=" PEER, 1) ==
+			0);
+	server = cm_open();
+	client = cm_open();
+	listener = cm_create(server, RDMA_PS_TCP);
+	HOLDS(cm_bind(server, listener, PEER, 0) == 0 && cm_listen(server, listener, 0) == 0);
+	port = cm_port(server, listener);
+	connection_without_its_gid_ends_by_timeouts(port);
+	address_without_its_gid_is_not_bound();
+	next_connection_is_made(port);
+	HOLDS(close(client) == 0 && close(server) == 0);
+	return 0;
+}
