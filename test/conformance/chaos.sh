@@ -23,15 +23,19 @@ any:MW_BIND_ERR@p:0.05
 any:QP_FATAL@p:0.01
 any:CQ_ERR@p:0.01
 recv:RNR_NAK@p:0.1@naks:3
+recv:LOC_PROT_ERR@p:0.01
+recv:LOC_LEN_ERR@p:0.01
 cq:LATE@p:0.2@polls:20
+cq:REORDER@p:0.1@polls:20
 qp_modify:ENOMEM@p:0.01
 post_send:ENOMEM@p:0.02
 post_recv:ENOMEM@p:0.02
 END
-[[ ${RMEM_TEST_ARGS:-} == *ip=* ]] || cat >>"$tmp/rules" <<'END'
-any:REM_OP_ERR@p:0.01
-any:REM_INV_REQ_ERR@p:0.01
-END
+if [[ ${RMEM_TEST_ARGS:-} == *ip=* ]]; then
+	echo 'port:FREEZE@p:0.001@ms:2'
+else
+	printf '%s\n' any:REM_OP_ERR@p:0.01 any:REM_INV_REQ_ERR@p:0.01
+fi >>"$tmp/rules"
 
 # one SEED: a run; 255, which ends xargs, if a case failed.
 one() {
