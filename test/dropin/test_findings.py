@@ -67,7 +67,7 @@ def test_kind(kind, function):
     one = found[0]
     expect('what it has', one['program'] == 'findings' and one['process'] > 0 and one['what'] in done.stderr, done)
     if 'calls' in one:
-        expect('since when', one['us_ago'] > 0 and one['thread'] > 0 and one['how'], done)
+        expect('since when', one['us_ago'] >= 0 and one['thread'] > 0 and one['how'], done)
     expect('its stack: %s' % functions(one), function in functions(one), done)
     call = [call for call in one.get('calls', []) + one.get('found_by', []) if call.get('function') == function][0]
     expect('its module', call['module'] == program and call['address'].startswith('0x'), done)
