@@ -39,7 +39,8 @@
 			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
 			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT |                      \
 			RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH |   \
-			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_XRC)
+			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_XRC |   \
+			RMEM_DEV_CAPA_CQ_MODERATION)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -317,6 +318,7 @@ const struct rmem_driver rsoft_driver = {
 
 						.cq_create = rsoft_chaos_cq_create,
 						.cq_destroy = rsoft_chaos_cq_destroy,
+						.cq_modify = NULL,
 						.cq_req_notify = NULL,
 						.cq_resize = rsoft_chaos_cq_resize,
 						.cq_stats_get = rsoft_cq_stats_get,

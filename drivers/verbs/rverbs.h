@@ -497,6 +497,7 @@ int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struc
 int rverbs_channel_create(struct rmem_comp_channel *channel);
 int rverbs_channel_destroy(struct rmem_comp_channel *channel);
 int rverbs_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq);
+int rverbs_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 int rverbs_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
 
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);

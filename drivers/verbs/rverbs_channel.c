@@ -74,6 +74,25 @@ rverbs_channel_get_event(struct rmem_comp_channel *base, struct rmem_cq **found)
 }
 
 int
+rverbs_cq_modify(struct rmem_cq *base, const struct rmem_cq_attr *attr)
+{
+	const struct ibv_cq_moderation_caps *caps = &rverbs_dev_of(&base->obj)->attr.cq_mod_caps;
+	bool is_on = attr->period_us != 0 && attr->count != 1;
+	struct ibv_modify_cq_attr own = {.attr_mask = IBV_CQ_ATTR_MODERATE};
+
+	/* More than the limits of the device is set to them. */
+	if (is_on) {
+		own.moderate.cq_count = (uint16_t)RTE_MIN(
+				attr->count != 0 ? attr->count : RMEM_CQ_MAX_COUNT,
+				(uint32_t)caps->max_cq_count);
+		own.moderate.cq_period =
+				(uint16_t)RTE_MIN(attr->period_us, (uint32_t)caps->max_cq_period);
+	}
+	return rverbs_err_code(ibv_modify_cq(rverbs_cq_of(base)->ibv, &own), RVERBS_ERR_RESIZE,
+			"ibv_modify_cq");
+}
+
+int
 rverbs_cq_req_notify(struct rmem_cq *base, bool is_solicited_only)
 {
 	return rverbs_err_code(ibv_req_notify_cq(rverbs_cq_of(base)->ibv, is_solicited_only),

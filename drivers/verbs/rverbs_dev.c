@@ -317,6 +317,7 @@ const struct rmem_driver rverbs_driver = {
 
 						.cq_create = rverbs_cq_create,
 						.cq_destroy = rverbs_cq_destroy,
+						.cq_modify = rverbs_cq_modify,
 						.cq_req_notify = rverbs_cq_req_notify,
 						.cq_resize = rverbs_cq_resize,
 						.cq_stats_get = NULL,

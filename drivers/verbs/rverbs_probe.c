@@ -305,7 +305,7 @@ probe_atomic(const struct rverbs_probe *probe)
 			probe->mem[1] == RVERBS_PROBE_ATOMIC + 1;
 }
 
-/* Completion channels. */
+/* Completion channels, and the moderation of their events, which the device reports. */
 static void
 probe_channel(struct rverbs_probe *probe)
 {
@@ -315,8 +315,11 @@ probe_channel(struct rverbs_probe *probe)
 	if (channel == NULL)
 		return;
 	cq = ibv_create_cq(probe->dev->context, 1, NULL, channel, 0);
-	if (cq != NULL && ibv_req_notify_cq(cq, 0) == 0)
+	if (cq != NULL && ibv_req_notify_cq(cq, 0) == 0) {
 		probe->dev->capa |= RMEM_DEV_CAPA_COMP_CHANNEL;
+		if (probe->dev->attr.cq_mod_caps.max_cq_period != 0)
+			probe->dev->capa |= RMEM_DEV_CAPA_CQ_MODERATION;
+	}
 	if ((cq != NULL && ibv_destroy_cq(cq) != 0) || ibv_destroy_comp_channel(channel) != 0)
 		probe->is_held = true;
 }

@@ -690,6 +690,7 @@ struct ibv_mw *ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int ribv_dealloc_mw(struct ibv_mw *mw);
 int ribv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int ribv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int ribv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int ribv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);

@@ -101,6 +101,22 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 }
 
 int
+ribv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct rmem_cq_attr own = {.count = 0};
+
+	if (!ribv_is_cq(cq))
+		return ENOENT;
+	if (attr == NULL || (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE) != 0)
+		return EINVAL;
+	if (attr->attr_mask == 0)
+		return 0;
+	own.count = attr->moderate.cq_count;
+	own.period_us = attr->moderate.cq_period;
+	return ribv_errno(rmem_cq_modify(((struct ribv_cq *)cq)->cq, &own));
+}
+
+int
 ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	/* Some providers leave it to the kernel, which finds the CQ by its handle. */

@@ -46,6 +46,7 @@ OP(struct ibv_mw *, alloc_mw, LIST(struct ibv_pd *pd, enum ibv_mw_type type), LI
 OP_ERR(bind_mw, LIST(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),
 		LIST(qp, mw, bind))
 OP_ERR(dealloc_mw, LIST(struct ibv_mw *mw), LIST(mw))
+OP_ERR(modify_cq, LIST(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr), LIST(cq, attr))
 OP_ERR(req_notify_cq, LIST(struct ibv_cq *cq, int solicited_only), LIST(cq, solicited_only))
 OP_ERR(query_device_ex, LIST(struct ibv_context *context,
 		const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
@@ -81,6 +82,7 @@ ribv_ops_set(struct verbs_context *context)
 {
 	context->query_device_ex = op_query_device_ex;
 	context->query_port = op_query_port;
+	context->modify_cq = op_modify_cq;
 	context->query_rt_values = op_query_rt_values;
 	context->advise_mr = op_advise_mr;
 	context->alloc_null_mr = op_alloc_null_mr;

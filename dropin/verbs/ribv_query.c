@@ -119,6 +119,10 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.device_cap_flags_ex = own.cap_flags;
 	full.phys_port_cnt_ex = own.nb_ports;
 	full.max_dm_size = RIBV_DM_SIZE;
+	if (info.capa & RMEM_DEV_CAPA_CQ_MODERATION) {
+		full.cq_mod_caps.max_cq_count = RMEM_CQ_MAX_COUNT;
+		full.cq_mod_caps.max_cq_period = RMEM_CQ_MAX_PERIOD_US;
+	}
 	/* A program of an older header has a shorter struct. */
 	memcpy(attr, &full, RTE_MIN(attr_size, sizeof(full)));
 	return 0;

@@ -54,6 +54,8 @@ drop(struct rmem_cq *cq)
 {
 	struct rmem_comp_channel *channel = cq->channel;
 
+	if (cq->events != NULL)
+		rmem_cq_moder_free(cq->events->moder);
 	if (channel != NULL)
 		rmem_comp_channel_remove(channel, cq->events);
 	rmem_cq_events_free(cq);

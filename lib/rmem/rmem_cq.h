@@ -65,6 +65,18 @@ struct rmem_cq_conf {
 	uint64_t reserved[2]; /**< Zero. */
 };
 
+/** Largest rmem_cq_attr::count. */
+#define RMEM_CQ_MAX_COUNT 65535u
+/** Largest rmem_cq_attr::period_us. */
+#define RMEM_CQ_MAX_PERIOD_US 65535u
+
+/** Moderation of the events of a CQ, for its channel. The caller zeroes it first. */
+struct rmem_cq_attr {
+	uint32_t count;       /**< Completions for an event, to RMEM_CQ_MAX_COUNT; 0: any number. */
+	uint32_t period_us;   /**< Time to it, to RMEM_CQ_MAX_PERIOD_US; 0: no moderation. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
 /** Counters of a CQ. */
 struct rmem_cq_stats {
 	uint64_t nb_cqe;      /**< Completions that it holds. */
@@ -164,6 +176,31 @@ int rmem_cq_destroy(struct rmem_cq *cq);
  *   - -EIO: the device failed.
  */
 int rmem_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
+
+/**
+ * Moderate the events of a CQ (ibv_modify_cq(3)).
+ *
+ * An armed CQ generates its event when it has count completions since it was armed, or period_us
+ * after the first of them. Completions that would generate no event (rmem_cq_req_notify()) do not
+ * count. An event that is due when the moderation changes is generated at once.
+ *
+ * Control path: starts a thread for the first CQ. Safe to call from any thread, but not while
+ * another thread modifies or destroys the CQ.
+ *
+ * @param cq
+ *   CQ. Without a channel the call has no effect.
+ * @param attr
+ *   Moderation; not needed after the call.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a CQ, NULL attr, a value over its limit, or a reserved field that is not
+ *     zero.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_CQ_MODERATION.
+ *   - -ENOMEM: no memory or thread.
+ *   - -EIO: the device failed.
+ */
+int rmem_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 
 /**
  * Acknowledge events of a CQ that rmem_comp_channel_get_event() returned.

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_malloc.h>
 
 #include "rmem_priv.h"
@@ -56,8 +57,12 @@ rmem_cq_notify(struct rmem_cq *cq, bool is_solicited)
 {
 	const uint32_t need = is_solicited ? ARMED_SOLICITED : ARMED_OTHER;
 	uint32_t *armed = &cq->events->armed;
-	uint32_t was = __atomic_fetch_or(armed, 0, __ATOMIC_ACQ_REL);
+	struct rmem_cq_moder *moder = __atomic_load_n(&cq->events->moder, __ATOMIC_ACQUIRE);
+	uint32_t was;
 
+	if (unlikely(moder != NULL) && rmem_cq_moder_notify(cq, moder, need))
+		return;
+	was = __atomic_fetch_or(armed, 0, __ATOMIC_ACQ_REL);
 	while ((was & need) != 0) {
 		if (!__atomic_compare_exchange_n(
 				    armed, &was, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

@@ -99,6 +99,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_XRC (UINT64_C(1) << 32)
 /** RMEM_CQ_TIMESTAMP. */
 #define RMEM_DEV_CAPA_CQ_TIMESTAMP (UINT64_C(1) << 34)
+/** rmem_cq_modify(). */
+#define RMEM_DEV_CAPA_CQ_MODERATION (UINT64_C(1) << 35)
 
 /** Device. */
 struct rmem_dev {

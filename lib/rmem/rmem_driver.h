@@ -235,6 +235,8 @@ typedef int (*rmem_comp_channel_get_event_t)(
 		struct rmem_comp_channel *channel, struct rmem_cq **cq);
 /** Arm a CQ with a channel. */
 typedef int (*rmem_cq_req_notify_t)(struct rmem_cq *cq, bool is_solicited_only);
+/** Moderate the events of a CQ; the class has checked the limits. */
+typedef int (*rmem_cq_modify_t)(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 /** Create the queue; may raise cq->nb_cqe. With RMEM_CQ_TIMESTAMP polls fill cq->timestamps. */
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 /** Release the resources of cq_create. */
@@ -424,6 +426,7 @@ struct rmem_dev_ops {
 
 	rmem_qp_attach_mcast_t qp_attach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
 	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
+	rmem_cq_modify_t cq_modify;             /**< Channels: RMEM_DEV_CAPA_CQ_MODERATION. */
 	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
 	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
 	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; NULL without. */

@@ -450,6 +450,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL_OWN(ops, comp_channel_create);
 	FILL_OWN(ops, comp_channel_destroy);
 	FILL_OWN(ops, comp_channel_get_event);
+	FILL_OWN(ops, cq_modify);
 	FILL_OWN(ops, cq_req_notify);
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);

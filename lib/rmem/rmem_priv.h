@@ -269,7 +269,17 @@ struct rmem_cq_events {
 	uint32_t armed;                  /**< ARMED_* of rmem_cq_notify.c; atomic. */
 	uint32_t nb_unacked;             /**< Returned and not acknowledged; atomic. */
 	struct rmem_async_events *async; /**< Of its channel of asynchronous events, or NULL. */
+	struct rmem_cq_moder *moder;     /**< NULL until rmem_cq_modify(); atomic. */
 };
+
+/**
+ * Count a completion that is one of need (rmem_cq_events::armed), and generate the event that is
+ * due. False: the CQ is not moderated, and nothing was done.
+ */
+bool rmem_cq_moder_notify(struct rmem_cq *cq, struct rmem_cq_moder *moder, uint32_t need);
+
+/** Free the moderation of a CQ that generates no more events, before its events; or NULL. */
+void rmem_cq_moder_free(struct rmem_cq_moder *moder);
 
 /** Set channel, context and events of a new CQ; -ENOMEM. */
 int rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
@@ -281,6 +291,7 @@ void rmem_cq_events_free(struct rmem_cq *cq);
 int rmem_own_comp_channel_create(struct rmem_comp_channel *channel);
 int rmem_own_comp_channel_destroy(struct rmem_comp_channel *channel);
 int rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq);
+int rmem_own_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 int rmem_own_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
 
 /** Add an event of a CQ to a channel of the class. */

@@ -145,6 +145,34 @@ events(void)
 	HOLDS(drain(&sides[1]) == 1 && drain(&sides[0]) == 1);
 }
 
+/* The event of a moderated CQ follows after its period, or a number of completions. */
+static void
+moderated(void)
+{
+	struct ibv_modify_cq_attr attr = {
+			.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {2, UINT16_MAX}};
+	struct ibv_device_attr_ex device;
+	int i, n;
+
+	HOLDS(ibv_query_device_ex(context, NULL, &device) == 0);
+	HOLDS(device.cq_mod_caps.max_cq_count == UINT16_MAX);
+	HOLDS(device.cq_mod_caps.max_cq_period == UINT16_MAX);
+	HOLDS(ibv_modify_cq(sides[1].cq, &attr) == 0);
+	for (n = 1; n <= 2; n++) {
+		HOLDS(ibv_req_notify_cq(sides[1].cq, 0) == 0);
+		for (i = 0; i < n; i++) {
+			post_recv(&sides[1]);
+			post_send(&sides[0], 0);
+		}
+		expect_event(&sides[1]);
+		HOLDS(drain(&sides[1]) == n && drain(&sides[0]) == n && !is_readable());
+	}
+	attr.attr_mask = 2;
+	HOLDS(ibv_modify_cq(sides[1].cq, &attr) == EINVAL && errno == EINVAL);
+	attr = (struct ibv_modify_cq_attr){.attr_mask = IBV_CQ_ATTR_MODERATE};
+	HOLDS(ibv_modify_cq(sides[1].cq, &attr) == 0);
+}
+
 /* Wait until side has one more completion, as ibv_rc_pingpong -e does. */
 static void
 sleep_until(struct side *side)
@@ -237,6 +265,7 @@ main(void)
 	HOLDS(pd != NULL);
 	create();
 	events();
+	moderated();
 	two_threads();
 	destroy();
 	return 0;

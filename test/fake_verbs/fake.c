@@ -144,6 +144,18 @@ ibv_free_device_list(struct ibv_device **list)
 }
 
 static int
+fake_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	RTE_SET_USED(cq);
+	if (fake_fails("modify_cq"))
+		return errno;
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	fake.moderation = attr->moderate;
+	return 0;
+}
+
+static int
 fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -176,6 +188,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
 	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
+	attr->cq_mod_caps.max_cq_count = attr->cq_mod_caps.max_cq_period = fake.max_cq_period;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;
 	return 0;
@@ -231,6 +244,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->context.device = device;
 	ctx->context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	ctx->query_device_ex = fake_query_device_ex;
+	ctx->modify_cq = fake_modify_cq;
 	ctx->query_port = fake_query_port;
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);

@@ -57,17 +57,19 @@ struct fake {
 	uint16_t mcast_lid;         /* of the last attachment or detachment */
 	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_ud;             /* no QPs of UD */
-	bool has_no_resize;         /* ibv_resize_cq() is not supported */
-	bool has_no_atomic;         /* no rights for atomics */
-	bool is_atomic_bad;         /* the returned value is not the previous one */
-	bool has_no_relaxed;        /* no optional rights */
-	bool is_quick;              /* completes at once, and moves nothing */
-	bool is_poll_bad;           /* ibv_poll_cq() fails */
-	unsigned int rereg_flags;   /* IBV_REREG_MR_* that ibv_rereg_mr() does */
-	int rereg_result;           /* enum ibv_rereg_mr_err_code, with fail_errno; 0: it does */
-	bool has_new_keys;          /* ibv_rereg_mr() makes new ones */
-	bool has_no_mw[3];          /* no windows of type 1, of type 2 */
-	bool has_no_mw_ex;          /* no extended QPs that post windows */
+	uint16_t max_cq_period;     /* of moderation; 0: there is none */
+	struct ibv_moderate_cq moderation; /* of the last ibv_modify_cq() */
+	bool has_no_resize;                /* ibv_resize_cq() is not supported */
+	bool has_no_atomic;                /* no rights for atomics */
+	bool is_atomic_bad;                /* the returned value is not the previous one */
+	bool has_no_relaxed;               /* no optional rights */
+	bool is_quick;                     /* completes at once, and moves nothing */
+	bool is_poll_bad;                  /* ibv_poll_cq() fails */
+	unsigned int rereg_flags;          /* IBV_REREG_MR_* that ibv_rereg_mr() does */
+	int rereg_result;     /* enum ibv_rereg_mr_err_code, with fail_errno; 0: it does */
+	bool has_new_keys;    /* ibv_rereg_mr() makes new ones */
+	bool has_no_mw[3];    /* no windows of type 1, of type 2 */
+	bool has_no_mw_ex;    /* no extended QPs that post windows */
 	bool is_list_bad;     /* extended QPs take each SGE of a list to be as long as the first */
 	bool is_bind_bad;     /* bindings fail */
 	bool is_inv_bad;      /* an invalidated window remains valid */

@@ -235,6 +235,38 @@ TEST(verbs_channel, channels_are_a_capability)
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_COMP_CHANNEL) != 0);
 }
 
+TEST(verbs_channel, moderation_has_the_limits_of_the_device)
+{
+	struct rmem_cq_attr attr = {.count = 0, .period_us = 100};
+
+	fake.max_cq_period = 4095;
+	open_channel();
+	TEST_OK(rmem_cq_modify(ch.cq, &attr));
+	TEST_EQ(fake.moderation.cq_count, 4095);
+	TEST_EQ(fake.moderation.cq_period, 100);
+	attr = (struct rmem_cq_attr){.count = 7, .period_us = RMEM_CQ_MAX_PERIOD_US};
+	TEST_OK(rmem_cq_modify(ch.cq, &attr));
+	TEST_EQ(fake.moderation.cq_count, 7);
+	TEST_EQ(fake.moderation.cq_period, 4095);
+	/* Off. */
+	attr.period_us = 0;
+	TEST_OK(rmem_cq_modify(ch.cq, &attr));
+	TEST_EQ(fake.moderation.cq_count, 0);
+	TEST_EQ(fake.moderation.cq_period, 0);
+	fake.fail_name = "modify_cq";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_cq_modify(ch.cq, &attr), ENOMEM);
+	fake.fail_name = NULL;
+}
+
+TEST(verbs_channel, moderation_is_refused_by_devices_without_it)
+{
+	const struct rmem_cq_attr attr = {.count = 4, .period_us = 100};
+
+	open_channel();
+	TEST_ERR(rmem_cq_modify(ch.cq, &attr), EOPNOTSUPP);
+}
+
 TEST(verbs_channel, errnos_of_the_device_are_mapped)
 {
 	static const struct {
