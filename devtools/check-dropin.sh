@@ -117,6 +117,7 @@ try test-keys "$run" build/test/dropin/test-keys
 try test-contexts "$run" build/test/dropin/test-contexts
 try test-main_ends "$run" build/test/dropin/test-main_ends
 try test-threads "$run" build/test/dropin/test-threads
+try 'exports of libibverbs' devtools/check-exports.py
 try test-files "$run" build/test/dropin/test-files
 try test-paths "$run" build/test/dropin/test-paths
 try test-memory "$run" build/test/dropin/test-memory

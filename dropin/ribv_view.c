@@ -148,6 +148,51 @@ counter_files(struct search *search, const char *dir)
 			stats.wire_malformed + stats.wire_icrc_errors);
 }
 
+/*
+ * As the drivers of the kernel name them, where the meaning is the same: those of rdma_rxe, then of
+ * mlx5. A counter that has a name in each is there twice.
+ */
+static void
+hw_counter_files(struct search *search, const char *dir)
+{
+#define COUNTER(name, field)                                                                       \
+	{                                                                                          \
+		name, offsetof(struct rmem_dev_stats, field)                                       \
+	}
+	static const struct {
+		const char *name;
+		size_t offset;
+	} rows[] = {
+			COUNTER("sent_pkts", wire_tx_packets),
+			COUNTER("rcvd_pkts", wire_rx_packets),
+			COUNTER("duplicate_request", wire_duplicates),
+			COUNTER("out_of_seq_request", wire_gaps),
+			COUNTER("send_rnr_err", wire_rnr_naks_sent),
+			COUNTER("completer_retry_err", wire_retransmits),
+			COUNTER("local_ack_timeout_err", wire_timeouts),
+			COUNTER("out_of_buffer", drop_no_recv),
+			COUNTER("out_of_sequence", wire_gaps),
+			COUNTER("req_cqe_error", errors),
+			COUNTER("req_cqe_flush_error", flushed),
+			COUNTER("req_remote_access_errors", rem_access_errors),
+			COUNTER("resp_remote_access_errors", bad_rkeys),
+			COUNTER("rx_icrc_encapsulated", wire_icrc_errors),
+	};
+#undef COUNTER
+	struct rmem_dev_stats stats;
+	char name[64];
+	uint64_t value;
+	uint32_t i;
+
+	if (rmem_dev_stats_get(search->dev, &stats) != 0)
+		return;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		memcpy(&value, (const char *)&stats + rows[i].offset, sizeof(value));
+		snprintf(name, sizeof(name), "hw_counters/%s", rows[i].name);
+		file(search, dir, name, "%" PRIu64, value);
+	}
+}
+
 /* The rate of the link: Gb/s of a lane times ten, by the bits of the speed. */
 static void
 rate_file(struct search *search, const char *dir, const struct rmem_port_attr *port)
@@ -197,6 +242,7 @@ port_files(struct search *search, const char *dir)
 	rate_file(search, dir, &port);
 	gid_files(search, dir, &port);
 	counter_files(search, dir);
+	hw_counter_files(search, dir);
 }
 
 /* The network interfaces of the host: by their addresses rdma_cm connects. */

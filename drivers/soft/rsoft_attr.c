@@ -23,6 +23,7 @@
 #define DEVICE_MEM_WINDOW         (UINT64_C(1) << 17)
 #define DEVICE_MEM_MGT_EXTENSIONS (UINT64_C(1) << 21)
 #define DEVICE_MEM_WINDOW_TYPE_2B (UINT64_C(1) << 24)
+#define DEVICE_FLUSH              (UINT64_C(3) << 38) /* GLOBAL, PERSISTENT */
 #define DEVICE_ATOMIC_WRITE       (UINT64_C(1) << 40)
 #define PORT_IP_BASED_GIDS        (UINT32_C(1) << 26)
 
@@ -49,6 +50,8 @@ cap_flags(uint64_t capa)
 		flags |= DEVICE_MEM_WINDOW_TYPE_2B;
 	if (capa & RMEM_DEV_CAPA_LOCAL_INV)
 		flags |= DEVICE_MEM_MGT_EXTENSIONS;
+	if (capa & RMEM_DEV_CAPA_FLUSH)
+		flags |= DEVICE_FLUSH;
 	if (capa & RMEM_DEV_CAPA_ATOMIC_WRITE)
 		flags |= DEVICE_ATOMIC_WRITE;
 	return flags;

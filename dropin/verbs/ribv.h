@@ -196,6 +196,7 @@ struct ribv_qp {
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as the program set it */
 	unsigned int access;   /* the same */
+	uint32_t rate_limit;   /* the same; 0: none */
 	uint32_t nb_events;    /* that the program has got; atomic */
 	uint32_t send_lock;    /* of posts of send requests */
 	uint32_t recv_lock;    /* of posts of receives */
@@ -619,6 +620,16 @@ ribv_sl(const struct ribv_cq *cq, const struct rmem_wc *wc)
 /* ibv_create_cq() for a context of rmem, with RMEM_CQ_* in flags. */
 struct ibv_cq *ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags);
+/* IBV_WC_FLUSH, which headers before rdma-core 46 do not have. */
+#define RIBV_WC_FLUSH 8
+
+/* Opcodes have the values of verbs, except FLUSH; a WC of a window is BIND_MW. */
+static inline enum ibv_wc_opcode
+ribv_wc_opcode(const struct rmem_wc *wc)
+{
+	return (enum ibv_wc_opcode)(wc->opcode == RMEM_WC_FLUSH ? RIBV_WC_FLUSH : wc->opcode);
+}
+
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
 /* Remove the completions of a QP, which is reset or destroyed. */
@@ -665,6 +676,16 @@ uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
 /* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the device has no such QP. */
 bool ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num);
+
+/* ribv_qp_attr.c */
+/* The largest rate limit, in kbit/s: nominal, that of the link. Packets are not paced. */
+#define RIBV_MAX_RATE UINT32_C(100000000)
+/*
+ * Check attributes that the class does not have, and remove from the mask those that it need not
+ * know; 0 or an errno.
+ */
+int ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask);
+int ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);

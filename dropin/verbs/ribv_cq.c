@@ -177,14 +177,13 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return ribv_errno(ret);
 }
 
-/* Opcodes and statuses have the values of verbs, except that a WC of a window
- * is BIND_MW. */
+/* Statuses have the values of verbs. */
 static void
 wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv)
 {
 	ibv->wr_id = wc->wr_id;
 	ibv->status = (enum ibv_wc_status)wc->status;
-	ibv->opcode = (enum ibv_wc_opcode)wc->opcode;
+	ibv->opcode = ribv_wc_opcode(wc);
 	ibv->vendor_err = ribv_has_src_qp(wc) ? 0 : wc->vendor_err;
 	ibv->byte_len = wc->byte_len;
 	ibv->imm_data = wc->imm_data;

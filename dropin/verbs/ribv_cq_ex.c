@@ -67,7 +67,7 @@ end_poll(struct ibv_cq_ex *ex)
 static enum ibv_wc_opcode
 read_opcode(struct ibv_cq_ex *ex)
 {
-	return (enum ibv_wc_opcode)now(ex)->opcode;
+	return ribv_wc_opcode(now(ex));
 }
 
 static uint32_t

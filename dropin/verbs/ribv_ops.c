@@ -46,6 +46,8 @@ OP(struct ibv_mw *, alloc_mw, LIST(struct ibv_pd *pd, enum ibv_mw_type type), LI
 OP_ERR(bind_mw, LIST(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),
 		LIST(qp, mw, bind))
 OP_ERR(dealloc_mw, LIST(struct ibv_mw *mw), LIST(mw))
+OP_ERR(modify_qp_rate_limit, LIST(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr),
+		LIST(qp, attr))
 OP_ERR(modify_cq, LIST(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr), LIST(cq, attr))
 OP_ERR(req_notify_cq, LIST(struct ibv_cq *cq, int solicited_only), LIST(cq, solicited_only))
 OP_ERR(query_device_ex, LIST(struct ibv_context *context,
@@ -82,6 +84,7 @@ ribv_ops_set(struct verbs_context *context)
 {
 	context->query_device_ex = op_query_device_ex;
 	context->query_port = op_query_port;
+	context->modify_qp_rate_limit = op_modify_qp_rate_limit;
 	context->modify_cq = op_modify_cq;
 	context->query_rt_values = op_query_rt_values;
 	context->advise_mr = op_advise_mr;

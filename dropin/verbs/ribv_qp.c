@@ -21,9 +21,6 @@
 
 #include "ribv.h"
 
-/* Attributes of verbs that the class does not have. */
-#define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
-
 #define NB_LISTS 1024
 
 /* No QP takes the number of a destroyed one while its completions are in a CQ, and none of the
@@ -244,6 +241,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
 	struct rmem_qp_attr own;
+	bool has_rate;
 	int ret;
 
 	if (ribv_is_real(ibv))
@@ -252,10 +250,10 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return ENOENT;
 	if (attr == NULL)
 		return EINVAL;
-	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
-		return EOPNOTSUPP;
-	if ((mask & LACKING) != 0)
-		return EINVAL;
+	has_rate = (mask & IBV_QP_RATE_LIMIT) != 0;
+	ret = ribv_qp_attr_check(qp, attr, &mask);
+	if (ret != 0)
+		return ret;
 	attr_of_ibv(attr, mask, &own);
 	/* Other threads of the program may post; threads of the class may not. */
 	ribv_lock(&qp->send_lock);
@@ -265,6 +263,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	ribv_unlock(&qp->send_lock);
 	if (ret != 0)
 		return ribv_errno(ret);
+	if (has_rate)
+		qp->rate_limit = attr->rate_limit;
 	if ((mask & IBV_QP_AV) != 0)
 		qp->ah = attr->ah_attr;
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
@@ -317,6 +317,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	attr->timeout = own.timeout;
 	attr->retry_cnt = own.retry_cnt;
 	attr->rnr_retry = own.rnr_retry;
+	attr->rate_limit = qp->rate_limit;
 	if (init != NULL)
 		*init = qp->init;
 	return 0;

@@ -22,6 +22,12 @@
 			IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                        \
 			IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
 
+#ifdef RIBV_HAS_WR_FLUSH
+#define FLUSH_OPS ((uint64_t)IBV_QP_EX_WITH_FLUSH)
+#else
+#define FLUSH_OPS UINT64_C(0)
+#endif
+
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
 /* A window to bind, and its rkey before. */
@@ -268,6 +274,25 @@ wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+#ifdef RIBV_HAS_WR_FLUSH
+static void
+wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len, uint8_t type,
+		uint8_t level)
+{
+	struct rmem_send_wr *wr = begin(ex, RMEM_WR_FLUSH);
+
+	if (wr == NULL)
+		return;
+	wr->flush.remote_addr = remote_addr;
+	wr->flush.rkey = rkey;
+	wr->flush.length = (uint32_t)len;
+	wr->flush.type = type;
+	wr->flush.level = level;
+	if (len > UINT32_MAX)
+		refuse(batch_of(ex), EINVAL);
+}
+#endif
+
 static void
 wr_start(struct ibv_qp_ex *ex)
 {
@@ -336,7 +361,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	struct ibv_qp_ex *ex = &qp->ex;
 	struct ribv_batch *batch;
 	size_t n = (size_t)cap->max_send_wr + 1;
-	uint64_t ops = qp->init.qp_type == IBV_QPT_UD ? UD_OPS : SEND_OPS;
+	uint64_t ops = qp->init.qp_type == IBV_QPT_UD ? UD_OPS : SEND_OPS | FLUSH_OPS;
 
 	if ((send_ops & ~ops) != 0)
 		return EOPNOTSUPP;
@@ -359,6 +384,9 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_atomic_write = wr_atomic_write;
 	ex->wr_bind_mw = wr_bind_mw;
+#ifdef RIBV_HAS_WR_FLUSH
+	ex->wr_flush = wr_flush;
+#endif
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;

@@ -119,6 +119,10 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.device_cap_flags_ex = own.cap_flags;
 	full.phys_port_cnt_ex = own.nb_ports;
 	full.max_dm_size = RIBV_DM_SIZE;
+	full.packet_pacing_caps.qp_rate_limit_min = 1;
+	full.packet_pacing_caps.qp_rate_limit_max = RIBV_MAX_RATE;
+	full.packet_pacing_caps.supported_qpts =
+			1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD;
 	if (info.capa & RMEM_DEV_CAPA_CQ_MODERATION) {
 		full.cq_mod_caps.max_cq_count = RMEM_CQ_MAX_COUNT;
 		full.cq_mod_caps.max_cq_period = RMEM_CQ_MAX_PERIOD_US;
@@ -185,6 +189,9 @@ ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_a
 	full.init_type_reply = own.init_type_reply;
 	full.active_width = own.active_width;
 	full.active_speed = (uint8_t)own.active_speed;
+#ifdef RIBV_HAS_ACTIVE_SPEED_EX
+	full.active_speed_ex = own.active_speed;
+#endif
 	full.link_layer = own.link_layer;
 	full.flags = own.flags;
 	memcpy(attr, &full, RTE_MIN(len, sizeof(full)));

@@ -19,17 +19,7 @@
 		return ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                             \
 	}
 
-REFUSE_INT(ibv_query_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
-REFUSE_INT(ibv_set_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
 		(struct ibv_context * context, struct ibv_ah_attr *attr,
 				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		(context, attr, mac, vid))
-
-int
-ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
-{
-	if (ribv_is_real(qp))
-		return RIBV_NEXT(ibv_query_qp_data_in_order)(qp, op, flags);
-	return 0;
-}

@@ -62,6 +62,21 @@ def check_batch():
     assert not full.stderr, full
 
 
+def check_statistic():
+    """As rdma statistic prints links; the same counters in JSON."""
+    out = top('--statistic')
+    assert out.returncode == 0 and not out.stderr, out
+    lines = [line.split() for line in out.stdout.splitlines()]
+    assert [line[:2] for line in lines] == [['link', 'soft0/1'], ['link', 'soft1/1']], out
+    for line in lines:
+        values = dict(zip(line[2::2], line[3::2]))
+        assert len(values) == 14 and all(value.isdigit() for value in values.values()), line
+        assert values['sent_pkts'] == '0' and values['req_cqe_error'] == '0', line
+    links = json.loads(top('--statistic', '--json').stdout)
+    assert [(link['ifname'], link['port']) for link in links] == [('soft0', 1), ('soft1', 1)], links
+    assert all(list(link)[2:] == lines[0][2::2] for link in links), links
+
+
 def check_json():
     """Rates are those of the counters."""
     out = top('--json', '-n', '3', '-d', '0.2')
@@ -209,6 +224,7 @@ def check_program(folder, path):
         program.stdin.flush()
         wait_for(lambda: '\nlease: 4\n' in top('-b', '-n', '1').stdout, program)
         check_batch()
+        check_statistic()
         check_json()
         check_prometheus()
         check_errors()

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Attributes of QPs beyond those of the class: rate limit, ECE, order of data. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "ribv.h"
+
+/* Attributes of verbs that the class does not have. */
+#define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)
+
+/* The kernel has alternate paths on InfiniBand alone, and EINVAL on RoCE. */
+int
+ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask)
+{
+	const enum ibv_qp_state state = *mask & IBV_QP_STATE ? attr->qp_state : qp->ibv.state;
+
+	if ((*mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
+		return (*mask & IBV_QP_ALT_PATH) != 0 && qp->send_cq->roce_header != 0 ? EINVAL
+										       : EOPNOTSUPP;
+	if ((*mask & LACKING) != 0)
+		return EINVAL;
+	if ((*mask & IBV_QP_RATE_LIMIT) == 0)
+		return 0;
+	*mask &= ~IBV_QP_RATE_LIMIT;
+	return state == IBV_QPS_RTS &&
+					(qp->ibv.state == IBV_QPS_RTR ||
+							qp->ibv.state == IBV_QPS_RTS) &&
+					attr->rate_limit <= RIBV_MAX_RATE
+			? 0
+			: EINVAL;
+}
+
+int
+ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	if (!ribv_is_qp(qp))
+		return ENOENT;
+	if (attr == NULL || attr->comp_mask != 0 || attr->rate_limit > RIBV_MAX_RATE ||
+			qp->state != IBV_QPS_RTS)
+		return EINVAL;
+	((struct ribv_qp *)qp)->rate_limit = attr->rate_limit;
+	return 0;
+}
+
+/* There are no enhancements of a vendor: no identifier, and no options. */
+int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_query_ece)(qp, ece);
+	if (!ribv_is_qp(qp))
+		return ENOENT;
+	if (ece == NULL)
+		return EINVAL;
+	memset(ece, 0, sizeof(*ece));
+	return 0;
+}
+
+/* Options of 0 disable enhancements of the peer's vendor: librdmacm sets that. */
+int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_set_ece)(qp, ece);
+	if (!ribv_is_qp(qp))
+		return ENOENT;
+	if (ece == NULL || ece->comp_mask != 0)
+		return EINVAL;
+	return ece->options == 0 ? 0 : EOPNOTSUPP;
+}
+
+/*
+ * Bytes of a message are copied by memcpy(), or by the kernel, which specify no order. The 8 bytes
+ * of an atomic are one access. With the flag of verbs.h 56 the result is a vector: the whole
+ * message, and blocks of 128 bytes.
+ */
+int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	const uint32_t return_caps = 1u << 0, all_caps = 1u << 0 | 1u << 1;
+
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_query_qp_data_in_order)(qp, op, flags);
+	if (!ribv_is_qp(qp) || qp->qp_type != IBV_QPT_RC || (flags & ~return_caps) != 0)
+		return 0;
+	switch ((int)op) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_WRITE:
+		return flags == 0 ? 1 : (int)all_caps;
+	default:
+		return 0;
+	}
+}
