@@ -21,6 +21,7 @@
 #define DEVICE_SYS_IMAGE_GUID     (UINT64_C(1) << 11)
 #define DEVICE_RC_RNR_NAK_GEN     (UINT64_C(1) << 12)
 #define DEVICE_MEM_WINDOW         (UINT64_C(1) << 17)
+#define DEVICE_XRC                (UINT64_C(1) << 20)
 #define DEVICE_MEM_MGT_EXTENSIONS (UINT64_C(1) << 21)
 #define DEVICE_MEM_WINDOW_TYPE_2B (UINT64_C(1) << 24)
 #define DEVICE_FLUSH              (UINT64_C(3) << 38) /* GLOBAL, PERSISTENT */
@@ -50,6 +51,8 @@ cap_flags(uint64_t capa)
 		flags |= DEVICE_MEM_WINDOW_TYPE_2B;
 	if (capa & RMEM_DEV_CAPA_LOCAL_INV)
 		flags |= DEVICE_MEM_MGT_EXTENSIONS;
+	if (capa & RMEM_DEV_CAPA_XRC)
+		flags |= DEVICE_XRC;
 	if (capa & RMEM_DEV_CAPA_FLUSH)
 		flags |= DEVICE_FLUSH;
 	if (capa & RMEM_DEV_CAPA_ATOMIC_WRITE)
@@ -68,6 +71,9 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 			version & 0xff);
 	rsoft_addr_guid(dev, attr->node_guid);
 	rsoft_addr_guid(dev, attr->sys_image_guid);
+	/* As rmem_dev_info::capa. */
+	if (dev->wire != NULL && dev->args.loop != 0)
+		capa &= ~RMEM_DEV_CAPA_XRC;
 	attr->cap_flags = cap_flags(capa);
 	attr->vendor_id = NO_VENDOR;
 	attr->vendor_part_id = 1;

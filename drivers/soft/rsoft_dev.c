@@ -179,7 +179,9 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
 	if (dev->wire != NULL) {
-		info->capa &= ~RMEM_DEV_CAPA_XRC;
+		/* Packets of XRC are not implemented: its peers are of this process. */
+		if (dev->args.loop != 0)
+			info->capa &= ~RMEM_DEV_CAPA_XRC;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;

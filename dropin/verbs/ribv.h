@@ -76,6 +76,7 @@ enum ribv_type {
 	RIBV_CHANNEL,
 	RIBV_AH,
 	RIBV_DM,
+	RIBV_XRCD,
 };
 
 struct ribv_context {
@@ -170,10 +171,17 @@ struct ribv_ah {
 	struct rmem_ah *ah;
 };
 
+struct ribv_xrcd {
+	struct ibv_xrcd ibv;
+	struct ibv_context *context;
+	struct rmem_xrcd *xrcd;
+};
+
 struct ribv_srq {
 	struct ibv_srq ibv;
 	struct ribv_pd *pd;
 	struct rmem_srq *srq;
+	struct ribv_cq *cq; /* of XRC: that its receives complete to; else NULL */
 	uint32_t refs;      /* QPs; atomic */
 	uint32_t nb_events; /* that the program has got; atomic */
 };
@@ -189,10 +197,12 @@ struct ribv_qp {
 	struct ribv_batch *batch; /* of ibv_wr_*, or NULL */
 	struct ribv_watch *watch; /* with sanitize=1, or NULL */
 	struct rmem_qp *qp;
-	struct ribv_pd *pd;
+	struct ibv_context *context;
+	struct ribv_pd *pd; /* of XRC_RECV: NULL, as the CQs */
 	bool is_ud;
-	struct ribv_cq *send_cq, *recv_cq;
-	LIST_ENTRY(ribv_qp) next; /* in ribv_qp.c */
+	bool is_xrc;                       /* XRC_SEND */
+	struct ribv_cq *send_cq, *recv_cq; /* of XRC_SEND: the same */
+	LIST_ENTRY(ribv_qp) next;          /* in ribv_qp.c */
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as the program set it */
 	unsigned int access;   /* the same */
@@ -444,8 +454,8 @@ ribv_is_qp(const struct ibv_qp *qp)
 	const struct ribv_qp *own = (const struct ribv_qp *)qp;
 	uint32_t slot = ribv_slot(qp, RIBV_QP);
 
-	return slot != 0 && qp->handle == slot && qp->pd == &own->pd->ibv &&
-			qp->context == own->pd->context && qp->qp_num == own->qp->qp_num &&
+	return slot != 0 && qp->handle == slot && qp->pd == (const struct ibv_pd *)own->pd &&
+			qp->context == own->context && qp->qp_num == own->qp->qp_num &&
 			qp->send_cq == own->init.send_cq && qp->recv_cq == own->init.recv_cq &&
 			qp->srq == own->init.srq && qp->qp_type == own->init.qp_type;
 }
@@ -458,6 +468,13 @@ ribv_is_srq(const struct ibv_srq *srq)
 
 	return slot != 0 && srq->handle == slot && srq->pd == &own->pd->ibv &&
 			srq->context == own->pd->context;
+}
+
+static inline bool
+ribv_is_xrcd(const struct ibv_xrcd *xrcd)
+{
+	return ribv_slot(xrcd, RIBV_XRCD) != 0 &&
+			xrcd->context == ((const struct ribv_xrcd *)xrcd)->context;
 }
 
 static inline bool
@@ -723,5 +740,9 @@ struct ibv_pd *ribv_alloc_parent_domain(
 		struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 struct ibv_cq_ex *ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init);
 struct ibv_qp *ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
+struct ibv_qp *ribv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_xrcd *ribv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int ribv_close_xrcd(struct ibv_xrcd *xrcd);
+int ribv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 
 #endif /* RIBV_H */

@@ -77,6 +77,12 @@ OP(struct ibv_srq *, create_srq_ex, LIST(struct ibv_context *context,
 		struct ibv_srq_init_attr_ex *attr), LIST(context, attr))
 OP(struct ibv_qp *, create_qp_ex, LIST(struct ibv_context *context,
 		struct ibv_qp_init_attr_ex *attr), LIST(context, attr))
+OP(struct ibv_qp *, open_qp, LIST(struct ibv_context *context, struct ibv_qp_open_attr *attr),
+		LIST(context, attr))
+OP(struct ibv_xrcd *, open_xrcd, LIST(struct ibv_context *context,
+		struct ibv_xrcd_init_attr *attr), LIST(context, attr))
+OP_ERR(close_xrcd, LIST(struct ibv_xrcd *xrcd), LIST(xrcd))
+OP_ERR(get_srq_num, LIST(struct ibv_srq *srq, uint32_t *srq_num), LIST(srq, srq_num))
 /* clang-format on */
 
 void
@@ -98,6 +104,10 @@ ribv_ops_set(struct verbs_context *context)
 	context->create_cq_ex = op_create_cq_ex;
 	context->create_srq_ex = op_create_srq_ex;
 	context->create_qp_ex = op_create_qp_ex;
+	context->open_qp = op_open_qp;
+	context->open_xrcd = op_open_xrcd;
+	context->close_xrcd = op_close_xrcd;
+	context->get_srq_num = op_get_srq_num;
 	context->context.ops = (struct ibv_context_ops){
 			.alloc_mw = op_alloc_mw,
 			.bind_mw = op_bind_mw,

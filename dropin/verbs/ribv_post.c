@@ -20,7 +20,7 @@ int
 ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr)
 {
-	if (info == NULL || info->mr == NULL || ribv_check_bind(qp->pd->context, mw, info->mr) != 0)
+	if (info == NULL || info->mr == NULL || ribv_check_bind(qp->context, mw, info->mr) != 0)
 		return EINVAL;
 	wr->bind_mw.mw = ((struct ribv_mw *)mw)->mw;
 	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
@@ -80,6 +80,8 @@ wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_s
 	if (qp->is_ud)
 		return ribv_ud_wr(qp, ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey,
 				wr);
+	if (unlikely(qp->is_xrc))
+		wr->xrc.remote_srqn = ibv->qp_type.xrc.remote_srqn;
 	switch (ibv->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:

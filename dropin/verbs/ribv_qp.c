@@ -33,8 +33,12 @@ static LIST_HEAD(ribv_qps, ribv_qp) qps[NB_LISTS];
 static void
 count_queues(const struct ibv_qp_init_attr *init, int n)
 {
-	__atomic_fetch_add(&((struct ribv_cq *)init->send_cq)->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
-	__atomic_fetch_add(&((struct ribv_cq *)init->recv_cq)->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+	if (init->send_cq != NULL)
+		__atomic_fetch_add(&((struct ribv_cq *)init->send_cq)->refs, (uint32_t)n,
+				__ATOMIC_ACQ_REL);
+	if (init->recv_cq != NULL)
+		__atomic_fetch_add(&((struct ribv_cq *)init->recv_cq)->refs, (uint32_t)n,
+				__ATOMIC_ACQ_REL);
 	if (init->srq != NULL)
 		__atomic_fetch_add(&((struct ribv_srq *)init->srq)->refs, (uint32_t)n,
 				__ATOMIC_ACQ_REL);
@@ -57,25 +61,15 @@ inline_of(const struct ibv_pd *pd, const struct ibv_qp_cap *cap)
 }
 
 static int
-qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+check_init(const struct ibv_context *context, const struct ibv_qp_init_attr *init)
 {
-	struct rmem_qp_conf conf = {.max_send_wr = init->cap.max_send_wr,
-			.max_recv_wr = init->cap.max_recv_wr,
-			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
-			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
-			.max_inline_data = inline_of(pd, &init->cap),
-			.type = (uint16_t)init->qp_type,
-			.flags = RMEM_QP_LATE_ERRORS | (init->sq_sig_all ? RMEM_QP_SIG_ALL : 0)};
-	int ret;
-
 	switch ((int)init->qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
 		break;
 	case IBV_QPT_RAW_PACKET:
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
 	case IBV_QPT_DRIVER:
 		return -EOPNOTSUPP;
 	default:
@@ -87,9 +81,27 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 		return -ENOENT;
 	if (init->srq != NULL && !ribv_is_srq(init->srq))
 		return -ENOENT;
-	if (init->send_cq->context != pd->context || init->recv_cq->context != pd->context ||
-			(init->srq != NULL && init->srq->context != pd->context))
+	if (init->send_cq->context != context || init->recv_cq->context != context ||
+			(init->srq != NULL && init->srq->context != context))
 		return -EINVAL;
+	return 0;
+}
+
+static int
+qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct rmem_qp_conf conf = {.max_send_wr = init->cap.max_send_wr,
+			.max_recv_wr = init->cap.max_recv_wr,
+			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
+			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
+			.max_inline_data = inline_of(pd, &init->cap),
+			.type = (uint16_t)init->qp_type,
+			.flags = RMEM_QP_LATE_ERRORS | (init->sq_sig_all ? RMEM_QP_SIG_ALL : 0)};
+	int ret;
+
+	ret = check_init(pd->context, init);
+	if (ret != 0)
+		return ret;
 	conf.send_cq = ((struct ribv_cq *)init->send_cq)->cq;
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
 	if (init->srq != NULL)
@@ -105,37 +117,21 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	return ret;
 }
 
+/* A QP that exists enters the list; init has what the program gave. */
 static struct ibv_qp *
-qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+qp_enter(struct ribv_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr *init)
 {
-	struct ribv_qp *qp;
-	int ret;
-
-	if (!ribv_is_pd(pd))
-		return ribv_fail(ENOENT);
-	if (init == NULL)
-		return ribv_fail(EINVAL);
-	qp = ribv_new();
-	if (qp == NULL)
-		return NULL;
-	ret = qp_make(qp, pd, init);
-	if (ret != 0) {
-		ribv_leave(qp);
-		return ribv_fail(ribv_errno(ret));
-	}
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
-	init->cap.max_inline_data = inline_of(pd, &init->cap);
 	qp->init = *init;
-	if (init->srq != NULL)
-		qp->init.cap.max_recv_wr = qp->init.cap.max_recv_sge = 0;
-	qp->pd = (struct ribv_pd *)pd;
+	qp->context = context;
 	qp->is_ud = init->qp_type == IBV_QPT_UD;
+	qp->is_xrc = init->qp_type == IBV_QPT_XRC_SEND;
 	qp->send_cq = (struct ribv_cq *)init->send_cq;
 	qp->recv_cq = (struct ribv_cq *)init->recv_cq;
-	qp->ibv.context = pd->context;
+	qp->ibv.context = context;
 	qp->ibv.qp_context = init->qp_context;
-	qp->ibv.pd = pd;
+	qp->ibv.pd = (struct ibv_pd *)qp->pd;
 	qp->ibv.send_cq = init->send_cq;
 	qp->ibv.recv_cq = init->recv_cq;
 	qp->ibv.srq = init->srq;
@@ -148,6 +144,84 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	LIST_INSERT_HEAD(&qps[qp->ibv.qp_num % NB_LISTS], qp, next);
 	pthread_mutex_unlock(&lock);
 	return &qp->ibv;
+}
+
+/*
+ * A handle of a QP of XRC_RECV, which is new if qp_num is 0. It has no events: they would name the
+ * handle that made the QP, which may be destroyed before the others.
+ */
+static struct ibv_qp *
+xrc_recv_enter(const struct ibv_xrcd *xrcd, uint32_t qp_num, void *context)
+{
+	const struct rmem_qp_ext ext = {.xrcd = ((const struct ribv_xrcd *)xrcd)->xrcd};
+	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .ext = &ext};
+	const struct ibv_qp_init_attr init = {.qp_context = context, .qp_type = IBV_QPT_XRC_RECV};
+	struct ribv_qp *qp = ribv_new();
+	int ret;
+
+	if (qp == NULL)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	ret = qp_num == 0 ? rmem_qp_create(NULL, &conf, &qp->qp)
+			  : rmem_qp_get(ext.xrcd, qp_num, &qp->qp);
+	pthread_mutex_unlock(&lock);
+	if (ret == 0)
+		return qp_enter(qp, xrcd->context, &init);
+	ribv_leave(qp);
+	return ribv_fail(ret == -ENOENT ? EINVAL : ribv_errno(ret));
+}
+
+struct ibv_qp *
+ribv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+			IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	void *qp_context;
+
+	if (!ribv_is_context(context))
+		return ribv_fail(ENOENT);
+	if (attr == NULL || (attr->comp_mask & ~IBV_QP_OPEN_ATTR_CONTEXT) != needed ||
+			attr->qp_type != IBV_QPT_XRC_RECV || attr->qp_num == 0)
+		return ribv_fail(EINVAL);
+	if (!ribv_is_xrcd(attr->xrcd))
+		return ribv_fail(ENOENT);
+	if (attr->xrcd->context != context)
+		return ribv_fail(EINVAL);
+	qp_context = (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0 ? attr->qp_context : NULL;
+	return xrc_recv_enter(attr->xrcd, attr->qp_num, qp_context);
+}
+
+static struct ibv_qp *
+qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr plain;
+	struct ribv_qp *qp;
+	int ret;
+
+	if (!ribv_is_pd(pd))
+		return ribv_fail(ENOENT);
+	if (init == NULL)
+		return ribv_fail(EINVAL);
+	qp = ribv_new();
+	if (qp == NULL)
+		return NULL;
+	plain = *init;
+	/* It has no receives. */
+	if (init->qp_type == IBV_QPT_XRC_SEND) {
+		plain.recv_cq = init->send_cq;
+		plain.srq = NULL;
+	}
+	ret = qp_make(qp, pd, &plain);
+	if (ret != 0) {
+		ribv_leave(qp);
+		return ribv_fail(ribv_errno(ret));
+	}
+	init->cap.max_inline_data = inline_of(pd, &init->cap);
+	plain.cap = init->cap;
+	if (init->srq != NULL || init->qp_type == IBV_QPT_XRC_SEND)
+		plain.cap.max_recv_wr = plain.cap.max_recv_sge = 0;
+	qp->pd = (struct ribv_pd *)pd;
+	return qp_enter(qp, pd->context, &plain);
 }
 
 /* A QP of a real device. Its kernel would take our handles for its own. */
@@ -169,6 +243,18 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return qp_create(pd, init);
 }
 
+static struct ibv_qp *
+create_xrc_recv(struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
+{
+	if (init->comp_mask != IBV_QP_INIT_ATTR_XRCD)
+		return ribv_fail(EINVAL);
+	if (!ribv_is_xrcd(init->xrcd))
+		return ribv_fail(ENOENT);
+	if (init->xrcd->context != context)
+		return ribv_fail(EINVAL);
+	return xrc_recv_enter(init->xrcd, 0, init->qp_context);
+}
+
 struct ibv_qp *
 ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
@@ -180,6 +266,8 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
+	if (init != NULL && init->qp_type == IBV_QPT_XRC_RECV)
+		return create_xrc_recv(context, init);
 	if (init == NULL || (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0)
 		return ribv_fail(EINVAL);
 	if ((init->comp_mask & ~known) != 0)
@@ -231,8 +319,9 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 static void
 forget(struct ribv_cq *send, struct ribv_cq *recv, uint32_t qp_num)
 {
-	ribv_cq_forget(send, qp_num);
-	if (recv != send)
+	if (send != NULL)
+		ribv_cq_forget(send, qp_num);
+	if (recv != NULL && recv != send)
 		ribv_cq_forget(recv, qp_num);
 }
 
@@ -388,9 +477,10 @@ ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 	if (pthread_mutex_trylock(&lock) != 0)
 		return true;
 	LIST_FOREACH(qp, &qps[qp_num % NB_LISTS], next) {
-		if (qp->qp->qp_num != qp_num || ribv_dev_of(qp->pd->context) != dev)
+		if (qp->qp->qp_num != qp_num || ribv_dev_of(qp->context) != dev)
 			continue;
-		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
+		has_wc = qp->send_cq != NULL &&
+				(ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq));
 		break;
 	}
 	pthread_mutex_unlock(&lock);

@@ -205,6 +205,15 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uin
 }
 
 static void
+wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct ribv_batch *batch = batch_of(ex);
+
+	if (batch != NULL && batch->nb != 0)
+		batch->wrs[last(batch)].xrc.remote_srqn = remote_srqn;
+}
+
+static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct ribv_batch *batch = batch_of(ex);
@@ -399,6 +408,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

@@ -114,6 +114,8 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.odp_caps.per_transport_caps.rc_odp_caps = info.odp.rc;
 	full.odp_caps.per_transport_caps.uc_odp_caps = info.odp.uc;
 	full.odp_caps.per_transport_caps.ud_odp_caps = info.odp.ud;
+	if ((own.cap_flags & IBV_DEVICE_XRC) != 0)
+		full.xrc_odp_caps = info.odp.rc;
 	full.completion_timestamp_mask = own.timestamp_mask;
 	full.hca_core_clock = own.core_clock_khz;
 	full.device_cap_flags_ex = own.cap_flags;

@@ -45,6 +45,7 @@ static const char *const type_names[] = {
 		[RIBV_CHANNEL] = "completion channel",
 		[RIBV_AH] = "AH",
 		[RIBV_DM] = "device memory",
+		[RIBV_XRCD] = "XRC domain",
 };
 
 static struct ribv_event *made; /* by slot */

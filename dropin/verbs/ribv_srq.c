@@ -2,16 +2,18 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Shared receive queues. Those of type XRC and for tag matching are refused. */
+/* Shared receive queues. Those for tag matching are refused. */
 
 #include <errno.h>
 
 #include "ribv.h"
 
 static struct ibv_srq *
-srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context)
+srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context,
+		const struct ibv_srq_init_attr_ex *xrc)
 {
 	struct rmem_srq_conf conf = {.max_wr = attr->max_wr, .max_sge = attr->max_sge};
+	struct rmem_srq_ext ext = {0};
 	struct ribv_srq *srq = ribv_new();
 	int ret;
 
@@ -19,6 +21,11 @@ srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context
 		return NULL;
 	conf.async_channel = ribv_async_of(pd->context);
 	conf.context = srq;
+	if (xrc != NULL) {
+		ext.xrcd = ((struct ribv_xrcd *)xrc->xrcd)->xrcd;
+		ext.cq = ((struct ribv_cq *)xrc->cq)->cq;
+		conf.ext = &ext;
+	}
 	ret = rmem_srq_create(((struct ribv_pd *)pd)->pd, &conf, &srq->srq);
 	if (ret != 0) {
 		ribv_leave(srq);
@@ -30,6 +37,10 @@ srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context
 	srq->ibv.context = pd->context;
 	srq->ibv.srq_context = srq_context;
 	srq->ibv.pd = pd;
+	if (xrc != NULL) {
+		srq->cq = (struct ribv_cq *)xrc->cq;
+		__atomic_fetch_add(&srq->cq->refs, 1, __ATOMIC_ACQ_REL);
+	}
 	srq->ibv.handle = ribv_enter(srq, RIBV_SRQ);
 	return &srq->ibv;
 }
@@ -43,13 +54,15 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 		return ribv_fail(ENOENT);
 	if (init == NULL)
 		return ribv_fail(EINVAL);
-	return srq_create(pd, &init->attr, init->srq_context);
+	return srq_create(pd, &init->attr, init->srq_context, NULL);
 }
 
 struct ibv_srq *
 ribv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
-	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc;
+	bool is_xrc;
 
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
@@ -57,13 +70,21 @@ ribv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *ini
 		return ribv_fail(EINVAL);
 	if ((init->comp_mask & ~known) != 0)
 		return ribv_fail(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && init->srq_type != IBV_SRQT_BASIC)
+	is_xrc = (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && init->srq_type == IBV_SRQT_XRC;
+	if (!is_xrc && (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 &&
+			init->srq_type != IBV_SRQT_BASIC)
 		return ribv_fail(EOPNOTSUPP);
 	if (!ribv_is_pd(init->pd))
 		return ribv_fail(ENOENT);
 	if (init->pd->context != context)
 		return ribv_fail(EINVAL);
-	return srq_create(init->pd, &init->attr, init->srq_context);
+	if (is_xrc && (init->comp_mask & xrc) != xrc)
+		return ribv_fail(EINVAL);
+	if (is_xrc && (!ribv_is_xrcd(init->xrcd) || !ribv_is_cq(init->cq)))
+		return ribv_fail(ENOENT);
+	if (is_xrc && (init->xrcd->context != context || init->cq->context != context))
+		return ribv_fail(EINVAL);
+	return srq_create(init->pd, &init->attr, init->srq_context, is_xrc ? init : NULL);
 }
 
 int
@@ -127,9 +148,12 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	if (!ribv_is_srq(srq))
 		return ribv_leave_inherited(srq, RIBV_SRQ);
 	ret = destroy_acked((struct ribv_srq *)srq);
-	if (ret == 0)
-		ribv_leave(srq);
-	return -ret;
+	if (ret != 0)
+		return -ret;
+	if (((struct ribv_srq *)srq)->cq != NULL)
+		__atomic_fetch_sub(&((struct ribv_srq *)srq)->cq->refs, 1, __ATOMIC_ACQ_REL);
+	ribv_leave(srq);
+	return 0;
 }
 
 /* The class lets several threads post. */

@@ -126,13 +126,13 @@ ribv_watch_begin(struct ribv_qp *qp)
 	struct ribv_watch *watch = calloc(1, sizeof(*watch));
 	struct rmem_dev_info info;
 
-	if (watch == NULL || rmem_dev_info_get(ribv_dev_of(qp->pd->context), &info) != 0 ||
+	if (watch == NULL || rmem_dev_info_get(ribv_dev_of(qp->context), &info) != 0 ||
 			(info.capa & RMEM_DEV_CAPA_SANITIZE) == 0) {
 		free(watch);
 		return;
 	}
 	watch->qp = qp;
-	watch->dev = ribv_context_of(qp->pd->context)->dev;
+	watch->dev = ribv_context_of(qp->context)->dev;
 	watch->qp_num = qp->qp->qp_num;
 	/* A protocol on UD, as that of UCX, acknowledges messages before the completion. */
 	watch->is_summing = is_summing[watch->dev] && !qp->is_ud;

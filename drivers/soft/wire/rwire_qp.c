@@ -68,6 +68,11 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_addr addr;
 	struct rwire_qp *q;
 
+	if (qp->qp.type >= RMEM_QPT_XRC_SEND) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: XRC: not supported between processes", qp->qp.qp_num,
+				RSOFT_QP_NAME(&qp->qp));
+		return -EOPNOTSUPP;
+	}
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
 	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, qp->sgid_index, addr.gid))
 		return -EINVAL;

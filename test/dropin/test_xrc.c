@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * XRC of verbs programs: domains by file, a QP that is opened twice, an SRQ by its number, and what
+ * is refused.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "own_qp.h"
+
+static uint8_t mem[4096];
+static struct objects own;
+static struct ibv_xrcd *xrcd;
+static struct ibv_srq *srq;
+static uint32_t srq_num;
+
+static struct ibv_xrcd *
+open_xrcd(int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+			.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+			.fd = fd,
+			.oflags = oflags};
+
+	return ibv_open_xrcd(own.context, &attr);
+}
+
+static struct ibv_srq *
+create_srq(struct ibv_xrcd *of)
+{
+	struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = 4, .max_sge = 1},
+			.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+					IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+			.srq_type = IBV_SRQT_XRC,
+			.pd = own.pd,
+			.xrcd = of,
+			.cq = own.cq};
+
+	return ibv_create_srq_ex(own.context, &attr);
+}
+
+static struct ibv_qp *
+create_recv(struct ibv_xrcd *of)
+{
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
+			.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+			.xrcd = of};
+
+	return ibv_create_qp_ex(own.context, &attr);
+}
+
+static struct ibv_qp *
+create_send(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC_SEND,
+			.send_cq = own.cq,
+			.cap = {.max_send_wr = 4, .max_send_sge = 1}};
+
+	return ibv_create_qp(own.pd, &init);
+}
+
+/* To RTS, with the attributes that the kernel permits for the type. */
+static void
+connect_to(struct ibv_qp *qp, uint32_t peer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	bool is_recv = qp->qp_type == IBV_QPT_XRC_RECV;
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(own.context, 1, &port) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_1024;
+	attr.dest_qp_num = peer;
+	attr.ah_attr.port_num = 1;
+	attr.ah_attr.dlid = port.lid;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN |
+					      (is_recv ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+						       : 0)) == 0);
+	if (is_recv)
+		return;
+	attr.qp_state = IBV_QPS_RTS;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static int
+send_to(struct ibv_qp *qp, uint32_t number)
+{
+	struct ibv_sge sge = {(uintptr_t)mem, 64, own.mr->lkey};
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.qp_type.xrc.remote_srqn = number;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static void
+message_is_received(struct ibv_qp *send, const struct ibv_qp *recv)
+{
+	struct ibv_sge sge = {(uintptr_t)mem + 64, 64, own.mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = 9, .sg_list = &sge, .num_sge = 1};
+	unsigned int i, nb_recv = 0;
+	struct ibv_wc wc;
+
+	mem[0]++;
+	HOLDS(ibv_post_srq_recv(srq, &wr, &bad) == 0 && send_to(send, srq_num) == 0);
+	for (i = 0; i < 2; i++) {
+		wc = wait_wc(own.cq);
+		HOLDS(wc.status == IBV_WC_SUCCESS);
+		if (wc.opcode != IBV_WC_RECV)
+			continue;
+		HOLDS(wc.wr_id == 9 && wc.qp_num == recv->qp_num && wc.byte_len == 64);
+		nb_recv++;
+	}
+	HOLDS(nb_recv == 1 && memcmp(mem, mem + 64, 64) == 0);
+}
+
+/* The QP remains until its last handle is destroyed, the domain until it is unused. */
+static void
+qp_is_opened_again(struct ibv_qp *send, struct ibv_qp *recv)
+{
+	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+					IBV_QP_OPEN_ATTR_TYPE,
+			.qp_num = recv->qp_num,
+			.xrcd = xrcd,
+			.qp_type = IBV_QPT_XRC_RECV};
+	struct ibv_qp *again = ibv_open_qp(own.context, &attr);
+
+	HOLDS(again != NULL && again != recv && again->qp_num == recv->qp_num);
+	HOLDS(ibv_destroy_qp(recv) == 0 && ibv_destroy_qp(recv) == ENOENT);
+	message_is_received(send, again);
+	HOLDS(ibv_close_xrcd(xrcd) == EBUSY);
+	attr.qp_num = send->qp_num;
+	HOLDS(ibv_open_qp(own.context, &attr) == NULL && errno == EINVAL);
+	HOLDS(ibv_destroy_qp(again) == 0);
+}
+
+static void
+domains_have_files(void)
+{
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	struct ibv_xrcd *one, *two;
+
+	HOLDS(fd >= 0 && open_xrcd(fd, 0) == NULL && errno == EAGAIN);
+	one = open_xrcd(fd, O_CREAT | O_EXCL);
+	HOLDS(one != NULL && open_xrcd(fd, O_CREAT | O_EXCL) == NULL && errno == EINVAL);
+	two = open_xrcd(fd, 0);
+	HOLDS(two != NULL && two != one && close(fd) == 0);
+	HOLDS(open_xrcd(fd, O_CREAT) == NULL && errno == EBADF);
+	HOLDS(ibv_close_xrcd(one) == 0 && ibv_close_xrcd(two) == 0);
+}
+
+int
+main(void)
+{
+	struct ibv_qp *send, *recv;
+
+	own = open_objects(mem, sizeof(mem), 4);
+	domains_have_files();
+	xrcd = open_xrcd(-1, O_CREAT);
+	HOLDS(xrcd != NULL);
+	srq = create_srq(xrcd);
+	HOLDS(srq != NULL && ibv_get_srq_num(srq, &srq_num) == 0);
+	HOLDS(ibv_destroy_cq(own.cq) == EBUSY);
+	send = create_send();
+	recv = create_recv(xrcd);
+	HOLDS(send != NULL && recv != NULL && recv->pd == NULL);
+	HOLDS(send_to(recv, srq_num) != 0);
+	connect_to(recv, send->qp_num);
+	connect_to(send, recv->qp_num);
+	message_is_received(send, recv);
+	qp_is_opened_again(send, recv);
+	HOLDS(ibv_destroy_qp(send) == 0 && ibv_destroy_srq(srq) == 0);
+	HOLDS(ibv_close_xrcd(xrcd) == 0 && ibv_close_xrcd(xrcd) == ENOENT);
+	close_objects(&own);
+	return 0;
+}
