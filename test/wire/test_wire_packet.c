@@ -383,7 +383,7 @@ write_marked(struct rwire_pkt *pkt, uint8_t traffic_class)
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
 }
 
-/* Once in 50 us, and of marked packets alone: ECT(0) and ECT(1) are no marks. */
+/* Once in 50 us, and for marked packets alone: those that a switch may mark have none. */
 TEST(wire_sim, marked_packets_are_answered_with_cnps)
 {
 	struct rmem_dev_stats stats;
