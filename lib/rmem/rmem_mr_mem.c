@@ -127,7 +127,7 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 				"fd %d: cannot be mapped%s: %zu bytes at offset %" PRIu64 ": %s",
 				attr->fd, is_write ? " for writing" : "", attr->length,
 				attr->fd_offset, strerror(errno));
-	mr->addr = (uint8_t *)addr + in_page;
+	mr->addr = RTE_PTR_ADD(addr, in_page);
 	rmem_mr_drv(mr)->flags |= RMEM_MR_FD | rte_log2_u64(page) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return 0;
 }

@@ -186,6 +186,17 @@ TEST(trace, srqs_are_traced)
 	TEST_OK(rmem_srq_destroy(srq));
 }
 
+TEST(trace, xrc_domains_are_traced)
+{
+	const struct rmem_xrcd_conf conf = {.flags = 0};
+	struct rmem_xrcd *xrcd;
+
+	TEST_OK(rmem_xrcd_alloc(fx.a.dev, &conf, &xrcd));
+	expect("lib.rmem.xrcd.alloc dev=soft0 xrcd=%" PRIu64 " handle=%u", at(xrcd), xrcd->handle);
+	expect("lib.rmem.xrcd.dealloc xrcd=%" PRIu64, at(xrcd));
+	TEST_OK(rmem_xrcd_dealloc(xrcd));
+}
+
 TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft77", NULL);
