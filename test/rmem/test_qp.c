@@ -96,7 +96,8 @@ TEST(qp, bad_fields_are_refused)
 				FX_BAD(rmem_qp_conf, access, RMEM_ACCESS_LOCAL_WRITE, EINVAL),
 				FX_BAD(rmem_qp_conf, access, RMEM_ACCESS_REMOTE | UINT32_C(1) << 31,
 						EINVAL),
-				FX_BAD(rmem_qp_conf, ext, (uintptr_t)&bad_ext, EINVAL),
+				{"reserved of ext", offsetof(struct rmem_qp_conf, ext),
+						sizeof(void *), (uintptr_t)&bad_ext, EINVAL},
 		};
 
 		fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);
