@@ -48,11 +48,13 @@ CONF_TEST(mr, any_address_and_length_is_registered, 0, 0,
 CONF_TEST(mr, stack_heap_and_eal_memory_is_registered, 0, 0,
 		"ibv_reg_mr(3): any memory of the process")
 {
-	uint8_t *eal = rte_zmalloc("conf_mr", 100, 0);
+	static uint8_t *eal; /* not lost if the case ends by an injected fault */
 	uint8_t stack[100] = {0};
-	uint8_t *const places[] = {stack, eal, fx_mem(8, 100)};
+	uint8_t *places[] = {stack, NULL, fx_mem(8, 100)};
 	unsigned int i;
 
+	rte_free(eal);
+	eal = places[1] = rte_zmalloc("conf_mr", 100, 0);
 	fx_fill(fx.b.buf, 100, 5);
 	for (i = 0; i < RTE_DIM(places); i++) {
 		struct rmem_mr *mr = fx_mr(fx.a.pd, places[i], 100, ALL);
@@ -63,6 +65,7 @@ CONF_TEST(mr, stack_heap_and_eal_memory_is_registered, 0, 0,
 		TEST_OK(fx_release(mr));
 	}
 	rte_free(eal);
+	eal = NULL;
 }
 
 CONF_TEST(mr, read_returns_only_its_range, 0, 0,

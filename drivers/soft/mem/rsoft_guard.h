@@ -96,6 +96,12 @@ void __tsan_read_range(void *addr, long length);
 void __tsan_write_range(void *addr, long length);
 void __tsan_acquire(void *addr);
 void __tsan_release(void *addr);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+
+/* Copies of this thread may race: nobody uses what they read. */
+#define rsoft_guard_ignore_begin() AnnotateIgnoreReadsBegin(__FILE__, __LINE__)
+#define rsoft_guard_ignore_end()   AnnotateIgnoreReadsEnd(__FILE__, __LINE__)
 
 static inline void
 rsoft_guard_announce(void *to, const void *from, size_t length)
@@ -123,6 +129,11 @@ rsoft_guard_announce_load(const void *from, size_t length)
 #define rsoft_guard_announce(to, from, length)
 #define rsoft_guard_announce_atomic(word)
 #define rsoft_guard_announce_load(from, length)
+#endif
+
+#ifndef rsoft_guard_ignore_begin
+#define rsoft_guard_ignore_begin()
+#define rsoft_guard_ignore_end()
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)

@@ -118,9 +118,12 @@ reply_all(struct rwire_qp *q)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (rsp->has_dup_reply) {
-		if (!reply_finish(q, &rsp->dup_reply, &budget))
+		/* If the first reply has arrived, the memory may change, and these data are dropped. */
+		rsoft_guard_ignore_begin();
+		rsp->has_dup_reply = !reply_finish(q, &rsp->dup_reply, &budget);
+		rsoft_guard_ignore_end();
+		if (rsp->has_dup_reply)
 			return false;
-		rsp->has_dup_reply = false;
 	}
 	for (; rsp->reply_head != rsp->reply_tail; rsp->reply_head++) {
 		if (!reply_finish(q, &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC], &budget))
