@@ -99,7 +99,7 @@ void __tsan_release(void *addr);
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 
-/* Copies of this thread may race: nobody uses what they read. */
+/* Copies of this thread may race: what they read is dropped. */
 #define rsoft_guard_ignore_begin() AnnotateIgnoreReadsBegin(__FILE__, __LINE__)
 #define rsoft_guard_ignore_end()   AnnotateIgnoreReadsEnd(__FILE__, __LINE__)
 

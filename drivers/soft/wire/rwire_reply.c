@@ -118,7 +118,7 @@ reply_all(struct rwire_qp *q)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (rsp->has_dup_reply) {
-		/* If the first reply has arrived, the memory may change, and these data are dropped. */
+		/* If the first reply has arrived, the memory may change; these data are dropped. */
 		rsoft_guard_ignore_begin();
 		rsp->has_dup_reply = !reply_finish(q, &rsp->dup_reply, &budget);
 		rsoft_guard_ignore_end();
