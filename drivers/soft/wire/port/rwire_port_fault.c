@@ -163,6 +163,8 @@ fault_run_rules(struct fault_port *port)
 				? UINT64_MAX
 				: port->started + rte_get_tsc_hz() / 1000 * next_ms;
 	}
+	/* One that has begun has its event, also if its time is over. */
+	fault_report(port);
 	fault_is_over(&port->frozen_until, now);
 	fault_is_over(&port->down_until, now);
 	fault_is_over(&port->gid_until, now);
