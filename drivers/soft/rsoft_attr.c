@@ -71,8 +71,7 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 			version & 0xff);
 	rsoft_addr_guid(dev, attr->node_guid);
 	rsoft_addr_guid(dev, attr->sys_image_guid);
-	/* As rmem_dev_info::capa. */
-	if (dev->wire != NULL && dev->args.loop != 0)
+	if (!rsoft_dev_has_xrc(dev))
 		capa &= ~RMEM_DEV_CAPA_XRC;
 	attr->cap_flags = cap_flags(capa);
 	attr->vendor_id = NO_VENDOR;

@@ -178,10 +178,9 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
+	if (!rsoft_dev_has_xrc(dev))
+		info->capa &= ~RMEM_DEV_CAPA_XRC;
 	if (dev->wire != NULL) {
-		/* Packets of XRC are not implemented: its peers are of this process. */
-		if (dev->args.loop != 0)
-			info->capa &= ~RMEM_DEV_CAPA_XRC;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;

@@ -118,7 +118,7 @@ mp_take(struct rsoft_qp *qp)
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
 	}
-	if (qp->qp.type >= RMEM_QPT_XRC_SEND) {
+	if (rsoft_qp_is_xrc(qp)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: of XRC", qp->qp.qp_num,
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;

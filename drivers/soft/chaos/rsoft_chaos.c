@@ -427,26 +427,29 @@ rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe)
 		rqe->sge[i].lkey ^= RSOFT_CHAOS_OTHER_TAG;
 }
 
+/* Whether there is a rule about the port; with what, one of this. */
+static bool
+has_port(const struct rsoft_chaos *chaos, enum rsoft_chaos_port what)
+{
+	const struct rsoft_chaos_rule *rule;
+
+	for (rule = chaos->rules; rule < chaos->rules + chaos->nb_rules; rule++) {
+		if (rule->kind == RSOFT_CHAOS_PORT && (what == 0 || rule->what == (uint32_t)what))
+			return true;
+	}
+	return false;
+}
+
 bool
 rsoft_chaos_has_port(const struct rsoft_chaos *chaos)
 {
-	uint32_t i;
-
-	for (i = 0; i < chaos->nb_rules && chaos->rules[i].kind != RSOFT_CHAOS_PORT; i++)
-		;
-	return i < chaos->nb_rules;
+	return has_port(chaos, 0);
 }
 
 bool
 rsoft_chaos_has_gid(const struct rsoft_chaos *chaos)
 {
-	bool is_found = false;
-	uint32_t i;
-
-	for (i = 0; i < chaos->nb_rules; i++)
-		is_found |= chaos->rules[i].kind == RSOFT_CHAOS_PORT &&
-				chaos->rules[i].what == RSOFT_CHAOS_GID;
-	return is_found;
+	return has_port(chaos, RSOFT_CHAOS_GID);
 }
 
 /* Execute a rule of the port: its effect. */

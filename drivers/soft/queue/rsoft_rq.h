@@ -162,8 +162,7 @@ rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 			break;
 		}
 		if (unlikely(i == room)) {
-			ret = rq->srq != NULL || qp->qp.type >= RMEM_QPT_XRC_SEND ? -EINVAL
-										  : -ENOSPC;
+			ret = rq->srq != NULL || rsoft_qp_is_xrc(qp) ? -EINVAL : -ENOSPC;
 			break;
 		}
 		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);

@@ -31,9 +31,9 @@
  * All of it is memory of this process, not DPDK shared memory.
  *
  * Each source file calls only those after it: rwire_dev.c, rwire_control.c, rwire_gid.c,
- * rwire_port_fault.c,
- * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_timer.c, rwire_req_copy.c;
- * rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_timer.c,
+ * rwire_req_copy.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_fail.c, rwire_sge.c,
+ * rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H

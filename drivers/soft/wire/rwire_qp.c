@@ -68,7 +68,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_addr addr;
 	struct rwire_qp *q;
 
-	if (qp->qp.type >= RMEM_QPT_XRC_SEND) {
+	if (rsoft_qp_is_xrc(qp)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: XRC: not supported between processes", qp->qp.qp_num,
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
