@@ -45,17 +45,28 @@ ribv_handle_imported(void)
 	__atomic_store_n(&has_imports, true, __ATOMIC_RELAXED);
 }
 
+/* The next object of the type but one, after *i; NULL: none, as always without imports. */
+static void *
+next_other(uint32_t *i, enum ribv_type type, const void *one)
+{
+	void *obj;
+
+	while (__atomic_load_n(&has_imports, __ATOMIC_RELAXED) && ++*i < RIBV_MAX_OBJS) {
+		obj = ribv_at(*i, type);
+		if (obj != NULL && obj != one)
+			return obj;
+	}
+	return NULL;
+}
+
 void
 ribv_handle_free(const struct ibv_context *context)
 {
 	struct ribv_pd *pd;
-	uint32_t i;
+	uint32_t i = 0;
 
-	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
-		return;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		pd = ribv_at(i, RIBV_UNIMPORTED);
-		if (pd != NULL && pd->context == context)
+	while ((pd = next_other(&i, RIBV_UNIMPORTED, NULL)) != NULL) {
+		if (pd->context == context)
 			ribv_leave(pd);
 	}
 }
@@ -64,15 +75,12 @@ bool
 ribv_handle_pd_has_parents(const struct ribv_pd *pd)
 {
 	const struct ribv_pd *other;
-	uint32_t i;
+	uint32_t i = 0;
 
 	if (__atomic_load_n(&pd->refs, __ATOMIC_ACQUIRE) != 0)
 		return true;
-	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
-		return false;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		other = ribv_at(i, RIBV_PD);
-		if (other != NULL && other->handle == pd->handle &&
+	while ((other = next_other(&i, RIBV_PD, pd)) != NULL) {
+		if (other->handle == pd->handle &&
 				__atomic_load_n(&other->refs, __ATOMIC_ACQUIRE) != 0)
 			return true;
 	}
@@ -83,13 +91,10 @@ void
 ribv_handle_pd_ended(const struct ribv_pd *ended)
 {
 	struct ribv_pd *pd;
-	uint32_t i;
+	uint32_t i = 0;
 
-	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
-		return;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		pd = ribv_at(i, RIBV_PD);
-		if (pd != NULL && pd != ended && pd->handle == ended->handle && pd->pd == ended->pd)
+	while ((pd = next_other(&i, RIBV_PD, ended)) != NULL) {
+		if (pd->handle == ended->handle && pd->pd == ended->pd)
 			pd->pd = NULL;
 	}
 }
@@ -98,13 +103,10 @@ void
 ribv_handle_mr_ended(const struct ribv_mr *ended)
 {
 	struct ribv_mr *mr;
-	uint32_t i;
+	uint32_t i = 0;
 
-	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
-		return;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		mr = ribv_at(i, RIBV_MR);
-		if (mr != NULL && mr != ended && mr->handle == ended->handle && mr->mr == ended->mr)
+	while ((mr = next_other(&i, RIBV_MR, ended)) != NULL) {
+		if (mr->handle == ended->handle && mr->mr == ended->mr)
 			mr->mr = NULL;
 	}
 }
@@ -113,14 +115,10 @@ void
 ribv_handle_dm_ended(const struct ribv_dm *ended)
 {
 	struct ribv_dm *dm;
-	uint32_t i;
+	uint32_t i = 0;
 
-	if (!__atomic_load_n(&has_imports, __ATOMIC_RELAXED))
-		return;
-	for (i = 1; i < RIBV_MAX_OBJS; i++) {
-		dm = ribv_at(i, RIBV_DM);
-		if (dm != NULL && dm != ended && dm->handle == ended->handle &&
-				dm->shared == ended->shared)
+	while ((dm = next_other(&i, RIBV_DM, ended)) != NULL) {
+		if (dm->handle == ended->handle && dm->shared == ended->shared)
 			dm->shared = NULL;
 	}
 }

@@ -728,9 +728,9 @@ ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 	struct ribv_watch *watch;
 	int i;
 
-	report_init(&report);
 	if (likely(n <= 0 || !__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
 		return;
+	report_init(&report);
 	cq->is_polled = true;
 	ribv_lock(&lock);
 	for (i = 0; i < n; i++) {
@@ -767,9 +767,9 @@ ribv_watch_dereg(uint32_t dev, uint32_t lkey)
 	struct ribv_watch *watch;
 	uint32_t i;
 
-	report_init(&report);
 	if (likely(!__atomic_load_n(&is_watching, __ATOMIC_RELAXED)))
 		return;
+	report_init(&report);
 	ribv_lock(&lock);
 	for (i = 0; i < NB_LISTS; i++) {
 		LIST_FOREACH(watch, &lists[i], list) {
