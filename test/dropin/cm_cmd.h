@@ -37,6 +37,7 @@ enum {
 	REJECTED,
 	ESTABLISHED,
 	DISCONNECTED,
+	TIMEWAIT_EXIT = 15,
 };
 
 /* Run a command: 0 or an errno. */
@@ -143,6 +144,21 @@ cm_expect(int fd, uint32_t type)
 	struct rdma_ucm_event_resp resp;
 
 	HOLDS(cm_event(fd, &resp) == 0);
+	HOLDS(resp.event == type);
+	return resp;
+}
+
+/* The same; the end of time-wait of an earlier connection may precede it. */
+static inline struct rdma_ucm_event_resp
+cm_expect_next(int fd, uint32_t type)
+{
+	struct rdma_ucm_event_resp resp;
+
+	do {
+		HOLDS(cm_event(fd, &resp) == 0);
+	} while (resp.event == TIMEWAIT_EXIT);
+	if (resp.event != type)
+		printf("event %u, status %d, instead of %u\n", resp.event, (int)resp.status, type);
 	HOLDS(resp.event == type);
 	return resp;
 }

@@ -46,6 +46,20 @@ run_control(const char *program, const char *prefix, const char *command, char t
 	return control_process(program, prefix, getpid(), command, text);
 }
 
+/* The command succeeds, and prints a line about soft0 with the answer; nothing for "". */
+static inline void
+control_prints(const char *program, const char *command, const char *answer)
+{
+	char text[TEXT], expected[TEXT] = "";
+
+	HOLDS(run_control(program, "", command, text) == 0);
+	if (answer[0] != '\0')
+		snprintf(expected, sizeof(expected), "%d soft0: %s\n", (int)getpid(), answer);
+	if (strcmp(text, expected) != 0)
+		printf("%s: %s instead of %s\n", command, text, expected);
+	HOLDS(strcmp(text, expected) == 0);
+}
+
 static inline void
 expect_event(struct ibv_context *context, enum ibv_event_type type)
 {

@@ -17,27 +17,9 @@
 #define ADDR0 "127.0.16.92"
 #define ADDR1 "127.0.16.93"
 
-#define TIMEWAIT_EXIT 15
-
 static char log_path[] = "/tmp/rmem-cm-chaos.XXXXXX";
 static bool has_wire;
 static int server, client;
-
-/* The next event of that type; the end of time-wait may precede it. */
-static struct rdma_ucm_event_resp
-expect(int fd, uint32_t type)
-{
-	struct rdma_ucm_event_resp event;
-
-	do {
-		HOLDS(cm_event(fd, &event) == 0);
-	} while (event.event == TIMEWAIT_EXIT);
-	if (event.event != type)
-		printf("event %u, status %d, instead of %u\n", event.event, (int)event.status,
-				type);
-	HOLDS(event.event == type);
-	return event;
-}
 
 static int
 resolve_addr(uint32_t id, uint16_t port)
@@ -81,9 +63,9 @@ request(uint16_t ps, uint16_t port)
 	uint32_t id = bound(ps);
 
 	HOLDS(resolve_addr(id, port) == 0);
-	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(resolve_route(id) == 0);
-	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ROUTE_RESOLVED).status == 0);
 	HOLDS(cm_connect(client, id, &param) == 0);
 	return id;
 }
@@ -93,7 +75,7 @@ static uint32_t
 accept_request(void)
 {
 	const struct rdma_ucm_conn_param reply = cm_param(1, 196);
-	uint32_t id = expect(server, CONNECT_REQUEST).id;
+	uint32_t id = cm_expect_next(server, CONNECT_REQUEST).id;
 
 	HOLDS(cm_accept(server, id, 1000, &reply) == 0);
 	return id;
@@ -102,7 +84,7 @@ accept_request(void)
 static void
 answer(uint32_t active)
 {
-	HOLDS(expect(client, CONNECT_RESPONSE).id == active);
+	HOLDS(cm_expect_next(client, CONNECT_RESPONSE).id == active);
 	HOLDS(cm_accept(client, active, 0, NULL) == 0);
 }
 
@@ -113,10 +95,10 @@ connect_well(uint16_t port)
 	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
 
 	answer(active);
-	HOLDS(expect(server, ESTABLISHED).id == passive);
+	HOLDS(cm_expect_next(server, ESTABLISHED).id == passive);
 	HOLDS(cm_disconnect(client, active) == 0);
-	HOLDS(expect(client, DISCONNECTED).id == active);
-	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
 	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
 }
 
@@ -135,9 +117,9 @@ address_times_out(uint16_t port)
 	uint32_t id = bound(RDMA_PS_TCP);
 
 	HOLDS(resolve_addr(id, port) == 0);
-	HOLDS((int)expect(client, ADDR_ERROR).status == -ETIMEDOUT);
+	HOLDS((int)cm_expect_next(client, ADDR_ERROR).status == -ETIMEDOUT);
 	HOLDS(resolve_addr(id, port) == 0);
-	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(cm_destroy(client, id) == 2);
 	connect_well(port);
 }
@@ -148,11 +130,11 @@ route_times_out(uint16_t port)
 	uint32_t id = bound(RDMA_PS_TCP);
 
 	HOLDS(resolve_addr(id, port) == 0);
-	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(resolve_route(id) == 0);
-	HOLDS((int)expect(client, ROUTE_ERROR).status == -ETIMEDOUT);
+	HOLDS((int)cm_expect_next(client, ROUTE_ERROR).status == -ETIMEDOUT);
 	HOLDS(resolve_route(id) == 0);
-	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ROUTE_RESOLVED).status == 0);
 	HOLDS(cm_destroy(client, id) == 3);
 	connect_well(port);
 }
@@ -167,7 +149,7 @@ step_in_progress_is_not_repeated(uint16_t port)
 	HOLDS(resolve_addr(id, port) == EINVAL);
 	HOLDS(cm_destroy(client, id) == 0);
 	HOLDS(resolve_addr(other, port) == 0);
-	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(resolve_route(other) == 0);
 	HOLDS(resolve_route(other) == EINVAL);
 	HOLDS(cm_destroy(client, other) == 1);
@@ -179,7 +161,7 @@ static void
 request_is_rejected(uint16_t port)
 {
 	uint32_t id = request(RDMA_PS_TCP, port);
-	struct rdma_ucm_event_resp event = expect(client, REJECTED);
+	struct rdma_ucm_event_resp event = cm_expect_next(client, REJECTED);
 
 	HOLDS(event.id == id && event.status == 10 && event.param.conn.private_data_len == 148);
 	has_no_event(server);
@@ -192,9 +174,17 @@ request_is_not_answered(uint16_t port)
 {
 	uint32_t id = request(RDMA_PS_TCP, port);
 
-	HOLDS((int)expect(client, UNREACHABLE).status == -ETIMEDOUT);
+	HOLDS((int)cm_expect_next(client, UNREACHABLE).status == -ETIMEDOUT);
 	has_no_event(server);
 	HOLDS(cm_destroy(client, id) == 3);
+	connect_well(port);
+}
+
+/* The IDs of a connection that has ended, and a new connection. */
+static void
+destroy_both(uint16_t port, uint32_t active, uint32_t passive)
+{
+	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
 	connect_well(port);
 }
 
@@ -204,10 +194,9 @@ reply_is_rejected(uint16_t port)
 {
 	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
 
-	HOLDS(expect(server, REJECTED).status == 28);
-	HOLDS(expect(client, REJECTED).status == 28);
-	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
-	connect_well(port);
+	HOLDS(cm_expect_next(server, REJECTED).status == 28);
+	HOLDS(cm_expect_next(client, REJECTED).status == 28);
+	destroy_both(port, active, passive);
 }
 
 /* IBTA 12.6.7.2, reason 4: the peer is informed. */
@@ -216,10 +205,9 @@ reply_is_not_answered(uint16_t port)
 {
 	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
 
-	HOLDS((int)expect(server, UNREACHABLE).status == -ETIMEDOUT);
-	HOLDS(expect(client, REJECTED).status == 4);
-	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
-	connect_well(port);
+	HOLDS((int)cm_expect_next(server, UNREACHABLE).status == -ETIMEDOUT);
+	HOLDS(cm_expect_next(client, REJECTED).status == 4);
+	destroy_both(port, active, passive);
 }
 
 /* The server never gets ESTABLISHED. */
@@ -229,10 +217,9 @@ reply_is_followed_by_disconnect(uint16_t port)
 	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
 
 	answer(active);
-	HOLDS(expect(server, DISCONNECTED).id == passive);
-	HOLDS(expect(client, DISCONNECTED).id == active);
-	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
-	connect_well(port);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
+	destroy_both(port, active, passive);
 }
 
 /* Of either side; programs disconnect after the event, too. */
@@ -242,13 +229,12 @@ connection_is_disconnected(uint16_t port)
 	uint32_t active = request(RDMA_PS_TCP, port), passive = accept_request();
 
 	answer(active);
-	HOLDS(expect(server, ESTABLISHED).id == passive);
-	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(server, ESTABLISHED).id == passive);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
 	HOLDS(cm_disconnect(client, active) == 0);
-	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
 	HOLDS(cm_disconnect(server, passive) == 0);
-	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
-	connect_well(port);
+	destroy_both(port, active, passive);
 }
 
 /* rdma_get_cm_event(3): of UD the status of the SIDR REP; 2: rejected. */
@@ -258,7 +244,7 @@ datagram_request_is_rejected(uint16_t port)
 	uint16_t udp_port;
 	uint32_t of_udp = listener(RDMA_PS_UDP, &udp_port), id = request(RDMA_PS_UDP, udp_port);
 
-	HOLDS(expect(client, UNREACHABLE).status == 2);
+	HOLDS(cm_expect_next(client, UNREACHABLE).status == 2);
 	has_no_event(server);
 	HOLDS(cm_destroy(client, id) == 3 && cm_destroy(server, of_udp) == 0);
 	connect_well(port);

@@ -18,8 +18,6 @@
 #define GID1 "127.0.16.97"
 #define PEER "127.0.16.98"
 
-#define TIMEWAIT_EXIT 15
-
 static const char *program;
 static int server, client;
 
@@ -29,18 +27,6 @@ command(const char *words)
 	char text[TEXT];
 
 	HOLDS(run_control(program, "", words, text) == 0);
-}
-
-static struct rdma_ucm_event_resp
-expect(int fd, uint32_t type)
-{
-	struct rdma_ucm_event_resp event;
-
-	do {
-		HOLDS(cm_event(fd, &event) == 0);
-	} while (event.event == TIMEWAIT_EXIT);
-	HOLDS(event.event == type);
-	return event;
 }
 
 /* A connection from GID1 to the port of PEER. */
@@ -54,15 +40,15 @@ establish(uint16_t port, uint32_t *active, uint32_t *passive)
 	route.id = *active;
 	HOLDS(cm_bind(client, *active, GID1, 0) == 0);
 	HOLDS(cm_resolve_addr(client, *active, PEER, port) == 0);
-	HOLDS(expect(client, ADDR_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(cm_run(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0) == 0);
-	HOLDS(expect(client, ROUTE_RESOLVED).status == 0);
+	HOLDS(cm_expect_next(client, ROUTE_RESOLVED).status == 0);
 	HOLDS(cm_connect(client, *active, &param) == 0);
-	*passive = expect(server, CONNECT_REQUEST).id;
+	*passive = cm_expect_next(server, CONNECT_REQUEST).id;
 	HOLDS(cm_accept(server, *passive, 1000, &param) == 0);
-	HOLDS(expect(client, CONNECT_RESPONSE).id == *active);
+	HOLDS(cm_expect_next(client, CONNECT_RESPONSE).id == *active);
 	HOLDS(cm_accept(client, *active, 0, NULL) == 0);
-	HOLDS(expect(server, ESTABLISHED).id == *passive);
+	HOLDS(cm_expect_next(server, ESTABLISHED).id == *passive);
 }
 
 static void
@@ -80,7 +66,7 @@ connection_without_its_gid_ends_by_timeouts(uint16_t port)
 	establish(port, &active, &passive);
 	command("gid soft0 del " GID1);
 	HOLDS(cm_disconnect(client, active) == 0);
-	HOLDS(expect(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
 	release(active, passive);
 }
 
@@ -102,8 +88,8 @@ next_connection_is_made(uint16_t port)
 	command("gid soft0 add " GID1);
 	establish(port, &active, &passive);
 	HOLDS(cm_disconnect(client, active) == 0);
-	HOLDS(expect(client, DISCONNECTED).id == active);
-	HOLDS(expect(server, DISCONNECTED).id == passive);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
 	release(active, passive);
 }
 

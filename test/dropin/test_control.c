@@ -21,18 +21,6 @@ static char buf[64];
 static const char *program;
 static struct objects own;
 
-static void
-command(const char *words, const char *answer)
-{
-	char text[TEXT], expected[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == 0);
-	snprintf(expected, sizeof(expected), "%d soft0: %s\n", (int)getpid(), answer);
-	if (answer[0] == '\0')
-		expected[0] = '\0';
-	HOLDS(strcmp(text, expected) == 0);
-}
-
 /* Without an effect on the port. */
 static void
 refuses(const char *words, int status, const char *reason)
@@ -40,7 +28,7 @@ refuses(const char *words, int status, const char *reason)
 	char text[TEXT];
 
 	HOLDS(run_control(program, "", words, text) == status && strstr(text, reason) != NULL);
-	command("list", "port 1 ACTIVE");
+	control_prints(program, "list", "port 1 ACTIVE");
 }
 
 /* A QP connected with itself, whose requests are packets. */
@@ -74,12 +62,12 @@ port_that_is_down_ends_requests(void)
 {
 	struct ibv_qp *qp = create_qp(1);
 
-	command("port soft0 down", "port 1 DOWN");
+	control_prints(program, "port soft0 down", "port 1 DOWN");
 	expect_event(own.context, IBV_EVENT_PORT_ERR);
 	HOLDS(port_state() == IBV_PORT_DOWN);
 	HOLDS(post_write(qp, own.mr, 0) == 0);
 	HOLDS(wait_wc(own.cq).status == IBV_WC_RETRY_EXC_ERR);
-	command("port soft0:1 up", "port 1 ACTIVE");
+	control_prints(program, "port soft0:1 up", "port 1 ACTIVE");
 	expect_event(own.context, IBV_EVENT_PORT_ACTIVE);
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
@@ -93,12 +81,12 @@ frozen_port_delays_requests(void)
 	struct ibv_wc wc;
 	int i;
 
-	command("port soft0 freeze", "port 1 ACTIVE, frozen");
+	control_prints(program, "port soft0 freeze", "port 1 ACTIVE, frozen");
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
 	HOLDS(post_write(qp, own.mr, 0) == 0);
 	for (i = 0; i < POLLS; i++)
 		HOLDS(ibv_poll_cq(own.cq, 1, &wc) == 0);
-	command("port soft0 thaw", "port 1 ACTIVE");
+	control_prints(program, "port soft0 thaw", "port 1 ACTIVE");
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	qp = create_qp(14);
 	HOLDS(post_write(qp, own.mr, 0) == 0);
@@ -118,7 +106,7 @@ killed_qp_flushes(void)
 
 	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
 	snprintf(words, sizeof(words), "kill-qp soft0 0x%x", qp->qp_num);
-	command(words, "");
+	control_prints(program, words, "");
 	HOLDS(ibv_get_async_event(own.context, &event) == 0);
 	HOLDS(event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == qp);
 	ibv_ack_async_event(&event);
@@ -155,9 +143,9 @@ failed_device_is_fatal(void)
 	struct ibv_qp *qp = create_qp(14);
 	char text[TEXT];
 
-	command("fatal soft0", "");
+	control_prints(program, "fatal soft0", "");
 	expect_event(own.context, IBV_EVENT_DEVICE_FATAL);
-	command("list", "failed");
+	control_prints(program, "list", "failed");
 	HOLDS(run_control(program, "", "port soft0 down", text) == 1);
 	HOLDS(strstr(text, "the device has failed") != NULL);
 	HOLDS(ibv_destroy_qp(qp) == 0);

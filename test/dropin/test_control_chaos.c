@@ -22,18 +22,6 @@ static char buf[64];
 static const char *program;
 static struct objects own;
 
-static void
-command(const char *words, const char *answer)
-{
-	char text[TEXT], expected[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == 0);
-	snprintf(expected, sizeof(expected), "%d soft0: %s\n", (int)getpid(), answer);
-	if (strcmp(text, expected) != 0)
-		printf("%s: %s instead of %s\n", words, text, expected);
-	HOLDS(strcmp(text, expected) == 0);
-}
-
 /* A QP connected with itself, whose requests are packets, without a timeout. */
 static struct ibv_qp *
 create_qp(uint8_t timeout)
@@ -86,9 +74,9 @@ up_ends_the_rule(void)
 	struct ibv_qp *qp = hit_rule();
 
 	expect_event(own.context, IBV_EVENT_PORT_ERR);
-	command("port soft0 freeze", "port 1 DOWN, frozen");
-	command("port soft0 thaw", "port 1 DOWN");
-	command("port soft0 up", "port 1 ACTIVE");
+	control_prints(program, "port soft0 freeze", "port 1 DOWN, frozen");
+	control_prints(program, "port soft0 thaw", "port 1 DOWN");
+	control_prints(program, "port soft0 up", "port 1 ACTIVE");
 	expect_event(own.context, IBV_EVENT_PORT_ACTIVE);
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
@@ -101,7 +89,7 @@ thaw_ends_the_rule(void)
 {
 	struct ibv_qp *qp = hit_rule();
 
-	command("port soft0 thaw", "port 1 ACTIVE");
+	control_prints(program, "port soft0 thaw", "port 1 ACTIVE");
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	write_succeeds();
 }
@@ -123,10 +111,10 @@ down_outlasts_the_rule(void)
 	uint64_t until = now_ms() + 2 * RULE_MS;
 
 	expect_event(own.context, IBV_EVENT_PORT_ERR);
-	command("port soft0 down", "port 1 DOWN");
+	control_prints(program, "port soft0 down", "port 1 DOWN");
 	while (now_ms() < until)
 		HOLDS(port_state() == IBV_PORT_DOWN);
-	command("port soft0 up", "port 1 ACTIVE");
+	control_prints(program, "port soft0 up", "port 1 ACTIVE");
 	HOLDS(port_state() == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	write_succeeds();
