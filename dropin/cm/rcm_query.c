@@ -235,8 +235,8 @@ rcm_query_route(const struct rcm_cmd *cmd)
 }
 
 /*
- * The rights of a QP are those that the exchange of messages promises: READs and atomics of the
- * peer only with resources for them.
+ * The rights of a QP are those that the exchange of messages promises: READs, atomics and FLUSHes
+ * of the peer only with resources for them.
  */
 static void
 attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
@@ -253,7 +253,8 @@ attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 		return;
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->own.responder_resources != 0)
-		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				ribv_flush_rights(ribv_devs[id->dev]);
 }
 
 static int

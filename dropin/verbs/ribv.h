@@ -693,6 +693,8 @@ uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
 /* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the device has no such QP. */
 bool ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num);
+/* The rights of FLUSHes that QPs of a device can have: IBV_ACCESS_FLUSH_*. */
+uint32_t ribv_flush_rights(const struct rmem_dev *dev);
 
 /* ribv_qp_attr.c */
 /* The largest rate limit, in kbit/s: nominal, that of the link. Packets are not paced. */

@@ -290,13 +290,23 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 	return ribv_fail(err);
 }
 
+uint32_t
+ribv_flush_rights(const struct rmem_dev *dev)
+{
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(dev, &info) == 0 ? info.access & RMEM_ACCESS_FLUSH : 0;
+}
+
 static void
-attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
+attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
+		struct rmem_qp_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->state = ibv->qp_state;
 	attr->cur_state = ibv->cur_qp_state;
-	attr->access = ibv->qp_access_flags & RMEM_ACCESS_REMOTE;
+	attr->access = ibv->qp_access_flags &
+			(RMEM_ACCESS_REMOTE | ribv_flush_rights(ribv_dev_of(qp->context)));
 	attr->path_mtu = ibv->path_mtu;
 	attr->dest_qp_num = ibv->dest_qp_num;
 	attr->rq_psn = ibv->rq_psn;
@@ -343,7 +353,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	ret = ribv_qp_attr_check(qp, attr, &mask);
 	if (ret != 0)
 		return ret;
-	attr_of_ibv(attr, mask, &own);
+	attr_of_ibv(qp, attr, mask, &own);
 	/* Other threads of the program may post; threads of the class may not. */
 	ribv_lock(&qp->send_lock);
 	ribv_lock(&qp->recv_lock);

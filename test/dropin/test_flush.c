@@ -15,7 +15,7 @@ static struct ibv_cq *cq;
 static uint8_t buf[64];
 
 static struct ibv_qp_ex *
-create_qp(void)
+create_qp(unsigned int access)
 {
 	struct ibv_qp_init_attr_ex init = {.send_cq = cq,
 			.recv_cq = cq,
@@ -24,10 +24,12 @@ create_qp(void)
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.pd = pd,
 			.send_ops_flags = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE};
+	struct ibv_qp_attr attr = {.qp_access_flags = access};
 	struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
 
 	HOLDS(qp != NULL);
 	connect_own(qp);
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
 	return ibv_qp_to_qp_ex(qp);
 }
 
@@ -67,7 +69,10 @@ main(void)
 	mr = ibv_reg_mr(pd, buf, sizeof(buf), WRITABLE | IBV_ACCESS_FLUSH_GLOBAL);
 	other = ibv_reg_mr(pd, buf, sizeof(buf), WRITABLE);
 	HOLDS(mr != NULL && other != NULL);
-	qp = create_qp();
+	qp = create_qp(IBV_ACCESS_REMOTE_WRITE);
+	HOLDS(flush(qp, mr, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_REM_INV_REQ_ERR);
+	HOLDS(ibv_destroy_qp(&qp->qp_base) == 0);
+	qp = create_qp(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_FLUSH_GLOBAL);
 	HOLDS(flush(qp, mr, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_SUCCESS);
 	HOLDS(flush(qp, mr, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_SUCCESS);
 	HOLDS(flush(qp, mr, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR) == IBV_WC_SUCCESS);
