@@ -432,8 +432,10 @@ static bool
 has_port(const struct rsoft_chaos *chaos, enum rsoft_chaos_port what)
 {
 	const struct rsoft_chaos_rule *rule;
+	uint32_t i;
 
-	for (rule = chaos->rules; rule < chaos->rules + chaos->nb_rules; rule++) {
+	for (i = 0; i < chaos->nb_rules; i++) {
+		rule = &chaos->rules[i];
 		if (rule->kind == RSOFT_CHAOS_PORT && (what == 0 || rule->what == (uint32_t)what))
 			return true;
 	}
