@@ -85,6 +85,7 @@ enum rcm_event_type {
 	RCM_REJECTED_EVENT,
 	RCM_ESTABLISHED_EVENT,
 	RCM_DISCONNECTED_EVENT,
+	RCM_DEVICE_REMOVAL_EVENT,
 	RCM_MULTICAST_JOIN_EVENT = 12,
 	RCM_TIMEWAIT_EXIT_EVENT = 15,
 };
@@ -207,6 +208,7 @@ struct rcm_id {
 	bool is_afonly;
 	bool has_afonly; /* set by the program */
 	bool is_reuse;
+	bool is_removed; /* its device is, and all that it had; in RCM_ENDED */
 	enum rcm_state state;
 	uint32_t dev; /* its number; with has_dev */
 	struct rcm_addr src, dst;
@@ -299,6 +301,8 @@ bool rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev);
 bool rcm_dev_host(uint32_t *number, struct rcm_dev *dev);
 /* The device with that address, else the first one with peers on this host, which has all. */
 bool rcm_dev_find(const uint8_t ip[16], uint32_t *number, struct rcm_dev *dev);
+/* The device is removed: it is not found from now on. */
+void rcm_dev_remove(uint32_t number);
 /* Whether the ID is reached by links: its device is, or without one any device. */
 bool rcm_has_links(const struct rcm_id *id);
 
@@ -341,6 +345,8 @@ struct rcm_agent_handlers {
 	/* The descriptor that is watched with that entry is ready. */
 	void (*ready)(uint32_t entry);
 	void (*time)(uint64_t now);
+	/* rcm_agent_wake() was called. */
+	void (*woken)(void);
 };
 
 void rcm_agent_handle(const struct rcm_agent_handlers *handlers);
@@ -370,6 +376,8 @@ bool rcm_agent_run(void);
 uintptr_t rcm_agent_lead(int *fd);
 /* The number is that of rcm_agent_lead(), or 0. */
 void rcm_agent_unlead(uintptr_t number);
+/* Have woken() called, soon, if the agent runs. By any thread, without the lock. */
+void rcm_agent_wake(void);
 /* A ready descriptor can't be served now: the agent pauses before it waits again. */
 void rcm_agent_pause(void);
 /* Close what a child of fork() has inherited; so do the functions of that name below. */
@@ -378,6 +386,8 @@ void rcm_agent_forked(void);
 /* rcm_id.c: IDs. */
 struct rcm_id *rcm_id_get(uint32_t handle);
 /* That ID of the channel; NULL, with *ret set to a negative errno. */
+struct rcm_id *rcm_id_find(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
+/* The same, unless its device is removed: -ENXIO. */
 struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
 struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
 /* Free an ID that has no connection, port, group or event: rcm_destroy() ends them first. */
@@ -525,9 +535,17 @@ void rcm_mcast_reported(struct rcm_mcast *mcast);
 /* Leave the groups of an ID that is destroyed. */
 void rcm_mcast_drop(const struct rcm_id *id);
 
+/* rcm_watch.c: failures of devices. */
+/* IDs of the device have the event if it fails, from now on; 0 or a negative errno. */
+int rcm_watch_dev(uint32_t number);
+/* Bits of the devices that have failed since the last call. */
+uint32_t rcm_watch_take(void);
+
 /* rcm_chaos.c: injected faults. */
 /* Whether a rule of the ID's device hits it at a step: id->fault, at the time of its timer. */
 bool rcm_chaos_hit(struct rcm_id *id, enum rmem_rdma_cm_step step);
+/* The fault of the ID happens now: its rule logs it. */
+void rcm_chaos_happens(struct rcm_id *id);
 
 /* rcm_bind.c: addresses of IDs. */
 int rcm_bind_ip(const struct rcm_cmd *cmd);
@@ -546,6 +564,8 @@ int rcm_reject(const struct rcm_cmd *cmd);
 int rcm_disconnect(const struct rcm_cmd *cmd);
 int rcm_notify(const struct rcm_cmd *cmd);
 int rcm_destroy_id(const struct rcm_cmd *cmd);
+/* End its connection, as its destruction does, and release its port. */
+void rcm_conn_close(struct rcm_id *id);
 /* Destroy an ID, with its connection, groups, events, and the IDs of requests to it. */
 void rcm_destroy(struct rcm_id *id);
 /* The socket of the ID is ready. */

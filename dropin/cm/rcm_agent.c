@@ -52,6 +52,8 @@ static struct ibcm_heap timers;        /* of IDs, which have memory in it */
 static uintptr_t nb_opened;            /* generation of epoll_fd: a thread of an older one exits */
 static struct rmem_thread thread;
 
+static uint32_t is_woken; /* by rcm_agent_wake(), and not served yet; atomic */
+
 static bool is_led;
 static pthread_t leader;
 static uint64_t nb_leads;
@@ -83,12 +85,11 @@ add(int fd, uint32_t entry, uint32_t events)
 
 /* The kernel returns the interval with each query: no timer of a program has that one. */
 static bool
-is_timer_own(void)
+is_own_timer(int fd)
 {
 	struct itimerspec set;
 
-	return timer_fd >= 0 && timerfd_gettime(timer_fd, &set) == 0 &&
-			set.it_interval.tv_sec == INTERVAL_S;
+	return fd >= 0 && timerfd_gettime(fd, &set) == 0 && set.it_interval.tv_sec == INTERVAL_S;
 }
 
 /* Whether the descriptors are those that open_fds() made: the epoll has the timer. */
@@ -97,13 +98,14 @@ is_own(void)
 {
 	if (checked != rcm_nb_locked()) {
 		checked = rcm_nb_locked();
-		is_checked_own = epoll_fd >= 0 && is_timer_own() && has(timer_fd, TIMER, EPOLLIN);
+		is_checked_own = epoll_fd >= 0 && is_own_timer(timer_fd) &&
+				has(timer_fd, TIMER, EPOLLIN);
 	}
 	return is_checked_own;
 }
 
 static int
-set_timer(uint64_t at_ns)
+arm(int fd, uint64_t at_ns)
 {
 	struct itimerspec when = {.it_interval.tv_sec = INTERVAL_S};
 
@@ -111,8 +113,34 @@ set_timer(uint64_t at_ns)
 		when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
 		when.it_value.tv_nsec = (long)(at_ns % 1000000000);
 	}
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? 0 : -errno;
+}
+
+static int
+set_timer(uint64_t at_ns)
+{
+	int ret = arm(timer_fd, at_ns);
+
 	armed_ns = at_ns;
-	return timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? 0 : -errno;
+	/* It may have been set by rcm_agent_wake() just before. */
+	if (__atomic_load_n(&is_woken, __ATOMIC_SEQ_CST) != 0)
+		ret = arm(timer_fd, 1);
+	return ret;
+}
+
+/*
+ * Without the lock, which a thread may hold that waits for a lock of the caller's. In the order of
+ * set_timer(): of the two calls that set the timer, either this one is the last, or the other one
+ * finds is_woken.
+ */
+void
+rcm_agent_wake(void)
+{
+	int fd = __atomic_load_n(&timer_fd, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&is_woken, 1, __ATOMIC_SEQ_CST);
+	if (is_own_timer(fd))
+		(void)arm(fd, 1);
 }
 
 /* Make the descriptors of the agent, unless it has them; 0 or a negative errno. */
@@ -131,7 +159,9 @@ open_fds(void)
 	is_running = is_led = false;
 	nb_opened++;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	/* Relaxed: rcm_agent_wake() has the number alone, and checks the file. */
+	__atomic_store_n(&timer_fd, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+			__ATOMIC_RELAXED);
 	ret = epoll_fd < 0 || timer_fd < 0 ? -EMFILE : set_timer(IBCM_NEVER);
 	if (ret == 0)
 		ret = add(timer_fd, TIMER, EPOLLIN);
@@ -140,7 +170,8 @@ open_fds(void)
 			rcm_close(epoll_fd);
 		if (timer_fd >= 0)
 			rcm_close(timer_fd);
-		epoll_fd = timer_fd = -1;
+		epoll_fd = -1;
+		__atomic_store_n(&timer_fd, -1, __ATOMIC_RELAXED);
 		return ret;
 	}
 	is_checked_own = true;
@@ -351,6 +382,8 @@ run_timer(void)
 	uint64_t now = rcm_now();
 	struct ibcm_timer *first;
 
+	if (__atomic_exchange_n(&is_woken, 0, __ATOMIC_SEQ_CST) != 0)
+		handlers->woken();
 	handlers->time(now);
 	while ((first = ibcm_heap_first(&timers)) != NULL && first->deadline <= now) {
 		ibcm_heap_set(&timers, first, IBCM_NEVER);

@@ -78,6 +78,8 @@ bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
 		return -EINVAL;
 	if (!rcm_is_any(addr)) {
 		ret = own_dev(addr, &id->dev);
+		if (ret == 0)
+			ret = rcm_watch_dev(id->dev);
 		if (ret != 0)
 			return ret;
 		id->has_dev = true;
@@ -246,6 +248,8 @@ route(struct rcm_id *id)
 	/* An ID that is bound keeps its device: a route by another one is no route. */
 	if (!id->has_dev) {
 		ret = choose_dev(id, &own);
+		if (ret == 0)
+			ret = rcm_watch_dev(id->dev);
 	} else if (!rcm_dev_get(id->dev, &dev)) {
 		ret = -ENODEV;
 	} else {

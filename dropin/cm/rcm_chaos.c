@@ -29,3 +29,12 @@ rcm_chaos_hit(struct rcm_id *id, enum rmem_rdma_cm_step step)
 		rcm_id_timer(id, rcm_now() + (uint64_t)fault.delay_ms * 1000000);
 	return true;
 }
+
+void
+rcm_chaos_happens(struct rcm_id *id)
+{
+	struct rmem_dev_drv *drv = rmem_dev_drv(ribv_devs[id->dev]);
+
+	(void)drv->driver->ops.rdma_cm_fault(
+			&drv->dev, RMEM_RDMA_CM_HAPPENS, id->handle, &id->fault);
+}

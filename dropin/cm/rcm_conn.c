@@ -381,6 +381,7 @@ run_fault(struct rcm_id *id)
 {
 	const struct rmem_rdma_cm_fault fault = id->fault;
 
+	rcm_chaos_happens(id);
 	id->fault.type = 0;
 	if (fault.type == RMEM_RDMA_CM_DISCONNECTED)
 		disconnect(id);
@@ -586,6 +587,7 @@ requested(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm
 		free(event);
 		return false;
 	}
+	(void)rcm_watch_dev(dev);
 	/* Nothing fails from here on: the engine's events find the ID after rcm_mad_take(). */
 	event->child->has_dev = true;
 	event->child->dev = dev;
@@ -741,8 +743,8 @@ rcm_notify(const struct rcm_cmd *cmd)
 }
 
 /* First forget a socket that the program has closed: its number may be another file's. */
-static void
-close_conn(struct rcm_id *id)
+void
+rcm_conn_close(struct rcm_id *id)
 {
 	rcm_sock_check(id);
 	if (id->state == RCM_REQ_RECEIVED || id->state == RCM_REP_RECEIVED) {
@@ -759,7 +761,7 @@ rcm_destroy(struct rcm_id *id)
 {
 	struct rcm_event *event, *next;
 
-	close_conn(id);
+	rcm_conn_close(id);
 	rcm_mcast_drop(id);
 	for (event = rcm_events_take(id); event != NULL; event = next) {
 		next = event->next;
@@ -780,7 +782,7 @@ rcm_destroy_id(const struct rcm_cmd *cmd)
 
 	if (cmd->out_len < sizeof(resp))
 		return -ENOSPC;
-	id = rcm_id_of(cmd, in->id, &ret);
+	id = rcm_id_find(cmd, in->id, &ret);
 	if (id == NULL)
 		return ret;
 	resp.events_reported = id->nb_reported;

@@ -16,13 +16,22 @@
 
 static_assert(RCM_MAX_DEVS == RIBV_MAX_DEVS, "the agent has an entry for QP 1 of each");
 
+static bool is_removed[RCM_MAX_DEVS];
+
+void
+rcm_dev_remove(uint32_t number)
+{
+	is_removed[number] = true;
+}
+
 /* A device by one of its GIDs, an index of the port's table. */
 static bool
 get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t index, struct rcm_dev *dev)
 {
 	struct rmem_gid_entry gid;
 
-	if (rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
+	if (is_removed[number] ||
+			rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
 		return false;
 	dev->node_guid = ribv_node_guid(ribv_devs[number]);
 	memcpy(dev->gid, gid.gid, sizeof(dev->gid));

@@ -4,7 +4,8 @@
 
 /*
  * Handlers of the agent: what is done for a descriptor that is ready, for a timer that has expired,
- * and when descriptors of the agent are lost. Only this file knows all parts of the folder.
+ * when descriptors of the agent are lost, and when a device has failed. Only this file knows all
+ * parts of the folder.
  *
  * Invariant: the link of a new connection is watched only after its first packet was looked for,
  * and ended if no ID has taken it by that packet.
@@ -12,6 +13,7 @@
 
 #include <rte_common.h>
 
+#include "../verbs/ribv.h"
 #include "rcm.h"
 
 /* The first packet has a request, which an ID takes, or the engine answers. */
@@ -66,12 +68,71 @@ lost(void)
 	rcm_mad_check();
 }
 
+/*
+ * Devices that are removed, as by cma_process_remove() and ucma_event_handler() of the kernel: each
+ * ID that has the device gets DEVICE_REMOVAL once, after its earlier events, and loses its
+ * connection and its port. The program can destroy it, and nothing else.
+ */
+
+/* An ID of a request that the program has not accepted has no uid, and so no event. */
+static void
+remove_id(struct rcm_id *id)
+{
+	rcm_conn_close(id);
+	id->state = RCM_ENDED;
+	id->is_removed = true;
+	id->fault.type = 0;
+	rcm_id_timer(id, IBCM_NEVER);
+	if (id->uid != 0)
+		rcm_event_post(id, RCM_DEVICE_REMOVAL_EVENT, 0);
+}
+
+static void
+remove_ids(uint32_t dev)
+{
+	struct rcm_id *id;
+	uint32_t i = 0;
+
+	for (; (id = rcm_id_next(&i)) != NULL; i++) {
+		if (id->has_dev && id->dev == dev && !id->is_removed)
+			remove_id(id);
+	}
+}
+
+/* No MAD leaves a device that has failed: it is not found by the time that its IDs end. */
+static void
+remove_failed(void)
+{
+	uint32_t failed = rcm_watch_take();
+
+	while (failed != 0) {
+		uint32_t number = (uint32_t)__builtin_ctz(failed);
+
+		failed &= failed - 1;
+		rcm_dev_remove(number);
+		remove_ids(number);
+	}
+}
+
+/* By a rule the device is removed, and is there again at once: it has not failed. */
+static void
+id_time(struct rcm_id *id)
+{
+	if (id->fault.type != RMEM_RDMA_CM_DEVICE_REMOVAL) {
+		rcm_conn_time(id);
+		return;
+	}
+	rcm_chaos_happens(id);
+	remove_ids(id->dev);
+}
+
 static const struct rcm_agent_handlers handlers = {
-		.id_time = rcm_conn_time,
+		.id_time = id_time,
 		.lost = lost,
 		.next = rcm_mad_next,
 		.ready = ready,
 		.time = rcm_mad_time,
+		.woken = remove_failed,
 };
 
 RTE_INIT(rcm_handler_init)

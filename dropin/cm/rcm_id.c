@@ -36,12 +36,24 @@ rcm_id_next(uint32_t *handle)
 }
 
 struct rcm_id *
-rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
+rcm_id_find(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 {
 	struct rcm_id *id = rcm_id_get(handle);
 
 	*ret = id == NULL || id->is_queued ? -ENOENT : id->channel != cmd->channel ? -EINVAL : 0;
 	return *ret == 0 ? id : NULL;
+}
+
+/* As ucma_get_ctx() of the kernel. */
+struct rcm_id *
+rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
+{
+	struct rcm_id *id = rcm_id_find(cmd, handle, ret);
+
+	if (id == NULL || !id->is_removed)
+		return id;
+	*ret = -ENXIO;
+	return NULL;
 }
 
 struct rcm_id *

@@ -185,6 +185,8 @@ rcm_leave_mcast(const struct rcm_cmd *cmd)
 		return -ENOENT;
 	if ((*at)->id->channel != cmd->channel)
 		return -EINVAL;
+	if ((*at)->id->is_removed)
+		return -ENXIO;
 	resp.events_reported = (*at)->nb_reported;
 	leave(at);
 	return rcm_respond(cmd, in->response, &resp, sizeof(resp));

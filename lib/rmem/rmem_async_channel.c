@@ -208,14 +208,19 @@ rmem_srq_async_event(struct rmem_srq *srq, uint32_t type)
 void
 rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 {
+	void (*failed)(struct rmem_dev * dev) = NULL;
 	struct channel *channel;
 
-	if (type == RMEM_ASYNC_DEVICE_FATAL)
+	if (type == RMEM_ASYNC_DEVICE_FATAL) {
 		rmem_dev_fail(dev);
+		failed = __atomic_load_n(&rmem_dev_drv(dev)->failed, __ATOMIC_ACQUIRE);
+	}
 	pthread_mutex_lock(&channels_lock);
 	LIST_FOREACH(channel, &rmem_devs[dev->obj.dev_id].async_channels, entry)
 		channel_put(&channel->own, type, port_num);
 	pthread_mutex_unlock(&channels_lock);
+	if (failed != NULL)
+		failed(dev);
 }
 
 /*

@@ -85,6 +85,7 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	slot->drv.driver = driver;
 	slot->drv.priv = NULL;
 	slot->drv.fp = NULL;
+	slot->drv.failed = NULL;
 	__atomic_fetch_and(&slot->drv.dev.obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
 	ret = open_dev(slot, args);
 	if (ret != 0)

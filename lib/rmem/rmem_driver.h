@@ -50,6 +50,13 @@ struct rmem_dev_drv {
 	void *priv;                       /**< State of the driver, in shared memory. */
 	/** Fast path of this device, if dev_create set it; NULL: as for the driver. */
 	const struct rmem_fp_ops *fp;
+	/**
+	 * Of a provider of rdma_cm over the device; NULL: none.
+	 *
+	 * Called by the thread that reports RMEM_ASYNC_DEVICE_FATAL, which may hold locks of the
+	 * driver.
+	 */
+	void (*failed)(struct rmem_dev *dev);
 };
 
 /** Head of a driver's QP. */
@@ -311,29 +318,34 @@ enum rmem_rdma_cm_step {
 	RMEM_RDMA_CM_CONNECT,       /**< A request is about to be sent. */
 	RMEM_RDMA_CM_ACCEPT,        /**< A reply is about to be sent; not of UD. */
 	RMEM_RDMA_CM_ESTABLISHED,   /**< The connection is established; not of UD. */
+	RMEM_RDMA_CM_HAPPENS,       /**< No step: a fault that was decided on happens now. */
 };
 
 /** Faults of a connection of rdma_cm. */
 enum rmem_rdma_cm_fault_type {
-	RMEM_RDMA_CM_REJECT = 1,   /**< The peer rejects. */
-	RMEM_RDMA_CM_UNREACHABLE,  /**< The peer is not reached. */
-	RMEM_RDMA_CM_TIMEOUT,      /**< No answer arrives. */
-	RMEM_RDMA_CM_DISCONNECTED, /**< The peer disconnects. */
+	RMEM_RDMA_CM_REJECT = 1,     /**< The peer rejects. */
+	RMEM_RDMA_CM_UNREACHABLE,    /**< The peer is not reached. */
+	RMEM_RDMA_CM_TIMEOUT,        /**< No answer arrives. */
+	RMEM_RDMA_CM_DISCONNECTED,   /**< The peer disconnects. */
+	RMEM_RDMA_CM_DEVICE_REMOVAL, /**< The device is removed from rdma_cm. */
 };
 
 /** A fault of a connection. */
 struct rmem_rdma_cm_fault {
-	uint32_t type;     /**< enum rmem_rdma_cm_fault_type. */
-	uint32_t reason;   /**< Of REJECT: IBTA 12.6.7.2. */
-	uint32_t delay_ms; /**< Milliseconds until its event; 0: by the next message. */
-	uint32_t reserved; /**< Zero. */
+	uint32_t type;        /**< enum rmem_rdma_cm_fault_type. */
+	uint32_t reason;      /**< Of REJECT: IBTA 12.6.7.2. */
+	uint32_t delay_ms;    /**< Milliseconds until its event; 0: by the next message. */
+	uint32_t rule;        /**< Of the driver. */
+	uint64_t nth;         /**< Of the driver. */
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /**
  * Decide whether a connection of rdma_cm fails at a step: 1 with *fault, or 0.
  *
- * The driver logs the fault; number identifies the ID in its line. For a provider of rdma_cm over
- * the device.
+ * When the fault happens, if it does, the provider calls it again with RMEM_RDMA_CM_HAPPENS and the
+ * fault; the driver logs it then, with the number of the ID, and returns 0. For a provider of
+ * rdma_cm over the device.
  */
 typedef int (*rmem_rdma_cm_fault_t)(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
 		uint32_t number, struct rmem_rdma_cm_fault *fault);

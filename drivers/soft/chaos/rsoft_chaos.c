@@ -370,7 +370,11 @@ rsoft_chaos_rdma_cm(struct rsoft_chaos *chaos, enum rmem_rdma_cm_step step, uint
 	int ret = 0;
 	uint32_t i;
 
-	snprintf(detail, sizeof(detail), "rdma_cm ID %u", number);
+	if (step == RMEM_RDMA_CM_HAPPENS) {
+		snprintf(detail, sizeof(detail), "rdma_cm ID %u", number);
+		rsoft_chaos_log(chaos, &chaos->rules[fault->rule], "", fault->nth, detail);
+		return 0;
+	}
 	for (i = 0; i < chaos->nb_rules; i++) {
 		struct rsoft_chaos_rule *rule = &chaos->rules[i];
 
@@ -379,10 +383,11 @@ rsoft_chaos_rdma_cm(struct rsoft_chaos *chaos, enum rmem_rdma_cm_step step, uint
 		nth = count_of_dev(chaos, rule, ret != 0);
 		if (nth == 0)
 			continue;
-		rsoft_chaos_log(chaos, rule, "", nth, detail);
 		*fault = (struct rmem_rdma_cm_fault){.type = rule->what & 0xff,
 				.reason = rule->reason,
-				.delay_ms = rule->delay};
+				.delay_ms = rule->delay,
+				.rule = i,
+				.nth = nth};
 		ret = 1;
 	}
 	return ret;

@@ -127,19 +127,24 @@ static const struct {
 		/* rdma_resolve_addr(3), rdma_resolve_route(3): timeout_ms has passed. */
 		{"cm_resolve_addr", "TIMEOUT", CM(RESOLVE_ADDR, TIMEOUT), false},
 		{"cm_resolve_route", "TIMEOUT", CM(RESOLVE_ROUTE, TIMEOUT), false},
+		/* cma_process_remove() of the kernel, rdma_get_cm_event(3): at any time. */
+		{"cm_resolve_route", "DEVICE_REMOVAL", CM(RESOLVE_ROUTE, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.7: a REJ answers the REQ. */
 		{"cm_connect", "REJECT", CM(CONNECT, REJECT), false},
 		/* IBTA 12.9.8.4, rdma_get_cm_event(3): no answer to the REQ. */
 		{"cm_connect", "UNREACHABLE", CM(CONNECT, UNREACHABLE), false},
 		{"cm_connect", "TIMEOUT", CM(CONNECT, TIMEOUT), false},
+		{"cm_connect", "DEVICE_REMOVAL", CM(CONNECT, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.7: a REJ answers the REP. */
 		{"cm_accept", "REJECT", CM(ACCEPT, REJECT), false},
 		/* IBTA 12.9.8.4: no answer to the REP. */
 		{"cm_accept", "TIMEOUT", CM(ACCEPT, TIMEOUT), false},
 		/* IBTA 12.9.6: the RTU is lost, and a DREQ arrives. */
 		{"cm_accept", "DISCONNECTED", CM(ACCEPT, DISCONNECTED), false},
+		{"cm_accept", "DEVICE_REMOVAL", CM(ACCEPT, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.10: a DREQ arrives. */
 		{"cm_established", "DISCONNECTED", CM(ESTABLISHED, DISCONNECTED), false},
+		{"cm_established", "DEVICE_REMOVAL", CM(ESTABLISHED, DEVICE_REMOVAL), false},
 };
 
 /*

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Failures of devices: the thread that reports one wakes the agent, which removes the device.
+ *
+ * Invariant: failed() takes no lock. Its thread may hold locks of the driver, for which a thread
+ * waits that has rcm_lock().
+ */
+
+#include <rmem_driver.h>
+
+#include "../verbs/ribv.h"
+#include "rcm.h"
+
+static uint32_t has_failed; /* bits of devices; atomic */
+
+static void
+failed(struct rmem_dev *dev)
+{
+	uint32_t i;
+
+	/* Ordered before the wake-up by rcm_agent_wake(). */
+	for (i = 0; i < RCM_MAX_DEVS && ribv_devs[i] != NULL; i++) {
+		if (ribv_devs[i] == dev)
+			__atomic_fetch_or(&has_failed, UINT32_C(1) << i, __ATOMIC_RELAXED);
+	}
+	rcm_agent_wake();
+}
+
+int
+rcm_watch_dev(uint32_t number)
+{
+	__atomic_store_n(&rmem_dev_drv(ribv_devs[number])->failed, failed, __ATOMIC_RELEASE);
+	return rcm_agent_start();
+}
+
+uint32_t
+rcm_watch_take(void)
+{
+	return __atomic_exchange_n(&has_failed, 0, __ATOMIC_ACQUIRE);
+}
