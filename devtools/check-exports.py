@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compare libibverbs and librdmacm with what the drop-in library defines, implements or refuses.
 
-usage: check-exports.py [ROOT]
+usage: check-exports.py [ROOT [LIBRARY]]
 
 Below ROOT (/ by default) are a libibverbs.so.1, a librdmacm.so.1 and the header of libibverbs. Each
-function that libibverbs exports to programs is defined by the drop-in (ribv_pass.h), or in a list here;
-each operation that its header calls through a context is set by the drop-in (ribv_ops.c), or in a list.
+function that libibverbs exports to programs is defined by the drop-in, or in a list here: by LIBRARY, which
+is built with that header, or by the list of ribv_pass.h. Each operation that the header calls through a
+context is set by the drop-in (ribv_ops.c), in a list, or that of an exported function, which it defines.
 So a function of a newer rdma-core is an error until it is defined or listed. The functions of librdmacm
 are not replaced: they use the commands of /dev/infiniband/rdma_cm.
 """
@@ -31,7 +32,6 @@ NO_OBJECT = frozenset('''
 # Operations of a context that are refused, with the reason, or that providers alone call.
 REFUSED = {
     'attach_counters_point_flow': 'flow steering',
-    'close_xrcd': 'XRC',
     'create_counters': 'flow steering',
     'create_flow': 'flow steering',
     'create_flow_action_esp': 'flow steering',
@@ -42,11 +42,8 @@ REFUSED = {
     'destroy_flow_action': 'flow steering',
     'destroy_rwq_ind_table': 'RSS',
     'destroy_wq': 'RSS',
-    'get_srq_num': 'XRC',
     'modify_flow_action_esp': 'flow steering',
     'modify_wq': 'RSS',
-    'open_qp': 'XRC',
-    'open_xrcd': 'XRC',
     'post_srq_ops': 'tag matching',
     'read_counters': 'flow steering',
 }
@@ -84,10 +81,14 @@ def operations(header):
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else '/'
-    defined = set(re.findall(r'PASS\w*\((?:[\w *]+, )?(_?ibv_\w+),', read(TOP, 'dropin/preload/ribv_pass.h')))
+    if len(sys.argv) > 2:
+        defined = set(exports(sys.argv[2]))
+    else:
+        defined = set(re.findall(r'PASS\w*\((?:[\w *]+, )?(_?ibv_\w+),', read(TOP, 'dropin/preload/ribv_pass.h')))
     ops = set(re.findall(r'context->(\w+) =', read(TOP, 'dropin/verbs/ribv_ops.c')))
     names = set(exports(find(root, 'libibverbs.so.1')))
-    wanted = operations(read(root, 'usr/include/infiniband/verbs.h'))
+    wanted = [name for name in operations(read(root, 'usr/include/infiniband/verbs.h'))
+              if 'ibv_' + name not in names]
     cm_names = list(exports(find(root, 'librdmacm.so.1')))
     bad = ['%s(): exported by libibverbs, neither defined nor listed' % name
            for name in sorted(names - defined - NO_OBJECT)]

@@ -16,7 +16,7 @@
 lanes=(
 	'headers gcc +user huge dropin tsan clang asan'
 	'guest +guest-new +package +recipes'
-	'tree model doc abi install +arm64 lint +lint-tests +fuzz'
+	'tree model doc abi install +versions +arm64 lint +lint-tests +fuzz'
 )
 
 case ${1-} in

@@ -109,6 +109,51 @@ PASS_ERR(ibv_destroy_ah, LIST(struct ibv_ah *ah), LIST(ah))
 PASS_ERR(ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
 		struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		LIST(context, attr, mac, vid))
+
+/* Of headers after rdma-core 56. */
+#ifdef RIBV_HAS_REG_MR_EX
+PASS(struct ibv_mr *, ibv_reg_mr_ex, LIST(struct ibv_pd *pd, struct ibv_mr_init_attr *attr),
+		LIST(pd, attr))
+PASS(struct ibv_dmah *, ibv_alloc_dmah, LIST(struct ibv_context *context,
+		struct ibv_dmah_init_attr *attr), LIST(context, attr))
+PASS_ERR(ibv_dealloc_dmah, LIST(struct ibv_dmah *dmah), LIST(dmah))
+#endif
+#ifdef RIBV_HAS_DM_EXPORT
+PASS(int, ibv_dm_export_dmabuf_fd, LIST(struct ibv_dm *dm), LIST(dm))
+#endif
+#ifdef RIBV_HAS_PORT_SPEED
+PASS_ERR(ibv_query_port_speed, LIST(struct ibv_context *context, uint32_t port_num,
+		uint64_t *port_speed), LIST(context, port_num, port_speed))
+#endif
+#ifdef RIBV_HAS_ALLOC_BUF
+PASS(void *, ibv_alloc_buf, LIST(struct ibv_pd *pd, size_t size, struct ibv_buf **buf),
+		LIST(pd, size, buf))
+PASS_VOID(ibv_free_buf, LIST(struct ibv_buf *buf), LIST(buf))
+PASS(struct ibv_mr *, ibv_reg_buf_mr, LIST(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
+		size_t length, int access), LIST(pd, buf, addr, length, access))
+#endif
+#ifdef RIBV_HAS_COMP_CNTR
+PASS(int, ibv_export_buf_dmabuf_fd, LIST(struct ibv_buf *buf), LIST(buf))
+PASS_ERR(_ibv_query_comp_cntr_caps, LIST(struct ibv_context *context,
+		struct ibv_comp_cntr_caps *caps, size_t caps_size), LIST(context, caps, caps_size))
+PASS(struct ibv_comp_cntr *, ibv_create_comp_cntr, LIST(struct ibv_context *context,
+		struct ibv_comp_cntr_init_attr *cc_attr), LIST(context, cc_attr))
+PASS_ERR(ibv_destroy_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr), LIST(comp_cntr))
+PASS_ERR(ibv_set_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t value),
+		LIST(comp_cntr, value))
+PASS_ERR(ibv_set_err_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t value),
+		LIST(comp_cntr, value))
+PASS_ERR(ibv_inc_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t amount),
+		LIST(comp_cntr, amount))
+PASS_ERR(ibv_inc_err_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t amount),
+		LIST(comp_cntr, amount))
+PASS_ERR(ibv_read_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t *value),
+		LIST(comp_cntr, value))
+PASS_ERR(ibv_read_err_comp_cntr, LIST(struct ibv_comp_cntr *comp_cntr, uint64_t *value),
+		LIST(comp_cntr, value))
+PASS_ERR(ibv_qp_attach_comp_cntr, LIST(struct ibv_qp *qp, struct ibv_comp_cntr *comp_cntr,
+		struct ibv_qp_attach_comp_cntr_attr *attr), LIST(qp, comp_cntr, attr))
+#endif
 /* clang-format on */
 
 #endif /* RIBV_PASS_H */

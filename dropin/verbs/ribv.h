@@ -77,6 +77,7 @@ enum ribv_type {
 	RIBV_AH,
 	RIBV_DM,
 	RIBV_XRCD,
+	RIBV_BUF,
 };
 
 struct ribv_context {
@@ -175,6 +176,13 @@ struct ribv_xrcd {
 	struct ibv_xrcd ibv;
 	struct ibv_context *context;
 	struct rmem_xrcd *xrcd;
+};
+
+/* Of ibv_alloc_buf(). */
+struct ribv_buf {
+	void *addr;
+	size_t size;
+	struct ibv_pd *pd;
 };
 
 struct ribv_srq {

@@ -209,6 +209,40 @@ ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv
 			offsetof(struct ibv_port_attr, flags));
 }
 
+#ifdef RIBV_HAS_PORT_SPEED
+
+/* By the bits of active_speed, in 100 Mb/s; the width of 2X has the last bit. */
+static const uint16_t lane_speeds[] = {25, 50, 100, 100, 140, 250, 500, 1000, 2000};
+static const uint8_t lanes[] = {1, 4, 8, 12, 2};
+
+int
+ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	struct rmem_port_attr own;
+	uint32_t speed, width;
+	int ret;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_port_speed)(context, port_num, port_speed);
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (port_speed == NULL)
+		return EINVAL;
+	ret = rmem_dev_port_query(ribv_dev_of(context), port_num, &own);
+	if (ret != 0)
+		return ribv_errno(ret);
+	if (own.active_speed == 0 || own.active_width == 0)
+		return EOPNOTSUPP;
+	speed = (uint32_t)__builtin_ctz(own.active_speed);
+	width = (uint32_t)__builtin_ctz(own.active_width);
+	if (speed >= RTE_DIM(lane_speeds) || width >= RTE_DIM(lanes))
+		return EOPNOTSUPP;
+	*port_speed = (uint64_t)lane_speeds[speed] * lanes[width];
+	return 0;
+}
+
+#endif
+
 /* An entry of the GID table; 0 or an errno. */
 static int
 query_gid(const struct ibv_context *context, uint32_t port_num, uint32_t index,

@@ -46,6 +46,7 @@ static const char *const type_names[] = {
 		[RIBV_AH] = "AH",
 		[RIBV_DM] = "device memory",
 		[RIBV_XRCD] = "XRC domain",
+		[RIBV_BUF] = "buffer",
 };
 
 static struct ribv_event *made; /* by slot */

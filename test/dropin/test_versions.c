@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Functions of rdma-core 65, with its header: buffers, registrations by a mask, a port's speed. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "own_qp.h"
+
+#define SIZE 8192u
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+
+/* Register by a mask; NULL with errno. */
+static struct ibv_mr *
+reg(uint64_t mask, struct ibv_mr_init_attr attr)
+{
+	attr.comp_mask = mask;
+	attr.length = attr.length == 0 ? SIZE : attr.length;
+	attr.access = WRITABLE;
+	errno = 0;
+	return ibv_reg_mr_ex(pd, &attr);
+}
+
+/* The errno of a registration that is refused. */
+static int
+refused(uint64_t mask, struct ibv_mr_init_attr attr)
+{
+	HOLDS(reg(mask, attr) == NULL);
+	return errno;
+}
+
+static void
+buffers_are_memory(void)
+{
+	struct ibv_pd *other = ibv_alloc_pd(context);
+	struct ibv_buf *buf;
+	struct ibv_mr *mr;
+	char *mem;
+
+	HOLDS(other != NULL);
+	mem = ibv_alloc_buf(pd, SIZE, &buf);
+	HOLDS(mem != NULL && (uintptr_t)mem % 4096 == 0);
+	memset(mem, 0xa5, SIZE);
+	mr = ibv_reg_buf_mr(pd, buf, mem + 1, SIZE - 1, WRITABLE);
+	HOLDS(mr != NULL && mr->addr == mem + 1 && mr->length == SIZE - 1);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+	HOLDS(ibv_reg_buf_mr(pd, buf, mem + 1, SIZE, WRITABLE) == NULL && errno == EINVAL);
+	HOLDS(ibv_reg_buf_mr(pd, buf, mem - 1, SIZE, WRITABLE) == NULL && errno == EINVAL);
+	HOLDS(ibv_reg_buf_mr(other, buf, mem, SIZE, WRITABLE) == NULL && errno == EINVAL);
+	HOLDS(ibv_export_buf_dmabuf_fd(buf) == -1 && errno == ENODATA);
+	mr = reg(IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA,
+			(struct ibv_mr_init_attr){.buf = buf, .addr = mem, .iova = 1 << 20});
+	HOLDS(mr != NULL && ibv_dereg_mr(mr) == 0);
+	HOLDS(refused(IBV_REG_MR_MASK_BUF, (struct ibv_mr_init_attr){.buf = buf}) == EINVAL);
+	HOLDS(refused(IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD_OFFSET,
+			      (struct ibv_mr_init_attr){.buf = buf, .addr = mem}) == EINVAL);
+	ibv_free_buf(buf);
+	HOLDS(ibv_reg_buf_mr(pd, buf, mem, SIZE, WRITABLE) == NULL && errno == ENOENT);
+	HOLDS(ibv_export_buf_dmabuf_fd(buf) == -1 && errno == ENOENT);
+	HOLDS(ibv_alloc_buf(NULL, SIZE, &buf) == NULL && errno == ENOENT);
+	HOLDS(ibv_alloc_buf(pd, SIZE, NULL) == NULL && errno == EINVAL);
+	HOLDS(ibv_dealloc_pd(other) == 0);
+}
+
+static void
+mask_selects_memory(void)
+{
+	static char mem[SIZE] __attribute__((aligned(4096)));
+	const uint64_t of_fd = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
+	int fd = memfd_create("test", 0);
+	struct ibv_mr_init_attr attr = {.addr = mem, .iova = 4096, .fd = fd, .fd_offset = 4096};
+	struct ibv_mr *mr;
+
+	HOLDS(fd >= 0 && ftruncate(fd, SIZE + 4096) == 0);
+	mr = reg(IBV_REG_MR_MASK_ADDR, attr);
+	HOLDS(mr != NULL && mr->addr == mem && mr->length == SIZE && mr->pd == pd);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+	mr = reg(IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA, attr);
+	HOLDS(mr != NULL && ibv_dereg_mr(mr) == 0);
+	mr = reg(of_fd | IBV_REG_MR_MASK_IOVA, attr);
+	HOLDS(mr != NULL && mr->addr == (void *)4096 && ibv_dereg_mr(mr) == 0);
+	HOLDS(refused(0, attr) == EINVAL && refused(of_fd, attr) == EINVAL);
+	HOLDS(refused(IBV_REG_MR_MASK_IOVA, attr) == EINVAL);
+	HOLDS(refused(of_fd | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR, attr) == EINVAL);
+	HOLDS(refused(IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD_OFFSET, attr) == EINVAL);
+	HOLDS(refused(IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_DMAH, attr) == EOPNOTSUPP);
+	HOLDS(refused(IBV_REG_MR_MASK_ADDR | 1ull << 40, attr) == EOPNOTSUPP);
+	attr.iova = 1;
+	HOLDS(refused(IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA, attr) == EINVAL);
+	HOLDS(ibv_reg_mr_ex(pd, NULL) == NULL && errno == EINVAL);
+	HOLDS(ibv_reg_mr_ex(NULL, &attr) == NULL && errno == ENOENT);
+	close(fd);
+}
+
+static void
+counters_are_refused(void)
+{
+	struct ibv_comp_cntr_init_attr attr = {.type = IBV_COMP_CNTR_TYPE_WRS};
+	struct ibv_comp_cntr_caps caps;
+
+	HOLDS(ibv_query_comp_cntr_caps(context, &caps) == EOPNOTSUPP);
+	HOLDS(ibv_create_comp_cntr(context, &attr) == NULL && errno == EOPNOTSUPP);
+}
+
+/* Of NICs: hints for their processor, memory of theirs as a dma-buf. */
+static void
+hardware_is_refused(void)
+{
+	struct ibv_dmah_init_attr dmah = {0};
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
+
+	HOLDS(ibv_alloc_dmah(context, &dmah) == NULL && errno == EOPNOTSUPP);
+	HOLDS(ibv_alloc_dmah(NULL, &dmah) == NULL && errno == ENOENT);
+	HOLDS(ibv_dealloc_dmah(NULL) == ENOENT);
+	HOLDS(dm != NULL && ibv_dm_export_dmabuf_fd(dm) == -1 && errno == EOPNOTSUPP);
+	HOLDS(ibv_free_dm(dm) == 0);
+	HOLDS(ibv_dm_export_dmabuf_fd(dm) == -1 && errno == ENOENT);
+}
+
+/* That of its lanes together: 4 of 25.78125 Gb/s. */
+static void
+port_has_a_speed(void)
+{
+	uint64_t speed = 0;
+
+	HOLDS(ibv_query_port_speed(context, 1, &speed) == 0 && speed == 1000);
+	HOLDS(ibv_query_port_speed(context, 2, &speed) == EINVAL);
+	HOLDS(ibv_query_port_speed(context, 1, NULL) == EINVAL);
+	HOLDS(ibv_query_port_speed(NULL, 1, &speed) == ENOENT);
+}
+
+int
+main(void)
+{
+	context = open_device("soft0");
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	buffers_are_memory();
+	mask_selects_memory();
+	counters_are_refused();
+	hardware_is_refused();
+	port_has_a_speed();
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	return 0;
+}
