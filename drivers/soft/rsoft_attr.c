@@ -64,15 +64,13 @@ int
 rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 {
 	struct rsoft_dev *dev = dev_of(base);
-	uint64_t capa = rsoft_profile_of(dev)->capa;
+	const uint64_t capa = rsoft_profile_of(dev)->capa;
 	const uint32_t version = RMEM_VERSION;
 
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u", version >> 16, version >> 8 & 0xff,
 			version & 0xff);
 	rsoft_addr_guid(dev, attr->node_guid);
 	rsoft_addr_guid(dev, attr->sys_image_guid);
-	if (!rsoft_dev_has_xrc(dev))
-		capa &= ~RMEM_DEV_CAPA_XRC;
 	attr->cap_flags = cap_flags(capa);
 	attr->vendor_id = NO_VENDOR;
 	attr->vendor_part_id = 1;

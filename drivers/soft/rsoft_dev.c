@@ -178,8 +178,6 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
-	if (!rsoft_dev_has_xrc(dev))
-		info->capa &= ~RMEM_DEV_CAPA_XRC;
 	if (dev->wire != NULL) {
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)

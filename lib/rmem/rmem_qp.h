@@ -378,7 +378,6 @@ int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP, a QP of UD, NULL conn, an address that the device does not
  *     support, a time or count out of range, or a reserved field that is not zero.
- *   - -EOPNOTSUPP: of XRC, a peer of another process.
  *   - -EBUSY: not in the RESET state.
  *   - -EIO: the device failed.
  */

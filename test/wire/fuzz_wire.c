@@ -31,6 +31,8 @@
 #include <rmem_mr.h>
 #include <rmem_pd.h>
 #include <rmem_qp.h>
+#include <rmem_srq.h>
+#include <rmem_xrcd.h>
 
 #define DEPTH   8u
 #define TARGET  (16u * 1024) /* bytes that the peer may access */
@@ -71,7 +73,9 @@ static struct {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 	struct rmem_cq *cq;
-	struct rmem_qp *qps[3]; /* of RC, UC and UD */
+	struct rmem_xrcd *domain;
+	struct rmem_srq *srq;   /* of XRC */
+	struct rmem_qp *qps[5]; /* of RC, UC, UD, XRC_RECV and XRC_SEND */
 	struct rmem_qp *qp;     /* that of the input */
 	struct rmem_ah *ah;     /* of the peer */
 	struct rmem_mr *mr;
@@ -149,6 +153,23 @@ static const struct rwire_port_ops port_ops = {
 		.tx_share = rwire_port_tx_share,
 };
 
+/* conf: of a QP of the device. */
+static void
+open_xrc(const struct rmem_qp_conf *conf)
+{
+	const struct rmem_xrcd_conf domain_conf = {0};
+	struct rmem_qp_ext ext = {0};
+	struct rmem_qp_conf recv = {.type = RMEM_QPT_XRC_RECV, .access = conf->access, .ext = &ext};
+	struct rmem_qp_conf send = *conf;
+
+	CHECK(rmem_xrcd_alloc(fz.dev, &domain_conf, &fz.domain) == 0);
+	ext.xrcd = fz.domain;
+	CHECK(rmem_qp_create(NULL, &recv, &fz.qps[3]) == 0);
+	send.type = RMEM_QPT_XRC_SEND;
+	send.max_recv_wr = send.max_recv_sge = 0;
+	CHECK(rmem_qp_create(fz.pd, &send, &fz.qps[4]) == 0);
+}
+
 static void
 open_all(void)
 {
@@ -174,6 +195,7 @@ open_all(void)
 	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[1]) == 0);
 	conf.type = RMEM_QPT_UD;
 	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[2]) == 0);
+	open_xrc(&conf);
 	memcpy(path.dgid, fz.peer.gid, sizeof(path.dgid));
 	CHECK(rmem_ah_create(fz.pd, &path, &fz.ah) == 0);
 	fz.memory = malloc(TARGET + 2 * GUARD);
@@ -245,6 +267,16 @@ reconnect(void)
 }
 
 static void
+renew_srq(void)
+{
+	const struct rmem_srq_ext ext = {.xrcd = fz.domain, .cq = fz.cq};
+	const struct rmem_srq_conf conf = {.max_wr = DEPTH, .max_sge = 1, .ext = &ext};
+
+	CHECK(rmem_srq_destroy(fz.srq) == 0);
+	CHECK(rmem_srq_create(fz.pd, &conf, &fz.srq) == 0);
+}
+
+static void
 check_all(void)
 {
 	struct rmem_wc wc[DEPTH];
@@ -259,7 +291,9 @@ check_all(void)
 	}
 	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
 	CHECK(attr.state == RMEM_QPS_RTS || attr.state == RMEM_QPS_ERR ||
-			(attr.state == RMEM_QPS_SQE && fz.qp->type != RMEM_QPT_RC));
+			(attr.state == RMEM_QPS_SQE &&
+					(fz.qp->type == RMEM_QPT_UC ||
+							fz.qp->type == RMEM_QPT_UD)));
 }
 
 static void
@@ -303,6 +337,7 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 {
 	const struct rwire_qp *q = ((struct rsoft_qp *)fz.qp)->wire;
 	uint8_t opcode = step->opcode % RWIRE_OPCODE_NB;
+	uint32_t srqn = 0;
 	struct rwire_pkt pkt = {
 			.service = q->service,
 			.opcode = opcode,
@@ -323,6 +358,8 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 			.is_ack_req = (step->kind & STEP_ACK_REQ) != 0,
 	};
 
+	if (fz.srq != NULL && rmem_srq_num_get(fz.srq, &srqn) == 0)
+		pkt.srqn = srqn ^ (step->kind & STEP_BAD_KEY ? 1u << (step->sel & 31) : 0);
 	if (q->service == RWIRE_UD && (step->opcode & 0x80) == 0)
 		pkt.opcode = opcode = RWIRE_SEND_ONLY + (opcode & 1);
 	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_MTU);
@@ -397,6 +434,8 @@ post_send(const struct step *step)
 		wr.ud.remote_qpn = 2;
 		wr.ud.remote_qkey = step->offset;
 	}
+	if (fz.qp->type == RMEM_QPT_XRC_SEND)
+		wr.xrc.remote_srqn = step->len;
 	(void)rmem_post_send(fz.qp, &wr, 1);
 }
 
@@ -406,7 +445,10 @@ post_recv(const struct step *step)
 	struct rmem_sge sge = sge_of(step);
 	struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
 
-	(void)rmem_post_recv(fz.qp, &wr, 1);
+	if (fz.qp->type == RMEM_QPT_XRC_RECV)
+		(void)rmem_srq_post_recv(fz.srq, &wr, 1);
+	else
+		(void)rmem_post_recv(fz.qp, &wr, 1);
 }
 
 static uint32_t
@@ -446,6 +488,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The last byte selects the service. */
 	fz.qp = fz.qps[size != 0 ? data[size - 1] % RTE_DIM(fz.qps) : 0];
 	reconnect();
+	if (fz.qp->type == RMEM_QPT_XRC_RECV)
+		renew_srq();
 	while (size - at >= sizeof(step)) {
 		memcpy(&step, data + at, sizeof(step));
 		at += sizeof(step);
@@ -487,7 +531,9 @@ fuzz_report(void)
 			RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE, RWIRE_READ_RESPONSE_ONLY,
 			RWIRE_READ_RESPONSE_FIRST, RWIRE_ATOMIC_ACKNOWLEDGE,
 			RWIRE_UC | RWIRE_SEND_ONLY, RWIRE_UC | RWIRE_WRITE_FIRST,
-			RWIRE_UD | RWIRE_SEND_ONLY};
+			RWIRE_UD | RWIRE_SEND_ONLY, RWIRE_XRC | RWIRE_SEND_ONLY,
+			RWIRE_XRC | RWIRE_READ_REQUEST, RWIRE_XRC | RWIRE_ACKNOWLEDGE,
+			RWIRE_XRC | RWIRE_READ_RESPONSE_ONLY, RWIRE_XRC | RWIRE_ATOMIC_ACKNOWLEDGE};
 	uint32_t i;
 	int rc = fz.nb_done[0] == 0 || fz.nb_done[1] == 0;
 
@@ -508,6 +554,8 @@ fuzz_close(void)
 
 	for (i = 0; i < RTE_DIM(fz.qps); i++)
 		CHECK(rmem_qp_destroy(fz.qps[i]) == 0);
+	CHECK(rmem_srq_destroy(fz.srq) == 0);
+	CHECK(rmem_xrcd_dealloc(fz.domain) == 0);
 	CHECK(rmem_ah_destroy(fz.ah) == 0);
 	CHECK(rmem_cq_destroy(fz.cq) == 0);
 	CHECK(rmem_mr_dereg(fz.mr) == 0);

@@ -47,6 +47,11 @@ dissect() {
 passed=0 failed=0
 record udp.pcap ip=127.0.16.1,mtu=1024 '*'
 dissect udp.pcap 'packets over IPv4'
+# tshark 4.0 knows the opcodes of XRC and not its header.
+tshark -r udp.pcap -Y 'infiniband.bth.opcode >= 0xa0' -T fields -e infiniband.bth.opcode 2>err |
+	sort -nu | tr '\n' ' ' >out
+grep -q '164 .*170 .*172 .*176 177 178 .*180 .*183' out
+verdict 'tshark finds opcodes of XRC' $?
 record eth.pcap 'ip=2001:db8::9,port=eth:0,fault=loss:0.001;dup:0.1;reorder:4;seed:1' '*' \
 	--vdev net_ring0
 dissect eth.pcap 'packets over IPv6'

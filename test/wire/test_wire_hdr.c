@@ -30,6 +30,7 @@ make_pkt(uint8_t opcode, uint32_t payload_len)
 			.level = 1,
 			.rkey = 0x89abcdef,
 			.dma_len = 0x10203,
+			.srqn = 0xfedcba,
 			.imm = 0x5a5b5c5d,
 			.payload_len = payload_len,
 			.addr = UINT64_C(0x1122334455667788),
@@ -47,6 +48,8 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 	TEST_EQ(got->qpn, want->qpn);
 	TEST_EQ(got->psn, want->psn);
 	TEST_EQ(got->payload_len, want->payload_len);
+	if (got->info & RWIRE_HAS_XETH)
+		TEST_EQ(got->srqn, want->srqn);
 	if (got->info & RWIRE_HAS_AETH) {
 		TEST_EQ(got->syndrome, want->syndrome);
 		TEST_EQ(got->msn, want->msn);
@@ -69,14 +72,17 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 		TEST_EQ(got->imm, want->imm);
 }
 
-TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
+/* The opcodes of RC up to last, with a service that has them; their number. */
+static unsigned int
+check_opcodes(uint8_t service, unsigned int last)
 {
 	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 255, 1024, RWIRE_MAX_MTU};
 	uint8_t bth[BUFFER];
 	unsigned int opcode, i, nb = 0;
 
-	for (opcode = 0; opcode < RWIRE_OPCODE_NB; opcode++) {
-		uint16_t info = rwire_opcode_info[opcode];
+	for (opcode = 0; opcode <= last; opcode++) {
+		const struct rwire_pkt pkt = {.service = service, .opcode = (uint8_t)opcode};
+		const uint32_t info = rwire_pkt_info(&pkt);
 
 		if (info == 0)
 			continue;
@@ -85,6 +91,7 @@ TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 			struct rwire_pkt got, want = make_pkt(opcode, lengths[i]);
 			uint32_t len;
 
+			want.service = service;
 			if (lengths[i] != 0 && (info & RWIRE_HAS_PAYLOAD) == 0)
 				continue;
 			len = rwire_pkt_build(bth, &want);
@@ -93,10 +100,67 @@ TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 							RWIRE_ICRC_LEN);
 			TEST_ASSERT(rwire_pkt_parse(bth, len, &got));
 			TEST_ASSERT(got.payload == bth + rwire_hdr_len(info));
+			TEST_EQ(got.service, service);
+			TEST_EQ(got.info, info);
 			check_fields(&got, &want);
 		}
 	}
-	TEST_EQ(nb, 25);
+	return nb;
+}
+
+TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
+{
+	TEST_EQ(check_opcodes(RWIRE_RC, RWIRE_ATOMIC_WRITE), 25);
+	TEST_EQ(check_opcodes(RWIRE_XRC, RWIRE_SEND_ONLY_WITH_INV), 23);
+}
+
+/* IBTA A14.3.1: it follows the BTH of each request, and of no response. */
+TEST(wire_hdr, requests_of_xrc_have_an_xeth)
+{
+	static const uint8_t want[] = {0xaa, 0x70, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x80, 0x12,
+			0x34, 0x56, 0x00, 0xab, 0xcd, 0xef, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+			0x10, 0x00, 0x00, 0x00, 0x02, 0x03, 0x00, 0x00, 0x00, 0x01, 0xee, 0x00,
+			0x00, 0x00};
+	struct rwire_pkt got,
+			pkt = {.service = RWIRE_XRC,
+					.opcode = RWIRE_WRITE_ONLY,
+					.is_ack_req = true,
+					.qpn = 0x11,
+					.psn = 0x123456,
+					.srqn = 0xabcdef,
+					.rkey = 0x203,
+					.dma_len = 1,
+					.addr = 0x1000,
+					.payload_len = 1};
+	const uint32_t len = sizeof(want) + RWIRE_ICRC_LEN;
+	uint8_t bth[BUFFER];
+	unsigned int opcode;
+	uint32_t i;
+
+	bth[32] = 0xee;
+	TEST_EQ(rwire_pkt_build(bth, &pkt), len);
+	TEST_MEM(bth, want, sizeof(want));
+	bth[12] = 0xff; /* reserved */
+	TEST_ASSERT(rwire_pkt_parse(bth, len, &got));
+	TEST_EQ(got.srqn, pkt.srqn);
+	TEST_ASSERT(!rwire_pkt_parse(bth, RWIRE_BTH_LEN + 3 + RWIRE_ICRC_LEN, &got));
+	for (opcode = 0; opcode <= RWIRE_SEND_ONLY_WITH_INV; opcode++) {
+		pkt.opcode = (uint8_t)opcode;
+		TEST_EQ(rwire_hdr_len(rwire_pkt_info(&pkt)) -
+						rwire_hdr_len(rwire_opcode_info[opcode]),
+				rwire_opcode_info[opcode] & RWIRE_IS_REQUEST ? RWIRE_XETH_LEN : 0);
+		TEST_ASSERT(rwire_hdr_len(rwire_pkt_info(&pkt)) <= RWIRE_MAX_HDR);
+	}
+	/* Opcodes that RC lacks, and ATOMIC_WRITE and FLUSH: with the length of any of them. */
+	for (opcode = 0x15; opcode < 0x20; opcode++) {
+		memset(bth, 0, sizeof(bth));
+		bth[0] = (uint8_t)(RWIRE_XRC | opcode);
+		for (i = RWIRE_BTH_LEN; i <= RWIRE_MAX_HDR; i += 4)
+			TEST_EQ(rwire_pkt_parse(bth, i + RWIRE_ICRC_LEN, &got),
+					(opcode == RWIRE_SEND_LAST_WITH_INV ||
+							opcode == RWIRE_SEND_ONLY_WITH_INV) &&
+							i >= RWIRE_BTH_LEN + 8);
+	}
 }
 
 /* As rdma_rxe of Linux sends it. */
@@ -183,7 +247,7 @@ TEST(wire_hdr, malformed_packets_are_refused)
 	static const struct {
 		uint8_t at;
 		uint8_t value;
-	} damage[] = {{0, 0x15}, {0, 0x18}, {0, 0xff}, {1, 0x41}};
+	} damage[] = {{0, 0x15}, {0, 0x18}, {0, 0xb5}, {0, 0xbe}, {0, 0xff}, {1, 0x41}};
 	struct rwire_pkt pkt = make_pkt(RWIRE_READ_REQUEST, 0), got;
 	uint8_t bth[BUFFER], good[BUFFER];
 	uint32_t i, len = rwire_pkt_build(good, &pkt);
@@ -230,6 +294,7 @@ TEST(wire_hdr, decoding_random_bytes_reads_no_byte_beyond_them)
 			bth[j] = (uint8_t)rand();
 		if (len > 3) {
 			bth[0] %= RWIRE_OPCODE_NB + 1;
+			bth[0] |= i % 4 == 0 ? RWIRE_XRC : 0;
 			bth[1] &= 0xf0;
 			bth[2] = bth[3] = 0xff;
 		}

@@ -643,13 +643,6 @@ rsoft_qp_is_xrc(const struct rsoft_qp *qp)
 	return qp->qp.type == RMEM_QPT_XRC_SEND || qp->qp.type == RMEM_QPT_XRC_RECV;
 }
 
-/* Packets of XRC are not implemented: its peers are of this process. */
-static inline bool
-rsoft_dev_has_xrc(const struct rsoft_dev *dev)
-{
-	return dev->wire == NULL || dev->args.loop == 0;
-}
-
 /* Move a QP to ERR, unless it is in RESET; true if the caller made the transition. */
 static inline bool
 rsoft_qp_to_err(struct rsoft_qp *qp)

@@ -37,12 +37,9 @@ int rsoft_xrc_srq_destroy(struct rmem_srq *base);
 /* The part of rsoft_xrc_select() for another SRQ than that of the last request. */
 bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);
 
-/*
- * Select the SRQ of a request to a QP of XRC_RECV. False: its domain has no SRQ of this number, or
- * a message to another one has not ended. From inside of rsoft_grace_enter().
- */
-static inline bool
-rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
+/* The SRQ of a number in the domain of an XRC_RECV QP, or NULL. Called as rsoft_xrc_select(). */
+static inline struct rsoft_srq *
+rsoft_xrc_find(const struct rsoft_qp *qp, uint32_t number)
 {
 	const struct rsoft_dev *dev = qp->dev;
 	struct rsoft_srq *srq =
@@ -50,8 +47,20 @@ rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
 
 	if (unlikely(srq == NULL || srq->number != (number & RSOFT_XRC_MASK) ||
 			    srq->xrcd != qp->xrcd))
-		return false;
-	return likely(srq == qp->rq.srq) || rsoft_xrc_switch(qp, srq);
+		return NULL;
+	return srq;
+}
+
+/*
+ * Select the SRQ of a request to a QP of XRC_RECV. False: its domain has no SRQ of this number, or
+ * a message to another one has not ended. From inside of rsoft_grace_enter().
+ */
+static inline bool
+rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
+{
+	struct rsoft_srq *srq = rsoft_xrc_find(qp, number);
+
+	return likely(srq != NULL) && (likely(srq == qp->rq.srq) || rsoft_xrc_switch(qp, srq));
 }
 
 #endif /* RSOFT_XRC_H */

@@ -3,9 +3,11 @@
  */
 
 /*
- * The engine of RC, UC and UD: requester, completer and responder of QPs whose peer is reached with
- * packets. A packet of UC needs no acknowledgement: once sent, its PSN counts as acknowledged.
- * UD has a requester and a responder of its own, in rwire_ud.c.
+ * The engine of RC, UC, UD and XRC: requester, completer and responder of QPs whose peer is reached
+ * with packets. A packet of UC needs no acknowledgement: once sent, its PSN counts as acknowledged.
+ * UD has a requester and a responder of its own, in rwire_ud.c. Each request packet of XRC names an
+ * SRQ, which its responder selects (rsoft_xrc.h); an XRC_SEND QP has no responder, and an
+ * XRC_RECV QP no requester.
  *
  * Inside: requester, completer and responder of QPs whose peer is reached with packets.
  * Callers: drivers/soft; env, in a child of fork().
@@ -129,6 +131,7 @@ struct rwire_reply {
 	uint32_t sent; /* responses */
 	uint32_t rkey;
 	uint32_t length;
+	uint32_t pd; /* of a READ of XRC: that of its SRQ */
 	uint64_t addr;
 	uint64_t value; /* of an atomic: the value before */
 };
@@ -174,7 +177,7 @@ struct rwire_qp {
 	struct rwire *wire;
 	struct rwire_addr addr; /* of the peer; not of UD */
 	uint32_t qpn;           /* of the peer; not of UD */
-	uint8_t service;        /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
+	uint8_t service;        /* RWIRE_RC, RWIRE_UC, RWIRE_UD or RWIRE_XRC */
 	uint16_t pkey;          /* bits that differ from RWIRE_PKEY; atomic */
 	struct rsoft_grh grh;   /* of packets to the peer; not of UD */
 	uint32_t mtu;
@@ -390,6 +393,13 @@ void rwire_fail_qp(struct rsoft_qp *qp, unsigned int lcore);
  * ends it. Under rx_lock, from inside of rsoft_grace_enter().
  */
 void rwire_fail_dev(struct rwire *wire, unsigned int lcore);
+
+/* Whether packets of a service are acknowledged. */
+static inline bool
+rwire_service_is_reliable(uint8_t service)
+{
+	return service == RWIRE_RC || service == RWIRE_XRC;
+}
 
 /* Whether a QP in that state sends packets: in SQD those of begun requests. */
 static inline bool

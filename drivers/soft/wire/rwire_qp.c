@@ -40,7 +40,15 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	req->sq_pos = req->begun = q->qp->sq.cons;
 	req->retry_left = conn->retry_cnt;
 	req->rnr_left = conn->rnr_retry;
-	req->timeout = q->service == RWIRE_RC ? qp_timeout(conn->timeout) : 0;
+	req->timeout = rwire_service_is_reliable(q->service) ? qp_timeout(conn->timeout) : 0;
+}
+
+static uint8_t
+qp_service(const struct rsoft_qp *qp)
+{
+	if (rsoft_qp_is_xrc(qp))
+		return RWIRE_XRC;
+	return qp->qp.type == RMEM_QPT_RC ? RWIRE_RC : RWIRE_UC;
 }
 
 uint16_t
@@ -68,11 +76,6 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_addr addr;
 	struct rwire_qp *q;
 
-	if (rsoft_qp_is_xrc(qp)) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: XRC: not supported between processes", qp->qp.qp_num,
-				RSOFT_QP_NAME(&qp->qp));
-		return -EOPNOTSUPP;
-	}
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
 	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, qp->sgid_index, addr.gid))
 		return -EINVAL;
@@ -95,7 +98,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->wire = wire;
 	q->addr = addr;
 	q->qpn = conn->remote.qp_num;
-	q->service = qp->qp.type == RMEM_QPT_RC ? RWIRE_RC : RWIRE_UC;
+	q->service = qp_service(qp);
 	q->pkey = rwire_qp_pkey(qp);
 	q->grh.traffic_class = conn->traffic_class;
 	q->grh.sgid_index = qp->sgid_index;
@@ -130,7 +133,7 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 	if (qp->wire == NULL)
 		return;
 	req = &qp->wire->req;
-	if (qp->wire->service != RWIRE_RC)
+	if (!rwire_service_is_reliable(qp->wire->service))
 		return;
 	req->timeout = qp_timeout(qp->conn.timeout);
 	req->retry_left = qp->conn.retry_cnt;

@@ -49,11 +49,19 @@ reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, u
 {
 	struct rsoft_span from, to = {.ptr = data, .length = n};
 	uint64_t addr = reply->addr + (uint64_t)reply->sent * q->mtu;
+	const uint32_t pd = q->qp->pd;
+	bool is_permitted;
 
-	return n == 0 ||
-			(rsoft_access(q->qp, 0, reply->rkey, addr, n,
-					 RSOFT_VALID | RMEM_ACCESS_REMOTE_READ, &from) &&
-					rsoft_copy_all(&to, &from, n) == RSOFT_SIDE_NONE);
+	if (n == 0)
+		return true;
+	/* The SRQ of the message in progress may be of another PD. */
+	if (unlikely(q->service == RWIRE_XRC))
+		q->qp->pd = reply->pd;
+	is_permitted = rsoft_access(q->qp, 0, reply->rkey, addr, n,
+			RSOFT_VALID | RMEM_ACCESS_REMOTE_READ, &from);
+	if (unlikely(q->service == RWIRE_XRC))
+		q->qp->pd = pd;
+	return is_permitted && rsoft_copy_all(&to, &from, n) == RSOFT_SIDE_NONE;
 }
 
 static uint8_t

@@ -122,8 +122,7 @@ req_fill_atomic_write(const struct rwire_qp *q, const struct rmem_send_wr *wr,
 	pkt->rkey = wr->rdma.rkey;
 	pkt->dma_len = sizeof(uint64_t);
 	pkt->payload_len = sizeof(uint64_t);
-	return rwire_sge_copy(q->qp, wr, 0,
-			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
+	return rwire_sge_copy(q->qp, wr, 0, frame->bth + rwire_hdr_len(rwire_pkt_info(pkt)),
 			pkt->payload_len, false, vendor_err);
 }
 
@@ -144,7 +143,7 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 {
 	struct rwire_req *req = &q->req;
 
-	if (q->service != RWIRE_RC)
+	if (!rwire_service_is_reliable(q->service))
 		return false;
 	/* The last of each message: a later request may wait for its completion. */
 	if (!is_last && ++req->since_ack < RWIRE_ACK_EVERY && nb_psn < q->window)
@@ -208,7 +207,8 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 
 	*nb_psn = 0;
 	/* The memory is shared until the acknowledgement, so not with an unreliable service. */
-	if (q->wire->port->has_share && left >= RWIRE_MIN_SHARED && q->service == RWIRE_RC) {
+	if (q->wire->port->has_share && left >= RWIRE_MIN_SHARED &&
+			rwire_service_is_reliable(q->service)) {
 		status = req_share(q, wr, wqe, at, offset, nb_psn, vendor_err);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
@@ -222,8 +222,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	req_fill_message(wr, at == 0, at + 1 == wqe->nb_psn, pkt);
 	pkt->payload_len = (uint32_t)RTE_MIN(left, (uint64_t)q->mtu);
 	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
-	return rwire_sge_copy(q->qp, wr, offset,
-			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
+	return rwire_sge_copy(q->qp, wr, offset, frame->bth + rwire_hdr_len(rwire_pkt_info(pkt)),
 			pkt->payload_len, false, vendor_err);
 }
 
@@ -276,7 +275,8 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 {
 	struct rwire_req *req = &q->req;
 	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
-	struct rwire_pkt pkt = {.psn = req->psn};
+	struct rwire_pkt pkt = {
+			.service = q->service, .psn = req->psn, .srqn = wr->xrc.remote_srqn};
 	struct rwire_frame *frame;
 	uint32_t nb_psn;
 	int status;
@@ -424,7 +424,8 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 				return;
 			status = req_send_all(q, &vendor_err);
 		}
-		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0) {
+		if (!rwire_service_is_reliable(q->service) && rwire_comp_sent(q, lcore) &&
+				status <= 0) {
 			/* No acknowledgement bounds a call: leave the rest to the next. */
 			q->req.has_more = rwire_psn_diff(q->req.psn, first) >= (int32_t)q->window;
 			if (q->req.has_more)
@@ -454,7 +455,7 @@ req_is_idle(const struct rwire_qp *q)
 {
 	const struct rsoft_qp *qp = q->qp;
 
-	return q->service == RWIRE_RC && rwire_is_lossless(q->wire) &&
+	return rwire_service_is_reliable(q->service) && rwire_is_lossless(q->wire) &&
 			q->req.sq_pos == __atomic_load_n(&qp->sq.prod, __ATOMIC_ACQUIRE) &&
 			qp->sq.wait == RSOFT_WAIT_NONE && q->req.rnr_until == 0 &&
 			rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)) &&

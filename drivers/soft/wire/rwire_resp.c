@@ -16,6 +16,7 @@
 #include "../mem/rsoft_key.h"
 #include "../queue/rsoft_rq.h"
 #include "../queue/rsoft_resp.h"
+#include "../queue/rsoft_xrc.h"
 #include "rwire.h"
 
 /* Whether it is an ATOMIC_WRITE of the one length that these have. */
@@ -26,10 +27,12 @@ is_word(const struct rwire_pkt *pkt)
 			pkt->dma_len == sizeof(uint64_t);
 }
 
-/* The opcode of a request that is not a SEND. */
+/* The opcode of a request; that of WRITEs and SENDs without what else they do. */
 static uint8_t
 wr_opcode(const struct rwire_pkt *pkt)
 {
+	if (pkt->info & RWIRE_IS_SEND)
+		return RMEM_WR_SEND;
 	switch (pkt->opcode) {
 	case RWIRE_READ_REQUEST:
 		return RMEM_WR_RDMA_READ;
@@ -52,10 +55,14 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
 	struct rmem_send_wr wr = {0};
+	bool has_srq = true;
 	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
 	uint32_t length = pkt->dma_len;
 
-	if (pkt->info & RWIRE_IS_SEND)
+	/* The same result as that of resp_exec(). */
+	if (q->service == RWIRE_XRC && status == RMEM_WC_REM_INV_REQ_ERR)
+		has_srq = rsoft_xrc_select(q->qp, pkt->srqn);
+	if ((pkt->info & RWIRE_IS_SEND) && has_srq)
 		return RMEM_VENDOR_ERR_NONE;
 	wr.opcode = wr_opcode(pkt);
 	right = rmem_wr_info[wr.opcode].remote_access;
@@ -71,7 +78,9 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 		wr.rdma.remote_addr = q->rsp.message != 0 ? q->rsp.addr : 0;
 		wr.rdma.rkey = q->rsp.message != 0 ? q->rsp.rkey : 0;
 	}
-	if (status == RMEM_WC_REM_ACCESS_ERR)
+	if (!has_srq)
+		vendor_err = RMEM_VENDOR_ERR_XRC_SRQ;
+	else if (status == RMEM_WC_REM_ACCESS_ERR)
 		vendor_err = rsoft_access_vendor_err(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
 				length, RSOFT_VALID | right);
 	else if (status == RMEM_WC_REM_OP_ERR)
@@ -155,7 +164,8 @@ resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire
 	struct rsoft_cqe cqe = {0};
 
 	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
-	if (pkt->is_ack_req && q->service == RWIRE_RC && q->qp->qp.recv_cq->channel != NULL)
+	if (pkt->is_ack_req && rwire_service_is_reliable(q->service) &&
+			q->qp->qp.recv_cq->channel != NULL)
 		q->rsp.is_acked = rwire_reply_ack_now(
 				q, rwire_psn_add(pkt->psn, resp_nb_psn(q, pkt) - 1));
 	resp_complete(q, &cqe, false);
@@ -275,7 +285,7 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	status = resp_place(q, rqe, pkt, &vendor_err);
 	/* An unreliable service drops a message that is longer (IBTA 9.8.3). */
 	if (status == RSOFT_WAIT_PEER ||
-			(status == RMEM_WC_LOC_LEN_ERR && q->service != RWIRE_RC)) {
+			(status == RMEM_WC_LOC_LEN_ERR && !rwire_service_is_reliable(q->service))) {
 		rsoft_rq_keep(q->qp);
 		rte_ticketlock_unlock(&q->qp->rq.lock);
 		return status;
@@ -384,6 +394,7 @@ resp_reply(struct rwire_qp *q, const struct rwire_pkt *pkt, uint32_t nb_psn)
 	reply->nb_psn = nb_psn;
 	reply->rkey = pkt->rkey;
 	reply->length = pkt->dma_len;
+	reply->pd = q->qp->pd;
 	reply->addr = pkt->addr;
 	return reply;
 }
@@ -492,6 +503,8 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
+	if (unlikely(q->service == RWIRE_XRC) && !rsoft_xrc_select(q->qp, pkt->srqn))
+		return RMEM_WC_REM_INV_REQ_ERR;
 	if (!resp_is_in_order(q, pkt))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	if (pkt->info & RWIRE_IS_FIRST)
@@ -538,18 +551,27 @@ static void
 resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	uint32_t nb_psn = rwire_nb_pkts(pkt->dma_len, q->mtu);
-	const struct rwire_reply reply = {.opcode = pkt->opcode,
+	struct rwire_reply reply = {.opcode = pkt->opcode,
 			.psn = pkt->psn,
 			.nb_psn = nb_psn,
 			.rkey = pkt->rkey,
 			.length = pkt->dma_len,
+			.pd = q->qp->pd,
 			.addr = pkt->addr};
+	const struct rsoft_srq *srq;
 
 	/* Its responses must not reach the PSN of a request that has not been executed. */
 	if (pkt->dma_len > q->qp->max_msg_size ||
 			nb_psn > (uint32_t)rwire_psn_diff(q->rsp.psn, pkt->psn) ||
 			(q->qp->access & RMEM_ACCESS_REMOTE_READ) == 0)
 		return;
+	if (q->service == RWIRE_XRC) {
+		/* Not selected: a message to another SRQ may be in progress. */
+		srq = rsoft_xrc_find(q->qp, pkt->srqn);
+		if (srq == NULL)
+			return;
+		reply.pd = srq->owner.pd;
+	}
 	rwire_reply_dup(q, &reply);
 }
 
@@ -670,7 +692,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	int32_t ahead = rwire_psn_diff(pkt->psn, rsp->psn);
 	int status;
 
-	if (q->service != RWIRE_RC) {
+	if (unlikely(!rwire_service_is_reliable(q->service))) {
 		resp_unreliable(q, lcore, pkt);
 		return;
 	}

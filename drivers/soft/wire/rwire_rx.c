@@ -66,7 +66,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (unlikely(!rsoft_resp_is_ready(q->qp, false))) {
-		if (q->service != RWIRE_RC)
+		if (!rwire_service_is_reliable(q->service))
 			return;
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
 		if (rsp->has_failed)
@@ -82,8 +82,8 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 }
 
 /*
- * A packet of RC or UC has the ECN mark Congestion Experienced: send a CNP (IBTA A17.9). The peer
- * may be a NIC, which slows down then.
+ * A packet with a connection has the ECN mark Congestion Experienced: send a CNP (IBTA A17.9). The
+ * peer may be a NIC, which slows down then.
  */
 static void
 rx_mark(struct rwire_qp *q)
@@ -127,13 +127,33 @@ rx_cnp(struct rwire_qp *q, const struct rwire_pkt *pkt)
 static bool
 rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
-	if (pkt->service != RWIRE_RC || (pkt->info & RWIRE_IS_REQUEST) == 0 ||
+	if (!rwire_service_is_reliable(pkt->service) || (pkt->info & RWIRE_IS_REQUEST) == 0 ||
 			(pkt->info & RWIRE_IS_MESSAGE) == 0 || pkt->payload_len != 0)
 		return false;
 	pkt->is_shared = true;
 	pkt->payload = frame->shared;
 	pkt->payload_len = frame->shared_len;
 	return true;
+}
+
+static void
+rx_response(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	rsoft_lock(&q->qp->sq.lock);
+	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
+		rwire_comp_pkt(q, lcore, pkt);
+		rwire_req_run(q, lcore, false);
+		if (unlikely(q->qp->sq.has_to_report))
+			rsoft_sq_report_drained(q->qp, rwire_qp_is_draining(q->qp));
+	}
+	rte_ticketlock_unlock(&q->qp->sq.lock);
+}
+
+/* Whether a QP of XRC has the half that processes a packet: XRC_RECV the responder alone. */
+static bool
+rx_has_half(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	return ((pkt->info & RWIRE_IS_REQUEST) != 0) == (q->qp->xrcd != 0);
 }
 
 static void
@@ -173,22 +193,20 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		rwire_ud_pkt(q, frame, &pkt);
 		return;
 	}
+	if (unlikely(pkt.service == RWIRE_XRC) && !rx_has_half(q, &pkt)) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
 	if (unlikely((frame->grh.traffic_class & RSOFT_GRH_CE) == RSOFT_GRH_CE))
 		rx_mark(q);
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
-		if (unlikely(frame->is_grant_requested))
+		/* A grant is of the PD of a QP: one of XRC has none. */
+		if (unlikely(frame->is_grant_requested) && q->service != RWIRE_XRC)
 			wire->port->ops->rx_grant(wire->port, frame, q->qp, pkt.rkey);
 		return;
 	}
-	rsoft_lock(&q->qp->sq.lock);
-	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
-		rwire_comp_pkt(q, lcore, &pkt);
-		rwire_req_run(q, lcore, false);
-		if (unlikely(q->qp->sq.has_to_report))
-			rsoft_sq_report_drained(q->qp, rwire_qp_is_draining(q->qp));
-	}
-	rte_ticketlock_unlock(&q->qp->sq.lock);
+	rx_response(q, lcore, &pkt);
 }
 
 /* Send the packets that responders owe. */

@@ -22,7 +22,7 @@
 #define LAST  RWIRE_IS_LAST
 #define ONLY  (RWIRE_IS_FIRST | RWIRE_IS_LAST)
 
-const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB] = {
+const uint32_t rwire_opcode_info[RWIRE_OPCODE_NB] = {
 		[RWIRE_SEND_FIRST] = SEND | FIRST,
 		[RWIRE_SEND_MIDDLE] = SEND,
 		[RWIRE_SEND_LAST] = SEND | LAST,
@@ -52,12 +52,13 @@ const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB] = {
 };
 
 uint32_t
-rwire_hdr_len(uint16_t info)
+rwire_hdr_len(uint32_t info)
 {
 	uint32_t len = RWIRE_BTH_LEN;
 
-	if (info & RWIRE_HAS_FETH)
-		len += 4;
+	if (unlikely(info & (RWIRE_HAS_XETH | RWIRE_HAS_FETH)))
+		len += (info & RWIRE_HAS_XETH ? RWIRE_XETH_LEN : 0) +
+				(info & RWIRE_HAS_FETH ? 4 : 0);
 	if (info & RWIRE_HAS_RETH)
 		len += 16;
 	if (info & RWIRE_HAS_ATOMIC)
@@ -106,6 +107,10 @@ put64(uint8_t *p, uint64_t v)
 static void
 parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 {
+	if (unlikely(pkt->info & RWIRE_HAS_XETH)) {
+		pkt->srqn = get32(p) & RWIRE_QPN_MASK;
+		p += RWIRE_XETH_LEN;
+	}
 	if (pkt->info & RWIRE_HAS_FETH) {
 		pkt->type = p[3] & 0xf;
 		pkt->level = p[3] >> 4 & 3;
@@ -143,10 +148,11 @@ parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 }
 
 /* Properties of an opcode with its service; 0: there is no such opcode. */
-static uint16_t
+static uint32_t
 info_of(uint8_t opcode)
 {
 	uint8_t of_rc = opcode & (uint8_t)~RWIRE_SERVICE_MASK;
+	uint32_t info;
 
 	switch (opcode & RWIRE_SERVICE_MASK) {
 	case RWIRE_RC:
@@ -157,6 +163,9 @@ info_of(uint8_t opcode)
 		if (of_rc != RWIRE_SEND_ONLY && of_rc != RWIRE_SEND_ONLY_WITH_IMM)
 			return 0;
 		return rwire_opcode_info[of_rc] | RWIRE_HAS_DETH;
+	case RWIRE_XRC:
+		info = of_rc <= RWIRE_SEND_ONLY_WITH_INV ? rwire_opcode_info[of_rc] : 0;
+		return info | (info & RWIRE_IS_REQUEST ? RWIRE_HAS_XETH : 0);
 	case RWIRE_CN:
 		return of_rc == RWIRE_CNP ? RWIRE_IS_VALID | RWIRE_HAS_PAYLOAD : 0;
 	default:
@@ -199,6 +208,8 @@ rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 static uint8_t *
 build_ext(uint8_t *p, const struct rwire_pkt *pkt)
 {
+	if (unlikely(pkt->info & RWIRE_HAS_XETH))
+		p = put32(p, pkt->srqn & RWIRE_QPN_MASK);
 	if (pkt->info & RWIRE_HAS_FETH)
 		p = put32(p, (uint32_t)pkt->level << 4 | pkt->type);
 	if (pkt->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC))

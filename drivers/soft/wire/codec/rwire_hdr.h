@@ -3,8 +3,8 @@
  */
 
 /*
- * RC, UC and UD packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the
- * ICRC.
+ * RC, UC, UD and XRC packets of RoCEv2 (IBTA volume 1, chapter 9 and annexes A14 and A17), from the
+ * BTH to the ICRC.
  *
  * Inside: headers, addresses and checksums of RoCEv2 packets, as functions of bytes.
  * Callers: queue (for a GRH), wire, wire/port and drivers/soft.
@@ -29,9 +29,11 @@
 #define RWIRE_QPN_MASK    UINT32_C(0xffffff)
 #define RWIRE_BTH_LEN     12
 #define RWIRE_DETH_LEN    8
+#define RWIRE_XETH_LEN    4
 #define RWIRE_ICRC_LEN    4
-#define RWIRE_MAX_EXT_LEN 28 /* AtomicETH */
+#define RWIRE_MAX_EXT_LEN 28 /* of a packet with a payload, or AtomicETH */
 #define RWIRE_MAX_MTU     4096
+#define RWIRE_MAX_HDR     (RWIRE_BTH_LEN + RWIRE_XETH_LEN + RWIRE_MAX_EXT_LEN)
 #define RWIRE_MAX_PKT     (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + RWIRE_MAX_MTU + 3 + RWIRE_ICRC_LEN)
 
 /* Services: the high bits of an opcode (IBTA table 38). */
@@ -40,12 +42,16 @@
 #define RWIRE_UC           0x20
 #define RWIRE_UD           0x60
 #define RWIRE_CN           0x80 /* congestion notification */
+#define RWIRE_XRC          0xa0
 
 /* A CNP (IBTA A17.9.3) is the one packet of its service. Its payload is reserved. */
 #define RWIRE_CNP     0x01
 #define RWIRE_CNP_LEN 16
 
-/* Opcodes of the RC service; UC has the same SENDs and WRITEs, UD the SENDs of one packet. */
+/*
+ * Opcodes of the RC service. XRC has those up to SEND_ONLY_WITH_INV, UC the same SENDs and WRITEs,
+ * UD the SENDs of one packet.
+ */
 enum rwire_opcode {
 	RWIRE_SEND_FIRST = 0x00,
 	RWIRE_SEND_MIDDLE = 0x01,
@@ -92,11 +98,12 @@ enum rwire_opcode {
 #define RWIRE_HAS_IMM     (1u << 13)
 #define RWIRE_HAS_INV     (1u << 14) /* IETH */
 #define RWIRE_HAS_DETH    (1u << 15)
+#define RWIRE_HAS_XETH    (1u << 16) /* follows the BTH of each request of XRC (A14.3.1) */
 /* Of a message, whose answer is an acknowledgement. */
 #define RWIRE_IS_MESSAGE (RWIRE_IS_SEND | RWIRE_IS_WRITE)
 
 /* Indexed by opcode; 0: not an opcode of RC. */
-extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
+extern const uint32_t rwire_opcode_info[RWIRE_OPCODE_NB];
 
 /* Syndrome of an AETH (IBTA 9.7.5.1.1). */
 #define RWIRE_AETH_ACK      0x1f /* no end-to-end credits */
@@ -109,7 +116,7 @@ extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
 #define RWIRE_AETH_KIND_NAK 0x60
 
 struct rwire_pkt {
-	uint8_t service;   /* RWIRE_RC, RWIRE_UC, RWIRE_UD or RWIRE_CN */
+	uint8_t service;   /* RWIRE_RC, RWIRE_UC, RWIRE_UD, RWIRE_CN or RWIRE_XRC */
 	uint8_t opcode;    /* enum rwire_opcode, without the service */
 	uint8_t syndrome;  /* AETH */
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
@@ -118,8 +125,8 @@ struct rwire_pkt {
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
 	bool is_shared; /* the payload may be that of several PSNs; not encoded */
-	uint16_t info;  /* rwire_opcode_info of the opcode; of UD with RWIRE_HAS_DETH */
 	uint16_t pkey;  /* its bits that differ from RWIRE_PKEY */
+	uint32_t info;  /* rwire_pkt_info() */
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t msn;         /* AETH, 24 bits */
@@ -127,6 +134,7 @@ struct rwire_pkt {
 	uint32_t dma_len;     /* RETH */
 	uint32_t qkey;        /* DETH */
 	uint32_t src_qp;      /* DETH, 24 bits */
+	uint32_t srqn;        /* XETH, 24 bits */
 	uint32_t imm;         /* ImmDt in network byte order, or the rkey of IETH in host order */
 	uint32_t payload_len; /* without pad */
 	uint64_t addr;        /* RETH, AtomicETH */
@@ -135,15 +143,28 @@ struct rwire_pkt {
 	uint8_t *payload;
 };
 
+/* Whether a packet has an XETH, by its service and the properties of its opcode. */
+static inline bool
+rwire_is_xrc_request(uint8_t service, uint32_t info)
+{
+	return service == RWIRE_XRC && (info & RWIRE_IS_REQUEST) != 0;
+}
+
 /* The properties of a packet to encode, by its service and opcode. */
-static inline uint16_t
+static inline uint32_t
 rwire_pkt_info(const struct rwire_pkt *pkt)
 {
-	return rwire_opcode_info[pkt->opcode] | (pkt->service == RWIRE_UD ? RWIRE_HAS_DETH : 0);
+	const uint32_t info = rwire_opcode_info[pkt->opcode];
+
+	if (pkt->service < RWIRE_UD)
+		return info;
+	if (pkt->service == RWIRE_UD)
+		return info | RWIRE_HAS_DETH;
+	return info | (rwire_is_xrc_request(pkt->service, info) ? RWIRE_HAS_XETH : 0);
 }
 
 /* Length of the headers, BTH included. */
-uint32_t rwire_hdr_len(uint16_t info);
+uint32_t rwire_hdr_len(uint32_t info);
 
 /*
  * Decode the len bytes from the BTH to the ICRC. False: too short, an unknown opcode, another

@@ -36,7 +36,7 @@
 
 #define SHM_CHECK_MS 1
 #define SHM_NEWS_MS  10
-#define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
+#define SHM_COPY     RWIRE_MAX_HDR
 
 /* A multicast group that the device is in. */
 struct shm_group {
