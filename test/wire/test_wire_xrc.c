@@ -10,6 +10,8 @@
 #include <rmem_srq.h>
 #include <rmem_xrcd.h>
 
+#include "soft/mem/rsoft_grace.h"
+
 #include "../rc.h"
 #include "sides.h"
 
@@ -413,5 +415,18 @@ TEST(wire_sim, duplicate_xrc_read_has_the_pd_of_its_srq)
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc.byte_len, MTU + 8);
+	close_xrc();
+}
+
+/* It has no CQ, and no requests. */
+TEST(wire_sim, xrc_recv_qp_fails_with_its_device)
+{
+	unsigned int lcore;
+
+	open_xrc();
+	lcore = rsoft_grace_enter();
+	rwire_fail_qp((struct rsoft_qp *)xrc.recv, lcore);
+	rsoft_grace_leave(lcore);
+	TEST_EQ(state_of(xrc.recv), RMEM_QPS_ERR);
 	close_xrc();
 }
