@@ -148,7 +148,7 @@ else
 	say "valgrind is not installed: not run"
 fi
 if command -v ibv_devinfo >/dev/null; then
-	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
+	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD, XRC and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
 else
@@ -461,7 +461,7 @@ if PATH=$PATH:/usr/sbin:/sbin command -v ibstat >/dev/null; then
 fi
 
 if command -v ibv_rc_pingpong >/dev/null; then
-	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
+	program 'ibv_devinfo, ibv_*_pingpong' ibverbs-utils 'RC, UC, UD, XRC and SRQs, by polling and by events; ibv_devices, ibv_asyncwatch'
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
@@ -477,6 +477,9 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try 'ibv_ud_pingpong -e' pair ibv_ud_pingpong -n 100 -e
 	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
 	try 'ibv_srq_pingpong -e' pair ibv_srq_pingpong -n 100 -e
+	try ibv_xsrq_pingpong pair ibv_xsrq_pingpong -n 100
+	try 'ibv_xsrq_pingpong -e' pair ibv_xsrq_pingpong -n 100 -e
+	try 'ibv_xsrq_pingpong --ip' by_address ibv_xsrq_pingpong -n 100 -g 0
 	try 'address in use' in_use
 	if unshare -rn true 2>/dev/null; then
 		try ibv_asyncwatch unshare -rn test/dropin/watch_link.sh "$run"
@@ -528,7 +531,7 @@ else
 fi
 if command -v ib_write_bw >/dev/null; then
 	program perftest perftest \
-		'ib_{write,read,send,atomic}_{bw,lat}: RC, UC and UD, -R, events, SRQs, up to 1000 QPs, one side killed'
+		'ib_{write,read,send,atomic}_{bw,lat}: RC, UC, UD and XRC, -R, events, SRQs, up to 1000 QPs, one side killed'
 	for program in ib_{write,read,send,atomic}_{bw,lat}; do
 		try "$program -R" cm "$program" '-F -R -n 20 -p %p' '-F -R -n 20 -p %p' ''
 	done
@@ -582,6 +585,14 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_bw -c UC' pair ib_send_bw -c UC -n 100
 	try 'ib_send_bw -c UD' pair ib_send_bw -c UD -n 100
 	try 'ib_send_lat -c UD' pair ib_send_lat -c UD -n 10
+	for program in ib_{send,write,read,atomic}_{bw,lat}; do
+		try "$program -c XRC" pair "$program" -c XRC -n 20
+	done
+	for program in ib_{send,write,read,atomic}_bw; do
+		try "$program -c XRC --ip" by_address "$program" -c XRC -n 20
+	done
+	try 'ib_send_bw -c XRC -q 16' pair ib_send_bw -c XRC -q 16 -n 20
+	try 'ib_send_bw -c XRC -b' pair ib_send_bw -c XRC -b -n 100
 	for program in ib_atomic_{bw,lat}; do
 		try "$program -A" pair "$program" -A FETCH_AND_ADD -n 20
 	done

@@ -11,6 +11,20 @@
 /* Attributes of verbs that the class does not have. */
 #define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)
 
+/* Those that the kernel ignores of XRC, and perftest sets: of the half that a QP does not have. */
+static int
+lacking_of_xrc(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	default:
+		return 0;
+	}
+}
+
 /* The kernel has alternate paths on InfiniBand alone, and EINVAL on RoCE. */
 int
 ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask)
@@ -22,6 +36,7 @@ ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int
 										       : EOPNOTSUPP;
 	if ((*mask & LACKING) != 0)
 		return EINVAL;
+	*mask &= ~lacking_of_xrc(qp->ibv.qp_type);
 	if ((*mask & IBV_QP_RATE_LIMIT) == 0)
 		return 0;
 	*mask &= ~IBV_QP_RATE_LIMIT;

@@ -65,12 +65,11 @@ create_send(void)
 	return ibv_create_qp(own.pd, &init);
 }
 
-/* To RTS, with the attributes that the kernel permits for the type. */
+/* To RTS, with the attributes of both types: the kernel ignores those of the other one. */
 static void
 connect_to(struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	bool is_recv = qp->qp_type == IBV_QPT_XRC_RECV;
 	struct ibv_port_attr port;
 
 	HOLDS(ibv_query_port(own.context, 1, &port) == 0);
@@ -84,11 +83,8 @@ connect_to(struct ibv_qp *qp, uint32_t peer)
 	attr.ah_attr.dlid = port.lid;
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN |
-					      (is_recv ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
-						       : 0)) == 0);
-	if (is_recv)
-		return;
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == 0);
 	attr.qp_state = IBV_QPS_RTS;
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
