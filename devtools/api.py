@@ -39,6 +39,7 @@ FIXED = {
     'rmem_mr_drv': 'of the library', 'rmem_qp_drv': 'of the library',
     'rmem_obj': 'the head of objects',
     'rmem_name_text': 'memory of a text in log lines',
+    'rmem_mr_attr': 'grows by its rmem_mr_ext',
     'rmem_qp_conf': 'grows by its rmem_qp_ext', 'rmem_srq_conf': 'grows by its rmem_srq_ext',
     'rmem_pool_keys': 'returned by value, loaded as one word',
     'rmem_send_wr': '64 bytes, one cache line', 'rmem_sge': 'as struct ibv_sge',

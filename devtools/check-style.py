@@ -441,8 +441,8 @@ def op_is_assigned(tree):
     drivers = [name for name in tree.named(r'drivers/.*\.c')
                if re.search(r'^const struct rmem_driver \w+ = \{', tree.text(name), re.M)]
     for op in ops:
-        # A driver without the first three is not registered; mp and xrc are tables, or NULL.
-        is_needed = op in ('dev_close', 'dev_create', 'dev_info_get', 'mp', 'xrc')
+        # A driver without the first three is not registered; dm, mp and xrc are tables, or NULL.
+        is_needed = op in ('dev_close', 'dev_create', 'dev_info_get', 'dm', 'mp', 'xrc')
         if not is_needed and not re.search(r'FILL(_OWN)?\(ops, %s\)' % op, tree.text(none)):
             yield none, 1, 'has nothing for %s' % op
         for name in drivers:

@@ -76,6 +76,8 @@ release(struct rmem_obj *object)
 		return rmem_srq_destroy((struct rmem_srq *)object);
 	case RMEM_OBJ_XRCD:
 		return rmem_xrcd_dealloc((struct rmem_xrcd *)object);
+	case RMEM_OBJ_DM:
+		return rmem_dm_free((struct rmem_dm *)object);
 	case RMEM_OBJ_COUNTER:
 		return rmem_counter_destroy((struct rmem_counter *)object);
 	case RMEM_OBJ_ASYNC_CHANNEL:

@@ -39,6 +39,8 @@ static const struct rmem_arg rows[] = {
 		NUMBER(max_cq, 256, 1, 65536),
 		NUMBER(max_qp, 256, 1, 65536),
 		NUMBER(max_srq, 256, 1, 65536),
+		NUMBER(max_dm, 256, 1, 65536),
+		NUMBER(max_dm_size, 1 << 20, 64, UINT64_C(1) << 30),
 		NUMBER(max_cqe, 65536, 1, 4194304),
 		NUMBER(max_wr, 16384, 1, 65536),
 		NUMBER(max_sge, RSOFT_MAX_SGE, 1, RSOFT_MAX_SGE),

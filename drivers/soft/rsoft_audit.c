@@ -20,6 +20,7 @@
 #include "queue/rsoft_group.h"
 #include "rsoft_engine.h"
 #include "queue/rsoft_inline.h"
+#include "mem/rsoft_dm.h"
 #include "mem/rsoft_key.h"
 #include "mem/rsoft_mr.h"
 #include "rsoft_qp.h"
@@ -266,6 +267,23 @@ srqs_are_valid(const struct rsoft_dev *dev)
 	return true;
 }
 
+/* Device memory, and the sum of its lengths. */
+static bool
+dms_are_valid(const struct rsoft_dev *dev)
+{
+	const struct rsoft_dm *dm;
+	uint64_t sum = 0;
+
+	LIST_FOREACH(dm, &dev->dms, entry) {
+		if (!RSOFT_HOLDS(dm->dm.obj.type == RMEM_OBJ_DM && dm->bytes != NULL,
+				    "device memory of bytes", (uint64_t)dm->dm.length))
+			return false;
+		sum += dm->dm.length;
+	}
+	return RSOFT_HOLDS(sum == dev->dm_bytes && sum <= dev->args.max_dm_size,
+			"bytes of device memory", sum);
+}
+
 /* The table of QPs and its free numbers. */
 static int
 qps_are_valid(const struct rsoft_dev *dev)
@@ -354,7 +372,8 @@ audit_locked(const struct rsoft_dev *dev)
 
 	if (!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
 			    (uint64_t)dev->odp_stats.pages) ||
-			!lists_are_valid(dev) || !srqs_are_valid(dev) || !groups_are_valid(dev))
+			!lists_are_valid(dev) || !srqs_are_valid(dev) || !groups_are_valid(dev) ||
+			!dms_are_valid(dev))
 		return -EIO;
 	ret = qps_are_valid(dev);
 	return ret != 0 ? ret : keys_are_valid(dev);

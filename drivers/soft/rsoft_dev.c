@@ -13,6 +13,7 @@
 #include "rsoft_dev.h"
 #include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
+#include "mem/rsoft_dm.h"
 #include "mem/rsoft_grace.h"
 #include "base/rsoft_ids.h"
 #include "mem/rsoft_mr.h"
@@ -40,7 +41,7 @@
 			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT |                      \
 			RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH |   \
 			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_XRC |   \
-			RMEM_DEV_CAPA_CQ_MODERATION)
+			RMEM_DEV_CAPA_CQ_MODERATION | RMEM_DEV_CAPA_DM)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -95,6 +96,15 @@ dev_init_chaos(struct rsoft_dev *dev)
 	return 0;
 }
 
+static void
+dev_init_lists(struct rsoft_dev *dev)
+{
+	TAILQ_INIT(&dev->pending);
+	LIST_INIT(&dev->dms);
+	LIST_INIT(&dev->groups);
+	LIST_INIT(&dev->srqs);
+}
+
 static int
 dev_create(struct rmem_dev *base, const char *args_str)
 {
@@ -119,10 +129,8 @@ dev_create(struct rmem_dev *base, const char *args_str)
 			rsoft_odp_is_supported(dev);
 	rte_ticketlock_init(&dev->lock);
 	rte_ticketlock_init(&dev->pending_lock);
-	TAILQ_INIT(&dev->pending);
-	LIST_INIT(&dev->srqs);
-	LIST_INIT(&dev->groups);
 	rte_ticketlock_init(&dev->group_lock);
+	dev_init_lists(dev);
 	ret = dev_init_chaos(dev);
 	if (ret == 0)
 		ret = rsoft_keys_init(dev, socket_id);
@@ -201,6 +209,8 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_qp = (uint32_t)dev->args.max_qp;
 	info->max_cqe = (uint32_t)dev->args.max_cqe;
 	info->max_srq = (uint32_t)dev->args.max_srq;
+	info->max_dm = (uint32_t)dev->args.max_dm;
+	info->max_dm_size = dev->args.max_dm_size;
 	info->max_srq_wr = (uint32_t)dev->args.max_wr;
 	info->max_srq_sge = (uint32_t)dev->args.max_sge;
 	info->max_send_wr = (uint32_t)dev->args.max_wr;
@@ -344,6 +354,7 @@ const struct rmem_driver rsoft_driver = {
 
 						.rdma_cm_fault = rsoft_chaos_rdma_cm_fault,
 
+						.dm = &rsoft_dm_ops,
 						.mp = &rsoft_mp_ops,
 						.xrc = &rsoft_xrc_ops,
 				},

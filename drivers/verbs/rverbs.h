@@ -241,6 +241,11 @@ struct rverbs_mr {
 	uint64_t bound_length;
 };
 
+struct rverbs_dm {
+	struct rmem_dm dm;
+	struct ibv_dm *ibv;
+};
+
 struct rverbs_cq {
 	struct rmem_cq cq;
 	struct ibv_cq *ibv;
@@ -369,6 +374,12 @@ rverbs_mr_of(struct rmem_mr *mr)
 	return (struct rverbs_mr *)mr;
 }
 
+static inline struct rverbs_dm *
+rverbs_dm_of(struct rmem_dm *dm)
+{
+	return (struct rverbs_dm *)dm;
+}
+
 static inline struct rverbs_cq *
 rverbs_cq_of(struct rmem_cq *cq)
 {
@@ -485,6 +496,13 @@ int rverbs_mr_dereg(struct rmem_mr *mr);
 int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+/* rverbs_dm.c */
+extern const struct rmem_dm_ops rverbs_dm_ops;
+/* Register an MR of device memory. */
+int rverbs_dm_reg(struct rmem_mr *mr, const struct rmem_mr_ext *ext);
+/* Determine whether the device has device memory; false: an object of it cannot be released. */
+bool rverbs_dm_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 
 /* rverbs_odp.c: 0, or the errno with which the driver refuses this MR. */
 int rverbs_odp_check(const struct rmem_mr *mr);

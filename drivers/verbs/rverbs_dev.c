@@ -227,6 +227,10 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->max_srq_wr = RTE_MIN((uint32_t)attr->max_srq_wr, RVERBS_MAX_DEPTH);
 		info->max_srq_sge = RTE_MIN((uint32_t)attr->max_srq_sge, RVERBS_MAX_SGE);
 	}
+	if ((dev->capa & RMEM_DEV_CAPA_DM) != 0) {
+		info->max_dm = UINT32_MAX; /* as many as fit */
+		info->max_dm_size = dev->attr.max_dm_size;
+	}
 	if (rverbs_mlx5_is_on(dev)) {
 		info->page_size_cap = RVERBS_PAGE_SIZE_CAP;
 		info->max_page_list_len = dev->max_mkey_entries;
@@ -344,6 +348,7 @@ const struct rmem_driver rverbs_driver = {
 
 						.rdma_cm_fault = NULL, /* a NIC injects none */
 
+						.dm = &rverbs_dm_ops,
 						.mp = NULL,
 						.xrc = NULL,
 

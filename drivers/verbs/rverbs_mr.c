@@ -80,9 +80,10 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	unsigned int access = base->access & dev->access;
 	int ret;
 
-	RTE_SET_USED(attr);
 	if (base->type == RMEM_MR_TYPE_NULL)
 		return mr_reg_null(base);
+	if (base->type == RMEM_MR_TYPE_DM)
+		return rverbs_dm_reg(base, attr->ext);
 	ret = rverbs_odp_check(base);
 	if (ret != 0)
 		return ret;
@@ -160,7 +161,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
 	int ret = 0;
 
-	if (base->type == RMEM_MR_TYPE_NULL)
+	if (base->type == RMEM_MR_TYPE_NULL || base->type == RMEM_MR_TYPE_DM)
 		return rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	if (base->type != RMEM_MR_TYPE_USER)
 		return rverbs_mlx5_mr_release(base);
@@ -186,7 +187,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 int
 rverbs_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
-	if (base->type == RMEM_MR_TYPE_NULL)
+	if (base->type == RMEM_MR_TYPE_NULL || base->type == RMEM_MR_TYPE_DM)
 		return 0;
 	if (base->type != RMEM_MR_TYPE_USER) {
 		rverbs_mlx5_mr_query(base, info);

@@ -371,6 +371,8 @@ probe_run(struct rverbs_probe *probe)
 	rverbs_srq_probe(dev, probe->pd);
 	probe_channel(probe);
 	probe_null_mr(probe);
+	if (!rverbs_dm_probe(dev, probe->pd))
+		probe->is_held = true;
 	probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);

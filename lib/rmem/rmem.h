@@ -38,6 +38,7 @@
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_dev_attr.h>
+#include <rmem_dm.h>
 #include <rmem_dump.h>
 #include <rmem_eq.h>
 #include <rmem_fast_reg.h>

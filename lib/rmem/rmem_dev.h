@@ -101,6 +101,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_CQ_TIMESTAMP (UINT64_C(1) << 34)
 /** rmem_cq_modify(). */
 #define RMEM_DEV_CAPA_CQ_MODERATION (UINT64_C(1) << 35)
+/** Device memory: rmem_dm_alloc(), and rmem_mr_ext::dm. */
+#define RMEM_DEV_CAPA_DM (UINT64_C(1) << 36)
 
 /** Device. */
 struct rmem_dev {
@@ -176,7 +178,10 @@ struct rmem_dev_info {
 	uint32_t max_srq_wr;        /**< Receives posted to one of them. */
 	uint32_t max_srq_sge;       /**< SGEs of one of these. */
 	uint32_t nb_srq;            /**< Shared receive queues in use. */
-	uint64_t reserved[6];       /**< Zero. */
+	uint64_t max_dm_size;       /**< Bytes of device memory, of one and of all together. */
+	uint32_t max_dm;            /**< Device memories. */
+	uint32_t nb_dm;             /**< Device memories in use. */
+	uint64_t reserved[4];       /**< Zero. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */

@@ -161,6 +161,8 @@ rmem_dev_dump(const struct rmem_dev *dev, FILE *f)
 			info.max_cqe);
 	fprintf(f, "  SRQs: %u of %u, up to %u receives of %u SGEs\n", info.nb_srq, info.max_srq,
 			info.max_srq_wr, info.max_srq_sge);
+	fprintf(f, "  device memory: %u of %u, up to %" PRIu64 " bytes\n", info.nb_dm, info.max_dm,
+			info.max_dm_size);
 	fprintf(f, "  QPs: %u of %u, up to %u sends of %u SGEs and %u receives of %u SGEs\n",
 			info.nb_qp, info.max_qp, info.max_send_wr, info.max_send_sge,
 			info.max_recv_wr, info.max_recv_sge);

@@ -82,6 +82,13 @@ has_xrc(const struct rmem_xrc_ops *xrc)
 			xrc->xrcd_size >= sizeof(struct rmem_xrcd);
 }
 
+static bool
+has_dm(const struct rmem_dm_ops *dm)
+{
+	return dm->dm_alloc != NULL && dm->dm_free != NULL && dm->dm_copy_to != NULL &&
+			dm->dm_copy_from != NULL && dm->dm_size >= sizeof(struct rmem_dm);
+}
+
 static int
 check_driver(const struct rmem_driver *driver)
 {
@@ -109,6 +116,10 @@ check_driver(const struct rmem_driver *driver)
 		return RMEM_FAIL(EINVAL,
 				"driver %s: XRC: lacks a function, or its domain is too small: %u bytes (minimum %zu)",
 				driver->name, driver->ops.xrc->xrcd_size, sizeof(struct rmem_xrcd));
+	if (driver->ops.dm != NULL && !has_dm(driver->ops.dm))
+		return RMEM_FAIL(EINVAL,
+				"driver %s: device memory: lacks a function, or its object is too small: %u bytes (minimum %zu)",
+				driver->name, driver->ops.dm->dm_size, sizeof(struct rmem_dm));
 	return check_sizes(driver);
 }
 

@@ -154,7 +154,8 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
  * The class has set these fields of mr; attr has the checked arguments of the caller, for the
  * other attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several. With
  * RMEM_DEV_CAPA_NULL_MR, an MR of RMEM_MR_TYPE_NULL has no address and the length SIZE_MAX, and
- * attr is zero.
+ * attr is zero. With RMEM_DEV_CAPA_DM, one of RMEM_MR_TYPE_DM has no address and the iova 0; its
+ * bytes are those of rmem_mr_ext::dm.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /**
@@ -367,6 +368,27 @@ struct rmem_xrc_ops {
 	uint64_t reserved[4];             /**< Zero. */
 };
 
+/** Allocate dm->length bytes; the class has checked conf with the limits of the device. */
+typedef int (*rmem_dm_alloc_t)(struct rmem_dm *dm, const struct rmem_dm_conf *conf);
+/** Release the resources of dm_alloc; no MR uses it. */
+typedef int (*rmem_dm_free_t)(struct rmem_dm *dm);
+/** Copy to a range that is within the device memory. */
+typedef int (*rmem_dm_copy_to_t)(
+		struct rmem_dm *dm, uint64_t offset, const void *src, size_t length);
+/** Copy from a range that is within the device memory. */
+typedef int (*rmem_dm_copy_from_t)(struct rmem_dm *dm, uint64_t offset, void *dst, size_t length);
+
+/** Operations of device memory; all are required. */
+struct rmem_dm_ops {
+	uint32_t dm_size;                 /**< Bytes of its DM, struct rmem_dm first. */
+	uint32_t pad;                     /**< Zero. */
+	rmem_dm_alloc_t dm_alloc;         /**< Device memory. */
+	rmem_dm_copy_from_t dm_copy_from; /**< Device memory. */
+	rmem_dm_copy_to_t dm_copy_to;     /**< Device memory. */
+	rmem_dm_free_t dm_free;           /**< Device memory. */
+	uint64_t reserved[4];             /**< Zero. */
+};
+
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */
@@ -442,11 +464,12 @@ struct rmem_dev_ops {
 	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
 	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
 	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; NULL without. */
-	void (*reserved[1])(void);              /**< NULL. */
+	const struct rmem_dm_ops *dm; /**< Device memory: RMEM_DEV_CAPA_DM; NULL without. */
+	void (*reserved[8])(void);    /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */
-#define RMEM_DRIVER_VERSION 2
+#define RMEM_DRIVER_VERSION 3
 
 /** A driver. The class keeps a copy, with functions for missing operations. */
 struct rmem_driver {

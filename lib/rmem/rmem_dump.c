@@ -72,7 +72,7 @@ report_pd_of(struct rmem_report *out, const struct rmem_pd *pd)
 static void
 report_mr(struct rmem_report *out, const struct rmem_obj *obj)
 {
-	static const char *const types[] = {NULL, "user", "fast_reg", "indirect", "null"};
+	static const char *const types[] = {NULL, "user", "fast_reg", "indirect", "null", "dm"};
 	static const char *const states[] = {"FREE", "VALID", "DISABLED", "PENDING", "ERROR"};
 	const struct rmem_mr *mr = (const struct rmem_mr *)obj;
 	struct rmem_mr_info info;
@@ -96,6 +96,14 @@ report_mr(struct rmem_report *out, const struct rmem_obj *obj)
 	rmem_report_uint(out, "shared", info.is_shared);
 	rmem_report_uint(out, "fd", info.is_fd);
 	rmem_report_uint(out, "pinned", info.is_pinned);
+	if (info.type == RMEM_MR_TYPE_DM)
+		rmem_report_uint(out, "dm", rmem_obj_head(rmem_mr_drv(mr)->owner)->number);
+}
+
+static void
+report_dm(struct rmem_report *out, const struct rmem_obj *obj)
+{
+	rmem_report_uint(out, "length", ((const struct rmem_dm *)obj)->length);
 }
 
 static void
@@ -213,6 +221,7 @@ rmem_report_obj(struct rmem_report *out, const struct rmem_obj *obj)
 			[RMEM_OBJ_KIND(RMEM_OBJ_QP)] = report_qp,
 			[RMEM_OBJ_KIND(RMEM_OBJ_MW)] = report_mw,
 			[RMEM_OBJ_KIND(RMEM_OBJ_SRQ)] = report_srq,
+			[RMEM_OBJ_KIND(RMEM_OBJ_DM)] = report_dm,
 	};
 	const struct rmem_obj_head *head = rmem_obj_head(obj);
 
@@ -256,6 +265,14 @@ rmem_mr_dump(const struct rmem_mr *mr, FILE *f)
 	RMEM_CALL(mr);
 
 	return dump(mr, RMEM_OBJ_MR, "MR", f);
+}
+
+int
+rmem_dm_dump(const struct rmem_dm *dm, FILE *f)
+{
+	RMEM_CALL(dm);
+
+	return dump(dm, RMEM_OBJ_DM, "DM", f);
 }
 
 int

@@ -17,6 +17,7 @@ extern "C" {
 #endif
 
 struct rmem_cq;
+struct rmem_dm;
 struct rmem_mr;
 struct rmem_mw;
 struct rmem_pd;
@@ -51,6 +52,35 @@ const char *rmem_pd_name(const struct rmem_pd *pd);
  *   - -EINVAL: NULL or not a PD, or NULL f.
  */
 int rmem_pd_dump(const struct rmem_pd *pd, FILE *f);
+
+/**
+ * Get the name of device memory.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param dm
+ *   Device memory; NULL is allowed.
+ *
+ * @return
+ *   rmem_dm_conf::name, valid as long as the object; "" without one, and if dm is not device memory.
+ */
+const char *rmem_dm_name(const struct rmem_dm *dm);
+
+/**
+ * Print device memory: its properties, each in a line, as telemetry reports them.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param dm
+ *   Object to print.
+ * @param f
+ *   File to print to.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not device memory, or NULL f.
+ */
+int rmem_dm_dump(const struct rmem_dm *dm, FILE *f);
 
 /**
  * Get the name of an MR.

@@ -145,6 +145,7 @@ start_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_m
 	/* The ranges of the caller may be freed; the MR has a copy. */
 	reg->attr.iov = rmem_mr_drv(new_mr)->iov;
 	reg->attr.iov_count = rmem_mr_drv(new_mr)->iov_count;
+	reg->attr.ext = NULL; /* checked; an MR of device memory is registered at once */
 	/* Memory of ALLOCATE_MR is populated already; on-demand MRs are not populated. */
 	if ((new_mr->access & (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND)) == 0) {
 		reg->job.nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;
@@ -167,6 +168,21 @@ has_no_keys(uint16_t state)
 	return state == RMEM_MR_STATE_PENDING || state == RMEM_MR_STATE_ERROR;
 }
 
+/* Refer to the device memory of a new MR until it is released. */
+static int
+hold_dm(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	struct rmem_dm *dm = rmem_mr_dm(attr);
+	int ret;
+
+	if (dm == NULL)
+		return 0;
+	ret = rmem_obj_get(&dm->obj);
+	if (ret == 0)
+		rmem_mr_drv(mr)->owner = &dm->obj;
+	return ret;
+}
+
 /* Set the fields of a new MR that are known before the registration. */
 static int
 fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
@@ -175,6 +191,10 @@ fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 
 	mr->type = RMEM_MR_TYPE_USER;
 	mr->access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
+	if (rmem_mr_dm(attr) != NULL) {
+		mr->type = RMEM_MR_TYPE_DM;
+		mr->access |= RMEM_ACCESS_ZERO_BASED;
+	}
 	mr->addr = attr->addr;
 	mr->length = attr->iov_count == 0 ? attr->length : 0;
 	for (i = 0; i < attr->iov_count; i++)
@@ -221,12 +241,15 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 		return ret;
 	new_mr->pd = pd;
 	rmem_obj_set_name(&new_mr->obj, attr->name);
-	ret = fill(new_mr, attr);
+	ret = hold_dm(new_mr, attr);
+	if (ret == 0)
+		ret = fill(new_mr, attr);
 	if (ret == 0)
 		ret = attr->eq != NULL ? start_reg(new_mr, attr, mr) : reg_now(new_mr, attr, mr);
 	/* An MR whose event was read may already be freed. */
 	if (ret == 0)
 		return 0;
+	rmem_mr_put_owner(new_mr);
 	rmem_mr_free_iov(new_mr);
 	rmem_mr_unmap_fd(new_mr);
 	rmem_obj_drop(&new_mr->obj, &pd->obj);

@@ -23,6 +23,7 @@ extern "C" {
 #endif
 
 struct rmem_counter;
+struct rmem_dm;
 struct rmem_eq;
 struct rmem_pd;
 struct rmem_sge;
@@ -90,6 +91,7 @@ enum rmem_mr_type {
 	RMEM_MR_TYPE_FAST_REG = 2, /**< Allocated by rmem_fast_reg_mr_alloc(). */
 	RMEM_MR_TYPE_INDIRECT = 3, /**< Allocated by rmem_mkey_alloc(). */
 	RMEM_MR_TYPE_NULL = 4,     /**< Allocated by rmem_null_mr_alloc(). */
+	RMEM_MR_TYPE_DM = 5,       /**< Of device memory, by rmem_mr_ext::dm. */
 };
 
 /** States of an MR. */
@@ -113,11 +115,18 @@ struct rmem_mr {
 	uint32_t lkey;       /**< Key for the SGEs of local requests. */
 	uint32_t rkey;       /**< Key for the requests of peers. */
 	struct rmem_pd *pd;  /**< PD it belongs to. */
-	void *addr;          /**< First byte; NULL for an MR over several ranges. */
+	void *addr;          /**< First byte; NULL of several ranges, or device memory. */
 	size_t length;       /**< Length in bytes. */
 	uint64_t iova;       /**< Address of the first byte in requests. */
 	uint16_t type;       /**< One of enum rmem_mr_type. */
 	uint16_t pad[3];     /**< Zero. */
+};
+
+/** Further attributes of a registration: rmem_mr_attr::ext. The caller zeroes it first. */
+struct rmem_mr_ext {
+	struct rmem_dm *dm;   /**< For an MR of device memory (rmem_dm.h): that; else NULL. */
+	uint64_t dm_offset;   /**< With dm: offset of the first byte in it; else 0. */
+	uint64_t reserved[6]; /**< Zero. */
 };
 
 /** Attributes of a registration. The caller zeroes it first. */
@@ -138,7 +147,7 @@ struct rmem_mr_attr {
 	int fd;                  /**< With RMEM_MR_FD: file descriptor to map; else 0. */
 	uint64_t fd_offset;      /**< With RMEM_MR_FD: offset of the first byte; else 0. */
 	const char *name;        /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
-	uint64_t reserved[1];    /**< Zero. */
+	const struct rmem_mr_ext *ext; /**< Further attributes, or NULL. */
 };
 
 /** Result of rmem_mr_query(). In the states PENDING and ERROR: type, state and access. */
@@ -148,13 +157,13 @@ struct rmem_mr_info {
 	uint32_t access;     /**< Rights in force. */
 	uint32_t lkey;       /**< Key for local requests. */
 	uint32_t rkey;       /**< Key for peers. */
-	void *addr;          /**< First byte, or NULL for an MR over several ranges or
-				     *  bound by requests.
+	void *addr;          /**< First byte, or NULL for an MR over several ranges, of device
+				     *  memory, or bound by requests.
 				     */
 	uint64_t iova;       /**< Address of the first byte in requests. */
 	uint64_t length;     /**< Length in bytes. */
-	uint64_t page_size;  /**< Page size that fits best; 0: an indirect MR, or no bytes. */
-	uint64_t nb_pages;   /**< Pages of that size; 0: an indirect MR, or no bytes. */
+	uint64_t page_size;  /**< Page size that fits best; 0: indirect, device memory, no bytes. */
+	uint64_t nb_pages;   /**< Pages of that size; 0 if page_size is 0. */
 	uint32_t nb_extents; /**< Ranges of contiguous IO addresses; for an indirect MR, of
 				     *  addresses below it.
 				     */
@@ -265,6 +274,10 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * guarded device (soft_memory.md) fails the request, otherwise the access raises SIGBUS. The caller
  * is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
  *
+ * With rmem_mr_ext::dm the MR covers length bytes of device memory, from dm_offset on. It needs
+ * ZERO_BASED: requests address it by offsets, locally too. It is of RMEM_MR_TYPE_DM, which calls on
+ * registered memory refuse, and windows cannot be bound to it (ibv_reg_dm_mr(3)).
+ *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
@@ -290,6 +303,10 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *     of the file.
  *   - -EINVAL: RMEM_MR_FD with addr, iov, ALLOCATE_MR or ON_DEMAND.
  *   - -EINVAL: an fd or fd_offset without RMEM_MR_FD.
+ *   - -EINVAL: a dm that is not device memory of the device, without ZERO_BASED, with other rights
+ *     than LOCAL_WRITE and those of peers, with addr, iov, iova, eq or a flag but
+ *     RMEM_MR_REQUESTED_KEY, or a range beyond its end.
+ *   - -EINVAL: a dm_offset without dm.
  *   - -EPERM: the fd does not permit the access.
  *   - -EEXIST: the requested key is in use, or reserved for bindings.
  *   - -ENOSPC: registrations in progress and unread events fill the EQ.

@@ -22,6 +22,11 @@
 /* MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB and FLUSH_*: known bits, which a device may lack. */
 #define ACCESS_VERBS UINT32_C(0x3f0)
 
+/* Rights of MRs of device memory (ibv_reg_dm_mr(3)); a device may ignore the optional ones. */
+#define ACCESS_DM                                                                                  \
+	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED |                   \
+			RMEM_ACCESS_OPTIONAL_RANGE)
+
 /* A registration, accepted by one check after the other. */
 struct request {
 	const char *name;                 /* of the device */
@@ -29,6 +34,7 @@ struct request {
 	const struct rmem_mr_attr *attr;
 	size_t length;    /* with ranges their sum */
 	bool is_implicit; /* the whole address space */
+	bool is_dm;       /* of device memory */
 };
 
 static int
@@ -148,6 +154,9 @@ check_access_capa(const struct request *req)
 	uint32_t lacking = req->attr->access &
 			~(req->info->access | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR);
 
+	/* Device memory has no other addresses. */
+	if (req->is_dm)
+		lacking &= ~RMEM_ACCESS_ZERO_BASED;
 	if (lacking == 0)
 		return 0;
 	return RMEM_FAIL(EOPNOTSUPP, "%s: not supported by the device: access bits 0x%x of 0x%x",
@@ -238,6 +247,58 @@ check_iov(struct request *req)
 	return 0;
 }
 
+static int
+check_dm(const struct rmem_dev *dev, const struct request *req)
+{
+	const struct rmem_mr_attr *attr = req->attr;
+	int ret = rmem_obj_check_of(attr->ext->dm, RMEM_OBJ_DM, &dev->obj);
+
+	if (ret != 0)
+		return ret;
+	if ((attr->access & RMEM_ACCESS_ZERO_BASED) == 0 || (attr->access & ~ACCESS_DM) != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: MR of device memory: access not ZERO_BASED, or more than 0x%x: 0x%x",
+				dev->name, ACCESS_DM, attr->access);
+	if (attr->addr != NULL || attr->iov != NULL || attr->iov_count != 0 || attr->iova != 0 ||
+			attr->eq != NULL || (attr->flags & ~RMEM_MR_REQUESTED_KEY) != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: MR of device memory: cannot be combined with addr, iov, iova, eq, or flags 0x%x",
+				dev->name, attr->flags & ~RMEM_MR_REQUESTED_KEY);
+	return rmem_dm_check_range(attr->ext->dm, attr->ext->dm_offset, attr->length);
+}
+
+static int
+check_ext(const struct request *req)
+{
+	const struct rmem_mr_ext *ext = req->attr->ext;
+	int ret;
+
+	if (ext == NULL)
+		return 0;
+	ret = rmem_check_reserved(ext->reserved, sizeof(ext->reserved));
+	if (ret == 0 && ext->dm == NULL && ext->dm_offset != 0)
+		ret = RMEM_FAIL(EINVAL, "%s: dm_offset without dm: %" PRIu64, req->name,
+				ext->dm_offset);
+	return ret;
+}
+
+/* Check the memory of a registration: device memory, ranges or one range. */
+static int
+check_memory(const struct rmem_dev *dev, struct request *req)
+{
+	int ret = check_ext(req);
+
+	if (ret == 0)
+		ret = check_odp(req);
+	if (ret != 0)
+		return ret;
+	if (req->is_dm)
+		return check_dm(dev, req);
+	if (req->attr->iov != NULL || req->attr->iov_count != 0)
+		ret = check_iov(req);
+	return ret != 0 ? ret : check_range(req);
+}
+
 /* Check the attributes permitted with an fd. */
 static int
 check_fd_form(const struct request *req)
@@ -315,22 +376,17 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 			.attr = attr,
 			.length = attr->length,
 			.is_implicit = rmem_mr_is_implicit(attr->addr, attr->length, attr->access),
+			.is_dm = rmem_mr_dm(attr) != NULL,
 	};
 	int ret;
 
-	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
-	if (ret == 0)
-		ret = rmem_name_check(attr->name);
+	ret = rmem_name_check(attr->name);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
 		ret = rmem_socket_check(attr->socket_id);
 	if (ret == 0)
 		ret = check_access(&req);
 	if (ret == 0)
-		ret = check_odp(&req);
-	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
-		ret = check_iov(&req);
-	if (ret == 0)
-		ret = check_range(&req);
+		ret = check_memory(dev, &req);
 	if (ret == 0)
 		ret = check_access_capa(&req);
 	if (ret == 0)

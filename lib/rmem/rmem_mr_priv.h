@@ -34,6 +34,13 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 	return (access & RMEM_ACCESS_ON_DEMAND) != 0 && addr == NULL && length == SIZE_MAX;
 }
 
+/** Device memory that a registration is of, or NULL: memory of the process. */
+static inline struct rmem_dm *
+rmem_mr_dm(const struct rmem_mr_attr *attr)
+{
+	return attr->ext != NULL ? attr->ext->dm : NULL;
+}
+
 /** Fill the page fields of info for an on-demand MR, whose IO addresses are not permanent. */
 void rmem_mr_odp_pages_fill(
 		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);
@@ -79,12 +86,12 @@ rmem_mr_first(const struct rmem_mr *mr)
 							: mr->addr);
 }
 
-/** Release the reference to the owner of shared memory, if there is one. */
+/** Release the reference to the owner of the memory, if there is one. */
 static inline void
 rmem_mr_put_owner(const struct rmem_mr *of)
 {
 	if (rmem_mr_drv(of)->owner != NULL)
-		rmem_obj_unhold(&rmem_mr_drv(of)->owner->obj);
+		rmem_obj_unhold(rmem_mr_drv(of)->owner);
 }
 
 /** A kind of MR that requests bind. */

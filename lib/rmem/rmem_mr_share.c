@@ -75,13 +75,13 @@ do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t acces
  * user.
  */
 static int
-get_owner(struct rmem_mr *from, struct rmem_mr **owner)
+get_owner(struct rmem_mr *from, struct rmem_obj **owner)
 {
 	*owner = rmem_mr_drv(from)->owner;
 	if ((from->access & RMEM_ACCESS_ALLOCATE_MR) != 0 ||
 			(rmem_mr_drv(from)->flags & (RMEM_MR_FD | RMEM_MR_SHARED)) == RMEM_MR_FD)
-		*owner = from;
-	return *owner != NULL ? rmem_obj_get(&(*owner)->obj) : 0;
+		*owner = &from->obj;
+	return *owner != NULL ? rmem_obj_get(*owner) : 0;
 }
 
 /* Call with a reference to from, which is kept during the registration. */

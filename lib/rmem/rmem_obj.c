@@ -51,6 +51,7 @@ static const struct {
 		{"AH", 0, 0},
 		{"channel of asynchronous events", 0, 0},
 		{"XRC domain", 0, 0},
+		KIND("DM", dm),
 };
 
 static bool

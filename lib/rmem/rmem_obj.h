@@ -41,6 +41,7 @@ enum rmem_obj_type {
 	RMEM_OBJ_AH = 0x726d000d,            /**< struct rmem_ah. */
 	RMEM_OBJ_ASYNC_CHANNEL = 0x726d000e, /**< struct rmem_async_channel. */
 	RMEM_OBJ_XRCD = 0x726d000f,          /**< struct rmem_xrcd. */
+	RMEM_OBJ_DM = 0x726d0010,            /**< struct rmem_dm. */
 };
 
 /** Head of every object; private to the class and its drivers. */

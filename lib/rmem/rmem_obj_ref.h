@@ -88,7 +88,7 @@ struct rmem_mr_drv {
 	uint32_t iov_count;           /**< Ranges in iov, else 0. */
 	const struct iovec *iov;      /**< Ranges of a user MR over several, else NULL. */
 	struct rmem_counter *counter; /**< Counter bound to it, or NULL; of the class. */
-	struct rmem_mr *owner;        /**< MR whose memory this one shares; of the class. */
+	struct rmem_obj *owner;       /**< MR or DM whose memory it is of, or NULL; of the class. */
 };
 
 /**

@@ -41,7 +41,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   16
+#define RMEM_OBJ_NB_KINDS   17
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */
@@ -305,6 +305,9 @@ void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_
 
 /** 0 if xrcd is a domain of dev, which has XRC; else -EINVAL or -EOPNOTSUPP. */
 int rmem_xrcd_check(const struct rmem_xrcd *xrcd, const struct rmem_dev *dev);
+
+/** 0 if bytes are within device memory, else -EINVAL. */
+int rmem_dm_check_range(const struct rmem_dm *dm, uint64_t offset, size_t length);
 
 /** Whether an SRQ is one of XRC. */
 bool rmem_srq_is_xrc(const struct rmem_srq *srq);

@@ -144,6 +144,7 @@ add_dev(struct rmem_dev *dev, void *arg)
 	add_limit(d, "cqs", info.nb_cq, info.max_cq);
 	add_limit(d, "qps", info.nb_qp, info.max_qp);
 	add_limit(d, "srqs", info.nb_srq, info.max_srq);
+	add_limit(d, "dms", info.nb_dm, info.max_dm);
 	rmem_tel_uint(d, "max_mr_size", info.max_mr_size);
 	add_stats(d, dev);
 	return 1;

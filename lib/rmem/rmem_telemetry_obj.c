@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Telemetry of PDs, MRs, windows, CQs, SRQs and QPs: the objects of a kind, and each of them; and
- * the switch of traces.
+ * Telemetry of PDs, MRs, windows, CQs, SRQs, device memory and QPs: the objects of a kind, and
+ * each of them; and the switch of traces.
  */
 
 #include <errno.h>
@@ -34,6 +34,9 @@ static const struct kind {
 				RMEM_OBJ_CQ},
 		{"/rmem/srq", "srqs", "SRQs. Parameter: a device; device,number for one of them",
 				RMEM_OBJ_SRQ},
+		{"/rmem/dm", "dms",
+				"Device memory. Parameter: a device; device,number for one of them",
+				RMEM_OBJ_DM},
 		{"/rmem/qp", "qps", "QPs. Parameter: a device; device,QP number for one of them",
 				RMEM_OBJ_QP},
 };

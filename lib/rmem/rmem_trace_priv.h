@@ -214,6 +214,20 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_dm_alloc,
+	RTE_TRACE_POINT_ARGS(const char *dev, const void *dm, size_t length),
+	rte_trace_point_emit_string(dev);
+	rte_trace_point_emit_ptr(dm);
+	rte_trace_point_emit_size_t(length);
+)
+
+RTE_TRACE_POINT(
+	rmem_trace_dm_free,
+	RTE_TRACE_POINT_ARGS(const void *dm),
+	rte_trace_point_emit_ptr(dm);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_ah_create,
 	RTE_TRACE_POINT_ARGS(const void *pd, const void *ah, uint16_t dlid),
 	rte_trace_point_emit_ptr(pd);

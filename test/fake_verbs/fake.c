@@ -188,6 +188,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
 	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
+	attr->max_dm_size = fake.max_dm_size;
 	attr->cq_mod_caps.max_cq_count = attr->cq_mod_caps.max_cq_period = fake.max_cq_period;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;
@@ -252,6 +253,7 @@ ibv_open_device(struct ibv_device *device)
 	fake_channel_ops(&ctx->context);
 	fake_mw_ops(&ctx->context);
 	fake_odp_ops(ctx);
+	fake_dm_ops(ctx);
 	fake_context = &ctx->context;
 	return &ctx->context;
 }

@@ -90,7 +90,9 @@ struct fake {
 	bool is_odp_atomic_bad;   /* atomics on on-demand MRs fail */
 	bool has_no_advice;
 	bool has_null_mr;
-	int advise_result; /* of ibv_advise_mr(), with fail_errno */
+	uint64_t max_dm_size;  /* 0: no device memory */
+	uint32_t dm_log_align; /* of the last ibv_alloc_dm() */
+	int advise_result;     /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
 	const struct fake_mkeys *mkeys; /* NULL: none */
 	unsigned int nb_withdrawn; /* events that the kernel withdraws between poll() and read() */
@@ -247,6 +249,7 @@ uint64_t fake_total(const struct fake_wqe *wqe);
 void fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc, bool is_solicited);
 void fake_srq_ops(struct ibv_context *context);
 void fake_mw_ops(struct ibv_context *context);
+void fake_dm_ops(struct verbs_context *context);
 void fake_odp_ops(struct verbs_context *context);
 void fake_data_ops(struct ibv_context *context);
 void fake_ex_ops(struct ibv_qp_ex *ex);

@@ -66,6 +66,23 @@ reg_iov(struct rmem_pd *pd, void *header, size_t header_length, void *body, size
 }
 /* end of example */
 
+/* example: mem_dm */
+/* Register device memory from an offset on. Requests address the range from 0 on. */
+static int
+reg_dm(struct rmem_pd *pd, struct rmem_dm *dm, uint64_t offset, size_t length, struct rmem_mr **mr)
+{
+	const struct rmem_mr_ext ext = {.dm = dm, .dm_offset = offset};
+	const struct rmem_mr_attr attr = {
+			.length = length,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+					RMEM_ACCESS_ZERO_BASED,
+			.ext = &ext,
+	};
+
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+/* end of example */
+
 /* example: mem_async */
 /* Start a registration in the background. The keys are valid when its event has been read. */
 static int
@@ -352,6 +369,22 @@ TEST(doc_memory, memory_of_a_file_and_on_demand)
 	fx_track(mr);
 	TEST_OK(prefetch(fx.a.pd, mr, 0, FX_PAGE));
 	expect_write(mr->iova, mr->rkey, map);
+}
+
+TEST(doc_memory, device_memory)
+{
+	const struct rmem_dm_conf conf = {.length = 2 * SIZE};
+	struct rmem_dm *dm = NULL;
+	struct rmem_mr *mr = NULL;
+	uint8_t out[SIZE];
+
+	TEST_OK(rmem_dm_alloc(fx.a.dev, &conf, &dm));
+	fx_track(dm);
+	TEST_OK(reg_dm(fx.a.pd, dm, SIZE, SIZE, &mr));
+	fx_track(mr);
+	TEST_STATUS(fx_peer_write(0, SIZE, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dm_copy_from(dm, SIZE, out, SIZE));
+	TEST_MEM(out, fx.b.buf, SIZE);
 }
 
 TEST(doc_memory, async_and_counted_mrs)

@@ -218,6 +218,33 @@ TEST(driver, objects_smaller_than_their_public_part_are_refused)
 	expect_refused(&driver);
 }
 
+static int
+no_dm(struct rmem_dm *dm)
+{
+	RTE_SET_USED(dm);
+	return 0;
+}
+
+/* All functions of device memory, or none. */
+TEST(driver, incomplete_table_of_device_memory_is_refused)
+{
+	static const struct rmem_dm_ops ops = {
+			.dm_size = sizeof(struct rmem_dm),
+			.dm_alloc = NULL,
+			.dm_copy_from = NULL,
+			.dm_copy_to = NULL,
+			.dm_free = no_dm,
+	};
+	struct rmem_driver driver = bare_driver("nodm");
+	const char *log;
+
+	driver.ops.dm = &ops;
+	fx_log_begin();
+	expect_refused(&driver);
+	log = fx_log_end();
+	TEST_ASSERT(strstr(log, "device memory: lacks a function") != NULL);
+}
+
 TEST(driver, driver_without_a_required_function_is_refused)
 {
 	const struct rmem_driver good = bare_driver("lacking");
@@ -257,7 +284,7 @@ TEST(driver, driver_of_another_version_is_refused)
 	fx_log_begin();
 	expect_refused(&driver);
 	log = fx_log_end();
-	TEST_ASSERT(strstr(log, "wrong version of the driver interface: 3 (expected 2)") != NULL);
+	TEST_ASSERT(strstr(log, "wrong version of the driver interface: 4 (expected 3)") != NULL);
 	driver = good;
 	driver.reserved[0] = 1;
 	expect_refused(&driver);
@@ -286,6 +313,7 @@ TEST(driver, empty_slots_are_eopnotsupp)
 	struct rmem_comp_channel *comp_channel = NULL;
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_dev_stats stats;
+	struct rmem_dm *dm = NULL;
 	struct rmem_pd *pd = NULL;
 	struct rmem_cq *cq = NULL;
 	uint16_t pkey;
@@ -297,12 +325,13 @@ TEST(driver, empty_slots_are_eopnotsupp)
 	TEST_ERR(rmem_dev_stats_get(dev, &stats), EOPNOTSUPP);
 	TEST_ERR(rmem_dev_stats_reset(dev), EOPNOTSUPP);
 	TEST_ERR(rmem_pd_alloc(dev, &pd), EOPNOTSUPP);
+	TEST_ERR(rmem_dm_alloc(dev, &(struct rmem_dm_conf){.length = 1}, &dm), EOPNOTSUPP);
 	TEST_ERR(rmem_cq_create(dev, &conf, &cq), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EOPNOTSUPP);
 	TEST_ERR(rmem_comp_channel_create(dev, &comp_channel), EOPNOTSUPP);
 	TEST_ERR(rmem_async_channel_create(dev, &async_channel), EOPNOTSUPP);
-	TEST_ASSERT(pd == NULL && cq == NULL && list == NULL && comp_channel == NULL &&
-			async_channel == NULL);
+	TEST_ASSERT(pd == NULL && dm == NULL && cq == NULL && list == NULL &&
+			comp_channel == NULL && async_channel == NULL);
 	TEST_OK(fx_release(dev));
 }
 

@@ -138,17 +138,18 @@ TEST(mr_alloc, attr_registers_as_arguments_do)
 
 TEST(mr_alloc, attr_refuses_null_and_reserved_fields)
 {
-	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 100};
+	struct rmem_mr_ext ext = {.dm = NULL};
+	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 100, .ext = &ext};
 	struct rmem_mr *mr = NULL;
 	unsigned int i;
 
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, NULL, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg_attr(NULL, &attr, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, NULL), EINVAL);
-	for (i = 0; i < RTE_DIM(attr.reserved); i++) {
-		attr.reserved[i] = 1;
+	for (i = 0; i < RTE_DIM(ext.reserved); i++) {
+		ext.reserved[i] = 1;
 		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
-		attr.reserved[i] = 0;
+		ext.reserved[i] = 0;
 	}
 	TEST_ASSERT(mr == NULL);
 }

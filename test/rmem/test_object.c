@@ -62,6 +62,14 @@ make_async_channel(void *dev, void **channel)
 	return rmem_async_channel_create(dev, (struct rmem_async_channel **)channel);
 }
 
+static int
+make_dm(void *dev, void **dm)
+{
+	const struct rmem_dm_conf conf = {.length = 64};
+
+	return rmem_dm_alloc(dev, &conf, (struct rmem_dm **)dm);
+}
+
 int
 object_make_mr(void *pd, void **mr)
 {
@@ -134,6 +142,7 @@ RELEASE(rmem_eq_destroy)
 RELEASE(rmem_counter_destroy)
 RELEASE(rmem_comp_channel_destroy)
 RELEASE(rmem_async_channel_destroy)
+RELEASE(rmem_dm_free)
 RELEASE(rmem_mr_dereg)
 RELEASE(rmem_mw_dealloc)
 RELEASE(rmem_srq_destroy)
@@ -153,6 +162,7 @@ static const struct kind {
 		{make_counter, rmem_counter_destroy_of, NULL, false},
 		{make_comp_channel, rmem_comp_channel_destroy_of, NULL, false},
 		{make_async_channel, rmem_async_channel_destroy_of, NULL, false},
+		{make_dm, rmem_dm_free_of, "max_dm=2", false},
 		{object_make_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{make_allocated_mr, rmem_mr_dereg_of, "max_mr=2", true},
 		{make_shared_mr, rmem_mr_dereg_of, NULL, true},

@@ -186,6 +186,17 @@ TEST(trace, srqs_are_traced)
 	TEST_OK(rmem_srq_destroy(srq));
 }
 
+TEST(trace, device_memory_is_traced)
+{
+	const struct rmem_dm_conf conf = {.length = 100};
+	struct rmem_dm *dm;
+
+	TEST_OK(rmem_dm_alloc(fx.a.dev, &conf, &dm));
+	expect("lib.rmem.dm.alloc dev=soft0 dm=%" PRIu64 " length=100", at(dm));
+	expect("lib.rmem.dm.free dm=%" PRIu64, at(dm));
+	TEST_OK(rmem_dm_free(dm));
+}
+
 TEST(trace, xrc_domains_are_traced)
 {
 	const struct rmem_xrcd_conf conf = {.flags = 0};

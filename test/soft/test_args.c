@@ -17,7 +17,7 @@ static const struct row {
 	uint64_t initial;
 	uint64_t min;
 	uint64_t max;
-	size_t offset; /* in struct rmem_dev_info, of 32 bits but for max_mr_size */
+	size_t offset; /* in struct rmem_dev_info, of 32 bits but for sizes */
 } rows[] = {
 		{"max_pd", 256, 1, 65536, offsetof(struct rmem_dev_info, max_pd)},
 		{"max_mr", 16384, 1, 15728638, offsetof(struct rmem_dev_info, max_mr)},
@@ -37,6 +37,8 @@ static const struct row {
 		{"max_mkey_depth", 4, 1, 16, offsetof(struct rmem_dev_info, max_mkey_depth)},
 		{"max_iov", 512, 1, 65535, offsetof(struct rmem_dev_info, max_iov)},
 		{"max_srq", 256, 1, 65536, offsetof(struct rmem_dev_info, max_srq)},
+		{"max_dm", 256, 1, 65536, offsetof(struct rmem_dev_info, max_dm)},
+		{"max_dm_size", 1 << 20, 64, 1 << 30, offsetof(struct rmem_dev_info, max_dm_size)},
 };
 
 /* Memory that EAL has in the tests is too little for this many keys. */
@@ -50,7 +52,7 @@ limit_of(const struct rmem_dev_info *info, const struct row *row)
 	uint32_t small;
 	uint64_t large;
 
-	if (row->offset == offsetof(struct rmem_dev_info, max_mr_size)) {
+	if (strstr(row->key, "_size") != NULL) {
 		memcpy(&large, field, sizeof(large));
 		return large;
 	}
@@ -202,8 +204,10 @@ TEST(args, all_keys_are_taken_together)
 {
 	const char *args = "max_page_list_len=9,max_mr_size=8192,max_inline=0,max_sge=1,max_wr=2,"
 			   "max_cqe=3,max_qp=4,max_cq=5,max_mr=6,max_pd=7,engine=0,socket=0,"
-			   "max_mw=12,max_mkey_entries=10,max_mkey_depth=11,max_iov=13,max_srq=14";
-	static const uint64_t want[] = {7, 6, 5, 4, 3, 2, 1, 0, 8192, 9, 12, 10, 11, 13, 14};
+			   "max_mw=12,max_mkey_entries=10,max_mkey_depth=11,max_iov=13,max_srq=14,"
+			   "max_dm=15,max_dm_size=128";
+	static const uint64_t want[] = {
+			7, 6, 5, 4, 3, 2, 1, 0, 8192, 9, 12, 10, 11, 13, 14, 15, 128};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++)

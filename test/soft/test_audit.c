@@ -13,6 +13,7 @@
 
 #include <rmem_pool.h>
 
+#include "../../drivers/soft/mem/rsoft_dm.h"
 #include "../../drivers/soft/queue/rsoft_srq.h"
 #include "../../lib/rmem/rmem_priv.h"
 #include "../../lib/rmem_lease/rmem_lease_priv.h"
@@ -154,6 +155,20 @@ TEST(audit, flaws_of_srqs_are_found)
 	EXPECT_FLAW(*nb_of(RMEM_OBJ_SRQ), 1000000, "SRQs");
 	rq = &soft_qp(fx_qp_by(fx.a.pd, &conf))->rq;
 	EXPECT_FLAW(rq->cons_cached, 1, "RQ of QP");
+}
+
+TEST(audit, flaws_of_device_memory_are_found)
+{
+	const struct rmem_dm_conf conf = {.length = 64};
+	struct rmem_dm *dm;
+
+	TEST_OK(rmem_dm_alloc(fx.a.dev, &conf, &dm));
+	fx_track(dm);
+	TEST_OK(rmem_dev_audit(fx.a.dev));
+	EXPECT_FLAW(dm->length, 65, "bytes of device memory");
+	EXPECT_FLAW(soft()->dm_bytes, 0, "bytes of device memory");
+	EXPECT_FLAW(((struct rsoft_dm *)dm)->bytes, NULL, "device memory of bytes");
+	EXPECT_FLAW(*nb_of(RMEM_OBJ_DM), 1000000, "DMs");
 }
 
 TEST(audit, flaws_of_completion_queues_are_found)

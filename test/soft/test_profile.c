@@ -27,7 +27,7 @@ static const struct profile {
 	bool is_iova_aligned;
 } profiles[] = {
 		{"rxe", "profile=rxe", 0x1ac08d6, 0x1f, 32767, 524287, true},
-		{"mlx5", "profile=mlx5", 0x41ac0ad6, 0x5f, 65536, 15728638, false},
+		{"mlx5", "profile=mlx5", 0x1041ac0ad6, 0x5f, 65536, 15728638, false},
 		{"verbs", "profile=verbs", 0x1ac0896, 0x1f, 32767, 524287, true},
 };
 

@@ -117,6 +117,8 @@ struct rsoft_args {
 	uint64_t max_cq;
 	uint64_t max_qp;
 	uint64_t max_srq;
+	uint64_t max_dm;
+	uint64_t max_dm_size;
 	uint64_t max_cqe;
 	uint64_t max_wr;
 	uint64_t max_sge;
@@ -544,6 +546,8 @@ struct rsoft_dev {
 	struct rsoft_srq **xrc_srqs; /* by number & xrc_mask; atomic; written as qps */
 	uint32_t xrc_mask;
 	uint32_t xrc_generation;
+	LIST_HEAD(rsoft_dms, rsoft_dm) dms;    /* device memory; rsoft_dm.h */
+	uint64_t dm_bytes;                     /* of all of it */
 	struct rmem_dev_stats stats_destroyed; /* of destroyed QPs */
 	struct rmem_dev_stats stats_base;      /* at the last reset */
 	struct rsoft_odp_stats odp_stats;      /* of all MRs, including released ones */

@@ -61,6 +61,7 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 						.capa = RSOFT_PROFILE_CAPA |
 								RMEM_DEV_CAPA_MW_TYPE_1 |
 								RMEM_DEV_CAPA_NULL_MR |
+								RMEM_DEV_CAPA_DM |
 								RMEM_DEV_CAPA_REREG,
 						.access = RSOFT_PROFILE_ACCESS |
 								RMEM_ACCESS_ON_DEMAND,
@@ -71,6 +72,8 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 								.max_mr = 16777216,
 								.max_mw = 16777216,
 								.max_inline = UINT64_MAX,
+								.max_dm = UINT64_MAX,
+								.max_dm_size = UINT64_MAX,
 								.keys = RSOFT_KEYS_SAME},
 				},
 		/* The common subset, without windows of type 1. */

@@ -10,6 +10,7 @@
 
 #include <rte_malloc.h>
 
+#include "rsoft_dm.h"
 #include "rsoft_grace.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
@@ -243,6 +244,21 @@ mr_reg_null(struct rsoft_mr *mr)
 	return rsoft_mr_enable(&mr->mr);
 }
 
+/* Device memory is DPDK memory, which is populated. */
+static int
+mr_reg_dm(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
+{
+	int ret = mr_take_key(mr, attr);
+
+	if (ret != 0)
+		return ret;
+	mr->key->iova = 0;
+	mr_set_stretch(mr, rsoft_dm_of(attr->ext->dm)->bytes + attr->ext->dm_offset, mr->mr.length);
+	rsoft_history_add(rsoft_dev_of(&mr->mr.obj), mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL,
+			NULL);
+	return rsoft_mr_enable(&mr->mr);
+}
+
 int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -251,6 +267,8 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 
 	if (base->type == RMEM_MR_TYPE_NULL)
 		return mr_reg_null(mr);
+	if (base->type == RMEM_MR_TYPE_DM)
+		return mr_reg_dm(mr, attr);
 	ret = mr_check_iova(base);
 	if (ret == 0)
 		ret = mr_take_memory(mr);
@@ -471,7 +489,8 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 
 	if (base->type == RMEM_MR_TYPE_USER)
 		info->is_pinned = rsoft_mr_of(base)->pin != 0;
-	if (base->type == RMEM_MR_TYPE_USER || base->type == RMEM_MR_TYPE_NULL)
+	if (base->type == RMEM_MR_TYPE_USER || base->type == RMEM_MR_TYPE_NULL ||
+			base->type == RMEM_MR_TYPE_DM)
 		return 0;
 	info->rkey = rsoft_word_rkey(word);
 	info->lkey = info->rkey ^ rsoft_dev_of(&base->obj)->lkey_xor;

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Device memory is offered if the provider has it; requests reach it by offsets. */
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define ACCESS                                                                                     \
+	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |            \
+			RMEM_ACCESS_ZERO_BASED)
+
+static struct rmem_dm *dm;
+
+static void
+vt_setup_dm(void)
+{
+	const struct rmem_dm_conf conf = {.length = 256, .log2_align = 8};
+
+	vt_setup_fake();
+	fake.max_dm_size = 65536;
+	TEST_OK(vt_open());
+	dm = NULL;
+	TEST_OK(rmem_dm_alloc(vt.dev, &conf, &dm));
+}
+
+static void
+vt_teardown_dm(void)
+{
+	fake.fail_name = NULL;
+	TEST_OK(rmem_dm_free(dm));
+	vt_teardown();
+}
+
+static int
+reg(struct rmem_mr **mr)
+{
+	const struct rmem_mr_ext ext = {.dm = dm, .dm_offset = 64};
+	const struct rmem_mr_attr attr = {.length = 128, .access = ACCESS, .ext = &ext};
+
+	return rmem_mr_reg_attr(vt.pd, &attr, mr);
+}
+
+TEST(verbs_dm, limits_are_those_of_the_device)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_DM) != 0);
+	TEST_EQ(info.max_dm_size, 65536);
+	TEST_EQ(info.nb_dm, 1);
+	TEST_EQ(fake.dm_log_align, 8);
+}
+
+TEST(verbs_dm, copies_have_the_errno_of_the_provider)
+{
+	uint32_t in[2] = {1, 2}, out[2] = {0, 0};
+
+	TEST_OK(rmem_dm_copy_to(dm, 248, in, 8));
+	TEST_OK(rmem_dm_copy_from(dm, 248, out, 8));
+	TEST_MEM(out, in, 8);
+	TEST_ERR(rmem_dm_copy_to(dm, 2, in, 4), EINVAL);
+	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 3), EINVAL);
+	fake.fail_name = "memcpy_to_dm";
+	fake.fail_errno = EFAULT;
+	TEST_ERR(rmem_dm_copy_to(dm, 0, in, 8), EIO);
+	fake.fail_name = "memcpy_from_dm";
+	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 8), EIO);
+}
+
+TEST(verbs_dm, write_reaches_an_mr_by_its_offset)
+{
+	struct rmem_mr *mr = NULL;
+	struct rmem_sge sge = vt_sge(0, 16);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	uint8_t out[16];
+
+	TEST_OK(reg(&mr));
+	TEST_ASSERT(mr->addr == NULL && mr->iova == 0);
+	TEST_EQ(fake.access, ACCESS);
+	memset(vt.buf, 0x5a, 16);
+	wr.rdma.remote_addr = 32;
+	wr.rdma.rkey = mr->rkey;
+	TEST_EQ(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dm_copy_from(dm, 96, out, 16));
+	TEST_MEM(out, vt.buf, 16);
+	TEST_OK(rmem_mr_dereg(mr));
+}
+
+TEST(verbs_dm, failed_calls_are_their_errnos)
+{
+	const struct rmem_dm_conf conf = {.length = 64};
+	struct rmem_dm *other = NULL;
+	struct rmem_mr *mr = NULL;
+	int nb = fake.nb_live;
+
+	fake.fail_name = "alloc_dm";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_dm_alloc(vt.dev, &conf, &other), ENOMEM);
+	fake.fail_name = "reg_dm_mr";
+	TEST_ERR(reg(&mr), ENOMEM);
+	TEST_ASSERT(other == NULL && mr == NULL);
+	fake.fail_name = NULL;
+	TEST_OK(reg(&mr));
+	fake.fail_name = "dereg_mr";
+	fake.fail_errno = EIO;
+	TEST_ERR(rmem_mr_dereg(mr), EIO);
+	TEST_ERR(rmem_dm_free(dm), EBUSY);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_mr_dereg(mr));
+	fake.fail_name = "free_dm";
+	TEST_ERR(rmem_dm_free(dm), EIO);
+	fake.fail_name = NULL;
+	TEST_EQ(fake.nb_live, nb);
+}
+
+TEST(verbs_dm, provider_without_it_is_eopnotsupp)
+{
+	const struct rmem_dm_conf conf = {.length = 64};
+	struct rmem_dm *other = NULL;
+
+	TEST_OK(rmem_dm_free(dm));
+	dm = NULL;
+	TEST_OK(vt_close());
+	fake.max_dm_size = 0;
+	TEST_OK(vt_open());
+	TEST_ERR(rmem_dm_alloc(vt.dev, &conf, &other), EOPNOTSUPP);
+	TEST_ASSERT(other == NULL);
+}
+
+/* The probe registers an MR: memory alone is not enough. */
+TEST(verbs_dm, provider_that_registers_no_mr_has_none)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dm_free(dm));
+	dm = NULL;
+	TEST_OK(vt_close());
+	fake.fail_name = "reg_dm_mr";
+	fake.fail_errno = EOPNOTSUPP;
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_DM, 0);
+}
+
+TEST_SUITE(verbs_dm, vt_setup_dm, vt_teardown_dm);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Device memory of the software device, its limits, and what its MRs refuse. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define SIZE   4096
+#define ACCESS (FX_ACCESS | RMEM_ACCESS_ZERO_BASED)
+
+static struct rmem_dm *dm;
+
+static int
+alloc(struct rmem_dev *dev, size_t length, struct rmem_dm **made)
+{
+	const struct rmem_dm_conf conf = {.length = length};
+	int ret = rmem_dm_alloc(dev, &conf, made);
+
+	if (ret == 0)
+		fx_track(*made);
+	return ret;
+}
+
+static void
+setup(void)
+{
+	fx_setup();
+	dm = NULL;
+	TEST_OK(alloc(fx.a.dev, SIZE, &dm));
+}
+
+static struct rmem_mr_ext
+whole(void)
+{
+	const struct rmem_mr_ext ext = {.dm = dm};
+
+	return ext;
+}
+
+static int
+reg(const struct rmem_mr_ext *ext, uint64_t length, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {.length = length, .access = ACCESS, .ext = ext};
+
+	return fx_reg_attr(fx.a.pd, &attr, mr);
+}
+
+TEST(dm, conf_is_checked)
+{
+	const struct rmem_dm_conf good = {.length = 64};
+	const struct rmem_dm_conf bad[] = {
+			{.length = 0},
+			{.length = (1 << 20) + 1},
+			{.length = SIZE_MAX},
+			{.length = 64, .log2_align = 13},
+			{.length = 64, .flags = 1},
+			{.length = 64, .name = "a\n"},
+			{.length = 64, .reserved = {1}},
+			{.length = 64, .reserved = {0, 1}},
+	};
+	struct rmem_dm *made = NULL;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(bad); i++)
+		TEST_ERR(rmem_dm_alloc(fx.a.dev, &bad[i], &made), EINVAL);
+	TEST_ERR(rmem_dm_alloc(fx.a.dev, NULL, &made), EINVAL);
+	TEST_ERR(rmem_dm_alloc(fx.a.dev, &good, NULL), EINVAL);
+	TEST_ASSERT(made == NULL);
+}
+
+TEST(dm, all_of_it_is_limited_together)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_dm_size=8192,max_dm=3");
+	struct rmem_dm *first = NULL, *other = NULL;
+	struct rmem_dev_info info;
+
+	TEST_ERR(alloc(dev, 8193, &other), EINVAL);
+	TEST_OK(alloc(dev, 8000, &first));
+	TEST_ERR(alloc(dev, 193, &other), ENOMEM);
+	TEST_ASSERT(other == NULL);
+	TEST_OK(alloc(dev, 192, &other));
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.nb_dm, 2);
+	TEST_EQ(info.max_dm, 3);
+	TEST_EQ(info.max_dm_size, 8192);
+	TEST_OK(fx_release(first));
+	TEST_OK(alloc(dev, 8000, &first));
+}
+
+TEST(dm, device_without_it_is_eopnotsupp)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "profile=rxe");
+	struct rmem_dm *made = NULL;
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_DM, 0);
+	TEST_EQ(info.max_dm_size, 0);
+	TEST_ERR(alloc(dev, 64, &made), EOPNOTSUPP);
+	TEST_ASSERT(made == NULL);
+}
+
+TEST(dm, copies_are_within_it)
+{
+	uint8_t bytes[16] = {1}, out[16] = {0xee, 0xee};
+
+	TEST_OK(rmem_dm_copy_from(dm, 0, out, sizeof(out)));
+	TEST_ASSERT(fx_is_zero(out, sizeof(out)));
+	TEST_OK(rmem_dm_copy_to(dm, SIZE - 15, bytes, 15));
+	TEST_OK(rmem_dm_copy_from(dm, SIZE - 15, out, 15));
+	TEST_MEM(out, bytes, 15);
+	TEST_OK(rmem_dm_copy_to(dm, SIZE, bytes, 0));
+	TEST_ERR(rmem_dm_copy_to(dm, SIZE - 15, bytes, 16), EINVAL);
+	TEST_ERR(rmem_dm_copy_from(dm, SIZE - 15, out, 16), EINVAL);
+	TEST_ERR(rmem_dm_copy_to(dm, SIZE + 1, bytes, 0), EINVAL);
+	TEST_ERR(rmem_dm_copy_from(dm, UINT64_MAX, out, 2), EINVAL);
+	TEST_ERR(rmem_dm_copy_to(dm, 8, bytes, SIZE_MAX), EINVAL);
+	TEST_ERR(rmem_dm_copy_to(dm, 0, NULL, 1), EINVAL);
+	TEST_ERR(rmem_dm_copy_from(dm, 0, NULL, 1), EINVAL);
+	TEST_ERR(rmem_dm_copy_to(NULL, 0, bytes, 1), EINVAL);
+	TEST_ERR(rmem_dm_copy_from((struct rmem_dm *)fx.a.pd, 0, out, 1), EINVAL);
+}
+
+TEST(dm, bad_registrations_are_refused)
+{
+	static uint8_t buf[64];
+	const struct iovec iov = {buf, sizeof(buf)};
+	const struct rmem_mr_ext ext = whole(), of_a_pd = {.dm = (struct rmem_dm *)fx.a.pd},
+				 no_dm = {.dm_offset = 4}, reserved = {.reserved = {[5] = 1}};
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	const struct rmem_mr_attr bad[] = {
+			{.length = 64, .access = FX_ACCESS, .ext = &ext},
+			{.length = 64, .access = ACCESS | RMEM_ACCESS_MW_BIND, .ext = &ext},
+			{.length = 64, .access = ACCESS | RMEM_ACCESS_HUGETLB, .ext = &ext},
+			{.length = 64, .access = ACCESS | RMEM_ACCESS_ALLOCATE_MR, .ext = &ext},
+			{.length = 64, .access = ACCESS | RMEM_ACCESS_ON_DEMAND, .ext = &ext},
+			{.length = 64, .access = ACCESS | RMEM_ACCESS_FLUSH_GLOBAL, .ext = &ext},
+			{.length = 64, .access = ACCESS, .addr = buf, .ext = &ext},
+			{.length = 64, .access = ACCESS, .iov = &iov, .iov_count = 1, .ext = &ext},
+			{.length = 64, .access = ACCESS, .iova = 8, .ext = &ext},
+			{.length = 64, .access = ACCESS, .eq = eq, .ext = &ext},
+			{.length = 64, .access = ACCESS, .flags = RMEM_MR_DISABLED, .ext = &ext},
+			{.length = 64, .access = ACCESS, .flags = RMEM_MR_FD, .ext = &ext},
+			{.length = 64, .access = ACCESS, .fd = 1, .ext = &ext},
+			{.length = SIZE + 1, .access = ACCESS, .ext = &ext},
+			{.length = 64, .access = ACCESS, .ext = &of_a_pd},
+			{.length = 64, .access = ACCESS, .addr = buf, .ext = &no_dm},
+			{.length = 64, .access = ACCESS, .addr = buf, .ext = &reserved},
+	};
+	struct rmem_mr *mr = NULL;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		int ret = rmem_mr_reg_attr(fx.a.pd, &bad[i], &mr);
+
+		if (ret != -EINVAL)
+			test_note("row %u: %d", i, ret);
+		TEST_ERR(ret, EINVAL);
+	}
+	TEST_ASSERT(mr == NULL);
+	TEST_OK(fx_release(dm));
+}
+
+TEST(dm, memory_of_another_device_is_refused)
+{
+	struct rmem_mr_ext ext = {.dm = NULL};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(alloc(fx_dev("soft1", NULL), 64, &ext.dm));
+	TEST_ERR(reg(&ext, 64, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+}
+
+/* An ext without dm has no effect. */
+TEST(dm, empty_ext_registers_memory_of_the_process)
+{
+	static const struct rmem_mr_ext ext;
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = 64, .access = FX_ACCESS, .ext = &ext};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+	TEST_EQ(mr->type, RMEM_MR_TYPE_USER);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mr->rkey), RMEM_WC_SUCCESS);
+}
+
+TEST(dm, requested_key_is_the_rkey)
+{
+	const struct rmem_mr_ext ext = whole();
+	struct rmem_mr *first = NULL, *mr = NULL;
+	struct rmem_mr_attr attr = {.length = 64,
+			.access = ACCESS,
+			.flags = RMEM_MR_REQUESTED_KEY,
+			.ext = &ext};
+
+	TEST_OK(reg(&ext, 64, &first));
+	attr.requested_key = first->rkey;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EEXIST);
+	TEST_OK(fx_release(first));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+	TEST_EQ(mr->rkey, attr.requested_key);
+}
+
+TEST(dm, calls_for_registered_memory_refuse_its_mrs)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+	const struct rmem_mr_ext ext = whole();
+	struct rmem_mr *mr = NULL, *shared = NULL;
+
+	TEST_OK(reg(&ext, SIZE, &mr));
+	TEST_ERR(rmem_mr_enable(mr), EINVAL);
+	TEST_ERR(rmem_mr_reg_shared(mr, fx.a.pd, 0, 0, &shared), EINVAL);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, fx.b.pd, NULL, 0, 0, &result), EINVAL);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EINVAL);
+	TEST_ASSERT(shared == NULL);
+}
+
+TEST(dm, windows_cannot_be_bound_to_its_mrs)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
+	const struct rmem_mr_ext ext = whole();
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(&ext, SIZE, &mr));
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = mr;
+	wr.bind_mw.length = 64;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE_READ;
+	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_MW_BIND_ERR);
+}
+
+/* The MR is released with an error of memory too. */
+TEST(dm, failed_registration_leaves_it_free)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mr=1");
+	const struct rmem_mr_attr user = {.addr = fx.a.buf, .length = 64};
+	struct rmem_mr_ext ext = {.dm = NULL};
+	const struct rmem_mr_attr attr = {.length = 64, .access = ACCESS, .ext = &ext};
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_mr *mr = NULL, *none = NULL;
+
+	TEST_OK(alloc(dev, 64, &ext.dm));
+	TEST_OK(fx_reg_attr(pd, &user, &mr));
+	TEST_ERR(rmem_mr_reg_attr(pd, &attr, &none), ENOSPC);
+	TEST_ASSERT(none == NULL);
+	TEST_OK(fx_release(ext.dm));
+}
+
+TEST(dm, is_named_and_dumped_with_its_mrs)
+{
+	const struct rmem_dm_conf conf = {.length = 100, .name = "scratch", .log2_align = 12};
+	struct rmem_mr_ext ext = {.dm = NULL};
+	struct rmem_mr *mr = NULL;
+	char text[4096] = "";
+	FILE *f;
+
+	TEST_OK(rmem_dm_alloc(fx.a.dev, &conf, &ext.dm));
+	fx_track(ext.dm);
+	TEST_ASSERT(strcmp(rmem_dm_name(ext.dm), "scratch") == 0);
+	TEST_ASSERT(rmem_dm_name(NULL)[0] == '\0' && rmem_dm_name(dm)[0] == '\0');
+	TEST_ASSERT(rmem_dm_name((struct rmem_dm *)fx.a.pd)[0] == '\0');
+	TEST_OK(reg(&ext, 100, &mr));
+	f = fmemopen(text, sizeof(text), "w");
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_dm_dump(ext.dm, f));
+	TEST_OK(rmem_mr_dump(mr, f));
+	fclose(f);
+	TEST_ASSERT(strstr(text, "scratch") != NULL && strstr(text, "length: 100") != NULL);
+	TEST_ASSERT(strstr(text, "references: 1") != NULL);
+	TEST_ASSERT(strstr(text, "type: dm") != NULL && strstr(text, "dm: ") != NULL);
+	TEST_ERR(rmem_dm_dump(NULL, stdout), EINVAL);
+	TEST_ERR(rmem_dm_dump(dm, NULL), EINVAL);
+}
+
+TEST_SUITE(dm, setup, fx_teardown);
