@@ -58,9 +58,6 @@
 /* Name of the memfd of a context's command file. */
 #define RIBV_FILE_NAME "rmem_ibv_cmd"
 
-/* Bytes of device memory of a process. */
-#define RIBV_DM_SIZE (1 << 20)
-
 enum ribv_type {
 	RIBV_FREE,
 	RIBV_UNIMPORTED, /* a PD; ribv_handle.c */
@@ -112,18 +109,11 @@ struct ribv_pd {
 	uint32_t refs;          /* parent domains made of it; atomic */
 };
 
-/* Device memory, of all of its handles. */
-struct ribv_dm_memory {
-	uint8_t *bytes;
-	size_t length;
-	uint32_t refs; /* MRs; atomic */
-};
-
 struct ribv_dm {
 	struct ibv_dm ibv;
 	struct ibv_context *context;
-	struct ribv_dm_memory *shared; /* NULL: freed by another handle; ribv_handle.c */
-	uint32_t handle;               /* slot of the first handle */
+	struct rmem_dm *dm; /* NULL: freed by another handle; ribv_handle.c */
+	uint32_t handle;    /* slot of the first handle */
 	bool is_imported;
 };
 
@@ -134,7 +124,6 @@ struct ribv_mr {
 	uint32_t handle;    /* slot of the first handle */
 	bool is_plain;      /* of ibv_reg_mr() and its variants: it can be re-registered */
 	bool is_imported;
-	struct ribv_dm_memory *dm; /* that it is of, or NULL */
 };
 
 struct ribv_mw {
@@ -611,8 +600,7 @@ void ribv_handle_dm_ended(const struct ribv_dm *ended);
 void ribv_handle_free(const struct ibv_context *context);
 
 /* ribv_dm.c: a handle of device memory; with handle 0 the first one. NULL with errno. */
-struct ibv_dm *ribv_dm_handle(
-		struct ibv_context *context, struct ribv_dm_memory *memory, uint32_t handle);
+struct ibv_dm *ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle);
 
 /* ribv_channel.c: whether the channel is one of rmem. */
 bool ribv_is_channel(const struct ibv_comp_channel *channel);
@@ -724,9 +712,11 @@ void ribv_parent_domain_free(struct ribv_pd *pd);
 void ribv_ops_set(struct verbs_context *context);
 
 /* Operations that programs call through the context. */
-/* Register with a PD of rmem; with RMEM_MR_IOVA in flags, at that iova. */
-struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-		unsigned int access, uint32_t flags);
+/*
+ * Register with a PD of rmem by the attributes, or without them a null MR. The MR has neither
+ * address nor length yet.
+ */
+struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr);
 struct ibv_mr *ribv_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_dm *ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int ribv_free_dm(struct ibv_dm *dm);

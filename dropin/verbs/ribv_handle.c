@@ -118,7 +118,7 @@ ribv_handle_dm_ended(const struct ribv_dm *ended)
 	uint32_t i = 0;
 
 	while ((dm = next_other(&i, RIBV_DM, ended)) != NULL) {
-		if (dm->handle == ended->handle && dm->shared == ended->shared)
-			dm->shared = NULL;
+		if (dm->handle == ended->handle && dm->dm == ended->dm)
+			dm->dm = NULL;
 	}
 }

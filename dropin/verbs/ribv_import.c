@@ -115,7 +115,6 @@ ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 		return NULL;
 	mr->pd = (struct ribv_pd *)pd;
 	mr->mr = from->mr;
-	mr->dm = from->dm;
 	mr->is_imported = true;
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
@@ -147,10 +146,10 @@ ibv_import_dm(struct ibv_context *context, uint32_t handle)
 
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_import_dm)(context, handle);
-	if (!ribv_is_context(context) || from == NULL || from->shared == NULL ||
+	if (!ribv_is_context(context) || from == NULL || from->dm == NULL ||
 			!is_shared(from->context, context))
 		return ribv_fail(ENOENT);
-	dm = ribv_dm_handle(context, from->shared, from->handle);
+	dm = ribv_dm_handle(context, from->dm, from->handle);
 	if (dm != NULL)
 		ribv_handle_imported();
 	return dm;
@@ -163,6 +162,6 @@ ibv_unimport_dm(struct ibv_dm *dm)
 
 	if (ribv_is_real(dm))
 		RIBV_NEXT(ibv_unimport_dm)(dm);
-	else if (ribv_slot(dm, RIBV_DM) != 0 && (own->is_imported || own->shared == NULL))
+	else if (ribv_slot(dm, RIBV_DM) != 0 && (own->is_imported || own->dm == NULL))
 		ribv_leave(dm);
 }

@@ -82,9 +82,8 @@ access_of_ibv(unsigned int access)
 	return access;
 }
 
-/* Register by the attributes, or without them a null MR; it has neither address nor length yet. */
-static struct ibv_mr *
-reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
+struct ibv_mr *
+ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
 {
 	struct ribv_mr *mr = ribv_new();
 	int ret;
@@ -108,16 +107,16 @@ reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
 	return &mr->ibv;
 }
 
-struct ibv_mr *
-ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
-		uint32_t flags)
+/* Register memory of the process at an iova. */
+static struct ibv_mr *
+reg_plain(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct rmem_mr_attr attr = {.addr = addr,
 			.length = length,
 			.iova = iova,
 			.access = access_of_ibv(access),
 			.socket_id = SOCKET_ID_ANY,
-			.flags = flags};
+			.flags = RMEM_MR_IOVA};
 	struct ibv_mr *mr;
 
 	if (!ribv_is_pd(pd))
@@ -125,7 +124,7 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	/* An implicit MR has no address; otherwise nothing is mapped there. */
 	if (addr == NULL && length != 0 && (access & IBV_ACCESS_ON_DEMAND) == 0)
 		return ribv_fail(EFAULT);
-	mr = reg(pd, &attr);
+	mr = ribv_mr_reg(pd, &attr);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = addr;
@@ -137,7 +136,7 @@ ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 struct ibv_mr *
 ribv_alloc_null_mr(struct ibv_pd *pd)
 {
-	return ribv_is_pd(pd) ? reg(pd, NULL) : ribv_fail(ENOENT);
+	return ribv_is_pd(pd) ? ribv_mr_reg(pd, NULL) : ribv_fail(ENOENT);
 }
 
 /*
@@ -151,7 +150,7 @@ reg_at(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 		return ribv_fail(EINVAL);
 	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
 		iova = 0;
-	return ribv_mr_reg(pd, addr, length, iova, access, RMEM_MR_IOVA);
+	return reg_plain(pd, addr, length, iova, access);
 }
 
 struct ibv_mr *
@@ -203,7 +202,7 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 		return ribv_fail(EINVAL);
 	if (fcntl(fd, F_GETFD) < 0)
 		return ribv_fail(EBADF);
-	mr = reg(pd, &attr);
+	mr = ribv_mr_reg(pd, &attr);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = (void *)(uintptr_t)offset;
@@ -273,8 +272,6 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0)
 		return -ret;
-	if (own->dm != NULL)
-		__atomic_fetch_sub(&own->dm->refs, 1, __ATOMIC_RELEASE);
 	ribv_handle_mr_ended(own);
 	ribv_leave(mr);
 	return 0;

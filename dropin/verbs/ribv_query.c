@@ -120,7 +120,7 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.hca_core_clock = own.core_clock_khz;
 	full.device_cap_flags_ex = own.cap_flags;
 	full.phys_port_cnt_ex = own.nb_ports;
-	full.max_dm_size = RIBV_DM_SIZE;
+	full.max_dm_size = info.max_dm_size;
 	full.packet_pacing_caps.qp_rate_limit_min = 1;
 	full.packet_pacing_caps.qp_rate_limit_max = RIBV_MAX_RATE;
 	full.packet_pacing_caps.supported_qpts =

@@ -83,7 +83,11 @@ mrs_are_of_parts(void)
 	HOLDS(write_at(from, to, 32) == IBV_WC_SUCCESS);
 	HOLDS(ibv_memcpy_from_dm(out, dm, PART + 32, 16) == 0 && memcmp(in, out, 16) == 0);
 	HOLDS(write_at(from, to, PART - 8) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(ibv_free_dm(dm) == EBUSY);
 	HOLDS(ibv_dereg_mr(from) == 0 && ibv_dereg_mr(to) == 0 && ibv_dereg_mr(none) == 0);
+	HOLDS(ibv_reg_dm_mr(own.pd, dm, 0, PART, ACCESS | IBV_ACCESS_MW_BIND) == NULL);
+	HOLDS(errno == EINVAL);
+	HOLDS(ibv_reg_dm_mr(own.pd, dm, SIZE - 4, 8, ACCESS) == NULL && errno == EINVAL);
 }
 
 /* With the context of its parent. */
