@@ -76,6 +76,7 @@ JUSTIFIED = (
     ('dropin/ribv_core.c', 'dropin/cm/rcm.h', 'the core is the union of the folders below dropin'),
     ('dropin/ribv_core.c', 'dropin/verbs/ribv.h', 'likewise'),
     ('dropin/ribv_view.c', 'dropin/verbs/ribv.h', 'likewise'),
+    ('dropin/verbs/ribv_sum.c', 'drivers/soft/mem/rsoft_guard.h', 'reads that may fail, without a system call'),
     ('lib/rmem/rmem_driver.c', 'drivers/rmem_drivers.h', 'the table of the drivers built in'),
 )
 

@@ -122,6 +122,7 @@ struct ribv_mr {
 	struct ribv_pd *pd;
 	struct rmem_mr *mr; /* NULL: deregistered by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
+	bool is_on_demand;  /* its memory may be unmapped */
 	bool is_plain;      /* of ibv_reg_mr() and its variants: it can be re-registered */
 	bool is_imported;
 };
@@ -244,6 +245,8 @@ void ribv_sanitize_start(void);
 void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
 /* A CQ is about to be freed. */
 void ribv_sanitize_cq_end(struct ribv_cq *cq);
+/* An MR is about to be deregistered. */
+void ribv_sanitize_mr_end(const struct ribv_mr *mr);
 
 /* ribv_watch.c: requests in flight, with sanitize=1. */
 /* Checksums of send buffers: sanitize=2. */
@@ -267,8 +270,9 @@ void ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n);
 void ribv_watch_dereg(uint32_t dev, uint32_t lkey);
 
 /* ribv_sum.c */
-uint64_t ribv_sum(const uint8_t *bytes, uint64_t n);
+uint64_t ribv_sum(const struct rmem_sge *sges, uint32_t n);
 bool ribv_is_mapped(const struct rmem_sge *sge);
+bool ribv_are_readable(const struct rmem_sge *sges, uint32_t n);
 
 /* ribv_poison.c: a pattern in the buffers of receives. */
 /* The first bytes of a message that are compared with it. */

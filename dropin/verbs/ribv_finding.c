@@ -29,6 +29,7 @@ static const char *const kinds[] = {
 		[RIBV_FOUND_DEAD] = "dead",
 		[RIBV_FOUND_DEREG] = "dereg",
 		[RIBV_FOUND_EVENT] = "event",
+		[RIBV_FOUND_FREED] = "freed",
 		[RIBV_FOUND_FULL] = "full",
 		[RIBV_FOUND_KEY] = "key",
 		[RIBV_FOUND_LEAK] = "leak",

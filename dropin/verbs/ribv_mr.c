@@ -130,6 +130,7 @@ reg_plain(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 	mr->addr = addr;
 	mr->length = length;
 	((struct ribv_mr *)mr)->is_plain = true;
+	((struct ribv_mr *)mr)->is_on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
 	return mr;
 }
 
@@ -245,6 +246,8 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 				? (int)result
 				: IBV_REREG_MR_ERR_CMD;
 	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		own->is_on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		own->pd = (struct ribv_pd *)pd;
 		mr->pd = pd;
@@ -269,6 +272,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	if (!ribv_is_mr(mr))
 		return ribv_leave_inherited(mr, RIBV_MR);
 	ribv_watch_dereg(ribv_context_of(own->pd->context)->dev, own->mr->lkey);
+	ribv_sanitize_mr_end(own);
 	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0)
 		return -ret;

@@ -154,6 +154,27 @@ ribv_sanitize_cq_end(struct ribv_cq *cq)
 		report_unpolled(cq, cq->nb_lost);
 }
 
+/* Not of on-demand paging, whose memory may be unmapped (ibv_reg_mr(3)). */
+void
+ribv_sanitize_mr_end(const struct ribv_mr *mr)
+{
+	const struct rmem_sge range = {.addr = (uintptr_t)mr->ibv.addr,
+			.length = (uint32_t)RTE_MIN(mr->ibv.length, (size_t)UINT32_MAX)};
+	char what[128];
+
+	if (made == NULL || !mr->is_plain || mr->is_on_demand || mr->ibv.length == 0 ||
+			ribv_is_mapped(&range) || !is_new(RIBV_FOUND_FREED, made_of(mr)))
+		return;
+	snprintf(what, sizeof(what),
+			"memory of an MR, %p to %p, was unmapped before it is deregistered",
+			mr->ibv.addr, (void *)((char *)mr->ibv.addr + mr->ibv.length));
+	ribv_find(&(struct ribv_finding){.kind = RIBV_FOUND_FREED,
+			.what = what,
+			.how = "made",
+			.event = made_of(mr),
+			.has_finder = true});
+}
+
 /* At exit, of an object that is not destroyed. */
 static void
 report_events(const void *obj, const char *type, uint32_t nb)
@@ -210,7 +231,11 @@ report_objects(void)
 	}
 }
 
-static void
+/*
+ * After all functions of atexit(), also those that the program has registered before it used a
+ * device, which may destroy objects.
+ */
+static __attribute__((destructor)) void
 report(void)
 {
 	struct place places[MAX_PLACES];
@@ -218,7 +243,7 @@ report(void)
 	enum ribv_type type;
 
 	if (made == NULL)
-		return; /* a child of fork() has registered this twice */
+		return;
 	ribv_watch_exit();
 	report_objects();
 	for (i = 1; i < RIBV_MAX_OBJS; i++) {
@@ -268,7 +293,7 @@ ribv_sanitize_start(void)
 		return;
 	memory = mmap(NULL, RIBV_MAX_OBJS * sizeof(*made), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED || atexit(report) != 0)
+	if (memory == MAP_FAILED)
 		return;
 	backtrace(&frame, 1); /* the first call loads a library */
 	made = memory;

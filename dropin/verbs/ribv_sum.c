@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../drivers/soft/mem/rsoft_guard.h"
 #include "ribv.h"
 
 #define SUM_ODD UINT64_C(0x9e3779b97f4a7c15)
@@ -20,8 +21,8 @@ typedef uint64_t sum_lanes __attribute__((vector_size(16)));
  * Of the bytes of a buffer: in each of eight lanes of words their sum, and the sum of its values,
  * which depends on their order. Without a multiplication, as fast as the words are loaded.
  */
-uint64_t
-ribv_sum(const uint8_t *bytes, uint64_t n)
+static uint64_t
+sum_bytes(const uint8_t *bytes, uint64_t n)
 {
 	sum_lanes words[4] = {{0}}, values[4] = {{0}}, lanes;
 	uint64_t sum = n, word, i;
@@ -47,6 +48,18 @@ ribv_sum(const uint8_t *bytes, uint64_t n)
 	return sum;
 }
 
+uint64_t
+ribv_sum(const struct rmem_sge *sges, uint32_t n)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sum = sum * 31 ^
+				sum_bytes((const uint8_t *)(uintptr_t)sges[i].addr, sges[i].length);
+	return sum;
+}
+
 /*
  * One system call, of any length: since Linux 2.6.19 it writes nothing. Not msync(), at which a
  * thread may be cancelled.
@@ -58,4 +71,38 @@ ribv_is_mapped(const struct rmem_sge *sge)
 
 	return syscall(SYS_msync, first, sge->addr + sge->length - first, MS_ASYNC) == 0 ||
 			errno != ENOMEM;
+}
+
+static bool
+is_readable(const struct rmem_sge *sge, bool has_guard)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = sge->addr, end = at + sge->length;
+	uint8_t byte;
+
+	if (end < at || !has_guard)
+		return end >= at && ribv_is_mapped(sge);
+	for (; at < end; at = (at & ~(page - 1)) + page) {
+		if (rsoft_guard_copy_fast(&byte, (const void *)at, 1).side != RSOFT_SIDE_NONE)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether a sum can be made now. A byte of each page is read with the guard of the driver, whose
+ * handler of signals ends the access: without a system call, unless it can't be installed.
+ */
+bool
+ribv_are_readable(const struct rmem_sge *sges, uint32_t n)
+{
+	static bool has_guard, is_asked; /* under the lock of the watches */
+	uint32_t i;
+
+	if (!is_asked)
+		has_guard = rsoft_guard_get();
+	is_asked = true;
+	for (i = 0; i < n && likely(is_readable(&sges[i], has_guard)); i++)
+		;
+	return i == n;
 }

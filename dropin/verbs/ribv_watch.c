@@ -279,17 +279,27 @@ ribv_watch_exit(void)
 	free(reports);
 }
 
-static uint64_t
-sum_sges(const struct request *request)
+static void
+report_buffer(const struct ribv_watch *watch, enum ribv_kind kind, const struct request *request,
+		const char *what, struct report *report)
 {
-	uint64_t sum = 0;
-	uint32_t i;
+	if (report->posted.stack.n != 0 || !is_new(kind, request->caller))
+		return;
+	report_set(report, kind, request);
+	snprintf(report->text, sizeof(report->text),
+			"QP 0x%06x: the buffer of request 0x%" PRIx64 ", at 0x%" PRIx64 ", %s",
+			watch->qp_num, request->wr_id, request->sge[0].addr, what);
+}
 
-	for (i = 0; i < request->num_sge; i++)
-		sum = sum * 31 ^
-				ribv_sum((const uint8_t *)(uintptr_t)request->sge[i].addr,
-						request->sge[i].length);
-	return sum;
+/* A request is posted. The device ends one without a buffer with an error. */
+static void
+sum(const struct ribv_watch *watch, struct request *request, struct report *report)
+{
+	request->is_summed = ribv_are_readable(request->sge, request->num_sge);
+	if (likely(request->is_summed))
+		request->sum = ribv_sum(request->sge, request->num_sge);
+	else
+		report_buffer(watch, RIBV_FOUND_UNMAPPED, request, "is not mapped", report);
 }
 
 /*
@@ -467,7 +477,7 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 			set_sges(request, wr[i].sg_list, wr[i].num_sge);
 		request->is_summed = watch->is_summing && request->is_signaled && is_read(&wr[i]);
 		if (request->is_summed)
-			request->sum = sum_sges(request);
+			sum(watch, request, &report);
 		if (wr[i].opcode == RMEM_WR_RDMA_WRITE ||
 				wr[i].opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
 			check_write(watch, &wr[i], &report);
@@ -630,8 +640,6 @@ ribv_watch_unrecv(struct ribv_watch *watch)
 static void
 check_sum(const struct ribv_watch *watch, const struct request *request, struct report *report)
 {
-	const char *what = "changed";
-	enum ribv_kind kind;
 	uint32_t i;
 
 	if (likely(!request->is_summed))
@@ -639,17 +647,11 @@ check_sum(const struct ribv_watch *watch, const struct request *request, struct 
 	for (i = 0; i < request->num_sge && ribv_is_mapped(&request->sge[i]); i++)
 		;
 	if (i < request->num_sge)
-		what = "was unmapped";
-	else if (likely(sum_sges(request) == request->sum))
-		return;
-	kind = i < request->num_sge ? RIBV_FOUND_UNMAPPED : RIBV_FOUND_CHANGED;
-	if (report->posted.stack.n != 0 || !is_new(kind, request->caller))
-		return;
-	report_set(report, kind, request);
-	snprintf(report->text, sizeof(report->text),
-			"QP 0x%06x: the buffer of request 0x%" PRIx64 ", at 0x%" PRIx64
-			", %s between post and completion",
-			watch->qp_num, request->wr_id, request->sge[0].addr, what);
+		report_buffer(watch, RIBV_FOUND_UNMAPPED, request,
+				"was unmapped between post and completion", report);
+	else if (unlikely(ribv_sum(request->sge, request->num_sge) != request->sum))
+		report_buffer(watch, RIBV_FOUND_CHANGED, request,
+				"changed between post and completion", report);
 }
 
 /* A receive has ended; one that failed may have received a part of its message. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "own_qp.h"
@@ -70,6 +71,24 @@ correct(void)
 	post_recv(1024);
 	send_own();
 	send_own();
+}
+
+static void
+close_own(void)
+{
+	close_objects(&own);
+}
+
+/* Memory that is unmapped before its MR is deregistered; not of one for on-demand paging. */
+static NOINLINE void
+freed(void)
+{
+	void *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(own.pd, pages, 8192, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *paged = ibv_reg_mr(own.pd, pages, 8192, IBV_ACCESS_ON_DEMAND);
+
+	HOLDS(pages != MAP_FAILED && mr != NULL && paged != NULL && munmap(pages, 8192) == 0);
+	HOLDS(ibv_dereg_mr(paged) == 0 && ibv_dereg_mr(mr) == 0);
 }
 
 static NOINLINE void
@@ -168,6 +187,7 @@ static const struct {
 		{"correct", correct},
 		{"dead", dead},
 		{"event", event},
+		{"freed", freed},
 		{"full", full},
 		{"key", key},
 		{"leak", leak},
@@ -182,11 +202,15 @@ main(int argc, char **argv)
 	size_t i;
 
 	HOLDS(argc == 2);
+	/* Registered before the first use of a device, and called after functions of the device. */
+	if (strcmp(argv[1], "correct") == 0)
+		HOLDS(atexit(close_own) == 0);
 	own = open_objects(buf, sizeof(buf), DEPTH);
 	for (i = 0; strcmp(uses[i].name, argv[1]) != 0; i++)
 		HOLDS(i + 1 < sizeof(uses) / sizeof(uses[0]));
 	uses[i].run();
-	close_objects(&own);
+	if (strcmp(argv[1], "correct") != 0)
+		close_own();
 	puts("end");
 	return 0;
 }

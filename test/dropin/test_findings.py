@@ -20,6 +20,7 @@ report, rules = os.path.join(tmp.name, 'report'), os.path.join(tmp.name, 'rules'
 KINDS = {
     'dead': 'dead',
     'event': 'event',
+    'freed': 'freed',
     'full': 'full',
     'key': 'key',
     'leak': 'leak',

@@ -153,6 +153,30 @@ changed_buffers_are_reported(void)
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(other) == 0);
 }
 
+/* A sum of what is not mapped would end the process; the device ends the request. */
+static void
+unmapped_buffers_are_reported_at_post(void)
+{
+	struct ibv_qp *qp = create_own();
+	uint8_t *page = mmap(
+			NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *other = ibv_reg_mr(pd, page, 8192, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = {(uintptr_t)page + 4096 - SIZE / 2, SIZE, 0};
+
+	HOLDS(page != MAP_FAILED && other != NULL);
+	sge.lkey = other->lkey;
+	HOLDS(nb_reports("is not mapped") == 0);
+	HOLDS(munmap(page + 4096, 4096) == 0);
+	HOLDS(post_write_to(qp, sge, (uintptr_t)buf + 2048, mr->rkey, 13) == 0);
+	HOLDS(nb_reports("the buffer of request 0xd, at 0x") == 1);
+	HOLDS(nb_reports(", is not mapped; posted ") == 1);
+	HOLDS(wait_wc(cq).status != IBV_WC_SUCCESS);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(other) == 0);
+	HOLDS(nb_reports("memory of an MR, 0x") == 1);
+	HOLDS(nb_reports(", was unmapped before it is deregistered; made ") == 1);
+	HOLDS(munmap(page, 4096) == 0);
+}
+
 /* A plain sum of the words is the same after it. */
 static void
 exchanged_words_are_reported(void)
@@ -252,6 +276,7 @@ main(void)
 	HOLDS(pd != NULL && cq != NULL && mr != NULL);
 	correct_uses_are_not_reported();
 	unsignaled_requests_until_full_are_reported();
+	unmapped_buffers_are_reported_at_post();
 	changed_buffers_are_reported();
 	exchanged_words_are_reported();
 	overlapping_receives_are_reported();
