@@ -253,9 +253,9 @@ def readme(result):
     where = (f"{cpu(result)} (family {result['machine']['family']}, model "
              f"{result['machine']['model']}), measured by `devtools/bench.sh`, medians of "
              f"{rounds(result)}; lower is better.")
-    notes = ("In one process `soft` checks the keys and copies; between two processes it sends packets over\n"
-             "shared memory. A put of UCX is a copy to mapped memory without checks. All results and how\n"
-             "to reproduce them: [performance.md](doc/performance.md).")
+    notes = ("In one process `soft` checks the keys and copies the data; between two processes it sends packets over\n"
+             "shared memory. A UCX put is a copy to mapped memory without checks. [performance.md](doc/performance.md)\n"
+             "has all results and how to reproduce them.")
     picture = (f"![rmem, UCX and libfabric: messages and WRITEs of 64 bytes]"
                f"({DIRECTORY}/{slug(result)}-others.svg)")
     rows = [(title, result["rows"][name]) for title, name in COSTS if name in result["rows"]]
