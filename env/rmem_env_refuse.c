@@ -50,7 +50,7 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 {
 	if (dev->args.engine == 0)
 		return 0;
-	RSOFT_LOG(ERR, "%s: engine=%u: not without EAL, whose service lcores execute", name,
+	RSOFT_LOG(ERR, "%s: engine=%u: needs the service lcores of EAL", name,
 			(unsigned int)dev->args.engine);
 	return -EOPNOTSUPP;
 }
@@ -93,6 +93,6 @@ rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char 
 	RTE_SET_USED(neighs);
 	RTE_SET_USED(path_mtu);
 	RTE_SET_USED(port);
-	RSOFT_LOG(ERR, "port=eth:%s: not without EAL, which has the ports", text);
+	RSOFT_LOG(ERR, "port=eth:%s: needs the ethdev ports of EAL", text);
 	return -EOPNOTSUPP;
 }

@@ -162,7 +162,7 @@ set_addr(struct kv_conf *conf, const char **to)
 		six->sin6_port = htons(KV_PORT);
 		return 0;
 	}
-	KV_ERR("'%s' is no IPv4 or IPv6 address", optarg);
+	KV_ERR("'%s' is not an IPv4 or IPv6 address", optarg);
 	return -EINVAL;
 }
 

@@ -52,7 +52,7 @@ digest_fd(struct copy_file *file, int fd, const char *path, EVP_MD_CTX *ctx)
 		if (got == 0)
 			break;
 		if (got > 0 && EVP_DigestUpdate(ctx, block, (size_t)got) != 1) {
-			testrmem_fail(file->session, "no SHA-256 of '%s'", path);
+			testrmem_fail(file->session, "cannot compute the SHA-256 of '%s'", path);
 			ret = -EIO;
 		} else if (got > 0) {
 			offset += (uint64_t)got;
@@ -77,13 +77,13 @@ sum_fd(struct copy_file *file, int fd, const char *path, uint8_t *sum)
 	int ret = 0;
 
 	if (ctx == NULL || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
-		testrmem_fail(file->session, "libcrypto has no SHA-256 for us");
+		testrmem_fail(file->session, "libcrypto has no SHA-256");
 		ret = -EIO;
 	}
 	if (ret == 0)
 		ret = digest_fd(file, fd, path, ctx);
 	if (ret == 0 && EVP_DigestFinal_ex(ctx, sum, NULL) != 1) {
-		testrmem_fail(file->session, "no SHA-256 of '%s'", path);
+		testrmem_fail(file->session, "cannot compute the SHA-256 of '%s'", path);
 		ret = -EIO;
 	}
 	EVP_MD_CTX_free(ctx);

@@ -170,7 +170,7 @@ check_capa(const struct testrmem_dev *dev, const struct testrmem_engine *engine)
 
 	if (capa == 0 && access == 0)
 		return 0;
-	testrmem_err("device '%s' can't do mode %s: it lacks capability 0x%" PRIx64
+	testrmem_err("device '%s' does not support mode %s: it lacks capability 0x%" PRIx64
 		     ", access 0x%" PRIx32,
 			dev->spec, engine->name, capa, access);
 	return -EOPNOTSUPP;

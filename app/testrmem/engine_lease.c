@@ -89,7 +89,7 @@ open_ctx(struct testrmem_pair *pair, struct rmem_lease_ctx **ctx)
 	int ret = rmem_lease_ctx_create(pair->qp_b, &conf, ctx);
 
 	if (ret != 0)
-		testrmem_err("no leases of %" PRIu32 " bytes on '%s': %s", pair->size,
+		testrmem_err("cannot lease %" PRIu32 " bytes on '%s': %s", pair->size,
 				pair->dev->spec, rte_strerror(-ret));
 	return ret;
 }

@@ -18,7 +18,7 @@
 static int
 log_failed(const struct testrmem_pair *pair, const char *what, int ret)
 {
-	testrmem_err("no %s on '%s': %s", what, pair->dev->spec, rte_strerror(-ret));
+	testrmem_err("cannot allocate %s on '%s': %s", what, pair->dev->spec, rte_strerror(-ret));
 	return ret;
 }
 

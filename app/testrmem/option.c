@@ -98,7 +98,7 @@ testrmem_addr_parse(const char *text, struct sockaddr_storage *addr)
 		six->sin6_port = htons(REMOTE_PORT);
 		return 0;
 	}
-	testrmem_err("'%s' is no IPv4 or IPv6 address", text);
+	testrmem_err("'%s' is not an IPv4 or IPv6 address", text);
 	return -EINVAL;
 }
 
@@ -136,7 +136,7 @@ check(const struct testrmem_conf *conf)
 	if ((conf->listen[0] != '\0' || conf->connect[0] != '\0') && check_remote(conf) != 0)
 		return -EINVAL;
 	if (conf->is_interactive && conf->sweep[0] != '\0') {
-		testrmem_err("a sweep is for runs without a prompt");
+		testrmem_err("a sweep cannot be combined with the prompt");
 		return -EINVAL;
 	}
 	/* The prompt can still change what is missing; its start checks. */

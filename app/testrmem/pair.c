@@ -189,7 +189,7 @@ testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *se
 			ret = connect_qp(pair->qp_b, pair->qp_a);
 	}
 	if (ret != 0)
-		testrmem_err("no connected QPs on '%s': %s", pair->dev->spec, rte_strerror(-ret));
+		testrmem_err("cannot connect QPs on '%s': %s", pair->dev->spec, rte_strerror(-ret));
 	return ret;
 }
 

@@ -61,7 +61,7 @@ why(int ret)
 	case -EEXIST:
 		return "its port is in use";
 	case -ENODEV:
-		return "the device has no such address, or no way there";
+		return "the device has no such address, or no route to it";
 	case -ECONNREFUSED:
 		return "no listener, or connection refused";
 	case -EHOSTUNREACH:
@@ -69,7 +69,7 @@ why(int ret)
 	case -ETIMEDOUT:
 		return "no answer: no such process, or port= is another one there";
 	case -EBADMSG:
-		return "what listens there is not this program";
+		return "the listener is not this program";
 	default:
 		return rte_strerror(-ret);
 	}

@@ -365,7 +365,7 @@ writer_finish(struct testrmem_session *session)
 	printf("revoked key refused: %s\n", ret == RMEM_WC_REM_ACCESS_ERR ? "yes" : "NO");
 	if (ret == RMEM_WC_REM_ACCESS_ERR)
 		return 0;
-	testrmem_fail(session, "a WRITE through a revoked rkey gave %s, not REM_ACCESS_ERR",
+	testrmem_fail(session, "a WRITE through a revoked rkey returned %s, not REM_ACCESS_ERR",
 			rmem_wc_status_str(ret));
 	return -EIO;
 }

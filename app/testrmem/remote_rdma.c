@@ -34,7 +34,7 @@ testrmem_passive_burst(struct testrmem_pair *pair, bool is_draining)
 		return testrmem_pair_refused(pair, "poll", n);
 	for (i = 0; i < n; i++) {
 		if (wc[i].status != RMEM_WC_SUCCESS)
-			return testrmem_pair_failed(pair, "the way to the other host", &wc[i]);
+			return testrmem_pair_failed(pair, "a request to the other host", &wc[i]);
 	}
 	if (pair == pair->worker->pairs)
 		rte_delay_us_sleep(IDLE_US);

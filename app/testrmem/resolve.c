@@ -45,7 +45,7 @@ check_latency(const struct testrmem_conf *conf)
 	else if (conf->listen[0] != '\0')
 		testrmem_err("latency is measured by the host of --connect");
 	else if (conf->depth != conf->burst)
-		testrmem_err("latency is of one burst at a time: depth %" PRIu64
+		testrmem_err("latency is measured for one burst at a time: depth %" PRIu64
 			     " is not burst %" PRIu64,
 				conf->depth, conf->burst);
 	else
@@ -71,7 +71,7 @@ static int
 check_warm_up(const struct testrmem_conf *conf)
 {
 	if (conf->engine == &testrmem_engine_copy || conf->ops != 0)
-		testrmem_err("warm-up is for runs that end by seconds, not by %s",
+		testrmem_err("warm-up needs a run limited by seconds, not by %s",
 				conf->ops != 0 ? "ops" : "the end of a copy");
 	else if (conf->listen[0] != '\0')
 		testrmem_err("warm-up is an option of the host of --connect");
@@ -87,7 +87,7 @@ check_options(const struct testrmem_conf *conf)
 	int ret = conf->is_latency ? check_latency(conf) : 0;
 
 	if (ret == 0 && conf->is_histogram && !conf->is_latency) {
-		testrmem_err("histogram is of durations: it needs latency");
+		testrmem_err("histogram needs latency");
 		ret = -EINVAL;
 	}
 	if (ret == 0 && conf->is_bidirectional)

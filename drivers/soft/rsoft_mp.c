@@ -119,7 +119,7 @@ mp_take(struct rsoft_qp *qp)
 		return -EOPNOTSUPP;
 	}
 	if (rsoft_qp_is_xrc(qp)) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: of XRC", qp->qp.qp_num,
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: XRC is not supported", qp->qp.qp_num,
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
 	}

@@ -39,8 +39,8 @@ check_name(const char *name, size_t *driver_len)
 	for (i = len; i > 0 && isdigit((unsigned char)name[i - 1]); i--)
 		;
 	if (i == 0 || i == len)
-		return RMEM_FAIL(EINVAL,
-				"device: name is not that of a driver and a number: \"%s\"", name);
+		return RMEM_FAIL(EINVAL, "device: name is not a driver name and a number: \"%s\"",
+				name);
 	*driver_len = i;
 	return 0;
 }

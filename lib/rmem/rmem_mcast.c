@@ -26,7 +26,7 @@ check_mcast(const struct rmem_qp *qp, const uint8_t *gid)
 		return ret;
 	dev = rmem_obj_dev(&qp->obj);
 	if (qp->type != RMEM_QPT_UD)
-		return RMEM_FAIL(EINVAL, "%s: QP %u: multicast: of type %u (UD)", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: QP %u: multicast: type %u (must be UD)", dev->name,
 				qp->qp_num, qp->type);
 	if (!rmem_gid_is_mcast(gid))
 		return RMEM_FAIL(EINVAL,

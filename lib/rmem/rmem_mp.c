@@ -272,12 +272,12 @@ check_lcores(const struct mp_req *req, struct mp_rep *rep)
 			continue;
 		if (rte_eal_lcore_role(lcore) != ROLE_OFF)
 			return refuse(rep, EEXIST,
-					"process %d: lcore %u is of the primary process (EAL option -l)",
+					"process %d: lcore %u belongs to the primary process (EAL option -l)",
 					(int)req->id.pid, lcore);
 		for (i = RMEM_PROCESS_PRIMARY + 1; i <= RMEM_PROCESS_MAX; i++) {
 			if (processes[i].lcores[lcore / 64] & bit)
 				return refuse(rep, EEXIST,
-						"process %d: lcore %u is of process %d (EAL option -l)",
+						"process %d: lcore %u belongs to process %d (EAL option -l)",
 						(int)req->id.pid, lcore, (int)processes[i].id.pid);
 		}
 	}
@@ -366,8 +366,8 @@ attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 	int ret;
 
 	if (rmem_obj_driver(&dev->obj)->ops.mp == NULL)
-		return refuse(rep, EOPNOTSUPP, "%s: its driver has no part for secondary processes",
-				dev->name);
+		return refuse(rep, EOPNOTSUPP,
+				"%s: its driver does not support secondary processes", dev->name);
 	ret = share(dev, rep);
 	/* It is not attached: it lost an answer. */
 	if (ret == 0 && number != 0 && has_dev(number, dev->obj.dev_id)) {

@@ -91,7 +91,7 @@ request(struct mp_req *req, struct mp_rep *rep)
 	}
 	if (replies.nb_received != 1 || replies.msgs[0].len_param != sizeof(*rep))
 		ret = RMEM_FAIL(ENODEV,
-				"primary process: %d answers: it has ended, or has no device",
+				"primary process: no answer (%d received): it has ended, or has no device",
 				replies.nb_received);
 	else
 		memcpy(rep, replies.msgs[0].param, sizeof(*rep));

@@ -70,9 +70,8 @@ static const char *
 name_of(uint32_t type)
 {
 	if (type != RMEM_OBJ_NONE && (type & ~UINT32_C(0xff)) != (RMEM_OBJ_DEV & ~UINT32_C(0xff)))
-		return "thing unknown";
-	return RMEM_OBJ_KIND(type) < RMEM_OBJ_NB_KINDS ? kinds[RMEM_OBJ_KIND(type)].name
-						       : "thing unknown";
+		return "object";
+	return RMEM_OBJ_KIND(type) < RMEM_OBJ_NB_KINDS ? kinds[RMEM_OBJ_KIND(type)].name : "object";
 }
 
 int

@@ -370,8 +370,7 @@ rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 	if (ret == 0)
 		ret = rmem_check_arg(conn, "connection");
 	if (ret == 0 && qp->type == RMEM_QPT_UD)
-		ret = RMEM_FAIL(EINVAL,
-				"%s: QP %u: of type UD, which has no peer: rmem_qp_modify()",
+		ret = RMEM_FAIL(EINVAL, "%s: QP %u: a UD QP has no peer (use rmem_qp_modify())",
 				rmem_obj_dev(&qp->obj)->name, qp->qp_num);
 	if (ret == 0)
 		ret = check_conn(rmem_obj_dev(&qp->obj), conn);

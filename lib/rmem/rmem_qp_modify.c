@@ -145,7 +145,7 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 					~(RMEM_ACCESS_REMOTE |
 							(rmem_obj_info(&qp->obj)->access &
 									RMEM_ACCESS_FLUSH))) != 0)
-		return RMEM_FAIL(EINVAL, "%s: access 0x%x of a QP is not of 0x%x", name,
+		return RMEM_FAIL(EINVAL, "%s: access bits of a QP not supported: 0x%x (0x%x)", name,
 				attr->access, RMEM_ACCESS_REMOTE);
 	return 0;
 }

@@ -227,7 +227,7 @@ rmem_srq_num_get(const struct rmem_srq *srq, uint32_t *srq_num)
 	if (ret == 0)
 		ret = rmem_check_arg(srq_num, "number");
 	if (ret == 0 && !rmem_srq_is_xrc(srq))
-		ret = RMEM_FAIL(EINVAL, "%s: SRQ: not of XRC, and so without a number",
+		ret = RMEM_FAIL(EINVAL, "%s: SRQ: no number: not an XRC SRQ",
 				rmem_obj_dev(&srq->obj)->name);
 	if (ret != 0)
 		return ret;

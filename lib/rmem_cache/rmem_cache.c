@@ -176,7 +176,7 @@ rmem_cache_destroy(struct rmem_cache *cache)
 	if (ret < 0)
 		return ret;
 	if (ret > 0)
-		return CACHE_FAIL(EBUSY, "%s: MRs are held, or have windows or leases: %d",
+		return CACHE_FAIL(EBUSY, "%s: in use: %d MRs are held, or have windows or leases",
 				cache->name, ret);
 	rmem_cache_list_del(cache);
 	rmem_cache_monitor_stop(cache);

@@ -137,7 +137,8 @@ check_buffer(const struct rmem_cache *cache, const void *addr, size_t length, ui
 		return CACHE_FAIL(EINVAL, "%s: buffer empty or wraps around: %p, %zu bytes",
 				cache->name, addr, length);
 	if (access & ~known)
-		return CACHE_FAIL(EINVAL, "%s: access 0x%x: rights not for a cache: 0x%x (0x%x)",
+		return CACHE_FAIL(EINVAL,
+				"%s: access 0x%x: rights not supported by a cache: 0x%x (0x%x)",
 				cache->name, access, access & ~known, known);
 	return 0;
 }

@@ -129,7 +129,7 @@ unpack(const struct cm_link *link, struct rmem_cm_peer *from)
 			memcmp(from->addr.gid, ibcm_path(link->id)->remote_gid,
 					sizeof(from->addr.gid)) == 0)
 		return ret;
-	return CM_FAIL(EBADMSG, "peer: address of its QP is not the one that it connects from");
+	return CM_FAIL(EBADMSG, "peer: the address of its QP is not its source address");
 }
 
 static struct ibcm_qp_conf
@@ -207,7 +207,7 @@ mad_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 	int ret;
 
 	if (rmem_pd_dev(conf->qp->pd) != dev)
-		return CM_FAIL(ENODEV, "IP address: not of the QP's device");
+		return CM_FAIL(ENODEV, "IP address: not an address of the QP's device");
 	ret = rmem_cm_port_get(dev, &conn->port);
 	if (ret != 0)
 		return ret;
@@ -277,7 +277,7 @@ mad_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 
 	addr_of(remote, &to);
 	if (to.version != version_of_gid(addr->gid))
-		return CM_FAIL(ENODEV, "IP address: IPv%u, not the version of the QP's device",
+		return CM_FAIL(ENODEV, "IP address: IPv%u (the QP's device has the other version)",
 				to.version);
 	ret = rmem_cm_port_get(rmem_pd_dev(conf->qp->pd), &conn->port);
 	if (ret != 0)

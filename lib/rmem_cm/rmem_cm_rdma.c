@@ -51,7 +51,7 @@ cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 		ret = cm_has_gid(id->verbs, addr->gid, &is_here);
 	if (ret != 0 || is_here)
 		return ret;
-	return CM_FAIL(ENODEV, "IP address: not of the QP's device");
+	return CM_FAIL(ENODEV, "IP address: not an address of the QP's device");
 }
 
 static struct rdma_conn_param

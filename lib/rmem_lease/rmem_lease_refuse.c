@@ -28,7 +28,7 @@ why_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, s
 		return RMEM_LEASE_REFUSAL_NO_MR;
 	}
 	if (mr->type != RMEM_MR_TYPE_USER) {
-		SAY("it is of type %u, only rmem_mr_reg() and its kin make MRs to lease", mr->type);
+		SAY("its type is %u: not an MR of rmem_mr_reg() or a similar call", mr->type);
 		return RMEM_LEASE_REFUSAL_MR_TYPE;
 	}
 	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID) {

@@ -132,7 +132,7 @@ rmem_extbuf_mr_del(struct rmem_mr *mr)
 		return ret;
 	extbuf = do_del(mr);
 	if (extbuf == NULL)
-		return POOL_FAIL(ENOENT, "MR %p: was not added", (void *)mr);
+		return POOL_FAIL(ENOENT, "MR %p: not added before", (void *)mr);
 	rte_free(extbuf);
 	rmem_pool_trace_extbuf_del(mr);
 	rmem_obj_unhold(&mr->obj);

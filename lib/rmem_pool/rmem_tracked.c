@@ -84,7 +84,7 @@ refuse_put(const struct rte_mempool *mp, struct rmem_tracked *td, unsigned int n
 {
 	if (__atomic_fetch_add(&td->bad_puts, nb, __ATOMIC_RELAXED) == 0)
 		POOL_LOG(ERR,
-				"%s: put refused: %u buffers that are free, or are none of the mempool "
+				"%s: put refused: %u buffers that are free, or not of the mempool "
 				"(further ones are counted only)",
 				mp->name, nb);
 	return -EINVAL;

@@ -162,8 +162,8 @@ test_options() {
 	refused 'with 1 target MR, not 2' --connect 192.0.2.1 --mrs 2
 	refused 'with 1 device each, not 2' --connect 192.0.2.1 --dev soft0 --dev soft1
 	refused 'without a prompt' --listen 192.0.2.1 -i
-	refused "'192.0.2' is no IPv4 or IPv6 address" --connect 192.0.2
-	refused "'host' is no IPv4 or IPv6 address" --listen host
+	refused "'192.0.2' is not an IPv4 or IPv6 address" --connect 192.0.2
+	refused "'host' is not an IPv4 or IPv6 address" --listen host
 	refused '(cannot connect to 203.0.113.1 port 7174:|built without librdmacm)' \
 		--connect 203.0.113.1
 	refused '2 devices but only 1 QP pair' --dev soft0 --dev soft1

@@ -62,7 +62,7 @@ test_histogram() {
 		[ "$rc" = 0 ] && is_quiet && python3 -c "$check_histogram" out 2>>err
 		verdict "histogram of mode $mode" $?
 	done
-	refused 'histogram is of durations: it needs latency' --histogram
+	refused 'histogram needs latency' --histogram
 }
 
 check_directions='
@@ -111,7 +111,7 @@ test_warm_up() {
 	prompt one 'set warm-up 1000\nset seconds 1\nstart\nstop\nquit\n'
 	[ "$rc" = 0 ] && said out '^within the warm-up of 1000.000 s$' '^verified: yes'
 	verdict 'a run that ends during its warm-up is reported' $?
-	refused 'warm-up is for runs that end by seconds, not by ops' --warm-up 1 --ops 1
+	refused 'warm-up needs a run limited by seconds, not by ops' --warm-up 1 --ops 1
 	refused 'not by the end of a copy' --warm-up 1 --mode copy --input a --output b
 	refused 'an option of the host of --connect' --warm-up 1 --listen 127.0.0.1
 	refused "bad value 'auto' for warm-up" --warm-up auto
@@ -143,7 +143,7 @@ test_script() {
 	refused "cannot read '/dev/zero': not a regular file" --script /dev/zero
 	mkfifo fifo
 	refused "cannot read 'fifo': not a regular file" --script fifo
-	refused 'a sweep is for runs without a prompt' --script bench --sweep size=1..2
+	refused 'a sweep cannot be combined with the prompt' --script bench --sweep size=1..2
 	refused 'two hosts run without a prompt' --script bench --listen 127.0.0.1
 }
 
@@ -167,7 +167,7 @@ test_sweep() {
 	refused "bad value 'size=auto..2' for sweep: want NAME" --sweep size=auto..2
 	refused "bad value 'size=9..8' for sweep: 9 is more than 8" --sweep size=9..8
 	refused "bad value '4K' for burst: .* 1 to 1024" --sweep burst=8..4K
-	refused 'a sweep is for runs without a prompt' --sweep size=1..2 -i
+	refused 'a sweep cannot be combined with the prompt' --sweep size=1..2 -i
 	refused 'two hosts run once' --sweep size=1..2 --listen 127.0.0.1
 }
 

@@ -134,7 +134,8 @@ wrong_commands_are_refused(void)
 		return;
 	HOLDS(run_control(program, "setpriv --reuid=65534 --regid=65534 --clear-groups",
 			      "port soft0 down", text) == 1);
-	HOLDS(strstr(text, "the process is of user 0") != NULL && port_state() == IBV_PORT_ACTIVE);
+	HOLDS(strstr(text, "the process belongs to user 0") != NULL &&
+			port_state() == IBV_PORT_ACTIVE);
 }
 
 static void

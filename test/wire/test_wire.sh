@@ -147,7 +147,7 @@ test_shm_names() {
 # wire_conformance_eth sends packets through one.
 test_eth() {
 	eal+=(--vdev net_ring0)
-	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: above that of the interface .*1024' \
+	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: above the MTU of the interface .*1024' \
 		soft0,ip=127.0.14.1,port=eth:0,mtu=2048
 	run_refused 'an ethdev port twice' 'port=eth:0: .*: Device or resource busy' \
 		soft0,ip=127.0.14.1,port=eth:0 --dev soft1,ip=127.0.14.2,port=eth:0
@@ -235,10 +235,10 @@ test_refusals() {
 	run_refused 'ip= that is no address' "ip=192.0.2: not an" soft0,ip=192.0.2
 	run_refused 'ip= of another host' 'ip=192.0.2.1: not an address of this host' \
 		soft0,ip=192.0.2.1
-	run_refused 'an address twice' 'ip=127.0.5.1: device 0 of this process has that address' \
+	run_refused 'an address twice' 'ip=127.0.5.1: device 0 of this process has this address' \
 		soft0,ip=127.0.5.1 --dev soft1,ip=127.0.5.1
 	run_refused 'an address twice, of different ports' \
-		'ip=127.0.5.1: device 0 of this process has that address' \
+		'ip=127.0.5.1: device 0 of this process has this address' \
 		soft0,ip=127.0.5.1 --dev "soft1,ip=127.0.5.1,port=shm:twice-$$"
 	run_refused 'control=1 without ip=' 'control=: not supported without ip=' soft0,control=1
 	run_refused 'control=1 without a thread' 'control=1: needs progress=thread' \
@@ -279,14 +279,14 @@ test_interface() {
 	export PATH=$PATH:/usr/sbin:/sbin
 	if ! unshare -rn sh -c "$up" sh true 2>/dev/null; then
 		echo 'skipped: no network namespace'
-		verdict 'mtu= above that of the interface' 0
+		verdict 'mtu= above the MTU of the interface' 0
 		return
 	fi
 	unshare -rn sh -c "$up" sh "$program" "${eal[@]}" -- --dev soft0,ip=127.0.0.1,mtu=2048 \
 		--mode write --ops 1 >out 2>err </dev/null
 	rc=$?
-	[ "$rc" = 1 ] && said err 'mtu=2048: above that of the interface .*1024'
-	verdict 'mtu= above that of the interface' $?
+	[ "$rc" = 1 ] && said err 'mtu=2048: above the MTU of the interface .*1024'
+	verdict 'mtu= above the MTU of the interface' $?
 }
 
 # There the UDP port is privileged, and the file belongs to another user.

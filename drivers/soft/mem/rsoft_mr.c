@@ -104,7 +104,7 @@ log_unguarded(struct rsoft_dev *dev)
 	if (dev->args.odp_guard == 0)
 		reason = "odp_guard=0";
 	else if (rsoft_guard_has_fast())
-		reason = "a handler of SIGSEGV or SIGBUS was installed after that of rmem";
+		reason = "a handler of SIGSEGV or SIGBUS was installed after rmem's handler";
 	RSOFT_LOG(WARNING,
 			"sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: %s",
 			reason);

@@ -148,7 +148,7 @@ int
 rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access)
 {
 	if (!odp->is_guarded && (access & RMEM_ACCESS_REMOTE_ATOMIC)) {
-		RSOFT_LOG(ERR, "on-demand MR: no atomics: a handler of SIGSEGV or SIGBUS was installed after that of rmem");
+		RSOFT_LOG(ERR, "on-demand MR: no atomics: a handler of SIGSEGV or SIGBUS was installed after rmem's handler");
 		return -EBUSY;
 	}
 	return 0;
@@ -164,7 +164,7 @@ choose_guard(struct rsoft_odp *odp, uint32_t access)
 	}
 	if (odp->dev->args.odp_guard != 0 && rsoft_guard_has_fast())
 		RSOFT_LOG(WARNING,
-				"on-demand MR: slow, copied by the kernel: a handler of SIGSEGV or SIGBUS was installed after that of rmem");
+				"on-demand MR: slow, copied by the kernel: a handler of SIGSEGV or SIGBUS was installed after rmem's handler");
 	if (!rsoft_guard_has_slow()) {
 		RSOFT_LOG(ERR, "on-demand MR: process_vm_readv() is not permitted");
 		return -EBUSY;

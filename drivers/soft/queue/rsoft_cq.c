@@ -208,7 +208,7 @@ swap_ring(struct rsoft_cq *cq, struct ring *ring, uint32_t nb_cqe)
 	uint32_t nb, size = rte_align32pow2(nb_cqe);
 
 	if (cq->overrun) {
-		RSOFT_LOG(ERR, "CQ: it had an overrun");
+		RSOFT_LOG(ERR, "CQ: not resized: it has an overrun");
 		return -EIO;
 	}
 	skip_voids(cq);

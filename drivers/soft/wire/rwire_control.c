@@ -293,7 +293,7 @@ rwire_control_serve(struct rwire *wire)
 			execute(wire, &command);
 		else
 			snprintf(command.answer, sizeof(command.answer),
-					"error: the process is of user %u",
+					"error: the process belongs to user %u",
 					(unsigned int)geteuid());
 		sendto(wire->control_fd, command.answer, strlen(command.answer), MSG_DONTWAIT,
 				(struct sockaddr *)&command.from, command.from_len);

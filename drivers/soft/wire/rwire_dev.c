@@ -292,7 +292,7 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	other = rsoft_addr_wire_dev(addr.gid);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (other != NULL) {
-		RSOFT_LOG(ERR, "ip=%s: device %u of this process has that address", args->ip,
+		RSOFT_LOG(ERR, "ip=%s: device %u of this process has this address", args->ip,
 				other->dev_id);
 		return -EEXIST;
 	}
@@ -352,8 +352,8 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	address->mtu = args->mtu != 0 ? (uint32_t)args->mtu : wire->port->max_mtu;
 	if (address->mtu <= wire->port->max_mtu)
 		return 0;
-	RSOFT_LOG(ERR, "mtu=%u: above that of the interface of ip=%s (%u)", address->mtu, args->ip,
-			wire->port->max_mtu);
+	RSOFT_LOG(ERR, "mtu=%u: above the MTU of the interface of ip=%s (%u)", address->mtu,
+			args->ip, wire->port->max_mtu);
 	wire->port->ops->close(wire->port);
 	return -EINVAL;
 }

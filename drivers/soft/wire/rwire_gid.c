@@ -257,7 +257,7 @@ add_gids(struct rwire *wire, char *list)
 		else if (rc == -EEXIST)
 			RSOFT_LOG(ERR, "gids=: a device has the address %s, or its UDP port", text);
 		else if (rc == -ENOSPC)
-			RSOFT_LOG(ERR, "gids=: more than %u addresses with that of ip=",
+			RSOFT_LOG(ERR, "gids=: more than %u addresses, including ip=",
 					RSOFT_MAX_GIDS);
 	}
 	return rc;
@@ -279,7 +279,7 @@ add_pkeys(struct rwire *wire, char *list)
 			RSOFT_LOG(ERR, "pkeys=: '%s' is not a P_Key: 1 to 0xffff, but 0x8000",
 					text);
 		else if (rc != 0)
-			RSOFT_LOG(ERR, "pkeys=: %s is there twice, or there are more than %u", text,
+			RSOFT_LOG(ERR, "pkeys=: %s is given twice, or there are more than %u", text,
 					RSOFT_MAX_PKEYS);
 	}
 	return rc;
