@@ -29,9 +29,7 @@ TINY = 45
 # What stays: rule, file, function or user, all as patterns; reason.
 JUSTIFIED = (
     ('split', 'drivers/*', '*_dev.c', 'functions of the table of operations'),
-    ('strayed', 'drivers/*', 'r*_dev_*', 'named after its slot in the table of operations'),
     ('split', 'app/*', '*/main.c', 'main() calls each part of the program once'),
-    ('tiny', 'app/*', '*/main.c', 'likewise'),
     ('split', '*_audit.c', '*', 'an audit reads all structures of its library'),
     ('split', 'drivers/verbs/rverbs_probe_*.c', '*', 'a file for each capability that is probed'),
     ('split', 'lib/rmem/rmem_ops_none.c', '*', 'a function for each operation'),

@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,10 +17,24 @@
 #include <rte_eal.h>
 
 #include "app.h"
-#include "sweep.h"
+#include "param.h"
+#include "stats.h"
 
 /* Interval at which the idle prompt checks for a signal. */
 #define IDLE_MS 50
+
+#define SWEEP_MAX 64
+
+/* A series of runs with values of one parameter, each twice the one before. */
+struct sweep {
+	const struct param *param;
+	uint64_t to;
+	uint64_t value[SWEEP_MAX];
+	struct stats_rates rates[SWEEP_MAX];
+	uint32_t nb; /* runs that have ended */
+};
+
+static const char *const sweep_names[] = {"size", "burst", "depth", "qps", "mrs"};
 
 struct ticker {
 	struct app *app;
@@ -132,6 +147,95 @@ close_file(struct stats_file *out)
 	return TESTRMEM_EXIT_RUN;
 }
 
+static uint64_t *
+value_of(struct testrmem_conf *conf, const struct param *param)
+{
+	return (uint64_t *)((char *)conf + param->offset);
+}
+
+static const struct param *
+sweep_param(const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(sweep_names); i++) {
+		if (strcmp(name, sweep_names[i]) == 0)
+			return param_find(name);
+	}
+	return NULL;
+}
+
+static int
+bad_sweep(const char *text)
+{
+	testrmem_err("bad value '%s' for sweep: want NAME=FROM..TO, such as size=64..64K; NAME is"
+		     " size, burst, depth, qps or mrs",
+			text);
+	return -EINVAL;
+}
+
+/* Parse conf->sweep and set the first value; -EINVAL with a message. */
+static int
+sweep_open(struct testrmem_conf *conf, struct sweep *sweep)
+{
+	char text[TESTRMEM_STR_SIZE], *from, *to;
+	uint64_t *value;
+
+	memset(sweep, 0, sizeof(*sweep));
+	snprintf(text, sizeof(text), "%s", conf->sweep);
+	from = strchr(text, '=');
+	to = strstr(text, "..");
+	if (from == NULL || to == NULL || to < from)
+		return bad_sweep(conf->sweep);
+	*from++ = '\0';
+	*to = '\0';
+	to += 2;
+	sweep->param = sweep_param(text);
+	if (sweep->param == NULL || strcmp(from, "auto") == 0 || strcmp(to, "auto") == 0)
+		return bad_sweep(conf->sweep);
+	value = value_of(conf, sweep->param);
+	if (param_set(conf, sweep->param, to) != 0)
+		return -EINVAL;
+	sweep->to = *value;
+	if (param_set(conf, sweep->param, from) != 0)
+		return -EINVAL;
+	if (*value <= sweep->to)
+		return 0;
+	testrmem_err("bad value '%s' for sweep: %s is more than %s", conf->sweep, from, to);
+	return -EINVAL;
+}
+
+/* Set the next value; false after the last one. */
+static bool
+sweep_next(struct sweep *sweep, struct testrmem_conf *conf)
+{
+	uint64_t *value = value_of(conf, sweep->param);
+
+	sweep->value[sweep->nb - 1] = *value;
+	if (*value > sweep->to / 2)
+		return false;
+	*value *= 2;
+	return true;
+}
+
+static void
+sweep_print(const struct sweep *sweep, bool is_latency)
+{
+	uint32_t i;
+
+	printf("\n%12s %10s %9s%s\n", sweep->param->name, "Mops/s", "GB/s",
+			is_latency ? "    p50 us    p99 us" : "");
+	for (i = 0; i < sweep->nb; i++) {
+		const struct stats_rates *rates = &sweep->rates[i];
+
+		printf("%12" PRIu64 " %10.3f %9.3f", sweep->value[i], rates->mops, rates->gbytes);
+		if (is_latency)
+			printf(" %9.3f %9.3f", rates->p50_us, rates->p99_us);
+		printf("\n");
+	}
+	fflush(stdout);
+}
+
 /* A run for each value; then a table of all. */
 static int
 run_sweep(struct app *app)
@@ -144,7 +248,7 @@ run_sweep(struct app *app)
 	do {
 		code = run(app);
 		if (code == 0)
-			sweep_add(&sweep, stats_rates(&app->stats));
+			sweep.rates[sweep.nb++] = stats_rates(&app->stats);
 	} while (code == 0 && !app->is_quit_requested && sweep_next(&sweep, &app->conf));
 	sweep_print(&sweep, app->conf.is_latency);
 	return code;

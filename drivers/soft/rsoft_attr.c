@@ -61,7 +61,7 @@ cap_flags(uint64_t capa)
 }
 
 int
-rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
+rsoft_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 {
 	struct rsoft_dev *dev = dev_of(base);
 	const uint64_t capa = rsoft_profile_of(dev)->capa;
@@ -95,7 +95,7 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 }
 
 int
-rsoft_dev_clock_get(struct rmem_dev *base, uint64_t *ticks)
+rsoft_attr_clock(struct rmem_dev *base, uint64_t *ticks)
 {
 	if ((rsoft_profile_of(dev_of(base))->capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) == 0)
 		return -EOPNOTSUPP;
@@ -104,7 +104,7 @@ rsoft_dev_clock_get(struct rmem_dev *base, uint64_t *ticks)
 }
 
 int
-rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
+rsoft_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
 {
 	struct rsoft_dev *dev = dev_of(base);
 
@@ -141,7 +141,7 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 }
 
 int
-rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
+rsoft_attr_gid(struct rmem_dev *base, struct rmem_gid_entry *entry)
 {
 	struct rsoft_dev *dev = dev_of(base);
 	bool has_gid;
@@ -163,7 +163,7 @@ rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 }
 
 int
-rsoft_dev_pkey_query(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
+rsoft_attr_pkey(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
 {
 	const struct rsoft_dev *dev = dev_of(base);
 

@@ -380,7 +380,7 @@ audit_locked(const struct rsoft_dev *dev)
 }
 
 int
-rsoft_dev_audit(struct rmem_dev *base)
+rsoft_audit(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	unsigned int i;

@@ -16,14 +16,14 @@
 int rsoft_args_parse(const char *str, struct rsoft_args *args);
 
 /* rsoft_attr.c */
-int rsoft_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
-int rsoft_dev_clock_get(struct rmem_dev *dev, uint64_t *ticks);
-int rsoft_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);
-int rsoft_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
-int rsoft_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
+int rsoft_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+int rsoft_attr_clock(struct rmem_dev *dev, uint64_t *ticks);
+int rsoft_attr_gid(struct rmem_dev *dev, struct rmem_gid_entry *entry);
+int rsoft_attr_pkey(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
+int rsoft_attr_port(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
 
 /* rsoft_audit.c: 0, -EIO and a line that names the first invariant violated, or -ENOMEM. */
-int rsoft_dev_audit(struct rmem_dev *dev);
+int rsoft_audit(struct rmem_dev *dev);
 
 /* rsoft_mcast.c */
 int rsoft_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);

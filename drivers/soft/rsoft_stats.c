@@ -48,7 +48,7 @@ stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 }
 
 int
-rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
+rsoft_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	const uint64_t *from = (const uint64_t *)&dev->stats_base;
@@ -66,7 +66,7 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 }
 
 int
-rsoft_dev_stats_reset(struct rmem_dev *base)
+rsoft_stats_reset(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 

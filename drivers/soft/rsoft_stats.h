@@ -9,8 +9,8 @@
 
 #include "base/rsoft.h"
 
-int rsoft_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
-int rsoft_dev_stats_reset(struct rmem_dev *dev);
+int rsoft_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+int rsoft_stats_reset(struct rmem_dev *dev);
 int rsoft_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats);
 
 /* Add a QP's counters to a sum. Under the domain's lock. */

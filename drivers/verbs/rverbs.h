@@ -478,10 +478,10 @@ uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
 int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
 uint32_t rverbs_map_state(enum ibv_qp_state state);
 
-int rverbs_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
-int rverbs_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);
-int rverbs_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
-int rverbs_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
+int rverbs_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+int rverbs_attr_gid(struct rmem_dev *dev, struct rmem_gid_entry *entry);
+int rverbs_attr_pkey(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
+int rverbs_attr_port(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
 
 int rverbs_pd_alloc(struct rmem_pd *pd);
 int rverbs_pd_dealloc(struct rmem_pd *pd);
@@ -556,8 +556,8 @@ int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t
 int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 
 int rverbs_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats);
-int rverbs_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
-int rverbs_dev_stats_reset(struct rmem_dev *dev);
+int rverbs_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+int rverbs_stats_reset(struct rmem_dev *dev);
 /* Add the counters of a QP to those of destroyed ones. Under dev->lock. */
 void rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp);
 

@@ -17,7 +17,7 @@ dev_of(const struct rmem_dev *base)
 }
 
 int
-rverbs_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
+rverbs_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 {
 	const struct rverbs_dev *dev = dev_of(base);
 	const struct ibv_device_attr *own = &dev->attr.orig_attr;
@@ -46,7 +46,7 @@ rverbs_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 }
 
 int
-rverbs_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
+rverbs_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
 {
 	struct ibv_port_attr own;
 	int ret;
@@ -82,7 +82,7 @@ rverbs_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port
 }
 
 int
-rverbs_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
+rverbs_attr_gid(struct rmem_dev *base, struct rmem_gid_entry *entry)
 {
 	struct ibv_gid_entry own;
 	int err;
@@ -100,7 +100,7 @@ rverbs_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 }
 
 int
-rverbs_dev_pkey_query(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
+rverbs_attr_pkey(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
 {
 	__be16 own = 0;
 	int ret;

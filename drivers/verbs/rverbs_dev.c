@@ -285,17 +285,17 @@ const struct rmem_driver rverbs_driver = {
 		.ah_size = sizeof(struct rverbs_ah),
 		.ops =
 				{
-						.dev_attr_get = rverbs_dev_attr_get,
+						.dev_attr_get = rverbs_attr_get,
 						.dev_clock_get = NULL,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
 						.dev_info_get = dev_info_get,
-						.dev_stats_get = rverbs_dev_stats_get,
-						.dev_stats_reset = rverbs_dev_stats_reset,
+						.dev_stats_get = rverbs_stats_get,
+						.dev_stats_reset = rverbs_stats_reset,
 						.dev_dump = dev_dump,
-						.dev_gid_query = rverbs_dev_gid_query,
-						.dev_pkey_query = rverbs_dev_pkey_query,
-						.dev_port_query = rverbs_dev_port_query,
+						.dev_gid_query = rverbs_attr_gid,
+						.dev_pkey_query = rverbs_attr_pkey,
+						.dev_port_query = rverbs_attr_port,
 
 						.pd_alloc = rverbs_pd_alloc,
 						.pd_dealloc = rverbs_pd_dealloc,

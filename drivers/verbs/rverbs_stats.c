@@ -85,7 +85,7 @@ stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 }
 
 int
-rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
+rverbs_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 {
 	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
@@ -107,7 +107,7 @@ rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 }
 
 int
-rverbs_dev_stats_reset(struct rmem_dev *base)
+rverbs_stats_reset(struct rmem_dev *base)
 {
 	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
