@@ -12,8 +12,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* process_vm_readv(), REG_RIP */
 #endif
+#include <assert.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <ucontext.h>
@@ -75,6 +80,11 @@ rsoft_guard_has_slow(void)
 
 #if defined(__x86_64__) && defined(__linux__)
 
+/* Bits of leaf 7: of EBX, of EDX, and of EAX of the second part. */
+#define CPUID_ERMS     (1u << 9)
+#define CPUID_FSRM     (1u << 4)
+#define CPUID_AVX_VNNI (1u << 4)
+
 #define PAGE_FAULT_WRITE 2 /* bit of the processor's error code */
 #define NB_SIGNALS       2
 /* Runs in a signal handler: no instrumentation. */
@@ -84,6 +94,7 @@ rsoft_guard_has_slow(void)
 
 /* Labels, not data. */
 extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
+extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[];
 
 /* Named by the linker after the section. */
 extern const struct rsoft_guard_entry __start_rsoft_guard_table[]
@@ -100,6 +111,64 @@ static __attribute__((section("rmem_kept"))) struct {
 	bool is_installed;
 	struct sigaction before[NB_SIGNALS];
 } guard;
+
+/* Read by assembly; a child of fork() keeps it. */
+__attribute__((section("rmem_kept"))) struct rsoft_guard_choice rsoft_guard_choice = {
+		.copy = rsoft_guard_x86_copy_sse2};
+
+static_assert(offsetof(struct rsoft_guard_choice, rep_min) == 8 &&
+				offsetof(struct rsoft_guard_choice, rep_min_skewed) == 16,
+		"as in rsoft_guard_x86_64.S");
+
+/* AMD's families 25 (Zen 3, Zen 4) and 26 (Zen 5); 0: another processor. */
+static unsigned int
+guard_amd_family(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__builtin_cpu_is("amd") || __get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0)
+		return 0;
+	return (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+}
+
+/*
+ * Lengths from which `rep movsb` is as fast as vectors in the L2 cache (doc/performance.md), or
+ * never without ERMS. With FSRM they are shorter. On family 25 the instruction is slow unless
+ * source and destination have the same alignment.
+ */
+static void
+guard_choose_rep(uint32_t features_b, uint32_t features_d, unsigned int amd_family)
+{
+	struct rsoft_guard_choice *choice = &rsoft_guard_choice;
+
+	choice->rep_min = SIZE_MAX;
+	if (features_b & CPUID_ERMS)
+		choice->rep_min = (features_d & CPUID_FSRM) && amd_family != 25 ? 4096 : 8192;
+	choice->rep_min_skewed = amd_family == 25 ? SIZE_MAX : choice->rep_min;
+}
+
+/*
+ * Vectors of 64 bytes lower the frequency of Intel's processors before those that have AVX-VNNI.
+ * __builtin_cpu_supports() is false if the kernel does not save the registers.
+ */
+RTE_INIT(guard_choose)
+{
+	uint32_t eax, ebx, ecx, edx, more = 0, unused;
+	unsigned int amd_family;
+
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2") || __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0)
+		return;
+	if (eax >= 1)
+		__get_cpuid_count(7, 1, &more, &unused, &unused, &unused);
+	amd_family = guard_amd_family();
+	guard_choose_rep(ebx, edx, amd_family);
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+			(amd_family != 0 || (more & CPUID_AVX_VNNI)))
+		rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx512;
+	else
+		rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
+}
 
 /* There was no handler: apply the default action of the signal. */
 static void
@@ -148,7 +217,10 @@ guard_return(greg_t *regs, const siginfo_t *info)
 		is_write = ((uintptr_t)regs[REG_RDI] >> LOG2_SPACE) != 0;
 	regs[REG_RAX] = is_write ? RSOFT_SIDE_TO : RSOFT_SIDE_FROM;
 	regs[REG_RDX] = (greg_t)(uintptr_t)info->si_addr;
-	regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
+	if ((uintptr_t)regs[REG_RIP] < (uintptr_t)rsoft_guard_avx_end)
+		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop_avx;
+	else
+		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
 }
 
 /* The address at which to continue after an instruction; 0: it is not in the table. */

@@ -138,11 +138,23 @@ rsoft_guard_announce_load(const void *from, size_t length)
 
 #if defined(__x86_64__) && defined(__linux__)
 /* In rsoft_guard_x86_64.S. */
-struct rsoft_guarded rsoft_guard_x86_copy(void *to, const void *from, size_t length);
+struct rsoft_guarded rsoft_guard_x86_copy_sse2(void *to, const void *from, size_t length);
+struct rsoft_guarded rsoft_guard_x86_copy_avx2(void *to, const void *from, size_t length);
+struct rsoft_guarded rsoft_guard_x86_copy_avx512(void *to, const void *from, size_t length);
 struct rsoft_guarded rsoft_guard_x86_add(uint64_t *word, uint64_t add, uint64_t *before);
 struct rsoft_guarded rsoft_guard_x86_swap(uint64_t *word, uint64_t *before, uint64_t swap);
 
-#define rsoft_guard_copy rsoft_guard_x86_copy
+/* The fast copy of this processor; written when the process starts, and by tests. */
+struct rsoft_guard_choice {
+	struct rsoft_guarded (*copy)(void *to, const void *from, size_t length);
+	/* Lengths from which those of AVX use `rep movsb`; at least 512. */
+	uint64_t rep_min;
+	uint64_t rep_min_skewed; /* for ranges whose addresses differ modulo 64 */
+};
+
+extern struct rsoft_guard_choice rsoft_guard_choice __attribute__((visibility("hidden")));
+
+#define rsoft_guard_copy rsoft_guard_choice.copy
 #define rsoft_guard_add  rsoft_guard_x86_add
 #define rsoft_guard_swap rsoft_guard_x86_swap
 

@@ -6,7 +6,11 @@
  * Accesses that may fail; see rsoft_guard.h. No function here pushes anything, so that one
  * that stops at any instruction can end with the `ret` at rsoft_guard_stop, where the signal
  * handler sends it with the side in %rax and the address that failed in %rdx. %rdi is where
- * they write: the handler needs it where the processor does not tell the side.
+ * they write: the handler needs it where the processor does not tell the side. Functions before
+ * rsoft_guard_avx_end stop at rsoft_guard_stop_avx, as they may have used upper halves of vectors.
+ *
+ * All copies permit ranges that overlap, read nothing but the source, write nothing but the
+ * destination, and store with the caches, since a peer reads the data next.
  */
 
 #ifdef __CET__
@@ -22,15 +26,215 @@
 	.hidden	rsoft_guard_end
 	.globl	rsoft_guard_stop
 	.hidden	rsoft_guard_stop
+	.globl	rsoft_guard_avx_end
+	.hidden	rsoft_guard_avx_end
+	.globl	rsoft_guard_stop_avx
+	.hidden	rsoft_guard_stop_avx
+
+/* Of struct rsoft_guard_choice. */
+#define CHOICE_REP_MIN		8
+#define CHOICE_REP_MIN_SKEWED	16
+
+	.macro copy_end is_upper_used
+	.if \is_upper_used
+	vzeroupper
+	.endif
+	xorl	%eax, %eax
+	ret
+	.endm
+
+/*
+ * A copy by vectors of `size` bytes, named \v\()0 and so on; the first 16 and 32 bytes of these are
+ * \x\()0 and \y\()0. Up to 8 vectors are loaded before any is stored, which permits all overlaps,
+ * and needs no loop: the second half of them ends with the last byte.
+ */
+	.macro copy_by_vectors name, v, x, y, size, is_upper_used
+	.p2align 6
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+\name:
+	_CET_ENDBR
+	cmpq	$\size, %rdx
+	jb	.Lbelow_one_\name
+	cmpq	$(2 * \size), %rdx
+	ja	.Lover_2_\name
+	vmovups	(%rsi), %\v\()0
+	vmovups	-\size(%rsi, %rdx), %\v\()1
+	vmovups	%\v\()0, (%rdi)
+	vmovups	%\v\()1, -\size(%rdi, %rdx)
+	copy_end \is_upper_used
+
+	.p2align 4
+.Lbelow_one_\name:
+	.if \size > 32
+	cmpq	$32, %rdx
+	jb	.Lbelow_32_\name
+	vmovups	(%rsi), %\y\()0
+	vmovups	-32(%rsi, %rdx), %\y\()1
+	vmovups	%\y\()0, (%rdi)
+	vmovups	%\y\()1, -32(%rdi, %rdx)
+	copy_end \is_upper_used
+.Lbelow_32_\name:
+	.endif
+	cmpq	$16, %rdx
+	jb	.Lcopy_below_16
+	vmovups	(%rsi), %\x\()0
+	vmovups	-16(%rsi, %rdx), %\x\()1
+	vmovups	%\x\()0, (%rdi)
+	vmovups	%\x\()1, -16(%rdi, %rdx)
+	xorl	%eax, %eax
+	ret
+
+	.p2align 4
+.Lover_2_\name:
+	cmpq	$(4 * \size), %rdx
+	ja	.Lover_4_\name
+	vmovups	(%rsi), %\v\()0
+	vmovups	\size(%rsi), %\v\()1
+	vmovups	-2 * \size(%rsi, %rdx), %\v\()2
+	vmovups	-\size(%rsi, %rdx), %\v\()3
+	vmovups	%\v\()0, (%rdi)
+	vmovups	%\v\()1, \size(%rdi)
+	vmovups	%\v\()2, -2 * \size(%rdi, %rdx)
+	vmovups	%\v\()3, -\size(%rdi, %rdx)
+	copy_end \is_upper_used
+
+	.p2align 4
+.Lover_4_\name:
+	cmpq	$(8 * \size), %rdx
+	ja	.Lover_8_\name
+	vmovups	(%rsi), %\v\()0
+	vmovups	\size(%rsi), %\v\()1
+	vmovups	2 * \size(%rsi), %\v\()2
+	vmovups	3 * \size(%rsi), %\v\()3
+	vmovups	-4 * \size(%rsi, %rdx), %\v\()4
+	vmovups	-3 * \size(%rsi, %rdx), %\v\()5
+	vmovups	-2 * \size(%rsi, %rdx), %\v\()6
+	vmovups	-\size(%rsi, %rdx), %\v\()7
+	vmovups	%\v\()0, (%rdi)
+	vmovups	%\v\()1, \size(%rdi)
+	vmovups	%\v\()2, 2 * \size(%rdi)
+	vmovups	%\v\()3, 3 * \size(%rdi)
+	vmovups	%\v\()4, -4 * \size(%rdi, %rdx)
+	vmovups	%\v\()5, -3 * \size(%rdi, %rdx)
+	vmovups	%\v\()6, -2 * \size(%rdi, %rdx)
+	vmovups	%\v\()7, -\size(%rdi, %rdx)
+	copy_end \is_upper_used
+
+	.p2align 4
+.Lover_8_\name:
+	movq	%rdi, %rax
+	subq	%rsi, %rax
+	cmpq	%rdx, %rax
+	jb	.Lback_\name		/* starts inside of what is read */
+	testb	$63, %al
+	jnz	.Lskewed_\name
+	cmpq	CHOICE_REP_MIN + rsoft_guard_choice(%rip), %rdx
+	jae	.Lcopy_rep
+
+	/*
+	 * Stores to multiples of the size of a vector. What the loop does not store is loaded first,
+	 * as a store may change it: the first vector, and the last 4. They are stored last, since
+	 * loads of the loop may be of what they overwrite.
+	 */
+.Lforward_\name:
+	vmovups	(%rsi), %\v\()8
+	vmovups	-4 * \size(%rsi, %rdx), %\v\()4
+	vmovups	-3 * \size(%rsi, %rdx), %\v\()5
+	vmovups	-2 * \size(%rsi, %rdx), %\v\()6
+	vmovups	-\size(%rsi, %rdx), %\v\()7
+	leaq	-4 * \size(%rdi, %rdx), %r8
+	movq	%rdi, %r9
+	addq	$\size, %rdi
+	andq	$-\size, %rdi
+	movq	%rdi, %rsi
+	subq	%rax, %rsi
+	.p2align 5
+.Lforward_next_\name:
+	vmovups	(%rsi), %\v\()0
+	vmovups	\size(%rsi), %\v\()1
+	vmovups	2 * \size(%rsi), %\v\()2
+	vmovups	3 * \size(%rsi), %\v\()3
+	addq	$(4 * \size), %rsi
+	vmovaps	%\v\()0, (%rdi)
+	vmovaps	%\v\()1, \size(%rdi)
+	vmovaps	%\v\()2, 2 * \size(%rdi)
+	vmovaps	%\v\()3, 3 * \size(%rdi)
+	addq	$(4 * \size), %rdi
+	cmpq	%r8, %rdi
+	jb	.Lforward_next_\name
+	vmovups	%\v\()4, (%r8)
+	vmovups	%\v\()5, \size(%r8)
+	vmovups	%\v\()6, 2 * \size(%r8)
+	vmovups	%\v\()7, 3 * \size(%r8)
+	vmovups	%\v\()8, (%r9)
+	copy_end \is_upper_used
+
+	/* Bytes that are less than 64 apart are copied one by one by `rep movsb`. */
+.Lskewed_\name:
+	cmpq	CHOICE_REP_MIN_SKEWED + rsoft_guard_choice(%rip), %rdx
+	jb	.Lforward_\name
+	cmpq	$-64, %rax
+	jae	.Lforward_\name
+	jmp	.Lcopy_rep
+
+	/* From the end on, with the last vector and the first 4 loaded first. */
+	.p2align 4
+.Lback_\name:
+	vmovups	-\size(%rsi, %rdx), %\v\()8
+	vmovups	(%rsi), %\v\()4
+	vmovups	\size(%rsi), %\v\()5
+	vmovups	2 * \size(%rsi), %\v\()6
+	vmovups	3 * \size(%rsi), %\v\()7
+	leaq	-\size(%rdi, %rdx), %r9
+	leaq	4 * \size(%rdi), %r8
+	leaq	-1(%rdi, %rdx), %rcx
+	andq	$-\size, %rcx
+	movq	%rcx, %rsi
+	subq	%rax, %rsi
+	.p2align 5
+.Lback_next_\name:
+	vmovups	-\size(%rsi), %\v\()0
+	vmovups	-2 * \size(%rsi), %\v\()1
+	vmovups	-3 * \size(%rsi), %\v\()2
+	vmovups	-4 * \size(%rsi), %\v\()3
+	subq	$(4 * \size), %rsi
+	vmovaps	%\v\()0, -\size(%rcx)
+	vmovaps	%\v\()1, -2 * \size(%rcx)
+	vmovaps	%\v\()2, -3 * \size(%rcx)
+	vmovaps	%\v\()3, -4 * \size(%rcx)
+	subq	$(4 * \size), %rcx
+	cmpq	%r8, %rcx
+	ja	.Lback_next_\name
+	vmovups	%\v\()4, (%rdi)
+	vmovups	%\v\()5, \size(%rdi)
+	vmovups	%\v\()6, 2 * \size(%rdi)
+	vmovups	%\v\()7, 3 * \size(%rdi)
+	vmovups	%\v\()8, (%r9)
+	copy_end \is_upper_used
+	.size	\name, . - \name
+	.endm
 
 rsoft_guard_begin:
 
-/* struct rsoft_guarded rsoft_guard_x86_copy(void *to, const void *from, size_t length) */
+/* struct rsoft_guarded rsoft_guard_x86_copy_avx2(void *to, const void *from, size_t length) */
+	copy_by_vectors rsoft_guard_x86_copy_avx2, ymm, xmm, ymm, 32, 1
+
+rsoft_guard_avx_end:
+
+/*
+ * struct rsoft_guarded rsoft_guard_x86_copy_avx512(void *to, const void *from, size_t length)
+ * Vectors from 16 on have no upper half that slows down SSE instructions.
+ */
+	copy_by_vectors rsoft_guard_x86_copy_avx512, zmm2, xmm2, ymm2, 64, 0
+
+/* struct rsoft_guarded rsoft_guard_x86_copy_sse2(void *to, const void *from, size_t length) */
 	.p2align 5
-	.globl	rsoft_guard_x86_copy
-	.hidden	rsoft_guard_x86_copy
-	.type	rsoft_guard_x86_copy, @function
-rsoft_guard_x86_copy:
+	.globl	rsoft_guard_x86_copy_sse2
+	.hidden	rsoft_guard_x86_copy_sse2
+	.type	rsoft_guard_x86_copy_sse2, @function
+rsoft_guard_x86_copy_sse2:
 	_CET_ENDBR
 	cmpq	$64, %rdx
 	jne	.Lcopy_any
@@ -51,6 +255,7 @@ rsoft_guard_x86_copy:
 	jae	.Lcopy_32
 	cmpq	$16, %rdx
 	jae	.Lcopy_16
+.Lcopy_below_16:
 	cmpq	$8, %rdx
 	jae	.Lcopy_8
 	cmpq	$4, %rdx
@@ -110,6 +315,7 @@ rsoft_guard_x86_copy:
 	jb	.Lcopy_forward
 	cmpq	$8192, %rdx
 	jb	.Lcopy_aligned
+.Lcopy_rep:
 	movq	%rdx, %rcx
 	rep movsb
 	xorl	%eax, %eax
@@ -225,7 +431,7 @@ rsoft_guard_x86_copy:
 	movups	%xmm7, 48(%rdi)
 	xorl	%eax, %eax
 	ret
-	.size	rsoft_guard_x86_copy, . - rsoft_guard_x86_copy
+	.size	rsoft_guard_x86_copy_sse2, . - rsoft_guard_x86_copy_sse2
 
 /* struct rsoft_guarded rsoft_guard_x86_add(uint64_t *word, uint64_t add, uint64_t *before) */
 	.p2align 4
@@ -255,6 +461,10 @@ rsoft_guard_x86_swap:
 	.size	rsoft_guard_x86_swap, . - rsoft_guard_x86_swap
 
 rsoft_guard_end:
+	.type	rsoft_guard_stop_avx, @function
+rsoft_guard_stop_avx:
+	vzeroupper
+	.size	rsoft_guard_stop_avx, . - rsoft_guard_stop_avx
 	.type	rsoft_guard_stop, @function
 rsoft_guard_stop:
 	ret
