@@ -19,7 +19,7 @@
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		unsigned int *type);
 
-/* Return the definition of a function that follows librmem_ibv.so: that of libibverbs. */
+/* Return the next definition of a function after librmem_ibv.so, which is in libibverbs. */
 typedef void (*(*ribv_next_t)(const char *name))(void);
 
 /* Called once by librmem_ibv.so, when it has loaded librmem_ibv_core.so. */

@@ -29,7 +29,7 @@ struct search {
 	bool is_found;
 };
 
-/* Add a name to those of a directory, unless it is there. */
+/* Add a name to a directory, unless it is there. */
 static void
 add_name(struct ribv_node *node, const char *name, size_t len)
 {
@@ -280,7 +280,7 @@ device_files(struct search *search, const struct ibv_device *device)
 	net_files(search, device);
 }
 
-/* Its commands are those of the kernel. */
+/* Its commands are the kernel's. */
 static int
 open_verbs(int flags)
 {

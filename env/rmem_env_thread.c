@@ -120,7 +120,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* With all signals blocked: those of a program are for its own threads. */
+/* With all signals blocked: signals of a program are for its own threads. */
 static int
 start_thread(pthread_t *id, const char *name, const pthread_attr_t *attr, thread_func_t func,
 		void *arg)

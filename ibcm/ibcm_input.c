@@ -14,7 +14,7 @@
 
 #include "ibcm_priv.h"
 
-/* The service timeout of an MRA: that of the kernel's rdma_cm, 68.7 s. */
+/* The service timeout of an MRA: 68.7 s, as in the kernel's rdma_cm. */
 #define MRA_TIMEOUT 24
 /* Time-wait of an answered SIDR_REQ, in which duplicates get the same answer: 2.1 s. */
 #define SIDR_TIMEOUT 19
@@ -113,7 +113,7 @@ req_reason(const struct ibcm_path *path, const struct ibcm_msg *req)
 {
 	if (req->service != IBCM_RC && req->service != IBCM_UC)
 		return IBCM_REJ_INVALID_TRANSPORT;
-	/* The QPs would send to these addresses, which must be those of the packet. */
+	/* The QPs would send to these addresses, which must be the packet's. */
 	if (memcmp(req->local_gid, path->remote_gid, sizeof(path->remote_gid)) != 0 ||
 			(memcmp(req->remote_gid, path->local_gid, sizeof(path->local_gid)) != 0 &&
 					!is_unknown(req->remote_gid)))
@@ -159,7 +159,7 @@ report_request(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_
 	id->cm->conf.event(id->cm->conf.arg, &event);
 }
 
-/* Take over a REQ: what the peer sends and answers, this side answers and sends. */
+/* Take over a REQ: this side answers as many requests as the peer sends, and conversely. */
 static void
 set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 {

@@ -147,7 +147,7 @@ void ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *ms
 void ibcm_send_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
 		enum ibcm_sidr_status status);
 
-/* ibcm_info.c: what is reported of an ID. */
+/* ibcm_info.c: the reported values of an ID. */
 /* Why an ID ends; the first cause counts. Precedes the change of its state. */
 void ibcm_info_end(struct ibcm_id *id, enum ibcm_end end, uint16_t reason);
 /* Its state has changed. */
@@ -160,7 +160,7 @@ void ibcm_info_count_rej(uint64_t counters[IBCM_NB_REASONS], uint16_t reason);
 /* Report an event, unless the consumer has released the ID. The last action of a call. */
 void ibcm_end_event(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		uint16_t reason);
-/* To TIMEWAIT; what is kept still answers duplicates. */
+/* To TIMEWAIT; the kept message still answers duplicates. */
 void ibcm_end_timewait(struct ibcm_id *id, uint64_t now);
 /* To IDLE, or free it if it is released; then the event. */
 void ibcm_end_idle(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The names of what is reported. They are those of telemetry: doc/telemetry.md. */
+/* The names of reported values, as in telemetry: doc/telemetry.md. */
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -45,7 +45,7 @@ int client_get(struct kv_client *client, const uint64_t *keys, uint32_t n);
 int client_read(struct kv_client *client, uint32_t n);
 /** Release n leases; those that end soon are left to expire. */
 int client_release(struct kv_client *client, uint32_t n);
-/** Whether value number i is that of a key and version. */
+/** Whether value i of the client is the value of this key and version. */
 bool client_has(const struct kv_client *client, uint32_t i, uint64_t key, uint32_t version);
 /** Unpack a descriptor from an answer, and verify it. */
 int client_open_desc(const struct kv_client *client, const struct kv_answer *answer,

@@ -414,7 +414,7 @@ close_qp(struct peer *peer)
 	return 0;
 }
 
-/* Offer another QP in place of that of a lost connection. */
+/* Offer a new QP in place of the QP of a lost connection. */
 static void
 offer(struct peer *peer)
 {

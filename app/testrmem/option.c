@@ -139,7 +139,7 @@ check(const struct testrmem_conf *conf)
 		testrmem_err("a sweep cannot be combined with the prompt");
 		return -EINVAL;
 	}
-	/* The prompt can still change what is missing; its start checks. */
+	/* The prompt can still set missing parameters; its command start checks them. */
 	if (conf->is_interactive)
 		return 0;
 	if (conf->engine != &testrmem_engine_copy && file[0] != '\0') {

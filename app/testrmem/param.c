@@ -346,7 +346,7 @@ param_automatic(const struct param *param, char *text, size_t size)
 		snprintf(text, size, "%s", param->automatic);
 		return;
 	}
-	/* The default of most modes, which is that of the first one, then the others. */
+	/* The default of the first mode, which most modes have, then the others. */
 	print_size(testrmem_engines[0]->default_size, value, sizeof(value));
 	used = (size_t)snprintf(text, size, "%s", value);
 	for (i = 0; (engine = testrmem_engines[i]) != NULL && used < size; i++) {

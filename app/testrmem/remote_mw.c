@@ -115,7 +115,7 @@ owner_fill(struct testrmem_pair *pair, struct cycle_train *train, uint32_t nb)
 {
 	RTE_SET_USED(pair);
 	RTE_SET_USED(train);
-	/* The ring holds what the peer writes. */
+	/* The peer writes to the ring. */
 	return (int)nb;
 }
 

@@ -96,7 +96,7 @@ check_file(FILE *file, const char *path, const struct testrmem_conf *conf)
 	return ret;
 }
 
-/* It is read twice; what is no file, such as a device, may have no end. */
+/* It is read twice; anything but a regular file, such as a device, may be endless. */
 static FILE *
 open_regular(const char *path)
 {

@@ -121,7 +121,7 @@ struct testrmem_pair {
 	struct rmem_cq *cq_a;
 	struct rmem_cq *cq_b;
 	uint32_t id;        /**< Over all lcores. */
-	uint32_t dev_index; /**< Over those of its device. */
+	uint32_t dev_index; /**< Among the pairs of its device. */
 	uint32_t size;
 	uint32_t burst;
 	uint32_t depth;

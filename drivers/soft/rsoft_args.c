@@ -71,7 +71,7 @@ static const struct rmem_arg rows[] = {
 		TEXT(port),
 };
 
-/* Leave of a row what the device of a profile has, whose reason is note. */
+/* Restrict a row to the values of a profile; note is the reason. */
 static void
 restrict_row(struct rmem_arg *row, const struct rsoft_args *max, const char *note)
 {

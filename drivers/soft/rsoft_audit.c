@@ -335,7 +335,7 @@ groups_are_valid(const struct rsoft_dev *dev)
 	return RSOFT_HOLDS(nb == nb_counted, "QPs of multicast groups", (uint64_t)nb);
 }
 
-/* The lists that execute what is queued: of QPs that wait, and of each engine. */
+/* The lists of QPs whose queued requests are executed: waiting QPs, and QPs of each engine. */
 static bool
 lists_are_valid(const struct rsoft_dev *dev)
 {

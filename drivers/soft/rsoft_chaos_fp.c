@@ -12,7 +12,7 @@
 #include "rsoft_dev.h"
 #include "rsoft_post.h"
 
-/* A bit of the tag: the rkey is then neither that of an MR or a window, nor its lkey. */
+/* A bit of the tag: then no MR or window has this rkey, and none has it as its lkey. */
 #define OTHER_TAG UINT32_C(0x40)
 
 static int
@@ -189,7 +189,7 @@ poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t n)
 	return rsoft_poll_cq(base, wc, n);
 }
 
-/* Exchange the time of the completion of this poll for that of the held one. */
+/* Exchange the timestamps of this poll's completion and the held one. */
 static void
 swap_time(struct rsoft_cq *cq)
 {

@@ -40,7 +40,7 @@ int rsoft_thread_check_bind_mw(
 /* rsoft_chaos_fp.c: of a device with chaos=; with sanitize=1 as well. */
 extern const struct rmem_fp_ops rsoft_chaos_fp;
 
-/* rsoft_chaos_call.c: calls that rules of chaos= may let fail; else as those of the same name. */
+/* rsoft_chaos_call.c: calls of the same name that may fail by a rule of chaos=. */
 int rsoft_chaos_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 int rsoft_chaos_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_chaos_cq_destroy(struct rmem_cq *cq);

@@ -45,7 +45,7 @@ static const char *const call_words[] = {
 
 static_assert(RSOFT_MAX_LCORES <= UINT16_MAX, "an lcore id has 16 bits");
 
-/* In a child of fork() that of the parent's thread, until a report. */
+/* In a child of fork() the value of the parent's thread, until a report. */
 static __thread pid_t own_tid;
 
 static inline uint64_t

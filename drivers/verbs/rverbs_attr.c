@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Attributes of the device and of all its ports; those of a port are read from the device. */
+/* Attributes of the device and of all its ports; port attributes are read from the device. */
 
 #include <string.h>
 

@@ -125,7 +125,7 @@ cq_fill_recv(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc,
 		rverbs_mwq_invalidated(qp, ibv->invalidated_rkey);
 }
 
-/* The QP of a shared receive is NULL; wc_flags are those of the SRQ then. */
+/* The QP of a shared receive is NULL; then wc_flags are the SRQ's. */
 static void
 cq_fill(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv,
 		uint32_t wc_flags)

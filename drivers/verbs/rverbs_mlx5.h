@@ -40,7 +40,7 @@ rverbs_mlx5_is_on(const struct rverbs_dev *dev)
 
 #ifdef RMEM_HAS_MLX5DV
 
-/* Find the functions of the provider; whether it is that of the device. */
+/* Find the functions of the provider; false: it is not the device's provider. */
 bool rverbs_mlx5_open(struct rverbs_dev *dev);
 /* A QP that binds mkeys of dev->max_mkey_entries, or NULL and errno; logs nothing. */
 struct ibv_qp *rverbs_mlx5_create_qp(

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory regions. rmem's keys are those of verbs. */
+/* Memory regions. rmem uses the keys of verbs. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -211,7 +211,7 @@ rverbs_mw_write_chain(
 		to->num_sge = 0;
 }
 
-/* Remove the last note: that of a REG_MR or UMR. */
+/* Remove the last note, which is of a REG_MR or UMR. */
 static void
 mw_undo_mkey(struct rverbs_qp *qp)
 {

@@ -97,7 +97,7 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 static __rte_always_inline uint64_t
 note_wr(const struct rmem_send_wr *wr, const struct burst *burst, uint64_t low)
 {
-	/* One store: the rate of stores limits that of posts. */
+	/* One store: the rate of stores limits the rate of posts. */
 	*burst->wqe = (struct rverbs_wqe){.wr_id = wr->wr_id, .note = burst->windows | low};
 	return burst->id;
 }

@@ -300,7 +300,7 @@ rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, u
 		err = qp_rtr_state(dev, qp, conn, what);
 	if (err == 0)
 		err = qp_rts_state(dev, qp, psn, conn, what);
-	if (err != 0) /* restore the state; the errno is that of the failed transition */
+	if (err != 0) /* restore the state; keep the errno of the failed transition */
 		(void)ibv_modify_qp(qp, &reset, IBV_QP_STATE);
 	return err;
 }

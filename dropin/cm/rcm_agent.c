@@ -209,7 +209,7 @@ rcm_agent_unlead(uintptr_t number)
 	is_idle = false;
 }
 
-/* Wait for the descriptors, without the lock; false: they are those of the program now. */
+/* Wait for the descriptors, without the lock; false: they belong to the program now. */
 static bool
 wait_ready(void)
 {

@@ -328,7 +328,7 @@ rcm_resolve_addr(const struct rcm_cmd *cmd)
 	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
 }
 
-/* A route needs no question to a subnet manager on RoCE: it is that of the address. */
+/* On RoCE a route is known by the address, without a query to a subnet manager. */
 int
 rcm_resolve_route(const struct rcm_cmd *cmd)
 {

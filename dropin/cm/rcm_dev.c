@@ -57,7 +57,7 @@ rcm_dev_get(uint32_t number, struct rcm_dev *dev)
 	return rcm_dev_gid(number, 0, dev);
 }
 
-/* Whether a device has the address among its GIDs, that of dev then. */
+/* Whether a GID of the device is the address; then it becomes the GID of dev. */
 static bool
 find_gid(uint32_t number, const uint8_t ip[16], struct rcm_dev *dev)
 {

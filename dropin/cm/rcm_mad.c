@@ -112,7 +112,7 @@ rcm_mad_packet(uint64_t link, const struct rcm_packet *packet)
 	ibcm_input(cm, rcm_now(), &path, packet->mad);
 	arrived = NULL;
 	rcm_timer_set();
-	/* The engine returns no error: it drops what it can't parse, and counts it. */
+	/* The engine returns no error: it drops and counts messages that it can't parse. */
 	return ibcm_stats(cm)->malformed == malformed ? 0 : -EPROTO;
 }
 
@@ -329,7 +329,7 @@ have_gsis(const struct rcm_id *id)
 	return ret;
 }
 
-/* Have an engine, and what the ID needs to send and receive; 0 or a negative errno. */
+/* Create the engine, and what the ID needs to send and receive; 0 or a negative errno. */
 static int
 have_cm(const struct rcm_id *id)
 {
@@ -367,7 +367,7 @@ service_id(const struct rcm_id *id, uint16_t port)
 	return (uint64_t)id->ps << 16 | port;
 }
 
-/* An address as messages have it: that of IPv4 is in the last four bytes. */
+/* An address as in messages: an IPv4 address is in the last four bytes. */
 static void
 ip_of(const struct rcm_addr *addr, uint8_t ip[16])
 {
@@ -633,7 +633,7 @@ rcm_mad_report(void)
 	rcm_report_send(report_fd, cm, &cm_log);
 }
 
-/* Close what is still the file that the parent watched; the numbers may have other files by now. */
+/* Close descriptors that still refer to files of the parent; others were reused since. */
 void
 rcm_mad_forked(void)
 {

@@ -53,7 +53,7 @@ path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
 	return dev->is_host && id->peer.type == 0 ? none : peer_gid(id);
 }
 
-/* The smaller one of both ports; that of the peer is known from its first message on. */
+/* The smaller MTU of both ports; the peer's is known from its first message on. */
 static uint8_t
 path_mtu(const struct rcm_id *id, const struct rcm_dev *dev)
 {

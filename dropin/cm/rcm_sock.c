@@ -55,7 +55,7 @@ void
 rcm_sock_take(struct rcm_id *id, int fd)
 {
 	id->fd = fd;
-	id->cookie = fd >= 0 ? rcm_sock_cookie(fd) : 0; /* else errno is that of the caller */
+	id->cookie = fd >= 0 ? rcm_sock_cookie(fd) : 0; /* errno of the caller otherwise */
 }
 
 void

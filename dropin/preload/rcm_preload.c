@@ -69,7 +69,7 @@ close(int fd)
 	return core != NULL ? core->close(fd, REAL(close)) : REAL(close)(fd);
 }
 
-/* A character device, as librdmacm requires: that of the kernel if there is one. */
+/* A character device, as librdmacm requires: the kernel's, if there is one. */
 static int
 stat_device(struct stat *st)
 {

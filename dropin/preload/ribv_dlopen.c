@@ -190,7 +190,7 @@ refuse(const char *name)
 	return REAL(dlopen)(text, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Open libibverbs or librdmacm; the caller is that of dlopen(). */
+/* Open libibverbs or librdmacm for the caller of dlopen(). */
 static __attribute__((noinline)) void *
 open_verbs(const char *name, int flags)
 {
@@ -202,7 +202,7 @@ open_verbs(const char *name, int flags)
 	if ((flags & RTLD_DEEPBIND) != 0)
 		return refuse(name);
 	library = open_real(caller, name, flags);
-	/* The name without a version is that of a package for development. */
+	/* Development packages have the name without a version. */
 	if (library == NULL && (strcmp(name, LIBIBVERBS) == 0 || strcmp(name, LIBRDMACM) == 0)) {
 		snprintf(path, sizeof(path), "%s.1", name);
 		library = open_real(caller, path, flags);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions that take the path of a file: those of libc, except for files of the view. */
+/* Functions that take the path of a file: they call libc, except for files of the view. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ int __xstat(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
 
-/* Call a function for at.path, until it is that of the kernel's file or there is a node. */
+/* Call a function for at.path, until it finds the kernel's file or there is a node. */
 #define ASK(at, ret, is_failed, call)                                                              \
 	do                                                                                         \
 		(ret) = (call);                                                                    \
@@ -85,7 +85,7 @@ open_node(struct ribv_node *node, int flags)
 	} else if ((flags & O_DIRECTORY) != 0) {
 		return fail(node, ENOTDIR);
 	} else if (S_ISCHR(node->mode)) {
-		/* Its state would be that of the parent, and its descriptor not. */
+		/* Its state would be the parent's, but not its descriptor. */
 		if (!ribv_is_owner())
 			return fail(node, ENXIO);
 		fd = node->open(flags);

@@ -49,7 +49,7 @@ kernel_write(int fd, const void *data, size_t size)
 	return syscall(SYS_write, fd, data, size);
 }
 
-/* The struct of the kernel is that of libc. */
+/* Kernel and libc have the same struct. */
 int
 kernel_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {

@@ -72,7 +72,7 @@ RIBV_HIDDEN void *ribv_dlsym(void *library, const char *name);
 /* Look for all, when the library is loaded. */
 RIBV_HIDDEN void ribv_libc_find(void);
 
-/* That of a name, and that of a name with the type of another function. */
+/* The next function of a name; the same, with the type of another function. */
 #define REAL(name)          ((__typeof__(&name))ribv_libc(RIBV_LIBC_##name))
 #define REAL_AS(type, name) ((__typeof__(&type))ribv_libc(RIBV_LIBC_##name))
 

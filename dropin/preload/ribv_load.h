@@ -20,7 +20,7 @@
 #include "../ribv_view.h"
 #include "ribv_libc.h"
 
-/* A function of libibverbs, and that of the core, or NULL until it is loaded; atomic. */
+/* A function of libibverbs, and the core's, or NULL until the core is loaded; atomic. */
 struct ribv_pass {
 	const char *name;
 	ribv_function_t to;
@@ -46,7 +46,7 @@ RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *nam
 /* rcm_preload.c: the core is loaded. */
 RIBV_HIDDEN void rcm_preload_init(const struct rcm_ops *core);
 
-/* False in a child of vfork(): the memory is that of its parent. */
+/* False in a child of vfork(), which shares the memory of its parent. */
 RIBV_HIDDEN bool ribv_is_owner(void);
 
 #endif /* RIBV_LOAD_H */

@@ -54,7 +54,7 @@ ribv_may_be_in_view(int dirfd)
 			__atomic_load_n(&is_cwd_removed, __ATOMIC_RELAXED);
 }
 
-/* Whether an absolute path begins with that of a directory of the view. */
+/* Whether an absolute path is below a directory of the view. */
 static bool
 may_be_own(const char *path)
 {

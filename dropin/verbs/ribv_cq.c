@@ -196,7 +196,7 @@ wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv
 	ibv->dlid_path_bits = 0;
 }
 
-/* The kept completions come first. With timestamps, now_time is that of the last one. */
+/* The kept completions come first. With timestamps, now_time is the time of the last one. */
 int
 ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 {

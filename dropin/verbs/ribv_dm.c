@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Device memory: that of the class, and its MRs. */
+/* Device memory of the class, and its MRs. */
 
 #include <errno.h>
 

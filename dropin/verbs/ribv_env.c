@@ -45,7 +45,7 @@ static RMEM_ENV_KEPT void (*before_reset)(void);
 static char log_line[256];
 static bool has_checked; /* a device logs wrong uses */
 
-/* The data that is written after the library was loaded: without what the loader protects. */
+/* The data that is written after the library was loaded, without pages that the loader protects. */
 static struct part
 data_of(const struct dl_phdr_info *info)
 {

@@ -59,7 +59,7 @@ wrong(const char *item, const char *what)
 	return reason;
 }
 
-/* A line of suppressions, KIND:PATTERN; NULL, or what is wrong with it. */
+/* Parse a line of suppressions, KIND:PATTERN; NULL, or the error. */
 static const char *
 add_rule(const char *item, unsigned int number, char *line)
 {
@@ -182,7 +182,7 @@ matches(const char *pattern, const char *text)
 	return text != NULL && fnmatch(pattern, text, 0) == 0;
 }
 
-/* Whether the rule has what a report has: its text, or the function, file or module of a call. */
+/* Whether the rule matches a report: its text, or the function, file or module of a call. */
 static bool
 covers(const char *pattern, const char *what, const struct ribv_calls *calls)
 {

@@ -51,7 +51,7 @@ struct ribv_event {
 	pid_t thread;
 };
 
-/* A call, by the symbols and lines of its file; or what is known of it. */
+/* A call, with as much of its function, file, line and module as is known. */
 struct ribv_call {
 	char *function; /* or NULL */
 	char *source;   /* or NULL */
@@ -82,13 +82,13 @@ pid_t ribv_thread(void);
 bool ribv_is_in(const void *address, const char *library);
 /* The first frame that is not of this library, or of libc that it calls. */
 int ribv_first_frame(const struct ribv_stack *stack);
-/* The calls without those of this library, and of libc before main() or the thread. */
+/* The calls, without calls of this library, and of libc before main() or the thread. */
 void ribv_calls_find(struct ribv_calls *calls, const struct ribv_stack *stack);
 void ribv_calls_print(FILE *to, const struct ribv_calls *calls);
 void ribv_calls_free(struct ribv_calls *calls);
 
 /* ribv_finding.c */
-/* Read RMEM_IBV_SANITIZE; NULL, or what is wrong with it. */
+/* Read RMEM_IBV_SANITIZE; NULL, or the error. */
 const char *ribv_finding_start(void);
 /* Whether the items have poison. */
 bool ribv_finding_has_poison(void);

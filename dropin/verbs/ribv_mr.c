@@ -224,7 +224,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	/* As libibverbs; what the class refuses is an error of the command. */
+	/* As libibverbs; a refusal by the class is an error of the command. */
 	if (!own->is_plain ||
 			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
 					(length == 0 || addr == NULL)) ||

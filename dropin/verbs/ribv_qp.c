@@ -117,7 +117,7 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	return ret;
 }
 
-/* A QP that exists enters the list; init has what the program gave. */
+/* Add a new QP to the list; init has the parameters of the program. */
 static struct ibv_qp *
 qp_enter(struct ribv_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr *init)
 {

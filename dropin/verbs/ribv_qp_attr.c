@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Attributes of QPs beyond those of the class: rate limit, ECE, order of data. */
+/* Attributes of QPs that the class does not have: rate limit, ECE, order of data. */
 
 #include <errno.h>
 

@@ -171,7 +171,7 @@ wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, u
 	atomic(ex, RMEM_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
-/* The first error is that of the batch. Requests that follow are built, and none is posted. */
+/* The batch has its first error. Requests that follow are built, and none is posted. */
 static void
 refuse(struct ribv_batch *batch, int err)
 {

@@ -58,7 +58,7 @@ ribv_is_in(const void *address, const char *library)
 	return strncmp(name, library, strlen(library)) == 0;
 }
 
-/* The frame of the program: the library's own, and those of libc between, precede it. */
+/* The first frame of the program, after frames of the library and of libc. */
 int
 ribv_first_frame(const struct ribv_stack *stack)
 {

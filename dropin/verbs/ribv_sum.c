@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* With sanitize=2: what is in a buffer, and whether it is mapped. */
+/* With sanitize=2: the content of a buffer, as a checksum, and whether it is mapped. */
 
 #include <errno.h>
 #include <string.h>

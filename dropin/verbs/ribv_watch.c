@@ -134,7 +134,7 @@ ribv_watch_begin(struct ribv_qp *qp)
 	watch->qp = qp;
 	watch->dev = ribv_context_of(qp->context)->dev;
 	watch->qp_num = qp->qp->qp_num;
-	/* A protocol on UD, as that of UCX, acknowledges messages before the completion. */
+	/* A protocol on UD, such as UCX's, acknowledges messages before the completion. */
 	watch->is_summing = is_summing[watch->dev] && !qp->is_ud;
 	if (!queue_init(&watch->send, qp->init.cap.max_send_wr) ||
 			!queue_init(&watch->recv, qp->init.cap.max_recv_wr)) {
@@ -525,7 +525,7 @@ ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, 
 	print(&report);
 }
 
-/* One buffer for many receives is no error: programs post what they do not read. */
+/* One buffer for many receives is no error: programs do so for data that they do not read. */
 static bool
 overlaps(const struct rmem_sge *a, const struct rmem_sge *b)
 {

@@ -34,7 +34,7 @@
 #define MAX_SEND 64
 #define BURST    16
 
-#define CLOSE_MS 100 /* how long rmem_gsi_close() waits for what is not sent yet */
+#define CLOSE_MS 100 /* for which rmem_gsi_close() waits for unsent messages */
 
 #define MAD_VERSION 1 /* of the base, byte 0 */
 

@@ -110,7 +110,7 @@ rmem_chunk_free_pages(size_t page_size, int socket_id)
 	return rte_eal_has_hugepages() ? nb + free_hugepages(page_size, socket_id) : nb;
 }
 
-/* Without hugepages, the memory of EAL is that of its option -m. */
+/* Without hugepages, EAL has the memory of its option -m. */
 static int
 no_small_pages(size_t length, size_t page_size)
 {

@@ -48,7 +48,7 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	return ret;
 }
 
-/* Release what the class holds for a CQ, and the CQ. */
+/* Release the resources that the class holds for a CQ, and the CQ. */
 static void
 drop(struct rmem_cq *cq)
 {

@@ -69,7 +69,7 @@ rmem_mp_end_add(rmem_mp_end_t end)
 	return 0;
 }
 
-/* Refuse a request: -error, with a line in this log, and in that of the other process. */
+/* Refuse a request: -error, with a line in the logs of both processes. */
 static int __rte_format_printf(3, 4) refuse(struct mp_rep *rep, int error, const char *format, ...)
 {
 	va_list args;
@@ -258,7 +258,7 @@ wake_reaper(void)
 	return 0;
 }
 
-/* The lcores of this process, and those of attached ones, are not those of the new one. */
+/* The new process has no lcore id of this process or of an attached one. */
 static int
 check_lcores(const struct mp_req *req, struct mp_rep *rep)
 {
@@ -358,7 +358,7 @@ share(struct rmem_dev *dev, struct mp_rep *rep)
 	return 0;
 }
 
-/* dev: with a reference, which is that of the process if it is attached. */
+/* dev: with a reference, which belongs to the process if it is attached. */
 static int
 attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 {
@@ -527,7 +527,7 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 	if (req->id.pid == getpid())
 		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
 	if (req->op == MP_ATTACH) {
-		/* Before the lock: rmem_dev_close() takes it inside that of the devices. */
+		/* Before the lock, which rmem_dev_close() takes inside the lock of the devices. */
 		dev = rmem_dev_hold_by_name(req->name);
 		if (dev == NULL)
 			return refuse(rep, ENODEV, "no device \"%s\"", req->name);

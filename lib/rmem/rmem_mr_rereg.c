@@ -186,7 +186,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 	return ret;
 }
 
-/* Acquire resources of the new registration, change, and release those of the old one. */
+/* Acquire resources of the new registration, change it, and release the old resources. */
 static int
 do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)

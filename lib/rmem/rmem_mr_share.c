@@ -40,7 +40,7 @@ check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access)
 	return ret != 0 ? ret : rmem_mr_check_fd_access(from, access);
 }
 
-/* Set the memory of a new MR to that of from. */
+/* Set the memory of a new MR to the memory of from. */
 static int
 do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t access)
 {

@@ -99,7 +99,7 @@ check_queues(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return ret;
 }
 
-/* A domain belongs to a QP of XRC_RECV, whose device is that of the domain, and to no other. */
+/* Only a QP of XRC_RECV has a domain, which is of the same device. */
 static int
 check_xrc(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {

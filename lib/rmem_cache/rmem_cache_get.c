@@ -85,7 +85,7 @@ register_range(struct rmem_cache *cache, const struct cache_range *range,
 	return 0;
 }
 
-/* Add to a range those of live entries that overlap it, and their rights; false: none is added. */
+/* Extend a range by live entries that overlap it, and by their rights; false: none overlaps. */
 static bool
 merge(const struct rmem_cache *cache, struct cache_range *range)
 {

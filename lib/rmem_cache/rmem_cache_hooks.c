@@ -31,7 +31,7 @@
 extern struct cache_hooks rmem_cache_hooks_1;
 struct cache_hooks rmem_cache_hooks_1;
 
-/* Functions that these replace: libc's, or those of another object that replaces them. */
+/* Functions that these replace: libc's, or another object's that replaces libc's. */
 static struct {
 	int (*brk)(void *addr);
 	int (*madvise)(void *addr, size_t length, int advice);

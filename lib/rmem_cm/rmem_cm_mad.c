@@ -119,7 +119,7 @@ mad_unlisten(struct rmem_cm_listener *listener)
 	free(listener->queue);
 }
 
-/* Its message, whose address must be that of the packets. */
+/* Check its message, whose address must be the source address of the packets. */
 static int
 unpack(const struct cm_link *link, struct rmem_cm_peer *from)
 {
@@ -317,7 +317,7 @@ mad_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 static void
 mad_close(struct rmem_cm_conn *conn, bool is_connected)
 {
-	RTE_SET_USED(is_connected); /* the state of the ID determines what is sent */
+	RTE_SET_USED(is_connected); /* the state of the ID determines the message */
 	if (conn->port == NULL)
 		return;
 	if (conn->link != NULL) {

@@ -40,7 +40,7 @@ cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
 	return 0;
 }
 
-/* The QP is of the device that rdma_cm found: one of its GIDs is that of the QP. */
+/* The QP is of the device that rdma_cm found: its GID is one of the device's GIDs. */
 static int
 cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 {
@@ -68,7 +68,7 @@ cm_param(const struct rmem_cm_conf *conf, const uint8_t *message, uint8_t size)
 	return param;
 }
 
-/* A channel for a listener, whose address is not that of a device with a QP 1. */
+/* A channel for a listener at an address that no device with a QP 1 has. */
 static int
 cm_listener_channel(const struct sockaddr_storage *addr, struct rdma_event_channel **channel)
 {

@@ -20,7 +20,7 @@
 
 #define MAX_NAME (RMEM_NAME_SIZE + 16)
 
-/* Which connections are visited, and what is done with each. */
+/* Which connections are visited, and the function called for each. */
 struct walk {
 	const char *dev;     /* the device that is visited */
 	const char *wanted;  /* name of a connection or a device; NULL: all */

@@ -51,7 +51,7 @@ lists_are_valid(const struct rmem_lease_ctx *ctx)
 	return is_valid;
 }
 
-/* Check that each deadline is that of its slot, and that the heap is ordered. */
+/* Check that each slot has its deadline, and that the heap is ordered. */
 static bool
 heap_is_valid(const struct rmem_lease_ctx *ctx)
 {

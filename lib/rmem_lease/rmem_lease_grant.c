@@ -167,7 +167,7 @@ not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 		LEASE_SET(ctx->slots[ctx->staged[n]].lease.state, RMEM_LEASE_PREPARED);
 }
 
-/* Post the staged requests, followed by those of the application; returns as a post. */
+/* Post the staged requests, then the requests of the application; returns as a post. */
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {

@@ -147,7 +147,7 @@ rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer)
 	free(sealer);
 }
 
-/* The nonce, and what is authenticated: of the caller, then of the head. */
+/* Set the nonce, and the authenticated data: the caller's, then the head. */
 static bool
 feed(EVP_CIPHER_CTX *cipher, const struct sealed_desc *sealed, const void *with, size_t with_size)
 {

@@ -21,7 +21,7 @@
 #include "rmem_pool_trace_priv.h"
 #include "rmem_tracked_priv.h"
 
-/* The configuration as that of a pool whose buffers are whole mbufs, or -EINVAL. */
+/* Convert to the configuration of a pool whose buffers are whole mbufs, or -EINVAL. */
 static int
 convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_conf)
 {

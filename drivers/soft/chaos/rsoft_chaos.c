@@ -427,7 +427,7 @@ rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe)
 	log_of_qp(qp, use->rule, use->nb_events, "receive", rqe->wr_id);
 	if (use->rule->what == RMEM_WC_LOC_LEN_ERR)
 		rqe->num_sge = 0;
-	/* A bit of the tag: the lkey is then neither that of an MR nor an rkey. */
+	/* A bit of the tag: then no MR has this lkey, and no key has it as its rkey. */
 	for (i = 0; i < rqe->num_sge; i++)
 		rqe->sge[i].lkey ^= RSOFT_CHAOS_OTHER_TAG;
 }

@@ -29,7 +29,7 @@ log_clock(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A line in one write(), so that those of several threads do not mix. */
+/* A line in one write(), so that lines of several threads do not mix. */
 static void
 log_write(const struct rsoft_chaos *chaos, const char *line, int length)
 {

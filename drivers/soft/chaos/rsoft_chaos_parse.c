@@ -400,7 +400,7 @@ parse_lines(struct rsoft_chaos *chaos, FILE *f, const char *path, bool is_log)
 	return file_failed(path, is_log);
 }
 
-/* Whether the first line of a file is that of a log of this version. */
+/* Whether a file begins with the first line of a log of this version. */
 static int
 check_log(FILE *f, const char *path)
 {

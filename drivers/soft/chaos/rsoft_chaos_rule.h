@@ -9,7 +9,7 @@
 
 #include "rsoft_chaos.h"
 
-/* First line of a log; the number is that of its version. */
+/* First line of a log, with the version of its format. */
 #define RSOFT_CHAOS_LOG_HEAD "# rmem chaos log 1"
 
 /* A bit of the tag of a key. */
@@ -88,10 +88,10 @@ bool rsoft_chaos_legal(
 /* Whether a rejection by a rule of rdma_cm may have the reason; if not, after a log line. */
 bool rsoft_chaos_is_reason(
 		const struct rsoft_chaos_rule *rule, const char *reason, uint64_t number);
-/* Whether a service may have the status: RC any legal one, UC and UD those of the requester. */
+/* Whether a QP of the type may get the status: RC any, UC and UD only errors of the requester. */
 bool rsoft_chaos_is_of_type(const struct rsoft_chaos_rule *rule, uint32_t qp_type);
 
-/* Whether events of the rule are those of a QP. */
+/* Whether the rule counts events per QP. */
 static inline bool
 rsoft_chaos_is_of_qp(const struct rsoft_chaos_rule *rule)
 {

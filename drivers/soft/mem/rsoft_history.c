@@ -136,7 +136,7 @@ add_note(char *text, size_t size, const struct rsoft_history_note *from, uint32_
 		snprintf(text + n, size - n, ", as 0x%08x", rkey);
 }
 
-/* Append "; MR `name`", of a window that of its MR. */
+/* Append "; MR `name`", or of a window the name of its MR. */
 static void
 add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_history *history,
 		uint32_t key)
@@ -167,7 +167,7 @@ key_of(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_key_hash_find(dev, rkey);
 }
 
-/* Whether a key that was refused by its value is that of an MR with the tag inverted. */
+/* Whether a refused key is the key of an MR with the tag inverted. */
 static bool
 is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint32_t rkey)
 {

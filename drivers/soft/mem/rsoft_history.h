@@ -53,7 +53,7 @@ void rsoft_history_store(struct rsoft_dev *dev, const struct rsoft_key *key, uin
 /* Note the name of an MR that was registered. */
 void rsoft_history_name(
 		struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key);
-/* Log a failure of a QP with what is known of its key, and of its memory: "" or "; ...". */
+/* Log a failure of a QP with the history of its key; memory describes its memory: "" or "; ...". */
 void rsoft_history_report(
 		const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory);
 

@@ -20,7 +20,7 @@ struct rsoft_key_cache {
 	uint64_t num; /* lkey or rkey; RSOFT_KEY_CACHE_NONE before the first */
 	const struct rsoft_key *key;
 	bool is_slow;          /* it has RSOFT_SLOW */
-	struct rsoft_odp *odp; /* with is_slow: that of rsoft_access_table(); else NULL */
+	struct rsoft_odp *odp; /* with is_slow: from rsoft_access_table(); else NULL */
 	uint64_t page;         /* with odp: an address in the page that was accessed last */
 };
 
@@ -66,7 +66,7 @@ rsoft_key_cache_near(struct rsoft_key_cache *cache, uint64_t offset, uint64_t le
 		return true;
 	if (unlikely(cache->odp == NULL))
 		return false;
-	/* The table decides when pages are populated, not what is accessed: once for each page. */
+	/* The table only decides when pages are populated: once for each page. */
 	if (likely(((at ^ cache->page) | ((at + length - 1) ^ cache->page)) >>
 					    rsoft_odp_log2_page(cache->odp) ==
 			    0))

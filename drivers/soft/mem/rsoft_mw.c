@@ -65,7 +65,7 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 	return false;
 }
 
-/* The range is in the MR; the length of an implicit one is larger than that of its key. */
+/* The range is in the MR; an implicit MR is longer than its key. */
 static bool
 mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
 {

@@ -24,7 +24,7 @@ odp_of(const struct rmem_uffd_watch *watch)
 	return (struct rsoft_odp *)((uintptr_t)watch - offsetof(struct rsoft_odp, watch));
 }
 
-/* Clear what a table has of [start, end). */
+/* Clear the bits of the pages of [start, end) in a table. */
 static void
 uffd_invalidate(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end, bool is_unmapped)
 {

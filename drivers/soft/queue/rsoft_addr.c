@@ -105,7 +105,7 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		memcpy(addr->gid, ah->dgid, sizeof(addr->gid));
 		return true;
 	}
-	/* On InfiniBand a LID suffices; without a wire, that of the device itself. */
+	/* On InfiniBand a LID suffices; without a wire, only the LID of the device itself. */
 	first_gid(dev, addr->gid);
 	return dev->wire == NULL ? ah->dlid == RSOFT_LID : gid_of_lid(dev, ah->dlid, addr->gid);
 }
@@ -116,7 +116,7 @@ rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t 
 	struct rwire_addr from, to;
 
 	memcpy(to.gid, gid, sizeof(to.gid));
-	/* A local GID is that of a device without a wire. */
+	/* Only devices without a wire have local GIDs. */
 	return rsoft_addr_gid_at(dev, index, from.gid) && !rsoft_gid_is_local(gid) &&
 			rwire_addr_is_unicast(&to) &&
 			rwire_addr_is_ipv4(&to) == rwire_addr_is_ipv4(&from);

@@ -179,7 +179,7 @@ rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	return true;
 }
 
-/* Copy the times of the completions from cons up to end to those of this poll. */
+/* Copy the timestamps of the completions from cons up to end into the timestamps of this poll. */
 void rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end);
 
 static inline bool

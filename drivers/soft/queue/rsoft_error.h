@@ -17,7 +17,7 @@ void rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int st
 void rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 		uint32_t vendor_err);
 
-/* A receive failed; key is that of an invalidation, or 0 to find it in its nb SGEs. */
+/* A receive failed; key is the key to invalidate, or 0 to find the key in its nb SGEs. */
 void rsoft_error_recv(struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t nb, uint64_t wr_id,
 		int status, uint32_t vendor_err, uint32_t key);
 

@@ -33,7 +33,7 @@ static const struct rsoft_gid rsoft_gid_local = {
 		.tag = {0x02, 'r', 'm'},
 };
 
-/* Whether a GID is that of a device without a wire, of this process or another. */
+/* Whether a device without a wire, of this process or another, has the GID. */
 static inline bool
 rsoft_gid_is_local(const uint8_t gid[16])
 {

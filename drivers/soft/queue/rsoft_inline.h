@@ -47,7 +47,7 @@ bool rsoft_inline_deliver(struct rsoft_qp *qp);
 /* The same for the executor of the peer's send queue, which holds no rq.lock. */
 void rsoft_inline_flush(struct rsoft_qp *qp);
 
-/* Drop all receives, and flush those of pending messages; none is being sent to the QP. */
+/* Drop all receives, flush the receives of pending messages; no message is in progress. */
 void rsoft_inline_drop(struct rsoft_qp *qp);
 
 /* Deliver the message of the completion at a position, or report the failure of its receive. */

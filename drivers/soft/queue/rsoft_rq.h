@@ -23,7 +23,7 @@ void rsoft_rq_flush(struct rsoft_qp *qp);
  */
 void rsoft_rq_flush_late(struct rsoft_qp *qp);
 
-/* Drop all receives; return that of an SRQ to it. Under rq.lock; none is being sent to the QP. */
+/* Drop all receives; an SRQ gets its receive back. Under rq.lock; no message is in progress. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
 /* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
@@ -57,7 +57,7 @@ rsoft_rq_head(struct rsoft_rq *rq)
 /* The receive that rsoft_rq_take() found, or NULL, for a claimed QP or one with rules of chaos=. */
 struct rsoft_rqe *rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length);
 
-/* A length: that of a message which has begun, so that no rule applies to it. */
+/* The message of this length has begun, so that no rule applies to it. */
 #define RSOFT_RQ_CONTINUED UINT64_MAX
 
 /* The receive for a message: the one at the head, or rsoft_srq_take(). Under rq.lock. */
@@ -84,7 +84,7 @@ rsoft_rq_keep(struct rsoft_qp *qp)
 /* The same for the message in progress. The caller holds no rq.lock. */
 void rsoft_rq_abandon(struct rsoft_qp *qp);
 
-/* Whose PD the keys of receives belong to: that of the SRQ, if there is one. */
+/* The PD of the keys of receives: the PD of the SRQ, if there is one. */
 static inline const struct rsoft_qp *
 rsoft_rq_owner(const struct rsoft_qp *qp)
 {

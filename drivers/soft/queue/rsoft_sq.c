@@ -67,7 +67,7 @@ sq_reclaim(struct rsoft_qp *qp)
 	}
 }
 
-/* The keys of a handle, and its process, are those of the REG_MR, UMR or BIND_MW posted last. */
+/* A handle has the keys and the process of the REG_MR, UMR or BIND_MW posted last. */
 static inline void
 sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -281,7 +281,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	}
 	sq->wait = RSOFT_WAIT_NONE;
 	nb = rsoft_sq_nb_readable(sq, sq->cons);
-	/* Up to a garbled one: those of a claimed QP hold no references. */
+	/* Up to a garbled request: requests of a claimed QP hold no references. */
 	for (i = 0; i < nb && rsoft_sq_is_sound(qp, sq->cons + i, 1); i++) {
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
 

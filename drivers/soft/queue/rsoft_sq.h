@@ -94,7 +94,7 @@ rsoft_sq_slot(const struct rsoft_sq *sq, uint32_t pos)
 	return (struct rmem_send_wr *)(void *)(sq->ring + (size_t)(pos & sq->mask) * sq->stride);
 }
 
-/* The number of requests from a position on; at most those of the ring, if prod is garbled. */
+/* The number of requests from a position on; at most the size of the ring, if prod is garbled. */
 static inline uint32_t
 rsoft_sq_nb_readable(const struct rsoft_sq *sq, uint32_t pos)
 {

@@ -136,7 +136,7 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 
 	if (msg->qkey != __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED)) /* IBTA 9.6.1.3.3 */
 		return RMEM_WC_REM_ACCESS_ERR;
-	if (msg->length > qp->max_msg_size) /* that of its sender may be longer */
+	if (msg->length > qp->max_msg_size) /* the sender's limit may be larger */
 		return RMEM_WC_REM_INV_REQ_ERR;
 	rte_ticketlock_lock(&qp->rq.lock);
 	/* Under the lock: after a flush, nothing may be consumed. */

@@ -16,7 +16,7 @@
 #include "../wire/codec/rsoft_grh.h"
 #include "rsoft_batch.h"
 
-/* A Q_Key with this bit stands for that of the QP (IBTA 10.2.5: controlled Q_Keys). */
+/* A Q_Key with this bit stands for the Q_Key of the QP (IBTA 10.2.5: controlled Q_Keys). */
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
 
 /* No numbers of a QP, which have 24 bits: an AH of another PD; a group, or a QP of its AH. */

@@ -34,7 +34,7 @@ void rsoft_xrc_fini(struct rsoft_dev *dev);
 int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf);
 int rsoft_xrc_srq_destroy(struct rmem_srq *base);
 
-/* The part of rsoft_xrc_select() for another SRQ than that of the last request. */
+/* The part of rsoft_xrc_select() for an SRQ that the last request did not name. */
 bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);
 
 /* The SRQ of a number in the domain of an XRC_RECV QP, or NULL. Called as rsoft_xrc_select(). */

@@ -81,7 +81,7 @@ show(struct rwire *wire, struct command *command)
 			wire->is_frozen ? ", frozen" : "");
 }
 
-/* A command that ends a failure of the port ends that of a rule, too. */
+/* A command that ends a failure of the port also ends a failure by a rule. */
 static void
 end_rule(struct rwire *wire, bool is_down)
 {

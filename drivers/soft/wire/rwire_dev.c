@@ -260,7 +260,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 	return -EINVAL;
 }
 
-/* ip=host: the port, the address and the link layer are those of all such devices. */
+/* ip=host: the port, the address and the link layer that all such devices have. */
 static int
 wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 {

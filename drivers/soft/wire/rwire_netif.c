@@ -105,7 +105,7 @@ is_own_addr(const struct rwire *wire, struct nlmsghdr *msg)
 		if ((attr->rta_type != IFA_LOCAL && attr->rta_type != IFA_ADDRESS) ||
 				RTA_PAYLOAD(attr) != size)
 			continue;
-		/* Of an interface with a peer, IFA_ADDRESS is that of the peer. */
+		/* Of an interface with a peer, IFA_ADDRESS is the address of the peer. */
 		has_local = attr->rta_type == IFA_LOCAL;
 		memcpy(addr.gid + sizeof(addr.gid) - size, RTA_DATA(attr), size);
 		is_own = rwire_addr_covers(&addr, &wire->port->addr);

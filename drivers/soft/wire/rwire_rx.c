@@ -113,7 +113,7 @@ rx_mark(struct rwire_qp *q)
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
 
-/* A packet of another service than that of its QP: a CNP, or it is dropped. */
+/* A packet of another service than its QP's: a CNP, or dropped. */
 static void
 rx_cnp(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {

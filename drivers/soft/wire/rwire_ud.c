@@ -131,7 +131,7 @@ ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud
 	const struct rsoft_span from = {.ptr = data, .length = length, .kind = RSOFT_SPAN_FLAT};
 	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
 	struct rsoft_qp *qp = q->qp;
-	/* Groups are those of the first GID. */
+	/* Groups belong to the first GID. */
 	const struct rsoft_ud_msg msg = {.src_gid = qp->dev->address.gid,
 			.dst_gid = dest->gid,
 			.src_qp = qp->qp.qp_num,
@@ -153,7 +153,7 @@ ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud
 	return status;
 }
 
-/* Whether an address is that of a device of this process that gets messages without packets. */
+/* Whether a device of this process, which gets messages without packets, has the address. */
 static bool
 ud_is_own(const struct rwire *wire, const struct rwire_addr *addr)
 {

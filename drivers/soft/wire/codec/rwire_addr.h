@@ -33,7 +33,7 @@ bool rwire_addr_is_ipv4(const struct rwire_addr *addr);
 /* Whether it may be the address of one host. */
 bool rwire_addr_is_unicast(const struct rwire_addr *addr);
 
-/* Whether it is that of a multicast group. */
+/* Whether it is the address of a multicast group. */
 bool rwire_addr_is_mcast(const struct rwire_addr *addr);
 
 /* Whether an interface with one address has the other: with loopback, all of 127.0.0.0/8. */

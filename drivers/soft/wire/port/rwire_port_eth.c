@@ -235,7 +235,7 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 		eth_tx_flush(base);
 	if (port->nb_tx == ETH_BURST)
 		return NULL;
-	/* One that was not sent, such as that of a lost packet, is used again. */
+	/* An mbuf that was not sent, such as the mbuf of a lost packet, is used again. */
 	if (port->tx_mbuf == NULL)
 		port->tx_mbuf = rte_pktmbuf_alloc(port->pool);
 	if (port->tx_mbuf == NULL)
@@ -577,7 +577,7 @@ eth_start(struct eth_port *port)
 	return rc == 0 ? 0 : eth_fail(port, "rte_eth_dev_start()", rc);
 }
 
-/* The pool of an ethdev port: that of an earlier device, if the port has kept some mbufs. */
+/* The pool of an ethdev port: the pool of an earlier device, if the port still has mbufs of it. */
 static int
 eth_open_pool(struct eth_port *port)
 {

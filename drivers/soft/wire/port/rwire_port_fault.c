@@ -27,7 +27,7 @@ struct fault_head {
 	uint32_t len;
 	bool is_mcast;
 	struct rwire_addr src, dst;
-	struct rwire_addr hop; /* that of tx_get() */
+	struct rwire_addr hop; /* of tx_get() */
 	struct rsoft_grh grh;
 };
 

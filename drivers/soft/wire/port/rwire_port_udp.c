@@ -170,7 +170,7 @@ udp_add_control(struct msghdr *msg, void *control, int level, int type, const vo
 	msg->msg_controllen += CMSG_SPACE(size);
 }
 
-/* Set fields of the IP header. The hop limit is that of the route if it is 0. */
+/* Set fields of the IP header. A hop limit of 0 selects the hop limit of the route. */
 static void
 udp_add_grh(struct msghdr *msg, void *control, const struct rwire_frame *frame)
 {
@@ -302,7 +302,7 @@ udp_set_dst(struct udp_port *port, const struct rwire_addr *addr, bool is_mcast)
 	}
 }
 
-/* A socket with packets, of those in turn, or that of the address. */
+/* A socket with packets, in turn, or the socket of the address. */
 static int
 udp_select(struct udp_port *port)
 {
@@ -633,7 +633,7 @@ udp_socket(const struct rwire_addr *addr, int *out)
 	socklen_t sa_len = rwire_addr_to_sockaddr(addr, RWIRE_UDP_PORT, &sa);
 	int fd, rc;
 
-	/* A link-local one is that of an interface, by which the socket then sends. */
+	/* A link-local address belongs to an interface, by which the socket then sends. */
 	if (!is_ipv4 && IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)&sa)->sin6_addr))
 		((struct sockaddr_in6 *)&sa)->sin6_scope_id = udp_ifindex(addr);
 	fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
