@@ -27,7 +27,7 @@ FOLDERS = (
     ('drivers/soft/wire/codec', ''),
     ('drivers/soft/queue', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem '
      'drivers/soft/wire/codec'),
-    ('drivers/soft/wire/port', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem '
+    ('drivers/soft/wire/port', 'lib/rmem drivers/soft/base drivers/soft/chaos drivers/soft/mem '
      'drivers/soft/wire/codec'),
     ('drivers/soft/wire', 'drivers/soft/base drivers/soft/chaos drivers/soft/mem drivers/soft/queue '
      'drivers/soft/wire/codec drivers/soft/wire/port'),

@@ -47,6 +47,11 @@ get_address(struct rmem_dev *of, struct rwire_addr *addr)
 static void
 setup(void)
 {
+	struct rlimit limit;
+	/* So few channels that other processes can open all of them in a moment. */
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = RTE_MIN(limit.rlim_cur, 4u * SHM_MIN_PEERS);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	TEST_OK(rmem_dev_create("soft0", "ip=host,progress=poll", &host_dev));
 	get_address(host_dev, &host_address);
 	lid = rwire_addr_lid(&host_address);

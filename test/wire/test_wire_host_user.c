@@ -191,6 +191,15 @@ TEST(wire_host, address_stays_with_its_first_user_while_a_qp_has_it)
 	TEST_EQ(serve(start_sender_of(THIRD_USER, &peer, true)), 0);
 }
 
+static uint32_t
+nb_channels(void)
+{
+	struct shm_users users;
+
+	rwire_shm_users_open(&users);
+	return users.nb_free;
+}
+
 /* A process of another user opens as many channels as the device has; it waits for a signal. */
 static pid_t
 start_crowd(int ready)
@@ -206,7 +215,7 @@ start_crowd(int ready)
 		return pid;
 	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
 		_exit(2);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < nb_channels(); i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(2000 + i)), &from);
 		if (rwire_shm_listen(SHM_HOST, &from) < 0)
 			_exit(3);
@@ -267,7 +276,7 @@ start_listeners(int ready)
 		return pid;
 	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
 		_exit(2);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < nb_channels(); i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &addr);
 		if (rwire_shm_listen(SHM_HOST, &addr) < 0)
 			_exit(3);
@@ -305,7 +314,7 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 	pid = start_listeners(fds[1]);
 	close(fds[1]);
 	TEST_EQ(read(fds[0], &byte, 1), 1);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < nb_channels(); i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &peer);
 		nb_reached += is_reached(&peer);
 	}
@@ -316,7 +325,7 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 	close(listener);
 	close(fds[0]);
 	TEST_ASSERT(listener >= 0);
-	TEST_ASSERT(nb_reached >= 1 && nb_reached <= SHM_MAX_PEERS / 2);
+	TEST_ASSERT(nb_reached >= 1 && nb_reached <= nb_channels() / 2);
 	TEST_ASSERT(is_own_reached);
 }
 

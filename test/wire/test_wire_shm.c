@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -81,7 +82,12 @@ static void
 setup(void)
 {
 	struct rmem_qp_conn conn = {.remote.qp_num = 5, .timeout = 8, .retry_cnt = 7};
+	struct rlimit limit;
 
+	/* Channels of one device, and the peers' ends of them. */
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = RTE_MAX(limit.rlim_cur, RTE_MIN(limit.rlim_max, 4u * SHM_MAX_PEERS));
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	snprintf(name, sizeof(name), "hostile-%d", (int)getpid());
 	TEST_ASSERT(rwire_addr_parse(ADDRESS, &address) &&
 			rwire_addr_parse(PEER_ADDRESS, &peer_address));
@@ -243,30 +249,123 @@ TEST(wire_shm, memory_that_can_shrink_or_has_another_size_is_refused)
 	refuse_memory(sizeof(struct rwire_ring) + 4096, F_SEAL_SHRINK);
 }
 
-/* A device accepts 64 channels, and one more when one of them has ended. */
+/* Channels of peers that write packets which are of no QP, and count as of wrong peers. */
+static struct {
+	struct rwire_ring_end end;
+	int fd;
+} many[SHM_MAX_PEERS + 1];
+
+static void
+open_many(uint32_t first, uint32_t nb)
+{
+	struct rwire_addr from = peer_address;
+	uint32_t i, uid;
+	int ret;
+
+	for (i = first; i < first + nb; i++) {
+		from.gid[15] = (uint8_t)i;
+		from.gid[14] = (uint8_t)(100 + i / 256);
+		many[i].end = (struct rwire_ring_end){0};
+		do {
+			ret = rwire_shm_connect(name, &from, &address, &many[i].fd,
+					&many[i].end.ring, &uid, NULL);
+			make_progress();
+		} while (ret == -EAGAIN);
+		TEST_OK(ret);
+	}
+}
+
+static void
+close_many(uint32_t nb)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		close(many[i].fd);
+		rwire_shm_unmap(many[i].end.ring);
+	}
+}
+
+static uint32_t
+nb_channels(void)
+{
+	struct shm_users users;
+
+	rwire_shm_users_open(&users);
+	return users.nb_free;
+}
+
+static uint64_t
+nb_wrong(void)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_OK(rmem_dev_stats_get(own.dev, &stats));
+	return stats.wire_wrong_peers;
+}
+
+/* Each peer sends one packet, and a doorbell if the device sleeps there. */
+static void
+send_many(uint32_t nb)
+{
+	const uint64_t before = nb_wrong();
+	struct rwire_pkt pkt = {.opcode = RWIRE_SEND_ONLY, .qpn = own.qp->qp_num};
+	struct rwire_slot *slot;
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		slot = rwire_ring_get(&many[i].end);
+		TEST_ASSERT(slot != NULL);
+		rwire_ring_put(&many[i].end, rwire_pkt_build(slot->data, &pkt), RWIRE_SLOT_PLAIN);
+		if (rwire_ring_must_wake(&many[i].end))
+			TEST_EQ(send(many[i].fd, "", 1, MSG_NOSIGNAL), 1);
+	}
+	while (nb_wrong() - before < nb)
+		make_progress();
+	TEST_EQ(nb_wrong() - before, nb);
+}
+
+/* As many as a quarter of the descriptors; 4096 if those suffice. */
 TEST(wire_shm, one_channel_too_many_is_refused)
 {
-	struct rwire_ring *ring[65];
-	int fd[65], i, n;
-	uint32_t uid;
+	const uint32_t nb = nb_channels();
 	char byte;
+	int n;
 
-	for (i = 0; i < 64; i++)
-		TEST_OK(rwire_shm_connect(
-				name, &peer_address, &address, &fd[i], &ring[i], &uid, NULL));
-	for (i = 0; i < NB_POLLS; i++)
-		make_progress();
-	TEST_OK(rwire_shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid, NULL));
+	open_many(0, nb);
+	send_many(nb);
+	open_many(nb, 1);
 	do {
 		make_progress();
-		n = (int)recv(fd[64], &byte, 1, MSG_DONTWAIT);
+		n = (int)recv(many[nb].fd, &byte, 1, MSG_DONTWAIT);
 		/* ECONNRESET precedes the reply: the ring was not received. */
 	} while (n < 0 && (errno == EAGAIN || errno == ECONNRESET));
-	for (i = 0; i < 65; i++) {
-		close(fd[i]);
-		rwire_shm_unmap(ring[i]);
-	}
+	close_many(nb + 1);
 	TEST_EQ(n, 1);
+}
+
+static uint32_t
+nb_asleep(uint32_t nb)
+{
+	uint32_t i, nb_found = 0;
+
+	for (i = 0; i < nb; i++)
+		nb_found += __atomic_load_n(&many[i].end.ring->is_asleep, __ATOMIC_RELAXED) != 0;
+	return nb_found;
+}
+
+TEST(wire_shm, silent_channels_beyond_64_sleep_until_a_doorbell)
+{
+	const uint32_t nb = nb_channels();
+	int i;
+
+	open_many(0, nb);
+	for (i = 0; i < 3; i++) {
+		send_many(nb);
+		while (nb_asleep(nb) < nb - SHM_MIN_PEERS)
+			make_progress();
+	}
+	close_many(nb);
 }
 
 /* Write a packet that WRITEs 8 bytes to offset of the MR. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -54,11 +55,19 @@ teardown(void)
 		ports[i]->ops->close(ports[i]);
 }
 
+static uint32_t
+receive(struct rwire_port *port)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+
+	return port->ops->rx_burst(port, frames, RWIRE_RX_BURST);
+}
+
 /* The milliseconds until a packet of a port is received by another one; at most 100. */
 static int
 talk(struct rwire_port *from, struct rwire_port *to)
 {
-	struct rwire_frame *frames[RWIRE_RX_BURST], *out;
+	struct rwire_frame *out;
 	int ms;
 
 	for (ms = 0; ms < 100; ms++) {
@@ -69,7 +78,7 @@ talk(struct rwire_port *from, struct rwire_port *to)
 			from->ops->tx_put(from, out);
 			from->ops->tx_flush(from);
 		}
-		if (to->ops->rx_burst(to, frames, RWIRE_RX_BURST) != 0)
+		if (receive(to) != 0)
 			break;
 		virtual_tsc += HZ / 1000;
 	}
@@ -123,6 +132,20 @@ TEST(wire_shm_clock, fields_of_the_grh_arrive)
 	TEST_EQ(frames[1]->grh.hop_limit, 0);
 }
 
+/* Limit the descriptors of this process: the limit of before. */
+static rlim_t
+set_nb_files(rlim_t nb)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	before = limit.rlim_cur;
+	limit.rlim_cur = nb;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return before;
+}
+
 /* The port number i of those that come and go, or NULL. */
 static struct rwire_port *
 open_peer(int i)
@@ -138,6 +161,17 @@ open_peer(int i)
 	return port;
 }
 
+/* A port that has the fewest channels. */
+static struct rwire_port *
+open_small_peer(int i)
+{
+	rlim_t before = set_nb_files(4 * SHM_MIN_PEERS);
+	struct rwire_port *port = open_peer(i);
+
+	set_nb_files(before);
+	return port;
+}
+
 static uint32_t
 nb_connected(const struct rwire_port *base)
 {
@@ -145,7 +179,7 @@ nb_connected(const struct rwire_port *base)
 	uint32_t i, nb = 0;
 
 	for (i = 0; i < outs->nb; i++)
-		nb += outs->out[i].fd >= 0;
+		nb += outs->out[i]->fd >= 0;
 	return nb;
 }
 
@@ -154,13 +188,13 @@ TEST(wire_shm_clock, channels_to_ended_peers_are_closed)
 	struct rwire_port *peer;
 	int i;
 
-	for (i = 0; i < 2 * SHM_MAX_PEERS; i++) {
+	for (i = 0; i < 2 * SHM_MIN_PEERS; i++) {
 		peer = open_peer(i);
 		TEST_ASSERT(peer != NULL);
 		TEST_ASSERT(talk(ports[0], peer) < 5);
 		peer->ops->close(peer);
 	}
-	for (i = 0; i < 2 * SHM_MAX_PEERS; i++) {
+	for (i = 0; i < 2 * SHM_MIN_PEERS; i++) {
 		TEST_ASSERT(talk(ports[0], ports[1]) < 5);
 		virtual_tsc += HZ / 1000;
 	}
@@ -169,26 +203,63 @@ TEST(wire_shm_clock, channels_to_ended_peers_are_closed)
 
 TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
 {
-	struct rwire_port *peers[SHM_MAX_PEERS + 1], *from = open_peer(100);
+	struct rwire_port *peers[SHM_MIN_PEERS + 1], *from = open_small_peer(100);
 	int i;
 
 	TEST_ASSERT(from != NULL);
-	for (i = 0; i <= SHM_MAX_PEERS; i++) {
+	for (i = 0; i <= SHM_MIN_PEERS; i++) {
 		peers[i] = open_peer(i);
 		TEST_ASSERT(peers[i] != NULL);
-		TEST_ASSERT(i == SHM_MAX_PEERS || talk(from, peers[i]) < 5);
+		TEST_ASSERT(i == SHM_MIN_PEERS || talk(from, peers[i]) < 5);
 	}
-	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
-	TEST_EQ(talk(from, peers[SHM_MAX_PEERS]), 100);
+	TEST_EQ(nb_connected(from), SHM_MIN_PEERS);
+	TEST_EQ(talk(from, peers[SHM_MIN_PEERS]), 100);
 	TEST_ASSERT(((struct shm_port *)from)->outs.is_full_logged);
 	peers[7]->ops->close(peers[7]);
-	TEST_ASSERT(talk(from, peers[SHM_MAX_PEERS]) < 5);
-	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
-	for (i = 0; i <= SHM_MAX_PEERS; i++) {
+	TEST_ASSERT(talk(from, peers[SHM_MIN_PEERS]) < 5);
+	TEST_EQ(nb_connected(from), SHM_MIN_PEERS);
+	for (i = 0; i <= SHM_MIN_PEERS; i++) {
 		if (i != 7)
 			peers[i]->ops->close(peers[i]);
 	}
 	from->ops->close(from);
+}
+
+/* Pages of a ring that are in memory. */
+static uint32_t
+nb_pages(const struct shm_out *out)
+{
+	unsigned char pages[sizeof(struct rwire_ring) / 4096 + 1];
+	uint32_t i, nb = 0, nb_all = (uint32_t)(sizeof(struct rwire_ring) / (size_t)getpagesize());
+
+	TEST_OK(mincore(out->end.ring, sizeof(struct rwire_ring), pages));
+	for (i = 0; i < nb_all; i++)
+		nb += pages[i] & 1;
+	return nb;
+}
+
+TEST(wire_shm_clock, ring_has_few_pages_until_it_is_used_and_after_a_pause)
+{
+	const struct shm_out *out;
+	int i, j;
+
+	if (!rwire_shm_is_lazy())
+		test_skip("rings are allocated as a whole");
+	for (i = 0; i < 2; i++) {
+		TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+		out = ((struct shm_port *)ports[0])->outs.out[0];
+		TEST_ASSERT(nb_pages(out) < 12);
+		for (j = 0; j < 2 * (int)RWIRE_RING_SLOTS; j++)
+			TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+		TEST_ASSERT(nb_pages(out) > 100);
+		/* The other channels are checked, and this one with them. */
+		for (j = 0; j < 150; j++) {
+			TEST_ASSERT(talk(ports[0], ports[2]) < 5);
+			virtual_tsc += HZ / 1000;
+			(void)receive(ports[1]);
+		}
+		TEST_ASSERT(nb_pages(out) < 4);
+	}
 }
 
 /* Connect a peer, and leave its ring to be received. */
@@ -201,46 +272,30 @@ connect_peer(struct rwire_port *peer, const struct rwire_port *to)
 
 TEST(wire_shm_clock, rings_that_wait_while_the_device_has_no_cpu_are_received)
 {
-	struct rwire_port *peers[SHM_MAX_PEERS], *to = open_peer(SHM_MAX_PEERS);
+	struct rwire_port *peers[SHM_MIN_PEERS], *to = open_peer(SHM_MIN_PEERS);
 	const struct shm_ins *ins = &((struct shm_port *)to)->ins;
-	struct rwire_frame *frames[RWIRE_RX_BURST];
 	int i, nb = 0;
 
 	TEST_ASSERT(to != NULL);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < SHM_MIN_PEERS; i++) {
 		peers[i] = open_peer(i);
 		TEST_ASSERT(connect_peer(peers[i], to));
 	}
-	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
-	TEST_EQ(ins->nb, SHM_MAX_PEERS);
+	(void)receive(to);
+	TEST_EQ(ins->nb, SHM_MIN_PEERS);
 	virtual_tsc += HZ;
-	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
-		nb += ins->in[i].end.ring != NULL;
+	(void)receive(to);
+	for (i = 0; i < SHM_MIN_PEERS; i++) {
+		nb += ins->in[i]->end.ring != NULL;
 		peers[i]->ops->close(peers[i]);
 	}
 	to->ops->close(to);
-	TEST_EQ(nb, SHM_MAX_PEERS);
-}
-
-/* A limit of descriptors that leaves none free; the one of before. */
-static rlim_t
-set_nb_files(rlim_t nb)
-{
-	struct rlimit limit;
-	rlim_t before;
-
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	before = limit.rlim_cur;
-	limit.rlim_cur = nb;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	return before;
+	TEST_EQ(nb, SHM_MIN_PEERS);
 }
 
 TEST(wire_shm_clock, listener_without_descriptors_pauses_for_100_ms)
 {
 	struct rwire_port *from = open_peer(0), *to = open_peer(1);
-	struct rwire_frame *frames[RWIRE_RX_BURST];
 	struct epoll_event event;
 	rlim_t before;
 
@@ -250,10 +305,10 @@ TEST(wire_shm_clock, listener_without_descriptors_pauses_for_100_ms)
 	TEST_EQ(nb_connected(from), 1);
 	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 1);
 	before = set_nb_files(0);
-	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	(void)receive(to);
 	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 0);
 	virtual_tsc += 99 * HZ / 1000;
-	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	(void)receive(to);
 	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 0);
 	set_nb_files(before);
 	TEST_ASSERT(talk(from, to) < 5);
@@ -264,7 +319,6 @@ TEST(wire_shm_clock, listener_without_descriptors_pauses_for_100_ms)
 TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 {
 	struct rwire_port *from = open_peer(0), *to = open_peer(1);
-	struct rwire_frame *frames[RWIRE_RX_BURST];
 	int i, unused;
 	struct shm_out *out;
 	rlim_t before;
@@ -278,10 +332,10 @@ TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 	before = set_nb_files((rlim_t)unused + 1);
 	for (i = 0; i < 3; i++) {
 		virtual_tsc += HZ / 1000;
-		(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+		(void)receive(to);
 	}
 	set_nb_files(before);
-	out = &((struct shm_port *)from)->outs.out[0];
+	out = ((struct shm_port *)from)->outs.out[0];
 	virtual_tsc += HZ / 1000;
 	(void)from->ops->tx_get(from, &to->addr);
 	TEST_EQ(out->fd, -1);

@@ -15,7 +15,7 @@ owner_find(const struct rwire_owners *owners, uint16_t lid)
 {
 	struct rwire_owner *owner;
 
-	LIST_FOREACH(owner, &owners->list, next) {
+	LIST_FOREACH(owner, &owners->list[lid % RWIRE_OWNER_LISTS], next) {
 		if (owner->lid == lid)
 			break;
 	}
@@ -37,7 +37,7 @@ owner_hold(struct rwire_owners *owners, uint16_t lid, uint32_t user)
 	if (owner == NULL) {
 		owner = new_owner;
 		owner->lid = lid;
-		LIST_INSERT_HEAD(&owners->list, owner, next);
+		LIST_INSERT_HEAD(&owners->list[lid % RWIRE_OWNER_LISTS], owner, next);
 	}
 	if (user != 0 && (owner->user == 0 || is_own))
 		owner->user = user;
@@ -90,10 +90,13 @@ void
 rwire_owners_end(struct rwire_owners *owners)
 {
 	struct rwire_owner *owner;
+	unsigned int i;
 
-	while ((owner = LIST_FIRST(&owners->list)) != NULL) {
-		LIST_REMOVE(owner, next);
-		free(owner);
+	for (i = 0; i < RWIRE_OWNER_LISTS; i++) {
+		while ((owner = LIST_FIRST(&owners->list[i])) != NULL) {
+			LIST_REMOVE(owner, next);
+			free(owner);
+		}
 	}
 }
 

@@ -30,10 +30,12 @@ struct rwire_owner {
 	uint16_t lid; /* of the address */
 };
 
+#define RWIRE_OWNER_LISTS 256u
+
 /* Those of addresses that are referred to. Zeroes at first. */
 struct rwire_owners {
 	rte_ticketlock_t lock;
-	LIST_HEAD(rwire_owner_list, rwire_owner) list;
+	LIST_HEAD(, rwire_owner) list[RWIRE_OWNER_LISTS]; /* by the LID */
 };
 
 /* Refer to an address: 0, or -ENOMEM. */

@@ -62,7 +62,6 @@ struct shm_port {
 	struct shm_news news; /* of the send side */
 
 	struct shm_outs outs;
-	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
 	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
 	struct rwire_slot *slot;
 	struct rwire_shared shared; /* its payload, unless len is 0 */
@@ -76,7 +75,6 @@ struct shm_port {
 	uint8_t rx_data[RWIRE_RX_BURST][RWIRE_HEADROOM + RWIRE_MAX_PKT];
 };
 
-static_assert(SHM_MAX_PEERS <= 64, "a bit for each peer");
 static_assert(SHM_COPY <= RWIRE_MAX_PKT, "a slot has the bytes of the longest headers");
 
 /* The time, TSC; late by the time since the last attempt to receive. */
@@ -187,15 +185,14 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 
 	rwire_shm_ins_release(&port->ins);
 	/* The difference is also large if the clock was set back. */
-	if (now - port->ins.serviced_at >= port->ins.check_cycles)
+	if (now - port->ins.serviced_at >= port->ins.pause)
 		rwire_shm_ins_service(&port->ins, now);
 	/* Each time from another one, so that no peer keeps the others waiting. */
-	at = port->first_in < port->ins.nb ? port->first_in : 0;
+	at = port->first_in < port->ins.nb_active ? port->first_in : 0;
 	port->first_in = at + 1;
-	for (i = 0; i < port->ins.nb && nb < n; i++) {
-		if (port->ins.in[at].end.ring != NULL)
-			nb = shm_in_burst(port, &port->ins.in[at], frames, nb, n);
-		at = at + 1 < port->ins.nb ? at + 1 : 0;
+	for (i = 0; i < port->ins.nb_active && nb < n; i++) {
+		nb = shm_in_burst(port, port->ins.active[at], frames, nb, n);
+		at = at + 1 < port->ins.nb_active ? at + 1 : 0;
 	}
 	return nb;
 }
@@ -209,8 +206,8 @@ shm_rx_sleep(struct rwire_port *base)
 
 	rwire_shm_ins_release(&port->ins);
 	rwire_shm_ins_service(&port->ins, shm_now(base));
-	for (i = 0; i < port->ins.nb; i++) {
-		if (port->ins.in[i].end.ring != NULL && !rwire_ring_sleep(&port->ins.in[i].end))
+	for (i = 0; i < port->ins.nb_active; i++) {
+		if (!rwire_ring_sleep(&port->ins.active[i]->end))
 			is_empty = false;
 	}
 	return is_empty;
@@ -238,16 +235,13 @@ shm_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32
 		uint32_t *taken)
 {
 	const struct shm_port *port = (const struct shm_port *)base;
-	const struct shm_out *out;
+	const struct shm_out *out = rwire_shm_out_find(&port->outs, dst);
 
-	for (out = port->outs.out; out < port->outs.out + port->outs.nb; out++) {
-		if (out->fd < 0 || !rwire_addr_is_equal(&out->addr, dst))
-			continue;
-		*sent = out->end.pos;
-		*taken = __atomic_load_n(&out->end.ring->head, __ATOMIC_RELAXED);
-		return true;
-	}
-	return false;
+	if (out == NULL || out->fd < 0)
+		return false;
+	*sent = out->end.pos;
+	*taken = __atomic_load_n(&out->end.ring->head, __ATOMIC_RELAXED);
+	return true;
 }
 
 static struct rwire_frame *
@@ -271,7 +265,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	port->tx.is_grant_requested = false;
 	port->tx.grh = (struct rsoft_grh){0};
 	if (out != NULL && out->fd >= 0) {
-		port->slot = rwire_ring_get(&out->end);
+		port->slot = rwire_shm_out_get(out);
 		if (port->slot == NULL)
 			return NULL;
 		if (!base->has_icrc)
@@ -344,7 +338,11 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	kind |= shm_put_grh(port->slot, frame);
 	rwire_ring_put(&port->to->end, frame->len, kind);
 	port->slot = NULL;
-	port->dirty |= UINT64_C(1) << (port->to - port->outs.out);
+	if (!port->to->is_dirty) {
+		port->to->is_dirty = true;
+		port->to->next_dirty = port->outs.dirty;
+		port->outs.dirty = port->to;
+	}
 	RSOFT_COUNT(base->stats.tx_packets, 1);
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len + port->shared.len);
 }
@@ -354,10 +352,11 @@ static void
 shm_tx_flush(struct rwire_port *base)
 {
 	struct shm_port *port = (struct shm_port *)base;
+	struct shm_out *out;
 
-	for (; port->dirty != 0; port->dirty &= port->dirty - 1) {
-		struct shm_out *out = &port->outs.out[__builtin_ctzll(port->dirty)];
-
+	for (; port->outs.dirty != NULL; port->outs.dirty = out->next_dirty) {
+		out = port->outs.dirty;
+		out->is_dirty = false;
 		if (out->fd >= 0 && rwire_ring_must_wake(&out->end))
 			(void)!send(out->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
@@ -519,12 +518,15 @@ shm_open_port(int listener, const struct rwire_addr *addr, const char *name, boo
 	memcpy(port->name, name, strlen(name) + 1);
 	port->ins.name = port->name;
 	port->ins.addr = *addr;
-	rc = rwire_shm_ins_open(&port->ins, listener);
+	rc = rwire_shm_outs_open(&port->outs);
+	if (rc == 0)
+		rc = rwire_shm_ins_open(&port->ins, listener);
 	if (rc == 0) {
 		port->port.fd = port->ins.epoll;
 		*out = &port->port;
 		return 0;
 	}
+	rwire_shm_outs_close(&port->outs);
 	free(port);
 close:
 	close(listener);

@@ -14,15 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rmem_pages.h>
+
 #include "../../base/rsoft.h"
 #include "rwire_shm.h"
 
-#define SHM_BACKLOG 64
+#define SHM_BACKLOG 256
 #define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SHM_LOST    (-2) /* a descriptor for which there is no number */
 
@@ -41,7 +44,7 @@ rwire_shm_reason_text(int reason)
 			[SHM_BAD_USER] = "an address is of another user",
 			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
 			[SHM_NO_SPACE] =
-					"channels from 64 devices are open, or from many of one user",
+					"all channels are in use, or one user has its share of them",
 			[SHM_NO_FILES] = "its process or host has no file descriptor left",
 	};
 
@@ -58,6 +61,67 @@ rwire_shm_name_is_valid(const char *name)
 			return false;
 	}
 	return len != 0 && len <= SHM_MAX_NAME;
+}
+
+void
+rwire_shm_users_open(struct shm_users *users)
+{
+	struct rlimit limit = {.rlim_cur = 0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	*users = (struct shm_users){
+			.nb_free = (uint32_t)RTE_MIN(RTE_MAX(limit.rlim_cur / 4, SHM_MIN_PEERS),
+					(rlim_t)SHM_MAX_PEERS)};
+}
+
+void
+rwire_shm_users_close(struct shm_users *users)
+{
+	free(users->user);
+	users->user = NULL;
+}
+
+static struct shm_user *
+users_find(const struct shm_users *users, uint32_t uid)
+{
+	uint32_t i;
+
+	for (i = 0; i < users->nb; i++) {
+		if (users->user[i].uid == uid)
+			return &users->user[i];
+	}
+	return NULL;
+}
+
+bool
+rwire_shm_users_add(struct shm_users *users, uint32_t uid)
+{
+	struct shm_user *user = users_find(users, uid);
+	uint32_t nb_used = user == NULL ? 0 : user->nb_channels;
+
+	if (users->nb_free <= (uid == geteuid() ? 0 : nb_used))
+		return false;
+	if (user == NULL) {
+		user = reallocarray(users->user, users->nb + 1, sizeof(*user));
+		if (user == NULL)
+			return false;
+		users->user = user;
+		user += users->nb++;
+		*user = (struct shm_user){.uid = uid};
+	}
+	user->nb_channels++;
+	users->nb_free--;
+	return true;
+}
+
+void
+rwire_shm_users_remove(struct shm_users *users, uint32_t uid)
+{
+	struct shm_user *user = users_find(users, uid);
+
+	users->nb_free++;
+	if (--user->nb_channels == 0)
+		*user = users->user[--users->nb];
 }
 
 static socklen_t
@@ -265,6 +329,51 @@ rwire_shm_unmap(struct rwire_ring *ring)
 		munmap(ring, sizeof(*ring));
 }
 
+/* Whether the kernel promises more memory than it has. */
+static bool
+shm_is_overcommitted(void)
+{
+	FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+	int mode = file == NULL ? EOF : fgetc(file);
+
+	if (file != NULL)
+		fclose(file);
+	return mode == '0' || mode == '1';
+}
+
+bool
+rwire_shm_is_lazy(void)
+{
+	static int is_lazy; /* 0: not known yet; atomic */
+	int known = __atomic_load_n(&is_lazy, __ATOMIC_RELAXED);
+
+	if (known == 0) {
+		known = rmem_pages_can_populate() && shm_is_overcommitted() ? 1 : -1;
+		__atomic_store_n(&is_lazy, known, __ATOMIC_RELAXED);
+	}
+	return known > 0;
+}
+
+bool
+rwire_shm_populate(struct rwire_ring *ring, uint32_t slot, uint32_t nb)
+{
+	const struct iovec slots = {&ring->slot[slot], nb * sizeof(ring->slot[0])};
+	uintptr_t first, end;
+
+	rmem_pages_of(&slots, &first, &end);
+	return !rwire_shm_is_lazy() || rmem_pages_populate(first, end, true) == 0;
+}
+
+bool
+rwire_shm_trim(struct rwire_ring *ring)
+{
+	const uintptr_t page = (uintptr_t)getpagesize();
+	uintptr_t first = RTE_ALIGN_CEIL((uintptr_t)ring->slot, page);
+	uintptr_t end = RTE_ALIGN_FLOOR((uintptr_t)(ring->slot + RWIRE_RING_SLOTS), page);
+
+	return rwire_shm_is_lazy() && madvise((void *)first, end - first, MADV_REMOVE) == 0;
+}
+
 /* Create a ring: a descriptor and its mapping, or -ENOMEM. */
 static int
 shm_create(struct rwire_ring **ring)
@@ -273,8 +382,9 @@ shm_create(struct rwire_ring **ring)
 
 	if (fd < 0)
 		return -ENOMEM;
-	/* Allocated now: a page that is missing later would raise SIGBUS. */
-	if (posix_fallocate(fd, 0, sizeof(**ring)) == 0 && fcntl(fd, F_ADD_SEALS, SHM_SEALS) == 0) {
+	if (ftruncate(fd, sizeof(**ring)) == 0 &&
+			(rwire_shm_is_lazy() || posix_fallocate(fd, 0, sizeof(**ring)) == 0) &&
+			fcntl(fd, F_ADD_SEALS, SHM_SEALS) == 0) {
 		*ring = shm_map(fd);
 		if (*ring != NULL)
 			return fd;

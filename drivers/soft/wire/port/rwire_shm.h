@@ -29,9 +29,11 @@
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION   6
-#define SHM_MAX_NAME  31
-#define SHM_MAX_PEERS 64 /* of a device, in each direction */
+#define SHM_VERSION  6
+#define SHM_MAX_NAME 31
+/* Channels of a device in each direction; rwire_shm_users_open() has fewer. */
+#define SHM_MIN_PEERS 64
+#define SHM_MAX_PEERS 4096
 /* The name of ip=host, which port= can't give. */
 #define SHM_HOST "*"
 
@@ -61,11 +63,38 @@ struct shm_region {
 	uint64_t size;
 };
 
+/* A user, and its channels in one direction. */
+struct shm_user {
+	uint32_t uid;
+	uint32_t nb_channels;
+};
+
+/*
+ * Users of the channels of a device in one direction. A user other than the device's own has no
+ * more than remain free, so that no user has all.
+ */
+struct shm_users {
+	struct shm_user *user;
+	uint32_t nb;
+	uint32_t nb_free; /* channels */
+};
+
 /* Of a reason from a peer; any value is allowed. */
 const char *rwire_shm_reason_text(int reason);
 
 /* Whether a name is 1 to SHM_MAX_NAME letters, digits, '.', '_' or '-'. */
 bool rwire_shm_name_is_valid(const char *name);
+
+/*
+ * As many channels are free as a quarter of the descriptors that this process may open: from
+ * SHM_MIN_PEERS to SHM_MAX_PEERS.
+ */
+void rwire_shm_users_open(struct shm_users *users);
+void rwire_shm_users_close(struct shm_users *users);
+
+/* Add a channel of a user. False: it has its share, or no memory is left. */
+bool rwire_shm_users_add(struct shm_users *users, uint32_t uid);
+void rwire_shm_users_remove(struct shm_users *users, uint32_t uid);
 
 /* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
 int rwire_shm_listen(const char *name, const struct rwire_addr *addr);
@@ -130,6 +159,19 @@ int rwire_shm_join(const char *name, const struct rwire_addr *addr, const struct
  */
 uint32_t rwire_shm_members(const char *name, const struct rwire_addr *group,
 		struct rwire_addr *members, uint32_t max);
+
+/*
+ * Whether pages of rings are allocated as they are used: not without MADV_POPULATE_WRITE, which
+ * reports missing memory, nor with vm.overcommit_memory=2, with which the reader's first access to
+ * a page could raise SIGBUS.
+ */
+bool rwire_shm_is_lazy(void);
+
+/* Allocate the pages of nb slots that the writer will use. False: no memory is left. */
+bool rwire_shm_populate(struct rwire_ring *ring, uint32_t slot, uint32_t nb);
+
+/* Free the pages of a ring without packets. False: it keeps them. */
+bool rwire_shm_trim(struct rwire_ring *ring);
 
 void rwire_shm_unmap(struct rwire_ring *ring);
 

@@ -5,6 +5,7 @@
 /* Channels from the peers of port=shm; see rwire_shm_in.h. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -14,11 +15,37 @@
 #include "../../base/rsoft.h"
 #include "rwire_shm_in.h"
 
-#define SHM_EVENTS   16
+#define SHM_EVENTS   64
 #define SHM_BELLS    16  /* doorbells that one call consumes, at most */
 #define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
 #define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
-#define SHM_LISTENER SHM_MAX_PEERS /* the event of the listening socket */
+#define SHM_CHECKS   64  /* channels that one call checks */
+#define SHM_BELLS_MS 16  /* services per millisecond while channels are asleep */
+#define SHM_ASLEEP   UINT32_MAX
+#define SHM_LISTENER UINT32_MAX /* the event of the listening socket */
+
+/* Poll a channel that has a ring. */
+static void
+shm_in_activate(struct shm_ins *ins, struct shm_in *in)
+{
+	if (in->active_at != SHM_ASLEEP)
+		return;
+	in->active_at = ins->nb_active;
+	ins->active[ins->nb_active++] = in;
+}
+
+static void
+shm_in_deactivate(struct shm_ins *ins, struct shm_in *in)
+{
+	struct shm_in *last;
+
+	if (in->active_at == SHM_ASLEEP)
+		return;
+	last = ins->active[--ins->nb_active];
+	ins->active[in->active_at] = last;
+	last->active_at = in->active_at;
+	in->active_at = SHM_ASLEEP;
+}
 
 /* Each is cleared first: a child of fork() must not end it again. */
 static void
@@ -42,9 +69,31 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 	in->is_held = false;
 	if (in->direct != NULL)
 		rsoft_grant_close(in->direct);
+	shm_in_deactivate(ins, in);
 	shm_in_close(in);
 	if (is_held)
 		rwire_owners_put(ins->owners, &in->addr);
+	rwire_shm_users_remove(&ins->users, in->uid);
+	in->next_free = ins->free;
+	ins->free = in;
+}
+
+/* A free channel; NULL: no memory is left. There are not more than users may have. */
+static struct shm_in *
+shm_in_new(struct shm_ins *ins)
+{
+	struct shm_in *in = ins->free;
+
+	if (in == NULL && ins->nb < ins->max) {
+		in = calloc(1, sizeof(*in));
+		if (in == NULL)
+			return NULL;
+		in->number = ins->nb;
+		ins->in[ins->nb++] = in;
+	} else if (in != NULL) {
+		ins->free = in->next_free;
+	}
+	return in;
 }
 
 /* Log the first refusal of each kind. */
@@ -84,32 +133,41 @@ shm_listen_again(struct shm_ins *ins, uint64_t now)
 				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, ins->listener, &event) != 0;
 }
 
-/*
- * Whether a user may open a channel: its own user any that is free, another one no more than remain
- * free, so that no user has all.
- */
+/* Add a channel of a user: whether it may have it. */
 static bool
-shm_has_share(const struct shm_ins *ins, uint32_t uid)
+shm_in_add(struct shm_ins *ins, int fd, uint32_t uid, uint64_t now)
 {
-	unsigned int i, nb_free = 0, nb_used = 0;
+	struct epoll_event event = {.events = EPOLLIN};
+	struct shm_in *in;
 
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
-		nb_free += ins->in[i].fd < 0;
-		nb_used += ins->in[i].fd >= 0 && ins->in[i].uid == uid;
+	if (!rwire_shm_users_add(&ins->users, uid))
+		return false;
+	in = shm_in_new(ins);
+	if (in == NULL) {
+		rwire_shm_users_remove(&ins->users, uid);
+		return false;
 	}
-	return nb_free > (uid == ins->uid ? 0 : nb_used);
+	*in = (struct shm_in){.number = in->number,
+			.active_at = SHM_ASLEEP,
+			.fd = fd,
+			.uid = uid,
+			.opened_at = now};
+	event.data.u32 = in->number;
+	if (epoll_ctl(ins->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+		return true;
+	in->fd = -1;
+	shm_in_free(ins, in);
+	return false;
 }
 
 static void
 shm_accept_all(struct shm_ins *ins, uint64_t now)
 {
-	unsigned int i, n;
+	unsigned int n;
 	uint32_t uid = 0;
 	int fd;
 
-	for (n = 0; n < SHM_MAX_PEERS; n++) {
-		struct epoll_event event = {.events = EPOLLIN};
-
+	for (n = 0; n < SHM_CHECKS; n++) {
 		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
 		if (fd == -EPERM)
 			shm_log_refusal(ins, SHM_BAD_USER, 0);
@@ -117,21 +175,11 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 			shm_ignore(ins, now);
 		if (fd < 0)
 			return;
-		for (i = 0; i < SHM_MAX_PEERS && ins->in[i].fd >= 0; i++)
-			;
-		event.data.u32 = i;
-		if (!shm_has_share(ins, uid) ||
-				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-			shm_log_refusal(ins, SHM_NO_SPACE, 0);
-			rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
-			close(fd);
+		if (shm_in_add(ins, fd, uid, now))
 			continue;
-		}
-		memset(&ins->in[i], 0, sizeof(ins->in[i]));
-		ins->in[i].fd = fd;
-		ins->in[i].uid = uid;
-		ins->in[i].opened_at = now;
-		ins->nb = RTE_MAX(ins->nb, i + 1);
+		shm_log_refusal(ins, SHM_NO_SPACE, 0);
+		rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
+		close(fd);
 	}
 }
 
@@ -146,8 +194,10 @@ shm_in_open(struct shm_ins *ins, struct shm_in *in)
 		in->is_held = rwire_shm_may_claim(ins->name, in->fd, &in->addr, ins->owners);
 		rc = in->is_held ? SHM_OK : SHM_BAD_USER;
 	}
-	if (rc == SHM_OK)
+	if (rc == SHM_OK) {
 		__atomic_store_n(&in->end.ring->accepts, ins->is_sharing, __ATOMIC_RELAXED);
+		shm_in_activate(ins, in);
+	}
 	if (rc == SHM_OK || rc == -EAGAIN)
 		return;
 	if (rc > SHM_OK) {
@@ -170,6 +220,7 @@ shm_in_event(struct shm_ins *ins, struct shm_in *in)
 		shm_in_open(ins, in);
 		return;
 	}
+	shm_in_activate(ins, in);
 	for (i = 0; i < SHM_BELLS && n > 0; i++) {
 		n = rwire_shm_next(in->fd, &region, &memory);
 		if (memory >= 0 && ins->is_sharing)
@@ -202,13 +253,33 @@ shm_drop_invalid(struct shm_ins *ins, uint64_t now)
 {
 	struct shm_in *in;
 	bool is_late;
+	uint32_t i;
 
-	for (in = ins->in; in < ins->in + ins->nb; in++) {
+	for (i = 0; i < RTE_MIN(ins->nb, SHM_CHECKS); i++) {
+		in = ins->in[ins->next++ % ins->nb];
 		is_late = now - in->opened_at >= SHM_HELLO_MS * ins->check_cycles;
 		if (in->fd >= 0 && in->end.ring == NULL && is_late)
 			shm_in_open(ins, in);
 		if (in->fd >= 0 && (in->end.ring != NULL ? shm_in_has_lost(ins, in) : is_late))
 			shm_in_free(ins, in);
+	}
+}
+
+/* Let channels without packets sleep, if there are many. */
+static void
+shm_rest(struct shm_ins *ins, uint64_t now)
+{
+	uint32_t i;
+
+	if (now - ins->rested_at < ins->check_cycles)
+		return;
+	ins->rested_at = now;
+	for (i = ins->nb_active; i > 0 && ins->nb_active > SHM_IN_POLLED; i--) {
+		struct shm_in *in = ins->active[i - 1];
+
+		if (in->end.pos == in->seen_pos && !in->is_closed && rwire_ring_sleep(&in->end))
+			shm_in_deactivate(ins, in);
+		in->seen_pos = in->end.pos;
 	}
 }
 
@@ -238,22 +309,23 @@ rwire_shm_ins_service(struct shm_ins *ins, uint64_t now)
 		if (events[i].data.u32 == SHM_LISTENER)
 			shm_accept_all(ins, now);
 		else
-			shm_in_event(ins, &ins->in[events[i].data.u32]);
+			shm_in_event(ins, ins->in[events[i].data.u32]);
 	}
 	ins->serviced_at = now;
 	shm_drop_invalid(ins, now);
+	shm_rest(ins, now);
+	ins->pause = ins->check_cycles / (ins->nb_active < SHM_IN_POLLED ? 1 : SHM_BELLS_MS);
 }
 
 void
 rwire_shm_ins_release(struct shm_ins *ins)
 {
-	unsigned int i;
+	uint32_t i;
 
-	for (i = 0; i < ins->nb; i++) {
-		struct shm_in *in = &ins->in[i];
+	/* The last channel takes the place of one that is freed. */
+	for (i = ins->nb_active; i > 0; i--) {
+		struct shm_in *in = ins->active[i - 1];
 
-		if (in->end.ring == NULL)
-			continue;
 		rwire_ring_release(&in->end);
 		if (in->is_closed && (in->left == 0 || !rwire_ring_is_ready(&in->end)))
 			shm_in_free(ins, in);
@@ -264,30 +336,38 @@ int
 rwire_shm_ins_open(struct shm_ins *ins, int listener)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
-	unsigned int i;
 
-	for (i = 0; i < SHM_MAX_PEERS; i++)
-		ins->in[i].fd = -1;
+	rwire_shm_users_open(&ins->users);
+	ins->max = ins->users.nb_free;
 	ins->listener = listener;
 	ins->uid = geteuid();
+	ins->in = calloc(ins->max, sizeof(ins->in[0]));
+	ins->active = calloc(ins->max, sizeof(ins->active[0]));
 	ins->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (ins->epoll >= 0 && epoll_ctl(ins->epoll, EPOLL_CTL_ADD, listener, &event) == 0)
+	if (ins->in != NULL && ins->active != NULL && ins->epoll >= 0 &&
+			epoll_ctl(ins->epoll, EPOLL_CTL_ADD, listener, &event) == 0)
 		return 0;
-	RSOFT_LOG(ERR, "port=shm: epoll: %s", strerror(errno));
+	RSOFT_LOG(ERR, "port=shm: no channels: %s", strerror(errno));
 	if (ins->epoll >= 0)
 		close(ins->epoll);
+	free(ins->active);
+	free(ins->in);
 	return -ENOMEM;
 }
 
 void
 rwire_shm_ins_close(struct shm_ins *ins)
 {
-	unsigned int i;
+	uint32_t i;
 
 	for (i = 0; i < ins->nb; i++) {
-		if (ins->in[i].fd >= 0)
-			shm_in_close(&ins->in[i]);
+		if (ins->in[i]->fd >= 0)
+			shm_in_close(ins->in[i]);
+		free(ins->in[i]);
 	}
+	free(ins->active);
+	free(ins->in);
+	rwire_shm_users_close(&ins->users);
 	close(ins->listener);
 	close(ins->epoll);
 }

@@ -4,8 +4,8 @@
 
 /*
  * Channels of a port=shm from its peers: accepted, and freed when their packets were received after
- * the end of the peer. A user other than that of the device has no more of them than remain free,
- * so that no user has all.
+ * the end of the peer. Up to SHM_IN_POLLED channels are polled; of more, those without packets are
+ * asleep until a doorbell, so that a poll costs no more with each peer that is silent.
  *
  * Invariant: a channel has a ring once the peer was admitted at the address that it claims, which
  * is referred to until it is freed (rwire_owner.h). All of them are protected by rwire::rx_lock.
@@ -17,8 +17,14 @@
 #include "rwire_region.h"
 #include "rwire_shm.h"
 
+#define SHM_IN_POLLED 64u
+
 /* A channel from a peer. */
 struct shm_in {
+	uint32_t number;
+	uint32_t active_at; /* its place in shm_ins::active; UINT32_MAX: it is asleep */
+	uint32_t seen_pos;  /* at the last check for packets */
+	struct shm_in *next_free;
 	int fd;                    /* -1: free */
 	struct rwire_ring_end end; /* without a ring until its message is there */
 	struct rwire_regions regions;
@@ -42,9 +48,16 @@ struct shm_ins {
 	uint32_t uid;             /* that listens */
 	bool is_listener_off;     /* the listener is not in the epoll instance, since */
 	uint64_t listener_off_at; /* TSC */
-	struct shm_in in[SHM_MAX_PEERS];
-	uint32_t nb;             /* those from there on were never used */
+	struct shm_in **in;       /* by number, nb of max; not freed before the port is closed */
+	uint32_t nb, max;
+	struct shm_in *free;
+	struct shm_in **active; /* that have a ring and are polled */
+	uint32_t nb_active;
+	struct shm_users users;
+	uint32_t next;           /* the channel to check next */
 	uint64_t serviced_at;    /* TSC */
+	uint64_t pause;          /* from then to the next service */
+	uint64_t rested_at;      /* channels without packets were searched, TSC */
 	uint32_t logged_reasons; /* bit n: refusals with reason n are logged */
 };
 

@@ -5,6 +5,7 @@
 /* Channels to the peers of port=shm; see rwire_shm_out.h. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,11 @@
 
 #define SHM_REFUSED 1000 /* checks until a peer that refused is tried again */
 #define SHM_STRANGE (-1) /* reason: the peer is of a user that this device refuses */
+#define SHM_IDLE    100  /* checks until the pages of an empty ring are freed */
+#define SHM_LOOKS   4    /* channels checked for an unused one */
+#define SHM_SWEEP   64   /* and for the next one whose peer may have ended */
+
+static_assert(RWIRE_RING_SLOTS / SHM_OUT_GROUP <= 32, "a bit for each group");
 
 /* Each is cleared first: a child of fork() must not end it again. */
 static void
@@ -34,6 +40,7 @@ shm_out_close(struct shm_outs *outs, struct shm_out *out)
 	rwire_copy_wait(&out->peer);
 	shm_out_end(out);
 	rwire_owners_put(outs->owners, &out->addr);
+	rwire_shm_users_remove(&outs->users, out->uid);
 }
 
 /* Log a refusal, once until another one. */
@@ -58,39 +65,26 @@ shm_out_log(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t num
 				rwire_shm_reason_text(reason));
 }
 
-/* As shm_has_share() of those from peers. */
-static bool
-shm_outs_has_share(const struct shm_outs *outs, uint32_t uid)
-{
-	uint32_t i, nb_free = SHM_MAX_PEERS, nb_used = 0;
-
-	for (i = 0; i < outs->nb; i++) {
-		nb_free -= outs->out[i].fd >= 0;
-		nb_used += outs->out[i].fd >= 0 && outs->out[i].uid == uid;
-	}
-	return nb_free > (uid == geteuid() ? 0 : nb_used);
-}
-
 /* Its user has as many channels as remain free. */
 static void
 shm_out_deny(struct shm_outs *outs, struct shm_out *out)
 {
 	char text[RWIRE_ADDR_TEXT];
 
-	shm_out_close(outs, out);
+	shm_out_end(out);
+	rwire_owners_put(outs->owners, &out->addr);
 	out->pause += SHM_REFUSED * outs->check_cycles;
 	if (outs->is_share_logged)
 		return;
 	outs->is_share_logged = true;
-	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: user %u has its share of the %u channels",
-			outs->name, rwire_addr_text(&out->addr, text), out->uid, SHM_MAX_PEERS);
+	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: user %u has its share of the channels",
+			outs->name, rwire_addr_text(&out->addr, text), out->uid);
 }
 
 static void
 shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 {
 	char text[RWIRE_ADDR_TEXT];
-	bool has_share = true;
 	uint32_t uid = 0;
 	int rc, fd;
 
@@ -98,17 +92,19 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	memset(&out->peer, 0, sizeof(out->peer));
 	memset(&out->regions, 0, sizeof(out->regions));
 	out->full_at = 0;
+	out->ready = 0;
+	out->empty_at = out->checked_at;
+	out->empty_pos = 0;
 	rc = rwire_shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
 			outs->owners);
 	if (rc == 0) {
-		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
 		out->uid = uid;
 		rwire_copy_connect(&out->peer, rwire_shm_pid(fd), uid);
+		if (!rwire_shm_users_add(&outs->users, uid))
+			shm_out_deny(outs, out);
 	}
-	if (!has_share)
-		shm_out_deny(outs, out);
-	else if (rc == -EPERM)
+	if (rc == -EPERM)
 		shm_out_log(outs, out, SHM_STRANGE, uid);
 	if (rc != -ENOMEM || outs->is_memory_logged)
 		return;
@@ -136,6 +132,40 @@ shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
+/*
+ * Free the pages of a ring that remains empty. The number of a slot is zero then, which must not be
+ * the next one.
+ */
+static void
+shm_out_trim(const struct shm_outs *outs, struct shm_out *out, uint64_t now)
+{
+	uint32_t pos = out->end.pos;
+
+	if (pos != out->empty_pos ||
+			pos != __atomic_load_n(&out->end.ring->head, __ATOMIC_ACQUIRE)) {
+		out->empty_pos = pos;
+		out->empty_at = now;
+	} else if (out->ready != 0 && now - out->empty_at >= SHM_IDLE * outs->check_cycles &&
+			pos < UINT32_MAX - RWIRE_RING_SLOTS && rwire_shm_trim(out->end.ring)) {
+		out->ready = 0;
+	}
+}
+
+struct rwire_slot *
+rwire_shm_out_get(struct shm_out *out)
+{
+	struct rwire_slot *slot = rwire_ring_get(&out->end);
+	uint32_t group = out->end.pos % RWIRE_RING_SLOTS / SHM_OUT_GROUP;
+
+	if (likely((out->ready >> group & 1) != 0))
+		return slot;
+	/* A page that is missing when the slot is written would raise SIGBUS. */
+	if (!rwire_shm_populate(out->end.ring, group * SHM_OUT_GROUP, SHM_OUT_GROUP))
+		return NULL;
+	out->ready |= UINT32_C(1) << group;
+	return slot;
+}
+
 void
 rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 {
@@ -147,6 +177,8 @@ rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 	}
 	if (out->fd < 0)
 		shm_out_connect(outs, out);
+	else
+		shm_out_trim(outs, out, now);
 }
 
 void
@@ -154,8 +186,8 @@ rwire_shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 {
 	uint32_t i;
 
-	for (i = 0; i < outs->nb; i++) {
-		struct shm_out *out = &outs->out[outs->next++ % outs->nb];
+	for (i = 0; i < RTE_MIN(outs->nb, SHM_SWEEP); i++) {
+		struct shm_out *out = outs->out[outs->next++ % outs->nb];
 
 		if (out->fd >= 0)
 			rwire_shm_out_check(outs, out, now);
@@ -164,51 +196,124 @@ rwire_shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 	}
 }
 
+/* The list of an address, whose last bytes differ. */
+static struct shm_out **
+shm_outs_list(struct shm_outs *outs, const struct rwire_addr *addr)
+{
+	const uint8_t *gid = addr->gid;
+
+	return &outs->list[(gid[15] ^ gid[14] ^ gid[13] ^ gid[7]) % SHM_OUT_LISTS];
+}
+
+struct shm_out *
+rwire_shm_out_find(const struct shm_outs *outs, const struct rwire_addr *addr)
+{
+	struct shm_out *out = *shm_outs_list((struct shm_outs *)(uintptr_t)outs, addr);
+
+	while (out != NULL && !rwire_addr_is_equal(&out->addr, addr))
+		out = out->next;
+	return out;
+}
+
 /* All channels are connected: one whose peer has ended, or NULL. */
 static struct shm_out *
 shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 {
-	struct shm_out *out, *unused = NULL;
+	struct shm_out *unused = NULL;
 	char text[RWIRE_ADDR_TEXT];
+	uint32_t i;
 
 	/* Not for each packet that is dropped. */
 	if (now - outs->cleaned_at < outs->check_cycles)
 		return NULL;
 	outs->cleaned_at = now;
-	for (out = outs->out; out < outs->out + outs->nb; out++) {
-		rwire_shm_out_check(outs, out, now);
-		if (out->fd < 0)
-			unused = out;
+	for (i = 0; i < outs->nb; i++) {
+		rwire_shm_out_check(outs, outs->out[i], now);
+		if (outs->out[i]->fd < 0)
+			unused = outs->out[i];
 	}
 	if (unused == NULL && !outs->is_full_logged) {
 		outs->is_full_logged = true;
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: channels to %u peers (limit %u)",
-				outs->name, rwire_addr_text(addr, text), outs->nb, SHM_MAX_PEERS);
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: channels to %u peers, which is the limit for this number of file descriptors (ulimit -n)",
+				outs->name, rwire_addr_text(addr, text), outs->nb);
 	}
 	return unused;
+}
+
+/* Another channel, unless there are as many as users may have; NULL also: no memory is left. */
+static struct shm_out *
+shm_outs_add(struct shm_outs *outs)
+{
+	struct shm_out *out;
+
+	if (outs->nb == outs->max)
+		return NULL;
+	out = calloc(1, sizeof(*out));
+	if (out != NULL)
+		outs->out[outs->nb++] = out;
+	return out;
+}
+
+/* Of a few channels, one that is not connected and needs no pause; or NULL. */
+static struct shm_out *
+shm_outs_unused(struct shm_outs *outs, uint64_t now)
+{
+	struct shm_out *out;
+	uint32_t i;
+
+	for (i = 0; i < RTE_MIN(outs->nb, SHM_LOOKS); i++) {
+		out = outs->out[outs->next_unused++ % outs->nb];
+		if (out->fd < 0 && now - out->checked_at >= out->pause)
+			return out;
+	}
+	return NULL;
+}
+
+/* Use a channel, which is not connected, for another address. */
+static void
+shm_out_rename(struct shm_outs *outs, struct shm_out *out, const struct rwire_addr *addr)
+{
+	const struct shm_out keep = {.next_dirty = out->next_dirty, .is_dirty = out->is_dirty};
+	struct shm_out **at;
+
+	for (at = shm_outs_list(outs, &out->addr); *at != NULL; at = &(*at)->next) {
+		if (*at == out) {
+			*at = out->next;
+			break;
+		}
+	}
+	*out = keep;
+	out->addr = *addr;
+	out->fd = -1;
+	at = shm_outs_list(outs, addr);
+	out->next = *at;
+	*at = out;
 }
 
 struct shm_out *
 rwire_shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 {
-	struct shm_out *out, *unused = NULL;
+	struct shm_out *out = rwire_shm_out_find(outs, addr);
 
-	for (out = outs->out; out < outs->out + outs->nb; out++) {
-		if (rwire_addr_is_equal(&out->addr, addr))
-			return out;
-		if (out->fd < 0)
-			unused = out;
-	}
-	if (outs->nb < SHM_MAX_PEERS)
-		unused = &outs->out[outs->nb++];
-	if (unused == NULL)
-		unused = shm_outs_clean(outs, addr, now);
-	if (unused == NULL)
-		return NULL;
-	memset(unused, 0, sizeof(*unused));
-	unused->addr = *addr;
-	unused->fd = -1;
-	return unused;
+	if (likely(out != NULL))
+		return out;
+	out = shm_outs_unused(outs, now);
+	if (out == NULL)
+		out = shm_outs_add(outs);
+	if (out == NULL)
+		out = shm_outs_clean(outs, addr, now);
+	if (out != NULL)
+		shm_out_rename(outs, out, addr);
+	return out;
+}
+
+int
+rwire_shm_outs_open(struct shm_outs *outs)
+{
+	rwire_shm_users_open(&outs->users);
+	outs->max = outs->users.nb_free;
+	outs->out = calloc(outs->max, sizeof(outs->out[0]));
+	return outs->out == NULL ? -ENOMEM : 0;
 }
 
 void
@@ -217,7 +322,10 @@ rwire_shm_outs_close(struct shm_outs *outs)
 	uint32_t i;
 
 	for (i = 0; i < outs->nb; i++) {
-		if (outs->out[i].fd >= 0)
-			shm_out_end(&outs->out[i]);
+		if (outs->out[i]->fd >= 0)
+			shm_out_end(outs->out[i]);
+		free(outs->out[i]);
 	}
+	free(outs->out);
+	rwire_shm_users_close(&outs->users);
 }
