@@ -418,6 +418,117 @@ TEST(wire_sim, duplicate_xrc_read_has_the_pd_of_its_srq)
 	close_xrc();
 }
 
+#define LOSSY_OPS   300u
+#define LOSSY_DEPTH 8u
+#define LOSSY_LEN   (2 * MTU + 88)
+
+/* Requests and messages so far; the SRQ of message m is m % 2, and posts follow that order. */
+static struct {
+	uint64_t posted, done, sent, received, nb_recv;
+	uint8_t constant[LOSSY_LEN]; /* what READs return */
+} lossy;
+
+/* Each request in flight has a slot of its own on both sides; the last slots are those of READs. */
+static void
+lossy_post(void)
+{
+	static const uint8_t opcodes[] = {
+			RMEM_WR_RDMA_READ, RMEM_WR_SEND, RMEM_WR_RDMA_WRITE, RMEM_WR_SEND};
+	const uint64_t i = lossy.posted++, at = i % LOSSY_DEPTH * SLOT_SIZE;
+	const unsigned int srq = lossy.sent % 2;
+	const struct rmem_sge sge = {.addr = (uintptr_t)sides[0].local + at,
+			.length = LOSSY_LEN,
+			.lkey = sides[0].mr->lkey};
+	struct rmem_send_wr wr = rc_wr(opcodes[i % RTE_DIM(opcodes)], &sge);
+
+	memset(sides[0].local + at, (uint8_t)i, LOSSY_LEN);
+	wr.wr_id = i;
+	wr.xrc.remote_srqn = xrc.number[srq];
+	wr.rdma.rkey = srq == 0 ? sides[1].mr->rkey : xrc.mr->rkey;
+	wr.rdma.remote_addr = (uintptr_t)sides[1].target + at;
+	if (wr.opcode == RMEM_WR_RDMA_READ)
+		wr.rdma.remote_addr = (uintptr_t)sides[1].target + SIZE - SLOT_SIZE;
+	if (wr.opcode == RMEM_WR_SEND)
+		memcpy(sides[0].local + at, &lossy.sent, sizeof(lossy.sent));
+	lossy.sent += wr.opcode == RMEM_WR_SEND;
+	TEST_EQ(rmem_post_send(xrc.send, &wr, 1), 1);
+}
+
+/* The receive of message m, in a slot of its own. */
+static void
+lossy_recv(void)
+{
+	const uint64_t m = lossy.nb_recv++;
+	const struct rmem_mr *mr = m % 2 == 0 ? sides[1].mr : xrc.mr;
+	const struct rmem_sge sge = {
+			.addr = (uintptr_t)sides[1].target + (LOSSY_DEPTH + m % 4) * SLOT_SIZE,
+			.length = LOSSY_LEN,
+			.lkey = mr->lkey};
+	const struct rmem_recv_wr wr = {.wr_id = m, .sg_list = &sge, .num_sge = 1};
+
+	TEST_EQ(rmem_srq_post_recv(xrc.srq[m % 2], &wr, 1), 1);
+}
+
+static void
+lossy_poll(void)
+{
+	struct rmem_wc wc;
+	uint64_t number;
+
+	while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1) {
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, lossy.received);
+		TEST_EQ(wc.byte_len, LOSSY_LEN);
+		memcpy(&number, sides[1].target + (LOSSY_DEPTH + lossy.received % 4) * SLOT_SIZE,
+				sizeof(number));
+		TEST_EQ(number, lossy.received);
+		lossy.received++;
+		lossy_recv();
+	}
+	while (rmem_poll_cq(sides[0].send_cq, &wc, 1) == 1) {
+		const uint64_t at = lossy.done % LOSSY_DEPTH * SLOT_SIZE;
+
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, lossy.done);
+		if (lossy.done % 4 == 0)
+			TEST_MEM(sides[0].local + at, lossy.constant, LOSSY_LEN);
+		if (lossy.done % 4 == 2)
+			TEST_MEM(sides[1].target + at, sides[0].local + at, LOSSY_LEN);
+		lossy.done++;
+	}
+}
+
+/* To two SRQs in turn, of two PDs: a READ is repeated while a message to the other one arrives. */
+TEST(wire_sim, loss_changes_no_result_of_xrc)
+{
+	const uint32_t percent = UINT32_MAX / 100;
+	const struct sim_faults faults = {.loss = 5 * percent, .dup = 5 * percent, .delay_us = 30};
+	struct rmem_dev_stats stats;
+	uint32_t i, idle = 0;
+
+	open_xrc();
+	sim_start(7, &faults);
+	memset(&lossy, 0, sizeof(lossy));
+	for (i = 0; i < LOSSY_LEN; i++)
+		sides[1].target[SIZE - SLOT_SIZE + i] = lossy.constant[i] = (uint8_t)(i * 7);
+	for (i = 0; i < 3; i++)
+		lossy_recv();
+	while (lossy.done != LOSSY_OPS) {
+		const uint64_t done = lossy.done + lossy.received;
+
+		while (lossy.posted != LOSSY_OPS && lossy.posted - lossy.done < LOSSY_DEPTH)
+			lossy_post();
+		lossy_poll();
+		idle = lossy.done + lossy.received == done ? idle + 1 : 0;
+		TEST_ASSERT(idle < 200000);
+		sim_step(idle > 100);
+	}
+	TEST_EQ(lossy.received, lossy.sent);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_ASSERT(stats.wire_duplicates != 0 && stats.wire_malformed == 0);
+	close_xrc();
+}
+
 /* It has no CQ, and no requests. */
 TEST(wire_sim, xrc_recv_qp_fails_with_its_device)
 {
