@@ -231,7 +231,8 @@ struct rverbs_mr {
 		struct rmem_mr_drv drv;
 	};
 	struct ibv_mr *ibv;
-	uint32_t key; /* lkey, for the lookup */
+	uint32_t key;   /* lkey, for the lookup */
+	bool is_dmabuf; /* registered by its descriptor; it cannot be changed */
 	bool is_on_demand;
 	TAILQ_ENTRY(rverbs_mr) next;
 	/* Of a fast-register or indirect MR alone; see rverbs_mlx5.h. */

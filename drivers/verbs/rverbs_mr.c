@@ -71,6 +71,24 @@ mr_reg_null(struct rmem_mr *base)
 	return 0;
 }
 
+/*
+ * The kernel cannot pin a mapping of the memory of a device: its dma-buf is registered instead, and
+ * the mapping remains for the process. Before a registration in the background, the descriptor may
+ * be closed, and its number used again. errno is that of the first call if this one fails.
+ */
+static void
+mr_reg_dmabuf(struct rverbs_mr *mr, const struct rmem_mr_attr *attr, unsigned int access)
+{
+	int err = errno;
+
+	if ((attr->flags & RMEM_MR_FD) == 0 || attr->eq != NULL)
+		return;
+	mr->ibv = ibv_reg_dmabuf_mr(rverbs_pd_of(mr->mr.pd)->ibv, attr->fd_offset, mr->mr.length,
+			mr->mr.iova, attr->fd, (int)(access & ~RMEM_ACCESS_MW_BIND));
+	mr->is_dmabuf = mr->ibv != NULL;
+	errno = err;
+}
+
 int
 rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -88,6 +106,8 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	if (ret != 0)
 		return ret;
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
+	if (mr->ibv == NULL)
+		mr_reg_dmabuf(mr, attr, access);
 	if (mr->ibv == NULL)
 		return rverbs_mr_refused(
 				errno, "ibv_reg_mr", base->addr, base->length, base->iova, access);
@@ -126,6 +146,10 @@ rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *
 	bool is_moved = (flags & RMEM_REREG_CHANGE_TRANSLATION) != 0;
 	int ret;
 
+	if (rverbs_mr_of(base)->is_dmabuf) {
+		RVERBS_LOG(ERR, "MR %p: of a dma-buf: cannot be changed", (void *)base);
+		return -EINVAL;
+	}
 	if ((flags & ~dev->rereg) != 0 || ((base->access | access) & RMEM_ACCESS_ON_DEMAND) != 0)
 		return -EOPNOTSUPP;
 	access &= dev->access;

@@ -292,8 +292,8 @@ fake_new_key(void)
 	return ++fake_next << 8;
 }
 
-struct ibv_mr *
-ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+static struct ibv_mr *
+fake_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct fake_mr *mr;
 
@@ -322,6 +322,26 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 /* The state after each of the five results is that of libibverbs. */
 int
 ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	if (!fake.is_device_mapping)
+		return fake_reg(pd, addr, length, iova, access);
+	errno = EFAULT;
+	return NULL;
+}
+
+/* As in libibverbs, its address is the offset. */
+struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+		int access)
+{
+	if (fake.has_dmabuf && fcntl(fd, F_GETFD) >= 0)
+		return fake_reg(pd, (void *)(uintptr_t)offset, length, iova, (unsigned int)access);
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
 		int access)
 {
 	struct fake_mr *mr = (struct fake_mr *)ibv;

@@ -90,9 +90,11 @@ struct fake {
 	bool is_odp_atomic_bad;   /* atomics on on-demand MRs fail */
 	bool has_no_advice;
 	bool has_null_mr;
-	uint64_t max_dm_size;  /* 0: no device memory */
-	uint32_t dm_log_align; /* of the last ibv_alloc_dm() */
-	int advise_result;     /* of ibv_advise_mr(), with fail_errno */
+	bool is_device_mapping; /* memory can't be pinned: ibv_reg_mr() is EFAULT */
+	bool has_dmabuf;        /* ibv_reg_dmabuf_mr(), whose memory is not modelled */
+	uint64_t max_dm_size;   /* 0: no device memory */
+	uint32_t dm_log_align;  /* of the last ibv_alloc_dm() */
+	int advise_result;      /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
 	const struct fake_mkeys *mkeys; /* NULL: none */
 	unsigned int nb_withdrawn; /* events that the kernel withdraws between poll() and read() */
