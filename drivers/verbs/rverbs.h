@@ -250,11 +250,13 @@ struct rverbs_dm {
 struct rverbs_cq {
 	struct rmem_cq cq;
 	struct ibv_cq *ibv;
+	struct ibv_cq_ex *ex; /* with timestamps: the same CQ; else NULL */
 	struct rverbs_dev *dev;
 	rte_ticketlock_t lock; /* of ibv_poll_cq() and the fields below */
 	uint32_t has_overrun;  /* atomic: the device reported an overrun */
 	/* Completions removed before their QP was destroyed or reset. */
 	struct rmem_wc *saved;
+	uint64_t *times; /* with ex: rmem_cq::timestamps, nb_cqe, and then those of saved */
 	uint32_t nb_saved;
 	uint32_t first_saved;
 };
@@ -479,6 +481,7 @@ uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
 int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
 uint32_t rverbs_map_state(enum ibv_qp_state state);
 
+int rverbs_attr_clock(struct rmem_dev *dev, uint64_t *ticks);
 int rverbs_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
 int rverbs_attr_gid(struct rmem_dev *dev, struct rmem_gid_entry *entry);
 int rverbs_attr_pkey(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
@@ -519,6 +522,8 @@ int rverbs_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq *
 int rverbs_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 int rverbs_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
 
+/* Whether the device creates a CQ with timestamps and reports its clock; *is_held: not released. */
+bool rverbs_cq_probe_times(struct rverbs_dev *dev, bool *is_held);
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);
 int rverbs_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);

@@ -45,6 +45,26 @@ rverbs_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	return 0;
 }
 
+/* Providers return ticks of the clock of completions as nanoseconds, also with another rate. */
+int
+rverbs_attr_clock(struct rmem_dev *base, uint64_t *ticks)
+{
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	const struct rverbs_dev *dev = dev_of(base);
+	int ret;
+
+	if ((dev->capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) == 0)
+		return -EOPNOTSUPP;
+	ret = ibv_query_rt_values_ex(dev->context, &values);
+	if (ret != 0 || (values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK) == 0) {
+		RVERBS_LOG(ERR, "ibv_query_rt_values_ex: no clock: %s", strerror(ret));
+		return -EIO;
+	}
+	*ticks = (uint64_t)values.raw_clock.tv_sec * 1000000000 +
+			(uint64_t)values.raw_clock.tv_nsec;
+	return 0;
+}
+
 int
 rverbs_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
 {

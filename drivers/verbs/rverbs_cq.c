@@ -19,30 +19,87 @@
 
 #define RVERBS_POLL_BURST 32
 
+/* An extended CQ, of the fields that cq_read() reads. */
+static struct ibv_cq_ex *
+cq_create_ex(struct ibv_context *context, uint32_t nb_cqe, void *cq_context,
+		struct ibv_comp_channel *channel)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = nb_cqe,
+			.cq_context = cq_context,
+			.channel = channel,
+			.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
+					IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
+					IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+
+	return ibv_create_cq_ex(context, &attr);
+}
+
+bool
+rverbs_cq_probe_times(struct rverbs_dev *dev, bool *is_held)
+{
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_cq_ex *ex;
+
+	if (dev->attr.completion_timestamp_mask == 0 ||
+			ibv_query_rt_values_ex(dev->context, &values) != 0 ||
+			(values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK) == 0)
+		return false;
+	ex = cq_create_ex(dev->context, 1, NULL, NULL);
+	if (ex != NULL && ibv_destroy_cq(ibv_cq_ex_to_cq(ex)) != 0)
+		*is_held = true;
+	return ex != NULL;
+}
+
+static int
+cq_create(struct rverbs_cq *cq, const struct rmem_cq_conf *conf)
+{
+	struct ibv_context *context = cq->dev->context;
+	struct ibv_comp_channel *channel = NULL;
+
+	if (conf->channel != NULL)
+		channel = ((struct rmem_comp_channel_drv *)conf->channel)->priv;
+	if ((conf->flags & RMEM_CQ_TIMESTAMP) == 0) {
+		cq->ibv = ibv_create_cq(context, (int)conf->nb_cqe, cq, channel, 0);
+		return rverbs_err_null(cq->ibv, "ibv_create_cq");
+	}
+	cq->ex = cq_create_ex(context, conf->nb_cqe, cq, channel);
+	cq->ibv = ibv_cq_ex_to_cq(cq->ex);
+	return rverbs_err_null(cq->ibv, "ibv_create_cq_ex");
+}
+
+/* Memory for nb_cqe completions, and with timestamps for their times; -ENOMEM. */
+static int
+cq_alloc(const struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uint64_t **times)
+{
+	*saved = rte_malloc("rverbs_saved", nb_cqe * sizeof(**saved), 0);
+	*times = NULL;
+	if (cq->ex != NULL)
+		*times = rte_zmalloc("rverbs_times", 2 * (size_t)nb_cqe * sizeof(**times), 0);
+	if (*saved != NULL && (cq->ex == NULL || *times != NULL))
+		return 0;
+	RVERBS_LOG(ERR, "CQ: no memory: %u completions", nb_cqe);
+	rte_free(*saved);
+	rte_free(*times);
+	return -ENOMEM;
+}
+
 int
 rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
-	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_cq *cq = rverbs_cq_of(base);
-	struct ibv_comp_channel *channel = NULL;
 	int ret;
 
 	rte_ticketlock_init(&cq->lock);
-	cq->dev = dev;
-	if (conf->channel != NULL)
-		channel = ((struct rmem_comp_channel_drv *)conf->channel)->priv;
-	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, channel, 0);
-	ret = rverbs_err_null(cq->ibv, "ibv_create_cq");
+	cq->dev = rverbs_dev_of(&base->obj);
+	ret = cq_create(cq, conf);
 	if (ret != 0)
 		return ret;
 	base->nb_cqe = RTE_MAX((uint32_t)cq->ibv->cqe, conf->nb_cqe);
-	cq->saved = rte_malloc("rverbs_saved", base->nb_cqe * sizeof(*cq->saved), 0);
-	if (cq->saved == NULL) {
-		RVERBS_LOG(ERR, "CQ: no memory: %u completions", base->nb_cqe);
+	ret = cq_alloc(cq, base->nb_cqe, &cq->saved, &cq->times);
+	if (ret != 0)
 		ibv_destroy_cq(cq->ibv);
-		return -ENOMEM;
-	}
-	return 0;
+	base->timestamps = cq->times;
+	return ret;
 }
 
 int
@@ -54,6 +111,7 @@ rverbs_cq_destroy(struct rmem_cq *base)
 	if (ret != 0)
 		return ret;
 	rte_free(cq->saved);
+	rte_free(cq->times);
 	return 0;
 }
 
@@ -264,6 +322,49 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	return true;
 }
 
+/* The completion that an extended CQ is at. */
+static void
+cq_read(struct ibv_cq_ex *ex, struct ibv_wc *ibv)
+{
+	ibv->wr_id = ex->wr_id;
+	ibv->status = ex->status;
+	ibv->vendor_err = 0;
+	ibv->qp_num = ibv_wc_read_qp_num(ex);
+	if (unlikely(ex->status != IBV_WC_SUCCESS)) {
+		ibv->vendor_err = ibv_wc_read_vendor_err(ex);
+		return;
+	}
+	ibv->opcode = ibv_wc_read_opcode(ex);
+	ibv->wc_flags = ibv_wc_read_wc_flags(ex);
+	ibv->byte_len = ibv_wc_read_byte_len(ex);
+	ibv->imm_data = ibv_wc_read_imm_data(ex); /* or the rkey that was invalidated */
+	ibv->src_qp = ibv_wc_read_src_qp(ex);
+}
+
+/* cq_poll() of a CQ with timestamps. */
+static __rte_noinline int
+cq_poll_ex(struct rverbs_cq *cq, struct rmem_wc *wc, uint64_t *times, uint32_t nb_wc)
+{
+	struct ibv_poll_cq_attr attr = {.comp_mask = 0};
+	struct ibv_cq_ex *ex = cq->ex;
+	uint32_t done = 0;
+	struct ibv_wc ibv;
+	int ret;
+
+	ret = ibv_start_poll(ex, &attr);
+	if (ret == 0) {
+		do {
+			cq_read(ex, &ibv);
+			times[done] = ibv_wc_read_completion_ts(ex);
+			done += cq_translate(cq, &ibv, &wc[done]);
+		} while (done < nb_wc && (ret = ibv_next_poll(ex)) == 0);
+		ibv_end_poll(ex);
+	}
+	if (unlikely(ret != 0 && ret != ENOENT))
+		__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
+	return (int)done;
+}
+
 /* Poll at most nb_wc completions of the device. Under the lock of the CQ. */
 static int
 cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
@@ -294,13 +395,20 @@ rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	if (unlikely(nb_wc == 0))
 		return 0;
 	rte_ticketlock_lock(&cq->lock);
+	/* There are times for as many. */
+	if (unlikely(cq->ex != NULL))
+		nb_wc = (uint16_t)RTE_MIN(nb_wc, base->nb_cqe);
 	while (unlikely(cq->nb_saved != 0) && n < nb_wc) {
+		if (cq->ex != NULL)
+			cq->times[n] = cq->times[base->nb_cqe + cq->first_saved];
 		wc[n++] = cq->saved[cq->first_saved];
 		cq->first_saved = (cq->first_saved + 1) % base->nb_cqe;
 		cq->nb_saved--;
 	}
-	if (n < nb_wc)
+	if (n < nb_wc && likely(cq->ex == NULL))
 		n += cq_poll(cq, wc + n, (uint32_t)(nb_wc - n));
+	else if (n < nb_wc)
+		n += cq_poll_ex(cq, wc + n, cq->times + n, (uint32_t)(nb_wc - n));
 	rte_ticketlock_unlock(&cq->lock);
 	if (unlikely(n == 0 &&
 			    (__atomic_load_n(&cq->has_overrun, __ATOMIC_RELAXED) ||
@@ -315,14 +423,19 @@ static void
 cq_save(struct rverbs_cq *cq)
 {
 	struct rmem_wc wc;
+	uint64_t time = 0;
+	uint32_t at;
 
-	while (cq_poll(cq, &wc, 1) == 1) {
+	while ((cq->ex == NULL ? cq_poll(cq, &wc, 1) : cq_poll_ex(cq, &wc, &time, 1)) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
 			/* More completions than the CQ holds were not polled. */
 			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 			break;
 		}
-		cq->saved[(cq->first_saved + cq->nb_saved++) % cq->cq.nb_cqe] = wc;
+		at = (cq->first_saved + cq->nb_saved++) % cq->cq.nb_cqe;
+		cq->saved[at] = wc;
+		if (cq->ex != NULL)
+			cq->times[cq->cq.nb_cqe + at] = time;
 	}
 }
 
@@ -334,19 +447,38 @@ rverbs_cq_save(struct rverbs_cq *cq)
 	rte_ticketlock_unlock(&cq->lock);
 }
 
+/* Move the saved completions to memory for nb_cqe of them, and swap both. */
+static void
+cq_move_saved(struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uint64_t **times)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < cq->nb_saved; i++) {
+		at = (cq->first_saved + i) % cq->cq.nb_cqe;
+		(*saved)[i] = cq->saved[at];
+		if (cq->ex != NULL)
+			(*times)[nb_cqe + i] = cq->times[cq->cq.nb_cqe + at];
+	}
+	RTE_SWAP(*saved, cq->saved);
+	RTE_SWAP(*times, cq->times);
+	cq->first_saved = 0;
+	cq->cq.nb_cqe = nb_cqe;
+	cq->cq.timestamps = cq->times;
+}
+
 /* The device counts only its completions, so all are saved before. */
 int
 rverbs_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 {
 	struct rverbs_cq *cq = rverbs_cq_of(base);
-	struct rmem_wc *saved = rte_malloc("rverbs_saved", nb_cqe * sizeof(*saved), 0);
-	int ret = -EINVAL;
-	uint32_t i;
+	struct rmem_wc *saved;
+	uint64_t *times;
+	int ret;
 
-	if (saved == NULL) {
-		RVERBS_LOG(ERR, "CQ: no memory: %u completions", nb_cqe);
-		return -ENOMEM;
-	}
+	ret = cq_alloc(cq, nb_cqe, &saved, &times);
+	if (ret != 0)
+		return ret;
+	ret = -EINVAL;
 	rte_ticketlock_lock(&cq->lock);
 	cq_save(cq);
 	if (cq->nb_saved > nb_cqe)
@@ -355,14 +487,10 @@ rverbs_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	else
 		ret = rverbs_err_code(ibv_resize_cq(cq->ibv, (int)nb_cqe), RVERBS_ERR_RESIZE,
 				"ibv_resize_cq");
-	if (ret == 0) {
-		for (i = 0; i < cq->nb_saved; i++)
-			saved[i] = cq->saved[(cq->first_saved + i) % base->nb_cqe];
-		RTE_SWAP(saved, cq->saved);
-		cq->first_saved = 0;
-		base->nb_cqe = nb_cqe;
-	}
+	if (ret == 0)
+		cq_move_saved(cq, nb_cqe, &saved, &times);
 	rte_ticketlock_unlock(&cq->lock);
 	rte_free(saved);
+	rte_free(times);
 	return ret;
 }

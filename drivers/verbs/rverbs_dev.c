@@ -286,7 +286,7 @@ const struct rmem_driver rverbs_driver = {
 		.ops =
 				{
 						.dev_attr_get = rverbs_attr_get,
-						.dev_clock_get = NULL,
+						.dev_clock_get = rverbs_attr_clock,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
 						.dev_info_get = dev_info_get,

@@ -370,6 +370,8 @@ probe_run(struct rverbs_probe *probe)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);
 	probe_channel(probe);
+	if (rverbs_cq_probe_times(dev, &probe->is_held))
+		dev->capa |= RMEM_DEV_CAPA_CQ_TIMESTAMP;
 	probe_null_mr(probe);
 	if (!rverbs_dm_probe(dev, probe->pd))
 		probe->is_held = true;

@@ -189,6 +189,8 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
 	attr->max_dm_size = fake.max_dm_size;
+	attr->completion_timestamp_mask = fake.timestamp_mask;
+	attr->hca_core_clock = 156250;
 	attr->cq_mod_caps.max_cq_count = attr->cq_mod_caps.max_cq_period = fake.max_cq_period;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;
@@ -254,6 +256,7 @@ ibv_open_device(struct ibv_device *device)
 	fake_mw_ops(&ctx->context);
 	fake_odp_ops(ctx);
 	fake_dm_ops(ctx);
+	fake_cq_ops(ctx);
 	fake_context = &ctx->context;
 	return &ctx->context;
 }
@@ -319,9 +322,6 @@ fake_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned i
 	return &mr->ibv;
 }
 
-/* The state after each of the five results is that of libibverbs. */
-int
-ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
@@ -342,6 +342,9 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 	return NULL;
 }
 
+/* The state after each of the five results is that of libibverbs. */
+int
+ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access)
 {
 	struct fake_mr *mr = (struct fake_mr *)ibv;

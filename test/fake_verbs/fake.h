@@ -59,6 +59,7 @@ struct fake {
 	bool has_no_ud;             /* no QPs of UD */
 	uint16_t max_cq_period;     /* of moderation; 0: there is none */
 	struct ibv_moderate_cq moderation; /* of the last ibv_modify_cq() */
+	uint64_t timestamp_mask;           /* 0: no timestamps; see FAKE_TIME */
 	bool has_no_resize;                /* ibv_resize_cq() is not supported */
 	bool has_no_atomic;                /* no rights for atomics */
 	bool is_atomic_bad;                /* the returned value is not the previous one */
@@ -138,7 +139,11 @@ void fake_run_held(uint32_t qp_num, unsigned int nb);
 
 /* Shared by fake.c and fake_data.c. */
 struct fake_cq {
-	struct ibv_cq ibv;
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	struct ibv_wc now; /* of ex: returned by the last poll */
 	struct ibv_wc *ring;
 	uint32_t prod;
 	uint32_t cons;
@@ -147,6 +152,9 @@ struct fake_cq {
 	uint32_t nb_reported; /* events that ibv_get_cq_event() returned; atomic */
 	uint32_t nb_acked;    /* of them, atomic */
 };
+
+/* The time of the first completion of a CQ; those of the next ones are 1, 2 and so on later. */
+#define FAKE_TIME UINT64_C(1000)
 
 #define FAKE_QUEUE  256
 #define FAKE_GROUPS 4 /* multicast groups of a QP */
@@ -251,6 +259,7 @@ uint64_t fake_total(const struct fake_wqe *wqe);
 void fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc, bool is_solicited);
 void fake_srq_ops(struct ibv_context *context);
 void fake_mw_ops(struct ibv_context *context);
+void fake_cq_ops(struct verbs_context *context);
 void fake_dm_ops(struct verbs_context *context);
 void fake_odp_ops(struct verbs_context *context);
 void fake_data_ops(struct ibv_context *context);

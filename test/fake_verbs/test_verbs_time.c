@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Timestamps of completions: each has that of the device, also when it is kept by the driver. And
+ * the clock of the device.
+ */
+
+#include <errno.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define NB 5u
+
+static struct rmem_cq *cq;
+
+static void
+setup(void)
+{
+	vt_setup_fake();
+	fake.timestamp_mask = UINT64_MAX;
+	cq = NULL;
+}
+
+static void
+teardown(void)
+{
+	if (cq != NULL && vt.a != NULL && vt.a->send_cq == cq) {
+		TEST_OK(rmem_qp_destroy(vt.a));
+		vt.a = NULL;
+	}
+	TEST_OK(rmem_cq_destroy(cq));
+	vt_teardown();
+}
+
+/* The sends of a complete to a CQ with timestamps. */
+static void
+open_timed(void)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
+	struct rmem_qp_conf qp_conf;
+
+	TEST_OK(vt_open());
+	TEST_OK(rmem_cq_create(vt.dev, &conf, &cq));
+	TEST_ASSERT(cq->timestamps != NULL && vt.cq_a->timestamps == NULL);
+	qp_conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
+	qp_conf.send_cq = cq;
+	vt_replace_qp(&vt.a, &qp_conf);
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(vt_connect());
+}
+
+static void
+post(uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
+	uint32_t i;
+
+	wr.num_sge = 0;
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	}
+}
+
+/* A poll returns n completions, with their requests' numbers and times. */
+static void
+expect(uint32_t first, uint16_t max, int n)
+{
+	struct rmem_wc wc[32];
+	int i;
+
+	TEST_EQ(rmem_poll_cq(cq, wc, max), n);
+	for (i = 0; i < n; i++) {
+		TEST_STATUS(wc[i].status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc[i].wr_id, first + (uint32_t)i);
+		TEST_EQ(wc[i].qp_num, vt.a->qp_num);
+		TEST_EQ(cq->timestamps[i], FAKE_TIME + first + (uint32_t)i);
+	}
+}
+
+TEST(verbs_time, each_completion_has_the_time_of_the_device)
+{
+	struct rmem_dev_attr attr;
+	struct rmem_dev_info info;
+	uint64_t ticks = 0;
+
+	open_timed();
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_TIMESTAMP) != 0);
+	TEST_OK(rmem_dev_attr_get(vt.dev, &attr));
+	TEST_EQ(attr.timestamp_mask, UINT64_MAX);
+	TEST_EQ(attr.core_clock_khz, 156250);
+	TEST_OK(rmem_dev_clock_get(vt.dev, &ticks));
+	TEST_EQ(ticks, 1000000002);
+	expect(0, 4, 0);
+	post(0, NB);
+	expect(0, 2, 2);
+	expect(2, 32, 3);
+	expect(5, 4, 0);
+}
+
+/* Those that the driver keeps come first, with those of the device after them. */
+TEST(verbs_time, resize_keeps_the_times)
+{
+	open_timed();
+	post(0, NB);
+	TEST_OK(rmem_cq_resize(cq, NB));
+	expect(0, 1, 1);
+	post(NB, 1);
+	TEST_OK(rmem_cq_resize(cq, 8));
+	post(NB + 1, 2);
+	expect(1, 32, 7);
+}
+
+TEST(verbs_time, completion_of_a_failure_has_its_status)
+{
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	struct rmem_wc wc;
+
+	open_timed();
+	sge = vt_sge(0, 8);
+	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	wr.rdma.rkey++;
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
+	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(cq->timestamps[0], FAKE_TIME);
+}
+
+TEST(verbs_time, failed_poll_is_eio)
+{
+	struct rmem_wc wc;
+
+	open_timed();
+	fake.is_poll_bad = true;
+	TEST_ERR(rmem_poll_cq(cq, &wc, 1), EIO);
+	fake.is_poll_bad = false;
+}
+
+TEST(verbs_time, failed_calls_are_their_errnos)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
+	uint64_t ticks;
+
+	TEST_OK(vt_open());
+	fake.fail_name = "create_cq_ex";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
+	fake.fail_name = "query_rt_values";
+	TEST_ERR(rmem_dev_clock_get(vt.dev, &ticks), EIO);
+	fake.fail_name = NULL;
+}
+
+TEST(verbs_time, device_without_timestamps_refuses_them)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
+	uint64_t ticks;
+
+	fake.timestamp_mask = 0;
+	TEST_OK(vt_open());
+	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_clock_get(vt.dev, &ticks), EOPNOTSUPP);
+}
+
+/* A provider may report the mask and have no extended CQs. */
+TEST(verbs_time, device_without_extended_cqs_has_none)
+{
+	struct rmem_dev_info info;
+
+	fake.fail_name = "create_cq_ex";
+	fake.fail_errno = EOPNOTSUPP;
+	TEST_OK(vt_open());
+	fake.fail_name = NULL;
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_CQ_TIMESTAMP, 0);
+}
+
+TEST_SUITE(verbs_time, setup, teardown);
