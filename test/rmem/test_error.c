@@ -120,23 +120,6 @@ TEST(error, second_sge_is_checked_as_the_first)
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
 }
 
-TEST(error, result_into_a_region_without_local_write_is_loc_prot_err)
-{
-	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_RDMA_READ_WITH_INV,
-			RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_REMOTE_READ);
-	const struct rmem_sge sge = fx_sge(mr, 0, 8);
-	unsigned int i;
-
-	fx_fill(fx.b.buf, 8, 1);
-	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		const struct rmem_send_wr wr = request(opcodes[i], &sge);
-
-		fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
-	}
-	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-}
-
 /* As many SGEs over one large region as make the message too long. */
 TEST(error, message_over_the_limit_is_loc_len_err)
 {

@@ -136,60 +136,6 @@ TEST(engine, waiting_send_continues_without_a_poll)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
 
-TEST(engine, requests_keep_their_order)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	uint64_t posted = 0, polled = 0;
-	struct rmem_send_wr wr;
-
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	wr.flags = RMEM_SEND_SIGNALED;
-	while (polled < 10000) {
-		wr.wr_id = posted;
-		if (posted < 10000 && fx_post(fx.a.qp, &wr) == 1) {
-			posted++;
-			continue;
-		}
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, polled);
-		polled++;
-	}
-}
-
-TEST(engine, key_is_bound_used_and_invalidated)
-{
-	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
-	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 4);
-	uint32_t i;
-
-	fx_list_pages(list, fx.a.buf, 4);
-	for (i = 0; i < 300; i++) {
-		struct rmem_send_wr wr = fx_reg(mr, list, 4, 0x4000, 4 * FX_PAGE);
-
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		fx_fill(fx.b.buf, 64, i);
-		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_SUCCESS);
-		TEST_MEM(fx.a.buf, fx.b.buf, 64);
-		TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-		fx_reconnect();
-	}
-}
-
-TEST(engine, full_queue_is_enospc_until_polled)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-	uint32_t i;
-
-	wr.flags = RMEM_SEND_SIGNALED;
-	for (i = 0; i < FX_DEPTH; i++)
-		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
-}
-
 /* However close the poll follows the completion. */
 TEST(engine, entry_is_free_as_soon_as_its_completion_was_polled)
 {

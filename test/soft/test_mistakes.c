@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The table "Likely mistakes" of doc/errors.md: each is refused, and the cause is named. */
+/*
+ * The table "Likely mistakes" of doc/errors.md: each is refused, and the cause is named. Other rows
+ * are cases of test_vendor_err.c, test_qp_stats.c, test_dev.c and test_args.c.
+ */
 
 #include <string.h>
 
@@ -55,19 +58,6 @@ TEST(mistakes, object_that_is_in_use)
 {
 	EXPECT_LOG(rmem_pd_dealloc(fx.a.pd), EBUSY, "in use: ");
 	EXPECT_LOG(rmem_dev_close(fx.a.dev), EBUSY, "objects refer to it");
-}
-
-TEST(mistakes, unknown_argument_of_a_device)
-{
-	EXPECT_LOG(rmem_dev_create("soft7", "max_qps=4", (struct rmem_dev **)&out), EINVAL,
-			"max_qps");
-}
-
-TEST(mistakes, device_without_a_driver)
-{
-	EXPECT_LOG(rmem_dev_create("mlx5_0", NULL, (struct rmem_dev **)&out), ENODEV, "mlx5_0");
-	EXPECT_LOG(rmem_dev_create("hard0", NULL, (struct rmem_dev **)&out), ENODEV,
-			"no such driver");
 }
 
 TEST(mistakes, number_over_a_limit)
@@ -139,51 +129,6 @@ TEST(mistakes, wrong_keys_and_addresses)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_ASSERT(fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_STATE ||
 			fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_INDEX);
-}
-
-TEST(mistakes, qp_without_the_right)
-{
-	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, 4);
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	struct rmem_qp *qp;
-
-	conf.access = 0;
-	qp = fx_qp_by(fx.b.pd, &conf);
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_RUN(fx_connect_pair(fx.a.qp, qp));
-	expect(&wr, RMEM_WC_REM_INV_REQ_ERR, "QP_RIGHT");
-}
-
-TEST(mistakes, receive_that_is_too_small)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64), to = fx_sge(fx.b.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
-
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
-	expect(&wr, RMEM_WC_REM_INV_REQ_ERR, "RECV_SIZE");
-}
-
-TEST(mistakes, misaligned_atomic)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge,
-			fx_addr(fx.b.buf) + 4, fx.b.mr->rkey, 1);
-
-	expect(&wr, RMEM_WC_REM_INV_REQ_ERR, "ALIGNMENT");
-}
-
-TEST(mistakes, request_after_an_error)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, 0, fx.b.mr->rkey);
-	struct rmem_qp_stats stats;
-
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
-	TEST_OK(rmem_qp_stats_get(fx.a.qp, &stats));
-	TEST_EQ(stats.last_error.vendor_err, RMEM_VENDOR_ERR_KEY_RANGE);
 }
 
 TEST(mistakes, lease_of_an_mr_of_another_pd)
