@@ -265,6 +265,21 @@ mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving)
 	}
 }
 
+/*
+ * Rules of port: and device: need ip=, whose control thread can't be one of EAL's while there are
+ * secondary processes: the device is refused, and they go on.
+ */
+static void
+refuse_port_rules(void)
+{
+	struct rmem_dev *made;
+
+	TEST_ERR(rmem_dev_create(MP_DEV2, "ip=127.0.16.102,chaos=port:PORT_ERR@at:1", &made),
+			ENOSPC);
+	TEST_ERR(rmem_dev_create(MP_DEV2, "chaos=port:PORT_ERR@at:1", &made), EINVAL);
+	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV2) == NULL);
+}
+
 static void
 held_qp_is_refused(struct mp_shared *sh)
 {
@@ -276,6 +291,7 @@ held_qp_is_refused(struct mp_shared *sh)
 	TEST_ERR(rmem_cq_resize(sh->qp->send_cq, 8 * MP_DEPTH), EBUSY);
 	TEST_OK(rmem_cq_resize(sh->other_cq, 8 * MP_DEPTH));
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
+	refuse_port_rules();
 	mp_run_role(sh, "clash");
 	mp_run_role(sh, "same_lcore");
 	mp_run_role(sh, "late");
