@@ -18,6 +18,7 @@ shift $((OPTIND - 1))
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-chaos.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
+cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 bin=build
 
 # Faults by name. "delays" are those that no program may notice but by time.
@@ -89,6 +90,11 @@ run_program() {
 		timeout -k 2 "$limit" $bin/app/dpdk-testrmem --no-huge -m 256 --no-pci --no-telemetry --no-shconf -- \
 			--dev "$device,ip=192.0.2.1,port=shm:chaos$$,loop=1" --ops 3000 --warm-up 0 --stats-period 0 >"$tmp/client" 2>&1
 		;;
+	dpdk-rmem-kv)
+		timeout -k 2 "$limit" $bin/app/dpdk-rmem-kv --no-huge -m 256 --no-pci --no-telemetry --no-shconf \
+			--lcores "0@($cpus),1@($cpus)" -- --dev "$device,ip=192.0.2.1,port=shm:chaos$$,loop=1" --keys 20 --gets 1000 \
+			--lease-ms 500 >"$tmp/client" 2>&1
+		;;
 	esac
 }
 
@@ -96,7 +102,7 @@ has_program() {
 	case $1 in
 	qemu) command -v qemu-system-x86_64 && cc -static -O1 -o "$tmp/migrate_guest" test/dropin/migrate_guest.c ;;
 	mpirun) command -v mpirun && mpicc -O1 -o "$tmp/mpi_exchange" test/dropin/mpi_exchange.c ;;
-	dpdk-testrmem) [ -x $bin/app/dpdk-testrmem ] ;;
+	dpdk-*) [ -x "$bin/app/$1" ] ;;
 	*) command -v "$1" ;;
 	esac
 } >/dev/null 2>&1
@@ -124,7 +130,7 @@ row() {
 	[[ $1 != dpdk-* ]] || [ $((crashed + hung)) = 0 ] || failed=1
 }
 
-[ $# != 0 ] || set -- ibv_rc_pingpong ib_write_bw ib_send_bw rping ucx_perftest fi_pingpong fio mpirun qemu tgtd dpdk-testrmem
+[ $# != 0 ] || set -- ibv_rc_pingpong ib_write_bw ib_send_bw rping ucx_perftest fi_pingpong fio mpirun qemu tgtd dpdk-testrmem dpdk-rmem-kv
 echo 'program          | fault  | well | error | crashed | hung | injected | seeds'
 for name; do
 	has_program "$name" || { echo "$name is not installed" && continue; }
