@@ -92,8 +92,8 @@ static const struct legal_call calls[] = {
 };
 
 /*
- * Events in place of a request: the QP fails (IBTA 11.6.3.2, local catastrophic error of a work
- * queue), or the CQ does, which loses the completion (IBTA 11.6.3.1).
+ * Events in place of a request: the QP fails, or the CQ does, which loses the completion
+ * (ibv_get_async_event(3)).
  */
 static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
 
@@ -108,21 +108,20 @@ static const struct {
 	bool is_of_wire;
 } others[] = {
 		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR, 0, false}, /* IBTA 9.7.5.2.8 */
-		/* IBTA 11.6.2; 9.7.4.1.7 (too long), 9.9.3: NAK invalid request. */
+		/* IBTA 11.6.2, 9.9.3: NAK invalid request. */
 		{"recv", "LOC_LEN_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_LEN_ERR, false},
-		/* IBTA 11.6.2; 9.7.5.2.7, 9.9.3: NAK remote operational error. */
+		/* IBTA 11.6.2, 9.9.3: NAK remote operational error. */
 		{"recv", "LOC_PROT_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_PROT_ERR, false},
-		{"cq", "LATE", RSOFT_CHAOS_LATE, 0,
-				false}, /* IBTA 11.4.2.1: a poll may find none */
-		/* IBTA 10.8.3: no order between the completions of different queues. */
+		{"cq", "LATE", RSOFT_CHAOS_LATE, 0, false}, /* ibv_poll_cq(3): it may return 0 */
+		/* IBTA 10.8: no order between the completions of different queues. */
 		{"cq", "REORDER", RSOFT_CHAOS_REORDER, 0, false},
-		/* IBTA 11.6.3.3, 11.6.3.4: port error and port active. */
+		/* ibv_get_async_event(3). */
 		{"port", "PORT_ERR", RSOFT_CHAOS_PORT, RSOFT_CHAOS_DOWN, true},
 		/* IBTA 9.7.6.1.3: as any lost packet. */
 		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true},
 		/* ibv_get_async_event(3): the table of GIDs has changed. */
 		{"port", "GID_CHANGE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_GID, true},
-		/* IBTA 11.6.3.4: local catastrophic error. */
+		/* ibv_get_async_event(3). */
 		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true},
 		/* rdma_resolve_addr(3), rdma_resolve_route(3): timeout_ms has passed. */
 		{"cm_resolve_addr", "TIMEOUT", CM(RESOLVE_ADDR, TIMEOUT), false},
@@ -131,15 +130,15 @@ static const struct {
 		{"cm_resolve_route", "DEVICE_REMOVAL", CM(RESOLVE_ROUTE, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.7: a REJ answers the REQ. */
 		{"cm_connect", "REJECT", CM(CONNECT, REJECT), false},
-		/* IBTA 12.9.8.4, rdma_get_cm_event(3): no answer to the REQ. */
+		/* cm_process_send_error() of the kernel: no answer to the REQ. */
 		{"cm_connect", "UNREACHABLE", CM(CONNECT, UNREACHABLE), false},
 		{"cm_connect", "TIMEOUT", CM(CONNECT, TIMEOUT), false},
 		{"cm_connect", "DEVICE_REMOVAL", CM(CONNECT, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.7: a REJ answers the REP. */
 		{"cm_accept", "REJECT", CM(ACCEPT, REJECT), false},
-		/* IBTA 12.9.8.4: no answer to the REP. */
+		/* cm_process_send_error(): no answer to the REP. */
 		{"cm_accept", "TIMEOUT", CM(ACCEPT, TIMEOUT), false},
-		/* IBTA 12.9.6: the RTU is lost, and a DREQ arrives. */
+		/* cm_dreq_handler(): the RTU is lost, and a DREQ arrives. */
 		{"cm_accept", "DISCONNECTED", CM(ACCEPT, DISCONNECTED), false},
 		{"cm_accept", "DEVICE_REMOVAL", CM(ACCEPT, DEVICE_REMOVAL), false},
 		/* IBTA 12.6.10: a DREQ arrives. */
