@@ -50,6 +50,37 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	TEST_OK(fx_release(fx.mw.mr));
 }
 
+/* Windows of several MRs, in turn and in a row; MRs are released before the completion. */
+TEST(mw, burst_of_invalidations_releases_each_mr)
+{
+	static const uint8_t of[] = {0, 0, 1, 0, 1, 1};
+	struct rmem_mr *mrs[2] = {
+			fx.mw.mr, fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS | RMEM_ACCESS_MW_BIND)};
+	struct rmem_send_wr wrs[RTE_DIM(of)];
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(of); i++) {
+		struct rmem_mw *mw = fx_mw(fx.a.pd, TYPE_2);
+
+		wrs[i] = fx_mw_wr(mw, 0, 64, RMEM_ACCESS_REMOTE);
+		wrs[i].bind_mw.mr = mrs[of[i]];
+		wrs[i].bind_mw.addr = mrs[of[i]]->iova;
+		TEST_STATUS(fx_send(fx.a.qp, &wrs[i]), RMEM_WC_SUCCESS);
+		wrs[i] = fx_inv(mw->rkey);
+		wrs[i].flags = i == 3 || i == 5 ? RMEM_SEND_SIGNALED : 0;
+		wrs[i].wr_id = i;
+	}
+	TEST_ERR(rmem_mr_dereg(mrs[0]), EBUSY);
+	TEST_ERR(rmem_mr_dereg(mrs[1]), EBUSY);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(of)), (int)RTE_DIM(of));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 3);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 5);
+	TEST_OK(fx_release(mrs[0]));
+	TEST_OK(fx_release(mrs[1]));
+}
+
 TEST(mw, thousand_windows_cover_the_same_bytes)
 {
 	const uint32_t nb = 1000;

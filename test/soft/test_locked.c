@@ -214,4 +214,24 @@ TEST(locked, reg_mr_and_local_inv)
 	expect(post, 1 + BURST);
 }
 
+/* A binding also takes a reference to the MR; a burst of invalidations releases all at once. */
+TEST(locked, mw_bind_and_local_inv)
+{
+	struct rmem_mw *mw[BURST];
+	uint32_t i;
+
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	for (i = 0; i < BURST; i++) {
+		mw[i] = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+		lk.wr[i] = fx_mw_wr(mw[i], 0, SIZE, RMEM_ACCESS_REMOTE);
+		lk.wr[i].flags = i == BURST - 1 ? RMEM_SEND_SIGNALED : 0;
+	}
+	expect(post, 1 + 2 * BURST);
+	for (i = 0; i < BURST; i++) {
+		lk.wr[i] = fx_inv(mw[i]->rkey);
+		lk.wr[i].flags = i == BURST - 1 ? RMEM_SEND_SIGNALED : 0;
+	}
+	expect(post, 1 + BURST + 1);
+}
+
 TEST_SUITE(locked, lk_setup, fx_teardown);

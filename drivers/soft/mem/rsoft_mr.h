@@ -50,8 +50,13 @@ rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 	__atomic_store_n(&mr->lkey, rkey ^ dev->lkey_xor, __ATOMIC_RELAXED);
 }
 
-/* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
-int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
+/*
+ * Execute consecutive REG_MRs of a QP, the first of n requests and following ones, up to one that
+ * is signaled or fails. Returns how many have ended; *status is that of the last one, an enum
+ * rmem_wc_status, and the others have succeeded.
+ */
+uint32_t rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
+		int *status, uint32_t *vendor_err);
 
 /* Execute a UMR request of a QP; an enum rmem_wc_status. */
 int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);

@@ -148,19 +148,50 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 	return rights;
 }
 
-int
-rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err)
+/* Execute a request; an enum rmem_vendor_err. */
+static __rte_always_inline uint32_t
+reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	uint32_t rkey, reason = reg_mr_check(qp, wr);
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 
-	if (likely(reason == RMEM_VENDOR_ERR_NONE) && unlikely(!rsoft_key_take(mr->key, &rkey)))
-		reason = RMEM_VENDOR_ERR_NOT_FREE;
-	if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
-		*vendor_err = reason;
-		return RMEM_WC_MW_BIND_ERR;
-	}
+	if (unlikely(reason != RMEM_VENDOR_ERR_NONE))
+		return reason;
+	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
+		return RMEM_VENDOR_ERR_NOT_FREE;
 	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr), wr);
-	RSOFT_COUNT(qp->stats.reg_mrs, 1);
-	return RMEM_WC_SUCCESS;
+	return RMEM_VENDOR_ERR_NONE;
+}
+
+/*
+ * The locked instruction of each request waits for all stores before it: what a burst has in common
+ * is stored once.
+ */
+uint32_t
+rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, int *status,
+		uint32_t *vendor_err)
+{
+	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
+	uint32_t reason, i = 0;
+
+	*status = RMEM_WC_SUCCESS;
+	do {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (wr->opcode != RMEM_WR_REG_MR)
+			break;
+		reason = reg_mr_one(qp, wr);
+		i++;
+		if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
+			*vendor_err = reason;
+			*status = RMEM_WC_MW_BIND_ERR;
+			RSOFT_COUNT(qp->stats.reg_mrs, i - 1);
+			return i;
+		}
+		if (((wr->flags | always) & RMEM_SEND_SIGNALED) != 0)
+			break;
+		wrs += stride;
+	} while (i < n);
+	RSOFT_COUNT(qp->stats.reg_mrs, i);
+	return i;
 }

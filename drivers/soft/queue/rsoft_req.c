@@ -283,10 +283,66 @@ req_complete(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int statu
 		rsoft_batch_fail(batch, wr, status);
 }
 
+/* Release references to an MR with one locked instruction. */
+static __rte_always_inline void
+req_unhold_mr(struct rsoft_mr *mr, uint32_t nb)
+{
+	if (nb != 0)
+		__atomic_fetch_sub(&mr->mr.obj.refs, nb, __ATOMIC_RELEASE);
+}
+
+/*
+ * Move the keys of LOCAL_INVs to FREE, the first of n and following ones, up to one that is
+ * signaled: windows release their MRs before its completion. Returns their number.
+ */
+static uint32_t
+req_release_keys(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const uint8_t always = batch->qp->sig_all ? RMEM_SEND_SIGNALED : 0;
+	const struct rmem_send_wr *wr;
+	struct rsoft_mr *mr = NULL;
+	uint32_t i = 0, nb_refs = 0;
+
+	do {
+		struct rsoft_key *key;
+
+		wr = (const void *)(wrs + i * stride);
+		key = rsoft_key_at(batch->qp->dev, wr->invalidate_rkey);
+		if (key->is_window && key->mr != NULL) {
+			if (key->mr != mr) {
+				req_unhold_mr(mr, nb_refs);
+				mr = key->mr;
+				nb_refs = 0;
+			}
+			nb_refs++;
+			key->mr = NULL;
+		}
+		rsoft_key_release(key);
+	} while (++i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
+	req_unhold_mr(mr, nb_refs);
+	return i;
+}
+
+/* The LOCAL_INVs that wait at the head have ended. Queued ones release their objects one by one. */
+static void
+req_end_local_invs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i, ended;
+
+	for (i = 0; i < n; i += ended) {
+		const uint8_t *at = wrs + i * stride;
+
+		ended = req_release_keys(batch, at, stride, batch->is_queued ? 1 : n - i);
+		batch->done += ended - 1;
+		req_complete(batch, (const void *)(at + (ended - 1) * stride), RMEM_WC_SUCCESS, 0);
+	}
+}
+
 /* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
+	const uint8_t opcode = ((const struct rmem_send_wr *)(const void *)wrs)->opcode;
 	struct rsoft_qp *qp = batch->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
 
@@ -294,17 +350,19 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	qp->sq.nb_inv -= nb_inv;
 	if (qp->sq.nb_inv == 0)
 		qp->sq.wait = RSOFT_WAIT_NONE;
-	if (((const struct rmem_send_wr *)(const void *)wrs)->opcode != RMEM_WR_BIND_MW)
+	if (opcode != RMEM_WR_BIND_MW)
 		RSOFT_COUNT(qp->stats.invalidates, nb_inv);
+	if (opcode == RMEM_WR_LOCAL_INV) {
+		req_end_local_invs(batch, wrs, stride, nb_inv);
+		return nb_inv;
+	}
 	for (i = 0; i < nb_inv; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 		int status = RMEM_WC_SUCCESS;
 		uint64_t length = 0;
 		uint32_t j;
 
-		if (wr->opcode == RMEM_WR_LOCAL_INV) {
-			rsoft_key_release(rsoft_key_at(qp->dev, wr->invalidate_rkey));
-		} else if (wr->opcode == RMEM_WR_BIND_MW) {
+		if (wr->opcode == RMEM_WR_BIND_MW) {
 			rsoft_mw_bind_end(qp, wr);
 		} else {
 			for (j = 0; j < wr->num_sge; j++)
@@ -486,19 +544,23 @@ req_flush(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t sta
 static uint32_t
 req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	uint32_t i;
+	const uint8_t *last;
+	uint32_t i, ended;
+	int status;
 
 	batch->qp->sq.wait = RSOFT_WAIT_NONE;
-	for (i = 0; i < n; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-		int status;
-
-		if (wr->opcode != RMEM_WR_REG_MR)
+	for (i = 0; i < n; i += ended) {
+		if (((const struct rmem_send_wr *)(const void *)(wrs + i * stride))->opcode !=
+				RMEM_WR_REG_MR)
 			break;
-		status = rsoft_reg_mr(batch->qp, wr, &batch->vendor_err);
-		req_complete(batch, wr, status, 0);
+		/* Queued ones release their objects one by one. */
+		ended = rsoft_reg_mrs(batch->qp, wrs + i * stride, stride,
+				batch->is_queued ? 1 : n - i, &status, &batch->vendor_err);
+		last = wrs + (i + ended - 1) * stride;
+		batch->done += ended - 1;
+		req_complete(batch, (const void *)last, status, 0);
 		if (unlikely(status != RMEM_WC_SUCCESS))
-			return i + 1;
+			return i + ended;
 	}
 	return i;
 }
