@@ -16,6 +16,11 @@
 #define CAPA  RMEM_DEV_CAPA_XRC
 #define DEPTH 16u
 
+/* Attributes of the transitions to INIT and RTR; RESPONDER: those of a QP that receives. */
+#define TO_INIT   (RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+#define TO_RTR    (RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN)
+#define RESPONDER (RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER)
+
 /* send is a QP of b, recv one of domain, where srq of a and its CQ belong to. */
 static struct {
 	struct rmem_xrcd *domain;
@@ -320,6 +325,131 @@ CONF_TEST(xrc, key_of_the_peer_is_invalidated,
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 }
 
+/* Post receives until the SRQ is full. */
+static void
+fill_srq(struct rmem_srq *srq, uint64_t wr_id)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
+	unsigned int i;
+
+	for (i = 0; i < DEPTH && post(srq, wr_id, &sge) == 1; i++)
+		;
+}
+
+/* The completions of a CQ are those of its SRQ, whose receives have this wr_id; their number. */
+static unsigned int
+poll_all(struct rmem_cq *cq, uint64_t wr_id)
+{
+	unsigned int nb;
+
+	for (nb = 0; rmem_poll_cq(cq, &fx.wc, 1) == 1; nb++) {
+		TEST_EQ(fx.wc.wr_id, wr_id);
+		TEST_EQ(fx.wc.qp_num, cx.recv->qp_num);
+	}
+	return nb;
+}
+
+/* Post SENDs to two SRQs in turn, each of several packets, and wait until some have arrived. */
+static void
+send_in_turn(const struct rmem_srq *const srqs[2], struct rmem_cq *const cqs[2], unsigned int nb)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8192);
+	const uint64_t deadline = fx_deadline();
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	unsigned int i, arrived = 0;
+
+	for (i = 0; i < 8; i++) {
+		wr.xrc.remote_srqn = number(srqs[i % 2]);
+		TEST_EQ(fx_post(cx.send, &wr), 1);
+	}
+	for (i = 0; arrived < nb && fx_state(cx.send) == RMEM_QPS_RTS && !fx_is_late(deadline); i++)
+		arrived += poll_all(cqs[i % 2], 1 + i % 2);
+	TEST_ASSERT(arrived >= nb);
+}
+
+/* Connect again. The receiver stays in RTR, which is all that it needs. */
+static void
+connect_rtr(void)
+{
+	struct rmem_qp_conn conn = fx_conn();
+	struct rmem_qp_attr attr = {0}, peer, last;
+
+	TEST_OK(rmem_qp_query(cx.recv, &last));
+	TEST_OK(rmem_qp_reset(cx.send));
+	TEST_OK(rmem_qp_reset(cx.recv));
+	fx_drain(fx.b.cq);
+	TEST_OK(rmem_qp_query(cx.send, &peer));
+	attr.port_num = attr.ah.port_num = 1;
+	attr.state = RMEM_QPS_INIT;
+	TEST_OK(rmem_qp_modify(cx.recv, &attr, TO_INIT));
+	attr.state = RMEM_QPS_RTR;
+	attr.path_mtu = last.path_mtu;
+	attr.ah.is_global = 1;
+	attr.ah.sgid_index = conf_gid_index(peer.addr.gid);
+	memcpy(attr.ah.dgid, peer.addr.gid, sizeof(attr.ah.dgid));
+	attr.dest_qp_num = cx.send->qp_num;
+	attr.rq_psn = peer.addr.psn;
+	TEST_OK(rmem_qp_modify(cx.recv, &attr, TO_RTR | RESPONDER));
+	conn.timeout = 18; /* as conf_connect() */
+	TEST_OK(fx_connect_by(cx.send, cx.recv, &conn));
+}
+
+CONF_TEST(xrc, failed_qp_completes_receives_in_the_cq_of_their_srq, CAPA, 0,
+		"IBTA A14.5, 10.3.1: also a message in progress, which is flushed")
+{
+	struct rmem_cq *const cqs[] = {cx.cq, fx_cq(conf.dev, DEPTH)};
+	const struct rmem_srq *srqs[] = {cx.srq, NULL};
+	struct rmem_srq *other = make_srq(fx.a.pd, cx.domain, cqs[1]);
+	unsigned int round;
+
+	TEST_ASSERT(other != NULL);
+	srqs[1] = other;
+	for (round = 0; round < 64; round++) {
+		connect_rtr();
+		fill_srq(cx.srq, 1);
+		fill_srq(other, 2);
+		send_in_turn(srqs, cqs, round % 8);
+		TEST_OK(rmem_qp_set_error(cx.recv));
+		poll_all(cqs[0], 1);
+		poll_all(cqs[1], 2);
+	}
+}
+
+/* No order but that of the relaxed load is between the destruction of an SRQ and this request. */
+static void
+send_when(void *arg)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	const uint64_t deadline = fx_deadline();
+	const uint32_t *is_gone = arg;
+
+	while (!__atomic_load_n(is_gone, __ATOMIC_RELAXED) && !fx_is_late(deadline))
+		rte_pause();
+	wr.flags = RMEM_SEND_SIGNALED;
+	wr.xrc.remote_srqn = number(cx.srq);
+	TEST_EQ(fx_post(cx.send, &wr), 1);
+}
+
+CONF_TEST(xrc, another_srq_is_used_while_one_is_destroyed, CAPA, 0, "IBTA A14.5")
+{
+	struct rmem_srq *other = make_srq(fx.a.pd, cx.domain, cx.cq);
+	uint32_t is_gone = 0;
+
+	if (fx_nb_workers() == 0)
+		return;
+	TEST_ASSERT(other != NULL);
+	TEST_EQ(post(cx.srq, 1, NULL), 1);
+	TEST_EQ(post(other, 2, NULL), 1);
+	TEST_STATUS(do_wr(fx_wr(RMEM_WR_SEND, NULL, 0), number(other)), RMEM_WC_SUCCESS);
+	expect_recv(cx.cq, 2);
+	fx_launch(send_when, &is_gone, 0, 1);
+	TEST_OK(fx_release(other));
+	__atomic_store_n(&is_gone, 1, __ATOMIC_RELAXED);
+	fx_join(1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	expect_recv(cx.cq, 1);
+}
+
 CONF_TEST(xrc, domain_in_use_is_busy, CAPA, 0, "ibv_close_xrcd(3): EBUSY")
 {
 	struct rmem_xrcd *domain = make_domain(0, 0);
@@ -472,11 +602,6 @@ CONF_TEST(xrc, bad_qps_are_refused, CAPA, 0, "ibv_create_qp_ex(3): IBV_QPT_XRC_R
 /* As the kernel's table of transitions: each side has its half of the attributes of RC. */
 CONF_TEST(xrc, attributes_are_those_of_each_side, CAPA, 0, "ibv_modify_qp(3)")
 {
-	const uint32_t init =
-			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
-	const uint32_t rtr = RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN |
-			RMEM_QP_RQ_PSN;
-	const uint32_t responder = RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER;
 	const uint32_t rts = RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_SQ_PSN;
 	const uint32_t requester = RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY | RMEM_QP_MAX_QP_RD_ATOMIC;
 	struct rmem_qp_attr attr = {0}, mine;
@@ -486,19 +611,19 @@ CONF_TEST(xrc, attributes_are_those_of_each_side, CAPA, 0, "ibv_modify_qp(3)")
 	TEST_OK(rmem_qp_reset(cx.recv));
 	attr.port_num = attr.ah.port_num = 1;
 	attr.state = RMEM_QPS_INIT;
-	TEST_OK(rmem_qp_modify(cx.send, &attr, init));
-	TEST_OK(rmem_qp_modify(cx.recv, &attr, init));
+	TEST_OK(rmem_qp_modify(cx.send, &attr, TO_INIT));
+	TEST_OK(rmem_qp_modify(cx.recv, &attr, TO_INIT));
 	attr.state = RMEM_QPS_RTR;
 	attr.path_mtu = 1;
 	attr.ah.is_global = 1;
 	attr.ah.sgid_index = conf_gid_index(mine.addr.gid);
 	memcpy(attr.ah.dgid, mine.addr.gid, sizeof(attr.ah.dgid));
 	attr.dest_qp_num = cx.recv->qp_num;
-	TEST_ERR(rmem_qp_modify(cx.send, &attr, rtr | responder), EINVAL);
-	TEST_OK(rmem_qp_modify(cx.send, &attr, rtr));
+	TEST_ERR(rmem_qp_modify(cx.send, &attr, TO_RTR | RESPONDER), EINVAL);
+	TEST_OK(rmem_qp_modify(cx.send, &attr, TO_RTR));
 	attr.dest_qp_num = cx.send->qp_num;
-	TEST_ERR(rmem_qp_modify(cx.recv, &attr, rtr), EINVAL);
-	TEST_OK(rmem_qp_modify(cx.recv, &attr, rtr | responder));
+	TEST_ERR(rmem_qp_modify(cx.recv, &attr, TO_RTR), EINVAL);
+	TEST_OK(rmem_qp_modify(cx.recv, &attr, TO_RTR | RESPONDER));
 	attr.state = RMEM_QPS_RTS;
 	attr.timeout = 18;
 	attr.retry_cnt = attr.rnr_retry = 7;

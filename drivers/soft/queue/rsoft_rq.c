@@ -63,11 +63,12 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 {
 	struct rsoft_cqe cqe = {.info = rsoft_cqe_info(RMEM_WC_WR_FLUSH_ERR, RMEM_WC_RECV, 0,
 						qp->qp.qp_num)};
-	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
 	const struct rsoft_rqe *rqe;
+	struct rsoft_cq *cq;
 	uint32_t at;
 
 	rte_ticketlock_lock(&qp->rq.lock);
+	cq = rsoft_cq_of(qp->qp.recv_cq);
 	/* Stored the state, now load what was posted; see rsoft.h. */
 	rsoft_rq_cache_prod(&qp->rq, __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST));
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {

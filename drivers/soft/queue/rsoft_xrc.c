@@ -62,7 +62,7 @@ xrc_forget(struct rsoft_qp *qp, const struct rsoft_srq *srq)
 	rte_ticketlock_lock(&qp->rq.lock);
 	if (qp->rq.srq == srq) {
 		rsoft_rq_drop(qp);
-		qp->rq.srq = NULL;
+		__atomic_store_n(&qp->rq.srq, NULL, __ATOMIC_RELAXED);
 		qp->qp.recv_cq = NULL;
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);

@@ -10,8 +10,9 @@
  * The receive queue of the QP has a slot for the receive of a message (rsoft_srq.h).
  *
  * Invariants:
- * - rq.srq and recv_cq change under rq.lock, and only while the slot is empty; pd is used by the
- *   executor alone. One thread at a time executes the requests of the peer, which is one QP.
+ * - rq.srq and recv_cq change under rq.lock, and only while the slot is empty. They are read under
+ *   it, except rq.srq by the executor. pd is used by the executor alone. One thread at a time
+ *   executes the requests of the peer, which is one QP.
  * - An SRQ leaves the table first. After a grace period no request selects it, so that it can be
  *   removed from the QPs; after another one no lcore uses it.
  */
@@ -60,7 +61,9 @@ rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
 {
 	struct rsoft_srq *srq = rsoft_xrc_find(qp, number);
 
-	return likely(srq != NULL) && (likely(srq == qp->rq.srq) || rsoft_xrc_switch(qp, srq));
+	return likely(srq != NULL) &&
+			(likely(srq == __atomic_load_n(&qp->rq.srq, __ATOMIC_RELAXED)) ||
+					rsoft_xrc_switch(qp, srq));
 }
 
 #endif /* RSOFT_XRC_H */
