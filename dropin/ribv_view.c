@@ -4,7 +4,8 @@
 
 /*
  * Names and contents of the files of the devices: those that the kernel has for a device of its own
- * in sysfs, from the queries of the class. All are visited for each path: this is rare.
+ * in sysfs, from the queries of the class. Those of a device are visited for each path that is
+ * below or above it; its counters, which are sums over all QPs, are read for their files alone.
  */
 
 #include <errno.h>
@@ -60,6 +61,15 @@ visit(struct search *search, uint32_t mode, const char *path)
 	if (path[len] == '/')
 		add_name(node, path + len + 1, strcspn(path + len + 1, "/"));
 	return path[len] == '\0';
+}
+
+/* Whether the path searched for may be below a directory, or above it. */
+static bool
+is_near(const struct search *search, const char *dir)
+{
+	const char *path = search->node->path;
+
+	return strncmp(path, dir, RTE_MIN(strlen(path), strlen(dir))) == 0;
 }
 
 /* Visit a regular file with a line of text. */
@@ -131,13 +141,22 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 	}
 }
 
+/* The counters, or zeros if the search is not for one of their files; false: there are none. */
+static bool
+counters(const struct search *search, struct rmem_dev_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	return strstr(search->node->path, "counters/") == NULL ||
+			rmem_dev_stats_get(search->dev, stats) == 0;
+}
+
 /* As the kernel counts: data in words of 4 bytes. */
 static void
 counter_files(struct search *search, const char *dir)
 {
 	struct rmem_dev_stats stats;
 
-	if (rmem_dev_stats_get(search->dev, &stats) != 0)
+	if (!counters(search, &stats))
 		return;
 	file(search, dir, "counters/port_xmit_data", "%" PRIu64, stats.wire_tx_bytes / 4);
 	file(search, dir, "counters/port_xmit_packets", "%" PRIu64, stats.wire_tx_packets);
@@ -184,7 +203,7 @@ hw_counter_files(struct search *search, const char *dir)
 	uint64_t value;
 	uint32_t i;
 
-	if (rmem_dev_stats_get(search->dev, &stats) != 0)
+	if (!counters(search, &stats))
 		return;
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		memcpy(&value, (const char *)&stats + rows[i].offset, sizeof(value));
@@ -266,7 +285,7 @@ device_files(struct search *search, const struct ibv_device *device)
 	struct rmem_dev_attr attr;
 	char dir[RIBV_PATH], text[40];
 
-	if (rmem_dev_attr_get(search->dev, &attr) != 0)
+	if (!is_near(search, device->ibdev_path) || rmem_dev_attr_get(search->dev, &attr) != 0)
 		return;
 	file(search, device->ibdev_path, "node_type", "1: CA");
 	file(search, device->ibdev_path, "node_desc", "%s", device->name);

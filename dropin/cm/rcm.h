@@ -153,12 +153,15 @@ struct rcm_packet {
 struct rcm_mcast;
 
 struct rcm_event {
-	struct rcm_event *next;
-	struct rcm_id *id;       /* whose it is: the listening one for a request */
-	struct rcm_id *child;    /* of a request: the new one; else NULL */
-	struct rcm_mcast *mcast; /* of a group that was joined; else NULL */
+	TAILQ_ENTRY(rcm_event) queued; /* in its channel */
+	TAILQ_ENTRY(rcm_event) own;    /* in its ID; also when it was taken from the queue */
+	struct rcm_id *id;             /* whose it is: the listening one for a request */
+	struct rcm_id *child;          /* of a request: the new one; else NULL */
+	struct rcm_mcast *mcast;       /* of a group that was joined; else NULL */
 	struct rdma_ucm_event_resp resp;
 };
+
+TAILQ_HEAD(rcm_events, rcm_event);
 
 struct rcm_channel {
 	int fd;       /* of the program */
@@ -169,7 +172,8 @@ struct rcm_channel {
 	bool is_readable;
 	bool is_changed; /* in the list of rcm_channels_signal() */
 	TAILQ_ENTRY(rcm_channel) changed;
-	struct rcm_event *first, **last;
+	struct rcm_events events;
+	TAILQ_HEAD(rcm_ids, rcm_id) ids; /* its IDs, also those of requests */
 };
 
 /* A socket that holds a name of a port. */
@@ -194,13 +198,17 @@ enum rcm_scope {
 
 struct rcm_id {
 	struct rcm_channel *channel;
-	uint64_t uid; /* of the program; 0 until it has accepted the request */
+	TAILQ_ENTRY(rcm_id) of_channel;
+	LIST_ENTRY(rcm_id) of_port; /* in the list of rcm_id_by_port(), with has_port */
+	struct rcm_events events;   /* queued in the channel */
+	uint64_t uid;               /* of the program; 0 until it has accepted the request */
 	uint32_t handle;
 	uint16_t ps;
 	uint8_t qp_type;
 	uint8_t ack_timeout;
 	uint8_t tos;
 	bool has_dev;           /* bound to a device */
+	bool has_port;          /* it is, or was, bound to src.port */
 	bool is_child;          /* of a request */
 	bool is_queued;         /* the event of the request is: the program does not know the ID */
 	bool is_disconnecting;  /* by the program, which waits for the end */
@@ -307,8 +315,6 @@ void rcm_dev_remove(uint32_t number);
 bool rcm_has_links(const struct rcm_id *id);
 
 /* rcm_event.c: events, and the queue of a channel. */
-/* The queue of the channel has changed: signal it when the lock is released. */
-void rcm_events_changed(struct rcm_channel *channel);
 /* The channel is freed: do not signal it. */
 void rcm_events_forget(struct rcm_channel *channel);
 /* Make channels readable that have events now, and those not that have none. */
@@ -318,8 +324,10 @@ struct rcm_event *rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int
 void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
 /* Both, for an event without parameters. If there is no memory, the program never gets it. */
 void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
-/* Remove the events of an ID from the queue of its channel, in order. */
-struct rcm_event *rcm_events_take(struct rcm_id *id);
+/* Remove the events of an ID from the queue of its channel; *taken has them, in order. */
+void rcm_events_take(struct rcm_id *id, struct rcm_events *taken);
+/* Remove the first event of a channel, which has one, from its queue; the caller frees it. */
+struct rcm_event *rcm_event_pop(struct rcm_channel *channel);
 /* Free the queued events of a group that is left. */
 void rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast);
 
@@ -390,6 +398,12 @@ struct rcm_id *rcm_id_find(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 /* The same, unless its device is removed: -ENXIO. */
 struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
 struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
+/* To another channel. */
+void rcm_id_move(struct rcm_id *id, struct rcm_channel *to);
+/* The ID is bound to src.port, until it is freed. */
+void rcm_id_has_port(struct rcm_id *id);
+/* The first of a list, by of_port, that has all IDs of the port, and others. */
+struct rcm_id *rcm_id_by_port(uint16_t port);
 /* Free an ID that has no connection, port, group or event: rcm_destroy() ends them first. */
 void rcm_id_free(struct rcm_id *id);
 /* The first ID from *handle on; NULL if there is none. */

@@ -24,10 +24,13 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
+#define CHECK_MIN 64
+
 static struct rcm_channel **channels; /* by descriptor */
 RMEM_ENV_KEPT uint64_t rcm_channel_fds[RCM_MAX_FDS / 64];
 static RMEM_ENV_KEPT pid_t child; /* a child of fork(), with marks of channels of its parent */
 static int nb_marked;
+static int check_at = CHECK_MIN; /* marks from which rcm_channel_open() checks all */
 static pid_t owner;
 
 /*
@@ -56,24 +59,20 @@ is_of(int fd, const struct rcm_channel *channel)
 	return epoll_ctl(fd, EPOLL_CTL_MOD, channel->event_fd, &event) == 0;
 }
 
-/* Free a channel, of which no descriptor is left. */
+/* Free a channel, of which no descriptor is left. Its events are those of its IDs. */
 static void
 channel_free(struct rcm_channel *channel)
 {
-	struct rcm_event *event;
-	uint32_t handle = 0;
 	struct rcm_id *id;
 
-	/* By handle: rcm_destroy() also frees IDs that come later, of requests. */
-	while ((id = rcm_id_next(&handle)) != NULL) {
-		/* Those of requests are freed with the listening ID. */
-		if (id->channel == channel && !id->is_queued)
+	while ((id = TAILQ_FIRST(&channel->ids)) != NULL) {
+		/* Those of requests are freed with the listening ID, which is in the list, too. */
+		if (id->is_queued) {
+			TAILQ_REMOVE(&channel->ids, id, of_channel);
+			TAILQ_INSERT_TAIL(&channel->ids, id, of_channel);
+		} else {
 			rcm_destroy(id);
-		handle++;
-	}
-	while ((event = channel->first) != NULL) {
-		channel->first = event->next;
-		free(event);
+		}
 	}
 	rcm_events_forget(channel);
 	if (rcm_agent_is_same_file(channel->event_fd)) {
@@ -173,19 +172,33 @@ rcm_is_inherited(int fd)
 			(channels == NULL || channels[fd] == NULL);
 }
 
+/*
+ * Free channels that were closed without rcm_close(), once their number may have doubled: a check
+ * costs a system call for each channel.
+ */
+static void
+free_closed(void)
+{
+	if (nb_marked < check_at)
+		return;
+	rcm_channels_check();
+	check_at = RTE_MAX(2 * nb_marked, CHECK_MIN);
+}
+
 static int
 open_locked(int flags)
 {
 	struct rcm_channel *channel;
 	int ret;
 
-	rcm_channels_check();
+	free_closed();
 	if (channels == NULL)
 		channels = calloc(RCM_MAX_FDS, sizeof(struct rcm_channel *));
 	channel = channels != NULL ? calloc(1, sizeof(*channel)) : NULL;
 	if (channel == NULL)
 		return -ENOMEM;
-	channel->last = &channel->first;
+	TAILQ_INIT(&channel->events);
+	TAILQ_INIT(&channel->ids);
 	channel->nb_fds = 1;
 	ret = open_fds(channel, flags);
 	if (ret != 0) {
@@ -193,6 +206,8 @@ open_locked(int flags)
 		return ret;
 	}
 	owner = getpid();
+	/* Of a channel that was closed without rcm_close(): then its number is free. */
+	(void)rcm_channel_of(channel->fd);
 	mark(channel->fd, channel);
 	return channel->fd;
 }
@@ -282,7 +297,7 @@ rcm_channel_adopt(int fd)
 static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 {
-	struct rcm_event *event = channel->first;
+	struct rcm_event *event = TAILQ_FIRST(&channel->events);
 	int ret;
 
 	/* Written first: without memory of the program, the event stays the first. */
@@ -290,10 +305,7 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 			RTE_MIN(sizeof(event->resp), (size_t)cmd->out_len));
 	if (ret != 0)
 		return ret;
-	channel->first = event->next;
-	if (channel->first == NULL)
-		channel->last = &channel->first;
-	rcm_events_changed(channel);
+	(void)rcm_event_pop(channel);
 	event->id->nb_reported++;
 	if (event->mcast != NULL)
 		rcm_mcast_reported(event->mcast);
@@ -314,9 +326,9 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 	if (channel == NULL)
 		return -EBADF;
 	/* A message may have arrived that the agent has not read: save a switch of threads. */
-	if (channel->first == NULL)
+	if (TAILQ_EMPTY(&channel->events))
 		(void)rcm_agent_run();
-	if (channel->first != NULL)
+	if (!TAILQ_EMPTY(&channel->events))
 		return pop(channel, cmd);
 	*is_blocking = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
 	return -EAGAIN;
@@ -379,7 +391,8 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	struct rcm_channel *to = cmd->channel;
 	struct rcm_cmd source = {.channel = from};
 	struct rdma_ucm_migrate_resp resp;
-	struct rcm_event *event, *next;
+	struct rcm_events taken;
+	struct rcm_event *event;
 	struct rcm_id *id;
 	int ret;
 
@@ -395,12 +408,12 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	/*
 	 * In their order, and those of requests with their IDs: no event refers to the old channel.
 	 */
-	event = rcm_events_take(id);
-	id->channel = to;
-	for (; event != NULL; event = next) {
-		next = event->next;
+	rcm_events_take(id, &taken);
+	rcm_id_move(id, to);
+	while ((event = TAILQ_FIRST(&taken)) != NULL) {
+		TAILQ_REMOVE(&taken, event, own);
 		if (event->child != NULL)
-			event->child->channel = to;
+			rcm_id_move(event->child, to);
 		rcm_event_queue(to, event);
 	}
 	return 0;

@@ -759,12 +759,14 @@ rcm_conn_close(struct rcm_id *id)
 void
 rcm_destroy(struct rcm_id *id)
 {
-	struct rcm_event *event, *next;
+	struct rcm_events taken;
+	struct rcm_event *event;
 
 	rcm_conn_close(id);
 	rcm_mcast_drop(id);
-	for (event = rcm_events_take(id); event != NULL; event = next) {
-		next = event->next;
+	rcm_events_take(id, &taken);
+	while ((event = TAILQ_FIRST(&taken)) != NULL) {
+		TAILQ_REMOVE(&taken, event, own);
 		if (event->child != NULL)
 			rcm_destroy(event->child);
 		free(event);

@@ -16,8 +16,9 @@
 
 static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
 
-void
-rcm_events_changed(struct rcm_channel *channel)
+/* The queue of the channel has changed: signal it when the lock is released. */
+static void
+events_changed(struct rcm_channel *channel)
 {
 	if (channel->is_changed)
 		return;
@@ -41,9 +42,9 @@ rcm_channels_signal(void)
 
 	while ((channel = TAILQ_FIRST(&changed)) != NULL) {
 		rcm_events_forget(channel);
-		if (channel->is_readable == (channel->first != NULL))
+		if (channel->is_readable == !TAILQ_EMPTY(&channel->events))
 			continue;
-		channel->is_readable = channel->first != NULL;
+		channel->is_readable = !TAILQ_EMPTY(&channel->events);
 		if (channel->is_readable)
 			eventfd_write(channel->event_fd, 1);
 		else
@@ -69,10 +70,9 @@ rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status)
 void
 rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event)
 {
-	event->next = NULL;
-	*channel->last = event;
-	channel->last = &event->next;
-	rcm_events_changed(channel);
+	TAILQ_INSERT_TAIL(&channel->events, event, queued);
+	TAILQ_INSERT_TAIL(&event->id->events, event, own);
+	events_changed(channel);
 }
 
 void
@@ -85,34 +85,37 @@ rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status)
 }
 
 struct rcm_event *
-rcm_events_take(struct rcm_id *id)
+rcm_event_pop(struct rcm_channel *channel)
 {
-	struct rcm_channel *channel = id->channel;
-	struct rcm_event *taken = NULL, **taken_last = &taken;
-	struct rcm_event **at = &channel->first, *event;
+	struct rcm_event *event = TAILQ_FIRST(&channel->events);
 
-	while ((event = *at) != NULL) {
-		if (event->id != id) {
-			at = &event->next;
-			continue;
-		}
-		*at = event->next;
-		event->next = NULL;
-		*taken_last = event;
-		taken_last = &event->next;
-	}
-	channel->last = at;
-	rcm_events_changed(channel);
-	return taken;
+	TAILQ_REMOVE(&channel->events, event, queued);
+	TAILQ_REMOVE(&event->id->events, event, own);
+	events_changed(channel);
+	return event;
+}
+
+void
+rcm_events_take(struct rcm_id *id, struct rcm_events *taken)
+{
+	struct rcm_event *event;
+
+	TAILQ_INIT(taken);
+	TAILQ_CONCAT(taken, &id->events, own);
+	TAILQ_FOREACH(event, taken, own)
+		TAILQ_REMOVE(&id->channel->events, event, queued);
+	events_changed(id->channel);
 }
 
 void
 rcm_events_drop_mcast(struct rcm_id *id, const struct rcm_mcast *mcast)
 {
-	struct rcm_event *event = rcm_events_take(id), *next;
+	struct rcm_events taken;
+	struct rcm_event *event;
 
-	for (; event != NULL; event = next) {
-		next = event->next;
+	rcm_events_take(id, &taken);
+	while ((event = TAILQ_FIRST(&taken)) != NULL) {
+		TAILQ_REMOVE(&taken, event, own);
 		if (event->mcast == mcast)
 			free(event);
 		else

@@ -6,9 +6,10 @@
  * IDs: the table of handles, creation and options; and what all commands do: find their ID, and
  * respond.
  *
- * Invariant: all handles in use are less than nb_used, and all less than first_free are in use.
+ * Invariant: all handles in use are less than nb_used.
  */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,22 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
+#define NB_PORT_LISTS 4096
+
+#define WORDS(n) (((n) + 63) / 64)
+#define LEVELS   3
+
 static struct rcm_id **ids; /* by handle */
-static uint32_t nb_used, nb_ids, first_free;
+static uint32_t nb_used, nb_ids;
+
+/* A bit for each handle in use, and in the next level for each word that has no zero bit. */
+static uint64_t used0[WORDS(RCM_MAX_IDS)], used1[WORDS(WORDS(RCM_MAX_IDS))], used2[1];
+static uint64_t *const used[LEVELS] = {used0, used1, used2};
+
+static_assert(WORDS(WORDS(WORDS(RCM_MAX_IDS))) == 1, "the last level is one word");
+
+/* Bound IDs, by their port. */
+static LIST_HEAD(rcm_port_ids, rcm_id) ports[NB_PORT_LISTS];
 
 struct rcm_id *
 rcm_id_get(uint32_t handle)
@@ -56,26 +71,59 @@ rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 	return NULL;
 }
 
+/* The first free handle, if there is one. */
+static uint32_t
+handle_free(void)
+{
+	uint32_t level, at = 0;
+
+	for (level = LEVELS; level-- != 0;)
+		at = at * 64 + (uint32_t)__builtin_ctzll(~used[level][at]);
+	return at;
+}
+
+static void
+handle_use(uint32_t handle)
+{
+	uint32_t level, at = handle;
+
+	for (level = 0; level < LEVELS; level++, at /= 64) {
+		used[level][at / 64] |= UINT64_C(1) << (at % 64);
+		if (~used[level][at / 64] != 0)
+			break;
+	}
+}
+
+static void
+handle_unuse(uint32_t handle)
+{
+	uint32_t level, at = handle;
+
+	for (level = 0; level < LEVELS; level++, at /= 64)
+		used[level][at / 64] &= ~(UINT64_C(1) << (at % 64));
+}
+
 struct rcm_id *
 rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
 {
 	struct rcm_id *id = calloc(1, sizeof(*id));
-	uint32_t handle = first_free;
+	uint32_t handle;
 
 	if (ids == NULL)
 		ids = calloc(RCM_MAX_IDS, sizeof(struct rcm_id *));
-	while (ids != NULL && handle < RCM_MAX_IDS && ids[handle] != NULL)
-		handle++;
-	if (id == NULL || ids == NULL || handle == RCM_MAX_IDS || !rcm_timer_reserve(nb_ids + 1)) {
+	if (id == NULL || ids == NULL || nb_ids == RCM_MAX_IDS || !rcm_timer_reserve(nb_ids + 1)) {
 		free(id);
 		return NULL;
 	}
+	handle = handle_free();
+	handle_use(handle);
 	ids[handle] = id;
 	nb_used = RTE_MAX(nb_used, handle + 1);
 	nb_ids++;
-	first_free = handle + 1;
 	id->handle = handle;
+	TAILQ_INIT(&id->events);
 	id->channel = channel;
+	TAILQ_INSERT_TAIL(&channel->ids, id, of_channel);
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->qkey = RCM_UDP_QKEY;
@@ -85,12 +133,37 @@ rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
 }
 
 void
+rcm_id_move(struct rcm_id *id, struct rcm_channel *to)
+{
+	TAILQ_REMOVE(&id->channel->ids, id, of_channel);
+	id->channel = to;
+	TAILQ_INSERT_TAIL(&to->ids, id, of_channel);
+}
+
+struct rcm_id *
+rcm_id_by_port(uint16_t port)
+{
+	return LIST_FIRST(&ports[port % NB_PORT_LISTS]);
+}
+
+void
+rcm_id_has_port(struct rcm_id *id)
+{
+	if (!id->has_port)
+		LIST_INSERT_HEAD(&ports[id->src.port % NB_PORT_LISTS], id, of_port);
+	id->has_port = true;
+}
+
+void
 rcm_id_free(struct rcm_id *id)
 {
 	rcm_id_timer(id, IBCM_NEVER);
+	TAILQ_REMOVE(&id->channel->ids, id, of_channel);
+	if (id->has_port)
+		LIST_REMOVE(id, of_port);
 	ids[id->handle] = NULL;
 	nb_ids--;
-	first_free = RTE_MIN(first_free, id->handle);
+	handle_unuse(id->handle);
 	while (nb_used > 0 && ids[nb_used - 1] == NULL)
 		nb_used--;
 	free(id);

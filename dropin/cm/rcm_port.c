@@ -208,12 +208,10 @@ static void
 find_own(const struct rcm_id *id, uint16_t port, uint32_t flags, struct found *found)
 {
 	const struct rcm_id *other;
-	uint32_t handle = 0;
 
 	memset(found, 0, sizeof(*found));
-	for (; (other = rcm_id_next(&handle)) != NULL; handle++) {
-		if (other == id || other->is_child || other->state == RCM_IDLE ||
-				other->ps != id->ps || other->src.port != port)
+	for (other = rcm_id_by_port(port); other != NULL; other = LIST_NEXT(other, of_port)) {
+		if (other == id || other->ps != id->ps || other->src.port != port)
 			continue;
 		found->nb++;
 		if (found->conflict == 0)
@@ -394,11 +392,13 @@ rcm_port_claim(struct rcm_id *id, bool is_implicit)
 		find_own(id, port, flags_of(id), &found);
 		ret = found.conflict;
 	}
-	if (ret == 0)
-		id->src.port = port;
-	else
+	if (ret != 0) {
 		rcm_port_close(id);
-	return ret;
+		return ret;
+	}
+	id->src.port = port;
+	rcm_id_has_port(id);
+	return 0;
 }
 
 int
