@@ -17,7 +17,8 @@ WIDTH = 200
 FAILED = ('FAIL', 'TIMEOUT', 'ERROR', 'INTERRUPT', 'UNEXPECTEDPASS')
 PASSED = re.compile(r'\s*$|PASS |ok[: ]|EAL: (Detected|Selected|Physical)')
 # The reason is at the start of a compiler's or sanitizer's report, not at its end.
-CAUSE = re.compile(r'\S+\.[ch]:\d+|FAIL|.*(ERROR: |WARNING: ThreadSan|runtime error:| error: )')
+CAUSE = re.compile(r'\S+\.[ch]:\d+|FAIL|.*(ERROR: |WARNING: ThreadSan|runtime error:| error: '
+                   r'|\| FAILED, status)')
 # A guest ends with its console; what ran is in the lines above.
 GUEST_ENDED = re.compile(r'run\.sh: the guest')
 

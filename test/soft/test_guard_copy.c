@@ -208,8 +208,8 @@ expect_fault(uint8_t *to, const uint8_t *from, size_t length, enum rsoft_side si
 	TEST_ASSERT(end.addr >= (uintptr_t)bad && end.addr < (uintptr_t)bad + length);
 	TEST_ASSERT(end.addr - (uintptr_t)(side == RSOFT_SIDE_TO ? to_page : from_page) >= PAGE);
 	for (i = 0; i < PAGE; i++) {
-		size_t at = (size_t)(to_page + i - to);
-		size_t in = (size_t)(from + at - from_page);
+		size_t at = (uintptr_t)(to_page + i) - (uintptr_t)to;
+		size_t in = (uintptr_t)from + at - (uintptr_t)from_page;
 
 		if (to_page[i] != OUTSIDE)
 			TEST_ASSERT(at < length && in < PAGE && to_page[i] == from_page[in]);

@@ -247,7 +247,7 @@ test_refusals() {
 	trap end_left EXIT
 	refused 'both sides at once' 'one of --listen and --connect, not both' soft0,ip=127.0.12.3 \
 		--listen 127.0.12.3 --connect 127.0.12.4
-	refused 'no address' "'127.0.12' is no IPv4 or IPv6 address" soft0,ip=127.0.12.3 \
+	refused 'no address' "'127.0.12' is not an IPv4 or IPv6 address" soft0,ip=127.0.12.3 \
 		--listen 127.0.12
 	refused 'no clients' "bad value '0' for clients: .* 1 to 64" soft0,ip=127.0.12.3 \
 		--listen 127.0.12.3 --clients 0

@@ -207,8 +207,7 @@ start_crowd(int ready)
 	struct rwire_ring *ring;
 	struct rwire_addr from;
 	pid_t pid = fork();
-	uint16_t i;
-	uint32_t uid;
+	uint32_t i, uid;
 	int fd;
 
 	if (pid != 0)
@@ -270,7 +269,7 @@ start_listeners(int ready)
 {
 	struct rwire_addr addr;
 	pid_t pid = fork();
-	uint16_t i;
+	uint32_t i;
 
 	if (pid != 0)
 		return pid;

@@ -45,8 +45,6 @@ open_xrc(void)
 	struct rmem_qp_conf send = {.type = RMEM_QPT_XRC_SEND,
 			.max_send_wr = SLOTS,
 			.max_send_sge = 1,
-			.send_cq = sides[0].send_cq,
-			.recv_cq = sides[0].recv_cq,
 			.access = RMEM_ACCESS_REMOTE};
 	struct rmem_qp_ext ext = {0};
 	struct rmem_qp_conf recv = {
@@ -55,6 +53,8 @@ open_xrc(void)
 			.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 
 	open_sides(MTU);
+	send.send_cq = sides[0].send_cq;
+	send.recv_cq = sides[0].recv_cq;
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &xrc.peer));
 	TEST_OK(rmem_xrcd_alloc(sides[1].dev, &domain_conf, &xrc.domain));
 	TEST_OK(rmem_pd_alloc(sides[1].dev, &xrc.pd));
@@ -88,7 +88,7 @@ static void
 post(unsigned int i, uint64_t wr_id, uint32_t length)
 {
 	const struct rmem_mr *mr = i == 0 ? sides[1].mr : xrc.mr;
-	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].target + i * SLOT_SIZE,
+	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].target + (uintptr_t)i * SLOT_SIZE,
 			.length = length,
 			.lkey = mr->lkey};
 	const struct rmem_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};

@@ -259,17 +259,12 @@ mr_reg_dm(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 	return rsoft_mr_enable(&mr->mr);
 }
 
-int
-rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
+static int
+mr_reg_memory(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
-	struct rsoft_mr *mr = rsoft_mr_of(base);
-	int ret;
+	struct rmem_mr *base = &mr->mr;
+	int ret = mr_check_iova(base);
 
-	if (base->type == RMEM_MR_TYPE_NULL)
-		return mr_reg_null(mr);
-	if (base->type == RMEM_MR_TYPE_DM)
-		return mr_reg_dm(mr, attr);
-	ret = mr_check_iova(base);
 	if (ret == 0)
 		ret = mr_take_memory(mr);
 	if (ret == 0)
@@ -291,6 +286,18 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	if ((attr->flags & RMEM_MR_DISABLED) == 0)
 		return rsoft_mr_enable(base);
 	return 0;
+}
+
+int
+rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+
+	if (base->type == RMEM_MR_TYPE_NULL)
+		return mr_reg_null(mr);
+	if (base->type == RMEM_MR_TYPE_DM)
+		return mr_reg_dm(mr, attr);
+	return mr_reg_memory(mr, attr);
 }
 
 /*
@@ -331,7 +338,7 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 {
 	const struct rmem_mr_attr attr = {.addr = from->addr, .length = from->length};
 
-	return rsoft_mr_reg(base, &attr);
+	return mr_reg_memory(rsoft_mr_of(base), &attr);
 }
 
 /* Resources of a changed MR. */

@@ -35,7 +35,7 @@ struct rwire_owner {
 /* Those of addresses that are referred to. Zeroes at first. */
 struct rwire_owners {
 	rte_ticketlock_t lock;
-	LIST_HEAD(, rwire_owner) list[RWIRE_OWNER_LISTS]; /* by the LID */
+	LIST_HEAD(rwire_owner_list, rwire_owner) list[RWIRE_OWNER_LISTS]; /* by the LID */
 };
 
 /* Refer to an address: 0, or -ENOMEM. */
