@@ -456,7 +456,7 @@ cq_move_saved(struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uin
 	for (i = 0; i < cq->nb_saved; i++) {
 		at = (cq->first_saved + i) % cq->cq.nb_cqe;
 		(*saved)[i] = cq->saved[at];
-		if (cq->ex != NULL)
+		if (*times != NULL)
 			(*times)[nb_cqe + i] = cq->times[cq->cq.nb_cqe + at];
 	}
 	RTE_SWAP(*saved, cq->saved);

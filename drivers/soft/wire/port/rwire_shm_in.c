@@ -341,8 +341,8 @@ rwire_shm_ins_open(struct shm_ins *ins, int listener)
 	ins->max = ins->users.nb_free;
 	ins->listener = listener;
 	ins->uid = geteuid();
-	ins->in = calloc(ins->max, sizeof(ins->in[0]));
-	ins->active = calloc(ins->max, sizeof(ins->active[0]));
+	ins->in = calloc(ins->max, sizeof(struct shm_in *));
+	ins->active = calloc(ins->max, sizeof(struct shm_in *));
 	ins->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (ins->in != NULL && ins->active != NULL && ins->epoll >= 0 &&
 			epoll_ctl(ins->epoll, EPOLL_CTL_ADD, listener, &event) == 0)

@@ -312,7 +312,7 @@ rwire_shm_outs_open(struct shm_outs *outs)
 {
 	rwire_shm_users_open(&outs->users);
 	outs->max = outs->users.nb_free;
-	outs->out = calloc(outs->max, sizeof(outs->out[0]));
+	outs->out = calloc(outs->max, sizeof(struct shm_out *));
 	return outs->out == NULL ? -ENOMEM : 0;
 }
 
