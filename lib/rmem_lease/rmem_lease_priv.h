@@ -405,7 +405,7 @@ lease_return_tag(struct lease_slot *slot)
 	slot->nb_tags--;
 }
 
-/* Ends (rmem_lease_end.c). */
+/* Ends (rmem_lease_revoke.c). */
 
 /** End a lease: the peer can no longer access the buffer. */
 void rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);

@@ -12,7 +12,7 @@
 #include <rte_cycles.h>
 
 #include "../../drivers/verbs/rverbs_mw_op.h"
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../test.h"
 #include "setup.h"
 

@@ -17,7 +17,7 @@
 
 #include <rmem.h>
 
-#include "perf.h"
+#include "perf_row.h"
 
 #define PERF_FLOOR_KEYS (1u << 14)
 #define PERF_FLOOR_PD   1u

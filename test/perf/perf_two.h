@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "perf.h"
+#include "perf_row.h"
 
 #define PERF_TWO_GO   'g' /* to the second process: a round starts */
 #define PERF_TWO_STOP 's' /* to it: the round ends, if it does not end by itself */

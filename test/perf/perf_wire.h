@@ -7,7 +7,7 @@
 #ifndef PERF_WIRE_H
 #define PERF_WIRE_H
 
-#include "perf.h"
+#include "perf_row.h"
 
 #define PERF_WIRE_BURST 16u
 

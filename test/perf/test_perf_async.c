@@ -13,7 +13,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define SIZE (UINT64_C(1) << 30)

@@ -15,7 +15,7 @@
 
 #include <rmem_cache.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_OPS   4096u /* of a run */

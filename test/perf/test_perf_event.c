@@ -9,7 +9,7 @@
 
 #include <rmem_driver.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define EVENTS 20000u

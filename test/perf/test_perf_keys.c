@@ -9,7 +9,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define MAX_KEYS (1u << 22)

@@ -13,7 +13,7 @@
 
 #include <rmem_lease.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_BURSTS  2000u

@@ -11,7 +11,7 @@
 
 #include <rmem_mbuf.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_MBUFS   8192u

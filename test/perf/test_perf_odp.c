@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define WRITE_SIZE 64u

@@ -13,7 +13,7 @@
 
 #include <rmem_pool.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_BUFS     8192u

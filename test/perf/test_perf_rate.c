@@ -13,7 +13,7 @@
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_BURSTS 20000u

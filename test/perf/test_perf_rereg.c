@@ -7,7 +7,7 @@
  * without: deregister and register.
  */
 
-#include "perf.h"
+#include "perf_row.h"
 #include "test.h"
 
 #define NB_CHANGES 2000u

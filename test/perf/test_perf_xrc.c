@@ -7,7 +7,7 @@
 #include <rmem_srq.h>
 #include <rmem_xrcd.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "rc.h"
 #include "test.h"
 

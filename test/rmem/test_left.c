@@ -4,7 +4,7 @@
 
 /* A test that fails midway, with a device whose thread runs: the program must report that. */
 
-#include "perf.h"
+#include "perf/perf_row.h"
 #include "test.h"
 
 static void

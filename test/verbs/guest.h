@@ -16,7 +16,7 @@
 #define GUEST_H
 
 #include "../../drivers/verbs/rverbs_mw.h"
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../test.h"
 
 #define GUEST_PAGE 4096u /* bytes of buf for each request of a burst */

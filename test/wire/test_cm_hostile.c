@@ -10,7 +10,7 @@
 
 #include <rmem_cm.h>
 
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../rc.h"
 #include "../test.h"
 #include "cm_peer.h"

@@ -19,7 +19,7 @@
 #include <rmem_dev.h>
 #include <rmem_pd.h>
 
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../rc.h"
 #include "../test.h"
 #include "cm_peer.h"

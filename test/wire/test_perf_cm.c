@@ -12,7 +12,7 @@
 
 #include <rmem_cm.h>
 
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../test.h"
 
 #define IP         "127.0.23.9"

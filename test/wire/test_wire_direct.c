@@ -25,7 +25,7 @@
 #include "../../drivers/soft/wire/port/rwire_copy.h"
 #include "../../drivers/soft/wire/port/rwire_port.h"
 
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../test.h"
 
 #define COPY 64

@@ -19,7 +19,7 @@
 #include "../../drivers/soft/queue/rsoft_sq.h"
 #include "../../drivers/soft/wire/rwire.h"
 
-#include "../perf.h"
+#include "../perf/perf_row.h"
 #include "../rc.h"
 #include "../test.h"
 

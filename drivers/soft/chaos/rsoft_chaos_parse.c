@@ -252,7 +252,7 @@ parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has
 	}
 	*rule = (struct rsoft_chaos_rule){
 			.times = UINT64_MAX, .share = RSOFT_CHAOS_ALWAYS, .delay = 1};
-	if (!rsoft_chaos_legal(rule, site, what, has_wire))
+	if (!rsoft_chaos_find(rule, site, what, has_wire))
 		return false;
 	set_defaults(rule);
 	while ((filter = strsep(&filters, "@")) != NULL) {

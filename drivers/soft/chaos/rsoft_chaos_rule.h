@@ -83,7 +83,7 @@ int rsoft_chaos_parse(struct rsoft_chaos *chaos, const char *text);
  * Set kind, what, opcodes and call of a rule from the words of SITE:WHAT. False after a log line
  * that has the permitted words.
  */
-bool rsoft_chaos_legal(
+bool rsoft_chaos_find(
 		struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire);
 /* Whether a rejection by a rule of rdma_cm may have the reason; if not, after a log line. */
 bool rsoft_chaos_is_reason(

@@ -333,7 +333,7 @@ legal_status(struct rsoft_chaos_rule *rule, const char *site, const char *what, 
 }
 
 bool
-rsoft_chaos_legal(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
+rsoft_chaos_find(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {
 	const struct legal_call *call = find_call(site);
 	unsigned int i;

@@ -10,8 +10,8 @@
  * of each, since other load on the machine only adds time. There are no limits.
  */
 
-#ifndef PERF_H
-#define PERF_H
+#ifndef PERF_ROW_H
+#define PERF_ROW_H
 
 #include <stdint.h>
 
@@ -140,4 +140,4 @@ perf_loop(int (*func)(void *arg), void *arg, uint32_t nb, double nb_ops)
 /* The lcore of the peer, on a CPU of its own; without one, the test is skipped. */
 unsigned int perf_peer_lcore(void);
 
-#endif /* PERF_H */
+#endif /* PERF_ROW_H */

@@ -10,7 +10,7 @@
 
 #include <rte_lcore.h>
 
-#include "perf.h"
+#include "perf_row.h"
 #include "rc.h"
 #include "test.h"
 
