@@ -97,6 +97,11 @@ fi
 libfabric() {
 	PAIR_OPTION=-B/-P pair fi_pingpong -p "$1" -e "$2" -d "$3" -I 5 -S all
 }
+# The same by XRC, whose domain libfabric offers with shared receive contexts.
+libfabric_xrc() {
+	FI_VERBS_PREFER_XRC=1 FI_OFI_RXM_USE_SRX=1 FI_VERBS_XRCD_FILENAME=$tmp/xrcd \
+		libfabric 'verbs;ofi_rxm' rdm soft0-xrc
+}
 # on_one_cpu FUNCTION...: the first one that this process may use.
 on_one_cpu() {
 	local cpu
@@ -110,7 +115,7 @@ an_address() {
 }
 fabrics() { timeout "$limit" "$run" fi_info -p verbs | grep 'domain: soft0'; }
 if has fi_pingpong libfabric-bin; then
-	program libfabric libfabric-bin 'fi_info, fi_pingpong: msg, dgram, rdm by ofi_rxm and ofi_rxd; programs with RMA' \
+	program libfabric libfabric-bin 'fi_info, fi_pingpong: msg, dgram, rdm by ofi_rxm (RC, XRC) and ofi_rxd; programs with RMA' \
 		'an interface besides lo for msg and ofi_rxm'
 	try 'fi_info -p verbs' fabrics
 	try 'fi_pingpong, dgram' libfabric verbs dgram soft0-dgram
@@ -121,6 +126,7 @@ if has fi_pingpong libfabric-bin; then
 		try 'fi_pingpong, msg' libfabric verbs msg soft0
 		try 'fi_pingpong, ofi_rxm' libfabric 'verbs;ofi_rxm' rdm soft0
 		try 'the same, one CPU' on_one_cpu libfabric 'verbs;ofi_rxm' rdm soft0
+		try 'fi_pingpong, XRC' libfabric_xrc
 		unset PAIR_ADDRESS
 	else
 		say "no network interface besides the loopback one: libfabric's msg, ofi_rxm not run"

@@ -243,10 +243,11 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return qp_create(pd, init);
 }
 
+/* rdma_create_qp_ex(3) adds the PD of its ID, which is ignored, as by the kernel. */
 static struct ibv_qp *
 create_xrc_recv(struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
-	if (init->comp_mask != IBV_QP_INIT_ATTR_XRCD)
+	if ((init->comp_mask & ~IBV_QP_INIT_ATTR_PD) != IBV_QP_INIT_ATTR_XRCD)
 		return ribv_fail(EINVAL);
 	if (!ribv_is_xrcd(init->xrcd))
 		return ribv_fail(ENOENT);

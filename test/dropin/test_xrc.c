@@ -159,6 +159,21 @@ domains_have_files(void)
 	HOLDS(ibv_close_xrcd(one) == 0 && ibv_close_xrcd(two) == 0);
 }
 
+/* rdma_create_qp_ex(3) adds the PD of its ID to the attributes of each QP. */
+static void
+pd_of_recv_is_ignored(void)
+{
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
+			.comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD,
+			.pd = own.pd,
+			.xrcd = xrcd};
+	struct ibv_qp *qp = ibv_create_qp_ex(own.context, &attr);
+
+	HOLDS(qp != NULL && ibv_destroy_qp(qp) == 0);
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	HOLDS(ibv_create_qp_ex(own.context, &attr) == NULL && errno == EINVAL);
+}
+
 int
 main(void)
 {
@@ -168,6 +183,7 @@ main(void)
 	domains_have_files();
 	xrcd = open_xrcd(-1, O_CREAT);
 	HOLDS(xrcd != NULL);
+	pd_of_recv_is_ignored();
 	srq = create_srq(xrcd);
 	HOLDS(srq != NULL && ibv_get_srq_num(srq, &srq_num) == 0);
 	HOLDS(ibv_destroy_cq(own.cq) == EBUSY);
