@@ -233,7 +233,7 @@ qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 
 	return RSOFT_HOLDS(qp->qp.obj.type == RMEM_OBJ_QP && qp->dev == dev, "QP", qp_num) &&
 			RSOFT_HOLDS(dev->qps[qp_num & dev->qp_mask] == qp, "QP", qp_num) &&
-			RSOFT_HOLDS((qp->access & ~(RSOFT_ACCESS | RSOFT_QP_INLINE)) == 0, "QP",
+			RSOFT_HOLDS((qp->access & ~(RSOFT_ACCESS | RSOFT_QP_NO_RIGHTS)) == 0, "QP",
 					qp_num) &&
 			RSOFT_HOLDS(qp->rq.nb_inline == 0 || (qp->access & RSOFT_QP_INLINE) != 0,
 					"QP with messages in completions", qp_num) &&

@@ -41,7 +41,7 @@
 			RMEM_DEV_CAPA_CQ_RESIZE | RMEM_DEV_CAPA_ASYNC_EVENT |                      \
 			RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH |   \
 			RMEM_DEV_CAPA_NULL_MR | RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_XRC |   \
-			RMEM_DEV_CAPA_CQ_MODERATION | RMEM_DEV_CAPA_DM)
+			RMEM_DEV_CAPA_CQ_MODERATION | RMEM_DEV_CAPA_DM | RMEM_DEV_CAPA_QP_COUNTER)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -332,6 +332,7 @@ const struct rmem_driver rsoft_driver = {
 						.cq_resize = rsoft_chaos_cq_resize,
 						.cq_stats_get = rsoft_cq_stats_get,
 
+						.qp_attach_counter = rsoft_qp_attach_counter,
 						.qp_connect = rsoft_chaos_connect,
 						.qp_create = rsoft_chaos_qp_create,
 						.qp_destroy = rsoft_qp_destroy,

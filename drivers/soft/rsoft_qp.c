@@ -25,6 +25,7 @@
 
 #include "chaos/rsoft_chaos.h"
 #include "queue/rsoft_addr.h"
+#include "queue/rsoft_count.h"
 #include "queue/rsoft_cq.h"
 #include "rsoft_engine.h"
 #include "mem/rsoft_grace.h"
@@ -369,10 +370,10 @@ qp_set_access(struct rsoft_qp *qp, uint32_t access)
 {
 	uint32_t old = __atomic_load_n(&qp->access, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&qp->access, &old, (old & RSOFT_QP_INLINE) | access,
+	while (!__atomic_compare_exchange_n(&qp->access, &old, (old & RSOFT_QP_NO_RIGHTS) | access,
 			false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return old & ~RSOFT_QP_INLINE;
+	return old & ~RSOFT_QP_NO_RIGHTS;
 }
 
 /*
@@ -646,6 +647,37 @@ int
 rsoft_qp_reset(struct rmem_qp *base)
 {
 	qp_quiesce(qp_of(base), false);
+	return 0;
+}
+
+int
+rsoft_qp_attach_counter(struct rmem_qp *base, struct rmem_counter *counter, uint32_t counts)
+{
+	struct rsoft_qp *qp = qp_of(base);
+	unsigned int i;
+	uint32_t state;
+
+	rte_ticketlock_lock(&qp->ctl_lock);
+	state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+	if (state != RMEM_QPS_RESET && state != RMEM_QPS_INIT) {
+		rte_ticketlock_unlock(&qp->ctl_lock);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: no counter attached: no longer in RESET or INIT",
+				base->qp_num, RSOFT_QP_NAME(base));
+		return -EBUSY;
+	}
+	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
+		if ((counts & UINT32_C(1) << i) != 0)
+			qp->counters[i] = counter;
+	}
+	qp->counts |= (uint8_t)counts;
+	if ((counts & RSOFT_COUNT_REMOTE) != 0)
+		__atomic_fetch_or(&qp->access, RSOFT_QP_COUNTED, __ATOMIC_RELAXED);
+	/* The memory of a counted receive has its data. */
+	if ((counts & RMEM_QP_COUNT_RECV) != 0 && qp->inline_recv != RSOFT_INLINE_NONE) {
+		rsoft_grace_wait(); /* as qp_quiesce() */
+		qp->inline_recv = RSOFT_INLINE_NONE;
+	}
+	rte_ticketlock_unlock(&qp->ctl_lock);
 	return 0;
 }
 

@@ -17,6 +17,7 @@ int rsoft_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_
 int rsoft_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rsoft_qp_set_error(struct rmem_qp *qp);
 int rsoft_qp_reset(struct rmem_qp *qp);
+int rsoft_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts);
 int rsoft_qp_destroy(struct rmem_qp *qp);
 
 #endif /* RSOFT_QP_H */

@@ -326,6 +326,7 @@ const struct rmem_driver rverbs_driver = {
 						.cq_resize = rverbs_cq_resize,
 						.cq_stats_get = NULL,
 
+						.qp_attach_counter = NULL,
 						.qp_connect = rverbs_qp_connect,
 						.qp_create = rverbs_qp_create,
 						.qp_destroy = rverbs_qp_destroy,

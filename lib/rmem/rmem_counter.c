@@ -5,7 +5,8 @@
 /**
  * @file
  * Counters. A counter refers to its device. A binding is rmem_mr_drv::counter, protected by
- * bind_lock, and a reference to each of the two: neither can be released while bound.
+ * bind_lock, and a reference to each of the two: neither can be released while bound. A QP has
+ * references to its counters, which its destruction releases.
  */
 
 #include <errno.h>
@@ -14,6 +15,18 @@
 #include "rmem_mr_priv.h"
 
 static pthread_mutex_t bind_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int
+check_conf(const struct rmem_counter_conf *conf)
+{
+	struct rmem_counter_conf rest = *conf;
+
+	rest.flags = 0;
+	if ((conf->flags & ~RMEM_COUNTER_BYTES) != 0)
+		return RMEM_FAIL(EINVAL, "counter: unknown flags: 0x%x (RMEM_COUNTER_BYTES)",
+				conf->flags);
+	return rmem_check_reserved(&rest, sizeof(rest));
+}
 
 int
 rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *conf,
@@ -27,13 +40,15 @@ rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *conf,
 	if (ret == 0)
 		ret = rmem_check_arg(counter, "counter pointer");
 	if (ret == 0 && conf != NULL)
-		ret = rmem_check_reserved(conf, sizeof(*conf)); /* no flag is defined */
+		ret = check_conf(conf);
 	if (ret != 0)
 		return ret;
 	new_counter = rmem_obj_create(&dev->obj, RMEM_OBJ_COUNTER, sizeof(*new_counter), &ret);
-	if (new_counter != NULL)
-		*counter = new_counter;
-	return ret;
+	if (new_counter == NULL)
+		return ret;
+	new_counter->flags = conf != NULL ? conf->flags : 0;
+	*counter = new_counter;
+	return 0;
 }
 
 int
@@ -64,6 +79,9 @@ check_bind(const struct rmem_mr *mr, const struct rmem_counter *counter, uint32_
 	if (flags != RMEM_COUNTER_REMOTE_WRITE)
 		return RMEM_FAIL(EINVAL, "counter: unknown flags: 0x%x (RMEM_COUNTER_REMOTE_WRITE)",
 				flags);
+	if (counter != NULL && (counter->flags & RMEM_COUNTER_BYTES) != 0)
+		return RMEM_FAIL(EINVAL, "MR %p: a counter of bytes (of requests)",
+				(const void *)mr);
 	return rmem_mr_check_user(mr);
 }
 

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Counters of modifications of MRs by peers.
+ * Counters of modifications of MRs by peers, and of completed requests of QPs.
  */
 
 #ifndef RMEM_COUNTER_H
@@ -22,25 +22,47 @@ extern "C" {
 
 struct rmem_dev;
 struct rmem_mr;
+struct rmem_qp;
+
+/** Flag of a counter of QPs: it counts bytes instead of requests. */
+#define RMEM_COUNTER_BYTES (UINT32_C(1) << 0)
 
 /** Count WRITEs, WRITEs with immediate data and atomics of peers that modify the MR. */
 #define RMEM_COUNTER_REMOTE_WRITE (UINT32_C(1) << 0)
 
+/** Requests of a QP that a counter counts: the values of enum ibv_qp_attach_comp_cntr_op. */
+enum rmem_qp_count {
+	RMEM_QP_COUNT_SEND = 1 << 0,              /**< SENDs of the QP. */
+	RMEM_QP_COUNT_RECV = 1 << 1,              /**< Receives that completed. */
+	RMEM_QP_COUNT_RDMA_READ = 1 << 2,         /**< READs of the QP. */
+	RMEM_QP_COUNT_REMOTE_RDMA_READ = 1 << 3,  /**< READs of its peer. */
+	RMEM_QP_COUNT_RDMA_WRITE = 1 << 4,        /**< WRITEs of the QP. */
+	RMEM_QP_COUNT_REMOTE_RDMA_WRITE = 1 << 5, /**< WRITEs of its peer. */
+};
+
+/** Number of the values of enum rmem_qp_count. */
+#define RMEM_QP_NB_COUNTS 6
+
+/** All of enum rmem_qp_count. */
+#define RMEM_QP_COUNT_ALL ((UINT32_C(1) << RMEM_QP_NB_COUNTS) - 1)
+
 /** Counter, in shared memory; read it with rmem_counter_read(). */
 struct rmem_counter {
 	struct rmem_obj obj;                /**< Private head. */
-	uint64_t value __rte_cache_aligned; /**< Private: atomic; alone in its cache line. */
+	uint32_t flags;                     /**< As created. */
+	uint64_t value __rte_cache_aligned; /**< Private: atomic. */
+	uint64_t errors;                    /**< Private: atomic. */
 };
 
 /** Counter creation parameters. The caller zeroes it first. */
 struct rmem_counter_conf {
-	uint32_t flags;       /**< No flag is defined: 0. */
+	uint32_t flags;       /**< RMEM_COUNTER_BYTES, or 0. */
 	uint32_t pad;         /**< Zero. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
 /**
- * Create a counter with the value 0.
+ * Create a counter with the values 0.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -72,12 +94,89 @@ int rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *co
  *   Counter to read.
  *
  * @return
- *   Number of requests counted since the allocation, over all MRs it was bound to.
+ *   Number of requests counted, or of their bytes, over all MRs and QPs that it was bound to.
  */
 static inline uint64_t
 rmem_counter_read(const struct rmem_counter *counter)
 {
 	return __atomic_load_n(&counter->value, __ATOMIC_ACQUIRE);
+}
+
+/**
+ * Read how many requests of QPs completed in error.
+ *
+ * Fast path: one load. Safe to call from any thread. The handle is not checked.
+ *
+ * @param counter
+ *   Counter to read.
+ *
+ * @return
+ *   Number of requests that failed or were flushed. MRs count none.
+ */
+static inline uint64_t
+rmem_counter_read_errors(const struct rmem_counter *counter)
+{
+	return __atomic_load_n(&counter->errors, __ATOMIC_ACQUIRE);
+}
+
+/**
+ * Set a counter. Requests that are counted concurrently may be lost.
+ *
+ * Fast path. Safe to call from any thread. The handle is not checked.
+ *
+ * @param counter
+ *   Counter to set.
+ * @param value
+ *   New result of rmem_counter_read().
+ */
+static inline void
+rmem_counter_set(struct rmem_counter *counter, uint64_t value)
+{
+	__atomic_store_n(&counter->value, value, __ATOMIC_RELEASE);
+}
+
+/**
+ * Set the number of errors, as rmem_counter_set().
+ *
+ * @param counter
+ *   Counter to set.
+ * @param errors
+ *   New result of rmem_counter_read_errors().
+ */
+static inline void
+rmem_counter_set_errors(struct rmem_counter *counter, uint64_t errors)
+{
+	__atomic_store_n(&counter->errors, errors, __ATOMIC_RELEASE);
+}
+
+/**
+ * Add to a counter; the sum wraps to 0.
+ *
+ * Fast path: one locked instruction. Safe to call from any thread. The handle is not checked.
+ *
+ * @param counter
+ *   Counter to change.
+ * @param amount
+ *   Added to the result of rmem_counter_read().
+ */
+static inline void
+rmem_counter_inc(struct rmem_counter *counter, uint64_t amount)
+{
+	__atomic_fetch_add(&counter->value, amount, __ATOMIC_RELEASE);
+}
+
+/**
+ * Add to the number of errors, as rmem_counter_inc().
+ *
+ * @param counter
+ *   Counter to change.
+ * @param amount
+ *   Added to the result of rmem_counter_read_errors().
+ */
+static inline void
+rmem_counter_inc_errors(struct rmem_counter *counter, uint64_t amount)
+{
+	__atomic_fetch_add(&counter->errors, amount, __ATOMIC_RELEASE);
 }
 
 /**
@@ -92,7 +191,7 @@ rmem_counter_read(const struct rmem_counter *counter)
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a counter.
- *   - -EBUSY: it is bound to an MR.
+ *   - -EBUSY: it is bound to an MR, or attached to a QP.
  */
 int rmem_counter_destroy(struct rmem_counter *counter);
 
@@ -123,11 +222,46 @@ int rmem_counter_destroy(struct rmem_counter *counter);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, one that is being released;
- *     not a counter, one of another device, one that is being freed; or other flags.
+ *     not a counter, one of another device, one of bytes, one that is being freed; or other flags.
  *   - -EBUSY: a counter is bound to the MR, or its registration is in progress or failed.
  *   - -EOPNOTSUPP: the device does not support counters.
  */
 int rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags);
+
+/**
+ * Attach a counter to a QP until that is destroyed (ibv_qp_attach_comp_cntr(3)).
+ *
+ * From then on, each request of the kinds in counts is counted once when it completes, signaled or
+ * not: one that succeeded by rmem_counter_read(), or its bytes if the counter has
+ * RMEM_COUNTER_BYTES, one that failed or was flushed by rmem_counter_read_errors(). Requests with
+ * immediate data and *_WITH_INV are of the kind of their plain form; a WRITE with immediate data
+ * is a WRITE of the peer and a receive. Atomics, ATOMIC_WRITEs and FLUSHes are not counted.
+ *
+ * The data of a counted receive, READ or WRITE of the peer is visible to a thread that has read
+ * the counter. A thread that only reads counters makes no progress: without a service or thread of
+ * the device (engine=, progress=), another one polls a CQ. Counting slows requests down.
+ *
+ * One counter may be attached to several QPs, and a QP may have a counter for each kind.
+ *
+ * Control path. Safe to call from any thread, when no other one modifies the QP.
+ *
+ * @param qp
+ *   QP in RESET or INIT.
+ * @param counter
+ *   Counter of the same device; it is not released while attached.
+ * @param counts
+ *   Bitwise OR of enum rmem_qp_count, not 0.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a QP, NULL or not a counter, one of another device, one that is being
+ *     freed, or counts that are 0 or unknown.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_QP_COUNTER.
+ *   - -EBUSY: the QP is not in RESET or INIT.
+ *   - -EEXIST: the QP has a counter for one of the kinds.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts);
 
 #ifdef __cplusplus
 }

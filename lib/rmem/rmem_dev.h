@@ -103,6 +103,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_CQ_MODERATION (UINT64_C(1) << 35)
 /** Device memory: rmem_dm_alloc(), and rmem_mr_ext::dm. */
 #define RMEM_DEV_CAPA_DM (UINT64_C(1) << 36)
+/** rmem_qp_attach_counter(). */
+#define RMEM_DEV_CAPA_QP_COUNTER (UINT64_C(1) << 37)
 
 /** Device. */
 struct rmem_dev {

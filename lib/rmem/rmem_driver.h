@@ -292,6 +292,16 @@ typedef int (*rmem_qp_attach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16],
 /** Detach a QP; -EINVAL if it is not attached. qp_destroy fails with -EBUSY while it is. */
 typedef int (*rmem_qp_detach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 
+/**
+ * Count completed requests of a QP (enum rmem_qp_count) until it is destroyed.
+ *
+ * Add to counter->value, or to counter->errors, with release, before the completion can be polled
+ * and after the data was written. The class has checked the state of the QP, and that it has no
+ * counter for one of these; -EBUSY if the QP has left the state.
+ */
+typedef int (*rmem_qp_attach_counter_t)(
+		struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts);
+
 /** Create the address handle; ah->pd is set. The class has checked port_num and is_global. */
 typedef int (*rmem_ah_create_t)(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
 /** Release the resources of ah_create; requests posted with it are not affected. */
@@ -465,7 +475,8 @@ struct rmem_dev_ops {
 	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
 	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; NULL without. */
 	const struct rmem_dm_ops *dm; /**< Device memory: RMEM_DEV_CAPA_DM; NULL without. */
-	void (*reserved[8])(void);    /**< NULL. */
+	rmem_qp_attach_counter_t qp_attach_counter; /**< QPs: RMEM_DEV_CAPA_QP_COUNTER. */
+	void (*reserved[7])(void);                  /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */

@@ -299,6 +299,15 @@ none_qp_destroy(struct rmem_qp *qp)
 }
 
 static int
+none_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(counter);
+	RTE_SET_USED(counts);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	RTE_SET_USED(qp);
@@ -428,6 +437,7 @@ unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, u
 static void
 fill_qp(struct rmem_dev_ops *ops)
 {
+	FILL(ops, qp_attach_counter);
 	FILL(ops, qp_attach_mcast);
 	FILL(ops, qp_connect);
 	FILL(ops, qp_create);

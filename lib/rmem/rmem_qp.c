@@ -9,12 +9,16 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
+
+/* Of the counters of all QPs. */
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS | RMEM_QP_GSI)
 
@@ -229,6 +233,8 @@ struct qp_more {
 	struct rmem_obj *parent; /* the PD, or the XRC domain */
 	uint32_t nb_opens;       /* by rmem_qp_get(); under the lock of the lists */
 	uint32_t xrcd;           /* number of the domain, or 0 */
+	/* With a reference each, by the bits of enum rmem_qp_count; else NULL. */
+	struct rmem_counter *counters[RMEM_QP_NB_COUNTS];
 };
 
 static struct qp_more *
@@ -494,6 +500,89 @@ rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp)
 	return 0;
 }
 
+static int
+check_attach(struct rmem_qp *qp, const struct rmem_counter *counter, uint32_t counts)
+{
+	struct rmem_qp_attr attr = {0};
+	unsigned int i;
+	int ret;
+
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	if (ret == 0)
+		ret = rmem_obj_check_of(counter, RMEM_OBJ_COUNTER, &qp->obj);
+	if (ret != 0)
+		return ret;
+	if (counts == 0 || (counts & ~RMEM_QP_COUNT_ALL) != 0)
+		return RMEM_FAIL(EINVAL, "QP %u: unknown counts: 0x%x (of 0x%x)", qp->qp_num,
+				counts, RMEM_QP_COUNT_ALL);
+	if ((rmem_obj_info(&qp->obj)->capa & RMEM_DEV_CAPA_QP_COUNTER) == 0)
+		return RMEM_FAIL(
+				EOPNOTSUPP, "%s: no counters of QPs", rmem_obj_dev(&qp->obj)->name);
+	ret = RMEM_OP(qp, qp_query, qp, &attr);
+	if (ret != 0)
+		return ret;
+	if (attr.state != RMEM_QPS_RESET && attr.state != RMEM_QPS_INIT)
+		return RMEM_FAIL(EBUSY, "QP %u: wrong state for a counter: %s (RESET, INIT)",
+				qp->qp_num, rmem_qp_state_str(attr.state));
+	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
+		if ((counts & UINT32_C(1) << i) != 0 && more_of(qp)->counters[i] != NULL)
+			return RMEM_FAIL(EEXIST, "QP %u: has a counter for 0x%x", qp->qp_num,
+					UINT32_C(1) << i);
+	}
+	return 0;
+}
+
+/* A reference to the counter for each of the counts. */
+static int
+do_attach(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	struct rmem_counter **counters = more_of(qp)->counters;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < RMEM_QP_NB_COUNTS && ret == 0; i++) {
+		if ((counts & UINT32_C(1) << i) == 0)
+			continue;
+		ret = rmem_obj_get(&counter->obj);
+		if (ret == 0)
+			counters[i] = counter;
+	}
+	if (ret == 0)
+		ret = RMEM_OP(qp, qp_attach_counter, qp, counter, counts);
+	for (i = 0; i < RMEM_QP_NB_COUNTS && ret != 0; i++) {
+		if ((counts & UINT32_C(1) << i) == 0 || counters[i] == NULL)
+			continue;
+		counters[i] = NULL;
+		rmem_obj_unhold(&counter->obj);
+	}
+	return ret;
+}
+
+int
+rmem_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	RMEM_CALL(qp);
+	int ret;
+
+	pthread_mutex_lock(&attach_lock);
+	ret = check_attach(qp, counter, counts);
+	if (ret == 0)
+		ret = do_attach(qp, counter, counts);
+	pthread_mutex_unlock(&attach_lock);
+	return ret;
+}
+
+static void
+put_counters(struct rmem_qp *qp)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
+		if (more_of(qp)->counters[i] != NULL)
+			rmem_obj_unhold(&more_of(qp)->counters[i]->obj);
+	}
+}
+
 int
 rmem_qp_destroy(struct rmem_qp *qp)
 {
@@ -514,6 +603,7 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		rmem_trace_qp_destroy(qp, qp->qp_num);
 		rmem_async_channel_unbind(*async_of(qp));
 		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
+		put_counters(qp);
 		rmem_obj_drop(&qp->obj, more_of(qp)->parent);
 	} else {
 		rmem_async_channel_revive(*async_of(qp), &qp->obj);

@@ -265,6 +265,22 @@ count_nothing(struct rmem_mr *mr, struct rmem_counter *counter)
 }
 
 static int
+attach_nothing(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(counter);
+	RTE_SET_USED(counts);
+	return 0;
+}
+
+static int
+attach_all(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	RTE_SET_USED(counts);
+	return soft->ops.qp_attach_counter(qp, counter, RMEM_QP_COUNT_ALL);
+}
+
+static int
 rereg_keeps_rights(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result)
 {
@@ -303,6 +319,7 @@ struct wrong {
 	const char *what;
 	const char *subject; /* at least one case of it fails; or "differential" */
 	rmem_mr_bind_counter_t mr_bind_counter;
+	rmem_qp_attach_counter_t qp_attach_counter;
 	rmem_mr_reg_t mr_reg;
 	rmem_mr_rereg_t mr_rereg;
 	rmem_mw_bind_t mw_bind;
@@ -353,6 +370,8 @@ static const struct wrong wrongs[] = {
 		{WRONG("WRITEs without data succeed", "outcome"), .change = lose_data,
 				.is_excused = true},
 		{WRONG("errors have another status", "key"), .poll_cq = poll_wrong_status},
+		{WRONG("QPs do not count", "count"), .qp_attach_counter = attach_nothing},
+		{WRONG("QPs count everything", "count"), .qp_attach_counter = attach_all},
 };
 
 /* The one in force, with the software device's functions where it has none. */
@@ -368,6 +387,12 @@ static int
 wrong_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter)
 {
 	return wrong.mr_bind_counter(mr, counter);
+}
+
+static int
+wrong_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+{
+	return wrong.qp_attach_counter(qp, counter, counts);
 }
 
 static int
@@ -409,6 +434,7 @@ register_driver(void)
 
 	driver.name = "wrong";
 	driver.ops.mr_bind_counter = wrong_mr_bind_counter;
+	driver.ops.qp_attach_counter = wrong_qp_attach_counter;
 	driver.ops.mr_reg = wrong_mr_reg;
 	driver.ops.mr_rereg = wrong_mr_rereg;
 	driver.ops.mw_bind = wrong_mw_bind;
@@ -426,6 +452,7 @@ set_wrong(unsigned int i)
 {
 	wrong = wrongs[i];
 	FILL(mr_bind_counter, ops);
+	FILL(qp_attach_counter, ops);
 	FILL(mr_reg, ops);
 	FILL(mr_rereg, ops);
 	FILL(mw_bind, ops);

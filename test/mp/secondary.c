@@ -154,6 +154,7 @@ secondary_uses_nothing(struct handles *h)
 	TEST_ERR(rmem_mr_advise(h->pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_stats_get(h->mr, &mr_stats), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_bind_counter(h->mr, h->counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_attach_counter(h->qp, h->counter, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_mw_bind(h->qp, h->mw, &bind), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_connect(h->qp, &conn), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_query(h->qp, &attr), EOPNOTSUPP);

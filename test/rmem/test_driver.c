@@ -440,6 +440,8 @@ TEST(driver, calls_without_their_capability_are_eopnotsupp)
 	TEST_EQ(stub.nb_calls, nb_calls);
 	mr = fx_mr(pd, &stub, 8, 0);
 	TEST_ERR(rmem_mr_bind_counter(mr, fx_counter(dev), RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_attach_counter(fx_qp(pd, fx_cq(dev, 4), 4), fx_counter(dev), 1),
+			EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EOPNOTSUPP);
 	TEST_ASSERT(list == NULL);

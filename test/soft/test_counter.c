@@ -83,13 +83,17 @@ TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
 TEST(counter, bind_refuses_wrong_arguments)
 {
 	const uint32_t flags = RMEM_COUNTER_REMOTE_WRITE;
-	struct rmem_counter *other = fx_counter(fx_dev("soft1", NULL));
+	const struct rmem_counter_conf bytes = {.flags = RMEM_COUNTER_BYTES};
+	struct rmem_counter *other = fx_counter(fx_dev("soft1", NULL)), *wrong = NULL;
 	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ERR(rmem_mr_bind_counter(NULL, counter, flags), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter((struct rmem_mr *)zeros, counter, flags), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, (struct rmem_counter *)zeros, flags), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, other, flags), EINVAL);
+	TEST_OK(rmem_counter_create(fx.a.dev, &bytes, &wrong));
+	fx_track(wrong);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, wrong, flags), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, 0), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, flags | 2), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, NULL, 0), EINVAL);
@@ -111,7 +115,7 @@ TEST(counter, failed_region_is_busy)
 
 TEST(counter, create_refuses_wrong_arguments)
 {
-	const struct rmem_counter_conf bad_flags = {.flags = 1};
+	const struct rmem_counter_conf bad_flags = {.flags = RMEM_COUNTER_BYTES << 1};
 	const struct rmem_counter_conf bad_reserved = {.reserved = {0, 1}};
 	struct rmem_counter *other = NULL;
 

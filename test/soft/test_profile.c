@@ -150,6 +150,7 @@ ON_EACH(counters_are_refused)
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
 	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_attach_counter(fx.a.qp, counter, RMEM_QP_COUNT_SEND), EOPNOTSUPP);
 	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
 }
 

@@ -425,13 +425,19 @@ struct rsoft_rq {
  */
 #define RSOFT_QP_INLINE (UINT32_C(1) << 31)
 
+/* In rsoft_qp::access: READs or WRITEs of the peer are counted; rsoft_count.h. Never cleared. */
+#define RSOFT_QP_COUNTED (UINT32_C(1) << 30)
+
+/* Bits of rsoft_qp::access that are not rights. */
+#define RSOFT_QP_NO_RIGHTS (RSOFT_QP_INLINE | RSOFT_QP_COUNTED)
+
 struct rsoft_qp {
 	union {
 		struct rmem_qp qp;
 		struct rmem_qp_drv drv;
 	};
 	uint32_t state;  /* enum rmem_qp_state; atomic */
-	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; and RSOFT_QP_INLINE; atomic */
+	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; RSOFT_QP_NO_RIGHTS; atomic */
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
 	uint32_t pd;           /* of XRC_RECV: that of the SRQ of the last request (rsoft_xrc.h) */
@@ -444,6 +450,7 @@ struct rsoft_qp {
 	uint8_t is_queued;     /* an engine or the wire executes its requests */
 	uint8_t is_claimed;    /* a secondary process posts to it (rsoft_mp.c); atomic */
 	uint8_t has_late_recv; /* rules of chaos= are about its receives */
+	uint8_t counts;        /* of enum rmem_qp_count, that have a counter; see rsoft_count.h */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size;        /* of the device; of UD: the path MTU */
 	struct rwire_qp *wire;        /* NULL unless connected through the wire; atomic */
@@ -464,6 +471,7 @@ struct rsoft_qp {
 	uint32_t qkey;           /* of UD; atomic */
 	uint32_t nb_groups;      /* that it is attached to; under rsoft_domain::lock */
 	void (*revoke)(void);    /* ends direct access (rsoft_grant.h); NULL: none; atomic */
+	struct rmem_counter *counters[RMEM_QP_NB_COUNTS]; /* by the bits of counts; else NULL */
 
 	struct rsoft_thread_check senders;
 	struct rsoft_thread_check receivers;

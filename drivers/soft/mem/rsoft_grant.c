@@ -80,13 +80,13 @@ peer_revoke(struct rsoft_grant_peer *peer, uint32_t i)
 	grant_store(&peer->shared->grant[i], &none);
 }
 
-/* Whether the QP responds to requests with these rights. */
+/* Whether the QP responds to requests with these rights, and need not count them. */
 static bool
 qp_permits(const struct rsoft_qp *qp, uint32_t rights)
 {
 	return rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST)) &&
 			(__atomic_load_n(&qp->access, __ATOMIC_RELAXED) &
-					(rights | RSOFT_QP_INLINE)) == rights;
+					(rights | RSOFT_QP_NO_RIGHTS)) == rights;
 }
 
 /* Revoke the grants of a peer that are not valid any more. Under grant_lock. */

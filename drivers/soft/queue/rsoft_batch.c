@@ -90,6 +90,7 @@ batch_fail_peer(const struct rsoft_batch *batch, const struct rmem_send_wr *wr, 
 
 	if (peer == NULL)
 		return;
+	rsoft_count_remote(peer, wr->opcode, false, 0);
 	if (batch->vendor_err != RMEM_VENDOR_ERR_RECV &&
 			batch->vendor_err != RMEM_VENDOR_ERR_RECV_SIZE)
 		rsoft_error_peer(peer, wr, status, batch->vendor_err);
@@ -121,6 +122,8 @@ rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	batch->done++;
 	batch_note_error(batch, wr, status); /* before the completion can be polled */
+	if (batch->is_counted)
+		rsoft_count_send(qp, wr, false, 0);
 	rsoft_batch_add_wc(batch, wr, status, 0);
 	rsoft_batch_flush(batch);
 	if (is_first)

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+#include "rsoft_count.h"
 #include "rsoft_cq.h"
 #include "rsoft_sq.h"
 
@@ -27,8 +28,9 @@
 struct rsoft_batch {
 	struct rsoft_qp *qp;
 	unsigned int lcore;
-	bool is_queued; /* the requests are in the queue, and hold references to their objects */
-	uint32_t done;  /* sq.done, kept here during the batch */
+	bool is_queued;  /* the requests are in the queue, and hold references to their objects */
+	bool is_counted; /* some requests of the QP are counted: rsoft_count.h */
+	uint32_t done;   /* sq.done, kept here during the batch */
 	uint32_t nb_wc;
 	uint32_t vendor_err; /* of the request that failed */
 	uint64_t bytes;
@@ -53,6 +55,7 @@ rsoft_batch_begin(
 	batch->qp = qp;
 	batch->lcore = lcore;
 	batch->is_queued = is_queued;
+	batch->is_counted = (qp->counts & RSOFT_COUNT_SENDS) != 0;
 	batch->done = qp->sq.done;
 	batch->nb_wc = 0;
 	batch->bytes = 0;
@@ -94,6 +97,8 @@ rsoft_batch_succeed(struct rsoft_batch *batch, const struct rmem_send_wr *wr, ui
 	/* Before the completion: the MR may be released once that is polled. */
 	if (unlikely(batch->is_queued))
 		rsoft_sq_unhold(batch->qp, wr);
+	if (unlikely(batch->is_counted))
+		rsoft_count_send(batch->qp, wr, true, length);
 	batch->done++;
 	batch->bytes += length;
 	if ((wr->flags & RMEM_SEND_SIGNALED) || batch->qp->sig_all)

@@ -194,6 +194,8 @@ req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
 		status = rsoft_copy_status(rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO,
 				&batch->vendor_err);
+	if (likely(status == RMEM_WC_SUCCESS))
+		rsoft_resp_count(peer, wr->opcode, *length);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
 	key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);

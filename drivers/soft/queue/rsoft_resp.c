@@ -402,6 +402,7 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	}
 	if (to.kind != RSOFT_SPAN_FLAT)
 		rsoft_access_count(&to);
+	rsoft_resp_count(peer, wr->opcode, length);
 	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;

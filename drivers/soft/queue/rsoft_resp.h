@@ -19,6 +19,7 @@
 
 #include "rsoft_inline.h"
 #include "../mem/rsoft_key_cache.h"
+#include "rsoft_count.h"
 #include "rsoft_rq.h"
 
 /* Find the peer that a QP is connected to; NULL when it is not connected back. */
@@ -167,11 +168,11 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 	return RMEM_WC_SUCCESS;
 }
 
-/* Whether the peer permits WRITEs and has no pending messages. */
+/* Whether the peer permits WRITEs, does not count them, and has no pending messages. */
 static inline bool
 rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 {
-	return (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_INLINE)) ==
+	return (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_NO_RIGHTS)) ==
 			RMEM_ACCESS_REMOTE_WRITE;
 }
 
@@ -182,6 +183,14 @@ rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr
 {
 	return rsoft_key_cache_check(cache, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
 			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, offset);
+}
+
+/* A READ or WRITE of that opcode has succeeded. */
+static inline void
+rsoft_resp_count(const struct rsoft_qp *peer, uint8_t opcode, uint64_t length)
+{
+	if (unlikely((peer->access & RSOFT_QP_COUNTED) != 0))
+		rsoft_count_remote(peer, opcode, true, length);
 }
 
 /* WRITE length bytes; an enum rmem_wc_status. */
@@ -200,6 +209,8 @@ rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		if (unlikely(to.kind != RSOFT_SPAN_FLAT) && status == RMEM_WC_SUCCESS)
 			rsoft_access_count(&to);
 	}
+	if (likely(status == RMEM_WC_SUCCESS))
+		rsoft_resp_count(peer, wr->opcode, length);
 	return status;
 }
 

@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "../chaos/rsoft_chaos.h"
+#include "rsoft_count.h"
 #include "rsoft_rq.h"
 
 int
@@ -50,6 +51,15 @@ rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length)
 	return rqe;
 }
 
+void
+rsoft_rq_count(const struct rsoft_qp *qp, const struct rsoft_cqe *cqe)
+{
+	uint8_t status = (uint8_t)(cqe->info >> RSOFT_WC_SHIFT(status));
+
+	rsoft_count(qp, RMEM_QP_COUNT_RECV, status == RMEM_WC_SUCCESS,
+			(uint32_t)(cqe->data >> RSOFT_WC_SHIFT(byte_len)));
+}
+
 /* A QP in ERR has no receive of its SRQ and takes none. */
 static void
 report_last(struct rsoft_qp *qp)
@@ -76,6 +86,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,
 				RMEM_WC_WR_FLUSH_ERR, 0);
 		at = rsoft_cq_reserve_shared(cq, 1);
+		rsoft_rq_count(qp, &cqe);
 		__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 		if (unlikely(!rsoft_cq_write_locked(cq, at, &cqe)))
 			rsoft_qp_to_err(qp);

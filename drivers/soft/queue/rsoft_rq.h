@@ -115,10 +115,15 @@ rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 		rsoft_rq_overrun(qp);
 }
 
+/* Count a completed receive of a QP with counters. */
+void rsoft_rq_count(const struct rsoft_qp *qp, const struct rsoft_cqe *cqe);
+
 /* Complete the receive at the head, in the reserved entry. Under rq.lock. */
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
+	if (unlikely(qp->counts != 0))
+		rsoft_rq_count(qp, cqe);
 	/* First: the consumer of the completion may post another receive. */
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))

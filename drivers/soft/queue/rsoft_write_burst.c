@@ -227,7 +227,7 @@ rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, 
 	uint64_t bytes = 0;
 	uint32_t i = 0;
 
-	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
+	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer) || batch->is_counted))
 		n = 0;
 	from.key.num = from.below_lkey = RSOFT_KEY_CACHE_NONE;
 	to.key.num = to.below_lkey = RSOFT_KEY_CACHE_NONE;

@@ -11,7 +11,7 @@
  */
 
 #include "../mem/rsoft_access.h"
-#include "../queue/rsoft_rq.h"
+#include "../queue/rsoft_resp.h"
 #include "rwire.h"
 
 void
@@ -134,8 +134,12 @@ reply_all(struct rwire_qp *q)
 			return false;
 	}
 	for (; rsp->reply_head != rsp->reply_tail; rsp->reply_head++) {
-		if (!reply_finish(q, &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC], &budget))
+		struct rwire_reply *reply = &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC];
+
+		if (!reply_finish(q, reply, &budget))
 			return false;
+		if (reply->opcode == RWIRE_READ_REQUEST)
+			rsoft_resp_count(q->qp, RMEM_WR_RDMA_READ, reply->length);
 	}
 	return true;
 }
@@ -221,7 +225,9 @@ rwire_reply_run(struct rwire_qp *q)
 	q->is_busy = !is_done;
 	if (!is_done)
 		rwire_reply_schedule(q);
-	if (rsp->has_failed && !had_failed)
+	if (rsp->has_failed && !had_failed) {
+		rsoft_count_remote(q->qp, RMEM_WR_RDMA_READ, false, 0);
 		rsoft_rq_fail_event(q->qp, RMEM_ASYNC_QP_ACCESS_ERR);
+	}
 	return is_done;
 }

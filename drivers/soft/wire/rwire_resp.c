@@ -356,6 +356,14 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return RMEM_WC_SUCCESS;
 }
 
+/* The last packet of a WRITE was placed. */
+static void
+resp_count_write(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	if (pkt->info & RWIRE_IS_LAST)
+		rsoft_resp_count(q->qp, RMEM_WR_RDMA_WRITE, q->rsp.done + pkt->payload_len);
+}
+
 static int
 resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -369,8 +377,12 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		status = RMEM_WC_REM_INV_REQ_ERR;
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	if ((pkt->info & RWIRE_HAS_IMM) == 0)
-		return resp_write_place(q, pkt);
+	if ((pkt->info & RWIRE_HAS_IMM) == 0) {
+		status = resp_write_place(q, pkt);
+		if (status == RMEM_WC_SUCCESS)
+			resp_count_write(q, pkt);
+		return status;
+	}
 	status = resp_take(q, 0, &rqe);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
@@ -379,6 +391,7 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		rte_ticketlock_unlock(&q->qp->rq.lock);
 		return status;
 	}
+	resp_count_write(q, pkt);
 	return resp_succeed(q, rqe, pkt);
 }
 
@@ -678,6 +691,7 @@ resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	uint32_t vendor_err = note_error(q, pkt, status);
 
 	q->rsp.has_failed = true;
+	rsoft_count_remote(q->qp, wr_opcode(pkt), false, 0);
 	rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
 	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
 		rsoft_resp_fail_imm(q->qp, vendor_err);
