@@ -75,6 +75,7 @@ enum ribv_type {
 	RIBV_DM,
 	RIBV_XRCD,
 	RIBV_BUF,
+	RIBV_CNTR,
 };
 
 struct ribv_context {
@@ -174,6 +175,14 @@ struct ribv_buf {
 	size_t size;
 	struct ibv_pd *pd;
 };
+
+#ifdef RIBV_HAS_COMP_CNTR
+struct ribv_cntr {
+	struct ibv_comp_cntr ibv;
+	struct ibv_context *context;
+	struct rmem_counter *counter;
+};
+#endif
 
 struct ribv_srq {
 	struct ibv_srq ibv;

@@ -47,6 +47,7 @@ static const char *const type_names[] = {
 		[RIBV_DM] = "device memory",
 		[RIBV_XRCD] = "XRC domain",
 		[RIBV_BUF] = "buffer",
+		[RIBV_CNTR] = "completion counter",
 };
 
 static struct ribv_event *made; /* by slot */

@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions of rdma-core 65, with its header: buffers, registrations by a mask, a port's speed. */
+/*
+ * Functions of rdma-core 65, with its header: buffers, registrations by a mask, completion
+ * counters, a port's speed.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,14 +100,95 @@ mask_selects_memory(void)
 	close(fd);
 }
 
+/* The values of a counter become these; a device may count after the completion. */
 static void
-counters_are_refused(void)
+expect_counts(struct ibv_comp_cntr *cntr, uint64_t value, uint64_t errors)
 {
-	struct ibv_comp_cntr_init_attr attr = {.type = IBV_COMP_CNTR_TYPE_WRS};
-	struct ibv_comp_cntr_caps caps;
+	uint64_t now = 0, failed = 0;
 
-	HOLDS(ibv_query_comp_cntr_caps(context, &caps) == EOPNOTSUPP);
-	HOLDS(ibv_create_comp_cntr(context, &attr) == NULL && errno == EOPNOTSUPP);
+	while (now < value || failed < errors) {
+		HOLDS(ibv_read_comp_cntr(cntr, &now) == 0);
+		HOLDS(ibv_read_err_comp_cntr(cntr, &failed) == 0);
+		sched_yield();
+	}
+	HOLDS(now == value && failed == errors);
+}
+
+static struct ibv_comp_cntr *
+create_cntr(enum ibv_comp_cntr_type type)
+{
+	struct ibv_comp_cntr_init_attr attr = {.type = type};
+	struct ibv_comp_cntr *cntr = ibv_create_comp_cntr(context, &attr);
+
+	HOLDS(cntr != NULL && cntr->context == context);
+	return cntr;
+}
+
+static int
+attach(struct ibv_qp *qp, struct ibv_comp_cntr *cntr, uint32_t ops)
+{
+	struct ibv_qp_attach_comp_cntr_attr attr = {.op_mask = ops};
+
+	return ibv_qp_attach_comp_cntr(qp, cntr, &attr);
+}
+
+/* A QP connected with itself: each WRITE is one of its peer, too. */
+static void
+counters_count(void)
+{
+	static char mem[SIZE] __attribute__((aligned(4096)));
+	struct ibv_comp_cntr *mine = create_cntr(IBV_COMP_CNTR_TYPE_WRS);
+	struct ibv_comp_cntr *its = create_cntr(IBV_COMP_CNTR_TYPE_BYTES);
+	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, mem, SIZE, WRITABLE);
+	struct ibv_qp *qp;
+
+	HOLDS(cq != NULL && mr != NULL);
+	qp = create_rc(pd, cq, 4);
+	HOLDS(qp != NULL);
+	HOLDS(attach(qp, mine, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE) == 0);
+	HOLDS(attach(qp, its, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE) == EBUSY);
+	HOLDS(attach(qp, its, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE) == 0);
+	HOLDS(attach(qp, its, 1 << 6) == EOPNOTSUPP && attach(qp, its, 0) == EINVAL);
+	connect_own(qp);
+	HOLDS(attach(qp, its, IBV_QP_ATTACH_COMP_CNTR_OP_SEND) == EINVAL);
+	HOLDS(post_write(qp, mr, 1) == 0 && wait_wc(cq).status == IBV_WC_SUCCESS);
+	expect_counts(mine, 1, 0);
+	expect_counts(its, SIZE / 2, 0);
+	HOLDS(ibv_set_comp_cntr(mine, 40) == 0 && ibv_inc_comp_cntr(mine, 2) == 0);
+	HOLDS(ibv_set_err_comp_cntr(mine, 5) == 0 && ibv_inc_err_comp_cntr(mine, 1) == 0);
+	HOLDS(write_to(qp, (struct ibv_sge){(uintptr_t)mem, 8, mr->lkey}, (uintptr_t)mem,
+			      ~mr->rkey) != IBV_WC_SUCCESS);
+	expect_counts(mine, 42, 7);
+	expect_counts(its, SIZE / 2, 1);
+	HOLDS(ibv_destroy_comp_cntr(mine) == EBUSY);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
+	HOLDS(ibv_destroy_comp_cntr(mine) == 0 && ibv_destroy_comp_cntr(its) == 0);
+	HOLDS(ibv_destroy_comp_cntr(mine) == ENOENT && ibv_inc_comp_cntr(its, 1) == ENOENT);
+}
+
+static void
+counters_refuse_wrong_arguments(void)
+{
+	struct ibv_comp_cntr_init_attr attr = {.type = IBV_COMP_CNTR_TYPE_BYTES + 1};
+	struct ibv_comp_cntr *cntr = create_cntr(IBV_COMP_CNTR_TYPE_WRS);
+	struct ibv_comp_cntr_caps caps;
+	uint64_t value;
+
+	HOLDS(ibv_query_comp_cntr_caps(context, &caps) == 0 && caps.max_value == UINT64_MAX);
+	HOLDS(caps.max_counters > 0 && caps.supported_qp_attach_ops == 0x3f);
+	HOLDS(ibv_query_comp_cntr_caps(context, NULL) == EINVAL);
+	HOLDS(ibv_query_comp_cntr_caps(NULL, &caps) == ENOENT);
+	HOLDS(ibv_create_comp_cntr(context, &attr) == NULL && errno == EINVAL);
+	attr = (struct ibv_comp_cntr_init_attr){.flags = 1};
+	HOLDS(ibv_create_comp_cntr(context, &attr) == NULL && errno == EINVAL);
+	attr = (struct ibv_comp_cntr_init_attr){.comp_mask = 1};
+	HOLDS(ibv_create_comp_cntr(context, &attr) == NULL && errno == EINVAL);
+	HOLDS(ibv_create_comp_cntr(NULL, &attr) == NULL && errno == ENOENT);
+	HOLDS(ibv_read_comp_cntr(cntr, NULL) == EINVAL &&
+			ibv_read_comp_cntr(NULL, &value) == ENOENT);
+	HOLDS(attach(NULL, cntr, 1) == ENOENT);
+	HOLDS(ibv_destroy_comp_cntr(cntr) == 0);
 }
 
 /* Of NICs: hints for their processor, memory of theirs as a dma-buf. */
@@ -143,7 +227,8 @@ main(void)
 	HOLDS(pd != NULL);
 	buffers_are_memory();
 	mask_selects_memory();
-	counters_are_refused();
+	counters_count();
+	counters_refuse_wrong_arguments();
 	hardware_is_refused();
 	port_has_a_speed();
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
