@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The beginning and the end of librmem_ibv_core.so. */
+/* Start and end of librmem_ibv_core.so. */
 
 #include "cm/rcm.h"
 #include "rmem_env.h"

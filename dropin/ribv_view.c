@@ -3,9 +3,12 @@
  */
 
 /*
- * Names and contents of the files of the devices: those that the kernel has for a device of its own
- * in sysfs, from the queries of the class. Those of a device are visited for each path that is
- * below or above it; its counters, which are sums over all QPs, are read for their files alone.
+ * Names and contents of the files of the devices: the files that sysfs has for a device of the
+ * kernel, filled by queries of the class. A search visits the files of a device only if its path is
+ * below or above them, and reads the counters, which are sums over all QPs, only for their own
+ * files.
+ *
+ * Invariant: a search has no state but its node, so threads need no lock.
  */
 
 #include <errno.h>
@@ -20,7 +23,7 @@
 #include "ribv_view.h"
 #include "verbs/ribv.h"
 
-/* The numbers of the kernel's verbs devices; minor numbers from 192 on (the first 32 devices). */
+/* Device numbers of the kernel's verbs devices: minor numbers from 192 on for the first 32. */
 #define VERBS_MAJOR 231
 #define VERBS_MINOR 192
 
@@ -47,7 +50,8 @@ add_name(struct ribv_node *node, const char *name, size_t len)
 	node->size += (uint32_t)len + 1;
 }
 
-/* Visit a file: it is the one searched for, or below it, or neither. */
+/* Visit a file; true if it is the file searched for. If it is below the path searched for, that
+ * path is a directory, and gets its next component as a name. */
 static bool
 visit(struct search *search, uint32_t mode, const char *path)
 {
@@ -63,7 +67,7 @@ visit(struct search *search, uint32_t mode, const char *path)
 	return path[len] == '\0';
 }
 
-/* Whether the path searched for may be below a directory, or above it. */
+/* Whether the path searched for may be below or above a directory. */
 static bool
 is_near(const struct search *search, const char *dir)
 {
@@ -72,7 +76,7 @@ is_near(const struct search *search, const char *dir)
 	return strncmp(path, dir, RTE_MIN(strlen(path), strlen(dir))) == 0;
 }
 
-/* Visit a regular file with a line of text. */
+/* Visit a regular file with one line of text. */
 static void
 file(struct search *search, const char *dir, const char *name, const char *format, ...)
 {
@@ -90,7 +94,7 @@ file(struct search *search, const char *dir, const char *name, const char *forma
 	node->text[node->size++] = '\n';
 }
 
-/* Visit one that is numbered. */
+/* Visit a regular file whose name ends in a number. */
 static void
 numbered(struct search *search, const char *dir, const char *name, uint32_t i, const char *text)
 {
@@ -141,7 +145,7 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 	}
 }
 
-/* The counters, or zeros if the search is not for one of their files; false: there are none. */
+/* Read the counters, or zeros if the search is not for one of their files; false on failure. */
 static bool
 counters(const struct search *search, struct rmem_dev_stats *stats)
 {
@@ -150,7 +154,7 @@ counters(const struct search *search, struct rmem_dev_stats *stats)
 			rmem_dev_stats_get(search->dev, stats) == 0;
 }
 
-/* As the kernel counts: data in words of 4 bytes. */
+/* Counters in the kernel's units: data in words of 4 bytes. */
 static void
 counter_files(struct search *search, const char *dir)
 {
@@ -168,8 +172,8 @@ counter_files(struct search *search, const char *dir)
 }
 
 /*
- * As the drivers of the kernel name them, where the meaning is the same: those of rdma_rxe, then of
- * mlx5. A counter that has a name in each is there twice.
+ * Counters that have the same meaning in drivers of the kernel, with their names: of rdma_rxe, then
+ * of mlx5. A counter with a name in both appears twice.
  */
 static void
 hw_counter_files(struct search *search, const char *dir)
@@ -212,7 +216,7 @@ hw_counter_files(struct search *search, const char *dir)
 	}
 }
 
-/* The rate of the link: Gb/s of a lane times ten, by the bits of the speed. */
+/* Rate of the link, from lane speeds in units of 0.1 Gb/s, by the bits of the speed. */
 static void
 rate_file(struct search *search, const char *dir, const struct rmem_port_attr *port)
 {
@@ -264,7 +268,7 @@ port_files(struct search *search, const char *dir)
 	hw_counter_files(search, dir);
 }
 
-/* The network interfaces of the host: by their addresses rdma_cm connects. */
+/* The network interfaces of the host, to whose addresses rdma_cm connects. */
 static void
 net_files(struct search *search, const struct ibv_device *device)
 {
@@ -299,7 +303,7 @@ device_files(struct search *search, const struct ibv_device *device)
 	net_files(search, device);
 }
 
-/* Its commands are the kernel's. */
+/* The command file of a verbs device can't be opened: only the kernel executes its commands. */
 static int
 open_verbs(int flags)
 {
@@ -325,7 +329,7 @@ verbs_files(struct search *search, const struct ibv_device *device)
 	}
 }
 
-/* The commands of rdma_cm, which the core answers. */
+/* The command file of rdma_cm, whose commands the core executes. */
 static void
 cm_file(struct search *search)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The view: files of the device below /sys/class/infiniband, /sys/class/infiniband_verbs and
- * /dev/infiniband, which have no file in the file system. The core knows the names and contents
+ * The view: files of the devices below /sys/class/infiniband, /sys/class/infiniband_verbs and
+ * /dev/infiniband that do not exist in the file system. The core provides names and contents
  * (ribv_view.c). The preloaded library defines the functions that take a path (preload/).
  *
  * Inside: headers that the folders below share: the view of files, verbs.h, operations of
@@ -12,9 +12,9 @@
  * Callers: verbs, cm and preload; ribv_core.c and ribv_view.c join verbs and cm.
  * Not known here: lib/rmem, drivers, and objects of verbs and rdma_cm.
  *
- * A regular file is opened as a sealed memfd. A directory is opened as a directory that has been
- * removed. The name of either has the path: so the kernel returns the path for each copy of the
- * descriptor, and for a working directory, after dup(), fork() and exec(). No file remains.
+ * A regular file is opened as a sealed memfd, and a directory as a removed directory. The name of
+ * either contains the path, which the kernel returns for each copy of the descriptor and for a
+ * working directory, also after dup(), fork() and exec(). Nothing remains in the file system.
  */
 
 #ifndef RIBV_VIEW_H
@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All paths of the view begin with one of these. */
+/* Each path of the view begins with one of these. */
 #define RIBV_SYSFS       "/sys/class/infiniband"
 #define RIBV_SYSFS_VERBS "/sys/class/infiniband_verbs"
 #define RIBV_DEV         "/dev/infiniband"
@@ -34,7 +34,7 @@
 /* A file of the view. */
 struct ribv_node {
 	char path[RIBV_PATH]; /* absolute, without ".", ".." and repeated slashes */
-	uint32_t mode;        /* type and rights, as st_mode */
+	uint32_t mode;        /* type and permissions, as st_mode */
 	uint32_t rdev;        /* of a character device */
 	uint32_t size;        /* bytes of text */
 	uint32_t ino;
@@ -43,14 +43,14 @@ struct ribv_node {
 };
 
 /*
- * Of the core: fill in the rest of the node with that path; return whether there is one. The device
- * is created if it may be.
+ * Defined by the core: fill in the node with that path; false if there is none. is_starting: create
+ * the devices if needed.
  */
 bool ribv_view_find(struct ribv_node *node, bool is_starting);
 
 typedef bool (*ribv_view_t)(struct ribv_node *node, bool is_starting);
 
-/* The number of a file, by its path: begins with RIBV_INO. */
+/* Inode number of a path, by FNV-1a; starts with RIBV_INO. */
 #define RIBV_INO 2166136261u
 static inline uint32_t
 ribv_ino(uint32_t ino, const char *path)

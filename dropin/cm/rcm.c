@@ -3,10 +3,10 @@
  */
 
 /*
- * The commands: their lengths, and the functions that run them.
+ * Commands of rdma_cm: check their lengths and run them.
  *
- * Invariant: a command runs under the lock, in a thread that is not cancelled, on a copy
- * of its input, of which fields that the program did not pass are 0.
+ * Invariant: a command runs under rcm_lock(), in a thread that can't be cancelled, on a copy of its
+ * input. Fields that the program did not pass are 0 in the copy.
  */
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define NO_CHANNEL 1 /* instead of an errno: the descriptor is of another file */
+#define NO_CHANNEL 1 /* not an errno: the descriptor is not a channel */
 
 RTE_LOG_REGISTER(rcm_logtype, lib.rmem.ibv.cm, NOTICE)
 
-/* Commands, and the least bytes of their input: fields were added at the ends. GET_EVENT waits, so
- * it is not among them. */
+/* The commands and their minimum input sizes; newer ABIs append fields. GET_EVENT is not in the
+ * table because it waits. */
 static const struct {
 	rcm_run_t run;
 	size_t in_len;
@@ -65,7 +65,7 @@ static const struct {
 				sizeof(struct rdma_ucm_join_mcast)},
 };
 
-/* Names of commands, for the log. */
+/* Command names for the log. */
 static const char *const names[] = {
 		[RDMA_USER_CM_CMD_CREATE_ID] = "CREATE_ID",
 		[RDMA_USER_CM_CMD_DESTROY_ID] = "DESTROY_ID",
@@ -119,7 +119,7 @@ run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_
 	return commands[hdr->cmd].run(&cmd);
 }
 
-/* A write to a channel. */
+/* Run the command that the program wrote to a channel. */
 static int
 run_data(int fd, const void *data, size_t size, int cancel_state)
 {
@@ -134,7 +134,7 @@ run_data(int fd, const void *data, size_t size, int cancel_state)
 	if (hdr.in > size - sizeof(hdr))
 		return -EINVAL;
 	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), cancel_state);
-	/* That no event is there, or a signal, is no refusal. */
+	/* An empty event queue (EAGAIN) and a signal (EINTR) are not logged. */
 	if (ret != 0 && ret != -EAGAIN && ret != -EINTR && ret != -ERESTART)
 		log_refused(hdr.cmd, ret);
 	return ret;
@@ -153,8 +153,9 @@ run_locked(int fd, const void *data, size_t size, int cancel_state)
 }
 
 /*
- * A child of fork() releases an ID of its parent, which keeps it: no event of it was reported to
- * the child. Other commands fail as write() of the descriptor does, with EINVAL.
+ * In a child of fork(): accept DESTROY_ID for an inherited ID and do nothing, because the parent
+ * keeps the ID and no event of it was reported to the child. Other commands fail with EINVAL, as
+ * write() to the descriptor does.
  */
 static ssize_t
 write_inherited(int fd, const void *data, size_t size, rcm_write_t next)
@@ -184,7 +185,7 @@ write_channel(int fd, const void *data, size_t size, rcm_write_t next)
 		return write_inherited(fd, data, size, next);
 	if (!rcm_is_owner())
 		return next(fd, data, size);
-	/* A thread is cancelled while it waits, and never while it holds the lock. */
+	/* Cancellation is enabled only while the thread waits, never while it holds the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while ((ret = run_locked(fd, data, size, state)) == -ERESTART)
 		sched_yield();

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Addresses, as programs and IDs have them. */
+/* Conversion of addresses between the program's and the IDs' format. */
 
 #include <arpa/inet.h>
 #include <errno.h>

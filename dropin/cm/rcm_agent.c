@@ -3,18 +3,22 @@
  */
 
 /*
- * The agent: the thread that waits for sockets and for the time, of all channels. It is started
- * when the first socket is watched, and then waits until the process ends.
+ * The agent: a thread that waits for the sockets and timers of all channels. It starts when the
+ * first socket is watched, and runs until the process ends.
  *
- * A thread of the program that waits for an event leads: it waits for the sockets, too, since to be
- * woken by the agent would take longer. The agent stands by then: it serves the sockets if no
- * thread has led for STANDBY_NS, or if a leader does not do so for IDLE_NS, as one that a handler
- * of a signal has left by siglongjmp().
+ * A program thread that waits for an event leads: it also waits for the sockets, because waking it
+ * from the agent takes longer. The agent then stands by. It handles the sockets itself if no thread
+ * has led for STANDBY_NS, or if the leader does not handle them for IDLE_NS, for example because a
+ * signal handler left the wait with siglongjmp().
  *
- * Invariant: a socket is removed from epoll before it is closed: a child of clone() may have it
- * open, too, and epoll would keep it.
- * Invariant: each use of the descriptors checks first that they belong to the agent (is_own()):
- * the program may have closed them, and have an epoll or a timer of its own with their numbers.
+ * Invariant: all variables are read and written under rcm_lock(), except is_woken and timer_fd in
+ * rcm_agent_wake().
+ * Invariant: timerfd_settime() is followed by a load of is_woken in set_timer(), and preceded by
+ * its store in rcm_agent_wake(). So whichever call sets the timer last, a wake-up is not lost.
+ * Invariant: a socket is removed from epoll before it is closed, because a child of clone() may
+ * still have it open and epoll would keep it.
+ * Invariant: each use of the descriptors first checks that they belong to the agent (is_own()),
+ * because the program may have closed them and reused their numbers for its own epoll or timer.
  */
 
 #include <errno.h>
@@ -31,7 +35,7 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define TIMER    UINT32_MAX /* the entry of the timer */
+#define TIMER    UINT32_MAX /* epoll data of the timer */
 #define PAUSE_MS 10
 
 #define STANDBY_NS UINT64_C(1000000)
@@ -43,21 +47,21 @@
 static const struct rcm_agent_handlers *handlers;
 static int epoll_fd = -1; /* -1: none yet */
 static int timer_fd = -1;
-static bool is_running;  /* the thread waits in epoll */
-static bool is_paused;   /* it sleeps for PAUSE_MS before that */
+static bool is_running;  /* the thread exists */
+static bool is_paused;   /* sleep PAUSE_MS before the next wait */
 static uint64_t checked; /* rcm_nb_locked() when is_checked_own was set */
 static bool is_checked_own;
-static uint64_t armed_ns = IBCM_NEVER; /* the time that the timer is set to */
-static struct ibcm_heap timers;        /* of IDs, which have memory in it */
-static uintptr_t nb_opened;            /* generation of epoll_fd: a thread of an older one exits */
+static uint64_t armed_ns = IBCM_NEVER; /* time to which the timerfd is set */
+static struct ibcm_heap timers;        /* of IDs; rcm_timer_reserve() allocates its entries */
+static uintptr_t nb_opened;            /* generation of epoll_fd; an agent of an older one exits */
 static struct rmem_thread thread;
 
-static uint32_t is_woken; /* by rcm_agent_wake(), and not served yet; atomic */
+static uint32_t is_woken; /* rcm_agent_wake() was called; atomic */
 
 static bool is_led;
 static pthread_t leader;
 static uint64_t nb_leads;
-static bool is_idle; /* the agent waits until the leader has left */
+static bool is_idle; /* the agent waits for the leader to leave */
 static bool has_condition;
 static pthread_cond_t left;
 
@@ -83,7 +87,8 @@ add(int fd, uint32_t entry, uint32_t events)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* The kernel returns the interval with each query: no timer of a program has that one. */
+/* Check the timer by its interval, which timerfd_gettime() returns; timers of programs have
+ * others. */
 static bool
 is_own_timer(int fd)
 {
@@ -92,7 +97,8 @@ is_own_timer(int fd)
 	return fd >= 0 && timerfd_gettime(fd, &set) == 0 && set.it_interval.tv_sec == INTERVAL_S;
 }
 
-/* Whether the descriptors are those that open_fds() made: the epoll has the timer. */
+/* Whether the descriptors still are the ones of open_fds(): the epoll contains the timer. Checked
+ * once each time the lock is taken. */
 static bool
 is_own(void)
 {
@@ -122,16 +128,16 @@ set_timer(uint64_t at_ns)
 	int ret = arm(timer_fd, at_ns);
 
 	armed_ns = at_ns;
-	/* It may have been set by rcm_agent_wake() just before. */
+	/* rcm_agent_wake() may have armed the timer just before. */
 	if (__atomic_load_n(&is_woken, __ATOMIC_SEQ_CST) != 0)
 		ret = arm(timer_fd, 1);
 	return ret;
 }
 
 /*
- * Without the lock, which a thread may hold that waits for a lock of the caller's. In the order of
- * set_timer(): of the two calls that set the timer, either this one is the last, or the other one
- * finds is_woken.
+ * Takes no lock: the caller may hold a lock for which a thread with rcm_lock() waits. Store
+ * is_woken before arming the timer, while set_timer() arms it before loading is_woken. So either
+ * this call arms the timer last, or set_timer() finds is_woken and arms it again.
  */
 void
 rcm_agent_wake(void)
@@ -143,7 +149,7 @@ rcm_agent_wake(void)
 		(void)arm(fd, 1);
 }
 
-/* Make the descriptors of the agent, unless it has them; 0 or a negative errno. */
+/* Open the agent's descriptors, unless they are open; 0 or a negative errno. */
 static int
 open_fds(void)
 {
@@ -153,13 +159,13 @@ open_fds(void)
 	if (is_own())
 		return 0;
 	/*
-	 * The former descriptors are not closed: their numbers are the program's now. A thread that
-	 * waits with them finds another nb_opened, and exits without touching the new ones.
+	 * Don't close the previous descriptors: the program may have reused their numbers. An agent
+	 * that still waits on them finds another nb_opened, and exits without using the new ones.
 	 */
 	is_running = is_led = false;
 	nb_opened++;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	/* Relaxed: rcm_agent_wake() has the number alone, and checks the file. */
+	/* Relaxed: rcm_agent_wake() checks the file before it uses the number. */
 	__atomic_store_n(&timer_fd, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
 			__ATOMIC_RELAXED);
 	ret = epoll_fd < 0 || timer_fd < 0 ? -EMFILE : set_timer(IBCM_NEVER);
@@ -185,11 +191,11 @@ open_fds(void)
 uintptr_t
 rcm_agent_lead(int *fd)
 {
-	/* A thread that waits again has left without rcm_agent_unlead(). */
+	/* If this thread is still the leader, it left its last wait without rcm_agent_unlead(). */
 	if (is_paused || !is_own() || !is_running ||
 			(is_led && !pthread_equal(leader, pthread_self())))
 		return 0;
-	/* By nb_leads the agent knows that threads have led since it last had the lock. */
+	/* nb_leads shows the agent that a thread has led since the agent last held the lock. */
 	is_led = true;
 	leader = pthread_self();
 	nb_leads++;
@@ -200,7 +206,7 @@ rcm_agent_lead(int *fd)
 void
 rcm_agent_unlead(uintptr_t number)
 {
-	/* The descriptors of then are lost: is_led is of others. */
+	/* The descriptors have changed since; is_led describes the new ones. */
 	if (number != nb_opened || !is_led)
 		return;
 	is_led = false;
@@ -209,7 +215,7 @@ rcm_agent_unlead(uintptr_t number)
 	is_idle = false;
 }
 
-/* Wait for the descriptors, without the lock; false: they belong to the program now. */
+/* Wait for the descriptors without the lock; false if they were closed. */
 static bool
 wait_ready(void)
 {
@@ -220,13 +226,14 @@ wait_ready(void)
 	rcm_unlock();
 	if (pause_ms != 0)
 		poll(NULL, 0, pause_ms);
-	/* Takes no event, which may be of the program: the number is another file then. */
+	/* poll() consumes no event: if the number refers to a file of the program by now, no event
+	 * is lost. */
 	n = poll(&one, 1, -1);
 	rcm_lock();
 	return n >= 0 || errno == EINTR;
 }
 
-/* Wait while threads lead; true: none does, and none has since the last call. */
+/* Wait while other threads lead; true if no thread leads, and none has led since the last call. */
 static bool
 stand_by(uint64_t *seen)
 {
@@ -246,9 +253,9 @@ stand_by(uint64_t *seen)
 }
 
 /*
- * The thread. It has the lock but while it waits, and checks the generation each time it gets it
- * back. It ends by itself when the descriptors are lost; the next rcm_agent_start() makes another
- * one.
+ * The agent's thread. It holds the lock except while it waits, and checks the generation whenever
+ * it has taken the lock again. It ends when the descriptors are lost; the next rcm_agent_start()
+ * starts another thread.
  */
 static void
 wait_and_run(void *arg)
@@ -271,7 +278,8 @@ wait_and_run(void *arg)
 	rcm_unlock();
 }
 
-/* Of CLOCK_MONOTONIC: rcm_wait() has its times. Never destroyed: the agent may wait at exit. */
+/* The condition uses CLOCK_MONOTONIC, as rcm_wait() requires. It is never destroyed, because the
+ * agent may wait on it at exit. */
 static void
 make_condition(void)
 {
@@ -311,7 +319,8 @@ rcm_agent_record(int fd)
 }
 
 /*
- * epoll knows a file and its number: changing its entry fails if the number has another file now.
+ * EPOLL_CTL_MOD fails if the number now refers to another file, because epoll identifies an entry
+ * by file and number.
  */
 bool
 rcm_agent_is_same_file(int fd)
@@ -370,7 +379,7 @@ rcm_timer_set(void)
 {
 	uint64_t next = next_ns();
 
-	/* One that is set to an earlier time finds nothing to do then. */
+	/* A timer that expires too early is harmless: it finds nothing to do. */
 	if (next < armed_ns && is_own())
 		(void)set_timer(next);
 }
@@ -414,7 +423,7 @@ rcm_agent_run(void)
 	return n > 0;
 }
 
-/* The parent has the same files open. */
+/* Close the descriptors; the parent keeps its own. */
 void
 rcm_agent_forked(void)
 {

@@ -21,8 +21,8 @@ static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 static const uint8_t loopback4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 static const uint8_t loopback6[16] = {[15] = 1};
 
-/* Bind a datagram socket to the address, and connect it if there is a destination: 0 or a negative
- * errno, and in *from the address that it has. No packet is sent. */
+/* Bind a UDP socket to the address, connect it if there is a destination, and return its local
+ * address in *own; 0 or a negative errno. No packet is sent. */
 static int
 try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_addr *own)
 {
@@ -40,7 +40,7 @@ try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_ad
 		ret = -errno;
 	if (ret == 0 && to != NULL) {
 		addr = *to;
-		addr.port = 9; /* any */
+		addr.port = 9; /* any port does */
 		len = rcm_sockaddr(&addr, &storage);
 		if (connect(fd, (struct sockaddr *)&storage, len) != 0)
 			ret = -errno;
@@ -54,7 +54,7 @@ try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_ad
 	return ret;
 }
 
-/* The device that is bound to with that address of this host; 0 or a negative errno. */
+/* Find the device for an address of this host; 0 or a negative errno. */
 static int
 own_dev(const struct rcm_addr *addr, uint32_t *number)
 {
@@ -67,7 +67,8 @@ own_dev(const struct rcm_addr *addr, uint32_t *number)
 	return rcm_dev_find(addr->ip, number, &dev) ? 0 : -ENODEV;
 }
 
-/* Bind an ID, or change nothing of it: the port is claimed last, and what precedes it is undone. */
+/* Bind an ID. On failure it is unchanged: the port is claimed last, and earlier steps are
+ * undone. */
 static int
 bind_id(struct rcm_id *id, const struct rcm_addr *addr, bool is_implicit)
 {
@@ -137,33 +138,33 @@ rcm_bind(const struct rcm_cmd *cmd)
 	return bind_addr(cmd, in->id, &in->addr, in->addr_size);
 }
 
-/* A multicast address, which no device has. */
+/* Whether the address is a multicast address. */
 static bool
 is_group(const struct rcm_addr *addr)
 {
 	return addr->family == AF_INET ? addr->ip[12] >> 4 == 14 : addr->ip[0] == 0xff;
 }
 
-/* The address of this host that a route to the destination has; from: any, or an address. */
+/* Find the source address that the route to the destination uses; from is unspecified or an
+ * address. */
 static int
 source_of(const struct rcm_addr *from, const struct rcm_addr *to, bool is_host,
 		struct rcm_addr *own)
 {
 	int ret = try_socket(from, to, own);
 
-	/* A group of the processes of this host needs no route. */
+	/* A multicast group of this host's processes needs no route. */
 	if (ret == -ENETUNREACH && is_host && is_group(to)) {
 		*own = *from;
 		memcpy(own->ip, to->family == AF_INET ? loopback4 : loopback6, sizeof(own->ip));
 		ret = 0;
 	}
-	/* The kernel's reason is another for a source of the loopback, and without a route. */
+	/* The kernel reports EHOSTUNREACH also for a loopback source and for a missing route. */
 	return ret == -EINVAL || ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
 }
 
 /*
- * GIDs of RoCE are IP addresses; those of IPv4 are mapped. Routes do not lead from one family to
- * the other.
+ * GIDs of RoCE are IP addresses, IPv4 ones mapped into IPv6. No route crosses address families.
  */
 static bool
 has_family(const struct rcm_dev *dev, uint16_t family)
@@ -171,7 +172,7 @@ has_family(const struct rcm_dev *dev, uint16_t family)
 	return (memcmp(dev->gid, mapped, sizeof(mapped)) == 0) == (family == AF_INET);
 }
 
-/* The first GID of a device from which the destination is reached; 0 or a negative errno. */
+/* Find the first GID of a device that reaches the destination; 0 or a negative errno. */
 static int
 first_gid(const struct rcm_id *id, uint32_t number, struct rcm_addr *own)
 {
@@ -193,7 +194,7 @@ first_gid(const struct rcm_id *id, uint32_t number, struct rcm_addr *own)
 	return ret;
 }
 
-/* The first device, of those with an address, from which the destination is reached. */
+/* Find the first device with an address that reaches the destination. */
 static int
 first_dev(struct rcm_id *id, struct rcm_addr *own)
 {
@@ -209,9 +210,9 @@ first_dev(struct rcm_id *id, struct rcm_addr *own)
 }
 
 /*
- * The device of an ID that is bound to none, and the source address: as for the kernel, those of
- * the route. If no device has that address: the one of this host's processes, for an address of
- * this host; else the first that reaches the destination.
+ * Choose the device and source address of an unbound ID by the route, as the kernel does. If no
+ * device has the source address of the route: for a destination on this host choose the device
+ * whose peers are this host's processes, otherwise the first device that reaches it.
  */
 static int
 choose_dev(struct rcm_id *id, struct rcm_addr *own)
@@ -230,7 +231,7 @@ choose_dev(struct rcm_id *id, struct rcm_addr *own)
 	return first == -ENODEV && ret != 0 ? ret : first;
 }
 
-/* Choose the device and the source address; 0, or the negative errno that the event has. */
+/* Choose the device and the source address; 0, or the negative errno that the event reports. */
 static int
 route(struct rcm_id *id)
 {
@@ -239,13 +240,13 @@ route(struct rcm_id *id)
 	int ret;
 
 	if (rcm_is_any(&id->dst)) {
-		/* This host, as for TCP. */
+		/* An unspecified address means this host, as for TCP. */
 		if (id->dst.family == AF_INET)
 			memcpy(id->dst.ip + 12, "\x7f\0\0\1", 4);
 		else
 			id->dst.ip[15] = 1;
 	}
-	/* An ID that is bound keeps its device: a route by another one is no route. */
+	/* A bound ID keeps its device, even if the route uses another one. */
 	if (!id->has_dev) {
 		ret = choose_dev(id, &own);
 		if (ret == 0)
@@ -266,8 +267,8 @@ route(struct rcm_id *id)
 }
 
 /*
- * Errors of the arguments are those of the call, those of the route an event: programs wait for it.
- * The answer is known at once, but is never returned by the call, as librdmacm expects.
+ * Errors in the arguments are returned by the call; errors of the route are reported by an event,
+ * for which programs wait. The result is known at once, but librdmacm expects an event.
  */
 static int
 resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
@@ -279,7 +280,8 @@ resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
 	id = rcm_id_of(cmd, handle, &ret);
 	if (id == NULL)
 		return ret;
-	/* Without a port the binding is implicit: the program has not chosen one. */
+	/* A source address without a port is an implicit bind: the program has not chosen a
+	 * port. */
 	if (id->state == RCM_IDLE)
 		ret = src->family != 0 ? bind_id(id, src, src->port == 0)
 				       : rcm_bind_any(id, dst->family);
@@ -328,7 +330,7 @@ rcm_resolve_addr(const struct rcm_cmd *cmd)
 	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
 }
 
-/* On RoCE a route is known by the address, without a query to a subnet manager. */
+/* RoCE derives the route from the address, without a query to a subnet manager. */
 int
 rcm_resolve_route(const struct rcm_cmd *cmd)
 {

@@ -5,10 +5,12 @@
 /*
  * Event channels: their descriptors, and threads that wait for events.
  *
- * Invariant: a bit of rcm_channel_fds is set if and only if channels[] has the descriptor, and a
- * channel has nb_fds entries there. It is freed with the last one.
- * Invariant: a pointer to a channel is valid until the lock is released: rcm_channel_of() finds
- * descriptors that the program has closed, and frees their channel.
+ * Invariant: channels[] and all channels are protected by rcm_lock(). A bit of rcm_channel_fds is
+ * set if and only if channels[] has the descriptor; only the bits are read without the lock.
+ * Invariant: nb_fds is the number of entries of a channel in channels[]; the channel is freed with
+ * the last entry.
+ * Invariant: a pointer to a channel is valid until the lock is released: afterwards
+ * rcm_channel_of() may find that the program has closed the descriptor, and free the channel.
  */
 
 #include <errno.h>
@@ -28,14 +30,15 @@
 
 static struct rcm_channel **channels; /* by descriptor */
 RMEM_ENV_KEPT uint64_t rcm_channel_fds[RCM_MAX_FDS / 64];
-static RMEM_ENV_KEPT pid_t child; /* a child of fork(), with marks of channels of its parent */
+static RMEM_ENV_KEPT pid_t child; /* this child of fork(), which has the bits of its parent */
 static int nb_marked;
-static int check_at = CHECK_MIN; /* marks from which rcm_channel_open() checks all */
+static int check_at = CHECK_MIN; /* number of entries at which rcm_channel_open() checks all */
 static pid_t owner;
 
 /*
- * The bits are read without the lock, by write() and close() of any descriptor (rcm_preload.c): one
- * that is set leads to a check under the lock, and channels[] decides. It is set after the entry.
+ * write() and close() of any descriptor read the bits without the lock (rcm_preload.c). A set bit
+ * only leads to a check under the lock, where channels[] decides. The entry is stored before the
+ * bit.
  */
 static void
 mark(int fd, struct rcm_channel *channel)
@@ -50,7 +53,7 @@ mark(int fd, struct rcm_channel *channel)
 		__atomic_and_fetch(&rcm_channel_fds[fd / 64], ~bit, __ATOMIC_RELEASE);
 }
 
-/* Whether the descriptor refers to the channel, perhaps as a duplicate, not to another file. */
+/* Whether the descriptor, possibly a duplicate, refers to the channel and not to another file. */
 static bool
 is_of(int fd, const struct rcm_channel *channel)
 {
@@ -59,14 +62,14 @@ is_of(int fd, const struct rcm_channel *channel)
 	return epoll_ctl(fd, EPOLL_CTL_MOD, channel->event_fd, &event) == 0;
 }
 
-/* Free a channel, of which no descriptor is left. Its events are those of its IDs. */
+/* Free a channel that has no descriptor left. Its events are freed with their IDs. */
 static void
 channel_free(struct rcm_channel *channel)
 {
 	struct rcm_id *id;
 
 	while ((id = TAILQ_FIRST(&channel->ids)) != NULL) {
-		/* Those of requests are freed with the listening ID, which is in the list, too. */
+		/* An ID of a request is freed with its listener, which is in this list too. */
 		if (id->is_queued) {
 			TAILQ_REMOVE(&channel->ids, id, of_channel);
 			TAILQ_INSERT_TAIL(&channel->ids, id, of_channel);
@@ -93,7 +96,7 @@ leave(int fd)
 		channel_free(channel);
 		return;
 	}
-	/* There is one: nb_fds counts them. */
+	/* The search ends: nb_fds counts the remaining entries. */
 	for (other = 0; channels[other] != channel; other++)
 		;
 	channel->fd = other;
@@ -108,8 +111,8 @@ rcm_channel_of(int fd)
 		return NULL;
 	channel = channels[fd];
 	/*
-	 * Once each time the lock is taken: close() of the program waits for the lock, and what
-	 * closes descriptors without it is found the next time.
+	 * Check once each time the lock is taken. close() waits for the lock; a descriptor closed
+	 * without close() is found the next time.
 	 */
 	if (channel->checked == rcm_nb_locked() && channel->checked_fd == fd)
 		return channel;
@@ -118,7 +121,7 @@ rcm_channel_of(int fd)
 		channel->checked_fd = fd;
 		return channel;
 	}
-	/* Closed without rcm_close(), as by dup2(). */
+	/* The descriptor was closed without rcm_close(), for example by dup2(). */
 	leave(fd);
 	return NULL;
 }
@@ -135,9 +138,9 @@ rcm_channels_check(void)
 }
 
 /*
- * The descriptors of a channel; 0 or a negative errno. The program gets an epoll descriptor, which
- * it may poll: it is readable when event_fd is. By event_fd is_of() also recognises a duplicate of
- * the descriptor, which has another number.
+ * Open the descriptors of a channel; 0 or a negative errno. The program gets an epoll descriptor,
+ * which is readable when event_fd is, and which it may poll. is_of() recognises it, and its
+ * duplicates with other numbers, by event_fd.
  */
 static int
 open_fds(struct rcm_channel *channel, int flags)
@@ -173,8 +176,8 @@ rcm_is_inherited(int fd)
 }
 
 /*
- * Free channels that were closed without rcm_close(), once their number may have doubled: a check
- * costs a system call for each channel.
+ * Free channels that were closed without rcm_close(), once the number of entries has doubled since
+ * the last check, because each check is a system call.
  */
 static void
 free_closed(void)
@@ -206,7 +209,7 @@ open_locked(int flags)
 		return ret;
 	}
 	owner = getpid();
-	/* Of a channel that was closed without rcm_close(): then its number is free. */
+	/* Free an old channel at this number, which must have been closed without rcm_close(). */
 	(void)rcm_channel_of(channel->fd);
 	mark(channel->fd, channel);
 	return channel->fd;
@@ -245,8 +248,9 @@ rcm_is_channel(int fd)
 }
 
 /*
- * The descriptor is closed under the lock: its number cannot be that of a new channel before its
- * entry is removed. A child of vfork() closes its own descriptor, and the parent's entry stays.
+ * Close the descriptor under the lock, so that a new channel can't get its number before its entry
+ * is removed. In a child of vfork() only the child's descriptor is closed, and the parent's entry
+ * remains.
  */
 int
 rcm_channel_close(int fd, rcm_close_t next)
@@ -269,8 +273,8 @@ rcm_channel_close(int fd, rcm_close_t next)
 }
 
 /*
- * A duplicate of a channel's descriptor, as by dup(), which no entry has yet. It never waits for
- * the lock: a handler of a signal may have interrupted the holder.
+ * Recognise a duplicate of a channel's descriptor, for example by dup(), and add an entry for it.
+ * Don't wait for the lock: the caller may be a signal handler that interrupted its holder.
  */
 int
 rcm_channel_adopt(int fd)
@@ -293,14 +297,14 @@ rcm_channel_adopt(int fd)
 	return ret;
 }
 
-/* The first event, to the program's memory. */
+/* Copy the first event to the program's memory and remove it. */
 static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 {
 	struct rcm_event *event = TAILQ_FIRST(&channel->events);
 	int ret;
 
-	/* Written first: without memory of the program, the event stays the first. */
+	/* Copy before removing: if the copy fails, the event stays first in the queue. */
 	ret = rcm_respond(cmd, cmd->in.get_event.response, &event->resp,
 			RTE_MIN(sizeof(event->resp), (size_t)cmd->out_len));
 	if (ret != 0)
@@ -317,7 +321,7 @@ pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* An event, if there is one: -EAGAIN if not; *is_blocking: the program waits for one. */
+/* Return the first event, or -EAGAIN if there is none; *is_blocking: the program waits for one. */
 static int
 get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 {
@@ -325,7 +329,7 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 
 	if (channel == NULL)
 		return -EBADF;
-	/* A message may have arrived that the agent has not read: save a switch of threads. */
+	/* Read messages that the agent has not read yet; this saves a thread switch. */
 	if (TAILQ_EMPTY(&channel->events))
 		(void)rcm_agent_run();
 	if (!TAILQ_EMPTY(&channel->events))
@@ -334,8 +338,8 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 	return -EAGAIN;
 }
 
-/* A thread that is cancelled while it waits. ThreadSanitizer does not see the lock, and reports a
- * race: its own poll() has not returned, and so it ignores calls of the thread. */
+/* Clean up after a thread that is cancelled while it leads. ThreadSanitizer ignores calls of a
+ * thread whose poll() has not returned, so it misses the lock here and would report a race. */
 static void
 stop_leading(void *arg)
 {
@@ -345,9 +349,9 @@ stop_leading(void *arg)
 }
 
 /*
- * Wait for an event, or to run the agent's work, without the lock; 0 or a negative errno. Without
- * the lock the channel may be freed, and the descriptor be that of another one: nothing of it is
- * used afterwards, and get_event() looks it up again.
+ * Wait without the lock for an event, or for work of the agent; 0 or a negative errno. The channel
+ * may be freed and its descriptor reused during the wait, so get_event() looks the channel up again
+ * and nothing of it is used here afterwards.
  */
 static int
 wait_event(int fd, int cancel_state)
@@ -406,7 +410,8 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	if (ret != 0 || from == to)
 		return ret;
 	/*
-	 * In their order, and those of requests with their IDs: no event refers to the old channel.
+	 * Move the events in order, and the IDs of requests with their events: no event may refer
+	 * to the old channel.
 	 */
 	rcm_events_take(id, &taken);
 	rcm_id_move(id, to);

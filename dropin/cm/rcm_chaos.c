@@ -3,8 +3,8 @@
  */
 
 /*
- * Faults of connections, which rules of the device inject (chaos=, doc/chaos.md). The rule decides
- * at a step of an ID; the event follows at its time, by rcm_conn_time().
+ * Faults of connections, injected by rules of the device (chaos=, doc/chaos.md). A rule decides at
+ * a step of an ID; rcm_conn_time() injects the fault when the ID's timer expires.
  */
 
 #include <rmem_driver.h>
@@ -20,7 +20,7 @@ rcm_chaos_hit(struct rcm_id *id, enum rmem_rdma_cm_step step)
 
 	if (drv->driver->ops.rdma_cm_fault(&drv->dev, step, id->handle, &fault) != 1)
 		return false;
-	/* Its timer needs the agent. */
+	/* The timer of the fault needs the agent. */
 	if (rcm_agent_start() != 0)
 		return false;
 	id->fault = fault;

@@ -3,16 +3,19 @@
  */
 
 /*
- * Connections: the states of IDs and their events, by those of the engine (rcm_mad.c). RC: a
- * request (REQ) is answered by REP or REJ, and REP by RTU; the end of a socket is the end of the
- * connection. UD: a request is answered by REP, with the QP to send to, or REJ; then the socket is
- * closed.
+ * Connections: the states of IDs and the events of the program, driven by events of the engine
+ * (rcm_mad.c).
+ * RC: a REQ is answered by REP or REJ, and a REP by RTU; with links, the end of the socket ends the
+ * connection. UD: a request is answered by REP with the QP to send to, or by REJ; then the socket
+ * is closed.
  *
- * Invariant: an ID has one of the engine only from RCM_CONNECT on. An ID in RCM_ENDED has no
+ * Invariant: an ID has an ID of the engine only from RCM_CONNECT on. An ID in RCM_ENDED has no
  * socket, no port and no timer.
- * Invariant: the program knows an ID of a request (is_child) only after it has taken the event; the
- * ID has a uid, and so may be named by events, only after the program has accepted.
- * Invariant: per connection, the program gets DISCONNECTED before TIMEWAIT_EXIT.
+ * Invariant: the program knows an ID of a request (is_child) only after it has taken the event. The
+ * ID gets its uid, without which it has no further events, when the program accepts.
+ * Invariant: the program gets DISCONNECTED of a connection before TIMEWAIT_EXIT.
+ * Invariant: an ID has one timer. Its use depends on fault and state (rcm_conn_time()): a fault, a
+ * delayed DISCONNECTED, or a retry of a refused connection.
  */
 
 #include <arpa/inet.h>
@@ -31,21 +34,21 @@
 RTE_LOG_REGISTER(rcm_conn_logtype, lib.rmem.ibv.cm.conn, NOTICE)
 
 #define RETRY_NS         5000000              /* between attempts to connect */
-#define CONNECT_RETRY_NS UINT64_C(2000000000) /* time in which a refused connection is retried */
+#define CONNECT_RETRY_NS UINT64_C(2000000000) /* retry a refused connection for this time */
 
-/* The end of a connection waits until the program has polled its completions, a second at most. */
+/* DISCONNECTED is delayed until the program has polled its completions, for 1 s at most. */
 #define MAX_HOLDS 66
-#define HOLD_NS   UINT64_C(1000000) /* from one check to the next, doubled up to 4 times */
+#define HOLD_NS   UINT64_C(1000000) /* interval of the checks, doubled up to 4 times */
 
-/* Bytes of private data, of RC and UD (IBTA 12.6, 12.11, less the header of IP addressing). Events
- * have them all. */
+/* Private data of a message of RC and UD, in bytes (IBTA 12.6, 12.11, less the header of IP
+ * addressing). Events always report this length. */
 static const uint8_t max_private[][2] = {
 		[RCM_REQ] = {56, 180},
 		[RCM_REP] = {196, 136},
 		[RCM_REJ] = {148, 136},
 };
 
-/* Keep private data; the rest of the message's is zero. -EINVAL: it has fewer. */
+/* Copy private data, padded with zeros; -EINVAL: the message has less space. */
 static int
 set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t len)
 {
@@ -57,7 +60,7 @@ set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t 
 	return 0;
 }
 
-/* The side of the program, for its next message, which has 3 bits for each retry count. */
+/* Set this side's parameters for its next message. A message has 3 bits for each retry count. */
 static void
 set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
 		const struct rdma_ucm_ece *ece)
@@ -78,7 +81,7 @@ set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
 	own->ece_options = ece->attr_mod;
 }
 
-/* Random: packets of an earlier connection are then outside of the window. */
+/* Choose a random PSN, so that packets of an earlier connection are outside of the window. */
 static void
 set_psn(struct rcm_id *id)
 {
@@ -89,8 +92,8 @@ set_psn(struct rcm_id *id)
 	id->own.psn = psn & 0xffffff;
 }
 
-/* The parameters of the last message, as the program has them: what is one side's depth is the
- * other's resources. */
+/* Report the parameters of the peer's last message. The initiator depth of one side is the
+ * responder resources of the other. */
 static void
 event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
 {
@@ -120,7 +123,7 @@ event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
 	resp->ece.attr_mod = peer->ece_options;
 }
 
-/* Post an event with the parameters of now: a later message of the peer replaces them. */
+/* Post an event with the current parameters, because a later message of the peer replaces them. */
 static void
 post_with_param(struct rcm_id *id, enum rcm_event_type type, int status)
 {
@@ -132,7 +135,7 @@ post_with_param(struct rcm_id *id, enum rcm_event_type type, int status)
 	rcm_event_queue(id->channel, event);
 }
 
-/* Close the socket, with which the engine's ID ends, and release the port. */
+/* Close the socket, which ends the engine's ID, and release the port. */
 static void
 close_port(struct rcm_id *id)
 {
@@ -140,7 +143,8 @@ close_port(struct rcm_id *id)
 	rcm_port_close(id);
 }
 
-/* All ways to RCM_ENDED but the ID's destruction: keeps the first invariant above. */
+/* Enter RCM_ENDED; all callers but the destruction of an ID use this. Keeps the first invariant
+ * above. */
 static void
 end(struct rcm_id *id)
 {
@@ -161,7 +165,7 @@ log_silent(const struct rcm_addr *peer)
 			text, peer->port);
 }
 
-/* The connection could not be made; as the kernel reports it. */
+/* Report a failed connection attempt with the event and status of the kernel. */
 static void
 fail(struct rcm_id *id, int err)
 {
@@ -181,9 +185,9 @@ fail(struct rcm_id *id, int err)
 }
 
 /*
- * Whether to hold back the event that the peer has disconnected. The peer does that once it has
- * the last acknowledgement. A program with a thread for events may get the event before another of
- * its threads gets a CPU to poll: libfabric then destroys the QP and reports the requests as lost.
+ * Whether to delay the event DISCONNECTED. An event thread of the program may get it before another
+ * thread has polled the last completions: libfabric then destroys the QP and reports the requests
+ * as lost.
  */
 static bool
 is_held(struct rcm_id *id)
@@ -191,7 +195,7 @@ is_held(struct rcm_id *id)
 	if (id->is_disconnecting || id->nb_holds == MAX_HOLDS ||
 			!ribv_qp_has_wc(ribv_devs[id->dev], id->own.qpn))
 		return false;
-	/* The end of the socket stays readable: watched, it would wake the agent again at once. */
+	/* The socket stays readable at its end and would wake the agent again at once. */
 	rcm_agent_unwatch(id->fd);
 	rcm_id_timer(id, rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u)));
 	id->nb_holds++;
@@ -200,13 +204,13 @@ is_held(struct rcm_id *id)
 
 static void connect_result(struct rcm_id *id, int ret);
 
-/* The connection has ended, by a message of the peer (0: a DREQ) or with its socket. */
+/* The connection has ended: the peer sent a DREQ (err is 0), or its socket has ended. */
 static void
 ended(struct rcm_id *id, int err)
 {
 	switch (id->state) {
 	case RCM_CONNECT:
-		/* Without an answer: the listener has ended. */
+		/* No answer: the listener has ended. */
 		close_port(id);
 		connect_result(id, err == -ECONNRESET ? -ECONNREFUSED : err);
 		break;
@@ -215,19 +219,20 @@ ended(struct rcm_id *id, int err)
 			fail(id, err);
 			break;
 		}
-		/* A DREQ: the RTU before it was lost. */
+		/* The peer sent a DREQ, so its RTU was lost. */
 		end(id);
 		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 		break;
 	case RCM_REP_RECEIVED:
-		/* Reported when the program has accepted. */
+		/* DISCONNECTED is reported when the program accepts. */
 		close_port(id);
 		break;
 	case RCM_ESTABLISHED:
 		if (is_held(id))
 			break;
 		/*
-		 * The engine may have left time-wait while the event was held back: in this order.
+		 * The engine may have left time-wait while DISCONNECTED was delayed; keep the
+		 * order.
 		 */
 		end(id);
 		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
@@ -240,7 +245,7 @@ ended(struct rcm_id *id, int err)
 	}
 }
 
-/* Listen for the engine, and at a socket if peers are processes of this host. */
+/* Listen in the engine, and at a socket if peers are processes of this host. */
 static int
 listen_id(struct rcm_id *id)
 {
@@ -280,7 +285,7 @@ rcm_listen(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* No answer is missed: the lock is held until the agent may read it. */
+/* The answer can't be missed: the lock is held until the socket is watched. */
 static void
 send_request(struct rcm_id *id)
 {
@@ -292,8 +297,8 @@ send_request(struct rcm_id *id)
 		fail(id, -ECONNRESET);
 }
 
-/* The socket is connected, or is not. No listener, or one with a full queue, may be another a
- * moment later: a program that listens again after each connection. */
+/* Continue after an attempt to connect the socket. If there is no listener, or its queue is full,
+ * try again later: a program may listen again after each connection. */
 static void
 connect_result(struct rcm_id *id, int ret)
 {
@@ -307,7 +312,7 @@ connect_result(struct rcm_id *id, int ret)
 		fail(id, ret);
 }
 
-/* Connect again, by another socket and ID of the engine; 0 or a negative errno. */
+/* Connect again, with another socket and another ID of the engine; 0 or a negative errno. */
 static int
 reconnect(struct rcm_id *id)
 {
@@ -322,9 +327,8 @@ static void received_rej(struct rcm_id *id);
 static int send_reject(struct rcm_id *id, uint8_t reason);
 
 /*
- * Disconnect. The event follows when the peer has answered. Until the answer (DREP, or the end of
- * the socket) the state is that of an established connection; ended() then reports it, and does not
- * hold it back.
+ * Disconnect. The ID stays in RCM_ESTABLISHED until the peer answers with a DREP or its socket
+ * ends; ended() then posts the event without delay.
  */
 static void
 disconnect(struct rcm_id *id)
@@ -337,7 +341,7 @@ disconnect(struct rcm_id *id)
 	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 }
 
-/* A reply that was not sent, by a rule: the peer gets a REJ. */
+/* A rule has suppressed the REP: send a REJ instead. */
 static void
 reject_unsent(struct rcm_id *id, uint8_t reason)
 {
@@ -346,7 +350,7 @@ reject_unsent(struct rcm_id *id, uint8_t reason)
 		(void)send_reject(id, reason);
 }
 
-/* The request is rejected by a rule, or the reply is. */
+/* A rule rejects the REQ or the REP. */
 static void
 rejected(struct rcm_id *id, uint8_t reason)
 {
@@ -358,7 +362,7 @@ rejected(struct rcm_id *id, uint8_t reason)
 	received_rej(id);
 }
 
-/* No answer arrives, by a rule. */
+/* A rule drops the answer. */
 static void
 unanswered(struct rcm_id *id)
 {
@@ -375,7 +379,7 @@ unanswered(struct rcm_id *id)
 	rcm_event_post(id, RCM_UNREACHABLE_EVENT, -ETIMEDOUT);
 }
 
-/* The fault of a rule happens now. */
+/* Inject the fault of the ID now. */
 static void
 run_fault(struct rcm_id *id)
 {
@@ -391,7 +395,7 @@ run_fault(struct rcm_id *id)
 		unanswered(id);
 }
 
-/* The connection is established: the event, unless the message that did it is lost by a rule. */
+/* The connection is established: post the event, unless a rule drops the message. */
 static void
 establish(struct rcm_id *id)
 {
@@ -405,8 +409,8 @@ establish(struct rcm_id *id)
 }
 
 /*
- * The one timer of an ID has three uses, by its fault and its state: a fault of a rule, an end that
- * was held back, and another attempt to connect.
+ * The timer of an ID has expired: inject the fault, end a connection whose DISCONNECTED was
+ * delayed, or retry to connect.
  */
 void
 rcm_conn_time(struct rcm_id *id)
@@ -440,7 +444,7 @@ rcm_connect(const struct rcm_cmd *cmd)
 		return ret;
 	set_param(id, &in->conn_param, &in->ece);
 	set_psn(id);
-	/* From here on failures are events: the call succeeds, as with the kernel. */
+	/* From here on failures are reported by events, and the call succeeds, as in the kernel. */
 	id->state = RCM_CONNECT;
 	id->retry_until_ns = rcm_now() + CONNECT_RETRY_NS;
 	if (!rcm_chaos_hit(id, RMEM_RDMA_CM_CONNECT))
@@ -448,7 +452,8 @@ rcm_connect(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* One side's depth limits the other's resources. UD has no RTU: the exchange ends. */
+/* Handle a REP. The depth of one side limits the resources of the other. UD has no RTU, so the
+ * exchange ends here. */
 static void
 received_rep(struct rcm_id *id)
 {
@@ -464,7 +469,7 @@ received_rep(struct rcm_id *id)
 	post_with_param(id, RCM_CONNECT_RESPONSE_EVENT, 0);
 }
 
-/* An ID without a uid was not accepted by the program, and has no event. */
+/* Handle a REJ. An ID without uid was not accepted by the program, and has no event. */
 static void
 received_rej(struct rcm_id *id)
 {
@@ -477,14 +482,14 @@ received_rej(struct rcm_id *id)
 		post_with_param(id, RCM_REJECTED_EVENT, reason);
 }
 
-/* A message of the peer. One that it may not send now ends the connection. */
+/* Handle a message of the peer. A message that is invalid in this state ends the connection. */
 static void
 received(struct rcm_id *id, const struct rcm_side *peer)
 {
 	enum rcm_type type = peer->type;
 
 	if (type == RCM_RTU && id->state == RCM_ESTABLISHED && id->is_child)
-		return; /* the program knew it by a completion */
+		return; /* established by rdma_notify() */
 	if (type == RCM_RTU && id->state == RCM_REP_SENT) {
 		establish(id);
 	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
@@ -500,11 +505,10 @@ received(struct rcm_id *id, const struct rcm_side *peer)
 	}
 }
 
-/* The QP of the connection may be used again. */
 static void
 timewait_exit(struct rcm_id *id)
 {
-	/* After the event that the connection has ended. */
+	/* DISCONNECTED is reported first. */
 	if (id->state == RCM_ESTABLISHED || id->state == RCM_REP_RECEIVED)
 		id->has_left_timewait = true;
 	else if (id->uid != 0)
@@ -518,8 +522,8 @@ rcm_conn_ready(struct rcm_id *id)
 	int ret;
 
 	/*
-	 * Ready when the agent asked: other threads had the lock since, and may have changed the
-	 * ID.
+	 * The ID may have changed since epoll_wait(): an earlier handler may have closed its
+	 * socket.
 	 */
 	if (id->fd < 0 || id->state < RCM_CONNECT)
 		return;
@@ -531,10 +535,10 @@ rcm_conn_ready(struct rcm_id *id)
 }
 
 /*
- * A new ID for a request, and the event that reports both; NULL: no memory, or too many. The
- * backlog limits requests that the program has not seen, not connections: nb_requests falls when it
- * takes the event (pop() in rcm_channel.c). An event is allocated first, so that no ID is without
- * one.
+ * Create the ID of a request and the event that reports both; NULL: no memory, or too many
+ * requests. The backlog limits requests that the program has not taken, not connections:
+ * nb_requests decreases when the program takes the event (pop() in rcm_channel.c). The event is
+ * allocated first, so that every such ID has one.
  */
 static struct rcm_event *
 request_new(struct rcm_id *listener)
@@ -552,8 +556,8 @@ request_new(struct rcm_id *listener)
 }
 
 /*
- * Report a request to the program. From here on the event owns the new ID: destroying the listener
- * destroys both, until it is taken.
+ * Report a request to the program. The event owns the new ID until it is taken, so destroying the
+ * listener destroys both.
  */
 static void
 request_report(struct rcm_id *listener, struct rcm_event *event)
@@ -572,7 +576,8 @@ request_report(struct rcm_id *listener, struct rcm_event *event)
 	rcm_event_queue(listener->channel, event);
 }
 
-/* A request to a listening ID, from src to dst of a device; false: it can't have an ID. */
+/* Handle a request for a listening ID, from src to dst of a device; false if no ID can be
+ * created. */
 static bool
 requested(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm_addr *src,
 		const struct rcm_addr *dst, uint32_t dev, struct ibcm_id *of_cm)
@@ -588,7 +593,7 @@ requested(struct rcm_id *listener, const struct rcm_side *peer, const struct rcm
 		return false;
 	}
 	(void)rcm_watch_dev(dev);
-	/* Nothing fails from here on: the engine's events find the ID after rcm_mad_take(). */
+	/* Nothing fails from here on: after rcm_mad_take() the engine's events find the ID. */
 	event->child->has_dev = true;
 	event->child->dev = dev;
 	event->child->peer = *peer;
@@ -611,7 +616,7 @@ RTE_INIT(rcm_conn_init)
 	rcm_mad_handle(&handlers);
 }
 
-/* Answer a request: the program accepts. */
+/* The program accepts a request: send the REP. */
 static int
 accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 {
@@ -624,7 +629,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 	if (ret != 0)
 		return ret;
 	set_param(id, &in->conn_param, &in->ece);
-	/* A rule lets the reply be rejected, or lost, before it is sent. */
+	/* If a rule rejects or drops the reply, the REP is not sent. */
 	if (!rcm_is_ud(id) && rcm_chaos_hit(id, RMEM_RDMA_CM_ACCEPT) && id->fault.delay_ms != 0)
 		ret = 0;
 	else
@@ -633,7 +638,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 		end(id);
 		return -ECONNRESET;
 	}
-	/* The RTU cannot be read before this: the lock is held. */
+	/* Set the state after sending: the RTU can't be read before the lock is released. */
 	id->uid = in->uid;
 	id->state = RCM_REP_SENT;
 	if (rcm_is_ud(id)) {
@@ -643,7 +648,7 @@ accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
 	return 0;
 }
 
-/* With parameters it accepts a request; without, it sends the RTU of this side's. */
+/* With parameters, accept a request; without, send the RTU of an active connection. */
 int
 rcm_accept(const struct rcm_cmd *cmd)
 {
@@ -660,7 +665,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 		return -EINVAL;
 	id->state = RCM_ESTABLISHED;
 	id->own.private_len = 0;
-	/* Fails if the peer has ended: its socket has, or its REJ or DREQ was received. */
+	/* Sending fails if the peer has ended: by the end of its socket, a REJ or a DREQ. */
 	if (rcm_mad_send(id, RCM_RTU) != 0)
 		ended(id, -ECONNRESET);
 	else
@@ -668,7 +673,7 @@ rcm_accept(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* Reject, and end, also if the message could not be sent. */
+/* Send a REJ and end the connection, also if sending fails. */
 static int
 send_reject(struct rcm_id *id, uint8_t reason)
 {
@@ -709,7 +714,8 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 	id = rcm_id_of(cmd, cmd->in.disconnect.id, &ret);
 	if (id == NULL)
 		return ret;
-	/* The kernel has an ID of its CM, which it asks to disconnect. */
+	/* The kernel succeeds here: it passes the call to the CM, where a listener with a device
+	 * has an ID. */
 	if (id->state == RCM_LISTEN && id->has_dev && !rcm_is_ud(id))
 		return 0;
 	if (rcm_is_ud(id) || id->state < RCM_CONNECT || id->state == RCM_REQ_RECEIVED)
@@ -720,7 +726,7 @@ rcm_disconnect(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* A completion before the RTU, which follows or was lost: received() ignores it then. */
+/* The program reports a completion before the RTU. An RTU that follows is ignored by received(). */
 int
 rcm_notify(const struct rcm_cmd *cmd)
 {
@@ -742,7 +748,8 @@ rcm_notify(const struct rcm_cmd *cmd)
 	return 0;
 }
 
-/* First forget a socket that the program has closed: its number may be another file's. */
+/* First forget a socket that the program has closed, because its number may refer to another
+ * file. */
 void
 rcm_conn_close(struct rcm_id *id)
 {
@@ -755,7 +762,7 @@ rcm_conn_close(struct rcm_id *id)
 	rcm_port_close(id);
 }
 
-/* IDs of requests that the program has not seen end, too; those have no events. */
+/* Destroys untaken requests too; their IDs have no events. */
 void
 rcm_destroy(struct rcm_id *id)
 {

@@ -3,9 +3,11 @@
  */
 
 /*
- * Devices. One whose peers are the processes of this host has all addresses of the host; of several
- * such devices the first is used, and all links are its own. Another device has the one address of
- * its GID.
+ * Devices. A device whose peers are the processes of this host serves all addresses of the host; if
+ * there are several, only the first is used, and for all links. Any other device serves the
+ * addresses in its GID table.
+ *
+ * Invariant: is_removed[] is read and set under rcm_lock(), and never cleared.
  */
 
 #include <assert.h>
@@ -24,7 +26,7 @@ rcm_dev_remove(uint32_t number)
 	is_removed[number] = true;
 }
 
-/* A device by one of its GIDs, an index of the port's table. */
+/* Query a device with the GID at an index of the port's table. */
 static bool
 get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t index, struct rcm_dev *dev)
 {
@@ -57,7 +59,7 @@ rcm_dev_get(uint32_t number, struct rcm_dev *dev)
 	return rcm_dev_gid(number, 0, dev);
 }
 
-/* Whether a GID of the device is the address; then it becomes the GID of dev. */
+/* Whether a GID of the device is the address; if so, store it in dev. */
 static bool
 find_gid(uint32_t number, const uint8_t ip[16], struct rcm_dev *dev)
 {

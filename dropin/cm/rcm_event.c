@@ -3,10 +3,12 @@
  */
 
 /*
- * Events, and the queue of them that a channel has.
+ * Events, and the event queues of channels.
  *
  * Invariant: a channel whose queue has changed is in the list of rcm_channels_signal() until the
  * lock is released.
+ * Invariant: a queued event is in the list of its channel (queued) and of its ID (own), in the same
+ * order.
  */
 
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 
 static TAILQ_HEAD(rcm_changed, rcm_channel) changed = TAILQ_HEAD_INITIALIZER(changed);
 
-/* The queue of the channel has changed: signal it when the lock is released. */
+/* The queue of the channel has changed: update its eventfd when the lock is released. */
 static void
 events_changed(struct rcm_channel *channel)
 {

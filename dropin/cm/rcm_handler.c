@@ -3,12 +3,11 @@
  */
 
 /*
- * Handlers of the agent: what is done for a descriptor that is ready, for a timer that has expired,
- * when descriptors of the agent are lost, and when a device has failed. Only this file knows all
- * parts of the folder.
+ * Handlers for the agent: a descriptor is ready, a timer has expired, descriptors of the agent are
+ * lost, or a device has failed. This is the only file that uses all parts of the folder.
  *
  * Invariant: the link of a new connection is watched only after its first packet was looked for,
- * and ended if no ID has taken it by that packet.
+ * and ended if no ID has taken it after that packet.
  */
 
 #include <rte_common.h>
@@ -16,7 +15,7 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-/* The first packet has a request, which an ID takes, or the engine answers. */
+/* Read the first packet. An ID takes its request, or the engine answers it. */
 static void
 pending_ready(uint64_t link)
 {
@@ -59,7 +58,7 @@ ready(uint32_t entry)
 		rcm_conn_ready(id);
 }
 
-/* The program has closed descriptors: forget those that are other files now, watch the rest. */
+/* The program has closed descriptors: forget these, and watch the others again. */
 static void
 lost(void)
 {
@@ -69,12 +68,12 @@ lost(void)
 }
 
 /*
- * Devices that are removed, as by cma_process_remove() and ucma_event_handler() of the kernel: each
- * ID that has the device gets DEVICE_REMOVAL once, after its earlier events, and loses its
- * connection and its port. The program can destroy it, and nothing else.
+ * Removal of devices, as in cma_process_remove() and ucma_event_handler() of the kernel: each ID of
+ * the device gets DEVICE_REMOVAL once, after its earlier events, and loses its connection and its
+ * port. The program can only destroy it.
  */
 
-/* An ID of a request that the program has not accepted has no uid, and so no event. */
+/* An ID of a request that was not accepted has no uid, and gets no event. */
 static void
 remove_id(struct rcm_id *id)
 {
@@ -99,7 +98,7 @@ remove_ids(uint32_t dev)
 	}
 }
 
-/* No MAD leaves a device that has failed: it is not found by the time that its IDs end. */
+/* Remove the device before its IDs end: it can't send MADs any more. */
 static void
 remove_failed(void)
 {
@@ -114,7 +113,7 @@ remove_failed(void)
 	}
 }
 
-/* By a rule the device is removed, and is there again at once: it has not failed. */
+/* A rule removes the device only for its IDs; the device itself continues to work. */
 static void
 id_time(struct rcm_id *id)
 {

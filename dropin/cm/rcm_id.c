@@ -3,8 +3,8 @@
  */
 
 /*
- * IDs: the table of handles, creation and options; and what all commands do: find their ID, and
- * respond.
+ * IDs: the table of handles, creation and options; finding the ID of a command and sending the
+ * response.
  *
  * Invariant: all handles in use are less than nb_used.
  */
@@ -25,13 +25,14 @@
 static struct rcm_id **ids; /* by handle */
 static uint32_t nb_used, nb_ids;
 
-/* A bit for each handle in use, and in the next level for each word that has no zero bit. */
+/* Bitmaps of the handles in use: a bit of level n + 1 is set if its word of level n has no zero
+ * bit. */
 static uint64_t used0[WORDS(RCM_MAX_IDS)], used1[WORDS(WORDS(RCM_MAX_IDS))], used2[1];
 static uint64_t *const used[LEVELS] = {used0, used1, used2};
 
 static_assert(WORDS(WORDS(WORDS(RCM_MAX_IDS))) == 1, "the last level is one word");
 
-/* Bound IDs, by their port. */
+/* Bound IDs, hashed by port. */
 static LIST_HEAD(rcm_port_ids, rcm_id) ports[NB_PORT_LISTS];
 
 struct rcm_id *
@@ -59,7 +60,7 @@ rcm_id_find(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 	return *ret == 0 ? id : NULL;
 }
 
-/* As ucma_get_ctx() of the kernel. */
+/* As ucma_get_ctx() in the kernel. */
 struct rcm_id *
 rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 {
@@ -71,7 +72,7 @@ rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
 	return NULL;
 }
 
-/* The first free handle, if there is one. */
+/* Return the first free handle, if any. */
 static uint32_t
 handle_free(void)
 {
@@ -189,7 +190,7 @@ rcm_create_id(const struct rcm_cmd *cmd)
 	struct rcm_id *id;
 	int ret;
 
-	/* Those of the ABI before qp_type. */
+	/* An older ABI has no qp_type: derive it from the port space. */
 	if (in->ps == RDMA_PS_TCP)
 		qp_type = IBV_QPT_RC;
 	else if (in->ps == RDMA_PS_UDP || in->ps == RDMA_PS_IPOIB)
@@ -209,7 +210,7 @@ rcm_create_id(const struct rcm_cmd *cmd)
 	return ret;
 }
 
-/* The kernel has no command for it, either. */
+/* The kernel does not have this command either. */
 int
 rcm_get_option(const struct rcm_cmd *cmd)
 {
@@ -267,7 +268,7 @@ rcm_set_option(const struct rcm_cmd *cmd)
 		return ret;
 	if (in->optval == 0)
 		return -EFAULT;
-	/* A path of a subnet manager: there is none. */
+	/* The option sets a path of a subnet manager, and there is none. */
 	if (in->level != RDMA_OPTION_ID || in->optlen == 0)
 		return in->level == RDMA_OPTION_IB ? -EOPNOTSUPP : -ENOSYS;
 	return set_id_option(id, in->optname, (const void *)(uintptr_t)in->optval, in->optlen);

@@ -3,14 +3,14 @@
  */
 
 /*
- * Links: the connections between the processes of one host. An ID listens at a name of the abstract
- * namespace (rcm_port.c); a connection to it carries the MADs of one ID, in packets, which the
- * caller gives to the engine.
+ * Links: connections between processes of one host. An ID listens at a name of the abstract
+ * namespace (rcm_port.c). A connection to that name carries the MADs of one ID in packets, which
+ * the caller passes to the engine.
  *
- * Invariant: the number of a link is the handle of its ID plus 1, or that of an entry of pending[]
- * until an ID has taken it. MAX_PENDING links may have sent no request; the oldest is closed for a
- * new one.
- * Invariant: all that a peer sends has the length and the MTU checked here, and the rest by the
+ * Invariant: the number of a link is the handle of its ID plus 1 or, until an ID has taken it, the
+ * number of its entry in pending[]. At most MAX_PENDING links have not sent a request; a new link
+ * replaces the oldest of them.
+ * Invariant: the length and the MTU of each packet are checked here, and everything else in the
  * engine.
  */
 
@@ -30,7 +30,7 @@
 
 static_assert(sizeof(struct rcm_packet) == 276, "a packet has no padding");
 
-/* A connection without a request. */
+/* A connection that has not sent a request yet. */
 struct pending {
 	bool is_used;
 	int fd;
@@ -39,10 +39,10 @@ struct pending {
 };
 
 static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
-static uint32_t now_age; /* of the last connection accepted */
+static uint32_t now_age; /* age of the connection accepted last */
 static struct pending pending[MAX_PENDING];
 
-/* Have a descriptor to close when no other is free. */
+/* Keep a spare descriptor, to be closed when no other is free. */
 static void
 keep_spare(void)
 {
@@ -63,8 +63,8 @@ listener_scope(const struct rcm_id *id)
 	return id->src.family == AF_INET || id->is_afonly ? RCM_SCOPE_FAMILY : RCM_SCOPE_DUAL;
 }
 
-/* Each request that the program has not got has a descriptor: half of those of the process at
- * most. */
+/* Largest backlog: each request that the program has not taken uses a descriptor, so limit them to
+ * half of RLIMIT_NOFILE. */
 static uint32_t
 max_requests(void)
 {
@@ -82,7 +82,7 @@ rcm_link_listen(struct rcm_id *id)
 
 	keep_spare();
 	id->backlog = RTE_MIN(id->backlog, max_requests());
-	/* That of a port which the ID was given. */
+	/* This socket holds the port name that the ID was bound to. */
 	if (id->fd >= 0) {
 		(void)listen(id->fd, SOMAXCONN);
 		rcm_name_keep(&id->names[RCM_NAME_PORT], id->fd);
@@ -99,9 +99,10 @@ rcm_link_listen(struct rcm_id *id)
 }
 
 /*
- * The ID is connected to the listener of a scope. One of a wider scope can't exist, unless a
- * process has taken a name without the rules of ports: the one that does not own the port. Returns
- * 0, -EPERM: it is this one, or another negative errno: the owner is unknown.
+ * Check the owner of the listener that the ID has connected to at a scope. A listener of a wider
+ * scope and of another user can exist only if one of the two took its name against the rules of
+ * ports: the one that does not own the port. Return 0, -EPERM if the connected listener is not the
+ * owner, or another negative errno if the owner is unknown.
  */
 static int
 check_owner(const struct rcm_id *id, enum rcm_scope scope)
@@ -124,7 +125,7 @@ check_owner(const struct rcm_id *id, enum rcm_scope scope)
 	return ret;
 }
 
-/* Connect to the ID that listens at the address, or at all. */
+/* Connect to the ID that listens at the destination address, or at all addresses. */
 static int
 connect_host(struct rcm_id *id)
 {
@@ -162,7 +163,7 @@ rcm_link_connect(struct rcm_id *id)
 	return dev.is_host ? connect_host(id) : 0;
 }
 
-/* Links of IDs, of connections without a request, and 0, of none. */
+/* Number of the link of an ID; 0 means no link. */
 uint64_t
 rcm_link_of(const struct rcm_id *id)
 {
@@ -175,7 +176,7 @@ link_of_pending(const struct pending *one)
 	return (uint64_t)(RCM_PENDING + 1) + (uint64_t)(one - pending);
 }
 
-/* The connection without a request that has the link, or NULL. */
+/* Find the pending connection with that link; NULL if there is none. */
 static struct pending *
 pending_of(uint64_t link)
 {
@@ -207,18 +208,18 @@ rcm_link_send(uint64_t link, const uint8_t mad[IBCM_MAD_LEN])
 	packet.lid = htobe16(dev.lid);
 	packet.mtu = dev.mtu;
 	memcpy(packet.mad, mad, IBCM_MAD_LEN);
-	/* The buffer of the socket has space for the few messages of a connection. */
+	/* Doesn't block: the socket buffer has space for the few messages of a connection. */
 	n = send(fd_of(link), &packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n == (ssize_t)sizeof(packet) ? 0 : -errno;
 }
 
-/* Read a packet: 1, 0 if there is none, or a negative errno: the connection has ended. */
+/* Read a packet; 1, 0 if there is none, or a negative errno if the connection has ended. */
 static int
 receive(int fd, struct rcm_packet *packet)
 {
 	ssize_t n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
 
-	/* Before packets, a socket reports once that its peer had not read all. */
+	/* recv() reports ECONNRESET once, before remaining packets, if the peer had unread data. */
 	if (n < 0 && errno == ECONNRESET)
 		n = recv(fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
@@ -258,7 +259,7 @@ rcm_link_take(struct rcm_id *id, uint64_t link)
 	return 0;
 }
 
-/* Close a connection for which no descriptor is free. */
+/* Accept and close a connection for which no descriptor is free. */
 static void
 refuse_one(int listening)
 {
@@ -336,7 +337,8 @@ rcm_links_check(void)
 
 	for (; (id = rcm_id_next(&i)) != NULL; i++) {
 		rcm_sock_check(id);
-		/* With a timer it waits to connect again, or its end is held back. */
+		/* An ID with a running timer is not watched: it waits to retry, or DISCONNECTED is
+		 * delayed. */
 		if (id->fd >= 0 && id->state >= RCM_LISTEN && id->timer.at == 0)
 			(void)rcm_agent_watch(id->fd, id->handle, EPOLLIN);
 	}

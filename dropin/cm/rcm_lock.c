@@ -3,9 +3,11 @@
  */
 
 /*
- * The lock of all objects of the folder, and the clock of their times.
+ * The lock of all objects of the folder, and the clock of their timers.
  *
- * Invariant: channels have been made readable, or not, by their events when the lock is released.
+ * Invariant: when the lock is released, each channel's eventfd matches its queue.
+ * Invariant: the lock is not recursive, and it is taken before locks of the class and driver. A
+ * thread that may hold one of these never waits for it (rcm_agent_wake()).
  */
 
 #include <pthread.h>
@@ -44,7 +46,7 @@ rcm_trylock(void)
 void
 rcm_unlock(void)
 {
-	/* As late as possible: a thread that this wakes needs the lock. */
+	/* Signal last: a thread that this wakes needs the lock. */
 	rcm_channels_signal();
 	pthread_mutex_unlock(&lock);
 }

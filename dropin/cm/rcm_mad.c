@@ -3,15 +3,15 @@
  */
 
 /*
- * The communication manager of IBTA chapter 12: an engine of ibcm.h. Its MADs are sent and received
- * by the links between processes (rcm_link.c), or, with --ip, by QP 1 of the device. Their content
- * is translated from and to struct rcm_side, which the rest of the folder has.
+ * The communication manager of IBTA chapter 12: an engine of ibcm.h. MADs are sent and received by
+ * links between processes (rcm_link.c) or, with --ip, by QP 1 of the device, and translated to and
+ * from struct rcm_side, which the rest of the folder uses.
  *
- * Invariant: the engine is created when an ID first listens or connects, QP 1 of a device when one
- * of its IDs does, or one without a device listens. Both stay: they answer for ended connections.
- * Invariant: this file has no state of connections: the handlers change it.
- * Invariant: each call of the engine is followed by rcm_timer_set(), or made by the agent, which
- * sets its timer.
+ * Invariant: the engine is created when an ID first listens or connects. QP 1 of a device is opened
+ * when an ID of the device first does, or an ID without a device first listens. Both stay open, for
+ * ended connections.
+ * Invariant: this file keeps no state of connections; the handlers change it.
+ * Invariant: each call of the engine is followed by rcm_timer_set(), unless the agent makes it.
  */
 
 #include <endian.h>
@@ -26,28 +26,28 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define MAX_HALF_OPEN 1024 /* of another host; links are limited by descriptors */
+#define MAX_HALF_OPEN 1024 /* requests of other hosts; descriptors limit links */
 #define EXIT_TRIES    1000
 
-/* Until a message is sent again, exponent, and how often: with --ip 1.07 s, and 17 s in all; by a
- * link 4.3 s and 60 s, for a peer that has no CPU. */
+/* Timeout of a message, as exponent (4.096 us * 2^n), and its retries. With --ip 1.07 s, 17 s in
+ * all; with links 4.3 s, 60 s in all, for a peer that gets no CPU time. */
 #define CM_TIMEOUT      18
 #define CM_RETRIES      15
 #define CM_TIMEOUT_LINK 20
 #define CM_RETRIES_LINK 13
 
 /*
- * All variables are under the lock, which commands and the agent hold when they call this file.
- * arrived and send_error are results within one call of the engine, which calls back before it
+ * All variables are protected by rcm_lock(), which commands and the agent hold when they call this
+ * file. arrived and send_error are valid during one call of the engine, which calls back before it
  * returns.
  */
 static const struct rcm_mad_handlers *handlers;
-static struct ibcm *cm; /* NULL: none yet */
+static struct ibcm *cm; /* NULL: not created yet */
 static struct ibcm_log cm_log;
-static int report_fd = -1; /* a socket for rmem-top; -1: none */
+static int report_fd = -1; /* listening socket for rmem-top, or -1 */
 static struct rmem_gsi *gsis[RCM_MAX_DEVS];
-static const struct rcm_packet *arrived; /* that the engine has now; NULL: none, or of QP 1 */
-static int send_error;                   /* of a link, since rcm_mad_send() was called */
+static const struct rcm_packet *arrived; /* packet of a link in ibcm_input(); else NULL */
+static int send_error;                   /* error of a link since rcm_mad_send() was called */
 
 void
 rcm_mad_handle(const struct rcm_mad_handlers *of)
@@ -55,7 +55,7 @@ rcm_mad_handle(const struct rcm_mad_handlers *of)
 	handlers = of;
 }
 
-/* Of the device that has the GID; NULL: none. */
+/* QP 1 of the device that has the GID; NULL if there is none. */
 static struct rmem_gsi *
 gsi_of(const uint8_t gid[16])
 {
@@ -66,8 +66,8 @@ gsi_of(const uint8_t gid[16])
 }
 
 /*
- * The engine sends. A link fails at once, and the error is that of the command; QP 1 never fails:
- * the engine repeats what is not answered.
+ * Send a MAD for the engine. A link fails at once, and the command returns its error. Sending by QP
+ * 1 does not fail: the engine repeats unanswered messages.
  */
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
@@ -82,12 +82,12 @@ send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN
 		return;
 	}
 	gsi = gsi_of(path->local_gid);
-	/* A thread that can't post loses the MAD, which the agent sends again. */
+	/* Without an EAL thread slot the MAD is lost here; the agent sends it again. */
 	if (gsi != NULL && ribv_env_attach())
 		rmem_gsi_send(gsi, path, mad);
 }
 
-/* Called by rmem_gsi_poll() for each MAD of QP 1; rcm_mad_ready() sets the timer after all. */
+/* Called by rmem_gsi_poll() for each MAD of QP 1. rcm_mad_ready() sets the timer afterwards. */
 static void
 received_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -107,16 +107,16 @@ rcm_mad_packet(uint64_t link, const struct rcm_packet *packet)
 		return -ENODEV;
 	memcpy(path.local_gid, dev.gid, sizeof(path.local_gid));
 	memcpy(path.remote_gid, packet->gid, sizeof(path.remote_gid));
-	/* The LID and the MTU of the link, for side_of(): messages do not have them. */
+	/* side_of() takes LID and MTU from the packet; MADs do not have them. */
 	arrived = packet;
 	ibcm_input(cm, rcm_now(), &path, packet->mad);
 	arrived = NULL;
 	rcm_timer_set();
-	/* The engine returns no error: it drops and counts messages that it can't parse. */
+	/* The engine returns no error: it drops and counts malformed messages. */
 	return ibcm_stats(cm)->malformed == malformed ? 0 : -EPROTO;
 }
 
-/* The parameters of the peer. */
+/* Convert the parameters of the peer. */
 static void
 side_of(const struct ibcm_event *event, enum rcm_type type, struct rcm_side *to)
 {
@@ -158,9 +158,9 @@ addr_of(const struct ibcm_ip *ip, const uint8_t *from, uint16_t port, struct rcm
 }
 
 /*
- * A request to a listening ID. If the handler has made an ID, the engine's ID belongs to it, else
- * it is released here; by a link nothing repeats the request, so that it need not be known
- * afterwards.
+ * Handle a request for a listening ID. If the handler creates an ID, it takes the engine's ID;
+ * otherwise the engine's ID is released here. A link does not repeat the request, so no state is
+ * kept to recognise duplicates.
  */
 static void
 requested(const struct ibcm_event *event)
@@ -180,7 +180,7 @@ requested(const struct ibcm_event *event)
 			    : rcm_dev_find(path->local_gid, &number, &dev);
 	if (has_dev && handlers->request(event->listener_arg, &peer, &src, &dst, number, event->id))
 		return;
-	/* Rejects, and waits for duplicates. */
+	/* Reject the request, and keep the engine's ID to answer duplicates. */
 	ibcm_release(event->id, rcm_now());
 	if (link != 0)
 		ibcm_drop(event->id);
@@ -196,8 +196,8 @@ received(const struct ibcm_event *event, enum rcm_type type)
 }
 
 /*
- * The engine has changed a state: called within ibcm_input(), ibcm_timeout() or a command, so under
- * the lock. The handlers change the state of the ID and post the events of the program.
+ * Handle a state change of the engine. Called within ibcm_input(), ibcm_timeout() or a command, so
+ * under rcm_lock(). The handlers change the state of the ID and post the events of the program.
  */
 static void
 on_event(void *arg, const struct ibcm_event *event)
@@ -234,7 +234,8 @@ on_event(void *arg, const struct ibcm_event *event)
 	}
 }
 
-/* At exit, after end_all(), with RMEM_IBV_CM: the connections of the process, current and ended. */
+/* At exit, after end_all(), with RMEM_IBV_CM: report the current and ended connections of the
+ * process. */
 static void
 report_all(void)
 {
@@ -260,8 +261,7 @@ listen_for_reports(void)
 	}
 }
 
-/* At exit: end what the program has not ended, as the kernel does for a process; and as it closes
- * links. */
+/* At exit: end the connections that the program has not ended, as the kernel does for a process. */
 static void
 end_all(void)
 {
@@ -271,7 +271,7 @@ end_all(void)
 
 	if (cm == NULL)
 		return;
-	/* A handler of a signal that has interrupted the holder may exit. */
+	/* A signal handler that interrupted the holder may call exit(), so don't wait forever. */
 	for (i = 0; !(is_locked = rcm_trylock()) && i < EXIT_TRIES; i++)
 		sched_yield();
 	if (!is_locked)
@@ -281,7 +281,7 @@ end_all(void)
 	rcm_unlock();
 }
 
-/* Whether peers of a device are other hosts. */
+/* Whether any device has peers on other hosts. */
 static bool
 has_net(void)
 {
@@ -296,8 +296,8 @@ has_net(void)
 }
 
 /*
- * Open QP 1 of a device once, and watch it. It stays open until the process ends. The thread that
- * opens it posts receives, for which it must be one of EAL's.
+ * Open QP 1 of a device once, and watch it until the process ends. The calling thread posts
+ * receives, so it must be an EAL thread.
  */
 static int
 have_gsi(uint32_t number)
@@ -314,7 +314,7 @@ have_gsi(uint32_t number)
 	return rcm_agent_watch(rmem_gsi_fd(gsis[number]), RCM_GSI + number, EPOLLIN);
 }
 
-/* Have QP 1 of the devices of the ID whose peers are other hosts; 0 or a negative errno. */
+/* Open QP 1 of the ID's devices whose peers are on other hosts; 0 or a negative errno. */
 static int
 have_gsis(const struct rcm_id *id)
 {
@@ -329,14 +329,14 @@ have_gsis(const struct rcm_id *id)
 	return ret;
 }
 
-/* Create the engine, and what the ID needs to send and receive; 0 or a negative errno. */
+/* Create the engine, and the QPs that the ID needs; 0 or a negative errno. */
 static int
 have_cm(const struct rcm_id *id)
 {
 	struct ibcm_conf conf = {.ca_guid = be64toh(ribv_node_guid(ribv_devs[0])),
 			.max_ids = RCM_MAX_IDS,
 			.max_half_open = MAX_HALF_OPEN,
-			.is_end_seen = true, /* by links */
+			.is_end_seen = true, /* of links */
 			.send = send_mad,
 			.event = on_event,
 			.random = rmem_gsi_random,
@@ -349,7 +349,7 @@ have_cm(const struct rcm_id *id)
 		ret = ibcm_create(&conf, &cm);
 		if (ret != 0)
 			return ret;
-		/* In reverse order at exit: the report then has the ends of all connections. */
+		/* atexit() runs in reverse order: the report is made after end_all(). */
 		if (getenv("RMEM_IBV_CM") != NULL) {
 			(void)atexit(report_all);
 			listen_for_reports();
@@ -360,14 +360,14 @@ have_cm(const struct rcm_id *id)
 	return have_gsis(id);
 }
 
-/* As rdma_cm of the kernel forms it: the port space above the port. */
+/* Form the service ID as rdma_cm in the kernel does: port space, then port. */
 static uint64_t
 service_id(const struct rcm_id *id, uint16_t port)
 {
 	return (uint64_t)id->ps << 16 | port;
 }
 
-/* An address as in messages: an IPv4 address is in the last four bytes. */
+/* Format an address as in messages: an IPv4 address is in the last four bytes. */
 static void
 ip_of(const struct rcm_addr *addr, uint8_t ip[16])
 {
@@ -384,7 +384,7 @@ rcm_mad_listen(struct rcm_id *id)
 			.family = id->src.family == AF_INET        ? IBCM_IP_V4
 					: is_any && !id->is_afonly ? IBCM_IP_ANY
 								   : IBCM_IP_V6,
-			.backlog = RCM_MAX_IDS, /* the handler has that of the ID */
+			.backlog = RCM_MAX_IDS, /* the handler checks the ID's backlog */
 			.arg = id};
 	int ret = have_cm(id);
 
@@ -437,7 +437,7 @@ qp_of(const struct rcm_id *id)
 	return qp;
 }
 
-/* UD: the address of the service (SIDR), instead of a connection. One message each way. */
+/* UD: request the address of the service (SIDR). One message in each direction, no connection. */
 static int
 resolve(struct rcm_id *id)
 {
@@ -455,7 +455,8 @@ resolve(struct rcm_id *id)
 	return ibcm_resolve(cm, rcm_now(), &conf, &id->cm);
 }
 
-/* RC and UC: a connection. The engine repeats the REQ until its timeout; ended() reports that. */
+/* RC and UC: request a connection. The engine repeats the REQ until its timeout, which ended()
+ * reports. */
 static int
 request(struct rcm_id *id)
 {
@@ -508,7 +509,7 @@ rcm_mad_send(struct rcm_id *id, enum rcm_type type)
 {
 	int ret = -EINVAL;
 
-	/* Of an earlier call: the agent sends, too. */
+	/* Clear an error of an earlier call: the agent sends too. */
 	send_error = 0;
 	if (type == RCM_REQ) {
 		ret = have_cm(id);
@@ -544,8 +545,8 @@ rcm_mad_notify(struct rcm_id *id)
 }
 
 /*
- * Events of the engine find the ID from here on. The link, which was pending, is now that of the
- * ID, with another number, by which the engine sends.
+ * Make the engine's ID belong to the ID: from here on, events of the engine find it. Its link,
+ * which was pending, now has the number of the ID, with which the engine sends.
  */
 void
 rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm)
@@ -557,8 +558,8 @@ rcm_mad_take(struct rcm_id *id, struct ibcm_id *of_cm)
 }
 
 /*
- * Links only: their end is the end of the connection for both sides, and nothing is repeated. With
- * --ip the engine's ID remains until rcm_mad_close(), for its time-wait state.
+ * Links only: the end of a link ends the connection for both sides, and nothing is repeated. With
+ * --ip the engine's ID remains in time-wait until rcm_mad_close().
  */
 void
 rcm_mad_drop(struct rcm_id *id)
@@ -569,7 +570,7 @@ rcm_mad_drop(struct rcm_id *id)
 	id->cm = NULL;
 }
 
-/* The listener first: no request may find an ID that is being destroyed. */
+/* Release the listener first, so that no request finds an ID that is being destroyed. */
 void
 rcm_mad_close(struct rcm_id *id)
 {
@@ -611,15 +612,14 @@ rcm_mad_check(void)
 {
 	uint32_t i;
 
-	/* The old one may still be open, and then keeps the name. */
+	/* The old socket may still be open; it then keeps the name. */
 	if (report_fd >= 0)
 		listen_for_reports();
 	for (i = 0; i < RCM_MAX_DEVS; i++) {
 		if (gsis[i] == NULL || !ribv_env_attach())
 			continue;
 		/*
-		 * Its descriptors are closed already, or those of another file: they are not
-		 * touched.
+		 * The descriptors of QP 1 are closed, or refer to other files: don't use them.
 		 */
 		rmem_gsi_abandon(gsis[i]);
 		gsis[i] = NULL;
@@ -633,7 +633,7 @@ rcm_mad_report(void)
 	rcm_report_send(report_fd, cm, &cm_log);
 }
 
-/* Close descriptors that still refer to files of the parent; others were reused since. */
+/* Close descriptors of the parent's files. */
 void
 rcm_mad_forked(void)
 {

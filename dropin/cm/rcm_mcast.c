@@ -3,15 +3,15 @@
  */
 
 /*
- * Multicast groups that IDs of UD join. The event has what the program needs to send: the path, the
- * QP number and the Q_Key. librdmacm then attaches the QP, by which the device joins the group.
+ * Multicast groups that IDs of UD join. The event reports how to send to the group: path, QP number
+ * and Q_Key. librdmacm then attaches the QP, which makes the device join the group.
  *
- * With RoCE the GID of the group is its IP address. Among the processes of this host, which are an
- * InfiniBand subnet, it is mapped as the kernel maps it there, and no subnet manager assigns the
- * LID: it is made of the GID.
+ * With RoCE, the GID of the group is its IP address. The processes of this host form an InfiniBand
+ * subnet, where the address is mapped as in the kernel, and the LID is derived from the GID,
+ * because there is no subnet manager.
  *
- * Invariant: a group is in the list joined from its event to LEAVE_MCAST, or until its ID is
- * destroyed; no queued event refers to one that is not in the list.
+ * Invariant: a group is in the list `joined` from its event until LEAVE_MCAST or the destruction of
+ * its ID. No queued event refers to a group that is not in the list.
  */
 
 #include <errno.h>
@@ -25,19 +25,19 @@
 #define MCAST_MIN_LID 0xc000
 #define MCAST_NB_LIDS 0x3fff
 
-/* A group that an ID has joined. */
+/* A group that an ID has joined. Protected by rcm_lock(). */
 struct rcm_mcast {
 	struct rcm_mcast *next;
 	struct rcm_id *id;
-	uint64_t uid; /* of the program */
+	uint64_t uid; /* set by the program */
 	uint32_t handle;
-	uint32_t nb_reported; /* events that the program has got */
+	uint32_t nb_reported; /* events returned to the program */
 };
 
 static struct rcm_mcast *joined;
 static uint32_t next_handle;
 
-/* The GID on the subnet of this host (RFC 4391; cma_set_mgid() of the kernel). */
+/* Form the GID on the subnet of this host (RFC 4391; cma_set_mgid() in the kernel). */
 static void
 subnet_gid(const struct rcm_id *id, const struct rcm_addr *addr, uint8_t gid[16])
 {
@@ -60,7 +60,7 @@ subnet_gid(const struct rcm_id *id, const struct rcm_addr *addr, uint8_t gid[16]
 	memcpy(gid + 6, addr->ip + 6, 10);
 }
 
-/* The parameters of the event. */
+/* Set the parameters of the event. */
 static void
 fill_event(const struct rcm_id *id, const struct rcm_addr *addr, const struct rcm_dev *dev,
 		struct rdma_ucm_ud_param *ud)
@@ -81,7 +81,7 @@ fill_event(const struct rcm_id *id, const struct rcm_addr *addr, const struct rc
 			(ah->grh.dgid[14] << 8 | ah->grh.dgid[15]) % MCAST_NB_LIDS);
 }
 
-/* As the kernel: an ID of UD with a device, and an address, which need not be one of a group. */
+/* Check as the kernel does: a UD ID with a device, and any address, not only a multicast one. */
 static int
 check_join(const struct rcm_id *id, const struct rcm_addr *addr)
 {
@@ -159,7 +159,7 @@ rcm_join_mcast(const struct rcm_cmd *cmd)
 	return id != NULL ? join(cmd, in->response, id, in->uid, &addr) : ret;
 }
 
-/* Free a group and the events of it that are queued. */
+/* Free a group and its queued events. */
 static void
 leave(struct rcm_mcast **at)
 {

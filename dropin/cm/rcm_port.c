@@ -3,22 +3,25 @@
  */
 
 /*
- * Ports of rdma_cm, by the rules of the kernel (cma_check_port() of drivers/infiniband/core/cma.c).
+ * Ports of rdma_cm, with the rules of the kernel (cma_check_port() in
+ * drivers/infiniband/core/cma.c).
  *
- * Among the processes of one host a port is held by names of the abstract namespace, which the
- * kernel keeps apart by network namespace and removes with their process:
+ * Among the processes of one host, a port is held by names of the abstract namespace. The kernel
+ * keeps these per network namespace and removes them with their process:
  *
  *   rmem_rdma_cm/PS/PORT                   held by the first ID of a port
  *   rmem_rdma_cm/PS/PORT/b/FLAGS/IP/...    an ID that the program has bound
  *   rmem_rdma_cm/PS/PORT/l/ADDRESS         an ID that listens
- *   rmem_rdma_cm/PS/PORT/lock              held while an ID is bound to a port that was chosen
+ *   rmem_rdma_cm/PS/PORT/lock              held while an ID is bound to a chosen port
  *
- * The IDs of a port are those in /proc/net/unix. An ID that a connection binds by itself has the
- * first name alone. With --ip the process has the address of its device, and the IDs of a port are
- * its own.
+ * The IDs of a port are found in /proc/net/unix. An ID that is bound by a connection holds only the
+ * first name. With --ip the process alone has the address of its device, so only its own IDs are
+ * checked.
  *
- * Invariant: an ID holds its names from rcm_port_claim() to rcm_port_close(); port_name is that of
- * names[RCM_NAME_ID], or empty. A claim that fails leaves none.
+ * Invariant: bind() to a name is atomic, and fails if a process holds it. So the holder of the
+ * first name owns a free port; IDs that share a port or choose one are added under its lock name.
+ * Invariant: an ID holds its names from rcm_port_claim() to rcm_port_close(). port_name is the name
+ * of names[RCM_NAME_ID], or empty. A claim that fails leaves no name.
  */
 
 #include <errno.h>
@@ -35,17 +38,17 @@
 #include "../verbs/ribv.h"
 #include "rcm.h"
 
-#define IS_IPV6   1u /* flags of an ID that is bound */
+#define IS_IPV6   1u /* flags in the name of a bound ID */
 #define IS_AFONLY 2u
 #define IS_REUSE  4u
 
-#define LOCK_NS (UINT64_C(1) << 30) /* for a holder that is stopped */
+#define LOCK_NS (UINT64_C(1) << 30) /* the holder of the lock may be a stopped process */
 
-/* IDs of a port. */
+/* Result of a search for the IDs of a port. */
 struct found {
-	uint32_t nb;   /* that a program has bound */
+	uint32_t nb;   /* IDs that a program has bound */
 	bool is_first; /* the first name is held */
-	int conflict;  /* with one of them: 0 or a negative errno */
+	int conflict;  /* 0, or a negative errno: one of them conflicts */
 };
 
 static uint32_t
@@ -65,7 +68,7 @@ is_any(uint32_t flags, const uint8_t *ip)
 	return rcm_is_any(&copy);
 }
 
-/* Whether an ID can't have the port that another one has: 0 or a negative errno. */
+/* Check two IDs of a port for a conflict: 0 or a negative errno. */
 static int
 conflict(uint32_t flags, const uint8_t *ip, uint32_t other_flags, const uint8_t *other_ip)
 {
@@ -80,7 +83,7 @@ conflict(uint32_t flags, const uint8_t *ip, uint32_t other_flags, const uint8_t 
 	return !is_other_family && memcmp(ip, other_ip, 16) == 0 ? -EADDRINUSE : 0;
 }
 
-/* An unsigned number in a file of /proc/sys. */
+/* Read an unsigned number from a file in /proc/sys. */
 static unsigned int
 sysctl_get(const char *path, unsigned int *second, unsigned int otherwise)
 {
@@ -117,7 +120,7 @@ format(const struct rcm_id *id, uint16_t port, char *name, const char *rest)
 	return snprintf(name, RCM_MAX_NAME, "rmem_rdma_cm/%04x/%u%s", id->ps, port, rest);
 }
 
-/* Hold a name; the socket, or a negative errno. */
+/* Hold a name; return the socket, or a negative errno. */
 static int
 hold(const char *name)
 {
@@ -141,7 +144,7 @@ format_ip(const uint8_t *ip, char *text)
 		snprintf(text + 2 * i, 3, "%02x", ip[i]);
 }
 
-/* The text may be of any process: 32 digits, or it is refused. */
+/* Parse 32 hex digits. Any process can create such a name, so check it. */
 static bool
 parse_ip(const char *text, uint8_t *ip)
 {
@@ -157,7 +160,7 @@ parse_ip(const char *text, uint8_t *ip)
 	return true;
 }
 
-/* A line of /proc/net/unix: an ID of the port, another one than the ID with the name own. */
+/* Check a line of /proc/net/unix for an ID of the port, other than the one with the name own. */
 static void
 find_in(const char *line, const char *port_name, const char *own, uint32_t flags, const uint8_t *ip,
 		struct found *found)
@@ -203,7 +206,7 @@ find(const struct rcm_id *id, uint16_t port, uint32_t flags, struct found *found
 	fclose(f);
 }
 
-/* IDs of this process. */
+/* Check the IDs of this process. */
 static void
 find_own(const struct rcm_id *id, uint16_t port, uint32_t flags, struct found *found)
 {
@@ -242,8 +245,8 @@ hold_id(struct rcm_id *id, uint16_t port)
 	return 0;
 }
 
-/* Hold the first name of a port, so that no connection chooses it. Others see its user when they
- * connect to it; nothing is accepted. */
+/* Hold the first name of a port, so that no connection chooses the port. Others connect to it to
+ * learn the user of the port; connections are never accepted. */
 static int
 hold_first(struct rcm_id *id, uint16_t port)
 {
@@ -259,8 +262,8 @@ hold_first(struct rcm_id *id, uint16_t port)
 	return fd >= 0 ? 0 : fd;
 }
 
-/* Lock a port among the processes of the host; a descriptor to close, another negative errno
- * without the lock, or -ERESTART: the command runs again, a moment later. */
+/* Lock a port among the processes of the host. Return a descriptor that unlocks the port when
+ * closed; -ERESTART to run the command again later; or another negative errno without the lock. */
 static int
 lock_port(struct rcm_id *id, uint16_t port)
 {
@@ -278,8 +281,8 @@ lock_port(struct rcm_id *id, uint16_t port)
 	return fd;
 }
 
-/* Whether the first name is of this user. Another one could listen at an address of the port, and
- * check_owner() of rcm_link.c could not distinguish it. */
+/* Whether this user holds the first name. If not, another user could listen at an address of the
+ * port, which check_owner() in rcm_link.c could not distinguish. */
 static bool
 is_owner(const struct rcm_id *id, uint16_t port)
 {
@@ -290,7 +293,7 @@ is_owner(const struct rcm_id *id, uint16_t port)
 	return rcm_name_user(name, &user) == 0 && user == geteuid();
 }
 
-/* Bind to the port that the program has chosen, with other flags if it was bound before. */
+/* Bind to a port chosen by the program, possibly with other flags if the ID is bound already. */
 static int
 claim(struct rcm_id *id, uint16_t port, uint32_t flags)
 {
@@ -302,7 +305,7 @@ claim(struct rcm_id *id, uint16_t port, uint32_t flags)
 		return lock;
 	find(id, port, flags, &found);
 	ret = found.conflict;
-	/* A connection has it, which is at no address of its own. */
+	/* A connection holds the port without an address of its own. */
 	if (ret == 0 && found.nb == 0 && found.is_first && id->port_name[0] == '\0')
 		ret = -EADDRNOTAVAIL;
 	if (ret == 0 && found.is_first && (flags & IS_REUSE) == 0 && rcm_is_any(&id->src) &&
@@ -334,7 +337,7 @@ claim_any(struct rcm_id *id, uint16_t port, bool is_implicit)
 	return ret == 0 ? hold_id(id, port) : ret;
 }
 
-/* Any port: a free one of the range for connections. */
+/* Bind to a free port in the range of ephemeral ports. */
 static int
 claim_free(struct rcm_id *id, bool is_host, bool is_implicit, uint16_t *port)
 {
@@ -380,7 +383,7 @@ rcm_port_claim(struct rcm_id *id, bool is_implicit)
 
 	if (port != 0 && !may_use(port))
 		return -EACCES;
-	/* The options of a socket of that family. */
+	/* Default for the address family, as for sockets. */
 	if (!id->has_afonly)
 		id->is_afonly = id->src.family == AF_INET ||
 				sysctl_get("/proc/sys/net/ipv6/bindv6only", NULL, 0) != 0;

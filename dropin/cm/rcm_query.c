@@ -3,9 +3,9 @@
  */
 
 /*
- * Queries of IDs: addresses, paths, and the attributes of a QP that is connected.
+ * Queries of IDs: addresses, paths, and the attributes for a QP to be connected.
  *
- * Invariant: a query changes no ID, and writes no more than the out_len bytes of its command.
+ * Invariant: a query changes no ID, and writes at most the out_len bytes of its command.
  */
 
 #include <endian.h>
@@ -19,10 +19,10 @@
 
 #define PKEY          0xffff
 #define PATH_RATE     3 /* 10 Gb/s */
-#define EXACTLY       2 /* selector of MTU, rate and lifetime */
-#define MIN_RNR_TIMER 0 /* 655 ms, as of the kernel: retries outlast a peer without a CPU */
+#define EXACTLY       2 /* selector for MTU, rate and lifetime */
+#define MIN_RNR_TIMER 0 /* 655 ms as in the kernel, for a peer that gets no CPU time */
 
-/* As <infiniband/ib.h> of librdmacm has it. */
+/* The layout in <infiniband/ib.h> of librdmacm. */
 struct sockaddr_ib {
 	uint16_t family;
 	uint16_t pkey;
@@ -33,7 +33,7 @@ struct sockaddr_ib {
 	uint64_t scope_id;
 };
 
-/* The GID of the peer: of its last message, or of the address. */
+/* GID of the peer, from its last message or from the address. */
 static const uint8_t *
 peer_gid(const struct rcm_id *id)
 {
@@ -41,9 +41,9 @@ peer_gid(const struct rcm_id *id)
 }
 
 /*
- * The GID of a path, which has no LID until the connection is made: all processes of this host
- * share its addresses. A GID of zeros belongs to no device, so that rsockets of SOCK_DGRAM, which
- * create an address handle of the path, use their UDP sockets.
+ * GID of a path. All processes of this host share its addresses, so a path on it has a GID but no
+ * LID until the connection is established. A zero GID belongs to no device: rsockets of SOCK_DGRAM
+ * then fail to create an address handle, and use their UDP sockets.
  */
 static const uint8_t *
 path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
@@ -53,7 +53,7 @@ path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
 	return dev->is_host && id->peer.type == 0 ? none : peer_gid(id);
 }
 
-/* The smaller MTU of both ports; the peer's is known from its first message on. */
+/* The smaller MTU of both ports; the peer's is known after its first message. */
 static uint8_t
 path_mtu(const struct rcm_id *id, const struct rcm_dev *dev)
 {
@@ -126,8 +126,7 @@ query_gid(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_d
 }
 
 /*
- * States that follow the resolution of the route. An ID that listens has none, though it is listed
- * later.
+ * Whether the route is resolved. A listening ID has no route, though its state has a higher value.
  */
 static bool
 has_path(const struct rcm_id *id)
@@ -141,7 +140,7 @@ query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 	struct ibv_path_data path = {
 			.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL};
 	struct {
-		uint32_t num_paths; /* struct rdma_ucm_query_path_resp */
+		uint32_t num_paths; /* as in struct rdma_ucm_query_path_resp */
 		uint32_t reserved;
 		struct ibv_path_data path;
 	} resp = {.num_paths = has_path(id)};
@@ -157,7 +156,7 @@ query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 	path.path.rate = EXACTLY << 6 | PATH_RATE;
 	path.path.packetlifetime = EXACTLY << 6 | (RCM_ACK_TIMEOUT - 1);
 	resp.path = path;
-	/* As many as fit. */
+	/* Return as many paths as fit. */
 	return rcm_respond(cmd, cmd->in.query.response, &resp,
 			has_path(id) && cmd->out_len >= sizeof(resp)
 					? sizeof(resp)
@@ -235,8 +234,8 @@ rcm_query_route(const struct rcm_cmd *cmd)
 }
 
 /*
- * The rights of a QP are those that the exchange of messages promises: READs, atomics and FLUSHes
- * of the peer only with resources for them.
+ * Set the rights that the connection parameters promise: READs, atomics and FLUSHes of the peer
+ * only with responder resources.
  */
 static void
 attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
@@ -264,7 +263,7 @@ attr_rtr(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp
 		attr->qp_attr_mask = IBV_QP_STATE;
 		return 0;
 	}
-	/* The QP of the peer is in its message, which has not arrived. */
+	/* The peer's QP is not known before its message has arrived. */
 	if (id->peer.type == 0)
 		return -EINVAL;
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -283,7 +282,8 @@ attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	/*
-	 * Each side chooses the PSN that it receives: the peer's is the first that this side sends.
+	 * Each side chooses the PSN that it receives, so the peer's PSN is the first that this side
+	 * sends.
 	 */
 	attr->sq_psn = rcm_is_ud(id) ? id->own.psn : id->peer.psn;
 	if (rcm_is_ud(id))
@@ -293,7 +293,8 @@ attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	attr->timeout = id->ack_timeout;
-	/* The requesting side chooses the retries of both; those for receives the peer chooses. */
+	/* The active side chooses retry_count of both sides; each side chooses rnr_retry of the
+	 * other. */
 	attr->retry_cnt = id->is_child ? id->peer.retry_count : id->own.retry_count;
 	attr->rnr_retry = id->peer.rnr_retry_count;
 	attr->max_rd_atomic = id->own.initiator_depth;

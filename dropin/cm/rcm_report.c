@@ -3,8 +3,8 @@
  */
 
 /*
- * With RMEM_IBV_CM: connections of the process, current and ended, when the program exits, and for
- * rmem-top: it connects to the name rmem-cm/PID, and gets the descriptor of a file with the text.
+ * With RMEM_IBV_CM: report current and ended connections at exit, and to rmem-top, which connects
+ * to the name rmem-cm/PID and receives the descriptor of a file with the text.
  */
 
 #include <errno.h>
@@ -80,7 +80,7 @@ rcm_report_listen(void)
 	return -1;
 }
 
-/* A file in memory with the text, or -1. */
+/* Create a memfd with the text; -1 on failure. */
 static int
 file_of(const char *text, size_t len)
 {
@@ -118,7 +118,7 @@ send_fd(int to, int fd)
 	(void)sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Connections have addresses of other hosts: they are for this user and root. */
+/* The report has addresses of other hosts: only this user and root may read it. */
 static bool
 may_read(int fd)
 {

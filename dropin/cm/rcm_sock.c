@@ -3,10 +3,10 @@
  */
 
 /*
- * Sockets of the abstract namespace, which the program may close without a call of ours.
+ * Sockets of the abstract namespace. The program may close them without calling this library.
  *
- * Invariant: a socket is used under its descriptor only while the cookie is the same: the number
- * may be in use by another file.
+ * Invariant: a socket is used by its descriptor only after its cookie was compared, because the
+ * number may refer to another file.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "rcm.h"
 
-/* The cookie distinguishes a socket from others with its number; 0: no socket, or none. */
+/* A cookie distinguishes a socket from others that get the same number; 0: not a socket. */
 uint64_t
 rcm_sock_cookie(int fd)
 {
@@ -39,7 +39,7 @@ rcm_sock_close(int fd, uint64_t cookie)
 	if (fd < 0 || rcm_sock_cookie(fd) != cookie)
 		return;
 	rcm_agent_unwatch(fd);
-	/* A child of clone() may have it open, too. */
+	/* A child of clone() may still have the socket open. */
 	shutdown(fd, SHUT_RDWR);
 	rcm_close(fd);
 }
@@ -55,7 +55,7 @@ void
 rcm_sock_take(struct rcm_id *id, int fd)
 {
 	id->fd = fd;
-	id->cookie = fd >= 0 ? rcm_sock_cookie(fd) : 0; /* errno of the caller otherwise */
+	id->cookie = fd >= 0 ? rcm_sock_cookie(fd) : 0; /* leaves errno if fd is -1 */
 }
 
 void
@@ -79,7 +79,7 @@ name_of(const char *text, struct sockaddr_un *name)
 
 	memset(name, 0, sizeof(*name));
 	name->sun_family = AF_UNIX;
-	/* The name begins with a zero, and ends where its length does. */
+	/* An abstract name starts with a zero byte, and its length ends it. */
 	memcpy(name->sun_path + 1, text, len);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }

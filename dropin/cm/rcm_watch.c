@@ -3,10 +3,10 @@
  */
 
 /*
- * Failures of devices: the thread that reports one wakes the agent, which removes the device.
+ * Failures of devices: the thread that reports a failure wakes the agent, which removes the device.
  *
- * Invariant: failed() takes no lock. Its thread may hold locks of the driver, for which a thread
- * waits that has rcm_lock().
+ * Invariant: failed() takes no lock. Its caller may hold locks of the driver, for which a thread
+ * with rcm_lock() may wait. So it only sets bits atomically.
  */
 
 #include <rmem_driver.h>
@@ -21,7 +21,7 @@ failed(struct rmem_dev *dev)
 {
 	uint32_t i;
 
-	/* Ordered before the wake-up by rcm_agent_wake(). */
+	/* Set the bits before rcm_agent_wake(). */
 	for (i = 0; i < RCM_MAX_DEVS && ribv_devs[i] != NULL; i++) {
 		if (ribv_devs[i] == dev)
 			__atomic_fetch_or(&has_failed, UINT32_C(1) << i, __ATOMIC_RELAXED);

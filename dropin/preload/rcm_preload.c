@@ -3,9 +3,15 @@
  */
 
 /*
- * Functions of libc that librdmacm calls for descriptors of /dev/infiniband/rdma_cm. For others
- * they cost a lookup in a bitmap, and remain async-signal-safe. A write() to a duplicate of
- * such a descriptor fails with EINVAL in the kernel, and so is found.
+ * Functions of libc that librdmacm calls for descriptors of /dev/infiniband/rdma_cm. For other
+ * descriptors they cost a lookup in a bitmap, and stay async-signal-safe.
+ *
+ * Invariant: `ops` is stored with release when the core is complete, and loaded with acquire; it
+ * never changes again.
+ * Invariant: a bit in ops->fds is only a hint, read without a lock: the core decides under its
+ * lock, and calls the next definition if the descriptor is not a channel. A duplicate of a channel
+ * has no bit at first. write() to it fails with EINVAL in the kernel, because it is an epoll
+ * descriptor, and the core then sets its bit.
  */
 
 #include <errno.h>
@@ -19,7 +25,7 @@
 #include "ribv_file.h"
 #include "ribv_load.h"
 
-/* Of programs linked before glibc 2.33. */
+/* Of programs linked with glibc before 2.33. */
 int __fxstat(int version, int fd, struct stat *st);
 
 static const struct rcm_ops *ops; /* atomic; NULL: the core is not loaded */
@@ -30,7 +36,7 @@ rcm_preload_init(const struct rcm_ops *core)
 	__atomic_store_n(&ops, core, __ATOMIC_RELEASE);
 }
 
-/* The core, if it answers for the descriptor; NULL: the kernel does. */
+/* Return the core if the descriptor is marked as a channel; NULL: call the kernel. */
 static const struct rcm_ops *
 ops_of(int fd)
 {
@@ -69,7 +75,7 @@ close(int fd)
 	return core != NULL ? core->close(fd, REAL(close)) : REAL(close)(fd);
 }
 
-/* A character device, as librdmacm requires: the kernel's, if there is one. */
+/* Report a character device, as librdmacm requires: the kernel's device if it exists. */
 static int
 stat_device(struct stat *st)
 {
@@ -84,7 +90,7 @@ stat_device(struct stat *st)
 	return 0;
 }
 
-/* The attributes of a channel's descriptor, or those that the next definition finds. */
+/* Report the attributes of a channel's descriptor, or call the next definition. */
 #define FSTAT(fd, st, call)                                                                        \
 	do {                                                                                       \
 		const struct rcm_ops *core = ops_of(fd);                                           \
@@ -103,7 +109,7 @@ stat_device(struct stat *st)
 		FSTAT(fd, st, REAL_AS(type, name)(fd, st));                                        \
 	}
 
-/* Versions of struct stat that are not negative are this one. */
+/* glibc uses this struct stat for all versions that are not negative. */
 #define DEFINE_FXSTAT(type, name)                                                                  \
 	int RIBV_OWN(name)(int version, int fd, struct stat *st) RIBV_SYMBOL(name);                \
 	int RIBV_OWN(name)(int version, int fd, struct stat *st)                                   \

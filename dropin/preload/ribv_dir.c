@@ -3,10 +3,14 @@
  */
 
 /*
- * Streams of directories. That of a directory of the view has its names, and those that the
- * directory of the kernel with that path has. They are taken when it is opened.
+ * Directory streams. The stream of a directory of the view has the names of the view and, if the
+ * kernel has a directory of this path too, the kernel's names. They are read when the stream is
+ * opened.
  *
- * Invariant: a stream of the view is one of the array; any other pointer is one of libc.
+ * Invariant: a stream of the view is an element of streams[]; any other pointer belongs to libc.
+ * Invariant: is_used, exchanged with acquire and stored with release, gives an element to one
+ * thread; its other fields are not shared. There is no lock, which a child of fork() could find
+ * locked.
  */
 
 #include <errno.h>
@@ -19,7 +23,7 @@
 
 struct stream {
 	bool is_used; /* atomic */
-	int fd;       /* -1: not open yet */
+	int fd;       /* -1: not opened yet */
 	size_t count, at;
 	struct dirent *entries;
 	struct ribv_node *node;
@@ -27,7 +31,8 @@ struct stream {
 
 static struct stream streams[MAX_STREAMS];
 
-/* By its address alone, without reading it: the pointer of libc is to memory of unknown layout. */
+/* Return the stream of the view, or NULL. Only the address is compared, because libc's memory has
+ * an unknown layout. */
 static struct stream *
 own(DIR *dir)
 {
@@ -48,7 +53,7 @@ has(const struct stream *stream, const char *name)
 	return false;
 }
 
-/* Add a name that is not there yet; return whether there was memory. */
+/* Add a name, unless it is there; false: no memory. */
 static bool
 add(struct stream *stream, const char *name, uint8_t type, ino_t ino)
 {
@@ -71,8 +76,8 @@ add(struct stream *stream, const char *name, uint8_t type, ino_t ino)
 }
 
 /*
- * Names of the view come first, so that those of the kernel with the same name are dropped. All are
- * read now: the stream shows one moment, and readdir() allocates nothing.
+ * Add the names of the view first, so that equal names of the kernel are dropped. All are read now,
+ * so readdir() allocates nothing.
  */
 static bool
 fill(struct stream *stream)
@@ -102,7 +107,7 @@ fill(struct stream *stream)
 	return has_memory;
 }
 
-/* Releases the fields before the entry of the array: open_node() acquires it by is_used. */
+/* Release: the fields are freed before open_node() acquires the element again. */
 static void
 release(struct stream *stream)
 {
@@ -111,14 +116,14 @@ release(struct stream *stream)
 	__atomic_store_n(&stream->is_used, false, __ATOMIC_RELEASE);
 }
 
-/* Open a stream of the node, which it owns. */
+/* Open a stream for the node, and take ownership of the node. */
 static DIR *
 open_node(struct ribv_node *node, int fd)
 {
 	struct stream *stream = streams;
 	int err = errno;
 
-	/* Without a lock, since opendir() is called in children of fork(), too. */
+	/* No lock: opendir() may be called in a child of fork(). */
 	while (stream < streams + MAX_STREAMS &&
 			__atomic_exchange_n(&stream->is_used, true, __ATOMIC_ACQUIRE))
 		stream++;
@@ -144,8 +149,8 @@ open_node(struct ribv_node *node, int fd)
 }
 
 /*
- * The node of an open directory, or of the working directory (AT_FDCWD). Most directories have
- * links: they cost one system call, and no search.
+ * Find the node of an open directory, or of the working directory (AT_FDCWD). Other directories
+ * have links, and cost only one system call.
  */
 static struct ribv_node *
 find_open(int fd)
@@ -188,7 +193,7 @@ fdopendir(int fd)
 	return node != NULL ? open_node(node, fd) : REAL(fdopendir)(fd);
 }
 
-/* The next entry of a stream of the view. */
+/* Return the next entry of a stream of the view. */
 static struct dirent *
 read_entry(struct stream *stream)
 {
@@ -206,7 +211,7 @@ read_entry(struct stream *stream)
 
 RIBV_BOTH(DEFINE_READDIR, readdir)
 
-/* Deprecated, but a program that calls it must not pass a stream of the view to libc. */
+/* Deprecated, but a stream of the view must not reach libc. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 static int
@@ -253,8 +258,8 @@ dirfd(DIR *dir)
 	if (stream == NULL)
 		return REAL(dirfd)(dir);
 	/*
-	 * Few programs call this. Owned by the stream, as that of fdopendir() is: closedir() closes
-	 * it.
+	 * Open the descriptor on demand, since few programs need it. The stream owns it as
+	 * fdopendir() does: closedir() closes it.
 	 */
 	if (stream->fd < 0)
 		stream->fd = ribv_dir_open(stream->node, O_CLOEXEC);
@@ -305,9 +310,9 @@ compare(const void *a, const void *b, void *arg)
 }
 
 /*
- * The entries of a stream of the view, which is closed. Each entry is allocated alone, as of
- * scandir(), since the program frees them so. Entries without memory are left out: the filter has
- * seen them, and cannot be asked again.
+ * Return the entries of a stream of the view as scandir() does, and close the stream. Each entry is
+ * allocated separately, because the program frees them so. An entry without memory is left out,
+ * because the filter has already been called for it.
  */
 static int
 scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), compare_t order)
@@ -333,8 +338,8 @@ scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), comp
 	return n;
 }
 
-/* Find the node of a path as opendir() does. The filter must get each entry once, so the kernel is
- * called before the next definition. */
+/* Find the node of a path as opendir() does. This calls the kernel, not the next definition, so
+ * that the filter sees each entry once. */
 static void
 find_dir(struct ribv_at *at, const char *path)
 {

@@ -3,11 +3,13 @@
  */
 
 /*
- * dlopen(): a handle of libibverbs or librdmacm is one of a library with the names of both that and
- * librmem_ibv.so (ribv_names.c), so dlsym() and dlvsym() need not be replaced.
+ * dlopen(): a handle for libibverbs or librdmacm refers to a library that has the names of
+ * librmem_ibv.so and depends on the real library (ribv_names.c). So dlsym() and dlvsym() need not
+ * be replaced.
  *
- * dlopen() of libc finds out its caller by the return address: for RPATH, RUNPATH, $ORIGIN and the
- * namespace. So the function jumps to it, or to open_verbs(), which then has that address too.
+ * dlopen() of libc uses its return address to identify the caller, for RPATH, RUNPATH, $ORIGIN and
+ * the namespace. So this function jumps to it, or to open_verbs(), which then has the same return
+ * address.
  */
 
 #include <dlfcn.h>
@@ -24,7 +26,7 @@
 
 typedef void *(*dlopen_t)(const char *name, int flags);
 
-/* The function that dlopen() jumps to. */
+/* Return the function that dlopen() jumps to. */
 RIBV_HIDDEN __attribute__((used)) dlopen_t ribv_dlopen_to(const char *name);
 
 /* clang-format off */
@@ -74,7 +76,7 @@ __asm__(".text\n"
 	"	.cfi_endproc\n"
 	"	.size dlopen, . - dlopen\n");
 #else
-/* A sibling call where the compiler makes one. */
+/* Other architectures: the compiler may make this a sibling call. */
 void *
 dlopen(const char *name, int flags)
 {
@@ -83,8 +85,8 @@ dlopen(const char *name, int flags)
 #endif
 /* clang-format on */
 
-/* Whether the file is the library, of any minor version of 1; without a version in packages for
- * development. */
+/* Whether the file is the library with any minor version of 1, or without a version, as in
+ * development packages. */
 static bool
 is_library(const char *file, const char *library)
 {
@@ -97,7 +99,7 @@ is_library(const char *file, const char *library)
 					(file[n + 2] == '\0' || file[n + 2] == '.'));
 }
 
-/* The file of a path, or of a name that is looked for. */
+/* File name of a path, or the name that is searched for. */
 static const char *
 file_of(const char *name)
 {
@@ -106,9 +108,9 @@ file_of(const char *name)
 	return slash != NULL ? slash + 1 : name;
 }
 
-static const char own_address; /* one of this library */
+static const char own_address; /* an address in this library */
 
-/* The directories where libc looks for libraries of the object with that address, to be freed. */
+/* Return the directories that libc searches for the object with that address; free() them. */
 static Dl_serinfo *
 dirs_for(const void *address)
 {
@@ -131,8 +133,8 @@ dirs_for(const void *address)
 }
 
 /*
- * How many directories are first in the list of the caller, those of RPATH and, with RUNPATH, of
- * LD_LIBRARY_PATH. The list of this library has the same end.
+ * Number of directories that only the caller's list has, at its start: RPATH or, with RUNPATH, also
+ * LD_LIBRARY_PATH. The rest of the list is the same as for this library.
  */
 static unsigned int
 nb_dirs(const Dl_serinfo *dirs, const Dl_serinfo *own)
@@ -148,7 +150,7 @@ nb_dirs(const Dl_serinfo *dirs, const Dl_serinfo *own)
 	return n;
 }
 
-/* Look for the library in these directories; libc would not, since its caller is this library. */
+/* Search these directories for the library. libc would not, because its caller is this library. */
 static void *
 open_for(const void *caller, const char *name, int flags)
 {
@@ -166,7 +168,7 @@ open_for(const void *caller, const char *name, int flags)
 	return library;
 }
 
-/* The library of the system: the loaded one if there is one, as for libc. */
+/* Open the real library: the loaded one, if any, as libc does. */
 static void *
 open_real(const void *caller, const char *name, int flags)
 {
@@ -185,7 +187,7 @@ refuse(const char *name)
 
 	if (!__atomic_exchange_n(&is_logged, true, __ATOMIC_RELAXED))
 		fprintf(stderr, "rmem_ibv: %s: refused with RTLD_DEEPBIND\n", name);
-	/* dlerror() returns it. */
+	/* The failing call sets the text of dlerror(). */
 	snprintf(text, sizeof(text), "%s: RTLD_DEEPBIND with rmem-run", name);
 	return REAL(dlopen)(text, RTLD_LAZY | RTLD_NOLOAD);
 }
@@ -202,21 +204,21 @@ open_verbs(const char *name, int flags)
 	if ((flags & RTLD_DEEPBIND) != 0)
 		return refuse(name);
 	library = open_real(caller, name, flags);
-	/* Development packages have the name without a version. */
+	/* Also the name without a version, of development packages. */
 	if (library == NULL && (strcmp(name, LIBIBVERBS) == 0 || strcmp(name, LIBRDMACM) == 0)) {
 		snprintf(path, sizeof(path), "%s.1", name);
 		library = open_real(caller, path, flags);
 	}
 	if (library == NULL)
 		return NULL;
-	/* Never in the global scope, where the functions of librmem_ibv.so are. */
+	/* Not RTLD_GLOBAL: the global scope already has the functions of librmem_ibv.so. */
 	if (ribv_library_path(path, is_cm ? "librmem_ibv_names_cm.so" : "librmem_ibv_names.so"))
 		names = REAL(dlopen)(path, flags & ~(RTLD_NOLOAD | RTLD_GLOBAL));
 	if (names == NULL) {
 		fprintf(stderr, "rmem_ibv: %s: no device of rmem: %s\n", name, dlerror());
 		return library;
 	}
-	dlclose(library); /* the other one needs it */
+	dlclose(library); /* names depends on it */
 	return names;
 }
 

@@ -2,7 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions that take the path of a file: they call libc, except for files of the view. */
+/* Functions that take a path: for files of the view they return the file of the view, for others
+ * they call the next definition.
+ *
+ * Invariant: a call whose path does not involve the view is passed on once, unchanged, and keeps
+ * the errno of the next definition. It takes no lock and allocates nothing.
+ * Invariant: the kernel checks the program's path pointer before this library reads it: by the next
+ * definition, or by ribv_at_before() if the call could create a file. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -15,7 +21,7 @@
 #include "ribv_file.h"
 #include "ribv_load.h"
 
-/* The functions of programs that are compiled with _FORTIFY_SOURCE. */
+/* Functions used by programs compiled with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t buf_size);
@@ -23,12 +29,12 @@ ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t size, si
 char *__realpath_chk(const char *path, char *resolved, size_t size);
 char *__getcwd_chk(char *buf, size_t size, size_t buf_size);
 
-/* Those of programs linked before glibc 2.33. */
+/* Functions used by programs linked with glibc before 2.33. */
 int __xstat(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
 
-/* Call a function for at.path, until it finds the kernel's file or there is a node. */
+/* Repeat a call for at.path until the kernel has the file, or a node is found. */
 #define ASK(at, ret, is_failed, call)                                                              \
 	do                                                                                         \
 		(ret) = (call);                                                                    \
@@ -44,9 +50,8 @@ fail(struct ribv_node *node, int err)
 }
 
 /*
- * A file with the content of the node, which is immutable. Sealed against writes, also by the
- * program itself: each open has the content of its moment, as of a file in sysfs. Its mode is that
- * of a file which is read only, for fstat().
+ * Open a memfd with the content of the node. It is sealed, so that each open returns the content of
+ * its time, as in sysfs, and has the mode of a read-only file for fstat().
  */
 static int
 open_text(const struct ribv_node *node, int flags)
@@ -85,7 +90,7 @@ open_node(struct ribv_node *node, int flags)
 	} else if ((flags & O_DIRECTORY) != 0) {
 		return fail(node, ENOTDIR);
 	} else if (S_ISCHR(node->mode)) {
-		/* Its state would be the parent's, but not its descriptor. */
+		/* A child of vfork() would share the parent's state, but not its descriptors. */
 		if (!ribv_is_owner())
 			return fail(node, ENXIO);
 		fd = node->open(flags);
@@ -99,9 +104,9 @@ open_node(struct ribv_node *node, int flags)
 }
 
 /*
- * Before the next definition is called; return whether it must be. A call that may create a file
- * must not reach the kernel first: it would make the file. Others do, and the path is then known to
- * be readable (struct ribv_at).
+ * Prepare an open call; false if the node is already found. A call that may create a file must not
+ * reach the kernel first, where it would create it. For other calls the kernel checks the path
+ * first (struct ribv_at).
  */
 static bool
 open_begin(struct ribv_at *at, int dirfd, const char *path, int flags)
@@ -113,9 +118,9 @@ open_begin(struct ribv_at *at, int dirfd, const char *path, int flags)
 }
 
 /*
- * It has returned; return whether it must be called again. A path of the view may exist in the
- * kernel, too, as on a host with a NIC: its file is closed again, by the system call, since no
- * other code knows the descriptor yet.
+ * Handle the result of the next definition; true if it must be called again. The kernel may have a
+ * file at a path of the view too, on a host with a NIC. It is closed by the system call: no other
+ * code knows the descriptor yet.
  */
 static bool
 open_again(struct ribv_at *at, int fd)
@@ -187,7 +192,7 @@ DEFINE_OPEN_2(__open_2, __open64_2)
 DEFINE_OPENAT_2(__openat_2, __openat_2)
 DEFINE_OPENAT_2(__openat_2, __openat64_2)
 
-/* Open a node by a mode of fopen(), and free it. */
+/* Open a node with a mode of fopen(), and free the node. */
 static FILE *
 open_stream(struct ribv_node *node, const char *mode)
 {
@@ -237,9 +242,9 @@ open_file(const char *path, const char *mode, fopen_t next)
 RIBV_BOTH(DEFINE_FOPEN, fopen)
 
 /*
- * The attributes of a node, which is freed; the others are those of the root directory. The device
- * number, times and owner are thus plausible, and equal for all nodes; programs identify a file by
- * device and inode.
+ * Report the attributes of a node and free it. Device number, times and owner are copied from the
+ * root directory, so they are plausible and equal for all nodes; programs identify files by device
+ * and inode.
  */
 static int
 stat_node(struct ribv_node *node, struct stat *st)
@@ -248,14 +253,15 @@ stat_node(struct ribv_node *node, struct stat *st)
 		return fail(node, errno);
 	st->st_mode = node->mode;
 	st->st_ino = node->ino;
-	st->st_nlink = 1; /* of a directory: not counted */
+	st->st_nlink = 1; /* subdirectories are not counted */
 	st->st_size = S_ISCHR(node->mode) ? 0 : RIBV_NODE_TEXT;
 	st->st_rdev = node->rdev;
 	free(node);
 	return 0;
 }
 
-/* Open files of the view have no link, as all of memfd_create(): others cost no look-up. */
+/* Open files of the view have no link (st_nlink is 0), as all memfds and removed files: other files
+ * cost no lookup. */
 int
 ribv_stat_open(int fd, const char *path, struct stat *st)
 {
@@ -264,7 +270,7 @@ ribv_stat_open(int fd, const char *path, struct stat *st)
 	return node != NULL ? stat_node(node, st) : 0;
 }
 
-/* Those of the file that the kernel found, or of the node. */
+/* Report the attributes of the file that the kernel found, or of the node. */
 static int
 stat_end(struct ribv_at *at, struct stat *st, int ret)
 {
@@ -283,7 +289,7 @@ stat_end(struct ribv_at *at, struct stat *st, int ret)
 		return stat_end(&at, st, ret);                                                     \
 	} while (0)
 
-/* stat() and lstat() */
+/* Define stat() or lstat(). */
 #define DEFINE_STAT(type, name)                                                                    \
 	int RIBV_OWN(name)(const char *path, struct stat *st) RIBV_SYMBOL(name);                   \
 	int RIBV_OWN(name)(const char *path, struct stat *st)                                      \
@@ -299,7 +305,7 @@ stat_end(struct ribv_at *at, struct stat *st, int ret)
 		STAT(dirfd, path, st, REAL_AS(type, name)(at.dirfd, at.path, st, flags));          \
 	}
 
-/* __xstat() and __lxstat(); libc refuses versions of struct stat that are not this one */
+/* Define __xstat() or __lxstat(). libc refuses versions with another struct stat. */
 #define DEFINE_XSTAT(type, name)                                                                   \
 	int RIBV_OWN(name)(int version, const char *path, struct stat *st) RIBV_SYMBOL(name);      \
 	int RIBV_OWN(name)(int version, const char *path, struct stat *st)                         \
@@ -389,7 +395,7 @@ DEFINE_ACCESS(access, eaccess)
 DEFINE_ACCESS(access, euidaccess)
 
 /*
- * No node is a link. EINVAL, as of the kernel for a file that is none: programs probe paths with
+ * No node is a symbolic link: fail with EINVAL, as the kernel does. Programs probe paths with
  * readlink().
  */
 #define READLINK(dirfd, path, call)                                                                \
@@ -426,7 +432,7 @@ __readlink_chk(const char *path, char *buf, size_t size, size_t buf_size)
 	READLINK(AT_FDCWD, path, REAL(__readlink_chk)(at.path, buf, size, buf_size));
 }
 
-/* No node has extended attributes, which ls -l requests. */
+/* No node has extended attributes, which ls -l queries. */
 #define NO_ATTRIBUTES(name, own, params, args)                                                     \
 	ssize_t name params                                                                        \
 	{                                                                                          \
@@ -528,7 +534,8 @@ chdir(const char *path)
 }
 
 /*
- * A directory of the view has no link, which is noted first; if the call fails, that is harmless.
+ * A directory of the view has no link, which is recorded before the call; that is harmless if the
+ * call fails.
  */
 int
 fchdir(int fd)
@@ -538,9 +545,8 @@ fchdir(int fd)
 }
 
 /*
- * The result of getcwd(), or the path of a directory of the view. The kernel has no path of a
- * directory without a link, and fails with ENOENT. The error for a buffer is the kernel's own:
- * ERANGE.
+ * Finish getcwd(): return the path of a directory of the view. It has no link, so the kernel fails
+ * with ENOENT. A buffer that is too small gives ERANGE, as in the kernel.
  */
 static char *
 getcwd_end(char *ret, char *buf, size_t size)

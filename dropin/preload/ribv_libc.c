@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The next definitions of functions that librmem_ibv.so defines, and system calls. */
+/* The next definitions of functions that librmem_ibv.so defines, and system calls.
+ *
+ * Invariant: an element of functions[] is NULL or the final value. Threads may store it at the same
+ * time, but always the same address, so relaxed accesses suffice.
+ * Invariant: a lookup never calls itself: during a lookup (nb_lookups), find() returns the system
+ * call instead, without storing it. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,7 +79,7 @@ kernel_fstat(int fd, struct stat *st)
 	return (int)syscall(SYS_fstat, fd, st);
 }
 
-/* The calls that libc makes: a filter of seccomp may permit no other. */
+/* Use the system calls that libc uses, since a seccomp filter may permit no others. */
 #ifdef SYS_access
 #define ACCESS(path, mode)        syscall(SYS_access, path, mode)
 #define READLINK(path, buf, size) syscall(SYS_readlink, path, buf, size)
@@ -101,14 +106,14 @@ kernel_readlink(const char *path, char *buf, size_t size)
 	return READLINK(path, buf, size);
 }
 
-/* Of libc, too. */
+/* Call dlopen() of libc during a lookup. */
 static void *
 dlopen_of_libc(const char *name, int flags)
 {
 	return dlmopen(LM_ID_BASE, name, flags);
 }
 
-/* For functions that are more than a system call, and return a pointer or a number. */
+/* Substitutes for functions that are not a plain system call. */
 static void *
 no_pointer(void)
 {
@@ -139,12 +144,12 @@ static const struct {
 
 static ribv_function_t functions[RIBV_NB_LIBC]; /* atomic */
 
-/* Lookups in progress of this thread. */
+/* Number of lookups in progress in this thread. */
 static __thread int nb_lookups __attribute__((tls_model("initial-exec")));
 
 /*
- * That of libc: for one of another library, RTLD_NEXT would be a definition after that library, and
- * so one of this library if it is preloaded before.
+ * Find dlsym() of libc. If another library replaces dlsym(), its RTLD_NEXT would search after that
+ * library, and could find this library's own functions.
  */
 static dlsym_t
 find_dlsym(void)
@@ -182,7 +187,7 @@ find(enum ribv_libc index)
 	nb_lookups++;
 	found.object = ribv_dlsym(RTLD_NEXT, names[index].name);
 	if (found.object == NULL) {
-		(void)dlerror(); /* the program must not find it */
+		(void)dlerror(); /* don't leave an error for the program */
 		found.function = names[index].other;
 	}
 	nb_lookups--;

@@ -3,13 +3,14 @@
  */
 
 /*
- * Functions of libc that librmem_ibv.so defines. Each passes the call of the program to the next
- * definition of its own name, once: to a library preloaded after this one, or to libc. A library
- * preloaded before this one gets the call first. So each of them finds every call of the program.
+ * Functions of libc that librmem_ibv.so defines. Each passes the call of the program exactly once
+ * to the next definition of its name, in a library preloaded after this one or in libc. A library
+ * preloaded before this one gets the call first. So all of them receive every call of the program.
  *
- * No other library must count or replace the calls by which librmem_ibv.so and its core get
- * descriptors of their own, of files of the view and sockets of rdma_cm. These are system calls
- * (kernel_close() etc.), or names of libc that are not replaced (rcm.h).
+ * Invariant: calls that librmem_ibv.so and its core make for their own descriptors (files of the
+ * view, sockets of rdma_cm) bypass the interposed functions, so that no other library counts or
+ * replaces them. They use system calls (kernel_close() etc.) or names of libc that are not replaced
+ * (rcm.h).
  */
 
 #ifndef RIBV_LIBC_H
@@ -25,8 +26,8 @@
 #define RIBV_HIDDEN __attribute__((visibility("hidden")))
 
 /*
- * All of them, and the function to call where none is found: by a libc of another version, and in a
- * call by dlsym() or malloc() of another library while this one looks for a function.
+ * All functions, each with the function to call if no next definition is found: in another version
+ * of libc, or while dlsym() or malloc() of another library calls it during a lookup.
  */
 /* clang-format off */
 #define RIBV_FUNCTIONS(X) \
@@ -60,26 +61,25 @@ enum ribv_libc {
 typedef void (*ribv_function_t)(void);
 
 /*
- * The next definition. The first call looks for it, also before constructors have run; later ones
- * are async-signal-safe. Threads, and a child of vfork() with the memory of its parent, store the
- * same address.
+ * Return the next definition. The first call looks it up, also before constructors have run; later
+ * calls are async-signal-safe. Threads, and a child of vfork(), store the same address.
  */
 RIBV_HIDDEN ribv_function_t ribv_libc(enum ribv_libc index);
 
-/* dlsym() of libc, which no other library replaces. */
+/* dlsym() of libc, which no library can replace. */
 RIBV_HIDDEN void *ribv_dlsym(void *library, const char *name);
 
-/* Look for all, when the library is loaded. */
+/* Look up all functions when the library is loaded. */
 RIBV_HIDDEN void ribv_libc_find(void);
 
-/* The next function of a name; the same, with the type of another function. */
+/* The next definition of a name, with its own type or the type of another function. */
 #define REAL(name)          ((__typeof__(&name))ribv_libc(RIBV_LIBC_##name))
 #define REAL_AS(type, name) ((__typeof__(&type))ribv_libc(RIBV_LIBC_##name))
 
 /*
- * Define a function and that with the suffix 64, of programs that are compiled with
- * _FILE_OFFSET_BITS=64, whose types are the same. DEFINE(type, name) defines name, which has the
- * type of the first one, as RIBV_OWN(name).
+ * Define a function and its variant with suffix 64, for programs compiled with
+ * _FILE_OFFSET_BITS=64; both have the same types. DEFINE(type, name) defines name, which has the
+ * type of the first, as RIBV_OWN(name).
  */
 #define RIBV_BOTH(DEFINE, name) DEFINE(name, name) DEFINE(name, name##64)
 #define RIBV_OWN(name)          own_##name
@@ -92,7 +92,7 @@ ribv_is_creating(int flags)
 	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* The mode follows the flags then. */
+/* The mode argument, which follows the flags if the call may create a file. */
 static inline mode_t
 ribv_mode_of(int flags, va_list args)
 {

@@ -5,9 +5,12 @@
 /*
  * Loading the core, librmem_ibv_core.so.
  *
- * Invariant: a thread never waits for one that needs the lock of the dynamic loader. It may hold
- * that lock itself: the constructor of a library may open a file of the view. So several threads
- * may load the core at a time, which only that lock orders; after it is loaded, no call needs it.
+ * Invariant: a thread never waits here for a thread that needs the dynamic loader's lock, because
+ * it may hold that lock itself: a library's constructor may open a file of the view. So several
+ * threads may load the core at the same time, ordered only by the loader's lock, and store equal
+ * values. No call needs that lock once the core is loaded.
+ * Invariant: is_loaded is stored after all variables below and the functions of struct ribv_pass; a
+ * thread that loads it with acquire may use them.
  */
 
 #include <dlfcn.h>
@@ -23,21 +26,21 @@
 #define CORE       "librmem_ibv_core.so"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_loaded; /* atomic; all below is set, and the core is started */
-static bool is_failed; /* atomic; it can't be loaded */
+static bool is_loaded; /* atomic; the core is loaded and started */
+static bool is_failed; /* atomic; loading has failed; not tried again */
 
-static pid_t owner; /* the process whose memory this is; 0: not known */
+static pid_t owner; /* process that owns this memory; 0: not known */
 
 static pthread_key_t main_key; /* set in the main thread */
 static bool is_main_ended;     /* atomic */
 
-/* Of the core; atomic, set before it is started. */
+/* Functions of the core; atomic, set before it is started. */
 static ribv_function_t core_init;
 static ribv_function_t core_view;
 static ribv_function_t core_main_ended;
 static const struct rcm_ops *core_cm;
 
-/* Also in a child of fork(), and not in one of vfork(). */
+/* Called in the process and in a child of fork(), but not in a child of vfork(). */
 static void
 owner_set(void)
 {
@@ -69,7 +72,7 @@ ribv_load_next(const char *name)
 
 	if (function != NULL)
 		return function;
-	/* Loaded by a plugin, and so not in the global scope. */
+	/* A plugin loaded libibverbs, so it is not in the global scope. */
 	library = REAL(dlopen)(LIBIBVERBS, RTLD_LAZY);
 	return library != NULL ? symbol(library, name) : NULL;
 }
@@ -97,7 +100,7 @@ open_core(void)
 	return ribv_library_path(path, CORE) ? REAL(dlopen)(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-/* The functions called here need no lock of the loader. */
+/* Start the core. The functions called here do not need the loader's lock. */
 static void
 start(void)
 {
@@ -106,7 +109,7 @@ start(void)
 	rcm_preload_init(__atomic_load_n(&core_cm, __ATOMIC_RELAXED));
 }
 
-/* Threads of the core do not keep the process. */
+/* The main thread has ended: threads of the core must not keep the process alive. */
 static void
 main_ended_check(void)
 {
@@ -116,7 +119,7 @@ main_ended_check(void)
 				&core_main_ended, __ATOMIC_RELAXED))();
 }
 
-/* Threads that load it at a time store the same values. */
+/* Threads that load the core at the same time store equal values. */
 bool
 ribv_load(void)
 {
@@ -146,7 +149,7 @@ ribv_load(void)
 	return true;
 }
 
-/* It ends by pthread_exit(); the destructor of its data is called. */
+/* The main thread ends with pthread_exit(), which calls the destructor of its data. */
 static void
 main_ends(void *key)
 {
@@ -154,7 +157,7 @@ main_ends(void *key)
 	main_ended_check();
 }
 
-/* The thread of a child of fork() is its main thread. */
+/* The only thread of a child of fork() is its main thread. */
 static void
 main_set(void)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * The core of the library, which has class and driver, and is loaded when it is needed.
+ * The core, librmem_ibv_core.so, which contains class and driver and is loaded on demand.
  *
  * Inside: the functions of libc and libibverbs that librmem_ibv.so defines, and the loader of
  *   the core.
@@ -20,7 +20,8 @@
 #include "../ribv_view.h"
 #include "ribv_libc.h"
 
-/* A function of libibverbs, and the core's, or NULL until the core is loaded; atomic. */
+/* A function of libibverbs, and its definition in the core, or NULL until the core is loaded;
+ * atomic. */
 struct ribv_pass {
 	const char *name;
 	ribv_function_t to;
@@ -30,20 +31,20 @@ struct ribv_pass {
 extern struct ribv_pass __start_ribv_pass[] RIBV_HIDDEN;
 extern struct ribv_pass __stop_ribv_pass[] RIBV_HIDDEN;
 
-/* Return whether the core is there; it is loaded if needed. */
+/* Load the core if needed; false if it can't be loaded. */
 RIBV_HIDDEN bool ribv_load(void);
 
-/* The function of libibverbs, or NULL. */
+/* Find a function of libibverbs; NULL if there is none. */
 RIBV_HIDDEN ribv_function_t ribv_load_next(const char *name);
 
-/* ribv_view_find() of the core, which it loads; NULL: there is none. */
+/* Return ribv_view_find() of the core, loading it if needed; NULL if it can't be loaded. */
 RIBV_HIDDEN ribv_view_t ribv_core_view(void);
 
-/* The path of a library in the directory of librmem_ibv.so; false if that is not known. */
+/* Write the path of a library in the directory of librmem_ibv.so; false if it is unknown. */
 #define RIBV_LIBRARY_PATH 4096
 RIBV_HIDDEN bool ribv_library_path(char path[RIBV_LIBRARY_PATH], const char *name);
 
-/* rcm_preload.c: the core is loaded. */
+/* rcm_preload.c: use the core, which is loaded. */
 RIBV_HIDDEN void rcm_preload_init(const struct rcm_ops *core);
 
 /* False in a child of vfork(), which shares the memory of its parent. */

@@ -4,15 +4,15 @@
 
 /*
  * librmem_ibv_names.so and librmem_ibv_names_cm.so, which dlopen() returns for libibverbs and
- * librdmacm (ribv_dlopen.c). They have the names of the functions of libibverbs that librmem_ibv.so
- * defines, and need the real library, where dlsym() finds the others.
+ * librdmacm (ribv_dlopen.c). They define the same functions of libibverbs as librmem_ibv.so, and
+ * depend on the real library, where dlsym() finds all others.
  *
- * They have no symbol versions, and import none: so glibc finds a name also for dlvsym() with any
- * version. Libraries that link libibverbs are not concerned, since these two are in no scope but
- * that of the handle.
+ * They have no symbol versions and import none, so glibc also finds their names for dlvsym() with
+ * any version. They are only in the scope of the handle, so libraries linked with libibverbs do not
+ * see them.
  */
 
-/* The address is one of librmem_ibv.so, by a name of its own. */
+/* Jump to the function in librmem_ibv.so, by a name that only this library uses. */
 #if defined(__x86_64__)
 #define JUMP(name) "endbr64\n\tjmp *rmem_" name "@GOTPCREL(%rip)\n"
 #elif defined(__aarch64__)
@@ -34,5 +34,5 @@
 
 #include "ribv_pass.h"
 
-/* That of IBVERBS_1.0 in libibverbs takes another struct. */
+/* The version IBVERBS_1.0 in libibverbs takes another struct. */
 NAME(ibv_get_device_name)

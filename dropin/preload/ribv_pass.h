@@ -3,8 +3,8 @@
  */
 
 /*
- * The functions of libibverbs that librmem_ibv.so defines. A file that includes this list defines
- * PASS() and the others before (ribv_preload.c, ribv_names.c).
+ * The functions of libibverbs that librmem_ibv.so defines. A file defines PASS() and the other
+ * macros, and then includes this list (ribv_preload.c, ribv_names.c).
  */
 
 #ifndef RIBV_PASS_H
@@ -110,7 +110,7 @@ PASS_ERR(ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
 		struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		LIST(context, attr, mac, vid))
 
-/* Of headers after rdma-core 56. */
+/* In headers after rdma-core 56. */
 #ifdef RIBV_HAS_REG_MR_EX
 PASS(struct ibv_mr *, ibv_reg_mr_ex, LIST(struct ibv_pd *pd, struct ibv_mr_init_attr *attr),
 		LIST(pd, attr))

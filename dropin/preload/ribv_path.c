@@ -3,10 +3,14 @@
  */
 
 /*
- * Paths of the view. The kernel gets a path first. For one that is not below a directory of it
- * this costs the comparison of a few bytes, and no other system call. Calls for
- * all paths but those of the view are async-signal-safe. Before libc is initialized there is no
- * view.
+ * Paths of the view.
+ *
+ * Invariant: the kernel gets a path first. A path that is not below a directory of the view costs a
+ * comparison of a few bytes, and no other system call; such calls are async-signal-safe.
+ * Invariant: an open file of the view has no link and a name that begins with MARK, so
+ * /proc/self/fd identifies it without state that fork() or exec() could lose. is_cwd_removed is set
+ * before the working directory can be one of the view, and never cleared.
+ * Invariant: before libc is initialized there is no view, because the core can't be loaded yet.
  */
 
 #include <errno.h>
@@ -18,13 +22,13 @@
 #include "ribv_file.h"
 #include "ribv_load.h"
 
-#define MARK    ".rmem:" /* begins the name of an open file: .rmem:PID.N:sys:class:... */
+#define MARK    ".rmem:" /* start of the name of an open file: .rmem:PID.N:sys:class:... */
 #define REMOVED " (deleted)"
 
 __thread int ribv_nb_inside __attribute__((tls_model("initial-exec")));
 
 static bool is_started;     /* libc is initialized */
-static bool is_cwd_removed; /* atomic; the working directory was, once */
+static bool is_cwd_removed; /* the working directory once had no link; atomic */
 
 __attribute__((constructor)) static void
 resolve(void)
@@ -40,7 +44,7 @@ ribv_cwd_set(int fd)
 	int err = errno;
 	struct stat st;
 
-	/* One of the view has no link. */
+	/* A directory of the view has no link. */
 	if (kernel_fstatat(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
 			st.st_nlink == 0)
 		__atomic_store_n(&is_cwd_removed, true, __ATOMIC_RELAXED);
@@ -93,7 +97,7 @@ ribv_path_of(int fd, char path[RIBV_PATH])
 	return true;
 }
 
-/* The node that the core has for an absolute path, without "." and "..". */
+/* Get the core's node for an absolute path without "." and "..". */
 static struct ribv_node *
 find(const char *path)
 {
@@ -101,7 +105,7 @@ find(const char *path)
 	ribv_view_t view;
 	int state;
 
-	/* Loading a library before libc is initialized loses the environment. */
+	/* Loading a library before libc is initialized would lose the environment. */
 	if ((!is_started && environ == NULL) || ribv_nb_inside != 0 || !may_be_own(path))
 		return NULL;
 	node = malloc(sizeof(*node));
@@ -120,7 +124,7 @@ find(const char *path)
 	return node;
 }
 
-/* Whether the path may have components after it; *err is set if it is a file of the view. */
+/* Whether the path may have further components; sets *err if it is a file of the view. */
 static bool
 is_dir(const char *path, bool is_needed, int *err)
 {
@@ -135,7 +139,7 @@ is_dir(const char *path, bool is_needed, int *err)
 	return !is_file;
 }
 
-/* Append the components of a path to a path; return whether that may be one of the view. */
+/* Append the components of a path; false if the result can't be a path of the view. */
 static bool
 append(char path[RIBV_PATH], const char *add, int *err)
 {
@@ -172,7 +176,7 @@ ribv_at_set(struct ribv_at *at, int dirfd, const char *path)
 	at->node = NULL;
 }
 
-/* Whether the kernel has read the path: these it finds by it. */
+/* Whether the kernel has read the path: it returns these errors only after that. */
 static bool
 is_read(int err)
 {
@@ -182,8 +186,8 @@ is_read(int err)
 }
 
 /*
- * Find the node of an absolute path, or that of a path from a directory of the view. The errno is
- * that of the kernel, or the one instead.
+ * Find the node of an absolute path, or of a path relative to a directory of the view. *err is the
+ * kernel's errno, and may be replaced. Return true if the kernel must be called with at->path.
  */
 static bool
 next(struct ribv_at *at, int *err)
@@ -195,7 +199,7 @@ next(struct ribv_at *at, int *err)
 		at->text[0] = '\0';
 		if (!may_be_own(path))
 			return false;
-		/* The kernel has followed ".." of a removed directory. */
+		/* The kernel has resolved ".." of a removed directory, to its former parent. */
 	} else if (path[0] == '\0' || (*err != ENOENT && (path[0] != '.' || path[1] != '.')) ||
 			!ribv_may_be_in_view(at->dirfd) || ribv_nb_inside != 0 ||
 			!ribv_path_of(at->dirfd, at->text)) {
@@ -204,7 +208,8 @@ next(struct ribv_at *at, int *err)
 	if (!append(at->text, path, err))
 		return false;
 	at->node = find(at->text);
-	/* The kernel has not found a directory of the view from which the path leads out. */
+	/* Retry only if the kernel missed a directory of the view, and the path leads out of the
+	 * view. */
 	if (is_absolute && (*err != ENOENT || may_be_own(at->text)))
 		return false;
 	if (at->text[0] == '\0')
@@ -232,7 +237,7 @@ ribv_at_before(struct ribv_at *at)
 {
 	int err = errno, fd;
 
-	/* No file can be opened so. */
+	/* Checks the pointer only: this combination of flags can't open a file. */
 	fd = kernel_openat(at->dirfd, at->path,
 			O_WRONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)

@@ -3,10 +3,10 @@
  */
 
 /*
- * librmem_ibv.so, the preloaded library: each function passes its call on. It is small, so a
- * program without verbs pays nothing. librmem_ibv_core.so, which has class and driver, is loaded
- * (ribv_load.c) when a program first lists or opens devices; before that no object can be of rmem,
- * and libibverbs gets the calls. Afterwards the core gets them.
+ * librmem_ibv.so, the preloaded library: each function passes its call on. It is small, so that
+ * programs without verbs pay nothing. librmem_ibv_core.so, which contains class and driver, is
+ * loaded (ribv_load.c) when a program first lists or opens devices. Until then no object of rmem
+ * exists, and all calls are passed to libibverbs; afterwards to the core.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "ribv_file.h"
 #include "ribv_load.h"
 
-/* Return the function to call. */
+/* Return the function to call: the core's, or libibverbs'. */
 static ribv_function_t
 route(const struct ribv_pass *pass)
 {
@@ -29,10 +29,10 @@ route(const struct ribv_pass *pass)
 #define PASS_ENTRY(name)                                                                           \
 	struct ribv_pass pass __attribute__((section("ribv_pass"), used)) = {#name, NULL}
 
-/* The name by which a library of ribv_names.c finds a function: no program defines it. */
+/* An alias that the libraries of ribv_names.c use: no program defines it. */
 #define PASS_NAME(name) __asm__(".globl rmem_" #name "\n.set rmem_" #name ", " #name);
 
-/* Define a function that waits: a thread in it can be cancelled. */
+/* Define a function that may wait, so its thread can be cancelled in it. */
 #define PASS_WAIT(type, name, params, args)                                                        \
 	PASS_NAME(name)                                                                            \
 	type name(params)                                                                          \
@@ -43,8 +43,8 @@ route(const struct ribv_pass *pass)
 	}
 
 /*
- * Define a function that returns what the routed one does. A thread that is cancelled in it ends
- * later, so it holds no lock of the class.
+ * Define a function that returns the result of the routed one. A thread can't be cancelled in it,
+ * because it may hold a lock of the class.
  */
 #define PASS(type, name, params, args)                                                             \
 	PASS_NAME(name)                                                                            \
@@ -60,7 +60,7 @@ route(const struct ribv_pass *pass)
 		return ret;                                                                        \
 	}
 
-/* Define one that returns an errno, which is also in errno, as after a call of the kernel. */
+/* Define a function that returns an errno and also sets errno, as after a call of the kernel. */
 #define PASS_ERR(name, params, args)                                                               \
 	PASS_NAME(name)                                                                            \
 	int name(params)                                                                           \
@@ -76,7 +76,7 @@ route(const struct ribv_pass *pass)
 		return ret;                                                                        \
 	}
 
-/* Define one without result. */
+/* Define a function without result. */
 #define PASS_VOID(name, params, args)                                                              \
 	PASS_NAME(name)                                                                            \
 	void name(params)                                                                          \
@@ -87,8 +87,8 @@ route(const struct ribv_pass *pass)
 	}
 
 /*
- * Define one that loads the core first. The loader of libraries holds locks, too. Libibverbs and
- * the core find the files of the kernel.
+ * Define a function that loads the core first. Cancellation is disabled here too, because of the
+ * loader's locks. libibverbs and the core find only the files of the kernel.
  */
 #define PASS_LOAD(type, name, params, args)                                                        \
 	PASS_NAME(name)                                                                            \
@@ -109,7 +109,7 @@ route(const struct ribv_pass *pass)
 
 #include "ribv_pass.h"
 
-/* For ribv_names.c; the device is of libibverbs or the core. */
+/* Used by ribv_names.c; the device is of libibverbs or the core. */
 const char *rmem_ibv_get_device_name(const struct ibv_device *device);
 
 const char *

@@ -3,14 +3,14 @@
  */
 
 /*
- * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of a
- * device of rmem. librmem_ibv.so (ribv_preload.c) passes calls to it.
+ * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of rmem's devices.
+ * librmem_ibv.so (ribv_preload.c) passes calls to it.
  *
  * Inside: the functions of libibverbs for objects of soft0.
  * Callers: preload, by a table of functions, and cm.
  * Not known here: rdma_cm, sockets, the preloaded functions of libc, and drivers.
  *
- * Each function passes the objects of other devices to libibverbs. It calls the
+ * Each function passes objects of other devices to libibverbs. For its own objects it calls the
  * class (rmem_*), never a driver.
  */
 
@@ -34,33 +34,33 @@
 
 #define RIBV_PORT 1u
 
-/* Devices of a process. */
+/* Maximum number of devices of a process. */
 #define RIBV_MAX_DEVS 8u
 
-/* The number of the first verbs device, uverbs256: the kernel uses lower ones. */
+/* Number of the first verbs device, uverbs256; the kernel uses lower numbers. */
 #define RIBV_VERBS_NUMBER 256u
 
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))
 
 /*
- * Objects are in slots of one array: a pointer is checked before anything is read through it.
+ * Objects are in slots of one array, so a pointer can be checked before it is dereferenced.
  *
- * A program may overwrite the public part of an object. Invariant: calls read there only what a
- * program may set; the rest is in the private part, and control calls refuse an object whose public
- * part differs from it.
+ * Invariant: a program may overwrite the public part of an object. Calls read there only fields
+ * that a program may set; everything else is in the private part. Control calls refuse an object
+ * whose public part differs from the private part.
  */
 #define RIBV_MAX_OBJS 65536
-/* Address handles among them, so that the other objects have entries too. */
+/* Limit of address handles, so that other objects have slots too. */
 #define RIBV_MAX_AHS 32768
 #define RIBV_SLOT    1088
 
-/* Name of the memfd of a context's command file. */
+/* Name of the memfd that is a context's command file. */
 #define RIBV_FILE_NAME "rmem_ibv_cmd"
 
 enum ribv_type {
 	RIBV_FREE,
-	RIBV_UNIMPORTED, /* a PD; ribv_handle.c */
+	RIBV_UNIMPORTED, /* an unimported PD; ribv_handle.c */
 	RIBV_NEW,
 	RIBV_CONTEXT,
 	RIBV_PD,
@@ -81,9 +81,9 @@ enum ribv_type {
 struct ribv_context {
 	struct verbs_context verbs;
 	struct rmem_async_channel *async;
-	uint32_t dev;   /* number */
-	int cmd_fd;     /* of the command file, whose contexts share objects */
-	dev_t file_dev; /* which one that is */
+	uint32_t dev;   /* device number */
+	int cmd_fd;     /* command file; contexts with the same one share objects */
+	dev_t file_dev; /* identifies the command file */
 	ino_t file_ino;
 };
 
@@ -96,7 +96,7 @@ struct ribv_channel {
 struct ribv_td {
 	struct ibv_td ibv;
 	struct ibv_context *context;
-	uint32_t refs; /* parent domains; atomic */
+	uint32_t refs; /* parent domains that use it; atomic */
 };
 
 struct ribv_pd {
@@ -105,9 +105,9 @@ struct ribv_pd {
 	struct rmem_pd *pd; /* NULL: destroyed by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
 	bool is_imported;
-	struct ribv_pd *parent; /* of a parent domain: the PD that it is made of */
-	struct ribv_td *td;     /* of a parent domain, or NULL */
-	uint32_t refs;          /* parent domains made of it; atomic */
+	struct ribv_pd *parent; /* of a parent domain: its PD; else NULL */
+	struct ribv_td *td;     /* of a parent domain: its thread domain, or NULL */
+	uint32_t refs;          /* parent domains of this PD; atomic */
 };
 
 struct ribv_dm {
@@ -123,8 +123,8 @@ struct ribv_mr {
 	struct ribv_pd *pd;
 	struct rmem_mr *mr; /* NULL: deregistered by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
-	bool is_on_demand;  /* its memory may be unmapped */
-	bool is_plain;      /* of ibv_reg_mr() and its variants: it can be re-registered */
+	bool is_on_demand;  /* the program may unmap its memory */
+	bool is_plain;      /* by ibv_reg_mr() or a variant: ibv_rereg_mr() accepts it */
 	bool is_imported;
 };
 
@@ -142,19 +142,19 @@ struct ribv_cq {
 	struct rmem_cq *cq;
 	struct ibv_context *context;
 	struct ribv_channel *channel;   /* or NULL */
-	uint32_t refs;                  /* queues of QPs; atomic */
-	struct rmem_wc *kept;           /* polled to remove completions of a QP */
-	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
-	uint32_t first_kept, last_kept; /* those that the program polls first */
-	uint64_t *kept_times;           /* of these, after them; NULL without timestamps */
-	struct rmem_wc now;             /* returned by ibv_next_poll() */
+	uint32_t refs;                  /* QP queues that use it; atomic */
+	struct rmem_wc *kept;           /* completions kept when those of a QP were removed */
+	uint32_t max_kept;              /* entries of kept, as many as of the CQ */
+	uint32_t first_kept, last_kept; /* range in kept; the program polls it first */
+	uint64_t *kept_times;           /* timestamps, in memory after kept; NULL: none */
+	struct rmem_wc now;             /* current completion of ibv_start_poll() */
 	uint64_t now_time;              /* its timestamp */
 	uint8_t roce_header;            /* ribv_sl() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
-	uint32_t nb_events;             /* that the program has got, of both kinds; atomic */
-	uint32_t nb_lost;               /* removed with their QP, and not flushed */
-	bool is_polled;                 /* with sanitize=1: a completion was returned */
-	uint32_t lock;                  /* of polls */
+	uint32_t nb_events;             /* events returned to the program, of both kinds; atomic */
+	uint32_t nb_lost;               /* completions removed with their QP, except flushed ones */
+	bool is_polled;                 /* a completion was returned; for sanitize=1 */
+	uint32_t lock;                  /* held by polls */
 };
 
 struct ribv_ah {
@@ -169,7 +169,7 @@ struct ribv_xrcd {
 	struct rmem_xrcd *xrcd;
 };
 
-/* Of ibv_alloc_buf(). */
+/* A buffer of ibv_alloc_buf(). */
 struct ribv_buf {
 	void *addr;
 	size_t size;
@@ -188,9 +188,9 @@ struct ribv_srq {
 	struct ibv_srq ibv;
 	struct ribv_pd *pd;
 	struct rmem_srq *srq;
-	struct ribv_cq *cq; /* of XRC: that its receives complete to; else NULL */
+	struct ribv_cq *cq; /* of XRC: CQ of its receives; else NULL */
 	uint32_t refs;      /* QPs; atomic */
-	uint32_t nb_events; /* that the program has got; atomic */
+	uint32_t nb_events; /* events returned to the program; atomic */
 };
 
 struct ribv_batch;
@@ -201,78 +201,82 @@ struct ribv_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	struct ribv_batch *batch; /* of ibv_wr_*, or NULL */
+	struct ribv_batch *batch; /* for ibv_wr_*, or NULL */
 	struct ribv_watch *watch; /* with sanitize=1, or NULL */
 	struct rmem_qp *qp;
 	struct ibv_context *context;
-	struct ribv_pd *pd; /* of XRC_RECV: NULL, as the CQs */
+	struct ribv_pd *pd; /* NULL for XRC_RECV, as are the CQs */
 	bool is_ud;
 	bool is_xrc;                       /* XRC_SEND */
-	struct ribv_cq *send_cq, *recv_cq; /* of XRC_SEND: the same */
-	LIST_ENTRY(ribv_qp) next;          /* in ribv_qp.c */
+	struct ribv_cq *send_cq, *recv_cq; /* equal for XRC_SEND */
+	LIST_ENTRY(ribv_qp) next;          /* in the lists of ribv_qp.c */
 	struct ibv_qp_init_attr init;
-	struct ibv_ah_attr ah; /* as the program set it */
-	unsigned int access;   /* the same */
-	uint32_t rate_limit;   /* the same; 0: none */
-	uint32_t nb_events;    /* that the program has got; atomic */
-	uint32_t send_lock;    /* of posts of send requests */
-	uint32_t recv_lock;    /* of posts of receives */
+	struct ibv_ah_attr ah; /* as set by the program */
+	unsigned int access;   /* as set by the program */
+	uint32_t rate_limit;   /* as set by the program; 0: none */
+	uint32_t nb_events;    /* events returned to the program; atomic */
+	uint32_t send_lock;    /* held by posts of send requests */
+	uint32_t recv_lock;    /* held by posts of receives */
 };
 
-/* ribv_obj.c: where the next library's functions are. */
+/* ribv_obj.c: how to find the functions of libibverbs. */
 void ribv_obj_init(ribv_next_t next);
 
 /* ribv_env.c: the environment of the class. */
 /*
- * The library is loaded: a child of fork() begins like that. The functions are called before
- * fork(), and after it in the parent and, before the data is reset, in the child.
+ * Called when the library is loaded: a child of fork() starts with the data of that time. The
+ * handlers are called before fork(), after it in the parent, and in the child before its data is
+ * reset.
  */
 void ribv_env_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-/* Prepare the calling thread for posts and polls; false: no slot is left. */
+/* Give the calling thread an EAL slot for posts and polls; false: no slot is free. */
 bool ribv_env_attach(void);
-/* Whether RMEM_IBV_LOG is set to that level of DPDK's logs (RTE_LOG_*), or to a higher one. */
+/* Whether RMEM_IBV_LOG selects at least this level of DPDK's logs (RTE_LOG_*). */
 bool ribv_env_logs(uint32_t level);
-/* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
+/* Store the first line that is logged from now on, unless RMEM_IBV_LOG is set. */
 void ribv_env_log_keep(void);
 /*
- * The stored line, "" if there is none; stop storing. From now on warnings of the devices are
- * reported (ribv_finding.h) if one logs wrong uses (sanitize=1), unless RMEM_IBV_LOG is set: then
- * all of its level are on stderr.
+ * Stop storing, and return the stored line or "". From now on, if is_checked and RMEM_IBV_LOG is
+ * not set, warnings of the devices are reported as findings (ribv_finding.h). If it is set, all
+ * lines of its level are on stderr.
  */
 const char *ribv_env_log_kept(bool is_checked);
 
 /* ribv_report.c */
-/* With RMEM_IBV_STATS, or RMEM_IBV_LOG of info, report the counters of the devices at exit. */
+/* With RMEM_IBV_STATS, or RMEM_IBV_LOG at level info, report the devices' counters at exit. */
 void ribv_report_start(void);
-/* Append to the file that a variable of the environment names, if it is set. */
+/* Append to the file named by an environment variable, if it is set. */
 void ribv_report_append(const char *variable, const char *text, size_t len);
 
-/* ribv_sanitize.c: wrong uses of objects, on stderr with the calls that led to them. */
-/* From now on; at exit the objects that are not destroyed. */
+/* ribv_sanitize.c: incorrect use of objects, reported on stderr with the calls that led to it. */
+/* Start recording; at exit report the objects that are not destroyed. */
 void ribv_sanitize_start(void);
-/* Wait in a call that destroys an object of that type until its events are acknowledged. */
+/* Wait until the events of an object that is being destroyed are acknowledged; type is its name. */
 void ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *type);
-/* A CQ is about to be freed. */
+/* Called before a CQ is freed. */
 void ribv_sanitize_cq_end(struct ribv_cq *cq);
-/* An MR is about to be deregistered. */
+/* Called before an MR is deregistered. */
 void ribv_sanitize_mr_end(const struct ribv_mr *mr);
 
 /* ribv_watch.c: requests in flight, with sanitize=1. */
-/* Checksums of send buffers: sanitize=2. */
+/* Use checksums of send buffers (sanitize=2). */
 void ribv_watch_sums(uint32_t dev);
-/* A QP of a device that may have sanitize=1 is made, has another state, is destroyed. */
+/* Called when a QP of a device that may have sanitize=1 is created, changes its state, or is
+ * destroyed. */
 void ribv_watch_begin(struct ribv_qp *qp);
 void ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state);
 void ribv_watch_end(struct ribv_watch *watch);
-/* The process exits. */
+/* Called when the process exits. */
 void ribv_watch_exit(void);
-/* The place of the program's post, set before the next functions. */
+/* Place of the program's post; set before the functions below. */
 extern __thread const void *ribv_caller;
-/* Before a post: how many of n are kept; and after it: done were accepted, and why not all. */
+/* ribv_watch_send() is called before a post, and returns how many of the n requests are recorded;
+ * ribv_watch_sent() is called after it, with the number of accepted requests. */
 unsigned int ribv_watch_send(
 		struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigned int n);
 void ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, int err);
-/* Before a post of a receive: whether it is kept; and after it, if it was refused then. */
+/* ribv_watch_recv() is called before the post of a receive, and returns whether it is recorded;
+ * ribv_watch_unrecv() is called if a recorded receive was refused. */
 bool ribv_watch_recv(struct ribv_watch *watch, const struct rmem_recv_wr *wr);
 void ribv_watch_unrecv(struct ribv_watch *watch);
 void ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n);
@@ -283,48 +287,50 @@ uint64_t ribv_sum(const struct rmem_sge *sges, uint32_t n);
 bool ribv_is_mapped(const struct rmem_sge *sge);
 bool ribv_are_readable(const struct rmem_sge *sges, uint32_t n);
 
-/* ribv_poison.c: a pattern in the buffers of receives. */
-/* The first bytes of a message that are compared with it. */
+/* ribv_poison.c: a pattern in receive buffers. */
+/* Number of first bytes of a message that are compared with the pattern. */
 #define RIBV_POISON 16
 /*
- * Shorten the buffer of a receive of UD to a datagram and its GRH: UCX posts some bytes more than
- * it has.
+ * Shorten the buffer of a UD receive to GRH and datagram: UCX posts a few bytes more than its
+ * buffer has.
  */
 void ribv_ud_clip(struct rmem_sge *sges, uint32_t n);
-/* Whether it was written to all of the buffer. */
+/* Write the pattern; false if not all of the buffer could be written. */
 bool ribv_poison_set(const struct rmem_sge *sges, uint32_t n);
-/* The address of the first byte after those received that is changed; 0: none. */
+/* Address of the first changed byte after the received ones; 0: none. */
 uint64_t ribv_poison_written(const struct rmem_sge *sges, uint32_t n, uint64_t nb_received);
-/* Whether what was received is the pattern itself. */
+/* Whether the received data equals the pattern. */
 bool ribv_poison_received(const struct rmem_sge *sges, uint32_t n, uint64_t nb_received);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;
-/* The errno of a call of the class, as verbs has it. */
+/* Convert the result of a class call to the errno of verbs. */
 int ribv_errno(int ret);
-/* NULL, with errno set. */
+/* Set errno and return NULL. */
 void *ribv_fail(int err);
-/* -1, with errno set. */
+/* Set errno and return -1. */
 int ribv_minus_one(int err);
-/* A zeroed slot; NULL with errno set. */
+/* Allocate a zeroed slot; NULL with errno set. */
 void *ribv_new(void);
-/* The object in the slot is complete. Return its handle. */
+/* Make a complete object visible in its slot; return its handle. */
 uint32_t ribv_enter(void *obj, enum ribv_type type);
-/* Called before an object is entered; NULL: nothing. */
+/* Called before an object is entered; NULL: not used. */
 extern void (*ribv_entered)(uint32_t slot);
-/* Free the slot. */
+/* Free the slot of an object. */
 void ribv_leave(void *obj);
-/* In a child of fork(), before the data is reset: keep the types of the objects. */
+/* In a child of fork(), before its data is reset: save the types of the objects. */
 void ribv_obj_forked(void);
-/* By slot: the objects that a child of fork() has inherited and not released; NULL: none; atomic */
+/* By slot: types of the objects that a child of fork() has inherited and not released; NULL: none;
+ * atomic. */
 extern uint8_t *ribv_inherited;
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
-extern bool ribv_has_real;                /* the program has seen a real device; atomic */
-/* The devices, by number, then NULL; ribv_dev.c sets them. */
+extern bool ribv_has_real;                /* the program may have a real device; atomic */
+/* The devices by number, ending with NULL; set by ribv_dev.c. */
 extern struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
 
-/* Locks of posts and polls: 0: free; atomic. Inline, since libc's are two calls for each. */
+/* Locks of posts and polls; 0: free; atomic. Inline, because libc's locks cost two function
+ * calls. */
 static inline bool
 ribv_trylock(uint32_t *lock)
 {
@@ -338,8 +344,8 @@ ribv_unlock(uint32_t *lock)
 }
 
 /*
- * Lock what threads of a program share. A thread that holds it can be without a CPU: a poll that
- * finds no packets yields, so the others yield too.
+ * Take a lock that threads of the program share. Its holder may have no CPU: a poll that finds no
+ * packets yields, so waiters yield too.
  */
 static inline void
 ribv_lock(uint32_t *lock)
@@ -353,7 +359,7 @@ ribv_lock(uint32_t *lock)
 	}
 }
 
-/* The slot of an object of that type in an array of types; 0 if it is not one. */
+/* Slot of an object of that type in an array of types; 0 if there is no such object. */
 static inline uint32_t
 ribv_slot_in(const uint8_t *types, const void *obj, enum ribv_type type)
 {
@@ -365,14 +371,14 @@ ribv_slot_in(const uint8_t *types, const void *obj, enum ribv_type type)
 	return __atomic_load_n(&types[i], __ATOMIC_ACQUIRE) == type ? i : 0;
 }
 
-/* The same of the objects of this process. */
+/* The same among the objects of this process. */
 static inline uint32_t
 ribv_slot(const void *obj, enum ribv_type type)
 {
 	return ribv_slot_in(ribv_types, obj, type);
 }
 
-/* The object in a slot, if it is of that type; else NULL. */
+/* Object of that type in a slot; NULL if there is none. */
 static inline void *
 ribv_at(uint32_t slot, enum ribv_type type)
 {
@@ -381,7 +387,7 @@ ribv_at(uint32_t slot, enum ribv_type type)
 	return (void *)(ribv_objs + (uintptr_t)slot * RIBV_SLOT);
 }
 
-/* Whether it is an object that this child of fork() has inherited and not released. */
+/* Whether this child of fork() has inherited the object and not released it. */
 static inline bool
 ribv_is_inherited(const void *obj, enum ribv_type type)
 {
@@ -389,8 +395,8 @@ ribv_is_inherited(const void *obj, enum ribv_type type)
 }
 
 /*
- * Release an object that this process does not have: 0, once, if it has inherited it, and the
- * parent keeps it; otherwise ENOENT.
+ * Release an object that is not an object of this process. Return 0, once, for an inherited object,
+ * which the parent keeps; otherwise ENOENT.
  */
 static inline int
 ribv_leave_inherited(const void *obj, enum ribv_type type)
@@ -402,14 +408,14 @@ ribv_leave_inherited(const void *obj, enum ribv_type type)
 	return 0;
 }
 
-/* Whether it is in the array of objects: a call for a real device refuses it. */
+/* Whether a pointer is in the array of objects. Calls for real devices refuse it. */
 static inline bool
 ribv_is_own(const void *obj)
 {
 	return obj != NULL && (uintptr_t)obj - ribv_objs < (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT;
 }
 
-/* Whether libibverbs gets the call: the object can be one of a real device. */
+/* Whether the object may belong to a real device, so that libibverbs gets the call. */
 static inline bool
 ribv_is_real(const void *obj)
 {
@@ -417,7 +423,7 @@ ribv_is_real(const void *obj)
 			!ribv_is_own(obj);
 }
 
-/* Whether the object is one of rmem, not freed, and its public part not changed by the program. */
+/* Whether the object is one of rmem, is not freed, and has an unchanged public part. */
 static inline bool
 ribv_is_pd(const struct ibv_pd *pd)
 {
@@ -437,7 +443,7 @@ ribv_is_mr(const struct ibv_mr *mr)
 			mr->lkey == own->mr->lkey && mr->rkey == own->mr->rkey;
 }
 
-/* Its rkey is set by the program, too. */
+/* The rkey of a window is not compared: the program may set it. */
 static inline bool
 ribv_is_mw(const struct ibv_mw *mw)
 {
@@ -498,8 +504,8 @@ ribv_is_ah(const struct ibv_ah *ah)
 }
 
 /*
- * For posts and polls: by the address alone. As with NICs, they read nothing of the public
- * part, which the program may have overwritten.
+ * For posts and polls: check only the address. As with NICs, nothing is read from the public part,
+ * which the program may have overwritten.
  */
 static inline bool
 ribv_may_post(const struct ibv_qp *qp)
@@ -525,7 +531,7 @@ ribv_may_send_to(const struct ibv_ah *ah)
 	return ribv_slot(ah, RIBV_AH) != 0;
 }
 
-/* Whether a request of a context binds the window to the MR, or to none: 0 or an errno. */
+/* Check that the window and the MR, if any, of a bind belong to the context; 0 or an errno. */
 static inline int
 ribv_check_bind(const struct ibv_context *context, const struct ibv_mw *mw, const struct ibv_mr *mr)
 {
@@ -540,7 +546,7 @@ ribv_check_bind(const struct ibv_context *context, const struct ibv_mw *mw, cons
 	return 0;
 }
 
-/* The object that a context is the public part of. */
+/* The private context of a public one. */
 static inline struct ribv_context *
 ribv_context_of(const struct ibv_context *context)
 {
@@ -554,7 +560,7 @@ ribv_is_context(const struct ibv_context *context)
 	return ribv_slot(ribv_context_of(context), RIBV_CONTEXT) != 0;
 }
 
-/* The channel of a context's asynchronous events. */
+/* Channel of a context's asynchronous events. */
 static inline struct rmem_async_channel *
 ribv_async_of(struct ibv_context *context)
 {
@@ -564,9 +570,10 @@ ribv_async_of(struct ibv_context *context)
 /* ribv_dev.c */
 __be64 ribv_node_guid(const struct rmem_dev *dev);
 bool ribv_is_device(const struct ibv_device *device);
-/* The number of one of them. */
+/* Number of a device of rmem. */
 uint32_t ribv_dev_number(const struct ibv_device *device);
-/* Of a device by number, as mlx5 reports an IP header of RoCE v2; 0 on InfiniBand: ribv_sl(). */
+/* Type of the IP header of RoCE v2 as mlx5 reports it, for a device by number; 0 on InfiniBand. See
+ * ribv_sl(). */
 uint8_t ribv_roce_header(uint32_t number);
 
 /* The device of a context. */
@@ -577,12 +584,12 @@ ribv_dev_of(const struct ibv_context *context)
 }
 
 /*
- * Whether the context is valid for calls that need the device alone: queries, device memory. In a
- * child of fork() that is also one that it inherits, whose device is then that of the child.
+ * Whether the context is valid for calls that only need the device (queries, device memory). In a
+ * child of fork() an inherited context is valid too, with the child's device.
  */
 bool ribv_has_device(const struct ibv_context *context);
 
-/* A device by number; all are created if they were not yet. NULL: there is none. */
+/* Device by number, NULL if there is none. The first call creates all devices. */
 struct ibv_device *ribv_device(uint32_t number);
 
 /* ribv_query.c */
@@ -593,40 +600,40 @@ int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_po
 		size_t len);
 
 /*
- * ribv_context.c: a context of a device by number; NULL with errno. cmd_fd is of the command file
- * of the context that it is imported from, or from is NULL: it has a file of its own.
+ * ribv_context.c: create a context of a device; NULL with errno. from: the context it is imported
+ * from, whose command file cmd_fd refers to; or NULL: create a command file.
  */
 struct ibv_context *ribv_context_new(uint32_t dev, const struct ribv_context *from, int cmd_fd);
 
 /* ribv_handle.c */
-/* An object has a second handle from now on. */
+/* An object now has more than one handle. */
 void ribv_handle_imported(void);
-/* A command file for a new context; 0 or an errno. */
+/* Open a command file for a new context; 0 or an errno. */
 int ribv_handle_file_open(struct ribv_context *context);
-/* Whether parent domains are made of a handle of this PD. */
+/* Whether a handle of this PD has parent domains. */
 bool ribv_handle_pd_has_parents(const struct ribv_pd *pd);
-/* An object was destroyed by this handle: the others are of none from now on. */
+/* The object was destroyed through this handle: invalidate its other handles. */
 void ribv_handle_pd_ended(const struct ribv_pd *ended);
 void ribv_handle_mr_ended(const struct ribv_mr *ended);
 void ribv_handle_dm_ended(const struct ribv_dm *ended);
-/* The context is closed: free the slots of its unimported PDs. */
+/* Free the slots of unimported PDs of a context that is closed. */
 void ribv_handle_free(const struct ibv_context *context);
 
-/* ribv_dm.c: a handle of device memory; with handle 0 the first one. NULL with errno. */
+/* ribv_dm.c: create a handle of device memory; handle is 0 for the first one. NULL with errno. */
 struct ibv_dm *ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle);
 
-/* ribv_channel.c: whether the channel is one of rmem. */
+/* ribv_channel.c: whether the channel belongs to rmem. */
 bool ribv_is_channel(const struct ibv_comp_channel *channel);
 
 /* ribv_ah.c */
-/* The path in the class's words. */
+/* Convert an address vector to the class's format. */
 void ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr);
-/* Fill the destination of a request of UD; 0 or an errno. */
+/* Set the destination of a UD request; 0 or an errno. */
 int ribv_ud_wr(const struct ribv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 		uint32_t remote_qkey, struct rmem_send_wr *wr);
 
 /* ribv_cq.c */
-/* Whether the completion is of a message of UD, and has its source. */
+/* Whether the completion is of a UD message, and reports its source. */
 static inline bool
 ribv_has_src_qp(const struct rmem_wc *wc)
 {
@@ -634,8 +641,8 @@ ribv_has_src_qp(const struct rmem_wc *wc)
 }
 
 /*
- * Of a message of UD by RoCE v2: the IP header in the GRH, as mlx5 reports it; 0 on InfiniBand.
- * There is no field of verbs for it (IBTA A17.4.5.1), and UCX reads it here.
+ * SL of a UD message. On RoCE v2 it is the type of the IP header in the GRH, as mlx5 reports it,
+ * and 0 on InfiniBand. Verbs has no field for it (IBTA A17.4.5.1), so UCX reads it here.
  */
 static inline uint8_t
 ribv_sl(const struct ribv_cq *cq, const struct rmem_wc *wc)
@@ -643,38 +650,39 @@ ribv_sl(const struct ribv_cq *cq, const struct rmem_wc *wc)
 	return ribv_has_src_qp(wc) ? cq->roce_header : 0;
 }
 
-/* ibv_create_cq() for a context of rmem, with RMEM_CQ_* in flags. */
+/* ibv_create_cq() for a context of rmem; flags are RMEM_CQ_*. */
 struct ibv_cq *ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags);
-/* IBV_WC_FLUSH, which headers before rdma-core 46 do not have. */
+/* IBV_WC_FLUSH, which is not in headers before rdma-core 46. */
 #define RIBV_WC_FLUSH 8
 
-/* Opcodes have the values of verbs, except FLUSH; a WC of a window is BIND_MW. */
+/* Convert an opcode: values are those of verbs, except FLUSH, and BIND_MW for all WCs of
+ * windows. */
 static inline enum ibv_wc_opcode
 ribv_wc_opcode(const struct rmem_wc *wc)
 {
 	return (enum ibv_wc_opcode)(wc->opcode == RMEM_WC_FLUSH ? RIBV_WC_FLUSH : wc->opcode);
 }
 
-/* Poll under the lock of the CQ. */
+/* Poll; the caller holds the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
-/* Remove the completions of a QP, which is reset or destroyed. */
+/* Remove the completions of a QP that is reset or destroyed. */
 void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 
 /* ribv_cq_peek.c */
-/* Receive packets; whether there are completions that the program has not polled, or may be: it
- * does not wait for the locks of program threads. */
+/* Process arrived packets, and return whether the CQ has, or may have, completions that the program
+ * has not polled. Does not wait for locks of the program's threads. */
 bool ribv_cq_has_wc(struct ribv_cq *cq);
 
 /* ribv_post.c */
-/* Post n requests under the send lock; how many were accepted, and in *err why not all. */
+/* Post n requests under the send lock. Return how many were accepted, and in *err why not all. */
 unsigned int ribv_post_burst(
 		struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err);
-/* The receive in the class's words; 0 or -EINVAL. */
+/* Convert a receive to the class's format; 0 or -EINVAL. */
 int ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr);
-/* The errno of a post that accepted fewer requests than given. */
+/* Errno of a post that accepted fewer requests than given. */
 int ribv_post_errno(int ret);
-/* The result of a post, which is also in errno unless it is 0. */
+/* Result of a post; an error is also stored in errno. */
 static inline int
 ribv_post_fail(int err)
 {
@@ -682,7 +690,7 @@ ribv_post_fail(int err)
 		errno = err;
 	return err;
 }
-/* The same, with the receive that was refused in bad_wr; written only if one was. */
+/* The same for receives; *bad_wr is written only if a receive was refused. */
 static inline int
 ribv_recv_result(struct ibv_recv_wr **bad_wr, struct ibv_recv_wr *wr, int err)
 {
@@ -690,32 +698,32 @@ ribv_recv_result(struct ibv_recv_wr **bad_wr, struct ibv_recv_wr *wr, int err)
 		*bad_wr = wr;
 	return ribv_post_fail(err);
 }
-/* Fill the part of a request that binds a window; 0 or an errno. */
+/* Set the bind part of a request; 0 or an errno. */
 int ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info, struct rmem_send_wr *wr);
 /*
- * Set the rkey that a window has once a request that binds it is accepted, as irdma's provider
- * does: its index, with the 8 bits of the request. Return the present one. Before the post: when
- * that has returned, another thread may have freed the window.
+ * Set the window's rkey before the bind is posted: its index, with the lowest 8 bits of rkey, as
+ * irdma's provider does. Return the previous rkey, for a bind that is refused. Not after the post,
+ * when another thread may have freed the window.
  */
 uint32_t ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey);
 
-/* ribv_qp.c: ribv_cq_has_wc() of its CQs; false if the device has no such QP. */
+/* ribv_qp.c: ribv_cq_has_wc() for the CQs of a QP; false if the device has no such QP. */
 bool ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num);
-/* The rights of FLUSHes that QPs of a device can have: IBV_ACCESS_FLUSH_*. */
+/* Access flags for FLUSH that QPs of a device can have: IBV_ACCESS_FLUSH_*. */
 uint32_t ribv_flush_rights(const struct rmem_dev *dev);
 
 /* ribv_qp_attr.c */
-/* The largest rate limit, in kbit/s: nominal, that of the link. Packets are not paced. */
+/* Largest rate limit in kbit/s: the nominal rate of the link. Packets are not paced. */
 #define RIBV_MAX_RATE UINT32_C(100000000)
 /*
- * Check attributes that the class does not have, and remove from the mask those that it need not
- * know; 0 or an errno.
+ * Check the attributes that the class does not have, and remove the ignored ones from the mask; 0
+ * or an errno.
  */
 int ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask);
 int ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
-/* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
+/* ribv_qp_ex.c: create the batch of a QP for ibv_wr_*; 0 or an errno. */
 int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);
 
 /* ribv_td.c: free a parent domain. */
@@ -726,8 +734,8 @@ void ribv_ops_set(struct verbs_context *context);
 
 /* Operations that programs call through the context. */
 /*
- * Register with a PD of rmem by the attributes, or without them a null MR. The MR has neither
- * address nor length yet.
+ * Register an MR with a PD of rmem; without attributes, a null MR. Its public addr and length are
+ * not set yet.
  */
 struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr);
 struct ibv_mr *ribv_alloc_null_mr(struct ibv_pd *pd);

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Address handles. */
-
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +9,7 @@
 
 #define QPN_MASK 0xffffffu
 
-/* Address handles, and those that are being made: RIBV_MAX_AHS at most. */
+/* Number of address handles, including those being created; limited to RIBV_MAX_AHS. */
 static uint32_t nb_ahs;
 
 static bool

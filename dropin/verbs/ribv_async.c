@@ -2,7 +2,11 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Asynchronous events: each context has a channel, to which its CQs, QPs and SRQs are bound. */
+/* Asynchronous events. Each context has a channel to which its CQs, QPs and SRQs are bound.
+ *
+ * Invariant: an object is destroyed only after its events that the program has got are
+ * acknowledged; the object's mutex and condition order the last acknowledgement and the waiting
+ * thread. */
 
 #include <errno.h>
 
@@ -10,7 +14,7 @@
 
 /* Kinds of objects that have events. */
 enum element {
-	ELEMENT_PORT, /* the device, or an object that devices of rmem don't have */
+	ELEMENT_PORT, /* the port, the device, or an object that rmem does not have */
 	ELEMENT_CQ,
 	ELEMENT_QP,
 	ELEMENT_SRQ,
@@ -45,7 +49,7 @@ count(uint32_t *nb_events)
 	__atomic_fetch_add(nb_events, 1, __ATOMIC_RELAXED);
 }
 
-/* The program knows that the QP is in ERR. */
+/* The event reports to the program that the QP is in ERR. */
 static void
 notice(struct ribv_qp *qp, enum ibv_event_type type)
 {
@@ -90,7 +94,7 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	return 0;
 }
 
-/* Count the acknowledgement and wake the destruction of the object, which waits for it. */
+/* Count the acknowledgement, and wake a thread that waits to destroy the object. */
 static void
 ack(const struct rmem_async_event *own, uint32_t *nb_completed, pthread_mutex_t *mutex,
 		pthread_cond_t *cond)

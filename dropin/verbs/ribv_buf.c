@@ -3,7 +3,7 @@
  */
 
 /*
- * Registrations and buffers of the headers after rdma-core 56. Each function is here only if the
+ * Registrations and buffers of headers after rdma-core 56. A function is compiled only if the
  * header declares it.
  */
 
@@ -22,7 +22,7 @@ is_buf(const struct ibv_buf *buf)
 	return ribv_slot(buf, RIBV_BUF) != 0;
 }
 
-/* Ordinary memory, as of providers without memory of their own. */
+/* Allocate ordinary memory, as providers without memory of their own do. */
 void *
 ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
 {
@@ -81,7 +81,7 @@ ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length
 	return ibv_reg_mr_ex(pd, &attr);
 }
 
-/* The range is one of the buffer, which is of that PD: 0 or an errno. */
+/* Check that the range is inside the buffer, and the buffer is of that PD: 0 or an errno. */
 static int
 check_buf(const struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
 {
@@ -101,7 +101,7 @@ check_buf(const struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
 
 #ifdef RIBV_HAS_COMP_CNTR
 
-/* No buffer is of a dma-buf. */
+/* Buffers are not dma-bufs. */
 int
 ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 {
@@ -114,7 +114,7 @@ ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 
 #ifdef RIBV_HAS_REG_MR_EX
 
-/* As libibverbs for a provider without this operation; DMA handles are refused. */
+/* As libibverbs does for a provider without this operation; DMA handles are refused. */
 struct ibv_mr *
 ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
 {
@@ -152,7 +152,7 @@ ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
 			(unsigned int)attr->access);
 }
 
-/* A device has no hints of the processor that reads (TPH, of PCI Express). */
+/* Devices of rmem have no TLP processing hints (TPH). */
 struct ibv_dmah *
 ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr)
 {
@@ -171,7 +171,7 @@ ibv_dealloc_dmah(struct ibv_dmah *dmah)
 
 #ifdef RIBV_HAS_DM_EXPORT
 
-/* Device memory is memory of this process. */
+/* Device memory is ordinary memory of this process, not a dma-buf. */
 int
 ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 {

@@ -5,9 +5,9 @@
 /*
  * Completion channels, and the events of CQs.
  *
- * Invariant: a CQ is destroyed only after all events that ibv_get_cq_event() returned are
- * acknowledged: the class counts them, and refuses before. The mutex of the CQ orders the last
- * acknowledgement and the thread that waits for it.
+ * Invariant: a CQ is destroyed only after all events returned by ibv_get_cq_event() are
+ * acknowledged; the class counts them, and returns -EBUSY until then. The mutex of the CQ orders
+ * the last acknowledgement and the thread that waits for it.
  */
 
 #include <errno.h>
@@ -92,7 +92,7 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	}
 	if (!ribv_is_cq(cq) || nevents == 0 || ((struct ribv_cq *)cq)->channel == NULL)
 		return;
-	/* ibv_destroy_cq() waits for it. */
+	/* Under the mutex, for which ibv_destroy_cq() waits. */
 	pthread_mutex_lock(&cq->mutex);
 	if (rmem_cq_ack_events(((struct ribv_cq *)cq)->cq, nevents) == 0)
 		cq->comp_events_completed += nevents;
@@ -119,7 +119,7 @@ ribv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 int
 ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	/* Some providers leave it to the kernel, which finds the CQ by its handle. */
+	/* As providers that pass this call to the kernel: it finds the CQ by its handle. */
 	if (!ribv_may_poll(cq) || cq->handle != ribv_slot(cq, RIBV_CQ))
 		return ENOENT;
 	/* Without a channel there is nothing to notify. */

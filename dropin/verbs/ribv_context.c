@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Lists of devices, and contexts. The devices of rmem follow the real ones; contexts share them. */
+/* Lists of devices, and contexts. In a list, the devices of rmem follow the real ones. All contexts
+ * of a device share it. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,15 +16,15 @@
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static RMEM_ENV_KEPT struct list *lists;
 
-/* A list of devices given to the program, with the real one that it begins
- * with. As of those of libibverbs, programs may release the array by free(). */
+/* A list of devices returned to the program, and the list of libibverbs that it starts with.
+ * Programs may release the array with free(), as they may with libibverbs. */
 struct list {
 	struct list *next;
 	struct ibv_device **real;
 	struct ibv_device **devices;
 };
 
-/* Remove a list from those given to the program; return it, or NULL if there is no such one. */
+/* Remove a list from the lists returned to the program; NULL if it is not one of them. */
 static struct list *
 list_take(struct ibv_device **devices)
 {
@@ -45,7 +46,7 @@ list_release(struct list *list)
 	free(list);
 }
 
-/* Return a list with space for n devices. */
+/* Allocate a list with space for n devices. */
 static struct list *
 list_new(size_t n)
 {
@@ -134,7 +135,7 @@ open_real(struct ibv_device *dev)
 	return RIBV_NEXT(ibv_open_device)(dev);
 }
 
-/* Its channel of asynchronous events, and its command file; 0 or an errno. */
+/* Open the channel of asynchronous events and the command file; 0 or an errno. */
 static int
 open_files(struct ribv_context *own, const struct ribv_context *from, int cmd_fd)
 {
@@ -202,7 +203,7 @@ ibv_close_device(struct ibv_context *context)
 		return RIBV_NEXT(ibv_close_device)(context);
 	if (!ribv_is_context(context))
 		return ribv_leave_inherited(ribv_context_of(context), RIBV_CONTEXT);
-	/* Objects that the program has not destroyed keep the channel. */
+	/* The channel remains if the program has not destroyed all objects. */
 	(void)rmem_async_channel_destroy(ribv_async_of(context));
 	ribv_handle_free(context);
 	close(ribv_context_of(context)->cmd_fd);

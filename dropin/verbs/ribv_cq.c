@@ -3,13 +3,15 @@
  */
 
 /*
- * Completion queues. A lock orders the threads that poll; the class has one consumer.
+ * Completion queues. A lock serialises the polling threads, because a CQ of the class has one
+ * consumer.
  *
- * Invariant: a CQ of the class is polled only under the lock. The entries of kept from first_kept
- * up to last_kept are older than its completions, and returned first.
- * Invariant: with timestamps, kept_times is the memory that follows kept, with as many entries.
- * Invariant: kept has an entry for each of the CQ, so that what is put there fits, unless the
- * program lets its CQ overrun.
+ * Invariant: a CQ of the class is polled only under the lock, which also protects kept and its
+ * indexes. The completions kept[first_kept .. last_kept) are older than those in the CQ, and are
+ * returned first.
+ * Invariant: with timestamps, kept_times is the memory after kept, with as many entries.
+ * Invariant: kept has as many entries as the CQ, so completions moved there fit, unless the program
+ * lets its CQ overrun.
  */
 
 #include <errno.h>
@@ -23,7 +25,7 @@
 #include "ribv.h"
 
 #define BURST 32
-/* Polls of an empty CQ after which a thread yields its CPU: some microseconds. */
+/* A thread yields its CPU after so many polls of an empty CQ (a few microseconds). */
 #define POLLS_PER_YIELD 256
 
 static size_t
@@ -32,7 +34,7 @@ kept_size(const struct ribv_cq *cq)
 	return sizeof(*cq->kept) + (cq->cq->timestamps != NULL ? sizeof(*cq->kept_times) : 0);
 }
 
-/* Set the array, of kept_size() for each of n entries. */
+/* Set the arrays; kept has kept_size() bytes for each of n entries. */
 static void
 set_kept(struct ribv_cq *cq, struct rmem_wc *kept, uint32_t n)
 {
@@ -98,7 +100,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	return ribv_cq_create(context, (uint32_t)cqe, cq_context, channel, comp_vector, 0);
 }
 
-/* Without QPs, what refers to the CQ are events that will be acknowledged. */
+/* Destroy a CQ without QPs: only events that will be acknowledged still refer to it. */
 static int
 destroy_acked(struct ribv_cq *cq)
 {
@@ -130,7 +132,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	return 0;
 }
 
-/* Under the lock. *kept has entries for that size; it becomes the array to free. */
+/* Resize under the lock. *kept has space for the new size; it becomes the array to free. */
 static int
 resize_locked(struct ribv_cq *cq, uint32_t nb_cqe, struct rmem_wc **kept)
 {
@@ -177,7 +179,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return ribv_errno(ret);
 }
 
-/* Statuses have the values of verbs. */
+/* Convert a WC; statuses have the values of verbs. */
 static void
 wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv)
 {
@@ -196,7 +198,7 @@ wc_to_ibv(const struct ribv_cq *cq, const struct rmem_wc *wc, struct ibv_wc *ibv
 	ibv->dlid_path_bits = 0;
 }
 
-/* The kept completions come first. With timestamps, now_time is the time of the last one. */
+/* Return the kept completions first. With timestamps, now_time is the time of the last one. */
 int
 ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 {
@@ -219,8 +221,8 @@ ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 }
 
 /*
- * Let the peer have this CPU, which it may need to answer. Before the poll: a program that finds no
- * completion, and then that the peer disconnected, takes its requests for lost. Under the lock.
+ * Yield the CPU, which the peer may need to answer. Yield before the poll: a program that finds no
+ * completion, and then that its peer has disconnected, considers its requests lost. Under the lock.
  */
 static void
 yield_after_empty(struct ribv_cq *cq)
@@ -259,7 +261,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return done != 0 ? done : n;
 }
 
-/* Keep a completion in the entry, or remove one of the QP; the next entry to fill. */
+/* Keep a completion in entry `end`, or drop it if it is of the QP; return the next free entry. */
 static uint32_t
 keep_other(struct ribv_cq *cq, uint32_t end, const struct rmem_wc *wc, const uint64_t *times,
 		uint32_t qp_num)
@@ -275,9 +277,9 @@ keep_other(struct ribv_cq *cq, uint32_t end, const struct rmem_wc *wc, const uin
 }
 
 /*
- * The class leaves them in the CQ; libibverbs' providers remove them. All
- * others are kept in order. More than nb_cqe completions that the program does
- * not poll are an overrun of its CQ.
+ * Drop the completions of a QP, as providers of libibverbs do; the class leaves them in the CQ. All
+ * others are kept in order. If the program does not poll more than nb_cqe completions, its CQ
+ * overruns.
  */
 void
 ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)

@@ -3,8 +3,10 @@
  */
 
 /*
- * Extended CQs. Invariant: from a successful ibv_start_poll() to ibv_end_poll() the thread holds
- * the lock of the CQ.
+ * Extended CQs.
+ *
+ * Invariant: the thread holds the lock of the CQ from a successful ibv_start_poll() until
+ * ibv_end_poll().
  */
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 
 #include "ribv.h"
 
-/* All fields that the header has, up to the timestamp of CLOCK_REALTIME. */
+/* All fields of the header, up to the timestamp of CLOCK_REALTIME. */
 #define WC_FLAGS (2 * (uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK - 1)
 #define WC_TIMES                                                                                   \
 	((uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                           \
@@ -27,7 +29,7 @@ now(struct ibv_cq_ex *ex)
 	return &((struct ribv_cq *)ex)->now;
 }
 
-/* Poll the next one; ENOENT if there is none. */
+/* Poll the next completion; ENOENT if there is none. */
 static int
 next_poll(struct ibv_cq_ex *ex)
 {
@@ -110,7 +112,7 @@ static uint32_t
 read_none(struct ibv_cq_ex *ex)
 {
 	RTE_SET_USED(ex);
-	return 0; /* a message is found by its GRH */
+	return 0; /* the GRH identifies the sender */
 }
 
 static uint8_t
@@ -132,7 +134,7 @@ read_completion_ts(struct ibv_cq_ex *ex)
 	return ((const struct ribv_cq *)ex)->now_time;
 }
 
-/* The clock of the device is one of nanoseconds: the program checks its rate. */
+/* The device's clock counts nanoseconds. */
 static uint64_t
 read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
@@ -145,7 +147,7 @@ read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 	return (uint64_t)real.tv_sec * 1000000000 + (uint64_t)real.tv_nsec - (ticks - cq->now_time);
 }
 
-/* No VLAN tag is removed from a packet. */
+/* No VLAN tag is stripped from packets. */
 static uint16_t
 read_cvlan(struct ibv_cq_ex *ex)
 {
@@ -153,7 +155,7 @@ read_cvlan(struct ibv_cq_ex *ex)
 	return 0;
 }
 
-/* There are no SRQs for tag matching. */
+/* Tag matching is not supported. */
 static void
 read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {

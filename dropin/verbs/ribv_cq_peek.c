@@ -2,13 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Whether a CQ has completions; they stay in it. */
+/* Check whether a CQ has completions, without removing them. */
 
 #include "ribv.h"
 
-#define MAX_SPINS 256 /* for a lock that a program may hold for long */
+#define MAX_SPINS 256 /* the program may hold the lock for long */
 
-/* A thread has the lock from ibv_start_poll() to ibv_end_poll(), and may wait for the caller's. */
+/* Doesn't wait: a thread holds the lock from ibv_start_poll() to ibv_end_poll(), and may itself
+ * wait for a lock of the caller. */
 bool
 ribv_cq_has_wc(struct ribv_cq *cq)
 {

@@ -3,12 +3,12 @@
  */
 
 /*
- * The devices of the process, of the class: created when a program first looks for devices.
+ * The devices of rmem in the process, created when a program first lists devices.
  *
- * Invariant: ribv_devs[] is filled once, by the first list of devices, from 0 without a gap, and
- * devices are not closed before the process exits: their numbers and pointers stay valid.
- * Invariant: a child of fork() finds the struct ibv_device of a number at the same address: it may
- * have a pointer to it from its parent.
+ * Invariant: ribv_devs[] is filled once, by the first list of devices, from 0 without gaps. Devices
+ * are not closed before the process exits, so their numbers and pointers stay valid.
+ * Invariant: in a child of fork(), the struct ibv_device of a number has the same address as in the
+ * parent, because the child may have kept a pointer to it.
  */
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 #include "../ribv_view.h"
 #include "rmem_env.h"
 
-/* A program may have them from before it forked. */
+/* A child may have pointers to them from before fork(). */
 static RMEM_ENV_KEPT struct ibv_device devices[RIBV_MAX_DEVS];
 static uint8_t roce_headers[RIBV_MAX_DEVS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static __thread bool is_creating; /* the driver of the device may list the real ones */
+static __thread bool is_creating; /* a driver that is created may list devices */
 
-/* Whether a list of arguments has that one. */
+/* Whether a list of arguments has the key. */
 static bool
 has_arg(const char *args, const char *key)
 {
@@ -43,15 +43,15 @@ has_arg(const char *args, const char *key)
 	return false;
 }
 
-/* Arguments of soft, unless they are given. Peers are all processes of the host. */
+/* Default arguments of soft. With ip=host, the peers are all processes of the host. */
 static const struct {
 	const char *key;
 	const char *arg;
-	const char *unless; /* or this one is given */
+	const char *unless; /* or this argument is given */
 } defaults[] = {
-		{"ip=", ",ip=host", "engine="}, /* a device with engines has no wire */
+		{"ip=", ",ip=host", "engine="}, /* engines exclude ip= */
 		{"max_cq=", ",max_cq=4096", NULL},
-		{"max_cqe=", ",max_cqe=262144", "profile="}, /* ofi_rxm of libfabric needs 131073 */
+		{"max_cqe=", ",max_cqe=262144", "profile="}, /* libfabric's ofi_rxm needs 131073 */
 		{"max_qp=", ",max_qp=4096", NULL},
 };
 
@@ -74,7 +74,7 @@ rmem_create(const char *name, const char *args, struct rmem_dev **dev)
 	return rmem_dev_create(name, own, dev);
 }
 
-/* The type of the L3 header in the CQE of mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
+/* Type of the L3 header in mlx5's CQE: 8 for UDP, plus 1 for IPv6 or 2 for IPv4. */
 static uint8_t
 roce_header(const struct rmem_dev *dev)
 {
@@ -88,7 +88,7 @@ roce_header(const struct rmem_dev *dev)
 	return IN6_IS_ADDR_V4MAPPED(&ip) ? 8 | 2 : 8 | 1;
 }
 
-/* Fill what programs and libibverbs read of a device. */
+/* Set the public fields of a device that programs and libibverbs read. */
 static void
 device_fill(struct ibv_device *device, const char *name, uint32_t number)
 {
@@ -102,7 +102,7 @@ device_fill(struct ibv_device *device, const char *name, uint32_t number)
 	snprintf(device->ibdev_path, sizeof(device->ibdev_path), RIBV_SYSFS "/%s", name);
 }
 
-/* Create the device "soft0" or "soft0,key=value"; return why not, or NULL. */
+/* Create the device "soft0" or "soft0,key=value"; return an error text, or NULL. */
 static const char *
 dev_create(const char *entry, uint32_t number)
 {
@@ -139,19 +139,19 @@ dev_create(const char *entry, uint32_t number)
 	return NULL;
 }
 
-/* A device that RMEM_IBV names is missing. */
+/* A device named by RMEM_IBV can't be created. */
 static void
 dev_missing(const char *name, const char *reason)
 {
 	const char *status = getenv("RMEM_IBV_EXIT");
 
 	fprintf(stderr, "rmem_ibv: no device %s: %s\n", name, reason);
-	/* Set by rmem-run alone: a program that was to run on the device must not do without. */
+	/* Only rmem-run sets this: its program must not run without the device. */
 	if (status != NULL)
 		_exit((int)strtol(status, NULL, 10));
 }
 
-/* Devices are separated by a bar. After one that is missing there are no more. */
+/* Create the devices, separated by "|" in the list; stop at the first failure. */
 static void
 devs_start(void)
 {

@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Device memory of the class, and its MRs. */
+/* Device memory of the class, and MRs of it. */
 
 #include <errno.h>
 
 #include "ribv.h"
 
-#define ALIGN 4 /* of offsets and lengths that are copied */
+#define ALIGN 4 /* of offsets and lengths of copies */
 
 static bool
 is_dm(const struct ibv_dm *dm)
@@ -19,7 +19,7 @@ is_dm(const struct ibv_dm *dm)
 			dm->context == own->context;
 }
 
-/* The errnos of mlx5. */
+/* Return the errnos of mlx5. */
 static int
 check_copy(const struct ibv_dm *dm, uint64_t offset, size_t length)
 {

@@ -5,12 +5,15 @@
 /*
  * The environment of the class in a program without DPDK (env/rmem_env.h): threads, log, fork().
  *
- * fork(). The other threads of the parent do not exist in the child: a lock that one of them held
- * is never released, and its calls never return. Therefore the child resets the data of this
- * library, and the thread-local data of its only thread, to the values of the time when the
- * library was loaded, except variables that are RMEM_ENV_KEPT. The child has no object of the
- * parent, except that it can release it (ribv_leave_inherited()); the first function that needs the
- * device creates one. Blocks allocated by the parent remain, unused.
+ * fork(): the other threads of the parent do not exist in the child, so a lock that one of them
+ * held is never released, and its calls never return. Therefore the child resets this library's
+ * data, and the thread-local data of its only thread, to the values at the time the library was
+ * loaded, except variables marked RMEM_ENV_KEPT. The child has no objects of the parent, except
+ * that it can release them (ribv_leave_inherited()). The first function that needs a device creates
+ * it. Memory allocated by the parent remains, unused.
+ *
+ * Invariant: the child has one thread during the reset, and afterwards refers to no data from
+ * before it, except variables marked RMEM_ENV_KEPT.
  */
 
 #include <errno.h>
@@ -28,7 +31,7 @@
 #include "ribv_finding.h"
 #include "rmem_env.h"
 
-/* A part of this library's data. */
+/* A part of this library's writable data. */
 struct part {
 	uint8_t *at;
 	size_t size;
@@ -38,14 +41,14 @@ extern uint8_t __start_rmem_kept[] __attribute__((visibility("hidden")));
 extern uint8_t __stop_rmem_kept[] __attribute__((visibility("hidden")));
 
 static RMEM_ENV_KEPT struct part data;
-static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: none */
-/* That of the parent, so that leak checkers find the blocks that it refers to. */
+static RMEM_ENV_KEPT uint8_t *loaded; /* copy of the data when it was loaded; NULL: none */
+/* The parent's copy, kept so that leak checkers find the blocks it refers to. */
 static RMEM_ENV_KEPT uint8_t *inherited;
 static RMEM_ENV_KEPT void (*before_reset)(void);
 static char log_line[256];
-static bool has_checked; /* a device logs wrong uses */
+static bool has_checked; /* a device has sanitize=1 */
 
-/* The data that is written after the library was loaded, without pages that the loader protects. */
+/* Find the data that is writable after loading, without pages that the loader protects (RELRO). */
 static struct part
 data_of(const struct dl_phdr_info *info)
 {
@@ -79,7 +82,7 @@ find_data(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Set the thread-local data of the calling thread to its initial values. */
+/* Reset the thread-local data of the calling thread to its initial values. */
 static int
 reset_thread(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -102,7 +105,7 @@ reset_thread(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* In the child. */
+/* Runs in the child of fork(). */
 static void
 forked(void)
 {
@@ -140,7 +143,7 @@ ribv_env_attach(void)
 	return likely(rte_lcore_id() != LCORE_ID_ANY) || rte_thread_register() == 0;
 }
 
-/* The level that RMEM_IBV_LOG has, a number or the beginning of a name. */
+/* Level of RMEM_IBV_LOG: a number, or the start of a name. */
 static uint32_t
 level_of(const char *text)
 {
@@ -191,7 +194,7 @@ ribv_env_log_keep(void)
 	FILE *stream;
 
 	rte_log_set_level_pattern("*", level != NULL ? level_of(level) : RTE_LOG_ERR);
-	/* Never closed: a thread of the device may be about to write. */
+	/* Never closed: a thread of the device may still write to it. */
 	stream = level == NULL ? fopencookie(NULL, "w", functions) : NULL;
 	rte_openlog_stream(stream);
 }
@@ -200,7 +203,7 @@ const char *
 ribv_env_log_kept(bool is_checked)
 {
 	has_checked |= is_checked;
-	/* A program that provokes errors sees its errno, and no line. */
+	/* Without RMEM_IBV_LOG: a program that provokes errors gets errno only, and no line. */
 	if (getenv("RMEM_IBV_LOG") == NULL) {
 		rte_log_set_level_pattern("*", RTE_LOG_EMERG);
 		if (has_checked)

@@ -3,10 +3,10 @@
  */
 
 /*
- * Reports of findings: on stderr, and with the items of RMEM_IBV_SANITIZE as lines of JSON, not if
- * they are suppressed, and the last one of the process.
+ * Reports of findings: on stderr and, as selected by the items of RMEM_IBV_SANITIZE, as lines of
+ * JSON, filtered by suppressions, or ending the process.
  *
- * Invariant: the items are read before the first device is created, and not changed then.
+ * Invariant: the items are read before the first device is created, and are constant afterwards.
  */
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static const char *const kinds[] = {
 
 static struct {
 	uint32_t kind;
-	char *pattern; /* of fnmatch() */
+	char *pattern; /* for fnmatch() */
 } rules[MAX_RULES];
 static uint32_t nb_rules;
 static char *json; /* path, or NULL */
@@ -59,7 +59,7 @@ wrong(const char *item, const char *what)
 	return reason;
 }
 
-/* Parse a line of suppressions, KIND:PATTERN; NULL, or the error. */
+/* Parse a line of suppressions, KIND:PATTERN; return an error text, or NULL. */
 static const char *
 add_rule(const char *item, unsigned int number, char *line)
 {
@@ -118,7 +118,7 @@ read_rules(const char *item, const char *path)
 	return what;
 }
 
-/* A line in the file, with one call, since processes share it; false: errno. */
+/* Append a line with one write(), because processes share the file; false with errno set. */
 static bool
 json_append(const char *text, size_t len)
 {
@@ -182,7 +182,7 @@ matches(const char *pattern, const char *text)
 	return text != NULL && fnmatch(pattern, text, 0) == 0;
 }
 
-/* Whether the rule matches a report: its text, or the function, file or module of a call. */
+/* Whether a rule matches a report: its text, or function, file or module of a call. */
 static bool
 covers(const char *pattern, const char *what, const struct ribv_calls *calls)
 {
@@ -251,7 +251,7 @@ json_calls(FILE *to, const char *key, const struct ribv_calls *calls)
 	fputc(']', to);
 }
 
-/* 0 if there is no event. */
+/* Age of an event in microseconds; 0 if there is none. */
 static double
 us_ago(const struct ribv_event *event)
 {
@@ -304,7 +304,7 @@ report_json(const struct ribv_finding *finding, const struct ribv_calls *calls,
 	free(text);
 }
 
-/* With one call, so that it is in one piece. */
+/* Print with one write(), so that the report is in one piece. */
 static void
 report_text(const struct ribv_finding *finding, const struct ribv_calls *calls,
 		const struct ribv_calls *finder, double ago)
@@ -341,7 +341,7 @@ end(void)
 static void
 report(const struct ribv_finding *finding, struct ribv_calls calls[2], const char *line)
 {
-	const double ago = us_ago(finding->event); /* finding the calls takes long */
+	const double ago = us_ago(finding->event); /* before the slow lookup of calls */
 	struct ribv_event now;
 
 	calls[0].n = calls[1].n = 0;
@@ -374,7 +374,7 @@ ribv_find(const struct ribv_finding *finding)
 	free(calls);
 }
 
-/* A line of the device; one that is no finding is only printed. */
+/* Report a log line of the device; print it only, if it is not a finding. */
 static void
 log_line(const char *line)
 {

@@ -3,8 +3,9 @@
  */
 
 /*
- * Findings of the sanitizer for verbs programs. ribv_sanitize.c, ribv_watch.c and the log lines of
- * the device have them; ribv_finding.c reports them; ribv_stack.c has the calls that led to them.
+ * Findings of the sanitizer for verbs programs. ribv_sanitize.c, ribv_watch.c and log lines of the
+ * devices create them, ribv_finding.c reports them, and ribv_stack.c finds the calls that led to
+ * them.
  */
 
 #ifndef RIBV_FINDING_H
@@ -16,9 +17,9 @@
 #include <sys/types.h>
 
 #define RIBV_MAX_FRAMES 32
-#define RIBV_MAX_CALLS  64 /* those inlined included */
+#define RIBV_MAX_CALLS  64 /* including inlined calls */
 
-/* Their names are in ribv_finding.c, and in doc/soft_debug.md. */
+/* Kinds of findings; names are in ribv_finding.c and doc/soft_debug.md. */
 enum ribv_kind {
 	RIBV_FOUND_CHANGED,
 	RIBV_FOUND_DEAD,
@@ -44,21 +45,21 @@ struct ribv_stack {
 	int n;
 };
 
-/* A call of the program: where, when (TSC), and by which thread. */
+/* A call of the program: place, time (TSC) and thread. */
 struct ribv_event {
 	struct ribv_stack stack;
 	uint64_t tsc;
 	pid_t thread;
 };
 
-/* A call, with as much of its function, file, line and module as is known. */
+/* A call, with function, file, line and module as far as they are known. */
 struct ribv_call {
 	char *function; /* or NULL */
 	char *source;   /* or NULL */
 	char *module;   /* or NULL */
 	uintptr_t at;   /* in the module */
 	unsigned long line;
-	bool is_outer; /* the one before is inlined in it */
+	bool is_outer; /* the previous call is inlined in this one */
 };
 
 struct ribv_calls {
@@ -69,32 +70,32 @@ struct ribv_calls {
 struct ribv_finding {
 	enum ribv_kind kind;
 	const char *what;
-	const char *how; /* what it did, as "posted" */
+	const char *how; /* verb for the event, e.g. "posted" */
 	const struct ribv_event *event;
-	bool has_finder; /* report the calls of this thread too */
+	bool has_finder; /* also report the calls of the current thread */
 };
 
 /* ribv_stack.c */
-/* The calling thread; the first call in a process loads a library. */
+/* Record place, time and thread of the caller; the first call in a process loads a library. */
 void ribv_event_now(struct ribv_event *event);
 pid_t ribv_thread(void);
-/* Whether an address is in a library whose file has that name, or begins with it. */
+/* Whether an address is in a library whose file name is, or begins with, that name. */
 bool ribv_is_in(const void *address, const char *library);
-/* The first frame that is not of this library, or of libc that it calls. */
+/* Index of the first frame outside of this library, and of libc called by it. */
 int ribv_first_frame(const struct ribv_stack *stack);
-/* The calls, without calls of this library, and of libc before main() or the thread. */
+/* Look up the calls, except those of this library and of libc before main() or a thread's start. */
 void ribv_calls_find(struct ribv_calls *calls, const struct ribv_stack *stack);
 void ribv_calls_print(FILE *to, const struct ribv_calls *calls);
 void ribv_calls_free(struct ribv_calls *calls);
 
 /* ribv_finding.c */
-/* Read RMEM_IBV_SANITIZE; NULL, or the error. */
+/* Read RMEM_IBV_SANITIZE; return an error text, or NULL. */
 const char *ribv_finding_start(void);
-/* Whether the items have poison. */
+/* Whether the item poison is set. */
 bool ribv_finding_has_poison(void);
-/* Report it, unless it is suppressed; does not return with the item abort. */
+/* Report a finding, unless it is suppressed; does not return if the item abort is set. */
 void ribv_find(const struct ribv_finding *finding);
-/* Where the device has to log its findings; NULL: stderr. */
+/* Stream to which the device logs its findings; NULL: stderr. */
 FILE *ribv_finding_log(void);
 
 #endif /* RIBV_FINDING_H */

@@ -3,13 +3,13 @@
  */
 
 /*
- * Command files, and the handles of an object that was imported (ribv_import.c).
+ * Command files, and the handles of imported objects (ribv_import.c).
  *
- * The command file of a context is a memfd, which a duplicate of its descriptor refers to, too.
+ * The command file of a context is a memfd; a duplicate of its descriptor refers to the same file.
  *
- * Invariant: the handles of an object have one number, and the same pointer to the object of the
- * class. The call that destroys it sets this pointer of the other handles to NULL: they can only be
- * unimported, as with a device of the kernel.
+ * Invariant: all handles of an object have the same number and the same pointer to the object of
+ * the class. The call that destroys it sets this pointer in all other handles to NULL; these can
+ * then only be unimported, as with a device of the kernel.
  */
 
 #include <errno.h>
@@ -45,7 +45,7 @@ ribv_handle_imported(void)
 	__atomic_store_n(&has_imports, true, __ATOMIC_RELAXED);
 }
 
-/* The next object of the type but one, after *i; NULL: none, as always without imports. */
+/* Next object of the type after *i, other than `one`; NULL: none, as always without imports. */
 static void *
 next_other(uint32_t *i, enum ribv_type type, const void *one)
 {

@@ -3,13 +3,13 @@
  */
 
 /*
- * Import of devices, PDs, MRs and device memory by their handles, within this process.
+ * Import of devices, PDs, MRs and device memory by handle, within one process.
  *
- * Contexts of one command file share the objects of the class: an imported object is a further
- * handle of one, and has its number (ribv_handle.c).
+ * Contexts with the same command file share objects of the class. An imported object is another
+ * handle of an object, with the same number (ribv_handle.c).
  *
- * Invariant: an unimported PD keeps its slot until its context is closed, since QPs and other
- * objects that were made with it refer to that.
+ * Invariant: an unimported PD keeps its slot until its context is closed, because QPs and other
+ * objects created with it refer to the slot.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include "ribv.h"
 
-/* Whether a descriptor is of a command file, of any process. */
+/* Whether a descriptor refers to a command file, of any process. */
 static bool
 is_file(int fd)
 {
@@ -41,7 +41,7 @@ ibv_import_device(int cmd_fd)
 
 	if (fstat(cmd_fd, &st) != 0)
 		return ribv_fail(EINVAL);
-	/* That of a real device is a character device. */
+	/* The command file of a real device is a character device. */
 	if (S_ISCHR(st.st_mode)) {
 		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
 		return RIBV_NEXT(ibv_import_device)(cmd_fd);
@@ -55,7 +55,7 @@ ibv_import_device(int cmd_fd)
 	return ribv_fail(is_file(cmd_fd) ? EOPNOTSUPP : EINVAL);
 }
 
-/* Whether the objects of one context can be imported into the other. */
+/* Whether objects of one context can be imported into the other. */
 static bool
 is_shared(const struct ibv_context *a, const struct ibv_context *b)
 {

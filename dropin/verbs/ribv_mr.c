@@ -5,10 +5,10 @@
 /*
  * Protection domains, memory regions and memory windows.
  *
- * Invariant: the references of a PD in this library are parent domains alone; objects of the class
- * are counted there, which refuses to deallocate a PD in use.
- * Invariant: the keys in the public part of an MR are copies for the program. Control calls
- * use the object of the class, not these.
+ * Invariant: only parent domains are counted in a PD of this library. The class counts all other
+ * objects, and refuses to deallocate a PD in use.
+ * Invariant: the keys in the public part of an MR are copies for the program. Control calls use the
+ * object of the class.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define PAGE 4096u
 
-/* Rights of MRs of dma-bufs, with RELAXED_ORDERING (ibv_reg_dmabuf_mr(3)). */
+/* Access flags accepted for MRs of dma-bufs, and RELAXED_ORDERING (ibv_reg_dmabuf_mr(3)). */
 #define DMABUF_ACCESS                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 			IBV_ACCESS_REMOTE_ATOMIC)
@@ -74,9 +74,9 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 static unsigned int
 access_of_ibv(unsigned int access)
 {
-	/* A device may ignore these bits (ibv_reg_mr(3)). */
+	/* A device may ignore the optional flags (ibv_reg_mr(3)). */
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE;
-	/* The size of pages to fault in: the class uses the pages of the memory. */
+	/* HUGETLB is only a hint for page faults; the class uses the page size of the memory. */
 	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
 		access &= ~(unsigned int)IBV_ACCESS_HUGETLB;
 	return access;
@@ -121,7 +121,7 @@ reg_plain(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 
 	if (!ribv_is_pd(pd))
 		return ribv_fail(ENOENT);
-	/* An implicit MR has no address; otherwise nothing is mapped there. */
+	/* Only an implicit ODP MR may have address NULL: nothing is mapped there. */
 	if (addr == NULL && length != 0 && (access & IBV_ACCESS_ON_DEMAND) == 0)
 		return ribv_fail(EFAULT);
 	mr = ribv_mr_reg(pd, &attr);
@@ -141,8 +141,8 @@ ribv_alloc_null_mr(struct ibv_pd *pd)
 }
 
 /*
- * Address and iova have one offset in their page, as the kernel requires. The macro ibv_reg_mr()
- * passes the address as iova also with ZERO_BASED, which begins at 0.
+ * Check that address and iova have the same page offset, as the kernel does. The macro ibv_reg_mr()
+ * passes the address as iova also with ZERO_BASED, where the MR starts at 0.
  */
 static struct ibv_mr *
 reg_at(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
@@ -179,8 +179,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 }
 
 /*
- * Any fd that can be mapped, not a dma-buf alone. As in libibverbs, addr of the MR is the offset;
- * its memory is mapped elsewhere.
+ * Accepts any fd that can be mapped, not only dma-bufs. As in libibverbs, the public addr is the
+ * offset, although the memory is mapped elsewhere.
  */
 struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
@@ -224,7 +224,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	/* As libibverbs; a refusal by the class is an error of the command. */
+	/* Check as libibverbs does; a refusal of the class is an error of the command. */
 	if (!own->is_plain ||
 			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
 					(length == 0 || addr == NULL)) ||

@@ -3,14 +3,14 @@
  */
 
 /*
- * The next library, errnos, and the array of objects.
+ * Functions of libibverbs, errnos, and the array of objects.
  *
- * Invariant: a slot is RIBV_FREE, then RIBV_NEW while its object is made, then has the type of the
- * object. The type is stored with release when the object is complete, and loaded with acquire
- * before anything is read through a pointer of the program.
+ * Invariant: the type of a slot is RIBV_FREE, then RIBV_NEW while its object is created, then the
+ * type of the object. That type is stored with release when the object is complete, and loaded with
+ * acquire before anything is read through a pointer of the program.
  * Invariant: the memory of the array is never unmapped, so each slot can be read at any time. Slots
- * are given out in turn: a pointer that is used after the object was destroyed is refused until its
- * slot is given out again.
+ * are allocated in turn, so a pointer to a destroyed object is refused until its slot is used
+ * again.
  */
 
 #include <assert.h>
@@ -22,13 +22,13 @@
 #include "ribv.h"
 #include "rmem_env.h"
 
-/* Handle 0 is of no object. */
+/* Slot 0 is never used, so no object has handle 0. */
 uintptr_t ribv_objs;
 uint8_t ribv_types[RIBV_MAX_OBJS];
 RMEM_ENV_KEPT bool ribv_has_real;
 struct rmem_dev *ribv_devs[RIBV_MAX_DEVS + 1];
-static RMEM_ENV_KEPT uint32_t last; /* slot given out; slots are used in turn, so that a freed one
-                                       stays free */
+static RMEM_ENV_KEPT uint32_t last; /* Slot allocated last; slots are used in turn, so that a freed
+				     * one stays free for long. */
 RMEM_ENV_KEPT uint8_t *ribv_inherited;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

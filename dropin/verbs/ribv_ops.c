@@ -3,9 +3,9 @@
  */
 
 /*
- * Operations that programs call through a context, by inline functions of verbs.h and so not
- * through ribv_preload.c. As there, a thread that is cancelled in a control call ends later, so it
- * holds no lock of the class. Posts and polls are no cancellation points.
+ * Operations that programs call through a context, by inline functions of verbs.h, and not through
+ * ribv_preload.c. As there, a thread can't be cancelled in a control call, because it may hold a
+ * lock of the class. Posts and polls are not cancellation points.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 		return ret;                                                                        \
 	}
 
-/* Define one that returns an errno, which is also in errno, as after a call of the kernel. */
+/* Define an operation that returns an errno and also sets errno, as after a call of the kernel. */
 #define OP_ERR(name, params, args)                                                                 \
 	static int op_##name(params)                                                               \
 	{                                                                                          \

@@ -3,8 +3,8 @@
  */
 
 /*
- * With the item poison: a pattern in the buffers of receives, from their post until the device
- * writes there. The kernel writes it, so that an address that is not valid is no fault.
+ * With the item poison: a pattern in receive buffers, from the post until the device writes there.
+ * The kernel writes the pattern, so an invalid address is an error and not a fault.
  */
 
 #include <string.h>
@@ -18,7 +18,7 @@
 #define CHUNK  4096
 #define MAX_UD (4096 + 40)
 
-static uint8_t pattern[CHUNK + 8]; /* 8 bytes again and again */
+static uint8_t pattern[CHUNK + 8]; /* 8 bytes, repeated */
 
 static void
 fill_pattern(void)
@@ -63,7 +63,8 @@ ribv_poison_set(const struct rmem_sge *sges, uint32_t n)
 	return true;
 }
 
-/* The first byte of [from, length) of an SGE that is not poison; length: none. */
+/* Offset in [from, length) of the first byte of an SGE that differs from the pattern; length:
+ * none. */
 static uint64_t
 find_written(const struct rmem_sge *sge, uint64_t from)
 {

@@ -3,8 +3,10 @@
  */
 
 /*
- * Posts of QPs: requests in the words of the class. Locks order the threads that post; the class
- * has one for each queue.
+ * Posts: requests are converted to the class's format.
+ *
+ * Invariant: send_lock and recv_lock serialise the threads that post to a queue, because the class
+ * allows one thread per queue.
  */
 
 #include <errno.h>
@@ -26,7 +28,8 @@ ribv_bind_wr(const struct ribv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
 	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
 	wr->bind_mw.addr = info->addr;
 	wr->bind_mw.length = info->length;
-	/* Remote rights alone are of a window; programs add this one as for an MR. */
+	/* Only remote access flags apply to a window; programs also set LOCAL_WRITE, as for an
+	 * MR. */
 	wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 	wr->bind_mw.key_tag = (uint8_t)rkey;
 	return 0;
@@ -42,9 +45,9 @@ ribv_bind_begin(struct ibv_mw *mw, uint32_t rkey)
 }
 
 /*
- * The request in the class's words; 0 or an errno. The SGEs of the program are used where they are:
- * struct ibv_sge and struct rmem_sge have one layout (rverbs_map.c). soft copies them if the
- * request must wait, so that they need not outlive the post.
+ * Convert a request to the class's format; 0 or an errno. The program's SGEs are used in place,
+ * because struct ibv_sge and struct rmem_sge have the same layout (rverbs_map.c). soft copies them
+ * if the request has to wait, so they need not outlive the post.
  */
 static int
 wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
@@ -74,7 +77,7 @@ wr_of_ibv(const struct ribv_qp *qp, const struct ibv_send_wr *ibv, struct rmem_s
 									  : RMEM_WR_ATOMIC_WRITE;
 	wr->flags = (uint8_t)ibv->send_flags;
 	wr->imm_data = ibv->imm_data;
-	/* The caller reads the window of a binding. */
+	/* The caller dereferences the window of a bind, so refuse it here. */
 	if (qp->is_ud && ibv->opcode == IBV_WR_BIND_MW)
 		return EOPNOTSUPP;
 	if (qp->is_ud)
@@ -106,7 +109,8 @@ ribv_post_errno(int ret)
 	return ret < 0 ? ribv_errno(ret) : 0;
 }
 
-/* A post that accepts none and has no error has met a full queue: ENOMEM, as of NICs' providers. */
+/* Post the requests. If none is accepted without an error, the queue is full: ENOMEM, as in
+ * providers of NICs. */
 static unsigned int
 post_all(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int n, int *err)
 {
@@ -131,8 +135,8 @@ ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, unsigned int 
 	if (likely(qp->watch == NULL))
 		return post_all(qp, wr, n, err);
 	/*
-	 * Recorded before the post: another thread may poll the completion before it returns.
-	 * Records of refused requests are removed, still under the send lock.
+	 * Record before the post: another thread may poll the completion before it returns. Records
+	 * of refused requests are removed, still under the send lock.
 	 */
 	kept = ribv_watch_send(qp->watch, wr, n);
 	done = post_all(qp, wr, n, err);
@@ -147,7 +151,7 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr *of[BURST];
 	struct rmem_send_wr own[BURST];
-	uint32_t old_rkey[BURST]; /* of bindings */
+	uint32_t old_rkey[BURST]; /* rkey of each window before its bind */
 	unsigned int i, n, done;
 	int err = 0;
 
@@ -162,7 +166,7 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 	done = ribv_post_burst(qp, own, n, &err);
 	if (done < n)
 		*wr = of[done];
-	/* Backwards: of two bindings of one window, the first knows the rkey before both. */
+	/* In reverse order, to restore the first rkey if a window is bound twice. */
 	for (i = n; i-- > done;) {
 		if (own[i].opcode == RMEM_WR_BIND_MW)
 			/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): of a binding */
@@ -171,7 +175,8 @@ post_some(struct ribv_qp *qp, struct ibv_send_wr **wr)
 	return err;
 }
 
-/* Written only when a request is refused, as NICs' providers do: programs read it as a result. */
+/* Set *bad_wr only if a request is refused, as providers of NICs do: programs read it as a
+ * result. */
 static int
 send_result(struct ibv_send_wr **bad_wr, struct ibv_send_wr *wr, int err)
 {
@@ -194,7 +199,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		return send_result(bad_wr, wr, ENOMEM);
 	if (unlikely(qp->watch != NULL))
 		ribv_caller = __builtin_return_address(0);
-	/* Verbs permits posts of several threads to a QP, the class one thread at a time. */
+	/* Verbs allows several threads to post to a QP; the class allows one. */
 	ribv_lock(&qp->send_lock);
 	while (wr != NULL && err == 0)
 		err = post_some(qp, &wr);
@@ -214,7 +219,7 @@ ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr)
 	return 0;
 }
 
-/* Recorded before the post, for the reason that ribv_post_burst() has. */
+/* Record before the post, as in ribv_post_burst(). */
 static int
 post_recv(struct ribv_qp *qp, const struct rmem_recv_wr *wr)
 {

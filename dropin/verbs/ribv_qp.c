@@ -5,12 +5,11 @@
 /*
  * Queue pairs: create, modify, query, destroy.
  *
- * Invariant: a QP is counted in its CQs and its SRQ from before the QP of the class exists until
- * after it is destroyed, so these can't be destroyed in between.
- * Invariant: a QP is in the list of its number while its QP of the class exists and is known to the
- * program.
- * Invariant: locks are taken in the order: this file's, then that of a CQ; send_lock, then
- * recv_lock.
+ * Invariant: a QP is counted in its CQs and its SRQ from before the QP of the class is created
+ * until after it is destroyed, so these can't be destroyed in between.
+ * Invariant: a QP is in the list of its number while its QP of the class exists and the program
+ * knows it.
+ * Invariant: lock order: the lock of this file, then the lock of a CQ; send_lock, then recv_lock.
  */
 
 #include <errno.h>
@@ -23,13 +22,13 @@
 
 #define NB_LISTS 1024
 
-/* No QP takes the number of a destroyed one while its completions are in a CQ, and none of the
- * lists is changed while it is searched. */
+/* Held while lists are searched or changed. Held also from the destruction of a QP until its
+ * completions are removed, so that no new QP gets its number before. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* QPs that are not destroyed, by their number. */
+/* QPs that are not destroyed, hashed by number. */
 static LIST_HEAD(ribv_qps, ribv_qp) qps[NB_LISTS];
 
-/* Count the QP in its CQs and its SRQ, while it may refer to them. */
+/* Add n to the reference counts of the QP's CQs and SRQ. */
 static void
 count_queues(const struct ibv_qp_init_attr *init, int n)
 {
@@ -45,8 +44,8 @@ count_queues(const struct ibv_qp_init_attr *init, int n)
 }
 
 /*
- * Inline data for which a QP has space: that of the SGEs of a request at least, as on devices that
- * place it there. Programs such as rdma_xclient rely on it.
+ * Inline data that a QP accepts: at least the space of its SGEs, as on devices that store it there.
+ * Programs such as rdma_xclient rely on it.
  */
 static uint32_t
 inline_of(const struct ibv_pd *pd, const struct ibv_qp_cap *cap)
@@ -117,7 +116,7 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	return ret;
 }
 
-/* Add a new QP to the list; init has the parameters of the program. */
+/* Add a new QP to the list; init has the program's parameters. */
 static struct ibv_qp *
 qp_enter(struct ribv_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr *init)
 {
@@ -147,8 +146,8 @@ qp_enter(struct ribv_qp *qp, struct ibv_context *context, const struct ibv_qp_in
 }
 
 /*
- * A handle of a QP of XRC_RECV, which is new if qp_num is 0. It has no events: they would name the
- * handle that made the QP, which may be destroyed before the others.
+ * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. The QP has no events: they would
+ * refer to the handle that created the QP, which may be destroyed before the others.
  */
 static struct ibv_qp *
 xrc_recv_enter(const struct ibv_xrcd *xrcd, uint32_t qp_num, void *context)
@@ -206,7 +205,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (qp == NULL)
 		return NULL;
 	plain = *init;
-	/* It has no receives. */
+	/* An XRC_SEND QP has no receives. */
 	if (init->qp_type == IBV_QPT_XRC_SEND) {
 		plain.recv_cq = init->send_cq;
 		plain.srq = NULL;
@@ -224,7 +223,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return qp_enter(qp, pd->context, &plain);
 }
 
-/* A QP of a real device. Its kernel would take our handles for its own. */
+/* Create a QP of a real device. Its kernel would mistake handles of rmem for its own. */
 static struct ibv_qp *
 create_real(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
@@ -277,7 +276,7 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 		return ribv_fail(EOPNOTSUPP);
 	if (ribv_is_pd(init->pd) && init->pd->context != context)
 		return ribv_fail(EINVAL);
-	/* The extended struct begins with the plain one. */
+	/* The extended struct begins with the plain struct. */
 	memcpy(&plain, init, sizeof(plain));
 	qp = qp_create(init->pd, &plain);
 	if (qp != NULL)
@@ -355,7 +354,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (ret != 0)
 		return ret;
 	attr_of_ibv(qp, attr, mask, &own);
-	/* Other threads of the program may post; threads of the class may not. */
+	/* Other threads of the program may post, which the class does not allow during a modify. */
 	ribv_lock(&qp->send_lock);
 	ribv_lock(&qp->recv_lock);
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
@@ -441,7 +440,8 @@ destroy(struct ribv_qp *qp)
 	return ret;
 }
 
-/* References are events, which will be acknowledged: a bound window takes none. */
+/* Wait only for references: these are events, which will be acknowledged. A bound window also gives
+ * -EBUSY, and holds no reference. */
 static int
 destroy_acked(struct ribv_qp *qp)
 {
@@ -484,7 +484,8 @@ ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 
 	if (!ribv_env_attach())
 		return false;
-	/* A thread that has it may wait for a CQ, whose thread waits for the caller's lock. */
+	/* Don't wait: the holder may wait for a CQ whose lock another thread holds, which waits for
+	 * a lock of the caller. */
 	if (pthread_mutex_trylock(&lock) != 0)
 		return true;
 	LIST_FOREACH(qp, &qps[qp_num % NB_LISTS], next) {

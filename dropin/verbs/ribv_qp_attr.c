@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Attributes of QPs that the class does not have: rate limit, ECE, order of data. */
+/* QP attributes that the class does not have: rate limit, ECE, order of data. */
 
 #include <errno.h>
 
@@ -11,7 +11,8 @@
 /* Attributes of verbs that the class does not have. */
 #define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)
 
-/* Those that the kernel ignores of XRC, and perftest sets: of the half that a QP does not have. */
+/* Attributes that the kernel ignores for XRC and perftest sets: they belong to the half that the QP
+ * does not have. */
 static int
 lacking_of_xrc(enum ibv_qp_type type)
 {
@@ -25,7 +26,7 @@ lacking_of_xrc(enum ibv_qp_type type)
 	}
 }
 
-/* The kernel has alternate paths on InfiniBand alone, and EINVAL on RoCE. */
+/* As the kernel: alternate paths only on InfiniBand, EINVAL on RoCE. */
 int
 ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask)
 {
@@ -61,8 +62,8 @@ ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr
 }
 
 /*
- * No enhancements, as providers without them answer. Without a vendor rdma_set_local_ece() of
- * librdmacm fails, so a query can't succeed with none.
+ * Report no enhancements, as providers without them do. Fails, because rdma_set_local_ece() of
+ * librdmacm refuses an ECE without a vendor.
  */
 int
 ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -81,8 +82,8 @@ ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 }
 
 /*
- * Bytes of a message are copied by memcpy(), or by the kernel, which specify no order. The 8 bytes
- * of an atomic are one access. With the flag of verbs.h 56 the result is a vector: the whole
+ * memcpy() or the kernel copies the bytes of a message, and neither guarantees an order. The 8
+ * bytes of an atomic are one access. With the flag of verbs.h 56 the result is a bit mask: whole
  * message, and blocks of 128 bytes.
  */
 int

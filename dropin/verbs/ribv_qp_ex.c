@@ -3,8 +3,10 @@
  */
 
 /*
- * ibv_wr_*: requests are built in a batch of the QP, and posted by ibv_wr_complete(). Invariant:
- * from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort() the thread holds the send lock.
+ * ibv_wr_*: requests are collected in a batch of the QP, and posted by ibv_wr_complete().
+ *
+ * Invariant: the thread holds the send lock from ibv_wr_start() until ibv_wr_complete() or
+ * ibv_wr_abort().
  */
 
 #include <errno.h>
@@ -30,30 +32,30 @@
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
-/* A window to bind, and its rkey before. */
+/* A window to bind, and its previous rkey. */
 struct window {
 	struct ibv_mw *mw;
 	uint32_t old_rkey;
 };
 
 /*
- * Written and read by the thread that holds the send lock. Each array has max + 1 entries: what
- * exceeds max is built in the last one, over and over, and refused by wr_complete(); so no call
- * checks for space.
+ * Used by the thread that holds the send lock. Each array has max + 1 entries: requests that exceed
+ * max all use the last entry, and wr_complete() refuses them. So the functions that add requests
+ * need not check for space.
  */
 struct ribv_batch {
-	uint32_t nb;         /* requests begun */
-	uint32_t max;        /* requests of the send queue; a last one takes those too many */
-	uint32_t max_sge;    /* of a request */
-	uint32_t max_inline; /* bytes of a request */
+	uint32_t nb;         /* requests added */
+	uint32_t max;        /* entries of the send queue; the arrays have one more */
+	uint32_t max_sge;    /* per request */
+	uint32_t max_inline; /* bytes per request */
 	int err;             /* of the first bad request, or 0 */
 	struct rmem_send_wr *wrs;
 	struct rmem_sge *sges;
-	struct window *windows; /* of requests that bind */
+	struct window *windows; /* by request, if it is a bind */
 	uint8_t *data;
 };
 
-/* The batch; NULL for a QP without one, or if the pointer is not a QP. */
+/* The batch of a QP; NULL if it has none, or the pointer is not a QP. */
 static struct ribv_batch *
 batch_of(struct ibv_qp_ex *ex)
 {
@@ -66,7 +68,7 @@ last(const struct ribv_batch *batch)
 	return RTE_MIN(batch->nb - 1, batch->max);
 }
 
-/* Begin a request; NULL without a batch. */
+/* Add a request; NULL without a batch. */
 static struct rmem_send_wr *
 begin(struct ibv_qp_ex *ex, uint8_t opcode)
 {
@@ -78,7 +80,7 @@ begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	batch->nb++;
 	wr = &batch->wrs[last(batch)];
 	memset(wr, 0, sizeof(*wr));
-	/* Read at this moment, not at the post: the program sets them before each request. */
+	/* Read here and not at the post: the program sets them before each request. */
 	wr->wr_id = ex->wr_id;
 	wr->opcode = opcode;
 	wr->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
@@ -89,7 +91,7 @@ begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	return wr;
 }
 
-/* imm_data is in a union with invalidate_rkey: one function for all requests with either. */
+/* imm_data and invalidate_rkey share a union, so one function serves both. */
 static void
 rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint32_t imm_data)
 {
@@ -171,7 +173,7 @@ wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, u
 	atomic(ex, RMEM_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
-/* The batch has its first error. Requests that follow are built, and none is posted. */
+/* Record the first error of the batch. Later requests are added, but none is posted. */
 static void
 refuse(struct ribv_batch *batch, int err)
 {
@@ -225,7 +227,7 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list
 		refuse(batch, EINVAL);
 		return;
 	}
-	/* The program's list need not outlive the call: the batch has a copy. */
+	/* Copy the list, which need not outlive the call. */
 	sges = &batch->sges[(size_t)last(batch) * batch->max_sge];
 	if (num_sge != 0)
 		memcpy(sges, list, num_sge * sizeof(*sges));
@@ -250,7 +252,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_d
 
 	if (batch == NULL || batch->nb == 0)
 		return;
-	/* The same for the bytes, which are read here, and not at the post. */
+	/* Copy the data, which is read by this call and not by the post. */
 	data = &batch->data[(size_t)last(batch) * batch->max_inline];
 	for (i = 0; i < num_buf; i++) {
 		if (list[i].length > batch->max_inline - length) {
@@ -315,9 +317,9 @@ wr_start(struct ibv_qp_ex *ex)
 }
 
 /*
- * 0 or an errno. A window has its new rkey before the post, since its binding may complete within.
- * Requests refused are undone from the last to the first: of two bindings of one window, the first
- * knows the rkey before both.
+ * Post the batch; 0 or an errno. Windows get their new rkey before the post, because a bind may
+ * complete during it. Refused requests are undone in reverse order, to restore the first rkey if a
+ * window is bound twice.
  */
 static int
 post_batch(struct ribv_qp *qp, struct ribv_batch *batch)
@@ -383,7 +385,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	batch->max = cap->max_send_wr;
 	batch->max_sge = RTE_MIN(cap->max_send_sge, (uint32_t)UINT16_MAX);
 	batch->max_inline = cap->max_inline_data;
-	/* One allocation, in the order of falling alignment: bytes come last. */
+	/* One allocation, ordered by decreasing alignment. */
 	batch->wrs = (struct rmem_send_wr *)(batch + 1);
 	batch->sges = (struct rmem_sge *)(batch->wrs + n);
 	batch->windows = (struct window *)(batch->sges + n * cap->max_send_sge);

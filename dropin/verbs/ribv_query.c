@@ -13,7 +13,7 @@
 
 #include "ribv.h"
 
-/* The attributes of the device in the class; zeroed if there are none. */
+/* Device attributes of the class; zeros on failure. */
 static struct rmem_dev_attr
 dev_attr(const struct rmem_dev *dev)
 {
@@ -129,7 +129,7 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 		full.cq_mod_caps.max_cq_count = RMEM_CQ_MAX_COUNT;
 		full.cq_mod_caps.max_cq_period = RMEM_CQ_MAX_PERIOD_US;
 	}
-	/* A program of an older header has a shorter struct. */
+	/* A program compiled with an older header has a shorter struct. */
 	memcpy(attr, &full, RTE_MIN(attr_size, sizeof(full)));
 	return 0;
 }
@@ -149,7 +149,7 @@ ribv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 	ret = rmem_dev_clock_get(ribv_dev_of(context), &ticks);
 	if (ret != 0)
 		return ribv_errno(ret);
-	/* Ticks, as the providers of libibverbs have them. */
+	/* In ticks, as providers of libibverbs report it. */
 	values->raw_clock.tv_sec = 0;
 	values->raw_clock.tv_nsec = (long)ticks;
 	return 0;
@@ -211,7 +211,8 @@ ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv
 
 #ifdef RIBV_HAS_PORT_SPEED
 
-/* By the bits of active_speed, in 100 Mb/s; the width of 2X has the last bit. */
+/* Speeds of a lane in units of 0.1 Gb/s, by the bits of active_speed; and lanes by the bits of the
+ * width, where 2X is the last. */
 static const uint16_t lane_speeds[] = {25, 50, 100, 100, 140, 250, 500, 1000, 2000};
 static const uint8_t lanes[] = {1, 4, 8, 12, 2};
 
@@ -243,14 +244,14 @@ ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *p
 
 #endif
 
-/* An entry of the GID table; 0 or an errno. */
+/* Query an entry of the GID table; 0 or an errno. */
 static int
 query_gid(const struct ibv_context *context, uint32_t port_num, uint32_t index,
 		struct rmem_gid_entry *entry)
 {
 	int ret = rmem_dev_gid_query(ribv_dev_of(context), port_num, index, entry);
 
-	/* Without a GID: ibv_query_gid_ex(3). */
+	/* An entry without GID: ENODATA, see ibv_query_gid_ex(3). */
 	return ret == -ENOENT ? ENODATA : ret != 0 ? ribv_errno(ret) : 0;
 }
 
@@ -267,7 +268,7 @@ ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ib
 	err = query_gid(context, port_num, (uint32_t)index, &own);
 	if (err != 0 && err != ENODATA)
 		return ribv_minus_one(err);
-	/* As by libibverbs: zeros, where the newer functions fail. */
+	/* Zeros for an entry without GID, as libibverbs; newer functions fail. */
 	if (err == ENODATA)
 		memset(own.gid, 0, sizeof(own.gid));
 	memcpy(gid->raw, own.gid, sizeof(gid->raw));
@@ -288,7 +289,7 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int i
 	err = query_gid(context, port_num, index, &own);
 	if (err != 0 && err != ENODATA)
 		return ribv_minus_one(err);
-	/* The kernel's file has one name for InfiniBand, RoCE v1 and no GID. */
+	/* sysfs has the same name for InfiniBand, RoCE v1 and no GID. */
 	*type = err == 0 && own.type == RMEM_GID_TYPE_ROCE_V2;
 	return 0;
 }
@@ -368,7 +369,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 
 		return RIBV_NEXT(ibv_query_pkey)(context, port_num, index, pkey);
 	if (!ribv_is_context(context) || pkey == NULL)
 		return ribv_minus_one(EINVAL);
-	/* libibverbs reads a file of sysfs, which does not exist then. */
+	/* libibverbs fails to read the file of sysfs, which does not exist. */
 	ret = rmem_dev_pkey_query(ribv_dev_of(context), port_num, (uint32_t)index, &own);
 	if (ret != 0)
 		return ribv_minus_one(ENOENT);

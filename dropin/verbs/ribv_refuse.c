@@ -2,15 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions that refuse objects of rmem with EOPNOTSUPP. libibverbs must not
- * see these objects. */
+/* Functions that refuse objects of rmem with EOPNOTSUPP: libibverbs must not get these objects. */
 
 #include <errno.h>
 
 #include "ribv.h"
 
-/* The argument named first, with the name of its type, decides whose call it
- * is. */
+/* Define a function; the argument `object` decides whether the call is for rmem or libibverbs. */
 #define REFUSE_INT(name, object, params, args)                                                     \
 	int name params                                                                            \
 	{                                                                                          \

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The counters of each device, as a line at the exit of the program. */
+/* The counters of each device, reported as a line when the program exits. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 
 #include "ribv.h"
 
-static bool is_registered, is_reported; /* these are reset in a child of fork() */
+static bool is_registered, is_reported; /* reset in a child of fork() */
 
-/* With one call, since processes share the file. */
+/* Append with one write(), because processes share the file. */
 void
 ribv_report_append(const char *variable, const char *text, size_t len)
 {
@@ -54,7 +54,7 @@ report_of(struct rmem_dev *dev)
 		fprintf(stderr, "rmem_ibv: %s", line);
 }
 
-/* A child of fork() that has not opened the devices has none to report. */
+/* A child of fork() without devices has nothing to report. */
 static void
 report(void)
 {

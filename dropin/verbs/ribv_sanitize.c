@@ -3,12 +3,12 @@
  */
 
 /*
- * With sanitize=1: objects that a program has not destroyed when it exits, with the calls that made
- * them, calls that wait for events that are not acknowledged, and reports of ribv_watch.c. The
- * kernel releases objects too, so a report is no error of the process, but of its code.
+ * With sanitize=1: at exit, report objects that are not destroyed, with the calls that created
+ * them; report calls that wait for unacknowledged events; and make the reports of ribv_watch.c. The
+ * kernel releases the objects too, so a report does not change the exit status.
  *
- * The event of a slot is written by the thread that makes the object, before the slot has a type
- * (release), and read after its type (acquire).
+ * Invariant: the event of a slot is written before the type of the slot is stored (release), and
+ * read after the type was loaded (acquire).
  */
 
 #include <errno.h>
@@ -22,11 +22,11 @@
 #include "ribv.h"
 #include "ribv_finding.h"
 
-#define MAX_PLACES 64 /* that are counted */
+#define MAX_PLACES 64 /* places that are counted */
 #define MAX_SHOWN  10
 #define WAIT_S     1
 
-/* Objects of a type that were made by the same calls. */
+/* Objects of one type created by the same calls. */
 struct place {
 	enum ribv_type type;
 	const struct ribv_event *made;
@@ -72,7 +72,7 @@ report_place(const struct place *place)
 			.event = place->made});
 }
 
-/* librdmacm keeps contexts and PDs, and releases them after this. */
+/* librdmacm keeps contexts and PDs, and releases them after this report. */
 static bool
 is_kept_by_librdmacm(const struct ribv_stack *stack, enum ribv_type type)
 {
@@ -82,7 +82,7 @@ is_kept_by_librdmacm(const struct ribv_stack *stack, enum ribv_type type)
 			ribv_is_in(stack->frames[first], "librdmacm");
 }
 
-/* Count an object; false: there are too many places. */
+/* Count an object; false if there are too many places. */
 static bool
 count(struct place places[], uint32_t *n, enum ribv_type type, const struct ribv_event *event)
 {
@@ -109,7 +109,8 @@ made_of(const void *obj)
 	return &made[((uintptr_t)obj - ribv_objs) / RIBV_SLOT];
 }
 
-/* Whether no report of the kind had an object of the same calls. Exits alone race. */
+/* Whether this is the first report of the kind for objects created by these calls. Only threads
+ * that exit race here. */
 static bool
 is_new(enum ribv_kind kind, const struct ribv_event *event)
 {
@@ -155,7 +156,7 @@ ribv_sanitize_cq_end(struct ribv_cq *cq)
 		report_unpolled(cq, cq->nb_lost);
 }
 
-/* Not of on-demand paging, whose memory may be unmapped (ibv_reg_mr(3)). */
+/* Not for on-demand paging, whose memory may be unmapped (ibv_reg_mr(3)). */
 void
 ribv_sanitize_mr_end(const struct ribv_mr *mr)
 {
@@ -176,7 +177,7 @@ ribv_sanitize_mr_end(const struct ribv_mr *mr)
 			.has_finder = true});
 }
 
-/* At exit, of an object that is not destroyed. */
+/* Report unacknowledged events of an object at exit. */
 static void
 report_events(const void *obj, const char *type, uint32_t nb)
 {
@@ -206,7 +207,7 @@ report_cq(struct ribv_cq *cq)
 					cq->ibv.async_events_completed);
 }
 
-/* Unpolled completions and events of the objects that are not destroyed. */
+/* Report unpolled completions and unacknowledged events at exit. */
 static void
 report_objects(void)
 {
@@ -233,8 +234,8 @@ report_objects(void)
 }
 
 /*
- * After all functions of atexit(), also those that the program has registered before it used a
- * device, which may destroy objects.
+ * A destructor, so it runs after all functions of atexit(), which may destroy objects, even if the
+ * program registered them before it used a device.
  */
 static __attribute__((destructor)) void
 report(void)
@@ -274,7 +275,7 @@ ribv_sanitize_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const char *typ
 		pthread_cond_wait(cond, mutex);
 		return;
 	}
-	/* Another thread may be about to acknowledge them. */
+	/* Wait a while: another thread may be about to acknowledge the events. */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	if (pthread_cond_timedwait(cond, mutex, &until) != ETIMEDOUT)
@@ -296,7 +297,7 @@ ribv_sanitize_start(void)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return;
-	backtrace(&frame, 1); /* the first call loads a library */
+	backtrace(&frame, 1); /* the first backtrace() loads a library */
 	made = memory;
 	ribv_entered = keep;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Shared receive queues. Those for tag matching are refused. */
+/* Shared receive queues. SRQs for tag matching are refused. */
 
 #include <errno.h>
 
@@ -124,7 +124,7 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* Without QPs, what refers to the SRQ are events that will be acknowledged. */
+/* Destroy an SRQ without QPs: only events that will be acknowledged still refer to it. */
 static int
 destroy_acked(struct ribv_srq *srq)
 {
@@ -156,7 +156,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	return 0;
 }
 
-/* The class lets several threads post. */
+/* No lock: the class allows several threads to post to an SRQ. */
 int
 ribv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The calls of a thread, by backtrace(), and their functions and lines, by addr2line (binutils). */
+/* Call stacks, by backtrace(), and their functions and lines, by addr2line (binutils). */
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -31,8 +31,8 @@ ribv_thread(void)
 }
 
 /*
- * Into memory of the caller, without a lock. backtrace() allocates when it is called first: not
- * from a handler of a signal. Names are looked up only when the event is reported
+ * Record an event in memory of the caller, without a lock. The first backtrace() allocates memory,
+ * so it must not be in a signal handler. Names are looked up when the event is reported
  * (ribv_calls_find()).
  */
 void
@@ -44,7 +44,7 @@ ribv_event_now(struct ribv_event *event)
 	event->tsc = rte_rdtsc();
 }
 
-/* By the name of the file: a library may be loaded from any path. */
+/* Compares the file name: a library may be loaded from any path. */
 bool
 ribv_is_in(const void *address, const char *library)
 {
@@ -58,7 +58,7 @@ ribv_is_in(const void *address, const char *library)
 	return strncmp(name, library, strlen(library)) == 0;
 }
 
-/* The first frame of the program, after frames of the library and of libc. */
+/* Skip the frames of this library, and of libc. */
 int
 ribv_first_frame(const struct ribv_stack *stack)
 {
@@ -72,7 +72,7 @@ ribv_first_frame(const struct ribv_stack *stack)
 	return i;
 }
 
-/* The program's environment without the libraries that are preloaded; NULL: no memory. */
+/* The environment without preloaded libraries; NULL: no memory. */
 static char **
 plain_environ(void)
 {
@@ -90,10 +90,9 @@ plain_environ(void)
 }
 
 /*
- * Run addr2line for an address of a file; its output, or "" if it is not installed. By
- * posix_spawn(): no handler of fork() runs, and the program's memory is not copied. Both ends of
- * the pipe are closed by exec, so that the read ends with addr2line, and never waits for another
- * child.
+ * Run addr2line for an address in a file; return its output, or "" if it is not installed.
+ * posix_spawn() runs no fork() handlers and does not copy the program's memory. Both ends of the
+ * pipe are close-on-exec, so the read ends with addr2line, and does not wait for another child.
  */
 static void
 find_lines(const char *file, uintptr_t at, char *text, size_t size)
@@ -120,7 +119,7 @@ find_lines(const char *file, uintptr_t at, char *text, size_t size)
 		pid = -1;
 	close(fds[1]);
 	if (pid > 0) {
-		n = read(fds[0], text, size - 1); /* written at once */
+		n = read(fds[0], text, size - 1); /* the output is written at once */
 		waitpid(pid, NULL, 0);
 	}
 	posix_spawn_file_actions_destroy(&actions);
@@ -144,7 +143,7 @@ add(struct ribv_calls *calls, const char *function, const char *module, uintptr_
 	return call;
 }
 
-/* A line of addr2line, as "(inlined by) main at leak.c:5 (discriminator 2)". */
+/* Parse a line of addr2line, e.g. "(inlined by) main at leak.c:5 (discriminator 2)". */
 static void
 add_line(struct ribv_calls *calls, char *line, const char *module, uintptr_t at)
 {
@@ -172,7 +171,7 @@ add_line(struct ribv_calls *calls, char *line, const char *module, uintptr_t at)
 static void
 add_frame(struct ribv_calls *calls, const void *frame)
 {
-	uintptr_t pc = (uintptr_t)frame - 1; /* of the call, not after it */
+	uintptr_t pc = (uintptr_t)frame - 1; /* the call, not the instruction after it */
 	char text[4096], path[PATH_MAX], *line, *rest = text;
 	const ElfW(Ehdr) * elf;
 	const char *file;
@@ -185,13 +184,13 @@ add_frame(struct ribv_calls *calls, const void *frame)
 	}
 	elf = info.dli_fbase;
 	file = info.dli_fname;
-	/* The program's is as it was started, which may be no path. */
+	/* dladdr() returns argv[0] for the program, which may not be a path. */
 	if (access(file, R_OK) != 0) {
 		n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 		path[n > 0 ? n : 0] = '\0';
 		file = path;
 	}
-	/* addr2line needs the address in the file: of a library, relative to its start. */
+	/* addr2line needs the address in the file: for a library, relative to its start. */
 	pc -= elf->e_type == ET_EXEC ? 0 : (uintptr_t)elf;
 	find_lines(file, pc, text, sizeof(text));
 	if (strstr(text, "?") == NULL && text[0] != '\0') {
@@ -199,7 +198,7 @@ add_frame(struct ribv_calls *calls, const void *frame)
 			add_line(calls, line, file, pc);
 		return;
 	}
-	text[strcspn(text, " ")] = '\0'; /* the function, of the symbols */
+	text[strcspn(text, " ")] = '\0'; /* the function, from the symbol table */
 	add(calls, text[0] != '\0' && text[0] != '?' ? text : info.dli_sname, file, pc);
 }
 

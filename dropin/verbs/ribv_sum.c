@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* With sanitize=2: the content of a buffer, as a checksum, and whether it is mapped. */
+/* With sanitize=2: checksum of a buffer, and whether it is mapped. */
 
 #include <errno.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 typedef uint64_t sum_lanes __attribute__((vector_size(16)));
 
 /*
- * Of the bytes of a buffer: in each of eight lanes of words their sum, and the sum of its values,
- * which depends on their order. Without a multiplication, as fast as the words are loaded.
+ * Checksum: in each of eight lanes of words, the sum of the words, and the sum of these sums, which
+ * depends on the order. Without multiplications it is as fast as loading the words.
  */
 static uint64_t
 sum_bytes(const uint8_t *bytes, uint64_t n)
@@ -61,8 +61,8 @@ ribv_sum(const struct rmem_sge *sges, uint32_t n)
 }
 
 /*
- * One system call, of any length: since Linux 2.6.19 it writes nothing. Not msync(), at which a
- * thread may be cancelled.
+ * Whether an SGE is mapped, by one system call for any length; since Linux 2.6.19 it writes nothing
+ * back. msync() of libc is not used because it is a cancellation point.
  */
 bool
 ribv_is_mapped(const struct rmem_sge *sge)
@@ -90,8 +90,8 @@ is_readable(const struct rmem_sge *sge, bool has_guard)
 }
 
 /*
- * Whether a sum can be made now. A byte of each page is read with the guard of the driver, whose
- * handler of signals ends the access: without a system call, unless it can't be installed.
+ * Whether a checksum can be computed. Reads a byte of each page with the driver's guard, whose
+ * signal handler ends an invalid access; if it can't be installed, uses system calls.
  */
 bool
 ribv_are_readable(const struct rmem_sge *sges, uint32_t n)

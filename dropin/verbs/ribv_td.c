@@ -3,8 +3,8 @@
  */
 
 /*
- * Thread domains and parent domains. Locks remain, as a thread domain only promises that they are
- * not needed. A parent domain is its PD under another handle.
+ * Thread domains and parent domains. Locks are still taken: a thread domain only promises that they
+ * are not needed. A parent domain is another handle of its PD.
  */
 
 #include <errno.h>
@@ -60,7 +60,7 @@ ribv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_i
 	if (own->parent != NULL || own->context != context ||
 			(attr->td != NULL && (!is_td(attr->td) || attr->td->context != context)))
 		return ribv_fail(EINVAL);
-	/* A device of rmem does not use the allocators of the program. */
+	/* Devices of rmem do not use the program's allocators. */
 	if ((attr->comp_mask &
 			    ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 					    IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) != 0)

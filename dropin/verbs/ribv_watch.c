@@ -3,12 +3,14 @@
  */
 
 /*
- * With sanitize=1: requests in flight of QPs, as the program sees them: posted, and not known by a
- * completion to have ended. Wrong uses of them are reported once for each place of the program, on
- * stderr. With sanitize=2 also send buffers that change, by a checksum.
+ * With sanitize=1: requests in flight, as known to the program: posted, and not ended by a
+ * completion. Wrong uses of their buffers are reported once for each place of the program. With
+ * sanitize=2, changes of send buffers are detected by a checksum.
  *
- * One lock protects all of it, and is taken by each post, poll and deregistration. Reports are made
- * without it. QPs of other devices have no struct ribv_watch, and execute nothing of this file.
+ * Invariant: one lock protects all state of this file. Posts, polls and deregistrations take it.
+ * Reports are printed after it is released.
+ * Invariant: a QP of a device without sanitize has no struct ribv_watch, and executes no code of
+ * this file.
  */
 
 #include <errno.h>
@@ -26,18 +28,18 @@
 #define NB_LISTS     1024
 #define LOG2_BUCKETS 8
 #define WAYS         8
-#define MAX_SGE      4  /* of a request; further ones are not checked */
-#define MAX_OLDER    64 /* receives that a new one is compared with */
+#define MAX_SGE      4  /* SGEs of a request that are checked */
+#define MAX_OLDER    64 /* previous receives that a new one is compared with */
 #define MAX_PLACES   256
 #define MAX_TEXT     224
 #define MAX_AT_EXIT  10
-#define MIN_DEAD     4 /* posts before a program may notice */
+#define MIN_DEAD     4 /* posts in ERR before a report; the program may not know yet */
 
 struct request {
 	uint64_t wr_id;
-	const void *caller; /* of the post */
-	uint64_t tsc;       /* the same */
-	pid_t thread;       /* the same */
+	const void *caller; /* place of the post */
+	uint64_t tsc;       /* time of the post */
+	pid_t thread;       /* thread of the post */
 	uint64_t sum;
 	uint32_t num_sge;
 	bool is_signaled;
@@ -46,7 +48,7 @@ struct request {
 	struct rmem_sge sge[MAX_SGE];
 };
 
-/* Requests [first, next) are in flight. */
+/* Requests [first, next) are in flight. Protected by the lock of the file. */
 struct queue {
 	struct request *ring;
 	uint32_t size; /* 0: not watched */
@@ -58,11 +60,11 @@ struct ribv_watch {
 	const struct ribv_qp *qp;
 	uint32_t dev, qp_num;
 	bool is_summing;
-	bool is_dead;           /* in ERR, as the program knows */
-	bool is_err;            /* the same, as the device has it */
-	uint32_t nb_dead;       /* sends posted since, which the program does not know */
-	struct request dead;    /* the first of them */
-	uint64_t state_checked; /* TSC */
+	bool is_dead;           /* the program knows that the QP is in ERR */
+	bool is_err;            /* the QP is in ERR */
+	uint32_t nb_dead;       /* sends posted in ERR while the program does not know it */
+	struct request dead;    /* the first of these sends */
+	uint64_t state_checked; /* time of the last query (TSC) */
 	struct queue send, recv;
 };
 
@@ -72,18 +74,18 @@ struct report {
 	char text[MAX_TEXT];
 };
 
-/* Memory of a peer that a WRITE in flight is to. */
+/* Remote memory that a WRITE in flight writes. */
 struct target {
 	const struct ribv_watch *watch; /* NULL: none */
 	uint64_t addr;
 	uint64_t length;
 	uint32_t rkey;
-	uint32_t request; /* its index in the send queue */
-	uint64_t tsc;     /* of its post */
+	uint32_t request; /* index in the send queue */
+	uint64_t tsc;     /* time of the post */
 };
 
 static uint32_t lock;
-/* By rkey: the last targets. */
+/* The last targets, hashed by rkey. */
 static struct {
 	struct target targets[WAYS];
 	uint32_t next;
@@ -95,7 +97,7 @@ static struct {
 	const void *caller;
 } places[MAX_PLACES];
 static uint32_t nb_places;
-static bool is_watching; /* atomic: a QP was watched */
+static bool is_watching; /* a QP was watched; atomic */
 static bool is_summing[RIBV_MAX_DEVS];
 
 __thread const void *ribv_caller;
@@ -134,7 +136,7 @@ ribv_watch_begin(struct ribv_qp *qp)
 	watch->qp = qp;
 	watch->dev = ribv_context_of(qp->context)->dev;
 	watch->qp_num = qp->qp->qp_num;
-	/* A protocol on UD, such as UCX's, acknowledges messages before the completion. */
+	/* Not on UD: protocols such as UCX's acknowledge messages before the completion. */
 	watch->is_summing = is_summing[watch->dev] && !qp->is_ud;
 	if (!queue_init(&watch->send, qp->init.cap.max_send_wr) ||
 			!queue_init(&watch->recv, qp->init.cap.max_recv_wr)) {
@@ -163,7 +165,7 @@ ribv_watch_state(struct ribv_watch *watch, enum ibv_qp_state state)
 	ribv_unlock(&lock);
 }
 
-/* Remember the place; false: it was reported, or there are too many. Under the lock. */
+/* Record a place; false if it was reported, or there are too many. Under the lock. */
 static bool
 is_new(enum ribv_kind kind, const void *caller)
 {
@@ -180,14 +182,14 @@ is_new(enum ribv_kind kind, const void *caller)
 	return true;
 }
 
-/* Nothing to report yet; the rest is not read then. */
+/* Initialise a report as empty; the other fields are not read then. */
 static void
 report_init(struct report *report)
 {
 	report->posted.stack.n = 0;
 }
 
-/* The text of the report is written after this. */
+/* Start a report; its text is written afterwards. */
 static void
 report_set(struct report *report, enum ribv_kind kind, const struct request *request)
 {
@@ -210,7 +212,7 @@ print(const struct report *report)
 				.has_finder = true});
 }
 
-/* A QP that is in ERR and was used on, when it is destroyed, or the process exits. */
+/* Report a QP that was used in ERR, when it is destroyed or the process exits. */
 static void
 check_dead(const struct ribv_watch *watch, struct report *report)
 {
@@ -291,7 +293,8 @@ report_buffer(const struct ribv_watch *watch, enum ribv_kind kind, const struct 
 			watch->qp_num, request->wr_id, request->sge[0].addr, what);
 }
 
-/* A request is posted. The device ends one without a buffer with an error. */
+/* Compute the checksum of a posted request. A request with an unmapped buffer is left to the
+ * device, which completes it with an error. */
 static void
 sum(const struct ribv_watch *watch, struct request *request, struct report *report)
 {
@@ -303,8 +306,8 @@ sum(const struct ribv_watch *watch, struct request *request, struct report *repo
 }
 
 /*
- * Whether the device reads the buffer, which it has not copied. Requests that are not signaled are
- * excepted: programs learn by an answer of the peer that they have ended.
+ * Whether the device still reads the buffer, that is, has not copied it. Unsignaled requests are
+ * excepted: programs may learn from an answer of the peer that they have ended.
  */
 static bool
 is_read(const struct rmem_send_wr *wr)
@@ -324,8 +327,8 @@ set_sges(struct request *request, const struct rmem_sge *sges, uint32_t n)
 }
 
 /*
- * Whether to query the state of the QP: not more often than each millisecond, and if a
- * request is in flight for so long.
+ * Whether to query the QP's state: at most once per millisecond, and only if a request has been in
+ * flight for so long.
  */
 static bool
 may_be_dead(struct ribv_watch *watch, uint64_t tsc)
@@ -343,7 +346,7 @@ may_be_dead(struct ribv_watch *watch, uint64_t tsc)
 	return true;
 }
 
-/* Count requests that are posted in ERR. Under the lock. */
+/* Count requests posted in ERR. Under the lock. */
 static void
 count_dead(struct ribv_watch *watch, unsigned int n)
 {
@@ -388,8 +391,8 @@ is_rival(const struct target *old, const struct target *target)
 }
 
 /*
- * Not of one QP, which executes WRITEs in their order; nor of one range, as benchmarks have it for
- * data that is not read.
+ * Whether two WRITEs have common bytes. A QP executes its WRITEs in order, and benchmarks write one
+ * range from several QPs if the data is not read; neither is a finding.
  */
 static bool
 has_bytes_of(const struct target *a, const struct target *b)
@@ -399,7 +402,7 @@ has_bytes_of(const struct target *a, const struct target *b)
 			(a->addr != b->addr || a->length != b->length);
 }
 
-/* Add one; return one of another QP that has some of its bytes, or NULL. */
+/* Add a target; return a target of another QP with common bytes, or NULL. */
 static const struct target *
 add_target(const struct target *target)
 {
@@ -422,7 +425,7 @@ add_target(const struct target *target)
 	return found;
 }
 
-/* Whether a WRITE has bytes of one that another QP has in flight. */
+/* Check whether a WRITE overlaps a WRITE in flight of another QP. */
 static void
 check_write(struct ribv_watch *watch, const struct rmem_send_wr *wr, struct report *report)
 {
@@ -490,7 +493,7 @@ ribv_watch_send(struct ribv_watch *watch, const struct rmem_send_wr *wr, unsigne
 	return i;
 }
 
-/* No request in a full queue is signaled: no completion ever frees an entry. */
+/* Report a full queue without a signaled request: no completion will ever free an entry. */
 static void
 check_full(struct ribv_watch *watch, struct report *report)
 {
@@ -525,7 +528,8 @@ ribv_watch_sent(struct ribv_watch *watch, unsigned int kept, unsigned int done, 
 	print(&report);
 }
 
-/* One buffer for many receives is no error: programs do so for data that they do not read. */
+/* Whether two buffers overlap. The same buffer for several receives is not an error: programs use
+ * it for data that they do not read. */
 static bool
 overlaps(const struct rmem_sge *a, const struct rmem_sge *b)
 {
@@ -535,7 +539,7 @@ overlaps(const struct rmem_sge *a, const struct rmem_sge *b)
 			b->addr < a->addr + a->length;
 }
 
-/* Whether a receive has bytes of another one, of the last that are in flight. */
+/* Compare a receive with the last ones in flight. */
 static void
 check_recv(struct ribv_watch *watch, const struct request *request, struct report *report)
 {
@@ -578,7 +582,8 @@ shares_bytes(const struct request *a, const struct request *b)
 	return false;
 }
 
-/* Not a buffer that another request in flight has, too; nor is that one any more. */
+/* Write the pattern to a receive buffer, unless another request in flight uses it; in that case the
+ * other one is not checked either. */
 static void
 poison(struct ribv_watch *watch, struct request *request, uint32_t num_sge)
 {
@@ -636,7 +641,7 @@ ribv_watch_unrecv(struct ribv_watch *watch)
 	ribv_unlock(&lock);
 }
 
-/* A request has ended. */
+/* A request has ended: verify its checksum. */
 static void
 check_sum(const struct ribv_watch *watch, const struct request *request, struct report *report)
 {
@@ -654,7 +659,7 @@ check_sum(const struct ribv_watch *watch, const struct request *request, struct 
 				"changed between post and completion", report);
 }
 
-/* A receive has ended; one that failed may have received a part of its message. */
+/* A receive has ended: verify the pattern. A failed receive may have got a part of its message. */
 static void
 check_poison(const struct ribv_watch *watch, const struct request *request,
 		const struct rmem_wc *wc, struct report *report)
@@ -688,7 +693,7 @@ check_poison(const struct ribv_watch *watch, const struct request *request,
 				watch->qp_num, request->wr_id, at, n);
 }
 
-/* The completion is of the first request with its wr_id that has one, and of all before it. */
+/* End the first request with this wr_id, and all requests before it. */
 static void
 end_requests(struct ribv_watch *watch, const struct rmem_wc *wc, struct report *report)
 {
@@ -744,7 +749,7 @@ ribv_watch_polled(struct ribv_cq *cq, const struct rmem_wc *wc, int n)
 	print(&report);
 }
 
-/* The first request in flight with the lkey; NULL: none. */
+/* First request in flight that uses the lkey; NULL: none. */
 static const struct request *
 find_key(const struct queue *queue, uint32_t lkey)
 {

@@ -37,7 +37,7 @@ ribv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 		return ribv_fail(ENOENT);
 	if (attr == NULL)
 		return ribv_fail(EINVAL);
-	/* libibverbs refuses another mask so. */
+	/* libibverbs refuses any other mask in the same way. */
 	if (attr->comp_mask != mask)
 		return ribv_fail(EOPNOTSUPP);
 	if ((attr->oflags & ~(O_CREAT | O_EXCL)) != 0)
