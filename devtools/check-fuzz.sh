@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# libFuzzer on the wire of drivers/soft, and on the communication manager, with AddressSanitizer and
-# UndefinedBehaviorSanitizer, each for RMEM_FUZZ_SECONDS (15). Results are in build-fuzz/: crash-*, and
-# corpus/ and corpus-ibcm/ with the inputs that reached new code. To repeat a crash:
+# libFuzzer on the wire of drivers/soft, on the communication manager, and on arguments, rules,
+# telemetry and descriptors, with AddressSanitizer and UndefinedBehaviorSanitizer, each for
+# RMEM_FUZZ_SECONDS (15). Results are in build-fuzz/: crash-*, and corpus/, corpus-ibcm/ and
+# corpus-text/ with the inputs that reached new code. To repeat a crash:
 #   build-fuzz/test/wire/dpdk-test-wire-fuzz build-fuzz/crash-...
 
 . "$(dirname -- "$0")/common.sh"
@@ -11,7 +12,8 @@ need clang meson ninja
 CC=$(compiler clang) setup_build build-fuzz -Dfuzz=true -Dapps=false -Ddefault_library=static \
 	-Dbuildtype=debug -Doptimization=1 -Ddebug_checks=true -Db_sanitize=address,undefined \
 	-Db_lundef=false -Dverbs=disabled '-Dc_args=-g1 -fsanitize=fuzzer-no-link'
-ninja --quiet -C build-fuzz test/wire/dpdk-test-wire-fuzz test/ibcm/dpdk-test-ibcm-fuzz
+ninja --quiet -C build-fuzz test/wire/dpdk-test-wire-fuzz test/wire/dpdk-test-text-fuzz \
+	test/ibcm/dpdk-test-ibcm-fuzz
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 # fuzz PROGRAM CORPUS
@@ -24,4 +26,5 @@ fuzz() {
 
 # The device is open until the end.
 ASAN_OPTIONS=detect_leaks=0 fuzz wire/dpdk-test-wire-fuzz corpus
+fuzz wire/dpdk-test-text-fuzz corpus-text
 fuzz ibcm/dpdk-test-ibcm-fuzz corpus-ibcm
