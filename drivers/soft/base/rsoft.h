@@ -9,7 +9,7 @@
  * Callers: all other folders of drivers/soft.
  * Not known here: keys in use, queues, packets and peers of other processes.
  *
- * All of it lies in DPDK shared memory and holds no function pointer.
+ * All objects are in DPDK shared memory and contain no function pointers.
  *
  * Writers, readers, and their ordering:
  * - A key (struct rsoft_key) is read by any lcore that executes requests, between
@@ -17,22 +17,29 @@
  *   RSOFT_VALID and no lcore that loaded it as valid is still inside: the word is stored with
  *   release when it becomes valid, loaded with acquire by each reader, and invalidated at least one
  *   grace period before a field changes (rsoft_grace.h).
- * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock
- *   (posting, or polling any CQ of the device), or the service lcore of its engine.
- * - The receive queue has one producer, the thread that posts to the QP, and one consumer
- *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or a thread
- *   that flushes. No thread holds two rq.locks, and none takes an sq.lock inside one. With an SRQ
- *   the consumer is the producer too (rsoft_srq.h).
- * - QP state: to ERR, but not from RESET, by any thread, by compare-and-swap; else by control
- *   calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The thread that moves it to ERR loads
- *   rq.prod afterwards and flushes; the thread that posts receives stores rq.prod, then loads the
- *   state, and flushes if it is ERR. All four are SEQ_CST, so in their single order at least one
- *   of the two loads sees the store of the other side: no receive stays in a QP in ERR.
+ * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock (a thread
+ * that
+ *   posts, or polls any CQ of the device), or the service lcore of its engine.
+ * - The receive queue has one producer, the thread that posts to the QP, and one consumer at a
+ * time,
+ *   the holder of rq.lock: an lcore that executes requests of the peer, or a thread that flushes.
+ * No
+ *   thread holds two rq.locks, and none takes an sq.lock while it holds one. With an SRQ the
+ *   consumer is also the producer (rsoft_srq.h).
+ * - QP state: any thread may move it to ERR by compare-and-swap, except from RESET; all other
+ *   transitions are made by control calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The
+ *   thread that moves the QP to ERR then loads rq.prod and flushes; the thread that posts receives
+ *   stores rq.prod, then loads the state, and flushes if it is ERR. All four accesses are SEQ_CST,
+ *   so at least one of the two loads sees the store of the other thread, and no receive stays in a
+ *   QP in ERR.
  * - A CQ has many producers and one consumer (rsoft_cq.h).
- * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
- *   key table's free list. No thread waits for a grace period while holding either. ctl_lock of a
- *   QP is the first of all locks, that of a CQ the second: taken by control calls only, and held
- *   during their grace period. The lock of a CQ is the last one, except for that of its channel.
+ * - rsoft_domain::lock protects connections and the tables of QPs; rsoft_dev::lock protects the
+ * free
+ *   list of the key table. No thread waits for a grace period while it holds either. ctl_lock of a
+ *   QP is taken before all other locks, then ctl_lock of a CQ: only control calls take them, and
+ *   hold them during their grace period. The lock of a CQ is taken last, before only the lock of
+ * its
+ *   channel.
  */
 
 #ifndef RSOFT_H
@@ -67,49 +74,49 @@ extern int rsoft_logtype;
 
 #define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__)
 
-/* The name of a QP, after its number in log lines. */
+/* The text that follows the number of a QP in log lines: its name. */
 #define RSOFT_QP_NAME(qp) rmem_name_text(rmem_qp_name(qp), &(struct rmem_name_text){.text = ""})
 
 /* Add to a counter that has one writer; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 #define RSOFT_MAX_ENGINES     8
-#define RSOFT_GSI_QP          1 /* number of the general services QP */
-#define RSOFT_FIRST_QP        2 /* entry of the first of the other QPs */
+#define RSOFT_GSI_QP          1 /* QP number of the general services QP */
+#define RSOFT_FIRST_QP        2 /* first entry for other QPs */
 #define RSOFT_MAX_RD_ATOMIC   16
-#define RSOFT_MTU_NONE        5 /* 4096, in verbs' encoding: without packets */
-#define RSOFT_LID             1 /* of each device without a wire */
+#define RSOFT_MTU_NONE        5 /* 4096, as enum of verbs; for devices without packets */
+#define RSOFT_LID             1 /* LID of devices without a wire */
 #define RSOFT_MAX_SGE         16
-#define RSOFT_MAX_DEPTH       16 /* of keys over keys */
+#define RSOFT_MAX_DEPTH       16 /* of indirect keys */
 #define RSOFT_MAX_INLINE_RECV 64
-#define RSOFT_MAX_MSG_SIZE    (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
+#define RSOFT_MAX_MSG_SIZE    (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes per message */
 #define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
 #define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH)
 
 /*
- * Unless keys=same, an lkey is the rkey with the bits of the tag inverted, so that neither is valid
- * as the other: rsoft_dev::lkey_xor.
+ * Unless keys=same, an lkey is the rkey with all bits of its tag inverted, so that neither is valid
+ * in place of the other (rsoft_dev::lkey_xor).
  */
 #define RSOFT_LKEY_XOR UINT32_C(0xff)
 
 /*
- * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, other permissions,
- * and the state: VALID, BUSY, or neither, which is FREE.
+ * Upper half of the word of a key: RMEM_ACCESS_* in the low bits, then other permissions and the
+ * state: VALID, BUSY, or neither of them for FREE.
  */
 #define RSOFT_VALID (UINT32_C(1) << 31)
-#define RSOFT_SLOW  (UINT32_C(1) << 30) /* not base + offset alone; see rsoft_access_slow() */
-#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a binding or an invalidation is in progress */
-#define RSOFT_LOCAL (UINT32_C(1) << 28) /* the lkey is valid too */
-#define RSOFT_INV   (UINT32_C(1) << 27) /* requests may invalidate it */
+#define RSOFT_SLOW  (UINT32_C(1) << 30) /* needs more than base + offset; see rsoft_access_slow() */
+#define RSOFT_BUSY  (UINT32_C(1) << 29) /* being bound or invalidated */
+#define RSOFT_LOCAL (UINT32_C(1) << 28) /* also valid as lkey */
+#define RSOFT_INV   (UINT32_C(1) << 27) /* may be invalidated by requests */
 
-/* Not a right but a request: access only pages that need no page fault. */
+/* An option of an access, not a right: fail instead of faulting in pages. */
 #define RSOFT_PEEK (UINT32_C(1) << 26)
 
-/* Rights of an lkey for reading, and for writing. */
+/* Rights needed to read, and to write, with an lkey. */
 #define RSOFT_NEED_READ  (RSOFT_VALID | RSOFT_LOCAL)
 #define RSOFT_NEED_WRITE (RSOFT_VALID | RSOFT_LOCAL | RMEM_ACCESS_LOCAL_WRITE)
 
-/* Limits and options of a device; one row each in rsoft_args.c. */
+/* Limits and options of a device; each has a row in rsoft_args.c. */
 struct rsoft_args {
 	uint64_t max_pd;
 	uint64_t max_mr;
@@ -135,25 +142,25 @@ struct rsoft_args {
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
 	uint64_t socket;   /* UINT64_MAX: any */
-	uint64_t loop;     /* packets between QPs of this process too */
-	uint64_t share;    /* peers of port=shm map DPDK memory */
-	uint64_t control;  /* rmem-ctl */
-	uint64_t direct;   /* peers of ip=host copy memory themselves */
+	uint64_t loop;     /* use packets also between QPs of this process */
+	uint64_t share;    /* port=shm: peers map DPDK memory */
+	uint64_t control;  /* accept rmem-ctl */
+	uint64_t direct;   /* ip=host: peers may copy memory directly */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
-	uint64_t sanitize; /* keep what became of each key, and check threads */
-	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
+	uint64_t sanitize; /* record the history of keys, and check threads */
+	uint64_t mtu;      /* of the wire; 0: largest of the port */
 	char ip[64];       /* of the wire; empty: none */
 	char port[64];     /* of the wire; empty: udp */
-	char chaos[1024];  /* rules of faults to inject; empty: none */
-	char fault[128];   /* to inject into the wire; empty: none */
-	char pcap[256];    /* file to record its packets; empty: none */
-	char allow[512];   /* addresses from which its QPs receive; empty: all */
+	char chaos[1024];  /* faults to inject, as rules; empty: none */
+	char fault[128];   /* faults of packets; empty: none */
+	char pcap[256];    /* file that records packets; empty: none */
+	char allow[512];   /* peer addresses that are accepted; empty: all */
 	char neigh[512];   /* static neighbours of an ethdev port; empty: none */
 	char gids[1024];   /* GIDs from index 1 on; empty: none */
-	char pkeys[128];   /* table of P_Keys; empty: the default one */
+	char pkeys[128];   /* P_Key table; empty: default P_Key only */
 };
 
-/* The values of progress=. */
+/* Values of progress=. */
 enum rsoft_progress {
 	RSOFT_PROGRESS_THREAD = 0,
 	RSOFT_PROGRESS_POLL,
@@ -161,7 +168,7 @@ enum rsoft_progress {
 	RSOFT_PROGRESS_NB,
 };
 
-/* The values of pin=. */
+/* Values of pin=. */
 enum rsoft_pin_arg {
 	RSOFT_PIN_ARG_AUTO = 0,
 	RSOFT_PIN_ARG_REQUIRE,
@@ -170,14 +177,14 @@ enum rsoft_pin_arg {
 	RSOFT_PIN_ARG_NB,
 };
 
-/* The values of keys=. */
+/* Values of keys=. */
 enum rsoft_keys_arg {
 	RSOFT_KEYS_DIFFERENT = 0,
 	RSOFT_KEYS_SAME,
 	RSOFT_KEYS_NB,
 };
 
-/* The values of profile=, and their names. */
+/* Values of profile=, and their names. */
 enum rsoft_profile_arg {
 	RSOFT_PROFILE_NONE = 0,
 	RSOFT_PROFILE_RXE,
@@ -188,51 +195,51 @@ enum rsoft_profile_arg {
 
 extern const char *const rsoft_profile_words[RSOFT_PROFILE_NB];
 
-/* How a key maps to its memory. */
+/* How a key maps offsets to memory. */
 enum rsoft_kind {
-	RSOFT_KIND_BASE = 0,  /* contiguous, from base on */
-	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
-	RSOFT_KIND_LIST = 2,  /* list: ranges of memory or of other keys (rsoft_list.h) */
-	RSOFT_KIND_ODP = 3,   /* contiguous, on demand (rsoft_odp.h) */
+	RSOFT_KIND_BASE = 0,  /* contiguous memory at base */
+	RSOFT_KIND_PAGES = 1, /* page list, all pages of one size */
+	RSOFT_KIND_LIST = 2,  /* list of memory ranges or of other keys (rsoft_list.h) */
+	RSOFT_KIND_ODP = 3,   /* contiguous memory, on demand (rsoft_odp.h) */
 };
 
 struct rsoft_list;
 struct rsoft_odp;
 struct rsoft_key_hash;
 
-/* An entry of the key table. A KIND_BASE access reads one cache line. */
+/* An entry of the key table. An access with a KIND_BASE key reads only this cache line. */
 struct rsoft_key {
 	uint64_t word; /* rkey | rights << 32; atomic */
 	uint64_t iova;
 	uint64_t length;
 	union {
-		uint8_t *base;       /* KIND_BASE, KIND_ODP: the first byte */
-		uint64_t map_offset; /* else: offset of the first byte in the map */
+		uint8_t *base;       /* KIND_BASE, KIND_ODP: first byte */
+		uint64_t map_offset; /* others: offset of the first byte in the map */
 	};
 	union {                          /* the map, by kind */
 		const uint64_t *pages;   /* KIND_PAGES */
 		struct rsoft_list *list; /* KIND_LIST */
 		struct rsoft_odp *odp;   /* KIND_ODP: table of pages */
 	};
-	struct rsoft_mr *mr; /* its MR; of a window, the MR it is bound to */
-	uint64_t qp_serial;  /* of a type 2 window: rsoft_qp::serial of its QP; else 0 */
+	struct rsoft_mr *mr; /* its MR; for a window, the MR it is bound to */
+	uint64_t qp_serial;  /* type 2 window: rsoft_qp::serial of its QP; else 0 */
 	uint32_t pd;
 	uint8_t kind; /* enum rsoft_kind */
 	uint8_t log2_page_size;
-	uint8_t is_window; /* the slot is of windows */
-	uint8_t is_taken;  /* it belongs to an MR or a window; under rsoft_dev::lock */
+	uint8_t is_window; /* slot for windows */
+	uint8_t is_taken;  /* owned by an MR or a window; under rsoft_dev::lock */
 } __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 
 static_assert(sizeof(struct rsoft_key) == RTE_CACHE_LINE_MIN_SIZE, "a key is one cache line");
 
-/* Free ids, allocated at random (rsoft_ids.c). */
+/* Allocator of ids in random order (rsoft_ids.c). */
 struct rsoft_ids {
 	uint32_t *free;
 	uint32_t nb_free;
 	uint32_t max;
 };
 
-/* The slots of MRs, or of windows: id n is slot first + n - 1. */
+/* Slots for MRs, or for windows: id n is slot first + n - 1. */
 struct rsoft_key_pool {
 	struct rsoft_ids ids;
 	struct rsoft_ids quarantined; /* quarantined slots, oldest first */
@@ -251,12 +258,12 @@ struct rsoft_mr {
 		struct rmem_mr_drv drv;
 	};
 	struct rsoft_key *key;
-	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
+	/* On-demand MR: its page table. Fast-register MR: rsoft_odp_raw or NULL. */
 	struct rsoft_odp *odp;        /* in the cache line of key */
-	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
+	uint64_t *pages;              /* fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* counts requests that modify it; or NULL; atomic */
-	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: the ranges */
-	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
+	struct rsoft_list *list;      /* of an indirect MR, or an MR of several ranges */
+	uint8_t pin;                  /* result of rsoft_pin(); 0: not pinned */
 };
 
 /* Counters of on-demand paging; atomic, written by any thread. */
@@ -265,12 +272,12 @@ struct rsoft_odp_stats {
 	uint64_t invalidations;
 	uint64_t prefetches;
 	uint64_t failed_faults;
-	int64_t pages; /* with a bit set in a table */
+	int64_t pages; /* pages with a bit set in a table */
 };
 
 /*
- * A completion in a ring: struct rmem_wc in words of 8 bytes. Written and read in these words: a
- * wide load stalls on narrower stores that precede it, and a line that another core polls is best
+ * A completion in a ring: struct rmem_wc as words of 8 bytes, which are written and read as such. A
+ * wide load stalls on preceding narrower stores, and a cache line that another core polls should be
  * written with few stores.
  */
 struct rsoft_cqe {
@@ -278,7 +285,7 @@ struct rsoft_cqe {
 	uint64_t info; /* status, opcode, flags, qp_num */
 	uint64_t data; /* byte_len, imm_data or rkey */
 	uint32_t vendor_err;
-	uint32_t number; /* its position + 1; atomic */
+	uint32_t number; /* position + 1; atomic */
 };
 
 static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
@@ -290,61 +297,61 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
-/* Which messages are delivered inline; see rsoft_inline_put(). */
+/* Which messages are delivered inline (rsoft_inline_put()). */
 enum rsoft_inline_recv {
 	RSOFT_INLINE_NONE,
-	RSOFT_INLINE_OWN, /* those sent by the lcore that polls */
+	RSOFT_INLINE_OWN, /* messages sent by the lcore that polls */
 	RSOFT_INLINE_ALL,
 };
 
-/* A message in its completion, and where the poll copies it; see rsoft_inline.h. */
+/* A message stored with its completion, and where a poll copies it (rsoft_inline.h). */
 struct rsoft_inline {
 	uint8_t data[RSOFT_MAX_INLINE_RECV];
 	uint64_t addr;
 	uint32_t lkey;
 	uint32_t length;
-	struct rsoft_qp *qp; /* while it is pending; atomic */
-	uint32_t vendor_err; /* RMEM_VENDOR_ERR_*: it was refused */
-	uint32_t is_flushed; /* its QP was reset before the poll */
+	struct rsoft_qp *qp; /* NULL unless the message is pending; atomic */
+	uint32_t vendor_err; /* not 0: the message was refused (RMEM_VENDOR_ERR_*) */
+	uint32_t is_flushed; /* the QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
-/* The thread in a call of a queue, with sanitize=1; see rsoft_thread_check.c. Atomic. */
+/* The thread inside a call of a queue, with sanitize=1 (rsoft_thread_check.c). Atomic. */
 struct rsoft_thread_check {
-	uint64_t entry;           /* the last one that entered; 0: it has left */
-	uint32_t nb_overlaps;     /* counter: two at the same time */
+	uint64_t entry;           /* thread that entered last; 0: it has left */
+	uint32_t nb_overlaps;     /* counter: calls at the same time */
 	uint32_t nb_unregistered; /* counter: calls of threads not registered with EAL */
 } __rte_cache_aligned;
 
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
-	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; atomic */
-	uint32_t overrun;      /* a completion was lost; atomic; in the line that each poll reads */
+	uint32_t nb_fast;      /* entries usable by rsoft_cq_write(); atomic */
+	uint32_t overrun;      /* a completion was lost; atomic; in a line that each poll reads */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;
-	uint64_t *times;               /* of the entries, then of a poll; NULL: not taken */
+	uint64_t *times;               /* timestamps of entries, then of a poll; NULL: none */
 	struct rsoft_inline *messages; /* NULL until a QP needs them; atomic */
 	uint32_t nb_messages;          /* a power of two; set before messages */
-	uint32_t inline_lcore;         /* that took the last message; LCORE_ID_ANY: none; atomic */
+	uint32_t inline_lcore;         /* lcore of the last message; LCORE_ID_ANY: none; atomic */
 
 	uint32_t prod __rte_cache_aligned; /* next entry to reserve; atomic */
-	uint32_t cons_cached;              /* cons as last loaded; atomic */
+	uint32_t cons_cached;              /* copy of cons; atomic */
 
 	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
-	uint32_t nb_found;                 /* polls since the last one that made progress */
+	uint32_t nb_found;                 /* non-empty polls since the last progress */
 
-	uint32_t is_resizing;      /* rsoft_cq_write() needs lock; atomic */
-	uint32_t nb_claims;        /* of its QPs, by processes that poll it; ctl_lock */
+	uint32_t is_resizing;      /* rsoft_cq_write() must take lock; atomic */
+	uint32_t nb_claims;        /* claims by processes that poll it; under ctl_lock */
 	uint64_t nb_lost;          /* counter: completions lost; atomic */
-	rte_ticketlock_t lock;     /* of ring and mask, while they change */
-	rte_ticketlock_t ctl_lock; /* of control calls */
+	rte_ticketlock_t lock;     /* protects ring and mask while they change */
+	rte_ticketlock_t ctl_lock; /* serialises control calls */
 
 	struct rsoft_chaos_cq *chaos; /* NULL unless rules of chaos= apply to it */
 	struct rsoft_thread_check pollers;
 };
 
 /*
- * The result of a request: an enum rmem_wc_status once it has ended, or one of these while it
+ * Result of a request: an enum rmem_wc_status once it has ended, or one of these values while it
  * waits at the head of its send queue.
  */
 enum rsoft_wait {
@@ -352,12 +359,12 @@ enum rsoft_wait {
 	RSOFT_WAIT_GRACE = -1, /* executed, except for the grace period of an invalidation */
 	RSOFT_WAIT_PEER = -2,  /* the peer is not ready */
 	RSOFT_WAIT_RNR = -3,   /* the peer has no receive posted */
-	/* Of the wire; rsoft_sq::wait never has them. */
-	RSOFT_WAIT_WIRE = -4,  /* the window or the port is full, or a preceding request waits */
-	RSOFT_WAIT_LOCAL = -5, /* the request sends no packet: execute it */
+	/* Only of the wire; never in rsoft_sq::wait. */
+	RSOFT_WAIT_WIRE = -4,  /* window or port is full, or an earlier request waits */
+	RSOFT_WAIT_LOCAL = -5, /* sends no packet: execute locally */
 };
 
-/* A completion written to the CQ, and the requests that it retires. */
+/* A completion written to the CQ, and the number of requests that it retires. */
 struct rsoft_sig {
 	uint32_t cq_pos;
 	uint32_t sq_pos;
@@ -369,7 +376,7 @@ struct rsoft_sq {
 	uint32_t cons; /* requests taken from the queue; atomic */
 	uint32_t mask;
 	uint32_t depth;
-	uint32_t stride; /* bytes of a slot: the request, its SGEs, its inline data */
+	uint32_t stride; /* bytes of a slot: request, SGEs, inline data */
 	uint8_t *ring;
 	uint32_t posted;   /* requests accepted so far */
 	uint32_t done;     /* requests executed so far */
@@ -383,14 +390,14 @@ struct rsoft_sq {
 	int8_t wait;               /* enum rsoft_wait */
 	bool has_to_report;        /* SQD: generate an event at the end of draining */
 	uint8_t rnr_left;          /* attempts left */
-	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
-	uint64_t token;            /* WAIT_GRACE */
+	uint32_t nb_inv;           /* WAIT_GRACE: number of waiting requests at the head */
+	uint64_t token;            /* WAIT_GRACE: token of the grace period */
 	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
 	struct rsoft_key *inv_key; /* WAIT_GRACE of a *_WITH_INV: key to free */
 	uint32_t rq_pos;           /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
 };
 
-/* Slot of the receive queue; its SGEs follow. */
+/* Slot of the receive queue; SGEs follow. */
 struct rsoft_rqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
@@ -405,23 +412,23 @@ struct rsoft_rq {
 	uint32_t depth;
 	uint32_t stride;
 	uint8_t *ring;
-	struct rsoft_srq *srq; /* takes receives from it (rsoft_srq.h); else NULL */
+	struct rsoft_srq *srq; /* SRQ of the QP (rsoft_srq.h), or NULL */
 
 	rte_ticketlock_t lock __rte_cache_aligned;
 	uint32_t cons;        /* receives consumed so far; written under lock, atomic */
 	uint32_t prod_cached; /* consumer's view of prod; under lock */
-	uint64_t consumed;    /* counter: by messages */
+	uint64_t consumed;    /* counter: receives consumed by messages */
 	uint64_t inlined;     /* counter: messages delivered inline */
 	uint64_t faults;      /* counter: receives whose memory was not mapped */
 	uint32_t nb_inline;   /* inline messages not polled; written under lock, atomic */
 	uint32_t inline_first;
 	uint32_t inline_last;
-	bool is_established; /* a request of the peer arrived in RTR; by the responder */
+	bool is_established; /* a request arrived in RTR; by the responder */
 };
 
 /*
- * In rsoft_qp::access, written by the executor of the peer's send queue; see rsoft_inline.h. The
- * other bits are written by rmem_qp_modify(), so that each update is an atomic read-modify-write.
+ * Bit of rsoft_qp::access, written by the executor of the peer's send queue (rsoft_inline.h).
+ * rmem_qp_modify() writes the other bits, so each update is an atomic read-modify-write.
  */
 #define RSOFT_QP_INLINE (UINT32_C(1) << 31)
 
@@ -440,37 +447,37 @@ struct rsoft_qp {
 	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; RSOFT_QP_NO_RIGHTS; atomic */
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
-	uint32_t pd;           /* of XRC_RECV: that of the SRQ of the last request (rsoft_xrc.h) */
-	uint32_t xrcd;         /* of XRC_RECV: number of its domain; else 0 */
-	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
+	uint32_t pd;           /* XRC_RECV: PD of the last request's SRQ (rsoft_xrc.h) */
+	uint32_t xrcd;         /* XRC_RECV: number of its domain; else 0 */
+	uint64_t serial;       /* unique within the device; its low 24 bits are the QP number */
 	uint16_t sig_all;
 	uint16_t max_recv_sge;
 	uint8_t inline_recv; /* enum rsoft_inline_recv */
 	uint8_t engine;
 	uint8_t is_queued;     /* an engine or the wire executes its requests */
 	uint8_t is_claimed;    /* a secondary process posts to it (rsoft_mp.c); atomic */
-	uint8_t has_late_recv; /* rules of chaos= are about its receives */
+	uint8_t has_late_recv; /* rules of chaos= apply to its receives */
 	uint8_t counts;        /* of enum rmem_qp_count, that have a counter; see rsoft_count.h */
 	struct rmem_wr_limits limits;
-	uint64_t max_msg_size;        /* of the device; of UD: the path MTU */
-	struct rwire_qp *wire;        /* NULL unless connected through the wire; atomic */
+	uint64_t max_msg_size;        /* limit of the device; UD: the path MTU */
+	struct rwire_qp *wire;        /* NULL unless connected by the wire; atomic */
 	struct rsoft_chaos_qp *chaos; /* NULL unless rules of chaos= apply to it */
 	uint32_t psn;                 /* initial PSN */
-	uint8_t sgid_index;           /* of the packets that it sends */
+	uint8_t sgid_index;           /* GID index of packets that it sends */
 	uint8_t pkey_index;
 	struct rmem_qp_conn conn;
-	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
-	rte_ticketlock_t ctl_lock;  /* of transitions by calls; the outermost */
+	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or the engine's list */
+	rte_ticketlock_t ctl_lock;  /* serialises transitions by calls; taken first */
 
 	struct rsoft_sq sq __rte_cache_aligned;
-	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
+	struct rmem_dev_stats stats __rte_cache_aligned; /* written by the executor of sq */
 	struct rsoft_rq rq;
-	uint64_t bad_rkeys;      /* counter: requests of peers; atomic */
+	uint64_t bad_rkeys;      /* counter: bad rkeys in requests of peers; atomic */
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
 	uint32_t qkey;           /* of UD; atomic */
-	uint32_t nb_groups;      /* that it is attached to; under rsoft_domain::lock */
-	void (*revoke)(void);    /* ends direct access (rsoft_grant.h); NULL: none; atomic */
+	uint32_t nb_groups;      /* multicast groups of the QP; under rsoft_domain::lock */
+	void (*revoke)(void);    /* revokes direct access (rsoft_grant.h) or NULL; atomic */
 	struct rmem_counter *counters[RMEM_QP_NB_COUNTS]; /* by the bits of counts; else NULL */
 
 	struct rsoft_thread_check senders;
@@ -479,7 +486,7 @@ struct rsoft_qp {
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
 
-/* A service that executes the QPs of its list. */
+/* A service that executes the QPs in its list. */
 struct rsoft_engine {
 	rte_ticketlock_t lock; /* held while it runs, and while the list changes */
 	struct rwire *wire;    /* of the device; NULL without ip= */
@@ -489,22 +496,22 @@ struct rsoft_engine {
 	uint32_t lcore_id;
 };
 
-/* The address of a device with a wire, constant while rsoft_dev::wire is not NULL. */
+/* Address of a device with a wire; constant while rsoft_dev::wire is not NULL. */
 struct rsoft_address {
 	uint8_t gid[16];
-	uint32_t mtu; /* of the path, bytes */
-	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
+	uint32_t mtu; /* path MTU in bytes */
+	uint16_t lid; /* ip=host: LID on the host's InfiniBand subnet; else 0 */
 };
 
 /*
- * Entries of the port in addition to its address, which is GID 0, and the table of P_Keys. Written
- * under the domain's lock, by the device's creation and rmem-ctl.
+ * Further entries of the GID table (GID 0 is the address), and the P_Key table. Written under the
+ * domain's lock, when the device is created and by rmem-ctl.
  */
 #define RSOFT_MAX_GIDS  16
 #define RSOFT_MAX_PKEYS 16
 struct rsoft_tables {
-	uint32_t nb_gids;                /* entries with GID 0, of which some may have none */
-	uint32_t nb_pkeys;               /* the same */
+	uint32_t nb_gids;                /* size of the GID table; some entries may be empty */
+	uint32_t nb_pkeys;               /* size of the P_Key table */
 	uint8_t gid[RSOFT_MAX_GIDS][16]; /* from index 1 on; zeros: none */
 	uint32_t ifindex[RSOFT_MAX_GIDS];
 	uint16_t pkey[RSOFT_MAX_PKEYS]; /* 0: none; atomic */
@@ -514,27 +521,27 @@ struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */
 	uint32_t nb_keys;
 	uint32_t slot_mask;              /* bits of an index that are its slot */
-	uint32_t lkey_xor;               /* of lkey and rkey: RSOFT_LKEY_XOR, or 0 */
+	uint32_t lkey_xor;               /* lkey ^ rkey: RSOFT_LKEY_XOR or 0 */
 	uint32_t prefetch_keys;          /* the table exceeds the cache of a core */
-	struct rsoft_key_hash *key_hash; /* NULL before the first; atomic */
+	struct rsoft_key_hash *key_hash; /* NULL before the first requested key; atomic */
 	struct rsoft_history *history;   /* by slot; NULL without sanitize=1 */
 	struct rsoft_chaos *chaos;       /* NULL without chaos= */
 	uint16_t dev_id;
 	uint16_t nb_engines;
 	uint32_t cookie;          /* part of the GID; differs between devices of the same name */
 	uint32_t is_pin_logged;   /* the failure to pin was logged; atomic */
-	uint32_t is_guard_logged; /* with sanitize=1, that there is no guard; atomic */
-	uint64_t nb_bad_rkeys;    /* of all QPs; decides what is logged; atomic */
+	uint32_t is_guard_logged; /* the missing guard was logged (sanitize=1); atomic */
+	uint64_t nb_bad_rkeys;    /* of all QPs; limits what is logged; atomic */
 	struct rsoft_args args;
 
-	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, and the wire; atomic */
+	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, plus the wire; atomic */
 	rte_ticketlock_t pending_lock;
-	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
+	struct rsoft_qp_list pending; /* QPs whose requests wait */
 
-	rte_ticketlock_t umr_lock; /* of a walk through the lists below a key; innermost */
+	rte_ticketlock_t umr_lock; /* held while walking the lists below a key; taken last */
 	uint64_t umr_walks;        /* number of walks; under umr_lock */
 
-	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
+	rte_ticketlock_t lock __rte_cache_aligned; /* protects the fields below */
 	struct rsoft_key_pool mr_keys;
 	struct rsoft_key_pool mw_keys;
 	uint32_t *nb_owners;    /* by slot: owners since its last quarantine */
@@ -548,50 +555,50 @@ struct rsoft_dev {
 	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
 	LIST_HEAD(rsoft_groups, rsoft_group) groups; /* multicast; under rsoft_domain::lock */
-	rte_ticketlock_t group_lock;                 /* of calls that change groups; the first */
+	rte_ticketlock_t group_lock; /* held by calls that change groups; taken first */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
 	struct rsoft_srq **xrc_srqs; /* by number & xrc_mask; atomic; written as qps */
 	uint32_t xrc_mask;
 	uint32_t xrc_generation;
 	LIST_HEAD(rsoft_dms, rsoft_dm) dms;    /* device memory; rsoft_dm.h */
-	uint64_t dm_bytes;                     /* of all of it */
+	uint64_t dm_bytes;                     /* bytes in dms */
 	struct rmem_dev_stats stats_destroyed; /* of destroyed QPs */
 	struct rmem_dev_stats stats_base;      /* at the last reset */
 	struct rsoft_odp_stats odp_stats;      /* of all MRs, including released ones */
 	uint8_t is_odp_supported;
 	struct rwire *wire;           /* NULL without ip= */
 	struct rsoft_address address; /* with wire */
-	struct rsoft_tables tables;   /* the same */
-	uint8_t has_guard;            /* it refers to the handler of rsoft_guard.h; atomic */
+	struct rsoft_tables tables;   /* with wire */
+	uint8_t has_guard;            /* has a reference to the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };
 
-/* Lcores, of EAL or of an environment without EAL (env/rmem_env.h). */
+/* Maximum number of lcores, of EAL or of an environment without EAL (env/rmem_env.h). */
 #define RSOFT_MAX_LCORES 4096
 
 static_assert(RTE_MAX_LCORE <= RSOFT_MAX_LCORES, "each lcore has an entry");
 
-/* An lcore that uses keys. */
+/* State of an lcore that uses keys. */
 struct rsoft_grace_lcore {
-	uint64_t token; /* the token that it loaded; 0: outside; atomic */
+	uint64_t token; /* token loaded on entry; 0: outside; atomic */
 } __rte_cache_aligned;
 
 /* Grace periods; see rsoft_grace.h. */
 struct rsoft_grace {
 	struct rsoft_grace_lcore lcore[RSOFT_MAX_LCORES];
 	uint64_t token; /* of the last grace period, from 1 on; atomic */
-	/* Number of registered lcores, and of peers that count as such; atomic. */
+	/* Number of registered lcores and of peers that count as lcores; atomic. */
 	uint32_t nb_lcores __rte_cache_aligned;
-	uint32_t nb_peers;                      /* of rsoft_grant.h; atomic */
-	uint32_t nb_words;                      /* of lcores[] that have a bit; atomic */
-	uint64_t lcores[RSOFT_MAX_LCORES / 64]; /* a bit for each of them; atomic */
+	uint32_t nb_peers;                      /* peers of rsoft_grant.h; atomic */
+	uint32_t nb_words;                      /* words of lcores[] in use; atomic */
+	uint64_t lcores[RSOFT_MAX_LCORES / 64]; /* bitmap of registered lcores; atomic */
 };
 
-/* Shared by all software devices: one set of lcores to wait for, one table of devices. */
+/* Shared by all software devices: the lcores to wait for, and the table of devices. */
 struct rsoft_domain {
-	rte_ticketlock_t lock; /* of dev[], of each device's qps[], and of connections */
+	rte_ticketlock_t lock; /* protects dev[], each device's qps[], and connections */
 	uint32_t next_cookie;
 	struct rsoft_dev *dev[RMEM_MAX_DEVS];
 	struct rsoft_grace grace;
@@ -624,8 +631,8 @@ rsoft_word_rights(uint64_t word)
 }
 
 /*
- * The entry in the slot of an rkey or lkey. The caller must compare its word: the entry may have
- * another key.
+ * The entry in the slot of an rkey or lkey. The caller must compare its word, because the entry may
+ * hold another key.
  */
 static inline struct rsoft_key *
 rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
@@ -642,7 +649,7 @@ rsoft_state_is_responding(uint32_t state)
 	return state - RMEM_QPS_RTR <= RMEM_QPS_SQE - RMEM_QPS_RTR;
 }
 
-/* Whether requests of a QP are acknowledged: of RC and XRC. */
+/* Whether the requests of a QP are acknowledged: RC and XRC. */
 static inline bool
 rsoft_qp_is_reliable(const struct rsoft_qp *qp)
 {

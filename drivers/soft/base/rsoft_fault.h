@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Faults of packets: the items of fault=, which chaos= has too (doc/wire.md). */
+/* Faults of packets: the items of fault=, which chaos= also accepts (doc/wire.md). */
 
 #ifndef RSOFT_FAULT_H
 #define RSOFT_FAULT_H
@@ -10,18 +10,18 @@
 #include <string.h>
 
 enum rsoft_fault {
-	RSOFT_FAULT_LOSS, /* these four have a share */
+	RSOFT_FAULT_LOSS, /* the first four take a probability */
 	RSOFT_FAULT_DUP,
 	RSOFT_FAULT_CORRUPT,
 	RSOFT_FAULT_TRUNC,
-	RSOFT_FAULT_REORDER, /* a number of packets */
-	RSOFT_FAULT_FATAL,   /* the same */
+	RSOFT_FAULT_REORDER, /* the last two take a number of packets */
+	RSOFT_FAULT_FATAL,
 	RSOFT_FAULT_NB,
 };
 
 #define RSOFT_FAULT_NB_SHARES (RSOFT_FAULT_TRUNC + 1)
 
-/* The fault of an item "name:value", or RSOFT_FAULT_NB; value is after the colon. */
+/* Parse an item "name:value": its fault and value, or RSOFT_FAULT_NB. */
 static inline enum rsoft_fault
 rsoft_fault_of(const char *item, const char **value)
 {

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Free ids: an array of those that are free, from which a random one is swapped to the end. */
+/* Allocator of ids: an array of free ids, from which a random one is swapped to the end and
+ * taken. */
 
 #include <errno.h>
 #include <sys/random.h>
@@ -69,7 +70,7 @@ rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
 uint32_t
 rsoft_random(void)
 {
-	/* One system call for many numbers: applications may register millions of MRs. */
+	/* One system call for many numbers, because applications may register millions of MRs. */
 	static __thread uint32_t pool[64];
 	static __thread unsigned int left;
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Free ids, allocated at random, so that the next one cannot be predicted. */
+/* Allocator of ids in random order, so that ids can't be predicted. */
 
 #ifndef RSOFT_IDS_H
 #define RSOFT_IDS_H
@@ -11,15 +11,15 @@
 
 #include "rsoft.h"
 
-/* Initialize for the ids 1 to max, all of them free if is_full, else none. 0 or -ENOMEM. */
+/* Initialize for the ids 1 to max; all are free if is_full, else none. Return 0 or -ENOMEM. */
 int rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id);
 
 void rsoft_ids_fini(struct rsoft_ids *ids);
 
-/* Allocate a random free id; 0 when there is none. */
+/* Allocate a random free id; 0 if there is none. */
 uint32_t rsoft_ids_get(struct rsoft_ids *ids);
 
-/* Allocate the given id, by a search of the array; false when it is not free. */
+/* Allocate the given id, by a search of the array; false if it is not free. */
 bool rsoft_ids_take(struct rsoft_ids *ids, uint32_t id);
 
 /* Free an id. */

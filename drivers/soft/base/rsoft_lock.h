@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Waiting for other threads, of which there may be more than processors. */
+/* Waiting for other threads when there may be more threads than processors. */
 
 #ifndef RSOFT_LOCK_H
 #define RSOFT_LOCK_H
@@ -13,7 +13,7 @@
 #include <rte_pause.h>
 #include <rte_ticketlock.h>
 
-/* In a loop that waits for another thread, which may need this processor. */
+/* Called in loops that wait for another thread, which may need this processor. */
 static inline void
 rsoft_relax(unsigned int *spins)
 {
@@ -23,8 +23,9 @@ rsoft_relax(unsigned int *spins)
 }
 
 /*
- * Lock what all threads of a program use. Not by rte_ticketlock_lock(): with more threads than
- * processors, each turn would wait until the scheduler runs the thread whose turn it is.
+ * Take a lock that all threads of a program use. rte_ticketlock_lock() is unsuitable: with more
+ * threads than processors, each waiter would depend on the scheduler to run the thread whose turn
+ * is next.
  */
 static inline void
 rsoft_lock(rte_ticketlock_t *lock)

@@ -2,15 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Fractions in device arguments. */
-
 #ifndef RSOFT_NUMBER_H
 #define RSOFT_NUMBER_H
 
 #include <locale.h>
 #include <stdlib.h>
 
-/* strtod() with a decimal point, also where the locale of the program has a comma. */
+/* strtod() with a decimal point, independent of the program's locale. */
 static inline double
 rsoft_strtod(const char *text, char **end)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The profiles, with the source of each value; the table of doc/driver_soft.md is the same. */
+/* The profiles, with the source of each value; doc/driver_soft.md has the same table. */
 
 #include "rsoft_profile.h"
 
@@ -10,10 +10,10 @@
 const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5", "verbs"};
 
 /*
- * Features of the verbs driver on a device that passes all probes but that of mlx5dv, which was
- * never run (drivers/verbs); it has no
- * fast registration, indirect keys, requested keys, disabled MRs, counters, several ranges, shared
- * MRs, READ_WITH_INV, inline receive, completion channels or QPs of UD.
+ * Capabilities of the verbs driver on a device that passes all probes except mlx5dv's, which have
+ * never been run (drivers/verbs). It has no fast registration, indirect keys, requested keys,
+ * disabled MRs, counters, MRs of several ranges, shared MRs, READ_WITH_INV, inline receive,
+ * completion channels or UD QPs.
  */
 #define RSOFT_PROFILE_CAPA                                                                         \
 	(RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_ATOMIC |            \
@@ -21,10 +21,10 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 			RMEM_DEV_CAPA_SRQ_RESIZE | RMEM_DEV_CAPA_CQ_RESIZE |                       \
 			RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_UC)
 
-/* The same: no ZERO_BASED, no HUGETLB, no FLUSH. */
+/* Access flags of the verbs driver: without ZERO_BASED, HUGETLB and FLUSH. */
 #define RSOFT_PROFILE_ACCESS ((RSOFT_ACCESS & ~RMEM_ACCESS_FLUSH) | RMEM_ACCESS_MW_BIND)
 
-/* RVERBS_MAX_QP, RVERBS_MAX_WR; arguments that are not limits of a device are not limited. */
+/* RVERBS_MAX_QP and RVERBS_MAX_WR; arguments that are not limits of a device remain unlimited. */
 #define RSOFT_PROFILE_MAX                                                                          \
 	.max_qp = 4096, .max_srq = UINT64_MAX, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE,          \
 	.max_mr_size = UINT64_MAX, .engine = RSOFT_MAX_ENGINES, .loop = 1, .share = 1,             \

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Decisions of the rules; see rsoft_chaos.h. */
+/* Decisions of rules; see rsoft_chaos.h. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base)
 	qp->base = base;
 }
 
-/* The number of this thread, in the order in which they first meet a rule with thread:. */
+/* Number of this thread, in the order in which threads first evaluate a rule with thread:. */
 static uint32_t
 thread_ordinal(void)
 {
@@ -150,21 +150,21 @@ thread_ordinal(void)
 	return ordinal;
 }
 
-/* Whether what this thread does is an event of the rule. */
+/* Whether actions of this thread are events of the rule. */
 static bool
 is_of_thread(const struct rsoft_chaos_rule *rule)
 {
 	return likely(rule->thread == 0) || rule->thread == thread_ordinal();
 }
 
-/* Whether the request, which this thread posts, is an event of the rule. */
+/* Whether a request that this thread posts is an event of the rule. */
 static bool
 matches(const struct rsoft_chaos_rule *rule, const struct rmem_send_wr *wr)
 {
 	return (rule->opcodes & rsoft_chaos_opcode(wr)) != 0 && is_of_thread(rule);
 }
 
-/* Whether the event of a QP that was counted last is hit; the hit is counted. */
+/* Whether the rule hits the last counted event of a QP; a hit is counted. */
 static bool
 use_hits(const struct rsoft_chaos_qp *qp, struct rsoft_chaos_use *use)
 {
@@ -237,7 +237,7 @@ rsoft_chaos_unplan(struct rsoft_chaos_qp *qp, uint32_t pos)
 	__atomic_fetch_sub(&qp->nb_planned, 1, __ATOMIC_RELEASE);
 }
 
-/* Log a fault of a QP; request is the word for wr_id, or NULL. */
+/* Log a fault of a QP; request is the name of wr_id in the line, or NULL. */
 static void
 log_of_qp(const struct rsoft_chaos_qp *qp, const struct rsoft_chaos_rule *rule, uint64_t nth,
 		const char *request, uint64_t wr_id)
@@ -285,7 +285,7 @@ rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 	return -(int)hit->use->rule->what;
 }
 
-/* Count an event of a kind: the use that hits it, or NULL. */
+/* Count an event of a kind; return the rule's use that hits it, or NULL. */
 static struct rsoft_chaos_use *
 count(struct rsoft_chaos_qp *qp, enum rsoft_chaos_kind kind)
 {
@@ -326,7 +326,8 @@ rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp)
 	return -(int)use->rule->what;
 }
 
-/* Count an event of a rule of the device, which hits unless another rule has: its number, or 0. */
+/* Count an event of a device rule. Return its number if it hits and no other rule has hit, else
+ * 0. */
 static uint64_t
 count_of_dev(const struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, bool is_hit)
 {
@@ -402,7 +403,7 @@ rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp)
 		qp->rnr_left--;
 		return true;
 	}
-	/* The message is the one that was late, and counted then. */
+	/* The message was delayed by a hit, and already counted. */
 	if (qp->is_late) {
 		qp->is_late = false;
 		return false;
@@ -427,12 +428,12 @@ rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe)
 	log_of_qp(qp, use->rule, use->nb_events, "receive", rqe->wr_id);
 	if (use->rule->what == RMEM_WC_LOC_LEN_ERR)
 		rqe->num_sge = 0;
-	/* A bit of the tag: then no MR has this lkey, and no key has it as its rkey. */
+	/* Inverts a bit of the tag, so that no MR has this lkey and no key has it as rkey. */
 	for (i = 0; i < rqe->num_sge; i++)
 		rqe->sge[i].lkey ^= RSOFT_CHAOS_OTHER_TAG;
 }
 
-/* Whether there is a rule about the port; with what, one of this. */
+/* Whether a rule applies to the port; with `what`, a rule with this fault. */
 static bool
 has_port(const struct rsoft_chaos *chaos, enum rsoft_chaos_port what)
 {
@@ -459,7 +460,7 @@ rsoft_chaos_has_gid(const struct rsoft_chaos *chaos)
 	return has_port(chaos, RSOFT_CHAOS_GID);
 }
 
-/* Execute a rule of the port: its effect. */
+/* Execute a rule of the port; return its fault. */
 static enum rsoft_chaos_port
 hit_port(struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, const char *where, uint64_t n,
 		uint32_t *ms)

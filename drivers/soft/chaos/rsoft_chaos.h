@@ -3,7 +3,7 @@
  */
 
 /*
- * Faults that the rules of chaos= inject (doc/chaos.md).
+ * Faults that rules of chaos= inject (doc/chaos.md).
  *
  * Inside: the grammar of rules, which statuses each opcode may have, the decision whether a rule
  *   hits, and the log.
@@ -11,13 +11,15 @@
  * Not known here: queues, completions, packets and how a fault is executed.
  *
  * Invariants:
- * - A decision depends on the seed, the rule, the number of the object in the order of creation,
- *   and the number of the event among those of the object that the rule matches. It depends on
- *   nothing that another thread does.
- * - A decision on a request is made when it is posted, by the thread that posts. The executor finds
- *   it in plan[], by the position of the request: one writer and one reader, ordered by the queue.
- * - A device without chaos= has no rules and the functions of the fast path that others have; an
- *   executor then loads one pointer, which is NULL, for each burst.
+ * - A decision depends on the seed, the rule, the number of the object in order of creation, and
+ * the
+ *   number of the event among the object's events that the rule matches. It does not depend on
+ *   other threads.
+ * - A decision on a request is made by the posting thread, at the post. The executor finds it in
+ *   plan[] by the position of the request. Each entry has one writer and one reader, ordered by the
+ *   queue.
+ * - A device without chaos= has no rules and uses the common fast path functions; an executor then
+ *   only loads one NULL pointer per burst.
  */
 
 #ifndef RSOFT_CHAOS_H
@@ -28,51 +30,52 @@
 struct rsoft_chaos;
 struct rsoft_chaos_rule;
 
-/* The failure of a request that a rule hits. */
+/* The planned failure of a request that a rule hits. */
 struct rsoft_chaos_plan {
 	uint64_t nth;    /* number of the event, for the log */
 	uint32_t rule;   /* index of the rule */
 	uint32_t status; /* enum rmem_wc_status, or an event; 0: none; atomic */
 };
 
-/* A rule that applies to an object, and the events of the object that it matched. */
+/* A rule that applies to an object, with the number of matching events of the object. */
 struct rsoft_chaos_use {
 	const struct rsoft_chaos_rule *rule;
 	uint64_t nb_events;
 	uint64_t nb_hits;
 };
 
-/* Of rsoft_chaos_plan::status, and rsoft_chaos_hit::status, from here on: RMEM_ASYNC_* + this. */
+/* Values of rsoft_chaos_plan::status and rsoft_chaos_hit::status from here on are this +
+ * RMEM_ASYNC_*. */
 #define RSOFT_CHAOS_EVENTS 64
 
-/* The rules of a QP, in the memory of the process. */
+/* The rules of a QP, in memory of this process. */
 struct rsoft_chaos_qp {
 	struct rsoft_chaos *chaos;
 	const struct rmem_qp *qp;
-	uint32_t opcodes;    /* bits of those that a rule matches */
+	uint32_t opcodes;    /* opcodes that a rule matches, as bits */
 	uint32_t nb_planned; /* entries of plan[] in use; atomic */
-	uint32_t base;       /* position in the queue of the first request since the last reset */
+	uint32_t base;       /* queue position of the first request after the last reset */
 	uint32_t mask;
-	bool has_recv;     /* a rule of its receives */
-	bool is_late;      /* the next attempt is of a message that had such; under rq.lock */
-	uint32_t rnr_left; /* attempts of a message without a receive; under rq.lock */
+	bool has_recv;     /* a rule applies to its receives */
+	bool is_late;      /* the message of the next attempt was delayed; under rq.lock */
+	uint32_t rnr_left; /* attempts still to fail; under rq.lock */
 	uint32_t ordinal;  /* number of the QP in the order of creation, from 1 on */
 	struct rsoft_chaos_plan *plan; /* by position since the last reset & mask */
 	uint32_t nb_uses;
 	struct rsoft_chaos_use uses[];
 };
 
-/* The rules of a CQ, for the thread that polls it. */
+/* The rules of a CQ; used by the polling thread. */
 struct rsoft_chaos_cq {
 	struct rsoft_chaos *chaos;
 	uint32_t ordinal; /* number of the CQ in the order of creation, from 1 on */
-	uint32_t pos;     /* of the completion that is late */
-	uint32_t left;    /* polls that do not return it */
-	bool is_passed;   /* it was late */
-	bool is_held;     /* held was taken from the CQ and is not returned yet */
+	uint32_t pos;     /* position of the late completion */
+	uint32_t left;    /* polls until it is returned */
+	bool is_passed;   /* it has been late; return it now */
+	bool is_held;     /* `held` is taken from the CQ, and not returned yet */
 	uint32_t held_left;
 	struct rmem_wc held;
-	uint64_t held_time; /* its timestamp */
+	uint64_t held_time; /* timestamp of held */
 	uint32_t nb_uses;
 	struct rsoft_chaos_use uses[];
 };
@@ -80,10 +83,10 @@ struct rsoft_chaos_cq {
 /* A request that a rule hits. */
 struct rsoft_chaos_hit {
 	struct rsoft_chaos_use *use;
-	uint32_t status; /* enum rmem_wc_status, or an event; 0: the post refuses it */
+	uint32_t status; /* enum rmem_wc_status, or an event; 0: the post is refused */
 };
 
-/* Calls that rules are about, with their names without rmem_. */
+/* Calls that rules apply to; names are without rmem_. */
 enum rsoft_chaos_call {
 	RSOFT_CHAOS_AH_CREATE,
 	RSOFT_CHAOS_CQ_CREATE,
@@ -103,16 +106,17 @@ enum rsoft_chaos_call {
 
 /* Faults of a port or a device. */
 enum rsoft_chaos_port {
-	RSOFT_CHAOS_DOWN = 1, /* PORT_ERR, and all packets are lost */
+	RSOFT_CHAOS_DOWN = 1, /* PORT_ERR; all packets are lost */
 	RSOFT_CHAOS_FREEZE,   /* all packets are lost */
 	RSOFT_CHAOS_FATAL,
-	RSOFT_CHAOS_GID, /* a further GID is removed, and added again */
+	RSOFT_CHAOS_GID, /* a GID other than GID 0 is removed, and added again */
 };
 
-/* Parse the value of chaos=: 0, -EINVAL after a log line, or -ENOMEM. With has_wire, of ip=. */
+/* Parse the value of chaos=. Return 0, -EINVAL after a log line, or -ENOMEM. has_wire: with ip=. */
 int rsoft_chaos_open(const char *text, bool has_wire, struct rsoft_chaos **chaos);
 void rsoft_chaos_close(struct rsoft_chaos *chaos);
-/* Its items on packets, as the value of fault=; empty without any, and rules about the port. */
+/* Format its items on packets as a value of fault=; empty if there are none and no rules for the
+ * port. */
 void rsoft_chaos_packets(const struct rsoft_chaos *chaos, char *fault, size_t size);
 
 /*
@@ -123,87 +127,88 @@ int rsoft_chaos_qp_init(struct rsoft_chaos *chaos, const struct rmem_qp *base, u
 		struct rsoft_chaos_qp **qp);
 void rsoft_chaos_qp_fini(struct rsoft_chaos_qp *qp);
 
-/* All requests are dropped; the next one has position base in the queue. */
+/* Drop all requests; the next request has position `base` in the queue. */
 void rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base);
 
 /*
- * Count n requests up to the first that a rule hits, included: its index, or n. For the thread that
- * posts.
+ * Count requests up to and including the first that a rule hits; return its index, or n. Called by
+ * the posting thread.
  */
 uint32_t rsoft_chaos_next(struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n,
 		struct rsoft_chaos_hit *hit);
 /*
- * The last n of the requests counted were not accepted: they, and the hit of one, are not counted.
- * With n 0 nothing changes.
+ * Undo the count of the last n requests, and the hit of one of them, because they were not
+ * accepted. n may be 0.
  */
 void rsoft_chaos_uncount(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 		const struct rmem_send_wr *wr, uint32_t n);
 
-/* The request at a position since the last reset, about to be posted, fails when it executes. */
+/* Plan the failure of the request at a position since the last reset, which is about to be
+ * posted. */
 void rsoft_chaos_plan(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rsoft_chaos_hit *hit);
-/* It was not accepted, or is flushed. */
+/* Remove the plan of a request that was not accepted, or is flushed. */
 void rsoft_chaos_unplan(struct rsoft_chaos_qp *qp, uint32_t pos);
-/* The planned request at a position fails now: log it, and return its status. */
+/* Log the planned failure of a request that fails now; return its status. */
 int rsoft_chaos_inject(struct rsoft_chaos_qp *qp, uint32_t pos, const struct rmem_send_wr *wr);
-/* Log the failure of a request that the hit itself causes. */
+/* Log the failure of a request that is not planned in advance. */
 void rsoft_chaos_log_hit(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 		const struct rmem_send_wr *wr);
 
-/* The bit of an opcode; none for an unknown one. */
+/* Bit of an opcode; 0 for an unknown opcode. */
 static inline uint32_t
 rsoft_chaos_opcode(const struct rmem_send_wr *wr)
 {
 	return wr->opcode < RMEM_WR_OPCODE_NB ? UINT32_C(1) << wr->opcode : 0;
 }
 
-/* The post refuses the request of that hit, which is an event of refusals alone: the errno. */
+/* Refuse a request, which then counts only for rules of posts; return the errno. */
 int rsoft_chaos_refuse(struct rsoft_chaos_qp *qp, const struct rsoft_chaos_hit *hit,
 		const struct rmem_send_wr *wr);
-/* Count a receive that is posted: 0, or the errno with which the post refuses it. */
+/* Count a posted receive; 0, or the errno to refuse it with. */
 int rsoft_chaos_recv(struct rsoft_chaos_qp *qp, const struct rmem_recv_wr *wr);
-/* Count a call that changes a QP, or another one of a device: 0, or the errno of its failure. */
+/* Count a call that changes a QP, or another call of a device; 0, or the errno to fail with. */
 int rsoft_chaos_qp_modify(struct rsoft_chaos_qp *qp);
 int rsoft_chaos_call(struct rsoft_chaos *chaos, enum rsoft_chaos_call call);
 
-/* Count a step of a connection of rdma_cm: 1 with its fault, or 0. */
+/* Count a step of a connection of rdma_cm; 1 with its fault, or 0. */
 int rsoft_chaos_rdma_cm(struct rsoft_chaos *chaos, enum rmem_rdma_cm_step step, uint32_t number,
 		struct rmem_rdma_cm_fault *fault);
 
-/* Whether a message of a QP gets no receive at this attempt. Under rq.lock. */
+/* Whether a message gets no receive at this attempt. Under rq.lock. */
 bool rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp);
-/* Let the receive of a message with data fail, if a rule hits it. Under rq.lock. */
+/* Make the receive of a message with data fail, if a rule hits it. Under rq.lock. */
 void rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe);
 
-/* Whether rules are about the port or the device, and about its GIDs. */
+/* Whether rules apply to the port or device, or to its GIDs. */
 bool rsoft_chaos_has_port(const struct rsoft_chaos *chaos);
 bool rsoft_chaos_has_gid(const struct rsoft_chaos *chaos);
 /*
- * Count a packet that is sent: what happens to the port, and for how many ms; or 0. For one thread
- * at a time.
+ * Count a sent packet; return the fault of the port and its duration in ms, or 0. One thread at a
+ * time.
  */
 enum rsoft_chaos_port rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t *ms);
 /*
- * The same that happens by time; *next_ms is the time since the device was created, at which to
- * call again, or UINT64_MAX.
+ * The same for rules with a time. *next_ms: when to call again, in ms since the creation of the
+ * device, or UINT64_MAX.
  */
 enum rsoft_chaos_port rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms);
 
 /* Number a new CQ, and collect the rules that apply to it; *cq is NULL if there are none. */
 int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);
 void rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq);
-/* The number of completions, up to n, that a poll may return; the first, at pos, is in the CQ. */
+/* Number of completions, n at most, that a poll may return; the first one is at pos. */
 uint32_t rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n);
-/* Whether the completion at pos is overtaken: it is kept in held, for held_left polls. */
+/* Whether other completions overtake the one at pos: store it in `held` for held_left polls. */
 bool rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos);
 
-/* Whether a request that is posted and has not ended fails. */
+/* Whether the failure of a posted request is planned. */
 static inline bool
 rsoft_chaos_has_planned(const struct rsoft_chaos_qp *qp)
 {
 	return __atomic_load_n(&qp->nb_planned, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether the request at a position since the last reset fails. */
+/* Whether the failure of the request at a position since the last reset is planned. */
 static inline bool
 rsoft_chaos_is_planned(const struct rsoft_chaos_qp *qp, uint32_t pos)
 {
@@ -211,7 +216,7 @@ rsoft_chaos_is_planned(const struct rsoft_chaos_qp *qp, uint32_t pos)
 			__atomic_load_n(&qp->plan[pos & qp->mask].status, __ATOMIC_RELAXED) != 0;
 }
 
-/* The same for a position in the queue, of a QP all of whose requests are queued. */
+/* The same for a position in the queue of a QP that queues all of its requests. */
 static inline bool
 rsoft_chaos_is_planned_at(const struct rsoft_qp *qp, uint32_t pos)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Decisions on completions; see rsoft_chaos.h. */
+/* Decisions of rules on completions; see rsoft_chaos.h. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq)
 	free(cq);
 }
 
-/* The rule of a kind that hits the completion at a position, or NULL. */
+/* Rule of a kind that hits the completion at a position, or NULL. */
 static struct rsoft_chaos_use *
 find(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint32_t pos)
 {
@@ -72,7 +72,7 @@ log_of_cq(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
 	use->nb_hits++;
 }
 
-/* The completion at a position, the next one, is late from now on, by a rule. */
+/* Delay the next completion, at the given position. */
 static void
 begin_late(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The faults that the standard permits, which rules may inject; doc/chaos.md has the clauses. */
+/* The faults that the standard permits, which rules may inject; doc/chaos.md lists the clauses. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,8 +14,9 @@
 #define BIT(status) (UINT32_C(1) << RMEM_WC_##status)
 
 /*
- * Completions of the send queue, IBTA 11.6.2, by opcode. No RNR NAK answers a READ or an atomic
- * here, and no response with data another request, though the standard permits more.
+ * Statuses of completions of the send queue by opcode, IBTA 11.6.2. Here a READ or an atomic gets
+ * no RNR NAK, and only requests that are answered by a response fail with BAD_RESP_ERR, though the
+ * standard permits more.
  */
 #define REQUESTER (BIT(LOC_LEN_ERR) | BIT(LOC_QP_OP_ERR) | BIT(LOC_PROT_ERR))
 #define RESPONDER (BIT(REM_OP_ERR) | BIT(RETRY_EXC_ERR))
@@ -55,16 +56,16 @@ static const struct legal_opcode opcodes[RMEM_WR_OPCODE_NB] = {
 				REQUESTER | RESPONDER | MEMORY | BIT(BAD_RESP_ERR)},
 };
 
-/* Those that are decided without an answer of the peer. */
+/* Statuses decided without an answer of the peer. */
 #define EACH_SERVICE (REQUESTER | BIT(MW_BIND_ERR))
 
-/* Where the peer fails too, and only a QP of this process can: not with ip=. */
+/* Statuses for which the peer also fails; only for peers in this process, not with ip=. */
 #define SAME_PROCESS (BIT(REM_OP_ERR) | BIT(REM_INV_REQ_ERR))
 
 /*
- * Calls fail as without resources: IBTA 11.2, output modifier "insufficient resources to complete
- * request", for which verbs have ENOMEM, and EAGAIN if they may be there later; a post has ENOMEM
- * (ibv_post_send(3)), which is ENOSPC of the class. EINVAL is that of a wrong argument.
+ * Calls fail for lack of resources: IBTA 11.2, output modifier "insufficient resources to complete
+ * request". Verbs returns ENOMEM, or EAGAIN if they may be available later. A post returns ENOMEM
+ * (ibv_post_send(3)), which is ENOSPC in the class. EINVAL is an invalid argument.
  */
 struct legal_call {
 	const char *name;
@@ -92,14 +93,14 @@ static const struct legal_call calls[] = {
 };
 
 /*
- * Events in place of a request: the QP fails, or the CQ does, which loses the completion
+ * Events in place of a request: the QP fails, or the CQ fails and loses the completion
  * (ibv_get_async_event(3)).
  */
 static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
 
 #define CM(step, type) RSOFT_CHAOS_CM, RSOFT_CHAOS_CM_WHAT(RMEM_RDMA_CM_##step, RMEM_RDMA_CM_##type)
 
-/* Other subjects of rules, and their faults. */
+/* Other sites of rules, and their faults. */
 static const struct {
 	const char *site;
 	const char *what;
@@ -147,9 +148,9 @@ static const struct {
 };
 
 /*
- * Reasons of a REJ (IBTA 12.6.7.2) that answers a REQ of this connection: not those of EE contexts,
- * of redirection, which have more fields, and of other messages. A REP is rejected by the consumer,
- * or as one of a stale connection.
+ * Reasons of a REJ (IBTA 12.6.7.2) to a REQ of this connection: without reasons for EE contexts,
+ * for other messages, and for redirection, which has more fields. A REP is rejected by the
+ * consumer, or for a stale connection.
  */
 static const uint64_t req_reasons = UINT64_C(1) << 1 | UINT64_C(1) << 3 | UINT64_C(1) << 5 |
 		UINT64_C(1) << 8 | UINT64_C(1) << 9 | UINT64_C(1) << 10 | UINT64_C(1) << 12 |
@@ -237,7 +238,7 @@ find_call(const char *site)
 	return NULL;
 }
 
-/* The errno of a call. */
+/* Set the errno of a call. */
 static bool
 legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const char *what)
 {
@@ -260,7 +261,7 @@ legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const 
 	return false;
 }
 
-/* An event in place of a request. */
+/* Set an event in place of a request. */
 static bool
 is_event(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 {
@@ -281,7 +282,7 @@ is_event(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 	return false;
 }
 
-/* A fault of another subject. */
+/* Set a fault of another site. */
 static bool
 legal_other(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {
@@ -306,7 +307,7 @@ legal_other(struct rsoft_chaos_rule *rule, const char *site, const char *what, b
 	return false;
 }
 
-/* The status of a request. */
+/* Set the status of a request. */
 static bool
 legal_status(struct rsoft_chaos_rule *rule, const char *site, const char *what, bool has_wire)
 {

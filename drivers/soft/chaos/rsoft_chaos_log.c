@@ -3,12 +3,12 @@
  */
 
 /*
- * The log of injected faults: after the first line, which has its version, one line each:
+ * The log of injected faults. After a first line with its version, it has one line per fault:
  *
- *	0.001234 SEND:RETRY_EXC_ERR@qp:1@nth:100 # QP 0x000812, request 0x7
+ * 0.001234 SEND:RETRY_EXC_ERR@qp:1@nth:100 # QP 0x000812, request 0x7
  *
- * the time since the device was created in seconds, and the rule that injects this fault alone,
- * which replay: reads.
+ * that is, the seconds since the device was created, and a rule that injects only this fault, which
+ * replay: reads.
  */
 
 #include <errno.h>
@@ -29,7 +29,7 @@ log_clock(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A line in one write(), so that lines of several threads do not mix. */
+/* Write a line with one write(), so that lines of several threads do not mix. */
 static void
 log_write(const struct rsoft_chaos *chaos, const char *line, int length)
 {

@@ -5,11 +5,11 @@
 /*
  * The grammar of chaos=:
  *
- *	ITEM{+ITEM}, ITEM: seed:N | log:FILE | file:FILE | replay:FILE | PACKETS | RULE
- *	PACKETS: an item of fault=, such as loss:0.01
- *	RULE: SITE:WHAT{@FILTER:VALUE}
+ * ITEM{+ITEM}, ITEM: seed:N | log:FILE | file:FILE | replay:FILE | PACKETS | RULE
+ * PACKETS: an item of fault=, such as loss:0.01
+ * RULE: SITE:WHAT{@FILTER:VALUE}
  *
- * A file has one item in a line; a # and all after it are ignored.
+ * A file has one item per line; a # starts a comment.
  */
 
 #include <ctype.h>
@@ -51,7 +51,7 @@ parse_share(const char *value, uint64_t *share)
 	return true;
 }
 
-/* The value of "name:value", or NULL. */
+/* Value of "name:value", or NULL if the name differs. */
 static const char *
 value_of(const char *item, const char *name)
 {
@@ -60,7 +60,7 @@ value_of(const char *item, const char *name)
 	return strncmp(item, name, length) == 0 && item[length] == ':' ? item + length + 1 : NULL;
 }
 
-/* The filters; which a rule has depends on its kind. */
+/* Filters; those that a rule accepts depend on its kind. */
 enum filter {
 	FILTER_NTH,
 	FILTER_EVERY,
@@ -79,14 +79,15 @@ enum filter {
 
 #define BIT(filter) (UINT32_C(1) << FILTER_##filter)
 
-/* Which events are hit: one of them, the others are all. */
+/* Filters that choose which events are hit: a rule has one of CHOICE at most. */
 #define CHOICE (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(AT))
 #define COMMON (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES))
 
 static const char *const filter_names[FILTER_NB] = {"nth", "every", "p", "at", "times", "qp", "cq",
 		"thread", "naks", "polls", "ms", "reason"};
 
-/* Those of a rule of rdma_cm. The DREQ of cm_accept arrives as the next message. */
+/* Filters of a rule of rdma_cm. The DREQ of cm_accept arrives as the next message, so it has no
+ * MS. */
 static uint32_t
 filters_of_cm(const struct rsoft_chaos_rule *rule)
 {
@@ -95,7 +96,7 @@ filters_of_cm(const struct rsoft_chaos_rule *rule)
 	return COMMON | BIT(MS) | ((rule->what & 0xff) == RMEM_RDMA_CM_REJECT ? BIT(REASON) : 0);
 }
 
-/* Those of a kind of rule. */
+/* Filters of a kind of rule. */
 static uint32_t
 filters_of(const struct rsoft_chaos_rule *rule)
 {
@@ -149,7 +150,7 @@ set_filter(struct rsoft_chaos_rule *rule, enum filter filter, const char *value)
 	return true;
 }
 
-/* The filter of "name:value", and its value; or FILTER_NB. */
+/* Parse "name:value": the filter and its value, or FILTER_NB. */
 static enum filter
 find_filter(const char *text, const char **value)
 {
@@ -176,7 +177,7 @@ log_filter(const struct rsoft_chaos_rule *rule, const char *rule_text, const cha
 			rule_text, filter, list);
 }
 
-/* One filter of a rule; seen has the bits of those before it. */
+/* Parse one filter of a rule; seen has the bits of previous filters. */
 static bool
 parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *text, uint32_t *seen)
 {
@@ -198,7 +199,7 @@ parse_filter(struct rsoft_chaos_rule *rule, const char *rule_text, const char *t
 	return false;
 }
 
-/* As a log has it: all that is not the object, or the number of the event. */
+/* Set the text that the log prints: all but the object and the number of the event. */
 static void
 set_text(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 {
@@ -219,7 +220,7 @@ set_text(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 		snprintf(rule->text + used, sizeof(rule->text) - used, "@thread:%u", rule->thread);
 }
 
-/* Of filters that a rule has. */
+/* Set the defaults of missing filters. */
 static void
 set_defaults(struct rsoft_chaos_rule *rule)
 {
@@ -234,10 +235,10 @@ set_defaults(struct rsoft_chaos_rule *rule)
 	else if ((filters_of_cm(rule) & BIT(MS)) == 0)
 		rule->delay = 0;
 	if (type == RMEM_RDMA_CM_REJECT)
-		rule->reason = 28; /* the consumer */
+		rule->reason = 28; /* consumer reject */
 }
 
-/* A rule; the text is changed. */
+/* Parse a rule; changes the text in `copy`. */
 static bool
 parse_rule(struct rsoft_chaos_rule *rule, const char *item, char *copy, bool has_wire)
 {
@@ -319,7 +320,7 @@ set_log(struct rsoft_chaos *chaos, const char *value)
 	return -EINVAL;
 }
 
-/* An item of fault=, which the wire checks. */
+/* Append an item of fault=; the wire checks it. */
 static int
 add_packets(struct rsoft_chaos *chaos, const char *item)
 {
@@ -329,7 +330,7 @@ add_packets(struct rsoft_chaos *chaos, const char *item)
 		RSOFT_LOG(ERR, "chaos=: '%s': no packets without ip=", item);
 		return -EINVAL;
 	}
-	/* The seed follows. */
+	/* Leave space for the seed. */
 	if ((size_t)snprintf(chaos->packets + used, size, "%s;", item) < size - 16)
 		return 0;
 	RSOFT_LOG(ERR, "chaos=: '%s': the items on packets have more than %zu characters", item,
@@ -337,7 +338,7 @@ add_packets(struct rsoft_chaos *chaos, const char *item)
 	return -EINVAL;
 }
 
-/* An item that may be in a file, too. */
+/* Parse an item of the argument or of a file. */
 static int
 parse_item(struct rsoft_chaos *chaos, const char *item)
 {
@@ -366,7 +367,7 @@ trim(char *line)
 	return line;
 }
 
-/* A line of a log: time, then the rule that injects this fault alone. */
+/* Rule in a line of a log, after the time. */
 static char *
 rule_of_log(char *line)
 {
@@ -400,7 +401,7 @@ parse_lines(struct rsoft_chaos *chaos, FILE *f, const char *path, bool is_log)
 	return file_failed(path, is_log);
 }
 
-/* Whether a file begins with the first line of a log of this version. */
+/* Check that a file begins with the first line of a log of this version. */
 static int
 check_log(FILE *f, const char *path)
 {
