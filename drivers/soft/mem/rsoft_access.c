@@ -3,7 +3,7 @@
  */
 
 /*
- * Accesses with keys that are not contiguous, the reason of a refused access, and the copy between
+ * Accesses with keys that are not contiguous, causes of refused accesses, and the copy between
  * lists of spans, piece by piece.
  */
 
@@ -16,13 +16,13 @@ struct rsoft_piece {
 	uint8_t *ptr;
 	uint64_t length;
 	struct rsoft_odp *odp; /* table of their pages, or NULL */
-	bool is_null;          /* of a null MR: not written */
+	bool is_null;          /* of a null MR: writes are discarded */
 };
 
-/* The contiguous bytes at a position of a list that was checked in this section. */
+/* Contiguous bytes at a position of a list that was checked in this grace section. */
 static void list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
 
-/* The contiguous bytes at an offset of a key over pages. */
+/* Contiguous bytes at an offset of a KIND_PAGES key. */
 static void
 page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
@@ -35,7 +35,7 @@ page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *pie
 	piece->is_null = false;
 }
 
-/* The contiguous bytes at an offset of a key. */
+/* Contiguous bytes at an offset of a key. */
 static void
 key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
@@ -82,7 +82,7 @@ list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 	piece->length = RTE_MIN(piece->length, left);
 }
 
-/* The same for a key below others; depth is the number of levels allowed from here on. */
+/* rsoft_access_slow() for a key below others; depth is the number of levels still allowed. */
 static bool access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
@@ -94,8 +94,8 @@ struct rsoft_list_opener {
 };
 
 /*
- * Check the key of an entry for the range from byte from of its block in round first to byte to of
- * its block in round last.
+ * Check the key of an entry for the range from byte `from` of its block in round `first` to byte
+ * `to` of its block in round `last`.
  */
 static bool
 list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entry *entry,
@@ -109,8 +109,8 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 	uint32_t rights;
 
 	/*
-	 * The range of a key is contiguous: a key valid for the first and the last block is valid
-	 * for all.
+	 * The range of a key is contiguous, so a key that is valid for the first and the last block
+	 * is valid for all blocks between.
 	 */
 	key = rsoft_access_key(by->qp, by->qp->dev->lkey_xor, entry->lkey, addr, length, by->need,
 			&offset, &rights);
@@ -130,7 +130,7 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 	return true;
 }
 
-/* Check the range between two positions in different rounds, the second included. */
+/* Check the range between two positions in different rounds, including the second. */
 static bool
 list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
 		const struct rsoft_list_at *last)
@@ -154,8 +154,8 @@ list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 }
 
 /*
- * Check a range within one round. A key that was loaded as valid does not change in this section,
- * so consecutive entries of one key need only a check of the range.
+ * Check a range within one round. A key that was loaded as valid does not change in this grace
+ * section, so for consecutive entries of one key only the range is checked again.
  */
 static bool
 list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
@@ -190,7 +190,7 @@ list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 	return true;
 }
 
-/* Whether a key is of memory, not of other keys; its MR may have a counter. */
+/* Whether the MR of a key may have a counter: the key maps memory, not other keys. */
 static bool
 list_may_count(const struct rsoft_key *key)
 {
@@ -199,9 +199,9 @@ list_may_count(const struct rsoft_key *key)
 }
 
 /*
- * Check a range within one block with its key. The span may then be contiguous, or that of the key
- * below. An MR below counts nothing, as in ranges of several blocks, so the span does not keep its
- * key, except for a list.
+ * Check a range within one block with its key. The span may then be contiguous, or the span of the
+ * key below. MRs below are not counted, as in ranges of several blocks, so the span keeps its key
+ * only if that is a list.
  */
 static bool
 list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at, uint64_t length,
@@ -232,7 +232,7 @@ list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 	return true;
 }
 
-/* Kind of a contiguous span that is not on demand. */
+/* Span kind of contiguous memory that is not on demand. */
 static inline uint32_t
 span_kind_near(const struct rsoft_key *key)
 {
@@ -241,7 +241,7 @@ span_kind_near(const struct rsoft_key *key)
 	return unlikely(is_counted) ? RSOFT_SPAN_COUNTED : RSOFT_SPAN_FLAT;
 }
 
-/* The part of access_below() for a KIND_LIST key. */
+/* access_below() for a KIND_LIST key. */
 static bool
 list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset, uint64_t length,
 		uint32_t need, uint32_t depth, struct rsoft_span *span)
@@ -311,11 +311,11 @@ rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64
 /* A position in a list of spans. */
 struct rsoft_cursor {
 	const struct rsoft_span *span;
-	uint64_t done;           /* of the span */
-	struct rsoft_list_at at; /* in the list of its key; at.list is NULL until it is looked up */
+	uint64_t done;           /* bytes done of the span */
+	struct rsoft_list_at at; /* position in its list; at.list is NULL until looked up */
 };
 
-/* The contiguous bytes at a cursor, which is not at the end of the list. */
+/* Contiguous bytes at a cursor, which is not at the end of the spans. */
 static inline void
 cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 {
@@ -365,7 +365,7 @@ copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_
 	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
 }
 
-/* Copy between one range and the ranges from a position of a list on, at most *n bytes. */
+/* Copy between a contiguous range and a list from a position on, at most *n bytes. */
 static __rte_noinline unsigned int
 copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
 {
@@ -377,14 +377,14 @@ copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
 }
 
 /*
- * Copy between a list and a contiguous range. Consecutive entries often have one key, so the last
- * lookup is kept.
+ * Copy between a list and a contiguous range. Consecutive entries often have the same key, so the
+ * last lookup is kept.
  */
 static __rte_always_inline unsigned int
 copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
 {
 	const struct rsoft_list *list = span->key->list;
-	uintptr_t to_memory = 0; /* from an address of the key lkey to memory */
+	uintptr_t to_memory = 0; /* difference between memory and addresses of the key lkey */
 	bool is_one_stretch = true;
 	struct rsoft_list_at at;
 	uint32_t lkey;
@@ -424,7 +424,7 @@ copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is
 	return RSOFT_SIDE_NONE;
 }
 
-/* Whether a span is of a list, and at least length bytes long. */
+/* Whether a span is a list of at least length bytes. */
 static inline bool
 span_is_list(const struct rsoft_span *span, uint64_t length)
 {
@@ -438,7 +438,7 @@ span_is_flat(const struct rsoft_span *span, uint64_t length)
 	return span->length >= length && span->kind <= RSOFT_SPAN_COUNTED;
 }
 
-/* Piece by piece. */
+/* Copy piece by piece. */
 static __rte_noinline unsigned int
 copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
@@ -498,7 +498,7 @@ rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t ke
 	offset = addr - key->iova;
 	if (offset > key->length || length > key->length - offset)
 		return RMEM_VENDOR_ERR_KEY_RANGE;
-	/* All other causes are excluded; do not repeat a page fault. */
+	/* All other causes are excluded. Don't check again: it would repeat a page fault. */
 	if (key->kind == RSOFT_KIND_LIST)
 		return RMEM_VENDOR_ERR_KEY_BELOW;
 	return key->kind == RSOFT_KIND_ODP ? RMEM_VENDOR_ERR_PAGE_FAULT : RMEM_VENDOR_ERR_KEY_STATE;
@@ -507,7 +507,7 @@ rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t ke
 struct rsoft_odp *
 rsoft_access_table(const struct rsoft_key *key)
 {
-	/* A counter that is bound from now on waits for the end of this section. */
+	/* Binding a counter later waits for the end of this grace section. */
 	if (key->kind != RSOFT_KIND_ODP || key->qp_serial != 0 || !key->odp->is_guarded ||
 			__atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE) != NULL)
 		return NULL;

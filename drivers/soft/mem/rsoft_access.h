@@ -4,13 +4,13 @@
 
 /*
  * Translation of a key, an address, a length and rights into memory, or a refusal, for all kinds of
- * keys; and the copy between the results. No other code translates keys.
+ * keys; and copies between the results. No other code translates keys.
  *
  * Inside: keys, MRs, windows, on-demand paging, pins, grace periods, grants and the guard.
  * Callers: queue, wire, wire/port and drivers/soft; accesses to memory begin in this header.
  * Not known here: queues of requests, packets and ports.
  *
- * Between rsoft_grace_enter() and rsoft_grace_leave() only.
+ * Functions may only be called between rsoft_grace_enter() and rsoft_grace_leave().
  */
 
 #ifndef RSOFT_ACCESS_H
@@ -28,28 +28,29 @@ enum rsoft_span_kind {
 
 /* The result of a translation: length bytes. */
 struct rsoft_span {
-	uint8_t *ptr; /* first byte; not of PIECES */
+	uint8_t *ptr; /* first byte, unless PIECES */
 	uint64_t length;
 	uint32_t kind;               /* enum rsoft_span_kind */
-	const struct rsoft_key *key; /* not of FLAT */
+	const struct rsoft_key *key; /* unless FLAT */
 	union {
-		struct rsoft_odp *odp; /* ODP: table of the pages */
-		uint64_t offset;       /* PIECES: of the first byte in the range of the key */
+		struct rsoft_odp *odp; /* ODP: page table */
+		uint64_t offset;       /* PIECES: offset of the first byte in the key */
 	};
 };
 
-/* The first cause of a refusal; the arguments are those of rsoft_access(). */
+/* First cause of a refusal; arguments as of rsoft_access(). */
 enum rmem_vendor_err rsoft_access_vendor_err(const struct rsoft_qp *qp, uint32_t key_xor,
 		uint32_t key_num, uint64_t addr, uint64_t length, uint32_t need);
 
 /*
  * The part of rsoft_access() for a key with RSOFT_SLOW, after the checks of rights, PD and range:
- * the rules of its kind, and the addresses. span has its length, and no key.
+ * check the rules of its kind and find the addresses. span has only its length.
  */
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span);
 
-/* A request of a peer has modified a span that is not FLAT: count it if its MR has a counter. */
+/* Count a modification of a span, which is not FLAT, by a request of a peer, if its MR has a
+ * counter. */
 static inline void
 rsoft_access_count(const struct rsoft_span *span)
 {
@@ -59,11 +60,11 @@ rsoft_access_count(const struct rsoft_span *span)
 		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
 }
 
-/* The part of rsoft_copy_all() for spans that are not all FLAT and long enough. */
+/* The part of rsoft_copy_all() for spans that are not both FLAT and long enough. */
 unsigned int rsoft_copy_spans(
 		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
-/* The key with these rights of the PD of a QP, or NULL. *rights are those of its word. */
+/* Find a key of the QP's PD with these rights, or NULL. *rights are the rights in its word. */
 static __rte_always_inline const struct rsoft_key *
 rsoft_access_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint32_t need,
 		uint32_t *rights)
@@ -72,7 +73,7 @@ rsoft_access_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
 	const uint64_t mask = rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK);
 	const uint64_t want = rsoft_key_word(key_num ^ key_xor, need);
 	const struct rsoft_key *key = rsoft_key_at(dev, key_num);
-	/* While this lcore is inside, the fields of a valid key do not change. */
+	/* The fields of a valid key do not change while this lcore is inside. */
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
 	if (unlikely(((word ^ want) & mask) != 0)) {
@@ -88,8 +89,8 @@ rsoft_access_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
 }
 
 /*
- * The key that is valid for [addr, addr + length) as for rsoft_access(), according to its word, PD
- * and range, and the offset of the first byte; or NULL. *rights are those of its word.
+ * Find the key that, by its word, PD and range, is valid for [addr, addr + length) as for
+ * rsoft_access(), and the offset of the first byte; or NULL. *rights are the rights in its word.
  */
 static __rte_always_inline const struct rsoft_key *
 rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -105,10 +106,10 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	return key;
 }
 
-/* The table of a key with RSOFT_SLOW, if copies need no more than that; else NULL. */
+/* Table of a key with RSOFT_SLOW if copies need only that; else NULL. */
 struct rsoft_odp *rsoft_access_table(const struct rsoft_key *key);
 
-/* Translate to pages on demand. The base may be NULL, which an implicit MR has. */
+/* Translate to pages on demand. The base may be NULL for an implicit MR. */
 static __rte_always_inline bool
 rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t need,
 		struct rsoft_span *span)
@@ -122,9 +123,9 @@ rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, 
 
 /*
  * Translate [addr, addr + length) with a key, for a request that the QP executes or answers. need
- * is RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey; key_xor is
- * rsoft_dev::lkey_xor for an lkey, 0 for an rkey; length is not 0. Returns false when the key is
- * not valid for the access; with RSOFT_PEEK also when a page on demand is not in the table.
+ * is RSOFT_NEED_* for an lkey, and RSOFT_VALID with RMEM_ACCESS_* bits for an rkey; key_xor is
+ * rsoft_dev::lkey_xor for an lkey, 0 for an rkey; length is not 0. Return false if the key is not
+ * valid for the access or, with RSOFT_PEEK, an on-demand page is not in the table.
  */
 static __rte_always_inline bool
 rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -146,8 +147,8 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 }
 
 /*
- * Copy between ranges that may overlap. An enum rsoft_side: memory is not mapped, as the handler of
- * rsoft_guard.h reports if it is installed.
+ * Copy between ranges that may overlap. Return an enum rsoft_side: the side that is not mapped, if
+ * the handler of rsoft_guard.h is installed.
  */
 static __rte_always_inline unsigned int
 rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
@@ -156,7 +157,7 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 	return (unsigned int)rsoft_guard_copy_fast(to, from, length).side;
 }
 
-/* Whether a span is contiguous, of a plain MR or of pages on demand. */
+/* Whether a span is contiguous: memory of a plain MR, or on-demand pages. */
 static __rte_always_inline bool
 rsoft_span_is_near(const struct rsoft_span *span, uint64_t length)
 {
@@ -169,7 +170,7 @@ rsoft_span_odp(const struct rsoft_span *span)
 	return span->kind == RSOFT_SPAN_ODP ? span->odp : NULL;
 }
 
-/* Copy between such spans. */
+/* Copy between spans that are rsoft_span_is_near(). */
 static __rte_always_inline unsigned int
 rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
@@ -181,9 +182,9 @@ rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint
 }
 
 /*
- * Copy length bytes from nb spans to nb spans; both lists hold at least as many. An enum
- * rsoft_side: memory is not mapped, or on-demand pages were evicted since the check. Part of the
- * bytes may have been copied then.
+ * Copy length bytes between two lists of nb spans, which hold at least as many. Return an enum
+ * rsoft_side: memory is not mapped, or on-demand pages were evicted since the check. A part of the
+ * bytes may then have been copied.
  */
 static __rte_always_inline unsigned int
 rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
@@ -194,7 +195,7 @@ rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint6
 	return rsoft_copy_spans(to, from, length);
 }
 
-/* Status of a request after the failure of its copy; local is the side of the requester. */
+/* Status of a request whose copy failed; local is the side of the requester. */
 static inline int
 rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *vendor_err)
 {
@@ -204,7 +205,7 @@ rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *vendor_err)
 	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 
-/* Sum of the lengths of a list of SGEs; stops when it reaches enough. */
+/* Sum of the lengths of SGEs; stops at `enough`. */
 static __rte_always_inline uint64_t
 rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 {
@@ -217,9 +218,9 @@ rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 }
 
 /*
- * Translate the SGEs of a list, up to length bytes. Returns false when an lkey is not valid, with
- * the reason in *why; otherwise *total is the number of bytes, at most length. spans has
- * RSOFT_MAX_SGE elements; an empty list yields one empty span.
+ * Translate the SGEs of a list, up to length bytes. Return false if an lkey is not valid, with the
+ * cause in *why. *total is the number of bytes, at most length. spans has RSOFT_MAX_SGE elements;
+ * an empty list gives one empty span.
  */
 static __rte_always_inline bool
 rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,

@@ -3,12 +3,12 @@
  */
 
 /*
- * Advice on pages of on-demand MRs, synchronously or by a control thread.
+ * Advice on pages of on-demand MRs, executed synchronously or by a control thread.
  *
- * The thread processes jobs, each a range of a table, in a queue under advise.lock. A table
- * outlives its jobs: rsoft_advise_cancel() removes them and waits for the step in progress. The
- * thread exists while there are jobs. The call that starts the next thread or cancels joins it, so
- * no thread is left when there are no on-demand MRs.
+ * Invariant: the queue of jobs, each a range of a table, is protected by advise.lock. A table
+ * outlives its jobs: rsoft_advise_cancel() removes them and waits for the current step.
+ * Invariant: the thread exists only while there are jobs. The call that starts the next thread, or
+ * cancels, joins it, so no thread is left when there are no on-demand MRs.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 
-/* Bounds the wait of a cancellation. */
+/* Pages per step; limits how long a cancellation waits. */
 #define STEP_PAGES 256u
 
 struct advice_job {
@@ -46,7 +46,7 @@ static struct {
 		.jobs = TAILQ_HEAD_INITIALIZER(advise.jobs),
 };
 
-/* Do the next step of the first job; call with the lock held. */
+/* Execute the next step of the first job. Under advise.lock. */
 static void
 advise_step(void)
 {
@@ -82,7 +82,7 @@ advise_run(void *arg)
 	pthread_mutex_unlock(&advise.lock);
 }
 
-/* The thread has ended, or is about to without the lock; call with the lock held. */
+/* Join a thread that has ended, or is about to without taking the lock. Under advise.lock. */
 static void
 advise_join(void)
 {
@@ -129,21 +129,21 @@ rsoft_advise_cancel(const struct rsoft_odp *odp)
 			rte_free(job);
 		}
 	}
-	/* Without jobs the thread ends. */
+	/* The thread ends when there are no jobs. */
 	while (advise.busy == odp || (TAILQ_EMPTY(&advise.jobs) && advise.is_running))
 		pthread_cond_wait(&advise.changed, &advise.lock);
 	advise_join();
 	pthread_mutex_unlock(&advise.lock);
 }
 
-/* An MR that an SGE names, and its pages. */
+/* An MR named by an SGE, and its pages. */
 struct advice_target {
 	struct rsoft_mr *mr; /* held */
 	uint64_t first;
 	uint64_t nb;
 };
 
-/* Check an SGE against its MR, which is held so that its key does not change. */
+/* Check an SGE against its MR, which is held so that its key can't change. */
 static int
 advise_check(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 		struct advice_target *target)

@@ -11,7 +11,7 @@
 
 #include "rsoft_dm.h"
 
-/* Count the bytes, and list the memory; whether as many are left. */
+/* Add the memory to the list and its bytes to the sum; false if too few bytes are left. */
 static bool
 dm_enter(struct rsoft_dev *dev, struct rsoft_dm *dm)
 {

@@ -3,10 +3,10 @@
  */
 
 /*
- * Device memory: DPDK memory of the process, as the device has none.
+ * Device memory, which is DPDK memory of the process here.
  *
- * Invariant: rsoft_dev::dms has all of it, and rsoft_dev::dm_bytes the sum of its lengths, at most
- * max_dm_size; both under rsoft_dev::lock.
+ * Invariant: rsoft_dev::dms lists all device memory, and rsoft_dev::dm_bytes is the sum of its
+ * lengths, at most max_dm_size. Both are protected by rsoft_dev::lock.
  */
 
 #ifndef RSOFT_DM_H

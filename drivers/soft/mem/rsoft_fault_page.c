@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The page that an access failed for; see rsoft_fault_page.h. */
+/* Finding the page that caused a failed access; see rsoft_fault_page.h. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* process_vm_readv() */
@@ -15,11 +15,11 @@
 #include "rsoft_access.h"
 #include "rsoft_fault_page.h"
 
-#define PROBES 512u /* pages of one call; at most IOV_MAX */
+#define PROBES 512u /* pages per call; at most IOV_MAX */
 
 /*
- * The kernel reads a byte of each page, up to the first that it cannot read. Of the first page, the
- * byte at the address itself.
+ * The kernel reads one byte per page, until it can't read a page; in the first page, the byte at
+ * the address itself.
  */
 static uintptr_t
 first_missing(uintptr_t at, uint64_t length)

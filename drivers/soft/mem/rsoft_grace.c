@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The domain that all software devices share, and its grace periods; see rsoft_grace.h. */
+/* The domain shared by all software devices, and its grace periods; see rsoft_grace.h. */
 
 #include <errno.h>
 #include <string.h>
@@ -55,7 +55,7 @@ rsoft_grace_register(unsigned int lcore)
 			!__atomic_compare_exchange_n(&grace->nb_words, &nb, lcore / 64 + 1, true,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	/* Another thread may have had this lcore id before. */
+	/* Another thread may have registered this lcore id before. */
 	if ((__atomic_fetch_or(&grace->lcores[lcore / 64], bit, __ATOMIC_RELAXED) & bit) == 0)
 		__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_RELAXED);
 	rsoft_guard_unblock();
@@ -90,7 +90,7 @@ rsoft_grace_wait(void)
 	unsigned int spins = 0;
 	uint64_t token;
 
-	/* All stores before the call, of any memory order, are ordered before the loads. */
+	/* Orders all stores before the call, of any memory order, before the loads below. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	token = __atomic_add_fetch(&rsoft_domain->grace.token, 1, __ATOMIC_RELEASE);
 	while (!rsoft_grace_check(token))

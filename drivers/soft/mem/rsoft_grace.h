@@ -3,30 +3,31 @@
  */
 
 /*
- * Grace periods: no access continues after its key was invalidated.
+ * Grace periods: no access with a key continues after the key was invalidated.
  *
- * An lcore is between rsoft_grace_enter() and rsoft_grace_leave() while it executes requests, and
- * only then may it use the memory of a key or a peer pointer. A thread that revokes a key or a QP
- * first stores the revocation, then waits until every lcore that was inside has left (or passed a
- * point where it holds nothing). Between bursts an lcore is outside and delays no other thread.
+ * An lcore is inside, between rsoft_grace_enter() and rsoft_grace_leave(), while it executes
+ * requests. Only then may it use the memory of a key, or a peer pointer. A thread that revokes a
+ * key or a QP first stores the revocation, then waits until every lcore that was inside has left
+ * (or passed a point where it holds nothing). An lcore between bursts is outside, and delays no
+ * other thread.
  *
- * Invariant: an lcore that loads a key as VALID inside is waited for by the thread that invalidates
- * that key afterwards. Each side stores and then loads what the other stores, with a full fence in
- * between:
+ * Invariant: if an lcore inside loads a key as VALID, the thread that invalidates this key
+ * afterwards waits for the lcore. Each side stores, and then loads what the other side stores, with
+ * a full fence in between:
  *
  *   the lcore:       store that it is inside; fence; load the key (or peer, counter, producers)
  *   the invalidator: store the key;           fence; load which lcores are inside
  *
- * A lock that the lcore takes after that store is the fence where a locked instruction is one.
- * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The same
+ * If the lcore takes a lock after its store, and a locked instruction is a fence, the lock is the
+ * fence. Either the lcore loads the new key, or the invalidator finds the lcore inside. The same
  * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
- * registered lcores: with one there is no wait, and the token is not used.
+ * registered lcores: if there is only one, it does not wait, and does not use the token.
  *
- * Peers of other processes that access memory themselves count as lcores (rsoft_grant.h).
+ * Peers in other processes that access memory directly count as lcores (rsoft_grant.h).
  *
  * Tokens number the grace periods. An lcore inside has stored the token that it loaded when it held
  * nothing, so it delays only grace periods with later tokens. Each wait loads the tokens of all
- * lcores itself: the result of another wait does not apply to a later token.
+ * lcores itself: the result of another wait is not valid for a later token.
  */
 
 #ifndef RSOFT_GRACE_H
@@ -41,7 +42,7 @@
 
 /*
  * A full fence after an atomic read-modify-write of the same thread; on x86 each locked instruction
- * is a full fence.
+ * is one.
  */
 #ifdef RTE_ARCH_X86
 #define RSOFT_FENCE_AFTER_ATOMIC() __atomic_signal_fence(__ATOMIC_SEQ_CST)
@@ -56,21 +57,21 @@ int rsoft_domain_get(void);
 extern __thread unsigned int rsoft_grace_lcore;
 
 /*
- * Whether no peer of another process is inside since before the grace period of a token, whose
- * lcores have left. Set before rsoft_grace::nb_peers.
+ * Whether the peers of other processes that were inside before the grace period of a token have all
+ * left. Set before rsoft_grace::nb_peers.
  */
 extern bool (*rsoft_grace_peers_are_over)(uint64_t token);
 
-/* Register the calling thread; slow path of enter. */
+/* Register the calling thread; slow path of rsoft_grace_enter(). */
 void rsoft_grace_register(unsigned int lcore);
 
-/* Wait until no lcore uses objects revoked before the call. Not from inside. */
+/* Wait until no lcore uses objects that were revoked before the call. Not from inside. */
 void rsoft_grace_wait(void);
 
 /* Whether the grace period of a token is over. */
 bool rsoft_grace_check(uint64_t token);
 
-/* Store that the thread of an lcore is inside; the caller has to execute a full fence. */
+/* Store that the thread of an lcore is inside; the caller must execute a full fence afterwards. */
 static inline void
 rsoft_grace_announce(unsigned int lcore)
 {
@@ -78,7 +79,8 @@ rsoft_grace_announce(unsigned int lcore)
 
 	if (unlikely(rsoft_grace_lcore != lcore))
 		rsoft_grace_register(lcore);
-	/* Release: a wait that loads it may have missed the end of the previous section. */
+	/* Release: a wait that loads this value may not have seen that the previous section has
+	 * ended. */
 	__atomic_store_n(&grace->lcore[lcore].token,
 			__atomic_load_n(&grace->token, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
 }
@@ -96,7 +98,7 @@ static inline void
 rsoft_grace_enter_lock(unsigned int lcore, rte_ticketlock_t *lock)
 {
 	rsoft_grace_announce(lcore);
-	/* Else the compiler may store after a relaxed read-modify-write. */
+	/* Otherwise the compiler might move the store after a relaxed read-modify-write. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	rte_ticketlock_lock(lock);
 	RSOFT_FENCE_AFTER_ATOMIC();
@@ -121,8 +123,8 @@ rsoft_grace_leave(unsigned int lcore)
 }
 
 /*
- * Pass a point inside at which the lcore holds nothing: accesses so far have ended, and keys are
- * loaded again.
+ * Pass a point inside at which the lcore holds nothing: previous accesses have ended, and keys will
+ * be loaded again.
  */
 static inline void
 rsoft_grace_quiescent(unsigned int lcore)
@@ -135,8 +137,9 @@ rsoft_grace_quiescent(unsigned int lcore)
 }
 
 /*
- * Start a grace period from inside, after an atomic read-modify-write of this thread invalidated
- * a key. The caller holds nothing that a key or peer led it to. Returns true when it is over.
+ * Start a grace period from inside, after an atomic read-modify-write of this thread invalidated a
+ * key. The caller must not hold anything reached by a key or peer. Return true if the grace period
+ * is already over.
  */
 static inline bool
 rsoft_grace_start(unsigned int lcore, uint64_t *token)
@@ -151,7 +154,7 @@ rsoft_grace_start(unsigned int lcore, uint64_t *token)
 	return rsoft_grace_check(*token);
 }
 
-/* Check again, from inside, holding nothing. */
+/* Check again whether the grace period is over; from inside, holding nothing. */
 static inline bool
 rsoft_grace_over(unsigned int lcore, uint64_t token)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The owner's half of direct access; see rsoft_grant.h. */
+/* The owner's part of direct access; see rsoft_grant.h. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* struct ucred, MAP_FIXED_NOREPLACE */
@@ -26,15 +26,15 @@
 #include "rsoft_key.h"
 
 #define NB_GRANTS (RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS)
-/* The sentinel is at 2^n or more; a smaller n is for address spaces that end there. */
+/* The sentinel is at an address from 2^n on; smaller n are for smaller address spaces. */
 #define SENTINEL_MAX_BITS 45
 #define SENTINEL_MIN_BITS 36
 
-/* A grant as the owner knows it. */
+/* A grant, as the owner stores it. */
 struct granted {
 	struct rsoft_qp *qp; /* NULL: none */
 	const struct rsoft_key *key;
-	uint64_t word; /* of the key */
+	uint64_t word; /* word of the key when it was granted */
 	uint32_t rights;
 };
 
@@ -42,19 +42,19 @@ struct rsoft_grant_peer {
 	const struct rsoft_dev *dev;
 	struct rsoft_grants *shared;
 	int fd;
-	pid_t pid;                           /* 0: of another namespace */
+	pid_t pid;                           /* 0: in another PID namespace */
 	void *sentinel;                      /* NULL: none */
-	bool is_halted[RSOFT_GRANT_THREADS]; /* stopped since there is no sentinel */
+	bool is_halted[RSOFT_GRANT_THREADS]; /* found stopped while there is no sentinel */
 	uint32_t next_way;
 	struct granted granted[NB_GRANTS];
 	LIST_ENTRY(rsoft_grant_peer) next;
 };
 
-/* Of the list and of all grants; innermost. */
+/* Protects the list and all grants; taken last. */
 static rte_ticketlock_t grant_lock;
 static LIST_HEAD(grant_list, rsoft_grant_peer) grant_peers;
 
-/* Replace a grant; one without rights is none. */
+/* Replace a grant; rights 0 revoke it. */
 static void
 grant_store(struct rsoft_grant *grant, const struct rsoft_grant *value)
 {
@@ -80,7 +80,7 @@ peer_revoke(struct rsoft_grant_peer *peer, uint32_t i)
 	grant_store(&peer->shared->grant[i], &none);
 }
 
-/* Whether the QP responds to requests with these rights, and need not count them. */
+/* Whether the QP accepts requests with these rights, and need not count them. */
 static bool
 qp_permits(const struct rsoft_qp *qp, uint32_t rights)
 {
@@ -89,7 +89,7 @@ qp_permits(const struct rsoft_qp *qp, uint32_t rights)
 					(rights | RSOFT_QP_NO_RIGHTS)) == rights;
 }
 
-/* Revoke the grants of a peer that are not valid any more. Under grant_lock. */
+/* Revoke the grants of a peer that are no longer valid. Under grant_lock. */
 static void
 peer_sweep(struct rsoft_grant_peer *peer)
 {
@@ -106,7 +106,7 @@ peer_sweep(struct rsoft_grant_peer *peer)
 	}
 }
 
-/* Revoke all grants that are not valid any more. */
+/* Revoke all grants that are no longer valid. */
 static void
 grant_revoke(void)
 {
@@ -126,7 +126,7 @@ peer_has_ended(const struct rsoft_grant_peer *peer)
 	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP) != 0;
 }
 
-/* Map the sentinel. Without memory the peer has none. */
+/* Map the sentinel. If that fails, the peer can't copy. */
 static void
 peer_map(struct rsoft_grant_peer *peer)
 {
@@ -157,7 +157,7 @@ peer_unmap(struct rsoft_grant_peer *peer)
 	peer->sentinel = NULL;
 }
 
-/* Give the peer a sentinel again when no thread is inside; false: it has none. */
+/* Map a sentinel again when no thread of the peer is inside; false if the peer has none. */
 static bool
 peer_resume(struct rsoft_grant_peer *peer)
 {
@@ -174,8 +174,8 @@ peer_resume(struct rsoft_grant_peer *peer)
 	return peer->sentinel != NULL;
 }
 
-/* Whether the kernel reports a thread of the peer as stopped or ended. A child of clone() may have
- * the socket of an ended one open. */
+/* Whether the kernel reports a thread of the peer as stopped or ended. A child of clone() may still
+ * have the socket of an ended peer open. */
 static bool
 peer_is_stopped(const struct rsoft_grant_peer *peer, uint32_t tid)
 {
@@ -191,13 +191,13 @@ peer_is_stopped(const struct rsoft_grant_peer *peer, uint32_t tid)
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[RTE_MAX(n, 0)] = '\0';
-	/* Its name, which may contain anything, is in parentheses. */
+	/* The name is in parentheses, and may contain any characters. */
 	state = strrchr(text, ')');
 	return state != NULL && state[1] == ' ' && state[2] != '\0' &&
 			strchr("TtZX", state[2]) != NULL;
 }
 
-/* Whether the thread that is inside can't copy any more, since it is stopped. */
+/* Whether the thread inside is stopped, so that it can't copy. */
 static bool
 peer_halt(struct rsoft_grant_peer *peer, uint32_t i)
 {
@@ -209,7 +209,7 @@ peer_halt(struct rsoft_grant_peer *peer, uint32_t i)
 	if (!peer_is_stopped(peer, tid))
 		return false;
 	peer_unmap(peer);
-	/* Another thread that has entered since then finds no sentinel. */
+	/* If another thread has entered since then, it finds no sentinel. */
 	peer->is_halted[i] = peer_is_stopped(peer, tid) &&
 			__atomic_load_n(&inside->tid, __ATOMIC_ACQUIRE) == tid;
 	return peer->is_halted[i];
@@ -234,7 +234,7 @@ peer_is_over(struct rsoft_grant_peer *peer, uint64_t token)
 	return true;
 }
 
-/* As rsoft_grace_peers_are_over(). */
+/* Implements rsoft_grace_peers_are_over(). */
 static bool
 grant_is_over(uint64_t token)
 {
@@ -242,7 +242,7 @@ grant_is_over(uint64_t token)
 	bool is_over = true;
 	int state;
 
-	/* A thread that is cancelled in a system call would keep the lock. */
+	/* A thread cancelled in a system call would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rsoft_lock(&grant_lock);
 	LIST_FOREACH(peer, &grant_peers, next)
@@ -270,7 +270,7 @@ rsoft_grant_open(const struct rsoft_dev *dev, struct rsoft_grants *shared, int f
 	peer_map(peer);
 	rsoft_lock(&grant_lock);
 	LIST_INSERT_HEAD(&grant_peers, peer, next);
-	/* It counts as an lcore: grace periods wait for it. */
+	/* The peer counts as an lcore: grace periods wait for it. */
 	rsoft_grace_peers_are_over = grant_is_over;
 	__atomic_fetch_add(&grace->nb_peers, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_SEQ_CST);
@@ -319,7 +319,7 @@ rsoft_grant_close_all(const struct rsoft_dev *dev)
 	rte_ticketlock_unlock(&grant_lock);
 }
 
-/* The entry for a grant: the same one, a free one, or one of the others in turn. */
+/* Choose the entry for a grant: the same grant, a free entry, or one of the others in turn. */
 static uint32_t
 peer_entry(struct rsoft_grant_peer *peer, uint32_t qp_num, uint32_t rkey)
 {
@@ -368,7 +368,8 @@ peer_grant(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 void
 rsoft_grant_add(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 {
-	/* A QP that fails stores its state, then loads this; qp_permits() loads the state. */
+	/* A failing QP stores its state, then loads revoke; qp_permits() loads the state after this
+	 * store. */
 	__atomic_store_n(&qp->revoke, grant_revoke, __ATOMIC_SEQ_CST);
 	rsoft_lock(&grant_lock);
 	peer_grant(peer, qp, rkey);

@@ -5,8 +5,8 @@
 /*
  * The signal handler, and the copy by the kernel; see rsoft_guard.h.
  *
- * guard.before is written under guard_lock while the handler is not installed, and read by
- * the handler only.
+ * Invariant: guard.before is written under guard_lock while the handler is not installed, and read
+ * only by the handler.
  */
 
 #ifndef _GNU_SOURCE
@@ -30,7 +30,7 @@
 
 #define CHUNK 4096u
 
-/* Copy a piece through a buffer, so that the failing side is known. */
+/* Copy a piece through a buffer, to find which side fails. */
 static struct rsoft_guarded
 copy_chunk(uint8_t *to, const uint8_t *from, size_t length)
 {
@@ -80,7 +80,7 @@ rsoft_guard_has_slow(void)
 
 #if defined(__x86_64__) && defined(__linux__)
 
-/* Bits of leaf 7: of EBX, of EDX, and of EAX of the second part. */
+/* CPUID leaf 7: bits of EBX and EDX, and of EAX of subleaf 1. */
 #define CPUID_ERMS     (1u << 9)
 #define CPUID_FSRM     (1u << 4)
 #define CPUID_AVX_VNNI (1u << 4)
@@ -90,13 +90,13 @@ rsoft_guard_has_slow(void)
 /* Runs in a signal handler: no instrumentation. */
 #define GUARD_PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
 
-#define LOG2_SPACE 47 /* bits of a valid address */
+#define LOG2_SPACE 47 /* bits of a canonical user address */
 
-/* Labels, not data. */
+/* Labels in the code, not data. */
 extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
 extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[];
 
-/* Named by the linker after the section. */
+/* Symbols that the linker defines for the section. */
 extern const struct rsoft_guard_entry __start_rsoft_guard_table[]
 		__attribute__((visibility("hidden")));
 extern const struct rsoft_guard_entry __stop_rsoft_guard_table[]
@@ -105,14 +105,14 @@ extern const struct rsoft_guard_entry __stop_rsoft_guard_table[]
 static const int guard_signals[NB_SIGNALS] = {SIGSEGV, SIGBUS};
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
-/* A child of fork() inherits the handler, so it must keep this (env/rmem_env.h). */
+/* A child of fork() inherits the handler, so it must keep this variable (env/rmem_env.h). */
 static __attribute__((section("rmem_kept"))) struct {
 	unsigned int nb_users;
 	bool is_installed;
 	struct sigaction before[NB_SIGNALS];
 } guard;
 
-/* Read by assembly; a child of fork() keeps it. */
+/* Read by the assembly functions; kept in a child of fork(). */
 __attribute__((section("rmem_kept"))) struct rsoft_guard_choice rsoft_guard_choice = {
 		.copy = rsoft_guard_x86_copy_sse2};
 
@@ -120,7 +120,7 @@ static_assert(offsetof(struct rsoft_guard_choice, rep_min) == 8 &&
 				offsetof(struct rsoft_guard_choice, rep_min_skewed) == 16,
 		"as in rsoft_guard_x86_64.S");
 
-/* AMD's families 25 (Zen 3, Zen 4) and 26 (Zen 5); 0: another processor. */
+/* Family of an AMD processor: 25 (Zen 3, Zen 4) or 26 (Zen 5); 0: any other processor. */
 static unsigned int
 guard_amd_family(void)
 {
@@ -132,9 +132,9 @@ guard_amd_family(void)
 }
 
 /*
- * Lengths from which `rep movsb` is as fast as vectors in the L2 cache (doc/performance.md), or
- * never without ERMS. With FSRM they are shorter. On family 25 the instruction is slow unless
- * source and destination have the same alignment.
+ * Choose the lengths from which `rep movsb` is as fast as vectors in the L2 cache
+ * (doc/performance.md): never without ERMS, and shorter lengths with FSRM. On family 25 it is slow
+ * unless source and destination have the same alignment.
  */
 static void
 guard_choose_rep(uint32_t features_b, uint32_t features_d, unsigned int amd_family)
@@ -148,7 +148,7 @@ guard_choose_rep(uint32_t features_b, uint32_t features_d, unsigned int amd_fami
 }
 
 /*
- * Vectors of 64 bytes lower the frequency of Intel's processors before those that have AVX-VNNI.
+ * Don't use 64-byte vectors on Intel processors without AVX-VNNI, where they lower the frequency.
  * __builtin_cpu_supports() is false if the kernel does not save the registers.
  */
 RTE_INIT(guard_choose)
@@ -170,7 +170,7 @@ RTE_INIT(guard_choose)
 		rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
 }
 
-/* There was no handler: apply the default action of the signal. */
+/* No previous handler: apply the default action of the signal. */
 static void
 guard_default(int sig, const siginfo_t *info)
 {
@@ -179,12 +179,13 @@ guard_default(int sig, const siginfo_t *info)
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	sigaction(sig, &action, NULL);
-	/* The instruction raises its signal again; a signal that was sent must be sent again. */
+	/* A fault raises its signal again when the instruction is repeated; a signal that was sent
+	 * must be raised here. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
 
-/* Pass a signal of other code to the previous handler. */
+/* Pass a signal that is not ours to the previous handler. */
 static void
 guard_chain(int sig, siginfo_t *info, void *context)
 {
@@ -206,13 +207,13 @@ guard_chain(int sig, siginfo_t *info, void *context)
 		before->sa_handler(sig);
 }
 
-/* Have a function in assembly return the side and the address. */
+/* Make an assembly function return the side and the address. */
 GUARD_PLAIN static void
 guard_return(greg_t *regs, const siginfo_t *info)
 {
 	bool is_write = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0;
 
-	/* A general protection fault: a non-canonical address, which is not reported. */
+	/* General protection fault: the address is not canonical, and is not reported. */
 	if (info->si_code == SI_KERNEL)
 		is_write = ((uintptr_t)regs[REG_RDI] >> LOG2_SPACE) != 0;
 	regs[REG_RAX] = is_write ? RSOFT_SIDE_TO : RSOFT_SIDE_FROM;
@@ -223,7 +224,7 @@ guard_return(greg_t *regs, const siginfo_t *info)
 		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
 }
 
-/* The address at which to continue after an instruction; 0: it is not in the table. */
+/* Address at which to continue after a fault at an instruction; 0: not in the table. */
 GUARD_PLAIN static uintptr_t
 guard_resume(uintptr_t at)
 {
@@ -260,7 +261,7 @@ guard_handler(int sig, siginfo_t *info, void *context)
 		guard_chain(sig, info, context);
 }
 
-/* Whether the rmem handler is the first one. */
+/* Whether our handler is the installed one. */
 static bool
 guard_is_first(void)
 {
@@ -284,11 +285,11 @@ guard_install(void)
 
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = guard_handler;
-	/* With no signal blocked, since guard_chain() sets the mask of the previous handler. */
+	/* Block no signals: guard_chain() sets the mask of the previous handler. */
 	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < NB_SIGNALS; i++) {
-		/* Before the handler is installed, since it reads this. */
+		/* Store the previous handler before ours is installed, which reads it. */
 		sigaction(guard_signals[i], NULL, &guard.before[i]);
 		sigaction(guard_signals[i], &action, NULL);
 	}
@@ -322,7 +323,7 @@ rsoft_guard_put(void)
 	unsigned int i;
 
 	pthread_mutex_lock(&guard_lock);
-	/* If another handler was installed later it may call this one, which then stays. */
+	/* A handler installed later may call this one; then it must stay. */
 	if (--guard.nb_users == 0 && guard_is_first()) {
 		for (i = 0; i < NB_SIGNALS; i++)
 			sigaction(guard_signals[i], &guard.before[i], NULL);

@@ -3,20 +3,20 @@
  */
 
 /*
- * Copies and atomics that report missing memory instead of raising a signal.
+ * Copies and atomics that report unmapped memory instead of raising a signal.
  *
- * Fast, on x86-64: a handler of SIGSEGV and SIGBUS. If the faulting instruction is in one of a few
- * assembly functions, it makes the function return. If it is in a range of a table
- * (rsoft_guard_table, like the kernel's exception table), it continues at the address given there.
- * A successful access has no overhead. Other signals are passed to the previous handler, with its
- * mask and flags. The handler is installed while it has references (rsoft_guard_get), and removed
- * afterwards unless a later handler may call it.
+ * Fast functions, on x86-64: a handler of SIGSEGV and SIGBUS. If the faulting instruction is in one
+ * of a few assembly functions, the handler makes that function return. If it is in a range of a
+ * table (rsoft_guard_table, like the exception table of the kernel), execution continues at the
+ * address given there. A successful access has no overhead. All other signals are passed to the
+ * previous handler, with its mask and flags. The handler is installed while there are references to
+ * it (rsoft_guard_get), and then removed, unless a later handler may call it.
  *
  * All memory of keys is accessed with these functions. Without the handler a fault raises its
  * signal.
  *
- * Slow, on all processors: the kernel copies, by process_vm_readv() and process_vm_writev() on this
- * process. There are no atomics.
+ * Slow functions, on all processors: the kernel copies, by process_vm_readv() and
+ * process_vm_writev() on this process. There are no slow atomics.
  */
 
 #ifndef RSOFT_GUARD_H
@@ -30,34 +30,34 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-/* The side of a copy whose memory is missing. */
+/* The side of a copy whose memory is not mapped. */
 enum rsoft_side {
-	RSOFT_SIDE_NONE = 0, /* none: the copy is complete */
+	RSOFT_SIDE_NONE = 0, /* the copy is complete */
 	RSOFT_SIDE_TO = 1,
 	RSOFT_SIDE_FROM = 2,
 };
 
-/* The result of a guarded access, in two registers, as the assembly returns it. */
+/* Result of a guarded access, in two registers, as the assembly functions return it. */
 struct rsoft_guarded {
 	uint64_t side;  /* enum rsoft_side */
-	uintptr_t addr; /* unless NONE: the missing address */
+	uintptr_t addr; /* unless NONE: the unmapped address */
 };
 
-/* Whether this processor has the fast functions, and whether the kernel permits the slow ones. */
+/* Whether this processor has the fast functions, and whether the kernel permits the slow
+ * functions. */
 bool rsoft_guard_has_fast(void);
 bool rsoft_guard_has_slow(void);
 
 /*
- * Take a reference to the handler, installing it with the first. False when another handler was
- * installed later, or it cannot be installed: only the slow functions work then, and no reference
- * is taken.
+ * Take a reference to the handler; the first one installs it. False, without a reference, if it
+ * can't be installed, or another handler was installed after it; then only the slow functions work.
  */
 bool rsoft_guard_get(void);
 void rsoft_guard_put(void);
 
 /*
- * Unblock both signals in the calling thread. The kernel kills a process whose thread blocks a
- * signal that an instruction raises.
+ * Unblock SIGSEGV and SIGBUS in the calling thread. The kernel kills a process if an instruction
+ * raises a signal that its thread blocks.
  */
 void rsoft_guard_unblock(void);
 
@@ -65,8 +65,8 @@ void rsoft_guard_unblock(void);
 struct rsoft_guarded rsoft_guard_copy_slow(void *to, const void *from, size_t length);
 
 /*
- * Report accesses in assembly to the sanitizers, except to pages on demand, which may be replaced
- * at any time. Beyond 47 bits a sanitizer has no shadow memory.
+ * Report accesses by assembly to the sanitizers, except accesses to on-demand pages, which may be
+ * replaced at any time. Sanitizers have no shadow memory beyond 47 bits.
  */
 #define RSOFT_GUARD_HAS_SHADOW(to, from) ((((uintptr_t)(to) | (uintptr_t)(from)) >> 47) == 0)
 
@@ -99,7 +99,7 @@ void __tsan_release(void *addr);
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 
-/* Copies of this thread may race: what they read is dropped. */
+/* Copies of this thread may race with others; the data is then discarded. */
 #define rsoft_guard_ignore_begin() AnnotateIgnoreReadsBegin(__FILE__, __LINE__)
 #define rsoft_guard_ignore_end()   AnnotateIgnoreReadsEnd(__FILE__, __LINE__)
 
@@ -144,12 +144,12 @@ struct rsoft_guarded rsoft_guard_x86_copy_avx512(void *to, const void *from, siz
 struct rsoft_guarded rsoft_guard_x86_add(uint64_t *word, uint64_t add, uint64_t *before);
 struct rsoft_guarded rsoft_guard_x86_swap(uint64_t *word, uint64_t *before, uint64_t swap);
 
-/* The fast copy of this processor; written when the process starts, and by tests. */
+/* The fast copy function for this processor; written at process start, and by tests. */
 struct rsoft_guard_choice {
 	struct rsoft_guarded (*copy)(void *to, const void *from, size_t length);
-	/* Lengths from which those of AVX use `rep movsb`; at least 512. */
+	/* Lengths from which AVX copies use `rep movsb`; at least 512. */
 	uint64_t rep_min;
-	uint64_t rep_min_skewed; /* for ranges whose addresses differ modulo 64 */
+	uint64_t rep_min_skewed; /* for addresses that differ modulo 64 */
 };
 
 extern struct rsoft_guard_choice rsoft_guard_choice __attribute__((visibility("hidden")));
@@ -158,7 +158,8 @@ extern struct rsoft_guard_choice rsoft_guard_choice __attribute__((visibility("h
 #define rsoft_guard_add  rsoft_guard_x86_add
 #define rsoft_guard_swap rsoft_guard_x86_swap
 
-/* A range of instructions that may fault, and where to continue: offsets from each field. */
+/* A range of instructions that may fault, and where to continue; each value is relative to its
+ * field. */
 struct rsoft_guard_entry {
 	int32_t begin;
 	int32_t end;
@@ -171,7 +172,7 @@ struct rsoft_guard_entry {
 #define RSOFT_GUARD_MOV "movups"
 #endif
 
-/* Copy 64 bytes, all loaded before any is stored, without a call. False: a fault. */
+/* Copy 64 bytes without a call; all are loaded before any is stored. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_copy64(void *to, const void *from)
 {
@@ -197,7 +198,7 @@ gone:
 	return false;
 }
 
-/* Store an aligned word at once. False: a fault. */
+/* Store an aligned word with one store. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_store(uint64_t *word, uint64_t value)
 {
@@ -215,7 +216,7 @@ rsoft_guard_store(uint64_t *word, uint64_t value)
 gone:
 	return false;
 }
-/* Load 8 bytes, and store them to an aligned word at once. False: a fault. */
+/* Load 8 bytes, and store them to an aligned word with one store. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_move(uint64_t *word, const void *from)
 {
@@ -235,7 +236,7 @@ gone:
 	return false;
 }
 #else
-/* Only the slow functions exist here, and rsoft_guard_get() fails. */
+/* Without fast functions: rsoft_guard_get() fails, and only the slow functions are used. */
 static __rte_always_inline bool
 rsoft_guard_copy64(void *to, const void *from)
 {
@@ -287,8 +288,8 @@ rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap)
 #endif
 
 /*
- * Copy between ranges that may overlap, fast. 64 bytes, the most frequent size, take no call; after
- * a fault the copy is repeated to find the side.
+ * Fast copy between ranges that may overlap. 64 bytes, the most frequent size, need no call; after
+ * a fault the copy is repeated by a function that returns the side.
  */
 static __rte_always_inline struct rsoft_guarded
 rsoft_guard_copy_fast(void *to, const void *from, size_t length)
@@ -298,7 +299,7 @@ rsoft_guard_copy_fast(void *to, const void *from, size_t length)
 	return rsoft_guard_copy(to, from, length);
 }
 
-/* Atomics, fast; *before is the previous value of the word. */
+/* Fast atomics; *before is the previous value of the word. */
 static inline struct rsoft_guarded
 rsoft_guard_add_fast(uint64_t *word, uint64_t add, uint64_t *before)
 {
@@ -320,7 +321,7 @@ rsoft_guard_store_fast(uint64_t *word, uint64_t value)
 	return rsoft_guard_store(word, value);
 }
 
-/* Load 8 bytes, and store them to an aligned word at once. */
+/* Load 8 bytes, and store them to an aligned word with one store. */
 static inline bool
 rsoft_guard_move_fast(uint64_t *word, const void *from)
 {

@@ -3,14 +3,15 @@
  */
 
 /*
- * Accesses that may fail; see rsoft_guard.h. No function here pushes anything, so that one
- * that stops at any instruction can end with the `ret` at rsoft_guard_stop, where the signal
- * handler sends it with the side in %rax and the address that failed in %rdx. %rdi is where
- * they write: the handler needs it where the processor does not tell the side. Functions before
- * rsoft_guard_avx_end stop at rsoft_guard_stop_avx, as they may have used upper halves of vectors.
+ * Accesses that may fault; see rsoft_guard.h. No function here changes the stack, so the signal
+ * handler can end each one at any instruction by continuing at the `ret` at rsoft_guard_stop, with
+ * the side in %rax and the faulting address in %rdx. %rdi is the address of the destination: the
+ * handler compares it where the processor does not report whether the access was a write. Functions
+ * before rsoft_guard_avx_end stop at rsoft_guard_stop_avx, because they may have used the upper
+ * halves of vectors.
  *
- * All copies permit ranges that overlap, read nothing but the source, write nothing but the
- * destination, and store with the caches, since a peer reads the data next.
+ * All copies permit overlapping ranges, read only the source, write only the destination, and use
+ * ordinary cached stores, since a peer reads the data next.
  */
 
 #ifdef __CET__
@@ -31,7 +32,7 @@
 	.globl	rsoft_guard_stop_avx
 	.hidden	rsoft_guard_stop_avx
 
-/* Of struct rsoft_guard_choice. */
+/* Offsets in struct rsoft_guard_choice. */
 #define CHOICE_REP_MIN		8
 #define CHOICE_REP_MIN_SKEWED	16
 
@@ -44,9 +45,9 @@
 	.endm
 
 /*
- * A copy by vectors of `size` bytes, named \v\()0 and so on; the first 16 and 32 bytes of these are
- * \x\()0 and \y\()0. Up to 8 vectors are loaded before any is stored, which permits all overlaps,
- * and needs no loop: the second half of them ends with the last byte.
+ * A copy by vectors of `size` bytes, named \v\()0 and so on; \x\()0 and \y\()0 are their first 16
+ * and 32 bytes. Up to 8 vectors are loaded before any is stored, which permits any overlap without
+ * a loop: the second half of them ends with the last byte.
  */
 	.macro copy_by_vectors name, v, x, y, size, is_upper_used
 	.p2align 6
@@ -134,9 +135,9 @@
 	jae	.Lcopy_rep
 
 	/*
-	 * Stores to multiples of the size of a vector. What the loop does not store is loaded first,
-	 * as a store may change it: the first vector, and the last 4. They are stored last, since
-	 * loads of the loop may be of what they overwrite.
+	 * Store to multiples of the vector size. The vectors that the loop does not store, the
+	 * first and the last 4, are loaded first, because a store of the loop may change their
+	 * source. They are stored last, because the loop may still load what they overwrite.
 	 */
 .Lforward_\name:
 	vmovups	(%rsi), %\v\()8
@@ -171,7 +172,8 @@
 	vmovups	%\v\()8, (%r9)
 	copy_end \is_upper_used
 
-	/* Bytes that are less than 64 apart are copied one by one by `rep movsb`. */
+	/* `rep movsb` copies byte by byte if source and destination are less than 64 bytes
+	 * apart. */
 .Lskewed_\name:
 	cmpq	CHOICE_REP_MIN_SKEWED + rsoft_guard_choice(%rip), %rdx
 	jb	.Lforward_\name
@@ -179,7 +181,7 @@
 	jae	.Lforward_\name
 	jmp	.Lcopy_rep
 
-	/* From the end on, with the last vector and the first 4 loaded first. */
+	/* Copy from the end backwards, with the last vector and the first 4 loaded first. */
 	.p2align 4
 .Lback_\name:
 	vmovups	-\size(%rsi, %rdx), %\v\()8
@@ -225,7 +227,7 @@ rsoft_guard_avx_end:
 
 /*
  * struct rsoft_guarded rsoft_guard_x86_copy_avx512(void *to, const void *from, size_t length)
- * Vectors from 16 on have no upper half that slows down SSE instructions.
+ * It uses vectors from 16 on, whose upper halves do not slow down SSE instructions.
  */
 	copy_by_vectors rsoft_guard_x86_copy_avx512, zmm2, xmm2, ymm2, 64, 0
 
@@ -268,7 +270,7 @@ rsoft_guard_x86_copy_sse2:
 	movb	%cl, (%rdi)
 	jmp	.Lcopy_done
 
-	/* Both halves are loaded before either is stored: the ranges may overlap. */
+	/* Load both halves before storing either, because the ranges may overlap. */
 .Lcopy_32:
 	movups	(%rsi), %xmm0
 	movups	16(%rsi), %xmm1
@@ -321,7 +323,7 @@ rsoft_guard_x86_copy_sse2:
 	xorl	%eax, %eax
 	ret
 
-	/* The last 64 bytes are loaded first, as a store before them may change them. */
+	/* Load the last 64 bytes first, because an earlier store may change them. */
 .Lcopy_forward:
 	movups	-64(%rsi, %rdx), %xmm4
 	movups	-48(%rsi, %rdx), %xmm5
@@ -349,8 +351,8 @@ rsoft_guard_x86_copy_sse2:
 	ret
 
 	/*
-	 * The same with stores to multiples of 16. The first 16 bytes are loaded first too, and
-	 * stored last, since loads after that may be of what they overwrite.
+	 * The same with stores to multiples of 16. The first 16 bytes are also loaded first, and
+	 * stored last, because later loads may need what they overwrite.
 	 */
 .Lcopy_aligned:
 	movups	(%rsi), %xmm8
@@ -406,7 +408,7 @@ rsoft_guard_x86_copy_sse2:
 	xorl	%eax, %eax
 	ret
 
-	/* From the end on, the first 64 bytes being loaded first. */
+	/* Copy from the end backwards, with the first 64 bytes loaded first. */
 .Lcopy_back:
 	movups	(%rsi), %xmm4
 	movups	16(%rsi), %xmm5

@@ -76,7 +76,7 @@ rsoft_history_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* Whether the last key of a slot had the index of this one. */
+/* Whether the last key of a slot had the index of this key. */
 static bool
 is_of(const struct rsoft_history *history, uint32_t key)
 {
@@ -85,7 +85,7 @@ is_of(const struct rsoft_history *history, uint32_t key)
 	return info >> 48 != RSOFT_HISTORY_NONE && (uint32_t)info >> 8 == key >> 8;
 }
 
-/* The history of a key. A requested one may be in any slot: take the one that was made last. */
+/* History of a key. A requested key may be in any slot: choose the latest one. */
 static struct rsoft_history *
 history_of(const struct rsoft_dev *dev, uint32_t key)
 {
@@ -136,7 +136,7 @@ add_note(char *text, size_t size, const struct rsoft_history_note *from, uint32_
 		snprintf(text + n, size - n, ", as 0x%08x", rkey);
 }
 
-/* Append "; MR `name`", or of a window the name of its MR. */
+/* Append "; MR `name`"; for a window, the name of its MR. */
 static void
 add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_history *history,
 		uint32_t key)
@@ -156,7 +156,7 @@ add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_hist
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* The entry with this rkey, in use or not, or NULL. */
+/* Entry with this rkey, in use or not; NULL if there is none. */
 static const struct rsoft_key *
 key_of(const struct rsoft_dev *dev, uint32_t rkey)
 {
@@ -167,7 +167,7 @@ key_of(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_key_hash_find(dev, rkey);
 }
 
-/* Whether a refused key is the key of an MR with the tag inverted. */
+/* Whether a refused key is the key of an MR with its tag inverted. */
 static bool
 is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint32_t rkey)
 {
@@ -182,8 +182,8 @@ is_inverted(const struct rsoft_dev *dev, const struct rmem_qp_error *error, uint
 }
 
 /*
- * The key of an error as an rkey. If it was an lkey given as rkey, or the reverse, that of its MR,
- * and a text with the right one.
+ * Return the key of an error as an rkey. If an lkey was used as rkey, or an rkey as lkey, return
+ * the key of the MR, and a text with the right key.
  */
 static uint32_t
 find_swapped_key(char *text, size_t size, const struct rsoft_dev *dev,
@@ -228,7 +228,7 @@ rsoft_history_report(
 		return;
 	if (error->side == RMEM_QP_ERROR_SEND && error->status != RMEM_WC_LOC_PROT_ERR &&
 			error->status != RMEM_WC_MW_BIND_ERR)
-		return; /* the key is of the peer, whose QP reports it */
+		return; /* the peer's key; its QP reports it */
 	key = find_swapped_key(mixup, sizeof(mixup), dev, error);
 	history = history_of(dev, key);
 	add_name(text, sizeof(text), dev, history, key);

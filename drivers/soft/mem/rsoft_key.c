@@ -15,10 +15,11 @@
 #include "rsoft_history.h"
 
 /*
- * A Feistel network (Luby and Rackoff) whose round function is SipHash-2-4 (Aumasson and
- * Bernstein, 2012) of one word: the halves need not be equal, and each round changes one.
+ * Random permutations by a Feistel network (Luby and Rackoff) whose round function is SipHash-2-4
+ * (Aumasson and Bernstein, 2012) of one word. The halves need not have equal size; each round
+ * changes one of them.
  */
-#define ROUNDS 4u /* of both halves */
+#define ROUNDS 4u /* rounds per half */
 
 static inline uint64_t
 rotl(uint64_t x, unsigned int n)
@@ -40,11 +41,11 @@ sip_round(uint64_t v[4])
 	v[2] = rotl(v[2], 32);
 }
 
-/* SipHash-2-4 of the eight bytes of a word. */
+/* SipHash-2-4 of one word of 8 bytes. */
 static uint64_t
 siphash(const uint64_t secret[2], uint64_t word)
 {
-	const uint64_t last = UINT64_C(8) << 56; /* the length, and no bytes left */
+	const uint64_t last = UINT64_C(8) << 56; /* length in the top byte, no remaining bytes */
 	uint64_t v[4] = {
 			secret[0] ^ UINT64_C(0x736f6d6570736575),
 			secret[1] ^ UINT64_C(0x646f72616e646f6d),
@@ -68,8 +69,8 @@ siphash(const uint64_t secret[2], uint64_t word)
 }
 
 /*
- * Permute a number x of the given bits, 0 to 24, with the permutation that the secret and a tweak
- * below 2^24 select.
+ * Permute a number x of the given bits, 0 to 24, by the permutation that the secret and the tweak,
+ * below 2^24, select.
  */
 static uint32_t
 permute(const uint64_t secret[2], uint32_t tweak, uint32_t bits, uint32_t x)
@@ -91,10 +92,10 @@ permute(const uint64_t secret[2], uint32_t tweak, uint32_t bits, uint32_t x)
 }
 
 /*
- * A quarantined slot is used again when fewer than 1 / RSOFT_KEY_REST_SHARE of the slots are free.
+ * Quarantined slots are reused when fewer than 1 / RSOFT_KEY_REST_SHARE of the slots are free.
  */
 #define RSOFT_KEY_REST_SHARE 8
-/* A larger table exceeds the cache of a core: prefetch over a burst. */
+/* A larger table does not fit in the cache of a core: prefetch keys of a burst. */
 #define RSOFT_KEY_CACHED_BYTES (UINT32_C(256) * 1024)
 #define RSOFT_INDEX_BITS       24
 
@@ -143,7 +144,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 
 	dev->slot_mask = rte_align32pow2(max_mr + max_mw) - 1;
 	dev->log2_slots = (uint32_t)__builtin_popcount(dev->slot_mask);
-	/* Index 0 is never used: if slot 0 has no other, it has no owner. */
+	/* Index 0 is never used; slot 0 is not used either if it has no other index. */
 	first = dev->log2_slots == RSOFT_INDEX_BITS;
 	dev->nb_keys = first + max_mr + max_mw;
 	dev->key_secret[0] = (uint64_t)rsoft_random() << 32 | rsoft_random();
@@ -185,14 +186,14 @@ rsoft_keys_fini(struct rsoft_dev *dev)
 	dev->keys = NULL;
 }
 
-/* The number of indexes of a slot. */
+/* Number of indexes of a slot. */
 static uint32_t
 key_nb_indexes(const struct rsoft_dev *dev)
 {
 	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
 }
 
-/* The slot quarantined first; 0 if there is none. `quarantined.free` is a ring here. */
+/* Take the slot that was quarantined first; 0 if there is none. `quarantined.free` is a ring. */
 static uint32_t
 key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
@@ -233,8 +234,8 @@ key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 }
 
 /*
- * The next index of a slot; 0 if requested keys in use have all of them. Two passes: the first one
- * may skip indexes that requested keys used before.
+ * Next index of a slot; 0 if requested keys in use have all of them. Two passes, because the first
+ * may skip indexes that requested keys used earlier.
  */
 static uint32_t
 key_next_index(struct rsoft_dev *dev, uint32_t slot)
@@ -252,7 +253,7 @@ key_next_index(struct rsoft_dev *dev, uint32_t slot)
 	return 0;
 }
 
-/* Allocate a slot that has an index left; the slot, or UINT32_MAX. */
+/* Allocate a slot with an unused index; the slot, or UINT32_MAX. */
 static uint32_t
 key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
 {
@@ -301,7 +302,8 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 	return key;
 }
 
-/* Whether an rkey is in use, or may become so: requests choose all tags of some indexes. */
+/* Whether an rkey is in use, or a request may create it: requests choose the tag of some
+ * indexes. */
 static bool
 key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 {
@@ -314,7 +316,7 @@ key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_key_hash_find(dev, rkey) != NULL;
 }
 
-/* The slot of an index if it is free and for an MR, else any; UINT32_MAX when there is none. */
+/* Slot of an index, if it is free and for MRs; otherwise any free slot, or UINT32_MAX. */
 static uint32_t
 key_request_slot(struct rsoft_dev *dev, uint32_t index)
 {
@@ -371,7 +373,7 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 		rsoft_lock(&dev->lock);
 		rsoft_key_hash_del(dev, slot, rsoft_word_rkey(key->word));
 		rte_ticketlock_unlock(&dev->lock);
-		rsoft_grace_wait(); /* for readers of the table entry */
+		rsoft_grace_wait(); /* for readers of the hash table entry */
 	}
 	rsoft_lock(&dev->lock);
 	key->mr = NULL;
@@ -406,5 +408,5 @@ rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey)
 		return RMEM_VENDOR_ERR_NOT_INV;
 	if (!rsoft_key_is_for(key, qp))
 		return RMEM_VENDOR_ERR_KEY_QP;
-	return RMEM_VENDOR_ERR_KEY_STATE; /* it was not valid when it was refused */
+	return RMEM_VENDOR_ERR_KEY_STATE; /* not valid at the time of the refusal */
 }

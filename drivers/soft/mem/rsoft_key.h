@@ -5,17 +5,17 @@
 /*
  * The key table: keys and their owners.
  *
- * A key is 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the table,
- * chosen at random among the free ones. The others change with each owner of the slot, in an order
- * that depends on a secret of the device. The first tag is random.
+ * A key has 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the
+ * table, chosen at random among the free slots. The other bits change with each owner of the slot,
+ * in an order that depends on a secret of the device. The first tag is random.
  *
- * Invariant: an index that the device chose is not chosen again before its slot has had 2^(24 -
+ * Invariant: an index chosen by the device is chosen again only after its slot has had 2^(24 -
  * log2_slots) owners, one for each index. So no tag that requests choose (REG_MR, UMR, BIND_MW)
  * makes a key of an earlier owner valid. A slot that has used all of its indexes is quarantined, in
  * FIFO order, until few slots are free.
  *
- * A requested key may have any value; see rsoft_key_hash.h. It uses the slot of its index if that
- * is free, else any other. The index of a requested key counts as used.
+ * A requested key may have any value (rsoft_key_hash.h). It uses the slot of its index if that is
+ * free, otherwise any other. The index of a requested key counts as used.
  */
 
 #ifndef RSOFT_KEY_H
@@ -31,22 +31,22 @@ int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_keys_fini(struct rsoft_dev *dev);
 
 /*
- * Allocate a key for an MR, or for a window when mr is NULL: not valid, with an index of its own.
- * NULL: all are in use.
+ * Allocate a key for an MR, or for a window if mr is NULL. It has an unused index, and is not valid
+ * yet. NULL: all keys are in use.
  */
 struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
 
 /*
- * Allocate a key with this rkey: not valid. -EEXIST: it is in use, -ENOSPC: all MRs are in use, or
- * -ENOMEM; with a log line.
+ * Allocate a key with this rkey; it is not valid yet. -EEXIST: the rkey is in use, -ENOSPC: all MRs
+ * are in use, or -ENOMEM; with a log line.
  */
 int rsoft_key_request(
 		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
 
-/* Free a key whose word has lacked VALID for a grace period; may wait for another one. */
+/* Free a key whose word has lacked VALID for a grace period; may wait for another grace period. */
 void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
 
-/* The key that has this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
+/* Find the key with this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
 static inline struct rsoft_key *
 rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
 {
@@ -57,7 +57,7 @@ rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_key_hash_find(dev, rkey);
 }
 
-/* Whether the QP may use the key: only the QP that bound a type 2 window may. */
+/* Whether the QP may use the key: a type 2 window only by the QP that bound it. */
 static inline bool
 rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
 {
@@ -65,8 +65,8 @@ rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
 }
 
 /*
- * Move a key from FREE to BUSY; of concurrent calls one succeeds. The caller fills the key, and
- * rsoft_key_bind() makes it VALID.
+ * Move a key from FREE to BUSY; only one of concurrent calls succeeds. The caller then fills the
+ * key, and rsoft_key_bind() makes it VALID.
  */
 static inline bool
 rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
@@ -81,8 +81,9 @@ rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
 }
 
 /*
- * Give a BUSY key of this rkey, which is filled, the tag that a request of the QP chose and its
- * rights: VALID with these, or FREE with 0. A reader of the new word reads the new fields.
+ * Publish a BUSY key of this rkey, after it was filled: with the tag chosen by a request of the QP,
+ * as VALID with these rights, or as FREE with 0. A thread that reads the new word reads the new
+ * fields.
  */
 static inline void
 rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, uint8_t tag,
@@ -95,9 +96,9 @@ rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, 
 }
 
 /*
- * Take a VALID key that has RSOFT_INV away: to BUSY. Later accesses fail; those under
- * way end within a grace period, then rsoft_key_release() makes it FREE. NULL when the
- * rkey may not be invalidated by that QP.
+ * Invalidate a VALID key that has RSOFT_INV: move it to BUSY. Later accesses fail, and accesses in
+ * progress end within a grace period; then rsoft_key_release() moves it to FREE. NULL if the QP may
+ * not invalidate the rkey.
  */
 static inline struct rsoft_key *
 rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem_send_wr *wr)
@@ -106,12 +107,12 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	/* Keys bound by requests are in the slot of their rkey. */
+	/* A key bound by requests is in the slot of its rkey. */
 	if (unlikely(rsoft_word_rkey(word) != rkey ||
 			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != qp->pd ||
 			    !rsoft_key_is_for(key, qp)))
 		return NULL;
-	/* Of several concurrent invalidations only one succeeds. */
+	/* Only one of concurrent invalidations succeeds. */
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
@@ -119,10 +120,10 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 	return key;
 }
 
-/* Why rsoft_key_invalidate() refused; an enum rmem_vendor_err. */
+/* Cause of a refusal by rsoft_key_invalidate(); an enum rmem_vendor_err. */
 uint32_t rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey);
 
-/* End the binding of a window after its grace period: release the MR. */
+/* End the binding of a window after its grace period: release its MR. */
 static inline void
 rsoft_key_unbind(struct rsoft_key *key)
 {

@@ -3,12 +3,12 @@
  */
 
 /*
- * The key of the previous access on one side of a burst: most bursts use few keys.
+ * The key of the previous access on one side of a burst, because most bursts use few keys.
  *
  * In a grace section a key that was loaded as VALID does not change, and the thread that revokes it
- * waits for the end of the section. So the index, tag, state, rights and PD of a key are checked
- * once for consecutive accesses of a burst; the range, and the rules of its kind, for each.
- * Invariant: none is kept beyond the next grace point, or a request that is not a WRITE.
+ * waits for the end of the section. So index, tag, state, rights and PD of a key are checked once
+ * for consecutive accesses of a burst; range, and the rules of its kind, for each access.
+ * Invariant: no key is kept beyond the next grace point, or beyond a request that is not a WRITE.
  */
 
 #ifndef RSOFT_KEY_CACHE_H
@@ -17,18 +17,18 @@
 #include "rsoft_access.h"
 
 struct rsoft_key_cache {
-	uint64_t num; /* lkey or rkey; RSOFT_KEY_CACHE_NONE before the first */
+	uint64_t num; /* lkey or rkey; RSOFT_KEY_CACHE_NONE: empty */
 	const struct rsoft_key *key;
-	bool is_slow;          /* it has RSOFT_SLOW */
+	bool is_slow;          /* the key has RSOFT_SLOW */
 	struct rsoft_odp *odp; /* with is_slow: from rsoft_access_table(); else NULL */
-	uint64_t page;         /* with odp: an address in the page that was accessed last */
+	uint64_t page;         /* with odp: an address in the last accessed page */
 };
 
 #define RSOFT_KEY_CACHE_NONE UINT64_MAX
 
 /*
- * Check an access as rsoft_access_key(), with the same arguments except the offset, which is that
- * in cache->key. One struct rsoft_key_cache has one QP, key_xor and need.
+ * Check an access as rsoft_access_key(), with the same arguments; the offset is relative to
+ * cache->key. A struct rsoft_key_cache is used with one QP, key_xor and need.
  */
 static __rte_always_inline bool
 rsoft_key_cache_check(struct rsoft_key_cache *cache, const struct rsoft_qp *qp, uint32_t key_xor,
@@ -54,7 +54,7 @@ rsoft_key_cache_check(struct rsoft_key_cache *cache, const struct rsoft_qp *qp, 
 	return likely(*offset <= cache->key->length && length <= cache->key->length - *offset);
 }
 
-/* Find the memory of an access that passed rsoft_key_cache_check(); false: it has other rules. */
+/* Find the memory of an access that passed rsoft_key_cache_check(); false: call rsoft_access(). */
 static __rte_always_inline bool
 rsoft_key_cache_near(struct rsoft_key_cache *cache, uint64_t offset, uint64_t length, uint32_t need,
 		uint8_t **ptr)
@@ -66,7 +66,7 @@ rsoft_key_cache_near(struct rsoft_key_cache *cache, uint64_t offset, uint64_t le
 		return true;
 	if (unlikely(cache->odp == NULL))
 		return false;
-	/* The table only decides when pages are populated: once for each page. */
+	/* The table only decides when pages are populated, so check it once per page. */
 	if (likely(((at ^ cache->page) | ((at + length - 1) ^ cache->page)) >>
 					    rsoft_odp_log2_page(cache->odp) ==
 			    0))

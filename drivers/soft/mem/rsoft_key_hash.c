@@ -17,7 +17,7 @@ struct rsoft_key_hash {
 	uint32_t *next; /* by slot */
 	uint32_t mask;
 	uint32_t shift;
-	uint64_t passed[RSOFT_NB_INDEXES / 64]; /* a bit for each index that must be skipped once */
+	uint64_t passed[RSOFT_NB_INDEXES / 64]; /* bits of indexes that must be skipped once */
 	uint32_t first[];                       /* by hash */
 };
 
@@ -72,7 +72,8 @@ rsoft_key_hash_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 	table->passed[rkey >> 14] |= UINT64_C(1) << (rkey >> 8 & 63);
 	if (at == &dev->keys[slot])
 		return;
-	/* The rkey of a former owner would hide this key: store one of another slot. */
+	/* The slot's word may still have this rkey from an earlier owner, and would hide this key:
+	 * replace it by an rkey of another slot. */
 	if (!at->is_taken)
 		__atomic_store_n(&at->word, rsoft_key_word((at == dev->keys) << 8, 0),
 				__ATOMIC_RELEASE);

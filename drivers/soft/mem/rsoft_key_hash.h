@@ -3,16 +3,16 @@
  */
 
 /*
- * Requested keys: a hash table of those that are not in the slot of their index, and the indexes
+ * Requested keys: a hash table of the keys that are not in the slot of their index, and the indexes
  * that requested keys have used.
  *
- * Lists of slots, by a hash of the rkey. Written under rsoft_dev::lock; read in a grace section, by
- * a lookup that did not find the key in the slot of its index. Invariant: from
- * rsoft_key_hash_del() on until a grace period is over, the link of the slot stays unchanged, so
- * that a reader continues in the same list.
+ * Lists of slots, hashed by rkey, are written under rsoft_dev::lock, and read in a grace section by
+ * a lookup that did not find the key in the slot of its index.
+ * Invariant: the link of a slot stays unchanged from rsoft_key_hash_del() until the end of a grace
+ * period, so a reader continues in the same list.
  *
- * The bit of the index of a requested key is set until the device skips that index once. So a key
- * that the device chooses has no such index before its slot has used all of its indexes.
+ * The bit of the index of a requested key is set until the device has skipped that index once. So
+ * the device does not choose this index again before its slot has used all of its indexes.
  */
 
 #ifndef RSOFT_KEY_HASH_H
@@ -29,13 +29,13 @@ void rsoft_key_hash_fini(struct rsoft_dev *dev);
 /* Add a slot with this requested rkey. */
 void rsoft_key_hash_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
 
-/* Remove it; only if rsoft_key_at() returns another slot. */
+/* Remove a slot; only if rsoft_key_at() returns another slot for the rkey. */
 void rsoft_key_hash_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
 
-/* Whether the device must skip an index: once, or as long as one of its keys is in use. */
+/* Whether the device must skip an index: once, and while one of its keys is in use. */
 bool rsoft_key_hash_pass(struct rsoft_dev *dev, uint32_t index);
 
-/* The key with this rkey that is not in the slot of its index; else NULL. */
+/* Find the key with this rkey that is not in the slot of its index; NULL if there is none. */
 struct rsoft_key *rsoft_key_hash_find(const struct rsoft_dev *dev, uint32_t rkey);
 
 #endif /* RSOFT_KEY_HASH_H */

@@ -2,15 +2,15 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Lists of ranges below a key; see rsoft_list.h. */
+/* Lists of blocks below a key; see rsoft_list.h. */
 
 #include <rte_malloc.h>
 
 #include "rsoft_list.h"
 
-#define ZEROS ((size_t)16 << 10) /* bytes of a null MR */
+#define ZEROS ((size_t)16 << 10) /* bytes of zeros for a null MR */
 
-/* A list of max_entries, and further bytes after them. */
+/* Allocate a list of max_entries, with further bytes after them. */
 static struct rsoft_list *
 list_alloc(const struct rsoft_dev *dev, uint32_t max_entries, size_t further)
 {
@@ -32,7 +32,7 @@ rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
 	return list_alloc(dev, max_entries, 0);
 }
 
-/* The block is in the list, since secondary processes map the memory of lists. */
+/* The zeros are in the memory of the list, because secondary processes map it. */
 struct rsoft_list *
 rsoft_list_of_zeros(const struct rsoft_dev *dev)
 {

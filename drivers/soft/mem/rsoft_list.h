@@ -5,12 +5,12 @@
 /*
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
- * A list belongs to its MR, and follows the rules of a key: written only while the key is not
- * VALID, read inside grace sections that loaded it as VALID; except the fields of walks. The list
- * of an MR over ranges has memory, that of a null MR a block of zeros that is never written; that
- * of an indirect MR has the lkeys of the keys below.
- * rsoft_access() checks all of the keys that a range needs before any byte is copied; the copy, in
- * the same grace section, finds them unchanged.
+ * A list belongs to its MR and follows the rules of its key: it is written only while the key is
+ * not VALID, and read in grace sections that loaded the key as VALID, except the fields of walks.
+ * The list of an MR over ranges has memory; the list of a null MR has a block of zeros that is
+ * never written; the list of an indirect MR has the lkeys of the keys below.
+ * rsoft_access() checks all keys that a range needs before any byte is copied; the copy, in the
+ * same grace section, finds them unchanged.
  */
 
 #ifndef RSOFT_LIST_H
@@ -19,8 +19,8 @@
 #include "rsoft_key.h"
 
 struct rsoft_list_entry {
-	uint64_t start; /* offset in a round: the sum of the lengths before it */
-	uint64_t addr;  /* of the block of round 0 */
+	uint64_t start; /* offset in a round: sum of the preceding lengths */
+	uint64_t addr;  /* address of the block of round 0 */
 	uint64_t length;
 	uint64_t step; /* distance between the blocks of two rounds */
 	uint32_t lkey; /* unless is_memory */
@@ -28,12 +28,12 @@ struct rsoft_list_entry {
 
 struct rsoft_list {
 	const struct rsoft_dev *dev;
-	uint64_t round; /* bytes of a round */
+	uint64_t round; /* bytes per round */
 	uint32_t nb_entries;
-	uint8_t is_memory;       /* the entries are memory, not keys */
-	uint8_t levels;          /* of keys below; 0 with is_memory */
-	uint8_t is_null;         /* the memory is zero, and writes are discarded */
-	uint64_t walk;           /* the last walk that visited it; under rsoft_dev::umr_lock */
+	uint8_t is_memory;       /* entries are memory, not keys */
+	uint8_t levels;          /* levels of keys below; 0 if is_memory */
+	uint8_t is_null;         /* reads return zeros, and writes are discarded */
+	uint64_t walk;           /* last walk that visited it; under rsoft_dev::umr_lock */
 	struct rsoft_list *next; /* next in that walk; under rsoft_dev::umr_lock */
 	struct rsoft_list_entry entry[];
 };
@@ -42,25 +42,25 @@ struct rsoft_list {
 struct rsoft_list_at {
 	const struct rsoft_list *list;
 	uint64_t round;
-	uint64_t done; /* of the entry's block */
+	uint64_t done; /* bytes done of the entry's block */
 	uint32_t entry;
 };
 
-/* NULL: no memory, with a log line. */
+/* Allocate a list; NULL: no memory, with a log line. */
 struct rsoft_list *rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries);
 void rsoft_list_free(struct rsoft_list *list);
 
-/* A list of one round of ranges of memory; NULL as above. */
+/* Create a list of one round of memory ranges; NULL as above. */
 struct rsoft_list *rsoft_list_of_iov(
 		const struct rsoft_dev *dev, const struct iovec *iov, uint32_t nb_iov);
 
-/* A list whose rounds all are one block of zeros; NULL as above. */
+/* Create a list whose rounds all are one block of zeros; NULL as above. */
 struct rsoft_list *rsoft_list_of_zeros(const struct rsoft_dev *dev);
 
-/* The number of blocks in the first length bytes of a list. */
+/* Number of blocks in the first length bytes of a list. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
 
-/* Rights that a key below needs if the key above it is used for need. */
+/* Rights that a key below needs if the key above is used with these rights. */
 static inline uint32_t
 rsoft_list_need(uint32_t need)
 {
@@ -70,7 +70,7 @@ rsoft_list_need(uint32_t need)
 	return ((need & modifies) ? RSOFT_NEED_WRITE : RSOFT_NEED_READ) | (need & RSOFT_PEEK);
 }
 
-/* Find the position of a byte of a list, before its end. */
+/* Find the position of a byte, which is before the end of the list. */
 static inline void
 rsoft_list_seek(const struct rsoft_list *list, uint64_t offset, struct rsoft_list_at *at)
 {
@@ -109,14 +109,14 @@ rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
 	}
 }
 
-/* The key of an entry that was checked in this section, and so exists. */
+/* Key of an entry; it exists, because it was checked in this section. */
 static inline const struct rsoft_key *
 rsoft_list_key(const struct rsoft_list *list, const struct rsoft_list_entry *entry)
 {
 	return rsoft_key_of(list->dev, entry->lkey ^ list->dev->lkey_xor);
 }
 
-/* The address of a position: in memory, or of the key below. */
+/* Address of a position: in memory, or of the key below. */
 static inline uint64_t
 rsoft_list_addr(const struct rsoft_list_at *at)
 {

@@ -5,8 +5,8 @@
 /*
  * Locked memory; see rsoft_mlock.h.
  *
- * Segments of the address space do not overlap, and are in a treap: a search tree by address and a
- * heap by random priorities, and so about as deep as a balanced tree.
+ * Segments of the address space do not overlap, and are nodes of a treap: a search tree by address,
+ * and a heap by random priorities, so its depth is about that of a balanced tree.
  */
 
 #ifndef _GNU_SOURCE
@@ -34,10 +34,10 @@ struct mlock_seg {
 	uintptr_t end;
 	uint64_t nb_pins;
 	uint32_t priority;
-	bool is_ours; /* locked by this driver; else by the program */
+	bool is_ours; /* locked by this driver, not by the program */
 };
 
-/* The segment that holds the byte, or else the next one; NULL if there is none. */
+/* Segment that contains the address, or the next one; NULL if there is none. */
 static struct mlock_seg *
 segs_find(struct mlock_seg *root, uintptr_t at)
 {
@@ -73,7 +73,7 @@ segs_part(struct mlock_seg *root, uintptr_t at, struct mlock_seg **below, struct
 	*others = NULL;
 }
 
-/* Join two trees into one at *to; all of the first are below the second's. */
+/* Join two trees in *to; all of the first is below the second. */
 static void
 segs_join(struct mlock_seg **to, struct mlock_seg *first, struct mlock_seg *second)
 {
@@ -109,7 +109,7 @@ segs_add(struct mlock_seg **root, uintptr_t first, uintptr_t end)
 	return seg;
 }
 
-/* Remove a segment and free it. */
+/* Remove and free a segment. */
 static void
 segs_remove(struct mlock_seg **root, struct mlock_seg *seg)
 {
@@ -119,17 +119,17 @@ segs_remove(struct mlock_seg **root, struct mlock_seg *seg)
 	free(seg);
 }
 
-/* Locks may use 1 / MAPS_SHARE of the mappings that the kernel permits. */
+/* Locks may split up to 1 / MAPS_SHARE of the mappings that the kernel permits. */
 #define MAPS_SHARE 2
 
 static struct {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects the fields below */
 	struct mlock_seg *segs;
-	uint64_t nb_bytes; /* locked by us */
-	uint64_t nb_runs;  /* number of separate ranges of them */
+	uint64_t nb_bytes; /* locked by this driver */
+	uint64_t nb_runs;  /* separate ranges of these */
 } mlocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A number after a word at the start of a line of a file, or a default. */
+/* Read the number after a word at the start of a line of a file; a default if there is none. */
 static uint64_t
 mlock_read(const char *path, const char *word, uint64_t otherwise)
 {
@@ -149,7 +149,7 @@ mlock_read(const char *path, const char *word, uint64_t otherwise)
 	return otherwise;
 }
 
-/* Maximum number of separate ranges; each splits a mapping in up to three. */
+/* Maximum number of separate ranges; each may split a mapping into three. */
 static uint64_t
 mlock_max_runs(void)
 {
@@ -160,7 +160,7 @@ mlock_max_runs(void)
 	return max_runs;
 }
 
-/* End of the mapping that holds a byte; where that is not known, of its page. */
+/* End of the mapping that contains an address; of its page if that is not known. */
 static uintptr_t
 mlock_mapping_end(uintptr_t at)
 {
@@ -181,7 +181,7 @@ mlock_mapping_end(uintptr_t at)
 	return end;
 }
 
-/* Whether some of it is locked: msync() with MS_INVALIDATE fails only then. */
+/* Whether a part of a range is locked: only then msync() with MS_INVALIDATE fails. */
 static bool
 mlock_is_locked(uintptr_t first, uintptr_t end)
 {
@@ -203,7 +203,7 @@ mlock_open_ends(const struct mlock_seg *seg)
 	return nb;
 }
 
-/* Add a segment that this driver locked to the sums, or (sign -1) subtract it. */
+/* Add a segment locked by this driver to the sums, or subtract it (sign is -1). */
 static void
 mlock_sum(const struct mlock_seg *seg, int sign)
 {
@@ -211,7 +211,7 @@ mlock_sum(const struct mlock_seg *seg, int sign)
 	mlocks.nb_runs += (uint64_t)sign * (mlock_open_ends(seg) - 1);
 }
 
-/* Split the segment at an address, if there is one; false: no memory. */
+/* Split the segment at an address, if any; false: no memory. */
 static bool
 mlock_cut(uintptr_t at)
 {
@@ -228,7 +228,7 @@ mlock_cut(uintptr_t at)
 	return true;
 }
 
-/* Lock a segment that is in the tree; 0, or a positive errno. */
+/* Lock a segment of the tree; 0, or a positive errno. */
 static int
 mlock_lock(struct mlock_seg *seg, int flags)
 {
@@ -248,8 +248,8 @@ mlock_lock(struct mlock_seg *seg, int flags)
 }
 
 /*
- * Lock the start of a gap between segments, up to where memory that is not locked meets memory that
- * the program locked. 0, or a positive errno.
+ * Lock the start of a gap between segments, up to a boundary between memory that the program has
+ * locked and memory that it has not. 0, or a positive errno.
  */
 static int
 mlock_gap(uintptr_t first, uintptr_t end, int flags, struct mlock_seg **seg)
@@ -257,7 +257,7 @@ mlock_gap(uintptr_t first, uintptr_t end, int flags, struct mlock_seg **seg)
 	bool is_locked = mlock_is_locked(first, end);
 
 	if (is_locked && end - first > (uintptr_t)sysconf(_SC_PAGESIZE)) {
-		/* A mapping is locked as a whole. */
+		/* A mapping is either locked as a whole, or not. */
 		end = RTE_MIN(end, mlock_mapping_end(first));
 		is_locked = mlock_is_locked(first, end);
 	}
@@ -359,8 +359,8 @@ mlock_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
 }
 
 /*
- * Flags of mlock2(). Pages that were just populated for writing are locked without another pass
- * over them. Those populated for reading may be the zero page, which mlock() replaces.
+ * Flags of mlock2(). Pages that were just populated for writing are locked without populating them
+ * again. Pages populated for reading may be the zero page, which mlock() replaces.
  */
 static int
 mlock_flags(uint32_t access)

@@ -5,14 +5,13 @@
 /*
  * Locked memory (pin=lock): the locked pages of the process, and the number of MRs that lock them.
  *
- * The kernel does not count locks: one munlock() ends any number of mlock(). So the pages that MRs
- * of all software devices lock are stored as segments, which neither overlap nor share a page, each
- * with the number of MRs that lock it. Invariant: every lock begins and ends at the edge of a
- * segment, so that its removal needs no split and no memory. Pages that the program had locked
- * before are marked, and remain locked.
- *
- * Locks belong to a process, and so does this state, in its heap. One mutex protects it, also
- * during mlock(), since a thread that finds a page counted relies on its lock.
+ * The kernel does not count locks: one munlock() undoes any number of mlock(). So the pages locked
+ * by MRs of all software devices are stored as segments, which neither overlap nor share a page,
+ * each with the number of MRs that lock it.
+ * Invariant: every lock starts and ends at the edge of a segment, so removing it needs no split and
+ * no memory. Pages that the program locked itself are marked, and remain locked.
+ * Invariant: a mutex protects the state, also during mlock(), because a thread that finds a page
+ * counted relies on its lock. The state is in the heap: locks belong to the process.
  */
 
 #ifndef RSOFT_MLOCK_H
@@ -31,7 +30,7 @@ struct rsoft_mlock_stats {
 
 /*
  * Lock the populated pages of an MR with this access, except hugepages of EAL. 0, or a positive
- * errno with no change: EMFILE for too many separate ranges, or that of mlock2().
+ * errno with no change: EMFILE for too many separate ranges, or the errno of mlock2().
  */
 int rsoft_mlock(uint32_t access, const struct iovec *iov, uint32_t nb_iov);
 
@@ -41,8 +40,8 @@ bool rsoft_munlock(const struct iovec *iov, uint32_t nb_iov);
 void rsoft_mlock_stats_get(struct rsoft_mlock_stats *stats);
 
 /*
- * Whether a range is all hugepages of EAL, which are never swapped. The result does not depend on
- * free pages.
+ * Whether a range consists of hugepages of EAL, which are never swapped. The result does not depend
+ * on free pages.
  */
 bool rsoft_mlock_is_huge(const struct iovec *range);
 

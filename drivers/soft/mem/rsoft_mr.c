@@ -19,8 +19,8 @@
 #include "../base/rsoft_profile.h"
 
 /*
- * Populate every page of a range for the requested access, like pinning.
- * If the kernel can't populate, at least check that it is mapped.
+ * Populate all pages of a range for the access, as pinning does. If the kernel can't populate them,
+ * check at least that the range is mapped.
  */
 static int
 mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
@@ -36,7 +36,7 @@ mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 	if (rmem_pages_can_populate()) {
 		error = rmem_pages_populate(at, end, is_write);
 		/*
-		 * Memory mapped by a device has no pages to populate; the class has mapped it as
+		 * Memory mapped from a device has no pages to populate; the class mapped it as
 		 * requested.
 		 */
 		if (error == -EINVAL && is_fd)
@@ -53,7 +53,7 @@ mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 	return 0;
 }
 
-/* The same for all the memory of an MR. */
+/* The same for all memory of an MR. */
 static int
 mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 {
@@ -69,7 +69,7 @@ mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	return ret;
 }
 
-/* Pin all the memory of an MR, according to the device and its access; -ENOMEM. */
+/* Pin all memory of an MR, as device and access require; 0 or -ENOMEM. */
 static int
 mr_pin(struct rmem_mr *base)
 {
@@ -81,7 +81,7 @@ mr_pin(struct rmem_mr *base)
 			&rsoft_mr_of(base)->pin);
 }
 
-/* Unpin it; base must be filled in as it was. */
+/* Unpin the memory; base must have the same memory as in mr_pin(). */
 static int
 mr_unpin(struct rmem_mr *base, uint8_t pin)
 {
@@ -92,7 +92,7 @@ mr_unpin(struct rmem_mr *base, uint8_t pin)
 	return rsoft_unpin(pin, iov, nb_iov);
 }
 
-/* Accesses to memory that is not mapped raise a signal. */
+/* Log that accesses to unmapped memory raise a signal. */
 static void
 log_unguarded(struct rsoft_dev *dev)
 {
@@ -112,7 +112,7 @@ log_unguarded(struct rsoft_dev *dev)
 
 /*
  * Take a reference to the signal handler with the first MR of a device, until the device is closed.
- * If another handler was installed later, that one decides whether ours is called.
+ * If another handler was installed later, it decides whether ours is called.
  */
 static void
 mr_guard(struct rsoft_dev *dev)
@@ -124,10 +124,10 @@ mr_guard(struct rsoft_dev *dev)
 		return;
 	}
 	if (__atomic_exchange_n(&dev->has_guard, 1, __ATOMIC_RELAXED))
-		rsoft_guard_put(); /* another thread did it concurrently */
+		rsoft_guard_put(); /* another thread took it concurrently */
 }
 
-/* Allocate any key, or the one that the attributes request; they may be NULL. */
+/* Allocate any key, or the key that the attributes request; attr may be NULL. */
 static int
 mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -154,8 +154,7 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 }
 
 /*
- * Acquire the resources of a new MR: the pages, their table, or a list of ranges. An MR of length 0
- * has none.
+ * Acquire the resources of a new MR: pin, page table or list of ranges. An MR of length 0 has none.
  */
 static int
 mr_take_memory(struct rsoft_mr *mr)
@@ -176,7 +175,7 @@ mr_take_memory(struct rsoft_mr *mr)
 	return mr->list == NULL ? -ENOMEM : 0;
 }
 
-/* Fill in one contiguous range; the key is not valid. */
+/* Set one contiguous range; the key is not valid. */
 static void
 mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
 {
@@ -199,7 +198,7 @@ mr_set_list(struct rsoft_mr *mr, size_t length)
 	key->list = mr->list;
 }
 
-/* Page tables of the device can't shift a range against its pages. */
+/* Check alignment: the page tables of the device can't shift a range relative to its pages. */
 static int
 mr_check_iova(const struct rmem_mr *base)
 {
@@ -216,7 +215,7 @@ mr_check_iova(const struct rmem_mr *base)
 	return -EINVAL;
 }
 
-/* Cancel advice first: a prefetch in progress watches the pages that it populated. */
+/* Cancel the advice first: a prefetch in progress watches the pages that it has populated. */
 static void
 mr_free_odp(struct rsoft_odp *odp)
 {
@@ -244,7 +243,7 @@ mr_reg_null(struct rsoft_mr *mr)
 	return rsoft_mr_enable(&mr->mr);
 }
 
-/* Device memory is DPDK memory, which is populated. */
+/* Device memory is DPDK memory, which is already populated. */
 static int
 mr_reg_dm(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -301,8 +300,8 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 }
 
 /*
- * An MR with a counter has RSOFT_SLOW, so that other MRs keep the fast path. The counter is stored
- * before the bit, and read between grace_enter and grace_leave only.
+ * An MR with a counter gets RSOFT_SLOW, so that other MRs keep the fast path. The counter is stored
+ * before the bit, and read only between rsoft_grace_enter() and rsoft_grace_leave().
  */
 int
 rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
@@ -341,14 +340,14 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 	return mr_reg_memory(rsoft_mr_of(base), &attr);
 }
 
-/* Resources of a changed MR. */
+/* New resources of a changed MR. */
 struct rsoft_mr_change {
-	bool is_other; /* other memory, or a change of on-demand */
+	bool is_other; /* other memory, or switched from or to on-demand */
 	uint8_t pin;
 	struct rsoft_odp *odp;
 };
 
-/* Check a change of an MR, and acquire its new memory, pin and table. */
+/* Check a change of an MR, and acquire its new pin and table. */
 static int
 mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 		struct rsoft_mr_change *change)
@@ -374,7 +373,7 @@ mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 	return 0;
 }
 
-/* Set the new memory: the old one is no longer in use, and the key is not valid. */
+/* Set the new memory, when the old memory is no longer in use and the key is not valid. */
 static int
 mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length, const struct rsoft_mr_change *change,
 		enum rmem_rereg_result *result)
@@ -394,7 +393,8 @@ mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length, const struct rsoft
 	return ret;
 }
 
-/* A device without REREG, and on-demand MRs of the verbs driver, are registered again. */
+/* Whether rereg keeps the keys: not on a device without REREG, or for on-demand MRs with a profile,
+ * which are registered again. */
 static bool
 mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
 {
@@ -406,8 +406,8 @@ mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
 }
 
 /*
- * The class excludes other changes and releases of the MR, so that its key's word has one
- * writer. The full fence of the exchange precedes the check of lcores inside; as in dereg.
+ * The class serialises changes and release of an MR, so the key's word has one writer. The full
+ * fence of the exchange precedes the check for lcores inside, as in rsoft_mr_dereg().
  */
 int
 rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
@@ -471,7 +471,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 			__ATOMIC_RELAXED));
 	rsoft_grace_wait();
 	rsoft_key_free(dev, mr->key);
-	/* An error means that memory was unmapped, and so unlocked. */
+	/* A failure means that memory was unmapped, and so unlocked. */
 	mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);

@@ -18,7 +18,7 @@ int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
 int rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge);
-/* Cancel the advice on a table, which may be NULL. */
+/* Cancel the advice for a table, which may be NULL. */
 void rsoft_advise_cancel(const struct rsoft_odp *odp);
 int rsoft_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
@@ -34,8 +34,8 @@ rsoft_mr_of(struct rmem_mr *mr)
 }
 
 /*
- * Set the keys of a handle for a tag, when a REG_MR or UMR is posted. First the process: if it is
- * killed after that, mp_revoke() in rsoft_mp.c sets the lkey again.
+ * Set the keys of a handle for a tag when a REG_MR or UMR is posted. Record the process first: if
+ * it is killed afterwards, mp_revoke() in rsoft_mp.c sets the lkey again.
  */
 static inline void
 rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
@@ -45,23 +45,24 @@ rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 
 	__atomic_store_n(&mr->obj.process, qp->obj.process, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* Atomic: the compiler would otherwise merge both into one store, which is slower. */
+	/* Atomic, because the compiler would otherwise merge both stores into one, which is
+	 * slower. */
 	__atomic_store_n(&mr->rkey, rkey, __ATOMIC_RELAXED);
 	__atomic_store_n(&mr->lkey, rkey ^ dev->lkey_xor, __ATOMIC_RELAXED);
 }
 
 /*
- * Execute consecutive REG_MRs of a QP, the first of n requests and following ones, up to one that
- * is signaled or fails. Returns how many have ended; *status is that of the last one, an enum
- * rmem_wc_status, and the others have succeeded.
+ * Execute consecutive REG_MRs of a QP: the first of n requests, and following ones until one is
+ * signaled or fails. Return how many have ended; *status is the status of the last one, an enum
+ * rmem_wc_status, and all others have succeeded.
  */
 uint32_t rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
 		int *status, uint32_t *vendor_err);
 
-/* Execute a UMR request of a QP; an enum rmem_wc_status. */
+/* Execute a UMR request of a QP; return an enum rmem_wc_status. */
 int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
-/* Whether the requested rights exist and are consistent (ibv_reg_mr(3)), also with the iova. */
+/* Whether the requested rights are known and consistent (ibv_reg_mr(3)), also with the iova. */
 bool rsoft_reg_mr_check_access(uint32_t access, uint64_t iova);
 
 #endif /* RSOFT_MR_H */

@@ -65,7 +65,7 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 	return false;
 }
 
-/* The range is in the MR; an implicit MR is longer than its key. */
+/* Whether the range is in the MR; an implicit MR is longer than the length in its key. */
 static bool
 mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
 {
@@ -74,7 +74,7 @@ mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
 	return offset < key->length && info->length <= key->length - offset;
 }
 
-/* Check a binding and take a reference to its MR, if it has one. */
+/* Check a bind, and take a reference to its MR, if any. */
 static bool
 mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -86,7 +86,7 @@ mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	};
 	const struct rsoft_key *key;
 
-	if (unlikely(info.mr == NULL)) /* rmem_mw_bind() unbinds */
+	if (unlikely(info.mr == NULL)) /* unbind by rmem_mw_bind() */
 		return wr->bind_mw.mw->pd == qp->qp.pd;
 	if (unlikely(!rmem_obj_hold(&info.mr->obj)))
 		return false;
@@ -117,7 +117,7 @@ rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 	if (mw->pd != qp->qp.pd || (mr != NULL && mr->pd != mw->pd))
 		return RMEM_VENDOR_ERR_KEY_PD;
 	if (mr == NULL)
-		return RMEM_VENDOR_ERR_NOT_FREE; /* it was not FREE when it was refused */
+		return RMEM_VENDOR_ERR_NOT_FREE; /* not FREE at the time of the refusal */
 	if (mr->type != RMEM_MR_TYPE_USER || (rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if ((wr->bind_mw.access & ~known) != 0)
@@ -133,10 +133,10 @@ rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 	offset = wr->bind_mw.addr - mr->iova;
 	if (offset >= mr->length || wr->bind_mw.length > mr->length - offset)
 		return RMEM_VENDOR_ERR_KEY_RANGE;
-	return RMEM_VENDOR_ERR_KEY_STATE; /* of the MR: not enabled, or being released */
+	return RMEM_VENDOR_ERR_KEY_STATE; /* the MR is disabled or being released */
 }
 
-/* Bind a BUSY key to its MR, which is held; its rights. */
+/* Bind a BUSY key to its MR, which is held; return its rights. */
 static uint32_t
 mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
 {
@@ -197,7 +197,8 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	if (unlikely((rights & bad) != 0 || !mw_take_mr(qp, wr)))
 		return RMEM_WC_MW_BIND_ERR;
 	/*
-	 * Of several concurrent bindings only one proceeds; a full fence before the grace period.
+	 * Only one of concurrent binds proceeds; this is also the full fence before the grace
+	 * period.
 	 */
 	if (unlikely(!__atomic_compare_exchange_n(&key->word, &word,
 			    rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false,

@@ -5,13 +5,13 @@
 /*
  * Memory windows.
  *
- * The key of a window has the mapping of its MR's key, copied when it is bound. It lacks
- * RSOFT_LOCAL, so it has no valid lkey. That of a type 2 window is valid only on the QP that bound
- * it, and requests may invalidate it.
+ * The key of a window gets a copy of the mapping of its MR's key when it is bound. It lacks
+ * RSOFT_LOCAL, so it is not valid as lkey. The key of a type 2 window is valid only on the QP that
+ * bound it, and requests may invalidate it.
  *
- * Invariant: from the binding until the grace period of its end is over, key->mr is the MR and
- * counts as a reference to it, so that neither its key nor its memory is released before. key->mr
- * is written only by the thread that set the key to BUSY.
+ * Invariant: from the bind until the end of the grace period after the unbind, key->mr is the MR
+ * and holds a reference to it, so neither its key nor its memory is released earlier. Only the
+ * thread that has set the key to BUSY writes key->mr.
  */
 
 #ifndef RSOFT_MW_H
@@ -22,7 +22,7 @@
 int rsoft_mw_alloc(struct rmem_mw *mw);
 int rsoft_mw_dealloc(struct rmem_mw *mw);
 
-/* Whether a type 2 window is bound by that QP; a search of all keys. */
+/* Whether the QP has bound a type 2 window; searches all keys. */
 bool rsoft_mw_is_bound_by(const struct rsoft_qp *qp);
 
 static inline struct rsoft_mw *
@@ -31,7 +31,7 @@ rsoft_mw_of(struct rmem_mw *mw)
 	return (struct rsoft_mw *)mw;
 }
 
-/* Set the key of a handle for a tag, when a binding is posted. */
+/* Set the key of a handle for a tag when a bind is posted. */
 static inline void
 rsoft_mw_set_tag(const struct rmem_qp *qp, struct rmem_mw *mw, uint8_t tag)
 {
@@ -40,18 +40,18 @@ rsoft_mw_set_tag(const struct rmem_qp *qp, struct rmem_mw *mw, uint8_t tag)
 }
 
 /*
- * Execute a BIND_MW request of a QP: RMEM_WC_SUCCESS, RMEM_WC_MW_BIND_ERR with nothing
- * changed, or RSOFT_WAIT_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
- * rsoft_mw_bind_drop() continues when no lcore can be using it.
+ * Execute a BIND_MW request of a QP. Return RMEM_WC_SUCCESS; RMEM_WC_MW_BIND_ERR with nothing
+ * changed; or RSOFT_WAIT_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
+ * rsoft_mw_bind_drop() must be called after the grace period.
  */
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
-/* The cause of the refusal; an enum rmem_vendor_err. */
+/* Cause of a refused bind; an enum rmem_vendor_err. */
 uint32_t rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
 
-/* A binding was refused or dropped: the handle of a type 1 window gets the key in force. */
+/* A bind was refused or dropped: restore the current key in the handle of a type 1 window. */
 void rsoft_mw_bind_undo(const struct rmem_send_wr *wr);
 
 #endif /* RSOFT_MW_H */

@@ -5,8 +5,8 @@
 /*
  * On-demand MRs: creation, page faults and prefetches; see rsoft_odp.h.
  *
- * Where the kernel permits it, events of userfaultfd (rmem_uffd.h) report evicted pages: each table
- * of an explicit MR is a watcher.
+ * If the kernel permits it, events of userfaultfd (rmem_uffd.h) report evicted pages; each table of
+ * an explicit MR is a watcher.
  */
 
 #include <errno.h>
@@ -36,7 +36,7 @@ uffd_invalidate(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end, boo
 	end = RTE_MIN(end >> odp->log2_page, last);
 	if (start >= end)
 		return;
-	/* Before the bits: a thread that finds them clear then checks has_holes. */
+	/* Set before the bits are cleared: a thread that finds them clear then checks has_holes. */
 	if (is_unmapped)
 		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
 	rsoft_odp_table_clear(odp, start - first, end - start);
@@ -50,14 +50,14 @@ uffd_needs(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end)
 	return start < odp->end && odp->start < end;
 }
 
-/* After pages of a watched table were populated: watch memory that was mapped since. */
+/* Called after pages of a watched table were populated: watch memory that was mapped since. */
 static void
 uffd_renew(struct rsoft_odp *odp)
 {
-	/* Cleared first: a concurrent event sets it again. */
+	/* Clear it first: a concurrent event sets it again. */
 	__atomic_store_n(&odp->has_holes, 0, __ATOMIC_SEQ_CST);
 	(void)rmem_uffd_add(odp->start, odp->end);
-	/* Only checks whether all of it is mapped. */
+	/* msync() here only checks whether the whole range is mapped. */
 	if (msync((void *)(uintptr_t)odp->start, odp->end - odp->start, MS_ASYNC) != 0)
 		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
 }
@@ -84,7 +84,7 @@ uint32_t rsoft_odp_nb_unguarded;
 
 TAILQ_HEAD(rsoft_odp_list, rsoft_odp);
 
-/* Tables whose pages the kernel copies; pages of page lists are looked up in them. */
+/* Tables whose pages the kernel copies; page lists are checked against them. */
 static struct {
 	rte_ticketlock_t lock;
 	struct rsoft_odp_list list;
@@ -154,7 +154,7 @@ rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access)
 	return 0;
 }
 
-/* Select how the copies of an MR are guarded. */
+/* Choose how copies of an MR are guarded. */
 static int
 choose_guard(struct rsoft_odp *odp, uint32_t access)
 {
@@ -204,7 +204,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	odp->end = RTE_ALIGN_CEIL(end, UINT64_C(1) << odp->log2_page);
 	if (!odp->is_guarded)
 		unguarded_add(odp);
-	/* The range of an implicit MR must not be touched as a whole. */
+	/* Don't touch the whole range of an implicit MR. */
 	if (!is_implicit && dev->args.odp_uffd != 0)
 		uffd_watch(odp);
 	*new_odp = odp;
@@ -233,7 +233,7 @@ rsoft_odp_free(struct rsoft_odp *odp)
 	rte_free(odp);
 }
 
-/* Populate pages that are not in the table; false: not possible. */
+/* Populate pages that are not in the table; false on failure. */
 static bool
 odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
 {
@@ -243,7 +243,7 @@ odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_w
 	return rmem_pages_populate(at, at + (nb << odp->log2_page), is_write) == 0;
 }
 
-/* Watch populated pages that may have been mapped since. */
+/* Watch populated pages that may have been mapped since the last time. */
 static void
 watch_again(struct rsoft_odp *odp)
 {
@@ -271,7 +271,7 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 	return false;
 }
 
-/* Add the resident pages to the table. */
+/* Add resident pages to the table. */
 static bool
 prefetch_resident(struct rsoft_odp *odp, uint64_t first, uint64_t nb, uint64_t *nb_new)
 {

@@ -5,16 +5,17 @@
 /*
  * On-demand paging: MRs whose pages are faulted in on access and may be evicted.
  *
- * An ODP MR has a table with two bits for each page of its range: the device has had the page for
+ * An ODP MR has a table with two bits for each page of its range: the device has got the page for
  * reading, and for writing. Before a request accesses a page whose bit is not set, the kernel
- * populates the page, which fails if the memory is not mapped or protected. Pages may be evicted at
- * any time, so each copy is guarded (rsoft_guard.h) regardless of the table. A failed copy clears
- * the bits, and so does a thread that reads the events of the kernel (rsoft_odp.c).
+ * populates the page; this fails if the memory is not mapped or is protected. Pages may be evicted
+ * at any time, so each copy is guarded (rsoft_guard.h) independent of the table. A failed copy
+ * clears the bits, and so does the thread that reads events of the kernel (rsoft_odp.c).
  *
- * Invariant: the bits determine what is counted and when pages are populated, never what is
- * accessed. They are set and cleared with atomics, by any thread: lcores that execute requests,
- * control calls, and the reader of page events. A table is freed with the translation of its MR,
- * after the grace period of that. It is memory of this process, like the pages it describes.
+ * Invariant: the bits determine when pages are populated and what is counted, never what is
+ * accessed. Any thread sets and clears them, atomically: lcores that execute requests, control
+ * calls, and the reader of page events.
+ * Invariant: a table is freed after the grace period that follows the invalidation of its MR's
+ * translation. It is in memory of this process, like the pages it describes.
  */
 
 #ifndef RSOFT_ODP_H
@@ -31,10 +32,10 @@
 #define RSOFT_ODP_SPACE (UINT64_C(1) << 48)
 #endif
 
-/* Tables that are not is_guarded; atomic. */
+/* Number of tables that are not is_guarded; atomic. */
 extern uint32_t rsoft_odp_nb_unguarded;
 
-/* Whether one of them covers a byte of [addr, addr + length). */
+/* Whether such a table covers a byte of [addr, addr + length). */
 bool rsoft_odp_is_unguarded(uint64_t addr, uint64_t length);
 
 /* Whether the kernel supports ODP with the arguments of the device. */
@@ -43,21 +44,22 @@ bool rsoft_odp_is_supported(const struct rsoft_dev *dev);
 /* Capabilities for rmem_dev_info_get(). */
 void rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps);
 
-/* A table for a range, or an implicit one for NULL and SIZE_MAX; -errno with a log line. */
+/* Allocate a table for a range, or an implicit table for NULL and SIZE_MAX; -errno with a log
+ * line. */
 int rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t access,
 		struct rsoft_odp **odp);
 void rsoft_odp_free(struct rsoft_odp *odp);
 
-/* Whether an MR with a table can have other rights; -errno with a log line. */
+/* Check whether an MR with a table can get other rights; -errno with a log line. */
 int rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access);
 
-/* Execute an advice (enum rmem_mr_advice) on some pages; false: some are not mapped. */
+/* Execute an advice (enum rmem_mr_advice) on pages; false if some are not mapped. */
 bool rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice);
 
-/* A request is about to access a range; the slow part of rsoft_odp_open(). */
+/* Populate the pages of a range before an access; slow path of rsoft_odp_open(). */
 bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write);
 
-/* Count a failed copy; returns its enum rsoft_side. */
+/* Count a failed copy; return its enum rsoft_side. */
 unsigned int rsoft_odp_copy_failed(
 		struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from);
 
@@ -81,8 +83,8 @@ rsoft_odp_log2_page(const struct rsoft_odp *odp)
 }
 
 /*
- * Fault in the pages of a range for need; false: an access error. A key is valid for the range, so
- * the table covers it.
+ * Fault in the pages of a range for these rights; false: an access error. The key is valid for the
+ * range, so the table covers it.
  */
 static __rte_always_inline bool
 rsoft_odp_open(struct rsoft_odp *odp, const uint8_t *ptr, uint64_t length, uint32_t need)
@@ -104,8 +106,8 @@ rsoft_odp_open(struct rsoft_odp *odp, const uint8_t *ptr, uint64_t length, uint3
 }
 
 /*
- * Copy between ranges that passed rsoft_odp_open(), at least one of them of an MR with a table; the
- * table of the other is NULL. An enum rsoft_side.
+ * Copy between ranges that passed rsoft_odp_open(). At least one has a table; the other may be
+ * NULL. Return an enum rsoft_side.
  */
 static __rte_always_inline unsigned int
 rsoft_odp_copy(struct rsoft_odp *to_odp, uint8_t *to, struct rsoft_odp *from_odp,

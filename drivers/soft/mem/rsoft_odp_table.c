@@ -12,9 +12,9 @@
 
 #include "rsoft_odp_table.h"
 
-/* Every page of a word for reading. */
+/* Read bits of all pages of a word. */
 #define ALL_READ UINT64_C(0x5555555555555555)
-/* Words of the table per bit of rsoft_odp::used. */
+/* Words of a table per bit of rsoft_odp::used. */
 #define USED_WORDS 512u
 
 struct rsoft_odp rsoft_odp_raw;
@@ -27,7 +27,7 @@ rsoft_odp_count(struct rsoft_odp *odp, size_t counter, uint64_t n)
 			__ATOMIC_RELAXED);
 }
 
-/* Zeroed memory, allocated when it is written. */
+/* Zeroed memory that is allocated when it is first written. */
 static void *
 map_sparse(size_t size)
 {
@@ -76,7 +76,7 @@ rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length, uin
 	return page <= last && last < odp->nb_words * RSOFT_ODP_WORD;
 }
 
-/* Of nb pages from first on, those in the word of the first, as its bits for reading. */
+/* The pages of [first, first + nb) in the word of the first page, as its read bits. */
 static uint64_t
 word_mask(uint64_t first, uint64_t nb, uint64_t *nb_in_word)
 {
@@ -87,7 +87,7 @@ word_mask(uint64_t first, uint64_t nb, uint64_t *nb_in_word)
 	return ALL_READ >> (2 * (RSOFT_ODP_WORD - n)) << (2 * at);
 }
 
-/* Clear the bits of a mask in a word, and count. */
+/* Clear the bits of a mask in a word, and count them. */
 static void
 clear_word(struct rsoft_odp *odp, uint64_t word, uint64_t mask)
 {
@@ -110,13 +110,13 @@ rsoft_odp_table_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned
 	for (; nb != 0; nb -= n, first += n) {
 		mask = word_mask(first, nb, &n);
 		word = first / RSOFT_ODP_WORD;
-		/* Before the bits, so that a scan finds them. */
+		/* Set it before the bits, so that a scan finds them. */
 		bit = UINT64_C(1) << (word / USED_WORDS % 64);
 		if ((__atomic_load_n(&odp->used[word / USED_WORDS / 64], __ATOMIC_RELAXED) & bit) ==
 				0)
 			__atomic_fetch_or(
 					&odp->used[word / USED_WORDS / 64], bit, __ATOMIC_RELEASE);
-		/* A page for writing is also one for reading. */
+		/* A page for writing is also a page for reading. */
 		before = __atomic_fetch_or(&odp->table[word],
 				bits & RSOFT_ODP_WRITE ? mask | mask << 1 : mask, __ATOMIC_ACQ_REL);
 		new_pages += (uint64_t)__builtin_popcountll(~before & mask);
@@ -144,7 +144,7 @@ rsoft_odp_table_has(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bo
 	return true;
 }
 
-/* The word after one, of those that ever had a bit; UINT64_MAX: none. */
+/* Next word after `word` that ever had a bit; UINT64_MAX: none. */
 static uint64_t
 next_used(const struct rsoft_odp *odp, uint64_t word, uint64_t end)
 {
@@ -178,7 +178,7 @@ rsoft_odp_table_clear(struct rsoft_odp *odp, uint64_t first, uint64_t nb)
 	}
 }
 
-/* Clear the bits of pages that are no longer resident, in a word of the table. */
+/* Clear the bits of pages in a word that are no longer resident. */
 static void
 check_word(struct rsoft_odp *odp, uint64_t word)
 {
@@ -225,7 +225,7 @@ rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr)
 	uint64_t first, nb;
 
 	if (odp == NULL || odp == &rsoft_odp_raw)
-		return; /* there is no table */
+		return; /* the table does not cover it */
 	if (rsoft_odp_pages(odp, addr, 1, &first, &nb))
 		rsoft_odp_table_clear(odp, first, nb);
 	RSOFT_ODP_COUNT(odp, failed_faults, 1);

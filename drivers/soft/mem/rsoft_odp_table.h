@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The table of pages of an on-demand MR: its bits and its counters; see rsoft_odp.h. */
+/* The page table of an on-demand MR, with its counters; see rsoft_odp.h. */
 
 #ifndef RSOFT_ODP_TABLE_H
 #define RSOFT_ODP_TABLE_H
@@ -17,22 +17,22 @@
 #define RSOFT_ODP_READ  1u
 #define RSOFT_ODP_WRITE 2u
 
-/* Pages of a word of the table. */
+/* Pages per word of the table. */
 #define RSOFT_ODP_WORD      32u
 #define RSOFT_ODP_LOG2_WORD 5
 
 struct rsoft_odp {
 	uint64_t *table;
-	uint64_t first_word; /* address of the first word's pages, in words */
+	uint64_t first_word; /* address of the table's first page, in words */
 	uint64_t nb_words;
-	uint8_t is_guarded; /* by the signal handler, else by the kernel */
+	uint8_t is_guarded; /* copies are guarded by the signal handler, not by the kernel */
 	uint8_t log2_page;
-	uint8_t is_advised; /* jobs of advice may refer to it; atomic */
-	uint8_t is_watched; /* watches its memory with userfaultfd */
+	uint8_t is_advised; /* advice jobs may refer to it; atomic */
+	uint8_t is_watched; /* memory is watched with userfaultfd */
 	uint32_t has_holes; /* with is_watched: memory mapped since is not watched; atomic */
-	uint64_t start;     /* addresses of its pages */
+	uint64_t start;     /* address range */
 	uint64_t end;
-	/* A bit for each 512 words of the table that ever had one; atomic. */
+	/* A bit for each 512 words of the table that ever had a bit set; atomic. */
 	uint64_t *used;
 	size_t table_size;
 	size_t used_size;
@@ -43,7 +43,7 @@ struct rsoft_odp {
 };
 
 /*
- * Table of fast-register MRs bound to pages of tables that are not is_guarded: the kernel copies,
+ * Table of fast-register MRs whose pages are in tables that are not is_guarded: the kernel copies,
  * and pages are not tracked.
  */
 extern struct rsoft_odp rsoft_odp_raw;
@@ -57,14 +57,15 @@ void rsoft_odp_count(struct rsoft_odp *odp, size_t counter, uint64_t n);
 int rsoft_odp_table_alloc(struct rsoft_odp *odp);
 void rsoft_odp_table_free(struct rsoft_odp *odp);
 
-/* Pages of [addr, addr + length), counted from the table's first; false: not all are in it. */
+/* Convert [addr, addr + length) to page numbers of the table; false if it is not all in the
+ * table. */
 bool rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length, uint64_t *first,
 		uint64_t *nb);
 
-/* Set the bits of populated pages; returns how many lacked one. */
+/* Set the bits of populated pages; return how many lacked one. */
 uint64_t rsoft_odp_table_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
 
-/* Whether the table has a bit of each page. */
+/* Whether all pages have the bit. */
 bool rsoft_odp_table_has(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
 /* Clear the bits of pages that were, or may have been, evicted. */
@@ -73,7 +74,7 @@ void rsoft_odp_table_clear(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
 /* Clear the bits of a page that an access found missing; the table may be NULL. */
 void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);
 
-/* The counters of an MR; first scans for pages evicted without an event. */
+/* Get the counters of an MR, after a scan for pages evicted without an event. */
 void rsoft_odp_stats_get(struct rsoft_odp *odp, struct rmem_mr_stats *stats);
 
 #endif /* RSOFT_ODP_TABLE_H */

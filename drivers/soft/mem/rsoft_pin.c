@@ -24,12 +24,13 @@ const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "o
 enum rsoft_pin_how {
 	RSOFT_PIN_NONE = 0,
 	RSOFT_PIN_COUNTED, /* except hugepages, which are never swapped */
-	RSOFT_PIN_ALL,     /* counted, hugepages too, as with a NIC */
+	RSOFT_PIN_ALL,     /* counted with hugepages, as by a NIC */
 	RSOFT_PIN_LOCKED,  /* with mlock(), except hugepages of EAL */
-	RSOFT_PIN_HUGE,    /* all of it is hugepages, and not counted */
+	RSOFT_PIN_HUGE,    /* only hugepages; not counted */
 };
 
-/* The limit is read again after so many bytes: two system calls for each MR cost too much. */
+/* The limit is read again after so many counted bytes, because reading it costs two system
+ * calls. */
 #define RSOFT_PIN_STEP (UINT64_C(256) << 10)
 
 static struct {
@@ -37,7 +38,7 @@ static struct {
 	uint64_t allowed; /* the counted bytes that the limit permitted when it was read */
 } pins;
 
-/* Bytes of the pages of the ranges that count. */
+/* Bytes of the ranges that are counted. */
 static uint64_t
 pin_bytes(uint8_t pin, const struct iovec *iov, uint32_t nb_iov)
 {
@@ -55,8 +56,8 @@ pin_bytes(uint8_t pin, const struct iovec *iov, uint32_t nb_iov)
 }
 
 /*
- * Whether a sum of bytes is within the limit. A limit that was lowered is noticed after at most
- * RSOFT_PIN_STEP more than the largest sum before, or when a sum exceeds it.
+ * Whether a sum of bytes is within the limit. A lowered limit is noticed when a sum exceeds
+ * pins.allowed, which is at most RSOFT_PIN_STEP above the largest sum before.
  */
 static bool
 pin_is_allowed(uint64_t sum)
@@ -84,7 +85,7 @@ pin_count(uint64_t bytes)
 	return 0;
 }
 
-/* Log the limit exceeded, the numbers, and the remedy. */
+/* Log the exceeded limit, with numbers and remedy. */
 static void
 pin_log(const struct rsoft_dev *dev, int error, uint64_t needed)
 {

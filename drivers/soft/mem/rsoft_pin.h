@@ -3,15 +3,15 @@
  */
 
 /*
- * Pinned memory, as it is with a NIC: registration populates the pages, and counts them against
- * RLIMIT_MEMLOCK, each MR in full (ib_umem_get() of Linux). The pages stay the program's: it may
- * unmap, move, discard or fork them. soft needs no page to stay in place, since it accesses
- * virtual addresses, so the kernel does not hold any, except with pin=lock (rsoft_mlock.h).
+ * Pinned memory, with the semantics of a NIC: registration populates the pages, and counts them
+ * against RLIMIT_MEMLOCK, each MR in full (ib_umem_get() in Linux). The program may still unmap,
+ * move, discard or fork the pages. soft accesses virtual addresses, so no page has to stay in
+ * place, and the kernel holds none, except with pin=lock (rsoft_mlock.h).
  *
- * mlock() is not what a NIC's driver does: madvise() fails on locked memory (EINVAL with
- * MADV_DONTNEED, MADV_FREE and MADV_REMOVE), and so allocators cannot purge it.
+ * mlock() differs from the driver of a NIC: on locked memory madvise() fails (EINVAL with
+ * MADV_DONTNEED, MADV_FREE and MADV_REMOVE), so allocators can't purge it.
  *
- * The limit belongs to a process, and so does the count.
+ * The limit applies to a process, so the count is per process too.
  */
 
 #ifndef RSOFT_PIN_H
@@ -25,8 +25,8 @@
 extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
 
 /*
- * Pin the populated pages of an MR with this access, unless pin=off; *pin is 0 when they are not
- * pinned. -ENOMEM and a log line: with pin=require and pin=lock only.
+ * Pin the populated pages of an MR with this access, unless pin=off; *pin is 0 if they are not
+ * pinned. Fails with -ENOMEM and a log line only with pin=require and pin=lock.
  */
 int rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
 		uint8_t *pin);

@@ -5,9 +5,9 @@
 /*
  * The REG_MR request: check, then bind.
  *
- * A list of contiguous pages, such as those of a buffer in a hugepage, makes a key like that of a
- * registered MR. Any other list is copied to the MR (KIND_PAGES), and so is one with pages of
- * on-demand MRs that the signal handler does not guard, which the kernel copies.
+ * A list of contiguous pages, such as a buffer in a hugepage, makes a key like a registered MR's.
+ * Any other list is copied to the MR (KIND_PAGES), and so is a list with pages of on-demand MRs
+ * that the signal handler does not guard: only the kernel may copy them.
  */
 
 #include "rsoft_mr.h"
@@ -22,7 +22,7 @@ reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 
 	if ((RSOFT_PAGE_SIZE_CAP & page_size) == 0 || wr->reg_mr.log2_page_size > 63)
 		return RMEM_VENDOR_ERR_PAGE_SIZE;
-	/* The iova is arbitrary, as with the kernel's ib_map_mr_sg(). */
+	/* Any iova is accepted, as by ib_map_mr_sg() in the kernel. */
 	if (wr->reg_mr.first_byte_offset >= page_size)
 		return RMEM_VENDOR_ERR_OFFSET;
 	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
@@ -45,7 +45,7 @@ rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
 }
 
-/* Whether the pages are aligned; an enum rmem_vendor_err. */
+/* Check the alignment of the pages; an enum rmem_vendor_err. */
 static uint32_t
 reg_mr_check_pages(const struct rmem_send_wr *wr)
 {
@@ -94,7 +94,7 @@ reg_mr_is_contiguous(const struct rmem_send_wr *wr)
 	return true;
 }
 
-/* Whether a page may be copied only by the kernel. */
+/* Whether there is a page that only the kernel may copy. */
 static __rte_noinline bool
 reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 {
@@ -108,7 +108,7 @@ reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* Map the pages through a copy of the list; returns the rights of the key. */
+/* Map the pages by a copy of the list; return the rights of the key. */
 static __rte_noinline uint32_t
 reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 {
@@ -124,7 +124,7 @@ reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 	return RSOFT_SLOW;
 }
 
-/* Fill a key that is BUSY; returns its rights. */
+/* Fill a BUSY key; return its rights. */
 static uint32_t
 reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 {
@@ -148,7 +148,7 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 	return rights;
 }
 
-/* Execute a request; an enum rmem_vendor_err. */
+/* Execute a request; return an enum rmem_vendor_err. */
 static __rte_always_inline uint32_t
 reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -164,8 +164,8 @@ reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 }
 
 /*
- * The locked instruction of each request waits for all stores before it: what a burst has in common
- * is stored once.
+ * The locked instruction of each request waits for all preceding stores, so fields common to a
+ * burst are stored once.
  */
 uint32_t
 rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, int *status,

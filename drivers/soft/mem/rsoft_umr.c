@@ -6,8 +6,9 @@
  * The UMR request: reserve the MR, check and copy the entries, bind.
  *
  * An indirect key holds no references: its entries are checked here, to report errors early, and
- * again at each access. Invariant: no key is below itself. A key lacks VALID while it is bound, so
- * its own list cannot have it as an entry, and the walk finds it in the lists below.
+ * again at each access.
+ * Invariant: no key is below itself. A key lacks VALID while it is bound, so its own list can't
+ * have it as an entry, and the walk finds it in the lists below.
  */
 
 #include "rsoft_access.h"
@@ -32,8 +33,8 @@ umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 }
 
 /*
- * The range from the first byte of an entry's first block to the last byte of its last one; false:
- * it wraps around.
+ * Length of the range from the first byte of an entry's first block to the last byte of its last
+ * block; false if it wraps around.
  */
 static bool
 umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t *extent)
@@ -79,7 +80,7 @@ umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr
 
 /*
  * Check the entries of a list, and add the lists below that this walk has not visited to *todo.
- * True: one is of the key index.
+ * Return true if an entry has the key index.
  */
 static bool
 umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rsoft_list **todo)
@@ -95,7 +96,7 @@ umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rs
 			continue; /* the same key as the previous entry */
 		if (lkey >> 8 == index)
 			return true;
-		/* Lists are indirect MRs, whose keys are in the slots of their indexes. */
+		/* Lists belong to indirect MRs, whose keys are in the slots of their indexes. */
 		key = rsoft_key_at(list->dev, lkey);
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 		if (rsoft_word_rkey(word) != (lkey ^ list->dev->lkey_xor) ||
@@ -111,9 +112,8 @@ umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rs
 }
 
 /*
- * Whether a key index is below a list, at any depth. Each list is checked once, regardless of the
- * number of paths to it. Other UMRs of the device wait for the end of the walk, which does not
- * wait.
+ * Whether a key index is below a list, at any depth. Each list is checked once, for any number of
+ * paths to it. Other UMRs of the device wait for the walk, which itself never waits.
  */
 static bool
 umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
@@ -136,8 +136,8 @@ umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
 }
 
 /*
- * Check that the keys of the entries are valid for the rights of the new key; sets the levels. An
- * enum rmem_vendor_err.
+ * Check that the keys of the entries are valid for the rights of the new key, and set the levels.
+ * Return an enum rmem_vendor_err.
  */
 static uint32_t
 umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct rsoft_list *list,
@@ -168,7 +168,7 @@ umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct
 	return RMEM_VENDOR_ERR_NONE;
 }
 
-/* Fill a BUSY key by its list; returns its rights. */
+/* Fill a BUSY key from its list; return its rights. */
 static uint32_t
 umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {
