@@ -3,8 +3,8 @@
  */
 
 /*
- * Arguments of the software device: one row each. A profile lowers the defaults and the ranges of
- * the other rows, so it is parsed before them.
+ * Arguments of the software device, one row each. A profile lowers the defaults and ranges of the
+ * other rows, so it is parsed first.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static const struct rmem_arg rows[] = {
 		WORD(keys, RSOFT_KEYS_DIFFERENT, keys_words, RSOFT_KEYS_NB),
 		WORD(progress, RSOFT_PROGRESS_THREAD, progress_words, RSOFT_PROGRESS_NB),
 		NUMBER(max_pd, 256, 1, 65536),
-		/* Both together fit the 24 bits of an index. */
+		/* The sum of both fits in the 24 bits of an index. */
 		NUMBER(max_mr, 16384, 1, (1 << 24) - 2 - (1 << 20)),
 		NUMBER(max_mw, 16384, 1, 1 << 20),
 		NUMBER(max_cq, 256, 1, 65536),
@@ -94,7 +94,8 @@ restrict_row(struct rmem_arg *row, const struct rsoft_args *max, const char *not
 	row->note = note;
 }
 
-/* The wire: without ip= there is none; engines that execute its requests receive too. */
+/* Check the arguments of the wire: without ip= there is none; engines that execute its requests
+ * also receive. */
 static int
 check_wire(const struct rsoft_args *args)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Attributes of the device and its only port. With a wire the port is one of RoCE v2, or with
- * ip=host one of InfiniBand with the LID of its address; without, one of InfiniBand with RSOFT_LID,
- * at which QPs of the device reach each other.
+ * Attributes of the device and its only port. With a wire the port is a RoCE v2 port or, with
+ * ip=host, an InfiniBand port with the LID of its address. Without a wire it is an InfiniBand port
+ * with RSOFT_LID, by which QPs of the device reach each other.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/rsoft_profile.h"
 #include "wire/rwire.h"
 
-/* enum ibv_device_cap_flags and ibv_port_cap_flags; libibverbs is optional. */
+/* Values of enum ibv_device_cap_flags and ibv_port_cap_flags, because libibverbs is optional. */
 #define DEVICE_SYS_IMAGE_GUID     (UINT64_C(1) << 11)
 #define DEVICE_RC_RNR_NAK_GEN     (UINT64_C(1) << 12)
 #define DEVICE_MEM_WINDOW         (UINT64_C(1) << 17)
@@ -30,7 +30,7 @@
 
 #define NO_VENDOR     0xffffff
 #define WIDTH_4X      2
-#define SPEED_25G     32 /* of a lane; nominal */
+#define SPEED_25G     32 /* speed of a lane; nominal */
 #define PHYS_LINK_UP  5
 #define PHYS_DISABLED 3
 
@@ -78,7 +78,7 @@ rsoft_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->nb_ports = 1;
 	attr->max_pkeys = dev->wire != NULL ? dev->tables.nb_pkeys : 1;
 	if (capa & RMEM_DEV_CAPA_UD)
-		attr->max_ah = INT32_MAX; /* as memory permits */
+		attr->max_ah = INT32_MAX; /* limited by memory */
 	if (capa & RMEM_DEV_CAPA_MCAST) {
 		attr->max_mcast_grp = RSOFT_MAX_GROUPS;
 		attr->max_mcast_qp_attach = RSOFT_MAX_GROUP_QPS;

@@ -3,11 +3,11 @@
  */
 
 /*
- * The audit: the invariants of all objects of a device, for debug builds and tests.
- * One walker for each structure.
+ * The audit checks the invariants of all objects of a device, for debug builds and tests, with one
+ * walker per structure.
  *
- * No thread may use the device at the same time. Engines and the thread of the wire, which take
- * rwire::rx_lock and rsoft_dev::pending_lock, are stopped for its duration.
+ * No other thread may use the device during the audit. Engines and the thread of the wire are
+ * stopped by taking rwire::rx_lock and rsoft_dev::pending_lock.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "queue/rsoft_srq.h"
 #include "wire/rwire.h"
 
-/* Whether an invariant holds; else a line with its text. */
+/* Whether an invariant holds; if not, log its text. */
 #define RSOFT_HOLDS(held, what, number) audit_holds((held), what, (number), #held)
 
 static bool
@@ -39,7 +39,7 @@ audit_holds(bool is_ok, const char *what, uint64_t number, const char *text)
 	return is_ok;
 }
 
-/* Mark an id of 1 to max; false if it is out of range or marked already. */
+/* Mark an id of 1 to max; false if it is out of range or already marked. */
 static bool
 audit_note(uint8_t *bits, uint32_t id)
 {
@@ -51,8 +51,8 @@ audit_note(uint8_t *bits, uint32_t id)
 }
 
 /*
- * Free ids: nb_free entries from first on in a ring of max, each an id of 1 to max, in one list
- * only. bits marks the ids of all lists.
+ * Check free ids: nb_free entries from first on in a ring of max, each an id of 1 to max, in only
+ * one list. bits has the ids of all lists checked so far.
  */
 static bool
 ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
@@ -77,7 +77,7 @@ audit_bits(uint32_t max)
 	return calloc((size_t)max / 8 + 1, 1);
 }
 
-/* The slots of MRs, or of windows: each is free, quarantined or in use. */
+/* Check the slots of MRs, or of windows: each is free, quarantined or in use. */
 static int
 key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 {
@@ -94,7 +94,7 @@ key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 	return is_valid ? 0 : -EIO;
 }
 
-/* Check the validity of a key, and its owner. */
+/* Check a key and its owner. */
 static bool
 key_is_valid(const struct rsoft_dev *dev, const struct rsoft_key *key)
 {
@@ -137,7 +137,8 @@ keys_are_valid(const struct rsoft_dev *dev)
 }
 
 /*
- * Each written completion has its number; one that is only reserved has that of an earlier round.
+ * Check the ring: a written completion has its number, a reserved entry the number of an earlier
+ * round.
  */
 static bool
 cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
@@ -197,7 +198,7 @@ rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 					qp_num);
 }
 
-/* The state of a QP permits the contents of its queues. */
+/* Check that the state of a QP permits the contents of its queues. */
 static bool
 qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 {
@@ -209,7 +210,7 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 				       qp_num) &&
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in RESET", qp_num);
 	case RMEM_QPS_ERR:
-		/* After an overrun of its CQ receives are not flushed. */
+		/* After an overrun of its CQ, receives are not flushed. */
 		return (qp->qp.recv_cq != NULL && rsoft_cq_is_overrun(qp->qp.recv_cq)) ||
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in ERR", qp_num);
 	case RMEM_QPS_INIT:
@@ -248,7 +249,7 @@ qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 					cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num));
 }
 
-/* The SRQs, which no QP needs to use. */
+/* Check the SRQs, also those that no QP uses. */
 static bool
 srqs_are_valid(const struct rsoft_dev *dev)
 {
@@ -267,7 +268,7 @@ srqs_are_valid(const struct rsoft_dev *dev)
 	return true;
 }
 
-/* Device memory, and the sum of its lengths. */
+/* Check device memory, and the sum of its lengths. */
 static bool
 dms_are_valid(const struct rsoft_dev *dev)
 {
@@ -284,7 +285,7 @@ dms_are_valid(const struct rsoft_dev *dev)
 			"bytes of device memory", sum);
 }
 
-/* The table of QPs and its free numbers. */
+/* Check the table of QPs and its free numbers. */
 static int
 qps_are_valid(const struct rsoft_dev *dev)
 {
@@ -310,7 +311,7 @@ qps_are_valid(const struct rsoft_dev *dev)
 	return 0;
 }
 
-/* Each QP is in as many groups as it counts. */
+/* Check that each QP is in as many groups as it counts. */
 static bool
 groups_are_valid(const struct rsoft_dev *dev)
 {
@@ -335,7 +336,8 @@ groups_are_valid(const struct rsoft_dev *dev)
 	return RSOFT_HOLDS(nb == nb_counted, "QPs of multicast groups", (uint64_t)nb);
 }
 
-/* The lists of QPs whose queued requests are executed: waiting QPs, and QPs of each engine. */
+/* Check the lists of QPs whose queued requests are executed: pending QPs, and QPs of each
+ * engine. */
 static bool
 lists_are_valid(const struct rsoft_dev *dev)
 {

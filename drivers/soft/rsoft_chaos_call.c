@@ -3,8 +3,8 @@
  */
 
 /*
- * Control calls of a device with chaos=, which rules let fail before they have done anything;
- * without rules, the ordinary functions.
+ * Control calls of a device with chaos=: rules may let them fail before they have changed anything;
+ * otherwise they call the ordinary functions.
  */
 
 #include "chaos/rsoft_chaos.h"
@@ -16,7 +16,7 @@
 #include "rsoft_dev.h"
 #include "rsoft_qp.h"
 
-/* 0, or the errno of an injected failure. */
+/* Return 0, or the errno of an injected failure. */
 static int
 check(const struct rmem_obj *obj, enum rsoft_chaos_call call)
 {
@@ -129,7 +129,7 @@ rsoft_chaos_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, u
 	return ret != 0 ? ret : rsoft_srq_modify(srq, attr, mask);
 }
 
-/* Of the QP, not of the device. */
+/* Count calls of the QP, not of the device. */
 static int
 check_qp(const struct rmem_qp *base)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Posts of a device with chaos=: they decide which of the requests posted fail, and call the
- * ordinary functions. Other devices execute nothing of this file.
+ * Posts and polls of a device with chaos=: they decide which of the posted requests fail, and call
+ * the ordinary functions. Other devices execute no code of this file.
  */
 
 #include "chaos/rsoft_chaos.h"
@@ -12,7 +12,8 @@
 #include "rsoft_dev.h"
 #include "rsoft_post.h"
 
-/* A bit of the tag: then no MR or window has this rkey, and none has it as its lkey. */
+/* Inverting a bit of the tag gives a value that is neither an rkey nor an lkey of any MR or
+ * window. */
 #define OTHER_TAG UINT32_C(0x40)
 
 static int
@@ -24,8 +25,8 @@ post(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n)
 }
 
 /*
- * Whether the request may end with the status: not after an infinite number of retries, and an rkey
- * is not checked for no bytes (IBTA C9-88), except by a FLUSH.
+ * Whether the request may end with the status: not if retries are unlimited, and a zero-length
+ * request does not check its rkey (IBTA C9-88), except a FLUSH.
  */
 static bool
 is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t status)
@@ -33,14 +34,14 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 	uint64_t length = 0;
 	uint32_t i;
 
-	/* Without a completion none is lost. */
+	/* Only a signaled request can lose its completion. */
 	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR)
 		return (wr->flags & RMEM_SEND_SIGNALED) != 0 || qp->sig_all;
 	if (status == RMEM_WC_RNR_RETRY_EXC_ERR)
 		return qp->conn.rnr_retry != 7;
 	if (status != RMEM_WC_REM_ACCESS_ERR || wr->opcode == RMEM_WR_FLUSH)
 		return true;
-	/* Too many SGEs: the post refuses it. */
+	/* The post refuses a request with too many SGEs. */
 	if (wr->num_sge > qp->limits.max_send_sge)
 		return false;
 	for (i = 0; i < wr->num_sge; i++)
@@ -48,7 +49,7 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 	return length != 0;
 }
 
-/* Post a request with an rkey that the peer refuses, whose QP then fails as well. */
+/* Post a request with an rkey that the peer refuses, so that the peer's QP also fails. */
 static int
 post_bad_rkey(struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rsoft_chaos_hit *hit)
 {
@@ -83,7 +84,7 @@ post_hit(struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rsoft_
 	return ret;
 }
 
-/* Post requests of which rules match some. */
+/* Post requests, some of which rules match. */
 static int
 post_matched(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 {
@@ -114,7 +115,7 @@ post_matched(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 	return done != 0 ? (int)done : ret;
 }
 
-/* Whether a rule is about one of the requests; most bursts are of one opcode. */
+/* Whether a rule matches one of the requests; most bursts have one opcode. */
 static inline bool
 is_matched(const struct rsoft_chaos_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
 {
@@ -189,7 +190,7 @@ poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t n)
 	return rsoft_poll_cq(base, wc, n);
 }
 
-/* Exchange the timestamps of this poll's completion and the held one. */
+/* Exchange the timestamps of this poll's completion and of the held one. */
 static void
 swap_time(struct rsoft_cq *cq)
 {
@@ -197,7 +198,7 @@ swap_time(struct rsoft_cq *cq)
 		RTE_SWAP(cq->times[cq->mask + 1], cq->chaos->held_time);
 }
 
-/* The completion that others have overtaken. */
+/* Return the completion that others have overtaken. */
 static int
 return_held(struct rsoft_cq *cq, struct rmem_wc *wc)
 {
@@ -208,8 +209,8 @@ return_held(struct rsoft_cq *cq, struct rmem_wc *wc)
 }
 
 /*
- * While a completion is held, those of other QPs are returned one by one; it precedes one of its
- * own QP, and is returned at the latest after the polls of its rule.
+ * While a completion is held, return completions of other QPs one by one. The held one is returned
+ * before a completion of its own QP, and at the latest after the number of polls of its rule.
  */
 static int
 poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
@@ -238,8 +239,8 @@ poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
 }
 
 /*
- * Poll up to a completion that is late, or that others overtake. A CQ with a channel has none: its
- * event would have to be late too.
+ * Poll up to a completion that is late, or that others overtake. Rules do not apply to a CQ with a
+ * channel, because the event would have to be late too.
  */
 static int
 chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
@@ -250,7 +251,7 @@ chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 
 	if (cq->chaos == NULL || base->channel != NULL || nb_wc == 0)
 		return poll_cq(base, wc, nb_wc);
-	/* Makes progress. */
+	/* A poll of 0 completions only makes progress. */
 	ret = poll_cq(base, wc, 0);
 	if (ret < 0)
 		return cq->chaos->is_held ? return_held(cq, wc) : ret;

@@ -71,7 +71,7 @@ dev_init_qps(struct rsoft_dev *dev, int socket_id)
 	return rsoft_xrc_init(dev, socket_id);
 }
 
-/* The rules of chaos=. Those of packets are for the wire. */
+/* Parse the rules of chaos=; rules for packets belong to the wire. */
 static int
 dev_init_chaos(struct rsoft_dev *dev)
 {
@@ -187,7 +187,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	if (dev->args.sanitize != 0)
 		info->capa |= RMEM_DEV_CAPA_SANITIZE;
 	if (dev->wire != NULL) {
-		/* Nothing would receive packets while the application sleeps. */
+		/* Without a thread, no packets are received while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;
 		memcpy(info->gid, dev->address.gid, sizeof(info->gid));

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The parser of arguments, and the functions in the tables of rsoft_dev.c that other files have. */
+/* The parser of arguments, and functions of other files that are in the operations of
+ * rsoft_dev.c. */
 
 #ifndef RSOFT_DEV_H
 #define RSOFT_DEV_H
@@ -10,8 +11,8 @@
 #include "base/rsoft.h"
 
 /*
- * Parse "key=value,..." or NULL over the defaults; doc/driver_soft.md lists them. 0, -EINVAL with a
- * log line, or -ENOMEM.
+ * Parse "key=value,...", or NULL for the defaults; doc/driver_soft.md lists the arguments. Return
+ * 0, -EINVAL with a log line, or -ENOMEM.
  */
 int rsoft_args_parse(const char *str, struct rsoft_args *args);
 
@@ -22,22 +23,22 @@ int rsoft_attr_gid(struct rmem_dev *dev, struct rmem_gid_entry *entry);
 int rsoft_attr_pkey(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
 int rsoft_attr_port(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
 
-/* rsoft_audit.c: 0, -EIO and a line that names the first invariant violated, or -ENOMEM. */
+/* rsoft_audit.c: 0, -EIO and a log line that names the first violated invariant, or -ENOMEM. */
 int rsoft_audit(struct rmem_dev *dev);
 
 /* rsoft_mcast.c */
 int rsoft_qp_attach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 int rsoft_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 
-/* rsoft_mp.c: of a device whose QPs secondary processes of DPDK claim. */
+/* rsoft_mp.c: for devices whose QPs are claimed by secondary processes of DPDK. */
 extern const struct rmem_mp_ops rsoft_mp_ops;
 
-/* rsoft_thread_check.c: of a device with sanitize=1; rsoft_post_bind_mw(), of all devices. */
+/* rsoft_thread_check.c: for devices with sanitize=1. rsoft_post_bind_mw() is for all devices. */
 extern const struct rmem_fp_ops rsoft_thread_check_fp;
 int rsoft_thread_check_bind_mw(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
-/* rsoft_chaos_fp.c: of a device with chaos=; with sanitize=1 as well. */
+/* rsoft_chaos_fp.c: for devices with chaos=, also together with sanitize=1. */
 extern const struct rmem_fp_ops rsoft_chaos_fp;
 
 /* rsoft_chaos_call.c: calls of the same name that may fail by a rule of chaos=. */

@@ -18,11 +18,11 @@
 #include "queue/rsoft_sq.h"
 #include "wire/rwire.h"
 
-/* Execute the queue of a QP; the bytes of it that were copied directly. */
+/* Execute the queue of a QP; return the number of bytes copied directly. */
 static uint64_t
 engine_drain(struct rsoft_qp *qp, unsigned int lcore)
 {
-	/* The receiver of the wire may work on it too. */
+	/* The receiver of the wire may also use the queue. */
 	bool is_shared = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE) != NULL;
 	uint64_t copied = 0;
 
@@ -36,7 +36,7 @@ engine_drain(struct rsoft_qp *qp, unsigned int lcore)
 	return copied;
 }
 
-/* Execute the queues of all QPs, or of the next ones until there is time to receive. */
+/* Execute the queues of all QPs, or of the next ones until it is time to receive. */
 static void
 engine_drain_all(struct rsoft_engine *engine, unsigned int lcore)
 {
@@ -53,7 +53,7 @@ engine_drain_all(struct rsoft_engine *engine, unsigned int lcore)
 	}
 }
 
-/* Callback of the service: execute the requests of all QPs of an engine once. */
+/* Service callback: execute the requests of all QPs of an engine once. */
 static int32_t
 engine_run(void *arg)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Engines: with engine=<n>, n services execute the send queues on service lcores, and a post only
- * queues. Each QP belongs to one engine. Without engines these functions have no effect.
+ * Engines: with engine=<n>, n services on service lcores execute the send queues, and a post only
+ * queues requests. Each QP belongs to one engine. Without engines these functions have no effect.
  */
 
 #ifndef RSOFT_ENGINE_H
@@ -16,7 +16,7 @@
 int rsoft_engines_start(struct rsoft_dev *dev, const char *name);
 void rsoft_engines_stop(struct rsoft_dev *dev);
 
-/* Assign a QP to the engine with the fewest QPs; remove it. */
+/* Assign a QP to the engine with the fewest QPs, and remove it. */
 void rsoft_engine_add_qp(struct rsoft_qp *qp);
 void rsoft_engine_remove_qp(struct rsoft_qp *qp);
 

@@ -3,10 +3,10 @@
  */
 
 /*
- * Multicast: QPs of UD are attached to groups and detached; see queue/rsoft_group.h. A device joins
- * a group on its wire with the first QP and leaves it with the last one.
+ * Multicast: attach UD QPs to groups, and detach them (queue/rsoft_group.h). A device joins a group
+ * on its wire with the first QP, and leaves it with the last.
  *
- * rsoft_dev::group_lock orders these calls, and is taken before the domain's lock.
+ * Invariant: rsoft_dev::group_lock serialises these calls; it is taken before the domain's lock.
  */
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "rsoft_dev.h"
 #include "wire/rwire.h"
 
-/* Of groups on an InfiniBand subnet (IBTA 4.1.3). */
+/* LIDs of groups on an InfiniBand subnet (IBTA 4.1.3). */
 #define MIN_LID 0xc000
 #define MAX_LID 0xfffe
 
-/* As the kernel, which ignores the LID of RoCE. */
+/* Check as the kernel does, which ignores the LID with RoCE. */
 static int
 check_group(const struct rsoft_qp *qp, const uint8_t gid[16], uint16_t lid)
 {
@@ -43,7 +43,8 @@ check_group(const struct rsoft_qp *qp, const uint8_t gid[16], uint16_t lid)
 	return 0;
 }
 
-/* The group to add the QP to, or NULL: it is new. 1: the QP is in it. Under the domain's lock. */
+/* Find the group to which the QP is added; *out is NULL for a new group. 1: the QP is in it
+ * already. Under the domain's lock. */
 static int
 find_group(const struct rsoft_qp *qp, const uint8_t gid[16], struct rsoft_group **out)
 {
@@ -134,7 +135,7 @@ detach(struct rsoft_qp *qp, const uint8_t gid[16])
 	return ret;
 }
 
-/* Attach or detach a QP, after the checks that both have. */
+/* Attach or detach a QP, after the checks common to both. */
 static int
 change(struct rsoft_qp *qp, const uint8_t gid[16], uint16_t lid,
 		int (*call)(struct rsoft_qp *qp, const uint8_t gid[16]))
@@ -160,7 +161,7 @@ rsoft_qp_detach_mcast(struct rmem_qp *base, const uint8_t gid[16], uint16_t lid)
 {
 	int ret = change((struct rsoft_qp *)base, gid, lid, detach);
 
-	/* Then no lcore delivers to the QP by its group. */
+	/* Afterwards no lcore delivers to the QP as a member of the group. */
 	if (ret == 0)
 		rsoft_grace_wait();
 	return ret;

@@ -6,20 +6,20 @@
  * QPs claimed by secondary processes of DPDK.
  *
  * A secondary process writes requests and receives to the queues of its QPs, and reads completions.
- * The primary executes them: its engines, or its polls of any CQ of the device.
+ * The primary process executes them, by its engines, or when it polls any CQ of the device.
  *
- * Invariant: a secondary process takes no lock, holds no reference, and is in no grace section. Of
- * the shared memory it writes only what one store publishes, and of which it is the only writer:
+ * Invariant: a secondary process takes no lock, holds no reference, and is in no grace section. In
+ * shared memory it only writes data that one store publishes, and of which it is the only writer:
  *   sq.prod, after the requests    rq.prod, after the receives    cq.cons, after its copies
- * and fields that only the thread that posts reads: sq.posted, sq.retired, sq.sig_head,
- * rq.cons_cached. So a process that is killed at any instruction leaves queues that are valid, and
- * delays no other thread. Requests that it had not published are lost.
+ * and fields that only the posting thread reads: sq.posted, sq.retired, sq.sig_head,
+ * rq.cons_cached. So a process that is killed at any instruction leaves valid queues, and delays no
+ * other thread. Requests that it had not published are lost.
  *
  * Without engines a claimed QP is in the pending list of its device until the claim ends.
  *
- * A killed process could not release the references that a queued request of the primary holds. So
- * a request of a claimed QP holds none; the release of an object looks for it in the
- * queues of claimed QPs.
+ * A killed process can't release the references that a queued request of the primary would hold. So
+ * requests of a claimed QP hold none; instead, releasing an object searches the queues of claimed
+ * QPs for it.
  */
 
 #include <errno.h>
@@ -34,7 +34,8 @@
 #include "queue/rsoft_rq.h"
 #include "queue/rsoft_sq.h"
 
-/* The primary reads the entries of a UMR: they must be in memory that it has at this address. */
+/* Whether the primary can read the entries of a UMR: they must be in memory that it has mapped at
+ * the same address. */
 static bool
 mp_is_readable(const struct rmem_send_wr *wr)
 {
@@ -91,7 +92,7 @@ mp_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return rsoft_post_poll(rsoft_cq_of(cq), wc, nb_wc);
 }
 
-/* Inline messages are copied by the poll, with keys and locks that are of the primary. */
+/* Disable inline messages: the poll copies them with keys and locks of the primary. */
 static int
 mp_disable_inline(struct rsoft_qp *qp)
 {

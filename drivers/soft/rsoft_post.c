@@ -3,12 +3,12 @@
  */
 
 /*
- * The entries of the fast path: post_send, post_recv and poll_cq.
+ * Entry points of the fast path: post_send, post_recv and poll_cq.
  *
  * Without engines a post executes requests from the caller's array if nothing is queued. A request
- * that cannot execute (no receive at the peer, no peer, an invalidation that waits for other
- * lcores) is copied to the queue with all following ones, and the QP is added to the device's
- * pending list, which every poll of a CQ of the device retries. With engines a post only queues.
+ * that can't execute (no receive at the peer, no peer, an invalidation that waits for other lcores)
+ * is copied to the queue with all following ones, and the QP is added to the device's pending list,
+ * which every poll of a CQ of the device retries. With engines a post only queues.
  */
 
 #include <errno.h>
@@ -22,10 +22,10 @@
 #include "queue/rsoft_sq.h"
 #include "wire/rwire.h"
 
-/* The keys of more MRs exceed the cache of a core: prefetch over a burst. */
+/* The keys of more MRs do not fit in the cache of a core: prefetch them for a burst. */
 #define RSOFT_PREFETCH_MRS 4096
 
-/* Polls in a row that find a completion without progress, at most. */
+/* Maximum number of consecutive polls that find a completion without making progress. */
 #define POST_MAX_FOUND 16
 
 void
@@ -43,7 +43,7 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rsoft_rq_flush_late(qp);
 }
 
-/* Retry the QPs of the pending list. Returns whether some can go on. Under pending_lock. */
+/* Retry the QPs of the pending list; return whether some can continue. Under pending_lock. */
 static bool
 post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 {
@@ -53,7 +53,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 
 	for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
 		next = TAILQ_NEXT(qp, next);
-		/* Only try: a post takes sq.lock first, pending_lock second. */
+		/* Only try the lock: a post takes sq.lock before pending_lock. */
 		if (!rte_ticketlock_trylock(&qp->sq.lock))
 			continue;
 		rsoft_post_drain(qp, lcore);
@@ -63,7 +63,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 		else
 			is_busy |= rwire_qp_has_more(qp);
 		rte_ticketlock_unlock(&qp->sq.lock);
-		/* First receive, then the next ones. */
+		/* Receive first, then continue with the next QPs. */
 		if (copied >= RWIRE_DIRECT_BUDGET && next != NULL) {
 			rsoft_sq_begin_with(&dev->pending, next);
 			return true;
@@ -78,7 +78,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 	bool is_busy = false;
 	unsigned int lcore;
 
-	/* Not last: packets that the peer sends concurrently are received by this call. */
+	/* Yield before receiving, so that this call receives packets sent by the peer during it. */
 	if (dev->wire != NULL)
 		rwire_yield(dev->wire);
 	lcore = rsoft_grace_enter();
@@ -86,7 +86,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		return false;
 	if (dev->wire != NULL)
 		is_busy = rwire_progress(dev->wire, lcore);
-	/* If another lcore has the lock, it does the same. */
+	/* If another lcore holds the lock, it does the same work. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		is_busy |= post_drain_pending(dev, lcore);
 		rte_ticketlock_unlock(&dev->pending_lock);
@@ -97,7 +97,8 @@ rsoft_post_progress(struct rsoft_dev *dev)
 	return is_busy;
 }
 
-/* Queue accepted requests for the engine, or for the wire, and send as the window allows. */
+/* Queue accepted requests for the engine, or for the wire, and send as far as the window
+ * permits. */
 static void
 post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
@@ -121,7 +122,7 @@ post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *
 		rwire_wake(qp->dev->wire);
 }
 
-/* Queue accepted requests, or execute them and queue those that can't run. */
+/* Queue accepted requests, or execute them and queue those that can't execute. */
 static __rte_always_inline void
 post_accepted(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
@@ -208,9 +209,9 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 }
 
 /*
- * Make progress. Over shared memory, a poll that finds a completion leaves packets in the ring, but
- * for no more than POST_MAX_FOUND polls in a row: a program that polls two CQs in turn then makes
- * progress once for both.
+ * Make progress. Over shared memory, a poll that finds a completion leaves packets in the ring, for
+ * up to POST_MAX_FOUND consecutive polls: a program that polls two CQs in turn then makes progress
+ * once for both.
  */
 static void
 post_poll(struct rsoft_dev *dev, struct rsoft_cq *cq, uint16_t nb_wc)

@@ -3,7 +3,7 @@
  */
 
 /*
- * The entries of the fast path.
+ * Entry points of the fast path.
  *
  * Inside: the operations of the driver: device, QPs, posts and polls, engines, counters, the
  *   audit.
@@ -24,19 +24,20 @@ int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t 
 int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 
-/* rmem_mw_bind(): the class has checked it. */
+/* rmem_mw_bind(), after the checks of the class. */
 int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
 /*
- * Receive from the wire, and retry all pending QPs of the device. Returns whether the wire
- * had packets, or has packets left to send.
+ * Receive from the wire, and retry all pending QPs of the device. Return whether the wire received
+ * packets, or has packets left to send.
  */
 bool rsoft_post_progress(struct rsoft_dev *dev);
 
-/* Execute queued requests, up to one that must wait. For the holder of sq.lock, or the engine. */
+/* Execute queued requests until one must wait. Called by the holder of sq.lock, or by the
+ * engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
 
-/* Poll up to nb_wc completions: the number, or -EIO after an overrun. For the consumer. */
+/* Poll up to nb_wc completions; return their number, or -EIO after an overrun. For the consumer. */
 static __rte_always_inline int
 rsoft_post_poll(struct rsoft_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {

@@ -4,17 +4,17 @@
 
 /*
  * Queue pairs; see rsoft_qp.h. Transitions to RTR, RTS and SQD are by compare-and-swap from the
- * state that the class checked, since an error may move the QP to ERR at any time.
+ * state that the class checked, because an error may move the QP to ERR at any time.
  *
- * A connection of a QP lasts from its connect to its reset. Invariant: receives and requests of one
- * connection are flushed or dropped in that connection only. Each flush is ordered before the next
- * connect:
+ * A connection of a QP lasts from its connect to its reset. Invariant: receives and requests of a
+ * connection are flushed or dropped only during this connection. Each flush is ordered before the
+ * next connect:
  * - an lcore that executes requests is inside (rsoft_grace.h), and a reset stores RESET first and
- *   then waits for it;
- * - rmem_qp_set_error() has ctl_lock, which reset and connect take;
- * - rmem_post_recv() flushes in the thread that posts, which does not post during a reset or a
- *   connect (rmem_qp_reset()).
- * Two resets, or a reset and a connect, exclude each other by ctl_lock too.
+ *   then waits for the lcore;
+ * - rmem_qp_set_error() holds ctl_lock, which reset and connect also take;
+ * - rmem_post_recv() flushes in the posting thread, which does not post during a reset or a connect
+ *   (rmem_qp_reset()).
+ * ctl_lock also serialises two resets, and a reset and a connect.
  */
 
 #include <errno.h>
@@ -47,7 +47,7 @@ qp_of(struct rmem_qp *qp)
 	return (struct rsoft_qp *)qp;
 }
 
-/* The entry of the device's table for a new QP; 0: there is none. Under the domain's lock. */
+/* Entry of the device's table for a new QP; 0 if there is none. Under the domain's lock. */
 static uint32_t
 qp_entry(struct rsoft_dev *dev, bool is_gsi)
 {
@@ -59,7 +59,7 @@ qp_entry(struct rsoft_dev *dev, bool is_gsi)
 	return id != 0 ? id + RSOFT_FIRST_QP - 1 : 0;
 }
 
-/* Assign a number to the QP, and an entry of its device's table. */
+/* Assign a number and an entry of the device's table to the QP. */
 static int
 qp_enter(struct rsoft_qp *qp, bool is_gsi)
 {
@@ -69,7 +69,7 @@ qp_enter(struct rsoft_qp *qp, bool is_gsi)
 	rsoft_lock(&rsoft_domain->lock);
 	index = qp_entry(dev, is_gsi);
 	if (index != 0) {
-		/* Differs from the number of the previous QP with this index. */
+		/* The number differs from that of the previous QP in this entry. */
 		do {
 			dev->qp_generation += dev->qp_mask + 1;
 			qp->serial = dev->qp_generation | index;
@@ -90,8 +90,8 @@ qp_enter(struct rsoft_qp *qp, bool is_gsi)
 }
 
 /*
- * As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it; 1 is also for
- * messages that are slower with it.
+ * As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it; 1 also
+ * includes messages that are slower with it.
  */
 static enum rsoft_inline_recv
 qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
@@ -106,7 +106,7 @@ qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
 	return env != NULL && strcmp(env, "1") == 0 ? RSOFT_INLINE_ALL : RSOFT_INLINE_OWN;
 }
 
-/* The rules of chaos= that apply to a QP; none do to the general services QP, and to XRC_RECV. */
+/* Collect the rules of chaos= that apply to a QP; none apply to the GSI QP and to XRC_RECV. */
 static int
 qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 {
@@ -119,7 +119,7 @@ qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 	return ret;
 }
 
-/* A QP of XRC_RECV has no CQs. */
+/* Attach the QP to its CQs; an XRC_RECV QP has none. */
 static void
 qp_attach_cqs(struct rsoft_qp *qp)
 {
@@ -183,7 +183,7 @@ fail:
 	return ret;
 }
 
-/* Connect to the peer's device of this process, or through the wire. Under the domain's lock. */
+/* Connect to the peer's device in this process, or through the wire. Under the domain's lock. */
 static int
 qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -206,7 +206,7 @@ qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	return ret;
 }
 
-/* The attributes of a connection in one call. */
+/* Set all attributes of a connection. */
 static void
 qp_set_conn(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -268,7 +268,7 @@ modify_has_pkey(const struct rsoft_dev *dev, uint32_t index)
 			__atomic_load_n(&dev->tables.pkey[index], __ATOMIC_RELAXED) != 0;
 }
 
-/* Refuse attributes that the device does not have, or can't change. */
+/* Refuse attributes that the device does not have or can't change. */
 static int
 modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -307,7 +307,7 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 	return 0;
 }
 
-/* The connection with the attributes of mask. */
+/* Fill the connection parameters from the attributes in mask. */
 static void
 modify_conn(const struct rsoft_dev *dev, const struct rmem_qp_attr *attr, uint32_t mask,
 		struct rmem_qp_conn *conn)
@@ -332,7 +332,7 @@ modify_conn(const struct rsoft_dev *dev, const struct rmem_qp_attr *attr, uint32
 		conn->min_rnr_timer = attr->min_rnr_timer;
 }
 
-/* Store the attributes of mask for queries. */
+/* Store the attributes in mask for queries. */
 static void
 modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -364,7 +364,7 @@ modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t m
 		set->en_sqd_async_notify = attr->en_sqd_async_notify;
 }
 
-/* Set the rights of the peer; returns the previous ones. Under ctl_lock. */
+/* Set the rights of the peer; return the previous ones. Under ctl_lock. */
 static uint32_t
 qp_set_access(struct rsoft_qp *qp, uint32_t access)
 {
@@ -377,8 +377,8 @@ qp_set_access(struct rsoft_qp *qp, uint32_t access)
 }
 
 /*
- * Under ctl_lock and the domain's lock; in SQE also under qp_lock_sq(). An error of the QP may
- * happen at any time: -EBUSY.
+ * Under ctl_lock and the domain's lock; in SQE also under qp_lock_sq(). -EBUSY if an error has
+ * moved the QP to ERR.
  */
 static int
 modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
@@ -401,7 +401,7 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		return ret;
 	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
 		rwire_qp_set_pkey(qp);
-	/* From INIT no error happens. In RTR the peer has these rights from the start. */
+	/* No error can happen in INIT, so in RTR the peer has these rights from the start. */
 	if (attr->state == RMEM_QPS_RTR && (mask & RMEM_QP_ACCESS_FLAGS) != 0)
 		qp_set_access(qp, attr->access);
 	if ((mask & RMEM_QP_SQ_PSN) != 0)
@@ -419,7 +419,7 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	return 0;
 }
 
-/* A request that waits for its peer begins to wait again, with the timeouts and counts as set. */
+/* A request that waits for its peer starts to wait again, with the new timeouts and counts. */
 static void
 qp_set_retries(struct rsoft_qp *qp)
 {
@@ -432,7 +432,7 @@ qp_set_retries(struct rsoft_qp *qp)
 	rsoft_engine_unlock_qp(qp);
 }
 
-/* Generate the event at the end of draining, now or when a begun request completes. */
+/* Generate the event at the end of draining, now or when the begun requests complete. */
 static void
 qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
 {
@@ -445,7 +445,7 @@ qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
 	rsoft_engine_unlock_qp(qp);
 }
 
-/* Before SQD: a request for the event that was made in an earlier SQD has ended. */
+/* Before SQD: cancel the request for an event of an earlier SQD. */
 static void
 qp_forget_drained(struct rsoft_qp *qp)
 {
@@ -456,7 +456,7 @@ qp_forget_drained(struct rsoft_qp *qp)
 	rsoft_engine_unlock_qp(qp);
 }
 
-/* The part under locks that are taken before the domain's. */
+/* Finish a modify: the part under locks that are taken before the domain's lock. */
 static void
 modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -466,7 +466,8 @@ modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		removed = qp_set_access(qp, attr->access) & ~attr->access;
 	if ((mask & (RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY)) != 0)
 		qp_set_retries(qp);
-	/* Then no lcore begins a further request, or executes one of the peer by such a right. */
+	/* Afterwards no lcore starts another request, or executes a request of the peer with a
+	 * removed right. */
 	if (attr->state == RMEM_QPS_SQD || removed != 0)
 		rsoft_grace_wait();
 	if (attr->state == RMEM_QPS_SQD && attr->cur_state == RMEM_QPS_RTS)
@@ -476,18 +477,18 @@ modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 }
 
 /*
- * From SQE to RTS: flush what is queued. Until qp_unlock_sq() no thread flushes or executes
- * requests. Under ctl_lock; the locks are taken before the domain's.
+ * From SQE to RTS: flush the queued requests. Until qp_unlock_sq() no thread flushes or executes
+ * requests. Under ctl_lock; these locks are taken before the domain's.
  */
 static void
 qp_lock_sq(struct rsoft_qp *qp)
 {
-	/* This thread, which need not be an lcore, completes to the CQ too; see rsoft_cq.h. */
+	/* This thread, which need not be an lcore, also completes to the CQ (rsoft_cq.h). */
 	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
 	rte_ticketlock_lock(&rsoft_cq_of(qp->qp.send_cq)->ctl_lock);
 	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
-	/* From SQE the QP can move only to ERR here, where no request is executed either. */
+	/* In SQE no request is executed, and the QP can move only to ERR here. */
 	rsoft_req_drain(qp, rte_lcore_id());
 }
 
@@ -535,7 +536,7 @@ rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t 
 	return ret;
 }
 
-/* In SQD: whether begun requests are in progress. */
+/* Whether begun requests are in progress in SQD. */
 static bool
 qp_is_draining(struct rsoft_qp *qp)
 {
@@ -585,7 +586,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	struct rsoft_qp *qp = qp_of(base);
 	bool is_reset;
 
-	/* Requests whose acknowledgement has arrived have succeeded. */
+	/* Requests whose acknowledgement has arrived succeed. */
 	if (qp->dev->wire != NULL &&
 			rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)))
 		rwire_catch_up(qp->dev->wire);
@@ -603,7 +604,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 }
 
 /*
- * Move a QP to RESET, when no thread uses it as a peer any more; is_dying removes it from the
+ * Move a QP to RESET, and wait until no thread uses it as a peer; is_dying also removes it from the
  * table.
  */
 static void
@@ -637,7 +638,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_inline_drop(qp);
 	qp_set_access(qp, qp->conf_access);
 	qp->rq.is_established = false;
-	/* A poll may have found the QP by a message that is cancelled now. */
+	/* A poll may have found the QP by a message that has been cancelled since. */
 	if (is_dying && qp->inline_recv != RSOFT_INLINE_NONE)
 		rsoft_grace_wait();
 	rte_ticketlock_unlock(&qp->ctl_lock);

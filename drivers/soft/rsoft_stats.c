@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Counters; see rsoft_stats.h. The struct is accessed as an array of 64-bit counters. */
+/* Counters; see rsoft_stats.h. struct rmem_dev_stats is accessed as an array of 64-bit counters. */
 
 #include <string.h>
 
@@ -28,7 +28,7 @@ rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
 	sum->recv_wrs += __atomic_load_n(&qp->rq.consumed, __ATOMIC_RELAXED);
 }
 
-/* Sum since the device was created. Under the domain's lock. */
+/* Sum of all QPs since the device was created. Under the domain's lock. */
 static void
 stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 {

@@ -3,15 +3,15 @@
  */
 
 /*
- * The threads in calls of a queue, with sanitize=1: a report of two at the same time, and of a
- * thread that is not registered with EAL.
+ * Checks of the threads that use a queue, with sanitize=1: reports two threads at the same time,
+ * and threads that are not registered with EAL.
  *
- * A device with sanitize=1 has its own functions of the fast path: each stores its thread in the
- * queue, calls the ordinary one, and removes it. Other devices execute nothing of this file.
+ * A device with sanitize=1 has its own fast path functions: each stores its thread in the queue,
+ * calls the ordinary function, and removes the thread. Other devices execute no code of this file.
  *
- * Invariant: a thread is removed before its call returns. So a queue that one thread hands over to
- * another, with any ordering between them, is found free. A report is made only if the thread found
- * exists in this process, which one that was inside at a fork() does not.
+ * Invariant: a thread is removed before its call returns. So if a thread hands over a queue to
+ * another thread, with any ordering between them, the queue is free. A report is made only if the
+ * thread found exists in this process; a thread of the parent that was inside at fork() does not.
  */
 
 #include <errno.h>
@@ -38,14 +38,14 @@ static const char *const call_words[] = {
 		[CALL_BIND_MW] = "rmem_mw_bind",
 };
 
-/* An entry of rsoft_thread_check::entry: thread << 32 | call << 16 | lcore. */
+/* Format of rsoft_thread_check::entry: thread << 32 | call << 16 | lcore. */
 #define ENTRY_TID(entry)   ((pid_t)((entry) >> 32))
 #define ENTRY_CALL(entry)  ((entry) >> 16 & 0xffff)
 #define ENTRY_LCORE(entry) ((uint32_t)((entry)&0xffff))
 
 static_assert(RSOFT_MAX_LCORES <= UINT16_MAX, "an lcore id has 16 bits");
 
-/* In a child of fork() the value of the parent's thread, until a report. */
+/* In a child of fork() it is the value of the parent's thread, until a report. */
 static __thread pid_t own_tid;
 
 static inline uint64_t
@@ -56,14 +56,14 @@ own_entry(unsigned int lcore, enum checked_call call)
 	return (uint64_t)own_tid << 32 | (uint64_t)call << 16 | lcore;
 }
 
-/* Whether the n-th report of a queue is logged: a few of many. */
+/* Whether the n-th report of a queue is logged: only a few are. */
 static bool
 is_logged(uint32_t n)
 {
 	return (n & (n - 1)) == 0;
 }
 
-/* A QP or a CQ, as its log lines name it. */
+/* Format a QP or CQ as in its log lines. */
 static void
 name_queue(const struct rmem_obj *obj, char *text, size_t size)
 {
@@ -113,7 +113,7 @@ report_unregistered(struct rsoft_thread_check *check, const struct rmem_obj *obj
 			queue, call_words[call], syscall(SYS_gettid), n);
 }
 
-/* Store the calling thread in a queue; 0: it was not stored. */
+/* Store the calling thread in a queue; 0 if it was not stored. */
 static inline uint64_t
 check_enter(struct rsoft_thread_check *check, const struct rmem_obj *obj, enum checked_call call)
 {
@@ -131,7 +131,7 @@ check_enter(struct rsoft_thread_check *check, const struct rmem_obj *obj, enum c
 	return entry;
 }
 
-/* Remove the thread, unless another one has stored itself. */
+/* Remove the thread, unless another thread has stored itself. */
 static inline void
 check_leave(struct rsoft_thread_check *check, uint64_t entry)
 {
@@ -188,7 +188,7 @@ rsoft_thread_check_bind_mw(
 	return ret;
 }
 
-/* Any thread may post to an SRQ. */
+/* No check for SRQs: any thread may post to one. */
 const struct rmem_fp_ops rsoft_thread_check_fp = {
 		.post_send = check_post_send,
 		.post_recv = check_post_recv,

@@ -62,7 +62,7 @@ rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 	local.dev_id = (uint8_t)dev->dev_id;
 	local.cookie = rte_cpu_to_be_32(dev->cookie);
 	if (dev->wire != NULL) {
-		/* Devices of other processes have the same number: the address differs. */
+		/* Other processes use the same dev_id, so the address is part of the GUID. */
 		memcpy(words, dev->address.gid, sizeof(words));
 		local.dev_id = RSOFT_GUID_WIRE;
 		local.cookie = words[0] ^ words[1] ^ words[2] ^ words[3];
@@ -83,7 +83,7 @@ rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 	}
 }
 
-/* The GID of a LID. False: the port is not one of InfiniBand, or the LID is of no port. */
+/* Find the GID of a LID; false if the port is not an InfiniBand port, or no port has the LID. */
 static bool
 gid_of_lid(const struct rsoft_dev *dev, uint16_t lid, uint8_t gid[16])
 {
@@ -105,7 +105,8 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		memcpy(addr->gid, ah->dgid, sizeof(addr->gid));
 		return true;
 	}
-	/* On InfiniBand a LID suffices; without a wire, only the LID of the device itself. */
+	/* On InfiniBand a LID is sufficient; without a wire, only the LID of the device itself is
+	 * valid. */
 	first_gid(dev, addr->gid);
 	return dev->wire == NULL ? ah->dlid == RSOFT_LID : gid_of_lid(dev, ah->dlid, addr->gid);
 }

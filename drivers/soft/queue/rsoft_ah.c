@@ -11,7 +11,7 @@
 #include "rsoft_addr.h"
 #include "rsoft_ud.h"
 
-/* The part of a request that depends on its opcode. */
+/* Offset of the part of a request that depends on its opcode. */
 #define UD_AT offsetof(struct rmem_send_wr, ud)
 
 static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr),
@@ -26,7 +26,7 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	struct rmem_qp_addr addr = {.qp_num = 0};
 	uint8_t own[16];
 
-	/* Groups belong to the first GID. */
+	/* Multicast groups belong to the first GID. */
 	if (attr->port_num != 1 || !rsoft_addr_gid(dev, attr->sgid_index, own) ||
 			!rsoft_addr_of_ah(dev, attr, &addr) ||
 			!(is_group ? attr->sgid_index == 0 && rsoft_addr_has_group(dev, addr.gid)
@@ -40,7 +40,7 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
 	ah->grh.traffic_class = attr->traffic_class;
 	ah->grh.sgid_index = attr->sgid_index;
-	/* With RoCE, kernels set the hop limit of the route (ib_resolve_eth_dmac()). */
+	/* With RoCE, kernels set the hop limit from the route (ib_resolve_eth_dmac()). */
 	if (is_group || !rsoft_addr_is_roce(dev))
 		ah->grh.hop_limit = attr->hop_limit;
 	return 0;

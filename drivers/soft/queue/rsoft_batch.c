@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The completions of a batch, and failure; see rsoft_batch.h. */
+/* Completions of a batch, and failed requests; see rsoft_batch.h. */
 
 #include "rsoft_error.h"
 #include "../mem/rsoft_mw.h"
 #include "rsoft_resp.h"
 #include "rsoft_batch.h"
 
-/* The cause of a failure that has only one. */
+/* Causes of failures with only one possible cause. */
 static const uint32_t rsoft_batch_vendor_err[] = {
 		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
 		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
@@ -34,7 +34,7 @@ rsoft_batch_flush(struct rsoft_batch *batch)
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
 		sq->sig[tail & sq->sig_mask].sq_pos = batch->sq_pos[i];
 	}
-	/* First: the consumer of a completion may post to the freed entry. */
+	/* Store it before the completions: their consumer may post to the freed entries. */
 	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
 	for (i = 0; i < batch->nb_wc; i++)
 		is_ok &= rsoft_cq_write(cq, pos + i, &batch->cqe[i]);
@@ -64,7 +64,7 @@ batch_note_error(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 }
 
 /*
- * The QP of a failed request: RC moves to ERR, other services to SQE, where receives are still
+ * Stop the QP of a failed request: RC moves to ERR, other services to SQE, where receives are still
  * consumed (IBTA 10.3.1.6). True: the receives must be flushed.
  */
 static bool
@@ -82,7 +82,7 @@ run_stop(struct rsoft_qp *qp)
 	return false;
 }
 
-/* The side that refused the request. A receive that it consumed has an error of its own. */
+/* Record the error on the side that refused the request, unless a consumed receive reports it. */
 static void
 batch_fail_peer(const struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
@@ -121,7 +121,7 @@ rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 	is_first = run_stop(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	batch->done++;
-	batch_note_error(batch, wr, status); /* before the completion can be polled */
+	batch_note_error(batch, wr, status); /* before the completion is visible */
 	if (batch->is_counted)
 		rsoft_count_send(qp, wr, false, 0);
 	rsoft_batch_add_wc(batch, wr, status, 0);

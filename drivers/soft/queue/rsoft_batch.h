@@ -24,15 +24,15 @@
 /* Maximum number of completions that are written to the CQ together. */
 #define RSOFT_BATCH_WCS 32
 
-/* The state of a batch. */
+/* State of a batch. */
 struct rsoft_batch {
 	struct rsoft_qp *qp;
 	unsigned int lcore;
 	bool is_queued;  /* the requests are in the queue, and hold references to their objects */
 	bool is_counted; /* some requests of the QP are counted: rsoft_count.h */
-	uint32_t done;   /* sq.done, kept here during the batch */
+	uint32_t done;   /* copy of sq.done during the batch */
 	uint32_t nb_wc;
-	uint32_t vendor_err; /* of the request that failed */
+	uint32_t vendor_err; /* of the failed request */
 	uint64_t bytes;
 	struct rsoft_cqe cqe[RSOFT_BATCH_WCS];
 	uint32_t sq_pos[RSOFT_BATCH_WCS];
@@ -41,10 +41,10 @@ struct rsoft_batch {
 /* Write the gathered completions to the CQ. */
 void rsoft_batch_flush(struct rsoft_batch *batch);
 
-/* Complete a failed request. The QP is in ERR before the completion can be polled. */
+/* Complete a failed request. The QP is in ERR before the completion is visible. */
 void rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status);
 
-/* The completion of a request is lost, as if the CQ were full: the CQ and the QP fail. */
+/* Lose the completion of a request, as if the CQ were full: CQ and QP fail. */
 void rsoft_batch_lose(struct rsoft_batch *batch, const struct rmem_send_wr *wr);
 
 /* Begin a batch over the send queue of a QP. Under sq.lock. */
@@ -94,7 +94,7 @@ rsoft_batch_add_wc(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int
 static __rte_always_inline void
 rsoft_batch_succeed(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t length)
 {
-	/* Before the completion: the MR may be released once that is polled. */
+	/* Release references before the completion: the MR may be released once it is polled. */
 	if (unlikely(batch->is_queued))
 		rsoft_sq_unhold(batch->qp, wr);
 	if (unlikely(batch->is_counted))

@@ -23,7 +23,7 @@ new_ring(const struct rsoft_dev *dev, uint32_t size)
 	return ring;
 }
 
-/* Times of the entries, and of the completions of a poll. */
+/* Allocate the timestamps: of the entries, then of the completions of a poll. */
 static uint64_t *
 new_times(const struct rsoft_dev *dev, uint32_t size)
 {
@@ -35,7 +35,7 @@ new_times(const struct rsoft_dev *dev, uint32_t size)
 	return times;
 }
 
-/* How many entries are written without rsoft_cq_write_slow(). */
+/* Number of entries that are written without rsoft_cq_write_slow(). */
 static uint32_t
 nb_fast(const struct rsoft_cq *cq)
 {
@@ -68,12 +68,13 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 }
 
 /*
- * A completion is hidden while one before it is not written: its event may come too early. So the
- * producer that then finds the next entry written notifies in its place, as for a solicited one,
- * also for a VOID. Argument: each producer stores its entry, then, after a full fence, loads the
- * next. Of the entries up to a completion that has to notify, take the one whose fence is the last.
- * All are visible after that fence, and its producer notifies: it is that completion, or it finds
- * the next one written.
+ * Notify the CQ of an entry. A completion is not visible while an earlier entry is not written, so
+ * its event may come too early. Therefore a producer that finds the next entry already written also
+ * notifies, as for a solicited completion, even for a VOID entry.
+ * Proof: each producer stores its entry and, after a full fence, loads the next. Among the entries
+ * up to a completion that has to notify, consider the entry whose fence is last. After that fence
+ * all of them are visible, and its producer notifies: it either wrote that completion, or found the
+ * next entry written.
  */
 static void
 notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
@@ -148,7 +149,8 @@ rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end)
 	}
 }
 
-/* Give each entry from cons on the number of the round before. cons does not change then. */
+/* Number the entries from cons on as in the previous round. The caller ensures that cons does not
+ * change. */
 static void
 number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
 {
@@ -158,7 +160,7 @@ number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
 		ring[at & (size - 1)].number = at + 1 - size;
 }
 
-/* A ring, and the times of its entries. */
+/* A ring with the timestamps of its entries. */
 struct ring {
 	struct rsoft_cqe *cqes;
 	uint64_t *times;
@@ -171,7 +173,7 @@ free_ring(const struct ring *ring)
 	rte_free(ring->cqes);
 }
 
-/* Copy nb completions from cons on to a numbered ring, unless they are only reserved. */
+/* Copy nb completions from cons on to a numbered ring, except entries that are only reserved. */
 static void
 copy_ring(const struct rsoft_cq *cq, const struct ring *ring, uint32_t size, uint32_t nb)
 {
@@ -188,7 +190,7 @@ copy_ring(const struct rsoft_cq *cq, const struct ring *ring, uint32_t size, uin
 	}
 }
 
-/* Consume the entries at the head that are no completions. Under the locks. */
+/* Consume VOID entries at the head. Under the locks. */
 static void
 skip_voids(struct rsoft_cq *cq)
 {
@@ -201,7 +203,7 @@ skip_voids(struct rsoft_cq *cq)
 	}
 }
 
-/* Exchange the ring of the CQ for another one. Under the locks. */
+/* Replace the ring of the CQ. Under the locks. */
 static int
 swap_ring(struct rsoft_cq *cq, struct ring *ring, uint32_t nb_cqe)
 {
@@ -255,14 +257,14 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	if (ret != 0)
 		return ret;
 	rte_ticketlock_lock(&cq->ctl_lock);
-	/* Another process polls the ring, without grace periods. */
+	/* Another process polls the ring without grace periods. */
 	if (cq->nb_claims != 0) {
 		rte_ticketlock_unlock(&cq->ctl_lock);
 		free_ring(&ring);
 		RSOFT_LOG(ERR, "CQ: not resized: a process has claimed a QP that completes to it");
 		return -EBUSY;
 	}
-	/* Producers wait for the rest, for a time that does not depend on the size. */
+	/* Producers wait only from here on, for a time that does not depend on the size. */
 	number_ring(cq, ring.cqes, rte_align32pow2(nb_cqe));
 	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cq->nb_fast, 0, __ATOMIC_RELEASE);
@@ -300,7 +302,7 @@ rsoft_cq_stats_get(struct rmem_cq *base, struct rmem_cq_stats *stats)
 	uint32_t nb, cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 
 	stats->overruns = __atomic_load_n(&cq->nb_lost, __ATOMIC_RELAXED);
-	/* Those that were lost also have positions. */
+	/* Lost completions have positions too. */
 	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cons;
 	stats->outstanding = nb - RTE_MIN((uint64_t)nb, stats->overruns);
 	return 0;
@@ -334,7 +336,7 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 	struct rsoft_dev *dev = rsoft_dev_of(&cq->cq.obj);
 	struct rsoft_inline *messages;
 
-	/* Another QP may be created, and the CQ be resized, concurrently. */
+	/* Another QP may be created, or the CQ resized, concurrently. */
 	rte_ticketlock_lock(&cq->ctl_lock);
 	if (cq->messages == NULL) {
 		cq->nb_messages = cq->mask + 1;

@@ -3,40 +3,43 @@
  */
 
 /*
- * Completion queues: a ring of completions, each with its number, so that the consumer finds a
+ * Completion queues: a ring of completions. Each entry has its number, so the consumer finds a
  * completion, and whether it is written, in one cache line.
  *
  * A producer reserves entries by adding to prod, writes each completion, and stores its number
  * (position + 1) in rsoft_cqe::number with release. The consumer loads that number with acquire,
  * copies, and stores cons with release once for all of them. messages[] follows the same rules:
- * written before the number, read before cons advances. A producer reads cons only if the ring is
- * full according to its last value. If the ring is full then, the completion is lost (overrun).
+ * written before the number, read before cons advances. A producer loads cons only if the ring is
+ * full according to the value it loaded last. If the ring is still full, the completion is lost
+ * (overrun).
  *
  * A resize replaces the ring. Invariant: no thread uses the ring while it is replaced:
  * - A producer inside (rsoft_grace.h) loads nb_fast, then is_resizing, before it uses the ring. The
  *   resize stores both, then waits for a grace period: the producer has left, or it loads the new
- *   values, and takes the lock under which the ring is replaced.
+ *   values and takes the lock under which the ring is replaced.
  * - A thread that need not be inside flushes receives under that lock, or requests under ctl_lock.
- * - The consumer does not poll then (rmem_cq_resize()).
- * Positions do not change, so that reservations remain. The entries of the new ring get the numbers
- * that a ring of that size would have, before producers wait: cons, on which the numbers depend,
- * does not change during a resize, as the consumer alone advances it. Then only the completions
- * from cons to prod are copied. messages[] is not replaced: it has nb_messages slots, for
- * the positions up to cons + nb_messages; the messages of others are not delivered inline.
+ * - The consumer does not poll during the resize (rmem_cq_resize()). Positions do not change, so
+ * reservations remain valid. The entries of the new ring get the numbers that a ring of that size
+ * would have, before producers have to wait: the numbers depend on cons, which only the consumer
+ * advances. Then only the completions from cons to prod are copied. messages[] is not replaced: it
+ * has nb_messages slots, for the positions up to cons + nb_messages; messages of other positions
+ * are not delivered inline.
  *
- * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
- * CQ, also for later completions that were hidden; so a CQ without one pays nothing. The same
- * function takes the times of completions, if the CQ has them: times[] follows the rules of the
- * ring, and a poll copies those that it returns to the second half, which the consumer alone uses.
+ * Completions of a CQ with a channel are written by rsoft_cq_write_slow(), which notifies the CQ,
+ * also for later completions that were not visible yet; so a CQ without a channel pays nothing. The
+ * same function takes the timestamps of completions, if the CQ has them: times[] follows the rules
+ * of the ring, and a poll copies the timestamps that it returns to the second half, which only the
+ * consumer uses.
  *
- * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
+ * prod is advanced by an atomic add or, if only one queue completes to the CQ, by a load and a
  * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
  * advance of prod by another queue, and the load returns the last advance:
  * - A second queue is attached: nb_producers is stored, then a grace period awaited. A load and
- *   store that saw one producer is inside (rsoft_grace.h), so it has ended before the second queue
+ *   store that found one producer is inside (rsoft_grace.h), so it has ended before the second
+ * queue
  *   can complete anything.
- * - The last but one queue is detached: its advances of prod precede the release of
- *   nb_producers in rsoft_cq_detach(), which the load with acquire in rsoft_cq_reserve() meets.
+ * - The last but one queue is detached: its advances of prod precede the release of nb_producers in
+ *   rsoft_cq_detach(), with which the load with acquire in rsoft_cq_reserve() synchronizes.
  */
 
 #ifndef RSOFT_CQ_H
@@ -49,7 +52,7 @@
 
 #include "../base/rsoft.h"
 
-/* Rate of the clock of timestamps. */
+/* Rate of the clock for timestamps. */
 #define RSOFT_CLOCK_KHZ UINT64_C(1000000)
 
 static inline uint64_t
@@ -66,17 +69,17 @@ int rsoft_cq_destroy(struct rmem_cq *cq);
 int rsoft_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 int rsoft_cq_stats_get(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 /*
- * Attach or detach a queue that completes to the CQ. Attach waits for a grace period, after which a
- * queue that was the only one uses atomic additions.
+ * Attach or detach a queue that completes to the CQ. Attaching waits for a grace period, after
+ * which a queue that was the only one uses atomic additions.
  */
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
 
-/* Another process polls the CQ until the second call; its ring stays the same. */
+/* Another process polls the CQ between these calls; its ring is not replaced. */
 void rsoft_cq_claim(struct rsoft_cq *cq);
 void rsoft_cq_unclaim(struct rsoft_cq *cq);
 
-/* Allocate memory for inline messages. Without it messages are not delivered inline. */
+/* Allocate memory for inline messages; without it none are delivered inline. */
 void rsoft_cq_add_messages(struct rsoft_cq *cq);
 
 static inline struct rsoft_cq *
@@ -85,7 +88,7 @@ rsoft_cq_of(struct rmem_cq *cq)
 	return (struct rsoft_cq *)cq;
 }
 
-/* Whether the entries up to the given one are free, if there are nb. */
+/* Whether nb entries up to pos are free. */
 static inline bool
 rsoft_cq_has_space(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 {
@@ -98,9 +101,9 @@ rsoft_cq_has_space(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 	return pos - cons < nb;
 }
 
-/* In rmem_wc::flags, internal to the ring. */
-#define RSOFT_WC_INLINE (1u << 15) /* the message is in messages[] */
-#define RSOFT_WC_VOID   (1u << 14) /* not a completion: skipped by the poll */
+/* Bits of rmem_wc::flags that are internal to the ring. */
+#define RSOFT_WC_INLINE (1u << 15) /* its message is in messages[] */
+#define RSOFT_WC_VOID   (1u << 14) /* not a completion; polls skip it */
 
 /* Shift of a field of struct rmem_wc in its word of 8 bytes. */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
@@ -126,7 +129,7 @@ rsoft_cqe_data(uint32_t byte_len, uint32_t imm_data)
 			(uint64_t)imm_data << RSOFT_WC_SHIFT(imm_data);
 }
 
-/* Reserve n entries; returns the first. The consumer stops at each until it is written. */
+/* Reserve n entries; return the first. The consumer stops at each until it is written. */
 static inline uint32_t
 rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 {
@@ -134,7 +137,7 @@ rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 }
 
 /*
- * The same between rsoft_grace_enter() and rsoft_grace_leave(). If one queue alone completes to the
+ * The same between rsoft_grace_enter() and rsoft_grace_leave(). If only one queue completes to the
  * CQ, its lock suffices.
  */
 static inline uint32_t
@@ -161,14 +164,14 @@ rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
 }
 
-/* Overrun: a reserved entry remains unwritten, and the consumer stops at it. */
+/* Overrun: the reserved entry remains unwritten, and the consumer stops at it. */
 void rsoft_cq_lose(struct rsoft_cq *cq);
-/* rsoft_cq_write() of a thread that need not be inside. */
+/* rsoft_cq_write() for a thread that need not be inside. */
 bool rsoft_cq_write_locked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
-/* The part of rsoft_cq_write() for a CQ that seems full, has a channel, or is being resized. */
+/* Slow path of rsoft_cq_write(): the CQ seems full, has a channel, or is being resized. */
 bool rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
 
-/* Write a completion to its entry. False: overrun, it is lost. */
+/* Write a completion to its entry; false: lost by overrun. */
 static inline bool
 rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
@@ -179,7 +182,7 @@ rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	return true;
 }
 
-/* Copy the timestamps of the completions from cons up to end into the timestamps of this poll. */
+/* Copy the timestamps of the completions [cons, end) to the timestamps of this poll. */
 void rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end);
 
 static inline bool
@@ -188,7 +191,7 @@ rsoft_cq_is_overrun(struct rmem_cq *cq)
 	return __atomic_load_n(&rsoft_cq_of(cq)->overrun, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* The memory for an inline message of a reserved entry; NULL without any. */
+/* Memory for an inline message of a reserved entry; NULL if there is none. */
 static inline struct rsoft_inline *
 rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 {
@@ -199,7 +202,7 @@ rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 	return &messages[at & (cq->nb_messages - 1)];
 }
 
-/* Whether the completion of an entry was polled. */
+/* Whether the completion in an entry was polled. */
 static inline bool
 rsoft_cq_is_polled(const struct rsoft_cq *cq, uint32_t pos)
 {

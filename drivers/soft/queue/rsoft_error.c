@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The last error of a QP; see rsoft_error.h. Called for failures only. */
+/* The last error of a QP; see rsoft_error.h. Called only for failures. */
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "../mem/rsoft_history.h"
 #include "rsoft_rq.h"
 
-/* Whether an SGE was refused for a reason. */
+/* Whether an SGE was refused for a given cause. */
 static bool
 is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need,
 		uint32_t vendor_err)
@@ -28,7 +28,7 @@ is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need,
 			       need) == vendor_err;
 }
 
-/* The SGE that was refused for a reason, or else the first. */
+/* Record the SGE that was refused for a cause, or else the first one. */
 static void
 set_sge(struct rmem_qp_error *error, const struct rsoft_qp *qp, const struct rmem_sge *sge,
 		uint32_t nb, uint32_t need)
@@ -44,7 +44,7 @@ set_sge(struct rmem_qp_error *error, const struct rsoft_qp *qp, const struct rme
 	error->addr = sge->addr;
 }
 
-/* The key that a binding or an invalidation names. */
+/* Record the key that a bind or an invalidation names. */
 static void
 set_bound(struct rmem_qp_error *error, const struct rmem_send_wr *wr)
 {
@@ -67,7 +67,7 @@ set_bound(struct rmem_qp_error *error, const struct rmem_send_wr *wr)
 	}
 }
 
-/* The remote side of a request. */
+/* Record the remote side of a request. */
 static void
 set_remote(struct rmem_qp_error *error, const struct rmem_send_wr *wr)
 {
@@ -89,7 +89,7 @@ set_peer(struct rmem_qp_error *error, const struct rmem_qp_addr *addr)
 	memcpy(error->peer_gid, addr->gid, sizeof(error->peer_gid));
 }
 
-/* With sanitize=1: the byte of a key that cannot be read, as the log has it. */
+/* With sanitize=1: text for the log about the unreadable byte of a key. */
 static void
 missing_text(const struct rsoft_qp *qp, const struct rmem_qp_error *error, char *text, size_t size)
 {

@@ -2,18 +2,18 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The last error of a QP, for rmem_qp_stats_get() and telemetry. Flushes are no errors. */
+/* The last error of a QP, for rmem_qp_stats_get() and telemetry. Flushes are not errors. */
 
 #ifndef RSOFT_ERROR_H
 #define RSOFT_ERROR_H
 
 #include "../base/rsoft.h"
 
-/* A request failed. Before the references of a queued one are released. */
+/* A request failed. Call before the references of a queued request are released. */
 void rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 		uint32_t vendor_err);
 
-/* A request of the peer was refused, and consumed no receive. */
+/* A request of the peer was refused without consuming a receive. */
 void rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 		uint32_t vendor_err);
 

@@ -12,8 +12,9 @@
 #include "../base/rsoft.h"
 
 /*
- * The GID of a device without a wire: link-local, with the GUID of the device as its interface. The
- * GUID is of no MAC address, which would have ff fe in the middle: dev_id is below RMEM_MAX_DEVS.
+ * GID of a device without a wire: link-local, with the GUID of the device as its interface. The
+ * GUID differs from all derived from a MAC address, which have ff fe in the middle: dev_id is below
+ * RMEM_MAX_DEVS.
  */
 struct rsoft_gid {
 	uint8_t prefix[8];
@@ -22,7 +23,7 @@ struct rsoft_gid {
 	uint32_t cookie;
 };
 
-/* In the GUID of a device with a wire, in place of dev_id. */
+/* Replaces dev_id in the GUID of a device with a wire. */
 #define RSOFT_GUID_WIRE 0xfe
 
 static_assert(sizeof(struct rsoft_gid) == 16 && RMEM_MAX_DEVS < RSOFT_GUID_WIRE,

@@ -9,7 +9,7 @@
 #include "rsoft_inline.h"
 #include "rsoft_rq.h"
 
-/* Whether a message from this lcore takes less time if it is copied immediately. */
+/* Whether a message from this lcore is delivered faster if it is copied immediately. */
 static bool
 inline_is_slower(const struct rsoft_qp *qp)
 {
@@ -28,7 +28,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	struct rsoft_rq *rq = &qp->rq;
 	struct rsoft_inline *message;
 
-	/* Contiguous, and all of it in the first SGE. */
+	/* The message must be contiguous, and fit in the first SGE. */
 	if (inline_is_slower(qp) || length == 0 || length > RSOFT_MAX_INLINE_RECV ||
 			to->kind != RSOFT_SPAN_FLAT || rqe->sge[0].length < length)
 		return false;
@@ -60,13 +60,13 @@ static void
 inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
 {
 	__atomic_store_n(&message->qp, NULL, __ATOMIC_RELEASE);
-	/* After the copy, for rsoft_inline_flush(). */
+	/* Release after the copy, for rsoft_inline_flush(). */
 	__atomic_store_n(&qp->rq.nb_inline, qp->rq.nb_inline - 1, __ATOMIC_RELEASE);
 }
 
 /*
- * Copy a message to the memory of its receive. The key was valid for that when the message arrived;
- * if it no longer is, the receive fails as if it had not been.
+ * Copy a message to the memory of its receive. The key was valid for this memory when the message
+ * arrived; if it no longer is, the receive fails as if it had never been.
  */
 static bool
 inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
@@ -80,7 +80,7 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 			    message->length, RSOFT_NEED_WRITE, &to))) {
 		message->vendor_err = rsoft_access_vendor_err(owner, owner->dev->lkey_xor,
 				message->lkey, message->addr, message->length, RSOFT_NEED_WRITE);
-		if (message->vendor_err == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
+		if (message->vendor_err == RMEM_VENDOR_ERR_NONE) /* the key has changed */
 			message->vendor_err = RMEM_VENDOR_ERR_KEY_STATE;
 	} else if (unlikely(rsoft_copy_all(&to, &from, message->length) != RSOFT_SIDE_NONE)) {
 		message->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
@@ -96,7 +96,7 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 	return is_first;
 }
 
-/* The entry of the next pending message from a position of the CQ on; there is one. */
+/* Entry of the next pending message from a position of the CQ on; there is one. */
 static struct rsoft_inline *
 inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 {
@@ -110,7 +110,7 @@ inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 	return message;
 }
 
-/* The position of the CQ before which no message is pending. */
+/* Position of the CQ before which no message is pending. */
 static uint32_t
 inline_first(const struct rsoft_qp *qp)
 {
@@ -154,7 +154,7 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	rsoft_rq_drop(qp);
-	/* A QP of XRC_RECV has no CQ, and no messages. */
+	/* An XRC_RECV QP has no CQ, and so no messages. */
 	pos = qp->rq.nb_inline != 0 ? inline_first(qp) : 0;
 	__atomic_fetch_and(&qp->access, ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
@@ -174,7 +174,7 @@ rsoft_inline_take(struct rsoft_cq *cq, uint32_t pos, struct rmem_wc *wc)
 	bool is_first = false;
 
 	__atomic_store_n(&cq->inline_lcore, rte_lcore_id(), __ATOMIC_RELAXED);
-	/* The QP is not freed before this lcore leaves. */
+	/* The QP can't be freed before this lcore leaves. */
 	if (likely(qp != NULL)) {
 		rte_ticketlock_lock(&qp->rq.lock);
 		if (likely(message->qp != NULL))

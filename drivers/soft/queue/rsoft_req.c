@@ -3,7 +3,7 @@
  */
 
 /*
- * The requester half: executes the requests of a send queue, in order, one at a time.
+ * The requester: executes the requests of a send queue in order, one at a time.
  *
  * Each request ends before the next starts, so a fence is always satisfied.
  */
@@ -22,7 +22,7 @@
 #include "rsoft_xrc.h"
 #include "rsoft_write_burst.h"
 
-/* The peer is not ready: wait, or fail. */
+/* The peer is not ready: wait for it, or fail. */
 static int
 req_no_peer(struct rsoft_qp *qp)
 {
@@ -73,7 +73,7 @@ req_no_recv(struct rsoft_qp *qp)
 	return RSOFT_WAIT_RNR;
 }
 
-/* Wait at the head for the grace period of one invalidation; see req_grace(). */
+/* Wait at the head for the grace period of an invalidation; see req_grace(). */
 static int
 req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 {
@@ -103,7 +103,7 @@ req_local(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t nee
 		}
 		return RMEM_WC_SUCCESS;
 	}
-	/* Before the translation, which populates pages on demand. */
+	/* Check the length before the translation, which populates on-demand pages. */
 	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1) >
 			    qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
@@ -129,7 +129,7 @@ req_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	return rsoft_resp_write(peer, wr, from, *length, &batch->vendor_err);
 }
 
-/* A SEND of a QP without a peer: of UD, or not connected. */
+/* Execute a SEND of a QP without a peer: a UD QP, or one that is not connected. */
 static __rte_noinline int
 req_no_connection(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length)
@@ -138,7 +138,7 @@ req_no_connection(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 						 : RSOFT_WAIT_PEER;
 }
 
-/* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
+/* Execute a SEND of any kind, or a WRITE_WITH_IMM; both consume a receive. */
 static int
 req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
@@ -154,7 +154,7 @@ req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return req_no_connection(batch, wr, from, *length);
-	/* While the request waits, test this before all checks are repeated. */
+	/* While the request waits, check this first, instead of repeating all checks. */
 	if (batch->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
 		return RSOFT_WAIT_RNR;
 	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
@@ -169,8 +169,8 @@ req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 }
 
 /*
- * The peer is checked first, since the local side is checked with the response: with a bad key on
- * both sides, the status is that of the remote one. Nothing is copied before both checks.
+ * Execute a READ. The peer is checked first, because the local side is checked with the response:
+ * if both keys are bad, the status is the remote one. Nothing is copied before both checks.
  */
 static int
 req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
@@ -206,7 +206,7 @@ req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	return req_wait_inv(qp, key, 0);
 }
 
-/* In the order of a READ. */
+/* Execute an atomic; checks are in the order of a READ. */
 static int
 req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
@@ -223,7 +223,7 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 	peer = rsoft_resp_peer(batch->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	/* For static analyzers. */
+	/* Only for static analyzers. */
 	to[0] = (struct rsoft_span){.ptr = NULL};
 	status = rsoft_resp_atomic_open(peer, wr, &word, &batch->vendor_err);
 	if (likely(status == RMEM_WC_SUCCESS))
@@ -237,7 +237,8 @@ req_atomic(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 			&batch->vendor_err);
 }
 
-/* In the order of a WRITE: the payload is read before the peer is looked up. */
+/* Execute an ATOMIC_WRITE in the order of a WRITE: the payload is read before the peer is looked
+ * up. */
 static int
 req_atomic_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
@@ -275,7 +276,7 @@ req_place(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	return rsoft_resp_flush(peer, wr, &batch->vendor_err);
 }
 
-/* The request ended with status. */
+/* Complete a request that ended with status. */
 static __rte_always_inline void
 req_complete(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
 {
@@ -294,8 +295,8 @@ req_unhold_mr(struct rsoft_mr *mr, uint32_t nb)
 }
 
 /*
- * Move the keys of LOCAL_INVs to FREE, the first of n and following ones, up to one that is
- * signaled: windows release their MRs before its completion. Returns their number.
+ * Move the keys of LOCAL_INVs to FREE: of the first of n requests, and of following ones until one
+ * is signaled, because windows must release their MRs before its completion. Return their number.
  */
 static uint32_t
 req_release_keys(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -325,7 +326,7 @@ req_release_keys(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, u
 	return i;
 }
 
-/* The LOCAL_INVs that wait at the head have ended. Queued ones release their objects one by one. */
+/* End the LOCAL_INVs that wait at the head. Queued ones release their objects one by one. */
 static void
 req_end_local_invs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -340,7 +341,7 @@ req_end_local_invs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride,
 	}
 }
 
-/* The waiting invalidations at the head have ended; returns how many of them are among n. */
+/* End the waiting invalidations at the head; return how many of the n requests have ended. */
 static uint32_t
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -348,7 +349,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	struct rsoft_qp *qp = batch->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
 
-	/* The others are after the end of the ring; their wait has ended too. */
+	/* The remaining ones are at the start of the ring; their wait has ended too. */
 	qp->sq.nb_inv -= nb_inv;
 	if (qp->sq.nb_inv == 0)
 		qp->sq.wait = RSOFT_WAIT_NONE;
@@ -380,7 +381,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	return nb_inv;
 }
 
-/* Invalidate the keys of consecutive LOCAL_INVs; returns their number. */
+/* Invalidate the keys of consecutive LOCAL_INVs; return their number. */
 static uint32_t
 req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -399,7 +400,7 @@ req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 	return i;
 }
 
-/* Whether the grace period that the head waits for is over; the first call starts it. */
+/* Whether the grace period for the head is over; the first call starts it. */
 static bool
 req_grace(struct rsoft_batch *batch)
 {
@@ -433,7 +434,7 @@ req_bind_mw(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *
 	return status;
 }
 
-/* A LOCAL_INV that req_local_inv() left. */
+/* Execute a LOCAL_INV that req_local_inv() refused. */
 static int
 req_no_inv(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
@@ -442,7 +443,7 @@ req_no_inv(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *l
 	return RMEM_WC_MW_BIND_ERR;
 }
 
-/* Execute one request: an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
+/* Execute one request; return an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
 typedef int (*rsoft_exec_t)(
 		struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length);
 
@@ -464,8 +465,8 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 };
 
 /*
- * A message of an unreliable service that its responder dropped has succeeded (IBTA 9.8.3); other
- * results are those of the request.
+ * A message of an unreliable service succeeds even if its responder drops it (IBTA 9.8.3); other
+ * results are returned unchanged.
  */
 static int
 req_dropped(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
@@ -491,7 +492,7 @@ req_dropped(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 	return RMEM_WC_SUCCESS;
 }
 
-/* The result of a request that did not succeed at once. */
+/* Result of a request that did not succeed immediately. */
 static int
 req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status)
 {
@@ -504,7 +505,7 @@ req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
 }
 
-/* The request ended with status, or waits; returns how many have ended. */
+/* End a request with status, or let it wait; return how many have ended. */
 static __rte_always_inline uint32_t
 req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
 {
@@ -518,7 +519,7 @@ req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, ui
 	return 1;
 }
 
-/* The same for a WRITE whose memory could not be copied: out of line, for the fast path. */
+/* The same for a WRITE whose copy failed; out of line, for the fast path. */
 static __rte_noinline uint32_t
 req_end_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, unsigned int side)
 {
@@ -527,8 +528,8 @@ req_end_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, unsigned
 }
 
 /*
- * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
- * waits.
+ * Handle a request of a QP that is not in RTS: flush it in ERR and SQE. In RESET it will be
+ * dropped, in SQD it waits.
  */
 static bool
 req_flush(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t state)
@@ -540,7 +541,7 @@ req_flush(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t sta
 }
 
 /*
- * Execute consecutive REG_MRs; returns how many have ended. The state of the QP is loaded once: a
+ * Execute consecutive REG_MRs; return how many have ended. The state of the QP is loaded once: a
  * thread that changes it waits for the end of the burst.
  */
 static uint32_t
@@ -555,7 +556,7 @@ req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 		if (((const struct rmem_send_wr *)(const void *)(wrs + i * stride))->opcode !=
 				RMEM_WR_REG_MR)
 			break;
-		/* Queued ones release their objects one by one. */
+		/* Queued requests release their objects one by one. */
 		ended = rsoft_reg_mrs(batch->qp, wrs + i * stride, stride,
 				batch->is_queued ? 1 : n - i, &status, &batch->vendor_err);
 		last = wrs + (i + ended - 1) * stride;
@@ -567,7 +568,7 @@ req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	return i;
 }
 
-/* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
+/* Execute the first of n requests, with following ones of its kind; return how many have ended. */
 static uint32_t
 req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -625,17 +626,19 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 	return i;
 }
 
-/* The SRQ of a request that is sent to the peer. False: it fails, since the domain has none. */
+/* Select the SRQ of a request to an XRC peer. False: the domain has no such SRQ, and the request
+ * fails. */
 static bool
 req_select_srq(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
 	struct rsoft_qp *peer;
 
-	/* It executes on this side alone. */
+	/* The request executes only on this side. */
 	if (info->recv_opcode == 0 && info->remote_access == 0)
 		return true;
-	/* One that waits for a grace period was executed; others do not begin. */
+	/* A request that waits for a grace period has selected its SRQ; outside of RTS none
+	 * begins. */
 	if (qp->sq.wait == RSOFT_WAIT_GRACE ||
 			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)
 		return true;
@@ -643,7 +646,7 @@ req_select_srq(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return peer == NULL || rsoft_xrc_select(peer, wr->xrc.remote_srqn);
 }
 
-/* req_run() of a QP of XRC: each request names its SRQ. */
+/* req_run() for XRC, where each request names its SRQ. */
 static __rte_noinline uint32_t
 req_run_xrc(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -663,7 +666,7 @@ req_run_xrc(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	return i;
 }
 
-/* Execute requests that no rule of chaos= is about. */
+/* Execute requests to which no rule of chaos= applies. */
 static uint32_t
 req_run_any(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -672,7 +675,7 @@ req_run_any(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	return req_run(batch, wrs, stride, n);
 }
 
-/* The number of requests, up to n, that precede one which must fail. */
+/* Number of requests, up to n, before the first that must fail. */
 static uint32_t
 req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 {
@@ -685,7 +688,7 @@ req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 	return i;
 }
 
-/* The first request is executed as the QP demands, which is not in RTS: flushed, or it waits. */
+/* Execute the first request of a QP that is not in RTS: it is flushed, or waits. */
 static uint32_t
 req_unplan(struct rsoft_batch *batch, const uint8_t *at, size_t stride, uint32_t pos)
 {
@@ -696,7 +699,7 @@ req_unplan(struct rsoft_batch *batch, const uint8_t *at, size_t stride, uint32_t
 	return done;
 }
 
-/* The first request fails by a rule, unless the QP has failed; returns how many have ended. */
+/* Fail the first request by a rule, unless the QP is not in RTS; return how many have ended. */
 static uint32_t
 req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
 {
@@ -721,7 +724,7 @@ req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
 	return 1;
 }
 
-/* req_run() of a QP that rules of chaos= apply to. */
+/* req_run() for a QP with rules of chaos=. */
 static __rte_noinline uint32_t
 req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -769,7 +772,7 @@ rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
 
 	do {
 		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
-		/* A process wrote anything: nothing more is executed until a reset. */
+		/* Another process wrote invalid data: execute nothing until a reset. */
 		if (unlikely(prod - sq->cons > sq->mask + 1 ||
 				    !rsoft_sq_is_sound(qp, sq->cons, n))) {
 			rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The requester half: execution of the send queue. */
+/* The requester: execution of the send queue. */
 
 #ifndef RSOFT_REQ_H
 #define RSOFT_REQ_H
@@ -11,7 +11,7 @@
 
 #include "../base/rsoft.h"
 
-/* Whether an atomic has one SGE of a word, which RMEM_QP_LATE_ERRORS leaves to its execution. */
+/* Whether an atomic has one SGE of a word; with RMEM_QP_LATE_ERRORS its execution checks that. */
 static inline bool
 rsoft_req_is_word(const struct rmem_send_wr *wr)
 {
@@ -20,16 +20,16 @@ rsoft_req_is_word(const struct rmem_send_wr *wr)
 
 /*
  * Execute n requests, stride bytes apart, in the queue or in the caller's array, until one must
- * wait. Returns their number; the following request, if any, is the head that waits. Under sq.lock
- * or by the engine, between rsoft_grace_enter() and rsoft_grace_leave().
+ * wait. Return the number that have ended; the next request, if any, is the head that waits. Under
+ * sq.lock or by the engine, between rsoft_grace_enter() and rsoft_grace_leave().
  */
 uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n);
 
-/* Execute the queued requests up to one that must wait. The same conditions. */
+/* Execute queued requests until one must wait; under the same conditions. */
 void rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore);
 
-/* Start the invalidation of a READ_WITH_INV, whose data was copied. False: it is refused. */
+/* Start the invalidation of a READ_WITH_INV after its data was copied. False: refused. */
 bool rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
 #endif /* RSOFT_REQ_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The responder half; see rsoft_resp.h. */
+/* The responder; see rsoft_resp.h. */
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,7 +16,7 @@
 #include "../mem/rsoft_odp.h"
 #include "rsoft_resp.h"
 
-/* Longest message that is copied while its entry in the CQ is reserved. */
+/* Longest message for which the entry in the CQ is reserved before the copy. */
 #define RSOFT_RESERVE_EARLY 1024
 
 /* IBTA table 45: RNR timer codes, in units of 10 us. */
@@ -45,7 +45,7 @@ rsoft_resp_has_recv(const struct rsoft_qp *peer)
 	return peer->rq.srq != NULL && rsoft_srq_has_recv(peer->rq.srq);
 }
 
-/* Whether a QP executes the requests of another. */
+/* Whether the QPs are connected to each other. */
 static bool
 resp_is_peer(const struct rsoft_qp *qp, const struct rsoft_qp *peer)
 {
@@ -106,8 +106,8 @@ rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 }
 
 /*
- * IBTA 11.6.3.2: the event of a request that was refused without a receive in error. A receive in
- * error has moved the QP to ERR already.
+ * Report the event of a request that was refused, and whose receive, if any, is not in error (IBTA
+ * 11.6.3.2). A receive in error has already moved the QP to ERR.
  */
 void
 rsoft_resp_fail(struct rsoft_qp *peer, int status)
@@ -121,7 +121,7 @@ rsoft_resp_fail(struct rsoft_qp *peer, int status)
 bool
 rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek)
 {
-	/* IBTA o11-5.1.1: not of UD. */
+	/* Communication established (IBTA o11-5.1.1), not for UD. */
 	if (state == RMEM_QPS_RTR && peer->qp.type != RMEM_QPT_UD && !peer->rq.is_established) {
 		if (is_peek)
 			return false;
@@ -137,7 +137,7 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t vendor_err)
 	uint64_t nb;
 
 	if (vendor_err > RMEM_VENDOR_ERR_KEY_PD && vendor_err != RMEM_VENDOR_ERR_KEY_QP)
-		return; /* the key is valid for the QP: not a guess */
+		return; /* the key is valid for the QP, so it is no guess */
 	__atomic_fetch_add(&peer->bad_rkeys, 1, __ATOMIC_RELAXED);
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
 	if ((nb & (nb - 1)) == 0)
@@ -164,7 +164,7 @@ resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uin
 	uint64_t *word = (uint64_t *)(void *)span->ptr;
 	struct rsoft_guarded end;
 
-	/* The kernel copies, and has no atomics. */
+	/* Only the kernel may copy, and it has no atomics. */
 	if (odp != NULL && !odp->is_guarded)
 		return false;
 	*is_modified = true;
@@ -181,7 +181,7 @@ resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uin
 	return false;
 }
 
-/* Translate the address of a word; an enum rmem_wc_status. */
+/* Translate the address of a word; return an enum rmem_wc_status. */
 static int
 resp_open_word(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		struct rsoft_span *span, uint32_t *vendor_err)
@@ -196,8 +196,8 @@ resp_open_word(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rk
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
-	 * The address is aligned. With a chosen iova the memory may not be, and with an indirect
-	 * key it may not be contiguous.
+	 * The address is aligned, but with a chosen iova the memory may not be, and with an
+	 * indirect key it may not be contiguous.
 	 */
 	if (span->kind == RSOFT_SPAN_PIECES || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
 		*vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
@@ -229,7 +229,7 @@ rsoft_resp_atomic_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr, ui
 		return status;
 	odp = rsoft_span_odp(&to);
 	word = (uint64_t *)(void *)to.ptr;
-	/* The copy of the kernel is not atomic. */
+	/* A copy by the kernel would not be atomic. */
 	if (unlikely((odp != NULL && !odp->is_guarded) || !rsoft_guard_store_fast(word, value))) {
 		if (odp != NULL && odp->is_guarded)
 			rsoft_odp_access_failed(odp, (uintptr_t)word);
@@ -256,7 +256,7 @@ rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, 
 	return RMEM_WC_SUCCESS;
 }
 
-/* Write the pages of a range to their file: an enum rmem_wc_status. */
+/* Write the pages of a range to their file; return an enum rmem_wc_status. */
 static int
 resp_persist(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t *vendor_err)
 {
@@ -265,7 +265,7 @@ resp_persist(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint
 	uintptr_t end = first + length;
 
 	first = RTE_ALIGN_FLOOR(first, page);
-	/* Not msync(), a cancellation point: the thread has locks. */
+	/* Don't use msync() of libc, which is a cancellation point: the thread holds locks. */
 	if (length == 0 ||
 			(key->kind == RSOFT_KIND_BASE &&
 					syscall(SYS_msync, first, end - first, MS_SYNC) == 0))
@@ -275,7 +275,7 @@ resp_persist(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint
 }
 
 /*
- * The copies of preceding WRITEs are stores to coherent memory, or system calls that have ended: a
+ * The copies of preceding WRITEs are stores to coherent memory, or finished system calls, so a
  * fence makes them visible. Keys below an indirect key are not checked, since nothing is accessed.
  */
 int
@@ -310,7 +310,7 @@ rsoft_resp_flush(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t 
 	return resp_persist(key, offset, is_range ? length : key->length, vendor_err);
 }
 
-/* The completion of the receive that a message consumes. */
+/* Build the completion of the receive that a message consumes. */
 static void
 resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
 		uint64_t length, uint8_t status, struct rsoft_cqe *cqe)
@@ -319,19 +319,19 @@ resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct 
 	uint16_t flags = info->recv_flags;
 
 	cqe->wr_id = rqe->wr_id;
-	/* The same field in the request and in the completion: data, or the rkey. */
+	/* imm_data and the invalidated rkey are the same field in request and completion. */
 	cqe->data = rsoft_cqe_data((uint32_t)length, flags != 0 ? wr->imm_data : 0);
 	if (wr->flags & RMEM_SEND_SOLICITED)
 		flags |= RMEM_WC_SOLICITED;
 	cqe->info = rsoft_cqe_info(status, info->recv_opcode, flags, peer->qp.qp_num);
 }
 
-/* Lock the receive queue and find the receive for a message; else why there is none. */
+/* Lock the receive queue and find the receive for a message; otherwise return the cause. */
 static int
 resp_take(struct rsoft_qp *peer, uint64_t length, struct rsoft_rqe **rqe)
 {
 	rte_ticketlock_lock(&peer->rq.lock);
-	/* Under the lock: after a flush, nothing may be consumed. */
+	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)))) {
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_PEER;
@@ -344,7 +344,7 @@ resp_take(struct rsoft_qp *peer, uint64_t length, struct rsoft_rqe **rqe)
 	return 0;
 }
 
-/* Complete the receive, in the reserved entry of the CQ, and unlock. */
+/* Complete the receive in the reserved entry of the CQ, and unlock. */
 static void
 resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
@@ -370,7 +370,7 @@ rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t vendor_err)
 			RMEM_WC_LOC_ACCESS_ERR, RMEM_WC_RECV_RDMA_WITH_IMM, 0, qp->qp.qp_num);
 	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, RMEM_WC_LOC_ACCESS_ERR,
 			vendor_err);
-	is_first = rsoft_qp_to_err(qp); /* before the completion can be polled */
+	is_first = rsoft_qp_to_err(qp); /* before the completion is visible */
 	resp_give(qp, rsoft_rq_reserve(qp), &cqe);
 	if (is_first)
 		rsoft_rq_flush(qp);
@@ -408,18 +408,18 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	return RMEM_WC_SUCCESS;
 }
 
-/* Result of a message in a receive. */
+/* Result of placing a message in a receive. */
 struct rsoft_placed {
-	bool is_early;       /* before: an entry of the CQ may be reserved; after: it is */
-	bool is_inline;      /* the message is in its completion */
-	bool is_broken;      /* an earlier pending message was refused: flush the receives */
-	uint8_t recv_status; /* of the receive */
-	uint32_t cq_pos;     /* with is_early */
-	uint32_t vendor_err; /* of the receive */
+	bool is_early;       /* in: a CQ entry may be reserved early; out: it is reserved */
+	bool is_inline;      /* the message is delivered inline */
+	bool is_broken;      /* a pending message was refused: flush the receives */
+	uint8_t recv_status; /* status of the receive */
+	uint32_t cq_pos;     /* if is_early */
+	uint32_t vendor_err; /* vendor error of the receive */
 };
 
 /*
- * Write a message to a receive; the status of the sender. With LOC_PROT_ERR the receive is
+ * Write a message to a receive; return the status of the sender. With LOC_PROT_ERR the receive is
  * unchanged.
  */
 static int
@@ -432,7 +432,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	uint64_t room;
 
 	placed->is_early = false;
-	/* Before the translation, which populates pages on demand. */
+	/* Check the length before the translation, which populates on-demand pages. */
 	if (unlikely(rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length)) {
 		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
 		placed->vendor_err = RMEM_VENDOR_ERR_RECV_SIZE;
@@ -463,7 +463,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	return RMEM_WC_REM_OP_ERR;
 }
 
-/* Complete the receive of a message, accepted or refused. */
+/* Complete the receive of a message that was accepted or refused. */
 static void
 resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
 		uint64_t length, const struct rsoft_placed *placed)
@@ -486,7 +486,7 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 									       : 0);
 		if (placed->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(peer->rq.faults, 1);
-		is_first = rsoft_qp_to_err(peer); /* before the completion can be polled */
+		is_first = rsoft_qp_to_err(peer); /* before the completion is visible */
 	}
 	resp_give(peer, cq_pos, &cqe);
 	if (unlikely(is_first))
@@ -494,8 +494,8 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 }
 
 /*
- * Whether a message that failed leaves the receive posted: for the sender's memory, and if an
- * unreliable service drops it because it is longer (IBTA 9.8.3).
+ * Whether the receive of a failed message stays posted: if the sender's memory failed, or an
+ * unreliable service drops a message that is too long (IBTA 9.8.3).
  */
 static bool
 resp_keeps_recv(const struct rsoft_qp *peer, int status)
@@ -509,8 +509,9 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
 {
 	/*
-	 * For a short message the entry of the CQ is reserved before the copy: a locked instruction
-	 * after it would delay the completion until the cache line of the payload has arrived.
+	 * For a short message, reserve the entry of the CQ before the copy: a locked instruction
+	 * after the copy would delay the completion until the cache line of the payload has
+	 * arrived.
 	 */
 	struct rsoft_placed placed = {.is_early = length <= RSOFT_RESERVE_EARLY &&
 					wr->opcode != RMEM_WR_SEND_WITH_INV};
@@ -532,8 +533,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey, NULL);
 		if (*inv_key != NULL) {
 			/*
-			 * The receive stays at the head until the grace period of the key has
-			 * ended.
+			 * The receive stays at the head until the end of the grace period of the
+			 * key.
 			 */
 			*rq_pos = peer->rq.cons;
 			rte_ticketlock_unlock(&peer->rq.lock);

@@ -3,15 +3,15 @@
  */
 
 /*
- * The responder half: execution of the requests of a peer.
+ * The responder: execution of the requests of a peer.
  *
- * The interface between the two sides. The requester passes the contents of a packet and the bytes
- * to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers of other processes
- * have an engine of their own: wire/.) Invariant: rsoft_resp.c, rsoft_ud.c and this header alone
- * dereference a peer.
+ * This is the interface between the two sides. The requester passes the contents of a packet and
+ * the bytes to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers in other
+ * processes have an engine of their own: wire/.) Invariant: only rsoft_resp.c, rsoft_ud.c and this
+ * header dereference a peer.
  *
- * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is valid until the lcore
- * next passes a grace point.
+ * Only between rsoft_grace_enter() and rsoft_grace_leave(); a peer pointer is valid until the lcore
+ * passes the next grace point.
  */
 
 #ifndef RSOFT_RESP_H
@@ -22,40 +22,41 @@
 #include "rsoft_count.h"
 #include "rsoft_rq.h"
 
-/* Find the peer that a QP is connected to; NULL when it is not connected back. */
+/* Find the peer that a QP is connected to; NULL if the peer is not connected back. */
 struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
 
-/* Pause between attempts when this peer has no receive, in nanoseconds. */
+/* Time between attempts while this peer has no receive, in nanoseconds. */
 uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
 
-/* The time of an RNR timer code, in nanoseconds (IBTA table 45). */
+/* Time of an RNR timer code in nanoseconds (IBTA table 45). */
 uint64_t rsoft_rnr_ns(uint8_t code);
 
 /* Whether a receive is posted. */
 bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
 
 /*
- * With many MRs, prefetch over the burst: first the keys, then the memory of the rkeys. Only valid
- * keys are followed; all checks are made later.
+ * Prefetch for a burst if there are many MRs: first the keys, then the memory of the rkeys. Only
+ * follows valid keys; all checks are made later.
  */
 void rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n);
 
-/* Translate the address of an atomic; an enum rmem_wc_status. */
+/* Translate the address of an atomic; return an enum rmem_wc_status. */
 int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		struct rsoft_span *span, uint32_t *vendor_err);
 
-/* Execute an atomic; *before is the previous value. An enum rmem_wc_status. */
+/* Execute an atomic; *before is the previous value. Return an enum rmem_wc_status. */
 int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
 		uint64_t *before, uint32_t *vendor_err);
 
-/* ATOMIC_WRITE of a word; an enum rmem_wc_status. */
+/* Execute an ATOMIC_WRITE of a word; return an enum rmem_wc_status. */
 int rsoft_resp_atomic_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t value,
 		uint32_t *vendor_err);
 
-/* FLUSH, after all preceding requests; an enum rmem_wc_status. May wait for the disk. */
+/* Execute a FLUSH after all preceding requests; return an enum rmem_wc_status. May wait for the
+ * disk. */
 int rsoft_resp_flush(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 
-/* The rights that a FLUSH of a type needs. */
+/* Rights that a FLUSH of a type needs. */
 static inline uint32_t
 rsoft_flush_rights(uint8_t type)
 {
@@ -63,48 +64,49 @@ rsoft_flush_rights(uint8_t type)
 			((type & RMEM_FLUSH_PERSISTENT) ? RMEM_ACCESS_FLUSH_PERSISTENT : 0);
 }
 
-/* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
+/* Execute a WRITE_WITH_IMM; return an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);
 
 /*
- * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV,
- * executed except for the grace period, after which rsoft_resp_send_end() releases the key and
- * completes the receive.
+ * Execute a SEND of any kind; return an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a
+ * SEND_WITH_INV was executed and waits for its grace period, after which rsoft_resp_send_end()
+ * releases the key and completes the receive.
  */
 int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
 		uint32_t *rq_pos);
 
 /*
- * The grace period of a SEND_WITH_INV is over; peer is NULL if it no longer responds.
- * Invariant: RMEM_WC_SUCCESS only when this completed the receive. When that was flushed or dropped
- * during the grace period, the peer no longer acknowledges: RMEM_WC_RETRY_EXC_ERR.
+ * End a SEND_WITH_INV after its grace period; peer is NULL if it no longer responds. Invariant:
+ * RMEM_WC_SUCCESS is returned only if this call completed the receive. If the receive was flushed
+ * or dropped during the grace period, the peer does not acknowledge the request:
+ * RMEM_WC_RETRY_EXC_ERR.
  */
 int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key *inv_key, uint32_t rq_pos);
 
-/* The peer refused a request with that status, and moves to ERR (IBTA 9.9.3, class B to D). */
+/* The peer has refused a request with that status, and moves to ERR (IBTA 9.9.3, class B to D). */
 void rsoft_resp_fail(struct rsoft_qp *peer, int status);
 
 /*
- * The same for a WRITE_WITH_IMM whose memory was refused for that reason: a receive, if there is
- * one, completes with RMEM_WC_LOC_ACCESS_ERR (IBTA 11.6.2).
+ * The same for a WRITE_WITH_IMM whose memory was refused for that cause: if there is a receive, it
+ * completes with RMEM_WC_LOC_ACCESS_ERR (IBTA 11.6.2).
  */
 void rsoft_resp_fail_imm(struct rsoft_qp *qp, uint32_t vendor_err);
 
 /*
- * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
- * 8th and so on is logged.
+ * Count a refused rkey, and log it if it may be a guess; the 1st, 2nd, 4th, 8th and so on are
+ * logged.
  */
 void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t vendor_err);
 
-/* The part of rsoft_resp_is_ready() for a QP that is not in RTS. */
+/* Slow path of rsoft_resp_is_ready(), for a QP that is not in RTS. */
 bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek);
 
 /*
- * Whether a QP executes a request of its peer. In RTR the first one establishes communication, but
- * not with is_peek: no request has arrived, and the result is false.
+ * Whether a QP executes a request of its peer. In RTR the first request establishes communication;
+ * with is_peek no request has arrived, and the result is false.
  */
 static __rte_always_inline bool
 rsoft_resp_is_ready(struct rsoft_qp *peer, bool is_peek)
@@ -114,7 +116,7 @@ rsoft_resp_is_ready(struct rsoft_qp *peer, bool is_peek)
 	return likely(state == RMEM_QPS_RTS) || rsoft_resp_is_ready_slow(peer, state, is_peek);
 }
 
-/* The peer that answers, or NULL; is_peek as above. */
+/* Find the peer that responds, or NULL; is_peek as above. */
 static __rte_always_inline struct rsoft_qp *
 rsoft_resp_find_peer(struct rsoft_qp *qp, bool is_peek)
 {
@@ -128,7 +130,7 @@ rsoft_resp_find_peer(struct rsoft_qp *qp, bool is_peek)
 	return likely(rsoft_resp_is_ready(peer, is_peek)) ? peer : NULL;
 }
 
-/* The peer that answers a request, or NULL. */
+/* Find the peer that responds to a request, or NULL. */
 static inline struct rsoft_qp *
 rsoft_resp_peer(struct rsoft_qp *qp)
 {
@@ -142,10 +144,10 @@ rsoft_resp_peek_peer(struct rsoft_qp *qp)
 	return rsoft_resp_find_peer(qp, true);
 }
 
-/* The part of rsoft_resp_open() for a QP without the right, or with pending messages. */
+/* Slow path of rsoft_resp_open(): the QP lacks the right, or has pending messages. */
 bool rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right);
 
-/* Translate the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
+/* Translate the remote range of a WRITE, READ or atomic; return an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		uint64_t length, struct rsoft_span *span, uint32_t *vendor_err)
@@ -176,7 +178,7 @@ rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 			RMEM_ACCESS_REMOTE_WRITE;
 }
 
-/* Check the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
+/* Check the remote range of a WRITE to such a peer. False: rsoft_resp_write() returns the cause. */
 static __rte_always_inline bool
 rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key_cache *cache, uint64_t *offset)
@@ -193,7 +195,7 @@ rsoft_resp_count(const struct rsoft_qp *peer, uint8_t opcode, uint64_t length)
 		rsoft_count_remote(peer, opcode, true, length);
 }
 
-/* WRITE length bytes; an enum rmem_wc_status. */
+/* WRITE length bytes; return an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The receive queue: flush and drop; rsoft_post.c fills and rsoft_resp.c consumes it. */
+/* Flush and drop of the receive queue, which rsoft_post.c fills and rsoft_resp.c consumes. */
 
 #include <errno.h>
 
@@ -23,7 +23,7 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 		rq->srq = rsoft_srq_of(conf->srq);
 		max_sge = rq->srq->max_sge;
 	} else if (conf->type == RMEM_QPT_XRC_RECV) {
-		max_sge = RSOFT_MAX_SGE; /* of any SRQ */
+		max_sge = RSOFT_MAX_SGE; /* fits any SRQ */
 	}
 	rte_ticketlock_init(&rq->lock);
 	rq->depth = conf->max_recv_wr;
@@ -37,7 +37,7 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 struct rsoft_rqe *
 rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length)
 {
-	/* The SGEs of a claimed QP are written by another process. */
+	/* Another process writes the SGEs of a claimed QP. */
 	if (qp->is_claimed && qp->rq.srq == NULL && rqe->num_sge > qp->max_recv_sge)
 		return NULL;
 	if (!qp->has_late_recv || length == RSOFT_RQ_CONTINUED)
@@ -60,7 +60,7 @@ rsoft_rq_count(const struct rsoft_qp *qp, const struct rsoft_cqe *cqe)
 			(uint32_t)(cqe->data >> RSOFT_WC_SHIFT(byte_len)));
 }
 
-/* A QP in ERR has no receive of its SRQ and takes none. */
+/* Report that a QP in ERR has no receive of its SRQ, and takes none. */
 static void
 report_last(struct rsoft_qp *qp)
 {
@@ -79,7 +79,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	cq = rsoft_cq_of(qp->qp.recv_cq);
-	/* Stored the state, now load what was posted; see rsoft.h. */
+	/* The state is stored; now load what was posted (rsoft.h). */
 	rsoft_rq_cache_prod(&qp->rq, __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST));
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		cqe.wr_id = rqe->wr_id;

@@ -14,35 +14,37 @@
 
 int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_id);
 
-/* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
+/* Complete all receives with WR_FLUSH_ERR, after the QP's state became ERR. */
 void rsoft_rq_flush(struct rsoft_qp *qp);
 
 /*
- * Flush receives that another process posted in ERR, which can't do it itself (rsoft_mp.c). From
- * inside of rsoft_grace_enter(), without rq.lock.
+ * Flush receives that another process posted in ERR, and that it can't flush itself (rsoft_mp.c).
+ * From inside of rsoft_grace_enter(), without rq.lock.
  */
 void rsoft_rq_flush_late(struct rsoft_qp *qp);
 
-/* Drop all receives; an SRQ gets its receive back. Under rq.lock; no message is in progress. */
+/* Drop all receives; a receive of an SRQ is returned to it. Under rq.lock; no message is in
+ * progress. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
-/* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
+/* Move a QP to ERR, except from RESET, and flush its receives. The caller holds no rq.lock. */
 void rsoft_rq_fail(struct rsoft_qp *qp);
 
-/* The same with an event, an enum rmem_async_event_type; false: it was in RESET or ERR. */
+/* The same with an event, an enum rmem_async_event_type. False: it was in RESET or ERR. */
 bool rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event);
 
-/* A completion was lost: move the QP to ERR, where a flush generates none. Under rq.lock. */
+/* A completion was lost: move the QP to ERR, where a flush then generates none. Under rq.lock. */
 void rsoft_rq_overrun(struct rsoft_qp *qp);
 
-/* Take what was posted. Garbled by another process: as if nothing was. Under rq.lock. */
+/* Load the number of posted receives; an invalid value of another process counts as no receive.
+ * Under rq.lock. */
 static inline void
 rsoft_rq_cache_prod(struct rsoft_rq *rq, uint32_t prod)
 {
 	rq->prod_cached = likely(prod - rq->cons <= rq->mask + 1) ? prod : rq->cons;
 }
 
-/* The receive at the head; NULL when there is none. Under rq.lock. */
+/* The receive at the head; NULL if there is none. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_head(struct rsoft_rq *rq)
 {
@@ -54,13 +56,14 @@ rsoft_rq_head(struct rsoft_rq *rq)
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
-/* The receive that rsoft_rq_take() found, or NULL, for a claimed QP or one with rules of chaos=. */
+/* Slow path of rsoft_rq_take(), for a claimed QP or one with rules of chaos=: the receive, or
+ * NULL. */
 struct rsoft_rqe *rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length);
 
-/* The message of this length has begun, so that no rule applies to it. */
+/* The length for a message that has already begun, to which no rule applies. */
 #define RSOFT_RQ_CONTINUED UINT64_MAX
 
-/* The receive for a message: the one at the head, or rsoft_srq_take(). Under rq.lock. */
+/* Take the receive for a message: the one at the head, or one of the SRQ. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 {
@@ -73,7 +76,7 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 	return rqe;
 }
 
-/* A message of an unreliable service was dropped: its receive remains posted. Under rq.lock. */
+/* An unreliable service dropped a message: its receive stays posted. Under rq.lock. */
 static inline void
 rsoft_rq_keep(struct rsoft_qp *qp)
 {
@@ -84,7 +87,7 @@ rsoft_rq_keep(struct rsoft_qp *qp)
 /* The same for the message in progress. The caller holds no rq.lock. */
 void rsoft_rq_abandon(struct rsoft_qp *qp);
 
-/* The PD of the keys of receives: the PD of the SRQ, if there is one. */
+/* Owner of the keys of receives: the QP, or its SRQ, whose PD they belong to. */
 static inline const struct rsoft_qp *
 rsoft_rq_owner(const struct rsoft_qp *qp)
 {
@@ -118,19 +121,19 @@ rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 /* Count a completed receive of a QP with counters. */
 void rsoft_rq_count(const struct rsoft_qp *qp, const struct rsoft_cqe *cqe);
 
-/* Complete the receive at the head, in the reserved entry. Under rq.lock. */
+/* Complete the receive at the head in the reserved entry. Under rq.lock. */
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
 	if (unlikely(qp->counts != 0))
 		rsoft_rq_count(qp, cqe);
-	/* First: the consumer of the completion may post another receive. */
+	/* Store cons first: the consumer of the completion may post another receive. */
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_rq_overrun(qp);
 }
 
-/* The number of free entries, exact if fewer than wanted. For the thread that posts. */
+/* Number of free entries; exact if less than wanted. For the posting thread. */
 static inline uint32_t
 rsoft_rq_nb_free(struct rsoft_rq *rq, uint32_t wanted)
 {
@@ -144,8 +147,8 @@ rsoft_rq_nb_free(struct rsoft_rq *rq, uint32_t wanted)
 }
 
 /*
- * Post receives: the number accepted, or -errno. The caller flushes those of a QP in ERR, whose
- * state it loads afterwards with SEQ_CST; see rsoft.h.
+ * Post receives; return the number accepted, or -errno. The caller then loads the state of the QP
+ * with SEQ_CST, and flushes the receives if it is ERR (rsoft.h).
  */
 static __rte_always_inline int
 rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)

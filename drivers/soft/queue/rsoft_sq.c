@@ -19,7 +19,7 @@
 int
 rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
 {
-	/* Twice: completed requests stay in the ring until the executor pops them. */
+	/* Twice the limit: completed requests stay in the ring until the executor removes them. */
 	uint32_t size = rte_align32pow2(RTE_MAX(2 * conf->max_send_wr, 1u));
 
 	rte_ticketlock_init(&sq->lock);
@@ -67,7 +67,7 @@ sq_reclaim(struct rsoft_qp *qp)
 	}
 }
 
-/* A handle has the keys and the process of the REG_MR, UMR or BIND_MW posted last. */
+/* Store the keys and the process of the last posted REG_MR, UMR or BIND_MW in the handle. */
 static inline void
 sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -88,7 +88,7 @@ sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 	}
 }
 
-/* The number of free entries, exact if fewer than wanted. */
+/* Number of free entries; exact if less than wanted. */
 static inline uint32_t
 sq_nb_free(struct rsoft_qp *qp, uint32_t wanted)
 {
@@ -107,7 +107,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
-		n = 1; /* checked first: a malformed request is -EINVAL */
+		n = 1; /* a malformed request is -EINVAL, even if the queue is full */
 	for (i = 0; i < n; i++) {
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;
@@ -132,7 +132,7 @@ rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return 0;
 }
 
-/* Objects of a request can't be released while it is queued. */
+/* Hold the objects of a request, so that they can't be released while it is queued. */
 static void
 sq_hold(const struct rmem_send_wr *wr)
 {
@@ -281,7 +281,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	}
 	sq->wait = RSOFT_WAIT_NONE;
 	nb = rsoft_sq_nb_readable(sq, sq->cons);
-	/* Up to a garbled request: requests of a claimed QP hold no references. */
+	/* Stop at an invalid request: requests of a claimed QP hold no references. */
 	for (i = 0; i < nb && rsoft_sq_is_sound(qp, sq->cons + i, 1); i++) {
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
 

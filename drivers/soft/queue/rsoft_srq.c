@@ -66,7 +66,7 @@ rsoft_srq_destroy(struct rmem_srq *base)
 	return 0;
 }
 
-/* Fewer receives are posted than an armed limit: report it and disarm it. Under the lock. */
+/* If fewer receives are posted than an armed limit, report that and disarm it. Under the lock. */
 static void
 check_limit(struct rsoft_srq *srq)
 {
@@ -76,7 +76,8 @@ check_limit(struct rsoft_srq *srq)
 	rmem_srq_async_event(&srq->srq, RMEM_ASYNC_SRQ_LIMIT_REACHED);
 }
 
-/* Move the receives to another ring, if there is one; returns the unused ring. Under the lock. */
+/* Move the receives to another ring, if it is not NULL; return the ring that is not used. Under the
+ * lock. */
 static uint8_t *
 use_ring(struct rsoft_srq *srq, uint8_t *ring, uint32_t depth)
 {

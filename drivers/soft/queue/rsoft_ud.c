@@ -18,13 +18,13 @@
 #include "../wire/codec/rwire_hdr.h"
 
 #define UD_HOP_LIMIT 64
-#define UD_NEXT_HDR  0x1b /* of a GRH: a BTH follows (IBTA 8.3) */
+#define UD_NEXT_HDR  0x1b /* next header of a GRH: BTH (IBTA 8.3) */
 #define UD_UDP_LEN   8
 #define UD_IPV4_AT   (RMEM_GRH_SIZE - sizeof(struct rte_ipv4_hdr))
 #define UD_BTH_LEN   (RWIRE_BTH_LEN + RWIRE_DETH_LEN + RWIRE_ICRC_LEN)
 
 /*
- * The header of the packet: a GRH; of RoCE v2 that of IPv6, or after 20 bytes that of IPv4 (IBTA
+ * Build the GRH of a message; with RoCE v2 an IPv6 header, or an IPv4 header after 20 bytes (IBTA
  * A17.4.5.2).
  */
 static void
@@ -50,7 +50,7 @@ ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[
 
 	memcpy(src.gid, msg->src_gid, sizeof(src.gid));
 	memcpy(dst.gid, msg->dst_gid, sizeof(dst.gid));
-	/* The source may be a device without a wire, whose GID is no IPv4 address. */
+	/* The source may be a device without a wire, whose GID is not an IPv4 address. */
 	if (is_roce && rwire_addr_is_ipv4(&src) && rwire_addr_is_ipv4(&dst)) {
 		memcpy(&ip4.src_addr, msg->src_gid + 12, sizeof(ip4.src_addr));
 		memcpy(&ip4.dst_addr, msg->dst_gid + 12, sizeof(ip4.dst_addr));
@@ -68,7 +68,7 @@ ud_grh(const struct rsoft_dev *dev, const struct rsoft_ud_msg *msg, uint8_t grh[
 	memcpy(grh, &ip6, sizeof(ip6));
 }
 
-/* Copy the header and the data to the receive; its status, or RSOFT_WAIT_RNR to leave it posted. */
+/* Copy header and data to the receive; return its status, or RSOFT_WAIT_RNR to leave it posted. */
 static int
 ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud_msg *msg,
 		const struct rsoft_span *from, uint32_t *vendor_err)
@@ -78,7 +78,7 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 	uint8_t grh[RMEM_GRH_SIZE];
 	unsigned int i, side;
 
-	to[0] = (struct rsoft_span){.length = 0}; /* a list may have no SGE */
+	to[0] = (struct rsoft_span){.length = 0}; /* the list may be empty */
 	if (!rsoft_access_sges(rsoft_rq_owner(qp), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, total,
 			    to, &room, vendor_err))
 		return RMEM_WC_LOC_PROT_ERR;
@@ -97,7 +97,7 @@ ud_place(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud
 	return RMEM_WC_LOC_PROT_ERR;
 }
 
-/* Complete the receive at the head, and unlock. A failed one moves the QP to ERR first. */
+/* Complete the receive at the head, and unlock. A failed receive moves the QP to ERR first. */
 static void
 ud_complete(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_ud_msg *msg,
 		uint8_t status, uint32_t vendor_err)
@@ -136,17 +136,17 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 
 	if (msg->qkey != __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED)) /* IBTA 9.6.1.3.3 */
 		return RMEM_WC_REM_ACCESS_ERR;
-	if (msg->length > qp->max_msg_size) /* the sender's limit may be larger */
+	if (msg->length > qp->max_msg_size) /* the limit of the sender may be larger */
 		return RMEM_WC_REM_INV_REQ_ERR;
 	rte_ticketlock_lock(&qp->rq.lock);
-	/* Under the lock: after a flush, nothing may be consumed. */
+	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (!rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)))
 		goto unlock;
 	rqe = rsoft_rq_take(qp, total);
 	status = RSOFT_WAIT_RNR;
 	if (rqe == NULL)
 		goto unlock;
-	/* Before the translation, which populates pages on demand. */
+	/* Check the length before the translation, which populates on-demand pages. */
 	status = RMEM_WC_REM_INV_REQ_ERR;
 	if (rsoft_sges_length(rqe->sge, rqe->num_sge, total) < total)
 		goto unlock;
@@ -164,7 +164,7 @@ unlock:
 	return status;
 }
 
-/* The QP of this process at a destination, valid until the lcore leaves; or NULL. */
+/* Find the QP of this process at a destination, valid until the lcore leaves; or NULL. */
 static struct rsoft_qp *
 ud_find(const struct rsoft_ud_dest *dest)
 {
@@ -183,7 +183,7 @@ ud_find(const struct rsoft_ud_dest *dest)
 	return qp;
 }
 
-/* Count a message that a QP of the group dropped. */
+/* Count a message that a QP of a group has dropped. */
 static void
 ud_count_drop(struct rmem_dev_stats *stats, int status)
 {

@@ -3,10 +3,11 @@
  */
 
 /*
- * Unreliable datagrams: address handles, and the messages of UD QPs. Each message is a packet of at
- * most a path MTU.
+ * Unreliable datagrams: address handles, and the messages of UD QPs. Each message is one packet of
+ * at most the path MTU.
  *
- * Invariant: a request in the send queue does not refer to its AH: rsoft_ud_keep() has replaced it.
+ * Invariant: a request in the send queue does not refer to its AH, because rsoft_ud_keep() has
+ * copied the destination.
  */
 
 #ifndef RSOFT_UD_H
@@ -16,17 +17,18 @@
 #include "../wire/codec/rsoft_grh.h"
 #include "rsoft_batch.h"
 
-/* A Q_Key with this bit stands for the Q_Key of the QP (IBTA 10.2.5: controlled Q_Keys). */
+/* A Q_Key with this bit selects the Q_Key of the QP (IBTA 10.2.5: controlled Q_Keys). */
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
 
-/* No numbers of a QP, which have 24 bits: an AH of another PD; a group, or a QP of its AH. */
+/* Values that are not QP numbers, which have 24 bits: an AH of another PD; a multicast group; no
+ * number of a QP in a group. */
 #define RSOFT_UD_OTHER_PD UINT32_MAX
 #define RSOFT_UD_GROUP    (UINT32_MAX - 1)
 #define RSOFT_UD_NO_QP    (UINT32_MAX - 2)
 
 struct rsoft_ah {
 	struct rmem_ah ah;
-	uint8_t gid[16]; /* of the destination */
+	uint8_t gid[16]; /* destination */
 	struct rsoft_grh grh;
 	bool is_group; /* a multicast group */
 };
@@ -39,14 +41,14 @@ struct rsoft_ud_dest {
 	struct rsoft_grh grh;
 };
 
-/* A message, as its receiver sees it. */
+/* A message, as passed to its receiver. */
 struct rsoft_ud_msg {
 	const uint8_t *src_gid;
 	const uint8_t *dst_gid;
 	uint32_t src_qp;
 	uint32_t qkey;
 	uint32_t imm_data;
-	uint16_t flags; /* of the completion: RMEM_WC_* */
+	uint16_t flags; /* RMEM_WC_* flags of the completion */
 	struct rsoft_grh grh;
 	uint64_t length; /* without the GRH */
 };
@@ -60,12 +62,12 @@ uint32_t rsoft_ud_max_msg_size(const struct rsoft_dev *dev);
 /* Copy the destination to a request in the send queue of a QP. */
 void rsoft_ud_keep(const struct rsoft_qp *qp, struct rmem_send_wr *slot);
 
-/* The destination of a request of a QP, in the send queue or not. */
+/* Get the destination of a request of a QP, in the send queue or not. */
 void rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool is_queued,
 		struct rsoft_ud_dest *dest);
 
 /*
- * Why a QP of UD cannot send a request that was accepted (RMEM_QP_LATE_ERRORS): an enum
+ * Cause why a UD QP can't send a request that was accepted (RMEM_QP_LATE_ERRORS); an enum
  * rmem_vendor_err.
  */
 static inline uint32_t
@@ -77,7 +79,7 @@ rsoft_ud_vendor_err(const struct rmem_send_wr *wr, const struct rsoft_ud_dest *d
 							: RMEM_VENDOR_ERR_NONE;
 }
 
-/* The Q_Key that a message of the QP has. */
+/* Q_Key of a message of the QP. */
 static inline uint32_t
 rsoft_ud_qkey(const struct rsoft_qp *qp, const struct rsoft_ud_dest *dest)
 {
@@ -87,26 +89,26 @@ rsoft_ud_qkey(const struct rsoft_qp *qp, const struct rsoft_ud_dest *dest)
 }
 
 /*
- * Deliver a message to the QPs of this process in the multicast group of its destination, each with
- * a receive of its own: RMEM_WC_SUCCESS, or RMEM_WC_LOC_PROT_ERR as rsoft_ud_deliver(). qp sends;
- * its counters have those that are dropped. has_wire: also to QPs of devices with a wire. *nb is
- * the number of QPs. From inside of rsoft_grace_enter().
+ * Deliver a message to the QPs of this process in its destination group, each with its own receive.
+ * Return RMEM_WC_SUCCESS, or RMEM_WC_LOC_PROT_ERR as rsoft_ud_deliver(). Drops are counted in qp,
+ * the sender. has_wire: also deliver to QPs of devices with a wire. *nb is the number of QPs. From
+ * inside of rsoft_grace_enter().
  */
 int rsoft_ud_deliver_group(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg,
 		const struct rsoft_span *from, bool has_wire, uint32_t *nb);
 
 /*
- * Send a message to a QP of this process: an enum rmem_wc_status, or an enum rsoft_wait for which
- * it is dropped. Under sq.lock; from are the spans of the request.
+ * Send a message to a QP of this process; return an enum rmem_wc_status, or an enum rsoft_wait if
+ * it is dropped. Under sq.lock; from has the spans of the request.
  */
 int rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length);
 
 /*
- * Place a message in a receive: RMEM_WC_SUCCESS; RMEM_WC_LOC_PROT_ERR, the memory of the sender is
- * not mapped; or why it is dropped: RSOFT_WAIT_PEER, RSOFT_WAIT_RNR, RMEM_WC_REM_INV_REQ_ERR for
- * its length, RMEM_WC_REM_ACCESS_ERR for its Q_Key, RMEM_WC_REM_OP_ERR for a receive that failed.
- * From inside of rsoft_grace_enter().
+ * Place a message in a receive. Return RMEM_WC_SUCCESS; RMEM_WC_LOC_PROT_ERR if the memory of the
+ * sender is not mapped; or the cause of a drop: RSOFT_WAIT_PEER, RSOFT_WAIT_RNR,
+ * RMEM_WC_REM_INV_REQ_ERR for the length, RMEM_WC_REM_ACCESS_ERR for the Q_Key, RMEM_WC_REM_OP_ERR
+ * for a failed receive. From inside of rsoft_grace_enter().
  */
 int rsoft_ud_deliver(
 		struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const struct rsoft_span *from);

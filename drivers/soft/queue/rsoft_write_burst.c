@@ -5,28 +5,28 @@
 /*
  * Bursts of WRITEs and ATOMIC_WRITEs; see rsoft_write_burst.h.
  *
- * The states of both QPs, and what rsoft_key_cache.h keeps of keys, are loaded once: a burst is
- * short, and a thread that changes them waits for its end.
+ * The states of both QPs, and the keys cached by rsoft_key_cache.h, are loaded once per burst: a
+ * burst is short, and a thread that changes them waits for its end.
  */
 
 #include "../mem/rsoft_list.h"
 #include "rsoft_resp.h"
 #include "rsoft_write_burst.h"
 
-/* The most blocks of a list whose addresses are kept from the check to the copy. */
+/* Maximum number of blocks of a list whose addresses are kept from the check to the copy. */
 #define WRITE_MAX_PARTS 8
 
-/* The result of a WRITE that is left to rsoft_resp_write(), besides enum rsoft_side. */
+/* Result, in addition to enum rsoft_side, for a WRITE that rsoft_resp_write() must execute. */
 #define WRITE_LEFT 4u
 
 /* One side of a burst. */
 struct write_side {
 	struct rsoft_key_cache key;
-	uint64_t below_lkey; /* of an indirect key: the last one below, not RSOFT_SLOW */
+	uint64_t below_lkey; /* indirect key: last key below it without RSOFT_SLOW */
 	const struct rsoft_key *below;
 };
 
-/* A translation with RSOFT_PEEK, or parts: contiguous ranges that are all of it. */
+/* A translation with RSOFT_PEEK, or a list of contiguous parts that cover the whole range. */
 struct write_span {
 	struct rsoft_span span;
 	uint32_t nb_parts;
@@ -37,8 +37,8 @@ struct write_span {
 };
 
 /*
- * Check a range of several blocks within one round of a list, and keep their addresses. False:
- * there are too many, or one is not contiguous, or refused.
+ * Check a range of several blocks within one round of a list, and keep their addresses. False: too
+ * many blocks, or one is not contiguous or is refused.
  */
 static __rte_always_inline bool
 write_open_parts(struct write_side *side, const struct rsoft_qp *qp, uint64_t offset,
@@ -118,7 +118,7 @@ write_copy_parts(const struct write_span *parts, uint8_t *flat, bool is_to_parts
 	return RSOFT_SIDE_NONE;
 }
 
-/* Copy between memory of which one is not contiguous or has a counter. */
+/* Copy if one side is not contiguous or has a counter. */
 static __rte_noinline unsigned int
 write_wide(struct write_side *from, const struct rsoft_qp *qp, uint64_t from_offset,
 		struct write_side *to, const struct rsoft_qp *peer, uint64_t to_offset,
@@ -157,7 +157,7 @@ write_near(const struct rsoft_key_cache *from, const uint8_t *from_ptr,
 	return rsoft_odp_copy_failed(end, to->odp, from->odp);
 }
 
-/* Whether the keys of both sides are valid for a range, and its offset in each. */
+/* Whether the keys of both sides are valid for the range; returns the offset in each. */
 static __rte_always_inline bool
 write_check(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
 		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length,
@@ -170,7 +170,7 @@ write_check(struct write_side *from, const struct rsoft_qp *qp, struct write_sid
 			rsoft_resp_peek_write(peer, wr, length, &to->key, to_offset));
 }
 
-/* Check both sides of a WRITE and copy; an enum rsoft_side or WRITE_LEFT. */
+/* Check both sides of a WRITE and copy; return an enum rsoft_side or WRITE_LEFT. */
 static __rte_always_inline unsigned int
 write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
 		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length)
@@ -189,8 +189,8 @@ write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side 
 }
 
 /*
- * The same for an ATOMIC_WRITE, whose word is stored at once. Pages on demand, other rules of a
- * key, and what must fail are left to rsoft_resp_atomic_write().
+ * The same for an ATOMIC_WRITE, whose word is stored at once. rsoft_resp_atomic_write() handles
+ * on-demand pages, keys with other rules, and failures.
  */
 static __rte_always_inline unsigned int
 write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,

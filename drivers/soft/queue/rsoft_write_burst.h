@@ -10,9 +10,9 @@
 #include "rsoft_batch.h"
 
 /*
- * Execute WRITEs and ATOMIC_WRITEs from one SGE each, up to the first of n that is different or
- * whose keys are not valid, and return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of
- * the next one failed.
+ * Execute WRITEs and ATOMIC_WRITEs with one SGE each, up to the first of n that is different or
+ * whose keys are not valid; return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of the
+ * next request failed.
  */
 uint32_t rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed);

@@ -16,7 +16,7 @@
 int
 rsoft_xrc_init(struct rsoft_dev *dev, int socket_id)
 {
-	/* One more than SRQs, for the number 0, which no SRQ has. */
+	/* One entry more than SRQs, because no SRQ has the number 0. */
 	dev->xrc_mask = rte_align32pow2((uint32_t)dev->args.max_srq + 1) - 1;
 	dev->xrc_generation = rsoft_random();
 	dev->xrc_srqs = rte_zmalloc_socket("rsoft_xrc_srqs",
@@ -33,7 +33,7 @@ rsoft_xrc_fini(struct rsoft_dev *dev)
 	rte_free(dev->xrc_srqs);
 }
 
-/* A new SRQ gets a number. */
+/* Give a new SRQ a number. */
 static void
 xrc_enter(struct rsoft_srq *srq, const struct rmem_srq_ext *ext)
 {
@@ -42,20 +42,20 @@ xrc_enter(struct rsoft_srq *srq, const struct rmem_srq_ext *ext)
 
 	srq->xrcd = ext->xrcd->handle;
 	srq->cq = rsoft_cq_of(ext->cq);
-	/* Several QPs complete to it at the same time. */
+	/* Attach it twice, because several QPs may complete to it at the same time. */
 	rsoft_cq_attach(srq->cq);
 	rsoft_cq_attach(srq->cq);
 	rsoft_lock(&rsoft_domain->lock);
 	while (index == 0 || dev->xrc_srqs[index] != NULL)
 		index = (index + 1) & dev->xrc_mask;
-	/* Differs from the number of the previous SRQ with this index. */
+	/* The number differs from that of the previous SRQ in this entry. */
 	dev->xrc_generation += dev->xrc_mask + 1;
 	srq->number = ((dev->xrc_generation & ~dev->xrc_mask) | index) & RSOFT_XRC_MASK;
 	__atomic_store_n(&dev->xrc_srqs[index], srq, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 }
 
-/* Without the SRQ: a message that has not ended is refused. */
+/* Remove the SRQ from a QP; a message that has not ended will be refused. */
 static void
 xrc_forget(struct rsoft_qp *qp, const struct rsoft_srq *srq)
 {
@@ -68,7 +68,7 @@ xrc_forget(struct rsoft_qp *qp, const struct rsoft_srq *srq)
 	rte_ticketlock_unlock(&qp->rq.lock);
 }
 
-/* No request may use the SRQ any more. */
+/* Ensure that no request can use the SRQ any more. */
 static void
 xrc_leave(struct rsoft_srq *srq)
 {
@@ -131,7 +131,7 @@ xrc_srq_num_get(struct rmem_srq *srq, uint32_t *srq_num)
 	return 0;
 }
 
-/* The class has all that a domain is. */
+/* The class does everything for domains. */
 static int
 xrc_xrcd_alloc(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
 {

@@ -5,16 +5,17 @@
 /*
  * XRC: SRQs by number, and the SRQ of a request.
  *
- * A QP of XRC_RECV has no PD, no SRQ and no CQ. For each request, the executor selects the SRQ that
- * it names: then rq.srq, recv_cq and pd of the QP are those of this SRQ, until the next request.
- * The receive queue of the QP has a slot for the receive of a message (rsoft_srq.h).
+ * An XRC_RECV QP has no PD, SRQ or CQ of its own. For each request, the executor selects the SRQ
+ * that the request names, and sets rq.srq, recv_cq and pd of the QP accordingly until the next
+ * request. The receive queue of the QP has a slot for the receive of a message (rsoft_srq.h).
  *
  * Invariants:
  * - rq.srq and recv_cq change under rq.lock, and only while the slot is empty. They are read under
- *   it, except rq.srq by the executor. pd is used by the executor alone. One thread at a time
- *   executes the requests of the peer, which is one QP.
- * - An SRQ leaves the table first. After a grace period no request selects it, so that it can be
- *   removed from the QPs; after another one no lcore uses it.
+ *   rq.lock, except that the executor reads rq.srq without it. Only the executor uses pd. One
+ * thread
+ *   at a time executes the requests of the peer, which is one QP.
+ * - An SRQ is removed from the table first. After a grace period no request selects it, and it is
+ *   removed from the QPs; after another grace period no lcore uses it.
  */
 
 #ifndef RSOFT_XRC_H
@@ -22,23 +23,24 @@
 
 #include "rsoft_rq.h"
 
-/* Bits of a number. */
+/* Bits of an SRQ number. */
 #define RSOFT_XRC_MASK UINT32_C(0xffffff)
 
 extern const struct rmem_xrc_ops rsoft_xrc_ops;
 
-/* The table of a device. */
+/* Create and free the table of a device. */
 int rsoft_xrc_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_xrc_fini(struct rsoft_dev *dev);
 
-/* Those of rsoft_srq.h; one of XRC is in the table too. */
+/* Create and destroy SRQs as in rsoft_srq.h; an XRC SRQ is also added to the table. */
 int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf);
 int rsoft_xrc_srq_destroy(struct rmem_srq *base);
 
-/* The part of rsoft_xrc_select() for an SRQ that the last request did not name. */
+/* Slow path of rsoft_xrc_select(): the last request named another SRQ. */
 bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);
 
-/* The SRQ of a number in the domain of an XRC_RECV QP, or NULL. Called as rsoft_xrc_select(). */
+/* Find an SRQ by number in the domain of an XRC_RECV QP; NULL if there is none. Called as
+ * rsoft_xrc_select(). */
 static inline struct rsoft_srq *
 rsoft_xrc_find(const struct rsoft_qp *qp, uint32_t number)
 {
@@ -53,8 +55,8 @@ rsoft_xrc_find(const struct rsoft_qp *qp, uint32_t number)
 }
 
 /*
- * Select the SRQ of a request to a QP of XRC_RECV. False: its domain has no SRQ of this number, or
- * a message to another one has not ended. From inside of rsoft_grace_enter().
+ * Select the SRQ of a request to an XRC_RECV QP. False: its domain has no SRQ of this number, or a
+ * message to another SRQ has not ended. From inside of rsoft_grace_enter().
  */
 static inline bool
 rsoft_xrc_select(struct rsoft_qp *qp, uint32_t number)
