@@ -7,7 +7,7 @@
  * walker per structure.
  *
  * No other thread may use the device during the audit. Engines and the thread of the wire are
- * stopped by taking rwire::rx_lock and rsoft_dev::pending_lock.
+ * stopped by taking their locks, rwire::rx_lock and rsoft_dev::pending_lock.
  */
 
 #include <errno.h>

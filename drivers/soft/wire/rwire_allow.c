@@ -11,7 +11,7 @@
 #include "../base/rsoft.h"
 #include "rwire_allow.h"
 
-/* A prefix of len bytes of text. */
+/* Parse a prefix in the first len bytes of text. */
 static bool
 allow_parse_one(const char *text, size_t len, struct rwire_prefix *prefix)
 {
@@ -29,13 +29,13 @@ allow_parse_one(const char *text, size_t len, struct rwire_prefix *prefix)
 		*slash = '\0';
 	if (!rwire_addr_from_text(copy, &prefix->addr))
 		return false;
-	/* That of a prefix can be all zero. */
+	/* The address of a prefix may be all zero. */
 	addr = prefix->addr;
 	if (slash != NULL)
 		addr.gid[15] |= 1;
 	if (!rwire_addr_is_unicast(&addr))
 		return false;
-	/* An IPv4 address that is written as one of IPv6 has 128 bits. */
+	/* An IPv4-mapped address in IPv6 notation has 128 bits. */
 	first = strchr(copy, ':') == NULL ? 96 : 0;
 	max = 128 - first;
 	prefix->len = 128;

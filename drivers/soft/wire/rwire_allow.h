@@ -13,19 +13,19 @@
 
 struct rwire_prefix {
 	struct rwire_addr addr;
-	uint32_t len; /* in bits, of the GID */
+	uint32_t len; /* prefix length of the GID in bits */
 };
 
-/* Zeroes: all addresses. */
+/* Permitted prefixes; if there are none, all addresses are permitted. */
 struct rwire_allow {
 	struct rwire_prefix prefix[RWIRE_MAX_ALLOW];
 	uint32_t nb;
 };
 
-/* Set the prefixes of a text, "ADDRESS[/LENGTH];...". 0, or -EINVAL, logged. */
+/* Parse prefixes, "ADDRESS[/LENGTH];...". Return 0, or -EINVAL, logged. */
 int rwire_allow_parse(struct rwire_allow *allow, const char *text);
 
-/* Whether an address has one of the prefixes, or there are none. */
+/* Whether an address matches one of the prefixes, or there are none. */
 bool rwire_allow_has(const struct rwire_allow *allow, const struct rwire_addr *addr);
 
 #endif /* RWIRE_ALLOW_H */

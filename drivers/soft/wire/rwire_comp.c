@@ -5,8 +5,8 @@
 /*
  * The completer: acknowledgements and responses complete requests.
  *
- * Invariant: una is the oldest PSN that is not acknowledged, and belongs to the request at the head
- * of the send queue, if any is in flight. Requests complete in order, each when una passes its last
+ * Invariant: una is the oldest unacknowledged PSN. If packets are in flight, it belongs to the
+ * request at the head of the send queue. Requests complete in order, each when una passes its last
  * PSN.
  */
 
@@ -35,14 +35,14 @@ comp_wqe(const struct rwire_qp *q)
 	return &q->req.wqe[q->qp->sq.cons & q->qp->sq.mask];
 }
 
-/* Whether the request at the head waits for the peer (and not for a grace period). */
+/* Whether the request at the head waits for the peer, not for a grace period. */
 static bool
 comp_has_head(const struct rwire_qp *q)
 {
 	return q->qp->sq.cons != q->req.begun && q->qp->sq.wait != RSOFT_WAIT_GRACE;
 }
 
-/* Advance una to psn: the retry counts and the timer start again. */
+/* Advance una to psn, and restart the retry counts and the timer. */
 static void
 comp_move(struct comp *comp, uint32_t psn)
 {
@@ -60,7 +60,7 @@ comp_move(struct comp *comp, uint32_t psn)
 		req->deadline = rwire_clock() + req->timeout;
 }
 
-/* The request at the head is acknowledged. */
+/* Complete the acknowledged request at the head. */
 static void
 comp_succeed(struct comp *comp)
 {
@@ -71,7 +71,7 @@ comp_succeed(struct comp *comp)
 
 	comp_move(comp, rwire_psn_add(wqe->first_psn, wqe->nb_psn));
 	req->nb_rd -= rwire_wr_has_response(wr);
-	/* The answer arrived after a rewind to it. */
+	/* The answer arrived after a rewind to this request. */
 	if (req->sq_pos == q->qp->sq.cons)
 		req->sq_pos++;
 	if (wr->opcode == RMEM_WR_RDMA_READ_WITH_INV) {
@@ -96,8 +96,8 @@ comp_fail(struct comp *comp, int status, uint32_t vendor_err)
 }
 
 /*
- * All packets preceding psn are acknowledged. False: a response to one of them, such as a READ, is
- * missing.
+ * Acknowledge all packets before psn. False: the response to one of their requests, such as a READ,
+ * is missing.
  */
 static bool
 comp_ack(struct comp *comp, uint32_t psn)
@@ -154,7 +154,7 @@ comp_nak(struct comp *comp, const struct rwire_pkt *pkt)
 	switch (pkt->syndrome) {
 	case RWIRE_AETH_NAK_PSN:
 		if (comp->q->req.is_rewound)
-			break; /* for the gap that the last NAK reported */
+			break; /* for a gap that the last NAK already reported */
 		if (rwire_retry(comp->q) != RMEM_WC_SUCCESS)
 			comp_fail(comp, RMEM_WC_RETRY_EXC_ERR, RMEM_VENDOR_ERR_NO_PEER);
 		break;
@@ -172,7 +172,7 @@ comp_nak(struct comp *comp, const struct rwire_pkt *pkt)
 	}
 }
 
-/* An ACK, NAK or RNR NAK. */
+/* Handle an ACK, NAK or RNR NAK. */
 static void
 comp_aeth(struct comp *comp, const struct rwire_pkt *pkt)
 {
@@ -190,7 +190,7 @@ comp_aeth(struct comp *comp, const struct rwire_pkt *pkt)
 		comp_nak(comp, pkt);
 }
 
-/* Copy n bytes of a response to byte offset of the SGEs of the request at the head. */
+/* Copy n bytes of a response to the SGEs of the request at the head, from byte offset on. */
 static void
 comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 {
@@ -208,7 +208,7 @@ comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 		comp_succeed(comp);
 }
 
-/* A READ response without data, for a request that returns none. */
+/* Handle a response without data, for a request that returns none. */
 static void
 comp_empty(struct comp *comp, const struct rwire_pkt *pkt)
 {
@@ -262,7 +262,8 @@ rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	struct rsoft_batch batch;
 	struct comp comp = {.q = q, .batch = &batch};
 
-	/* For a PSN that was not sent, or is acknowledged: late or forged. */
+	/* Ignore packets with a PSN that was not sent, or is already acknowledged: late or
+	 * forged. */
 	if (rwire_psn_diff(pkt->psn, q->req.end_psn) >= 0 ||
 			rwire_psn_diff(pkt->psn, q->req.una) < 0)
 		return;

@@ -3,10 +3,10 @@
  */
 
 /*
- * Commands of rmem-ctl, with control=1: the port is down, up or frozen, has other GIDs, P_Keys or
- * another MTU, a QP or the device fails. They are datagrams of text to a socket whose name in the
- * kernel is CONTROL_NAME; each is answered by one, "ok", "ok TEXT" or "error: TEXT". Those of other
- * users than this one and root are refused, by the credentials that the kernel adds.
+ * Commands of rmem-ctl, with control=1: set the port down, up or frozen, change GIDs, P_Keys or the
+ * MTU, fail a QP or the device. Commands are text datagrams to a socket with the abstract name
+ * CONTROL_NAME. Each is answered by a datagram, "ok", "ok TEXT" or "error: TEXT". Commands of users
+ * other than this one and root are refused, by the credentials that the kernel adds.
  */
 
 #define _GNU_SOURCE /* struct ucred */
@@ -81,7 +81,7 @@ show(struct rwire *wire, struct command *command)
 			wire->is_frozen ? ", frozen" : "");
 }
 
-/* A command that ends a failure of the port also ends a failure by a rule. */
+/* Also end a failure of the port by a rule. */
 static void
 end_rule(struct rwire *wire, bool is_down)
 {
@@ -90,7 +90,7 @@ end_rule(struct rwire *wire, bool is_down)
 	rte_ticketlock_unlock(&wire->rx_lock);
 }
 
-/* All packets are lost while the port is down or frozen. */
+/* Set the port state; all packets are dropped while it is down or frozen. */
 static void
 set_port(struct rwire *wire, struct command *command, const char *number, const char *state)
 {
@@ -177,7 +177,7 @@ change_pkey(struct rwire *wire, struct command *command, const char *how, const 
 		answer_error(command, "pkey", number, "not in the table");
 }
 
-/* The path MTU of QPs that are connected from now on, and of datagrams. */
+/* Set the path MTU of QPs that are connected later, and of datagrams. */
 static void
 change_mtu(struct rwire *wire, struct command *command, const char *number)
 {
@@ -192,7 +192,7 @@ change_mtu(struct rwire *wire, struct command *command, const char *number)
 		__atomic_store_n(&wire->dev->address.mtu, (uint32_t)mtu, __ATOMIC_RELAXED);
 }
 
-/* The QP is in ERR, and the program gets QP_FATAL. */
+/* Move the QP to ERR, and report QP_FATAL. */
 static void
 kill_qp(struct rwire *wire, struct command *command, const char *number)
 {
@@ -202,7 +202,7 @@ kill_qp(struct rwire *wire, struct command *command, const char *number)
 	unsigned long qp_num = strtoul(number, &end, 0);
 	unsigned int lcore = rsoft_grace_enter();
 
-	/* Valid until the grace period of its release. */
+	/* The QP is valid until the grace period of its release. */
 	qp = __atomic_load_n(&dev->qps[qp_num & dev->qp_mask], __ATOMIC_ACQUIRE);
 	if (*end != '\0' || qp == NULL || qp->qp.qp_num != qp_num)
 		snprintf(command->answer, sizeof(command->answer), "error: no QP %.20s", number);
@@ -214,7 +214,7 @@ kill_qp(struct rwire *wire, struct command *command, const char *number)
 	rsoft_grace_leave(lcore);
 }
 
-/* At the next burst, of whichever thread receives. */
+/* Let the device fail at the next burst of the receiving thread. */
 static void
 fail_dev(struct rwire *wire)
 {
@@ -252,7 +252,7 @@ execute(struct rwire *wire, struct command *command)
 				words[0]);
 }
 
-/* False: no command waits. */
+/* Receive a command; false if none waits. */
 static bool
 receive(int fd, struct command *command)
 {

@@ -5,10 +5,10 @@
 /*
  * The wire of a device: its port, and the thread that makes progress.
  *
- * Each poll of a CQ of the device makes progress. With progress=thread so does a control thread,
- * which sleeps in the file descriptor of the port, so that a target answers without calls. While
- * lcores poll often, it neither receives nor waits for packets, so that they need not wake it; an
- * lcore that polls periodically leaves the packets to it.
+ * Each poll of a CQ of the device makes progress. With progress=thread a control thread also does;
+ * it sleeps on the file descriptor of the port, so a target responds without calls of the
+ * application. While lcores poll often, the thread neither receives nor waits for packets, so
+ * lcores need not wake it; if an lcore polls only now and again, the thread receives.
  */
 
 #include <errno.h>
@@ -26,16 +26,16 @@
 #include "../queue/rsoft_addr.h"
 #include "rwire.h"
 
-/* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
+/* Longest sleep of the thread, for timers; and its sleep while lcores receive; in ms. */
 #define WIRE_TICK_MS 10
 #define WIRE_AWAY_MS 1
-/* Interval of the commands of rmem-ctl. */
+/* Interval between executions of rmem-ctl commands. */
 #define WIRE_CONTROL_MS 5
-/* Polls by lcores in WIRE_AWAY_MS from which they receive instead of the thread. */
+/* Number of polls by lcores in WIRE_AWAY_MS from which on they receive instead of the thread. */
 #define WIRE_OFTEN 32
-/* Time in which the thread polls after the last packets, before it sleeps. */
+/* Time that the thread polls after the last packets before it sleeps. */
 #define WIRE_SPIN_US 20
-/* Interval of the housekeeping of a port that is idle. */
+/* Interval of the housekeeping of an idle port. */
 #define WIRE_IDLE_MS 100
 
 void
@@ -70,13 +70,13 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 	stats->drop_qkey += __atomic_load_n(&own->drop_qkey, __ATOMIC_RELAXED);
 }
 
-/* Before the thread sleeps: false: packets wait. */
+/* Prepare for a sleep of the thread; false if packets wait. */
 static bool
 wire_may_sleep(struct rwire *wire)
 {
 	bool is_empty;
 
-	/* Its holder receives. */
+	/* Otherwise the holder receives. */
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
 	is_empty = wire->port->ops->rx_sleep(wire->port);
@@ -84,11 +84,11 @@ wire_may_sleep(struct rwire *wire)
 	return is_empty;
 }
 
-/* Polls by lcores, as the thread sees them. */
+/* Polls by lcores, as counted by the thread. */
 struct wire_watch {
-	uint64_t seen;    /* rwire::nb_polls at since, and those of the thread since then */
+	uint64_t seen;    /* rwire::nb_polls at `since`, plus own polls since then */
 	uint64_t since;   /* TSC */
-	uint64_t busy_at; /* packets were received or sent, TSC */
+	uint64_t busy_at; /* time of the last packets, TSC */
 };
 
 /* Whether lcores poll so often that they receive instead of the thread. */
@@ -106,7 +106,7 @@ wire_is_polled(const struct rwire *wire, struct wire_watch *watch)
 	return nb * away >= WIRE_OFTEN * elapsed;
 }
 
-/* One step of the thread. Returns whether more packets are expected soon. */
+/* One step of the thread; return whether more packets are expected soon. */
 static bool
 wire_step(struct rwire *wire, struct wire_watch *watch)
 {
@@ -130,7 +130,7 @@ wire_sleep(struct rwire *wire, struct pollfd *fds, nfds_t nb, int ms)
 		(void)!read(wire->wake_fd, &n, sizeof(n));
 }
 
-/* How long the thread sleeps without packets, ms. */
+/* Time that the thread sleeps without packets, ms. */
 static int
 wire_tick(struct rwire *wire)
 {
@@ -138,7 +138,7 @@ wire_tick(struct rwire *wire)
 										: WIRE_TICK_MS;
 }
 
-/* Execute the commands of rmem-ctl, at intervals. */
+/* Execute commands of rmem-ctl, at intervals. */
 static void
 wire_control(struct rwire *wire, uint64_t *last)
 {
@@ -227,7 +227,8 @@ wire_has_fault(const struct rsoft_args *args)
 	return args->fault[0] != '\0' || args->control != 0;
 }
 
-/* Without faults nothing alters a packet in memory; a file should have all fields. */
+/* Packets in memory need an ICRC only if faults can alter them, or for all fields in a pcap
+ * file. */
 static bool
 wire_has_icrc(const struct rsoft_args *args)
 {
@@ -260,7 +261,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 	return -EINVAL;
 }
 
-/* ip=host: the port, the address and the link layer that all such devices have. */
+/* Open the port for ip=host; get its address, and the link layer of such devices. */
 static int
 wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 {
@@ -340,7 +341,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	memcpy(address->gid, wire->port->addr.gid, sizeof(address->gid));
 	address->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
 	wire->inner = wire->port;
-	/* Inside of the faults: the file has the packets that were sent. */
+	/* Wrapped by the fault port, so the file has only packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && wire_has_fault(args))

@@ -14,7 +14,7 @@ rwire_fail_qp(struct rsoft_qp *qp, unsigned int lcore)
 	struct rwire_qp *q;
 
 	rsoft_rq_fail(qp);
-	/* Of XRC_RECV: it has no requests, and no CQ. */
+	/* An XRC_RECV QP has no requests and no CQ. */
 	if (qp->xrcd != 0)
 		return;
 	rte_ticketlock_lock(&qp->sq.lock);

@@ -3,12 +3,12 @@
  */
 
 /*
- * The tables of GIDs and P_Keys of a port. GID 0 is the address of the device; a further one is an
- * address with a socket of its own, so that only port=udp has them.
+ * The GID and P_Key tables of a port. GID 0 is the address of the device. Each further GID is an
+ * address with its own socket, so only port=udp has them.
  *
- * QPs keep the index of a GID that is removed: what they send is lost, as by NICs, and requests of
- * RC fail with RETRY_EXC_ERR. The index is free again when no QP has it, as in the kernel's table.
- * QPs with a P_Key that is removed have none, in which the packets of no peer match.
+ * QPs keep the index of a removed GID: their packets are lost, as with NICs, and RC requests fail
+ * with RETRY_EXC_ERR. The index is free again when no QP uses it, as in the kernel's table. QPs
+ * whose P_Key is removed have none, so no packet of a peer matches.
  */
 
 #include <errno.h>
@@ -37,7 +37,7 @@ is_in_use(const struct rsoft_dev *dev, uint32_t index)
 	return false;
 }
 
-/* A free index; RSOFT_MAX_GIDS: none. Under the domain's lock. */
+/* Free index; RSOFT_MAX_GIDS if there is none. Under the domain's lock. */
 static uint32_t
 free_index(const struct rsoft_dev *dev)
 {
@@ -50,7 +50,7 @@ free_index(const struct rsoft_dev *dev)
 	return RSOFT_MAX_GIDS;
 }
 
-/* The index of a further GID; RSOFT_MAX_GIDS: none. */
+/* Index of a further GID; RSOFT_MAX_GIDS if there is none. */
 static uint32_t
 index_of(const struct rsoft_tables *tables, const uint8_t gid[16])
 {
@@ -84,7 +84,7 @@ set_entry(struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16], uint32_t
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 }
 
-/* The device is open: an event. */
+/* Report an event, if the device is open. */
 static void
 report(struct rwire *wire, uint32_t type)
 {
@@ -169,7 +169,7 @@ rwire_gid_change(struct rwire *wire, bool is_removed)
 	uint32_t i;
 
 	if (!is_removed) {
-		/* Fails if rmem-ctl has added it, or another process has the address now. */
+		/* Fails if rmem-ctl has added the address, or another process has it now. */
 		if (wire->has_rule_gid)
 			(void)add_addr(wire, &wire->rule_gid);
 		wire->has_rule_gid = false;
@@ -184,7 +184,7 @@ rwire_gid_change(struct rwire *wire, bool is_removed)
 	remove_index(wire, i);
 }
 
-/* The index of a P_Key, or the first free one for 0; nb_pkeys: none. */
+/* Index of a P_Key; for 0 the first free index. nb_pkeys if there is none. */
 static uint32_t
 pkey_index(const struct rsoft_tables *tables, uint16_t pkey)
 {
@@ -195,7 +195,7 @@ pkey_index(const struct rsoft_tables *tables, uint16_t pkey)
 	return i;
 }
 
-/* Let QPs with the index have the entry. */
+/* Update the QPs that use the index. */
 static void
 set_pkey(struct rwire *wire, uint32_t index, uint16_t pkey)
 {
@@ -220,7 +220,7 @@ rwire_pkey_add(struct rwire *wire, uint16_t pkey)
 	struct rsoft_tables *tables = &wire->dev->tables;
 	uint32_t index = pkey_index(tables, 0);
 
-	/* 0 is no P_Key, with and without full membership (IBTA 10.9.2). */
+	/* 0 is not a valid P_Key, with or without full membership (IBTA 10.9.2). */
 	if ((pkey & 0x7fff) == 0)
 		return -EINVAL;
 	if (pkey_index(tables, pkey) < tables->nb_pkeys)

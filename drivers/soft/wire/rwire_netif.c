@@ -3,8 +3,8 @@
  */
 
 /*
- * Links; see rwire_netif.h. rtnetlink reports each change, also of a link that was down only
- * between two reads.
+ * Links; see rwire_netif.h. rtnetlink reports every change, even if a link was down only between
+ * two reads.
  */
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 
 #define PORT_NUM 1
 
-/* IFF_LOWER_UP of <linux/if.h>, which can't be included with <net/if.h>. */
+/* IFF_LOWER_UP of <linux/if.h>, which can't be included together with <net/if.h>. */
 #define LOWER_UP (UINT32_C(1) << 16)
 
 /*
- * As rdma_rxe: it is up and has a carrier. Its operational state (IFF_RUNNING) may follow the
- * carrier a second later.
+ * Whether an interface is up and has a carrier, as for rdma_rxe. IFF_RUNNING, the operational
+ * state, may follow the carrier a second later.
  */
 static bool
 is_up(uint32_t flags)
@@ -34,7 +34,7 @@ is_up(uint32_t flags)
 	return (flags & IFF_UP) != 0 && (flags & LOWER_UP) != 0;
 }
 
-/* Report the state that the host has, if it differs from the last one. */
+/* Report the state of the host if it differs from the last reported one. */
 static void
 set_state(struct rwire *wire, uint32_t found)
 {
@@ -59,7 +59,7 @@ set_state(struct rwire *wire, uint32_t found)
 		rmem_dev_async_event(wire->base_dev, RMEM_ASYNC_GID_CHANGE, PORT_NUM);
 }
 
-/* The network namespace of this thread; 0: unknown. */
+/* Network namespace of this thread; 0: unknown. */
 static uint64_t
 netns_of_thread(void)
 {
@@ -68,7 +68,7 @@ netns_of_thread(void)
 	return stat("/proc/thread-self/ns/net", &st) == 0 ? st.st_ino : 0;
 }
 
-/* The state now, if it can be read; an interface without the address keeps its other part. */
+/* Read the current state; the parts that can't be read keep their value. */
 static uint32_t
 scan(struct rwire *wire, uint32_t unknown)
 {
@@ -76,7 +76,7 @@ scan(struct rwire *wire, uint32_t unknown)
 	int rc = -EIO;
 	uint32_t ifindex;
 
-	/* A thread that has called setns() reads the interfaces of another namespace. */
+	/* A thread that has called setns() would read the interfaces of another namespace. */
 	if (netns_of_thread() == wire->netif.netns)
 		rc = rwire_interface_find(&wire->port->addr, &interface);
 
@@ -88,7 +88,7 @@ scan(struct rwire *wire, uint32_t unknown)
 	return RWIRE_NETIF_GID | (is_up(interface.flags) ? RWIRE_NETIF_UP : 0);
 }
 
-/* Whether the message is of the address of the device. */
+/* Whether the message is about the address of the device. */
 static bool
 is_own_addr(const struct rwire *wire, struct nlmsghdr *msg)
 {
@@ -105,7 +105,7 @@ is_own_addr(const struct rwire *wire, struct nlmsghdr *msg)
 		if ((attr->rta_type != IFA_LOCAL && attr->rta_type != IFA_ADDRESS) ||
 				RTA_PAYLOAD(attr) != size)
 			continue;
-		/* Of an interface with a peer, IFA_ADDRESS is the address of the peer. */
+		/* For an interface with a peer, IFA_ADDRESS is the address of the peer. */
 		has_local = attr->rta_type == IFA_LOCAL;
 		memcpy(addr.gid + sizeof(addr.gid) - size, RTA_DATA(attr), size);
 		is_own = rwire_addr_covers(&addr, &wire->port->addr);
@@ -118,7 +118,7 @@ take_message(struct rwire *wire, struct nlmsghdr *msg)
 {
 	const struct ifinfomsg *ifi = NLMSG_DATA(msg);
 	struct rwire_netif *netif = &wire->netif;
-	/* Of another family: it became, or is no longer, a port of a bridge. */
+	/* Another family: the interface became a port of a bridge, or no longer is one. */
 	bool is_link = (uint32_t)ifi->ifi_index == netif->ifindex && ifi->ifi_family == AF_UNSPEC;
 
 	switch (msg->nlmsg_type) {
@@ -136,7 +136,7 @@ take_message(struct rwire *wire, struct nlmsghdr *msg)
 		if (!is_own_addr(wire, msg))
 			break;
 		set_state(wire, netif->found & ~RWIRE_NETIF_GID);
-		/* Another one of 127.0.0.0/8 may be left. */
+		/* Another address in 127.0.0.0/8 may remain. */
 		set_state(wire, scan(wire, netif->found));
 		break;
 	case RTM_NEWADDR:
@@ -172,7 +172,7 @@ read_messages(struct rwire *wire)
 				msg = NLMSG_NEXT(msg, len))
 			take_message(wire, msg);
 	}
-	/* Last: those that are lost are later than those that were read. */
+	/* Scan last: lost messages are later than the ones read. */
 	if (is_lost)
 		set_state(wire, scan(wire, wire->netif.found));
 }
@@ -184,7 +184,7 @@ read_link(struct rwire *wire)
 	struct rwire_port *port = wire->inner;
 	int state;
 
-	/* System calls: a thread that is cancelled in one would keep the locks. */
+	/* A thread cancelled in a system call would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (wire->netif.fd >= 0)
 		read_messages(wire);
@@ -214,7 +214,7 @@ rwire_netif_open(struct rwire *wire)
 	netif->found = netif->state;
 	if (!port->has_interface)
 		return;
-	/* It is bound before the state is read, so that no change is missed. */
+	/* Bind before reading the state, so that no change is missed. */
 	netif->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (netif->fd < 0 || bind(netif->fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
 		RSOFT_LOG(INFO, "ip=: no events of the interface: %s", strerror(errno));

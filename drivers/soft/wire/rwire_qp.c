@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The engine's part of a QP, from its connect to its reset. */
+/* The engine's part of a QP, from connect to reset. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "../mem/rsoft_key.h"
 #include "rwire.h"
 
-/* Path MTU of its code in verbs (1: 256 to 5: 4096; else unknown), up to that of the port. */
+/* Path MTU for an enum of verbs (1: 256 to 5: 4096; else unknown), at most the port's. */
 static uint32_t
 qp_mtu(const struct rwire *wire, uint8_t code)
 {
@@ -22,7 +22,7 @@ qp_mtu(const struct rwire *wire, uint8_t code)
 	return RTE_MIN(mtu, wire->dev->address.mtu);
 }
 
-/* IBTA 11.2.5.2: 4.096 us * 2^timeout; 0: none. */
+/* IBTA 11.2.5.2: 4.096 us * 2^timeout; 0: infinite. */
 static uint64_t
 qp_timeout(uint8_t timeout)
 {
@@ -138,7 +138,7 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 	req->timeout = qp_timeout(qp->conn.timeout);
 	req->retry_left = qp->conn.retry_cnt;
 	req->rnr_left = qp->conn.rnr_retry;
-	/* The timer of packets in flight starts again, or ends. */
+	/* Restart or stop the timer of packets in flight. */
 	req->deadline = 0;
 	if (req->timeout != 0 && req->una != req->end_psn && req->rnr_until == 0)
 		req->deadline = rwire_clock() + req->timeout;

@@ -6,8 +6,8 @@
  * Packets of the responder: READ data, results of atomics, responses without data, and
  * acknowledgements.
  *
- * Replies are sent in the order of the requests, then at most one acknowledgement, which answers
- * for all packets that precede it.
+ * Replies are sent in the order of the requests, followed by at most one acknowledgement, which
+ * covers all preceding packets.
  */
 
 #include "../mem/rsoft_access.h"
@@ -43,7 +43,7 @@ rwire_reply_dup(struct rwire_qp *q, const struct rwire_reply *reply)
 	rwire_reply_schedule(q);
 }
 
-/* Copy the bytes of one READ response; false: the key does not allow it any more. */
+/* Copy the bytes of one READ response; false if the key is no longer valid for them. */
 static bool
 reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, uint32_t n)
 {
@@ -54,7 +54,7 @@ reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, u
 
 	if (n == 0)
 		return true;
-	/* The SRQ of the message in progress may be of another PD. */
+	/* The SRQ of the current message may have another PD. */
 	if (unlikely(q->service == RWIRE_XRC))
 		q->qp->pd = reply->pd;
 	is_permitted = rsoft_access(q->qp, 0, reply->rkey, addr, n,
@@ -107,7 +107,7 @@ reply_send(struct rwire_qp *q, struct rwire_reply *reply)
 	return true;
 }
 
-/* Send the rest of a reply, no more than *budget packets. False: some are left. */
+/* Send the rest of a reply, at most *budget packets. False: some are left. */
 static bool
 reply_finish(struct rwire_qp *q, struct rwire_reply *reply, uint32_t *budget)
 {
@@ -121,12 +121,13 @@ reply_finish(struct rwire_qp *q, struct rwire_reply *reply, uint32_t *budget)
 static bool
 reply_all(struct rwire_qp *q)
 {
-	/* A long READ must not keep the packets of other QPs waiting. */
+	/* A long READ must not delay packets of other QPs for long. */
 	uint32_t budget = RWIRE_REPLY_BURST;
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (rsp->has_dup_reply) {
-		/* If the first reply has arrived, the memory may change; these data are dropped. */
+		/* If the first reply has arrived, the memory may change; the requester then drops
+		 * this data. */
 		rsoft_guard_ignore_begin();
 		rsp->has_dup_reply = !reply_finish(q, &rsp->dup_reply, &budget);
 		rsoft_guard_ignore_end();
@@ -179,13 +180,13 @@ rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
 	if (frame != NULL)
 		rwire_tx_put(q, frame, &pkt);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
-	/* It answers for what was owed to the packets that precede it. */
+	/* It also acknowledges the preceding packets. */
 	if (frame != NULL)
 		q->rsp.has_ack = false;
 	return frame != NULL;
 }
 
-/* Send all that is owed, in order. Under tx_lock. */
+/* Send all pending packets, in order. Under tx_lock. */
 static bool
 reply_flush(struct rwire_qp *q)
 {
@@ -214,7 +215,7 @@ rwire_reply_run(struct rwire_qp *q)
 	}
 	rsoft_lock(&q->wire->tx_lock);
 	is_done = reply_flush(q);
-	/* Request the packets that were dropped, without waiting for the peer's timer. */
+	/* Request the dropped packets, instead of waiting for the peer's timer. */
 	if (is_done && rsp->has_dropped && !rsp->has_failed) {
 		rsp->has_dropped = false;
 		rsp->is_nak_sent = true;

@@ -5,9 +5,9 @@
 /*
  * The requester: sends the requests of the send queue as packets, go-back-N.
  *
- * Requests get PSNs in the order posted. Local requests (REG_MR, LOCAL_INV, BIND_MW, UMR) are
- * executed when all preceding ones have completed. A request that fails here, with a key or a
- * length, waits for the same, so that the first error is that of the oldest request.
+ * Requests get PSNs in the order of their posts. Local requests (REG_MR, LOCAL_INV, BIND_MW, UMR)
+ * are executed when all preceding requests have completed. A request that fails here, because of a
+ * key or a length, also waits for these, so that the first error is reported by the oldest request.
  */
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_er
 
 	if ((wr->flags & RMEM_SEND_FENCE) && req->nb_rd != 0)
 		return RSOFT_WAIT_WIRE;
-	/* It remains at the head for a grace period, during which no later one may complete. */
+	/* It stays at the head for a grace period, during which no later request may complete. */
 	if (req->begun != q->qp->sq.cons &&
 			rsoft_sq_slot(&q->qp->sq, req->begun - 1)->opcode ==
 					RMEM_WR_RDMA_READ_WITH_INV)
@@ -73,7 +73,7 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_er
 	return RMEM_WC_SUCCESS;
 }
 
-/* Set the opcode of a packet of a SEND or WRITE, and the fields that only the last one has. */
+/* Set the opcode of a packet of a SEND or WRITE, and the fields that only the last packet has. */
 static void
 req_fill_message(const struct rmem_send_wr *wr, bool is_first, bool is_last, struct rwire_pkt *pkt)
 {
@@ -137,7 +137,7 @@ req_fill_flush(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
 	pkt->level = wr->flush.level;
 }
 
-/* Whether the peer must acknowledge this packet, with which nb_psn are in flight. */
+/* Whether the peer must acknowledge this packet; with it, nb_psn are in flight. */
 static bool
 req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 {
@@ -145,7 +145,7 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 
 	if (!rwire_service_is_reliable(q->service))
 		return false;
-	/* The last of each message: a later request may wait for its completion. */
+	/* Always for the last packet of a message: a later request may wait for its completion. */
 	if (!is_last && ++req->since_ack < RWIRE_ACK_EVERY && nb_psn < q->window)
 		return false;
 	req->since_ack = 0;
@@ -153,9 +153,9 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 }
 
 /*
- * PSNs of the READ request, or of the shared payload, for packet at and on of a request; 0: the
- * window is too full. The end is that of a piece, a fraction of the window, so that what is sent
- * again is a part of what was sent earlier.
+ * Number of PSNs of the READ request, or of the shared payload, that starts with packet `at` of a
+ * request; 0: the window is too full. It ends where a piece ends, a fraction of the window, so that
+ * a retransmission is a part of what was sent before.
  */
 static uint32_t
 req_piece_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t at, uint32_t pieces)
@@ -168,8 +168,8 @@ req_piece_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t a
 }
 
 /*
- * Let the peer copy the payload of packet at and on, whose bytes are at offset, all at once: an
- * enum rmem_wc_status, or an enum rsoft_wait; *nb_psn is 0: it can't.
+ * Let the peer copy the payload from packet `at` on, whose bytes start at offset. Return an enum
+ * rmem_wc_status or rsoft_wait; *nb_psn is 0 if that is not possible.
  */
 static int
 req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_wqe *wqe,
@@ -181,7 +181,8 @@ req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_
 	int status;
 
 	*nb_psn = 0;
-	/* All of these request an acknowledgement, and so do the packets preceding them. */
+	/* These packets, and the ones before them, request an acknowledgement, so the wait will
+	 * end. */
 	if (nb == 0)
 		return RSOFT_WAIT_WIRE;
 	len = (uint32_t)RTE_MIN(wqe->length - offset, (uint64_t)nb * q->mtu);
@@ -193,7 +194,7 @@ req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_
 	return RMEM_WC_SUCCESS;
 }
 
-/* Fill the payload at req->psn into the packet; an enum rmem_wc_status, or an enum rsoft_wait. */
+/* Fill the payload at req->psn into the packet; return an enum rmem_wc_status or rsoft_wait. */
 static int
 req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
 		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *vendor_err)
@@ -206,7 +207,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	int status;
 
 	*nb_psn = 0;
-	/* The memory is shared until the acknowledgement, so not with an unreliable service. */
+	/* The memory is shared until the acknowledgement, so only with a reliable service. */
 	if (q->wire->port->has_share && left >= RWIRE_MIN_SHARED &&
 			rwire_service_is_reliable(q->service)) {
 		status = req_share(q, wr, wqe, at, offset, nb_psn, vendor_err);
@@ -226,7 +227,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 			pkt->payload_len, false, vendor_err);
 }
 
-/* Fill the packet at req->psn, and copy its payload; an enum rmem_wc_status. */
+/* Fill the packet at req->psn, and copy its payload; return an enum rmem_wc_status. */
 static int
 req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
 		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *vendor_err)
@@ -285,7 +286,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 		return RSOFT_WAIT_WIRE;
 	frame = rwire_tx_get(q);
 	if (frame == NULL) {
-		/* If the peer stopped reading, the timer is what ends the wait. */
+		/* If the peer has stopped reading, the timer ends the wait. */
 		req_start_timer(req);
 		return RSOFT_WAIT_WIRE;
 	}
@@ -305,7 +306,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 	return RMEM_WC_SUCCESS;
 }
 
-/* Send one packet: RMEM_WC_SUCCESS, an enum rsoft_wait, or why the request fails. */
+/* Send one packet; return RMEM_WC_SUCCESS, an enum rsoft_wait, or the error of the request. */
 static int
 req_step(struct rwire_qp *q, uint32_t *vendor_err)
 {
@@ -333,7 +334,8 @@ req_step(struct rwire_qp *q, uint32_t *vendor_err)
 	return req_send(q, wr, vendor_err);
 }
 
-/* Whether the time of an RNR NAK is not over. No such time is a second: the clock was set back. */
+/* Whether the delay of an RNR NAK is not over. No delay is as long as a second: then the clock was
+ * set back. */
 static bool
 req_is_waiting(const struct rwire_req *req)
 {
@@ -345,7 +347,7 @@ req_is_waiting(const struct rwire_req *req)
 	return left != 0 && left < rte_get_tsc_hz();
 }
 
-/* Send as many packets as possible; returns the result of the step that sent none. */
+/* Send as many packets as possible; return the result of the step that sent none. */
 static int
 req_send_all(struct rwire_qp *q, uint32_t *vendor_err)
 {
@@ -369,7 +371,7 @@ req_local(struct rwire_qp *q, unsigned int lcore)
 {
 	struct rwire_req *req = &q->req;
 	struct rsoft_sq *sq = &q->qp->sq;
-	bool is_at_head = req->sq_pos == sq->cons; /* else a READ_WITH_INV */
+	bool is_at_head = req->sq_pos == sq->cons; /* else it is a READ_WITH_INV */
 
 	if (rsoft_req_exec(q->qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, 1) == 0)
 		return false;
@@ -426,7 +428,8 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 		}
 		if (!rwire_service_is_reliable(q->service) && rwire_comp_sent(q, lcore) &&
 				status <= 0) {
-			/* No acknowledgement bounds a call: leave the rest to the next. */
+			/* No acknowledgement limits the work of a call: leave the rest to the next
+			 * call. */
 			q->req.has_more = rwire_psn_diff(q->req.psn, first) >= (int32_t)q->window;
 			if (q->req.has_more)
 				return;
@@ -447,8 +450,8 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 }
 
 /*
- * Whether all packets are sent, and no timer has expired: a poll that waits for the peer. Other
- * ports may hold packets until the next flush.
+ * Whether all packets are sent, and no timer has expired, so that a poll only waits for the peer.
+ * Ports that are not lossless may hold packets until the next flush.
  */
 static bool
 req_is_idle(const struct rwire_qp *q)

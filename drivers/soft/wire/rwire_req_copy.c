@@ -3,13 +3,14 @@
  */
 
 /*
- * Requests that are executed by a copy between the processes (port/rwire_copy.h), without packets.
+ * Requests executed by a copy between processes (port/rwire_copy.h), without packets.
  *
- * - Such a request is one of the oldest, and no packet of the QP is in flight, so that requests are
- *   executed in the order posted. It has no PSN.
+ * - Such a request is one of the oldest, and no packet of the QP is in flight, so requests are
+ *   executed in the order of their posts. It has no PSN.
  * - A call copies up to RWIRE_DIRECT_BUDGET bytes, of several requests and a part of the last one,
- *   and never under rwire::rx_lock: then other QPs are served.
- * - A packet whose request could have been executed directly, with a grant, requests that.
+ * and
+ *   never under rwire::rx_lock, so that other QPs are served.
+ * - The packet of a request that only lacks a grant for direct execution requests that grant.
  */
 
 #include <rte_cycles.h>
@@ -19,15 +20,15 @@
 #include "rwire.h"
 
 /*
- * A program that has left so many completions in the CQ, or requests without one, sends a stream of
- * requests. Packets of one message each are faster then, and need no system call each.
+ * A program that leaves so many completions in the CQ, or posts so many unsignaled requests, sends
+ * a stream of requests. Packets of one message each are then faster, and need no system call each.
  */
 #define DIRECT_MAX_BEHIND 16u
-#define DIRECT_MIN_STREAM 4096u /* bytes of a request from which that does not apply */
+#define DIRECT_MIN_STREAM 4096u /* requests of this size and longer are always copied directly */
 
 /*
- * If no post or poll follows so soon, the program waits for what the requests have written. Then
- * the next posts do not wait: so many, and twice as many after each further such wait.
+ * If no post or poll follows within this time, the program waits for the data of the requests. Then
+ * this number of posts is not deferred; twice as many after each further such wait.
  */
 #define DIRECT_MAX_WAIT_US    200
 #define DIRECT_MIN_UNDEFERRED 64u
@@ -50,7 +51,7 @@ direct_begin(struct rwire_qp *q, struct rwire_copy_link *direct)
 	}
 }
 
-/* Whether the program leaves completions in the CQ; done requests have been executed. */
+/* Whether the program leaves completions in the CQ; `done` requests have been executed. */
 static bool
 direct_is_behind(const struct rsoft_qp *qp, uint32_t done)
 {
@@ -73,7 +74,7 @@ direct_is_stream(const struct rsoft_batch *batch)
 	return direct_is_behind(batch->qp, batch->done);
 }
 
-/* The length of a request that needs no packet if there is a grant; 0: it is another one. */
+/* Length of a request that needs no packet if there is a grant; 0: it needs packets. */
 static uint64_t
 direct_length(const struct rwire_qp *q, uint32_t pos)
 {
@@ -88,7 +89,7 @@ direct_length(const struct rwire_qp *q, uint32_t pos)
 	return length <= q->qp->max_msg_size ? length : 0;
 }
 
-/* Add n bytes of a request, from offset on. False: they are for packets, or a later call. */
+/* Add n bytes of a request, from offset on. False: they are left to packets, or to a later call. */
 static bool
 direct_add(struct rwire_qp *q, struct rwire_copy *copy, const struct rmem_send_wr *wr,
 		uint64_t offset, uint64_t n)
@@ -110,7 +111,7 @@ direct_add(struct rwire_qp *q, struct rwire_copy *copy, const struct rmem_send_w
 	return true;
 }
 
-/* Gather the oldest requests, up to n bytes; in SQD that in progress. */
+/* Gather the oldest requests, up to n bytes; in SQD only the request in progress. */
 static void
 direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
 {
@@ -139,7 +140,7 @@ direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
 	}
 }
 
-/* Complete the requests of which all bytes are copied. */
+/* Complete the requests whose bytes are all copied. */
 static void
 direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 {
@@ -161,7 +162,7 @@ direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 	}
 }
 
-/* Copy up to *n bytes of the oldest requests, and subtract what was. */
+/* Copy up to *n bytes of the oldest requests, and subtract the copied bytes from *n. */
 static enum rwire_copy_result
 direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 {
@@ -200,7 +201,7 @@ rwire_req_copy_is_near(const struct rwire_qp *q, uint32_t pos)
 			direct_length(q, pos) >= DIRECT_MIN_STREAM;
 }
 
-/* Whether a request may begin, or continue, and all preceding ones have completed. */
+/* Whether a request may begin or continue, and all preceding ones have completed. */
 static bool
 direct_is_next(const struct rwire_qp *q)
 {
@@ -226,7 +227,7 @@ rwire_req_copy_is_possible(const struct rwire_qp *q)
 			direct_length(q, q->qp->sq.cons) != 0;
 }
 
-/* End the wait for later posts. */
+/* End the deferral. */
 static void
 direct_resume(struct rwire_req *req)
 {
@@ -268,7 +269,7 @@ rwire_req_copy_run(struct rwire_qp *q, unsigned int lcore)
 	q->req.copied = RWIRE_DIRECT_BUDGET - left;
 	if (result == RWIRE_COPY_DONE && direct_is_next(q))
 		return false;
-	/* The request at the head begins again, with packets. */
+	/* The request at the head starts again, with packets. */
 	q->req.direct_done = 0;
 	return true;
 }

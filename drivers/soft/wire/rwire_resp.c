@@ -3,7 +3,7 @@
  */
 
 /*
- * The responder: executes the requests of the peer once each, in the order of their PSNs.
+ * The responder: executes each request of the peer once, in the order of PSNs.
  *
  * The key is checked for every packet. While a reply waits for the port, or a SEND_WITH_INV for its
  * grace period, no later request may be executed: requests are dropped, and requested again
@@ -19,7 +19,7 @@
 #include "../queue/rsoft_xrc.h"
 #include "rwire.h"
 
-/* Whether it is an ATOMIC_WRITE of the one length that these have. */
+/* Whether the packet is an ATOMIC_WRITE with its only valid length. */
 static bool
 is_word(const struct rwire_pkt *pkt)
 {
@@ -27,7 +27,7 @@ is_word(const struct rwire_pkt *pkt)
 			pkt->dma_len == sizeof(uint64_t);
 }
 
-/* The opcode of a request; that of WRITEs and SENDs without what else they do. */
+/* Opcode of a request; for WRITEs and SENDs without immediate data or invalidation. */
 static uint8_t
 wr_opcode(const struct rwire_pkt *pkt)
 {
@@ -49,7 +49,8 @@ wr_opcode(const struct rwire_pkt *pkt)
 	}
 }
 
-/* Store the error of a request that was refused, and consumed no receive: an rmem_vendor_err. */
+/* Record the error of a request that was refused without consuming a receive; return an enum
+ * rmem_vendor_err. */
 static __rte_noinline uint32_t
 note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
@@ -59,7 +60,7 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
 	uint32_t length = pkt->dma_len;
 
-	/* The same result as that of resp_exec(). */
+	/* Gives the same result as in resp_exec(). */
 	if (q->service == RWIRE_XRC && status == RMEM_WC_REM_INV_REQ_ERR)
 		has_srq = rsoft_xrc_select(q->qp, pkt->srqn);
 	if ((pkt->info & RWIRE_IS_SEND) && has_srq)
@@ -72,7 +73,7 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	}
 	wr.rdma.remote_addr = pkt->addr;
 	wr.rdma.rkey = pkt->rkey;
-	/* Only the first packet of a WRITE has them; there may have been none. */
+	/* Only the first packet of a WRITE has these fields; it may be missing. */
 	if (is_write && (pkt->info & RWIRE_IS_FIRST) == 0) {
 		length = q->rsp.left;
 		wr.rdma.remote_addr = q->rsp.message != 0 ? q->rsp.addr : 0;
@@ -97,7 +98,7 @@ note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	return vendor_err;
 }
 
-/* Fill in the completion of the receive that a message consumes. */
+/* Build the completion of the receive that a message consumes. */
 static void
 resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
 		uint8_t status, uint32_t vendor_err, struct rsoft_cqe *cqe)
@@ -117,7 +118,7 @@ resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwi
 	cqe->vendor_err = vendor_err;
 }
 
-/* Complete the receive at the head, and unlock. A failed one moves the QP to ERR first. */
+/* Complete the receive at the head, and unlock. A failed receive moves the QP to ERR first. */
 static void
 resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 {
@@ -143,7 +144,7 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 		rsoft_rq_flush(qp);
 }
 
-/* PSNs of a request; no packet but a READ and one of shared memory has those of several. */
+/* Number of PSNs of a packet; more than one only for a READ, or a payload in shared memory. */
 static uint32_t
 resp_nb_psn(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -153,10 +154,10 @@ resp_nb_psn(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 }
 
 /*
- * Complete the receive of a message, and unlock. One that generates events is acknowledged first:
- * a program that an event wakes answers concurrently, and its peer must find the completion of its
- * request, and the event of it, before those of the answer. Programs with one channel for both CQs
- * (perftest) rely on that order.
+ * Complete the receive of a message, and unlock. If it generates an event, the message is
+ * acknowledged first: a program woken by the event answers concurrently, and its peer must get the
+ * completion of its request, with the event, before those of the answer. Programs with one channel
+ * for both CQs (perftest) rely on this order.
  */
 static int
 resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt)
@@ -172,7 +173,7 @@ resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire
 	return RMEM_WC_SUCCESS;
 }
 
-/* Lock the receive queue if it has a receive; an enum rmem_wc_status or rsoft_wait. */
+/* Lock the receive queue if it has a receive; return an enum rmem_wc_status or rsoft_wait. */
 static int
 resp_take(struct rwire_qp *q, uint64_t length, struct rsoft_rqe **rqe)
 {
@@ -182,7 +183,7 @@ resp_take(struct rwire_qp *q, uint64_t length, struct rsoft_rqe **rqe)
 	*rqe = NULL;
 	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
-		/* No RNR NAK answers a packet in the middle of a message (IBTA 9.7.5.2.8). */
+		/* A packet in the middle of a message gets no RNR NAK (IBTA 9.7.5.2.8). */
 		*rqe = rsoft_rq_take(qp, q->rsp.done != 0 ? RSOFT_RQ_CONTINUED : length);
 		if (*rqe != NULL)
 			return RMEM_WC_SUCCESS;
@@ -193,7 +194,7 @@ resp_take(struct rwire_qp *q, uint64_t length, struct rsoft_rqe **rqe)
 	return RSOFT_WAIT_PEER;
 }
 
-/* The payload was shared, and the peer unmapped it: it is as if the packet were lost. */
+/* The peer unmapped a shared payload: handle the packet as lost. */
 static int
 resp_lose(struct rwire_qp *q)
 {
@@ -201,7 +202,8 @@ resp_lose(struct rwire_qp *q)
 	return RSOFT_WAIT_PEER;
 }
 
-/* Copy the payload of a packet to a receive; the status of the receive, or RSOFT_WAIT_PEER. */
+/* Copy the payload of a packet to a receive; return the status of the receive, or
+ * RSOFT_WAIT_PEER. */
 static int
 resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
 		uint32_t *vendor_err)
@@ -232,7 +234,7 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 	return RMEM_WC_LOC_PROT_ERR;
 }
 
-/* The grace period of a SEND_WITH_INV is over. False: the receive has been flushed. */
+/* End the grace period of a SEND_WITH_INV. False: the receive was flushed. */
 static bool
 resp_inv_end(struct rwire_qp *q)
 {
@@ -283,7 +285,7 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_place(q, rqe, pkt, &vendor_err);
-	/* An unreliable service drops a message that is longer (IBTA 9.8.3). */
+	/* An unreliable service drops a message that is too long (IBTA 9.8.3). */
 	if (status == RSOFT_WAIT_PEER ||
 			(status == RMEM_WC_LOC_LEN_ERR && !rwire_service_is_reliable(q->service))) {
 		rsoft_rq_keep(q->qp);
@@ -304,7 +306,7 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	return resp_succeed(q, rqe, pkt);
 }
 
-/* Translate a remote range; an enum rmem_wc_status or rsoft_wait. */
+/* Translate a remote range; return an enum rmem_wc_status or rsoft_wait. */
 static int
 resp_open(struct rwire_qp *q, uint32_t right, uint64_t addr, uint32_t rkey, uint64_t n,
 		struct rsoft_span *span)
@@ -395,7 +397,7 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return resp_succeed(q, rqe, pkt);
 }
 
-/* Queue a reply. There is a free entry: the ring is empty while requests are executed. */
+/* Queue a reply. An entry is free, because the ring is empty while requests are executed. */
 static struct rwire_reply *
 resp_reply(struct rwire_qp *q, const struct rwire_pkt *pkt, uint32_t nb_psn)
 {
@@ -491,7 +493,8 @@ resp_flush(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return status;
 }
 
-/* Whether the packet continues its message, or starts one, with a length that its opcode allows. */
+/* Whether the packet continues its message, or starts one, and has a length that its opcode
+ * allows. */
 static bool
 resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -538,7 +541,7 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	}
 }
 
-/* The packet is executed: expect the next one. */
+/* The packet was executed: expect the next one. */
 static void
 resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -557,8 +560,9 @@ resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 }
 
 /*
- * A READ is executed again (IBTA 9.7.4.5.1), from the memory as it is now: the range of PSNs may
- * differ from those of the first request, since a requester sends again from the packet it misses.
+ * A duplicate READ is executed again (IBTA 9.7.4.5.1), with the current contents of the memory. Its
+ * range of PSNs may differ from the first request, because a requester continues with the first
+ * missing packet.
  */
 static void
 resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
@@ -573,13 +577,13 @@ resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 			.addr = pkt->addr};
 	const struct rsoft_srq *srq;
 
-	/* Its responses must not reach the PSN of a request that has not been executed. */
+	/* Its responses must not reach the PSN of a request that was not executed yet. */
 	if (pkt->dma_len > q->qp->max_msg_size ||
 			nb_psn > (uint32_t)rwire_psn_diff(q->rsp.psn, pkt->psn) ||
 			(q->qp->access & RMEM_ACCESS_REMOTE_READ) == 0)
 		return;
 	if (q->service == RWIRE_XRC) {
-		/* Not selected: a message to another SRQ may be in progress. */
+		/* Don't select the SRQ: a message to another SRQ may be in progress. */
 		srq = rsoft_xrc_find(q->qp, pkt->srqn);
 		if (srq == NULL)
 			return;
@@ -588,7 +592,7 @@ resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	rwire_reply_dup(q, &reply);
 }
 
-/* A request that was executed (IBTA 9.7.4.5.1): answer it again. */
+/* Answer a request again that was already executed (IBTA 9.7.4.5.1). */
 static void
 resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -597,7 +601,7 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 
 	RWIRE_COUNT(q->wire->stats.duplicates);
 	if (pkt->info & (RWIRE_IS_SEND | RWIRE_IS_WRITE)) {
-		/* An acknowledgement that is owed, or a NAK, answers for it. */
+		/* A pending acknowledgement, or NAK, answers it. */
 		if (!rsp->has_ack)
 			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		return;
@@ -638,8 +642,8 @@ resp_count_drop(struct rwire_stats *stats, int status)
 }
 
 /*
- * A packet of UC (IBTA 9.8.2). One out of order ends the message in progress, and each packet of a
- * message that is dropped but for a first one; a receive that it had begun to fill remains.
+ * Handle a UC packet (IBTA 9.8.2). A packet out of order ends the current message; then all packets
+ * are dropped until the first packet of a message. A partly filled receive stays posted.
  */
 static void
 resp_unreliable(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
@@ -670,7 +674,7 @@ resp_unreliable(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *
 	resp_count_drop(&q->wire->stats, status);
 }
 
-/* The syndrome of the NAK for a request that failed. */
+/* Syndrome of the NAK for a failed request. */
 static uint8_t
 resp_syndrome(int status)
 {
@@ -736,7 +740,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		break;
 	case RSOFT_WAIT_RNR:
-		/* The peer sends it again: the packets that follow it need no NAK. */
+		/* The peer sends the request again, so the packets after it need no NAK. */
 		rsp->is_nak_sent = true;
 		rwire_reply_ack(q, pkt->psn, RWIRE_AETH_RNR | (q->qp->conn.min_rnr_timer & 0x1f));
 		break;

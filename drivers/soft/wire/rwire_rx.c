@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Received packets: each is checked, and handed to the responder or the completer of its QP. */
+/* Received packets: each is checked, and passed to the responder or the completer of its QP. */
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,14 +16,15 @@
 #include "../queue/rsoft_resp.h"
 #include "rwire.h"
 
-/* Attempts to receive, without packets, from one sched_yield() to the next. */
-#define RX_CALLS_PER_YIELD 2 /* of system calls */
+/* Number of attempts to receive without packets between two calls of sched_yield(). */
+#define RX_CALLS_PER_YIELD 2 /* if receiving needs a system call */
 #define RX_POLLS_PER_YIELD 4096
-/* Bursts that rwire_catch_up() receives: more than a ring or a socket holds, but not a flood. */
+/* Number of bursts that rwire_catch_up() receives: more than a ring or a socket holds, but
+ * limited. */
 #define RX_MAX_BURSTS 64
-#define RX_CNPS_PER_S 20000 /* of a QP, at most: one in 50 us, as DCQCN has it */
+#define RX_CNPS_PER_S 20000 /* limit per QP: one per 50 us, as in DCQCN */
 
-/* One partition, in which one of the two is a full member (IBTA 10.9.3). */
+/* Whether the P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3). */
 static bool
 rx_has_pkey(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -32,7 +33,7 @@ rx_has_pkey(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return ((own ^ pkt->pkey) & 0x7fff) == 0 && (own & pkt->pkey & 0x8000) == 0;
 }
 
-/* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
+/* Find the QP of a packet, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
 rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
 {
@@ -76,14 +77,14 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		return;
 	}
 	rwire_resp_pkt(q, lcore, pkt);
-	/* Read the memory before the next request can write there. */
+	/* Read the memory before the next request can write it. */
 	if (rsp->reply_head != rsp->reply_tail || rsp->has_dup_reply || rsp->is_inv_waiting)
 		rwire_resp_run(q, lcore);
 }
 
 /*
- * A packet with a connection has the ECN mark Congestion Experienced: send a CNP (IBTA A17.9). The
- * peer may be a NIC, which slows down then.
+ * A packet of a connected QP has the ECN mark Congestion Experienced: send a CNP (IBTA A17.9). If
+ * the peer is a NIC, it then reduces its rate.
  */
 static void
 rx_mark(struct rwire_qp *q)
@@ -113,7 +114,7 @@ rx_mark(struct rwire_qp *q)
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
 
-/* A packet of another service than its QP's: a CNP, or dropped. */
+/* Handle a packet whose service differs from its QP's: a CNP; others are dropped. */
 static void
 rx_cnp(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -123,7 +124,7 @@ rx_cnp(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		RWIRE_COUNT(q->wire->stats.malformed);
 }
 
-/* Take the payload from the memory of the peer. False: the packet has none, or one of its own. */
+/* Use the payload in the memory of the peer. False: the packet has no payload, or its own. */
 static bool
 rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
@@ -149,7 +150,7 @@ rx_response(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	rte_ticketlock_unlock(&q->qp->sq.lock);
 }
 
-/* Whether a QP of XRC has the half that processes a packet: XRC_RECV the responder alone. */
+/* Whether an XRC QP processes the packet: an XRC_RECV QP is only a responder. */
 static bool
 rx_has_half(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -201,7 +202,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		rx_mark(q);
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
-		/* A grant is of the PD of a QP: one of XRC has none. */
+		/* A grant depends on the PD of a QP, which an XRC QP does not have. */
 		if (unlikely(frame->is_grant_requested) && q->service != RWIRE_XRC)
 			wire->port->ops->rx_grant(wire->port, frame, q->qp, pkt.rkey);
 		return;
@@ -209,7 +210,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	rx_response(q, lcore, &pkt);
 }
 
-/* Send the packets that responders owe. */
+/* Send pending packets of responders. */
 static void
 rx_answer(struct rwire *wire, unsigned int lcore)
 {
@@ -227,7 +228,7 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
 
-/* No packet has arrived. */
+/* Called when no packet has arrived. */
 static void
 rx_idle(struct rwire *wire, uint64_t now)
 {
@@ -242,7 +243,7 @@ rx_idle(struct rwire *wire, uint64_t now)
 	rwire_netif_poll(wire);
 }
 
-/* Receive and answer once; the number of packets. Under rx_lock. */
+/* Receive and answer once; return the number of packets. Under rx_lock. */
 static uint32_t
 rx_burst(struct rwire *wire, unsigned int lcore)
 {
@@ -270,7 +271,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
-	/* The port makes system calls: a thread that is cancelled in one would keep the locks. */
+	/* The port makes system calls: a thread cancelled in one would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	RSOFT_COUNT(wire->nb_polls, 1);
 	is_busy = rx_burst(wire, lcore) != 0 || !TAILQ_EMPTY(&wire->reply_list);
@@ -312,7 +313,7 @@ rwire_wake(struct rwire *wire)
 {
 	uint64_t one = 1;
 
-	/* It blocks after 2^64 - 2 values. */
+	/* The write would block only after 2^64 - 2 values. */
 	if (wire->dev->args.progress == RSOFT_PROGRESS_THREAD)
 		(void)!write(wire->wake_fd, &one, sizeof(one));
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The bytes of a packet within the SGEs of a request or receive. */
+/* Locate and copy the bytes of a packet in the SGEs of a request or receive. */
 
 #include "../mem/rsoft_access.h"
 #include "rwire.h"

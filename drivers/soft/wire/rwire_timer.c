@@ -3,11 +3,12 @@
  */
 
 /*
- * The retransmission timer, the retry count, and the rewind to the oldest packet not acknowledged.
+ * The retransmission timer, the retry count, and the rewind to the oldest unacknowledged packet.
  *
- * req.deadline is 0 unless packets wait for an acknowledgement. It is set by the first packet that
- * does (rwire_req.c), by an acknowledgement that leaves others (rwire_comp.c), and when a QP
- * resumes (rwire_qp.c). Each run of the requester checks it; all of it is under sq.lock.
+ * Invariant: req.deadline is 0 unless packets wait for an acknowledgement. It is set when the first
+ * such packet is sent (rwire_req.c), by an acknowledgement that leaves other packets
+ * (rwire_comp.c), and when a QP resumes (rwire_qp.c). Each run of the requester checks it. All of
+ * this is under sq.lock.
  */
 
 #include "../queue/rsoft_sq.h"
@@ -37,10 +38,10 @@ rwire_retry(struct rwire_qp *q)
 }
 
 /*
- * Whether the timer starts again without a retry: the peer's device, on this host, receives
- * packets, but has not reached those of the QP, or they wait for space. A NIC is not as late as a
- * process without a CPU. At most TIMER_MAX_UNREAD times for a packet, since the peer reports what
- * it has received.
+ * Whether the timer is restarted without a retry: the peer's device, on this host, is receiving
+ * packets but has not reached the ones of this QP, or they wait for space. A NIC is never as late
+ * as a process without CPU time. At most TIMER_MAX_UNREAD times per packet, because the peer itself
+ * reports what it has received.
  */
 static bool
 timer_is_unread(struct rwire_qp *q)
@@ -72,7 +73,8 @@ rwire_timer_is_early(const struct rwire_qp *q)
 	const struct rwire_req *req = &q->req;
 	uint64_t left = req->deadline - __atomic_load_n(&q->wire->now, __ATOMIC_RELAXED);
 
-	/* The difference is larger if the clock was set back, or long before the timer started. */
+	/* The difference is larger if the clock was set back, or was read long before the timer
+	 * started. */
 	return req->deadline == 0 || (left != 0 && left <= req->timeout);
 }
 
@@ -82,7 +84,7 @@ rwire_timer_check(struct rwire_qp *q)
 	struct rwire_req *req = &q->req;
 	uint64_t now;
 
-	/* A poll, or the thread, is soon; to read the clock costs as much as four fences. */
+	/* A poll, or the thread, follows soon; reading the clock costs as much as four fences. */
 	if (rwire_timer_is_early(q))
 		return RMEM_WC_SUCCESS;
 	now = rwire_clock();
@@ -91,7 +93,7 @@ rwire_timer_check(struct rwire_qp *q)
 		req->deadline = now + req->timeout;
 	if (now < req->deadline)
 		return RMEM_WC_SUCCESS;
-	/* The answer may wait in the port, after other packets; a flood of these must not win. */
+	/* The answer may wait in the port after other packets, but not if these are a flood. */
 	if (__atomic_load_n(&q->wire->quiet_at, __ATOMIC_RELAXED) < req->deadline &&
 			now < req->deadline + req->timeout)
 		return RMEM_WC_SUCCESS;
@@ -100,6 +102,6 @@ rwire_timer_check(struct rwire_qp *q)
 		return RMEM_WC_SUCCESS;
 	}
 	RWIRE_COUNT(q->wire->stats.timeouts);
-	req->deadline = 0; /* the next packet sent starts it again */
+	req->deadline = 0; /* restarted by the next packet */
 	return rwire_retry(q);
 }

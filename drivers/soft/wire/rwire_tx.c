@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Packets that are sent: headers and ICRC; and the clock of timers. */
+/* Sending packets: headers and ICRC; and the clock of timers. */
 
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>

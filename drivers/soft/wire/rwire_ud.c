@@ -3,8 +3,9 @@
  */
 
 /*
- * UD: each request is sent as one packet to the address of its destination, and each packet is
- * placed in a receive. A message to a QP of this process sends no packet, unless loop=1.
+ * UD: each request is sent as one packet to the address of its destination, and each received
+ * packet is placed in a receive. A message to a QP of this process is delivered without a packet,
+ * unless loop=1.
  *
  * Invariant: a request completes when its packet is sent, so sq_pos and begun of struct rwire_req
  * are the head of the send queue.
@@ -23,8 +24,8 @@
 #include "../queue/rsoft_ud.h"
 #include "rwire.h"
 
-#define UD_BURST 64 /* messages that one call sends, at most */
-/* A peer, or a port, that takes no message for longer: further ones are dropped. */
+#define UD_BURST 64 /* messages sent per call */
+/* Messages are dropped if a peer or port accepts none for longer than this. */
 #define UD_WAIT_MS 500
 
 int
@@ -43,13 +44,13 @@ rwire_ud_start(struct rsoft_qp *qp)
 	return 0;
 }
 
-/* Whether the destination is a device of this process that needs no packet. */
+/* Whether the destination is a device of this process, so that no packet is needed. */
 static bool
 ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 {
 	bool is_here;
 
-	/* A multicast group; an AH of another PD, or of a group without its QP number. */
+	/* A multicast group; or an AH of another PD, or of a group without its QP number. */
 	if (unlikely(dest->qpn >> 24 != 0))
 		return dest->qpn != RSOFT_UD_GROUP;
 	if (rsoft_gid_is_local(dest->gid))
@@ -78,7 +79,7 @@ ud_wait(struct rwire_qp *q)
 	return RMEM_WC_SUCCESS;
 }
 
-/* The headers of the packet of a request. */
+/* Headers of the packet of a request. */
 static struct rwire_pkt
 ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
 		uint32_t length)
@@ -97,7 +98,7 @@ ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct 
 			.payload_len = length};
 }
 
-/* Send a request as a packet: an enum rmem_wc_status, or RSOFT_WAIT_WIRE. Under tx_lock. */
+/* Send a request as a packet; return an enum rmem_wc_status, or RSOFT_WAIT_WIRE. Under tx_lock. */
 static int
 ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
 		uint32_t length, uint32_t *vendor_err)
@@ -123,7 +124,7 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 	return RMEM_WC_SUCCESS;
 }
 
-/* Deliver a message to the QPs of this process, unless packets do (loop=1). */
+/* Deliver a message to the QPs of this process, unless packets do so (loop=1). */
 static int
 ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
 		uint8_t *data, uint32_t length, uint32_t *vendor_err)
@@ -131,7 +132,7 @@ ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud
 	const struct rsoft_span from = {.ptr = data, .length = length, .kind = RSOFT_SPAN_FLAT};
 	bool is_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM;
 	struct rsoft_qp *qp = q->qp;
-	/* Groups belong to the first GID. */
+	/* Multicast groups belong to the first GID. */
 	const struct rsoft_ud_msg msg = {.src_gid = qp->dev->address.gid,
 			.dst_gid = dest->gid,
 			.src_qp = qp->qp.qp_num,
@@ -153,7 +154,7 @@ ud_loop(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud
 	return status;
 }
 
-/* Whether a device of this process, which gets messages without packets, has the address. */
+/* Whether the address is of a device of this process, which gets messages without packets. */
 static bool
 ud_is_own(const struct rwire *wire, const struct rwire_addr *addr)
 {
@@ -168,8 +169,8 @@ ud_is_own(const struct rwire *wire, const struct rwire_addr *addr)
 }
 
 /*
- * Whether packets can be sent: RMEM_WC_SUCCESS, and members that get none have no GID then; or
- * RSOFT_WAIT_WIRE.
+ * Whether packets can be sent to all members. Return RMEM_WC_SUCCESS, after clearing the GID of
+ * members that get no packet, or RSOFT_WAIT_WIRE.
  */
 static int
 ud_check_members(struct rwire_qp *q, struct rwire_addr *members, int nb)
@@ -208,8 +209,8 @@ ud_send_member(struct rwire_qp *q, const struct rsoft_ud_dest *dest, const struc
 }
 
 /*
- * Send a message to a group: to QPs of this process, and as packets. An enum rmem_wc_status, or
- * RSOFT_WAIT_WIRE.
+ * Send a message to a group: to QPs of this process, and as packets. Return an enum rmem_wc_status,
+ * or RSOFT_WAIT_WIRE.
  */
 static int
 ud_send_group(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
@@ -381,7 +382,7 @@ rwire_ud_group_pkt(struct rwire *wire, const struct rwire_frame *frame, const st
 	struct rsoft_qp *qps[RSOFT_MAX_GROUP_QPS];
 	uint32_t i, n;
 
-	/* A group has one QP number and one service (IBTA 9.6.1.1.1). */
+	/* A group has a fixed QP number and service (IBTA 9.6.1.1.1). */
 	if (!frame->is_mcast || pkt->qpn != RMEM_MCAST_QPN || pkt->service != RWIRE_UD) {
 		RWIRE_COUNT(wire->stats.malformed);
 		return;
@@ -390,7 +391,7 @@ rwire_ud_group_pkt(struct rwire *wire, const struct rwire_frame *frame, const st
 		RWIRE_COUNT(wire->stats.wrong_peer);
 		return;
 	}
-	if (ud_is_own(wire, &frame->flow.src)) /* delivered when it was sent */
+	if (ud_is_own(wire, &frame->flow.src)) /* already delivered by the sender */
 		return;
 	n = rsoft_group_qps(wire->dev, frame->flow.dst.gid, qps);
 	if (n == 0)
@@ -406,7 +407,7 @@ rwire_ud_join(struct rwire *wire, const uint8_t gid[16])
 	int ret, state;
 
 	memcpy(group.gid, gid, sizeof(group.gid));
-	/* System calls: a thread that is cancelled in one would keep the locks. */
+	/* A thread cancelled in a system call would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rsoft_lock(&wire->rx_lock);
 	ret = wire->inner->ops->mcast_join(wire->inner, &group);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Fields of a GRH that an address handle has, and packets carry; all 0 by default, no holes. */
+/* Fields of a GRH that an address handle has and packets carry; 0 by default; no padding. */
 
 #ifndef RSOFT_GRH_H
 #define RSOFT_GRH_H
@@ -12,14 +12,14 @@
 #include <rte_byteorder.h>
 
 #define RSOFT_GRH_FLOW_LABEL UINT32_C(0xfffff)
-/* Of a traffic class: ECN, Congestion Experienced (RFC 3168). */
+/* ECN bits of a traffic class: Congestion Experienced (RFC 3168). */
 #define RSOFT_GRH_CE 3
 
 struct rsoft_grh {
 	uint32_t flow_label;
 	uint8_t traffic_class;
-	uint8_t hop_limit;  /* 0: 64 */
-	uint8_t sgid_index; /* to send: of the source; not in the packet */
+	uint8_t hop_limit;  /* 0 selects 64 */
+	uint8_t sgid_index; /* for sending: index of the source GID; not in the packet */
 	uint8_t reserved;
 };
 

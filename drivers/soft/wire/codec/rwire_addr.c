@@ -55,7 +55,7 @@ rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT])
 	return inet_ntop(AF_INET6, addr->gid, text, RWIRE_ADDR_TEXT);
 }
 
-/* 127.76.0.0/16, of the loopback interface: the last 16 bits are the LID. */
+/* 127.76.0.0/16 on the loopback interface; the last 16 bits are the LID. */
 static const uint8_t host_prefix[14] = {[10] = 0xff, [11] = 0xff, [12] = 127, [13] = 76};
 
 void

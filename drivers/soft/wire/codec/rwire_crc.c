@@ -20,13 +20,13 @@
 #include "rwire_crc.h"
 
 #define NB_SLICES   8
-#define MOVED_WORDS 5 /* a word is moved to some of the next ones */
+#define MOVED_WORDS 5 /* a word is moved to some of the next five */
 #define MIN_MOVED   128
 
-/* The CRC of each byte value, followed by i zero bytes in slice i. */
+/* CRC of each byte value; slice i is for a byte that is followed by i zero bytes. */
 static uint32_t crc_table[NB_SLICES][256]; /* constant after start */
 
-/* Advance a CRC, not inverted, over len bytes. */
+/* Advance a CRC, without inversion, over len bytes. */
 static uint32_t
 crc_bytes(uint32_t crc, const uint8_t *data, uint32_t len)
 {
@@ -48,10 +48,10 @@ crc_bytes(uint32_t crc, const uint8_t *data, uint32_t len)
 }
 
 /*
- * Move the words that precede the last ones to these, so that they are 0. The polynomial divides
- * x^300 + x^155 + x^117 + x^89 + 1: the CRC remains the same if a bit is replaced by the bits 145,
- * 183, 211 and 300 after it. The sums for the next words are in sum, first that for the word at
- * data. Returns how many bytes were moved.
+ * Make all words but the last ones 0 by moving them to following words. The polynomial divides
+ * x^300 + x^155 + x^117 + x^89 + 1, so the CRC remains the same if a bit is replaced by the bits
+ * 145, 183, 211 and 300 after it. sum has the sums for the next words; sum[0] is for the word at
+ * data. Return the number of bytes moved.
  */
 static uint32_t
 crc_move(uint64_t sum[MOVED_WORDS], const uint8_t *data, uint32_t len)
@@ -76,7 +76,7 @@ crc_move(uint64_t sum[MOVED_WORDS], const uint8_t *data, uint32_t len)
 	return i;
 }
 
-/* Advance a CRC over len bytes, fast if these are many. */
+/* Advance a CRC over len bytes; fast for long data. */
 static uint32_t
 crc_scalar(uint32_t crc, const uint8_t *data, uint32_t len)
 {
@@ -123,7 +123,7 @@ crc_load(const uint8_t *data)
 	return _mm_loadu_si128((const __m128i *)(const void *)data);
 }
 
-/* Reduce 128 bits to the CRC: by 64 bits, by 32, then Barrett's reduction. */
+/* Reduce 128 bits to the CRC: by 64 bits, by 32 bits, then with Barrett's reduction. */
 __attribute__((target("sse4.1,pclmul"))) static __rte_always_inline uint32_t
 crc_reduce(__m128i x)
 {
@@ -174,14 +174,14 @@ crc_sse(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc_pclmul(crc, data, len);
 }
 
-/* The same with operands that are kept or in memory: a third fewer instructions. */
+/* The same with three-operand instructions: a third fewer instructions. */
 __attribute__((target("avx,pclmul"))) static uint32_t
 crc_avx(uint32_t crc, const uint8_t *data, uint32_t len)
 {
 	return crc_pclmul(crc, data, len);
 }
 
-/* Whether it is faster than shifts. Emulators multiply bit by bit. */
+/* Whether it is faster than shifts; an emulator multiplies bit by bit. */
 static bool
 crc_is_fast(crc_wide_t fn)
 {
@@ -190,7 +190,7 @@ crc_is_fast(crc_wide_t fn)
 	volatile uint32_t crc = 0;
 	unsigned int i;
 
-	/* The best of several, since a thread may be interrupted. */
+	/* Take the best of several runs, because the thread may be interrupted. */
 	for (i = 0; i < 32; i++) {
 		start = rte_rdtsc();
 		crc = i % 2 != 0 ? fn(crc, data, sizeof(data))
@@ -200,7 +200,7 @@ crc_is_fast(crc_wide_t fn)
 	return best[1] <= best[0];
 }
 
-/* After the tables are filled. */
+/* Called after the tables are filled. */
 static void
 crc_wide_init(void)
 {
@@ -211,7 +211,7 @@ crc_wide_init(void)
 		crc_wide_fn = fn;
 }
 
-/* Advance a CRC over the first bytes of len; returns how many. */
+/* Advance a CRC over the first bytes of data; return how many. */
 static uint32_t
 crc_wide(uint32_t *crc, const uint8_t *data, uint32_t len)
 {

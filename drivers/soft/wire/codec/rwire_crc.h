@@ -3,11 +3,11 @@
  */
 
 /*
- * CRC-32 of Ethernet and of RoCEv2: polynomial 0x04c11db7, bits reflected, preset and result
+ * CRC-32 of Ethernet and RoCEv2: polynomial 0x04c11db7, bits reflected, initial value and result
  * inverted.
  *
- * Not rte_net_crc_calc(): its first calls must not run concurrently (its table of handlers is NULL
- * for a moment), and its prototype differs between DPDK releases.
+ * rte_net_crc_calc() is not used: its first calls must not run concurrently (its table of handlers
+ * is NULL for a moment), and its prototype differs between DPDK releases.
  */
 
 #ifndef RWIRE_CRC_H
@@ -17,10 +17,10 @@
 
 #define RWIRE_CRC_POLY UINT32_C(0xedb88320) /* reflected */
 
-/* The CRC of len bytes. */
+/* CRC of len bytes. */
 uint32_t rwire_crc(const uint8_t *data, uint32_t len);
 
-/* The same without instructions that not every processor has. */
+/* The same without optional instructions of the processor. */
 uint32_t rwire_crc_scalar(const uint8_t *data, uint32_t len);
 
 #endif /* RWIRE_CRC_H */

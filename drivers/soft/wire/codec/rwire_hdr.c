@@ -147,7 +147,7 @@ parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 		pkt->imm = get32(p);
 }
 
-/* Properties of an opcode with its service; 0: there is no such opcode. */
+/* Properties of an opcode with its service; 0: unknown opcode. */
 static uint32_t
 info_of(uint8_t opcode)
 {
@@ -186,7 +186,7 @@ rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 	pkt->info = info_of(bth[0]);
 	pkt->pad = bth[1] >> 4 & 3;
 	hdr = rwire_hdr_len(pkt->info);
-	/* Transport version 0. */
+	/* Transport version 0 only. */
 	if (pkt->info == 0 || (bth[1] & 0xf) != 0 || len < hdr + RWIRE_ICRC_LEN)
 		return false;
 	pkt->pkey = (uint16_t)(bth[2] << 8 | bth[3]) ^ RWIRE_PKEY;
@@ -241,7 +241,7 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 	pkt->info = rwire_pkt_info(pkt);
 	pkt->pad = (uint8_t)(-pkt->payload_len & 3);
 	bth[0] = pkt->service | pkt->opcode;
-	/* MigReq is set: the path migration state is Migrated. */
+	/* MigReq is set: path migration state Migrated. */
 	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
 	if (unlikely(pkt->service == RWIRE_CN))
 		bth[1] = 0;

@@ -10,10 +10,10 @@
  * Callers: queue (for a GRH), wire, wire/port and drivers/soft.
  * Not known here: QPs, keys, ports, and all other folders.
  *
- * A packet is decoded into a struct rwire_pkt and encoded from one. Invariant of a packet that
- * rwire_pkt_parse() accepted: its opcode is one of its service, its length agrees with the opcode,
- * and payload, payload_len, pad and ICRC lie within the bytes received. All other fields are those
- * of an untrusted peer.
+ * A packet is decoded to a struct rwire_pkt, and encoded from one. Invariant: a packet accepted by
+ * rwire_pkt_parse() has an opcode of its service, and a length that agrees with the opcode;
+ * payload, payload_len, pad and ICRC are within the received bytes. All other fields are values of
+ * an untrusted peer.
  */
 
 #ifndef RWIRE_HDR_H
@@ -31,7 +31,7 @@
 #define RWIRE_DETH_LEN    8
 #define RWIRE_XETH_LEN    4
 #define RWIRE_ICRC_LEN    4
-#define RWIRE_MAX_EXT_LEN 28 /* of a packet with a payload, or AtomicETH */
+#define RWIRE_MAX_EXT_LEN 28 /* for packets with a payload or an AtomicETH */
 #define RWIRE_MAX_MTU     4096
 #define RWIRE_MAX_HDR     (RWIRE_BTH_LEN + RWIRE_XETH_LEN + RWIRE_MAX_EXT_LEN)
 #define RWIRE_MAX_PKT     (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + RWIRE_MAX_MTU + 3 + RWIRE_ICRC_LEN)
@@ -44,13 +44,13 @@
 #define RWIRE_CN           0x80 /* congestion notification */
 #define RWIRE_XRC          0xa0
 
-/* A CNP (IBTA A17.9.3) is the one packet of its service. Its payload is reserved. */
+/* A CNP (IBTA A17.9.3) is the only packet of its service. Its payload is reserved. */
 #define RWIRE_CNP     0x01
 #define RWIRE_CNP_LEN 16
 
 /*
- * Opcodes of the RC service. XRC has those up to SEND_ONLY_WITH_INV, UC the same SENDs and WRITEs,
- * UD the SENDs of one packet.
+ * Opcodes of the RC service. XRC uses those up to SEND_ONLY_WITH_INV, UC its SENDs and WRITEs, UD
+ * its SENDs of one packet.
  */
 enum rwire_opcode {
 	RWIRE_SEND_FIRST = 0x00,
@@ -81,7 +81,7 @@ enum rwire_opcode {
 	RWIRE_OPCODE_NB = 0x1e,
 };
 
-/* Properties of an opcode, and the headers that follow the BTH. */
+/* Properties of an opcode: kind, and the headers that follow the BTH. */
 #define RWIRE_IS_VALID    (1u << 0)
 #define RWIRE_IS_REQUEST  (1u << 1)
 #define RWIRE_IS_SEND     (1u << 2)
@@ -99,7 +99,7 @@ enum rwire_opcode {
 #define RWIRE_HAS_INV     (1u << 14) /* IETH */
 #define RWIRE_HAS_DETH    (1u << 15)
 #define RWIRE_HAS_XETH    (1u << 16) /* follows the BTH of each request of XRC (A14.3.1) */
-/* Of a message, whose answer is an acknowledgement. */
+/* Kinds of packets of messages, which are answered by an acknowledgement. */
 #define RWIRE_IS_MESSAGE (RWIRE_IS_SEND | RWIRE_IS_WRITE)
 
 /* Indexed by opcode; 0: not an opcode of RC. */
@@ -124,8 +124,8 @@ struct rwire_pkt {
 	uint8_t level;     /* FETH: selectivity level, 2 bits: RMEM_FLUSH_RANGE, _MR */
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
-	bool is_shared; /* the payload may be that of several PSNs; not encoded */
-	uint16_t pkey;  /* its bits that differ from RWIRE_PKEY */
+	bool is_shared; /* the payload may span several PSNs; not encoded */
+	uint16_t pkey;  /* bits that differ from RWIRE_PKEY */
 	uint32_t info;  /* rwire_pkt_info() */
 	uint32_t qpn;
 	uint32_t psn;
@@ -143,14 +143,14 @@ struct rwire_pkt {
 	uint8_t *payload;
 };
 
-/* Whether a packet has an XETH, by its service and the properties of its opcode. */
+/* Whether a packet has an XETH, given its service and the properties of its opcode. */
 static inline bool
 rwire_is_xrc_request(uint8_t service, uint32_t info)
 {
 	return service == RWIRE_XRC && (info & RWIRE_IS_REQUEST) != 0;
 }
 
-/* The properties of a packet to encode, by its service and opcode. */
+/* Properties of a packet to encode, given its service and opcode. */
 static inline uint32_t
 rwire_pkt_info(const struct rwire_pkt *pkt)
 {
@@ -163,22 +163,22 @@ rwire_pkt_info(const struct rwire_pkt *pkt)
 	return info | (rwire_is_xrc_request(pkt->service, info) ? RWIRE_HAS_XETH : 0);
 }
 
-/* Length of the headers, BTH included. */
+/* Length of the headers, including the BTH. */
 uint32_t rwire_hdr_len(uint32_t info);
 
 /*
- * Decode the len bytes from the BTH to the ICRC. False: too short, an unknown opcode, another
- * transport version or P_Key, or a length that does not agree with the opcode.
+ * Decode len bytes from the BTH to the ICRC. False: too short, unknown opcode, other transport
+ * version or P_Key, or a length that does not agree with the opcode.
  */
 bool rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt);
 
 /*
- * Encode the headers at bth, and the pad after the payload, which the caller stores at
- * bth + rwire_hdr_len(). Returns the length from the BTH to the ICRC. Does not set the ICRC.
+ * Encode the headers at bth, and the pad after the payload, which the caller stores at bth +
+ * rwire_hdr_len(). Return the length from the BTH to the ICRC, which is not set.
  */
 uint32_t rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt);
 
-/* a - b modulo 2^24, -2^23 to 2^23 - 1. */
+/* a - b modulo 2^24, from -2^23 to 2^23 - 1. */
 static inline int32_t
 rwire_psn_diff(uint32_t a, uint32_t b)
 {
@@ -191,7 +191,7 @@ rwire_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & RWIRE_PSN_MASK;
 }
 
-/* Packets of a message; at least one. */
+/* Number of packets of a message; at least one. */
 static inline uint32_t
 rwire_nb_pkts(uint64_t length, uint32_t mtu)
 {

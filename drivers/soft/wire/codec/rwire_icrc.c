@@ -24,7 +24,7 @@ put16(uint8_t *p, uint32_t v)
 	p[1] = (uint8_t)v;
 }
 
-/* Store the ones and the masked headers that end at p, the BTH; returns their first byte. */
+/* Store the 8 bytes of ones and the masked headers before the BTH at p; return their start. */
 static uint8_t *
 put_headers(uint8_t *p, uint32_t len, const struct rwire_flow *flow)
 {
@@ -77,7 +77,7 @@ rwire_icrc_set(uint8_t *bth, uint32_t len, const struct rwire_flow *flow)
 	memcpy(bth + len - RWIRE_ICRC_LEN, &crc, sizeof(crc));
 }
 
-/* a * b modulo the polynomial, all reflected. */
+/* a * b modulo the polynomial, all bit-reflected. */
 static uint32_t
 gf_mul(uint32_t a, uint32_t b)
 {
@@ -91,7 +91,7 @@ gf_mul(uint32_t a, uint32_t b)
 	return p;
 }
 
-/* x^n modulo the polynomial, reflected. */
+/* x^n modulo the polynomial, bit-reflected. */
 static uint32_t
 gf_xpow(uint64_t n)
 {
@@ -109,7 +109,7 @@ void
 rwire_icrc_ids_init(struct rwire_icrc_ids *ids, uint32_t len)
 {
 	uint32_t nb_after = IPV4_LEN - ID_OFFSET - 2 + UDP_LEN + len - RWIRE_ICRC_LEN;
-	/* Of the bit that is processed last, the highest of the second byte. */
+	/* For the bit processed last, the highest of the second byte. */
 	uint32_t word = gf_xpow(8 * (uint64_t)nb_after + 32);
 	unsigned int i;
 
@@ -133,8 +133,8 @@ rwire_icrc_change_id(uint8_t *bth, const struct rwire_icrc_ids *ids, uint32_t bi
 }
 
 /*
- * Whether diff is a sum of the contributions of the 16 bits of the id to the ICRC of a packet:
- * Gaussian elimination over one word for each bit.
+ * Whether diff is a sum of contributions of the 16 bits of the id to the ICRC of a packet. Gaussian
+ * elimination, with one word per bit.
  */
 static bool
 is_sum_of_id_bits(uint32_t diff, uint32_t len)

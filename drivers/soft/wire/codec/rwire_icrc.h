@@ -3,11 +3,11 @@
  */
 
 /*
- * The invariant CRC of RoCEv2 (IBTA annex A17.3.2): CRC-32 over 8 bytes of ones, the IP and UDP
+ * The invariant CRC of RoCEv2 (IBTA annex A17.3.2): CRC-32 of 8 bytes of ones, the IP and UDP
  * headers and the BTH with their variant fields replaced by ones, and the rest of the packet.
  *
- * RWIRE_HEADROOM bytes that precede the BTH are overwritten with the masked headers. The BTH is
- * masked in place while the CRC is calculated, then restored.
+ * The RWIRE_HEADROOM bytes before the BTH are overwritten with the masked headers. The BTH is
+ * masked in place during the calculation, then restored.
  */
 
 #ifndef RWIRE_ICRC_H
@@ -29,7 +29,7 @@ struct rwire_flow {
 /* Set the ICRC, the last 4 of the len bytes at bth. */
 void rwire_icrc_set(uint8_t *bth, uint32_t len, const struct rwire_flow *flow);
 
-/* Contributions of the bits of the IPv4 id to the ICRC of packets of one length. */
+/* Contributions of the bits of the IPv4 id to the ICRC of packets of a given length. */
 struct rwire_icrc_ids {
 	uint32_t len;
 	uint32_t word[16]; /* by bit of the id in host order */
@@ -37,15 +37,16 @@ struct rwire_icrc_ids {
 
 void rwire_icrc_ids_init(struct rwire_icrc_ids *ids, uint32_t len);
 
-/* Invert bits of the id of a packet that has an ICRC and the length of ids. */
+/* Invert bits of the id of a packet with an ICRC; the packet has the length of ids. */
 void rwire_icrc_change_id(uint8_t *bth, const struct rwire_icrc_ids *ids, uint32_t bits);
 
 /*
  * Check the ICRC of a received packet.
  *
- * A socket does not report the IPv4 id (is_id_known is false). Then the packet is good if the ICRC
- * matches for flow->ip_id, or for any other id. The CRC is linear, so the ids contribute the sums
- * of 16 words: 2^16 of the 2^32 values are accepted, which leaves a check of 16 bits.
+ * If the IPv4 id is not known (is_id_known is false), because a socket does not report it, the
+ * packet is good if the ICRC matches for flow->ip_id or any other id. The CRC is linear, so the ids
+ * contribute the sums of 16 words: 2^16 of the 2^32 values are accepted, which leaves a check of 16
+ * bits.
  */
 bool rwire_icrc_is_good(
 		uint8_t *bth, uint32_t len, const struct rwire_flow *flow, bool is_id_known);

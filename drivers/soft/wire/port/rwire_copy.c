@@ -17,7 +17,7 @@
 
 #include "rwire_copy.h"
 
-/* Of this thread; 0: not known. A target does not wait for a thread that does not exist. */
+/* Thread id; 0: not known. A target does not wait for a thread that does not exist. */
 static __thread uint32_t copy_tid;
 
 static void
@@ -54,7 +54,7 @@ rwire_copy_begin(struct rwire_copy_peer *peer, struct rsoft_grants *shared,
 	link->peer = peer;
 	link->shared = shared;
 	link->i = (uint32_t)__builtin_ctz(~used);
-	/* Bits are set under tx_lock only. */
+	/* Bits are set only under tx_lock. */
 	__atomic_fetch_or(&peer->used, 1u << link->i, __ATOMIC_ACQUIRE);
 	return RWIRE_COPY_DONE;
 }
@@ -74,7 +74,7 @@ rwire_copy_wait(struct rwire_copy_peer *peer)
 		rsoft_relax(&spins);
 }
 
-/* The target grants the range: where it is in the process of the target; 0: it does not. */
+/* Address of the range in the target's process, if the target grants it; otherwise 0. */
 static uint64_t
 copy_find(struct rsoft_grants *shared, const struct rwire_copy *copy,
 		const struct rwire_range *range)
@@ -103,7 +103,8 @@ copy_find(struct rsoft_grants *shared, const struct rwire_copy *copy,
 	return 0;
 }
 
-/* Copy by the kernel, the sentinel first: the bytes copied with it, or a negative errno. */
+/* Copy by the kernel, the sentinel first. Return the bytes copied including the sentinel, or a
+ * negative errno. */
 static ssize_t
 copy_move(pid_t pid, struct rwire_copy *copy, const struct iovec *remote, uint32_t nb)
 {
@@ -126,13 +127,13 @@ copy_enter(struct rsoft_grants *shared, uint32_t i)
 	if (unlikely(copy_tid == 0))
 		copy_tid = (uint32_t)syscall(SYS_gettid);
 	__atomic_store_n(&shared->inside[i].tid, copy_tid, __ATOMIC_RELAXED);
-	/* As rsoft_grace_enter(), in the grace periods of the target. */
+	/* Like rsoft_grace_enter(), for the grace periods of the target. */
 	__atomic_store_n(&shared->inside[i].token,
 			__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	rte_smp_mb();
 }
 
-/* Where the ranges up to the first without a grant are; the length of these. */
+/* Find the addresses of the ranges before the first without a grant; return their total length. */
 static uint64_t
 copy_resolve(struct rsoft_grants *shared, const struct rwire_copy *copy, struct iovec *remote,
 		uint32_t *nb)
@@ -171,7 +172,7 @@ rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy)
 	copy->copied = n > 0 ? (uint64_t)n - 1 : 0;
 	if (copy->copied == length)
 		return nb == copy->nb ? RWIRE_COPY_DONE : RWIRE_COPY_ASK;
-	/* Memory that is not mapped is for the target, or the requester, to report. */
+	/* Unmapped memory is reported by the target, or by the requester. */
 	if (n < 0 && n != -ENOMEM &&
 			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == sentinel)
 		__atomic_store_n(&link->peer->is_refused, true, __ATOMIC_RELAXED);

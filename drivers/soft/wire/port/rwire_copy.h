@@ -3,15 +3,16 @@
  */
 
 /*
- * The requester's half of direct access (rsoft_grant.h): a WRITE or READ of RC is executed with
- * process_vm_writev() or process_vm_readv(), without a packet and without the CPU of the target.
+ * The requester's part of direct access (rsoft_grant.h): an RC WRITE or READ is executed with
+ * process_vm_writev() or process_vm_readv(), without packets and without the CPU of the target.
  *
- * All that the grants of the target do not permit, and each copy that fails, is a packet: the
- * target alone decides whether a request fails.
+ * Requests that the target's grants do not permit, and copies that fail, are sent as packets: only
+ * the target decides whether a request fails.
  *
- * The process is that of the connection of the channel: each copy accesses its sentinel first. If
- * the kernel permits no access, all requests of the channel are packets. They are too if the
- * process has another user, which could name any process and memory of this user for its own.
+ * Invariant: only the process at the other end of the channel is accessed: each copy accesses its
+ * sentinel first. All requests of the channel are sent as packets if the kernel permits no access,
+ * or if the process has another user, which could name any process and memory of this user as its
+ * own.
  */
 
 #ifndef RWIRE_COPY_H
@@ -26,56 +27,57 @@
 
 /* The process at the other end of a channel. */
 struct rwire_copy_peer {
-	pid_t pid;       /* 0: of another namespace or user */
-	uint32_t used;   /* bit n: inside[n] is in use; the channel is not closed then; atomic */
-	bool is_refused; /* by the kernel, or the process is another one; atomic */
+	pid_t pid;       /* 0: in another PID namespace, or of another user */
+	uint32_t used;   /* bit n: inside[n] is in use, so the channel stays open; atomic */
+	bool is_refused; /* the kernel refused access, or the process has changed; atomic */
 };
 
-/* A channel during one direct access; see rwire_port_ops::tx_direct. */
+/* A channel used for one direct access; see rwire_port_ops::tx_direct. */
 struct rwire_copy_link {
 	struct rwire_copy_peer *peer;
 	struct rsoft_grants *shared;
-	uint32_t i; /* of inside[] */
+	uint32_t i; /* index in inside[] */
 };
 
 enum rwire_copy_result {
 	RWIRE_COPY_DONE = 0,
-	RWIRE_COPY_ASK,   /* there is no grant */
-	RWIRE_COPY_RETRY, /* all of inside[] are in use */
+	RWIRE_COPY_ASK,   /* no grant yet */
+	RWIRE_COPY_RETRY, /* all entries of inside[] are in use */
 	RWIRE_COPY_NO,
 };
 
-/* Requests, and their SGEs, that one call of the kernel copies. */
+/* Maximum number of requests and SGEs per system call. */
 #define RWIRE_COPY_WRS  16
 #define RWIRE_COPY_SGES 32
 
-/* Bytes that a request accesses. */
+/* A range that a request accesses. */
 struct rwire_range {
 	uint32_t rkey;
 	uint64_t addr;
 	uint64_t length;
 };
 
-/* A copy between ranges of a target, in their order, and local memory. */
+/* A copy between ranges of a target, in order, and local memory. */
 struct rwire_copy {
-	uint32_t qp_num; /* of the target */
+	uint32_t qp_num; /* QP of the target */
 	uint32_t right;  /* RMEM_ACCESS_REMOTE_READ or _WRITE */
 	uint32_t nb;
-	uint32_t nb_local; /* with the first one, which is for the sentinel */
-	uint64_t copied;   /* bytes, as a result */
+	uint32_t nb_local; /* including the first one, for the sentinel */
+	uint64_t copied;   /* result: bytes copied */
 	struct rwire_range range[RWIRE_COPY_WRS];
 	struct iovec local[1 + RWIRE_COPY_SGES];
 };
 
-/* A channel to a process, of a user, that the kernel names. */
+/* Initialize for a channel to a process and its user, as reported by the kernel. */
 void rwire_copy_connect(struct rwire_copy_peer *peer, pid_t pid, uint32_t uid);
 
-/* Begin, on a channel that is connected; under tx_lock. DONE: end it by rwire_copy_end(). */
+/* Start a direct access on a connected channel; under tx_lock. After DONE, call
+ * rwire_copy_end(). */
 enum rwire_copy_result rwire_copy_begin(struct rwire_copy_peer *peer, struct rsoft_grants *shared,
 		struct rwire_copy_link *link);
 void rwire_copy_end(const struct rwire_copy_link *link);
 
-/* Copy: DONE, or why the rest was not: ASK (no grant), NO. */
+/* Copy; return DONE, or the reason why a part was not copied: ASK (no grant) or NO. */
 enum rwire_copy_result rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy);
 
 /* Wait until no thread uses the channel, before it is closed. Under tx_lock. */

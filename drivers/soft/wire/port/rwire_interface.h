@@ -19,7 +19,7 @@ struct rwire_interface {
 	uint32_t flags; /* IFF_* */
 };
 
-/* The interface that has the address: 0, -ENOENT (none) or -EIO (not known). */
+/* Find the interface with the address: 0, -ENOENT (none) or -EIO (unknown). */
 int rwire_interface_find(const struct rwire_addr *addr, struct rwire_interface *interface);
 
 #endif /* RWIRE_INTERFACE_H */

@@ -25,11 +25,11 @@
 #define ND_OVERRIDE   0x20
 #define ND_SOURCE_MAC 1
 #define ND_TARGET_MAC 2
-#define ND_HOP_LIMIT  255 /* of a packet that no router forwarded */
+#define ND_HOP_LIMIT  255 /* proves that no router forwarded the packet */
 
 struct nd_option {
 	uint8_t type;
-	uint8_t len; /* in 8 bytes */
+	uint8_t len; /* in units of 8 bytes */
 	struct rte_ether_addr mac;
 };
 
@@ -48,7 +48,8 @@ static const struct rte_ether_addr neigh_broadcast = {{0xff, 0xff, 0xff, 0xff, 0
 static const struct rwire_addr nd_any;
 static const struct rwire_addr nd_all_nodes = {{0xff, 0x02, [15] = 1}};
 
-/* ff02::1:ff00:0/104 with the last 24 bits of the address (RFC 4291, 2.7.1). */
+/* Solicited-node multicast address: ff02::1:ff00:0/104 with the last 24 bits of the address (RFC
+ * 4291, 2.7.1). */
 static struct rwire_addr
 nd_group(const struct rwire_addr *addr)
 {
@@ -79,7 +80,7 @@ neigh_static(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 	return NULL;
 }
 
-/* The slot of an address; of one that is not there, the least recently used of its slots. */
+/* Slot of an address; if it is not in the table, the least recently used of its slots. */
 static struct rwire_neigh *
 neigh_slot(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 {
@@ -96,7 +97,7 @@ neigh_slot(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 	return oldest;
 }
 
-/* Whether it was requested. */
+/* Whether the address was requested. */
 static bool
 neigh_is_requested(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 {
@@ -174,7 +175,7 @@ nd_build(const struct rwire_neighs *neighs, const struct nd_packet *packet,
 	return RWIRE_NEIGH_FRAME;
 }
 
-/* A request for the address of a slot, unless one was sent a short time ago. */
+/* Build a request for the address of a slot, unless one was sent a short time ago. */
 static uint32_t
 neigh_request(struct rwire_neighs *neighs, struct rwire_neigh *one, uint64_t now, uint8_t *frame)
 {
@@ -213,13 +214,13 @@ rwire_neigh_resolve(struct rwire_neighs *neighs, const struct rwire_addr *addr, 
 	return one->is_resolved;
 }
 
-/* An ARP packet for this address: learn its sender, answer a request. */
+/* Handle an ARP packet for this address: learn its sender, and answer a request. */
 static uint32_t
 arp_receive(struct rwire_neighs *neighs, const struct rte_arp_hdr *arp, uint64_t now,
 		uint8_t *reply)
 {
 	bool is_request = arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST);
-	struct rwire_addr from = neighs->addr; /* its prefix */
+	struct rwire_addr from = neighs->addr; /* for its prefix */
 	struct rte_ether_addr mac = arp->arp_data.arp_sha;
 
 	if (arp->arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
@@ -236,7 +237,7 @@ arp_receive(struct rwire_neighs *neighs, const struct rte_arp_hdr *arp, uint64_t
 	return arp_build(neighs, RTE_ARP_OP_REPLY, &mac, arp->arp_data.arp_sip, reply);
 }
 
-/* Find the MAC address in an option, if there is one; false: the options are malformed. */
+/* Find the MAC address in an option, if any; false if the options are malformed. */
 static bool
 nd_parse_options(const uint8_t *at, uint32_t len, uint8_t type, struct rte_ether_addr *mac,
 		bool *has_mac)
@@ -255,7 +256,8 @@ nd_parse_options(const uint8_t *at, uint32_t len, uint8_t type, struct rte_ether
 	return true;
 }
 
-/* RFC 4861, 7.2.4: an advertisement to the sender, or to all if that has no address yet. */
+/* Build the advertisement that answers a solicitation (RFC 4861, 7.2.4): to the sender, or to all
+ * nodes if the sender has no address yet. */
 static uint32_t
 nd_answer(const struct rwire_neighs *neighs, const struct rwire_addr *from,
 		const struct rte_ether_addr *mac, uint8_t *reply)
@@ -270,7 +272,7 @@ nd_answer(const struct rwire_neighs *neighs, const struct rwire_addr *from,
 	return nd_build(neighs, &packet, mac, from, reply);
 }
 
-/* A packet of ICMPv6 of len bytes; ip and eth precede it. */
+/* Handle an ICMPv6 packet of len bytes; ip and eth precede it. */
 static uint32_t
 nd_receive(struct rwire_neighs *neighs, const struct rte_ether_hdr *eth,
 		const struct rte_ipv6_hdr *ip, uint32_t len, uint64_t now, uint8_t *reply)
@@ -295,7 +297,7 @@ nd_receive(struct rwire_neighs *neighs, const struct rte_ether_hdr *eth,
 			neigh_learn(neighs, &from, &mac, now);
 		return nd_answer(neighs, &from, &mac, reply);
 	}
-	/* Only of a neighbour that was requested (7.2.5). */
+	/* Accept advertisements only of requested neighbours (7.2.5). */
 	if (packet->type == ND_ADVERTISE && has_mac && neigh_is_requested(neighs, &packet->target))
 		neigh_learn(neighs, &packet->target, &mac, now);
 	return 0;
@@ -322,7 +324,7 @@ rwire_neigh_receive(struct rwire_neighs *neighs, const uint8_t *frame, uint32_t 
 	return nd_receive(neighs, eth, ip, size, now, reply);
 }
 
-/* A neighbour of neigh=, ADDRESS@MAC. */
+/* Parse a neighbour of neigh=, ADDRESS@MAC. */
 static bool
 neigh_parse(struct rwire_neighs *neighs, const char *text, size_t len)
 {

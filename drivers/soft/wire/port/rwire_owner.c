@@ -22,7 +22,8 @@ owner_find(const struct rwire_owners *owners, uint16_t lid)
 	return owner;
 }
 
-/* Refer to an address as one of a user, plus 1; 0: of any. 0, -ENOMEM, or -EPERM. */
+/* Take a reference to an address, as owned by user - 1; 0: by any user. Return 0, -ENOMEM, or
+ * -EPERM. */
 static int
 owner_hold(struct rwire_owners *owners, uint16_t lid, uint32_t user)
 {

@@ -29,27 +29,28 @@
 #define RWIRE_MAX_MEMBERS 64
 
 /*
- * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst, headrooms
+ * A packet. The RWIRE_HEADROOM bytes before its BTH are writable. In a received burst, headrooms
  * may overlap the preceding packet.
  */
 struct rwire_frame {
 	uint8_t *bth;
-	uint8_t *data; /* received: where the payload is, from the BTH; bth has all headers */
+	uint8_t *data; /* received: start of a packet with the payload; headers are at bth */
 	uint32_t len;  /* from the BTH to the ICRC */
 	bool is_id_known;
-	bool has_icrc; /* received: it must match */
-	/* Received: shared_len bytes are the payload instead, which a peer may change or unmap. */
+	bool has_icrc; /* received: the ICRC must be checked */
+	/* Received: if shared_len is not 0, the payload is in memory that a peer may change or
+	 * unmap. */
 	uint8_t *shared;
 	uint32_t shared_len;
-	bool is_grant_requested; /* by the requester: direct copies with this rkey */
+	bool is_grant_requested; /* the requester requests direct copies with this rkey */
 	/*
-	 * flow.dst is a multicast group. To send: set by the sender for tx_put() alone, with the
-	 * address that it called tx_get() with.
+	 * flow.dst is a multicast group. For sending: set for tx_put() only; hop is the address
+	 * that was passed to tx_get().
 	 */
 	bool is_mcast;
 	struct rwire_addr hop;
 	struct rwire_flow flow;
-	struct rsoft_grh grh; /* to send: 0 after tx_get(), set by the sender */
+	struct rsoft_grh grh; /* for sending: 0 after tx_get(), set by the sender */
 };
 
 struct rwire_port;
@@ -57,63 +58,63 @@ struct rwire_port;
 struct rwire_port_ops {
 	/* Must be fork-safe: takes no lock of another object. */
 	void (*close)(struct rwire_port *port);
-	/* Whether it has a link, of a port without has_interface. */
+	/* Whether there is a link, for a port without has_interface. */
 	bool (*link_is_up)(const struct rwire_port *port);
 	/*
-	 * Receive the packets of a multicast group, and no longer: 0, or -ENOMEM, -EIO; logged.
-	 * Control path, under rx_lock.
+	 * Join or leave a multicast group: 0, or -ENOMEM, -EIO; logged. Control path, under
+	 * rx_lock.
 	 */
 	int (*mcast_join)(struct rwire_port *port, const struct rwire_addr *group);
 	void (*mcast_leave)(struct rwire_port *port, const struct rwire_addr *group);
 	/*
-	 * The devices in a group, to which a packet is sent one by one: their number, up to
-	 * RWIRE_MAX_MEMBERS. -1: a packet to the group reaches them. Under tx_lock.
+	 * Devices in a group, to each of which a packet must be sent: return their number, up to
+	 * RWIRE_MAX_MEMBERS; or -1 if one packet to the group reaches all. Under tx_lock.
 	 */
 	int (*mcast_members)(struct rwire_port *port, const struct rwire_addr *group,
 			struct rwire_addr members[RWIRE_MAX_MEMBERS]);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
-	/* Before a thread sleeps until fd is readable. False: packets are there already. */
+	/* Prepare for a sleep until fd is readable; false if packets have already arrived. */
 	bool (*rx_sleep)(struct rwire_port *port);
-	/* Send the frames of tx_put(). */
+	/* Send the frames passed to tx_put(). */
 	void (*tx_flush)(struct rwire_port *port);
 	/* Housekeeping; called periodically while the port is idle. */
 	void (*tx_idle)(struct rwire_port *port);
 	/*
-	 * How many packets were sent to an address, and how many of these its device has received,
-	 * both modulo 2^32. False: the port does not know. The second is what the peer reports.
+	 * Get the number of packets sent to an address, and how many of them its device has
+	 * received according to its own report, both modulo 2^32. False: not known.
 	 */
 	bool (*tx_count)(const struct rwire_port *port, const struct rwire_addr *dst,
 			uint32_t *sent, uint32_t *taken);
 	/*
-	 * Direct copy between the two processes, without packets; with has_direct. tx_direct: begin
-	 * one. rx_grant: permit it to the sender of a received frame, from inside of
-	 * rsoft_grace_enter().
+	 * Direct copy between the two processes, without packets; for ports with has_direct.
+	 * tx_direct starts one. rx_grant permits it to the sender of a received frame, from inside
+	 * of rsoft_grace_enter().
 	 */
 	enum rwire_copy_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
 			struct rwire_copy_link *direct);
 	void (*rx_grant)(struct rwire_port *port, const struct rwire_frame *frame,
 			struct rsoft_qp *qp, uint32_t rkey);
-	/* A frame to fill, for an address; NULL: the port is full. */
+	/* Get a frame to fill, for an address; NULL: the port is full. */
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
-	 * After tx_get() returned NULL: whether packets for that address, which may be lost, have
-	 * waited for that many cycles already, so that they need not wait again. deadline: the end
-	 * of the wait of the first of them.
+	 * After tx_get() returned NULL: whether packets for that address which may be lost have
+	 * already waited for `wait` cycles, and need not wait again. deadline: end of the wait of
+	 * the first packet.
 	 */
 	bool (*tx_is_late)(struct rwire_port *port, uint64_t now, uint64_t wait, uint64_t deadline);
 	/*
-	 * Send the frame of the last tx_get(), at the next flush at the latest. Its ICRC is set if
-	 * the port needs it.
+	 * Send the frame of the last tx_get(), at the latest with the next flush. Its ICRC is set
+	 * if the port needs it.
 	 */
 	void (*tx_put)(struct rwire_port *port, struct rwire_frame *frame);
 	/*
-	 * The receiver of the frame of the last tx_get() copies its payload, len bytes at data, up
-	 * to RWIRE_MAX_SHARED. False: it can't. With has_share.
+	 * Let the receiver of the frame of the last tx_get() copy the payload, len bytes at data,
+	 * up to RWIRE_MAX_SHARED. False: not possible. For ports with has_share.
 	 */
 	bool (*tx_share)(struct rwire_port *port, const uint8_t *data, uint32_t len);
 };
 
-/* Written by the holder of the lock of that direction; atomic. */
+/* Each counter is written by the holder of its direction's lock; atomic. */
 struct rwire_port_stats {
 	uint64_t tx_packets;
 	uint64_t tx_bytes;
@@ -126,55 +127,55 @@ struct rwire_port_stats {
 struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
-	const struct rwire_addr *srcs; /* by index of the GID; NULL: addr is the only one */
-	uint32_t max_mtu;              /* payload of a packet: 256 to 4096 */
-	bool has_icrc;                 /* packets may be lost or altered */
-	bool has_syscall;              /* to receive is one */
-	bool has_interface;            /* of the host, which has the address */
+	const struct rwire_addr *srcs; /* addresses by GID index; NULL: only addr */
+	uint32_t max_mtu;              /* largest payload of a packet: 256 to 4096 */
+	bool has_icrc;                 /* packets may be lost or altered, and need an ICRC */
+	bool has_syscall;              /* receiving needs a system call */
+	bool has_interface;            /* the address belongs to a network interface of the host */
 	bool has_direct;               /* receivers permit direct copies */
 	bool has_share;                /* receivers may copy payloads from the sender's memory */
-	bool has_gids;                 /* rwire_port_udp_gid() */
+	bool has_gids;                 /* supports rwire_port_udp_gid() */
 	int fd;                        /* readable when packets wait, after rx_sleep(); -1: none */
-	uint64_t now;                  /* rwire::now, of the innermost port; 0: not known; atomic */
+	uint64_t now;                  /* of the innermost port: rwire::now; 0: not known; atomic */
 	struct rwire_port_stats stats;
 };
 
 /*
- * A UDP socket at the address. 0, or: -ENODEV (not of this host), -EEXIST (in use), -EPERM,
- * -ENOMEM, -EIO; logged.
+ * Open a UDP socket at the address. Return 0, -ENODEV (not an address of this host), -EEXIST (in
+ * use), -EPERM, -ENOMEM or -EIO; logged.
  */
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
 /*
- * Have a further address at an index from 1 to RSOFT_MAX_GIDS - 1; NULL: none any more. The same
- * errors. Under rx_lock and tx_lock.
+ * Add a further address at an index from 1 to RSOFT_MAX_GIDS - 1, or remove it (NULL). Errors as
+ * above. Under rx_lock and tx_lock.
  */
 int rwire_port_udp_gid(struct rwire_port *port, uint32_t index, const struct rwire_addr *addr);
 
 /*
- * Shared memory of the devices with the name. has_icrc: faults are injected; is_sharing: payloads
- * may stay in the memory of their sender (rwire_region.h). 0, or: -EINVAL (not a name), -EEXIST
- * (the address is in use), -EPERM, -ENOMEM; logged.
+ * Open the shared memory port of the devices with the name. has_icrc: faults are injected;
+ * is_sharing: payloads may stay in the memory of their sender (rwire_region.h). Return 0, -EINVAL
+ * (not a name), -EEXIST (the address is in use), -EPERM or -ENOMEM; logged.
  */
 int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
 		bool is_sharing, struct rwire_port **port);
 
 /*
- * Shared memory of all devices of this host with ip=host, at an address that is free. is_direct:
- * peers copy memory themselves. As rwire_port_shm_open().
+ * Open the shared memory port of all devices of this host with ip=host, at a free address.
+ * is_direct: peers may copy memory directly. Errors as of rwire_port_shm_open().
  */
 int rwire_port_shm_open_host(bool has_icrc, bool is_direct, struct rwire_owners *owners,
 		struct rwire_port **port);
 
 /*
- * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). Its MTU
- * is raised to that of packets of path_mtu, if it can be; 0: it is not. 0, or:
- * -EINVAL (not a number, not neighbours), -ENODEV (no such port), -EEXIST (it is started), -EPERM,
- * -ENOMEM, -EIO; logged.
+ * Open an ethdev port, given by its number as text, with static neighbours (rwire_neighs_init()).
+ * Its MTU is raised for packets of path_mtu if possible, unless path_mtu is 0. Return 0, -EINVAL
+ * (not a number, or not neighbours), -ENODEV (no such port), -EEXIST (started already), -EPERM,
+ * -ENOMEM or -EIO; logged.
  */
 int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
 		uint32_t path_mtu, struct rwire_port **port);
 
-/* A port whose network has multicast. */
+/* For a port whose network has multicast. */
 static inline int
 rwire_port_mcast_members(struct rwire_port *port, const struct rwire_addr *group,
 		struct rwire_addr members[RWIRE_MAX_MEMBERS])
@@ -185,7 +186,7 @@ rwire_port_mcast_members(struct rwire_port *port, const struct rwire_addr *group
 	return -1;
 }
 
-/* A port with a descriptor that is readable while packets wait. */
+/* For a port whose descriptor is readable while packets wait. */
 static inline bool
 rwire_port_rx_sleep(struct rwire_port *port)
 {
@@ -193,14 +194,14 @@ rwire_port_rx_sleep(struct rwire_port *port)
 	return true;
 }
 
-/* A port that has nothing to release. */
+/* For a port that has nothing to release. */
 static inline void
 rwire_port_tx_idle(struct rwire_port *port)
 {
 	RTE_SET_USED(port);
 }
 
-/* A port whose receivers report nothing. */
+/* For a port whose receivers report nothing. */
 static inline bool
 rwire_port_tx_count(const struct rwire_port *port, const struct rwire_addr *dst, uint32_t *sent,
 		uint32_t *taken)
@@ -212,7 +213,7 @@ rwire_port_tx_count(const struct rwire_port *port, const struct rwire_addr *dst,
 	return false;
 }
 
-/* A port that always has a link. */
+/* For a port that always has a link. */
 static inline bool
 rwire_port_link_is_up(const struct rwire_port *port)
 {
@@ -220,7 +221,7 @@ rwire_port_link_is_up(const struct rwire_port *port)
 	return true;
 }
 
-/* A port whose addresses have one queue. */
+/* For a port with one queue for all addresses. */
 static inline bool
 rwire_port_tx_is_late(struct rwire_port *port, uint64_t now, uint64_t wait, uint64_t deadline)
 {
@@ -229,7 +230,7 @@ rwire_port_tx_is_late(struct rwire_port *port, uint64_t now, uint64_t wait, uint
 	return (int64_t)(deadline - now) <= 0;
 }
 
-/* Ports without has_direct. */
+/* For ports without has_direct. */
 static inline enum rwire_copy_result
 rwire_port_tx_direct(struct rwire_port *port, const struct rwire_addr *dst,
 		struct rwire_copy_link *direct)
@@ -250,7 +251,7 @@ rwire_port_rx_grant(struct rwire_port *port, const struct rwire_frame *frame, st
 	RTE_SET_USED(rkey);
 }
 
-/* A port without has_share. */
+/* For a port without has_share. */
 static inline bool
 rwire_port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
 {
@@ -263,9 +264,10 @@ rwire_port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
 struct rwire;
 typedef void (*rwire_fail_t)(struct rwire *wire, unsigned int lcore);
 
-/* Its faults, and calls for those of the device, PORT_ERR and PORT_ACTIVE, under rx_lock. */
+/* Configuration of a port with faults. fail is called for faults of the device, PORT_ERR and
+ * PORT_ACTIVE, under rx_lock. */
 struct rwire_fault_conf {
-	const char *faults;        /* the items of fault=; or empty */
+	const char *faults;        /* items of fault=; or empty */
 	struct rsoft_chaos *chaos; /* with rules about the port, or NULL */
 	rwire_fail_t fail;
 	void (*shut)(struct rwire *wire, bool is_down);
@@ -274,13 +276,15 @@ struct rwire_fault_conf {
 };
 
 /*
- * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are
- * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO.
+ * Wrap a port, which is closed with the new one. Return 0, or an error that is logged: -EINVAL (the
+ * faults are not valid, see doc/wire.md), -ENOMEM; for pcap also -EPERM, -ENODEV (no such
+ * directory), -EIO.
  */
 int rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **io);
-/* Of a port with faults, "" for none: lose all packets, sent and received; fail at the next burst. */
+/* For a port with faults ("" for none): drop all packets in both directions; or fail the device at
+ * the next burst. */
 void rwire_port_fault_shut(struct rwire_port *port, bool is_shut);
-/* End what rules do now: PORT_ERR with is_down, else FREEZE. Under rx_lock. */
+/* End current effects of rules: PORT_ERR if is_down, else FREEZE. Under rx_lock. */
 void rwire_port_fault_end(struct rwire_port *port, bool is_down);
 void rwire_port_fault_fail(struct rwire_port *port);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);

@@ -3,14 +3,14 @@
  */
 
 /*
- * The port over an ethdev port: Ethernet, IP and UDP headers, and its neighbours.
+ * The port over an ethdev port: Ethernet, IP and UDP headers, and neighbours.
  *
- * The port is configured, started and closed here: no other code of the application uses it.
+ * The ethdev port is configured, started and closed here; the application must not use it.
  * - A packet for an address that is not resolved yet is dropped; the engine sends it again.
- * - The lock of the port protects the table of neighbours and the transmit queue, which both the
- *   sender and the receiver, for replies to neighbours, use.
- * - Only packets whose lengths agree with what was received, without IP options, extension headers
- *   and fragments, are passed on.
+ * - Invariant: the lock of the port protects the table of neighbours and the transmit queue, which
+ *   the sender uses, and also the receiver, for replies to neighbours.
+ * - Only packets whose lengths agree with the received data are accepted, and only without IP
+ *   options, extension headers and fragments.
  */
 
 #include <errno.h>
@@ -41,37 +41,37 @@ struct eth_port {
 	struct rwire_port port;
 	uint16_t id;
 	bool is_ipv4;
-	uint16_t ip_len; /* of the IP header */
+	uint16_t ip_len; /* length of the IP header */
 	rte_be16_t ether_type;
 	struct rte_mempool *pool;
 	struct rte_flow *flow;     /* NULL: none */
-	struct rwire_addr *groups; /* multicast */
+	struct rwire_addr *groups; /* multicast groups */
 	uint32_t nb_groups;
-	bool is_joined; /* by Ethernet multicast addresses, now or earlier */
+	bool is_joined; /* joined by Ethernet multicast addresses, now or earlier */
 
-	rte_ticketlock_t lock; /* of neighbours, and to transmit; the innermost */
+	rte_ticketlock_t lock; /* protects neighbours and the transmit queue; taken last */
 	struct rwire_neighs neighs;
 
-	/* Of the sender. */
+	/* Used by the sender. */
 	struct rwire_frame tx_frame;
-	struct rte_mbuf *tx_mbuf; /* of the last tx_get() */
+	struct rte_mbuf *tx_mbuf; /* mbuf of the last tx_get() */
 	struct rte_mbuf *tx[ETH_BURST];
 	uint16_t nb_tx;
 
-	/* Of the receiver. */
+	/* Used by the receiver. */
 	struct rwire_frame rx_frame[RWIRE_RX_BURST];
-	struct rte_mbuf *rx[RWIRE_RX_BURST]; /* of the last burst */
+	struct rte_mbuf *rx[RWIRE_RX_BURST]; /* mbufs of the last burst */
 	uint16_t nb_rx;
 };
 
-/* Bytes that precede the BTH. */
+/* Length of the headers before the BTH. */
 static uint16_t
 eth_headers(const struct eth_port *port)
 {
 	return (uint16_t)(RTE_ETHER_HDR_LEN + port->ip_len + ETH_UDP);
 }
 
-/* Send a frame of neighbours. If it is lost, it will be requested again. Under lock. */
+/* Send a frame for neighbours; if it is lost, the request is repeated. Under lock. */
 static void
 eth_send_frame(struct eth_port *port, const uint8_t *frame, uint32_t len)
 {
@@ -84,7 +84,7 @@ eth_send_frame(struct eth_port *port, const uint8_t *frame, uint32_t len)
 		rte_pktmbuf_free(mbuf);
 }
 
-/* The MAC of an address; false: it is requested. */
+/* Get the MAC address for an address; false if it is being requested. */
 static bool
 eth_resolve(struct eth_port *port, const struct rwire_addr *addr, struct rte_ether_addr *mac)
 {
@@ -100,7 +100,7 @@ eth_resolve(struct eth_port *port, const struct rwire_addr *addr, struct rte_eth
 	return is_resolved;
 }
 
-/* A frame that is not for the engine. */
+/* Handle a frame that is not for the engine. */
 static void
 eth_receive_neigh(struct eth_port *port, const struct rte_mbuf *mbuf)
 {
@@ -115,12 +115,12 @@ eth_receive_neigh(struct eth_port *port, const struct rte_mbuf *mbuf)
 	rte_ticketlock_unlock(&port->lock);
 }
 
-/* Whether the packet is for the port: it is to the address, or to a group. */
+/* Whether the packet is for the port's address, or for a group. */
 static bool
 eth_is_to(const struct eth_port *port, const void *dst, bool is_own, struct rwire_frame *frame)
 {
 	const size_t at = port->is_ipv4 ? 12 : 0;
-	struct rwire_addr group = port->port.addr; /* its prefix */
+	struct rwire_addr group = port->port.addr; /* for its prefix */
 	uint32_t i;
 
 	if (likely(is_own)) {
@@ -139,7 +139,7 @@ eth_is_to(const struct eth_port *port, const void *dst, bool is_own, struct rwir
 	return true;
 }
 
-/* Check an IPv4 header and store its source; the length of its packet, or 0: it is dropped. */
+/* Check an IPv4 header and store its source. Return the length of the packet, or 0 to drop it. */
 static uint32_t
 eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_frame *frame)
 {
@@ -154,7 +154,7 @@ eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_fra
 	is_own = memcmp(&ip->dst_addr, port->port.addr.gid + 12, 4) == 0;
 	if (!eth_is_to(port, &ip->dst_addr, is_own, frame))
 		return 0;
-	flow->src = port->port.addr; /* its prefix */
+	flow->src = port->port.addr; /* for its prefix */
 	memcpy(flow->src.gid + 12, &ip->src_addr, sizeof(ip->src_addr));
 	flow->ip_id = rte_be_to_cpu_16(ip->packet_id);
 	frame->grh = (struct rsoft_grh){
@@ -182,7 +182,7 @@ eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_fra
 	return rte_be_to_cpu_16(ip->payload_len) + (uint32_t)sizeof(*ip);
 }
 
-/* Check the headers of a packet and describe it; false: it is not for the engine. */
+/* Check the headers of a packet and describe it; false if it is not for the engine. */
 static bool
 eth_receive(struct eth_port *port, struct rte_mbuf *mbuf, struct rwire_frame *frame)
 {
@@ -235,7 +235,7 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 		eth_tx_flush(base);
 	if (port->nb_tx == ETH_BURST)
 		return NULL;
-	/* An mbuf that was not sent, such as the mbuf of a lost packet, is used again. */
+	/* Reuse an mbuf that was not sent, such as the mbuf of a dropped packet. */
 	if (port->tx_mbuf == NULL)
 		port->tx_mbuf = rte_pktmbuf_alloc(port->pool);
 	if (port->tx_mbuf == NULL)
@@ -249,7 +249,7 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return &port->tx_frame;
 }
 
-/* Multicast with a hop limit of 0 remains on the link, as with a socket. */
+/* Multicast packets with hop limit 0 get 1, so they stay on the link, as with a socket. */
 static uint8_t
 eth_ttl(const struct rwire_frame *frame)
 {
@@ -298,7 +298,7 @@ eth_build_ipv6(const struct rwire_frame *frame, uint16_t udp_len, struct rte_ipv
 	memcpy(&ip->dst_addr, frame->flow.dst.gid, sizeof(ip->dst_addr));
 }
 
-/* Store the headers that precede the BTH. */
+/* Store the headers before the BTH. */
 static void
 eth_build(struct eth_port *port, const struct rwire_frame *frame, const struct rte_ether_addr *mac)
 {
@@ -314,7 +314,7 @@ eth_build(struct eth_port *port, const struct rwire_frame *frame, const struct r
 		eth_build_ipv4(frame, udp_len, ip);
 	else
 		eth_build_ipv6(frame, udp_len, ip);
-	/* Without a checksum (IBTA A17.4.4, RFC 6935): the ICRC covers the packet. */
+	/* No checksum (IBTA A17.4.4, RFC 6935): the ICRC covers the packet. */
 	*udp = (struct rte_udp_hdr){.src_port = rte_cpu_to_be_16(frame->flow.src_port),
 			.dst_port = RTE_BE16(RWIRE_UDP_PORT),
 			.dgram_len = rte_cpu_to_be_16(udp_len)};
@@ -366,7 +366,7 @@ eth_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	return port->nb_rx;
 }
 
-/* An ethdev port has no descriptor to sleep in: the thread polls. */
+/* An ethdev port has no descriptor to sleep on: the thread polls. */
 static bool
 eth_rx_sleep(struct rwire_port *base)
 {
@@ -384,7 +384,8 @@ eth_free(struct eth_port *port)
 	free(port);
 }
 
-/* Drop the packets that wait: they are of this pool, or would be received by its next user. */
+/* Drop waiting packets: their mbufs are from this pool, and the next user of the port would receive
+ * them. */
 static void
 eth_drain(struct eth_port *port)
 {
@@ -400,7 +401,7 @@ eth_drain(struct eth_port *port)
 	}
 }
 
-/* Have the port steer the packets of the wire to the queue, if its driver has flow rules. */
+/* Steer packets of the wire to the queue, if the driver has flow rules. */
 static void
 eth_add_flow(struct eth_port *port)
 {
@@ -431,7 +432,7 @@ eth_add_flow(struct eth_port *port)
 				RWIRE_UDP_PORT, error.message != NULL ? error.message : "refused");
 }
 
-/* Have the port receive neighbour solicitations, and the packets of groups. */
+/* Receive neighbour solicitations and packets of groups. */
 static void
 eth_join(struct eth_port *port)
 {
@@ -548,7 +549,7 @@ eth_fail(const struct eth_port *port, const char *what, int rc)
 {
 	RSOFT_LOG(ERR, "port=eth:%u: %s: %s", port->id, what, strerror(-rc));
 	switch (rc) {
-	case -EBUSY: /* it is started */
+	case -EBUSY: /* started already */
 		return -EEXIST;
 	case -EPERM:
 	case -EACCES:
@@ -558,7 +559,7 @@ eth_fail(const struct eth_port *port, const char *what, int rc)
 	}
 }
 
-/* Set up one queue in each direction, and start. */
+/* Set up one queue per direction, and start. */
 static int
 eth_start(struct eth_port *port)
 {
@@ -577,7 +578,8 @@ eth_start(struct eth_port *port)
 	return rc == 0 ? 0 : eth_fail(port, "rte_eth_dev_start()", rc);
 }
 
-/* The pool of an ethdev port: the pool of an earlier device, if the port still has mbufs of it. */
+/* Create the mbuf pool of an ethdev port, or reuse the pool of an earlier device if the port still
+ * has mbufs of it. */
 static int
 eth_open_pool(struct eth_port *port)
 {
@@ -615,7 +617,7 @@ eth_init(struct eth_port *port, const struct rwire_addr *addr)
 	}
 }
 
-/* Have the ethdev port carry packets of a path MTU, if its driver can; its MTU then. */
+/* Raise the MTU of the ethdev port for a path MTU if its driver supports it; return its MTU. */
 static uint16_t
 eth_raise_mtu(const struct eth_port *port, uint32_t path_mtu, uint16_t mtu)
 {
@@ -647,7 +649,7 @@ eth_open(struct eth_port *port, const char *neighs, uint32_t path_mtu)
 	rc = rwire_neighs_init(&port->neighs, &port->port.addr, &mac, neighs);
 	if (rc != 0)
 		return rc;
-	/* 0 would be 1500. Mbufs hold no more, which drivers check. */
+	/* 0 would mean 1500. Drivers check that it does not exceed the size of the mbufs. */
 	conf.rxmode.mtu = RTE_MIN(mtu, (uint16_t)ETH_MAX_MTU);
 	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
 	if (rc != 0)
@@ -666,7 +668,7 @@ eth_open(struct eth_port *port, const char *neighs, uint32_t path_mtu)
 	return 0;
 }
 
-/* The ethdev port of a text; an errno, logged. */
+/* Parse the number of an ethdev port; return an errno, logged. */
 static int
 eth_parse(const char *text, uint16_t *id)
 {

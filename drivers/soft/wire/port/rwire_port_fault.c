@@ -3,9 +3,9 @@
  */
 
 /*
- * A port that wraps another one and injects faults into the packets sent: it loses, duplicates,
+ * A port that wraps another port and injects faults into the packets sent: it drops, duplicates,
  * reorders, truncates and corrupts them, or lets the device fail. The same seed and packets give
- * the same faults. While it is shut, no packet passes (rmem-ctl).
+ * the same faults. While it is shut (rmem-ctl), all packets are dropped.
  */
 
 #include <errno.h>
@@ -22,18 +22,18 @@
 
 #define FAULT_MAX_HELD 16
 
-/* Fields of a packet for a copy of it. */
+/* Fields needed to send a copy of a packet. */
 struct fault_head {
 	uint32_t len;
 	bool is_mcast;
 	struct rwire_addr src, dst;
-	struct rwire_addr hop; /* of tx_get() */
+	struct rwire_addr hop; /* address passed to tx_get() */
 	struct rsoft_grh grh;
 };
 
-/* A packet that is sent later. */
+/* A packet held back. */
 struct fault_held {
-	uint32_t left; /* packets to send earlier; 0: the entry is free */
+	uint32_t left; /* packets to send before it; 0: the entry is free */
 	struct fault_head head;
 	uint8_t data[RWIRE_MAX_PKT];
 };
@@ -42,21 +42,21 @@ struct fault_port {
 	struct rwire_port port;
 	struct rwire_port *inner;
 	uint64_t random;
-	uint32_t share[RSOFT_FAULT_NB_SHARES]; /* of 2^32 */
-	uint32_t seen;                         /* bits of the items given; the last is seed: */
+	uint32_t share[RSOFT_FAULT_NB_SHARES]; /* probability in units of 2^-32 */
+	uint32_t seen;                         /* items given, as bits; the last is for seed: */
 	uint32_t reorder;                      /* longest delay in packets; 0: none */
 	uint64_t fatal;                        /* packets left until the device fails */
-	bool is_failing;                       /* none is left; atomic */
+	bool is_failing;                       /* fail at the next burst; atomic */
 	bool is_shut;                          /* atomic */
-	bool has_failed;                       /* by fail(); rx_lock */
+	bool has_failed;                       /* fail() was called; rx_lock */
 	struct rwire_fault_conf conf;
-	uint64_t down_until;   /* tsc; by a rule; 0: it is not down; atomic */
-	uint64_t frozen_until; /* the same, without an event */
-	uint64_t gid_until;    /* the same: a GID is removed */
-	uint64_t next_at;      /* tsc of the next rule at a time; rx_lock */
-	uint64_t started;      /* tsc */
-	bool is_down;          /* as last reported; rx_lock */
-	bool is_gid_removed;   /* the same */
+	uint64_t down_until;   /* down by a rule until then, TSC; 0: not down; atomic */
+	uint64_t frozen_until; /* the same without an event */
+	uint64_t gid_until;    /* the same for a removed GID */
+	uint64_t next_at;      /* time of the next rule with a time, TSC; rx_lock */
+	uint64_t started;      /* TSC at creation */
+	bool is_down;          /* last reported state; rx_lock */
+	bool is_gid_removed;   /* last reported state; rx_lock */
 	struct fault_held held[FAULT_MAX_HELD];
 };
 
@@ -93,7 +93,7 @@ fault_is_shut(const struct fault_port *port)
 			__atomic_load_n(&port->frozen_until, __ATOMIC_RELAXED) != 0;
 }
 
-/* A rule has hit; the next burst that is received reports it. */
+/* Start the effect of a rule; the next received burst reports it. */
 static void
 fault_begin(struct fault_port *port, enum rsoft_chaos_port what, uint32_t ms)
 {
@@ -119,19 +119,19 @@ fault_count_packet(struct fault_port *port)
 		fault_begin(port, what, ms);
 }
 
-/* Whether the time is over; until is 0 then. */
+/* Whether the time is over; if so, set until to 0. */
 static bool
 fault_is_over(uint64_t *until, uint64_t now)
 {
 	uint64_t value = __atomic_load_n(until, __ATOMIC_RELAXED);
 
-	/* A rule that hits concurrently sets a later one. */
+	/* A rule that hits concurrently sets a later time. */
 	return value != 0 && now >= value &&
 			__atomic_compare_exchange_n(until, &value, 0, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED);
 }
 
-/* The port is down, or is not, and a GID is removed, or is added again, as the rules have it. */
+/* Report changes that rules have made to the port state and the GID. */
 static void
 fault_report(struct fault_port *port)
 {
@@ -148,7 +148,7 @@ fault_report(struct fault_port *port)
 	}
 }
 
-/* Rules at a time, ends of rules, and their events. Under rx_lock. */
+/* Execute rules with a time, end effects of rules, and report events. Under rx_lock. */
 static void
 fault_run_rules(struct fault_port *port)
 {
@@ -163,7 +163,7 @@ fault_run_rules(struct fault_port *port)
 				? UINT64_MAX
 				: port->started + rte_get_tsc_hz() / 1000 * next_ms;
 	}
-	/* One that has begun has its event, also if its time is over. */
+	/* Report a fault that has begun, even if its time is already over. */
 	fault_report(port);
 	fault_is_over(&port->frozen_until, now);
 	fault_is_over(&port->down_until, now);
@@ -244,7 +244,7 @@ fault_send_copy(struct fault_port *port, const uint8_t *data, const struct fault
 	frame->is_mcast = false;
 }
 
-/* Count a packet, or a flush, and send the packets that were held long enough. */
+/* Count a packet or a flush, and send the packets that were held long enough. */
 static void
 fault_release(struct fault_port *port)
 {
@@ -258,7 +258,7 @@ fault_release(struct fault_port *port)
 	}
 }
 
-/* Hold one packet of 8, if an entry is free. */
+/* Hold back one packet in 8, if an entry is free. */
 static bool
 fault_hold(struct fault_port *port, const struct rwire_frame *frame)
 {
@@ -316,7 +316,7 @@ fault_tx_flush(struct rwire_port *base)
 {
 	struct fault_port *port = (struct fault_port *)base;
 
-	/* No packet may follow for a long time. */
+	/* Count the flush too: there may be no packet for a long time. */
 	fault_release(port);
 	port->inner->ops->tx_flush(port->inner);
 }
@@ -332,7 +332,7 @@ fault_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.link_is_up = rwire_port_link_is_up,
-		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_join = NULL, /* the innermost port's are called */
 		.mcast_leave = NULL,
 		.mcast_members = NULL,
 		.rx_burst = fault_rx_burst,
@@ -348,7 +348,7 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_share = rwire_port_tx_share,
 };
 
-/* Parse "name:value"; false: not a fault, given twice, or the value is out of range. */
+/* Parse "name:value". False: not a fault, given twice, or the value is out of range. */
 static bool
 fault_parse_part(struct fault_port *port, const char *part)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * A port that wraps another one and writes the packets sent and received to a file, in the format
- * of libpcap with raw IP packets (LINKTYPE_RAW). Fields that a socket does not report, such as the
- * IPv4 id, are 0 there.
+ * A port that wraps another port and writes sent and received packets to a file, in libpcap format
+ * with raw IP packets (LINKTYPE_RAW). Fields that a socket does not report, such as the IPv4 id,
+ * are 0 in the file.
  */
 
 #include <errno.h>
@@ -45,7 +45,7 @@ struct pcap_packet_header {
 struct pcap_port {
 	struct rwire_port port;
 	struct rwire_port *inner;
-	rte_spinlock_t lock; /* of the file: both directions write */
+	rte_spinlock_t lock; /* protects the file: both directions write */
 	FILE *file;
 };
 
@@ -100,7 +100,7 @@ pcap_write(struct pcap_port *port, const struct rwire_frame *frame, const uint8_
 	packet.microseconds = (uint32_t)(now.tv_nsec / 1000);
 	packet.len = packet.original_len = len + frame->len;
 	rte_spinlock_lock(&port->lock);
-	/* An error, such as a full disk, must not stop the traffic. */
+	/* An error, such as a full disk, must not stop traffic. */
 	if (fwrite(&packet, sizeof(packet), 1, port->file) == 1 &&
 			fwrite(head, len, 1, port->file) == 1)
 		(void)!fwrite(data, frame->len, 1, port->file);
@@ -181,7 +181,7 @@ pcap_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.link_is_up = rwire_port_link_is_up,
-		.mcast_join = NULL, /* those of the innermost port are called */
+		.mcast_join = NULL, /* the innermost port's are called */
 		.mcast_leave = NULL,
 		.mcast_members = NULL,
 		.rx_burst = pcap_rx_burst,

@@ -3,20 +3,21 @@
  */
 
 /*
- * The port over shared memory: the devices of one user on this host that have the same name, or all
- * of those with ip=host.
+ * The port over shared memory, between the devices of one user on this host that have the same
+ * name, or between all devices with ip=host.
  *
  * A channel (rwire_shm.h) is opened when the first packet for an address is sent. The receiver
- * reads payloads in place and copies headers, so a peer that changes a packet while it is received
- * only changes its own data. With share=1 payloads may remain in the memory of the sender
+ * reads payloads in place and copies headers, so a peer that changes a packet during its reception
+ * only changes its own data. With share=1 payloads may stay in the memory of the sender
  * (rwire_region.h).
  *
- * - struct shm_out and all of the send side are protected by rwire::tx_lock.
- * - struct shm_in and all of the receive side are protected by rwire::rx_lock.
+ * Invariant: struct shm_out and all of the send side are protected by rwire::tx_lock, struct shm_in
+ * and all of the receive side by rwire::rx_lock.
  *
- * A peer that ended is detected by the end of its connection, within SHM_CHECK_MS. Packets for an
- * address without a device are dropped, as by a network; the engine's timers do the rest. A process
- * of another user that takes its address gets no packets, and its own are refused (rwire_owner.h).
+ * The end of a peer is detected by the end of its connection, within SHM_CHECK_MS. Packets for an
+ * address without a device are dropped, as on a network; the timers of the engine handle that. A
+ * process of another user that takes over its address gets no packets, and its own are refused
+ * (rwire_owner.h).
  */
 
 #include <errno.h>
@@ -38,17 +39,17 @@
 #define SHM_NEWS_MS  10
 #define SHM_COPY     RWIRE_MAX_HDR
 
-/* A multicast group that the device is in. */
+/* A multicast group that the device has joined. */
 struct shm_group {
 	struct rwire_addr addr;
-	int fd; /* whose name has it */
+	int fd; /* socket whose name contains the group */
 };
 
-/* The members of a group, as last read. */
+/* Members of a group, as last read. */
 struct shm_news {
 	struct rwire_addr group;
-	uint64_t read_at; /* TSC */
-	uint64_t pause;   /* from then to the next time */
+	uint64_t read_at; /* time of reading, TSC */
+	uint64_t pause;   /* time until the next reading */
 	uint32_t nb;
 	struct rwire_addr members[RWIRE_MAX_MEMBERS];
 };
@@ -56,28 +57,28 @@ struct shm_news {
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
-	bool is_direct; /* peers of this user may copy themselves; rwire_copy.h */
+	bool is_direct; /* peers of this user may copy directly; rwire_copy.h */
 	struct shm_group *groups;
 	uint32_t nb_groups;
-	struct shm_news news; /* of the send side */
+	struct shm_news news; /* used by the send side */
 
 	struct shm_outs outs;
-	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
+	struct shm_out *to; /* channel of the frame of tx_get(); NULL: drop it */
 	struct rwire_slot *slot;
-	struct rwire_shared shared; /* its payload, unless len is 0 */
+	struct rwire_shared shared; /* its shared payload, unless len is 0 */
 	struct rwire_frame tx;
-	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT]; /* of a packet with an ICRC, or dropped */
+	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT]; /* packet with an ICRC, or to drop */
 
 	struct shm_ins ins;
-	uint32_t first_in; /* to receive from first */
+	uint32_t first_in; /* channel to receive from first */
 	struct rwire_frame rx[RWIRE_RX_BURST];
-	struct shm_in *rx_in[RWIRE_RX_BURST]; /* the channels of these */
+	struct shm_in *rx_in[RWIRE_RX_BURST]; /* channels of these frames */
 	uint8_t rx_data[RWIRE_RX_BURST][RWIRE_HEADROOM + RWIRE_MAX_PKT];
 };
 
 static_assert(SHM_COPY <= RWIRE_MAX_PKT, "a slot has the bytes of the longest headers");
 
-/* The time, TSC; late by the time since the last attempt to receive. */
+/* TSC as of the last attempt to receive. */
 static uint64_t
 shm_now(const struct rwire_port *base)
 {
@@ -86,7 +87,7 @@ shm_now(const struct rwire_port *base)
 	return now != 0 ? now : rte_rdtsc();
 }
 
-/* The receive side. */
+/* Receive side. */
 
 /* The payload of a packet is in the memory of its sender. */
 static void
@@ -105,7 +106,7 @@ shm_fill_shared(struct shm_port *port, const struct shm_in *in, const struct rwi
 		RSOFT_COUNT(port->port.stats.rx_bytes, shared.len);
 }
 
-/* The fields of a datagram that follow it, which may be anything. */
+/* Get the GRH fields that follow a datagram; their values are not trusted. */
 static void
 shm_fill_grh(const struct rwire_slot *slot, uint32_t len, uint16_t kind, struct rwire_frame *frame)
 {
@@ -123,7 +124,7 @@ shm_fill_grh(const struct rwire_slot *slot, uint32_t len, uint16_t kind, struct 
 	frame->flow.dst = group;
 }
 
-/* Describe a packet in a slot. All that is checked later is copied now. */
+/* Describe a packet in a slot. Everything that is checked later is copied now. */
 static void
 shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot, uint32_t len,
 		struct rwire_frame *frame)
@@ -144,7 +145,7 @@ shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot
 	frame->len = len;
 	memcpy(frame->bth, slot->data, SHM_COPY);
 	frame->data = slot->data;
-	/* The ICRC is calculated over a copy, with writable headroom. */
+	/* Calculate the ICRC over a copy, with writable headroom. */
 	if (frame->has_icrc) {
 		memcpy(frame->bth, slot->data, len);
 		frame->data = frame->bth;
@@ -187,7 +188,7 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	/* The difference is also large if the clock was set back. */
 	if (now - port->ins.serviced_at >= port->ins.pause)
 		rwire_shm_ins_service(&port->ins, now);
-	/* Each time from another one, so that no peer keeps the others waiting. */
+	/* Start with another channel each time, so that no peer starves the others. */
 	at = port->first_in < port->ins.nb_active ? port->first_in : 0;
 	port->first_in = at + 1;
 	for (i = 0; i < port->ins.nb_active && nb < n; i++) {
@@ -228,7 +229,7 @@ shm_rx_grant(struct rwire_port *base, const struct rwire_frame *frame, struct rs
 		rsoft_grant_add(in->direct, qp, rkey);
 }
 
-/* The send side. */
+/* Send side. */
 
 static bool
 shm_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
@@ -275,8 +276,8 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 }
 
 /*
- * Datagrams wait again after half a ring was sent: the peer read at least that. The position that
- * it writes is not trusted.
+ * Datagrams wait again after half a ring was sent, because the peer has then read at least that.
+ * The position that the peer writes is not trusted.
  */
 static bool
 shm_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait, uint64_t deadline)
@@ -301,7 +302,7 @@ shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 					data, len, &port->shared);
 }
 
-/* Of datagrams only, which are shorter than the slot and have no shared payload. */
+/* Only for datagrams, which are shorter than the slot and have no shared payload. */
 static unsigned int
 shm_put_grh(struct rwire_slot *slot, const struct rwire_frame *frame)
 {
@@ -347,7 +348,7 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len + port->shared.len);
 }
 
-/* Packets are there already: ring the doorbells of receivers that sleep. */
+/* The packets are already visible: ring the doorbells of receivers that sleep. */
 static void
 shm_tx_flush(struct rwire_port *base)
 {
@@ -376,7 +377,7 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 		out = rwire_shm_out_of(&port->outs, dst, now);
 	if (out != NULL && out->fd >= 0 && now - out->checked_at >= out->pause)
 		rwire_shm_out_check(&port->outs, out, now);
-	/* The packet connects. */
+	/* The first packet opens the connection. */
 	if (out == NULL || out->fd < 0)
 		return RWIRE_COPY_ASK;
 	return rwire_copy_begin(&out->peer, &out->end.ring->direct, direct);
@@ -419,8 +420,8 @@ shm_mcast_leave(struct rwire_port *base, const struct rwire_addr *group)
 }
 
 /*
- * The kernel has the members, by the names of their sockets. They are read again after SHM_NEWS_MS,
- * or 20 times as long as that takes.
+ * Get the members of a group from the names of their sockets in the kernel. They are read again
+ * after SHM_NEWS_MS, or 20 times as long as reading takes.
  */
 static int
 shm_mcast_members(struct rwire_port *base, const struct rwire_addr *group,
@@ -432,7 +433,7 @@ shm_mcast_members(struct rwire_port *base, const struct rwire_addr *group,
 	int state;
 
 	if (now - news->read_at >= news->pause || !rwire_addr_is_equal(&news->group, group)) {
-		/* A thread that is cancelled in a system call would keep the locks. */
+		/* A thread cancelled in a system call would keep the locks. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		news->nb = rwire_shm_members(port->name, group, news->members, RWIRE_MAX_MEMBERS);
 		pthread_setcancelstate(state, NULL);
@@ -504,7 +505,7 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	}
 }
 
-/* Takes over the listener. */
+/* Take over the listener. */
 static int
 shm_open_port(int listener, const struct rwire_addr *addr, const char *name, bool has_icrc,
 		struct rwire_port **out)

@@ -5,17 +5,19 @@
 /*
  * The port over a UDP socket, without privileges.
  *
- * The ICRC covers the id and the DF bit of the IPv4 header, which the kernel writes. For a socket
- * that is not connected and must not fragment (IP_PMTUDISC_DO) the id is 0: never connect it.
+ * The ICRC covers the id and the DF bit of the IPv4 header, which the kernel writes. The id is 0 if
+ * the socket is not connected and must not fragment (IP_PMTUDISC_DO), so the socket is never
+ * connected.
  *
- * A burst of packets of one length is one message with UDP_SEGMENT, which the kernel cuts into
- * packets with the ids 0, 1, 2 and on. A receiver with UDP_GRO gets it as one.
+ * A burst of packets of one length is sent as one message with UDP_SEGMENT, which the kernel
+ * segments into packets with the ids 0, 1, 2 and so on. A receiver with UDP_GRO gets it as one
+ * message.
  *
- * A socket with a unicast address receives nothing else, so each multicast group and each further
- * GID has one of its own. While there are any, epoll selects the socket to receive from. Packets
- * are sent by the socket of their GID.
+ * A socket with a unicast address receives only packets for it, so each multicast group and each
+ * further GID has its own socket. If there are any, epoll selects the socket to receive from.
+ * Packets are sent by the socket of their source GID.
  *
- * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
+ * Peers send a UDP checksum of 0 (IBTA annex A17), also with IPv6, where the socket must permit it.
  */
 
 #ifndef _GNU_SOURCE
@@ -38,15 +40,16 @@
 
 #define UDP_FRAMES      64
 #define UDP_FRAME_SIZE  RTE_ALIGN_CEIL(RWIRE_HEADROOM + RWIRE_MAX_PKT, 64)
-#define UDP_GSO_SIZE    65000 /* bytes of one message of several packets, at most */
+#define UDP_GSO_SIZE    65000 /* largest message of several packets, bytes */
 #define UDP_RX_SIZE     (RWIRE_HEADROOM + 65536)
 #define UDP_SOCKET_SIZE (4 * 1024 * 1024)
 #define UDP_OVERHEAD    (40 + 8 + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
 #define UDP_NB_IDS      8
 
 /*
- * The segment size of a message, as UDP_SEGMENT uint16_t, as UDP_GRO int; its traffic class, as
- * IP_TOS or IPV6_TCLASS: an int, but IP_TOS received a byte; and of multicast its hop limit.
+ * Control data of a message: segment size, as uint16_t (UDP_SEGMENT) or int (UDP_GRO); traffic
+ * class (IP_TOS, IPV6_TCLASS), an int, but a byte in a received IP_TOS; and the hop limit of
+ * multicast.
  */
 struct udp_control {
 	uint64_t words[3 * CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
@@ -66,14 +69,14 @@ struct udp_tx {
 	uint8_t data[UDP_FRAMES][UDP_FRAME_SIZE];
 };
 
-/* Messages received: the packets of [next, nb) are left, in next those from offset. */
+/* Received messages: those of [next, nb) have packets left; in the next one, from offset on. */
 struct udp_rx {
 	uint32_t next;
 	uint32_t nb;
 	uint32_t offset;
-	uint16_t segment; /* at offset */
+	uint16_t segment; /* segment number at offset */
 	uint32_t segment_size;
-	uint8_t traffic_class; /* of the message at next, as segment_size */
+	uint8_t traffic_class; /* of the message at next, like segment_size */
 	struct rwire_frame frame[RWIRE_RX_BURST];
 	struct iovec iov[RWIRE_RX_BURST];
 	struct mmsghdr msg[RWIRE_RX_BURST];
@@ -89,14 +92,14 @@ struct udp_group {
 };
 
 struct udp_port {
-	struct rwire_port port; /* fd is of epoll */
-	int fd;                 /* of the address */
+	struct rwire_port port; /* fd is an epoll descriptor */
+	int fd;                 /* socket of the address */
 	struct udp_group *groups;
 	uint32_t nb_groups;
-	uint32_t nb_gids; /* further ones */
-	int rx_fd;        /* of the messages in rx */
+	uint32_t nb_gids; /* further GIDs */
+	int rx_fd;        /* socket of the messages in rx */
 	struct rwire_addr srcs[RSOFT_MAX_GIDS];
-	int gid_fds[RSOFT_MAX_GIDS]; /* -1: none; the first is fd */
+	int gid_fds[RSOFT_MAX_GIDS]; /* sockets by GID index; -1: none; [0] is fd */
 	struct udp_tx tx;
 	struct udp_rx rx;
 };
@@ -119,7 +122,7 @@ udp_close(struct rwire_port *base)
 	free(base);
 }
 
-/* Give a packet the id that the kernel will: its index in the message. */
+/* Set the id that the kernel will give the packet: its index in the message. */
 static void
 udp_set_id(struct udp_tx *tx, struct rwire_frame *frame, uint32_t id)
 {
@@ -134,7 +137,8 @@ udp_set_id(struct udp_tx *tx, struct rwire_frame *frame, uint32_t id)
 	frame->flow.ip_id = (uint16_t)id;
 }
 
-/* How many packets from i on one message can have: of one length, but a shorter last one. */
+/* Number of packets from i on that fit in one message: all of one length, except a shorter last
+ * one. */
 static uint32_t
 udp_group(const struct udp_tx *tx, uint32_t i)
 {
@@ -170,7 +174,7 @@ udp_add_control(struct msghdr *msg, void *control, int level, int type, const vo
 	msg->msg_controllen += CMSG_SPACE(size);
 }
 
-/* Set fields of the IP header. A hop limit of 0 selects the hop limit of the route. */
+/* Set fields of the IP header. Hop limit 0 selects the route's. */
 static void
 udp_add_grh(struct msghdr *msg, void *control, const struct rwire_frame *frame)
 {
@@ -209,7 +213,7 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 		udp_add_grh(&msg->msg_hdr, control, &tx->frame[i]);
 }
 
-/* Describe the packets to send from one GID as messages; returns how many. */
+/* Describe the packets of one GID as messages; return their number. */
 static uint32_t
 udp_fill_msgs(struct udp_tx *tx)
 {
@@ -224,7 +228,7 @@ udp_fill_msgs(struct udp_tx *tx)
 	return nb;
 }
 
-/* The first message can't be sent. */
+/* Handle a failure to send the first message. */
 static void
 udp_tx_error(struct udp_port *port, int error)
 {
@@ -233,12 +237,12 @@ udp_tx_error(struct udp_port *port, int error)
 
 	if (error == EINTR)
 		return;
-	/* The device or the kernel has no segmentation of UDP. */
+	/* The device or the kernel does not support UDP segmentation. */
 	if (n > 1 && (error == EIO || error == EINVAL || error == EOPNOTSUPP)) {
 		tx->has_gso = false;
 		return;
 	}
-	/* The network has lost it. */
+	/* As if the network had dropped it. */
 	RSOFT_COUNT(port->port.stats.tx_dropped, n);
 	tx->first += n;
 }
@@ -290,7 +294,7 @@ udp_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len);
 }
 
-/* The packets that are received next are to an address. */
+/* Set the destination address of packets received next. */
 static void
 udp_set_dst(struct udp_port *port, const struct rwire_addr *addr, bool is_mcast)
 {
@@ -302,7 +306,7 @@ udp_set_dst(struct udp_port *port, const struct rwire_addr *addr, bool is_mcast)
 	}
 }
 
-/* A socket with packets, in turn, or the socket of the address. */
+/* Select a socket with packets, in turn; or the only socket. */
 static int
 udp_select(struct udp_port *port)
 {
@@ -335,7 +339,7 @@ udp_receive(struct udp_port *port)
 	uint32_t i;
 	int n;
 
-	/* Those that the last call has changed. */
+	/* Reset the lengths that the last call has changed. */
 	for (i = 0; i < rx->nb; i++) {
 		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
 		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
@@ -346,7 +350,7 @@ udp_receive(struct udp_port *port)
 	rx->nb = n > 0 ? (uint32_t)n : 0;
 }
 
-/* Bytes of each packet of a message but the last, and their traffic class. */
+/* Get the length of each packet of a message except the last, and the traffic class. */
 static void
 udp_read_control(struct udp_rx *rx, struct mmsghdr *msg)
 {
@@ -369,7 +373,7 @@ udp_read_control(struct udp_rx *rx, struct mmsghdr *msg)
 	}
 }
 
-/* The next packet of the messages received. False: it is too long. */
+/* Get the next packet of the received messages; false if it is too long. */
 static bool
 udp_take(struct udp_port *port, struct rwire_frame *frame)
 {
@@ -381,14 +385,14 @@ udp_take(struct udp_port *port, struct rwire_frame *frame)
 	if (rx->offset == 0)
 		udp_read_control(rx, msg);
 	len = RTE_MIN(rx->segment_size, msg->msg_len - rx->offset);
-	/* The headroom is the end of the packet that was received before. */
+	/* The headroom overlaps the end of the packet received before. */
 	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
 	frame->len = len;
 	frame->grh = (struct rsoft_grh){.traffic_class = rx->traffic_class};
 	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
-	/* At the same offset in both families. */
+	/* The port is at the same offset in both families. */
 	frame->flow.src_port = ntohs(from->sin_port);
-	/* Probably; no socket reports it. */
+	/* A guess; no socket reports the id. */
 	frame->flow.ip_id = rx->segment;
 	RSOFT_COUNT(port->port.stats.rx_packets, 1);
 	RSOFT_COUNT(port->port.stats.rx_bytes, len);
@@ -418,7 +422,7 @@ udp_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	return nb;
 }
 
-/* Before a thread sleeps in the socket: packets of a message may be left. */
+/* Before a sleep on the socket: check whether packets of a message are left. */
 static bool
 udp_rx_sleep(struct rwire_port *base)
 {
@@ -427,13 +431,14 @@ udp_rx_sleep(struct rwire_port *base)
 	return port->rx.next == port->rx.nb;
 }
 
-/* Options that a socket needs to receive packets; those that an old kernel lacks are left out. */
+/* Set the options that a socket needs to receive packets; options that an old kernel lacks are
+ * ignored. */
 static void
 udp_set_receive(int fd, bool is_ipv4)
 {
 	const int size = UDP_SOCKET_SIZE, one = 1;
 
-	/* As large as permitted; with CAP_NET_ADMIN, beyond net.core.rmem_max. */
+	/* As large as permitted; with CAP_NET_ADMIN beyond net.core.rmem_max. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
@@ -441,7 +446,7 @@ udp_set_receive(int fd, bool is_ipv4)
 			is_ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one));
 }
 
-/* The number of the interface that has the address; 0: unknown. */
+/* Index of the interface with the address; 0: unknown. */
 static unsigned int
 udp_ifindex(const struct rwire_addr *addr)
 {
@@ -450,7 +455,7 @@ udp_ifindex(const struct rwire_addr *addr)
 	return rwire_interface_find(addr, &interface) == 0 ? if_nametoindex(interface.name) : 0;
 }
 
-/* Bind a socket to a group, and join it on the interface of the address. False: errno is set. */
+/* Bind a socket to a group, and join it on the interface of the address. False with errno set. */
 static bool
 udp_join_socket(const struct udp_port *port, int fd, const struct rwire_addr *group)
 {
@@ -462,7 +467,7 @@ udp_join_socket(const struct udp_port *port, int fd, const struct rwire_addr *gr
 	struct sockaddr_storage sa;
 	socklen_t len = rwire_addr_to_sockaddr(group, RWIRE_UDP_PORT, &sa);
 
-	/* Others of the host may be in the group; and this socket in no group but its own. */
+	/* Other sockets of the host may join the group, and this socket receives only its group. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0)
 		return false;
 	(void)setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &one, sizeof(one));
@@ -511,7 +516,7 @@ udp_mcast_join(struct rwire_port *base, const struct rwire_addr *group)
 	return err == ENOMEM || err == ENOBUFS || err == EMFILE || err == ENFILE ? -ENOMEM : -EIO;
 }
 
-/* Close a socket, of which received packets may be left. */
+/* Close a socket from which received packets may be left. */
 static void
 udp_close_rx(struct udp_port *port, int fd)
 {
@@ -555,7 +560,7 @@ static const struct rwire_port_ops udp_ops = {
 		.tx_share = rwire_port_tx_share,
 };
 
-/* MTU of the interface that has the address; 0: unknown. */
+/* MTU of the interface with the address; 0: unknown. */
 static uint32_t
 udp_interface_mtu(int fd, const struct rwire_addr *addr)
 {
@@ -568,7 +573,7 @@ udp_interface_mtu(int fd, const struct rwire_addr *addr)
 	return ioctl(fd, SIOCGIFMTU, &ifr) == 0 ? (uint32_t)ifr.ifr_mtu : 0;
 }
 
-/* The largest path MTU whose packets fit the interface. */
+/* Largest path MTU whose packets fit the interface. */
 static uint32_t
 udp_max_mtu(int fd, const struct rwire_addr *addr)
 {
@@ -606,7 +611,8 @@ udp_fail(const struct rwire_addr *addr, const char *what)
 	}
 }
 
-/* Messages to groups are sent by the interface of the address, also to others of this host. */
+/* Send messages to groups by the interface of the address, and also to other sockets of this
+ * host. */
 static void
 udp_set_mcast(int fd, const struct rwire_addr *addr)
 {
@@ -633,7 +639,7 @@ udp_socket(const struct rwire_addr *addr, int *out)
 	socklen_t sa_len = rwire_addr_to_sockaddr(addr, RWIRE_UDP_PORT, &sa);
 	int fd, rc;
 
-	/* A link-local address belongs to an interface, by which the socket then sends. */
+	/* A link-local address needs an interface, by which the socket then sends. */
 	if (!is_ipv4 && IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)&sa)->sin6_addr))
 		((struct sockaddr_in6 *)&sa)->sin6_scope_id = udp_ifindex(addr);
 	fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -670,7 +676,7 @@ udp_init(struct udp_port *port)
 	port->gid_fds[0] = port->fd;
 	for (i = 1; i < RSOFT_MAX_GIDS; i++)
 		port->gid_fds[i] = -1;
-	/* Without either, each message is a packet. */
+	/* Without these options, each message is one packet. */
 	tx->has_gso = setsockopt(port->fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
 	port->rx_fd = port->fd;
 	for (i = 0; i < UDP_FRAMES; i++) {

@@ -21,10 +21,10 @@
 #include "rwire_port.h"
 #include "rwire_region.h"
 
-/* So many bytes of one channel are mapped, at most; and of all 64: a quarter of the addresses. */
+/* Limit of the bytes mapped per channel; with 64 channels, a quarter of the address space. */
 #define REGION_MAX_TOTAL (UINT64_C(1) << 39)
 
-/* Times that EAL freed memory; atomic. */
+/* Number of times that EAL freed memory; atomic. */
 static uint64_t region_freed;
 
 static void
@@ -44,7 +44,7 @@ rwire_regions_begin(const char *name)
 		RSOFT_LOG(WARNING, "port=%s,share=1: no effect without a handler of SIGBUS", name);
 		return false;
 	}
-	/* Once for all ports, and never removed. ENOTSUP: EAL never frees memory. */
+	/* Registered once for all ports, and never removed. ENOTSUP: EAL never frees memory. */
 	if (rte_mem_event_callback_register("rmem_soft_region", region_on_event, NULL) == 0 ||
 			rte_errno == EEXIST || rte_errno == ENOTSUP)
 		return true;
@@ -60,7 +60,7 @@ rwire_regions_end(void)
 	rsoft_guard_put();
 }
 
-/* The sender. */
+/* Sender. */
 
 static bool
 region_has(const struct rwire_region *region, const uint8_t *data, uint32_t len)
@@ -70,7 +70,8 @@ region_has(const struct rwire_region *region, const uint8_t *data, uint32_t len)
 	return offset < region->size && len <= region->size - offset;
 }
 
-/* The file that has the bytes, and its range of addresses: a descriptor to read it, or -1. */
+/* Open the file that contains the bytes, and get its address range; return a read-only descriptor,
+ * or -1. */
 static int
 region_open(const uint8_t *data, struct rwire_region *region)
 {
@@ -87,12 +88,12 @@ region_open(const uint8_t *data, struct rwire_region *region)
 		return -1;
 	region->base = (uint8_t *)ms->addr - offset;
 	region->size = (uint64_t)st.st_size;
-	/* The receiver gets no right to write. */
+	/* Reopen it read-only: the receiver must not write. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Pass the file that has the bytes to the receiver. */
+/* Pass the file that contains the bytes to the receiver. */
 static void
 region_pass(struct rwire_regions *regions, int fd, const uint8_t *data, uint32_t len)
 {
@@ -142,7 +143,7 @@ rwire_regions_share(struct rwire_regions *regions, int fd, const struct rwire_ri
 	return true;
 }
 
-/* The receiver. */
+/* Receiver. */
 
 static void *
 region_mmap(const struct shm_region *region, uint64_t used, int memory)
@@ -150,12 +151,13 @@ region_mmap(const struct shm_region *region, uint64_t used, int memory)
 	struct statfs fs;
 	struct stat st;
 
-	/* The owner of other file systems provides pages as it likes, or never. */
+	/* On other file systems the owner decides when, or whether, pages are provided. */
 	if (region->size > REGION_MAX_TOTAL - used || fstatfs(memory, &fs) != 0 ||
 			(fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC) ||
 			fstat(memory, &st) != 0 || (uint64_t)st.st_size < region->size)
 		return MAP_FAILED;
-	/* mmap() rounds up to pages of the file, munmap() fails unless the size has whole ones. */
+	/* mmap() rounds up to the page size of the file, but munmap() then fails unless the size is
+	 * a multiple. */
 	if (region->size % (uint64_t)fs.f_bsize != 0)
 		return MAP_FAILED;
 	return mmap(NULL, region->size, PROT_READ, MAP_SHARED | MAP_NORESERVE, memory, 0);
@@ -171,7 +173,7 @@ rwire_regions_map(struct rwire_regions *regions, struct rwire_ring *ring,
 
 	for (i = 0; i < RWIRE_MAX_REGIONS; i++)
 		used += regions->region[i].size;
-	/* A number is used once. */
+	/* A region number is used once. */
 	if (region->id < RWIRE_MAX_REGIONS && region->size != 0 &&
 			regions->region[region->id].size == 0)
 		base = region_mmap(region, used, memory);

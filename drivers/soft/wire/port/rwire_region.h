@@ -3,28 +3,36 @@
  */
 
 /*
- * Regions: files of DPDK memory of the sender of packets that the receiver maps read-only, with
- * share=1 on both sides of port=shm. A packet in the ring then has a struct rwire_shared instead of
- * its payload, and the receiver copies each byte once, from the sender's buffer to the target.
+ * Regions: files of the sender's DPDK memory, which the receiver maps read-only, with share=1 on
+ * both sides of port=shm. A packet in the ring then has a struct rwire_shared instead of its
+ * payload, and the receiver copies each byte once, from the sender's buffer to the target.
  *
- * - The sender passes a file when it is about to send the first payload of it, copies payloads into
- *   the ring until the receiver has set the bit of the region in rwire_ring::mapped, and reuses no
- *   number of a region in one channel. When EAL frees memory, all regions passed end: other memory
+ * - The sender passes a file before it sends the first payload in that file. It copies payloads
+ * into
+ *   the ring until the receiver has set the bit of the region in rwire_ring::mapped. It never
+ * reuses
+ *   a region number in a channel. When EAL frees memory, all passed regions end, because other
+ * memory
  *   may be mapped there later.
  * - The buffer of a request is unchanged until its acknowledgement, which follows the copy. A
- *   request that the sender sends again is checked again, and a duplicate is not copied. After a
- *   request was flushed, the receiver may still execute it, with bytes that are written later.
+ * request
+ *   that is sent again is checked again, and a duplicate is not copied. After a request was
+ * flushed,
+ *   the receiver may still execute it, with bytes that are written later.
  *
  * Invariants of the receiver:
- * - A region number, an offset and a length are copied before they are checked against the table of
- *   regions, which only this process can write. All of the payload lies within one mapping.
- * - A mapping is read with rsoft_copy_all() only, while the handler of rsoft_guard.h is installed.
- *   A file that its owner truncates reads as a lost packet; no fault reaches the application.
- * - A mapping is of a file in memory, not of one whose pages another process provides, and is
- *   removed with its channel, while no received packet is in use. The end of the peer leaves it.
+ * - Region number, offset and length are copied before they are checked against the table of
+ * regions,
+ *   which only this process can write. The whole payload is within one mapping.
+ * - A mapping is only read with rsoft_copy_all(), and only while the handler of rsoft_guard.h is
+ *   installed. If the owner truncates the file, the packet counts as lost; no fault reaches the
+ *   application.
+ * - A mapping is of a file in memory, not of one whose pages another process provides. It is
+ * removed
+ *   with its channel, while no received packet is in use; the end of the peer does not remove it.
  *
- * The tables of the sender are protected by rwire::tx_lock, those of the receiver by
- * rwire::rx_lock.
+ * Invariant: the tables of the sender are protected by rwire::tx_lock, the tables of the receiver
+ * by rwire::rx_lock.
  */
 
 #ifndef RWIRE_REGION_H
@@ -43,31 +51,31 @@ struct rwire_region {
 struct rwire_regions {
 	struct rwire_region region[RWIRE_MAX_REGIONS];
 	uint64_t mapped; /* receiver: bit n: region n is mapped */
-	uint64_t freed;  /* sender: the value of rwire_regions_freed() for the regions */
-	uint32_t nb;     /* sender: used up */
+	uint64_t freed;  /* sender: number of frees when the regions were passed */
+	uint32_t nb;     /* sender: region numbers used */
 	uint32_t last;   /* sender: most recently used */
 };
 
 /*
- * Watch frees of DPDK memory, and take a reference to the handler of rsoft_guard.h. False: not
- * possible, logged with the name of the port; payloads are copied into the ring then.
+ * Watch for freed DPDK memory, and take a reference to the handler of rsoft_guard.h. False: not
+ * possible, which is logged with the name of the port; payloads are then copied into the ring.
  */
 bool rwire_regions_begin(const char *name);
 void rwire_regions_end(void);
 
 /*
  * Describe a payload to the receiver of a channel. False: it is not in DPDK memory with a file, or
- * the receiver has not mapped that yet.
+ * the receiver has not mapped that file yet.
  */
 bool rwire_regions_share(struct rwire_regions *regions, int fd, const struct rwire_ring *ring,
 		const uint8_t *data, uint32_t len, struct rwire_shared *shared);
 
-/* Map a region of the sender, whose descriptor is closed, and report it in the ring. */
+/* Map a region of the sender, close its descriptor, and report it in the ring. */
 void rwire_regions_map(struct rwire_regions *regions, struct rwire_ring *ring,
 		const struct shm_region *region, int memory);
 void rwire_regions_unmap(struct rwire_regions *regions);
 
-/* The payload that a descriptor selects, or NULL: the descriptor is not valid. */
+/* Payload that a descriptor selects; NULL if the descriptor is not valid. */
 uint8_t *rwire_regions_find(const struct rwire_regions *regions, const struct rwire_shared *shared);
 
 #endif /* RWIRE_REGION_H */

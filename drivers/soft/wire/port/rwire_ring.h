@@ -3,20 +3,22 @@
  */
 
 /*
- * A ring of packets in memory that two processes share: one writes packets, the other reads them.
+ * A ring of packets in memory shared by two processes: one writes packets, the other reads them.
  *
  * Writers, readers, and their ordering:
- * - Positions count packets, modulo 2^32. Each side keeps its own position in memory of its own.
- * - A slot is written by the writer while no packet is in it, then its number is stored (position
- *   + 1, release). The reader loads the number (acquire), and reads the slot until it stores its
- *   position in head (release), which the writer loads (acquire) before it writes the slot again.
+ * - Positions count packets, modulo 2^32. Each side keeps its position in private memory.
+ * - The writer fills a slot while it has no packet, then stores its number (position + 1, release).
+ *   The reader loads the number (acquire), and reads the slot until it stores its position in head
+ *   (release), which the writer loads (acquire) before it writes the slot again.
  * - The reader stores is_asleep, then loads the number of its slot; the writer stores the number,
- *   then loads is_asleep; a full barrier separates the two in both. At least one of them sees the
- *   store of the other, so no packet waits for a reader that sleeps.
+ * then
+ *   loads is_asleep; each side has a full barrier in between. At least one side sees the store of
+ * the
+ *   other, so no packet waits for a sleeping reader.
  *
  * Invariant: neither side trusts a word that the other can write. An index is masked, a length is
- * loaded once and limited, and headers are copied before they are checked. A peer that writes
- * anything at any time affects only the packets of this ring, and the work for it is bounded by the
+ * loaded once and limited, and headers are copied before they are checked. A peer that writes any
+ * data at any time affects only the packets of this ring, and the work for it is limited by the
  * number of packets that a call requests.
  */
 
@@ -40,17 +42,17 @@
 enum rwire_slot_kind {
 	RWIRE_SLOT_PLAIN = 0,
 	RWIRE_SLOT_ICRC,   /* the ICRC is set */
-	RWIRE_SLOT_SHARED, /* a struct rwire_shared, at RWIRE_SHARED_AT, instead of the payload */
+	RWIRE_SLOT_SHARED, /* a struct rwire_shared at RWIRE_SHARED_AT replaces the payload */
 };
 
-/* With the kind: the writer requests a grant for the rkey of the packet; rsoft_grant.h. */
+/* Flag of the kind: the writer requests a grant for the rkey of the packet (rsoft_grant.h). */
 #define RWIRE_SLOT_REQUESTS_GRANT 0x100u
-/* With the kind: a struct rsoft_grh follows the packet. */
+/* Flag of the kind: a struct rsoft_grh follows the packet. */
 #define RWIRE_SLOT_HAS_GRH 0x200u
-/* With both: a multicast GID, the destination of the packet, follows the header. */
+/* Flag of the kind: the destination, a multicast GID, follows the struct rsoft_grh. */
 #define RWIRE_SLOT_HAS_GROUP 0x400u
 
-/* The payload of a packet in a region of the writer that the reader has mapped; rwire_region.h. */
+/* A payload in a region of the writer that the reader has mapped (rwire_region.h). */
 struct rwire_shared {
 	uint32_t region;
 	uint32_t len;
@@ -61,12 +63,12 @@ struct rwire_shared {
 
 struct rwire_slot {
 	uint32_t number; /* position + 1 of the packet in it; atomic */
-	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
+	uint16_t len;    /* packet length from BTH to ICRC; atomic */
 	uint16_t kind; /* enum rwire_slot_kind, with RWIRE_SLOT_REQUESTS_GRANT and _HAS_*; atomic */
 	uint8_t data[RWIRE_MAX_PKT];
 } __rte_aligned(RWIRE_RING_LINE);
 
-/* Shared memory, all zero at the start. */
+/* Shared memory; initially all zero. */
 struct rwire_ring {
 	uint32_t head __rte_aligned(RWIRE_RING_LINE);      /* packets read; atomic */
 	uint32_t is_asleep __rte_aligned(RWIRE_RING_LINE); /* the reader needs a doorbell; atomic */
@@ -82,7 +84,7 @@ static_assert(offsetof(struct rwire_slot, data) + RWIRE_SHARED_AT + sizeof(struc
 				RWIRE_RING_LINE,
 		"one cache line has all of a packet whose payload is shared");
 
-/* The writer's, or the reader's, side of a ring; NULL: none. */
+/* One side of a ring, for the writer or the reader; ring is NULL if there is none. */
 struct rwire_ring_end {
 	struct rwire_ring *ring;
 	uint32_t pos;
@@ -95,7 +97,7 @@ rwire_ring_slot(const struct rwire_ring_end *end)
 	return &end->ring->slot[end->pos & (RWIRE_RING_SLOTS - 1)];
 }
 
-/* The slot to write next, or NULL: the ring is full. */
+/* Get the slot to write next; NULL if the ring is full. */
 static inline struct rwire_slot *
 rwire_ring_get(struct rwire_ring_end *end)
 {
@@ -124,7 +126,7 @@ rwire_ring_must_wake(struct rwire_ring_end *end)
 			__atomic_exchange_n(&end->ring->is_asleep, 0, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether a packet is there. */
+/* Whether a packet has arrived. */
 static inline bool
 rwire_ring_is_ready(const struct rwire_ring_end *end)
 {
@@ -132,8 +134,8 @@ rwire_ring_is_ready(const struct rwire_ring_end *end)
 }
 
 /*
- * The next packet and its length, 0 to RWIRE_MAX_PKT; NULL: there is none. It is readable until
- * rwire_ring_release().
+ * Get the next packet and its length, 0 to RWIRE_MAX_PKT; NULL if there is none. It is readable
+ * until rwire_ring_release().
  */
 static inline struct rwire_slot *
 rwire_ring_take(struct rwire_ring_end *end, uint32_t *len)
@@ -149,7 +151,7 @@ rwire_ring_take(struct rwire_ring_end *end, uint32_t *len)
 	return slot;
 }
 
-/* Return the slots of all packets taken to the writer. */
+/* Return the slots of all packets taken so far to the writer. */
 static inline void
 rwire_ring_release(struct rwire_ring_end *end)
 {
@@ -159,7 +161,7 @@ rwire_ring_release(struct rwire_ring_end *end)
 	__atomic_store_n(&end->ring->head, end->head, __ATOMIC_RELEASE);
 }
 
-/* Request a doorbell for the next packet. False: one is there already. */
+/* Request a doorbell for the next packet; false if one has already arrived. */
 static inline bool
 rwire_ring_sleep(struct rwire_ring_end *end)
 {

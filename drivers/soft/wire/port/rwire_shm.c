@@ -27,7 +27,7 @@
 
 #define SHM_BACKLOG 256
 #define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define SHM_LOST    (-2) /* a descriptor for which there is no number */
+#define SHM_LOST    (-2) /* a descriptor was passed, but the process has no free number */
 
 static const char shm_magic[8] = "rmemshm";
 
@@ -132,7 +132,8 @@ shm_sockaddr(const char *name, const struct rwire_addr *addr, struct sockaddr_un
 
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
-	/* A zero byte in front: a name that is no file and ends with its socket. */
+	/* Starts with a zero byte: an abstract name, which is not a file and ends with its
+	 * socket. */
 	len = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "rmem-shm/%s/%s", name,
 			rwire_addr_text(addr, text));
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
@@ -144,7 +145,7 @@ shm_socket(void)
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Connect to a name: 0 with the credentials of its process, or an errno. */
+/* Connect to a name; return 0 with the credentials of its process, or an errno. */
 static int
 shm_reach(int fd, const char *name, const struct rwire_addr *addr, struct ucred *owner)
 {
@@ -158,14 +159,14 @@ shm_reach(int fd, const char *name, const struct rwire_addr *addr, struct ucred 
 	return 0;
 }
 
-/* Whether processes of that user are peers. */
+/* Whether processes of that user may be peers. */
 static bool
 shm_is_permitted(const char *name, const struct ucred *owner)
 {
 	return owner->uid == geteuid() || strcmp(name, SHM_HOST) == 0;
 }
 
-/* Log the process that has a name. */
+/* Log the process that holds a name. */
 static void
 shm_log_owner(const char *name, const struct rwire_addr *addr)
 {
@@ -183,7 +184,7 @@ shm_log_owner(const char *name, const struct rwire_addr *addr)
 		close(fd);
 }
 
-/* -EEXIST is not logged. */
+/* Doesn't log -EEXIST. */
 static int
 shm_try_listen(const char *name, const struct rwire_addr *addr)
 {
@@ -203,7 +204,7 @@ shm_try_listen(const char *name, const struct rwire_addr *addr)
 	return err == EACCES || err == EPERM ? -EPERM : -ENOMEM;
 }
 
-/* The name of members of a group, up to their address. */
+/* Format the name of a group's members, without their address. */
 static size_t
 shm_group_name(const char *name, const struct rwire_addr *group, char *text, size_t size)
 {
@@ -236,7 +237,7 @@ rwire_shm_join(const char *name, const struct rwire_addr *addr, const struct rwi
 	return err == EADDRINUSE || err == EACCES ? -EIO : -ENOMEM;
 }
 
-/* An address of 32 hexadecimal digits at the end of a line. */
+/* Parse an address of 32 hexadecimal digits at the end of a line. */
 static bool
 shm_parse_member(const char *text, struct rwire_addr *addr)
 {
@@ -264,7 +265,7 @@ rwire_shm_members(const char *name, const struct rwire_addr *group, struct rwire
 	uint32_t nb = 0;
 	FILE *file;
 
-	/* All Unix sockets of the network namespace. */
+	/* Lists all Unix sockets of the network namespace. */
 	file = fopen("/proc/net/unix", "re");
 	if (file == NULL)
 		return 0;
@@ -291,7 +292,7 @@ rwire_shm_listen(const char *name, const struct rwire_addr *addr)
 void
 rwire_shm_listen_as(int listener)
 {
-	/* The kernel reports the user of the last call. */
+	/* The kernel reports the user of the last listen() call. */
 	(void)listen(listener, SHM_BACKLOG);
 }
 
@@ -301,7 +302,7 @@ rwire_shm_listen_host(struct rwire_addr *addr)
 	uint32_t first = (uint32_t)getpid(), i;
 	int fd = -EEXIST;
 
-	/* Processes of other namespaces may have the same pid. */
+	/* Processes of other PID namespaces may have the same pid. */
 	for (i = 0; i < RWIRE_MAX_LID && fd == -EEXIST; i++) {
 		rwire_addr_of_lid((uint16_t)((first + i) % RWIRE_MAX_LID + 1), addr);
 		fd = shm_try_listen(SHM_HOST, addr);
@@ -329,7 +330,7 @@ rwire_shm_unmap(struct rwire_ring *ring)
 		munmap(ring, sizeof(*ring));
 }
 
-/* Whether the kernel promises more memory than it has. */
+/* Whether the kernel may promise more memory than it has. */
 static bool
 shm_is_overcommitted(void)
 {
@@ -374,7 +375,7 @@ rwire_shm_trim(struct rwire_ring *ring)
 	return rwire_shm_is_lazy() && madvise((void *)first, end - first, MADV_REMOVE) == 0;
 }
 
-/* Create a ring: a descriptor and its mapping, or -ENOMEM. */
+/* Create a ring; return its descriptor and mapping, or -ENOMEM. */
 static int
 shm_create(struct rwire_ring **ring)
 {
@@ -519,14 +520,14 @@ rwire_shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
 	return is_owner && rwire_owners_admit(owners, addr, peer.uid);
 }
 
-/* The descriptor that a message passed, -1 unless it is one, or SHM_LOST. */
+/* Descriptor passed with a message; -1 if there is not exactly one, or SHM_LOST. */
 static int
 shm_passed(struct msghdr *msg)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
 	int fd = -1;
 
-	/* The length admits one descriptor: the kernel closes all others and sets MSG_CTRUNC. */
+	/* The length admits one descriptor; the kernel closes all others and sets MSG_CTRUNC. */
 	if (cmsg == NULL || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS ||
 			cmsg->cmsg_len != CMSG_LEN(sizeof(fd)))
 		return (msg->msg_flags & MSG_CTRUNC) != 0 ? SHM_LOST : -1;
@@ -538,8 +539,8 @@ shm_passed(struct msghdr *msg)
 }
 
 /*
- * Receive a message: its length, 0: the end, or a negative errno; and its descriptor, -1: none, or
- * SHM_LOST.
+ * Receive a message. Return its length, 0 at the end, or a negative errno; and its descriptor, -1
+ * if there is none, or SHM_LOST.
  */
 static ssize_t
 shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
@@ -549,7 +550,7 @@ shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 	struct msghdr msg = {.msg_iov = &iov,
 			.msg_iovlen = 1,
 			.msg_control = control.buffer,
-			/* CMSG_SPACE() has padding, which is space for a second descriptor. */
+			/* CMSG_SPACE() has padding, where a second descriptor would fit. */
 			.msg_controllen = CMSG_LEN(sizeof(*memory))};
 	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
@@ -635,6 +636,6 @@ rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from)
 {
 	struct shm_hello hello = shm_make_hello(from, reason);
 
-	/* The peer may have ended. */
+	/* The peer may have ended already. */
 	(void)shm_send(fd, &hello, sizeof(hello), -1);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Channels from the peers of port=shm; see rwire_shm_in.h. */
+/* Channels from peers of port=shm; see rwire_shm_in.h. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,15 +16,15 @@
 #include "rwire_shm_in.h"
 
 #define SHM_EVENTS   64
-#define SHM_BELLS    16  /* doorbells that one call consumes, at most */
-#define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
-#define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
-#define SHM_CHECKS   64  /* channels that one call checks */
+#define SHM_BELLS    16  /* doorbells consumed per call */
+#define SHM_AWAY     100 /* checks before the listener is used again, after it had no descriptor */
+#define SHM_HELLO_MS 200 /* time for a connection to pass its ring */
+#define SHM_CHECKS   64  /* channels checked per call */
 #define SHM_BELLS_MS 16  /* services per millisecond while channels are asleep */
 #define SHM_ASLEEP   UINT32_MAX
-#define SHM_LISTENER UINT32_MAX /* the event of the listening socket */
+#define SHM_LISTENER UINT32_MAX /* epoll data of the listening socket */
 
-/* Poll a channel that has a ring. */
+/* Start polling a channel that has a ring. */
 static void
 shm_in_activate(struct shm_ins *ins, struct shm_in *in)
 {
@@ -47,7 +47,7 @@ shm_in_deactivate(struct shm_ins *ins, struct shm_in *in)
 	in->active_at = SHM_ASLEEP;
 }
 
-/* Each is cleared first: a child of fork() must not end it again. */
+/* Clear each descriptor before closing it: a child of fork() must not close it again. */
 static void
 shm_in_close(struct shm_in *in)
 {
@@ -78,7 +78,7 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 	ins->free = in;
 }
 
-/* A free channel; NULL: no memory is left. There are not more than users may have. */
+/* Get a free channel; NULL: no memory. The limits of users bound their number. */
 static struct shm_in *
 shm_in_new(struct shm_ins *ins)
 {
@@ -114,7 +114,8 @@ shm_log_refusal(struct shm_ins *ins, int reason, uint32_t version)
 				rwire_shm_reason_text(reason));
 }
 
-/* Without a descriptor the listener remains readable: it must not keep the thread awake. */
+/* Stop watching the listener: without a free descriptor it stays readable, and would keep the
+ * thread awake. */
 static void
 shm_ignore(struct shm_ins *ins, uint64_t now)
 {
@@ -133,7 +134,7 @@ shm_listen_again(struct shm_ins *ins, uint64_t now)
 				epoll_ctl(ins->epoll, EPOLL_CTL_ADD, ins->listener, &event) != 0;
 }
 
-/* Add a channel of a user: whether it may have it. */
+/* Add a channel of a user; false if the user may not have another one. */
 static bool
 shm_in_add(struct shm_ins *ins, int fd, uint32_t uid, uint64_t now)
 {
@@ -207,7 +208,7 @@ shm_in_open(struct shm_ins *ins, struct shm_in *in)
 	shm_in_free(ins, in);
 }
 
-/* A connection is readable: a ring, doorbells, regions, or its end. */
+/* Handle a readable connection: a ring, doorbells, regions, or its end. */
 static void
 shm_in_event(struct shm_ins *ins, struct shm_in *in)
 {
@@ -230,13 +231,13 @@ shm_in_event(struct shm_ins *ins, struct shm_in *in)
 	}
 	if (n > 0 || n == -EAGAIN)
 		return;
-	/* Packets of a peer that has ended were sent earlier. */
+	/* Packets sent before the peer ended are still received. */
 	(void)epoll_ctl(ins->epoll, EPOLL_CTL_DEL, in->fd, NULL);
 	in->is_closed = true;
 	in->left = RWIRE_RING_SLOTS;
 }
 
-/* Whether its own user took over the address of a peer. */
+/* Whether a process of this user has taken over the address of a peer. */
 static bool
 shm_in_has_lost(const struct shm_ins *ins, const struct shm_in *in)
 {
@@ -245,8 +246,8 @@ shm_in_has_lost(const struct shm_ins *ins, const struct shm_in *in)
 }
 
 /*
- * Close the connections whose peers remain silent, or have lost their address. A message may wait:
- * one call handles few events, and the device may have had no CPU.
+ * Close connections whose peers stay silent, or have lost their address. A message may already
+ * wait: a call handles few events, and the device may have got no CPU time.
  */
 static void
 shm_drop_invalid(struct shm_ins *ins, uint64_t now)
@@ -265,7 +266,7 @@ shm_drop_invalid(struct shm_ins *ins, uint64_t now)
 	}
 }
 
-/* Let channels without packets sleep, if there are many. */
+/* Put channels without packets to sleep, if there are many channels. */
 static void
 shm_rest(struct shm_ins *ins, uint64_t now)
 {
@@ -283,7 +284,7 @@ shm_rest(struct shm_ins *ins, uint64_t now)
 	}
 }
 
-/* Privileges were dropped: peers compare the user that connects with the one that listens. */
+/* Privileges were dropped: peers compare the connecting user with the listening one. */
 static void
 shm_follow_user(struct shm_ins *ins)
 {
@@ -322,7 +323,7 @@ rwire_shm_ins_release(struct shm_ins *ins)
 {
 	uint32_t i;
 
-	/* The last channel takes the place of one that is freed. */
+	/* The last channel is moved to the entry of a freed one. */
 	for (i = ins->nb_active; i > 0; i--) {
 		struct shm_in *in = ins->active[i - 1];
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Channels to the peers of port=shm; see rwire_shm_out.h. */
+/* Channels to peers of port=shm; see rwire_shm_out.h. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "../../base/rsoft.h"
 #include "rwire_shm_out.h"
 
-#define SHM_REFUSED 1000 /* checks until a peer that refused is tried again */
+#define SHM_REFUSED 1000 /* checks before a peer that refused is tried again */
 #define SHM_STRANGE (-1) /* reason: the peer is of a user that this device refuses */
-#define SHM_IDLE    100  /* checks until the pages of an empty ring are freed */
+#define SHM_IDLE    100  /* checks before the pages of an empty ring are freed */
 #define SHM_LOOKS   4    /* channels checked for an unused one */
 #define SHM_SWEEP   64   /* and for the next one whose peer may have ended */
 
 static_assert(RWIRE_RING_SLOTS / SHM_OUT_GROUP <= 32, "a bit for each group");
 
-/* Each is cleared first: a child of fork() must not end it again. */
+/* Clear each descriptor before closing it: a child of fork() must not close it again. */
 static void
 shm_out_end(struct shm_out *out)
 {
@@ -43,7 +43,7 @@ shm_out_close(struct shm_outs *outs, struct shm_out *out)
 	rwire_shm_users_remove(&outs->users, out->uid);
 }
 
-/* Log a refusal, once until another one. */
+/* Log a refusal, once until its reason changes. */
 static void
 shm_out_log(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t number)
 {
@@ -65,7 +65,7 @@ shm_out_log(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t num
 				rwire_shm_reason_text(reason));
 }
 
-/* Its user has as many channels as remain free. */
+/* The user of the peer has as many channels as remain free. */
 static void
 shm_out_deny(struct shm_outs *outs, struct shm_out *out)
 {
@@ -120,7 +120,7 @@ shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
 	struct shm_hello hello;
 	ssize_t n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
 
-	/* A refusal may follow the error that reports its unread doorbells. */
+	/* A refusal may follow the error that reports unread doorbells. */
 	if (n < 0 && errno == ECONNRESET)
 		n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
 	if (n == (ssize_t)sizeof(hello)) {
@@ -133,8 +133,8 @@ shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
 }
 
 /*
- * Free the pages of a ring that remains empty. The number of a slot is zero then, which must not be
- * the next one.
+ * Free the pages of a ring that stays empty. The numbers of its slots are then zero, which must not
+ * be the next number.
  */
 static void
 shm_out_trim(const struct shm_outs *outs, struct shm_out *out, uint64_t now)
@@ -159,7 +159,7 @@ rwire_shm_out_get(struct shm_out *out)
 
 	if (likely((out->ready >> group & 1) != 0))
 		return slot;
-	/* A page that is missing when the slot is written would raise SIGBUS. */
+	/* Writing to a page that is not allocated could raise SIGBUS. */
 	if (!rwire_shm_populate(out->end.ring, group * SHM_OUT_GROUP, SHM_OUT_GROUP))
 		return NULL;
 	out->ready |= UINT32_C(1) << group;
@@ -196,7 +196,7 @@ rwire_shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 	}
 }
 
-/* The list of an address, whose last bytes differ. */
+/* List of an address, hashed by its last bytes. */
 static struct shm_out **
 shm_outs_list(struct shm_outs *outs, const struct rwire_addr *addr)
 {
@@ -215,7 +215,7 @@ rwire_shm_out_find(const struct shm_outs *outs, const struct rwire_addr *addr)
 	return out;
 }
 
-/* All channels are connected: one whose peer has ended, or NULL. */
+/* Find a channel whose peer has ended when all channels are connected; NULL if there is none. */
 static struct shm_out *
 shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 {
@@ -223,7 +223,7 @@ shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t no
 	char text[RWIRE_ADDR_TEXT];
 	uint32_t i;
 
-	/* Not for each packet that is dropped. */
+	/* Don't search for each dropped packet. */
 	if (now - outs->cleaned_at < outs->check_cycles)
 		return NULL;
 	outs->cleaned_at = now;
@@ -240,7 +240,7 @@ shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t no
 	return unused;
 }
 
-/* Another channel, unless there are as many as users may have; NULL also: no memory is left. */
+/* Add a channel; NULL if there are as many as users may have, or no memory. */
 static struct shm_out *
 shm_outs_add(struct shm_outs *outs)
 {
@@ -254,7 +254,7 @@ shm_outs_add(struct shm_outs *outs)
 	return out;
 }
 
-/* Of a few channels, one that is not connected and needs no pause; or NULL. */
+/* Find one among a few channels that is not connected and need not pause; NULL if there is none. */
 static struct shm_out *
 shm_outs_unused(struct shm_outs *outs, uint64_t now)
 {
@@ -269,7 +269,7 @@ shm_outs_unused(struct shm_outs *outs, uint64_t now)
 	return NULL;
 }
 
-/* Use a channel, which is not connected, for another address. */
+/* Reuse a channel that is not connected for another address. */
 static void
 shm_out_rename(struct shm_outs *outs, struct shm_out *out, const struct rwire_addr *addr)
 {
