@@ -9,11 +9,11 @@
  * Callers: lib/rmem, by the operations of rverbs_driver (rverbs_dev.c).
  * Not known here: other drivers, applications, and the libraries above the class.
  *
- * Objects of libibverbs belong to the process that created them: only that process can use the
+ * Objects of libibverbs belong to the process that created them: only this process can use the
  * device and its objects, although the structs are in shared memory.
  *
- * A request is passed to the device with a wr_id of the driver: the entry in the ring of its queue,
- * the slot of the QP in the device's table, and the generation of that slot. So a completion
+ * A request is posted to the device with a wr_id of the driver: the entry in the ring of its queue,
+ * the slot of the QP in the device's table, and the generation of the slot. So a completion
  * identifies the entry of the ring, which has the wr_id of the application. Invariant: the posting
  * thread writes ring entries and prod; the holder of the lock of the CQ writes cons and the
  * counters of completions. An entry is written before its prod is published, and read only after.
@@ -43,7 +43,7 @@ extern int rverbs_logtype;
 #define RVERBS_LOG(level, ...) RMEM_LOG_LINE(level, rverbs_logtype, "rmem_verbs", __VA_ARGS__)
 
 #define RVERBS_MAX_QP     4096u  /* slots of a device's table */
-#define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of the distinct entry numbers */
+#define RVERBS_MAX_DEPTH  32768u /* requests per queue; half of the 16-bit entry numbers */
 #define RVERBS_MAX_SGE    32u
 #define RVERBS_MAX_SRQ    256u
 #define RVERBS_MAX_INLINE 1024u
@@ -54,7 +54,7 @@ extern int rverbs_logtype;
 
 /* A wr_id of the driver: generation (32), receive (1), QP (15), entry of the ring (16). */
 #define RVERBS_ID_RECV (UINT64_C(1) << 31)
-/* That of a shared receive: this bit, which no QP has, SRQ (14), entry (16). */
+/* The wr_id of a shared receive: this bit, which no QP has, SRQ (14), entry (16). */
 #define RVERBS_ID_SRQ (UINT64_C(1) << 30)
 
 /* Whether a QP accepts requests; see rverbs_post.c. */
@@ -72,7 +72,7 @@ enum rverbs_choice {
 	RVERBS_OFF,
 };
 
-/* As requested; missing values are determined when the device is opened. */
+/* Arguments as requested; missing values are determined when the device is opened. */
 struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only device */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
@@ -107,7 +107,7 @@ struct rverbs_port {
 	union ibv_gid gid;
 };
 
-/* Counters of a QP's two queues, and of a device's destroyed QPs. */
+/* Counters of the queues of a QP, and of the destroyed QPs of a device. */
 struct rverbs_send_stats {
 	uint64_t bytes_posted; /* by the posting thread */
 };
@@ -132,11 +132,11 @@ struct rverbs_path;
 struct rverbs_srq;
 
 /*
- * A slot in a device's table of QPs. The generation is even while it is empty.
+ * A slot in a device's table of QPs. The generation is even while the slot is empty.
  *
- * Invariant: both fields are written under dev->lock; qp changes only while gen is even, and so
- * between two generations of requests. A poll reads without that lock: qp is that of a
- * generation when gen is this one before and after qp was read.
+ * Invariant: both fields are written under dev->lock. qp changes only while gen is even, that is,
+ * between two generations of requests. A poll reads them without the lock: qp belongs to a
+ * generation if gen has its value before and after qp was read.
  */
 struct rverbs_slot {
 	struct rverbs_qp *qp;
@@ -159,7 +159,7 @@ rverbs_slot_empty(struct rverbs_slot *slot)
 	__atomic_store_n(&slot->qp, NULL, __ATOMIC_RELEASE);
 }
 
-/* The QP of that generation, or NULL if it was destroyed or reset since. */
+/* The QP of a generation; NULL if it was destroyed or reset since. */
 static inline struct rverbs_qp *
 rverbs_slot_qp(const struct rverbs_slot *slot, uint32_t gen)
 {
@@ -167,7 +167,7 @@ rverbs_slot_qp(const struct rverbs_slot *slot, uint32_t gen)
 
 	if (__atomic_load_n(&slot->gen, __ATOMIC_ACQUIRE) != gen)
 		return NULL;
-	/* An acquire: a thread that sees a later QP also sees the end of the generation. */
+	/* Acquire: a thread that loads a later QP also sees the end of the generation. */
 	qp = __atomic_load_n(&slot->qp, __ATOMIC_ACQUIRE);
 	if (unlikely(__atomic_load_n(&slot->gen, __ATOMIC_RELAXED) != gen))
 		return NULL;
@@ -188,7 +188,7 @@ struct rverbs_dev {
 	uint64_t send_ops;         /* IBV_QP_EX_WITH_* of an extended QP, or 0 */
 	bool is_list_bad;          /* ibv_wr_set_sge_list() writes wrong bytes */
 	bool has_mw_quirk;         /* see rverbs_mwq.h; false without windows */
-	const char *mw_sign;       /* the sign of the quirk that the probe found, or NULL */
+	const char *mw_sign;       /* sign of the quirk found by the probe, or NULL */
 	uint32_t max_mkey_entries; /* as probed; 0: no REG_MR, UMR */
 	struct rverbs_mlx5 mlx5;
 	uint32_t inv_flag;     /* flag of completions for an invalidated key */
@@ -203,19 +203,19 @@ struct rverbs_dev {
 	/* Asynchronous events, read by a thread of the driver. */
 	pthread_t event_thread;
 	int stop_fd;
-	uint32_t is_removed; /* atomic: the device failed or was removed */
+	uint32_t is_removed; /* the device failed or was removed; atomic */
 	uint32_t port_down;  /* atomic */
 	uint64_t nb_events;  /* atomic */
 };
 
-/* The memory of a PD's MRs; see rverbs_range.h. */
+/* Memory of the MRs of a PD; see rverbs_range.h. */
 struct rverbs_range;
 struct rverbs_ranges {
-	rte_rwlock_t lock; /* of all below */
+	rte_rwlock_t lock; /* protects the fields below */
 	struct rverbs_range *array;
 	uint32_t nb;
 	uint32_t max;
-	uint64_t max_length; /* of any range ever in it */
+	uint64_t max_length; /* longest range so far */
 };
 
 struct rverbs_pd {
@@ -232,13 +232,13 @@ struct rverbs_mr {
 	};
 	struct ibv_mr *ibv;
 	uint32_t key;   /* lkey, for the lookup */
-	bool is_dmabuf; /* registered by its descriptor; it cannot be changed */
+	bool is_dmabuf; /* registered as a dma-buf; can't be re-registered */
 	bool is_on_demand;
 	TAILQ_ENTRY(rverbs_mr) next;
-	/* Of a fast-register or indirect MR alone; see rverbs_mlx5.h. */
+	/* Only for fast-register and indirect MRs; see rverbs_mlx5.h. */
 	struct mlx5dv_mkey *mkey;
-	uint32_t nb_bound;     /* requests posted that bind it */
-	uint32_t bound_access; /* of the last one */
+	uint32_t nb_bound;     /* posted requests that bind it */
+	uint32_t bound_access; /* access of the last such request */
 	uint64_t bound_length;
 };
 
@@ -252,26 +252,26 @@ struct rverbs_cq {
 	struct ibv_cq *ibv;
 	struct ibv_cq_ex *ex; /* with timestamps: the same CQ; else NULL */
 	struct rverbs_dev *dev;
-	rte_ticketlock_t lock; /* of ibv_poll_cq() and the fields below */
-	uint32_t has_overrun;  /* atomic: the device reported an overrun */
+	rte_ticketlock_t lock; /* held by ibv_poll_cq(); protects the fields below */
+	uint32_t has_overrun;  /* the device reported an overrun; atomic */
 	/* Completions removed before their QP was destroyed or reset. */
 	struct rmem_wc *saved;
-	uint64_t *times; /* with ex: rmem_cq::timestamps, nb_cqe, and then those of saved */
+	uint64_t *times; /* with ex: rmem_cq::timestamps, nb_cqe entries, then times of saved */
 	uint32_t nb_saved;
 	uint32_t first_saved;
 };
 
 /*
- * The note of a request: its bytes (32), and the numbers of invalidations (16) and bindings (16)
- * posted up to it. The difference of two notes is exact, even if one number carries into the next.
- * A binding has no bytes, but, without the quirk, the previous key of its window. REG_MR and UMR
- * are bindings too, with a second note in mw_ops.
+ * Note of a request: its bytes (32), and the numbers of invalidations (16) and binds (16) posted up
+ * to it. The difference of two notes is exact, even if one number carries into the next. A bind has
+ * no bytes; without the quirk these bits have the previous key of its window. REG_MR and UMR also
+ * count as binds, with a second note in mw_ops.
  */
 #define RVERBS_NOTE_INV        (UINT64_C(1) << 32)
 #define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
 #define RVERBS_NOTE_LOW(n)     ((uint32_t)(n))
 #define RVERBS_NOTE_WINDOWS(n) ((n) & ~(uint64_t)UINT32_MAX)
-#define RVERBS_WINDOWS_NONE    UINT64_MAX /* not those of a note */
+#define RVERBS_WINDOWS_NONE    UINT64_MAX /* not a value of a note */
 
 /* Record of a posted request. */
 struct rverbs_wqe {
@@ -287,7 +287,7 @@ struct rverbs_ring {
 	uint32_t cons; /* written by polls */
 } __rte_cache_aligned;
 
-/* Posted requests that concern windows, or mkeys; see rverbs_mw.h. */
+/* Posted requests that refer to windows or mkeys; see rverbs_mw.h. */
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: neither on this device */
@@ -303,12 +303,12 @@ struct rverbs_srq {
 	struct rmem_srq srq;
 	struct ibv_srq *ibv;
 	struct rverbs_dev *dev;
-	uint32_t wc_flags; /* as of a QP that takes its receives; atomic */
+	uint32_t wc_flags; /* wc_flags of QPs that take its receives; atomic */
 	uint32_t index;    /* in rverbs_dev::srqs */
 	uint32_t max_sge;
-	rte_ticketlock_t lock; /* of all below */
-	uint64_t *wr_ids;      /* of the application, by entry */
-	uint16_t *free;        /* entries in no use */
+	rte_ticketlock_t lock; /* protects the fields below */
+	uint64_t *wr_ids;      /* wr_ids of the application, by entry */
+	uint16_t *free;        /* unused entries */
 	uint32_t nb;
 	uint32_t nb_free;
 	uint64_t recv_wrs; /* counter */
@@ -321,30 +321,30 @@ struct rverbs_qp {
 	};
 	uint32_t gate;       /* enum rverbs_gate; atomic */
 	uint32_t has_failed; /* it flushes posted requests; atomic */
-	int peer_dev_id; /* with the quirk of windows: device of the peer in this process, or -1 */
+	int peer_dev_id;     /* quirk of windows: device of the peer in this process, or -1 */
 	struct rmem_wr_limits limits;
 	uint32_t max_recv_sge;
 	uint32_t wc_flags; /* of completions that need more than cq_fill() */
-	uint64_t id;       /* the upper part of the wr_ids of the driver */
+	uint64_t id;       /* upper part of its wr_ids of the driver */
 	struct ibv_qp *ibv;
-	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
+	struct ibv_qp_ex *ex; /* NULL: use ibv_post_send() */
 	bool has_mw_quirk;    /* as of the device */
 	bool is_list_bad;     /* as of the device */
 	struct rverbs_dev *dev;
 	uint32_t slot;
 	uint32_t psn;
 	struct rmem_qp_conf conf;
-	uint32_t access; /* rights of the peer now */
+	uint32_t access; /* current rights of the peer */
 	struct rmem_qp_addr remote;
 	struct rverbs_ring sq;
 	struct rverbs_send_stats posted;
 	struct rverbs_ring rq;
 	struct rverbs_mw_ops mw_ops;
-	struct rverbs_path **ahs; /* of UD, else NULL: by entry of sq; see rverbs_ud.c */
-	uint64_t windows;         /* of the next note, with 0 bytes */
+	struct rverbs_path **ahs; /* UD: by entry of sq, see rverbs_ud.c; else NULL */
+	uint64_t windows;         /* windows part of the next note */
 	/*
-	 * Of the last completed request; under the lock of the send CQ. Of UD it is that of no
-	 * request.
+	 * windows at the last completed request; under the lock of the send CQ. Not a valid value
+	 * for UD.
 	 */
 	uint64_t windows_done;
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
@@ -358,7 +358,7 @@ rverbs_has_windows(uint64_t capa)
 	return (capa & (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)) != 0;
 }
 
-/* Whether it has requests that are noted in mw_ops. */
+/* Whether the device has requests that are noted in mw_ops. */
 static inline bool
 rverbs_has_mw_ops(uint64_t capa)
 {
@@ -409,7 +409,7 @@ rverbs_qp_has_failed(const struct rverbs_qp *qp)
 
 /*
  * rverbs_err.c: the errno with which a QP whose gate is not open refuses a request; 0 if the device
- * has moved it to ERR, where requests are flushed.
+ * has moved the QP to ERR, where requests are flushed.
  */
 int rverbs_err_gate(struct rverbs_qp *qp, uint32_t gate);
 
@@ -436,7 +436,7 @@ rverbs_nb_free(struct rverbs_ring *ring, uint32_t wanted)
 struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
 /* Set the device of a number; NULL when it is closed. */
 void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
-/* The number of the device with the quirk of windows that has the QP with this address, or -1. */
+/* Number of the device with the quirk of windows that has the QP at this address, or -1. */
 int rverbs_devs_find(const struct rmem_qp_addr *addr);
 
 /* rverbs_port.c: select the port and the GID; -ENODEV with a log line if they are not usable. */
@@ -462,9 +462,9 @@ enum rverbs_err_kind {
 };
 
 /*
- * rverbs_err.c: the three error conventions of verbs. Each function returns 0 or -errno, one of
- * those of its kind, and logs the call that failed. The conventions: NULL and errno, of calls that
- * create an object; errno returned; -1 and errno (or -errno returned), of calls that create an
+ * rverbs_err.c: the three error conventions of verbs. Each function returns 0 or a -errno of its
+ * kind, and logs the call that failed. The conventions are: NULL with errno, for calls that create
+ * an object; errno as result; and -1 with errno, or -errno as result, for some calls that create an
  * object.
  */
 int rverbs_err_null(const void *object, const char *what);
@@ -475,7 +475,7 @@ int rverbs_err_fold(int err, enum rverbs_err_kind kind);
 /* Map the errno of a refused post; logs nothing. */
 int rverbs_err_post(int err);
 
-/* rverbs_map.c: the value of the API; an unknown value of verbs maps to an error. */
+/* rverbs_map.c: values of the API; an unknown value of verbs maps to an error. */
 uint8_t rverbs_map_status(enum ibv_wc_status status);
 uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
 int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
@@ -505,7 +505,7 @@ int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 extern const struct rmem_dm_ops rverbs_dm_ops;
 /* Register an MR of device memory. */
 int rverbs_dm_reg(struct rmem_mr *mr, const struct rmem_mr_ext *ext);
-/* Determine whether the device has device memory; false: an object of it cannot be released. */
+/* Probe whether the device has device memory; false if an object of the probe can't be released. */
 bool rverbs_dm_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 
 /* rverbs_odp.c: 0, or the errno with which the driver refuses this MR. */
@@ -522,13 +522,14 @@ int rverbs_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq *
 int rverbs_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
 int rverbs_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
 
-/* Whether the device creates a CQ with timestamps and reports its clock; *is_held: not released. */
+/* Probe whether the device creates a CQ with timestamps and reports its clock; *is_held: the CQ
+ * can't be released. */
 bool rverbs_cq_probe_times(struct rverbs_dev *dev, bool *is_held);
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);
 int rverbs_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 int rverbs_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
-/* Save the completions of the device before the requests of a QP are dropped. */
+/* Save the device's completions before the requests of a QP are dropped. */
 void rverbs_cq_save(struct rverbs_cq *cq);
 
 int rverbs_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
@@ -538,10 +539,11 @@ int rverbs_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rverbs_qp_set_error(struct rmem_qp *qp);
 int rverbs_qp_reset(struct rmem_qp *qp);
 int rverbs_qp_destroy(struct rmem_qp *qp);
-/* A QP of libibverbs, extended according to dev->send_ops; rverbs_qp.c, and the probe. */
+/* Create a QP of libibverbs, extended if dev->send_ops is set; for rverbs_qp.c and the probe. */
 struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf);
-/* Move a QP from RESET to RTS. 0, or an errno and the step that failed; the QP is in RESET then. */
+/* Move a QP from RESET to RTS. Return 0, or an errno and the step that failed; then the QP is in
+ * RESET. */
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
 		const struct rmem_qp_conn *conn, const char **what);
 
@@ -551,11 +553,11 @@ int rverbs_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, ui
 int rverbs_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
 int rverbs_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 /*
- * Free the entry of a polled receive; the wr_id of the application, and wc_flags of the SRQ. Under
- * the lock of the CQ.
+ * Free the entry of a polled receive; return the wr_id of the application, and wc_flags of the SRQ.
+ * Under the lock of the CQ.
  */
 uint64_t rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags);
-/* Set the capabilities of SRQs that the device has. */
+/* Set the SRQ capabilities of the device. */
 void rverbs_srq_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 
 int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);

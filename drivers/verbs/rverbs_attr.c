@@ -45,7 +45,7 @@ rverbs_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	return 0;
 }
 
-/* Providers return ticks of the clock of completions as nanoseconds, also with another rate. */
+/* Providers return ticks of the clock of completions as nanoseconds, even if its rate differs. */
 int
 rverbs_attr_clock(struct rmem_dev *base, uint64_t *ticks)
 {

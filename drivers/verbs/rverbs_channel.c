@@ -3,19 +3,20 @@
  */
 
 /*
- * Completion channels: those of libibverbs, with their descriptor. So the kernel lists the events,
- * and withdraws those of a CQ that is destroyed.
+ * Completion channels are channels of libibverbs, with their descriptor. So the kernel lists the
+ * events, and withdraws the events of a CQ that is destroyed.
  *
  * Invariants:
- * - An event of libibverbs is acknowledged by the call that gets it, after that has taken a
- *   reference to the CQ, which the application releases by its acknowledgement. So the class
- *   refuses the destruction of a CQ with events that are not acknowledged, and ibv_destroy_cq()
- *   waits only for a call that is between both. That call finds the CQ being released and drops
- *   the event; its CQ exists until then.
- * - A completion that the driver saved (rverbs_cq_save()) was in the CQ of the device, and so has
+ * - The call that gets an event of libibverbs takes a reference to the CQ, then acknowledges the
+ *   event. The acknowledgement of the application releases that reference. So the class refuses to
+ *   destroy a CQ with unacknowledged events, and ibv_destroy_cq() waits only for a call between
+ * these
+ *   two steps. Such a call finds that the CQ is being released, and drops the event; the CQ exists
+ *   until then.
+ * - A completion saved by the driver (rverbs_cq_save()) was in the CQ of the device, so it has
  *   generated the event of an armed CQ.
  *
- * An event that was dropped is lost if the device then refuses to destroy the CQ.
+ * A dropped event is lost if the device then refuses to destroy the CQ.
  */
 
 #include <errno.h>
@@ -36,7 +37,7 @@ rverbs_channel_create(struct rmem_comp_channel *base)
 
 	channel = ibv_create_comp_channel(rverbs_dev_of(&base->obj)->context);
 	if (channel == NULL) {
-		/* Descriptors count as memory, as for the channels of the class. */
+		/* EMFILE and ENFILE count as lack of memory, as for channels of the class. */
 		if (errno == EMFILE || errno == ENFILE)
 			errno = ENOMEM;
 		return rverbs_err_code(-1, RVERBS_ERR_RESIZE, "ibv_create_comp_channel");
@@ -80,7 +81,7 @@ rverbs_cq_modify(struct rmem_cq *base, const struct rmem_cq_attr *attr)
 	bool is_on = attr->period_us != 0 && attr->count != 1;
 	struct ibv_modify_cq_attr own = {.attr_mask = IBV_CQ_ATTR_MODERATE};
 
-	/* More than the limits of the device is set to them. */
+	/* Larger values are reduced to the limits of the device. */
 	if (is_on) {
 		own.moderate.cq_count = (uint16_t)RTE_MIN(
 				attr->count != 0 ? attr->count : RMEM_CQ_MAX_COUNT,

@@ -5,8 +5,9 @@
 /*
  * Completion queues, and the update of the request queues by completions; see rverbs.h.
  *
- * A CQ's lock is held from ibv_poll_cq() until its results are processed. A thread that removes a
- * QP from the table takes the locks of its CQs after that: then no poll uses the QP any more.
+ * Invariant: a CQ's lock is held from ibv_poll_cq() until its results are processed. A thread that
+ * removes a QP from the table then takes the locks of its CQs once, so that afterwards no poll uses
+ * the QP.
  */
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #define RVERBS_POLL_BURST 32
 
-/* An extended CQ, of the fields that cq_read() reads. */
+/* Create an extended CQ with the fields that cq_read() reads. */
 static struct ibv_cq_ex *
 cq_create_ex(struct ibv_context *context, uint32_t nb_cqe, void *cq_context,
 		struct ibv_comp_channel *channel)
@@ -67,7 +68,7 @@ cq_create(struct rverbs_cq *cq, const struct rmem_cq_conf *conf)
 	return rverbs_err_null(cq->ibv, "ibv_create_cq_ex");
 }
 
-/* Memory for nb_cqe completions, and with timestamps for their times; -ENOMEM. */
+/* Allocate memory for nb_cqe completions and, with timestamps, their times; -ENOMEM. */
 static int
 cq_alloc(const struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uint64_t **times)
 {
@@ -115,7 +116,7 @@ rverbs_cq_destroy(struct rmem_cq *base)
 	return 0;
 }
 
-/* The QP of a wr_id of the driver; NULL if it was destroyed or reset since. */
+/* Find the QP of a wr_id of the driver; NULL if it was destroyed or reset since. */
 static struct rverbs_qp *
 cq_qp(const struct rverbs_dev *dev, uint64_t id)
 {
@@ -148,7 +149,7 @@ cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 	return &ring->wqe[(cons + *nb - 1) & ring->mask];
 }
 
-/* The QP with that number, which has a completion in a locked CQ, and so remains. */
+/* Find a QP by number. It has a completion in a locked CQ, so it can't be destroyed. */
 static struct rverbs_qp *
 cq_qp_of_num(struct rverbs_dev *dev, uint32_t qp_num)
 {
@@ -164,7 +165,7 @@ cq_qp_of_num(struct rverbs_dev *dev, uint32_t qp_num)
 	return qp;
 }
 
-/* Some devices, rdma_rxe among them, report a GRH with each receive, also of RC. */
+/* Some devices, such as rdma_rxe, report a GRH for each receive, also for RC. */
 static void
 cq_fill_recv(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc,
 		const struct ibv_wc *ibv, uint32_t wc_flags)
@@ -203,7 +204,7 @@ cq_trace(const struct rverbs_cq *cq, const struct rmem_wc *wc)
 	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
-/* Store the last error of a QP; the device reports neither key nor address. */
+/* Record the last error of a QP; the device reports neither key nor address. */
 static void
 cq_note(struct rverbs_qp *qp, const struct rmem_wc *wc, enum rmem_qp_error_side side)
 {
@@ -228,7 +229,7 @@ cq_bytes(const struct rverbs_qp *qp, uint32_t nb)
 	return note - before >= RVERBS_NOTE_BIND ? 0 : RVERBS_NOTE_LOW(note);
 }
 
-/* Handle the failure of a send request, and so of the QP. */
+/* Handle a failed send request, with which the QP fails. */
 static void
 cq_failed(struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
@@ -246,7 +247,7 @@ cq_recv_failed(const struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rm
 	cq_note(qp, wc, RMEM_QP_ERROR_RECV);
 }
 
-/* Set what does not depend on the request. */
+/* Set the fields that do not depend on the request. */
 static void
 cq_begin(struct rmem_wc *wc, const struct ibv_wc *ibv, uint64_t wr_id, uint32_t qp_num)
 {
@@ -276,7 +277,7 @@ cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc 
 	return true;
 }
 
-/* Requests that concern windows, or are of UD, were completed. */
+/* Handle completed requests that refer to windows, or are of UD. */
 static void
 cq_requests_done(struct rverbs_qp *qp, uint32_t cons, uint32_t end, struct rmem_wc *wc)
 {
@@ -322,7 +323,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	return true;
 }
 
-/* The completion that an extended CQ is at. */
+/* Read the current completion of an extended CQ. */
 static void
 cq_read(struct ibv_cq_ex *ex, struct ibv_wc *ibv)
 {
@@ -337,7 +338,7 @@ cq_read(struct ibv_cq_ex *ex, struct ibv_wc *ibv)
 	ibv->opcode = ibv_wc_read_opcode(ex);
 	ibv->wc_flags = ibv_wc_read_wc_flags(ex);
 	ibv->byte_len = ibv_wc_read_byte_len(ex);
-	ibv->imm_data = ibv_wc_read_imm_data(ex); /* or the rkey that was invalidated */
+	ibv->imm_data = ibv_wc_read_imm_data(ex); /* or the invalidated rkey */
 	ibv->src_qp = ibv_wc_read_src_qp(ex);
 }
 
@@ -395,7 +396,7 @@ rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	if (unlikely(nb_wc == 0))
 		return 0;
 	rte_ticketlock_lock(&cq->lock);
-	/* There are times for as many. */
+	/* times has space for nb_cqe entries. */
 	if (unlikely(cq->ex != NULL))
 		nb_wc = (uint16_t)RTE_MIN(nb_wc, base->nb_cqe);
 	while (unlikely(cq->nb_saved != 0) && n < nb_wc) {
@@ -428,7 +429,7 @@ cq_save(struct rverbs_cq *cq)
 
 	while ((cq->ex == NULL ? cq_poll(cq, &wc, 1) : cq_poll_ex(cq, &wc, &time, 1)) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
-			/* More completions than the CQ holds were not polled. */
+			/* The program has not polled more completions than the CQ can hold. */
 			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 			break;
 		}
@@ -447,7 +448,7 @@ rverbs_cq_save(struct rverbs_cq *cq)
 	rte_ticketlock_unlock(&cq->lock);
 }
 
-/* Move the saved completions to memory for nb_cqe of them, and swap both. */
+/* Move the saved completions to new arrays for nb_cqe of them, and exchange the arrays. */
 static void
 cq_move_saved(struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uint64_t **times)
 {
@@ -466,7 +467,7 @@ cq_move_saved(struct rverbs_cq *cq, uint32_t nb_cqe, struct rmem_wc **saved, uin
 	cq->cq.timestamps = cq->times;
 }
 
-/* The device counts only its completions, so all are saved before. */
+/* The device counts only completions in its CQ, so first save all of them. */
 int
 rverbs_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 {

@@ -49,7 +49,7 @@ parse_args(const char *str, struct rverbs_args *args)
 	return rmem_args_parse(&table, str, args);
 }
 
-/* Names of the existing devices, for the log line of a missing one. */
+/* List the names of existing devices, for the log line about a missing one. */
 static void
 list_names(struct ibv_device **list, int nb, char *text, size_t size)
 {
@@ -84,7 +84,8 @@ choose(struct ibv_device **list, int nb, const char *name)
 	return NULL;
 }
 
-/* libibverbs then searches for the file elsewhere, and reports that it does not exist. */
+/* Log a failed open. libibverbs then searches elsewhere for the file, and reports that it does not
+ * exist. */
 static int
 open_failed(const struct ibv_device *device, int err)
 {
@@ -111,7 +112,7 @@ open_dev(struct rverbs_dev *dev)
 	list = ibv_get_device_list(&nb);
 	if (list == NULL) {
 		err = errno;
-		if (err == ENOSYS) { /* of a kernel without RDMA */
+		if (err == ENOSYS) { /* a kernel without RDMA */
 			(void)choose(NULL, 0, dev->args.ibdev);
 			return -ENODEV;
 		}
@@ -130,7 +131,7 @@ open_dev(struct rverbs_dev *dev)
 	return ret;
 }
 
-/* The part of the creation that needs an open device. */
+/* Finish the creation, with an open device. */
 static int
 start(struct rverbs_dev *dev, uint16_t dev_id)
 {
@@ -228,7 +229,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->max_srq_sge = RTE_MIN((uint32_t)attr->max_srq_sge, RVERBS_MAX_SGE);
 	}
 	if ((dev->capa & RMEM_DEV_CAPA_DM) != 0) {
-		info->max_dm = UINT32_MAX; /* as many as fit */
+		info->max_dm = UINT32_MAX; /* limited by size only */
 		info->max_dm_size = dev->attr.max_dm_size;
 	}
 	if (rverbs_mlx5_is_on(dev)) {
@@ -347,13 +348,13 @@ const struct rmem_driver rverbs_driver = {
 						.qp_attach_mcast = rverbs_qp_attach_mcast,
 						.qp_detach_mcast = rverbs_qp_detach_mcast,
 
-						.rdma_cm_fault = NULL, /* a NIC injects none */
+						.rdma_cm_fault = NULL, /* a NIC injects no faults */
 
 						.dm = &rverbs_dm_ops,
 						.mp = NULL,
 						.xrc = NULL,
 
-						/* The class refuses them. */
+						/* The class refuses these operations. */
 						.dev_audit = NULL,
 						.mr_bind_counter = NULL,
 						.mr_enable = NULL,

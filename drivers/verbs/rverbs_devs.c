@@ -3,8 +3,7 @@
  */
 
 /*
- * The verbs devices of this process by their number, and the log type. Calls nothing else
- * of the driver.
+ * The verbs devices of this process by number, and the log type. Calls no other file of the driver.
  */
 
 #include <errno.h>

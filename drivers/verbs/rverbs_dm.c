@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Device memory, of the device, and its MRs. */
+/* Device memory, and MRs of it. */
 
 #include <errno.h>
 
@@ -55,7 +55,7 @@ rverbs_dm_reg(struct rmem_mr *base, const struct rmem_mr_ext *ext)
 	return 0;
 }
 
-/* Memory is allocated, and an MR registered on it. */
+/* Probe by allocating memory, and registering an MR of it. */
 bool
 rverbs_dm_probe(struct rverbs_dev *dev, struct ibv_pd *pd)
 {

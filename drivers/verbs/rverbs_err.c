@@ -9,7 +9,8 @@
 
 #include "rverbs.h"
 
-/* Errnos of each kind of calls besides -EIO; the headers of lib/rmem document no others. */
+/* Permitted errnos of each kind of calls, in addition to -EIO; the headers of lib/rmem document no
+ * others. */
 static const int rverbs_err_kinds[][6] = {
 		[RVERBS_ERR_OPEN] = {ENODEV, ENOMEM, ENOSPC},
 		[RVERBS_ERR_MAKE] = {EINVAL, ENOMEM, ENOSPC},
@@ -21,7 +22,7 @@ static const int rverbs_err_kinds[][6] = {
 		[RVERBS_ERR_POST] = {EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP},
 };
 
-/* Map errnos of the same meaning to one. */
+/* Map errnos with the same meaning to one of them. */
 static int
 err_plain(int err)
 {
@@ -33,7 +34,7 @@ err_plain(int err)
 		return EPERM;
 	case ENXIO:
 		return ENODEV;
-	case EAGAIN: /* errno of mlock(2) for the limit */
+	case EAGAIN: /* mlock(2): limit exceeded */
 		return ENOMEM;
 	case EMFILE:
 	case ENFILE:
@@ -111,7 +112,7 @@ rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what)
 {
 	if (ret == 0)
 		return 0;
-	/* Some providers keep to the older convention. */
+	/* Some providers return -1 with errno. */
 	if (ret == -1)
 		ret = errno;
 	return err_log(ret < 0 ? -ret : ret, kind, what);

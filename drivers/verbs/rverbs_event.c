@@ -3,12 +3,13 @@
  */
 
 /*
- * Asynchronous events. Reading them takes a system call, which neither a post nor a poll may make.
- * So a thread of each device reads them, sets flags that posts and polls load, and reports them to
- * the channels of the class. Objects are not destroyed before it has acknowledged their events.
+ * Asynchronous events. Reading them needs a system call, which posts and polls must not make. So
+ * each device has a thread that reads them, sets flags that posts and polls load, and reports them
+ * to the channels of the class. An object is not destroyed before the thread has acknowledged its
+ * events.
  *
- * The kernel withdraws the events of an object that is destroyed, also between poll() and read().
- * So reads do not block: the thread could not be stopped otherwise.
+ * The kernel withdraws the events of an object that is destroyed, even between poll() and read().
+ * So reads must not block, or the thread could not be stopped.
  */
 
 #include <errno.h>
@@ -37,7 +38,7 @@ event_set_removed(struct rverbs_dev *dev)
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* Report an event to the channels of the application. Probes have objects without a context. */
+/* Report an event to the channels of the application. Objects of probes have no context. */
 static void
 event_report(struct rverbs_dev *dev, const struct ibv_async_event *event)
 {
@@ -82,11 +83,11 @@ event_report(struct rverbs_dev *dev, const struct ibv_async_event *event)
 			rmem_dev_async_event(dev->base_dev, type, dev->port.num);
 		break;
 	default:
-		break; /* of alternate paths and work queues, which the class does not have */
+		break; /* alternate paths and work queues, which the class does not have */
 	}
 }
 
-/* Logged events; each event once. */
+/* Handle and log an event; each event is logged once. */
 static void
 event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 {
@@ -171,7 +172,7 @@ rverbs_events_start(struct rverbs_dev *dev)
 	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (dev->stop_fd < 0)
 		return rverbs_err_minus(-1, "eventfd");
-	/* Signals are handled by the threads of the application. */
+	/* Block all signals: threads of the application handle them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&dev->event_thread, NULL, event_loop, dev);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Mapping of values between rmem and verbs. Equality is asserted here where it is assumed. */
+/* Mapping of values between rmem and verbs. Values assumed to be equal are asserted here. */
 
 #include <assert.h>
 

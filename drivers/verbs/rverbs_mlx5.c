@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The functions of libmlx5, QPs, and mkeys as MRs; see rverbs_mlx5.h. */
+/* Functions of libmlx5, QPs, and mkeys as MRs; see rverbs_mlx5.h. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,8 +32,8 @@ static const struct {
 		SYMBOL(qp_ex_from_ibv_qp_ex)};
 
 /*
- * RTLD_NOLOAD: libibverbs has loaded the provider of the device, and never unloads it. If that is
- * not libmlx5, the library is not loaded.
+ * RTLD_NOLOAD: libibverbs has loaded the provider of the device, and never unloads it. If libmlx5
+ * is not loaded, the provider is another one.
  */
 bool
 rverbs_mlx5_open(struct rverbs_dev *dev)
@@ -54,7 +54,7 @@ rverbs_mlx5_open(struct rverbs_dev *dev)
 }
 
 /*
- * The entries are inline data of the request; those of blocks follow a header of the size of an
+ * The entries are inline data of the request; entries of blocks follow a header of the size of an
  * entry. Mkeys do not work with data in completions (mlx5dv_create_mkey(3)).
  */
 struct ibv_qp *
@@ -74,7 +74,7 @@ rverbs_mlx5_create_qp(struct rverbs_dev *dev, const struct ibv_qp_init_attr_ex *
 	return dev->mlx5.create_qp(dev->context, &attr, &mlx5);
 }
 
-/* A QP of ibv_create_qp_ex() has the struct too, without functions. */
+/* A QP of ibv_create_qp_ex() also has the struct, but without functions. */
 struct mlx5dv_qp_ex *
 rverbs_mlx5_qp(const struct rverbs_dev *dev, struct ibv_qp *ibv)
 {
@@ -88,7 +88,7 @@ rverbs_mlx5_qp(const struct rverbs_dev *dev, struct ibv_qp *ibv)
 	return qp != NULL && qp->wr_mkey_configure != NULL ? qp : NULL;
 }
 
-/* The requests are larger: a QP with many of them is created without. */
+/* These requests are larger: a QP with too many of them is created without mlx5dv. */
 void
 rverbs_mlx5_set_qp(struct rverbs_qp *qp)
 {
@@ -111,7 +111,7 @@ rverbs_mlx5_create_mkey(const struct rverbs_dev *dev, struct ibv_pd *pd, uint32_
 			.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
 					MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |
 					MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE,
-			.max_entries = (uint16_t)(max_entries + 1), /* the header of blocks */
+			.max_entries = (uint16_t)(max_entries + 1), /* header of blocks */
 	};
 
 	/* cppcheck-suppress returnDanglingLifetime ; the function does not keep it */
@@ -150,7 +150,7 @@ rverbs_mlx5_mr_release(struct rmem_mr *base)
 			"mlx5dv_destroy_mkey");
 }
 
-/* As posted: the device does not report invalidations. */
+/* Return the state as posted: the device does not report invalidations. */
 void
 rverbs_mlx5_mr_query(const struct rmem_mr *base, struct rmem_mr_info *info)
 {
@@ -174,7 +174,7 @@ rverbs_mlx5_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
 	return -ENOMEM;
 }
 
-/* The pages of a request are copied by its post. */
+/* A post copies the pages of its request. */
 int
 rverbs_mlx5_page_list_free(struct rmem_fast_reg_page_list *page_list)
 {

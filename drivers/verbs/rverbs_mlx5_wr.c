@@ -5,9 +5,9 @@
 /*
  * REG_MR and UMR as requests of mlx5dv_wr_mkey_configure(3).
  *
- * All is checked before the first call of libmlx5: a request that is refused has no effect. Limits
- * that libmlx5 does not check are those of its format: 2 GiB of an entry of a list; of a block and
- * the bytes skipped after it, 16 bits.
+ * Everything is checked before the first call of libmlx5, so a refused request has no effect. Also
+ * checked are limits of the format that libmlx5 does not check: 2 GiB for an entry of a list; 16
+ * bits for a block and for the bytes skipped after it.
  */
 
 #include <errno.h>
@@ -44,7 +44,7 @@ rverbs_mlx5_write_blocks(struct mlx5dv_qp_ex *qp, struct mlx5dv_mkey *mkey, uint
 	mlx5dv_wr_set_mkey_layout_interleaved(qp, repeat_count, nb, blocks);
 }
 
-/* The keys are zero-based; IBTA C10-74: a right of the peer to modify needs LOCAL_WRITE. */
+/* The keys are zero-based; IBTA C10-74: rights of the peer to modify need LOCAL_WRITE. */
 static bool
 is_access(uint32_t access, uint64_t iova)
 {
@@ -64,8 +64,8 @@ is_mr(const struct rverbs_qp *qp, const struct rmem_mr *mr, enum rmem_mr_type ty
 }
 
 /*
- * Note a request that binds an MR, and set its key: that of the request posted last. Invariant: the
- * key in the handle of libmlx5 is that of the MR.
+ * Note a request that binds an MR, and set the key of its handle, which is the key of the last
+ * posted request. Invariant: the key in the handle of libmlx5 equals the key of the MR.
  */
 static void
 note(struct rverbs_qp *qp, struct rmem_mr *base, uint32_t pos, enum rverbs_mw_kind kind,
@@ -194,7 +194,7 @@ reg_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return true;
 }
 
-/* Set one SGE for each page that has bytes of the key; returns their number. */
+/* Set one SGE for each page with bytes of the key; return their number. */
 static uint16_t
 reg_sges(const struct rmem_send_wr *wr, struct ibv_sge *sges)
 {
@@ -234,6 +234,6 @@ write_reg_mr(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos)
 int
 rverbs_mlx5_write(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos)
 {
-	qp->ex->wr_flags = wr->flags | IBV_SEND_INLINE; /* of the entries */
+	qp->ex->wr_flags = wr->flags | IBV_SEND_INLINE; /* for the entries */
 	return wr->opcode == RMEM_WR_UMR ? write_umr(qp, wr, pos) : write_reg_mr(qp, wr, pos);
 }

@@ -17,8 +17,8 @@
 #include "rverbs_range.h"
 
 /*
- * Whether all of a range is mapped. libibverbs returns ENOMEM for unmapped memory after
- * ibv_fork_init(), which DPDK's own drivers call.
+ * Whether a whole range is mapped. libibverbs returns ENOMEM for unmapped memory after
+ * ibv_fork_init(), which DPDK's drivers call.
  */
 static bool
 mr_is_mapped(void *addr, size_t length)
@@ -31,8 +31,8 @@ mr_is_mapped(void *addr, size_t length)
 }
 
 /*
- * ENOMEM is mostly the limit of locked memory, and EPERM the kernel's errno for a limit of 0:
- * log the limit, and how to raise it.
+ * Log the limit and how to raise it: ENOMEM usually means the limit of locked memory, and EPERM is
+ * the kernel's errno for a limit of 0.
  */
 int
 rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
@@ -72,9 +72,9 @@ mr_reg_null(struct rmem_mr *base)
 }
 
 /*
- * The kernel cannot pin a mapping of the memory of a device: its dma-buf is registered instead, and
- * the mapping remains for the process. Before a registration in the background, the descriptor may
- * be closed, and its number used again. errno is that of the first call if this one fails.
+ * Register the dma-buf of a device's memory, because the kernel can't pin a mapping of it; the
+ * mapping remains for the process. Not for a registration in the background, before which the
+ * descriptor may be closed and reused. If this fails, errno is that of the first call.
  */
 static void
 mr_reg_dmabuf(struct rverbs_mr *mr, const struct rmem_mr_attr *attr, unsigned int access)
@@ -122,7 +122,7 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
-/* A changed MR: REG_MR finds it with its new memory, PD and rights. */
+/* Update the range of a changed MR, so that REG_MR finds its new memory, PD and rights. */
 static void
 mr_move_range(const struct rmem_mr *base, struct rmem_pd *pd, uint64_t iova, uint32_t access)
 {
@@ -133,9 +133,9 @@ mr_move_range(const struct rmem_mr *base, struct rmem_pd *pd, uint64_t iova, uin
 }
 
 /*
- * For an unsupported change a provider returns ERR_CMD with EOPNOTSUPP and changes nothing, and the
+ * For an unsupported change a provider returns ERR_CMD with EOPNOTSUPP and changes nothing, so the
  * MR remains valid. After any other ERR_CMD the MR is not usable. On-demand MRs are always
- * registered again, since re-registration of them is not probed.
+ * registered again, because their re-registration is not probed.
  */
 int
 rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
@@ -191,13 +191,13 @@ rverbs_mr_dereg(struct rmem_mr *base)
 		return rverbs_mlx5_mr_release(base);
 	rverbs_range_remove(rverbs_pd_of(base->pd), rverbs_mr_of(base));
 	rverbs_odp_remove(dev, rverbs_mr_of(base));
-	/* A window may be bound to it without counting as bound: its binding was flushed. */
+	/* A window may still be bound to it without being counted: its bind was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
 		if (dev->has_mw_quirk)
 			(void)rverbs_mwq_renew_mr(base);
 		ret = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
-	if (ret == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */
+	if (ret == -EINVAL) /* rdma_rxe: requests of the window are in flight */
 		ret = -EBUSY;
 	if (ret != 0) {
 		(void)rverbs_range_add(rverbs_pd_of(base->pd), rverbs_mr_of(base), base->iova,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory windows as objects, the notes of requests, and type 1 bindings; see rverbs_mw.h. */
+/* Memory windows, notes of requests, and type 1 binds; see rverbs_mw.h. */
 
 #include <errno.h>
 #include <string.h>
@@ -59,7 +59,7 @@ rverbs_mw_dealloc(struct rmem_mw *base)
 	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_dealloc(mw) : mw_unmake(mw);
 }
 
-/* Begin the binding of a type 1 window: on success its lock is held. */
+/* Begin the bind of a type 1 window; on success its lock is held. */
 static int
 mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op)
@@ -81,8 +81,8 @@ mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
 }
 
 /*
- * Length 0 unbinds, which needs no MR; but rdma_rxe's provider always reads the MR: with the quirk
- * the window is bound to 0 bytes of a page of the driver.
+ * Length 0 unbinds, for which no MR is needed. But rdma_rxe's provider always reads the MR: with
+ * the quirk, bind the window to 0 bytes of a page of the driver.
  */
 static void
 mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64_t id,
@@ -105,7 +105,7 @@ mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64
 	}
 }
 
-/* Pass a binding to the device; if it refuses, nothing changes. */
+/* Pass a bind to the device; if the device refuses it, nothing changes. */
 static int
 mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind *bind)
 {
@@ -137,8 +137,8 @@ mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind
 }
 
 /*
- * A lock is held over the call, which determines the key: another thread may poll the completion
- * concurrently and needs the key.
+ * The lock is held during the call, which determines the key, because a thread that polls the
+ * completion concurrently needs the key.
  */
 int
 rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
@@ -163,7 +163,7 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 	return ret;
 }
 
-/* End a type 1 binding: if it failed, the previous one is in force. */
+/* End a type 1 bind; if it failed, the previous bind is in effect. */
 static void
 mw_end_1(const struct rverbs_mw_op *op, bool is_well)
 {
@@ -211,7 +211,7 @@ rverbs_mw_write_chain(
 		to->num_sge = 0;
 }
 
-/* Remove the last note, which is of a REG_MR or UMR. */
+/* Remove the last note, of a REG_MR or UMR. */
 static void
 mw_undo_mkey(struct rverbs_qp *qp)
 {
@@ -241,7 +241,7 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos
 	}
 }
 
-/* Count the successful requests before end; so many of the bindings were not of windows. */
+/* Count the successful requests before `end`; nb_mkeys of the binds were not binds of windows. */
 static void
 mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well, uint32_t nb_mkeys)
 {
@@ -255,7 +255,7 @@ mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well, uint32_t nb
 	qp->send_done.invalidates += (uint16_t)((windows - done) / RVERBS_NOTE_INV);
 }
 
-/* A noted request has completed. Whether it was a REG_MR or UMR that succeeded. */
+/* End a noted request; return whether it was a successful REG_MR or UMR. */
 static bool
 mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
@@ -276,8 +276,8 @@ mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locke
 }
 
 /*
- * Remove the notes of requests before end, up to the one at prod; returns the number of successful
- * REG_MRs and UMRs. The device reports both with one opcode.
+ * Remove the notes of requests before `end`, up to the note at prod; return the number of
+ * successful REG_MRs and UMRs. The device reports both with one opcode.
  */
 static uint32_t
 mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, struct rmem_wc *wc)
@@ -293,7 +293,7 @@ mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, struct rmem_wc *wc
 		if ((int32_t)(op->pos - end) >= 0)
 			break;
 		is_last = op->pos == end - 1;
-		/* The status depends on the kernel; on 7.2 it is flushed. */
+		/* The status depends on the kernel; with 7.2 it is flushed. */
 		if (is_last && op->kind == RVERBS_MW_BAD &&
 				(wc->status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
 			wc->status = RMEM_WC_MW_BIND_ERR;

@@ -6,14 +6,13 @@
  * Memory windows. Requests are passed to the device as posted, and the device enforces the rules of
  * windows, unless it has the quirk of rverbs_mwq.h.
  *
- * Bindings of type 1 windows, REG_MR and UMR, and with the quirk all requests that concern windows,
- * are noted in a second ring, in the order of the first. Without the quirk the note of the binding
- * of a type 2 window has the previous key, which is in force again if the device refuses the
- * request.
+ * Binds of type 1 windows, REG_MR and UMR, and with the quirk all requests that refer to windows,
+ * are noted in a second ring, in the order of the first. Without the quirk, the note of a bind of a
+ * type 2 window has the previous key, which is restored if the device refuses the request.
  *
- * Invariant: the posting thread writes the notes and prod; the holder of the send CQ's lock reads
- * them and writes cons. Without the quirk busy and key_in_force are of type 1 windows alone, and
- * written under the window's lock; the rkey of a type 2 window is that of its ibv_mw.
+ * Invariant: the posting thread writes notes and prod; the holder of the send CQ's lock reads notes
+ * and writes cons. Without the quirk, busy and key_in_force are only used for type 1 windows, and
+ * written under the window's lock; the rkey of a type 2 window is in its ibv_mw.
  */
 
 #ifndef RVERBS_MW_H
@@ -34,7 +33,7 @@ rverbs_mw_bind_info(const struct rmem_send_wr *wr)
 	return info;
 }
 
-/* Assign the key of a BIND_MW, noted before, to its window; without the quirk. */
+/* Assign the key of a BIND_MW, which was noted before, to its window; without the quirk. */
 static inline uint32_t
 rverbs_mw_new_key(const struct rmem_send_wr *wr)
 {
@@ -54,8 +53,8 @@ rverbs_mw_write_bind(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32
 
 	ibv_wr_bind_mw(ex, mw, key, &info);
 	/*
-	 * Providers derive the key of the next binding from this one. Both are read again: saving
-	 * them over the call costs more.
+	 * Providers derive the key of the next bind from this one. Both are read again, because
+	 * saving them over the call costs more.
 	 */
 	rverbs_mw_of(wr->bind_mw.mw)->ibv->rkey = wr->bind_mw.mw->rkey;
 }
@@ -65,15 +64,15 @@ void rverbs_mw_write_chain(
 		struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint32_t key, bool is_bind);
 
 int rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth);
-/* Undo the effects of requests from pos up to end, which the device did not accept. */
+/* Undo the effects of the requests [pos, end), which the device did not accept. */
 void rverbs_mw_undo(
 		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end);
 /*
- * End the requests before end; all but the last succeeded. May correct status and opcode of the
- * last one's completion.
+ * End the requests before `end`, of which all but the last succeeded. May correct status and opcode
+ * in the completion of the last one.
  */
 void rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, struct rmem_wc *wc);
-/* Drop the requests that were not completed. */
+/* Drop the requests that have not completed. */
 void rverbs_mw_forget(struct rverbs_qp *qp);
 
 int rverbs_mw_alloc(struct rmem_mw *mw);

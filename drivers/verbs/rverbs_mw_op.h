@@ -3,7 +3,7 @@
  */
 
 /*
- * A memory window, and the notes of requests that refer to windows; see rverbs_mw.h, rverbs_mwq.h.
+ * A memory window, and notes of requests that refer to windows; see rverbs_mw.h, rverbs_mwq.h.
  */
 
 #ifndef RVERBS_MW_OP_H
@@ -13,29 +13,29 @@
 
 struct rverbs_mw {
 	struct rmem_mw mw;
-	struct ibv_mw *ibv;    /* with the quirk NULL while the device has none */
-	rte_ticketlock_t lock; /* of a type 1 window */
+	struct ibv_mw *ibv;    /* with the quirk: NULL while the device has no window */
+	rte_ticketlock_t lock; /* protects a type 1 window */
 	uint32_t busy;         /* requests that refer to the window and have not completed */
-	uint32_t key_in_force; /* type 1: of the binding that completed last */
-	/* With the quirk alone; under the lock of the device's table. */
+	uint32_t key_in_force; /* type 1: key of the last completed bind */
+	/* Only with the quirk; under the lock of the device's table. */
 	uint8_t state; /* enum rverbs_mwq_state */
-	bool is_made;  /* the binding completed */
-	bool is_fresh; /* posted while no other request was in flight, with another key */
-	uint32_t key;  /* of the binding posted last */
-	uint32_t life; /* number of bindings posted */
+	bool is_made;  /* the bind has completed */
+	bool is_fresh; /* bound with a new key while no other request was in flight */
+	uint32_t key;  /* key of the last posted bind */
+	uint32_t life; /* number of posted binds */
 	struct rverbs_qp *qp;
 	struct rmem_mr *mr;                /* held */
-	const struct rmem_mr *possible_mr; /* type 1, UNKNOWN: another MR that it may be bound to */
+	const struct rmem_mr *possible_mr; /* type 1, UNKNOWN: other MR to which it may be bound */
 	TAILQ_ENTRY(rverbs_mw) next;
 };
 
-/* Effect of a noted request at the device, and its window. */
+/* Kind of a noted request: its effect at the device. */
 enum rverbs_mw_kind {
 	RVERBS_MW_BIND_1, /* type 1 */
 	/* Without the quirk: REG_MR and UMR. */
 	RVERBS_MW_REG_MR,
 	RVERBS_MW_UMR,
-	/* With the quirk alone. */
+	/* Only with the quirk. */
 	RVERBS_MW_BIND,     /* type 2 */
 	RVERBS_MW_INV,      /* LOCAL_INV */
 	RVERBS_MW_SEND_INV, /* SEND_WITH_INV of a window of this process */
@@ -46,15 +46,16 @@ enum rverbs_mw_kind {
 
 /* A note. */
 struct rverbs_mw_op {
-	uint32_t pos; /* in the ring of requests */
+	uint32_t pos; /* position in the ring of requests */
 	uint8_t kind;
-	uint32_t key;     /* passed to the device; type 1: that of the binding */
-	uint32_t old_key; /* of the window or MR, before */
+	uint32_t key;     /* passed to the device; type 1: key of the bind */
+	uint32_t old_key; /* previous key of the window or MR */
 	struct rverbs_mw *mw;
-	/* With the quirk alone. */
+	/* Only with the quirk. */
 	uint32_t life;
-	uint32_t old_handle; /* key of the handle, before */
-	/* With the quirk held, or NULL; else that of a REG_MR or UMR, until the post returns. */
+	uint32_t old_handle; /* previous key of the handle */
+	/* With the quirk: a held MR, or NULL; without: the MR of a REG_MR or UMR, until the post
+	 * returns. */
 	struct rmem_mr *mr;
 };
 
@@ -70,7 +71,7 @@ rverbs_mw_set_handle(struct rverbs_mw *mw, uint32_t key)
 	__atomic_store_n(&mw->mw.rkey, key, __ATOMIC_RELAXED);
 }
 
-/* 0, or -EBUSY with a log line if the window cannot be released yet. */
+/* Return 0, or -EBUSY with a log line if the window can't be released yet. */
 static inline int
 rverbs_mw_check_busy(const struct rverbs_mw *mw, uint32_t busy)
 {

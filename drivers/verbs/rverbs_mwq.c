@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The quirk of windows: allocation, release, and bindings of type 1; see rverbs_mwq.h. */
+/* The quirk of windows: allocation, release, and type 1 binds; see rverbs_mwq.h. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ mwq_put_mr(struct rmem_mr *mr)
 		rmem_obj_unhold(&mr->obj);
 }
 
-/* Initialize the state of a window that the device has allocated. With the lock held. */
+/* Initialize the state of a window allocated by the device. With the lock held. */
 static void
 mwq_start(struct rverbs_mw *mw)
 {
@@ -29,7 +29,7 @@ mwq_start(struct rverbs_mw *mw)
 	rverbs_mw_set_handle(mw, mw->key);
 }
 
-/* Allocate a window at the device for a handle without one, and add it to the table. */
+/* Allocate a window of the device for a handle without one, and add it to the table. */
 static int
 mwq_make(struct rverbs_mw *mw)
 {
@@ -57,7 +57,7 @@ mwq_make(struct rverbs_mw *mw)
 	return ret;
 }
 
-/* Free the window at the device: on success the handle has none, and its MR is released. */
+/* Free the window of the device, and release its MR; on failure nothing changes. */
 static int
 mwq_unmake(struct rverbs_mw *mw)
 {
@@ -65,7 +65,7 @@ mwq_unmake(struct rverbs_mw *mw)
 	struct rmem_mr *mr;
 	int ret;
 
-	/* Remove it from the table first: the device may assign the index again. */
+	/* Remove it from the table first, because the device may reuse the index. */
 	rverbs_mwq_lock(dev_id);
 	rverbs_mwq_remove(mw);
 	rverbs_mwq_unlock(dev_id);
@@ -141,7 +141,7 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 	return ret;
 }
 
-/* Find an UNKNOWN window of a QP, or of an MR. With the lock held. */
+/* Whether a window is UNKNOWN and belongs to the QP, or the MR. With the lock held. */
 static bool
 mwq_must_renew(const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
@@ -172,7 +172,7 @@ mwq_renew_all(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr 
 			break;
 		ret = rverbs_mwq_renew(mw);
 	}
-	return ret == 0 ? 0 : -EIO; /* for calls that create no object */
+	return ret == 0 ? 0 : -EIO; /* errnos for calls that create no object */
 }
 
 int
@@ -203,7 +203,7 @@ rverbs_mwq_is_bound_on(const struct rverbs_qp *qp)
 	return mw != NULL;
 }
 
-/* A flushed request may have been executed: allocate the window again. */
+/* Prepare a window for a bind: a flushed request may have been executed, so allocate it again. */
 static int
 mwq_ready(struct rverbs_mw *mw)
 {
@@ -217,7 +217,7 @@ mwq_ready(struct rverbs_mw *mw)
 		mw->busy++;
 	}
 	rverbs_mwq_unlock(dev_id);
-	if (state == RVERBS_MWQ_RENEWED) /* by another thread */
+	if (state == RVERBS_MWQ_RENEWED) /* another thread does so */
 		return -EBUSY;
 	return state == RVERBS_MWQ_BOUND ? 0 : rverbs_mwq_renew(mw);
 }
@@ -254,7 +254,7 @@ rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret)
 	if (ret == 0 && op->kind == RVERBS_MW_BIND_1)
 		mw->key = op->key;
 	else if (ret == 0)
-		mw->ibv->rkey = mw->key; /* it will be flushed */
+		mw->ibv->rkey = mw->key; /* the request will be flushed */
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
 	if (ret != 0)
 		mwq_put_mr(mr);

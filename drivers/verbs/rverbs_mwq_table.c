@@ -3,9 +3,9 @@
  */
 
 /*
- * Windows of a device by the index of their key; see rverbs_mwq.h. Indices have 24 bits and any
- * value: pages of the table are allocated on demand. The locks are never freed, since a request
- * also reads the windows of its peer's device.
+ * Windows of a device, by the index of their key; see rverbs_mwq.h. Indices have 24 bits and any
+ * value, so pages of the table are allocated on demand. The locks are never freed, because a
+ * request also reads the windows of its peer's device.
  */
 
 #include <errno.h>
@@ -67,7 +67,7 @@ rverbs_mwq_insert(struct rverbs_mw *mw)
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	struct rverbs_mw **place;
 
-	/* Requests name type 2 windows by key, type 1 windows by handle only. */
+	/* Requests identify type 2 windows by key, and type 1 windows only by handle. */
 	if (mw->mw.type == RMEM_MW_TYPE_2) {
 		place = mwq_place(dev_id, mw->ibv->rkey, true);
 		if (place == NULL)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Windows of a device that has the quirk, by the index of their key; see rverbs_mwq.h. */
+/* Windows of a device with the quirk, by the index of their key; see rverbs_mwq.h. */
 
 #ifndef RVERBS_MWQ_TABLE_H
 #define RVERBS_MWQ_TABLE_H
@@ -38,8 +38,8 @@ rverbs_mwq_unlock(uint16_t dev_id)
 }
 
 /*
- * A thread that processes requests keeps the lock between them, since most refer to windows of one
- * device. *locked is that device, or -1; at most one lock is held.
+ * A thread that processes requests keeps the lock between them, because most refer to windows of
+ * one device. *locked is that device, or -1; at most one lock is held.
  */
 static inline void
 rverbs_mwq_lock_next(int *locked, uint16_t dev_id)

@@ -6,7 +6,7 @@
 
 #include "rverbs_mwq.h"
 
-/* No window has this key: the device refuses a request with it, without another effect. */
+/* No window has this key, so the device refuses a request with it, without another effect. */
 #define RVERBS_MWQ_NO_KEY 0
 
 /* Release the MR that a window is bound to. With the lock held. */
@@ -18,7 +18,7 @@ mwq_release(struct rverbs_mw *mw)
 	mw->mr = NULL;
 }
 
-/* The state is not known any more. A binding in flight needs its MR until it ends. */
+/* Set the state to UNKNOWN. A bind in flight needs its MR until it ends. */
 static void
 mwq_set_unknown(struct rverbs_mw *mw, bool is_binding)
 {
@@ -34,7 +34,7 @@ mwq_free(struct rverbs_mw *mw)
 	mw->state = RVERBS_MWQ_FREE;
 }
 
-/* The window that a QP's request may invalidate; with the lock held. */
+/* Find the window that a request of the QP may invalidate; with the lock held. */
 static struct rverbs_mw *
 mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
 {
@@ -47,8 +47,8 @@ mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
 }
 
 /*
- * rdma_rxe dereferences NULL when the window is not bound (6.1 and 7.2), and accepts a window of
- * any QP: invalidations of windows that are not bound on this QP are not passed on.
+ * rdma_rxe dereferences NULL if the window is not bound (6.1 and 7.2), and accepts a window of any
+ * QP. So invalidations of windows that are not bound on this QP are not passed on.
  */
 static void
 mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
@@ -73,9 +73,9 @@ mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int 
 }
 
 /*
- * The same at the peer, whose kernel would crash. The bindings there are known if the peer is of
- * this process. A binding that has not completed may not have been executed yet: the window then
- * still has its previous key, which must differ.
+ * The same for the peer, whose kernel would crash. Its binds are known if the peer is in this
+ * process. A bind that has not completed may not have been executed yet; the window then still has
+ * its previous key, which must differ.
  */
 static void
 mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
@@ -99,7 +99,7 @@ mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op,
 	}
 }
 
-/* Check whether the binding may be posted; then the MR is held. */
+/* Check whether the bind may be posted; on success the MR is held. */
 static bool
 mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -119,7 +119,8 @@ mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 }
 
 /*
- * Allocate an UNKNOWN window without requests in flight again. The lock is held before and after.
+ * Allocate an UNKNOWN window without requests in flight again. The lock is held before and after,
+ * but not during the call.
  */
 static void
 mwq_find_unknown(struct rverbs_mw *mw)
@@ -135,9 +136,9 @@ mwq_find_unknown(struct rverbs_mw *mw)
 
 /*
  * Whether requests of another QP for the window are in flight. Requests of two QPs execute in any
- * order: the device would refuse this binding if it executed first, and the next request here might
- * invalidate, with the same key, the binding that the LOCAL_INV of the other QP expects. busy does
- * not count this request.
+ * order: the device would refuse this bind if it executed first, and the next request here might
+ * invalidate, with the same key, the bind that the LOCAL_INV of the other QP expects. busy does not
+ * count this request.
  */
 static inline bool
 mwq_is_on_other_qp(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
@@ -160,7 +161,7 @@ mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rver
 		mwq_find_unknown(mw);
 	handle = mw->mw.rkey;
 	op->old_handle = handle;
-	/* A handle has the key of the binding posted last, even if that is refused. */
+	/* The handle gets the key of the last posted bind, even if the bind is refused. */
 	rverbs_mw_set_handle(mw, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag));
 	op->mw = mw;
 	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!mwq_is_on_other_qp(mw, qp))) {
@@ -226,7 +227,7 @@ rverbs_mwq_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken)
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
 }
 
-/* Undo a request, in reverse order of the posts. */
+/* Undo a request; called in reverse order of the posts. */
 static void
 mwq_undo_one(struct rverbs_mw_op *op)
 {
@@ -239,10 +240,10 @@ mwq_undo_one(struct rverbs_mw_op *op)
 	switch (op->kind) {
 	case RVERBS_MW_BIND:
 		rverbs_mw_set_handle(mw, op->old_handle);
-		if (!is_same) /* bound by another QP since, which the device will refuse */
+		if (!is_same) /* bound by another QP since; the device will refuse that */
 			break;
 		mw->ibv->rkey = mw->key = op->old_key;
-		/* Other requests of this life must not match it again. */
+		/* Other requests with this life must not match it again. */
 		mw->life += mw->state == RVERBS_MWQ_TAKEN ? 1 : UINT32_MAX;
 		mwq_free(mw);
 		break;
@@ -294,7 +295,7 @@ mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
 		rmem_obj_unhold(&op->mr->obj);
 	if (mw->life != op->life)
 		return;
-	/* The previous binding is in force, as far as known. */
+	/* The previous bind is in effect, as far as is known. */
 	rverbs_mw_set_handle(mw, mw->key_in_force);
 	if (op->kind == RVERBS_MW_BIND_1) {
 		mw->possible_mr = op->mr;
@@ -306,10 +307,10 @@ static void
 mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
 {
 	if (mw->state != RVERBS_MWQ_TAKEN)
-		return; /* already processed by the receive */
+		return; /* already handled for the receive */
 	if (status == RMEM_WC_SUCCESS)
 		mwq_free(mw);
-	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */
+	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive */
 		mw->state = RVERBS_MWQ_BOUND;
 	else
 		mwq_set_unknown(mw, !mw->is_made);

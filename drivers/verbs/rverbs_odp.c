@@ -3,16 +3,16 @@
  */
 
 /*
- * On-demand paging: advice, and MRs and advice that the driver refuses.
+ * On-demand paging: advice, and checks of MRs and advice that the driver refuses.
  *
  * rdma_rxe (7.2) crashes on advice about an MR that is not on demand, and on requests to an
  * on-demand MR whose iova is not its address. So the driver keeps a list of the MRs of a device, to
  * look up the MR of an lkey before advice is passed on, and refuses other iovas.
  *
- * Invariant: the list, and the key and is_on_demand of what is in it, are written under dev->lock.
- * On-demand MRs are at the front. An MR is removed before it is deregistered, so keys in the list
- * are unique. The other fields of an MR in advice do not change during the call, since the caller
- * must not deregister or change it.
+ * Invariant: the list, and key and is_on_demand of its MRs, are written under dev->lock. On-demand
+ * MRs are at the front. An MR is removed before it is deregistered, so keys in the list are unique.
+ * The other fields of an MR do not change during an advice, because the caller must not deregister
+ * or change the MR.
  */
 
 #include <assert.h>

@@ -29,7 +29,7 @@ gid_rank(const struct ibv_gid_entry *entry)
 	return is_local ? rank : rank + 1;
 }
 
-/* The requested address; false if the text is not an address. */
+/* Parse the requested address; false if the text is not an address. */
 static bool
 gid_parse(const char *text, union ibv_gid *gid)
 {
@@ -45,7 +45,7 @@ gid_is_zero(const union ibv_gid *gid)
 	return gid->global.subnet_prefix == 0 && gid->global.interface_id == 0;
 }
 
-/* Select the requested GID of the port, or the best; NULL if there is none. */
+/* Select the requested GID of the port, or the best one; NULL if there is none. */
 static const struct ibv_gid_entry *
 gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {
@@ -74,8 +74,8 @@ gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssiz
 }
 
 /*
- * Entries for the GIDs of all ports, which the kernel returns at once. 0 and a log line if the
- * number is not known.
+ * Number of table entries for the GIDs of all ports, which the kernel returns at once. 0 and a log
+ * line if the number is not known.
  */
 static size_t
 gid_max_entries(const struct rverbs_dev *dev)

@@ -3,11 +3,11 @@
  */
 
 /*
- * Posts, in bursts: with the extended QP if the provider has it, else as chains.
+ * Posts, in bursts: with the extended QP if the provider has it, otherwise as chains.
  *
- * A burst is checked and written in one pass, then passed to the device as a whole. A device that
- * refuses an extended burst accepts none of it: then requests are posted one by one, to find the
- * number accepted.
+ * A burst is checked and written in one pass, then passed to the device as a whole. If the device
+ * refuses an extended burst, it accepts none of it: then requests are posted one by one, to find
+ * the number that are accepted.
  */
 
 #include <errno.h>
@@ -21,17 +21,17 @@
 #define RVERBS_CHAIN 32
 
 /*
- * A burst that is being written; qp->windows and the counters are updated when it is passed to the
- * device.
+ * State of a burst that is being written; qp->windows and the counters are updated when it is
+ * passed to the device.
  */
 struct burst {
-	struct rverbs_wqe *wqe; /* of the next request */
-	uint64_t id;            /* its wr_id for the device */
-	uint64_t windows;       /* of its note */
-	uint64_t bytes;         /* of the preceding requests */
+	struct rverbs_wqe *wqe; /* entry of the next request */
+	uint64_t id;            /* wr_id of the next request for the device */
+	uint64_t windows;       /* windows part of its note */
+	uint64_t bytes;         /* bytes of the preceding requests */
 };
 
-/* The next request is the one at a position in the ring. */
+/* Set the position of the next request in the ring. */
 static inline void
 burst_set(struct burst *burst, const struct rverbs_qp *qp, uint32_t pos)
 {
@@ -57,7 +57,8 @@ wr_bytes(const struct rmem_send_wr *wr)
 	return bytes;
 }
 
-/* An MR that is not VALID does not exist at the device; with the quirk its state is checked. */
+/* Check the MR of a bind: an MR that is not VALID does not exist at the device; with the quirk its
+ * state is checked. */
 static __rte_always_inline int
 check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -69,8 +70,8 @@ check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 }
 
 /*
- * 0, -errno, or 1 for a request that binds an mkey. Providers such as rdma_rxe's sum the lengths of
- * a list in 32 bits: 4 GiB would be 0.
+ * Check a request: 0, -errno, or 1 if it binds an mkey. Providers such as rdma_rxe's sum the
+ * lengths of a list in 32 bits, so 4 GiB would be 0.
  */
 static __rte_always_inline int
 check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
@@ -93,18 +94,18 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 	return 0;
 }
 
-/* Note a request of the burst in the ring; returns its wr_id for the device. */
+/* Note a request of the burst in the ring; return its wr_id for the device. */
 static __rte_always_inline uint64_t
 note_wr(const struct rmem_send_wr *wr, const struct burst *burst, uint64_t low)
 {
-	/* One store: the rate of stores limits the rate of posts. */
+	/* One store, because the rate of stores limits the rate of posts. */
 	*burst->wqe = (struct rverbs_wqe){.wr_id = wr->wr_id, .note = burst->windows | low};
 	return burst->id;
 }
 
 /*
- * Count a request that refers to windows, and return its rkey; *low becomes the low half of its
- * note. With the quirk *is_bind becomes false if it must not be bound.
+ * Count a request that refers to windows, and return its rkey; sets *low to the low half of its
+ * note. With the quirk, *is_bind becomes false if the bind must not be posted.
  */
 static __rte_always_inline uint32_t
 use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, uint64_t *low,
@@ -124,7 +125,7 @@ use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *bu
 	return op->key;
 }
 
-/* Errno of a request without a free entry. */
+/* Errno of a request for which there is no free entry. */
 static int
 full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -134,7 +135,8 @@ full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return ret < 0 ? ret : -ENOSPC;
 }
 
-/* In one piece: rdma_rxe's provider counts the bytes of a list as 0 (seen with rdma-core 44). */
+/* Copy inline data in one piece, because rdma_rxe's provider counts the bytes of a list as 0 (seen
+ * with rdma-core 44). */
 static void
 ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
@@ -183,7 +185,8 @@ ex_window(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr 
 		ibv_wr_local_inv(ex, key);
 }
 
-/* Write a REG_MR or UMR: 0, or why not. By value, so that the burst remains in registers. */
+/* Write a REG_MR or UMR; return 0, or the cause of a refusal. The burst is passed by value, so that
+ * it stays in registers. */
 static __rte_noinline int
 ex_mkey(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst burst)
 {
@@ -222,7 +225,7 @@ ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *
 		ibv_wr_atomic_fetch_add(ex, wr->atomic.rkey, wr->atomic.remote_addr,
 				wr->atomic.compare_add);
 		break;
-	default: /* no other passes check() */
+	default: /* no other opcode passes check() */
 		ex_window(qp, ex, wr, burst, bytes, locked);
 		if (wr->opcode != RMEM_WR_SEND_WITH_INV)
 			return;
@@ -230,7 +233,7 @@ ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *
 	ex_sges(ex, wr);
 }
 
-/* Check a BIND_MW and write it, without the quirk: 0, or why not. */
+/* Check and write a BIND_MW, without the quirk; return 0, or the cause of a refusal. */
 static __rte_always_inline int
 ex_bind(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst)
@@ -260,7 +263,7 @@ ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_
 	return 0;
 }
 
-/* Check a request and write it: 0 or -errno. */
+/* Check and write a request: 0 or -errno. */
 static __rte_always_inline int
 ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst, int *locked, bool has_mw_quirk)
@@ -283,7 +286,8 @@ ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 	return 0;
 }
 
-/* Write requests to consecutive entries of the ring; how many, and in *ret why not more. */
+/* Write requests to consecutive entries of the ring; return their number, and in *ret the cause if
+ * not all. */
 static __rte_always_inline uint32_t
 ex_part(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, struct burst *burst,
 		int *locked, bool has_mw_quirk, int *ret)
@@ -299,7 +303,7 @@ ex_part(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, str
 	return (uint32_t)(wr - first);
 }
 
-/* Write requests; how many, and in *ret why not more. */
+/* Write requests; return their number, and in *ret the cause if not all. */
 static __rte_always_inline uint32_t
 ex_all(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, struct burst *burst,
 		int *ret)
@@ -319,8 +323,8 @@ ex_all(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, stru
 }
 
 /*
- * Post nb_wr requests: the number accepted, or -errno if the first was refused; *is_refused if the
- * device refused all.
+ * Post nb_wr requests; return the number accepted, or -errno if the first was refused; *is_refused
+ * if the device refused all.
  */
 static int
 post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
@@ -339,7 +343,7 @@ post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, boo
 		ibv_wr_abort(ex);
 		return ret;
 	}
-	/* First: another thread may poll the completion before the call returns. */
+	/* Publish prod first: another thread may poll the completion before the call returns. */
 	__atomic_store_n(&qp->sq.prod, prod + n, __ATOMIC_RELEASE);
 	ret = ibv_wr_complete(ex);
 	if (unlikely(ret != 0)) {
@@ -398,8 +402,9 @@ chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
 }
 
 /*
- * Fill in a request that refers to windows. Returns the window if the chain must end with it, since
- * the key of its next binding is derived from it. With the quirk busy counts it until then.
+ * Fill in a request that refers to windows. Return the window if the chain must end with this
+ * request, because the key of its next bind is derived from it. With the quirk, busy counts the
+ * request until then.
  */
 static struct rverbs_mw *
 chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
@@ -421,7 +426,7 @@ chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_sen
 	return mw;
 }
 
-/* Post a chain; returns the number that the device accepted, and in *ret the errno of the next. */
+/* Post a chain; return the number that the device accepted, and in *ret the errno of the next. */
 static uint32_t
 chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_wr *chain,
 		uint32_t nb_wr, int *ret)
@@ -432,7 +437,7 @@ chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_
 	uint64_t note;
 	int err;
 
-	/* First: another thread may poll the completion before the call returns. */
+	/* Publish prod first: another thread may poll the completion before the call returns. */
 	__atomic_store_n(&qp->sq.prod, prod + nb_wr, __ATOMIC_RELEASE);
 	err = ibv_post_send(qp->ibv, chain, &bad);
 	if (err != 0) {
@@ -453,7 +458,7 @@ chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_
 	return i;
 }
 
-/* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
+/* Post at most RVERBS_CHAIN requests; return their number, and in *ret the cause if not all. */
 static uint32_t
 post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
@@ -508,7 +513,7 @@ post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 	return done != 0 ? (int)done : ret;
 }
 
-/* Whether one of them has more than one SGE, not inline. */
+/* Whether a request has more than one SGE, not inline. */
 static bool
 has_list(const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
@@ -544,7 +549,7 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 	return ret;
 }
 
-/* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
+/* Post at most RVERBS_CHAIN receives; return their number, and in *ret the cause if not all. */
 static uint32_t
 recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Capabilities of the device, determined by a test of each: access rights of MRs, QPs of UC and UD,
- * resize of CQs, extended QPs, inline data; and with a QP that is connected to itself the result of
- * an atomic, the bytes transferred by on-demand MRs, and windows. All objects of the probe are
+ * Capabilities of the device, each determined by a test: access rights of MRs, UC and UD QPs,
+ * resizing of CQs, extended QPs, inline data; and, with a QP connected to itself, the result of an
+ * atomic, the bytes transferred by on-demand MRs, and windows. All objects of the probe are
  * released.
  */
 
@@ -16,12 +16,12 @@
 
 #include "rverbs_probe.h"
 
-/* Indices in mem: the memory of the MR, before and after the change. */
+/* Indices in mem of the MR's memory, before and after the change. */
 #define RVERBS_PROBE_HERE  256
 #define RVERBS_PROBE_THERE 384
 #define RVERBS_PROBE_BYTES 1024u
 
-/* Whether a WRITE through the rkey of the MR arrives at that index. */
+/* Whether a WRITE with the rkey of the MR writes at that index. */
 static bool
 probe_reaches(struct rverbs_probe *probe, const struct ibv_mr *mr, uint64_t *at)
 {
@@ -63,9 +63,8 @@ probe_change(struct rverbs_probe *probe, struct ibv_mr *mr, uint32_t flag)
 }
 
 /*
- * The changes of ibv_rereg_mr(): an MR over a part of the page is changed, and a WRITE must reach
- * its new memory. Each change is probed separately, on an MR of its own, since a failed change
- * leaves none.
+ * Probe the changes of ibv_rereg_mr(): change an MR over a part of the page; a WRITE must then
+ * reach its new memory. Each change is probed on its own MR, because a failed change destroys it.
  */
 static void
 probe_rereg(struct rverbs_probe *probe)
@@ -124,7 +123,7 @@ probe_access(struct rverbs_probe *probe, uint32_t access)
 	return !probe->is_stuck;
 }
 
-/* Optional rights are omitted if the device does not support them. */
+/* Register the MR; optional rights are omitted if the device does not support them. */
 static int
 probe_mr(struct rverbs_probe *probe)
 {
@@ -148,7 +147,7 @@ probe_mr(struct rverbs_probe *probe)
 	return ret == -ENOMEM || ret == -ENOSPC ? ret : -EIO;
 }
 
-/* QPs of UC: one is created. */
+/* Probe UC QPs, by creating one. */
 static void
 probe_uc(struct rverbs_probe *probe)
 {
@@ -165,7 +164,7 @@ probe_uc(struct rverbs_probe *probe)
 		probe->dev->capa |= RMEM_DEV_CAPA_UC;
 }
 
-/* Multicast: a QP is attached to a group of the link. */
+/* Probe multicast, by attaching a QP to a link-local group. */
 static void
 probe_mcast(struct rverbs_probe *probe, struct ibv_qp *qp)
 {
@@ -176,7 +175,7 @@ probe_mcast(struct rverbs_probe *probe, struct ibv_qp *qp)
 		probe->dev->capa |= RMEM_DEV_CAPA_MCAST;
 }
 
-/* QPs of UD: one is created, and an AH to the GID of the port. */
+/* Probe UD QPs, by creating one, and an AH to the GID of the port. */
 static void
 probe_ud(struct rverbs_probe *probe)
 {
@@ -241,8 +240,8 @@ probe_qp(struct rverbs_probe *probe)
 }
 
 /*
- * A QP that cannot be connected to itself cannot be connected to a peer either: devices loop back
- * packets to their own GID, or LID with InfiniBand.
+ * A QP that can't be connected to itself can't be connected to a peer either: devices loop back
+ * packets to their own GID, or LID on InfiniBand.
  */
 static int
 probe_check(const struct rverbs_probe *probe)
@@ -261,7 +260,7 @@ probe_check(const struct rverbs_probe *probe)
 
 /*
  * Probe a list of two SGEs with the extended QP: rdma_rxe's provider uses the length of the first
- * for each (rdma-core 44).
+ * SGE for each (rdma-core 44).
  */
 static bool
 probe_list(const struct rverbs_probe *probe)
@@ -305,7 +304,7 @@ probe_atomic(const struct rverbs_probe *probe)
 			probe->mem[1] == RVERBS_PROBE_ATOMIC + 1;
 }
 
-/* Completion channels, and the moderation of their events, which the device reports. */
+/* Probe completion channels, and the moderation of their events, which the device reports. */
 static void
 probe_channel(struct rverbs_probe *probe)
 {
@@ -324,7 +323,7 @@ probe_channel(struct rverbs_probe *probe)
 		probe->is_held = true;
 }
 
-/* Null MRs, which few providers have. */
+/* Probe null MRs, which few providers have. */
 static void
 probe_null_mr(struct rverbs_probe *probe)
 {
@@ -402,7 +401,7 @@ rverbs_probe(struct rverbs_dev *dev)
 		rc2 |= EIO;
 	if (!probe.is_stuck)
 		free(probe.mem);
-	else /* the device may still reach it */
+	else /* the device may still access it */
 		rc2 |= EIO;
 	if (probe.other_pd != NULL)
 		rc2 |= ibv_dealloc_pd(probe.other_pd);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Objects of the probe: a page, and a QP that is connected to itself. */
+/* Objects of the probe: a page, and a QP connected to itself. */
 
 #ifndef RVERBS_PROBE_H
 #define RVERBS_PROBE_H
@@ -22,16 +22,16 @@ struct rverbs_probe {
 	uint64_t *mem;     /* a page: source, followed by target */
 	bool is_connected; /* if false, connect_err has the reason */
 	int connect_err;
-	bool is_stuck; /* an MR of the page can't be released */
-	bool is_held;  /* another object can't */
+	bool is_stuck; /* an MR of the page could not be released */
+	bool is_held;  /* another object could not be released */
 };
 
-/* rverbs_probe_run.c: wait some seconds for the next completion; its status, or -1. */
+/* rverbs_probe_run.c: wait some seconds for the next completion; return its status, or -1. */
 int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
 
-/* (Re-)connect the QP to itself. A device that can't is refused: see probe_check(). */
+/* Connect the QP to itself, again if it was connected. See probe_check() for devices that can't. */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
 /* rverbs_probe_odp.c: on-demand MRs. */
@@ -40,10 +40,10 @@ void rverbs_probe_on_demand(struct rverbs_probe *probe);
 /* rverbs_probe_mw.c: windows of both types. The QP is not usable afterwards. */
 void rverbs_probe_windows(struct rverbs_probe *probe);
 
-/* Whether the receive of a SEND_WITH_INV of that key reports its invalidation. */
+/* Whether the receive of a SEND_WITH_INV for that key reports its invalidation. */
 bool rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key);
 
-/* rverbs_probe_mlx5.c: fast registration and indirect keys, with a QP of its own. */
+/* rverbs_probe_mlx5.c: fast registration and indirect keys, with a separate QP. */
 #ifdef RMEM_HAS_MLX5DV
 void rverbs_probe_mlx5(struct rverbs_probe *probe);
 #else

@@ -3,9 +3,9 @@
  */
 
 /*
- * Probe of fast registration and indirect keys: on a QP of mlx5dv that is connected to itself, an
- * mkey is bound to a list, invalidated, and bound to repeated blocks with another tag. WRITEs
- * through its keys must transfer the right bytes, or be refused.
+ * Probe of fast registration and indirect keys, on a QP of mlx5dv connected to itself: an mkey is
+ * bound to a list, invalidated, and bound to repeated blocks with another tag. WRITEs with its keys
+ * must transfer the right bytes, or be refused.
  */
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "rverbs_mlx5.h"
 #include "rverbs_probe.h"
 
-/* Indices in mem: of the pieces, 8 bytes each. */
+/* Indices in mem of the pieces, 8 bytes each. */
 #define RVERBS_PROBE_LIST_1 16
 #define RVERBS_PROBE_LIST_2 32
 #define RVERBS_PROBE_BLOCKS 48
@@ -77,7 +77,7 @@ probe_list(const struct rverbs_probe_mkey *mkey, uint8_t tag)
 	return probe_end(mkey, ex);
 }
 
-/* Twice 8 bytes, and 8 between them. */
+/* Bind two blocks of 8 bytes, with 8 bytes in between. */
 static bool
 probe_blocks(const struct rverbs_probe_mkey *mkey, uint8_t tag)
 {
@@ -93,7 +93,8 @@ probe_blocks(const struct rverbs_probe_mkey *mkey, uint8_t tag)
 	return probe_end(mkey, ex);
 }
 
-/* WRITE 16 bytes; whether they arrive at both places, and 8 bytes after the first stay 0. */
+/* WRITE 16 bytes; return whether they arrive in both pieces, and the 8 bytes after the first stay
+ * 0. */
 static bool
 probe_write(const struct rverbs_probe_mkey *mkey, uint8_t tag, uint32_t first, uint32_t second)
 {
@@ -110,7 +111,7 @@ probe_write(const struct rverbs_probe_mkey *mkey, uint8_t tag, uint32_t first, u
 			probe->mem[first + 1] == 0;
 }
 
-/* Whether a WRITE is refused. The QP has failed then, and is connected again. */
+/* Whether a WRITE is refused. The QP then fails, and is connected again. */
 static bool
 probe_refused(struct rverbs_probe_mkey *mkey, uint8_t tag)
 {
@@ -134,7 +135,7 @@ probe_local_inv(const struct rverbs_probe_mkey *mkey, uint8_t tag)
 	return rverbs_probe_run_wr(&mkey->probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* Whether the receive of a SEND_WITH_INV invalidates the mkey, if windows can be. */
+/* Whether the receive of a SEND_WITH_INV invalidates the mkey, if it invalidates windows. */
 static bool
 probe_send_inv(struct rverbs_probe_mkey *mkey, uint8_t tag)
 {
@@ -144,7 +145,7 @@ probe_send_inv(struct rverbs_probe_mkey *mkey, uint8_t tag)
 			probe_refused(mkey, tag);
 }
 
-/* NULL, or what does not work. */
+/* Return NULL, or the name of what fails. */
 static const char *
 probe_requests(struct rverbs_probe_mkey *mkey)
 {
@@ -163,7 +164,8 @@ probe_requests(struct rverbs_probe_mkey *mkey)
 	return probe_send_inv(mkey, 2) ? NULL : "SEND_WITH_INV";
 }
 
-/* Create QP and mkey, with as many entries as the device accepts; NULL, or the error. */
+/* Create the QP, and an mkey with as many entries as the device accepts; return NULL, or the
+ * error. */
 static const char *
 probe_objects(struct rverbs_probe_mkey *mkey)
 {
@@ -193,7 +195,7 @@ probe_objects(struct rverbs_probe_mkey *mkey)
 	if (mkey->mkey == NULL)
 		return "mlx5dv_create_mkey";
 	rverbs_probe_connect(probe);
-	while (ibv_poll_cq(probe->cq, 1, &wc) > 0) /* of a failed probe */
+	while (ibv_poll_cq(probe->cq, 1, &wc) > 0) /* completions of a failed probe */
 		;
 	return probe->is_connected ? NULL : "the connection of the QP";
 }

@@ -6,9 +6,9 @@
  * Probe of memory windows: bind, write, invalidate, and a WRITE that must be refused. Only bound
  * windows are invalidated, and the QP is destroyed after the windows: see rverbs_mwq.h.
  *
- * A crash cannot be probed. But the windows of rdma_rxe differ in two other respects: they have
- * only the bounds of their MR, and an invalidation is reported with another flag than that of
- * verbs. A device whose windows are not correct in both has the quirk.
+ * A crash can't be probed. But windows of rdma_rxe differ in two other respects: they only have the
+ * bounds of their MR, and an invalidation is reported with another flag than in verbs. A device
+ * whose windows are not correct in both respects has the quirk.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #define RVERBS_RXE_VENDOR_ID 0xffffffu
 
-/* Write through a key to mem[at]; whether status and memory are as expected. */
+/* Write with a key to mem[at]; return whether status and memory are as expected. */
 static bool
 probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t at, bool is_open)
 {
@@ -51,7 +51,7 @@ probe_sign(struct rverbs_dev *dev, const char *sign)
 		dev->mw_sign = sign;
 }
 
-/* Whether bytes of the MR after the end of the window are refused. The QP has failed then. */
+/* Check that bytes of the MR after the end of the window are refused. The QP then fails. */
 static void
 probe_bounds(struct rverbs_probe *probe, uint32_t key)
 {
@@ -119,7 +119,7 @@ probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 			rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* Determine the flag with which the receive of a SEND_WITH_INV reports the invalidation. */
+/* Determine the flag by which the receive of a SEND_WITH_INV reports the invalidation. */
 static bool
 probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
 {
@@ -157,7 +157,8 @@ rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key)
 	return is_reported;
 }
 
-/* Bind again, since the QP has failed, to test the bounds if no sign of the quirk was found yet. */
+/* Bind again, because the QP has failed, to test the bounds if no sign of the quirk was found
+ * yet. */
 static bool
 probe_bounds_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
@@ -178,7 +179,7 @@ probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 	if (!probe_local_inv(probe, mw) || !probe_bind_2(probe, mw))
 		return 0;
 	if (!rverbs_probe_send_inv(probe, mw->rkey)) {
-		/* The invalidation alone works: the window could be bound again. */
+		/* The invalidation itself works: the window could be bound again. */
 		probe_sign(probe->dev, "SEND_WITH_INV does not work");
 		return capa;
 	}
@@ -198,7 +199,7 @@ probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 		capa = probe_type_2(probe, mw);
 	else if (probe_type_1(probe, mw))
 		capa = RMEM_DEV_CAPA_MW_TYPE_1;
-	/* A window that cannot be released clears the capability, and keeps its PD in use. */
+	/* If a window can't be released, the capability is cleared, and its PD stays in use. */
 	return rverbs_err_code(ibv_dealloc_mw(mw), RVERBS_ERR_RELEASE, "ibv_dealloc_mw") == 0 ? capa
 											      : 0;
 }

@@ -4,11 +4,11 @@
 
 /*
  * Probe of on-demand MRs: data is transferred to and from pages that were just discarded, at
- * offsets inside of pages and with lengths that cross a page or take several packets, and every
- * byte is compared. rdma_rxe of Linux 7.2 ignores the offset in the page and reports SUCCESS; that
- * of 7.3 transfers wrong bytes too.
+ * offsets inside of pages and with lengths that cross a page or need several packets, and every
+ * byte is compared. rdma_rxe of Linux 7.2 ignores the offset in the page and reports SUCCESS;
+ * rdma_rxe of 7.3 transfers wrong bytes too.
  *
- * The iova of the MR is its address: another one may crash the kernel of rdma_rxe.
+ * The iova of the MR is its address, because another iova may crash the kernel with rdma_rxe.
  */
 
 #include <string.h>
@@ -28,7 +28,7 @@ struct rverbs_probe_odp {
 	struct ibv_mr *mr;
 };
 
-/* One transfer between the pages and the plain page. */
+/* A transfer between the on-demand pages and the plain page. */
 struct rverbs_probe_way {
 	enum ibv_wr_opcode opcode;
 	bool is_local; /* the pages are local to the request, else its target */
@@ -103,7 +103,7 @@ probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way 
 	return rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* NULL if exactly the intended bytes were changed, else the error. */
+/* Return NULL if exactly the intended bytes were changed, else the error. */
 static const char *
 probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way,
 		size_t offset, uint32_t length)
@@ -126,7 +126,7 @@ probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_probe_wa
 	return NULL;
 }
 
-/* Test all reported capabilities, at several offsets; logs the first error. */
+/* Test all reported capabilities, at several offsets; log the first error. */
 static bool
 probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const char *what)
 {
@@ -174,7 +174,7 @@ probe_odp_atomic(const struct rverbs_probe_odp *odp)
 			*at == RVERBS_PROBE_ADDED;
 }
 
-/* After a failure: drop the remaining completions in the CQ. */
+/* After a failure, connect again, and drop the remaining completions in the CQ. */
 static void
 probe_odp_again(struct rverbs_probe *probe)
 {
@@ -185,7 +185,7 @@ probe_odp_again(struct rverbs_probe *probe)
 		;
 }
 
-/* Probe an MR over the pages, or an implicit one; returns the requests that work. */
+/* Probe an MR of the pages, or an implicit MR; return the requests that work. */
 static uint32_t
 probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implicit)
 {
@@ -217,7 +217,7 @@ probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implicit)
 	return probe->is_held ? 0 : caps;
 }
 
-/* The capabilities reported by the device, for the supported QPs and requests. */
+/* Capabilities reported by the device, for the supported QPs and requests. */
 static uint32_t
 probe_odp_claims(const struct rverbs_dev *dev)
 {
@@ -257,6 +257,6 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 				probe_odp_mr(&odp, rc_caps, true) == rc_caps)
 			dev->odp.general |= RMEM_ODP_SUPPORT_IMPLICIT;
 	}
-	if (!probe->is_held) /* else the device may still reach it */
+	if (!probe->is_held) /* else the device may still access it */
 		munmap(mem, size);
 }

@@ -24,7 +24,7 @@ rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc)
 	return n == 1 ? (int)wc->status : -1;
 }
 
-/* With ibv_post_send(), which every QP supports. */
+/* Uses ibv_post_send(), which every QP supports. */
 int
 rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr)
 {

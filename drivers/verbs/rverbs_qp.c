@@ -29,7 +29,7 @@
 			IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |           \
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN | IBV_QP_QKEY)
 
-/* Attributes that RC has and UC lacks. */
+/* Attributes of RC that UC does not have. */
 #define RVERBS_RC_ONLY                                                                             \
 	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |          \
 			IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -48,7 +48,7 @@ ring_init(struct rverbs_ring *ring, uint32_t depth)
 	return -ENOMEM;
 }
 
-/* No request is outstanding. */
+/* Free the rings; no request is outstanding. */
 static void
 free_rings(struct rverbs_qp *qp)
 {
@@ -58,7 +58,7 @@ free_rings(struct rverbs_qp *qp)
 	rte_free(qp->sq.wqe);
 }
 
-/* The requests in the queues are dropped by the device; no thread polls their completions. */
+/* Drop the requests, as the device does; no thread polls their completions. */
 static void
 drop_requests(struct rverbs_qp *qp)
 {
@@ -91,7 +91,7 @@ slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	return -ENOSPC;
 }
 
-/* Later completions of the QP are dropped. */
+/* Free the slot; later completions of the QP are dropped. */
 static void
 slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
@@ -199,7 +199,7 @@ free_rings:
 	return ret;
 }
 
-/* 0 or an errno, and the step that failed. */
+/* Modify a QP; return 0 or an errno, and the step that failed. */
 static int
 qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
 		const char **what)
@@ -331,7 +331,7 @@ qp_set_remote(struct rverbs_qp *qp, const struct rmem_qp_addr *remote)
 	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(remote) : -1;
 }
 
-/* Under the lock, like the thread that detects the removal of the device. */
+/* Under the lock, which is also held by the thread that detects the removal of the device. */
 static void
 qp_set_gate(struct rverbs_qp *qp, uint32_t gate)
 {
@@ -364,7 +364,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	return 0;
 }
 
-/* The attributes of mask; both masks have the same bits. */
+/* Convert the attributes in mask; the bits of both masks are equal. */
 static void
 attr_to_ibv(const struct rmem_qp_attr *attr, struct ibv_qp_attr *ibv)
 {
@@ -420,7 +420,7 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, struct rmem_qp_attr *attr)
 	attr->ah.traffic_class = ibv->ah_attr.grh.traffic_class;
 }
 
-/* Keep the peer's address, as a connect does. */
+/* Store the peer's address, as a connect does. */
 static void
 modify_remote(struct rverbs_qp *qp, const struct rmem_qp_attr *attr)
 {
@@ -441,7 +441,7 @@ rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t
 	int ret;
 
 	attr_to_ibv(attr, &ibv);
-	/* The class has checked it; the kernel permits it in transitions to RTS alone. */
+	/* The class has checked it; the kernel permits it only in transitions to RTS. */
 	if (attr->state != RMEM_QPS_RTS)
 		mask &= ~RMEM_QP_CUR_STATE;
 	ret = rverbs_err_code(ibv_modify_qp(qp->ibv, &ibv, (int)mask), RVERBS_ERR_CHANGE,
@@ -499,15 +499,15 @@ rverbs_qp_set_error(struct rmem_qp *base)
 	if (ret != 0)
 		return ret;
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
-	/* From INIT or RTR: requests are accepted and flushed. */
+	/* In INIT or RTR, requests are then accepted and flushed. */
 	qp_set_gate(qp, RVERBS_GATE_OPEN);
 	return 0;
 }
 
 /*
- * rdma_rxe sets the state and then waits for its tasks, one of which may move the QP to ERR (7.3,
- * if the peer's completion is polled before this side has finished). A second reset has no such
- * task.
+ * Reset a QP. rdma_rxe sets the state, then waits for its tasks, one of which may move the QP to
+ * ERR (7.3, if the peer's completion is polled before this side has finished). A second reset has
+ * no such task.
  */
 static int
 qp_to_reset(struct ibv_qp *qp)
@@ -530,8 +530,8 @@ qp_to_reset(struct ibv_qp *qp)
 }
 
 /*
- * Completions in the CQs remain there (IBTA C10-97). Some providers remove them at RESET, others do
- * not: they are polled both before and after.
+ * Completions stay in the CQs (IBTA C10-97). Some providers remove them at RESET, others do not, so
+ * poll them both before and after.
  */
 int
 rverbs_qp_reset(struct rmem_qp *base)
@@ -564,10 +564,10 @@ rverbs_qp_reset(struct rmem_qp *base)
 }
 
 /*
- * A QP with a bound type 2 window cannot be destroyed (IBTA 11.2.5.4), which the device enforces.
- * With the quirk the driver does: rdma_rxe waits for 50 s, then frees objects that the window still
- * refers to. A window whose binding or invalidation has not completed may be bound too, and is
- * allocated again first.
+ * Check the windows of a QP. A QP with a bound type 2 window can't be destroyed (IBTA 11.2.5.4),
+ * which the device enforces. With the quirk the driver enforces it: rdma_rxe waits for 50 s, then
+ * frees objects that the window still refers to. A window whose bind or invalidation has not
+ * completed may also be bound, and is allocated again first.
  */
 static int
 qp_unbind(struct rverbs_qp *qp)

@@ -53,7 +53,7 @@ range_after(const struct rverbs_ranges *ranges, uintptr_t addr)
 	return low;
 }
 
-/* Ensure that there is space for one more. */
+/* Ensure space for one more range. */
 static bool
 range_grow(struct rverbs_ranges *ranges)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The memory of the MRs of a PD, by address, for REG_MR: its pages are addresses of the process,
- * and the device needs the lkey of an MR that covers them. PDs of other devices have none.
+ * Memory of the MRs of a PD, by address, for REG_MR: its pages are addresses of the process, and
+ * the device needs the lkey of an MR that covers them. PDs of devices without REG_MR have none.
  */
 
 #ifndef RVERBS_RANGE_H
@@ -12,7 +12,7 @@
 
 #include "rverbs.h"
 
-/* Of a PD that is being created or released. */
+/* Initialize, and free, the ranges of a PD. */
 void rverbs_range_init(struct rverbs_pd *pd);
 void rverbs_range_fini(struct rverbs_pd *pd);
 /* Add a registered MR: 0, or -ENOMEM and a log line. */
@@ -21,8 +21,8 @@ int rverbs_range_add(
 /* Remove an MR; true if it was in the table. */
 void rverbs_range_remove(struct rverbs_pd *pd, const struct rverbs_mr *mr);
 /*
- * Replace the address of the process in each SGE by that in an MR with those rights, and set its
- * lkey. False if there is none for one of them.
+ * In each SGE, replace the address of the process by the address in an MR with these rights, and
+ * set its lkey. False if an SGE has no such MR.
  */
 bool rverbs_range_map(struct rverbs_pd *pd, uint32_t access, struct ibv_sge *sges, uint16_t nb);
 

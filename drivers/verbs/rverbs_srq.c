@@ -5,18 +5,18 @@
 /*
  * Shared receive queues.
  *
- * Receives complete in the order of the messages of several QPs, so each has an entry of its own
- * from its post to its completion. Its wr_id of the driver has RVERBS_ID_SRQ, the number of the SRQ
- * and that of the entry.
+ * Receives complete in the order of the messages of several QPs, so each has its own entry from
+ * post to completion. Its wr_id of the driver has RVERBS_ID_SRQ, the number of the SRQ and the
+ * number of the entry.
  *
  * Invariants:
- * - An entry is in the list of free ones, or its receive is posted and not polled. Both change
- *   under the lock of the SRQ, which is taken inside that of a CQ.
+ * - An entry is in the list of free entries, or its receive is posted and not polled. Both change
+ *   under the lock of the SRQ, which is taken inside the lock of a CQ.
  * - An SRQ exists while a poll may find one of its receives: QPs refer to it, and a QP is destroyed
  *   after its completions were removed from the CQ of the device (rverbs_cq_save()).
  *
- * A QP that is reset or destroyed while it has a receive does not complete that (IBTA 10.2.9.4:
- * move it to Error first); the entry is not used again.
+ * If a QP is reset or destroyed while it has a receive, the receive does not complete (IBTA
+ * 10.2.9.4: move the QP to Error first), and its entry is not used again.
  */
 
 #include <string.h>
@@ -27,7 +27,7 @@
 
 #define RVERBS_SRQ_CHAIN 32
 
-/* Add free entries up to this number. Under the lock, or before the SRQ is in use. */
+/* Add free entries up to nb. Under the lock, or before the SRQ is in use. */
 static int
 srq_grow(struct rverbs_srq *srq, uint32_t nb)
 {
@@ -48,7 +48,7 @@ srq_grow(struct rverbs_srq *srq, uint32_t nb)
 	return 0;
 }
 
-/* Receives that are posted, and as many that wait for a poll. */
+/* Entries for posted receives, and as many for receives that wait to be polled. */
 static uint32_t
 srq_entries(uint32_t max_wr)
 {
@@ -138,7 +138,7 @@ rverbs_srq_modify(struct rmem_srq *base, const struct rmem_srq_attr *attr, uint3
 	}
 	if (ret != 0)
 		return ret;
-	/* The errnos of a registration: the device may lack memory. */
+	/* Errnos of RESIZE: the device may lack memory. */
 	return rverbs_err_code(ibv_modify_srq(srq->ibv, &ibv, (int)mask), RVERBS_ERR_RESIZE,
 			"ibv_modify_srq");
 }
@@ -160,7 +160,7 @@ rverbs_srq_query(struct rmem_srq *base, struct rmem_srq_attr *attr)
 	return 0;
 }
 
-/* Return the entries of receives from the first one on. Under the lock. */
+/* Free the entries of receives from the first one on. Under the lock. */
 static void
 srq_free(struct rverbs_srq *srq, const struct ibv_recv_wr *wr, uint32_t n)
 {
@@ -168,7 +168,8 @@ srq_free(struct rverbs_srq *srq, const struct ibv_recv_wr *wr, uint32_t n)
 		srq->free[srq->nb_free++] = (uint16_t)wr[--n].wr_id;
 }
 
-/* How many, and in *ret why not more. Under the lock. */
+/* Post a chain of receives; return their number, and in *ret the cause if not all. Under the
+ * lock. */
 static uint32_t
 srq_chain(struct rverbs_srq *srq, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
 {

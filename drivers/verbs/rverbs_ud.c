@@ -5,13 +5,12 @@
 /*
  * Address handles, and their use by the requests of UD QPs.
  *
- * In verbs an AH must exist until the requests that were posted with it have completed; in the
- * class only until the post returns. So an AH of libibverbs counts its users: the AH of the class,
- * and the entries of send queues from their post to their completion, in rverbs_qp::ahs. The last
- * user destroys it.
+ * In verbs an AH must exist until requests posted with it have completed; in the class only until
+ * the post returns. So an AH of libibverbs counts its users: the AH of the class, and the entries
+ * of send queues from post to completion (rverbs_qp::ahs). The last user destroys it.
  *
- * Invariant: ahs[i] is the AH of the request in entry i of the ring, of those from cons to prod.
- * It is written and released like the entry itself.
+ * Invariant: ahs[i] is the AH of the request in entry i of the ring, for entries from cons to prod.
+ * It is written and released together with the entry.
  */
 
 #include <errno.h>
