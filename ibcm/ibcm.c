@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The engine as an object, and what callers read of its IDs. */
+/* The engine as an object, and queries of IDs. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,21 +4,21 @@
 
 /*
  * The communication manager of IBTA volume 1, chapter 12: connections (REQ, REP, RTU, ...) and
- * service ID resolution (SIDR). doc/ibcm.md has its states, timers and limits.
+ * service ID resolution (SIDR). doc/ibcm.md describes its states, timers and limits.
  *
  * Inside: messages, states and timers of the communication manager (IBTA chapter 12), and
  *   their codec.
  * Callers: lib/rmem_cm, dropin/cm, and any other program.
  * Not known here: threads, sockets, clocks, verbs, rmem and DPDK.
  *
- * An engine is pure: it has no thread, no lock, no socket and no clock, and knows no verbs object.
- * Its input are received MADs, the time and calls; its output are MADs to send, events, and the
- * next time at which ibcm_timeout() must be called. Callers serialise all calls of an engine.
+ * An engine is pure: it has no thread, lock, socket or clock, and uses no verbs object. Its input
+ * is received MADs, the time and calls; its output is MADs to send, events, and the next time at
+ * which ibcm_timeout() must be called. Callers serialise all calls of an engine.
  *
- * Callbacks run inside of a call, the event as its last action. An event's callback may call all
- * functions of the engine but ibcm_destroy(); one that sends, none.
+ * Callbacks run inside a call; an event is its last action. The callback of an event may call all
+ * functions of the engine except ibcm_destroy(); the callback that sends may call none.
  *
- * Time is in nanoseconds of a clock that does not go back.
+ * Times are in nanoseconds of a monotonic clock.
  */
 
 #ifndef IBCM_H
@@ -32,12 +32,12 @@ struct ibcm_id;
 struct ibcm_listener;
 
 /*
- * Where MADs, and the packets of the connection, are sent. A caller that has several links, such as
- * a socket to each peer, numbers them: messages of an ID are sent and received by its link alone.
+ * The path of MADs and of the packets of the connection. A caller with several links, such as a
+ * socket for each peer, numbers them: messages of an ID are sent and received only by its link.
  */
 struct ibcm_path {
 	uint8_t local_gid[16];
-	uint8_t remote_gid[16]; /* of a request by a link: zeros, if the answer shows it first */
+	uint8_t remote_gid[16]; /* zeros: a request by a link, known after the answer */
 	uint64_t link;          /* 0: the network */
 	uint32_t flow_label;
 	uint8_t traffic_class;
@@ -45,7 +45,7 @@ struct ibcm_path {
 };
 
 enum ibcm_state {
-	IBCM_IDLE, /* the end of each ID; it waits for ibcm_release() */
+	IBCM_IDLE, /* the ID has ended, and waits for ibcm_release() */
 	IBCM_REQ_SENT,
 	IBCM_REQ_RCVD,
 	IBCM_REP_SENT,
@@ -59,49 +59,49 @@ enum ibcm_state {
 };
 
 enum ibcm_event_type {
-	IBCM_EVENT_REQ,           /* a new ID: ibcm_accept() or ibcm_reject() */
-	IBCM_EVENT_REP,           /* ibcm_ready() or ibcm_reject() */
-	IBCM_EVENT_ESTABLISHED,   /* of the accepting side */
-	IBCM_EVENT_REJECTED,      /* reason; by the peer */
+	IBCM_EVENT_REQ,           /* a new ID: call ibcm_accept() or ibcm_reject() */
+	IBCM_EVENT_REP,           /* call ibcm_ready() or ibcm_reject() */
+	IBCM_EVENT_ESTABLISHED,   /* on the accepting side */
+	IBCM_EVENT_REJECTED,      /* by the peer, with reason */
 	IBCM_EVENT_UNREACHABLE,   /* no answer to a REQ, REP or SIDR_REQ */
-	IBCM_EVENT_DISCONNECTED,  /* by the peer, or ibcm_disconnect() has ended */
+	IBCM_EVENT_DISCONNECTED,  /* by the peer, or ibcm_disconnect() is complete */
 	IBCM_EVENT_TIMEWAIT_EXIT, /* the QP number may be used again; the ID is IDLE */
-	IBCM_EVENT_SIDR_REQ,      /* a new ID: ibcm_answer() */
+	IBCM_EVENT_SIDR_REQ,      /* a new ID: call ibcm_answer() */
 	IBCM_EVENT_SIDR_REP,
 };
 
 struct ibcm_event {
 	enum ibcm_event_type type;
 	struct ibcm_id *id;
-	void *listener_arg;         /* of REQ and SIDR_REQ */
+	void *listener_arg;         /* for REQ and SIDR_REQ */
 	const struct ibcm_msg *msg; /* the message that caused it, or NULL */
-	const struct ibcm_ip *ip;   /* of a REQ or SIDR_REQ to a listener with addresses; or NULL */
-	const uint8_t *data;        /* private data after that */
+	const struct ibcm_ip *ip;   /* for REQ or SIDR_REQ to a listener with addresses; or NULL */
+	const uint8_t *data;        /* private data after ip */
 	uint32_t data_len;
-	uint16_t reason; /* of REJECTED: enum ibcm_reason */
+	uint16_t reason; /* for REJECTED: enum ibcm_reason */
 };
 
-/* Why an ID ended. */
+/* Cause of the end of an ID. */
 enum ibcm_end {
-	IBCM_END_NONE,      /* it has not */
+	IBCM_END_NONE,      /* not ended */
 	IBCM_END_REJ,       /* this side sent a REJ */
-	IBCM_END_PEER_REJ,  /* the peer did */
-	IBCM_END_NO_ANSWER, /* to a REQ, REP or SIDR_REQ */
+	IBCM_END_PEER_REJ,  /* the peer sent a REJ */
+	IBCM_END_NO_ANSWER, /* no answer to a REQ, REP or SIDR_REQ */
 	IBCM_END_DREQ,      /* this side sent a DREQ */
-	IBCM_END_PEER_DREQ, /* the peer did */
+	IBCM_END_PEER_DREQ, /* the peer sent a DREQ */
 	IBCM_END_STALE,     /* the peer has restarted */
-	IBCM_END_RELEASED,  /* the consumer released it while the peer had not answered */
+	IBCM_END_RELEASED,  /* released by the consumer before the peer answered */
 	IBCM_END_SIDR,      /* a SIDR_REQ was answered */
 	IBCM_END_LINK,      /* its link ended */
-	IBCM_END_DESTROYED, /* with the engine */
+	IBCM_END_DESTROYED, /* the engine was destroyed */
 	IBCM_END_END,
 };
 
-/* An ID, current or ended. */
+/* Information about an ID, current or ended. */
 struct ibcm_info {
 	enum ibcm_state state;
 	enum ibcm_end end;
-	uint16_t reason; /* of the REJ */
+	uint16_t reason; /* reason of the REJ */
 	bool is_passive; /* the peer sent the request */
 	bool is_sidr;
 	uint32_t local_id;
@@ -114,48 +114,48 @@ struct ibcm_info {
 	uint8_t remote_gid[16];
 };
 
-/* Counters: by type, less IBCM_REQ; and the rest of the MADs. */
+/* Counters; arrays are indexed by type - IBCM_REQ. */
 struct ibcm_stats {
 	uint64_t rx[IBCM_NB_TYPES];
 	uint64_t tx[IBCM_NB_TYPES];
-	uint64_t retries[IBCM_NB_TYPES];    /* of tx: by a timeout */
-	uint64_t timeouts[IBCM_NB_TYPES];   /* messages that had no answer after all retries */
-	uint64_t duplicates[IBCM_NB_TYPES]; /* of rx */
-	uint64_t rej_rx[IBCM_NB_REASONS];   /* by reason; 0: one that is not in the table */
+	uint64_t retries[IBCM_NB_TYPES];    /* part of tx: sent again after a timeout */
+	uint64_t timeouts[IBCM_NB_TYPES];   /* messages without an answer after all retries */
+	uint64_t duplicates[IBCM_NB_TYPES]; /* part of rx */
+	uint64_t rej_rx[IBCM_NB_REASONS];   /* by reason; 0: reasons not in the table */
 	uint64_t rej_tx[IBCM_NB_REASONS];
-	uint64_t malformed;  /* not in rx */
-	uint64_t unknown_id; /* no such comm ID, or it is of another peer */
+	uint64_t malformed;  /* not counted in rx */
+	uint64_t unknown_id; /* unknown comm ID, or of another peer */
 	uint64_t wrong_state;
-	uint64_t refused; /* REQ and SIDR_REQ that no consumer has seen */
+	uint64_t refused; /* REQ and SIDR_REQ refused without a consumer */
 };
 
 #define IBCM_LOG_LEN 32
 
-/* The record of IDs that were freed. */
+/* Record of IDs that were freed. */
 struct ibcm_log {
 	struct ibcm_stats stats;
 	uint64_t nb_ended;
-	struct ibcm_info ended[IBCM_LOG_LEN]; /* the last ones: a ring */
+	struct ibcm_info ended[IBCM_LOG_LEN]; /* ring of the last ones */
 };
 
 struct ibcm_conf {
 	uint64_t ca_guid;
-	uint32_t max_ids;       /* those in time-wait are included, if they have or had a QP */
-	uint32_t max_half_open; /* requests of a source that it, or the consumer, has not ended */
-	bool is_end_seen;       /* IDs of a link that ends are dropped, so that none is stale */
-	void *arg;              /* of the callbacks */
+	uint32_t max_ids;       /* including IDs in time-wait that have, or had, a QP */
+	uint32_t max_half_open; /* requests per source that neither side has ended */
+	bool is_end_seen;       /* ibcm_drop() is called when a link ends, so no ID is stale */
+	void *arg;              /* for the callbacks */
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 	void (*event)(void *arg, const struct ibcm_event *event);
-	uint64_t (*random)(void *arg); /* not to be guessed by peers */
-	/* The state of an ID has changed; may call no function of the engine. NULL: none. */
+	uint64_t (*random)(void *arg); /* peers must not be able to guess it */
+	/* Called when the state of an ID has changed; must not call the engine. NULL: none. */
 	void (*trace)(void *arg, const struct ibcm_info *info, enum ibcm_state from);
-	struct ibcm_log *log; /* of the caller, zeroed at first; NULL: of the engine */
+	struct ibcm_log *log; /* memory of the caller, initially zero; NULL: of the engine */
 };
 
-/* Families of a listener. */
+/* Address families of a listener. */
 enum ibcm_family {
-	IBCM_NO_IP,  /* private data has no addresses */
-	IBCM_IP_ANY, /* both versions; address 0 */
+	IBCM_NO_IP,  /* no addresses in the private data */
+	IBCM_IP_ANY, /* IPv4 and IPv6; address 0 */
 	IBCM_IP_V4 = 4,
 	IBCM_IP_V6 = 6,
 };
@@ -163,18 +163,18 @@ enum ibcm_family {
 struct ibcm_listen_conf {
 	uint64_t service_id;
 	enum ibcm_family family;
-	uint8_t addr[16]; /* as in struct ibcm_ip; 0: all */
-	uint32_t backlog; /* requests without ibcm_accept() or ibcm_reject() */
+	uint8_t addr[16]; /* as in struct ibcm_ip; 0: all addresses */
+	uint32_t backlog; /* maximum of requests not yet accepted or rejected */
 	void *arg;        /* ibcm_event::listener_arg */
 };
 
-/* The QP of this side, and limits that ibcm_qp_attr() negotiates. */
+/* QP of this side, and limits that ibcm_qp_attr() negotiates. */
 struct ibcm_qp_conf {
 	uint32_t qpn;
-	uint32_t psn;                /* of the first packet that it receives */
-	uint8_t responder_resources; /* READs and atomics that the QP answers at a time */
-	uint8_t initiator_depth;     /* those that it has in flight */
-	uint8_t rnr_retry_count;     /* of the peer's QP */
+	uint32_t psn;                /* PSN of the first packet that it receives */
+	uint8_t responder_resources; /* READs and atomics answered concurrently */
+	uint8_t initiator_depth;     /* READs and atomics in flight */
+	uint8_t rnr_retry_count;     /* for the peer's QP */
 	bool has_srq;
 	bool has_flow_control;
 	uint8_t ece_vendor[3]; /* 0: the QP has no ECE */
@@ -192,13 +192,13 @@ struct ibcm_req_conf {
 	struct ibcm_qp_conf qp;
 	enum ibcm_service service; /* IBCM_RC or IBCM_UC */
 	uint8_t mtu;               /* 1 for 256 bytes to 5 for 4096 */
-	uint8_t retry_count;       /* of both QPs */
-	uint8_t ack_timeout;       /* of both QPs, exponent; time-wait depends on it */
-	uint8_t cm_timeout;        /* until a message is sent again, exponent */
+	uint8_t retry_count;       /* for both QPs */
+	uint8_t ack_timeout;       /* for both QPs, exponent; time-wait depends on it */
+	uint8_t cm_timeout;        /* timeout of a message, exponent */
 	uint8_t max_cm_retries;    /* up to IBCM_MAX_RETRY */
-	const struct ibcm_ip *ip;  /* precedes the private data; or NULL */
+	const struct ibcm_ip *ip;  /* sent before the private data; or NULL */
 	struct ibcm_data data;
-	void *arg; /* ibcm_arg() */
+	void *arg; /* returned by ibcm_arg() */
 };
 
 struct ibcm_sidr_conf {
@@ -211,12 +211,12 @@ struct ibcm_sidr_conf {
 	void *arg;
 };
 
-/* Attributes for the QP of this side, once both sides are known. */
+/* Attributes for the QP of this side; valid when both sides are known. */
 struct ibcm_qp_attr {
-	uint32_t qpn; /* of this side */
+	uint32_t qpn; /* QP of this side */
 	uint32_t peer_qpn;
-	uint32_t psn;      /* of the first packet that it receives (verbs: rq_psn) */
-	uint32_t peer_psn; /* of the first packet that it sends (verbs: sq_psn) */
+	uint32_t psn;      /* first packet that it receives (verbs: rq_psn) */
+	uint32_t peer_psn; /* first packet that it sends (verbs: sq_psn) */
 	uint8_t mtu;
 	uint8_t service;
 	uint8_t responder_resources; /* verbs: max_dest_rd_atomic */
@@ -227,33 +227,33 @@ struct ibcm_qp_attr {
 	bool peer_has_srq;
 };
 
-/* Returns 0, -EINVAL (conf) or -ENOMEM. */
+/* Create an engine. Return 0, -EINVAL (conf) or -ENOMEM. */
 int ibcm_create(const struct ibcm_conf *conf, struct ibcm **cm);
-/* Free the engine, its listeners and IDs; sends nothing. */
+/* Free the engine with its listeners and IDs; nothing is sent. */
 void ibcm_destroy(struct ibcm *cm);
 
-/* Returns 0, -EINVAL, -EEXIST (such a listener is there) or -ENOMEM. */
+/* Add a listener. Return 0, -EINVAL, -EEXIST (such a listener exists) or -ENOMEM. */
 int ibcm_listen(struct ibcm *cm, const struct ibcm_listen_conf *conf,
 		struct ibcm_listener **listener);
-/* Requests that were reported stay. */
+/* Remove a listener. Requests that were reported stay valid. */
 void ibcm_unlisten(struct ibcm_listener *listener);
 
-/* A MAD of class 7 was received; path: as an answer has it. */
+/* Process a received MAD of class 7; path is for the answer. */
 void ibcm_input(struct ibcm *cm, uint64_t now, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
-/* The time at which ibcm_timeout() has something to do; IBCM_NEVER. */
+/* Time at which ibcm_timeout() must be called, or IBCM_NEVER. */
 uint64_t ibcm_next(const struct ibcm *cm);
 void ibcm_timeout(struct ibcm *cm, uint64_t now);
 
 /*
- * Send a REQ. REP, REJECTED or UNREACHABLE follows. Returns 0, -EINVAL, -ENOSPC (max_ids) or
+ * Send a REQ. REP, REJECTED or UNREACHABLE follows. Return 0, -EINVAL, -ENOSPC (max_ids) or
  * -ENOMEM.
  */
 int ibcm_connect(struct ibcm *cm, uint64_t now, const struct ibcm_req_conf *conf,
 		struct ibcm_id **id);
 /*
- * Calls on an ID in a state return 0, -EBUSY (another state) or -EINVAL (too much private data, or
- * a number out of range). They report no event.
+ * The following calls need an ID in a given state. They return 0, -EBUSY (another state) or -EINVAL
+ * (too much private data, or a number out of range), and report no event.
  */
 /* REQ_RCVD: send a REP. ESTABLISHED, REJECTED, UNREACHABLE or DISCONNECTED follows. */
 int ibcm_accept(struct ibcm_id *id, uint64_t now, const struct ibcm_qp_conf *qp,
@@ -275,12 +275,12 @@ int ibcm_answer(struct ibcm_id *id, uint64_t now, enum ibcm_sidr_status status, 
 		uint32_t qkey, const struct ibcm_data *data);
 
 /*
- * The consumer has no use for the ID, and gets no event of it. In each state: the engine rejects,
- * disconnects and waits as needed, and then frees it.
+ * Release an ID in any state; no further events are reported. The engine rejects, disconnects and
+ * waits as needed, and then frees the ID.
  */
 void ibcm_release(struct ibcm_id *id, uint64_t now);
 /*
- * The same for an ID whose link ends, in each state: nothing is sent, and nothing of it can arrive.
+ * Release an ID in any state whose link has ended: nothing is sent, and nothing for it can arrive.
  * It is freed.
  */
 void ibcm_drop(struct ibcm_id *id);
@@ -290,20 +290,20 @@ const char *ibcm_state_name(enum ibcm_state state);
 void *ibcm_arg(const struct ibcm_id *id);
 void ibcm_arg_set(struct ibcm_id *id, void *arg);
 const struct ibcm_path *ibcm_path(const struct ibcm_id *id);
-/* The link of the ID has another number from now on. */
+/* Change the number of the ID's link. */
 void ibcm_link_set(struct ibcm_id *id, uint64_t link);
-/* Valid from REP_RCVD, or ibcm_accept(), on. In REQ_RCVD: what the peer offers. */
+/* Valid from REP_RCVD, or from ibcm_accept() on. In REQ_RCVD: the offer of the peer. */
 void ibcm_qp_attr(const struct ibcm_id *id, struct ibcm_qp_attr *attr);
-/* IDs, those that are released included. */
+/* Number of IDs, including released ones. */
 uint32_t ibcm_nb_ids(const struct ibcm *cm);
-/* Those in a state. */
+/* Number of IDs in a state. */
 uint32_t ibcm_nb_in(const struct ibcm *cm, enum ibcm_state state);
 const struct ibcm_stats *ibcm_stats(const struct ibcm *cm);
 
 typedef void (*ibcm_visit_t)(void *arg, const struct ibcm_info *info);
 /* Visit all IDs. */
 void ibcm_visit(const struct ibcm *cm, ibcm_visit_t visit, void *arg);
-/* Visit ended IDs, the oldest one first. */
+/* Visit ended IDs, oldest first. */
 void ibcm_log_visit(const struct ibcm_log *log, ibcm_visit_t visit, void *arg);
 const char *ibcm_end_name(enum ibcm_end end);
 

@@ -9,7 +9,7 @@
 
 #include "ibcm_priv.h"
 
-/* The private data of a REQ or a SIDR_REQ: the addresses of annex A11, then the caller's. */
+/* Private data of a REQ or SIDR_REQ: the addresses of annex A11, then the caller's data. */
 struct request_data {
 	uint8_t bytes[IBCM_MAX_DATA];
 	uint32_t len;
@@ -99,13 +99,13 @@ set_req(struct ibcm_msg *req, const struct ibcm_req_conf *conf, const struct req
 	req->traffic_class = path->traffic_class;
 	req->hop_limit = path->hop_limit;
 	req->is_subnet_local = path->hop_limit <= 1;
-	if (!req->is_subnet_local) /* as the kernel: the receiver uses the packet's addresses */
+	if (!req->is_subnet_local) /* as the kernel: receivers use the packet's addresses */
 		req->local_lid = req->remote_lid = IBCM_ANY_LID;
 	req->data = data->bytes;
 	req->data_len = data->len;
 }
 
-/* An ID for a request that is sent until it is answered. */
+/* Allocate an ID for a request, which is repeated until it is answered. */
 static int
 request_begin(struct ibcm *cm, const struct ibcm_path *path, uint64_t service_id,
 		uint8_t cm_timeout, uint8_t max_cm_retries, void *arg, struct ibcm_id **id)
@@ -274,7 +274,7 @@ ibcm_answer(struct ibcm_id *id, uint64_t now, enum ibcm_sidr_status status, uint
 		return -EINVAL;
 	if (id->state != IBCM_SIDR_REQ_RCVD)
 		return -EBUSY;
-	rep.local_id = id->remote_id; /* the request ID */
+	rep.local_id = id->remote_id; /* request ID of the peer */
 	rep.service_id = id->service_id;
 	rep.status = (uint8_t)status;
 	rep.qpn = qpn;
@@ -308,10 +308,10 @@ ibcm_release(struct ibcm_id *id, uint64_t now)
 		(void)ibcm_answer(id, now, IBCM_SIDR_REJECTED, 0, 0, NULL);
 		break;
 	case IBCM_DREQ_SENT:
-		break; /* the timer frees it */
+		break; /* freed when the timer expires */
 	case IBCM_TIMEWAIT:
 		ibcm_id_released(id);
-		break; /* the timer, too */
+		break; /* freed when the timer expires */
 	default:       /* IDLE, SIDR_REQ_SENT */
 		ibcm_info_end(id, IBCM_END_RELEASED, 0);
 		ibcm_id_free(id);

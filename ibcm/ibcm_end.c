@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The ends of an ID: disconnected, timed out; and the events that report them. */
+/* Ends of an ID: disconnect and timeout; and the events that report them. */
 
 #include <string.h>
 
 #include "ibcm_priv.h"
 
-/* Time-wait is no longer than 8.6 s, independent of the peer. */
+/* Limit of the time-wait, independent of the peer: 8.6 s. */
 #define MAX_TIMEWAIT 21
 
 void

@@ -41,7 +41,7 @@ put(struct ibcm_heap *heap, uint32_t at, struct ibcm_timer *timer)
 	timer->at = at;
 }
 
-/* Move a timer from a free entry to where its deadline belongs. */
+/* Move a timer from a free entry to the position of its deadline. */
 static void
 place(struct ibcm_heap *heap, uint32_t at, struct ibcm_timer *timer)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * A heap of timers, the earliest first. A timer is a member of the object that it belongs to.
+ * A heap of timers, earliest first. A timer is a member of the object to which it belongs.
  *
- * Invariant: ibcm_timer::at is the entry of the heap that has the timer, or 0.
+ * Invariant: ibcm_timer::at is the index of the timer in the heap, or 0.
  */
 
 #ifndef IBCM_HEAP_H
@@ -23,16 +23,16 @@ struct ibcm_timer {
 
 struct ibcm_heap {
 	struct ibcm_timer **timers; /* by deadline; timers[0] is not used */
-	uint32_t nb;                /* that run */
+	uint32_t nb;                /* running timers */
 	uint32_t max;
 };
 
-/* Have memory for that many timers; false: there is none. */
+/* Allocate memory for nb timers; false: no memory. */
 bool ibcm_heap_reserve(struct ibcm_heap *heap, uint32_t nb);
 void ibcm_heap_free(struct ibcm_heap *heap);
-/* Start a timer, for which memory is reserved, or change it, or stop it with IBCM_NEVER. */
+/* Start a timer, whose memory is reserved, or change it; IBCM_NEVER stops it. */
 void ibcm_heap_set(struct ibcm_heap *heap, struct ibcm_timer *timer, uint64_t deadline);
-/* The earliest one; NULL: none runs. */
+/* The earliest timer; NULL if none runs. */
 struct ibcm_timer *ibcm_heap_first(const struct ibcm_heap *heap);
 
 #endif /* IBCM_HEAP_H */

@@ -3,11 +3,11 @@
  */
 
 /*
- * IDs: the tables by which MADs find them, their timers, and what depends on their state. The
- * tables grow with the number of IDs; without memory for that they get slower.
+ * IDs: the tables by which MADs find them, their timers, and actions on state changes. The tables
+ * grow with the number of IDs; without memory for that, lookups get slower.
  *
- * Invariant: an ID counts in ibcm_listener::nb_pending while it is in REQ_RCVD or SIDR_REQ_RCVD and
- * its listener exists, and in half_open[] while it is in one of these or in REP_SENT.
+ * Invariant: an ID is counted in ibcm_listener::nb_pending while it is in REQ_RCVD or SIDR_REQ_RCVD
+ * and its listener exists, and in half_open[] while it is in one of these states or in REP_SENT.
  */
 
 #include <errno.h>
@@ -43,7 +43,7 @@ hash_id(const struct ibcm_id *id, uint32_t key)
 {
 	switch (key) {
 	case IBCM_BY_ID:
-		return id->local_id; /* is random */
+		return id->local_id; /* a random number */
 	case IBCM_BY_PEER:
 		return hash_peer(id->cm, id->path.remote_gid, id->ca_guid, id->remote_id);
 	default:
@@ -57,7 +57,7 @@ bucket_of(const struct ibcm_table *table, uint32_t hash)
 	return &table->buckets[hash & table->mask];
 }
 
-/* Double the buckets. */
+/* Double the number of buckets. */
 static void
 table_grow(struct ibcm_table *table, uint32_t key)
 {

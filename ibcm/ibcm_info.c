@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Reports of IDs: those that exist, the last ones that ended, changes of their state. */
+/* Reports of IDs: existing IDs, IDs that ended last, and changes of state. */
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Received messages: one function for each type. A message belongs to an ID if it has the comm IDs
- * and the link and the address of its peer; the REQ's TID, too, while the peer's comm ID is not
- * known. Others change nothing.
+ * Received messages, with one function per type. A message belongs to an ID if it has the ID's comm
+ * IDs, link and peer address and, while the comm ID of the peer is not known, the TID of the REQ.
+ * All other messages change nothing.
  *
  * Invariant: nothing is allocated before a REQ is valid, has a listener, and is within the limits.
  */
@@ -14,12 +14,12 @@
 
 #include "ibcm_priv.h"
 
-/* The service timeout of an MRA: 68.7 s, as in the kernel's rdma_cm. */
+/* Service timeout of an MRA: 68.7 s, as in rdma_cm of the kernel. */
 #define MRA_TIMEOUT 24
-/* Time-wait of an answered SIDR_REQ, in which duplicates get the same answer: 2.1 s. */
+/* Time-wait of an answered SIDR_REQ, during which duplicates get the same answer: 2.1 s. */
 #define SIDR_TIMEOUT 19
 
-/* A peer that a link leads to is found without its address. */
+/* Whether the address of the peer is unknown: a peer on a link can be reached without it. */
 static bool
 is_unknown(const uint8_t gid[16])
 {
@@ -38,7 +38,7 @@ is_path(const struct ibcm_id *id, const struct ibcm_path *path)
 			memcmp(id->path.local_gid, path->local_gid, sizeof(path->local_gid)) == 0;
 }
 
-/* The ID that a message with two comm IDs belongs to, or NULL. */
+/* Find the ID of a message with two comm IDs, or NULL. */
 static struct ibcm_id *
 id_of(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
@@ -75,7 +75,8 @@ refuse(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg
 	ibcm_reject_to(cm, path, msg, reason);
 }
 
-/* The peer has begun again with what a connection of this side uses: it does not know that one. */
+/* The peer has started a new connection with resources of an existing one, so it does not know that
+ * one any more. */
 static void
 end_stale(struct ibcm_id *id, uint64_t now)
 {
@@ -85,7 +86,7 @@ end_stale(struct ibcm_id *id, uint64_t now)
 	ibcm_end_dreq(id, now, NULL);
 }
 
-/* A REQ with the comm ID of a known one. */
+/* Handle a REQ with a known comm ID. */
 static void
 req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 		const struct ibcm_msg *msg)
@@ -101,45 +102,45 @@ req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 	else if (id->state == IBCM_REP_SENT)
 		ibcm_send_again(id);
 	else if (id->mad_type == IBCM_REJ)
-		/* The peer has no REP: the kernel then finds its ID by no other REJ. */
+		/* The peer has no REP; the kernel then finds its ID only by such a REJ. */
 		ibcm_reject_again(id, IBCM_OF_REQ);
 	else if (id->state == IBCM_TIMEWAIT)
 		ibcm_reject_to(id->cm, path, msg, IBCM_REJ_STALE_CONN); /* as the kernel */
 }
 
-/* Whether a request is valid, apart from its service ID: 0, or an enum ibcm_reason. */
+/* Check a request, except its service ID: 0, or an enum ibcm_reason. */
 static uint16_t
 req_reason(const struct ibcm_path *path, const struct ibcm_msg *req)
 {
 	if (req->service != IBCM_RC && req->service != IBCM_UC)
 		return IBCM_REJ_INVALID_TRANSPORT;
-	/* The QPs would send to these addresses, which must be the packet's. */
+	/* The QPs would send to these addresses, so they must be the addresses of the packet. */
 	if (memcmp(req->local_gid, path->remote_gid, sizeof(path->remote_gid)) != 0 ||
 			(memcmp(req->remote_gid, path->local_gid, sizeof(path->local_gid)) != 0 &&
 					!is_unknown(req->remote_gid)))
 		return IBCM_REJ_INVALID_GID;
 	if (req->mtu < 1 || req->mtu > 5)
 		return IBCM_REJ_INVALID_MTU;
-	/* The members of the default partition, full and limited. */
+	/* Full and limited members of the default partition. */
 	if ((req->pkey | 0x8000) != IBCM_PKEY)
 		return IBCM_REJ_UNSUPPORTED;
 	return 0;
 }
 
-/* Whether one more request of the listener and the source is within the limits. */
+/* Check that another request is within the limits of the listener and the source. */
 static uint16_t
 limit_reason(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_listener *listener)
 {
 	if (listener == NULL)
 		return IBCM_REJ_INVALID_SERVICE_ID;
 	if (listener->nb_pending >= listener->conf.backlog)
-		return IBCM_REJ_CONSUMER; /* as rdma_cm of the kernel */
+		return IBCM_REJ_CONSUMER; /* as in rdma_cm of the kernel */
 	if (*ibcm_half_open(cm, path->remote_gid) >= cm->conf.max_half_open)
 		return IBCM_REJ_NO_RESOURCES;
 	return 0;
 }
 
-/* A new ID reports its request, without the header of annex A11. */
+/* Report the request of a new ID, without the header of annex A11. */
 static void
 report_request(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		const struct ibcm_ip *ip)
@@ -159,7 +160,8 @@ report_request(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_
 	id->cm->conf.event(id->cm->conf.arg, &event);
 }
 
-/* Take over a REQ: this side answers as many requests as the peer sends, and conversely. */
+/* Store the parameters of a REQ: this side answers as many requests as the peer sends, and
+ * conversely. */
 static void
 set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 {
@@ -184,7 +186,7 @@ set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 	};
 }
 
-/* An ID with the peer's QP, which the peer does not know any more. */
+/* Find an ID with the peer's QP, which the peer does not know any more. */
 static struct ibcm_id *
 stale_id(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
@@ -235,14 +237,14 @@ input_req(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	report_request(id, IBCM_EVENT_REQ, msg, &ip);
 }
 
-/* The timeout of the path and the ACK delay of the peer, rounded up as the kernel does. */
+/* Add the ACK delay of the peer to the timeout of the path, rounded up as in the kernel. */
 static uint8_t
 add_ack_delay(uint8_t timeout, uint8_t delay)
 {
 	uint8_t larger = timeout > delay ? timeout : delay;
 	uint8_t smaller = timeout > delay ? delay : timeout;
 
-	if (timeout == 0 || larger == IBCM_MAX_TIME) /* 0: the QP has none */
+	if (timeout == 0 || larger == IBCM_MAX_TIME) /* 0: no timeout */
 		return timeout == 0 ? 0 : IBCM_MAX_TIME;
 	return (uint8_t)(larger + (smaller + 1 >= larger));
 }
@@ -260,7 +262,7 @@ input_rep_first(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 	id->ca_guid = msg->ca_guid;
 	attr->peer_qpn = msg->qpn;
 	attr->peer_psn = msg->psn;
-	/* Neither side answers, or has in flight, more than the other permits. */
+	/* Limit requests in flight to the resources of the other side. */
 	if (attr->responder_resources > msg->initiator_depth)
 		attr->responder_resources = msg->initiator_depth;
 	if (attr->initiator_depth > msg->responder_resources)
@@ -317,7 +319,7 @@ input_mra(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 		cm->log->stats.wrong_state++;
 		return;
 	}
-	if (id->has_mra) { /* a peer can't delay the end further */
+	if (id->has_mra) { /* the peer can't delay the end again */
 		count_duplicate(cm, msg);
 		return;
 	}
@@ -327,7 +329,8 @@ input_mra(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 	ibcm_id_timer(id, now + id->wait);
 }
 
-/* A REJ with the comm IDs, or one that names the CA of a peer that does not know the other. */
+/* Find the ID of a REJ, by its comm IDs, or by the CA GUID if the peer does not know the comm ID of
+ * this side. */
 static struct ibcm_id *
 rej_id_of(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
@@ -414,7 +417,7 @@ input_dreq(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const st
 {
 	struct ibcm_id *id;
 
-	if (ibcm_id_by_id(cm, msg->remote_id) == NULL) { /* its connection has ended */
+	if (ibcm_id_by_id(cm, msg->remote_id) == NULL) { /* the connection has ended */
 		cm->log->stats.unknown_id++;
 		send_drep(cm, path, msg);
 		return;

@@ -3,8 +3,8 @@
  */
 
 /*
- * Listeners: by service ID, and by the destination in the header of annex A11. One with the address
- * is preferred to one with all addresses.
+ * Listeners, found by service ID, and by the destination in the header of annex A11. A listener
+ * with that address is preferred to a listener for all addresses.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static const uint8_t any_addr[16];
 
-/* The port of rdma_cm is in the low bits, its port space above them. */
+/* The low bits of the service ID are the port of rdma_cm, with the port space above them. */
 static uint32_t
 bucket_of(uint64_t service_id)
 {
@@ -54,7 +54,7 @@ ibcm_listener_lookup(const struct ibcm *cm, uint64_t service_id, const struct ib
 	return found;
 }
 
-/* Whether some request would find both, with the same preference. */
+/* Whether a request exists that would match both listeners with the same preference. */
 static bool
 is_same(const struct ibcm_listen_conf *a, const struct ibcm_listen_conf *b)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The codec. A table has each field of each message once, with its bits; encoding and decoding
- * follow it, so that they can't differ.
+ * The codec. A table lists each field of each message once, with its bits; both encoding and
+ * decoding use it, so they can't differ.
  */
 
 #include <stddef.h>
@@ -18,10 +18,10 @@
 
 struct field {
 	uint16_t member; /* offset in struct ibcm_msg */
-	uint8_t size;    /* of it, bytes: 1, 2, 4 or 8; 16: a GID */
-	uint8_t byte;    /* of the data that follows the header of the MAD */
-	uint8_t bit;     /* of that byte, from the most significant one */
-	uint8_t width;   /* in bits; of a GID 0 */
+	uint8_t size;    /* bytes of the member: 1, 2, 4 or 8; 16: a GID */
+	uint8_t byte;    /* first byte, after the header of the MAD */
+	uint8_t bit;     /* first bit of that byte; 0 is the most significant */
+	uint8_t width;   /* width in bits; 0: a GID */
 };
 
 #define FIELD(name, byte_no, bit_no, nb_bits)                                                      \
@@ -99,7 +99,7 @@ static const struct field rep_fields[] = {
 		FIELD(ca_guid, 28, 0, 64),
 };
 
-static const struct field rtu_fields[] = {COMM_IDS}; /* and of a DREP */
+static const struct field rtu_fields[] = {COMM_IDS}; /* also for DREP */
 
 static const struct field dreq_fields[] = {
 		COMM_IDS,
@@ -125,7 +125,7 @@ struct layout {
 	const struct field *fields;
 	uint8_t nb_fields;
 	uint8_t ari;  /* offset of the additional reject information; 0: none */
-	uint8_t data; /* offset of the private data, which has the rest but for 0 to 3 bytes */
+	uint8_t data; /* offset of the private data, up to 3 bytes before the end */
 	uint8_t data_len;
 };
 
@@ -149,7 +149,7 @@ layout_of(uint32_t type)
 	return type - IBCM_REQ < IBCM_NB_TYPES ? &layouts[type - IBCM_REQ] : NULL;
 }
 
-/* The bits [bit, bit + width) of big-endian bytes; they are in up to 8 of these. */
+/* Get the bits [bit, bit + width) of big-endian bytes; they span up to 8 bytes. */
 static uint64_t
 get_bits(const uint8_t *p, uint32_t bit, uint32_t width)
 {
@@ -162,7 +162,7 @@ get_bits(const uint8_t *p, uint32_t bit, uint32_t width)
 	return width == 64 ? value : value & ((UINT64_C(1) << width) - 1);
 }
 
-/* The same of bytes that are 0. */
+/* Set these bits in bytes where they are 0. */
 static void
 put_bits(uint8_t *p, uint32_t bit, uint32_t width, uint64_t value)
 {
@@ -320,7 +320,7 @@ ibcm_ip_decode(const uint8_t *data, uint32_t len, struct ibcm_ip *ip)
 	ip->src_port = (uint16_t)get_bits(data + 2, 0, 16);
 	memcpy(ip->src, data + 4, sizeof(ip->src));
 	memcpy(ip->dst, data + 20, sizeof(ip->dst));
-	if (ip->version == 4) { /* the kernel does not set the others */
+	if (ip->version == 4) { /* the kernel does not set the other bytes */
 		memset(ip->src, 0, 12);
 		memset(ip->dst, 0, 12);
 	}

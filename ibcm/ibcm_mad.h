@@ -3,10 +3,10 @@
  */
 
 /*
- * Messages of the communication manager as 256 bytes: IBTA volume 1, 12.6, and the header of annex
+ * Messages of the communication manager in 256 bytes: IBTA volume 1, 12.6, and the header of annex
  * A11 in their private data. No state, no allocation; any 256 bytes can be decoded.
  *
- * Fields are those of the message: "local" is its sender.
+ * Names of fields are as in the message: "local" is the sender.
  */
 
 #ifndef IBCM_MAD_H
@@ -16,17 +16,17 @@
 #include <stdint.h>
 
 #define IBCM_MAD_LEN   256
-#define IBCM_MAD_CLASS 0x07 /* the management class, byte 1 of a MAD */
+#define IBCM_MAD_CLASS 0x07 /* management class, byte 1 of a MAD */
 #define IBCM_HDR_LEN   24   /* the header of a MAD */
-#define IBCM_MAX_DATA  224  /* private data, of RTU and DREP */
-#define IBCM_MAX_ARI   72   /* additional reject information */
+#define IBCM_MAX_DATA  224  /* largest private data, of RTU and DREP */
+#define IBCM_MAX_ARI   72   /* additional reject information (ARI) */
 #define IBCM_IP_LEN    36   /* the header of annex A11 */
 #define IBCM_QPN_MASK  0xffffffu
 #define IBCM_PSN_MASK  0xffffffu
 #define IBCM_MAX_RETRY 15 /* max_cm_retries */
 #define IBCM_MAX_TIME  31 /* exponent of a time: 4.096 us * 2^n */
 #define IBCM_PKEY      0xffff
-#define IBCM_ANY_LID   0xffff /* the permissive one */
+#define IBCM_ANY_LID   0xffff /* permissive LID */
 
 /* Attribute IDs. */
 enum ibcm_type {
@@ -76,7 +76,7 @@ enum ibcm_reason {
 	IBCM_REJ_CONSUMER = 28,
 };
 
-#define IBCM_NB_REASONS 36 /* of the table, and 0 */
+#define IBCM_NB_REASONS 36 /* reasons in the table, and 0 */
 
 /* Status of a SIDR_REP. */
 enum ibcm_sidr_status {
@@ -90,37 +90,37 @@ enum ibcm_sidr_status {
 struct ibcm_msg {
 	uint64_t tid;
 	uint32_t type;      /* enum ibcm_type */
-	uint32_t local_id;  /* comm ID of the sender; of SIDR: the request ID */
+	uint32_t local_id;  /* comm ID of the sender; SIDR: the request ID */
 	uint32_t remote_id; /* comm ID of the receiver */
 
-	/* Of a REQ, also of a REP and of SIDR. */
+	/* For REQ; partly also for REP and SIDR. */
 	uint64_t service_id;
 	uint64_t ca_guid;
 	uint32_t qkey;
-	uint32_t qpn; /* of the sender; of a DREQ: of the receiver */
-	uint32_t psn; /* of the first packet that the sender of the message receives */
+	uint32_t qpn; /* QP of the sender; DREQ: of the receiver */
+	uint32_t psn; /* first packet that the sender of the message receives */
 	uint16_t pkey;
-	uint8_t responder_resources; /* READs and atomics that the sender answers at a time */
-	uint8_t initiator_depth;     /* those that it has in flight */
+	uint8_t responder_resources; /* READs and atomics the sender answers concurrently */
+	uint8_t initiator_depth;     /* READs and atomics the sender has in flight */
 	uint8_t service;             /* enum ibcm_service */
 	uint8_t ext_service;
 	uint8_t mtu;             /* 1 for 256 bytes to 5 for 4096 */
-	uint8_t retry_count;     /* of the receiver's QP */
-	uint8_t rnr_retry_count; /* of the receiver's QP */
-	uint8_t ack_timeout;     /* exponent; how long the receiver's QP waits for an ACK */
-	uint8_t ack_delay;       /* of a REP, exponent */
-	uint8_t failover;        /* of a REP: the alternate path is 0 accepted, 1 not supported */
+	uint8_t retry_count;     /* for the receiver's QP */
+	uint8_t rnr_retry_count; /* for the receiver's QP */
+	uint8_t ack_timeout;     /* exponent; ACK timeout of the receiver's QP */
+	uint8_t ack_delay;       /* REP: exponent */
+	uint8_t failover;        /* REP: alternate path; 0: accepted, 1: not supported */
 	bool has_srq;
-	bool has_flow_control; /* end to end */
+	bool has_flow_control; /* end-to-end flow control */
 	uint8_t ece_vendor[3]; /* enhanced connection establishment (A19): the OUI */
 	uint32_t ece_options;  /* in the attribute modifier */
 
-	/* Of a REQ: how long each side may take to answer the other's messages, exponents. */
+	/* REQ: exponents of the times in which each side answers messages of the other. */
 	uint8_t remote_timeout;
 	uint8_t local_timeout;
 	uint8_t max_cm_retries;
 
-	/* Of a REQ: the primary path. */
+	/* REQ: the primary path. */
 	uint16_t local_lid;
 	uint16_t remote_lid;
 	uint8_t local_gid[16];
@@ -132,19 +132,19 @@ struct ibcm_msg {
 	uint8_t sl;
 	bool is_subnet_local;
 
-	uint8_t subject;         /* of MRA and REJ: enum ibcm_subject */
-	uint8_t service_timeout; /* of an MRA, exponent */
-	uint8_t status;          /* of a SIDR_REP: enum ibcm_sidr_status */
-	uint16_t reason;         /* of a REJ: enum ibcm_reason */
-	uint8_t ari_len;         /* of a REJ, up to IBCM_MAX_ARI */
+	uint8_t subject;         /* MRA and REJ: enum ibcm_subject */
+	uint8_t service_timeout; /* MRA: exponent */
+	uint8_t status;          /* SIDR_REP: enum ibcm_sidr_status */
+	uint16_t reason;         /* REJ: enum ibcm_reason */
+	uint8_t ari_len;         /* REJ: up to IBCM_MAX_ARI */
 	uint8_t ari[IBCM_MAX_ARI];
 
-	/* Private data. Decoded: in the MAD, and as long as the type permits. */
+	/* Private data. If decoded, it is in the MAD, with the length of the type. */
 	const uint8_t *data;
 	uint32_t data_len;
 };
 
-/* The header of annex A11, at the beginning of the private data of REQ and SIDR_REQ. */
+/* The header of annex A11, at the start of the private data of REQ and SIDR_REQ. */
 struct ibcm_ip {
 	uint8_t version; /* 4 or 6 */
 	uint16_t src_port;
@@ -152,7 +152,7 @@ struct ibcm_ip {
 	uint8_t dst[16];
 };
 
-/* Bytes of private data that a type has; 0: not a type. */
+/* Bytes of private data of a type; 0: not a type. */
 uint32_t ibcm_data_len(uint32_t type);
 
 /* "REQ", "SIDR_REP"; "?" if it is not a type. */
@@ -160,17 +160,17 @@ const char *ibcm_type_name(uint32_t type);
 
 /*
  * Decode a MAD. False: another class, version or method, or an attribute that is not in enum
- * ibcm_type (LAP and APR among them).
+ * ibcm_type, such as LAP and APR.
  */
 bool ibcm_mad_decode(const uint8_t mad[IBCM_MAD_LEN], struct ibcm_msg *msg);
 
 /*
- * Encode a message; fields are cut to their widths. Private data that is shorter than that of the
- * type is followed by zeros. False: not a type, or more private data or ARI than it has.
+ * Encode a message; fields are truncated to their widths. Shorter private data is padded with
+ * zeros. False: not a type, or too much private data or ARI.
  */
 bool ibcm_mad_encode(const struct ibcm_msg *msg, uint8_t mad[IBCM_MAD_LEN]);
 
-/* Decode the header of annex A11. False: another version, of it or of IP; or data is shorter. */
+/* Decode the header of annex A11. False: another version of the header or of IP, or too short. */
 bool ibcm_ip_decode(const uint8_t *data, uint32_t len, struct ibcm_ip *ip);
 void ibcm_ip_encode(const struct ibcm_ip *ip, uint8_t data[IBCM_IP_LEN]);
 

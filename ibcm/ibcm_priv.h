@@ -3,9 +3,9 @@
  */
 
 /*
- * Objects of the engine, for its files. Each calls only those after it: ibcm_input.c, ibcm_timer.c
- * and ibcm_call.c; ibcm_reject.c; ibcm_end.c; ibcm_send.c; ibcm_listener.c; ibcm_id.c; ibcm_info.c;
- * ibcm_mad.c.
+ * Objects of the engine, for its files. Each file only calls files after it in this list:
+ * ibcm_input.c, ibcm_timer.c and ibcm_call.c; ibcm_reject.c; ibcm_end.c; ibcm_send.c;
+ * ibcm_listener.c; ibcm_id.c; ibcm_info.c; ibcm_mad.c.
  */
 
 #ifndef IBCM_PRIV_H
@@ -16,13 +16,13 @@
 
 #include "ibcm.h"
 
-#define IBCM_SOURCES  1024 /* counters of half-open requests, by a hash of the source */
-#define IBCM_SERVICES 256  /* lists of listeners, by a hash of the service ID */
+#define IBCM_SOURCES  1024 /* counters of half-open requests, hashed by source */
+#define IBCM_SERVICES 256  /* lists of listeners, hashed by service ID */
 
-/* By which MADs find an ID. */
+/* Keys by which MADs find an ID. */
 enum ibcm_key {
-	IBCM_BY_ID,   /* comm ID of this side, or request ID */
-	IBCM_BY_PEER, /* of a received request: GID, CA GUID and comm or request ID of the peer */
+	IBCM_BY_ID,   /* comm ID or request ID of this side */
+	IBCM_BY_PEER, /* received requests: GID, CA GUID and comm or request ID of the peer */
 	IBCM_BY_QPN,  /* GID, CA GUID and QP number of the peer */
 	IBCM_NB_KEYS,
 };
@@ -30,40 +30,39 @@ enum ibcm_key {
 struct ibcm_id {
 	struct ibcm *cm;
 	void *arg;
-	struct ibcm_listener *listener; /* while the ID counts in its backlog */
-	TAILQ_ENTRY(ibcm_id) pending;   /* in ibcm_listener::pending, then */
+	struct ibcm_listener *listener; /* while the ID is counted in its backlog */
+	TAILQ_ENTRY(ibcm_id) pending;   /* in ibcm_listener::pending, at that time */
 	enum ibcm_state state;
 	bool is_passive;
 	bool is_sidr;
 	bool is_released;
-	bool has_mra; /* the peer delayed its answer */
+	bool has_mra; /* the peer has delayed its answer */
 	uint32_t local_id;
 	uint32_t remote_id;
 	uint64_t tid;
 	uint64_t service_id;
-	uint64_t ca_guid; /* of the peer */
+	uint64_t ca_guid; /* CA GUID of the peer */
 	enum ibcm_end end;
 	uint16_t end_reason;
-	uint32_t nb_retries; /* in all */
+	uint32_t nb_retries; /* total */
 	struct ibcm_path path;
 	struct ibcm_qp_attr attr;
 
 	struct ibcm_timer timer;
-	uint64_t interval; /* until a message is sent again; of this ID */
-	uint64_t wait;     /* of this message: longer after an MRA */
-	uint8_t retries;   /* left */
+	uint64_t interval; /* timeout of messages of this ID */
+	uint64_t wait;     /* timeout of this message; longer after an MRA */
+	uint8_t retries;   /* retries left */
 	uint8_t max_retries;
 
 	/*
-	 * The last message, if it may have to be sent again: because of a timeout, or to answer a
-	 * duplicate.
+	 * The last message, if it may be sent again: after a timeout, or to answer a duplicate.
 	 */
 	uint8_t mad[IBCM_MAD_LEN];
 	uint32_t mad_type; /* 0: none */
 
 	bool is_in[IBCM_NB_KEYS];
 	struct ibcm_id *next[IBCM_NB_KEYS];
-	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids, also when no MAD finds it any more */
+	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids, even when no MAD can find it any more */
 	bool is_spare;            /* in ibcm::spare */
 	TAILQ_ENTRY(ibcm_id) spare;
 };
@@ -88,33 +87,34 @@ struct ibcm {
 	struct ibcm_table tables[IBCM_NB_KEYS];
 	TAILQ_HEAD(ibcm_ids, ibcm_id) ids;
 	uint32_t nb_ids;
-	/* Released, in time-wait, without a QP: freed if max_ids is reached; oldest first. */
+	/* Released IDs in time-wait without a QP, oldest first; freed when max_ids is reached. */
 	TAILQ_HEAD(ibcm_spare, ibcm_id) spare;
-	struct ibcm_heap timers; /* each ID has memory in it */
-	uint64_t secret;         /* of the hashes */
+	struct ibcm_heap timers; /* memory is reserved for each ID */
+	uint64_t secret;         /* secret of the hashes */
 	uint32_t half_open[IBCM_SOURCES];
-	struct ibcm_log *log; /* of the caller, or own_log */
+	struct ibcm_log *log; /* the caller's, or own_log */
 	struct ibcm_log own_log;
 };
 
 /* ibcm_id.c: tables, the timer and the state of an ID. */
-/* NULL: *error is -ENOSPC or -ENOMEM. In the table IBCM_BY_ID. */
+/* Allocate an ID and insert it in the table IBCM_BY_ID. NULL: *error is -ENOSPC or -ENOMEM. */
 struct ibcm_id *ibcm_id_alloc(struct ibcm *cm, const struct ibcm_path *path, int *error);
 void ibcm_id_free(struct ibcm_id *id);
-/* The keys that are known of the peer: remote_id, or attr.peer_qpn. It must not be there yet. */
+/* Insert an ID by a key of the peer, remote_id or attr.peer_qpn; it must not be in this table
+ * yet. */
 void ibcm_id_insert(struct ibcm_id *id, enum ibcm_key key);
 struct ibcm_id *ibcm_id_by_id(const struct ibcm *cm, uint32_t local_id);
 /*
- * A REQ's, or with is_sidr a SIDR_REQ's; comm_id is that of the peer. Of the path's link: GID, GUID
- * and comm ID are what a sender claims.
+ * Find the ID of a REQ or, with is_sidr, of a SIDR_REQ, on the link of the path; comm_id is the
+ * peer's. GID, GUID and comm ID are values that a sender claims.
  */
 struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const struct ibcm_path *path,
 		uint64_t ca_guid, uint32_t comm_id, bool is_sidr);
-/* One that has, or had, this QP as its peer, and is not in time-wait. */
+/* Find an ID that has, or had, this QP as its peer, and is not in time-wait. */
 struct ibcm_id *ibcm_id_by_qpn(
 		const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid, uint32_t qpn);
 void ibcm_id_state(struct ibcm_id *id, enum ibcm_state state);
-/* The consumer has released the ID, or a released one is in time-wait now. */
+/* Called when the consumer has released the ID, or a released ID has entered time-wait. */
 void ibcm_id_released(struct ibcm_id *id);
 static inline struct ibcm_id *
 ibcm_id_of_timer(struct ibcm_timer *timer)
@@ -123,60 +123,62 @@ ibcm_id_of_timer(struct ibcm_timer *timer)
 }
 /* Start the timer, or stop it with IBCM_NEVER. */
 void ibcm_id_timer(struct ibcm_id *id, uint64_t deadline);
-/* Half-open requests of the source, for its limit. */
+/* Counter of half-open requests of the source. */
 uint32_t *ibcm_half_open(struct ibcm *cm, const uint8_t gid[16]);
 
 /* ibcm_listener.c. */
-/* ip: of the private data, or NULL. */
+/* Find a listener; ip is from the private data, or NULL. */
 struct ibcm_listener *ibcm_listener_lookup(
 		const struct ibcm *cm, uint64_t service_id, const struct ibcm_ip *ip);
 
 /* ibcm_send.c. */
-/* 4.096 us * 2^n, n limited to what an engine waits at most, and at least. */
+/* 4.096 us * 2^n, where n is limited to the engine's minimum and maximum wait. */
 uint64_t ibcm_wait_ns(uint32_t n);
-/* Fill what all messages of an ID have. */
+/* Fill the fields common to all messages of an ID. */
 struct ibcm_msg ibcm_msg_of(const struct ibcm_id *id, enum ibcm_type type);
-/* Send a message that is not kept. */
+/* Send a message without keeping it. */
 void ibcm_send(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg);
-/* Send a message, and keep it. */
+/* Send a message and keep it. */
 void ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg);
-/* Send the message that is kept. */
+/* Send the kept message again. */
 void ibcm_send_again(struct ibcm_id *id);
-/* Keep, send, and send again until an answer stops the timer. */
+/* Keep and send a message, and repeat it until an answer stops the timer. */
 void ibcm_send_until(struct ibcm_id *id, uint64_t now, const struct ibcm_msg *msg);
 void ibcm_send_sidr_rep(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
 		enum ibcm_sidr_status status);
 
 /* ibcm_info.c: the reported values of an ID. */
-/* Why an ID ends; the first cause counts. Precedes the change of its state. */
+/* Record why an ID ends; the first cause counts. Called before its state changes. */
 void ibcm_info_end(struct ibcm_id *id, enum ibcm_end end, uint16_t reason);
-/* Its state has changed. */
+/* Report a change of state. */
 void ibcm_info_trace(const struct ibcm_id *id, enum ibcm_state from);
-/* It is freed. */
+/* Record an ID that is freed. */
 void ibcm_info_log(const struct ibcm_id *id);
 void ibcm_info_count_rej(uint64_t counters[IBCM_NB_REASONS], uint16_t reason);
 
-/* ibcm_end.c: the ends of an ID. The caller returns after them, but for ibcm_end_timewait(). */
-/* Report an event, unless the consumer has released the ID. The last action of a call. */
+/* ibcm_end.c: ends of an ID. The caller must return after these calls, except
+ * ibcm_end_timewait(). */
+/* Report an event, unless the consumer has released the ID. Must be the last action of a call. */
 void ibcm_end_event(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		uint16_t reason);
-/* To TIMEWAIT; the kept message still answers duplicates. */
+/* Enter TIMEWAIT; the kept message still answers duplicates. */
 void ibcm_end_timewait(struct ibcm_id *id, uint64_t now);
-/* To IDLE, or free it if it is released; then the event. */
+/* Enter IDLE, or free a released ID; then report the event. */
 void ibcm_end_idle(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		uint16_t reason);
-/* Send a DREQ, to DREQ_SENT. */
+/* Send a DREQ and enter DREQ_SENT. */
 void ibcm_end_dreq(struct ibcm_id *id, uint64_t now, const struct ibcm_data *data);
 
 /* ibcm_reject.c. */
-/* Send a REJ, to TIMEWAIT. */
+/* Send a REJ and enter TIMEWAIT. */
 void ibcm_reject_end(
 		struct ibcm_id *id, uint64_t now, uint16_t reason, const struct ibcm_data *data);
-/* Send a REJ with reason timeout, which the peer can match without the comm ID of this side. */
+/* Send a REJ with reason timeout, which a peer can match without knowing the comm ID of this
+ * side. */
 void ibcm_reject_timeout(struct ibcm_id *id);
-/* Send the REJ that is kept, as an answer to this message. */
+/* Send the kept REJ as an answer to this message. */
 void ibcm_reject_again(const struct ibcm_id *id, enum ibcm_subject subject);
-/* Answer a REQ or a REP that no ID belongs to. */
+/* Reject a REQ or REP that belongs to no ID. */
 void ibcm_reject_to(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *to,
 		uint16_t reason);
 

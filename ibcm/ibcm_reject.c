@@ -3,13 +3,13 @@
  */
 
 /*
- * REJ: of an ID that ends with it, of one that times out, and of messages that belong to no ID.
- * ibcm_input.c chooses the reason for messages of a peer, ibcm_reject() has that of the program.
+ * REJ for an ID that ends, for an ID that times out, and for messages that belong to no ID.
+ * ibcm_input.c chooses the reason for messages of a peer; in ibcm_reject() the program does.
  */
 
 #include "ibcm_priv.h"
 
-/* A peer finds its ID by that if it does not know the comm ID of this side. */
+/* Set the CA GUID, by which a peer finds its ID if it does not know the comm ID of this side. */
 static void
 set_guid(struct ibcm_msg *rej)
 {
@@ -60,7 +60,7 @@ ibcm_reject_to(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_
 	const struct ibcm_msg rej = {
 			.type = IBCM_REJ,
 			.tid = to->tid,
-			.local_id = to->remote_id, /* of a REQ: 0 */
+			.local_id = to->remote_id, /* 0 for a REQ */
 			.remote_id = to->local_id,
 			.subject = to->type == IBCM_REQ ? IBCM_OF_REQ : IBCM_OF_REP,
 			.reason = reason,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The names of reported values, as in telemetry: doc/telemetry.md. */
+/* Names of reported values, as in telemetry (doc/telemetry.md). */
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 #include "ibcm_report.h"
 
-/* Port spaces of rdma_cm: the service ID is one of these and a port. */
+/* Port spaces of rdma_cm; the service ID is the sum of one of these and a port. */
 static const struct {
 	uint64_t id;
 	const char *name;
@@ -89,11 +89,11 @@ sum(const uint64_t *counters)
 
 #define BIT(type) (UINT32_C(1) << (IBCM_##type - IBCM_REQ))
 #define ALL       (UINT32_C(0x1ff))
-/* Those that are sent again, and those that are recognised as duplicates. */
+/* Messages that are repeated, and messages that are recognised as duplicates. */
 #define REPEATED  (BIT(REQ) | BIT(REP) | BIT(DREQ) | BIT(SIDR_REQ))
 #define DUPLICATE (REPEATED | BIT(MRA) | BIT(REJ) | BIT(RTU))
 
-/* "rx_req" and so on, of some types. */
+/* Report "rx_req" and so on, for some types. */
 static void
 report_types(const struct ibcm_sink *sink, const char *prefix, const uint64_t *counters,
 		uint32_t types)

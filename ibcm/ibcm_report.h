@@ -9,7 +9,7 @@
 
 #include "ibcm.h"
 
-/* Where they are written. */
+/* Receiver of the names and values. */
 struct ibcm_sink {
 	void *arg;
 	void (*text)(void *arg, const char *name, const char *text);
@@ -17,7 +17,7 @@ struct ibcm_sink {
 };
 
 void ibcm_report_info(const struct ibcm_sink *sink, const struct ibcm_info *info);
-/* Sums, counters of each type of message, and of the reasons that have occurred. */
+/* Report sums, counters of each type of message, and of the reasons that have occurred. */
 void ibcm_report_stats(const struct ibcm_sink *sink, const struct ibcm_stats *stats);
 
 #endif /* IBCM_REPORT_H */

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Messages that are sent: once, kept to answer duplicates, or again until there is an answer. */
+/* Sending messages: once, kept to answer duplicates, or repeated until there is an answer. */
 
 #include "ibcm_priv.h"
 
-/* A peer that requests less would be flooded; one that requests more would bind memory. */
+/* Limits of a wait: a shorter one would flood the peer, a longer one would hold memory for long. */
 #define MIN_WAIT 12 /* 16.8 ms */
 #define MAX_WAIT 24 /* 68.7 s, which the kernel requests with an MRA */
 

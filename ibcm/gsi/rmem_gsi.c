@@ -5,9 +5,10 @@
 /*
  * QP 1 of a device; see rmem_gsi.h.
  *
- * Invariant: each slot of the receive buffer is posted, but for the one that is handed over. Slots
- * of the send buffer are used in turn, and one is free again when its request has completed; the
- * sends have a CQ of their own, so that rmem_gsi_send() can poll it and hand over nothing.
+ * Invariant: each slot of the receive buffer is posted, except the one whose MAD is being passed to
+ * the callback. Slots of the send buffer are used in turn; a slot is free again when its request
+ * has completed. Sends have their own CQ, so rmem_gsi_send() can poll it without passing on
+ * received MADs.
  */
 
 #include <errno.h>
@@ -34,9 +35,9 @@
 #define MAX_SEND 64
 #define BURST    16
 
-#define CLOSE_MS 100 /* for which rmem_gsi_close() waits for unsent messages */
+#define CLOSE_MS 100 /* limit of the wait for unsent messages in rmem_gsi_close() */
 
-#define MAD_VERSION 1 /* of the base, byte 0 */
+#define MAD_VERSION 1 /* base version, byte 0 */
 
 struct recv_slot {
 	uint8_t grh[RMEM_GRH_SIZE];
@@ -52,7 +53,7 @@ struct rmem_gsi {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 	struct rmem_comp_channel *channel;
-	struct rmem_cq *cq; /* of receives; with the channel */
+	struct rmem_cq *cq; /* CQ of receives; uses the channel */
 	struct rmem_cq *send_cq;
 	struct rmem_qp *qp;
 	struct rmem_mr *mr;
@@ -61,7 +62,7 @@ struct rmem_gsi {
 	rmem_gsi_recv_t recv;
 	void *arg;
 	uint32_t next_send;
-	uint32_t nb_sends; /* outstanding */
+	uint32_t nb_sends; /* outstanding sends */
 	struct rmem_gsi_stats stats;
 };
 
@@ -130,7 +131,7 @@ make_channel(struct rmem_gsi *gsi)
 	return ret;
 }
 
-/* Before the CQ is polled, so that no event is missed. */
+/* Called before the CQ is polled, so that no event is missed. */
 static void
 arm(struct rmem_gsi *gsi)
 {
@@ -201,7 +202,7 @@ rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem
 	return 0;
 }
 
-/* Free the slots of requests that have completed. */
+/* Free the slots of completed sends. */
 static void
 reap_sends(struct rmem_gsi *gsi)
 {
@@ -223,7 +224,7 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A MAD may wait for a neighbour's address. */
+/* Wait for the sends: a MAD may wait for the address of a neighbour. */
 static void
 finish_sends(struct rmem_gsi *gsi)
 {
@@ -237,7 +238,7 @@ finish_sends(struct rmem_gsi *gsi)
 	}
 }
 
-/* All but the channel. */
+/* Destroy everything except the channel. */
 static void
 destroy_qp(struct rmem_gsi *gsi)
 {
@@ -314,7 +315,8 @@ received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
 	gsi->recv(gsi->arg, &path, slot->mad);
 }
 
-/* Process completions; their number. A flushed receive is not posted again: the device failed. */
+/* Process completions; return their number. A flushed receive is not posted again, because the
+ * device has failed. */
 static int
 poll_once(struct rmem_gsi *gsi)
 {
@@ -338,7 +340,7 @@ rmem_gsi_poll(struct rmem_gsi *gsi)
 		;
 }
 
-/* The index of an own GID; false: it is not there any more. */
+/* Find the index of a GID of the device; false if it no longer exists. */
 static bool
 find_gid(const struct rmem_gsi *gsi, const uint8_t gid[16], uint8_t *index)
 {
@@ -387,7 +389,7 @@ rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t 
 	}
 	memcpy(slot, mad, IBCM_MAD_LEN);
 	is_posted = rmem_post_send(gsi->qp, &wr, 1) == 1;
-	(void)rmem_ah_destroy(wr.ud.ah); /* the post has read it */
+	(void)rmem_ah_destroy(wr.ud.ah); /* not needed after the post */
 	gsi->next_send += is_posted;
 	gsi->nb_sends += is_posted;
 	gsi->stats.tx += is_posted;

@@ -9,8 +9,8 @@
  * Callers: lib/rmem_cm, and dropin/cm, which have the engine and its threads.
  * Not known here: connections, rdma_cm, and drivers.
  *
- * Callers serialise all calls of a QP 1, from threads that are registered with EAL: they post and
- * poll. They wait for its descriptor, and call rmem_gsi_poll() then.
+ * Callers serialise all calls for a QP 1. The calling threads must be registered with EAL, because
+ * they post and poll. They wait for its descriptor, and then call rmem_gsi_poll().
  */
 
 #ifndef RMEM_GSI_H
@@ -21,34 +21,35 @@
 struct rmem_gsi;
 struct rmem_dev;
 
-/* A MAD of class 7 was received; path: as an answer has it. It may send. */
+/* Called for a received MAD of class 7; path is for the answer. It may send. */
 typedef void (*rmem_gsi_recv_t)(
 		void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 
 struct rmem_gsi_stats {
 	uint64_t rx;      /* MADs of class 7 */
-	uint64_t tx;      /* sent */
-	uint64_t foreign; /* received and dropped: another class, length or source QP */
+	uint64_t tx;      /* MADs sent */
+	uint64_t foreign; /* dropped: another class, length or source QP */
 	uint64_t lost;    /* not sent: no path to the GID, or the queue is full */
 };
 
 /*
- * Create QP 1 of a device. Returns 0, -EOPNOTSUPP (the device has none), -EBUSY (it is in use),
+ * Create QP 1 of a device. Return 0, -EOPNOTSUPP (the device has no QP 1), -EBUSY (it is in use),
  * -ENOMEM or -EIO.
  */
 int rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **gsi);
-/* MADs that wait to be sent have 0.1 s for that. */
+/* Destroy the QP, after waiting up to 0.1 s for MADs that are not sent yet. */
 void rmem_gsi_close(struct rmem_gsi *gsi);
-/* The same, if the program has closed the descriptor, whose number may be another file's. */
+/* The same if the program has closed the descriptor, whose number may now refer to another file. */
 void rmem_gsi_abandon(struct rmem_gsi *gsi);
 
-/* Readable when MADs have arrived since rmem_gsi_poll(); -1: poll periodically. */
+/* Descriptor that is readable when MADs have arrived since rmem_gsi_poll(); -1: poll
+ * periodically. */
 int rmem_gsi_fd(const struct rmem_gsi *gsi);
-/* The GID of the device. */
+/* GID of the device. */
 const uint8_t *rmem_gsi_gid(const struct rmem_gsi *gsi);
-/* Hand over all MADs that have arrived. */
+/* Pass all MADs that have arrived to the callback. */
 void rmem_gsi_poll(struct rmem_gsi *gsi);
-/* Send a MAD, or lose it, as the network may. */
+/* Send a MAD. It may be lost, as on the network. */
 void rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
 /* 64 bits that peers can't guess, for ibcm_conf::random. */
