@@ -100,7 +100,7 @@ run_program() {
 
 has_program() {
 	case $1 in
-	qemu) command -v qemu-system-x86_64 && cc -static -O1 -o "$tmp/migrate_guest" test/dropin/migrate_guest.c ;;
+	qemu) command -v qemu-system-x86_64 && compile_guest "$tmp/migrate_guest" ;;
 	mpirun) command -v mpirun && mpicc -O1 -o "$tmp/mpi_exchange" test/dropin/mpi_exchange.c ;;
 	dpdk-*) [ -x "$bin/app/$1" ] ;;
 	*) command -v "$1" ;;

@@ -104,3 +104,12 @@ run_suite() {
 	printf 'Run again: %d (%s)\n' "${#again[@]}" "${again[*]}"
 	meson test "$@" --num-processes 1 "${again[@]}"
 }
+
+# compile_guest FILE: the guest of test/dropin/migrate.py, a kernel that runs on x86_64 alone.
+compile_guest() {
+	[ "$(uname -m)" = x86_64 ] || return
+	${CC:-cc} -m32 -O2 -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-stack-protector \
+		-fcf-protection=none -mgeneral-regs-only \
+		-Wl,--build-id=none,-Ttext=0x101000,--section-start=.multiboot=0x100000 \
+		-o "$1" test/dropin/migrate_guest.c
+}

@@ -38,10 +38,7 @@ script() { timeout --foreground -k 5 "$limit" "test/dropin/$1" "$run" "${@:2}"; 
 # The guest that migrates runs on the processor that QEMU emulates.
 migrate() { timeout --foreground -k 5 "$limit" test/dropin/migrate.py "$@" "$run" "$tmp/guest"; }
 if has qemu-system-x86_64 qemu-system-x86 && [ "$(uname -m)" = x86_64 ]; then
-	${CC:-cc} -m32 -O2 -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-stack-protector \
-		-fcf-protection=none -mgeneral-regs-only \
-		-Wl,--build-id=none,-Ttext=0x101000,--section-start=.multiboot=0x100000 \
-		-o "$tmp/guest" test/dropin/migrate_guest.c
+	compile_guest "$tmp/guest"
 	program QEMU qemu-system-x86 'live migration of a running guest by rdma:, also with rdma-pin-all; one side killed'
 	try 'QEMU, migration' through $((48 << 20)) 2 migrate
 	try 'the same, rdma-pin-all' through $((48 << 20)) 2 migrate --pin-all
