@@ -26,6 +26,9 @@ declare -A rules=(
 	[error]='any:RETRY_EXC_ERR@p:0.01@times:1'
 	[calls]='mr_reg:ENOMEM@p:0.1@times:1+cq_create:ENOMEM@p:0.1@times:1+qp_create:ENOMEM@p:0.1@times:1+qp_modify:ENOMEM@p:0.05@times:1+post_send:ENOMEM@p:0.01@times:1+post_recv:ENOMEM@p:0.01@times:1'
 	[delays]='recv:RNR_NAK@p:0.02@naks:2+cq:LATE@p:0.05@polls:10+loss:0.01+dup:0.01+reorder:4'
+	# Fewer, for programs to which the others are more than delays (doc/chaos.md).
+	[qemu-delays]='loss:0.001+dup:0.01'
+	[tgtd-delays]='loss:0.001+dup:0.01'
 )
 
 # pair SERVER CLIENT: run two programs, the second with faults; %p is a port.
@@ -65,7 +68,7 @@ script() {
 	exec "$root/$run" "\$@"
 	END
 	chmod +x "$tmp/rmem-run"
-	timeout -k 2 $((limit * 4)) "${@//%run/$tmp/rmem-run}" >"$tmp/client" 2>&1 </dev/null
+	timeout -k 2 $((limit * 2)) "${@//%run/$tmp/rmem-run}" >"$tmp/client" 2>&1 </dev/null
 }
 
 ucx=(env UCX_NET_DEVICES=soft0:1 'UCX_TLS=rc_verbs,ud_verbs:aux,self')
@@ -112,7 +115,7 @@ failed=0
 row() {
 	local seed status well=0 error=0 crashed=0 hung=0 injected=0 first=
 	for ((seed = 1; seed <= seeds; seed++)); do
-		device=soft0,chaos=${rules[$2]}+seed:$seed+log:$tmp/log
+		device=soft0,chaos=${rules[$1-$2]-${rules[$2]}}+seed:$seed+log:$tmp/log
 		rm -f "$tmp/log"
 		status=0
 		run_program "$1" || status=$?

@@ -194,6 +194,7 @@ def main():
     parser.add_argument("run")
     parser.add_argument("guest")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("migrate.py: terminated"))
     machines = []
     with tempfile.TemporaryDirectory(prefix="rmem-migrate.") as directory:
         try:
