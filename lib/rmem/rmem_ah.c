@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Address handles. An AH refers to its PD; a request copies what it needs of it.
+ * Address handles. An AH refers to its PD; a request copies the fields that it needs.
  */
 
 #include <assert.h>
@@ -73,7 +73,7 @@ rmem_ah_create(struct rmem_pd *pd, const struct rmem_ah_attr *attr, struct rmem_
 	return 0;
 }
 
-/* The index of the GID of the port that a message was sent to. */
+/* Find the index of the port's GID to which a message was sent. */
 static int
 find_gid(const struct rmem_dev *dev, uint32_t port_num, const uint8_t gid[16], bool is_roce_v2,
 		uint8_t *index)
@@ -100,7 +100,7 @@ find_gid(const struct rmem_dev *dev, uint32_t port_num, const uint8_t gid[16], b
 			port_num);
 }
 
-/* The path to the source of a message, and its destination as a GID. False: of no known header. */
+/* Get the path to the source of a message, and its destination as a GID. False: unknown header. */
 static bool
 get_path(const void *grh, struct rmem_ah_attr *attr, uint8_t dst[16], bool *is_roce_v2)
 {
@@ -116,8 +116,8 @@ get_path(const void *grh, struct rmem_ah_attr *attr, uint8_t dst[16], bool *is_r
 	memcpy(&ip4, (const uint8_t *)grh + sizeof(ip6) - sizeof(ip4), sizeof(ip4));
 	is_ip6 = vtc_flow >> 28 == 6;
 	/*
-	 * Bytes that precede an IPv4 header have any value (IBTA A17.4.5.2). Then the checksum
-	 * decides. rdma_rxe sets none in messages of the host to itself.
+	 * The bytes before an IPv4 header have any value (IBTA A17.4.5.2), so check the checksum.
+	 * rdma_rxe sets none in messages of the host to itself.
 	 */
 	checksum = ip4.hdr_checksum;
 	ip4.hdr_checksum = 0;

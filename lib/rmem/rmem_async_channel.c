@@ -224,8 +224,8 @@ rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 }
 
 /*
- * The event to return next: of the lowest type that is pending; of both states of the port, the
- * last one is that of the port.
+ * The pending event with the lowest type. Of the two states of a port, the last one reported is
+ * returned.
  */
 static uint32_t
 next_type(const struct rmem_async_events *events)
@@ -277,7 +277,7 @@ rmem_async_channel_get_event(struct rmem_async_channel *base, struct rmem_async_
 	return ret;
 }
 
-/* The events of an object that one of the types is of; NULL if it is not bound to a channel. */
+/* Events of the object to which an event's type applies; NULL if it is not bound to a channel. */
 static struct rmem_async_events *
 events_of(const struct rmem_async_event *event)
 {

@@ -62,10 +62,10 @@ struct rmem_async_event {
 	uint32_t type;     /**< One of enum rmem_async_event_type. */
 	uint32_t port_num; /**< Port, of an event of a port; else 0. */
 	union {
-		struct rmem_cq *cq;   /**< Of an event of a CQ. */
-		struct rmem_qp *qp;   /**< Of an event of a QP. */
-		struct rmem_srq *srq; /**< Of an event of an SRQ. */
-		struct rmem_dev *dev; /**< Of an event of the device or a port. */
+		struct rmem_cq *cq;   /**< The CQ, for its events. */
+		struct rmem_qp *qp;   /**< The QP, for its events. */
+		struct rmem_srq *srq; /**< The SRQ, for its events. */
+		struct rmem_dev *dev; /**< The device, for its events and its ports'. */
 	};
 	void *context;        /**< Context of the configuration of the CQ, QP or SRQ; else NULL. */
 	uint64_t reserved[1]; /**< Zero. */

@@ -15,7 +15,7 @@
 
 #define AUDITS_MAX 4
 
-/* Of the libraries above the class; added by their constructors, which run sequentially. */
+/* Audits of the libraries above the class; added by their constructors, which run sequentially. */
 static rmem_audit_t audits[AUDITS_MAX];
 static unsigned int nb_audits;
 
@@ -33,7 +33,7 @@ rmem_audit_add(rmem_audit_t audit)
 	return 0;
 }
 
-/* Check that a QP refers to a PD and CQs of its device. One of XRC_RECV has none. */
+/* Check that a QP refers to a PD and CQs of its device. An XRC_RECV QP has none. */
 static int
 qp_is_valid(struct rmem_obj *obj, void *arg)
 {

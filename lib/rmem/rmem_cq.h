@@ -34,7 +34,7 @@ struct rmem_dev;
  * The CQ does not overrun (IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN).
  *
  * The caller guarantees an entry for each completion, so that a device need not check. A device
- * that checks reports an overrun all the same.
+ * that does check still reports an overrun.
  */
 #define RMEM_CQ_IGNORE_OVERRUN (1u << 1)
 
@@ -60,7 +60,7 @@ struct rmem_cq_conf {
 	uint32_t flags;                    /**< Bitwise OR of RMEM_CQ_*. */
 	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
 	void *context;                     /**< Any value, returned with its events. */
-	struct rmem_async_channel *async_channel; /**< The same for asynchronous events. */
+	struct rmem_async_channel *async_channel; /**< Channel for asynchronous events, or NULL. */
 	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
 	uint64_t reserved[2]; /**< Zero. */
 };

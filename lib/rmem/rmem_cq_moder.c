@@ -16,7 +16,7 @@
  *   about to run;
  * - a CQ leaves the list by its event, or when it is no longer moderated, which generates the
  *   event. So none is lost.
- * The lock precedes that of a channel. Drivers notify under locks of their queues.
+ * The lock is taken before the lock of a channel. Drivers notify under locks of their queues.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	TAILQ_HEAD(moder_list, rmem_cq_moder) waiting;
-	uint64_t next_ns; /* at which the thread wakes up; 0: it is awake, or does not wait */
+	uint64_t next_ns; /* time of the thread's next wake-up; 0: it is awake, or does not wait */
 	bool is_stopping;
 } moders = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -166,7 +166,7 @@ rmem_cq_moder_notify(struct rmem_cq *cq, struct rmem_cq_moder *moder, uint32_t n
 		pthread_mutex_unlock(&moders.lock);
 		return false;
 	}
-	/* As rmem_cq_notify(): a later arming finds the completion by its poll. */
+	/* As in rmem_cq_notify(): a consumer that arms later finds the completion by its poll. */
 	if ((__atomic_fetch_or(&cq->events->armed, 0, __ATOMIC_ACQ_REL) & need) == 0) {
 		pthread_mutex_unlock(&moders.lock);
 		return true;
@@ -185,7 +185,7 @@ rmem_cq_moder_notify(struct rmem_cq *cq, struct rmem_cq_moder *moder, uint32_t n
 	return true;
 }
 
-/* The moderation of a CQ, which exists from its first use on. */
+/* Get the moderation of a CQ; it is created on the first use. */
 static int
 moder_of(struct rmem_cq *cq, struct rmem_cq_moder **moder)
 {
@@ -210,7 +210,7 @@ moder_of(struct rmem_cq *cq, struct rmem_cq_moder **moder)
 int
 rmem_own_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr)
 {
-	/* Without a time an event would be late without end. */
+	/* Without a period, an event could be delayed forever. */
 	bool is_on = attr->period_us != 0 && attr->count != 1;
 	struct rmem_cq_moder *moder;
 	int ret;

@@ -83,7 +83,7 @@ extern "C" {
 #define RMEM_DEV_CAPA_CQ_RESIZE (UINT64_C(1) << 23)
 /** Asynchronous events; see rmem_async_channel.h. */
 #define RMEM_DEV_CAPA_ASYNC_EVENT (UINT64_C(1) << 24)
-/** Wrong uses are logged, at some cost: `soft` with sanitize=1. Pools of it check puts. */
+/** Incorrect use is logged, at some cost: `soft` with sanitize=1. Its pools check puts. */
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
 /** REG_MR and UMR make zero-based keys only: their iova must be 0. */
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
@@ -133,15 +133,15 @@ struct rmem_dev {
 #define RMEM_ODP_ATOMIC (UINT32_C(1) << 4)
 /** Receives of a shared receive queue. */
 #define RMEM_ODP_SRQ_RECV (UINT32_C(1) << 5)
-/** ATOMIC_WRITE; the value of Linux, since rdma-core has none. */
+/** ATOMIC_WRITE; the value of Linux; rdma-core has none. */
 #define RMEM_ODP_ATOMIC_WRITE (UINT32_C(1) << 7)
 
 /** On-demand paging capabilities (struct ibv_odp_caps). All 0: not supported. */
 struct rmem_odp_caps {
 	uint32_t general;     /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
 	uint32_t rc;          /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
-	uint32_t uc;          /**< The same on unreliable connections. */
-	uint32_t ud;          /**< The same on unreliable datagrams. */
+	uint32_t uc;          /**< The same bits for unreliable connections. */
+	uint32_t ud;          /**< The same bits for unreliable datagrams. */
 	uint32_t reserved[4]; /**< Zero. */
 };
 
@@ -177,8 +177,8 @@ struct rmem_dev_info {
 	struct rmem_odp_caps odp;   /**< On-demand paging. */
 	uint8_t gid[16];            /**< `soft` with ip=: its IP address as a GID; else 0. */
 	uint32_t max_srq;           /**< Shared receive queues. */
-	uint32_t max_srq_wr;        /**< Receives posted to one of them. */
-	uint32_t max_srq_sge;       /**< SGEs of one of these. */
+	uint32_t max_srq_wr;        /**< Receives posted to one SRQ. */
+	uint32_t max_srq_sge;       /**< SGEs of one receive of an SRQ. */
 	uint32_t nb_srq;            /**< Shared receive queues in use. */
 	uint64_t max_dm_size;       /**< Bytes of device memory, of one and of all together. */
 	uint32_t max_dm;            /**< Device memories. */
@@ -211,10 +211,10 @@ struct rmem_dev_stats {
 	uint64_t bad_rkeys;         /**< Requests of peers with an rkey not valid for the QP. */
 	uint64_t mem_faults;        /**< Requests and receives failed because of unmapped memory. */
 	uint64_t wire_tx_packets;   /**< Packets sent. */
-	uint64_t wire_tx_bytes;     /**< Bytes of them, from the BTH to the ICRC. */
+	uint64_t wire_tx_bytes;     /**< Bytes of packets sent, from the BTH to the ICRC. */
 	uint64_t wire_tx_drops;     /**< Packets that the host refused to send. */
 	uint64_t wire_rx_packets;   /**< Packets received. */
-	uint64_t wire_rx_bytes;     /**< Bytes of them. */
+	uint64_t wire_rx_bytes;     /**< Bytes of packets received. */
 	uint64_t wire_retransmits;  /**< Times that a QP sent again from its oldest packet. */
 	uint64_t wire_timeouts;     /**< Expirations of the local ACK timeout. */
 	uint64_t wire_duplicates;   /**< Requests received again. */

@@ -61,12 +61,12 @@ struct rmem_dev_attr {
 	uint32_t max_ah;             /**< Address handles. */
 	uint32_t max_rd_atomic;      /**< READs and atomics outstanding as the requester of a QP. */
 	uint32_t max_dest_rd_atomic; /**< READs and atomics outstanding as its responder. */
-	uint32_t max_res_rd_atomic;  /**< The same of all QPs. */
+	uint32_t max_res_rd_atomic;  /**< READs and atomics outstanding of all QPs. */
 	uint32_t atomic_cap;         /**< enum ibv_atomic_cap: 0 none, 1 the device, 2 all. */
 	uint32_t local_ca_ack_delay; /**< Time to acknowledge: 4.096 us * 2^value. */
 	uint32_t max_mcast_grp;      /**< Multicast groups that QPs are attached to. */
-	uint32_t max_mcast_qp_attach;       /**< QPs attached to one of them. */
-	uint32_t max_total_mcast_qp_attach; /**< QPs attached to all of them. */
+	uint32_t max_mcast_qp_attach;       /**< QPs attached to one group. */
+	uint32_t max_total_mcast_qp_attach; /**< QPs attached to all groups. */
 	uint64_t reserved[7];               /**< Zero. */
 };
 

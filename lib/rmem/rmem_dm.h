@@ -59,8 +59,8 @@ struct rmem_dm_conf {
  *   - -EINVAL: NULL or not a device, NULL conf or dm, a flag, a bad name, a length or log2_align
  *     out of range, or a reserved field that is not zero.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_DM.
- *   - -ENOSPC: the device already has rmem_dev_info::max_dm of them.
- *   - -ENOMEM: the device has too little free memory, or there is none for the object.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_dm device memories.
+ *   - -ENOMEM: too little free memory of the device, or no memory for the object.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
  */

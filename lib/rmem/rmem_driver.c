@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The registry of drivers: those of the library and those registered by the program.
+ * The registry of drivers: built-in drivers and drivers registered by the program.
  *
  * Entries are permanent copies, so that a pointer to one needs no lock.
  */

@@ -48,7 +48,7 @@ struct rmem_dev_drv {
 	struct rmem_dev dev;              /**< Public part. */
 	const struct rmem_driver *driver; /**< Driver of this process. */
 	void *priv;                       /**< State of the driver, in shared memory. */
-	/** Fast path of this device, if dev_create set it; NULL: as for the driver. */
+	/** Fast path of this device, if dev_create sets it; NULL: rmem_driver::fp. */
 	const struct rmem_fp_ops *fp;
 	/**
 	 * Of a provider of rdma_cm over the device; NULL: none.
@@ -62,10 +62,10 @@ struct rmem_dev_drv {
 /** Head of a driver's QP. */
 struct rmem_qp_drv {
 	struct rmem_qp qp;                /**< Public part. */
-	struct rmem_qp_error *last_error; /**< Of rmem_qp_note_error(); of the class. */
+	struct rmem_qp_error *last_error; /**< Private to the class: rmem_qp_note_error(). */
 	uint16_t flags;                   /**< RMEM_QP_* of its configuration; of the class. */
 	uint16_t reserved[3];             /**< Zero. */
-	struct rmem_async_events *async;  /**< Of its channel, or NULL; of the class. */
+	struct rmem_async_events *async;  /**< Private to the class: events, or NULL. */
 };
 
 /** Completion channel. */
@@ -76,7 +76,7 @@ struct rmem_comp_channel_drv {
 };
 
 /**
- * Whether a GID is that of a multicast group.
+ * Check whether a GID is a multicast GID.
  *
  * As rdma_is_multicast_addr() of the kernel: ff00::/8, or an IPv4-mapped address of 224.0.0.0/4.
  *
@@ -344,10 +344,10 @@ enum rmem_rdma_cm_fault_type {
 /** A fault of a connection. */
 struct rmem_rdma_cm_fault {
 	uint32_t type;        /**< enum rmem_rdma_cm_fault_type. */
-	uint32_t reason;      /**< Of REJECT: IBTA 12.6.7.2. */
+	uint32_t reason;      /**< REJECT: reason (IBTA 12.6.7.2). */
 	uint32_t delay_ms;    /**< Milliseconds until its event; 0: by the next message. */
-	uint32_t rule;        /**< Of the driver. */
-	uint64_t nth;         /**< Of the driver. */
+	uint32_t rule;        /**< Private to the driver. */
+	uint64_t nth;         /**< Private to the driver. */
 	uint64_t reserved[1]; /**< Zero. */
 };
 

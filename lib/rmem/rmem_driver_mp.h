@@ -36,7 +36,7 @@ typedef bool (*rmem_mp_revoke_t)(struct rmem_obj *obj);
 struct rmem_mp_ops {
 	rmem_mp_claim_t claim;           /**< QPs. */
 	rmem_mp_has_posted_t has_posted; /**< QPs. */
-	rmem_mp_revoke_t revoke;         /**< Of MRs and windows that requests bind. */
+	rmem_mp_revoke_t revoke;         /**< MRs and windows that requests bind. */
 	void (*reserved[3])(void);       /**< NULL. */
 	struct rmem_fp_ops fp;           /**< Fast path of secondary processes. */
 };

@@ -113,7 +113,7 @@ rmem_eventfd_remove(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events)
 	pthread_mutex_unlock(&efd->lock);
 }
 
-/* Take the oldest event, with a reference to its object; false: there is none. */
+/* Take the oldest event, with a reference to its object; false if there is none. */
 static bool
 next(struct rmem_eventfd *efd, rmem_eventfd_take_t take, void *arg)
 {

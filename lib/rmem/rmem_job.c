@@ -69,7 +69,7 @@ claim(struct rmem_job *job)
 	}
 	TAILQ_REMOVE(&queue.jobs, job, next);
 	job->is_claimed = job->left.iov_len == 0;
-	/* At the end of the list, so that small jobs do not wait for a large one. */
+	/* Move it to the end of the list, so that small jobs do not wait for a large one. */
 	if (!job->is_claimed)
 		TAILQ_INSERT_TAIL(&queue.jobs, job, next);
 	return piece;

@@ -19,8 +19,8 @@
 struct rmem_job {
 	TAILQ_ENTRY(rmem_job) next;  /**< In the list while pieces are left to claim. */
 	struct iovec left;           /**< Part of a range not claimed yet; may be empty. */
-	const struct iovec *further; /**< Ranges that follow. */
-	uint32_t nb_further;         /**< Number of them. */
+	const struct iovec *further; /**< Ranges after `left`. */
+	uint32_t nb_further;         /**< Number of these ranges. */
 	/** Process a piece, in parallel with others: 0 or -errno, which ends the job. */
 	int (*process)(struct rmem_job *job, const struct iovec *piece);
 	/** Release the job after its last piece. */

@@ -29,7 +29,7 @@ extern "C" {
 #define RMEM_LOG_LINE(level, logtype, prefix, ...)                                                 \
 	RMEM_LOG_AT(RTE_LOG_##level, logtype, prefix, __VA_ARGS__)
 
-/** The same with a level that is a value: RMEM_LOG_AT(RTE_LOG_ERR, logtype, "name", ...). */
+/** The same for a level given as a value: RMEM_LOG_AT(RTE_LOG_ERR, logtype, "name", ...). */
 #define RMEM_LOG_AT(level, logtype, prefix, ...)                                                   \
 	rte_log((uint32_t)(level), (uint32_t)(logtype),                                            \
 			RTE_FMT(prefix ": " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                      \

@@ -12,7 +12,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/* As the kernel: only QPs of UD, only GIDs of groups. */
+/* As the kernel: only UD QPs, and only multicast GIDs. */
 static int
 check_mcast(const struct rmem_qp *qp, const uint8_t *gid)
 {

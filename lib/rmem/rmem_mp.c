@@ -44,7 +44,7 @@ static_assert(RMEM_MAX_DEVS <= 64, "a bit for each device");
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mp_process processes[RMEM_PROCESS_MAX + 1]; /* by number */
 static struct mp_dev *devs[RMEM_MAX_DEVS];
-static uint16_t last = RMEM_PROCESS_MAX; /* number given */
+static uint16_t last = RMEM_PROCESS_MAX; /* number assigned last */
 static uint32_t nb_processes;            /* written under the lock, atomic */
 static bool is_started;
 static bool has_channel; /* secondary processes can attach */
@@ -69,7 +69,7 @@ rmem_mp_end_add(rmem_mp_end_t end)
 	return 0;
 }
 
-/* Refuse a request: -error, with a line in the logs of both processes. */
+/* Refuse a request: return -error, with a line in the logs of both processes. */
 static int __rte_format_printf(3, 4) refuse(struct mp_rep *rep, int error, const char *format, ...)
 {
 	va_list args;
@@ -129,7 +129,7 @@ revoke_key(struct rmem_obj *obj, void *arg)
 	return 0;
 }
 
-/* Release what a process has on a device. First the QPs: a queued request may bind a key. */
+/* Release the resources of a process on a device. QPs first: a queued request may bind a key. */
 static void
 detach(uint16_t process, uint16_t dev_id)
 {
@@ -145,7 +145,7 @@ detach(uint16_t process, uint16_t dev_id)
 	rmem_obj_unhold(&dev->obj);
 }
 
-/* Release all that a process has, and its entry. */
+/* Release all resources of a process, and its entry. */
 static void
 end(uint16_t process)
 {
@@ -169,7 +169,7 @@ has_dev(int process, uint16_t dev_id)
 	return (processes[process].devs & UINT64_C(1) << dev_id) != 0;
 }
 
-/* Detach a process from a device; with its last one, release all. */
+/* Detach a process from a device; if it was the last one, release all resources of the process. */
 static void
 leave(uint16_t process, uint16_t dev_id)
 {
@@ -179,7 +179,7 @@ leave(uint16_t process, uint16_t dev_id)
 		detach(process, dev_id);
 }
 
-/* The processes to wait for. False: there is none, and the reaper ends. Under the lock. */
+/* Fill the pidfds to poll. False: there is no process, and the reaper ends. Under the lock. */
 static bool
 fill_fds(struct pollfd *fds, uint16_t *numbers, nfds_t *nb_fds)
 {
@@ -197,7 +197,7 @@ fill_fds(struct pollfd *fds, uint16_t *numbers, nfds_t *nb_fds)
 	return is_reaping;
 }
 
-/* End the processes that have ended; an entry may be another's since the poll. */
+/* Release processes that have ended; since the poll, an entry may belong to another process. */
 static void
 reap(const struct pollfd *fds, const uint16_t *numbers, nfds_t nb_fds)
 {
@@ -239,7 +239,7 @@ run_reaper(void *arg)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Let the reaper wait for a new process too. Under the lock. */
+/* Make the reaper also wait for a new process. Under the lock. */
 static int
 wake_reaper(void)
 {
@@ -258,7 +258,7 @@ wake_reaper(void)
 	return 0;
 }
 
-/* The new process has no lcore id of this process or of an attached one. */
+/* Check that no lcore id of the new process is used by this process or an attached one. */
 static int
 check_lcores(const struct mp_req *req, struct mp_rep *rep)
 {
@@ -284,7 +284,7 @@ check_lcores(const struct mp_req *req, struct mp_rep *rep)
 	return 0;
 }
 
-/* The free number that was used least recently; 0: there is none. */
+/* Find the free number that was used least recently; 0 if there is none. */
 static uint16_t
 find_free(void)
 {
@@ -301,7 +301,7 @@ find_free(void)
 	return 0;
 }
 
-/* An entry for a process: its number, or -errno. */
+/* Assign an entry to a process; return its number, or -errno. */
 static int
 enter(const struct mp_req *req, struct mp_rep *rep)
 {
@@ -335,7 +335,7 @@ enter(const struct mp_req *req, struct mp_rep *rep)
 	return i;
 }
 
-/* The description of a device for processes, made for the first. */
+/* Get the description of a device for processes; it is created for the first process. */
 static int
 share(struct rmem_dev *dev, struct mp_rep *rep)
 {
@@ -358,7 +358,7 @@ share(struct rmem_dev *dev, struct mp_rep *rep)
 	return 0;
 }
 
-/* dev: with a reference, which belongs to the process if it is attached. */
+/* Attach a process; dev has a reference, which is kept while the process is attached. */
 static int
 attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 {
@@ -369,7 +369,7 @@ attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 		return refuse(rep, EOPNOTSUPP,
 				"%s: its driver does not support secondary processes", dev->name);
 	ret = share(dev, rep);
-	/* It is not attached: it lost an answer. */
+	/* The process considers itself not attached: an answer was lost. */
 	if (ret == 0 && number != 0 && has_dev(number, dev->obj.dev_id)) {
 		leave((uint16_t)number, dev->obj.dev_id);
 		number = find(&req->id);
@@ -391,7 +391,7 @@ struct search {
 	const char *name; /* else its name */
 	uint16_t process; /* that claims it */
 	void *found;
-	uint32_t qp_num; /* of the QP, which may be destroyed after the visit */
+	uint32_t qp_num; /* number of the QP, which may be destroyed after the visit */
 	uint16_t owner;  /* process that had the object; any process can write it */
 	int ret;
 };
@@ -523,11 +523,12 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 	struct rmem_dev *dev = NULL;
 	int ret;
 
-	/* The primary would wait for its own end. */
+	/* Otherwise the primary would wait for its own end. */
 	if (req->id.pid == getpid())
 		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
 	if (req->op == MP_ATTACH) {
-		/* Before the lock, which rmem_dev_close() takes inside the lock of the devices. */
+		/* Take the reference before the lock, which rmem_dev_close() takes inside the lock
+		 * of the devices. */
 		dev = rmem_dev_hold_by_name(req->name);
 		if (dev == NULL)
 			return refuse(rep, ENODEV, "no device \"%s\"", req->name);
@@ -589,7 +590,8 @@ forked(void)
 
 RTE_INIT(rmem_mp_init)
 {
-	/* Before a secondary process attaches: its child cannot. */
+	/* Registered before a secondary process attaches, because its child can't use the
+	 * device. */
 	pthread_atfork(NULL, NULL, forked);
 	rmem_obj_set_posted(is_posted);
 }
@@ -598,7 +600,7 @@ void
 rmem_mp_start(void)
 {
 	pthread_mutex_lock(&lock);
-	/* Without a channel between processes there are none to attach. */
+	/* Without a channel between processes, none can attach. */
 	if (!is_started) {
 		has_channel = rte_mp_action_register(MP_ACTION, receive) == 0;
 		if (!has_channel)

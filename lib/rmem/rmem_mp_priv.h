@@ -34,7 +34,7 @@ enum mp_op {
 	MP_LOOKUP,
 };
 
-/** A process: its id is not used again while the start time is the same. */
+/** A process. As long as the start time is the same, it is the same process. */
 struct mp_id {
 	int32_t pid;
 	uint32_t pad;
@@ -46,7 +46,7 @@ struct mp_req {
 	uint32_t op;      /**< enum mp_op. */
 	struct mp_id id;
 	uint32_t type;                   /**< LOOKUP: enum rmem_obj_type. */
-	uint32_t dev_id;                 /**< But for ATTACH. */
+	uint32_t dev_id;                 /**< Except ATTACH. */
 	void *obj;                       /**< CLAIM, UNCLAIM. */
 	char name[RMEM_NAME_SIZE];       /**< ATTACH: the device; LOOKUP: the object. */
 	uint64_t lcores[MP_LCORE_WORDS]; /**< ATTACH. */
@@ -56,15 +56,15 @@ struct mp_req {
 struct mp_dev {
 	struct rmem_dev_info info; /**< Without driver_name, a pointer of the primary. */
 	char driver[RMEM_NAME_SIZE];
-	void *priv; /**< Of the driver. */
+	void *priv; /**< Private to the driver. */
 	int socket_id;
 };
 
 struct mp_rep {
 	int32_t ret;
-	uint16_t number;          /**< ATTACH: of the process. */
+	uint16_t number;          /**< ATTACH: number of the process. */
 	uint16_t dev_id;          /**< ATTACH. */
-	struct mp_id id;          /**< Of the primary. */
+	struct mp_id id;          /**< The primary process. */
 	const struct mp_dev *dev; /**< ATTACH. */
 	void *obj;                /**< LOOKUP. */
 	char reason[128];         /**< If ret is not 0. */
@@ -73,13 +73,13 @@ struct mp_rep {
 static_assert(sizeof(struct mp_req) <= RTE_MP_MAX_PARAM_LEN, "a request fits");
 static_assert(sizeof(struct mp_rep) <= RTE_MP_MAX_PARAM_LEN, "a reply fits");
 
-/** The device of that name, with a reference that ends by rmem_obj_unhold(); or NULL. */
+/** Find a device by name, with a reference to be released by rmem_obj_unhold(); or NULL. */
 struct rmem_dev *rmem_dev_hold_by_name(const char *name);
 
-/** Start time of a process; 0: there is none, or it can't be seen. */
+/** Start time of a process; 0 if there is none, or it is not visible. */
 uint64_t rmem_mp_start_time(pid_t pid);
 
-/** A pidfd of the process of that id; -ESRCH, -EOPNOTSUPP or -ENOMEM. */
+/** Open a pidfd of a process; -ESRCH, -EOPNOTSUPP or -ENOMEM. */
 int rmem_mp_pidfd(const struct mp_id *id);
 
 /** Let secondary processes attach to the devices of this process, if EAL permits. */
@@ -95,7 +95,7 @@ bool rmem_mp_is_attached(const struct rmem_dev *dev);
 int rmem_dev_adopt(const char *name, uint16_t dev_id, const struct mp_dev *shared,
 		const struct rmem_driver *driver, struct rmem_dev **dev);
 
-/** Remove it; *dev_id is its number. False: it is not in the table. */
+/** Remove a device of the primary; *dev_id is its number. False: it is not in the table. */
 bool rmem_dev_abandon(const struct rmem_dev *dev);
 
 /** The primary has ended: posts and polls return -ENODEV. */

@@ -71,7 +71,7 @@ watch(const struct mp_id *primary)
 	return 0;
 }
 
-/* Ask the primary. A refusal is logged with its reason. */
+/* Send a request to the primary. A refusal is logged with its reason. */
 static int
 request(struct mp_req *req, struct mp_rep *rep)
 {
@@ -159,7 +159,7 @@ rmem_dev_attach(const char *name, struct rmem_dev **dev)
 	RMEM_CALL(NULL);
 	int ret = check_secondary();
 
-	/* It has no thread that receives the answer. */
+	/* A child of fork() has no thread that receives the answer. */
 	if (ret == 0 && rmem_process_is_child())
 		ret = rmem_process_check();
 	if (ret == 0)
@@ -196,7 +196,8 @@ rmem_dev_detach(struct rmem_dev *dev)
 	pthread_mutex_lock(&lock);
 	req.dev_id = dev->obj.dev_id;
 	ret = request(&req, &rep);
-	/* Without an answer too: the primary may have released all, and given the number again. */
+	/* Even without an answer: the primary may have released all, and assigned the number
+	 * again. */
 	if (rmem_dev_abandon(dev) && --nb_attached == 0)
 		rmem_process_number_set(0);
 	pthread_mutex_unlock(&lock);
@@ -223,7 +224,7 @@ request_qp(struct rmem_qp *qp, enum mp_op op)
 	struct mp_req req = {.op = op, .obj = qp};
 	struct mp_rep rep;
 
-	/* The handle is in shared memory, or it is none. */
+	/* A valid handle is in shared memory. */
 	if (qp == NULL || !rmem_mp_is_shared(qp) || qp->obj.dev_id >= RMEM_MAX_DEVS)
 		return RMEM_FAIL(EINVAL, "handle: %p, expected a QP", (void *)qp);
 	return request_of_dev(&req, rmem_obj_dev(&qp->obj), &rep);

@@ -155,13 +155,13 @@ start_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_m
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
 	rmem_trace_mr_start(new_mr->pd, new_mr, new_mr->length);
 	rmem_obj_list(&new_mr->obj);
-	/* Before the event can be read (fi_mr(3)). */
+	/* Store it before the event can be read (fi_mr(3)). */
 	*mr = new_mr;
 	rmem_job_put(&reg->job);
 	return 0;
 }
 
-/* Whether its registration is in progress, or failed. */
+/* Whether the registration of the MR is in progress, or has failed. */
 static bool
 has_no_keys(uint16_t state)
 {

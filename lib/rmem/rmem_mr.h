@@ -61,7 +61,7 @@ struct rmem_sge;
 /**
  * Enable FLUSHes of peers to RMEM_FLUSH_PERSISTENT.
  *
- * Only with RMEM_MR_FD, of a regular file that is not in memory alone (tmpfs, hugetlbfs).
+ * Only with RMEM_MR_FD, for a regular file, except on file systems in memory (tmpfs, hugetlbfs).
  */
 #define RMEM_ACCESS_FLUSH_PERSISTENT (UINT32_C(1) << 9)
 /** Rights of FLUSHes; not in RMEM_ACCESS_REMOTE, since few devices have them. */

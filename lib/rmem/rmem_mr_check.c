@@ -29,12 +29,12 @@
 
 /* A registration, accepted by one check after the other. */
 struct request {
-	const char *name;                 /* of the device */
+	const char *name;                 /* name of the device */
 	const struct rmem_dev_info *info; /* its limits and capabilities */
 	const struct rmem_mr_attr *attr;
 	size_t length;    /* with ranges their sum */
 	bool is_implicit; /* the whole address space */
-	bool is_dm;       /* of device memory */
+	bool is_dm;       /* MR of device memory */
 };
 
 static int
@@ -66,7 +66,7 @@ check_iova(const struct request *req)
 	return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, req->name, attr->iova);
 }
 
-/* Check the range alone; with ALLOCATE_MR the address is not known yet. */
+/* Check only the range; with ALLOCATE_MR the address is not known yet. */
 static int
 check_range(const struct request *req)
 {
@@ -345,7 +345,7 @@ check_fd(const struct request *req)
 	return 0;
 }
 
-/* Whether a file outlives a power failure: one of a file system that is not in memory alone. */
+/* Whether a file survives a power failure: its file system is not only in memory. */
 static bool
 is_stored(int fd)
 {

@@ -243,7 +243,7 @@ check_hugepages(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
 			iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "", size);
 }
 
-/* Name the memory of an MR. Memory from before and after a change exists at the same time. */
+/* Name the memory of an MR. The old and the new memory of a changed MR exist at the same time. */
 static void
 chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {

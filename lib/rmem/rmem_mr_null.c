@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Null MRs, which discard what is written and are zero. They are VALID until they are released.
+ * Null MRs, which discard written data and are read as zeros. They are VALID until their
+ * release.
  */
 
 #include <stdint.h>

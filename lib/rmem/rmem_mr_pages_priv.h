@@ -23,7 +23,7 @@ struct rmem_mr_info;
 
 /** State of the calculation, and its result. */
 struct rmem_mr_pages {
-	uint64_t iova;       /**< Of the first byte. */
+	uint64_t iova;       /**< IO address of the first byte. */
 	uint64_t length;     /**< Bytes of the extents added. */
 	uint64_t next;       /**< Address that would continue the last extent. */
 	uint64_t diff;       /**< Bits that differ between addresses and iova, or at a boundary. */

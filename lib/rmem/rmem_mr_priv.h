@@ -15,16 +15,16 @@
 
 #include "rmem_priv.h"
 
-/* In rmem_mr_drv::flags, above RMEM_MR_FD. */
+/* Bits of rmem_mr_drv::flags, above RMEM_MR_FD. */
 /** Memory of ALLOCATE_MR has the second of its two names. */
 #define RMEM_MR_SECOND_NAME (UINT32_C(1) << 16)
-/** In RMEM_MR_STATE_ERROR: the driver still has resources of it. */
+/** In RMEM_MR_STATE_ERROR: the driver still has resources of the MR. */
 #define RMEM_MR_HELD (UINT32_C(1) << 17)
 /** Created by rmem_mr_reg_shared(). */
 #define RMEM_MR_SHARED (UINT32_C(1) << 18)
 /** Its fd could be mapped for reading only. */
 #define RMEM_MR_FD_READ_ONLY (UINT32_C(1) << 19)
-/** From this bit on: log2 of its page size, known from HUGETLB or an fd, or 0. */
+/** Upper bits: log2 of its page size, known from HUGETLB or an fd, or 0. */
 #define RMEM_MR_LOG2_PAGE_SHIFT 24
 
 /** Whether a registration covers the whole address space. */
@@ -48,7 +48,7 @@ void rmem_mr_odp_pages_fill(
 /** Check the attributes of a registration, except its memory. */
 int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
-/** 0 for a user MR; -EINVAL for one that requests bind. */
+/** Return 0 for a user MR, -EINVAL for an MR that requests bind. */
 int rmem_mr_check_user(const struct rmem_mr *mr);
 
 /** 0 when a user MR is registered, enabled or not; else -EBUSY. */
@@ -60,7 +60,8 @@ int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket
 /** Free the memory of rmem_mr_alloc_chunk(), if there is any. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
 
-/** With RMEM_ACCESS_HUGETLB: check the memory of an MR that is filled, and keep its page size. */
+/** With RMEM_ACCESS_HUGETLB: check the memory of an MR whose fields are set, and store its page
+ * size. */
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
 
 /** Copy the ranges for an MR, if there are any; -ENOMEM and a log line. */

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Memory windows. A window refers to its PD. Its binding is state of the driver.
+ * Memory windows. A window refers to its PD. Its bind state is in the driver.
  */
 
 #include <errno.h>
@@ -95,7 +95,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 	return 0;
 }
 
-/* Check the arguments of a binding alone. */
+/* Check only the arguments of a bind. */
 static int
 check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {

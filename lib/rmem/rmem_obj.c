@@ -29,7 +29,7 @@
 				offsetof(struct rmem_dev_info, nb_##field)                         \
 	}
 
-/* By RMEM_OBJ_KIND(). Those without a limit have 0 for it. */
+/* Operations by RMEM_OBJ_KIND(); the limit is 0 for objects without one. */
 static const struct {
 	const char *name;
 	size_t max; /* offset of the limit in struct rmem_dev_info */

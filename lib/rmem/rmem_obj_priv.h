@@ -28,10 +28,10 @@ enum rmem_obj_head_state {
 /** Precedes an object; whole cache lines, so that the object is aligned to one. */
 struct rmem_obj_head {
 	LIST_ENTRY(rmem_obj_head) entry; /**< In the list of its kind. */
-	char name[RMEM_NAME_SIZE];       /**< Empty: it has none. */
+	char name[RMEM_NAME_SIZE];       /**< Name, or empty. */
 	uint64_t created_ns;             /**< CLOCK_MONOTONIC. */
 	uint32_t state;                  /**< enum rmem_obj_head_state. */
-	uint32_t number;                 /**< Of the objects of its kind in this process, from 1. */
+	uint32_t number; /**< Serial number within its kind in this process, from 1. */
 } __rte_cache_aligned;
 
 /** Head of an object of rmem_obj_create(): not of a device, a pool or a lease context. */

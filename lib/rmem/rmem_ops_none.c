@@ -411,7 +411,7 @@ none_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr)
 	return -EOPNOTSUPP;
 }
 
-/* Of a device without SRQs. */
+/* For devices without SRQs. */
 static int
 unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
 {

@@ -33,7 +33,7 @@ rmem_pages_of(const struct iovec *range, uintptr_t *first, uintptr_t *end)
 bool
 rmem_pages_can_populate(void)
 {
-	/* Of no bytes: the kernel checks only the advice. */
+	/* A length of 0: the kernel only checks the advice. */
 	return madvise(NULL, 0, MADV_POPULATE_WRITE) == 0;
 }
 

@@ -53,7 +53,7 @@ struct rmem_dev_slot {
 	bool has_failed; /**< DEVICE_FATAL was reported; atomic. */
 };
 
-/** By rmem_obj::dev_id; of this process. */
+/** Devices of this process, by rmem_obj::dev_id. */
 extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 
 /** Locked while devices are created, closed and visited. */
@@ -136,7 +136,7 @@ int rmem_obj_check(const void *handle, uint32_t type);
 /** The same, and of the device of another object. */
 int rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *other);
 
-/** 0 if arg is not NULL; else -EINVAL and a log line with its name, what. */
+/** Return 0 if arg is not NULL; otherwise -EINVAL, with a log line that names it (what). */
 int rmem_check_arg(const void *arg, const char *what);
 
 /**
@@ -160,7 +160,7 @@ void rmem_obj_set_posted(rmem_obj_posted_t is_posted);
 /** Begin the release of obj: no new references; -EBUSY if it has any. */
 int rmem_obj_kill(struct rmem_obj *obj);
 
-/** The same without a log line; returns the number of references. */
+/** The same without a log line; return the number of references. */
 uint32_t rmem_obj_kill_quietly(struct rmem_obj *obj);
 
 /** Undo a successful rmem_obj_kill(). */
@@ -213,7 +213,7 @@ struct rmem_eventfd {
 	pthread_mutex_t lock;                            /**< Protects the events and all below. */
 	pthread_cond_t has_left;                         /**< nb_waiters became 0. */
 	uint32_t nb_waiters;                             /**< Threads that may read fd. */
-	bool is_closing;                                 /**< They return. */
+	bool is_closing;                                 /**< Waiters return. */
 	TAILQ_HEAD(eventfd_list, rmem_eventfd_obj) list; /**< Objects with events. */
 };
 
@@ -244,10 +244,10 @@ void rmem_eventfd_close(struct rmem_eventfd *efd);
 struct rmem_async_events {
 	struct rmem_eventfd_obj base;       /**< A bit for each type of event. */
 	struct rmem_async_channel *channel; /**< Channel that the object is bound to. */
-	void *context;                      /**< Of the object's configuration. */
-	uint32_t port_num;                  /**< Of the last event of a port; under the lock. */
+	void *context;                      /**< Context of the object's configuration. */
+	uint32_t port_num;                  /**< Port of the last port event; under the lock. */
 	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
-	bool is_port_active;                /**< By the last of those events; under the lock. */
+	bool is_port_active;                /**< State by the last port event; under the lock. */
 };
 
 /** 0 if channel is NULL or a channel of dev. */
@@ -265,10 +265,10 @@ void rmem_async_channel_unbind(struct rmem_async_events *events);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
-	struct rmem_eventfd_obj base;    /**< In the completion channel: the number of events. */
+	struct rmem_eventfd_obj base;    /**< For the channel, with the number of events. */
 	uint32_t armed;                  /**< ARMED_* of rmem_cq_notify.c; atomic. */
 	uint32_t nb_unacked;             /**< Returned and not acknowledged; atomic. */
-	struct rmem_async_events *async; /**< Of its channel of asynchronous events, or NULL. */
+	struct rmem_async_events *async; /**< Its asynchronous events, or NULL. */
 	struct rmem_cq_moder *moder;     /**< NULL until rmem_cq_modify(); atomic. */
 };
 

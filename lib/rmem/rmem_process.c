@@ -19,7 +19,8 @@
 
 /* 0 until it is set; atomic. */
 static uint16_t number;
-static bool is_child; /* of a process with devices, by fork(); written by its only thread */
+/* Whether this is a child, by fork(), of a process with devices; written by its only thread. */
+static bool is_child;
 
 uint16_t
 rmem_process_number(void)

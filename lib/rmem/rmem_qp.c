@@ -17,7 +17,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/* Of the counters of all QPs. */
+/* Protects the counters of all QPs. */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS | RMEM_QP_GSI)
@@ -103,7 +103,7 @@ check_queues(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return ret;
 }
 
-/* Only a QP of XRC_RECV has a domain, which is of the same device. */
+/* Only an XRC_RECV QP has a domain, which must be of the same device. */
 static int
 check_xrc(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {
@@ -157,7 +157,7 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return check_bounds(dev, bounds, RTE_DIM(bounds));
 }
 
-/* All queues or none. Of XRC_RECV there is none. */
+/* Either all queues, or none for XRC_RECV. */
 static int
 get_queues(const struct rmem_qp_conf *conf)
 {

@@ -162,7 +162,7 @@ struct rmem_qp {
 
 /** Further configuration: rmem_qp_conf::ext. The caller zeroes it first. */
 struct rmem_qp_ext {
-	struct rmem_xrcd *xrcd; /**< Of XRC_RECV: domain it belongs to; else NULL. */
+	struct rmem_xrcd *xrcd; /**< XRC_RECV: domain it belongs to; else NULL. */
 	uint64_t reserved[7];   /**< Zero. */
 };
 
@@ -254,7 +254,7 @@ struct rmem_qp_attr {
 	uint8_t rnr_retry;           /**< As rmem_qp_conn::rnr_retry. */
 	uint8_t min_rnr_timer;       /**< As rmem_qp_conn::min_rnr_timer. */
 	uint8_t max_rd_atomic;       /**< Outstanding READs, atomics; to rmem_dev_attr's max. */
-	uint8_t max_dest_rd_atomic;  /**< The same of the peer; to rmem_dev_attr's max. */
+	uint8_t max_dest_rd_atomic;  /**< READs and atomics of the peer; to rmem_dev_attr's max. */
 	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
 	uint8_t en_sqd_async_notify; /**< To SQD: 1 for RMEM_ASYNC_SQ_DRAINED. */
 	uint8_t reserved_byte[5];    /**< Zero. */
@@ -273,7 +273,7 @@ enum rmem_qp_error_side {
 /** The last error of a QP. */
 struct rmem_qp_error {
 	uint64_t time_ns;     /**< CLOCK_REALTIME; 0: there was none. */
-	uint64_t wr_id;       /**< Of the request or receive; of the peer's request 0. */
+	uint64_t wr_id;       /**< wr_id of the request or receive; 0 for a request of the peer. */
 	uint64_t addr;        /**< Address that it used with the key, or 0. */
 	uint32_t key;         /**< Key that was refused, as far as the device knows, or 0. */
 	uint32_t vendor_err;  /**< As rmem_wc::vendor_err. */
@@ -303,7 +303,7 @@ struct rmem_qp_stats {
 	uint64_t inline_recvs;           /**< Messages delivered in their completion. */
 	uint64_t bad_rkeys;              /**< Requests of peers with an rkey not valid for them. */
 	uint64_t mem_faults;             /**< Requests and receives whose memory is not mapped. */
-	struct rmem_qp_error last_error; /**< Of requests, receives and requests of the peer. */
+	struct rmem_qp_error last_error; /**< Last error, including requests of the peer. */
 	uint64_t reserved[4];            /**< Zero. */
 };
 

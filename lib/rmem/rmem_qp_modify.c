@@ -49,7 +49,7 @@ lacking(uint16_t type)
 	}
 }
 
-/* From one state to another: the attributes needed, and those permitted besides. */
+/* A transition: the attributes that are required, and the additional ones that are permitted. */
 struct transition {
 	bool is_valid;
 	uint32_t required;

@@ -14,7 +14,7 @@
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 
-/* Of the last errors of all QPs; held for a copy. */
+/* Protects the last errors of all QPs; held for a copy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void

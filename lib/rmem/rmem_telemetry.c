@@ -26,7 +26,7 @@ struct query {
 
 #define CMDS_MAX 8
 
-/* Of the class and of the libraries above it; added by constructors, which run one by one. */
+/* Objects of the class and of libraries above it; added by constructors, which run sequentially. */
 static const struct rmem_tel_cmd *cmds[CMDS_MAX];
 static unsigned int nb_cmds;
 

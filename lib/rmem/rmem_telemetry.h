@@ -28,7 +28,7 @@ extern "C" {
 struct rmem_report {
 	struct rte_tel_data *d; /**< Dictionary, or NULL: f. */
 	FILE *f;                /**< File, with a property in each line. */
-	uint32_t depth;         /**< Of the file: groups begun, each indented by two spaces. */
+	uint32_t depth;         /**< Number of open groups; each indents the file by two spaces. */
 	uint32_t reserved;      /**< Zero. */
 };
 

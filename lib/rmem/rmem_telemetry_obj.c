@@ -43,7 +43,7 @@ static const struct kind {
 
 /* A search, and its reply. */
 struct search {
-	const char *wanted; /* of this device, or this object; NULL: all */
+	const char *wanted; /* name of a device or object; NULL: all */
 	struct rmem_report out;
 	struct rmem_tel_names names;
 	uint64_t oldest_ms;

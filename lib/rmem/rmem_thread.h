@@ -20,7 +20,7 @@ extern "C" {
 /** A control thread. It must not move before it was joined. */
 struct rmem_thread {
 	void (*run)(void *arg); /**< Function of the thread. */
-	void *arg;              /**< Of the function. */
+	void *arg;              /**< Argument of the function. */
 	pthread_t id;           /**< For pthread_join(), once it was started. */
 	uint64_t reserved[1];   /**< Zero. */
 };

@@ -27,7 +27,7 @@
 #include <rmem_uffd.h>
 
 #define NB_SLOTS 1024u
-/* Of newer kernels than the headers may be of. */
+/* Not defined by older kernel headers. */
 #define USER_MODE_ONLY   1
 #define FEATURE_WP_ASYNC (UINT64_C(1) << 15) /* Linux 6.7: mappings of files too */
 #define FEATURES                                                                                   \
@@ -42,7 +42,7 @@ static struct {
 	int stop; /* eventfd */
 	unsigned int nb_watches;
 	bool is_refused;   /* the kernel does not permit it */
-	bool has_handlers; /* of fork() */
+	bool has_handlers; /* the fork() handlers are registered */
 	struct rmem_thread thread;
 	struct rmem_uffd_watch *slot[NB_SLOTS]; /* atomic */
 } uffd = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .stop = -1};
@@ -60,14 +60,14 @@ uffd_event(uint64_t start, uint64_t end, bool is_unmapped)
 	}
 }
 
-/* Process the next event; false: there is none. */
+/* Process the next event; false if there is none. */
 static bool
 uffd_next(void)
 {
 	struct uffd_msg msg;
 	bool is_read;
 
-	/* Before it is read: then the thread that caused it continues. */
+	/* Before the event is read, which lets the thread that caused it continue. */
 	__atomic_fetch_add(&rmem_uffd_pass, 1, __ATOMIC_SEQ_CST);
 	is_read = read(uffd.fd, &msg, sizeof(msg)) == (ssize_t)sizeof(msg);
 	if (is_read && (msg.event == UFFD_EVENT_REMOVE || msg.event == UFFD_EVENT_UNMAP))
@@ -120,7 +120,7 @@ open_fd(void)
 	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES | FEATURE_WP_ASYNC};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	/* Permitted to any user: faults of the kernel, of which there are none, not reported. */
+	/* Permitted for any user: kernel faults, which do not occur here, are not reported. */
 	if (fd < 0)
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) == 0)

@@ -39,7 +39,7 @@ struct rmem_uffd_watch {
 	 */
 	void (*event)(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end,
 			bool is_unmapped);
-	/** Whether it watches a byte of [start, end); on any thread, with a lock held. */
+	/** Return whether it watches a byte of [start, end); any thread, with a lock held. */
 	bool (*needs)(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end);
 	uint64_t reserved[2]; /**< Zero. */
 };

@@ -31,7 +31,7 @@ enum rmem_wr_opcode {
 	RMEM_WR_RDMA_WRITE = 0,           /**< Write to the peer's memory. */
 	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< The same, and complete a receive of the peer. */
 	RMEM_WR_SEND = 2,                 /**< Send into a receive of the peer. */
-	RMEM_WR_SEND_WITH_IMM = 3,        /**< The same with 32 bits of immediate data. */
+	RMEM_WR_SEND_WITH_IMM = 3,        /**< SEND with 32 bits of immediate data. */
 	RMEM_WR_RDMA_READ = 4,            /**< Read the peer's memory. */
 	RMEM_WR_ATOMIC_CMP_AND_SWP = 5,   /**< Compare and swap 8 bytes of the peer. */
 	RMEM_WR_ATOMIC_FETCH_AND_ADD = 6, /**< Fetch and add to 8 bytes of the peer. */

@@ -28,19 +28,19 @@
 extern "C" {
 #endif
 
-/** It has SGEs; the others ignore sg_list and num_sge. */
+/** The request has SGEs; without this flag, sg_list and num_sge are ignored. */
 #define RMEM_WR_HAS_SGES (1u << 0)
-/** It makes a key of this device valid. */
+/** The request makes a key of this device valid. */
 #define RMEM_WR_BINDS (1u << 1)
-/** It invalidates a key of this device. */
+/** The request invalidates a key of this device. */
 #define RMEM_WR_INVALIDATES (1u << 2)
-/** It invalidates a key of the peer. */
+/** The request invalidates a key of the peer. */
 #define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
 /** QPs of RC only. */
 #define RMEM_WR_RC_ONLY (1u << 4)
 /** QPs of UD too. */
 #define RMEM_WR_UD (1u << 5)
-/** It has exactly one SGE, of 8 bytes. */
+/** The request has exactly one SGE, of 8 bytes. */
 #define RMEM_WR_WORD (1u << 6)
 
 /** Objects that a request can name. */
