@@ -69,8 +69,8 @@ struct rmem_cache_conf {
 struct rmem_cache_stats {
 	uint64_t hits;          /**< MRs returned without a registration. */
 	uint64_t misses;        /**< MRs registered. */
-	uint64_t merges;        /**< Of misses: those that replaced overlapping MRs by one. */
-	uint64_t single_use;    /**< Of misses: not kept: memory not monitored, or changing. */
+	uint64_t merges;        /**< Misses that replaced overlapping MRs by one. */
+	uint64_t single_use;    /**< Misses not kept: memory not monitored, or changing. */
 	uint64_t failures;      /**< Calls that failed. */
 	uint64_t evictions;     /**< MRs deregistered to stay within a limit. */
 	uint64_t invalidations; /**< MRs whose memory was unmapped, moved or discarded. */

@@ -75,7 +75,7 @@ register_range(struct rmem_cache *cache, const struct cache_range *range,
 	__atomic_fetch_add(&cache->clock, 1, __ATOMIC_RELAXED);
 	cache_use(cache, new_entry);
 	if (!is_watched || !rmem_cache_enter(cache, new_entry)) {
-		/* The holder's alone. */
+		/* Used only by the holder. */
 		__atomic_fetch_add(&new_entry->refs, 1, __ATOMIC_RELAXED);
 		new_entry->state = CACHE_LEFT;
 		cache->nb_left++;
@@ -200,7 +200,7 @@ rmem_cache_get(struct rmem_cache *cache, void *addr, size_t length, uint32_t acc
 	return 0;
 }
 
-/* Release a holder; false: there is none. Whether the entry is now dead without holders. */
+/* Release a holder; false if there is none. Reports whether the entry is dead without holders. */
 static inline bool
 drop(struct cache_entry *entry, bool *is_left)
 {

@@ -22,7 +22,7 @@
 
 #include "rmem_cache_hooks_priv.h"
 
-/* Of newer kernels. */
+/* Not defined by older kernel headers. */
 #define ADVICE_DONTNEED_LOCKED 24
 #define ADVICE_GUARD_INSTALL   102
 

@@ -183,7 +183,7 @@ stop_thread(struct rmem_cache *cache)
 	close(cache->wake);
 }
 
-/* Whether munmap() reports to this library, and not to another copy of it or to none. */
+/* Whether munmap() reports to this library, and not to another copy of it, or to none. */
 static bool
 probe_hooks(struct cache_hooks *found)
 {
@@ -199,7 +199,7 @@ probe_hooks(struct cache_hooks *found)
 	return __atomic_load_n(&probe, __ATOMIC_RELAXED) == NULL;
 }
 
-/* Connect to the preloaded object; false: there is none, or calls do not reach it. */
+/* Connect to the preloaded object; false if there is none, or calls do not reach it. */
 static bool
 find_hooks(void)
 {
@@ -217,7 +217,7 @@ find_hooks(void)
 	return found != NULL;
 }
 
-/* In a child of fork(): the calls in progress are of other threads, which it does not have. */
+/* In a child of fork(): calls in progress belong to other threads, which do not exist there. */
 static void
 forget_calls(void)
 {
@@ -236,7 +236,7 @@ watch_forks(void)
 static int
 select_monitor(struct rmem_cache *cache, uint32_t monitor)
 {
-	/* With another monitor too, the calls that it reports have no window. */
+	/* Also with another monitor: the calls that it reports then leave no gap. */
 	bool has_hooks = find_hooks();
 	int ret;
 

@@ -66,7 +66,7 @@ extern int rmem_cache_logtype;
 enum cache_state {
 	CACHE_FREE = 0,
 	CACHE_NEW = 1,  /**< Being registered; dead. */
-	CACHE_LIVE = 2, /**< In the index. */
+	CACHE_LIVE = 2, /**< Entry in the index. */
 	CACHE_LEFT = 3, /**< Dead, waits for its holders. */
 };
 
@@ -115,7 +115,7 @@ struct rmem_cache {
 	uint32_t is_end; /**< The thread ends; atomic. */
 	size_t index_size;
 	char name[RMEM_NAME_SIZE];
-	TAILQ_ENTRY(rmem_cache) next; /**< Of all caches. */
+	TAILQ_ENTRY(rmem_cache) next; /**< List of all caches. */
 	struct cache_hits hits[RTE_MAX_LCORE + 1];
 };
 
@@ -149,7 +149,7 @@ void rmem_cache_leave(struct rmem_cache *cache, struct cache_entry *entry);
 bool rmem_cache_release(struct rmem_cache *cache, struct cache_entry *entry);
 /** Release dead entries without holders. */
 void rmem_cache_reap(struct rmem_cache *cache);
-/** Evict the least recently used entry without holders; false: there is none. */
+/** Evict the least recently used entry without holders; false if there is none. */
 bool rmem_cache_evict(struct rmem_cache *cache);
 /** The memory of entries was changed. Takes no lock; whether one is dead by this. */
 bool rmem_cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end);
