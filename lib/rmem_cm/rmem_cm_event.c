@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Events of rdma_cm, waited for with an end, and what they and its errors are to our callers. */
+/* Events of rdma_cm: waiting with a timeout, and mapping of events and errors for the callers. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "rmem_cm_priv.h"
 
-/* The same for an error number. */
+/* The same for an errno. */
 static int
 cm_error(int error)
 {

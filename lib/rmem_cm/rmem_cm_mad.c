@@ -27,7 +27,7 @@
 #define MAX_CM_RETRIES 15
 #define HOP_LIMIT      64
 
-/* The address and port of a listener or a peer, as the messages have them. */
+/* Address and port of a listener or peer, in the format of messages. */
 struct mad_addr {
 	uint64_t service_id;
 	uint8_t version; /* 4 or 6 */

@@ -53,10 +53,10 @@ struct cm_log {
 struct cm_port {
 	LIST_ENTRY(cm_port) next; /* under ports_lock */
 	uint32_t nb_users;        /* under ports_lock */
-	uint32_t nb_lingering;    /* of these, under ports_lock */
+	uint32_t nb_lingering;    /* lingering ones, under ports_lock */
 	struct rmem_dev *dev;
 	struct cm_log *log;
-	struct rmem_gsi *gsi; /* of the thread */
+	struct rmem_gsi *gsi; /* used by the thread */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct ibcm *cm;
@@ -97,7 +97,7 @@ wake(const struct cm_port *port)
 	(void)!write(port->wake_fd, &one, sizeof(one));
 }
 
-/* Of the engine: a MAD that finds the outbox full is lost, and sent again by its timer. */
+/* Callback of the engine. A MAD is dropped if the outbox is full; the engine's timer repeats it. */
 static void
 send_mad(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
@@ -153,7 +153,7 @@ requested(const struct ibcm_event *event)
 static void
 ended(struct cm_link *link, int error)
 {
-	/* It was not accepted yet: it is forgotten. */
+	/* It was not accepted yet, so drop it. */
 	if (link->queue != NULL) {
 		TAILQ_REMOVE(link->queue, link, next);
 		ibcm_release(link->id, rmem_cm_port_now());
@@ -227,7 +227,7 @@ sleep_ms(const struct cm_port *port)
 	return ms;
 }
 
-/* Send what other threads have left. */
+/* Send the MADs queued by other threads. */
 static void
 flush(struct cm_port *port)
 {

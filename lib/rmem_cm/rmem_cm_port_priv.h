@@ -36,14 +36,15 @@ struct cm_link {
 	bool is_established;       /**< An RTU was. */
 	bool is_ended;
 	int error;       /**< -errno of an end before it was established. */
-	uint32_t length; /**< Of data. */
+	uint32_t length; /**< Bytes of data. */
 	uint8_t data[CM_MAX_SIZE];
 };
 
 /** Requests of a listener. */
 TAILQ_HEAD(cm_links, cm_link);
 
-/** The port of a device, created when it has none: 0 or the -errno of rmem_cm_connect(). */
+/** Get the port of a device; created if it has none. Return 0, or the -errno of
+ * rmem_cm_connect(). */
 int rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **port);
 /** No longer used. The last user waits up to 2 s for the peers that it disconnects. */
 void rmem_cm_port_put(struct cm_port *port);
@@ -57,7 +58,7 @@ bool rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms);
 uint64_t rmem_cm_port_now(void);
 struct rmem_dev *rmem_cm_port_dev(const struct cm_port *port);
 
-/** A port as it is reported, also of a device that has none any more. */
+/** A port in reports, also for a device whose port no longer exists. */
 struct rmem_cm_port_view {
 	const char *dev; /**< Name of the device. */
 	const struct ibcm_log *log;

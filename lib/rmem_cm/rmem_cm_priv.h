@@ -32,9 +32,9 @@ extern int rmem_cm_logtype;
 /** Refuse a call: return CM_FAIL(EINVAL, "format", ...). */
 #define CM_FAIL(error, ...) RMEM_FAIL_AS(rmem_cm_logtype, "rmem_cm", error, __VA_ARGS__)
 
-/** Bytes before those of the caller. */
+/** Bytes that precede the caller's bytes. */
 #define CM_HEAD_SIZE 32
-/** Bytes of a message, with those of the caller. */
+/** Bytes of a message, including the caller's. */
 #define CM_MAX_SIZE (CM_HEAD_SIZE + RMEM_CM_MAX_ANSWER)
 /** Maximum private data of rdma_cm: RDMA_PS_TCP, rdma_connect(3) and rdma_accept(3). */
 #define CM_MAX_CONNECT 56
@@ -65,20 +65,20 @@ extern const struct cm_ops rmem_cm_mad_ops;
 
 struct rmem_cm_listener {
 	const struct cm_ops *ops;
-	struct rdma_event_channel *channel; /**< Of rdma_cm. */
-	struct rdma_cm_id *id;              /**< Of rdma_cm. */
-	struct cm_port *port;               /**< Of QP 1; NULL: none. */
-	struct ibcm_listener *of_cm;        /**< Of QP 1. */
-	struct cm_links *queue;             /**< Of QP 1: requests. */
+	struct rdma_event_channel *channel; /**< For rdma_cm. */
+	struct rdma_cm_id *id;              /**< For rdma_cm. */
+	struct cm_port *port;               /**< For QP 1; else NULL. */
+	struct ibcm_listener *of_cm;        /**< For QP 1. */
+	struct cm_links *queue;             /**< For QP 1: requests. */
 };
 
 struct rmem_cm_conn {
 	const struct cm_ops *ops;
-	struct rdma_event_channel *channel; /**< Of rdma_cm. */
-	struct rdma_cm_id *id;              /**< Of rdma_cm. */
-	bool is_ended;                      /**< Of rdma_cm. */
-	struct cm_port *port;               /**< Of QP 1; NULL: none. */
-	struct cm_link *link;               /**< Of QP 1; NULL: none. */
+	struct rdma_event_channel *channel; /**< For rdma_cm. */
+	struct rdma_cm_id *id;              /**< For rdma_cm. */
+	bool is_ended;                      /**< For rdma_cm. */
+	struct cm_port *port;               /**< For QP 1; else NULL. */
+	struct cm_link *link;               /**< For QP 1; else NULL. */
 };
 
 /** An event, copied and acknowledged. */

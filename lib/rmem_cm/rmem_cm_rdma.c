@@ -15,11 +15,11 @@
 #include "rmem_cm_priv.h"
 
 #define CM_BACKLOG 16
-/* Of a device: most have fewer than the first. */
+/* Initial size for the GIDs of a device; most have fewer. */
 #define CM_GIDS     256
 #define CM_MAX_GIDS 65536
 
-/* Whether a device has a GID. The kernel gives all there are, or -EINVAL for too little room. */
+/* Whether a device has a GID. The kernel returns all GIDs, or -EINVAL if the array is too small. */
 static int
 cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
 {
@@ -195,7 +195,7 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		conn->id = NULL;
 		return rmem_cm_errno("rdma_create_id");
 	}
-	/* Half of the timeout: distinguishes an unknown host from one that does not answer. */
+	/* Half of the timeout, to distinguish an unknown host from one that does not answer. */
 	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
 			    (int)(conf->timeout_ms + 1) / 2) != 0)
 		return rmem_cm_errno("rdma_resolve_addr");
