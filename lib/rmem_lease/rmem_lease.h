@@ -70,11 +70,11 @@ enum rmem_lease_state {
 
 /** Reasons of the end of a lease. */
 enum rmem_lease_end {
-	RMEM_LEASE_END_NONE = 0,     /**< It has not ended. */
+	RMEM_LEASE_END_NONE = 0,     /**< Not ended. */
 	RMEM_LEASE_END_REVOKED = 1,  /**< By rmem_lease_revoke(). */
 	RMEM_LEASE_END_EXPIRED = 2,  /**< Its deadline passed. */
 	RMEM_LEASE_END_PEER_INV = 3, /**< The peer invalidated its rkey. */
-	RMEM_LEASE_END_FAILED = 4,   /**< By rmem_lease_recover(), for none of these reasons. */
+	RMEM_LEASE_END_FAILED = 4,   /**< By rmem_lease_recover(), for another reason. */
 };
 
 /** Reasons to refuse a buffer, in the order of the checks. */

@@ -29,7 +29,7 @@ struct packed_desc {
 	rte_be32_t rkey;
 	rte_be32_t access;
 	rte_be32_t reserved32;
-	rte_be32_t crc; /* of all preceding bytes */
+	rte_be32_t crc; /* CRC of all preceding bytes */
 };
 
 static_assert(sizeof(struct packed_desc) == RMEM_LEASE_DESC_SIZE, "no holes");

@@ -8,7 +8,7 @@
 
 #include "rmem_lease_priv.h"
 
-/* Whether a request is valid by what was checked of its MR when that was held. */
+/* Whether a request is valid, given the checks made when its MR was held. */
 static inline bool
 is_valid(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req,
 		const struct lease_hold *hold)

@@ -95,8 +95,8 @@ struct lease_slot {
 		struct rmem_mw *mw;
 	};
 	union {
-		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
-		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
+		struct rmem_fast_reg_page_list *list; /* for a fast-register MR */
+		struct rmem_mkey_entry *entry;        /* for an indirect MR, in `entries` */
 	};
 	uint64_t quarantined_at; /* TSC, while quarantined */
 	struct lease_hold *hold; /* of lease.mr, unless FREE */
@@ -105,7 +105,7 @@ struct lease_slot {
 	uint16_t nb_tags;        /* used since it was last quarantined */
 	bool has_key : 1;
 	bool is_peer_inv : 1;     /* REVOKING: the peer has also invalidated the key */
-	bool has_bind_failed : 1; /* the binding of the key failed, after its lease had ended */
+	bool has_bind_failed : 1; /* the bind of the key failed after its lease had ended */
 	bool is_stuck : 1;        /* the key could not be released: the slot is in no list */
 } __rte_cache_aligned;
 
@@ -129,7 +129,7 @@ struct lease_hold {
 	uint32_t nb;        /* leases */
 	uint32_t next;      /* number of the next free one */
 	uint32_t access;    /* rights that leases of the MR may have; 0: see check_req() */
-	uint32_t rkey;      /* of the MR, for telemetry; atomic */
+	uint32_t rkey;      /* rkey of the MR, for telemetry; atomic */
 };
 
 /** Number of leases granted at a time, from which the age of a lease is estimated. */
@@ -160,12 +160,12 @@ struct rmem_lease_ctx {
 	struct lease_slot *slots;
 	uint8_t (*tags)[LEASE_TAGS]; /* by slot: all 256, of which the first nb_tags are used */
 
-	/* In the send queue; see lease_op(). */
+	/* Requests in the send queue; see lease_op(). */
 	uint32_t *ops;
 	uint32_t ops_mask;
 	uint32_t ops_head;      /* oldest not completed */
 	uint32_t ops_tail;      /* next to post */
-	uint32_t nb_unsignaled; /* of the last ones, after the last signaled one */
+	uint32_t nb_unsignaled; /* requests after the last signaled one */
 	uint32_t signal_every;  /* there are always less of these */
 
 	uint32_t nb_free;
@@ -185,14 +185,14 @@ struct rmem_lease_ctx {
 	uint32_t max_length;
 	uint32_t logged_refusals;   /* bit by reason */
 	bool is_zero_based;         /* keys of REG_MR and UMR: RMEM_DEV_CAPA_REG_ZERO_BASED */
-	uint32_t log2_page_size;    /* of page lists */
-	uint32_t max_page_list_len; /* of a buffer */
+	uint32_t log2_page_size;    /* page size of page lists */
+	uint32_t max_page_list_len; /* pages of a buffer */
 	uint64_t quarantine;        /* TSC cycles */
-	uintptr_t min_addr;         /* of a buffer: no page list has the page at 0 */
-	uint32_t mr_flags_bad; /* of rmem_mr_drv::flags: MRs that the backend does not support */
+	uintptr_t min_addr;         /* lowest address of a buffer: no page list has the page at 0 */
+	uint32_t mr_flags_bad; /* rmem_mr_drv::flags of MRs that the backend does not support */
 
 	uint32_t free_hold;            /* number of the first free one */
-	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */
+	uint32_t recent[LEASE_RECENT]; /* hashed by MR: a hold that may be of this MR */
 	struct lease_hold *holds;      /* one for each slot, and one */
 
 	uint32_t *map; /* slot + 1 by the index of its key; see rmem_lease_map_find() */
@@ -201,17 +201,17 @@ struct rmem_lease_ctx {
 	uint32_t nb_random; /* words left of random */
 	uint32_t nb_staged;
 	uint32_t staged[LEASE_BURST];
-	struct rmem_mkey_entry *entries; /* of indirect keys */
-	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
+	struct rmem_mkey_entry *entries; /* entries of indirect keys */
+	struct rmem_lease_stats stats;   /* gauges as of the last burst */
 	uint32_t random[LEASE_RANDOM];
-	TAILQ_ENTRY(rmem_lease_ctx) next; /* of all contexts */
+	TAILQ_ENTRY(rmem_lease_ctx) next; /* list of all contexts */
 	char name[RMEM_NAME_SIZE];
 	struct lease_sample samples[LEASE_SAMPLES]; /* under the lock of the list */
 	uint32_t nb_samples;
 	char refusal[128]; /* the last one, or empty; under the lock of rmem_lease_refuse.c */
 	uint64_t refused_ns;
 
-	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
+	struct rmem_send_wr wr[2 * LEASE_BURST]; /* staged, then the application's */
 	struct rmem_send_wr inv[LEASE_BURST];
 };
 
@@ -317,7 +317,7 @@ void rmem_lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** As lease_hold(), with another reference; the hold becomes recent. */
 struct lease_hold *rmem_lease_hold_new(
 		struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
-/** The last lease of it was reclaimed. */
+/** Called when the last lease with the hold was reclaimed. */
 void rmem_lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
 
 /** Hold an MR for one more lease; NULL when it is being deregistered or re-registered. */
@@ -347,7 +347,7 @@ lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 /** Count and trace a buffer that was refused by an -errno, and log the first for each reason. */
 void rmem_lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error);
 
-/** The last refusal, or an empty text; returns CLOCK_REALTIME of it in ns. */
+/** Get the last refusal, or an empty text; return its CLOCK_REALTIME in ns. */
 uint64_t rmem_lease_last_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size);
 
 /* Deadlines (rmem_lease_heap.c). */
@@ -364,7 +364,8 @@ const struct lease_ops *rmem_lease_ops_of(uint32_t backend);
 uint32_t rmem_lease_ops_number(const struct lease_ops *ops);
 /** Allocate keys for nb empty slots, which become free; -errno if one failed. */
 int rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
-/** Ensure a key in `free`: end a quarantine, or allocate keys. -errno if there is none. */
+/** Ensure that `free` has a key: end a quarantine, or allocate keys; -errno if none is
+ * available. */
 int rmem_lease_refill(struct rmem_lease_ctx *ctx);
 /**
  * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
@@ -382,9 +383,9 @@ void rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Tags (rmem_lease_random.c). */
 
-/** Fill with numbers that cannot be computed from those of other fills. */
+/** Fill with numbers that can't be computed from earlier results. */
 void rmem_lease_random_fill(uint32_t random[LEASE_RANDOM]);
-/** Draw the order of the tags of a key, none of which is used. The given one is not the first. */
+/** Draw the order of the tags of a key, which has used none. The given tag is not the first. */
 void rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
 
 /* The next tag of a key. Previous tags reveal only that it is another one. */

@@ -15,7 +15,7 @@
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
 
-/* Of the last refusals of all contexts; held for a copy. */
+/* Protects the last refusals of all contexts; held for a copy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define SAY(...) snprintf(text, size, __VA_ARGS__)
