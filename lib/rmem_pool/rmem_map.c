@@ -46,7 +46,7 @@ struct table {
 
 struct rmem_map {
 	struct table *active;
-	struct table *spare; /* of the same size */
+	struct table *spare; /* table of the same size */
 	struct rmem_pd *pd;
 	struct rmem_map *next;
 	struct table *retired;
@@ -341,7 +341,7 @@ search(const struct table *table, uintptr_t addr, size_t length)
 	uintptr_t offset;
 	size_t size;
 
-	/* The last one that does not begin after addr. */
+	/* The last extent that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

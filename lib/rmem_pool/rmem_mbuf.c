@@ -195,7 +195,7 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	return ret;
 }
 
-/* First part of create and check. */
+/* First part of creation and check. */
 static int
 prepare(const struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const void *out,
 		struct rmem_pool_conf *pool_conf, struct rmem_dev_info *info,

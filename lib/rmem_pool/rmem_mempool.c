@@ -283,7 +283,7 @@ rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length)
 	struct rmem_mr *mr;
 	uintptr_t offset;
 
-	/* The last one that does not begin after addr. */
+	/* The last extent that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

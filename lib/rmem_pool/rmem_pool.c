@@ -47,7 +47,7 @@ struct walk {
 	struct rmem_pool *pool;
 	uint32_t access;
 	size_t slice;   /* Slice of the buffers [begin, end). */
-	uint8_t *begin; /* NULL when there is none. */
+	uint8_t *begin; /* NULL if there is none. */
 	uint8_t *end;
 	int ret;
 };

@@ -103,13 +103,13 @@ pool_cache_add(struct rte_mempool_cache *cache, uint32_t n)
 	return objs;
 }
 
-/** After n objects did not fit, flush down to half of the size; whether n fit then. */
+/** After n objects did not fit, flush down to half of the size; return whether n fit then. */
 static inline bool
 pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
 {
 	uint32_t keep = cache->size / 2;
 
-	/* As n did not fit before, there are more than keep. */
+	/* There are more than keep, because n did not fit before. */
 	if (n > cache->size - keep)
 		return false;
 	if (rte_mempool_ops_enqueue_bulk(mp, &cache->objs[keep], cache->len - keep) != 0)

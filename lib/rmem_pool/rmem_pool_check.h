@@ -25,7 +25,7 @@ struct rmem_pool_conf;
 #define RMEM_POOL_LIMIT_MRS (UINT32_C(1) << 1)
 /** Too few free hugepages, or too little of EAL's memory when it runs without them. */
 #define RMEM_POOL_LIMIT_MEMORY (UINT32_C(1) << 2)
-/** RLIMIT_MEMLOCK is too low for a device that pins what it registers. */
+/** RLIMIT_MEMLOCK is too low for a device that pins registered memory. */
 #define RMEM_POOL_LIMIT_MEMLOCK (UINT32_C(1) << 3)
 
 /** Bytes of rmem_pool_report::text, the closing NUL included. */

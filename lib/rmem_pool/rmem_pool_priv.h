@@ -131,7 +131,7 @@ void rmem_pool_list_del(struct rmem_pool *pool);
  */
 int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 
-/** The same for registered mempools, those of mbuf pools too. */
+/** The same for registered mempools, including mempools of mbuf pools. */
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
 
 /** Add a complete registration. */
@@ -153,7 +153,7 @@ bool rmem_mempool_exists(const struct rte_mempool *mp);
 /** Add a pool, or a registration of a pool of mbufs, that is complete: 0, -ENOMEM or -ENOSPC. */
 int rmem_pool_dir_add(struct rmem_obj *obj, const char *name);
 
-/** Remove it; no effect without an entry of it. */
+/** Remove an entry; no effect if there is none. */
 void rmem_pool_dir_del(const struct rmem_obj *obj);
 
 /** Set the mempool ops of a configuration; tracked pools have their own. */
@@ -162,7 +162,7 @@ int rmem_pool_set_ops(struct rte_mempool *mp, const struct rmem_pool_conf *conf)
 /** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 
-/** log2 of the slices of a pool: as large as an MR permits, or for one buffer at most. */
+/** log2 of the slices of a pool: each as large as an MR permits, or one per buffer at most. */
 uint32_t rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride);
 
 /** A contiguous range to register as an MR. */
@@ -186,7 +186,7 @@ struct rmem_ranges {
 int rmem_ranges_get(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges *ranges);
 void rmem_ranges_free(struct rmem_ranges *ranges);
 
-/** Whether it is a pool of mbufs with pinned external buffers. */
+/** Whether the mempool is a pool of mbufs with pinned external buffers. */
 bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 
 /**

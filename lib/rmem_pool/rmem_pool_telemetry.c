@@ -184,7 +184,7 @@ report_owners(struct rmem_mempool *reg, void *arg)
 	return 0;
 }
 
-/* Report the mempool of query->name; -ENOENT: there is none. */
+/* Report the mempool query->name; -ENOENT if there is none. */
 static int
 report(struct query *query)
 {

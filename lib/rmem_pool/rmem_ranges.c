@@ -25,7 +25,7 @@ struct walk {
 	struct rmem_ranges *ranges;
 	bool is_pinned;
 	bool is_checked; /* is_pinned is known from an object */
-	uint64_t limit;  /* of a range */
+	uint64_t limit;  /* maximum bytes of a range */
 	int ret;
 };
 
@@ -133,7 +133,7 @@ sort(struct rmem_ranges *ranges)
 {
 	uint32_t i;
 
-	/* They are usually sorted already, and qsort() is slow then. */
+	/* They are usually sorted already, for which qsort() is slow. */
 	for (i = 1; i < ranges->nb; i++) {
 		if (ranges->range[i].begin < ranges->range[i - 1].begin) {
 			qsort(ranges->range, ranges->nb, sizeof(ranges->range[0]), compare);

@@ -204,7 +204,7 @@ static const struct rte_mempool_ops missing_ops = {
 		.get_count = missing_get_count,
 };
 
-/* Index of the ops in this process; they are registered at first, at the given index or above. */
+/* Index of the ops in this process; the first call registers them, at the given index or above. */
 static int
 register_at(int at)
 {
@@ -259,7 +259,7 @@ rmem_tracked_of(const struct rte_mempool *mp)
 	return mp->pool_data;
 }
 
-/* The same for calls of applications, whose mempool may be any. */
+/* The same for calls of applications, which may pass any mempool. */
 static struct rmem_tracked *
 full_of(const struct rte_mempool *mp)
 {

@@ -17,7 +17,7 @@
 
 #include "rmem_tracked_priv.h"
 
-/* The same byte in all 8 of a word. */
+/* A word with the same byte 8 times. */
 #define BYTES(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* log2 of the bytes of a page that all addresses are in. */
@@ -319,7 +319,7 @@ put_one(struct rmem_tracked *td, uint32_t index, uint8_t process)
 		store_free(td, index);
 		return true;
 	}
-	/* Of another process: should that die, the reaper frees the buffer, and others get it. */
+	/* Record the other process as owner: if it dies, the reaper frees the buffer. */
 	return owner != 0 && swap_owner(td, index, owner, 0);
 }
 

@@ -53,7 +53,7 @@ struct rte_mempool;
 /** Highest number of a process. */
 #define TRACKED_MAX_OWNER 254 /* RMEM_PROCESS_MAX */
 
-/** Owner of the bytes that follow that of the last buffer. */
+/** Owner of the bytes after the byte of the last buffer. */
 #define TRACKED_NO_BUF 255
 
 /** Buffers of a word of owners. */
@@ -77,12 +77,12 @@ struct rmem_tracked {
 	uintptr_t base;      /**< Address of the first buffer. */
 	uint64_t page_mask;  /**< Bytes of a page, minus 1. */
 	uint64_t reciprocal; /**< 2^64 / distance of two buffers, rounded up. */
-	uint32_t log2_page;  /**< Of the bytes of a page; 63 if buffers may cross pages. */
+	uint32_t log2_page;  /**< log2 of the page size; 63 if buffers may cross pages. */
 	uint32_t pad;        /**< Zero. */
 	void **objs;         /**< Buffers, by index, sorted by address. */
 	uint64_t *words;     /**< Owners of 8 buffers each; atomic. */
 	uint64_t bad_puts __rte_cache_aligned; /**< Buffers whose put was refused; atomic. */
-	struct rmem_tracked *next;             /**< In the list of the primary. */
+	struct rmem_tracked *next;             /**< Next in the list of the primary. */
 	struct rte_mempool *mp;                /**< The mempool. */
 	bool is_mbufs;                         /**< The buffers are mbufs. */
 	struct rmem_tracked_hint hints[RTE_MAX_LCORE + 1]; /**< The last: of other threads. */
@@ -115,7 +115,7 @@ int rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8
 unsigned int rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsigned int n,
 		uint8_t process, unsigned int lcore_id);
 
-/** Make a buffer that belongs to from (0: to any process) that of a process. */
+/** Change the owner of a buffer from `from` (0: any process) to a process. */
 bool rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from);
 
 /** Bring a buffer that a dead process used into the state of a free one. */
