@@ -26,6 +26,7 @@
 #include "../../drivers/soft/wire/port/rwire_port.h"
 
 #include "../perf/perf_row.h"
+#include "../rc.h"
 #include "../test.h"
 
 #define COPY 64
@@ -37,19 +38,25 @@ static struct rsoft_grant_peer *peer;
 static int connection[2];
 
 static uint32_t
-grant(const struct rmem_mr *mr)
+grant_by(struct rmem_qp *qp, const struct rmem_mr *mr)
 {
 	unsigned int lcore = rsoft_grace_enter();
-	struct rsoft_grant *set = rsoft_grant_set(&shared, pair.b->qp_num, mr->rkey);
+	struct rsoft_grant *set = rsoft_grant_set(&shared, qp->qp_num, mr->rkey);
 	uint32_t i, rights = 0;
 
-	rsoft_grant_add(peer, (struct rsoft_qp *)pair.b, mr->rkey);
+	rsoft_grant_add(peer, (struct rsoft_qp *)qp, mr->rkey);
 	rsoft_grace_leave(lcore);
 	for (i = 0; i < RSOFT_GRANT_WAYS; i++) {
 		if (set[i].rkey == mr->rkey && set[i].version % 2 == 0)
 			rights |= set[i].rights;
 	}
 	return rights;
+}
+
+static uint32_t
+grant(const struct rmem_mr *mr)
+{
+	return grant_by(pair.b, mr);
 }
 
 static bool
@@ -98,6 +105,31 @@ TEST(wire_direct, key_of_another_pd_is_not_granted)
 	rights = grant(other);
 	TEST_OK(rmem_mr_dereg(other));
 	TEST_EQ(rights, 0);
+}
+
+/* Requests that the owner does not execute would not be counted. */
+TEST(wire_direct, qp_that_counts_requests_of_its_peer_grants_nothing)
+{
+	static const uint32_t counts[] = {RMEM_QP_COUNT_RECV, RMEM_QP_COUNT_REMOTE_RDMA_WRITE};
+	const struct rmem_qp_conf conf = rc_conf(pair.cq_b, 4, 4);
+	struct rmem_counter *counter = NULL;
+	struct rmem_qp *qps[RTE_DIM(counts)];
+	uint32_t rights[RTE_DIM(counts)];
+	unsigned int i;
+
+	TEST_OK(rmem_counter_create(rmem_pd_dev(pair.pd_b), NULL, &counter));
+	for (i = 0; i < RTE_DIM(counts); i++) {
+		TEST_OK(rmem_qp_create(pair.pd_b, &conf, &qps[i]));
+		TEST_OK(rmem_qp_attach_counter(qps[i], counter, counts[i]));
+	}
+	perf_qp_connect_pair(qps[0], qps[1]);
+	for (i = 0; i < RTE_DIM(counts); i++)
+		rights[i] = grant_by(qps[i], target);
+	for (i = 0; i < RTE_DIM(counts); i++)
+		TEST_OK(rmem_qp_destroy(qps[i]));
+	TEST_OK(rmem_counter_destroy(counter));
+	TEST_EQ(rights[0], RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_WRITE);
+	TEST_EQ(rights[1], 0);
 }
 
 static void *
