@@ -25,6 +25,9 @@
 /* The keys of more MRs do not fit in the cache of a core: prefetch them for a burst. */
 #define RSOFT_PREFETCH_MRS 4096
 
+/* Maximum number of QPs of the pending list that a poll retries. */
+#define POST_MAX_VISITS 64
+
 /* Maximum number of consecutive polls that find a completion without making progress. */
 #define POST_MAX_FOUND 16
 
@@ -43,15 +46,37 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rsoft_rq_flush_late(qp);
 }
 
-/* Retry the QPs of the pending list; return whether some can continue. Under pending_lock. */
+/*
+ * So many QPs of the pending list were retried, and next is the following one. Returns whether
+ * others are left of the round, in which each QP has its turn.
+ */
+static bool
+post_end_visits(struct rsoft_dev *dev, uint32_t nb, struct rsoft_qp *next)
+{
+	if (next == NULL) {
+		dev->nb_unvisited = 0;
+		return false;
+	}
+	rsoft_sq_begin_with(&dev->pending, next);
+	if (dev->nb_unvisited == 0)
+		dev->nb_unvisited = dev->nb_pending;
+	dev->nb_unvisited -= RTE_MIN(dev->nb_unvisited, nb);
+	return dev->nb_unvisited != 0;
+}
+
+/*
+ * Retry QPs of the pending list: a poll costs no more if many wait for their peers, which complete
+ * requests without it. Returns whether some can go on. Under pending_lock.
+ */
 static bool
 post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 {
 	struct rsoft_qp *qp, *next;
 	bool is_busy = false;
 	uint64_t copied = 0;
+	uint32_t nb = 0;
 
-	for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
+	for (qp = TAILQ_FIRST(&dev->pending); qp != NULL && nb < POST_MAX_VISITS; qp = next, nb++) {
 		next = TAILQ_NEXT(qp, next);
 		/* Only try the lock: a post takes sq.lock before pending_lock. */
 		if (!rte_ticketlock_trylock(&qp->sq.lock))
@@ -65,11 +90,11 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 		rte_ticketlock_unlock(&qp->sq.lock);
 		/* Receive first, then continue with the next QPs. */
 		if (copied >= RWIRE_DIRECT_BUDGET && next != NULL) {
-			rsoft_sq_begin_with(&dev->pending, next);
+			(void)post_end_visits(dev, nb + 1, next);
 			return true;
 		}
 	}
-	return is_busy;
+	return post_end_visits(dev, nb, qp) || is_busy;
 }
 
 bool

@@ -235,6 +235,7 @@ static_assert(sizeof(struct rsoft_key) == RTE_CACHE_LINE_MIN_SIZE, "a key is one
 /* Allocator of ids in random order (rsoft_ids.c). */
 struct rsoft_ids {
 	uint32_t *free;
+	uint32_t *at; /* by id - 1: its entry of free, if it is there; NULL before the first take */
 	uint32_t nb_free;
 	uint32_t max;
 };
@@ -458,6 +459,7 @@ struct rsoft_qp {
 	uint8_t is_claimed;    /* a secondary process posts to it (rsoft_mp.c); atomic */
 	uint8_t has_late_recv; /* rules of chaos= apply to its receives */
 	uint8_t counts;        /* of enum rmem_qp_count, that have a counter; see rsoft_count.h */
+	uint8_t has_bound;     /* type 2 windows were bound on it; by the executor of sq; atomic */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size;        /* limit of the device; UD: the path MTU */
 	struct rwire_qp *wire;        /* NULL unless connected by the wire; atomic */
@@ -536,6 +538,7 @@ struct rsoft_dev {
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, plus the wire; atomic */
 	rte_ticketlock_t pending_lock;
+	uint32_t nb_unvisited;        /* of the pending QPs, until each was retried once more */
 	struct rsoft_qp_list pending; /* QPs whose requests wait */
 
 	rte_ticketlock_t umr_lock; /* held while walking the lists below a key; taken last */

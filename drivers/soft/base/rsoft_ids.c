@@ -2,8 +2,11 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Allocator of ids: an array of free ids, from which a random one is swapped to the end and
- * taken. */
+/*
+ * Allocator of ids: an array of free ids, from which a random one is swapped to the end and taken.
+ *
+ * Invariant: with an index, ids->free[ids->at[id - 1]] is id for each free id.
+ */
 
 #include <errno.h>
 #include <sys/random.h>
@@ -21,6 +24,7 @@ rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id)
 	ids->free = rte_malloc_socket("rsoft_ids", (size_t)max * sizeof(*ids->free), 0, socket_id);
 	if (ids->free == NULL)
 		return -ENOMEM;
+	ids->at = NULL;
 	ids->max = max;
 	ids->nb_free = is_full ? max : 0;
 	for (i = 0; i < ids->nb_free; i++)
@@ -31,8 +35,29 @@ rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id)
 void
 rsoft_ids_fini(struct rsoft_ids *ids)
 {
+	rte_free(ids->at);
 	rte_free(ids->free);
+	ids->at = NULL;
 	ids->free = NULL;
+}
+
+/* Put an id in an entry. */
+static inline void
+ids_set(struct rsoft_ids *ids, uint32_t at, uint32_t id)
+{
+	ids->free[at] = id;
+	if (unlikely(ids->at != NULL))
+		ids->at[id - 1] = at;
+}
+
+void
+rsoft_ids_index(struct rsoft_ids *ids, uint32_t *at)
+{
+	uint32_t i;
+
+	ids->at = at;
+	for (i = 0; i < ids->nb_free; i++)
+		at[ids->free[i] - 1] = i;
 }
 
 uint32_t
@@ -44,27 +69,25 @@ rsoft_ids_get(struct rsoft_ids *ids)
 		return 0;
 	at = (uint32_t)(((uint64_t)rsoft_random() * ids->nb_free) >> 32);
 	id = ids->free[at];
-	ids->free[at] = ids->free[--ids->nb_free];
+	ids_set(ids, at, ids->free[--ids->nb_free]);
 	return id;
 }
 
 bool
 rsoft_ids_take(struct rsoft_ids *ids, uint32_t id)
 {
-	uint32_t i;
+	uint32_t at = ids->at[id - 1];
 
-	for (i = 0; i < ids->nb_free && ids->free[i] != id; i++)
-		;
-	if (i == ids->nb_free)
+	if (at >= ids->nb_free || ids->free[at] != id)
 		return false;
-	ids->free[i] = ids->free[--ids->nb_free];
+	ids_set(ids, at, ids->free[--ids->nb_free]);
 	return true;
 }
 
 void
 rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
 {
-	ids->free[ids->nb_free++] = id;
+	ids_set(ids, ids->nb_free++, id);
 }
 
 uint32_t

@@ -19,7 +19,10 @@ void rsoft_ids_fini(struct rsoft_ids *ids);
 /* Allocate a random free id; 0 if there is none. */
 uint32_t rsoft_ids_get(struct rsoft_ids *ids);
 
-/* Allocate the given id, by a search of the array; false if it is not free. */
+/* Note where each free id is, in memory for max numbers that rsoft_ids_fini() frees. */
+void rsoft_ids_index(struct rsoft_ids *ids, uint32_t *at);
+
+/* Allocate the given id, after rsoft_ids_index(); false if it is not free. */
 bool rsoft_ids_take(struct rsoft_ids *ids, uint32_t id);
 
 /* Free an id. */

@@ -316,6 +316,32 @@ key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_key_hash_find(dev, rkey) != NULL;
 }
 
+/* Before the first requested key: note where each free slot is. */
+static int
+key_index_slots(struct rsoft_dev *dev)
+{
+	struct rsoft_ids *ids = &dev->mr_keys.ids;
+	uint32_t *at;
+
+	if (__atomic_load_n(&ids->at, __ATOMIC_RELAXED) != NULL)
+		return 0;
+	at = rte_zmalloc_socket("rsoft_ids_at", (size_t)ids->max * sizeof(*at), 0,
+			(int)(int64_t)dev->args.socket);
+	if (at == NULL) {
+		RSOFT_LOG(ERR, "requested keys: no memory for the index of slots: %zu bytes",
+				(size_t)ids->max * sizeof(*at));
+		return -ENOMEM;
+	}
+	rsoft_lock(&dev->lock);
+	if (ids->at == NULL) {
+		rsoft_ids_index(ids, at);
+		at = NULL;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	rte_free(at);
+	return 0;
+}
+
 /* Slot of an index, if it is free and for MRs; otherwise any free slot, or UINT32_MAX. */
 static uint32_t
 key_request_slot(struct rsoft_dev *dev, uint32_t index)
@@ -337,6 +363,8 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 	int ret;
 
 	ret = rsoft_key_hash_init(dev);
+	if (ret == 0)
+		ret = key_index_slots(dev);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&dev->lock);

@@ -54,12 +54,13 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 	const struct rsoft_dev *dev = qp->dev;
 	uint32_t i;
 
-	for (i = 0; i < dev->nb_keys; i++) {
+	if (!__atomic_load_n(&qp->has_bound, __ATOMIC_RELAXED))
+		return false;
+	for (i = dev->mw_keys.first; i < dev->nb_keys; i++) {
 		const struct rsoft_key *key = &dev->keys[i];
 		uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-		if (key->is_window && (rsoft_word_rights(word) & RSOFT_VALID) &&
-				key->qp_serial == qp->serial)
+		if ((rsoft_word_rights(word) & RSOFT_VALID) && key->qp_serial == qp->serial)
 			return true;
 	}
 	return false;
@@ -169,6 +170,8 @@ mw_bind(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, const struct 
 {
 	uint32_t rights = 0;
 
+	if (unlikely(!qp->has_bound))
+		__atomic_store_n(&qp->has_bound, 1, __ATOMIC_RELAXED);
 	rsoft_key_unbind(key);
 	if (likely(wr->bind_mw.mr != NULL))
 		rights = mw_fill(qp, key, wr);
