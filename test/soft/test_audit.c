@@ -220,7 +220,7 @@ TEST(audit, flaws_of_qps_are_found)
 	EXPECT_FLAW(qp->state, 77, "QP");
 	EXPECT_FLAW(qp->qp.qp_num, qp->qp.qp_num ^ 1, "QP");
 	EXPECT_FLAW(qp->dev, NULL, "QP");
-	EXPECT_FLAW(qp->access, 0x40000000, "QP");
+	EXPECT_FLAW(qp->access, 0x20000000, "QP");
 	EXPECT_FLAW(soft()->qps[qp->qp.qp_num & soft()->qp_mask], NULL, "QPs");
 	EXPECT_FLAW(soft()->nb_qp, soft()->nb_qp + 1, "QPs");
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &sge, 1), 1);
