@@ -7,8 +7,8 @@
  * Queue pairs (QPs) of the services RC, UC, UD and XRC.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
- * rmem_qp_connect() moves it from RESET to RTS in one call, its first error (of UC: to SQE) or
- * rmem_qp_set_error() to ERR, and rmem_qp_reset() back to RESET.
+ * rmem_qp_connect() moves it from RESET to RTS in one call. Its first error moves it to ERR (UC: to
+ * SQE), as does rmem_qp_set_error(). rmem_qp_reset() moves it back to RESET.
  */
 
 #ifndef RMEM_QP_H
@@ -50,8 +50,8 @@ enum rmem_qp_type {
 	/**
 	 * Sender of XRC (rmem_xrcd.h); needs RMEM_DEV_CAPA_XRC.
 	 *
-	 * The requests of RC but ATOMIC_WRITE and FLUSH, to a QP of XRC_RECV. It has no receives,
-	 * and its recv_cq is its send_cq.
+	 * All requests of RC except ATOMIC_WRITE and FLUSH, to an XRC_RECV QP. The QP has no
+	 * receives, and its recv_cq is its send_cq.
 	 */
 	RMEM_QPT_XRC_SEND = 9,
 	/**
@@ -72,7 +72,7 @@ enum rmem_qp_state {
 	RMEM_QPS_RTR = 2,   /**< Ready to receive: executes requests of the peer. */
 	RMEM_QPS_RTS = 3,   /**< Connected: ready to send and to receive. */
 	RMEM_QPS_SQD = 4,   /**< Send queue drained: posted requests wait for RTS. */
-	RMEM_QPS_SQE = 5,   /**< A request failed, not of RC: sends are flushed. */
+	RMEM_QPS_SQE = 5,   /**< UC, UD: a request failed; send requests are flushed. */
 	RMEM_QPS_ERR = 6,   /**< All requests are flushed. */
 };
 
@@ -132,16 +132,16 @@ enum rmem_qp_state {
  * RMEM_WC_LOC_QP_OP_ERR; atomics without exactly one SGE of 8 bytes, with RMEM_WC_LOC_LEN_ERR; and
  * rmem_mw_bind() that the PDs, the MR or the range forbid, with RMEM_WC_MW_BIND_ERR.
  *
- * All other requests are refused as without it. Only drivers that execute requests themselves have
- * it; others return -EOPNOTSUPP.
+ * All other invalid requests are still refused. Only drivers that execute requests themselves
+ * support the flag; others return -EOPNOTSUPP.
  */
 #define RMEM_QP_LATE_ERRORS (1u << 2)
 /**
  * The general services QP, with number 1 (IBTA 3.9.4.4).
  *
- * It has management datagrams (MADs), such as those of the communication manager. It is of
- * RMEM_QPT_UD, with RMEM_GSI_QKEY as its Q_Key. A device has one, which is one of its max_qp
- * QPs. Needs RMEM_DEV_CAPA_GSI.
+ * It carries management datagrams (MADs), such as messages of the communication manager. Its type
+ * is RMEM_QPT_UD, and its Q_Key RMEM_GSI_QKEY. A device has at most one, which counts as one of its
+ * max_qp QPs. Needs RMEM_DEV_CAPA_GSI.
  */
 #define RMEM_QP_GSI (1u << 3)
 
@@ -152,9 +152,9 @@ enum rmem_qp_state {
 struct rmem_qp {
 	struct rmem_obj obj;     /**< Private head. */
 	uint32_t qp_num;         /**< Number of the QP on its device. */
-	struct rmem_pd *pd;      /**< PD it belongs to; of XRC_RECV: NULL. */
-	struct rmem_cq *send_cq; /**< CQ of its send queue; of XRC_RECV: NULL. */
-	struct rmem_cq *recv_cq; /**< CQ of its receive queue; of XRC_RECV: private to drivers. */
+	struct rmem_pd *pd;      /**< PD it belongs to; NULL for XRC_RECV. */
+	struct rmem_cq *send_cq; /**< CQ of its send queue; NULL for XRC_RECV. */
+	struct rmem_cq *recv_cq; /**< CQ of its receive queue; XRC_RECV: private to drivers. */
 	struct rmem_srq *srq;    /**< SRQ it takes receives from; NULL: it has a receive queue. */
 	uint16_t type;           /**< One of enum rmem_qp_type. */
 	uint16_t reserved[3];    /**< Zero. */
@@ -206,20 +206,20 @@ struct rmem_qp_conn {
 	uint8_t timeout;            /**< Ack timeout: 4.096 us * 2^timeout; 0 unlimited; <= 31. */
 	uint8_t retry_cnt;          /**< Retries after a timeout, 0 to 7. */
 	uint8_t rnr_retry;          /**< Retries if no receive is posted, 0 to 6; 7 unlimited. */
-	uint8_t min_rnr_timer;      /**< Pause of the peer before these, encoded; 0 to 31. */
-	uint8_t traffic_class;      /**< Of the GRH, or of the IP header of RoCE (DSCP and ECN). */
+	uint8_t min_rnr_timer;      /**< Pause of the peer before a retry, encoded; 0 to 31. */
+	uint8_t traffic_class;      /**< In the GRH, or in the IP header of RoCE (DSCP and ECN). */
 	uint8_t reserved[11];       /**< Zero. */
 };
 
-/** Path to a peer, as struct ibv_ah_attr; of a QP, or of an AH (rmem_ah.h). */
+/** Path to a peer, for a QP or an AH (rmem_ah.h); as struct ibv_ah_attr. */
 struct rmem_ah_attr {
 	uint8_t dgid[16];      /**< GID of the peer's port, if is_global. */
-	uint32_t flow_label;   /**< Of the GRH. */
+	uint32_t flow_label;   /**< Flow label of the GRH. */
 	uint16_t dlid;         /**< LID of the peer's port on an InfiniBand subnet. */
 	uint8_t is_global;     /**< 1 if packets have a GRH, else 0. */
 	uint8_t sgid_index;    /**< Index of the own GID. */
-	uint8_t hop_limit;     /**< Of the GRH. */
-	uint8_t traffic_class; /**< Of the GRH. */
+	uint8_t hop_limit;     /**< Hop limit of the GRH. */
+	uint8_t traffic_class; /**< Traffic class of the GRH. */
 	uint8_t sl;            /**< Service level. */
 	uint8_t src_path_bits; /**< Path bits of the own LID. */
 	uint8_t static_rate;   /**< Maximum rate, encoded as in verbs. */
@@ -280,7 +280,7 @@ struct rmem_qp_error {
 	uint32_t peer_qp_num; /**< QP number of the peer. */
 	uint8_t status;       /**< One of enum rmem_wc_status. */
 	uint8_t side;         /**< One of enum rmem_qp_error_side. */
-	uint8_t opcode;       /**< enum rmem_wr_opcode; of a receive 0. */
+	uint8_t opcode;       /**< enum rmem_wr_opcode; 0 for a receive. */
 	uint8_t pad;          /**< Zero. */
 	uint8_t peer_gid[16]; /**< GID of the peer. */
 	uint64_t reserved[2]; /**< Zero. */
@@ -312,11 +312,11 @@ struct rmem_qp_stats {
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
- * Of XRC_SEND, recv_cq, max_recv_wr and max_recv_sge are ignored; of XRC_RECV, also all else but
- * access, flags, async_channel, context, name and ext.
+ * For XRC_SEND, recv_cq, max_recv_wr and max_recv_sge are ignored. For XRC_RECV, all fields are
+ * ignored except type, access, flags, async_channel, context, name and ext.
  *
  * @param pd
- *   Protection domain the QP belongs to; of XRC_RECV: NULL.
+ *   Protection domain the QP belongs to; NULL for XRC_RECV.
  * @param conf
  *   Configuration; not needed after the call.
  * @param[out] qp
@@ -325,7 +325,7 @@ struct rmem_qp_stats {
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, an
- *     async_channel that is none or of another device, a number over its limit, an unknown
+ *     async_channel that is not one or of another device, a number over its limit, an unknown
  *     type, flag or access bit, RMEM_QP_GSI with another type than UD, an SRQ of XRC, an SRQ with
  *     XRC_SEND, a PD or no domain with XRC_RECV, a domain with another type, or a reserved field
  *     that is not zero.
@@ -341,8 +341,8 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 /**
  * Get a QP of RMEM_QPT_XRC_RECV by its number.
  *
- * As ibv_open_qp(3). Returns the same handle; the QP is destroyed by as many calls of
- * rmem_qp_destroy() as there were of rmem_qp_create() and this.
+ * As ibv_open_qp(3). Returns the same handle. Each call needs an rmem_qp_destroy(), in addition to
+ * the one for rmem_qp_create(); the last one destroys the QP.
  *
  * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
  *

@@ -36,9 +36,9 @@ extern "C" {
 #define RMEM_WR_INVALIDATES (1u << 2)
 /** The request invalidates a key of the peer. */
 #define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
-/** QPs of RC only. */
+/** RC QPs only. */
 #define RMEM_WR_RC_ONLY (1u << 4)
-/** QPs of UD too. */
+/** UD QPs too. */
 #define RMEM_WR_UD (1u << 5)
 /** The request has exactly one SGE, of 8 bytes. */
 #define RMEM_WR_WORD (1u << 6)
@@ -55,7 +55,7 @@ struct rmem_wr_info {
 	uint8_t wc_opcode;      /**< enum rmem_wc_opcode of its completion. */
 	uint8_t flags;          /**< RMEM_SEND_* that it may have. */
 	uint8_t props;          /**< Bitwise OR of RMEM_WR_*. */
-	bool is_full_check;     /**< Not by rmem_wr_is_simple(). */
+	bool is_full_check;     /**< rmem_wr_is_simple() does not accept it. */
 	uint8_t pad;            /**< Zero. */
 	/** Offsets, in struct rmem_send_wr, of the objects that it names; 0: none. */
 	uint16_t handle[RMEM_WR_MAX_HANDLES];
@@ -68,7 +68,7 @@ extern const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB];
 /** Limits of a QP; the driver sets them by rmem_wr_limits_set(). */
 struct rmem_wr_limits {
 	uint32_t opcodes;         /**< Bitmask of the opcodes of the device and the service. */
-	uint32_t simple;          /**< Those of them that rmem_wr_is_simple() can accept. */
+	uint32_t simple;          /**< Opcodes that rmem_wr_is_simple() can accept. */
 	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
 	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
 	bool is_late;             /**< RMEM_QP_LATE_ERRORS. */
@@ -91,9 +91,9 @@ void rmem_wr_limits_set(
 		struct rmem_wr_limits *limits, const struct rmem_qp_conf *conf, uint64_t capa);
 
 /**
- * Whether a request is of one of some opcodes and has no special flag.
+ * Check whether a request has one of the opcodes and no special flag.
  *
- * Special are all flags but FENCE, SIGNALED and SOLICITED, which each opcode may have.
+ * All flags are special except FENCE, SIGNALED and SOLICITED, which each opcode may have.
  *
  * Fast path.
  *
@@ -117,8 +117,8 @@ rmem_wr_is_among(uint32_t opcodes, const struct rmem_send_wr *wr)
 /**
  * Check whether a request is valid and needs no check beyond its head.
  *
- * The common case of rmem_wr_check(). The others are inline data, the SGE of an atomic, objects,
- * and invalid requests.
+ * This is the common case of rmem_wr_check(). Other cases are inline data, the SGE of an atomic,
+ * objects, and invalid requests.
  *
  * Fast path.
  *
@@ -139,7 +139,7 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 }
 
 /**
- * Whether an object exists, is of a type, and of the device of another object.
+ * Check that an object exists, has a type, and is of the device of another one.
  *
  * Fast path.
  *
@@ -162,14 +162,14 @@ rmem_obj_is_of(const void *handle, uint32_t type, const struct rmem_obj *same)
 }
 
 /**
- * An object that a request names.
+ * Get an object that a request names.
  *
  * Fast path.
  *
  * @param wr
  *   Request of a known opcode.
  * @param i
- *   Which, below RMEM_WR_MAX_HANDLES.
+ *   Index of the object, below RMEM_WR_MAX_HANDLES.
  *
  * @return
  *   Its head; NULL when the request names no such object.
@@ -185,7 +185,7 @@ rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
 }
 
 /**
- * Whether the objects of a request have the required types and the device.
+ * Check that the objects of a request have the required types and device.
  *
  * A window must be of type 2, a UMR must have entries, and a FLUSH a type and a level.
  *
@@ -236,7 +236,7 @@ rmem_wr_objs_fit(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
  *   Request, of any opcode.
  *
  * @return
- *   Whether it is one and may be accepted; otherwise rmem_wr_check_full() decides.
+ *   Whether it is such a request and may be accepted; otherwise rmem_wr_check_full() decides.
  */
 static inline bool
 rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
@@ -267,7 +267,7 @@ rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
  *   Request, of any opcode.
  *
  * @return
- *   Whether it is one and may be accepted; otherwise rmem_wr_check_full() decides.
+ *   Whether it is such a request and may be accepted; otherwise rmem_wr_check_full() decides.
  */
 static inline bool
 rmem_wr_is_word(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
@@ -322,7 +322,7 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  *     an atomic or ATOMIC_WRITE without one SGE of 8 bytes, NULL entries, or an object that is
  *     NULL, of another type or device, or a window that is not of type 2; of UD, no AH or one of
  *     another device, or a QP number over 24 bits.
- *   - -EPERM: of UD, an AH of another PD.
+ *   - -EPERM: UD: an AH of another PD.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or the service of the QP has no
  *     such request.
  */
@@ -337,7 +337,7 @@ rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 }
 
 /**
- * Whether a request has SGEs.
+ * Check whether a request has SGEs.
  *
  * Fast path.
  *
@@ -345,7 +345,7 @@ rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
  *   Request of a known opcode.
  *
  * @return
- *   Whether sg_list and num_sge mean anything.
+ *   Whether sg_list and num_sge are used.
  */
 static inline bool
 rmem_wr_has_sges(const struct rmem_send_wr *wr)
