@@ -38,12 +38,12 @@ extern "C" {
  * @param mp
  *   Mempool of a tracked pool, such as rmem_pool::mp.
  * @param[in,out] objs
- *   Buffers. The first ones are those that this process owns on return, in the same order.
+ *   Buffers. On return, the buffers that this process owns come first, in the same order.
  * @param n
  *   Number of buffers; 0 is allowed.
  * @param from
  *   Number of the process that sent them. With 0 the owner may be any process: then a buffer that
- *   was freed and got again by a third process is taken from that.
+ *   was freed and got again by a third process is taken from the third one.
  *
  * @return
  *   Number of buffers that this process owns, otherwise:
@@ -71,8 +71,8 @@ int rmem_tracked_owner(const struct rte_mempool *mp, const void *obj);
 /**
  * Register the mempool ops of a tracked mempool in this process.
  *
- * rmem_pool_lookup() calls it. For a secondary process that was given the mempool by its address,
- * before it gets or puts.
+ * rmem_pool_lookup() calls it. A secondary process that was given the address of the mempool calls
+ * it before it gets or puts.
  *
  * Control path. Safe to call from any thread.
  *

@@ -85,7 +85,8 @@ struct rmem_tracked {
 	struct rmem_tracked *next;             /**< Next in the list of the primary. */
 	struct rte_mempool *mp;                /**< The mempool. */
 	bool is_mbufs;                         /**< The buffers are mbufs. */
-	struct rmem_tracked_hint hints[RTE_MAX_LCORE + 1]; /**< The last: of other threads. */
+	struct rmem_tracked_hint
+			hints[RTE_MAX_LCORE + 1]; /**< The last one is for other threads. */
 };
 
 /** Bytes of memory for size buffers. */
@@ -111,7 +112,7 @@ rmem_tracked_is_full(const struct rmem_tracked *td)
 int rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t process,
 		unsigned int lcore_id);
 
-/** Put back n buffers; returns the number of those that were refused: free, or no buffer. */
+/** Put back n buffers; return the number of buffers refused: free, or no buffer. */
 unsigned int rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsigned int n,
 		uint8_t process, unsigned int lcore_id);
 
