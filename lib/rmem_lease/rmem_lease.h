@@ -318,7 +318,7 @@ int rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *
  *
  * @return
  *   Number of requests accepted, as rmem_post_send(); 0 with nb_wr 0. Or:
- *   - -EINVAL: NULL ctx or not a context, or what rmem_post_send() refuses of the first.
+ *   - -EINVAL: NULL ctx or not a context, or rmem_post_send() refuses the first request.
  *   - -ENOSPC: the send queue is full.
  *   - -EOPNOTSUPP, -EBUSY, -ENODEV: as rmem_post_send().
  */
