@@ -96,13 +96,13 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
 /**
  * Bind a type 1 window to part of an MR, or unbind it (ibv_bind_mw(3)).
  *
- * The binding is queued in the send queue of the QP, in order with other requests, and
- * completes with RMEM_WC_BIND_MW if it is signaled. When it has completed, the previous key of the
- * window is no longer valid, and no lcore accesses the memory through it. An MR cannot be
- * deregistered while a window is bound to it. A binding that fails (RMEM_WC_MW_BIND_ERR or
- * flushed) leaves the previous one in force, and mw->rkey is again the key of that.
+ * The bind is queued in the send queue of the QP, in order with other requests, and completes with
+ * RMEM_WC_BIND_MW if it is signaled. When it has completed, the previous key of the window is no
+ * longer valid, and no lcore accesses the memory through it. An MR cannot be deregistered while a
+ * window is bound to it. If a bind fails (RMEM_WC_MW_BIND_ERR) or is flushed, the window remains
+ * bound as before, and mw->rkey is its previous key again.
  *
- * For the thread that uses the QP. A binding of a window must have completed before the window is
+ * For the thread that uses the QP. A bind of a window must have completed before the window is
  * bound on another QP.
  *
  * @param qp
@@ -110,11 +110,11 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  * @param mw
  *   Type 1 window; on success mw->rkey is its new key, also after unbinding.
  * @param bind
- *   The binding; not needed after the call. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE of
- *   the MR (IBTA C10-74).
+ *   Range and rights of the window; not needed after the call. REMOTE_WRITE and REMOTE_ATOMIC
+ *   need LOCAL_WRITE of the MR (IBTA C10-74).
  *
  * @return
- *   0 if the binding was accepted, otherwise:
+ *   0 if the bind was accepted, otherwise:
  *   - -EINVAL: NULL or wrong handle, NULL bind, a type 2 window, an unknown flag or access
  *     bit, ZERO_BASED (IBTA o10-36.2.2), a reserved field that is not zero, an MR that was
  *     not registered by rmem_mr_reg(), or a range that is not inside the MR (IBTA C10-75);
@@ -125,7 +125,7 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  *   - -EBUSY: the QP is in the RESET state, or the MR is not in RMEM_MR_STATE_VALID: its
  *     registration is in progress or failed, or it is not enabled.
  *   - -ENOSPC: the send queue is full.
- *   - -ENOMEM: a previous binding was lost, and no memory to allocate the window again.
+ *   - -ENOMEM: a previous bind was lost, and there is no memory to allocate the window again.
  *   - -ENODEV: the device has failed or was removed.
  *   - -EIO: the device failed.
  */

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Queue pairs. A QP refers to its PD, to both of its CQs, and to its SRQ; one of XRC_RECV to its
- * domain alone.
+ * Queue pairs. A QP refers to its PD, to both of its CQs, and to its SRQ; an XRC_RECV QP
+ * refers to its domain only.
  */
 
 #include <errno.h>
@@ -261,7 +261,7 @@ alloc(struct rmem_obj *parent, int *ret)
 	return qp;
 }
 
-/* The object that a new QP belongs to; of XRC_RECV, which has no PD, its domain. */
+/* The object that a new QP belongs to: its PD, or the domain of an XRC_RECV QP, which has no PD. */
 static int
 get_parent(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_obj **parent)
 {
@@ -440,7 +440,7 @@ rmem_qp_reset(struct rmem_qp *qp)
 	return ret;
 }
 
-/* A search for a QP of XRC_RECV. */
+/* A search for an XRC_RECV QP. */
 struct qp_search {
 	uint16_t dev_id;
 	uint32_t xrcd;

@@ -86,9 +86,9 @@ struct rmem_srq_attr {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a PD, NULL conf or srq, max_wr 0, a number over its limit, an
- *     async_channel that is none or of another device, a domain without a CQ or the reverse, one of
- *     another device, or a reserved field that is not zero.
+ *   - -EINVAL: NULL or not a PD, NULL conf or srq, max_wr 0, a number over its limit,
+ *     async_channel is not a channel or belongs to another device, a domain without a CQ, a CQ
+ *     without a domain, a domain or CQ of another device, or a reserved field that is not zero.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SRQ, or with a domain RMEM_DEV_CAPA_XRC.
  *   - -ENOSPC: the device already has rmem_dev_info::max_srq shared receive queues.
  *   - -ENOMEM: no memory for the SRQ.

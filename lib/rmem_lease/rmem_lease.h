@@ -345,8 +345,8 @@ int rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, u
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL ctx or not a context, or one of them is not a lease of it, or was reclaimed;
- *     none was revoked.
+ *   - -EINVAL: NULL ctx or not a context, or an element of lease is not a lease of ctx, or
+ *     was reclaimed; no lease was revoked.
  */
 int rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb);
 

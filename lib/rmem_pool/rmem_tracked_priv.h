@@ -97,7 +97,7 @@ void rmem_tracked_init(struct rmem_tracked *td, uint32_t size);
 
 /**
  * Add a free buffer; not with other threads. The functions below need all size buffers. False if
- * there are so many.
+ * all of them were added.
  */
 bool rmem_tracked_add(struct rmem_tracked *td, void *obj);
 
