@@ -17,16 +17,12 @@
 
 #ifdef __x86_64__
 #define STEPS_CAN_COUNT true
-#else
-#define STEPS_CAN_COUNT false
-#endif
 
 static struct {
 	volatile sig_atomic_t is_stepping;
 	volatile uint64_t nb;
 } steps;
 
-#ifdef __x86_64__
 static inline void
 steps_trap(__attribute__((unused)) int sig, __attribute__((unused)) siginfo_t *info, void *context)
 {
@@ -55,6 +51,8 @@ steps_of(void (*call)(void))
 	return sigaction(SIGTRAP, &old, NULL) == 0 ? steps.nb : UINT64_MAX;
 }
 #else
+#define STEPS_CAN_COUNT false
+
 static inline uint64_t
 steps_of(__attribute__((unused)) void (*call)(void))
 {
