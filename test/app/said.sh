@@ -29,7 +29,7 @@ verdict() {
 		passed=$((passed + 1))
 	else
 		printf '%s\n' "FAILED, status ${rc:-none}: $1
-$(sed 's/^/    /' out err 2>/dev/null)"
+$(sed 's/^/    /' out err listen.out listen.err server.err 2>/dev/null)"
 		failed=$((failed + 1))
 	fi
 }
