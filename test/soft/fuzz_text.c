@@ -146,8 +146,8 @@ static bool
 is_refusal(int ret)
 {
 	return ret == -EINVAL || ret == -ENOMEM || ret == -ENODEV || ret == -EADDRINUSE ||
-			ret == -EADDRNOTAVAIL || ret == -ENOTSUP || ret == -EOPNOTSUPP ||
-			ret == -ENOENT || ret == -EIO || ret == -EEXIST || ret == -EBADMSG;
+			ret == -EADDRNOTAVAIL || ret == -EOPNOTSUPP || ret == -ENOENT ||
+			ret == -EIO || ret == -EEXIST || ret == -EBADMSG;
 }
 
 static bool
