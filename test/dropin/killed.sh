@@ -5,27 +5,9 @@
 # exits with 77 if they are not permitted.
 
 set -uo pipefail
-if [ -z "${KILLED_INSIDE:-}" ]; then
-	user=()
-	[ "$(id -u)" = 0 ] || user=(--user --map-root-user)
-	unshare "${user[@]}" --net --mount true 2>/dev/null || {
-		echo "skipped: namespaces are not permitted"
-		exit 77
-	}
-	KILLED_INSIDE=1 exec unshare "${user[@]}" --net --mount "$0" "$@"
-fi
+. "$(dirname -- "$0")/clean_ns.sh"
 
 run=$1
-PATH=$PATH:/usr/sbin:/sbin
-ip link set lo up
-directories=(/dev/shm /var/tmp)
-case $PWD in /tmp/*) ;; *) directories+=(/tmp) ;; esac
-for directory in "${directories[@]}"; do mount -t tmpfs none "$directory"; done
-
-# left: what is there of the processes that were killed.
-left() {
-	{ find "${directories[@]}" -mindepth 1; grep rmem /proc/net/unix || true; } | grep .
-}
 
 for phase in 0 0.01 0.02 0.05 0.1 0.2 0.5 1; do
 	"$run" ib_write_bw -D 30 >/dev/null 2>&1 &
