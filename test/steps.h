@@ -60,4 +60,4 @@ steps_of(__attribute__((unused)) void (*call)(void))
 }
 #endif
 
-#endif
+#endif /* STEPS_H */

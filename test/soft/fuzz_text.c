@@ -30,7 +30,7 @@
 #include "soft/wire/codec/rwire_addr.h"
 #include "soft/wire/rwire_allow.h"
 
-#include "../wire/fuzz.h"
+#include "../wire/fuzz_eal.h"
 #include "../wire/xorshift.h"
 
 #define MAX_TEXT    2048u
@@ -268,16 +268,11 @@ run_seal(const uint8_t *data, size_t size)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static char options[][32] = {"--no-huge", "--no-shconf", "-m", "64", "--no-pci",
-			"--no-telemetry", "--log-level=*:emergency"};
 	static const uint8_t key[RMEM_LEASE_SEAL_KEY_SIZE] = {1};
-	char *eal[1 + RTE_DIM(options)] = {(*argv)[0]};
 	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(options); i++)
-		eal[1 + i] = options[i];
 	RTE_SET_USED(argc);
-	CHECK(rte_eal_init(RTE_DIM(eal), eal) >= 0);
+	fuzz_eal_init((*argv)[0]);
 	CHECK(rmem_dev_create("soft0", NULL, &fz.dev) == 0);
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
 	for (i = 0; i < MAX_MRS; i++)

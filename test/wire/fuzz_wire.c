@@ -22,7 +22,7 @@
 
 #include "soft/base/rsoft.h"
 #include "soft/wire/rwire.h"
-#include "fuzz.h"
+#include "fuzz_eal.h"
 #include "stub_port.h"
 #include "xorshift.h"
 
@@ -208,17 +208,10 @@ open_all(void)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static char options[][32] = {"--no-huge", "--no-shconf", "-m", "64", "--no-pci",
-			"--no-telemetry", "--log-level=*:emergency"};
-	char *eal[1 + RTE_DIM(options)] = {(*argv)[0]};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(options); i++)
-		eal[1 + i] = options[i];
 	RTE_SET_USED(argc);
 	rwire_clock = fuzz_clock;
 	fz.now = rte_get_tsc_hz();
-	CHECK(rte_eal_init(RTE_DIM(eal), eal) >= 0);
+	fuzz_eal_init((*argv)[0]);
 	open_all();
 	return 0;
 }
