@@ -408,8 +408,8 @@ struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
 struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
 /* Move an ID to another channel. */
 void rcm_id_move(struct rcm_id *id, struct rcm_channel *to);
-/* Add an ID to the list of its port, src.port, until it is freed. */
-void rcm_id_has_port(struct rcm_id *id);
+/* Add an ID, which was not bound before, to the list of its port, src.port, until it is freed. */
+void rcm_id_add_port(struct rcm_id *id);
 /* First entry of the list (of_port) that has all IDs of the port, and possibly IDs of others. */
 struct rcm_id *rcm_id_by_port(uint16_t port);
 /* Free an ID that has no connection, port, group or event; rcm_destroy() releases these first. */

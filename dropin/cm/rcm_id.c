@@ -148,10 +148,9 @@ rcm_id_by_port(uint16_t port)
 }
 
 void
-rcm_id_has_port(struct rcm_id *id)
+rcm_id_add_port(struct rcm_id *id)
 {
-	if (!id->has_port)
-		LIST_INSERT_HEAD(&ports[id->src.port % NB_PORT_LISTS], id, of_port);
+	LIST_INSERT_HEAD(&ports[id->src.port % NB_PORT_LISTS], id, of_port);
 	id->has_port = true;
 }
 

@@ -400,7 +400,7 @@ rcm_port_claim(struct rcm_id *id, bool is_implicit)
 		return ret;
 	}
 	id->src.port = port;
-	rcm_id_has_port(id);
+	rcm_id_add_port(id);
 	return 0;
 }
 

@@ -108,7 +108,7 @@ ibv_destroy_comp_cntr(struct ibv_comp_cntr *comp_cntr)
 	return 0;
 }
 
-/* A function that changes a counter, by one of the class. */
+/* Define a function that changes a counter by calling a function of the class. */
 #define CHANGE(name, call)                                                                         \
 	int name(struct ibv_comp_cntr *comp_cntr, uint64_t value)                                  \
 	{                                                                                          \
@@ -122,7 +122,7 @@ ibv_destroy_comp_cntr(struct ibv_comp_cntr *comp_cntr)
 		return 0;                                                                          \
 	}
 
-/* One that reads it. The value is written by the class: no progress is needed (progress=). */
+/* Define a function that reads a counter. The class has its value: the call makes no progress. */
 #define READ(name, call)                                                                           \
 	int name(struct ibv_comp_cntr *comp_cntr, uint64_t *value)                                 \
 	{                                                                                          \
@@ -163,6 +163,6 @@ ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *comp_cntr,
 	if ((attr->op_mask & ~RMEM_QP_COUNT_ALL) != 0)
 		return EOPNOTSUPP;
 	ret = rmem_qp_attach_counter(((struct ribv_qp *)qp)->qp, cntr->counter, attr->op_mask);
-	/* The state is EINVAL there, and EBUSY is another counter. */
+	/* In the manual page EBUSY is another counter, and a wrong state is EINVAL. */
 	return ret == -EEXIST ? EBUSY : ribv_errno(ret);
 }
