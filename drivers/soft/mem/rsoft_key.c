@@ -322,8 +322,12 @@ key_index_slots(struct rsoft_dev *dev)
 {
 	struct rsoft_ids *ids = &dev->mr_keys.ids;
 	uint32_t *at;
+	bool has_index;
 
-	if (__atomic_load_n(&ids->at, __ATOMIC_RELAXED) != NULL)
+	rsoft_lock(&dev->lock);
+	has_index = ids->at != NULL;
+	rte_ticketlock_unlock(&dev->lock);
+	if (has_index)
 		return 0;
 	at = rte_zmalloc_socket("rsoft_ids_at", (size_t)ids->max * sizeof(*at), 0,
 			(int)(int64_t)dev->args.socket);
