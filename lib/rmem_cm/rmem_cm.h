@@ -58,7 +58,7 @@ struct rmem_cm_conf {
 	struct rmem_qp *qp; /**< QP in the RESET state. */
 	const void *data;   /**< Private data for the peer; NULL for none. */
 	uint32_t data_size; /**< Bytes of private data, 0 to the maximum of the message. */
-	/** For the call, 1 to RMEM_CM_MAX_TIMEOUT_MS; in accept also for the peer's answer. */
+	/** For the call, 1 to RMEM_CM_MAX_TIMEOUT_MS; in accept for a request to arrive. */
 	uint32_t timeout_ms;
 	uint8_t timeout;       /**< As rmem_qp_conn::timeout. */
 	uint8_t retry_cnt;     /**< As rmem_qp_conn::retry_cnt. */
@@ -111,6 +111,9 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
 /**
  * Wait for a peer and connect a QP to its QP.
  *
+ * The timeout is for a request to arrive. After that the call waits for the peer to confirm the
+ * answer: timeout_ms, or 9 s if that is longer, since answers are sent again until then.
+ *
  * An invalid request is rejected, and the call fails; it can be called again. Requests wait in the
  * order in which they arrive, at most 64 of each address. One that its peer ends is dropped.
  *
@@ -130,7 +133,7 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
  *   - -EINVAL: NULL listener, conf or conn, not a QP, a number out of range, bytes without data,
  *     or a reserved field that is not zero.
  *   - -EBUSY: the QP is not in the RESET state.
- *   - -ETIMEDOUT: no peer connected, or the peer did not answer.
+ *   - -ETIMEDOUT: no peer connected, or the peer did not confirm.
  *   - -EBADMSG: the message of the peer is not from rmem, of another version, of a wrong length,
  *     or has an invalid QP address.
  *   - -ECONNREFUSED: the peer aborted the connection.

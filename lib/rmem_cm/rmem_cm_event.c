@@ -14,6 +14,8 @@
 
 #include "rmem_cm_priv.h"
 
+#define MIN_ANSWER_MS UINT32_C(9000) /* answers are sent again for 8.6 s */
+
 /* The same for an errno. */
 static int
 cm_error(int error)
@@ -55,6 +57,12 @@ rmem_cm_now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t
+rmem_cm_answer_end_ms(const struct rmem_cm_conf *conf)
+{
+	return rmem_cm_now_ms() + RTE_MAX(conf->timeout_ms, MIN_ANSWER_MS);
 }
 
 int

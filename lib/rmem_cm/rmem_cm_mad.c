@@ -178,7 +178,7 @@ static int
 answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
 		const struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = rmem_cm_now_ms() + conf->timeout_ms;
+	uint64_t end_ms = rmem_cm_answer_end_ms(conf);
 	const struct ibcm_qp_conf qp = qp_conf_of(conf, addr);
 	uint8_t message[CM_MAX_SIZE];
 	struct ibcm_data data = {.data = message};

@@ -111,6 +111,11 @@ void rmem_cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
 int rmem_cm_channel_create(const char *subject, struct rdma_event_channel **channel);
 /** Monotonic time, ms. */
 uint64_t rmem_cm_now_ms(void);
+/**
+ * End of the wait for a peer to confirm an answer that is sent now. A short timeout does not apply:
+ * the peer is connected when it has the answer, and its confirmation may be lost.
+ */
+uint64_t rmem_cm_answer_end_ms(const struct rmem_cm_conf *conf);
 /** The next event; -ETIMEDOUT at the end of the wait. */
 int rmem_cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event);
 /** Wait for an event of that type, which succeeded. */

@@ -175,9 +175,8 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 	if (ret == 0)
 		ret = cm_take_request(
 				listener, addr, rmem_cm_now_ms() + conf->timeout_ms, conn, from);
-	/* A peer that connects at the end of the wait has the full timeout to answer. */
 	if (ret == 0)
-		ret = cm_answer(conn, conf, addr, from, rmem_cm_now_ms() + conf->timeout_ms);
+		ret = cm_answer(conn, conf, addr, from, rmem_cm_answer_end_ms(conf));
 	return ret;
 }
 

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include <rmem_cm.h>
 
 #include "../perf/perf_row.h"
@@ -20,6 +22,7 @@
 #define CLOSED_IP  "127.0.23.3"
 #define PORT       7175
 #define TIMEOUT_MS 60000
+#define SHORT_MS   2
 
 /* Reasons of a REJ. */
 #define INVALID_SERVICE_ID 8
@@ -38,6 +41,7 @@ static struct cm_peer peer;
 /* A thread that accepts, or connects. */
 struct caller {
 	bool is_accept;
+	uint32_t timeout_ms;
 	struct rmem_qp *qp;
 	struct rmem_cm_conn *conn;
 	int ret;
@@ -48,8 +52,10 @@ static void *
 run_caller(void *arg)
 {
 	struct caller *caller = arg;
-	const struct rmem_cm_conf conf = {
-			.qp = caller->qp, .timeout_ms = TIMEOUT_MS, .timeout = 14, .retry_cnt = 7};
+	const struct rmem_cm_conf conf = {.qp = caller->qp,
+			.timeout_ms = caller->timeout_ms,
+			.timeout = 14,
+			.retry_cnt = 7};
 
 	if (caller->is_accept)
 		caller->ret = rmem_cm_accept(server, &conf, NULL, &caller->conn);
@@ -59,9 +65,9 @@ run_caller(void *arg)
 }
 
 static void
-start_caller(struct caller *caller, struct rmem_qp *qp, bool is_accept)
+start_caller(struct caller *caller, struct rmem_qp *qp, bool is_accept, uint32_t timeout_ms)
 {
-	*caller = (struct caller){.is_accept = is_accept, .qp = qp};
+	*caller = (struct caller){.is_accept = is_accept, .qp = qp, .timeout_ms = timeout_ms};
 	TEST_OK(rmem_qp_reset(qp));
 	TEST_EQ(pthread_create(&caller->thread, NULL, run_caller, caller), 0);
 }
@@ -90,7 +96,7 @@ others_are_served(void)
 	struct caller caller;
 	int ret;
 
-	start_caller(&caller, pair.a, false);
+	start_caller(&caller, pair.a, false, TIMEOUT_MS);
 	do {
 		ret = accept_within(TIMEOUT_MS, &conn);
 	} while (ret == -EBADMSG);
@@ -227,7 +233,7 @@ establish(struct caller *caller, struct ibcm_msg *req)
 	uint32_t nb = cm_peer_nb(&peer, IBCM_REP);
 	struct ibcm_msg rtu;
 
-	start_caller(caller, pair.b, true);
+	start_caller(caller, pair.b, true, TIMEOUT_MS);
 	cm_peer_connect(&peer, PORT, req);
 	cm_peer_wait(&peer, IBCM_REP, nb + 1);
 	rtu = cm_peer_reply(&peer, req, IBCM_RTU);
@@ -291,7 +297,7 @@ TEST(cm_hostile, peer_that_rejects_the_answer_is_econnrefused)
 	struct ibcm_msg req, rej;
 	struct caller caller;
 
-	start_caller(&caller, pair.b, true);
+	start_caller(&caller, pair.b, true, TIMEOUT_MS);
 	cm_peer_connect(&peer, PORT, &req);
 	cm_peer_wait(&peer, IBCM_REP, 1);
 	rej = cm_peer_reply(&peer, &req, IBCM_REJ);
@@ -299,6 +305,23 @@ TEST(cm_hostile, peer_that_rejects_the_answer_is_econnrefused)
 	cm_peer_send(&peer, &rej);
 	TEST_ERR(end_caller(&caller), ECONNREFUSED);
 	others_are_served();
+}
+
+/* The peer is connected when it has the answer: the timeout, which has expired, does not apply. */
+TEST(cm_hostile, late_confirmation_connects)
+{
+	struct ibcm_msg req, rtu;
+	struct caller caller;
+
+	cm_peer_connect(&peer, PORT, &req);
+	cm_peer_sync(&peer);
+	start_caller(&caller, pair.b, true, SHORT_MS);
+	cm_peer_wait(&peer, IBCM_REP, 1);
+	rte_delay_ms(10 * SHORT_MS);
+	rtu = cm_peer_reply(&peer, &req, IBCM_RTU);
+	cm_peer_send(&peer, &rtu);
+	TEST_OK(end_caller(&caller));
+	rmem_cm_disconnect(caller.conn);
 }
 
 TEST(cm_hostile, listener_that_ends_rejects_its_requests)
