@@ -39,16 +39,22 @@ open_device(const char *name)
 	return context;
 }
 
+/* A QP with one CQ, and an SRQ or NULL; NULL with errno. */
+static inline struct ibv_qp *
+create_qp_of(enum ibv_qp_type type, struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq *srq,
+		struct ibv_qp_cap cap)
+{
+	struct ibv_qp_init_attr init = {
+			.qp_type = type, .send_cq = cq, .recv_cq = cq, .srq = srq, .cap = cap};
+
+	return ibv_create_qp(pd, &init);
+}
+
 /* A QP of RC whose queues have that many requests of one SGE; NULL with errno. */
 static inline struct ibv_qp *
 create_rc(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t depth)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.cap = {depth, depth, 1, 1, 0}};
-
-	return ibv_create_qp(pd, &init);
+	return create_qp_of(IBV_QPT_RC, pd, cq, NULL, (struct ibv_qp_cap){depth, depth, 1, 1, 0});
 }
 
 /* Move a QP of UD from RESET to RTS. */
@@ -102,15 +108,23 @@ connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr)
 
 /* Connect a QP with itself, for WRITEs. */
 static inline void
-connect_own(struct ibv_qp *qp)
+connect_own_for(struct ibv_qp *qp, uint8_t timeout, uint8_t retry_cnt)
 {
 	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 			.path_mtu = IBV_MTU_1024,
 			.dest_qp_num = qp->qp_num,
+			.timeout = timeout,
+			.retry_cnt = retry_cnt,
 			.max_rd_atomic = 1,
 			.max_dest_rd_atomic = 1};
 
 	connect_qp(qp, attr);
+}
+
+static inline void
+connect_own(struct ibv_qp *qp)
+{
+	connect_own_for(qp, 0, 0);
 }
 
 static inline void
@@ -138,11 +152,11 @@ struct objects {
 };
 
 static inline struct objects
-open_objects(void *mem, size_t size, uint32_t depth)
+open_objects_of(const char *device, void *mem, size_t size, uint32_t depth)
 {
 	struct objects all;
 
-	all.context = open_device("soft0");
+	all.context = open_device(device);
 	all.pd = ibv_alloc_pd(all.context);
 	all.cq = ibv_create_cq(all.context, 64, NULL, NULL, 0);
 	HOLDS(all.pd != NULL && all.cq != NULL);
@@ -151,6 +165,12 @@ open_objects(void *mem, size_t size, uint32_t depth)
 	HOLDS(all.mr != NULL && all.qp != NULL);
 	connect_own(all.qp);
 	return all;
+}
+
+static inline struct objects
+open_objects(void *mem, size_t size, uint32_t depth)
+{
+	return open_objects_of("soft0", mem, size, depth);
 }
 
 static inline void

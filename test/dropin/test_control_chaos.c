@@ -27,14 +27,9 @@ static struct ibv_qp *
 create_qp(uint8_t timeout)
 {
 	struct ibv_qp *qp = create_rc(own.pd, own.cq, 4);
-	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_1024,
-			.timeout = timeout,
-			.retry_cnt = 7};
 
 	HOLDS(qp != NULL);
-	attr.dest_qp_num = qp->qp_num;
-	connect_qp(qp, attr);
+	connect_own_for(qp, timeout, 7);
 	return qp;
 }
 

@@ -28,22 +28,6 @@ struct side {
 
 static struct side own; /* of a process with one */
 
-/* A QP of the device, connected to itself. */
-static void
-create(struct side *side, const char *name)
-{
-	struct objects *of = &side->objects;
-
-	of->context = open_device(name);
-	of->pd = ibv_alloc_pd(of->context);
-	of->cq = ibv_create_cq(of->context, 8, NULL, NULL, 0);
-	HOLDS(of->pd != NULL && of->cq != NULL);
-	of->mr = ibv_reg_mr(of->pd, side->buf, sizeof(side->buf), WRITABLE);
-	of->qp = create_rc(of->pd, of->cq, NB_WRITES);
-	HOLDS(of->mr != NULL && of->qp != NULL);
-	connect_own(of->qp);
-}
-
 static void
 expect_writes(const struct objects *of, const enum ibv_wc_status wanted[NB_WRITES])
 {
@@ -64,8 +48,8 @@ faults_are_of_one_device(void)
 	static const enum ibv_wc_status well[] = {IBV_WC_SUCCESS, IBV_WC_SUCCESS, IBV_WC_SUCCESS};
 	static struct side with, without;
 
-	create(&without, "soft1");
-	create(&with, "soft0");
+	without.objects = open_objects_of("soft1", without.buf, sizeof(without.buf), NB_WRITES);
+	with.objects = open_objects_of("soft0", with.buf, sizeof(with.buf), NB_WRITES);
 	expect_writes(&without.objects, well);
 	expect_writes(&with.objects, failed);
 	expect_writes(&without.objects, well);
@@ -104,7 +88,7 @@ forks_and_leaves(void)
 	int status;
 	pid_t pid;
 
-	create(&own, "soft0");
+	own.objects = open_objects_of("soft0", own.buf, sizeof(own.buf), NB_WRITES);
 	pid = fork();
 	HOLDS(pid >= 0);
 	/* The objects are those of the parent. */
@@ -140,7 +124,7 @@ outlived(int ready, int go, int end)
 {
 	char byte = 0;
 
-	create(&own, "soft0");
+	own.objects = open_objects_of("soft0", own.buf, sizeof(own.buf), NB_WRITES);
 	if (fork() == 0) {
 		while (read(end, &byte, 1) > 0)
 			;

@@ -34,18 +34,6 @@ struct side {
 
 static struct side sides[2];
 
-static struct ibv_qp *
-create_qp(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq *srq)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.srq = srq,
-			.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1}};
-
-	return ibv_create_qp(pd, &init);
-}
-
 /* With a QP connected to itself. */
 static void
 create(struct side *side, const char *name)
@@ -67,7 +55,7 @@ create(struct side *side, const char *name)
 	side->mr = ibv_reg_mr(side->pd, side->buf, sizeof(side->buf), WRITABLE);
 	side->srq = ibv_create_srq(side->pd, &init);
 	HOLDS(side->cq != NULL && side->mr != NULL && side->srq != NULL);
-	side->qp = create_qp(side->pd, side->cq, NULL);
+	side->qp = create_rc(side->pd, side->cq, 4);
 	HOLDS(side->qp != NULL && ibv_query_gid(side->context, 1, 0, &attr.ah_attr.grh.dgid) == 0);
 	attr.dest_qp_num = side->qp->qp_num;
 	connect_qp(side->qp, attr);
@@ -110,9 +98,10 @@ static void
 refuses_objects_of(struct side *own, struct side *other)
 {
 	HOLDS(is_refused(ibv_create_cq(own->context, 4, NULL, other->channel, 0)));
-	HOLDS(is_refused(create_qp(own->pd, other->cq, NULL)));
-	HOLDS(is_refused(create_qp(own->pd, own->cq, other->srq)));
-	HOLDS(is_refused(create_qp(other->pd, own->cq, NULL)));
+	HOLDS(is_refused(create_rc(own->pd, other->cq, 4)));
+	HOLDS(is_refused(create_qp_of(IBV_QPT_RC, own->pd, own->cq, other->srq,
+			(struct ibv_qp_cap){4, 0, 1, 0, 0})));
+	HOLDS(is_refused(create_rc(other->pd, own->cq, 4)));
 	HOLDS(ibv_rereg_mr(own->mr, IBV_REREG_MR_CHANGE_PD, other->pd, NULL, 0, 0) != 0);
 	HOLDS(ibv_dealloc_pd(own->pd) == EBUSY);
 }

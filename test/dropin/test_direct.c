@@ -100,17 +100,14 @@ open_side(struct side *side)
 static void
 create(struct side *side, struct message *own)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = side->cq,
-			.recv_cq = side->cq,
-			.cap = {DEPTH, DEPTH, 2, 1, 64}};
 	struct ibv_port_attr port;
 
 	if (side->buf == NULL)
 		map(side);
 	side->mr = ibv_reg_mr(side->pd, side->buf, SIZE,
 			ACCESS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	side->qp = ibv_create_qp(side->pd, &init);
+	side->qp = create_qp_of(IBV_QPT_RC, side->pd, side->cq, NULL,
+			(struct ibv_qp_cap){DEPTH, DEPTH, 2, 1, 64});
 	HOLDS(side->mr != NULL && side->qp != NULL);
 	HOLDS(ibv_query_port(side->context, 1, &port) == 0);
 	own->lid = port.lid;

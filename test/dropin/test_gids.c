@@ -66,14 +66,8 @@ close_side(struct side *side)
 static struct ibv_qp *
 create_qp(const struct side *side, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {.qp_type = type,
-			.send_cq = side->cq,
-			.recv_cq = side->cq,
-			.cap = {.max_send_wr = 4,
-					.max_recv_wr = 4,
-					.max_send_sge = 1,
-					.max_recv_sge = 1}};
-	struct ibv_qp *qp = ibv_create_qp(side->pd, &init);
+	struct ibv_qp *qp = create_qp_of(
+			type, side->pd, side->cq, NULL, (struct ibv_qp_cap){4, 4, 1, 1, 0});
 
 	HOLDS(qp != NULL);
 	return qp;

@@ -77,17 +77,6 @@ cannot_be_changed(void)
 	HOLDS(errno == EINVAL);
 }
 
-static struct ibv_qp *
-create_qp(void)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = own.cq,
-			.recv_cq = own.cq,
-			.cap = {4, 4, 2, 2, 0}};
-
-	return ibv_create_qp(own.pd, &init);
-}
-
 int
 main(void)
 {
@@ -96,7 +85,7 @@ main(void)
 
 	own = open_objects(mem, sizeof(mem), 4);
 	HOLDS(ibv_destroy_qp(own.qp) == 0);
-	own.qp = create_qp();
+	own.qp = create_qp_of(IBV_QPT_RC, own.pd, own.cq, NULL, (struct ibv_qp_cap){4, 4, 2, 2, 0});
 	null = ibv_alloc_null_mr(own.pd);
 	HOLDS(own.qp != NULL && null != NULL && null->addr == NULL);
 	connect_own(own.qp);

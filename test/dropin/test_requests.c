@@ -46,11 +46,8 @@ nb_reports(const char *text)
 static struct ibv_qp *
 create_own(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.cap = {DEPTH, DEPTH, 2, 2, 64}};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp *qp = create_qp_of(
+			IBV_QPT_RC, pd, cq, NULL, (struct ibv_qp_cap){DEPTH, DEPTH, 2, 2, 64});
 
 	HOLDS(qp != NULL);
 	connect_own(qp);

@@ -121,22 +121,6 @@ reset(void)
 	connect_to(qps[1], qps[0]);
 }
 
-static void
-windows(void)
-{
-	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
-	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
-			.bind_info = {mr, (uintptr_t)buf, SIZE, IBV_ACCESS_REMOTE_WRITE}};
-	uint32_t rkey;
-
-	HOLDS(mw != NULL);
-	rkey = mw->rkey;
-	HOLDS(ibv_bind_mw(qps[0], mw, &bind) == 0);
-	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_BIND_MW);
-	HOLDS(mw->rkey != rkey);
-	HOLDS(ibv_dealloc_mw(mw) == 0);
-}
-
 /* Post a batch by ibv_wr_*: an inline WRITE, a READ of what it wrote, and an ATOMIC_WRITE. */
 static void
 write_and_read(struct ibv_qp_ex *ex)
@@ -238,10 +222,6 @@ shared_receives(void)
 			.srq_type = IBV_SRQT_BASIC,
 			.pd = pd};
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 2}};
-	struct ibv_qp_init_attr qp_init = {.qp_type = IBV_QPT_RC,
-			.send_cq = cq,
-			.recv_cq = cq,
-			.cap = {.max_send_wr = 16, .max_recv_wr = 16}};
 	struct ibv_srq_attr attr = {.max_wr = 32, .srq_limit = 1};
 	struct ibv_srq *srq, *other;
 	struct ibv_qp *of[2];
@@ -253,9 +233,8 @@ shared_receives(void)
 	HOLDS(ibv_create_srq_ex(context, &init_ex) == NULL);
 	srq = ibv_create_srq(pd, &init);
 	HOLDS(srq != NULL && srq->pd == pd);
-	qp_init.srq = srq;
 	for (i = 0; i < 2; i++) {
-		of[i] = ibv_create_qp(pd, &qp_init);
+		of[i] = create_qp_of(IBV_QPT_RC, pd, cq, srq, (struct ibv_qp_cap){16, 16, 0, 0, 0});
 		HOLDS(of[i] != NULL && of[i]->srq == srq);
 	}
 	HOLDS(ibv_destroy_srq(srq) == EBUSY);
@@ -288,7 +267,6 @@ main(int argc, char **argv)
 	connect_to(qps[1], qps[0]);
 	transfer();
 	reset();
-	windows();
 	extended();
 	shared_receives();
 	destroy();
