@@ -213,28 +213,6 @@ TEST(verbs_channel, event_not_returned_is_withdrawn_with_its_cq)
 	TEST_ASSERT(!is_readable());
 }
 
-TEST(verbs_channel, channels_are_a_capability)
-{
-	static const char *const names[] = {"create_comp_channel", "req_notify_cq"};
-	struct rmem_comp_channel *channel = NULL;
-	struct rmem_dev_info info;
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(names); i++) {
-		fake.fail_name = names[i];
-		fake.fail_errno = EOPNOTSUPP;
-		TEST_OK(vt_open());
-		fake.fail_name = NULL;
-		TEST_OK(rmem_dev_info_get(vt.dev, &info));
-		TEST_EQ(info.capa & RMEM_DEV_CAPA_COMP_CHANNEL, 0);
-		TEST_ERR(rmem_comp_channel_create(vt.dev, &channel), EOPNOTSUPP);
-		TEST_OK(vt_close());
-	}
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_COMP_CHANNEL) != 0);
-}
-
 TEST(verbs_channel, moderation_has_the_limits_of_the_device)
 {
 	struct rmem_cq_attr attr = {.count = 0, .period_us = 100};

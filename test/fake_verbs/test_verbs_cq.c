@@ -35,21 +35,6 @@ expect(uint64_t first, uint32_t n)
 	}
 }
 
-TEST(verbs_cq, resize_is_a_capability)
-{
-	struct rmem_dev_info info;
-
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_RESIZE) != 0);
-	TEST_OK(vt_close());
-	fake.has_no_resize = true;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_RESIZE) == 0);
-	TEST_ERR(rmem_cq_resize(vt.cq_a, 8), EOPNOTSUPP);
-}
-
 /* Those of a destroyed QP are no longer in the CQ of the device. */
 TEST(verbs_cq, resize_keeps_all_completions_in_order)
 {
@@ -91,28 +76,6 @@ TEST(verbs_cq, resize_below_the_sum_of_completions_is_refused)
 	TEST_EQ(vt.cq_a->nb_cqe, 6);
 	TEST_OK(rmem_qp_reset(vt.a));
 	expect(0, 6);
-}
-
-TEST(verbs_cq, errno_of_the_device_is_mapped)
-{
-	static const struct {
-		int kernel;
-		int want;
-	} rows[] = {{EINVAL, EINVAL}, {ENOMEM, ENOMEM}, {EAGAIN, ENOMEM}, {ENOSYS, EOPNOTSUPP},
-			{EBUSY, EIO}, {EFAULT, EIO}};
-	uint32_t nb_cqe;
-	unsigned int i;
-
-	TEST_OK(vt_open());
-	nb_cqe = vt.cq_a->nb_cqe;
-	post(0, 1);
-	fake.fail_name = "resize_cq";
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		fake.fail_errno = rows[i].kernel;
-		TEST_ERR(rmem_cq_resize(vt.cq_a, 8), rows[i].want);
-		TEST_EQ(vt.cq_a->nb_cqe, nb_cqe);
-	}
-	expect(0, 1);
 }
 
 TEST_SUITE(verbs_cq, vt_setup_fake, vt_teardown);

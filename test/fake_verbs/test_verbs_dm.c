@@ -119,33 +119,4 @@ TEST(verbs_dm, failed_calls_are_their_errnos)
 	TEST_EQ(fake.nb_live, nb);
 }
 
-TEST(verbs_dm, provider_without_it_is_eopnotsupp)
-{
-	const struct rmem_dm_conf conf = {.length = 64};
-	struct rmem_dm *other = NULL;
-
-	TEST_OK(rmem_dm_free(dm));
-	dm = NULL;
-	TEST_OK(vt_close());
-	fake.max_dm_size = 0;
-	TEST_OK(vt_open());
-	TEST_ERR(rmem_dm_alloc(vt.dev, &conf, &other), EOPNOTSUPP);
-	TEST_ASSERT(other == NULL);
-}
-
-/* The probe registers an MR: memory alone is not enough. */
-TEST(verbs_dm, provider_that_registers_no_mr_has_none)
-{
-	struct rmem_dev_info info;
-
-	TEST_OK(rmem_dm_free(dm));
-	dm = NULL;
-	TEST_OK(vt_close());
-	fake.fail_name = "reg_dm_mr";
-	fake.fail_errno = EOPNOTSUPP;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa & RMEM_DEV_CAPA_DM, 0);
-}
-
 TEST_SUITE(verbs_dm, vt_setup_dm, vt_teardown_dm);

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <rmem_ah.h>
+#include <rmem_dm.h>
+
 #include "../test.h"
 #include "setup.h"
 
@@ -19,26 +22,33 @@ static const struct {
 	int change;
 	int release;
 	int advise;
+	int resize;
 } rows[] = {
-		{EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
-		{ERANGE, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
-		{EOVERFLOW, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
-		{ENOMEM, ENOMEM, ENOMEM, EIO, EIO, ENOMEM},
-		{EAGAIN, ENOMEM, ENOMEM, EIO, EIO, ENOMEM},
-		{ENOSPC, ENOSPC, ENOSPC, EIO, EIO, EIO},
-		{EMFILE, ENOSPC, ENOSPC, EIO, EIO, EIO},
-		{EBUSY, EIO, EIO, EIO, EBUSY, EIO},
-		{EPERM, EIO, EIO, EIO, EIO, EPERM},
-		{EACCES, EIO, EIO, EIO, EIO, EPERM},
-		{ENOENT, EIO, EIO, EIO, EIO, ENOENT},
-		{EFAULT, EIO, EFAULT, EIO, EIO, EFAULT},
-		{EOPNOTSUPP, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP},
-		{ENOSYS, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP},
-		{EEXIST, EIO, EIO, EIO, EIO, EIO},
-		{ENODEV, EIO, EIO, EIO, EIO, EIO},
-		{EPIPE, EIO, EIO, EIO, EIO, EIO},
-		{EIO, EIO, EIO, EIO, EIO, EIO},
+		{EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{ERANGE, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{EOVERFLOW, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{ENOMEM, ENOMEM, ENOMEM, EIO, EIO, ENOMEM, ENOMEM},
+		{EAGAIN, ENOMEM, ENOMEM, EIO, EIO, ENOMEM, ENOMEM},
+		{ENOSPC, ENOSPC, ENOSPC, EIO, EIO, EIO, EIO},
+		{EMFILE, ENOSPC, ENOSPC, EIO, EIO, EIO, EIO},
+		{EBUSY, EIO, EIO, EIO, EBUSY, EIO, EIO},
+		{EPERM, EIO, EIO, EIO, EIO, EPERM, EIO},
+		{EACCES, EIO, EIO, EIO, EIO, EPERM, EIO},
+		{ENOENT, EIO, EIO, EIO, EIO, ENOENT, EIO},
+		{EFAULT, EIO, EFAULT, EIO, EIO, EFAULT, EIO},
+		{EOPNOTSUPP, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP, EOPNOTSUPP},
+		{ENOSYS, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP, EOPNOTSUPP},
+		{EEXIST, EIO, EIO, EIO, EIO, EIO, EIO},
+		{ENODEV, EIO, EIO, EIO, EIO, EIO, EIO},
+		{EPIPE, EIO, EIO, EIO, EIO, EIO, EIO},
+		{EIO, EIO, EIO, EIO, EIO, EIO, EIO},
 };
+
+static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = {0xfe, 0x80}};
+static const struct rmem_cq_conf timed_conf = {.nb_cqe = 4, .flags = RMEM_CQ_TIMESTAMP};
+static const struct rmem_dm_conf dm_conf = {.length = 64};
+static const struct rmem_srq_conf srq_conf = {.max_wr = 8};
+static const uint8_t group[16] = {0xff, 0x0e};
 
 /* A call, with what it declares. */
 #define CALL(name, declaration, call)                                                              \
@@ -55,6 +65,13 @@ CALL(do_mw_dealloc, , rmem_mw_dealloc(vt.two))
 CALL(do_pd_alloc, struct rmem_pd *pd, rmem_pd_alloc(vt.dev, &pd))
 CALL(do_mw_alloc, struct rmem_mw *mw, rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw))
 CALL(do_mr_reg, struct rmem_mr *mr, rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr))
+CALL(do_channel_create, struct rmem_comp_channel *c, rmem_comp_channel_create(vt.dev, &c))
+CALL(do_dm_alloc, struct rmem_dm *dm, rmem_dm_alloc(vt.dev, &dm_conf, &dm))
+CALL(do_srq_create, struct rmem_srq *srq, rmem_srq_create(vt.pd, &srq_conf, &srq))
+CALL(do_null_mr_alloc, struct rmem_mr *mr, rmem_null_mr_alloc(vt.pd, &mr))
+CALL(do_clock_get, uint64_t ticks, rmem_dev_clock_get(vt.dev, &ticks))
+CALL(do_timed_cq, struct rmem_cq *cq, rmem_cq_create(vt.dev, &timed_conf, &cq))
+CALL(do_ah_create, struct rmem_ah *ah, rmem_ah_create(vt.pd, &path, &ah))
 CALL(do_qp_query, struct rmem_qp_attr attr, rmem_qp_query(vt.b, &attr))
 CALL(do_dev_create, struct rmem_dev *dev, rmem_dev_create("verbs1", NULL, &dev))
 
@@ -68,12 +85,54 @@ do_cq_create(void)
 }
 
 static int
-do_qp_create(void)
+create_qp(enum rmem_qp_type type)
 {
-	const struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
+	const struct rmem_qp_conf conf = vt_qp_conf(vt.cq_a, type);
 	struct rmem_qp *qp;
 
 	return rmem_qp_create(vt.pd, &conf, &qp);
+}
+
+/* b's QP, of UD from now on. */
+static struct rmem_qp *
+ud_qp(void)
+{
+	const struct rmem_qp_conf conf = vt_qp_conf(vt.cq_b, RMEM_QPT_UD);
+
+	if (vt.b->type != RMEM_QPT_UD)
+		vt_replace_qp(&vt.b, &conf);
+	return vt.b;
+}
+
+CALL(do_mcast_attach, , rmem_qp_attach_mcast(ud_qp(), group, 0))
+CALL(do_mcast_detach, , rmem_qp_detach_mcast(ud_qp(), group, 0))
+CALL(do_qp_create, , create_qp(RMEM_QPT_RC))
+CALL(do_uc_create, , create_qp(RMEM_QPT_UC))
+
+/* The size is unchanged. */
+static int
+do_cq_resize(void)
+{
+	uint32_t nb_cqe = vt.cq_a->nb_cqe;
+	int ret = rmem_cq_resize(vt.cq_a, 8);
+
+	TEST_EQ(vt.cq_a->nb_cqe, nb_cqe);
+	return ret;
+}
+
+static int
+do_ah_destroy(void)
+{
+	const char *name = fake.fail_name;
+	struct rmem_ah *ah;
+	int ret;
+
+	TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
+	ret = rmem_ah_destroy(ah);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_ah_destroy(ah));
+	fake.fail_name = name;
+	return ret;
 }
 
 static int
@@ -184,6 +243,8 @@ TEST(verbs_errno, creating_calls_map_errnos)
 	VT_FOLDS("create_qp", do_qp_create, make);
 	VT_FOLDS("alloc_mw", do_mw_alloc, make);
 	VT_FOLDS("reg_mr", do_mr_reg, reg);
+	VT_FOLDS("create_ah", do_ah_create, resize);
+	VT_FOLDS("attach_mcast", do_mcast_attach, make);
 }
 
 TEST(verbs_errno, modifying_calls_map_errnos)
@@ -195,6 +256,8 @@ TEST(verbs_errno, modifying_calls_map_errnos)
 	VT_FOLDS("modify_qp", do_qp_connect, change);
 	VT_FOLDS("", do_mr_rereg, reg);
 	VT_FOLDS("", do_mr_advise, advise);
+	VT_FOLDS("resize_cq", do_cq_resize, resize);
+	VT_FOLDS("detach_mcast", do_mcast_detach, change);
 }
 
 TEST(verbs_errno, releasing_calls_map_errnos)
@@ -204,6 +267,55 @@ TEST(verbs_errno, releasing_calls_map_errnos)
 	VT_FOLDS("destroy_cq", do_cq_destroy, release);
 	VT_FOLDS("dereg_mr", do_mr_dereg, release);
 	VT_FOLDS("dealloc_pd", do_pd_dealloc, release);
+	VT_FOLDS("destroy_ah", do_ah_destroy, release);
+}
+
+/* Capabilities that the fake lacks: of itself, by a field, or if a call of the probe fails. */
+static const struct {
+	uint64_t capa;
+	int (*func)(void);
+	bool *is_missing;
+	const char *fails;
+} features[] = {
+		{RMEM_DEV_CAPA_COMP_CHANNEL, do_channel_create, NULL, "create_comp_channel"},
+		{RMEM_DEV_CAPA_COMP_CHANNEL, do_channel_create, NULL, "req_notify_cq"},
+		{RMEM_DEV_CAPA_CQ_RESIZE, do_cq_resize, &fake.has_no_resize, NULL},
+		{RMEM_DEV_CAPA_CQ_TIMESTAMP, do_timed_cq, NULL, NULL},
+		{RMEM_DEV_CAPA_CQ_TIMESTAMP, do_clock_get, NULL, NULL},
+		{RMEM_DEV_CAPA_CQ_TIMESTAMP, do_timed_cq, NULL, "create_cq_ex"},
+		{RMEM_DEV_CAPA_DM, do_dm_alloc, NULL, NULL},
+		{RMEM_DEV_CAPA_DM, do_dm_alloc, NULL, "reg_dm_mr"},
+		{RMEM_DEV_CAPA_MCAST, do_mcast_attach, &fake.has_no_mcast, NULL},
+		{RMEM_DEV_CAPA_MCAST, do_mcast_detach, &fake.has_no_mcast, NULL},
+		{RMEM_DEV_CAPA_NULL_MR, do_null_mr_alloc, NULL, NULL},
+		{RMEM_DEV_CAPA_SRQ, do_srq_create, NULL, NULL},
+		{RMEM_DEV_CAPA_UC, do_uc_create, &fake.has_no_uc, NULL},
+		{RMEM_DEV_CAPA_UD, do_ah_create, &fake.has_no_ud, NULL},
+		{RMEM_DEV_CAPA_UD, do_ah_create, NULL, "create_ah"},
+};
+
+TEST(verbs_errno, calls_without_their_capability_are_eopnotsupp)
+{
+	struct rmem_dev_info info;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(features); i++) {
+		TEST_OK(vt_close());
+		fake_reset();
+		if (features[i].is_missing != NULL)
+			*features[i].is_missing = true;
+		if (features[i].fails != NULL) {
+			fake.max_dm_size = 65536;
+			fake.timestamp_mask = UINT64_MAX;
+		}
+		fake.fail_name = features[i].fails;
+		fake.fail_errno = EOPNOTSUPP;
+		TEST_OK(vt_open());
+		fake.fail_name = NULL;
+		TEST_OK(rmem_dev_info_get(vt.dev, &info));
+		TEST_EQ(info.capa & features[i].capa, 0);
+		TEST_ERR(features[i].func(), EOPNOTSUPP);
+	}
 }
 
 /* The limit of locked memory as it was is put back. */

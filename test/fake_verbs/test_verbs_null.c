@@ -51,20 +51,4 @@ TEST(verbs_null, failed_call_is_its_errno)
 	TEST_OK(rmem_mr_dereg(mr));
 }
 
-TEST(verbs_null, provider_without_null_mrs_is_eopnotsupp)
-{
-	struct rmem_dev_info info;
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_NULL_MR) != 0);
-	TEST_OK(vt_close());
-	fake.has_null_mr = false;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_NULL_MR) == 0);
-	TEST_ERR(rmem_null_mr_alloc(vt.pd, &mr), EOPNOTSUPP);
-	TEST_ASSERT(mr == NULL);
-}
-
 TEST_SUITE(verbs_null, vt_setup_null, vt_teardown);

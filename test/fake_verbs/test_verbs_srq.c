@@ -191,17 +191,4 @@ TEST(verbs_srq, failed_calls_are_reported)
 	TEST_OK(rmem_srq_destroy(other));
 }
 
-TEST(verbs_srq, device_without_srqs_refuses_them)
-{
-	const struct rmem_srq_conf conf = {.max_wr = DEPTH};
-	struct rmem_srq *other = NULL;
-	struct rmem_dev_info info;
-
-	fake.has_srq = false;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.max_srq, 0);
-	TEST_ERR(rmem_srq_create(vt.pd, &conf, &other), EOPNOTSUPP);
-}
-
 TEST_SUITE(verbs_srq, setup, teardown);

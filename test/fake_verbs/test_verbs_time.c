@@ -155,28 +155,4 @@ TEST(verbs_time, failed_calls_are_their_errnos)
 	fake.fail_name = NULL;
 }
 
-TEST(verbs_time, device_without_timestamps_refuses_them)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
-	uint64_t ticks;
-
-	fake.timestamp_mask = 0;
-	TEST_OK(vt_open());
-	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), EOPNOTSUPP);
-	TEST_ERR(rmem_dev_clock_get(vt.dev, &ticks), EOPNOTSUPP);
-}
-
-/* A provider may report the mask and have no extended CQs. */
-TEST(verbs_time, device_without_extended_cqs_has_none)
-{
-	struct rmem_dev_info info;
-
-	fake.fail_name = "create_cq_ex";
-	fake.fail_errno = EOPNOTSUPP;
-	TEST_OK(vt_open());
-	fake.fail_name = NULL;
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa & RMEM_DEV_CAPA_CQ_TIMESTAMP, 0);
-}
-
 TEST_SUITE(verbs_time, setup, teardown);

@@ -26,20 +26,6 @@ open_uc(void)
 	TEST_OK(vt_connect());
 }
 
-TEST(verbs_uc, device_without_uc_refuses_the_type)
-{
-	struct rmem_dev_info info;
-	struct rmem_qp_conf conf;
-	struct rmem_qp *qp;
-
-	fake.has_no_uc = true;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_UC) == 0);
-	conf = vt_qp_conf(vt.cq_a, RMEM_QPT_UC);
-	TEST_ERR(rmem_qp_create(vt.pd, &conf, &qp), EOPNOTSUPP);
-}
-
 TEST(verbs_uc, attributes_of_rc_are_not_set)
 {
 	const struct fake_qp *qp;

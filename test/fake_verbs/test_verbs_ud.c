@@ -228,27 +228,6 @@ TEST(verbs_ud, refused_requests_do_not_use_their_ah)
 	ah = NULL;
 }
 
-TEST(verbs_ud, ud_is_a_capability)
-{
-	struct rmem_dev_info info;
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		fake.has_no_ud = i == 0;
-		fake.fail_name = i == 0 ? NULL : "create_ah";
-		fake.fail_errno = EOPNOTSUPP;
-		TEST_OK(vt_open());
-		fake.fail_name = NULL;
-		TEST_OK(rmem_dev_info_get(vt.dev, &info));
-		TEST_EQ(info.capa & RMEM_DEV_CAPA_UD, 0);
-		TEST_ERR(rmem_ah_create(vt.pd, &path, &ah), EOPNOTSUPP);
-		TEST_OK(vt_close());
-	}
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_UD) != 0);
-}
-
 TEST(verbs_ud, paths_that_the_device_lacks_are_refused)
 {
 	struct rmem_ah_attr bad = path;
@@ -285,28 +264,6 @@ TEST(verbs_ud, qp_is_attached_to_groups)
 	TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0xc003), EINVAL);
 }
 
-TEST(verbs_ud, errnos_of_multicast_are_mapped)
-{
-	static const uint8_t group[16] = {0xff, 0x0e};
-	static const struct {
-		int kernel;
-		int attach;
-		int detach;
-	} rows[] = {{EINVAL, EINVAL, EINVAL}, {ENOMEM, ENOMEM, EIO}, {ENOSPC, ENOSPC, EIO},
-			{EPERM, EIO, EIO}, {EIO, EIO, EIO}};
-	unsigned int i;
-
-	open_ud();
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		fake.fail_errno = rows[i].kernel;
-		fake.fail_name = "attach_mcast";
-		TEST_ERR(rmem_qp_attach_mcast(vt.b, group, 0), rows[i].attach);
-		fake.fail_name = "detach_mcast";
-		TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0), rows[i].detach);
-		fake.fail_name = NULL;
-	}
-}
-
 TEST(verbs_ud, device_without_multicast_has_no_groups)
 {
 	static const uint8_t group[16] = {0xff, 0x0e};
@@ -318,32 +275,8 @@ TEST(verbs_ud, device_without_multicast_has_no_groups)
 	open_ud();
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
 	TEST_EQ(info.capa & (RMEM_DEV_CAPA_MCAST | RMEM_DEV_CAPA_UD), RMEM_DEV_CAPA_UD);
-	TEST_ERR(rmem_qp_attach_mcast(vt.b, group, 0), EOPNOTSUPP);
-	TEST_ERR(rmem_qp_detach_mcast(vt.b, group, 0), EOPNOTSUPP);
 	memcpy(to.dgid, group, sizeof(group));
 	TEST_ERR(rmem_ah_create(vt.pd, &to, &other), EINVAL);
-}
-
-TEST(verbs_ud, errnos_of_the_device_are_mapped)
-{
-	static const struct {
-		int kernel;
-		int create;
-		int destroy;
-	} rows[] = {{EINVAL, EINVAL, EINVAL}, {ENOMEM, ENOMEM, EIO}, {EBUSY, EIO, EBUSY},
-			{EOPNOTSUPP, EOPNOTSUPP, EIO}, {ENOSPC, EIO, EIO}, {EIO, EIO, EIO}};
-	struct rmem_ah *other;
-	unsigned int i;
-
-	open_ud();
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		fake.fail_errno = rows[i].kernel;
-		fake.fail_name = "create_ah";
-		TEST_ERR(rmem_ah_create(vt.pd, &path, &other), rows[i].create);
-		fake.fail_name = "destroy_ah";
-		TEST_ERR(rmem_ah_destroy(ah), rows[i].destroy);
-		fake.fail_name = NULL;
-	}
 }
 
 TEST_SUITE(verbs_ud, setup, teardown);
