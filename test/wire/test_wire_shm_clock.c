@@ -132,6 +132,57 @@ TEST(wire_shm_clock, fields_of_the_grh_arrive)
 	TEST_EQ(frames[1]->grh.hop_limit, 0);
 }
 
+/* Put a packet of a length, which is one to a group if that is not NULL; the frame received. */
+static const struct rwire_frame *
+send_long(uint8_t opcode, uint32_t len, const struct rwire_addr *group)
+{
+	static struct rwire_frame *frames[RWIRE_RX_BURST];
+	struct rwire_frame *out = ports[0]->ops->tx_get(ports[0], &ports[1]->addr);
+
+	TEST_ASSERT(out != NULL);
+	out->grh.hop_limit = 3;
+	memset(out->bth, 0, RWIRE_BTH_LEN);
+	out->bth[0] = opcode;
+	out->len = len;
+	out->is_mcast = group != NULL;
+	if (group != NULL)
+		out->flow.dst = *group;
+	ports[0]->ops->tx_put(ports[0], out);
+	out->is_mcast = false;
+	ports[0]->ops->tx_flush(ports[0]);
+	TEST_EQ(ports[1]->ops->rx_burst(ports[1], frames, RWIRE_RX_BURST), 1);
+	TEST_EQ(frames[0]->len, len);
+	return frames[0];
+}
+
+TEST(wire_shm_clock, longest_datagram_has_its_grh_and_group)
+{
+	const uint32_t largest =
+			RWIRE_BTH_LEN + RWIRE_DETH_LEN + 4 + RWIRE_MAX_MTU + RWIRE_ICRC_LEN;
+	const struct rwire_frame *frame;
+	struct rwire_addr group;
+
+	TEST_ASSERT(rwire_addr_from_text("239.7.0.1", &group));
+	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+	frame = send_long(RWIRE_UD | RWIRE_SEND_ONLY_WITH_IMM, largest, NULL);
+	TEST_EQ(frame->grh.hop_limit, 3);
+	frame = send_long(RWIRE_UD | RWIRE_SEND_ONLY_WITH_IMM, largest, &group);
+	TEST_EQ(frame->grh.hop_limit, 3);
+	TEST_ASSERT(frame->is_mcast && rwire_addr_is_equal(&frame->flow.dst, &group));
+}
+
+/* As if the receiver changed the opcode in the ring. */
+TEST(wire_shm_clock, grh_does_not_exceed_a_slot_whose_packet_becomes_a_datagram)
+{
+	const struct shm_port *port = (const struct shm_port *)ports[0];
+	const struct rwire_ring *ring;
+
+	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+	ring = rwire_shm_out_find(&port->outs, &ports[1]->addr)->end.ring;
+	TEST_EQ(send_long(RWIRE_UD | RWIRE_SEND_ONLY, RWIRE_MAX_PKT, NULL)->grh.hop_limit, 0);
+	TEST_EQ(ring->slot[(port->to->end.pos - 1) % RWIRE_RING_SLOTS].kind, RWIRE_SLOT_PLAIN);
+}
+
 /* Limit the descriptors of this process: the limit of before. */
 static rlim_t
 set_nb_files(rlim_t nb)

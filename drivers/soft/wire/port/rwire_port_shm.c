@@ -112,7 +112,7 @@ shm_fill_grh(const struct rwire_slot *slot, uint32_t len, uint16_t kind, struct 
 {
 	struct rwire_addr group;
 
-	if (len > RWIRE_MAX_PKT - sizeof(frame->grh) - sizeof(group))
+	if (len > RWIRE_SLOT_DATA - RWIRE_SLOT_GRH)
 		return;
 	memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
 	if ((kind & RWIRE_SLOT_HAS_GROUP) == 0)
@@ -302,14 +302,18 @@ shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 					data, len, &port->shared);
 }
 
-/* Only for datagrams, which are shorter than the slot and have no shared payload. */
+/*
+ * Only for datagrams, which are shorter than the slot and have no shared payload. The BTH may be in
+ * the slot, where the peer can change it: the length is checked, too.
+ */
 static unsigned int
 shm_put_grh(struct rwire_slot *slot, const struct rwire_frame *frame)
 {
 	const struct rsoft_grh *grh = &frame->grh;
 
 	if (likely((grh->flow_label | grh->traffic_class | grh->hop_limit | frame->is_mcast) == 0 ||
-			    (frame->bth[0] & RWIRE_SERVICE_MASK) != RWIRE_UD))
+			    (frame->bth[0] & RWIRE_SERVICE_MASK) != RWIRE_UD) ||
+			frame->len > RWIRE_SLOT_DATA - RWIRE_SLOT_GRH)
 		return 0;
 	memcpy(slot->data + frame->len, grh, sizeof(*grh));
 	if (!frame->is_mcast)

@@ -34,6 +34,7 @@
 #include <rte_common.h>
 
 #include "../../mem/rsoft_grant.h"
+#include "../codec/rsoft_grh.h"
 #include "../codec/rwire_hdr.h"
 
 #define RWIRE_RING_SLOTS 128u
@@ -61,11 +62,15 @@ struct rwire_shared {
 
 #define RWIRE_SHARED_AT (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN)
 
+/* The fields of the longest datagram's GRH: a struct rsoft_grh and a GID. */
+#define RWIRE_SLOT_GRH  (sizeof(struct rsoft_grh) + 16)
+#define RWIRE_SLOT_DATA (RTE_ALIGN_CEIL(8 + RWIRE_MAX_PKT, RWIRE_RING_LINE) - 8)
+
 struct rwire_slot {
 	uint32_t number; /* position + 1 of the packet in it; atomic */
 	uint16_t len;    /* packet length from BTH to ICRC; atomic */
 	uint16_t kind; /* enum rwire_slot_kind, with RWIRE_SLOT_REQUESTS_GRANT and _HAS_*; atomic */
-	uint8_t data[RWIRE_MAX_PKT];
+	uint8_t data[RWIRE_SLOT_DATA];
 } __rte_aligned(RWIRE_RING_LINE);
 
 /* Shared memory; initially all zero. */
@@ -80,6 +85,13 @@ struct rwire_ring {
 
 static_assert((RWIRE_RING_SLOTS & (RWIRE_RING_SLOTS - 1)) == 0, "a mask selects a slot");
 static_assert(RWIRE_MAX_PKT <= UINT16_MAX, "a length fits into its field");
+static_assert(offsetof(struct rwire_slot, data) == 8 &&
+				sizeof(struct rwire_slot) == 8 + RWIRE_SLOT_DATA,
+		"a slot has no padding");
+static_assert(RWIRE_BTH_LEN + RWIRE_DETH_LEN + 4 + RWIRE_MAX_MTU + RWIRE_ICRC_LEN +
+						RWIRE_SLOT_GRH <=
+				RWIRE_SLOT_DATA,
+		"a slot has the longest datagram with an immediate, and its GRH");
 static_assert(offsetof(struct rwire_slot, data) + RWIRE_SHARED_AT + sizeof(struct rwire_shared) ==
 				RWIRE_RING_LINE,
 		"one cache line has all of a packet whose payload is shared");
