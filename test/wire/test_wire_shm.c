@@ -192,6 +192,35 @@ expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
 	expect_refusal_of(data, len, passed, passed >= 0, reason);
 }
 
+/* Handle connections now; make_progress() does each millisecond. */
+static void
+service(void)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(own.dev)->priv)->wire;
+
+	(void)wire->port->ops->rx_sleep(wire->port);
+}
+
+/* As a child between vfork() and exec() has it. */
+TEST(wire_shm, refused_connection_that_a_child_has_too_is_freed_once)
+{
+	int copy, fd = open_socket(), accepted = test_free_fd();
+
+	TEST_ASSERT(fd >= 0);
+	while (fcntl(accepted, F_GETFD) < 0)
+		service();
+	copy = fcntl(accepted, F_DUPFD_CLOEXEC, 0);
+	TEST_ASSERT(copy >= 0);
+	TEST_ASSERT(send_message(fd, "", 1, -1, 0));
+	while (fcntl(accepted, F_GETFD) >= 0)
+		service();
+	TEST_ASSERT(send_message(fd, "", 1, -1, 0));
+	service();
+	close(fd);
+	service();
+	close(copy);
+}
+
 TEST(wire_shm, peer_of_another_version_is_refused)
 {
 	struct shm_hello hello = make_hello(SHM_VERSION + 1);

@@ -9,6 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -181,6 +183,43 @@ TEST(wire_shm_clock, grh_does_not_exceed_a_slot_whose_packet_becomes_a_datagram)
 	ring = rwire_shm_out_find(&port->outs, &ports[1]->addr)->end.ring;
 	TEST_EQ(send_long(RWIRE_UD | RWIRE_SEND_ONLY, RWIRE_MAX_PKT, NULL)->grh.hop_limit, 0);
 	TEST_EQ(ring->slot[(port->to->end.pos - 1) % RWIRE_RING_SLOTS].kind, RWIRE_SLOT_PLAIN);
+}
+
+static int
+connect_to(const struct rwire_port *port)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char text[RWIRE_ADDR_TEXT];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "rmem-shm/clock-%d/%s",
+			(int)getpid(), rwire_addr_text(&port->addr, text));
+
+	TEST_ASSERT(fd >= 0);
+	TEST_OK(connect(fd, (const struct sockaddr *)&un,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)));
+	return fd;
+}
+
+TEST(wire_shm_clock, refused_connections_of_another_user_do_not_delay_the_next)
+{
+	const struct shm_ins *ins = &((const struct shm_port *)ports[0])->ins;
+	const uint32_t before = ins->nb;
+	int fds[8], i;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has connections of another user\n");
+		test_stop(TEST_SKIPPED);
+	}
+	TEST_OK(seteuid(65534));
+	for (i = 0; i < 7; i++)
+		fds[i] = connect_to(ports[0]);
+	TEST_OK(seteuid(0));
+	fds[7] = connect_to(ports[0]);
+	virtual_tsc += HZ / 1000;
+	(void)receive(ports[0]);
+	for (i = 0; i < 8; i++)
+		close(fds[i]);
+	TEST_EQ(ins->nb, before + 1);
 }
 
 /* Limit the descriptors of this process: the limit of before. */

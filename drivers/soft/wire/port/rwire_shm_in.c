@@ -70,6 +70,8 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 	if (in->direct != NULL)
 		rsoft_grant_close(in->direct);
 	shm_in_deactivate(ins, in);
+	/* A child of this process may have a copy of the descriptor, which would stay watched. */
+	(void)epoll_ctl(ins->epoll, EPOLL_CTL_DEL, in->fd, NULL);
 	shm_in_close(in);
 	if (is_held)
 		rwire_owners_put(ins->owners, &in->addr);
@@ -170,8 +172,10 @@ shm_accept_all(struct shm_ins *ins, uint64_t now)
 
 	for (n = 0; n < SHM_CHECKS; n++) {
 		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
-		if (fd == -EPERM)
+		if (fd == -EPERM) {
 			shm_log_refusal(ins, SHM_BAD_USER, 0);
+			continue;
+		}
 		if (fd == -ENFILE)
 			shm_ignore(ins, now);
 		if (fd < 0)
