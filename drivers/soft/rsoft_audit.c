@@ -148,7 +148,8 @@ cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
 	if (!RSOFT_HOLDS(cq->cq.obj.type == RMEM_OBJ_CQ, "CQ of QP", qp_num) ||
 			!RSOFT_HOLDS((size & cq->mask) == 0 && cq->cq.nb_cqe == size, "CQ of QP",
 					qp_num) ||
-			!RSOFT_HOLDS(cq->nb_producers != 0, "CQ of QP", qp_num))
+			!RSOFT_HOLDS((cq->nb_producers & ~RSOFT_CQ_IGNORES) != 0, "CQ of QP",
+					qp_num))
 		return false;
 	if (cq->overrun)
 		return true;

@@ -250,7 +250,8 @@ struct rverbs_dm {
 struct rverbs_cq {
 	struct rmem_cq cq;
 	struct ibv_cq *ibv;
-	struct ibv_cq_ex *ex; /* with timestamps: the same CQ; else NULL */
+	struct ibv_cq_ex *ex;    /* with timestamps: the same CQ; else NULL */
+	bool is_overrun_ignored; /* RMEM_CQ_IGNORE_OVERRUN */
 	struct rverbs_dev *dev;
 	rte_ticketlock_t lock; /* held by ibv_poll_cq(); protects the fields below */
 	uint32_t has_overrun;  /* the device reported an overrun; atomic */

@@ -20,32 +20,42 @@
 
 #define RVERBS_POLL_BURST 32
 
-/* Create an extended CQ with the fields that cq_read() reads. */
-static struct ibv_cq_ex *
-cq_create_ex(struct ibv_context *context, uint32_t nb_cqe, void *cq_context,
-		struct ibv_comp_channel *channel)
-{
-	struct ibv_cq_init_attr_ex attr = {.cqe = nb_cqe,
-			.cq_context = cq_context,
-			.channel = channel,
-			.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
-					IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
-					IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+/* The fields that cq_read() reads. */
+#define CQ_READ                                                                                    \
+	(IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |                    \
+			IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 
-	return ibv_create_cq_ex(context, &attr);
+/* Create a CQ. Providers without IGNORE_OVERRUN refuse it; then the device reports an overrun. */
+static struct ibv_cq_ex *
+cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr, uint32_t flags)
+{
+	struct ibv_cq_ex *ex = NULL;
+
+	attr->wc_flags = flags & RMEM_CQ_TIMESTAMP ? CQ_READ : 0;
+	if (flags & RMEM_CQ_IGNORE_OVERRUN) {
+		attr->comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+		attr->flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+		ex = ibv_create_cq_ex(context, attr);
+		attr->comp_mask = 0;
+		attr->flags = 0;
+	}
+	if (ex == NULL && (flags & RMEM_CQ_TIMESTAMP) != 0)
+		ex = ibv_create_cq_ex(context, attr);
+	return ex;
 }
 
 bool
 rverbs_cq_probe_times(struct rverbs_dev *dev, bool *is_held)
 {
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_cq_init_attr_ex attr = {.cqe = 1};
 	struct ibv_cq_ex *ex;
 
 	if (dev->attr.completion_timestamp_mask == 0 ||
 			ibv_query_rt_values_ex(dev->context, &values) != 0 ||
 			(values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK) == 0)
 		return false;
-	ex = cq_create_ex(dev->context, 1, NULL, NULL);
+	ex = cq_create_ex(dev->context, &attr, RMEM_CQ_TIMESTAMP);
 	if (ex != NULL && ibv_destroy_cq(ibv_cq_ex_to_cq(ex)) != 0)
 		*is_held = true;
 	return ex != NULL;
@@ -54,18 +64,22 @@ rverbs_cq_probe_times(struct rverbs_dev *dev, bool *is_held)
 static int
 cq_create(struct rverbs_cq *cq, const struct rmem_cq_conf *conf)
 {
+	struct ibv_cq_init_attr_ex attr = {.cqe = conf->nb_cqe, .cq_context = cq};
 	struct ibv_context *context = cq->dev->context;
-	struct ibv_comp_channel *channel = NULL;
+	struct ibv_cq_ex *ex;
 
 	if (conf->channel != NULL)
-		channel = ((struct rmem_comp_channel_drv *)conf->channel)->priv;
-	if ((conf->flags & RMEM_CQ_TIMESTAMP) == 0) {
-		cq->ibv = ibv_create_cq(context, (int)conf->nb_cqe, cq, channel, 0);
-		return rverbs_err_null(cq->ibv, "ibv_create_cq");
+		attr.channel = ((struct rmem_comp_channel_drv *)conf->channel)->priv;
+	cq->is_overrun_ignored = (conf->flags & RMEM_CQ_IGNORE_OVERRUN) != 0;
+	ex = cq_create_ex(context, &attr, conf->flags);
+	if (ex != NULL || (conf->flags & RMEM_CQ_TIMESTAMP) != 0) {
+		/* Without timestamps, ibv_poll_cq() polls it as any other CQ. */
+		cq->ex = conf->flags & RMEM_CQ_TIMESTAMP ? ex : NULL;
+		cq->ibv = ex != NULL ? ibv_cq_ex_to_cq(ex) : NULL;
+		return rverbs_err_null(cq->ibv, "ibv_create_cq_ex");
 	}
-	cq->ex = cq_create_ex(context, conf->nb_cqe, cq, channel);
-	cq->ibv = ibv_cq_ex_to_cq(cq->ex);
-	return rverbs_err_null(cq->ibv, "ibv_create_cq_ex");
+	cq->ibv = ibv_create_cq(context, (int)conf->nb_cqe, cq, attr.channel, 0);
+	return rverbs_err_null(cq->ibv, "ibv_create_cq");
 }
 
 /* Allocate memory for nb_cqe completions and, with timestamps, their times; -ENOMEM. */
@@ -430,6 +444,8 @@ cq_save(struct rverbs_cq *cq)
 	while ((cq->ex == NULL ? cq_poll(cq, &wc, 1) : cq_poll_ex(cq, &wc, &time, 1)) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
 			/* The program has not polled more completions than the CQ can hold. */
+			if (cq->is_overrun_ignored)
+				continue;
 			__atomic_store_n(&cq->has_overrun, 1, __ATOMIC_RELAXED);
 			break;
 		}

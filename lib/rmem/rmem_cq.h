@@ -31,10 +31,11 @@ struct rmem_dev;
  */
 #define RMEM_CQ_TIMESTAMP (1u << 0)
 /**
- * The CQ does not overrun (IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN).
+ * Ignore an overrun (IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN).
  *
- * The caller guarantees an entry for each completion, so that a device need not check. A device
- * that does check still reports an overrun.
+ * A completion without a free entry is lost, without an event and without an error of the CQ and
+ * its QPs; rmem_cq_stats::overruns counts it, if the device does. Which completions are lost
+ * depends on the device. A device that cannot ignore an overrun reports it.
  */
 #define RMEM_CQ_IGNORE_OVERRUN (1u << 1)
 
@@ -90,7 +91,7 @@ struct rmem_cq_stats {
  *
  * It must hold all completions that can be outstanding on the queue pairs attached to it.
  * After an overrun rmem_poll_cq() returns the saved completions, then -EIO permanently, and the
- * queue pairs move to the error state (IBTA C11-39).
+ * queue pairs move to the error state (IBTA C11-39), unless the CQ has RMEM_CQ_IGNORE_OVERRUN.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *

@@ -6,6 +6,7 @@
  * timestamps of completions. */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -175,6 +176,37 @@ test_flags(void)
 	HOLDS(cq != NULL && ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0);
 }
 
+/* The first completions are polled, the others are lost; the QP works, and there is no event. */
+static void
+test_ignored_overrun(void)
+{
+	struct ibv_cq_ex *cq = create(0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+	uint64_t i, round, size;
+
+	HOLDS(cq != NULL);
+	size = (uint64_t)cq->cqe;
+	qp = create_rc(pd, ibv_cq_ex_to_cq(cq), (uint32_t)size + 3);
+	HOLDS(qp != NULL);
+	connect_own(qp);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < size + 3; i++)
+			post(qp, i);
+		for (i = 0; i < size; i++) {
+			HOLDS(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1);
+			HOLDS(wc.status == IBV_WC_SUCCESS && wc.wr_id == i);
+		}
+		HOLDS(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 0);
+	}
+	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0);
+	HOLDS(attr.qp_state == IBV_QPS_RTS && poll(&fd, 1, 0) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0);
+}
+
 int
 main(void)
 {
@@ -185,6 +217,7 @@ main(void)
 	test_times();
 	test_kept();
 	test_flags();
+	test_ignored_overrun();
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	return 0;
 }

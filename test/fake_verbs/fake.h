@@ -57,6 +57,7 @@ struct fake {
 	uint16_t mcast_lid;         /* of the last attachment or detachment */
 	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_ud;             /* no QPs of UD */
+	bool has_ignore_overrun;    /* CQs that ignore an overrun */
 	uint16_t max_cq_period;     /* of moderation; 0: there is none */
 	struct ibv_moderate_cq moderation; /* of the last ibv_modify_cq() */
 	uint64_t timestamp_mask;           /* 0: no timestamps; see FAKE_TIME */
@@ -148,6 +149,7 @@ struct fake_cq {
 	uint32_t prod;
 	uint32_t cons;
 	bool is_overrun;
+	bool is_overrun_ignored;
 	int armed;            /* 1: for solicited completions, 2: for all */
 	uint32_t nb_reported; /* events that ibv_get_cq_event() returned; atomic */
 	uint32_t nb_acked;    /* of them, atomic */

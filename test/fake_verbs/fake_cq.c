@@ -131,9 +131,15 @@ fake_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 
 	if (fake_fails("create_cq_ex"))
 		return NULL;
+	if (attr->comp_mask != 0 && !fake.has_ignore_overrun) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	ibv = ibv_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel, 0);
 	if (ibv == NULL)
 		return NULL;
+	((struct fake_cq *)ibv)->is_overrun_ignored =
+			attr->comp_mask != 0 && attr->flags == IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	ex = &((struct fake_cq *)ibv)->ex;
 	ex->start_poll = fake_start_poll;
 	ex->next_poll = fake_next_poll;

@@ -17,7 +17,7 @@ fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc, bool is_solicited)
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 
 	if (cq->prod - cq->cons == (uint32_t)ibv->cqe) {
-		cq->is_overrun = true;
+		cq->is_overrun = !cq->is_overrun_ignored;
 		return;
 	}
 	cq->ring[cq->prod++ % (uint32_t)ibv->cqe] = *wc;

@@ -155,4 +155,85 @@ TEST(verbs_time, failed_calls_are_their_errnos)
 	fake.fail_name = NULL;
 }
 
+/* A post of 5 WRITEs to a CQ of 3 entries, with those flags. */
+static void
+overrun(uint32_t flags)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 3, .flags = flags};
+	struct rmem_qp_conf qp_conf;
+	struct rmem_wc wc[32];
+	int i;
+
+	TEST_OK(rmem_cq_create(vt.dev, &conf, &cq));
+	qp_conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
+	qp_conf.send_cq = cq;
+	vt_replace_qp(&vt.a, &qp_conf);
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(vt_connect());
+	post(0, NB);
+	TEST_EQ(rmem_poll_cq(cq, wc, 32), 3);
+	for (i = 0; i < 3; i++)
+		TEST_EQ(wc[i].wr_id, (uint32_t)i);
+}
+
+static void
+destroy(void)
+{
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_OK(rmem_cq_destroy(cq));
+	cq = NULL;
+}
+
+TEST(verbs_time, overrun_is_ignored_by_devices_that_can)
+{
+	static const uint32_t flags[] = {
+			RMEM_CQ_IGNORE_OVERRUN, RMEM_CQ_IGNORE_OVERRUN | RMEM_CQ_TIMESTAMP};
+	struct rmem_qp_conf qp_conf;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	fake.has_ignore_overrun = true;
+	TEST_OK(vt_open());
+	qp_conf = vt_qp_conf(vt.cq_a, RMEM_QPT_RC);
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		overrun(flags[i]);
+		TEST_EQ(cq->timestamps != NULL, (flags[i] & RMEM_CQ_TIMESTAMP) != 0);
+		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
+		post(NB, 1);
+		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
+		TEST_EQ(wc.wr_id, NB);
+		destroy();
+		TEST_OK(rmem_qp_create(vt.pd, &qp_conf, &vt.a));
+	}
+}
+
+TEST(verbs_time, overrun_is_reported_by_devices_that_cannot_ignore_it)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(vt_open());
+	overrun(RMEM_CQ_IGNORE_OVERRUN);
+	TEST_ERR(rmem_poll_cq(cq, &wc, 1), EIO);
+}
+
+/* Those that the driver keeps of a QP in reset, and those of the device, are more than it holds. */
+TEST(verbs_time, saved_completions_are_lost_without_an_error)
+{
+	struct rmem_wc wc[32];
+	int i;
+
+	fake.has_ignore_overrun = true;
+	TEST_OK(vt_open());
+	overrun(RMEM_CQ_IGNORE_OVERRUN);
+	for (i = 0; i < 2; i++) {
+		post(0, 2);
+		TEST_OK(rmem_qp_reset(vt.a));
+		TEST_OK(rmem_qp_reset(vt.b));
+		TEST_OK(vt_connect());
+	}
+	TEST_EQ(rmem_poll_cq(cq, wc, 32), 3);
+	TEST_EQ(rmem_poll_cq(cq, wc, 32), 0);
+}
+
 TEST_SUITE(verbs_time, setup, teardown);

@@ -140,24 +140,4 @@ TEST_WITH(cq_time, clock_refuses_null, fx_setup)
 	TEST_EQ(ticks, 1);
 }
 
-/* That a CQ does not overrun is a promise; an overrun is found all the same. */
-TEST_WITH(cq_time, ignored_overrun_is_reported, fx_setup)
-{
-	struct rmem_cq_conf conf = {.nb_cqe = 2, .flags = RMEM_CQ_IGNORE_OVERRUN};
-	struct rmem_cq *cq = fx_cq_by(fx.a.dev, &conf);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-	unsigned int i;
-
-	tt.qp = fx_qp(fx.a.pd, cq, DEPTH);
-	TEST_OK(fx_connect_pair(tt.qp, fx_qp(fx.a.pd, fx.a.cq, DEPTH)));
-	wr.flags = RMEM_SEND_SIGNALED;
-	for (i = 0; i < 3; i++)
-		TEST_EQ(fx_post(tt.qp, &wr), 1);
-	for (i = 0; i < 2; i++)
-		TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_poll_cq(cq, &fx.wc, 1), -EIO);
-	conf.flags = 1u << 2;
-	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
-}
-
 TEST_SUITE(cq_time, setup, fx_teardown);

@@ -18,6 +18,23 @@ static const uint32_t rsoft_batch_vendor_err[] = {
 		[RMEM_WC_RNR_RETRY_EXC_ERR] = RMEM_VENDOR_ERR_NO_RECV,
 };
 
+/* rsoft_batch_flush() to a CQ that ignores an overrun, and takes as many as it has space for. */
+static __rte_noinline void
+flush_each(struct rsoft_batch *batch, struct rsoft_cq *cq)
+{
+	struct rsoft_sq *sq = &batch->qp->sq;
+	uint32_t i, pos, tail = sq->sig_tail;
+
+	for (i = 0; i < batch->nb_wc; i++) {
+		pos = rsoft_cq_reserve(cq, 1);
+		sq->sig[tail & sq->sig_mask].cq_pos = pos;
+		sq->sig[tail & sq->sig_mask].sq_pos = batch->sq_pos[i];
+		__atomic_store_n(&sq->sig_tail, ++tail, __ATOMIC_RELEASE);
+		rsoft_cq_write(cq, pos, &batch->cqe[i]);
+	}
+	batch->nb_wc = 0;
+}
+
 void
 rsoft_batch_flush(struct rsoft_batch *batch)
 {
@@ -29,6 +46,10 @@ rsoft_batch_flush(struct rsoft_batch *batch)
 
 	if (batch->nb_wc == 0)
 		return;
+	if (unlikely(rsoft_cq_ignores_overrun(cq))) {
+		flush_each(batch, cq);
+		return;
+	}
 	pos = rsoft_cq_reserve(cq, batch->nb_wc);
 	for (i = 0; i < batch->nb_wc; i++, tail++) {
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;

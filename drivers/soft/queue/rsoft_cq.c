@@ -63,6 +63,7 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	rte_ticketlock_init(&cq->ctl_lock);
 	cq->mask = size - 1;
 	cq->nb_fast = nb_fast(cq);
+	cq->nb_producers = conf->flags & RMEM_CQ_IGNORE_OVERRUN ? RSOFT_CQ_IGNORES : 0;
 	base->nb_cqe = size;
 	return 0;
 }
@@ -98,16 +99,27 @@ rsoft_cq_lose(struct rsoft_cq *cq)
 		rmem_cq_notify(&cq->cq, true);
 }
 
+/* Lose a completion for which there is no entry. True: the CQ ignores this. */
+static bool
+lose(struct rsoft_cq *cq, bool is_void)
+{
+	if (!rsoft_cq_ignores_overrun(cq)) {
+		rsoft_cq_lose(cq);
+		return false;
+	}
+	if (!is_void)
+		__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
 static bool
 write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
 	uint16_t flags = (uint16_t)(cqe->info >> RSOFT_WC_SHIFT(flags));
 	uint8_t status = (uint8_t)(cqe->info >> RSOFT_WC_SHIFT(status));
 
-	if (!rsoft_cq_has_space(cq, at, cq->mask + 1)) {
-		rsoft_cq_lose(cq);
-		return false;
-	}
+	if (!rsoft_cq_has_space(cq, at, cq->mask + 1))
+		return lose(cq, (flags & RSOFT_WC_VOID) != 0);
 	if (cq->times != NULL)
 		cq->times[at & cq->mask] = rsoft_clock();
 	rsoft_cq_store(cq, at, cqe);
@@ -302,9 +314,11 @@ rsoft_cq_stats_get(struct rmem_cq *base, struct rmem_cq_stats *stats)
 	uint32_t nb, cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 
 	stats->overruns = __atomic_load_n(&cq->nb_lost, __ATOMIC_RELAXED);
-	/* Lost completions have positions too. */
 	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cons;
-	stats->outstanding = nb - RTE_MIN((uint64_t)nb, stats->overruns);
+	stats->outstanding = nb;
+	/* Lost completions have positions too. */
+	if (!rsoft_cq_ignores_overrun(cq))
+		stats->outstanding -= RTE_MIN((uint64_t)nb, stats->overruns);
 	return 0;
 }
 

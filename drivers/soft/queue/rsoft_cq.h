@@ -40,6 +40,12 @@
  *   can complete anything.
  * - The last but one queue is detached: its advances of prod precede the release of nb_producers in
  *   rsoft_cq_detach(), with which the load with acquire in rsoft_cq_reserve() synchronizes.
+ *
+ * A CQ with RMEM_CQ_IGNORE_OVERRUN has RSOFT_CQ_IGNORES in nb_producers. It reserves entries by
+ * rsoft_cq_reserve_free() and, when all are in use, returns a position that is not reserved: one
+ * before cons, which counts as polled, and to which nothing is written. Invariant: a reserved
+ * position of such a CQ is free, so no write fails, and the consumer finds no gap. cq->lock is held
+ * from the check to the store of prod, so a resize finds all reserved positions.
  */
 
 #ifndef RSOFT_CQ_H
@@ -51,6 +57,9 @@
 #include <rte_byteorder.h>
 
 #include "../base/rsoft.h"
+
+/* Bit of rsoft_cq::nb_producers: the CQ has RMEM_CQ_IGNORE_OVERRUN. */
+#define RSOFT_CQ_IGNORES (1u << 31)
 
 /* Rate of the clock for timestamps. */
 #define RSOFT_CLOCK_KHZ UINT64_C(1000000)
@@ -129,10 +138,38 @@ rsoft_cqe_data(uint32_t byte_len, uint32_t imm_data)
 			(uint64_t)imm_data << RSOFT_WC_SHIFT(imm_data);
 }
 
+static inline bool
+rsoft_cq_ignores_overrun(const struct rsoft_cq *cq)
+{
+	return (__atomic_load_n(&cq->nb_producers, __ATOMIC_RELAXED) & RSOFT_CQ_IGNORES) != 0;
+}
+
+/* Distance before prod of a position that is not reserved. */
+#define RSOFT_CQ_NOT_RESERVED (1u << 30)
+
+/* Reserve n free entries of a CQ that ignores an overrun, or return a position that is not
+ * reserved. */
+static inline uint32_t
+rsoft_cq_reserve_free(struct rsoft_cq *cq, uint32_t n)
+{
+	uint32_t at;
+
+	rte_ticketlock_lock(&cq->lock);
+	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
+	if (rsoft_cq_has_space(cq, at + n - 1, cq->mask + 1))
+		__atomic_store_n(&cq->prod, at + n, __ATOMIC_RELAXED);
+	else
+		at -= RSOFT_CQ_NOT_RESERVED;
+	rte_ticketlock_unlock(&cq->lock);
+	return at;
+}
+
 /* Reserve n entries; return the first. The consumer stops at each until it is written. */
 static inline uint32_t
 rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 {
+	if (unlikely(rsoft_cq_ignores_overrun(cq)))
+		return rsoft_cq_reserve_free(cq, n);
 	return __atomic_fetch_add(&cq->prod, n, __ATOMIC_RELAXED);
 }
 
