@@ -233,7 +233,8 @@ expect_faults_of(size_t length)
 static void
 run_faults(void)
 {
-	static const size_t longer[] = {160, 255, 256, 257, 500, 511, 512, 513, 700, 1100};
+	static const size_t longer[] = {
+			160, 192, 193, 255, 256, 257, 384, 385, 500, 511, 512, 513, 700, 1100};
 	size_t length;
 	unsigned int i;
 

@@ -48,6 +48,14 @@
  * A copy by vectors of `size` bytes, named \v\()0 and so on; \x\()0 and \y\()0 are their first 16
  * and 32 bytes. Up to 8 vectors are loaded before any is stored, which permits any overlap without
  * a loop: the second half of them ends with the last byte.
+ *
+ * Loads, as many stores, and conditional branches for a length in vectors:
+ *
+ *	1 to 2		2, 2 branches
+ *	to 4		4, 3
+ *	to 6, to 8	6 and 8, 5
+ *	longer		one for each multiple of `size`, and up to 3; 6, and one for each 4 vectors
+ *			and for each of the last ones
  */
 	.macro copy_by_vectors name, v, x, y, size, is_upper_used
 	.p2align 6
@@ -105,6 +113,8 @@
 .Lover_4_\name:
 	cmpq	$(8 * \size), %rdx
 	ja	.Lover_8_\name
+	cmpq	$(6 * \size), %rdx
+	jbe	.Lto_6_\name
 	vmovups	(%rsi), %\v\()0
 	vmovups	\size(%rsi), %\v\()1
 	vmovups	2 * \size(%rsi), %\v\()2
@@ -124,6 +134,22 @@
 	copy_end \is_upper_used
 
 	.p2align 4
+.Lto_6_\name:
+	vmovups	(%rsi), %\v\()0
+	vmovups	\size(%rsi), %\v\()1
+	vmovups	2 * \size(%rsi), %\v\()2
+	vmovups	-3 * \size(%rsi, %rdx), %\v\()3
+	vmovups	-2 * \size(%rsi, %rdx), %\v\()4
+	vmovups	-\size(%rsi, %rdx), %\v\()5
+	vmovups	%\v\()0, (%rdi)
+	vmovups	%\v\()1, \size(%rdi)
+	vmovups	%\v\()2, 2 * \size(%rdi)
+	vmovups	%\v\()3, -3 * \size(%rdi, %rdx)
+	vmovups	%\v\()4, -2 * \size(%rdi, %rdx)
+	vmovups	%\v\()5, -\size(%rdi, %rdx)
+	copy_end \is_upper_used
+
+	.p2align 4
 .Lover_8_\name:
 	movq	%rdi, %rax
 	subq	%rsi, %rax
@@ -135,41 +161,48 @@
 	jae	.Lcopy_rep
 
 	/*
-	 * Store to multiples of the vector size. The vectors that the loop does not store, the
-	 * first and the last 4, are loaded first, because a store of the loop may change their
-	 * source. They are stored last, because the loop may still load what they overwrite.
+	 * Store to multiples of the vector size, except the first and the last vector. Each vector
+	 * is loaded before the previous one is stored, which may overwrite its source. Prefetch the
+	 * last ones: loads of them would delay the others if they are not in the caches.
 	 */
 .Lforward_\name:
-	vmovups	(%rsi), %\v\()8
-	vmovups	-4 * \size(%rsi, %rdx), %\v\()4
-	vmovups	-3 * \size(%rsi, %rdx), %\v\()5
-	vmovups	-2 * \size(%rsi, %rdx), %\v\()6
-	vmovups	-\size(%rsi, %rdx), %\v\()7
-	leaq	-4 * \size(%rdi, %rdx), %r8
+	vmovups	(%rsi), %\v\()0
+	prefetcht0	-1(%rsi, %rdx)
+	prefetcht0	-65(%rsi, %rdx)
+	prefetcht0	-129(%rsi, %rdx)
+	prefetcht0	-193(%rsi, %rdx)
+	leaq	-2 * \size(%rdi, %rdx), %r8
 	movq	%rdi, %r9
+	negq	%rax
 	addq	$\size, %rdi
 	andq	$-\size, %rdi
-	movq	%rdi, %rsi
-	subq	%rax, %rsi
+	vmovups	(%rdi, %rax), %\v\()1
+	vmovups	%\v\()0, (%r9)
+	leaq	-4 * \size(%r8), %r10
+	.p2align 5
+.Lforward_4_\name:
+	vmovups	\size(%rdi, %rax), %\v\()0
+	vmovaps	%\v\()1, (%rdi)
+	vmovups	2 * \size(%rdi, %rax), %\v\()1
+	vmovaps	%\v\()0, \size(%rdi)
+	vmovups	3 * \size(%rdi, %rax), %\v\()0
+	vmovaps	%\v\()1, 2 * \size(%rdi)
+	vmovups	4 * \size(%rdi, %rax), %\v\()1
+	vmovaps	%\v\()0, 3 * \size(%rdi)
+	addq	$(4 * \size), %rdi
+	cmpq	%r10, %rdi
+	jb	.Lforward_4_\name
 	.p2align 5
 .Lforward_next_\name:
-	vmovups	(%rsi), %\v\()0
-	vmovups	\size(%rsi), %\v\()1
-	vmovups	2 * \size(%rsi), %\v\()2
-	vmovups	3 * \size(%rsi), %\v\()3
-	addq	$(4 * \size), %rsi
-	vmovaps	%\v\()0, (%rdi)
-	vmovaps	%\v\()1, \size(%rdi)
-	vmovaps	%\v\()2, 2 * \size(%rdi)
-	vmovaps	%\v\()3, 3 * \size(%rdi)
-	addq	$(4 * \size), %rdi
+	vmovups	\size(%rdi, %rax), %\v\()0
+	vmovaps	%\v\()1, (%rdi)
+	addq	$\size, %rdi
+	vmovaps	%\v\()0, %\v\()1
 	cmpq	%r8, %rdi
 	jb	.Lforward_next_\name
-	vmovups	%\v\()4, (%r8)
-	vmovups	%\v\()5, \size(%r8)
-	vmovups	%\v\()6, 2 * \size(%r8)
-	vmovups	%\v\()7, 3 * \size(%r8)
-	vmovups	%\v\()8, (%r9)
+	vmovups	\size(%r8, %rax), %\v\()0
+	vmovaps	%\v\()1, (%rdi)
+	vmovups	%\v\()0, \size(%r8)
 	copy_end \is_upper_used
 
 	/* `rep movsb` copies byte by byte if source and destination are less than 64 bytes
@@ -257,6 +290,7 @@ rsoft_guard_x86_copy_sse2:
 	jae	.Lcopy_32
 	cmpq	$16, %rdx
 	jae	.Lcopy_16
+	.p2align 6
 .Lcopy_below_16:
 	cmpq	$8, %rdx
 	jae	.Lcopy_8

@@ -212,7 +212,8 @@ write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side
 			: WRITE_LEFT;
 }
 
-uint32_t
+/* Aligned to a cache line: by where its loop starts, WRITEs of 8 bytes take up to 10 % longer. */
+__attribute__((aligned(RTE_CACHE_LINE_SIZE))) uint32_t
 rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		unsigned int *failed)
 {
