@@ -392,7 +392,7 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (is_lease_out) {
 		if (slot->heap_at != LEASE_NOWHERE)
 			rmem_lease_heap_del(ctx, slot);
-		LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_LOST);
 	} else if (!slot->has_bind_failed || !slot->has_key || slot->is_stuck) {
 		return 0;
 	}

@@ -92,8 +92,9 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 
 	LEASE_COUNT(hold->nb, 1);
 	slot->hold = hold;
+	__atomic_store_n(&lease->id, lease->id + (UINT64_C(1) << LEASE_ID_BITS), __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* before the fields: see struct lease_slot */
 	LEASE_SET(slot->serial, ctx->stats.granted + ctx->nb_staged);
-	LEASE_COUNT(lease->id, UINT64_C(1) << LEASE_ID_BITS);
 	LEASE_SET(lease->addr, req->addr);
 	lease->user = req->user;
 	lease->deadline = req->deadline;
@@ -101,7 +102,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	LEASE_SET(lease->length, req->length);
 	LEASE_SET(lease->rkey, rmem_rkey_of_tag(lease->rkey, tag));
 	lease->access = req->access;
-	LEASE_SET(lease->state, RMEM_LEASE_PREPARED);
+	LEASE_SET_STATE(lease, RMEM_LEASE_PREPARED);
 	lease->end = RMEM_LEASE_END_NONE;
 	slot->is_peer_inv = false;
 	ctx->backend->fill(ctx, slot, wr, tag);
@@ -164,7 +165,7 @@ static void
 not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 {
 	for (; n < ctx->nb_staged; n++)
-		LEASE_SET(ctx->slots[ctx->staged[n]].lease.state, RMEM_LEASE_PREPARED);
+		LEASE_SET_STATE(&ctx->slots[ctx->staged[n]].lease, RMEM_LEASE_PREPARED);
 }
 
 /* Post the staged requests, then the requests of the application; returns as a post. */
@@ -178,7 +179,7 @@ post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 	for (i = 0; i < nb; i++, place++) {
 		struct lease_slot *slot = &ctx->slots[ctx->staged[i]];
 
-		LEASE_SET(slot->lease.state, RMEM_LEASE_GRANTING);
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_GRANTING);
 		ctx->ops[place & ctx->ops_mask] = lease_op(ctx, slot, false);
 		ctx->wr[i].wr_id = wr_id | place;
 		ctx->wr[i].flags = lease_flags(ctx, i == nb - 1, &run);

@@ -389,7 +389,7 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 void
 rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	LEASE_SET(slot->lease.state, RMEM_LEASE_FREE);
+	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_FREE);
 	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags == LEASE_TAGS)) {
 		put_aside(ctx, slot);
 		return;

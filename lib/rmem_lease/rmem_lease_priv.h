@@ -87,7 +87,17 @@ extern int rmem_lease_logtype;
 #define LEASE_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 #define LEASE_SET(gauge, value) __atomic_store_n(&(gauge), (value), __ATOMIC_RELAXED)
 
-/** A lease and its key. */
+/** Change the state of a lease, after what it must be consistent with. */
+#define LEASE_SET_STATE(lease, to) __atomic_store_n(&(lease)->state, (to), __ATOMIC_RELEASE)
+
+/**
+ * A lease and its key.
+ *
+ * Telemetry reads leases while the owner of the context reuses the slot. Invariant: the owner
+ * stores FREE, then the id of the next lease, then its fields, then its state, each with release.
+ * So a reader that finds a state other than FREE between two loads of the same id has read the
+ * fields of that lease.
+ */
 struct lease_slot {
 	struct rmem_lease lease; /* in FREE, the previous one; rkey is that of the key */
 	union {

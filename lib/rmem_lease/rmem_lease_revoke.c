@@ -30,7 +30,7 @@ rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t
 		LEASE_COUNT(ctx->stats.failed, 1);
 		break;
 	}
-	LEASE_SET(slot->lease.state, RMEM_LEASE_ENDED);
+	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_ENDED);
 	lease_fifo_put(&ctx->ended, lease_number(ctx, slot));
 }
 
@@ -165,7 +165,7 @@ revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 	case RMEM_LEASE_GRANTED:
 		if (slot->heap_at != LEASE_NOWHERE)
 			rmem_lease_heap_del(ctx, slot);
-		LEASE_SET(slot->lease.state, RMEM_LEASE_REVOKING);
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_REVOKING);
 		slot->lease.end = why;
 		lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
 		break;
@@ -215,7 +215,7 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 			rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_REVOKED);
 		else if (slot->lease.state == RMEM_LEASE_GRANTING &&
 				lease_op(ctx, slot, false) == op)
-			LEASE_SET(slot->lease.state, RMEM_LEASE_GRANTED);
+			LEASE_SET_STATE(&slot->lease, RMEM_LEASE_GRANTED);
 	}
 }
 
@@ -245,7 +245,7 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)
 	}
 	if (slot->heap_at != LEASE_NOWHERE)
 		rmem_lease_heap_del(ctx, slot);
-	LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
+	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_LOST);
 	rmem_lease_trace_lose(ctx, slot->lease.rkey, status);
 }
 

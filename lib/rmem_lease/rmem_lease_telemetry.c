@@ -123,37 +123,54 @@ report_age(struct rmem_report *out, const struct rmem_lease_ctx *ctx, uint64_t s
 	rmem_report_uint(out, "max_age_ms", (now - before) / 1000000);
 }
 
+/* Copy of what is reported of a lease. */
+struct lease_copy {
+	uint64_t id, serial, addr;
+	uint32_t length, rkey;
+	uint8_t state;
+};
+
+/* Copy a lease whose key may be valid. False: there is none, or it ended during the call. */
+static bool
+copy_lease(const struct lease_slot *slot, struct lease_copy *copy)
+{
+	const struct rmem_lease *lease = &slot->lease;
+
+	copy->id = __atomic_load_n(&lease->id, __ATOMIC_ACQUIRE);
+	copy->state = __atomic_load_n(&lease->state, __ATOMIC_ACQUIRE);
+	if (copy->state < RMEM_LEASE_GRANTING || copy->state > RMEM_LEASE_LOST)
+		return false;
+	copy->serial = __atomic_load_n(&slot->serial, __ATOMIC_RELAXED);
+	copy->addr = (uintptr_t)__atomic_load_n(&lease->addr, __ATOMIC_RELAXED);
+	copy->length = __atomic_load_n(&lease->length, __ATOMIC_RELAXED);
+	copy->rkey = __atomic_load_n(&lease->rkey, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&lease->id, __ATOMIC_RELAXED) == copy->id;
+}
+
 /* The lease that was granted first of those whose keys may be valid. Under the lock. */
 static void
 report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 {
-	uint64_t oldest = UINT64_MAX, serial;
-	uint32_t i, found = 0;
+	struct lease_copy oldest = {.serial = UINT64_MAX}, copy;
 	struct rmem_report group;
-	const struct rmem_lease *lease;
+	uint32_t i;
 
 	for (i = 0; i < ctx->nb_slots; i++) {
-		uint8_t state = __atomic_load_n(&ctx->slots[i].lease.state, __ATOMIC_RELAXED);
-
-		serial = __atomic_load_n(&ctx->slots[i].serial, __ATOMIC_RELAXED);
-		if (state < RMEM_LEASE_GRANTING || state > RMEM_LEASE_LOST || serial >= oldest)
-			continue;
-		oldest = serial;
-		found = i;
+		if (copy_lease(&ctx->slots[i], &copy) && copy.serial < oldest.serial)
+			oldest = copy;
 	}
-	if (oldest == UINT64_MAX)
+	if (oldest.serial == UINT64_MAX)
 		return;
-	lease = &ctx->slots[found].lease;
 	rmem_report_begin(out, &group, "oldest");
-	rmem_report_uint(&group, "id", __atomic_load_n(&lease->id, __ATOMIC_RELAXED));
-	rmem_report_bits(&group, "rkey", __atomic_load_n(&lease->rkey, __ATOMIC_RELAXED));
-	rmem_report_bits(
-			&group, "addr", (uintptr_t)__atomic_load_n(&lease->addr, __ATOMIC_RELAXED));
-	rmem_report_uint(&group, "length", __atomic_load_n(&lease->length, __ATOMIC_RELAXED));
-	rmem_report_uint(&group, "state", __atomic_load_n(&lease->state, __ATOMIC_RELAXED));
+	rmem_report_uint(&group, "id", oldest.id);
+	rmem_report_bits(&group, "rkey", oldest.rkey);
+	rmem_report_bits(&group, "addr", oldest.addr);
+	rmem_report_uint(&group, "length", oldest.length);
+	rmem_report_uint(&group, "state", oldest.state);
 	rmem_report_uint(&group, "granted_since",
-			__atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED) - oldest - 1);
-	report_age(&group, ctx, oldest);
+			__atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED) - oldest.serial - 1);
+	report_age(&group, ctx, oldest.serial);
 	rmem_report_end(out, &group, "oldest");
 }
 

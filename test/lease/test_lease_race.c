@@ -21,7 +21,8 @@
 #define HALF       8u /* leases at a time; two halves take turns */
 #define LENGTH     FX_PAGE
 #define NB_LEASES  4000u
-#define NB_WINDOWS 800u /* leases with windows, each HALF of which end with a refusal */
+#define NB_REPORTS 1000u /* of different leases */
+#define NB_WINDOWS 800u  /* leases with windows, each HALF of which end with a refusal */
 #define SCRIBBLE   0x5c
 #define PAYLOAD    0xa9
 
@@ -250,6 +251,94 @@ TEST_WITH(lease_caught, reuse_before_the_end_of_a_lease_is_detected, lx_setup_fa
 	launch_writer();
 	stop_writer(TEST_TRY(use_without_waiting()));
 	expect_caught();
+}
+
+/* Length of the n-th lease of a slot; its id is first_id + n * id_step. */
+static uint32_t
+length_of(uint64_t n)
+{
+	return 8 * (n % 7 + 1);
+}
+
+static uint64_t first_id, id_step;
+
+/* The oldest lease of a report, if there is one, was granted; last: the one reported before. */
+static void
+check_report(const char *text, uint64_t *last)
+{
+	const char *oldest = strstr(text, "oldest:"), *id, *length;
+	uint64_t n;
+
+	if (oldest == NULL)
+		return;
+	id = strstr(oldest, "id: ");
+	length = strstr(oldest, "length: ");
+	TEST_ASSERT(id != NULL && length != NULL);
+	n = (strtoull(id + strlen("id: "), NULL, 0) - first_id) / id_step;
+	TEST_EQ(strtoul(length + strlen("length: "), NULL, 0), length_of(n));
+	if (n != *last)
+		__atomic_fetch_add(&race.nb_written, 1, __ATOMIC_RELEASE);
+	*last = n;
+}
+
+static void
+run_reporter(void *arg)
+{
+	char *text = NULL;
+	uint64_t last = 0;
+	size_t size;
+	FILE *f;
+
+	RTE_SET_USED(arg);
+	while (!__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE)) {
+		f = open_memstream(&text, &size);
+		TEST_ASSERT(f != NULL);
+		TEST_OK(rmem_lease_ctx_dump(lx.ctx, f));
+		fclose(f);
+		check_report(text, &last);
+		free(text);
+	}
+}
+
+/* The id of a lease that has ended. */
+static uint64_t
+run_lease(uint64_t n, uint64_t deadline)
+{
+	const struct rmem_lease_req req = lx_req(0, length_of(n), RMEM_ACCESS_REMOTE_WRITE);
+	uint64_t id;
+	int ret;
+
+	do {
+		ret = rmem_lease_grant(lx.ctx, &req, 1, lx.lease);
+		TEST_ASSERT(!fx_is_late(deadline));
+	} while (ret == -ENOSPC); /* the key is quarantined */
+	TEST_EQ(ret, 1);
+	id = lx.lease[0]->id;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	lx_take(1, RMEM_LEASE_END_REVOKED);
+	return id;
+}
+
+static void
+run_reported(void)
+{
+	uint64_t deadline = fx_deadline(), n = 2;
+
+	do {
+		run_lease(n++, deadline);
+	} while (__atomic_load_n(&race.nb_written, __ATOMIC_ACQUIRE) < NB_REPORTS);
+}
+
+TEST_WITH(lease_race, report_has_the_fields_of_one_lease, lx_setup_fast_reg)
+{
+	open_race();
+	lx.conf.max_leases = lx.conf.min_leases = 1; /* the same slot each time */
+	lx.conf.quarantine_us = 1;
+	lx_remake();
+	first_id = run_lease(0, fx_deadline());
+	id_step = run_lease(1, fx_deadline()) - first_id;
+	fx_launch(run_reporter, &race, sizeof(race), 1);
+	stop_writer(TEST_TRY(run_reported()));
 }
 
 /* Windows are valid on one QP only: a refusal moves it and that of the leases to ERR. */
