@@ -4,6 +4,8 @@
 
 /* The port over shared memory when the clock is set forward or back, and as peers come and go. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -220,6 +222,45 @@ TEST(wire_shm_clock, refused_connections_of_another_user_do_not_delay_the_next)
 	for (i = 0; i < 8; i++)
 		close(fds[i]);
 	TEST_EQ(ins->nb, before + 1);
+}
+
+/* The lowest free descriptor that is not below first. */
+static int
+free_fd_from(int first)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first);
+
+	close(fd);
+	/* cppcheck-suppress deallocret */
+	return fd;
+}
+
+/* The connection itself gets the lowest one. */
+TEST(wire_shm_clock, descriptor_of_an_empty_message_is_closed)
+{
+	union {
+		struct cmsghdr align;
+		char buffer[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec none = {0};
+	struct msghdr msg = {.msg_iov = &none,
+			.msg_iovlen = 1,
+			.msg_control = control.buffer,
+			.msg_controllen = sizeof(control.buffer)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int fd = connect_to(ports[0]), expected = free_fd_from(test_free_fd() + 1);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	TEST_EQ(sendmsg(fd, &msg, MSG_NOSIGNAL), 0);
+	do {
+		virtual_tsc += HZ / 1000;
+		(void)receive(ports[0]);
+	} while (recv(fd, control.buffer, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	TEST_EQ(free_fd_from(test_free_fd() + 1), expected);
+	close(fd);
 }
 
 /* Limit the descriptors of this process: the limit of before. */

@@ -617,10 +617,9 @@ rwire_shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uin
 
 	if (len == -EAGAIN)
 		return -EAGAIN;
-	if (len <= 0)
-		return -EPIPE;
 	*version = hello.version;
-	rc = shm_check(&hello, len, is_truncated, from);
+	/* An empty message may have a descriptor, too. */
+	rc = len <= 0 ? -EPIPE : shm_check(&hello, len, is_truncated, from);
 	if (rc == SHM_OK) {
 		*ring = shm_open_ring(memory);
 		if (*ring == NULL)
