@@ -263,6 +263,28 @@ TEST(wire_shm_clock, descriptor_of_an_empty_message_is_closed)
 	close(fd);
 }
 
+/* As by a process that has taken the name of the peer. */
+TEST(wire_shm_clock, address_of_another_user_gets_no_packets)
+{
+	struct rwire_addr addr;
+	char name[32];
+	int listener;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has listeners of another user\n");
+		test_stop(TEST_SKIPPED);
+	}
+	snprintf(name, sizeof(name), "clock-%d", (int)getpid());
+	TEST_ASSERT(rwire_addr_parse("127.0.22.99", &addr));
+	TEST_OK(seteuid(65534));
+	listener = rwire_shm_listen(name, &addr);
+	TEST_OK(seteuid(0));
+	TEST_ASSERT(listener >= 0);
+	TEST_ASSERT(ports[0]->ops->tx_get(ports[0], &addr) != NULL);
+	TEST_EQ(rwire_shm_out_find(&((const struct shm_port *)ports[0])->outs, &addr)->fd, -1);
+	close(listener);
+}
+
 /* Limit the descriptors of this process: the limit of before. */
 static rlim_t
 set_nb_files(rlim_t nb)

@@ -107,6 +107,8 @@ rwire_owners_get(struct rwire_owners *owners, const struct rwire_addr *addr)
 	const struct rwire_owner *owner;
 	uint32_t user;
 
+	if (owners == NULL)
+		return geteuid();
 	rte_ticketlock_lock(&owners->lock);
 	owner = owner_find(owners, rwire_addr_lid(addr));
 	user = owner != NULL && owner->user != 0 ? owner->user - 1 : geteuid();

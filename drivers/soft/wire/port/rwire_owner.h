@@ -52,7 +52,7 @@ void rwire_owners_put(struct rwire_owners *owners, const struct rwire_addr *addr
 /* Release all references, when no thread uses them. */
 void rwire_owners_end(struct rwire_owners *owners);
 
-/* User that is admitted at an address. */
+/* User that is admitted at an address; without owners, the device's own. */
 uint32_t rwire_owners_get(struct rwire_owners *owners, const struct rwire_addr *addr);
 
 #endif /* RWIRE_OWNER_H */
