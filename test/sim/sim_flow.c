@@ -93,14 +93,14 @@ open_flows(struct sim *sim)
 {
 	const struct sim_conf *conf = &sim->conf;
 	bool is_incast = conf->pattern == SIM_INCAST;
-	uint32_t i;
+	uint32_t step = conf->pattern == SIM_PAIRS ? 2 : 1, i;
 
-	sim->nb_flows = is_incast ? conf->nb_hosts - 1 : conf->nb_hosts;
+	sim->nb_flows = is_incast ? conf->nb_hosts - 1 : conf->nb_hosts / step;
 	sim->flows = calloc(sim->nb_flows, sizeof(*sim->flows));
 	TEST_ASSERT(sim->flows != NULL);
 	for (i = 0; i < sim->nb_flows; i++) {
-		sim->flows[i].src = is_incast ? i + 1 : i;
-		sim->flows[i].dst = is_incast ? 0 : (i + 1) % conf->nb_hosts;
+		sim->flows[i].src = is_incast ? i + 1 : step * i;
+		sim->flows[i].dst = is_incast ? 0 : (step * i + 1) % conf->nb_hosts;
 	}
 }
 
@@ -125,7 +125,7 @@ measure(const struct sim *sim, struct sim_result *result)
 	result->ns = ns;
 	result->jain = squares == 0 ? 0 : sum * sum / squares / sim->nb_flows;
 	result->goodput = (double)result->acked * conf->mtu * 8 / (double)ns;
-	links = conf->pattern == SIM_INCAST ? 1 : conf->nb_hosts;
+	links = conf->pattern == SIM_INCAST ? 1 : sim->nb_flows;
 	limit = links * conf->net.mbps / 1000 * conf->mtu / (conf->mtu + HEADERS);
 	result->share = result->goodput / limit;
 }

@@ -18,12 +18,13 @@
 
 #include "net.h"
 
-#define SIM_FIRST_PSN 0xffff80 /* of the engine; wraps soon */
+#define SIM_FIRST_PSN 0xffff80 /* of flow 0 of the engine; wraps soon */
 #define SIM_WINDOW    64       /* packets; of the model, and of the engine up to an MTU of 2048 */
 
 enum sim_pattern {
 	SIM_INCAST, /* all hosts send to host 0 */
-	SIM_RING,   /* each host sends to the next one */
+	SIM_PAIRS,  /* host 2 i sends to host 2 i + 1 */
+	SIM_RING,   /* each host sends to the next one; acknowledgements wait after its data */
 };
 
 struct sim_conf {
