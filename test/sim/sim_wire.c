@@ -314,8 +314,9 @@ wire_connect(struct sim *sim, uint32_t i)
 	TEST_OK(rmem_qp_create(wire->pd, &conf, &flow->req));
 	TEST_OK(rmem_qp_create(wire->pd, &conf, &flow->rsp));
 	flow->soft = (struct rsoft_qp *)flow->req;
-	flow->soft->psn = ((struct rsoft_qp *)flow->rsp)->psn = SIM_FIRST_PSN;
-	flow->una = flow->highest = SIM_FIRST_PSN;
+	/* Different ones, as real QPs have. */
+	flow->una = flow->highest = rwire_psn_add(SIM_FIRST_PSN, i * 12347);
+	flow->soft->psn = ((struct rsoft_qp *)flow->rsp)->psn = flow->una;
 	flow->state = xorshift_state(sim->conf.net.seed + i);
 	rc_connect(flow->req, flow->rsp, conn);
 	rc_connect(flow->rsp, flow->req, conn);

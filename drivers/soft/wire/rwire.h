@@ -105,6 +105,11 @@ struct rwire_req {
 	uint32_t una;          /* oldest PSN not acknowledged */
 	uint32_t nb_rd;        /* requests with responses in [cons, begun) */
 	uint32_t since_ack;    /* packets sent since the last AckReq */
+	/* Packets were lost if it is not rwire_qp::window; see rwire_timer.c. */
+	uint32_t window;    /* PSNs in flight at the start of a packet, at most */
+	uint32_t threshold; /* window from which on it grows slowly */
+	uint32_t grown;     /* PSNs acknowledged since it grew */
+	uint32_t ack_every; /* packets per AckReq, at most RWIRE_ACK_EVERY */
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	bool is_rewound;         /* rewound since una last advanced */
@@ -182,7 +187,7 @@ struct rwire_qp {
 	uint16_t pkey;          /* bits that differ from RWIRE_PKEY; atomic */
 	struct rsoft_grh grh;   /* GRH fields of packets to the peer; unused by UD */
 	uint32_t mtu;
-	uint32_t window; /* PSNs in flight */
+	uint32_t window; /* PSNs in flight, at most */
 	struct rwire_req req;
 	struct rwire_rsp rsp;
 	uint64_t cnp_at;            /* time of the last CNP, TSC; 0: none; rx_lock */
@@ -270,6 +275,8 @@ int rwire_timer_check(struct rwire_qp *q);
 bool rwire_timer_is_early(const struct rwire_qp *q);
 /* Rewind, if retry_cnt permits: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
 int rwire_retry(struct rwire_qp *q);
+/* Packets were lost: reduce the window to so many PSNs; acknowledgements let it grow. */
+void rwire_shrink(struct rwire_qp *q, uint32_t window);
 /* Send again from the oldest unacknowledged packet. */
 void rwire_rewind(struct rwire_qp *q);
 
@@ -418,6 +425,16 @@ static inline bool
 rwire_is_lossless(const struct rwire *wire)
 {
 	return !wire->port->has_icrc;
+}
+
+/* Half of a small window is acknowledged while the other half is in flight. */
+static inline void
+rwire_set_window(struct rwire_qp *q, uint32_t window)
+{
+	q->req.window = window;
+	q->req.ack_every = window == q->window
+			? RWIRE_ACK_EVERY
+			: RTE_MIN((window + 1) / 2, (uint32_t)RWIRE_ACK_EVERY);
 }
 
 /* Number of pending entries for an open port: it counts as a pending QP, so that each poll makes

@@ -42,6 +42,23 @@ comp_has_head(const struct rwire_qp *q)
 	return q->qp->sq.cons != q->req.begun && q->qp->sq.wait != RSOFT_WAIT_GRACE;
 }
 
+/* nb PSNs are acknowledged after others were lost: increase the window. */
+static void
+comp_grow(struct rwire_qp *q, uint32_t nb)
+{
+	struct rwire_req *req = &q->req;
+
+	if (req->window < req->threshold) {
+		rwire_set_window(q, RTE_MIN(req->window + nb, req->threshold));
+		return;
+	}
+	req->grown += nb;
+	if (req->grown < req->window)
+		return;
+	req->grown -= req->window;
+	rwire_set_window(q, req->window + 1);
+}
+
 /* Advance una to psn, and restart the retry counts and the timer. */
 static void
 comp_move(struct comp *comp, uint32_t psn)
@@ -49,6 +66,8 @@ comp_move(struct comp *comp, uint32_t psn)
 	const struct rmem_qp_conn *conn = &comp->q->qp->conn;
 	struct rwire_req *req = &comp->q->req;
 
+	if (unlikely(req->window < comp->q->window))
+		comp_grow(comp->q, (uint32_t)rwire_psn_diff(psn, req->una));
 	req->una = psn;
 	if (rwire_psn_diff(req->psn, psn) < 0)
 		req->psn = psn;
@@ -122,8 +141,10 @@ comp_ack(struct comp *comp, uint32_t psn)
 static void
 comp_lost(struct comp *comp)
 {
-	if (!comp->q->req.is_rewound)
-		rwire_rewind(comp->q);
+	if (comp->q->req.is_rewound)
+		return;
+	rwire_shrink(comp->q, comp->q->req.window / 2);
+	rwire_rewind(comp->q);
 }
 
 static void
@@ -155,6 +176,7 @@ comp_nak(struct comp *comp, const struct rwire_pkt *pkt)
 	case RWIRE_AETH_NAK_PSN:
 		if (comp->q->req.is_rewound)
 			break; /* for a gap that the last NAK already reported */
+		rwire_shrink(comp->q, comp->q->req.window / 2);
 		if (rwire_retry(comp->q) != RMEM_WC_SUCCESS)
 			comp_fail(comp, RMEM_WC_RETRY_EXC_ERR, RMEM_VENDOR_ERR_NO_PEER);
 		break;

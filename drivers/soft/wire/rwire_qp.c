@@ -37,6 +37,7 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	struct rwire_req *req = &q->req;
 
 	req->psn = req->next_psn = req->end_psn = req->una = psn;
+	rwire_set_window(q, q->window);
 	req->sq_pos = req->begun = q->qp->sq.cons;
 	req->retry_left = conn->retry_cnt;
 	req->rnr_left = conn->rnr_retry;

@@ -146,7 +146,7 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 	if (!rwire_service_is_reliable(q->service))
 		return false;
 	/* Always for the last packet of a message: a later request may wait for its completion. */
-	if (!is_last && ++req->since_ack < RWIRE_ACK_EVERY && nb_psn < q->window)
+	if (!is_last && ++req->since_ack < req->ack_every && nb_psn < req->window)
 		return false;
 	req->since_ack = 0;
 	return true;
@@ -282,7 +282,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 	uint32_t nb_psn;
 	int status;
 
-	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)q->window)
+	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)req->window)
 		return RSOFT_WAIT_WIRE;
 	frame = rwire_tx_get(q);
 	if (frame == NULL) {

@@ -3,7 +3,12 @@
  */
 
 /*
- * The retransmission timer, the retry count, and the rewind to the oldest unacknowledged packet.
+ * The retransmission timer, the retry count, the rewind to the oldest unacknowledged packet, and
+ * the window, which is reduced when packets are lost.
+ *
+ * The window is as TCP's: a NAK halves it, a timeout reduces it to one PSN. It then doubles in each
+ * round trip up to half of its previous size, and grows by one PSN in each of the next ones. READs
+ * are requested in pieces, which may exceed a small window.
  *
  * Invariant: req.deadline is 0 unless packets wait for an acknowledgement. It is set when the first
  * such packet is sent (rwire_req.c), by an acknowledgement that leaves other packets
@@ -11,10 +16,22 @@
  * this is under sq.lock.
  */
 
+#include <rte_cycles.h>
+
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
 #define TIMER_MAX_UNREAD 255
+
+void
+rwire_shrink(struct rwire_qp *q, uint32_t window)
+{
+	struct rwire_req *req = &q->req;
+
+	req->threshold = RTE_MAX(req->window / 2, UINT32_C(2));
+	req->grown = 0;
+	rwire_set_window(q, RTE_MAX(window, UINT32_C(1)));
+}
 
 void
 rwire_rewind(struct rwire_qp *q)
@@ -78,6 +95,18 @@ rwire_timer_is_early(const struct rwire_qp *q)
 	return req->deadline == 0 || (left != 0 && left <= req->timeout);
 }
 
+/*
+ * A random part of a quarter of the timeout. QPs that lost packets together would otherwise send,
+ * and lose, them together again. IBTA 9.9.2.2.1 permits four times the timeout.
+ */
+static uint64_t
+timer_jitter(const struct rwire_qp *q, uint64_t now)
+{
+	uint64_t hash = (now ^ ((uint64_t)q->req.una << 32)) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (RTE_MIN(q->req.timeout, rte_get_tsc_hz()) >> 16) * (hash >> 48) >> 2;
+}
+
 int
 rwire_timer_check(struct rwire_qp *q)
 {
@@ -103,5 +132,8 @@ rwire_timer_check(struct rwire_qp *q)
 	}
 	RWIRE_COUNT(q->wire->stats.timeouts);
 	req->deadline = 0; /* restarted by the next packet */
+	rwire_shrink(q, 1);
+	if (req->is_rewound && !rwire_is_lossless(q->wire)) /* the packet was lost again */
+		req->rnr_until = now + timer_jitter(q, now);
 	return rwire_retry(q);
 }
