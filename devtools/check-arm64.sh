@@ -11,7 +11,7 @@ need meson ninja pkg-config
 cross=aarch64-linux-gnu
 packages='libc6-dev libdpdk-dev libibverbs-dev librdmacm-dev libssl-dev'
 # No tests of paging: MADV_POPULATE_WRITE and process_vm_readv() do not work in the emulator.
-tests='atomic cq fake_verbs_data fastreg grace key lease_fast_reg lease_mw mbuf mw mw_class pool qp
+tests='atomic cq fake_verbs_data fastreg grace guard_copy key lease_fast_reg lease_mw mbuf mem_fault mw mw_class pool qp
 	queue rdma retry send umr wr_info'
 # Object, and how many full fences it has at least (doc/memory_order.md).
 fences='

@@ -27,7 +27,6 @@
 #define FAR_REP  SIZE_MAX
 #define NEAR_REP 512u
 
-static struct rsoft_guard_choice chosen; /* by the process */
 static uint8_t *from_area, *to_area, *want_area;
 
 static void
@@ -35,7 +34,6 @@ setup(void)
 {
 	size_t i;
 
-	chosen = rsoft_guard_choice;
 	TEST_ASSERT(rsoft_guard_get());
 	from_area = aligned_alloc(PAGE, RTE_ALIGN(AREA, PAGE));
 	to_area = aligned_alloc(PAGE, RTE_ALIGN(AREA, PAGE));
@@ -52,33 +50,7 @@ teardown(void)
 	free(from_area);
 	free(to_area);
 	free(want_area);
-	rsoft_guard_choice = chosen;
 	rsoft_guard_put();
-}
-
-/* Force a variant; the shortest length of `rep movsb` with it. */
-static void
-force_sse2(void)
-{
-	rsoft_guard_choice.copy = rsoft_guard_x86_copy_sse2;
-}
-
-static void
-force_avx2(uint64_t rep_min)
-{
-	if (!__builtin_cpu_supports("avx2"))
-		test_skip("variant avx2: this processor has no AVX2");
-	rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
-	rsoft_guard_choice.rep_min = rsoft_guard_choice.rep_min_skewed = rep_min;
-}
-
-static void
-force_avx512(uint64_t rep_min)
-{
-	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl"))
-		test_skip("variant avx512: this processor has no AVX-512");
-	rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx512;
-	rsoft_guard_choice.rep_min = rsoft_guard_choice.rep_min_skewed = rep_min;
 }
 
 static bool
@@ -259,6 +231,109 @@ expect_faults(void)
 	TEST_RUN(result);
 }
 
+/* Atomics, and loads and stores without a call, where a word is missing. */
+static void
+run_missing_words(void)
+{
+	uint64_t *gone = (uint64_t *)(void *)(to_page - LINE), *there = (uint64_t *)(void *)to_page;
+	uint64_t before = 5;
+
+	TEST_EQ(rsoft_guard_add_fast(gone, 1, &before).side, RSOFT_SIDE_TO);
+	TEST_EQ(rsoft_guard_add_fast(gone, 1, &before).addr, (uintptr_t)gone);
+	TEST_EQ(rsoft_guard_swap_fast(gone, &before, 1).side, RSOFT_SIDE_TO);
+	TEST_EQ(before, 5);
+	TEST_ASSERT(!rsoft_guard_store_fast(gone, 1));
+	TEST_ASSERT(!rsoft_guard_move_fast(gone, there));
+	TEST_ASSERT(!rsoft_guard_move_fast(there, gone));
+	TEST_ASSERT(!rsoft_guard_copy64(gone, there));
+	TEST_ASSERT(!rsoft_guard_copy64(there, gone));
+	TEST_EQ(*there, 0);
+}
+
+static void
+run_words(void)
+{
+	uint64_t *word = (uint64_t *)(void *)to_page, before = 0, from = 70;
+
+	TEST_EQ(rsoft_guard_add_fast(word, 40, &before).side, RSOFT_SIDE_NONE);
+	TEST_EQ(before, 0);
+	TEST_EQ(rsoft_guard_swap_fast(word, &before, 50).side, RSOFT_SIDE_NONE);
+	TEST_EQ(before, 40);
+	TEST_EQ(*word, 40);
+	TEST_EQ(rsoft_guard_swap_fast(word, &before, 50).side, RSOFT_SIDE_NONE);
+	TEST_EQ(before, 40);
+	TEST_EQ(*word, 50);
+	TEST_ASSERT(rsoft_guard_store_fast(word, 60));
+	TEST_EQ(*word, 60);
+	TEST_ASSERT(rsoft_guard_move_fast(word, &from));
+	TEST_EQ(*word, 70);
+	TEST_EQ(mprotect(to_page, PAGE, PROT_READ), 0);
+	before = 71;
+	TEST_EQ(rsoft_guard_swap_fast(word, &before, 1).side, RSOFT_SIDE_TO);
+	TEST_EQ(rsoft_guard_add_fast(word, 1, &before).side, RSOFT_SIDE_TO);
+}
+
+static int
+try_words(void)
+{
+	int result = TEST_TRY(run_missing_words());
+
+	return result != 0 ? result : TEST_TRY(run_words());
+}
+
+TEST(guard_copy, words_are_changed_or_reported)
+{
+	int result;
+
+	to_page = map_pages();
+	result = try_words();
+	munmap(to_page - PAGE, (size_t)4 * PAGE);
+	TEST_RUN(result);
+}
+
+#ifdef __x86_64__
+/* Force a variant; the shortest length of `rep movsb` with it. */
+static void
+force_sse2(void)
+{
+	rsoft_guard_choice.copy = rsoft_guard_x86_copy_sse2;
+}
+
+static void
+force_avx2(uint64_t rep_min)
+{
+	if (!__builtin_cpu_supports("avx2"))
+		test_skip("variant avx2: this processor has no AVX2");
+	rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
+	rsoft_guard_choice.rep_min = rsoft_guard_choice.rep_min_skewed = rep_min;
+}
+
+static void
+force_avx512(uint64_t rep_min)
+{
+	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl"))
+		test_skip("variant avx512: this processor has no AVX-512");
+	rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx512;
+	rsoft_guard_choice.rep_min = rsoft_guard_choice.rep_min_skewed = rep_min;
+}
+
+/* The choice of the process. */
+static struct rsoft_guard_choice chosen;
+
+static void
+setup_variant(void)
+{
+	setup();
+	chosen = rsoft_guard_choice;
+}
+
+static void
+teardown_variant(void)
+{
+	rsoft_guard_choice = chosen;
+	teardown();
+}
+
 TEST(guard_copy, sse2_copies_its_range_alone)
 {
 	force_sse2();
@@ -339,4 +414,22 @@ TEST(guard_copy, process_uses_the_widest_variant)
 		TEST_ASSERT(chosen.copy != rsoft_guard_x86_copy_sse2);
 }
 
+TEST_SUITE(guard_copy, setup_variant, teardown_variant);
+#else
+TEST(guard_copy, arm64_copies_its_range_alone)
+{
+	expect_ranges();
+}
+
+TEST(guard_copy, arm64_copies_overlaps_as_memmove)
+{
+	expect_overlaps();
+}
+
+TEST(guard_copy, arm64_reports_each_missing_byte)
+{
+	expect_faults();
+}
+
 TEST_SUITE(guard_copy, setup, teardown);
+#endif

@@ -78,23 +78,14 @@ rsoft_guard_has_slow(void)
 	return rsoft_guard_copy_slow(&to, &from, sizeof(to)).side == RSOFT_SIDE_NONE && to == from;
 }
 
-#if defined(__x86_64__) && defined(__linux__)
+#ifdef RSOFT_GUARD_HAS_FAST
 
-/* CPUID leaf 7: bits of EBX and EDX, and of EAX of subleaf 1. */
-#define CPUID_ERMS     (1u << 9)
-#define CPUID_FSRM     (1u << 4)
-#define CPUID_AVX_VNNI (1u << 4)
-
-#define PAGE_FAULT_WRITE 2 /* bit of the processor's error code */
-#define NB_SIGNALS       2
+#define NB_SIGNALS 2
 /* Runs in a signal handler: no instrumentation. */
 #define GUARD_PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
 
-#define LOG2_SPACE 47 /* bits of a canonical user address */
-
 /* Labels in the code, not data. */
 extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
-extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[];
 
 /* Symbols that the linker defines for the section. */
 extern const struct rsoft_guard_entry __start_rsoft_guard_table[]
@@ -111,6 +102,56 @@ static __attribute__((section("rmem_kept"))) struct {
 	bool is_installed;
 	struct sigaction before[NB_SIGNALS];
 } guard;
+
+/* No previous handler: apply the default action of the signal. */
+static void
+guard_default(int sig, const siginfo_t *info)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	sigaction(sig, &action, NULL);
+	/* A fault raises its signal again when the instruction is repeated; a signal that was sent
+	 * must be raised here. */
+	if (info->si_code <= 0)
+		raise(sig);
+}
+
+/* Pass a signal that is not ours to the previous handler. */
+static void
+guard_chain(int sig, siginfo_t *info, void *context)
+{
+	struct sigaction *before = &guard.before[sig == SIGBUS];
+	sigset_t mask = before->sa_mask;
+
+	if (before->sa_handler == SIG_IGN && info->si_code <= 0)
+		return;
+	if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+		guard_default(sig, info);
+		return;
+	}
+	if ((before->sa_flags & SA_NODEFER) == 0)
+		sigaddset(&mask, sig);
+	pthread_sigmask(SIG_BLOCK, &mask, NULL); /* until this handler returns */
+	if (before->sa_flags & SA_SIGINFO)
+		before->sa_sigaction(sig, info, context);
+	else
+		before->sa_handler(sig);
+}
+
+#ifdef __x86_64__
+
+/* CPUID leaf 7: bits of EBX and EDX, and of EAX of subleaf 1. */
+#define CPUID_ERMS     (1u << 9)
+#define CPUID_FSRM     (1u << 4)
+#define CPUID_AVX_VNNI (1u << 4)
+
+#define PAGE_FAULT_WRITE 2  /* bit of the processor's error code */
+#define LOG2_SPACE       47 /* bits of a canonical user address */
+
+/* The same as above. */
+extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[];
 
 /* Read by the assembly functions; kept in a child of fork(). */
 __attribute__((section("rmem_kept"))) struct rsoft_guard_choice rsoft_guard_choice = {
@@ -175,47 +216,24 @@ RTE_INIT(guard_choose)
 		rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
 }
 
-/* No previous handler: apply the default action of the signal. */
-static void
-guard_default(int sig, const siginfo_t *info)
+/* The address of the next instruction. */
+GUARD_PLAIN static uintptr_t
+guard_pc(const ucontext_t *context)
 {
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = SIG_DFL;
-	sigaction(sig, &action, NULL);
-	/* A fault raises its signal again when the instruction is repeated; a signal that was sent
-	 * must be raised here. */
-	if (info->si_code <= 0)
-		raise(sig);
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 }
 
-/* Pass a signal that is not ours to the previous handler. */
-static void
-guard_chain(int sig, siginfo_t *info, void *context)
+GUARD_PLAIN static void
+guard_set_pc(ucontext_t *context, uintptr_t pc)
 {
-	struct sigaction *before = &guard.before[sig == SIGBUS];
-	sigset_t mask = before->sa_mask;
-
-	if (before->sa_handler == SIG_IGN && info->si_code <= 0)
-		return;
-	if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
-		guard_default(sig, info);
-		return;
-	}
-	if ((before->sa_flags & SA_NODEFER) == 0)
-		sigaddset(&mask, sig);
-	pthread_sigmask(SIG_BLOCK, &mask, NULL); /* until this handler returns */
-	if (before->sa_flags & SA_SIGINFO)
-		before->sa_sigaction(sig, info, context);
-	else
-		before->sa_handler(sig);
+	context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }
 
 /* Make an assembly function return the side and the address. */
 GUARD_PLAIN static void
-guard_return(greg_t *regs, const siginfo_t *info)
+guard_return(ucontext_t *context, const siginfo_t *info)
 {
+	greg_t *regs = context->uc_mcontext.gregs;
 	bool is_write = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0;
 
 	/* General protection fault: the address is not canonical, and is not reported. */
@@ -228,6 +246,41 @@ guard_return(greg_t *regs, const siginfo_t *info)
 	else
 		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
 }
+
+#else
+
+/* Start of the functions that access a destination alone. */
+extern const uint8_t rsoft_guard_words[];
+
+#define INSTRUCTION_LOADS (1u << 22) /* of the loads and stores in rsoft_guard_aarch64.S */
+
+/* The address of the next instruction. */
+GUARD_PLAIN static uintptr_t
+guard_pc(const ucontext_t *context)
+{
+	return context->uc_mcontext.pc;
+}
+
+GUARD_PLAIN static void
+guard_set_pc(ucontext_t *context, uintptr_t pc)
+{
+	context->uc_mcontext.pc = pc;
+}
+
+/* Make an assembly function return the side and the address. */
+GUARD_PLAIN static void
+guard_return(ucontext_t *context, const siginfo_t *info)
+{
+	uintptr_t pc = guard_pc(context);
+	bool is_load = pc < (uintptr_t)rsoft_guard_words &&
+			(*(const uint32_t *)pc & INSTRUCTION_LOADS) != 0;
+
+	context->uc_mcontext.regs[0] = is_load ? RSOFT_SIDE_FROM : RSOFT_SIDE_TO;
+	context->uc_mcontext.regs[1] = (uintptr_t)info->si_addr;
+	guard_set_pc(context, (uintptr_t)rsoft_guard_stop);
+}
+
+#endif
 
 /* Address at which to continue after a fault at an instruction; 0: not in the table. */
 GUARD_PLAIN static uintptr_t
@@ -248,20 +301,19 @@ guard_resume(uintptr_t at)
 GUARD_PLAIN static void
 guard_handler(int sig, siginfo_t *info, void *context)
 {
-	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
-	uintptr_t resume, at = (uintptr_t)regs[REG_RIP];
+	uintptr_t resume, at = guard_pc(context);
 
 	if (info->si_code <= 0) {
 		guard_chain(sig, info, context);
 		return;
 	}
 	if (at >= (uintptr_t)rsoft_guard_begin && at < (uintptr_t)rsoft_guard_end) {
-		guard_return(regs, info);
+		guard_return(context, info);
 		return;
 	}
 	resume = guard_resume(at);
 	if (resume != 0)
-		regs[REG_RIP] = (greg_t)resume;
+		guard_set_pc(context, resume);
 	else
 		guard_chain(sig, info, context);
 }

@@ -5,12 +5,12 @@
 /*
  * Copies and atomics that report unmapped memory instead of raising a signal.
  *
- * Fast functions, on x86-64: a handler of SIGSEGV and SIGBUS. If the faulting instruction is in one
- * of a few assembly functions, the handler makes that function return. If it is in a range of a
- * table (rsoft_guard_table, like the exception table of the kernel), execution continues at the
- * address given there. A successful access has no overhead. All other signals are passed to the
- * previous handler, with its mask and flags. The handler is installed while there are references to
- * it (rsoft_guard_get), and then removed, unless a later handler may call it.
+ * Fast functions, on x86-64 and arm64: a handler of SIGSEGV and SIGBUS. If the faulting instruction
+ * is in one of a few assembly functions, the handler makes that function return. If it is in a
+ * range of a table (rsoft_guard_table, like the exception table of the kernel), execution continues
+ * at the address given there. A successful access has no overhead. All other signals are passed to
+ * the previous handler, with its mask and flags. The handler is installed while there are
+ * references to it (rsoft_guard_get), and then removed, unless a later handler may call it.
  *
  * All memory of keys is accessed with these functions. Without the handler a fault raises its
  * signal.
@@ -136,7 +136,24 @@ rsoft_guard_announce_load(const void *from, size_t length)
 #define rsoft_guard_ignore_end()
 #endif
 
+/* A range of instructions that may fault, and where to continue; each value is relative to its
+ * field. */
+struct rsoft_guard_entry {
+	int32_t begin;
+	int32_t end;
+	int32_t resume;
+};
+
+/* Table entry: after a fault between the labels 1 and 2, execution continues at `gone`. */
+#define RSOFT_GUARD_ENTRY                                                                          \
+	"	.pushsection rsoft_guard_table, \"a\"\n"                                                 \
+	"	.balign 4\n"                                                                             \
+	"	.long 1b - ., 2b - ., %l[gone] - .\n"                                                    \
+	"	.popsection\n"
+
 #if defined(__x86_64__) && defined(__linux__)
+#define RSOFT_GUARD_HAS_FAST
+
 /* In rsoft_guard_x86_64.S. */
 struct rsoft_guarded rsoft_guard_x86_copy_sse2(void *to, const void *from, size_t length);
 struct rsoft_guarded rsoft_guard_x86_copy_avx2(void *to, const void *from, size_t length);
@@ -158,14 +175,6 @@ extern struct rsoft_guard_choice rsoft_guard_choice __attribute__((visibility("h
 #define rsoft_guard_add  rsoft_guard_x86_add
 #define rsoft_guard_swap rsoft_guard_x86_swap
 
-/* A range of instructions that may fault, and where to continue; each value is relative to its
- * field. */
-struct rsoft_guard_entry {
-	int32_t begin;
-	int32_t end;
-	int32_t resume;
-};
-
 #ifdef __AVX__
 #define RSOFT_GUARD_MOV "vmovups"
 #else
@@ -184,11 +193,7 @@ rsoft_guard_copy64(void *to, const void *from)
 		     "	" RSOFT_GUARD_MOV " %%xmm1, 16(%0)\n"
 		     "	" RSOFT_GUARD_MOV " %%xmm2, 32(%0)\n"
 		     "	" RSOFT_GUARD_MOV " %%xmm3, 48(%0)\n"
-		     "2:\n"
-		     "	.pushsection rsoft_guard_table, \"a\"\n"
-		     "	.balign 4\n"
-		     "	.long 1b - ., 2b - ., %l[gone] - .\n"
-		     "	.popsection\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(to), "r"(from)
 			: "memory", "xmm0", "xmm1", "xmm2", "xmm3"
@@ -203,11 +208,7 @@ static __rte_always_inline bool
 rsoft_guard_store(uint64_t *word, uint64_t value)
 {
 	__asm__ goto("1:	movq %1, (%0)\n"
-		     "2:\n"
-		     "	.pushsection rsoft_guard_table, \"a\"\n"
-		     "	.balign 4\n"
-		     "	.long 1b - ., 2b - ., %l[gone] - .\n"
-		     "	.popsection\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(word), "r"(value)
 			: "memory"
@@ -216,20 +217,77 @@ rsoft_guard_store(uint64_t *word, uint64_t value)
 gone:
 	return false;
 }
+
 /* Load 8 bytes, and store them to an aligned word with one store. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_move(uint64_t *word, const void *from)
 {
 	__asm__ goto("1:	movq (%1), %%rax\n"
 		     "	movq %%rax, (%0)\n"
-		     "2:\n"
-		     "	.pushsection rsoft_guard_table, \"a\"\n"
-		     "	.balign 4\n"
-		     "	.long 1b - ., 2b - ., %l[gone] - .\n"
-		     "	.popsection\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(word), "r"(from)
 			: "memory", "rax"
+			: gone);
+	return true;
+gone:
+	return false;
+}
+#elif defined(__aarch64__) && defined(__linux__)
+#define RSOFT_GUARD_HAS_FAST
+
+/* In rsoft_guard_aarch64.S. */
+struct rsoft_guarded rsoft_guard_arm64_copy(void *to, const void *from, size_t length);
+struct rsoft_guarded rsoft_guard_arm64_add(uint64_t *word, uint64_t add, uint64_t *before);
+struct rsoft_guarded rsoft_guard_arm64_swap(uint64_t *word, uint64_t *before, uint64_t swap);
+
+#define rsoft_guard_copy rsoft_guard_arm64_copy
+#define rsoft_guard_add  rsoft_guard_arm64_add
+#define rsoft_guard_swap rsoft_guard_arm64_swap
+
+/* Copy 64 bytes without a call; all are loaded before any is stored. False: a fault. */
+static __rte_always_inline bool
+rsoft_guard_copy64(void *to, const void *from)
+{
+	__asm__ goto("1:	ldp q0, q1, [%1]\n"
+		     "	ldp q2, q3, [%1, #32]\n"
+		     "	stp q0, q1, [%0]\n"
+		     "	stp q2, q3, [%0, #32]\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
+			:
+			: "r"(to), "r"(from)
+			: "memory", "v0", "v1", "v2", "v3"
+			: gone);
+	return true;
+gone:
+	return false;
+}
+
+/* Store an aligned word with one store. False: a fault. */
+static __rte_always_inline bool
+rsoft_guard_store(uint64_t *word, uint64_t value)
+{
+	__asm__ goto("1:	stlr %1, [%0]\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
+			:
+			: "r"(word), "r"(value)
+			: "memory"
+			: gone);
+	return true;
+gone:
+	return false;
+}
+
+/* Load 8 bytes, and store them to an aligned word with one store. False: a fault. */
+static __rte_always_inline bool
+rsoft_guard_move(uint64_t *word, const void *from)
+{
+	__asm__ goto("1:	ldr x9, [%1]\n"
+		     "	stlr x9, [%0]\n"
+		     "2:\n" RSOFT_GUARD_ENTRY
+			:
+			: "r"(word), "r"(from)
+			: "memory", "x9"
 			: gone);
 	return true;
 gone:
