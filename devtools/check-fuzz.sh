@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # libFuzzer on the wire of drivers/soft and its port over shared memory, on the communication
-# manager, and on arguments, rules, telemetry and descriptors, with
+# manager, and on arguments, rules, telemetry, descriptors, commands and messages, with
 # AddressSanitizer and UndefinedBehaviorSanitizer, each for RMEM_FUZZ_SECONDS (15). Results are in
 # build-fuzz/: crash-*, and corpus/, corpus-shm/, corpus-ibcm/ and corpus-text/ with the inputs that
 # reached new code. To repeat a crash:

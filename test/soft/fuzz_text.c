@@ -4,12 +4,15 @@
 
 /*
  * A fuzzer of what is read as text, or received as bytes outside of a QP: arguments of devices with
- * their rules and addresses, parameters of telemetry commands, and descriptors of leases. An input
- * is a list of steps: the number of a target, a length, and as many bytes.
+ * their rules and addresses, parameters of telemetry commands, descriptors of leases, commands of
+ * rmem-ctl, and messages of secondary processes. An input is a list of steps: the number of a
+ * target, a length, and as many bytes.
  *
- * A device whose arguments were accepted is closed again, and leaves no descriptor open. A
- * descriptor that is accepted is packed to the same bytes, and a sealed one is accepted only as it
- * was sealed.
+ * A device whose arguments were accepted is closed again, and leaves no descriptor open. A command
+ * has one answer, and a descriptor that it passes is closed. A message, passed to the function that
+ * the library registers with EAL, has the id of the parent process, and one answer. A descriptor of
+ * a lease that is accepted is packed to the same bytes, and a sealed one is accepted only as it was
+ * sealed.
  */
 
 #include <dlfcn.h>
@@ -17,6 +20,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -28,8 +33,10 @@
 #include "soft/chaos/rsoft_chaos.h"
 #include "soft/rsoft_dev.h"
 #include "soft/wire/codec/rwire_addr.h"
+#include "soft/wire/rwire.h"
 #include "soft/wire/rwire_allow.h"
 
+#include "../../lib/rmem/rmem_mp_priv.h"
 #include "../wire/fuzz_eal.h"
 #include "../wire/xorshift.h"
 
@@ -37,6 +44,8 @@
 #define MAX_CMDS    16u
 #define MAX_MRS     4u
 #define MAX_REPLIES 64u /* with their containers */
+#define MAX_ANSWER  128u
+#define FUZZ_QP     "fuzz-qp"
 
 enum target {
 	TARGET_ARGS,
@@ -46,6 +55,8 @@ enum target {
 	TARGET_TELEMETRY,
 	TARGET_DESC,
 	TARGET_SEAL,
+	TARGET_CONTROL,
+	TARGET_MP,
 	TARGET_NB,
 };
 
@@ -60,6 +71,13 @@ static struct {
 	struct rmem_mr *mr[MAX_MRS];
 	uint8_t mem[MAX_MRS][64];
 	struct rmem_lease_sealer *sealer;
+	struct rmem_dev *controlled; /* with control=1 */
+	int control_fd;              /* of its rmem-ctl */
+	rte_mp_t receive;            /* of messages */
+	struct mp_rep answer;        /* to the last one */
+	uint32_t nb_answers;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
 	uint64_t nb_runs[TARGET_NB], nb_accepted[TARGET_NB];
 } fz;
 
@@ -78,7 +96,9 @@ static const char *const words[] = {"ip=", "127.0.13.5", "::1", "host", "fe80::"
 		"neigh=", "loop=", "engine=", "progress=", "poll", "thread",
 		"sanitize=", "share=", "control=", "profile=", "verbs", "mlx5", "keys=", "same",
 		"pin=", "off", "max_mr=", "max_qp=", "max_wr=", "socket=", "0xffff", "soft0",
-		"soft9", "/1", "mr", "pd", "qp", "18446744073709551616"};
+		"soft9", "port ", "1 ", "up", "down", "freeze", "thaw", "show", "gid ", "pkey ",
+		"add ", "del ", "mtu ", "kill-qp ", "fatal", "/1", "mr", "pd", "qp",
+		"18446744073709551616"};
 static const char chars[] = "0123456789.:;,=@+-*/_ \"'%[]()";
 
 static void
@@ -111,6 +131,24 @@ rte_telemetry_register_cmd(const char *cmd, telemetry_cb fn, const char *help)
 	CHECK(fz.nb_cmds < MAX_CMDS && help != NULL);
 	fz.cmd[fz.nb_cmds] = cmd;
 	fz.get[fz.nb_cmds++] = fn;
+	return 0;
+}
+
+/* Instead of DPDK's. */
+int
+rte_mp_action_register(const char *name, rte_mp_t action)
+{
+	if (strcmp(name, MP_ACTION) == 0)
+		fz.receive = action;
+	return 0;
+}
+
+int
+rte_mp_reply(struct rte_mp_msg *msg, const char *peer)
+{
+	CHECK(msg->len_param == sizeof(fz.answer) && msg->num_fds == 0 && peer != NULL);
+	memcpy(&fz.answer, msg->param, sizeof(fz.answer));
+	fz.nb_answers++;
 	return 0;
 }
 
@@ -165,15 +203,16 @@ run_open(const char *text)
 {
 	int before = dup(STDIN_FILENO), after;
 	struct rmem_dev *dev;
-	int ret = rmem_dev_create("soft9", text, &dev);
+	int ret;
 
+	close(before);
+	ret = rmem_dev_create("soft9", text, &dev);
 	CHECK(ret == 0 || is_refusal(ret));
 	if (ret == 0)
 		CHECK(rmem_dev_close(dev) == 0);
-	after = dup(before);
-	CHECK(after == before + 1 || after < before);
+	after = dup(STDIN_FILENO);
 	close(after);
-	close(before);
+	CHECK(after <= before);
 	return ret == 0;
 }
 
@@ -265,6 +304,148 @@ run_seal(const uint8_t *data, size_t size)
 	return change == 0;
 }
 
+static struct rwire *
+controlled_wire(void)
+{
+	return ((struct rsoft_dev *)rmem_dev_drv(fz.controlled)->priv)->wire;
+}
+
+static void
+open_controlled(void)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char args[96];
+	int len;
+
+	/* Without the thread that control=1 needs: the commands are executed by this one. */
+	snprintf(args, sizeof(args),
+			"ip=127.0.13.6,port=shm:text-fuzz-%d,fault=loss:0,progress=poll",
+			(int)getpid());
+	CHECK(rmem_dev_create("soft8", args, &fz.controlled) == 0);
+	controlled_wire()->dev->args.control = 1;
+	CHECK(rwire_control_open(controlled_wire()) == 0);
+	fz.control_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CHECK(fz.control_fd >= 0);
+	/* The kernel chooses a name, to which the answer is sent. */
+	CHECK(bind(fz.control_fd, (const struct sockaddr *)&un, sizeof(sa_family_t)) == 0);
+	len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "rmem-ctl/%d/soft8",
+			(int)getpid());
+	CHECK(connect(fz.control_fd, (const struct sockaddr *)&un,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+					      (size_t)len)) == 0);
+}
+
+static void
+close_controlled(void)
+{
+	close(fz.control_fd);
+	CHECK(rmem_dev_close(fz.controlled) == 0);
+}
+
+/* Send a command with a descriptor. */
+static void
+send_command(const void *bytes, size_t size)
+{
+	union {
+		struct cmsghdr align;
+		char buffer[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+	struct msghdr msg = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control.buffer,
+			.msg_controllen = sizeof(control.buffer)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int passed = STDERR_FILENO;
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(passed));
+	memcpy(CMSG_DATA(cmsg), &passed, sizeof(passed));
+	CHECK(sendmsg(fz.control_fd, &msg, MSG_NOSIGNAL) == (ssize_t)size);
+}
+
+static bool
+run_control(const void *bytes, size_t size)
+{
+	int before = dup(STDIN_FILENO), after;
+	char answer[MAX_ANSWER + 1];
+	bool is_ok;
+	ssize_t n;
+
+	close(before);
+	send_command(bytes, size);
+	rwire_control_serve(controlled_wire());
+	n = recv(fz.control_fd, answer, sizeof(answer), 0);
+	CHECK(n >= 2 && n < (ssize_t)MAX_ANSWER);
+	answer[n] = '\0';
+	is_ok = strncmp(answer, "ok", 2) == 0;
+	CHECK(is_ok || strncmp(answer, "error: ", 7) == 0);
+	CHECK(recv(fz.control_fd, answer, sizeof(answer), 0) < 0);
+	after = dup(STDIN_FILENO);
+	close(after);
+	CHECK(after <= before);
+	if (controlled_wire()->has_failed) {
+		close_controlled();
+		open_controlled();
+	}
+	return is_ok;
+}
+
+static struct mp_req
+request_of(uint32_t op)
+{
+	struct mp_req req = {.version = RMEM_VERSION,
+			.op = op,
+			.id = {.pid = getppid()},
+			.type = RMEM_OBJ_QP,
+			.dev_id = fz.dev->obj.dev_id,
+			.obj = fz.qp};
+
+	req.id.start = rmem_mp_start_time(req.id.pid);
+	snprintf(req.name, sizeof(req.name), "%s", op == MP_ATTACH ? "soft0" : FUZZ_QP);
+	return req;
+}
+
+static int
+answer_of(const struct mp_req *req, uint32_t size)
+{
+	struct rte_mp_msg msg = {.name = MP_ACTION, .len_param = (int)size};
+
+	memcpy(msg.param, req, sizeof(*req));
+	fz.nb_answers = 0;
+	CHECK(fz.receive(&msg, "peer") == 0 && fz.nb_answers == 1);
+	CHECK((fz.answer.ret == 0) == (fz.answer.reason[0] == '\0'));
+	CHECK(memchr(fz.answer.reason, '\0', sizeof(fz.answer.reason)) != NULL);
+	CHECK(fz.answer.ret <= 0 && fz.answer.obj == (fz.answer.obj == NULL ? NULL : fz.qp));
+	return fz.answer.ret;
+}
+
+/* A request by the first byte; the next ones are an offset and what changes there. */
+static bool
+run_mp(const uint8_t *data, size_t size)
+{
+	struct mp_req req = request_of(size != 0 ? data[0] % 8 : 0);
+	uint8_t *bytes = (uint8_t *)&req;
+	size_t i;
+
+	for (i = 2; i < size; i++)
+		bytes[(data[1] * 2u + i - 2) % sizeof(req)] ^= data[i];
+	return answer_of(&req, size > 1 && data[0] == UINT8_MAX ? data[1] : sizeof(req)) == 0;
+}
+
+static void
+open_qp(void)
+{
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct rmem_qp_conf conf = {
+			.type = RMEM_QPT_RC, .name = FUZZ_QP, .max_send_wr = 4, .max_send_sge = 1};
+
+	CHECK(rmem_cq_create(fz.dev, &cq_conf, &fz.cq) == 0);
+	conf.send_cq = conf.recv_cq = fz.cq;
+	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qp) == 0);
+}
+
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -279,6 +460,9 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 		CHECK(rmem_mr_reg(fz.pd, fz.mem[i], sizeof(fz.mem[i]), 0, RMEM_ACCESS_LOCAL_WRITE,
 				      &fz.mr[i]) == 0);
 	CHECK(rmem_lease_sealer_create(key, &fz.sealer) == 0);
+	open_controlled();
+	open_qp();
+	CHECK(fz.receive != NULL);
 	CHECK(fz.nb_cmds != 0);
 	return 0;
 }
@@ -310,8 +494,15 @@ run_step(uint8_t which, const uint8_t *data, size_t size)
 	case TARGET_DESC:
 		is_accepted = run_desc(data, size);
 		break;
-	default:
+	case TARGET_SEAL:
 		is_accepted = run_seal(data, size);
+		break;
+	case TARGET_MP:
+		is_accepted = run_mp(data, size);
+		break;
+	default:
+		is_accepted = which / TARGET_NB % 2 ? run_control(data, size)
+						    : run_control(text, strlen(text));
 	}
 	fz.nb_runs[target]++;
 	fz.nb_accepted[target] += is_accepted;
@@ -394,14 +585,20 @@ fuzz_step(uint8_t *to, uint64_t *state)
 					"recv:RNR_NAK@naks:3@every:2", "port:FREEZE@ms:2;loss:0.1"},
 			[TARGET_ALLOW] = {"127.0.13.0/24", "::/0;0.0.0.0/0", "fe80::1/64", "::1"},
 			[TARGET_TELEMETRY] = {"soft0", "", "soft0,mr0", "soft9"},
+			[TARGET_CONTROL] = {"port 1 down", "show", "pkey add 0xffff", "mtu 1024"},
 	};
 	uint8_t target = (uint8_t)(xorshift32(state) % TARGET_NB);
 	struct rmem_lease_desc desc;
 	size_t nb;
 
 	to[0] = (uint8_t)(target + TARGET_NB * (xorshift32(state) % MAX_CMDS));
-	if (target < RTE_DIM(texts)) {
+	if (target < RTE_DIM(texts) && texts[target][0] != NULL) {
 		nb = bytes_of(texts[target][xorshift32(state) % 4], to + 2);
+	} else if (target == TARGET_MP) {
+		to[2] = (uint8_t)xorshift32(state);
+		to[3] = (uint8_t)xorshift32(state);
+		to[4] = xorshift32(state) % 2 == 0 ? (uint8_t)xorshift32(state) : 0;
+		nb = 3;
 	} else {
 		nb = draw_desc(to + 2, state);
 		if (target == TARGET_DESC) {
@@ -411,7 +608,7 @@ fuzz_step(uint8_t *to, uint64_t *state)
 				memset(to + 2, 0, nb);
 		}
 	}
-	if (nb != 0 && xorshift32(state) % 2 == 0)
+	if (nb != 0 && target != TARGET_MP && xorshift32(state) % 2 == 0)
 		to[2 + xorshift32(state) % nb] = (uint8_t)xorshift32(state);
 	to[1] = (uint8_t)nb;
 	return 2 + nb;
@@ -422,7 +619,7 @@ int
 fuzz_report(void)
 {
 	static const char *const names[TARGET_NB] = {"arguments", "devices", "rules", "addresses",
-			"telemetry", "descriptors", "sealed descriptors"};
+			"telemetry", "descriptors", "sealed descriptors", "commands", "messages"};
 	unsigned int i;
 	int ret = 0;
 
@@ -437,9 +634,15 @@ fuzz_report(void)
 void
 fuzz_close(void)
 {
+	struct mp_req req;
 	unsigned int i;
 
 	rmem_lease_sealer_destroy(fz.sealer);
+	close_controlled();
+	req = request_of(MP_DETACH);
+	(void)answer_of(&req, sizeof(req));
+	CHECK(rmem_qp_destroy(fz.qp) == 0);
+	CHECK(rmem_cq_destroy(fz.cq) == 0);
 	for (i = 0; i < MAX_MRS; i++)
 		CHECK(rmem_mr_dereg(fz.mr[i]) == 0);
 	CHECK(rmem_pd_dealloc(fz.pd) == 0);
