@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The engine as an object, and queries of IDs. */
+/* Create and destroy an engine, and query its IDs. */
 
 #include <errno.h>
 #include <stdlib.h>

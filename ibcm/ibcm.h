@@ -37,7 +37,7 @@ struct ibcm_listener;
  */
 struct ibcm_path {
 	uint8_t local_gid[16];
-	uint8_t remote_gid[16]; /* zeros: a request by a link, known after the answer */
+	uint8_t remote_gid[16]; /* zeros in a request on a link: set by the answer */
 	uint64_t link;          /* 0: the network */
 	uint32_t flow_label;
 	uint8_t traffic_class;
@@ -62,7 +62,7 @@ enum ibcm_event_type {
 	IBCM_EVENT_REQ,           /* a new ID: call ibcm_accept() or ibcm_reject() */
 	IBCM_EVENT_REP,           /* call ibcm_ready() or ibcm_reject() */
 	IBCM_EVENT_ESTABLISHED,   /* on the accepting side */
-	IBCM_EVENT_REJECTED,      /* by the peer, with reason */
+	IBCM_EVENT_REJECTED,      /* by the peer, or as stale; with reason */
 	IBCM_EVENT_UNREACHABLE,   /* no answer to a REQ, REP or SIDR_REQ */
 	IBCM_EVENT_DISCONNECTED,  /* by the peer, or ibcm_disconnect() is complete */
 	IBCM_EVENT_TIMEWAIT_EXIT, /* the QP number may be used again; the ID is IDLE */
@@ -124,7 +124,7 @@ struct ibcm_stats {
 	uint64_t rej_rx[IBCM_NB_REASONS];   /* by reason; 0: reasons not in the table */
 	uint64_t rej_tx[IBCM_NB_REASONS];
 	uint64_t malformed;  /* not counted in rx */
-	uint64_t unknown_id; /* unknown comm ID, or of another peer */
+	uint64_t unknown_id; /* unknown comm ID, or the comm ID of another peer */
 	uint64_t wrong_state;
 	uint64_t refused; /* REQ and SIDR_REQ refused without a consumer */
 };
@@ -140,16 +140,16 @@ struct ibcm_log {
 
 struct ibcm_conf {
 	uint64_t ca_guid;
-	uint32_t max_ids;       /* including IDs in time-wait that have, or had, a QP */
-	uint32_t max_half_open; /* requests per source that neither side has ended */
-	bool is_end_seen;       /* ibcm_drop() is called when a link ends, so no ID is stale */
+	uint32_t max_ids;       /* IDs in time-wait count, unless released without a QP */
+	uint32_t max_half_open; /* received requests per source that are not established yet */
+	bool is_end_seen;       /* the caller drops the IDs of an ended link, so none is stale */
 	void *arg;              /* for the callbacks */
 	void (*send)(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 	void (*event)(void *arg, const struct ibcm_event *event);
 	uint64_t (*random)(void *arg); /* peers must not be able to guess it */
 	/* Called when the state of an ID has changed; must not call the engine. NULL: none. */
 	void (*trace)(void *arg, const struct ibcm_info *info, enum ibcm_state from);
-	struct ibcm_log *log; /* memory of the caller, initially zero; NULL: of the engine */
+	struct ibcm_log *log; /* memory of the caller, initially zero; NULL: in the engine */
 };
 
 /* Address families of a listener. */
@@ -171,7 +171,7 @@ struct ibcm_listen_conf {
 /* QP of this side, and limits that ibcm_qp_attr() negotiates. */
 struct ibcm_qp_conf {
 	uint32_t qpn;
-	uint32_t psn;                /* PSN of the first packet that it receives */
+	uint32_t psn;                /* PSN of the first packet that the QP receives */
 	uint8_t responder_resources; /* READs and atomics answered concurrently */
 	uint8_t initiator_depth;     /* READs and atomics in flight */
 	uint8_t rnr_retry_count;     /* for the peer's QP */
@@ -215,8 +215,8 @@ struct ibcm_sidr_conf {
 struct ibcm_qp_attr {
 	uint32_t qpn; /* QP of this side */
 	uint32_t peer_qpn;
-	uint32_t psn;      /* first packet that it receives (verbs: rq_psn) */
-	uint32_t peer_psn; /* first packet that it sends (verbs: sq_psn) */
+	uint32_t psn;      /* PSN of the first received packet (verbs: rq_psn) */
+	uint32_t peer_psn; /* PSN of the first sent packet (verbs: sq_psn) */
 	uint8_t mtu;
 	uint8_t service;
 	uint8_t responder_resources; /* verbs: max_dest_rd_atomic */
@@ -238,11 +238,12 @@ int ibcm_listen(struct ibcm *cm, const struct ibcm_listen_conf *conf,
 /* Remove a listener. Requests that were reported stay valid. */
 void ibcm_unlisten(struct ibcm_listener *listener);
 
-/* Process a received MAD of class 7; path is for the answer. */
+/* Process a received MAD of class 7. Local and remote in path are as seen from this side. */
 void ibcm_input(struct ibcm *cm, uint64_t now, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
 /* Time at which ibcm_timeout() must be called, or IBCM_NEVER. */
 uint64_t ibcm_next(const struct ibcm *cm);
+/* Process all timers whose deadline is now or earlier. */
 void ibcm_timeout(struct ibcm *cm, uint64_t now);
 
 /*
@@ -280,8 +281,8 @@ int ibcm_answer(struct ibcm_id *id, uint64_t now, enum ibcm_sidr_status status, 
  */
 void ibcm_release(struct ibcm_id *id, uint64_t now);
 /*
- * Release an ID in any state whose link has ended: nothing is sent, and nothing for it can arrive.
- * It is freed.
+ * Free an ID, in any state, whose link has ended. Nothing is sent, and no message of the link may
+ * be passed to ibcm_input() afterwards.
  */
 void ibcm_drop(struct ibcm_id *id);
 
@@ -292,7 +293,10 @@ void ibcm_arg_set(struct ibcm_id *id, void *arg);
 const struct ibcm_path *ibcm_path(const struct ibcm_id *id);
 /* Change the number of the ID's link. */
 void ibcm_link_set(struct ibcm_id *id, uint64_t link);
-/* Valid from REP_RCVD, or from ibcm_accept() on. In REQ_RCVD: the offer of the peer. */
+/*
+ * Return the negotiated attributes, from REP_RCVD or ibcm_accept() on; in REQ_RCVD the peer's
+ * offer.
+ */
 void ibcm_qp_attr(const struct ibcm_id *id, struct ibcm_qp_attr *attr);
 /* Number of IDs, including released ones. */
 uint32_t ibcm_nb_ids(const struct ibcm *cm);

@@ -99,7 +99,7 @@ set_req(struct ibcm_msg *req, const struct ibcm_req_conf *conf, const struct req
 	req->traffic_class = path->traffic_class;
 	req->hop_limit = path->hop_limit;
 	req->is_subnet_local = path->hop_limit <= 1;
-	if (!req->is_subnet_local) /* as the kernel: receivers use the packet's addresses */
+	if (!req->is_subnet_local) /* as the kernel does: receivers use the packet's addresses */
 		req->local_lid = req->remote_lid = IBCM_ANY_LID;
 	req->data = data->bytes;
 	req->data_len = data->len;

@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Ends of an ID: disconnect and timeout; and the events that report them. */
+/* Ends of an ID: disconnect, time-wait and IDLE, and the events that report them. */
 
 #include <string.h>
 
 #include "ibcm_priv.h"
 
-/* Limit of the time-wait, independent of the peer: 8.6 s. */
+/* Limit of the exponent of the time-wait, which the peer chooses: 8.6 s. */
 #define MAX_TIMEWAIT 21
 
 void

@@ -8,12 +8,12 @@
 
 #include "ibcm_heap.h"
 
-#define MIN_MAX 64
+#define MIN_TIMERS 64
 
 bool
 ibcm_heap_reserve(struct ibcm_heap *heap, uint32_t nb)
 {
-	uint32_t max = heap->max < MIN_MAX ? MIN_MAX : heap->max;
+	uint32_t max = heap->max < MIN_TIMERS ? MIN_TIMERS : heap->max;
 	struct ibcm_timer **timers;
 
 	if (nb <= heap->max)
@@ -41,7 +41,7 @@ put(struct ibcm_heap *heap, uint32_t at, struct ibcm_timer *timer)
 	timer->at = at;
 }
 
-/* Move a timer from a free entry to the position of its deadline. */
+/* Store a timer at the position of its deadline. The entry at must be free. */
 static void
 place(struct ibcm_heap *heap, uint32_t at, struct ibcm_timer *timer)
 {

@@ -30,7 +30,7 @@ struct ibcm_heap {
 /* Allocate memory for nb timers; false: no memory. */
 bool ibcm_heap_reserve(struct ibcm_heap *heap, uint32_t nb);
 void ibcm_heap_free(struct ibcm_heap *heap);
-/* Start a timer, whose memory is reserved, or change it; IBCM_NEVER stops it. */
+/* Start or change a timer; IBCM_NEVER stops it. Memory for it must be reserved. */
 void ibcm_heap_set(struct ibcm_heap *heap, struct ibcm_timer *timer, uint64_t deadline);
 /* The earliest timer; NULL if none runs. */
 struct ibcm_timer *ibcm_heap_first(const struct ibcm_heap *heap);

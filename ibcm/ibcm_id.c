@@ -3,8 +3,8 @@
  */
 
 /*
- * IDs: the tables by which MADs find them, their timers, and actions on state changes. The tables
- * grow with the number of IDs; without memory for that, lookups get slower.
+ * IDs: the tables that find the ID of a MAD, timers, and actions on state changes. The tables grow
+ * with the number of IDs; a table that can't grow makes lookups slower.
  *
  * Invariant: an ID is counted in ibcm_listener::nb_pending while it is in REQ_RCVD or SIDR_REQ_RCVD
  * and its listener exists, and in half_open[] while it is in one of these states or in REP_SENT.

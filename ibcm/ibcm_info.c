@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Reports of IDs: existing IDs, IDs that ended last, and changes of state. */
+/* Reports of IDs: existing IDs, recently ended IDs, and changes of state. */
 
 #include <string.h>
 

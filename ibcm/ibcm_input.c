@@ -19,7 +19,7 @@
 /* Time-wait of an answered SIDR_REQ, during which duplicates get the same answer: 2.1 s. */
 #define SIDR_TIMEOUT 19
 
-/* Whether the address of the peer is unknown: a peer on a link can be reached without it. */
+/* Zeros: not known yet. A peer on a link is reached without its address. */
 static bool
 is_unknown(const uint8_t gid[16])
 {
@@ -75,8 +75,8 @@ refuse(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg
 	ibcm_reject_to(cm, path, msg, reason);
 }
 
-/* The peer has started a new connection with resources of an existing one, so it does not know that
- * one any more. */
+/* End a connection whose comm ID or QP the peer uses for a new one: the peer has lost the old
+ * one. */
 static void
 end_stale(struct ibcm_id *id, uint64_t now)
 {
@@ -102,13 +102,16 @@ req_again(struct ibcm_id *id, uint64_t now, const struct ibcm_path *path,
 	else if (id->state == IBCM_REP_SENT)
 		ibcm_send_again(id);
 	else if (id->mad_type == IBCM_REJ)
-		/* The peer has no REP; the kernel then finds its ID only by such a REJ. */
+		/*
+		 * The peer has no REP; without one, the kernel finds its ID only by a REJ of the
+		 * REQ.
+		 */
 		ibcm_reject_again(id, IBCM_OF_REQ);
 	else if (id->state == IBCM_TIMEWAIT)
 		ibcm_reject_to(id->cm, path, msg, IBCM_REJ_STALE_CONN); /* as the kernel */
 }
 
-/* Check a request, except its service ID: 0, or an enum ibcm_reason. */
+/* Check a request, except its service ID. Return 0 or an enum ibcm_reason. */
 static uint16_t
 req_reason(const struct ibcm_path *path, const struct ibcm_msg *req)
 {
@@ -127,7 +130,10 @@ req_reason(const struct ibcm_path *path, const struct ibcm_msg *req)
 	return 0;
 }
 
-/* Check that another request is within the limits of the listener and the source. */
+/*
+ * Check that one more request is within the limits of the listener and the source. Return 0 or an
+ * enum ibcm_reason.
+ */
 static uint16_t
 limit_reason(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_listener *listener)
 {
@@ -160,8 +166,8 @@ report_request(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_
 	id->cm->conf.event(id->cm->conf.arg, &event);
 }
 
-/* Store the parameters of a REQ: this side answers as many requests as the peer sends, and
- * conversely. */
+/* Store the parameters of a REQ. The initiator depth of one side is the responder resources of the
+ * other. */
 static void
 set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 {
@@ -186,7 +192,7 @@ set_peer(struct ibcm_id *id, const struct ibcm_msg *req)
 	};
 }
 
-/* Find an ID with the peer's QP, which the peer does not know any more. */
+/* Find an earlier connection of the peer's QP; the peer has lost it, or would not send a REQ. */
 static struct ibcm_id *
 stale_id(struct ibcm *cm, const struct ibcm_path *path, const struct ibcm_msg *msg)
 {
@@ -319,7 +325,7 @@ input_mra(struct ibcm *cm, uint64_t now, const struct ibcm_path *path, const str
 		cm->log->stats.wrong_state++;
 		return;
 	}
-	if (id->has_mra) { /* the peer can't delay the end again */
+	if (id->has_mra) { /* the peer can delay the timeout of a message only once */
 		count_duplicate(cm, msg);
 		return;
 	}

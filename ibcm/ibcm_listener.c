@@ -3,8 +3,8 @@
  */
 
 /*
- * Listeners, found by service ID, and by the destination in the header of annex A11. A listener
- * with that address is preferred to a listener for all addresses.
+ * Listeners, found by service ID, and by the destination in the header of annex A11. A listener for
+ * that destination is preferred to a listener for all addresses.
  */
 
 #include <errno.h>

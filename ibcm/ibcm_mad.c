@@ -125,7 +125,7 @@ struct layout {
 	const struct field *fields;
 	uint8_t nb_fields;
 	uint8_t ari;  /* offset of the additional reject information; 0: none */
-	uint8_t data; /* offset of the private data, up to 3 bytes before the end */
+	uint8_t data; /* offset of the private data, which extends to the end */
 	uint8_t data_len;
 };
 
@@ -162,7 +162,7 @@ get_bits(const uint8_t *p, uint32_t bit, uint32_t width)
 	return width == 64 ? value : value & ((UINT64_C(1) << width) - 1);
 }
 
-/* Set these bits in bytes where they are 0. */
+/* Set the bits [bit, bit + width) of big-endian bytes, which must be 0. */
 static void
 put_bits(uint8_t *p, uint32_t bit, uint32_t width, uint64_t value)
 {

@@ -4,7 +4,7 @@
 
 /*
  * Messages of the communication manager in 256 bytes: IBTA volume 1, 12.6, and the header of annex
- * A11 in their private data. No state, no allocation; any 256 bytes can be decoded.
+ * A11 in their private data. No state and no allocation. Any 256 bytes are safe to decode.
  *
  * Names of fields are as in the message: "local" is the sender.
  */
@@ -139,7 +139,9 @@ struct ibcm_msg {
 	uint8_t ari_len;         /* REJ: up to IBCM_MAX_ARI */
 	uint8_t ari[IBCM_MAX_ARI];
 
-	/* Private data. If decoded, it is in the MAD, with the length of the type. */
+	/*
+	 * Private data. After decoding it points into the MAD, and its length is that of its type.
+	 */
 	const uint8_t *data;
 	uint32_t data_len;
 };

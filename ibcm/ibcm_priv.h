@@ -19,7 +19,7 @@
 #define IBCM_SOURCES  1024 /* counters of half-open requests, hashed by source */
 #define IBCM_SERVICES 256  /* lists of listeners, hashed by service ID */
 
-/* Keys by which MADs find an ID. */
+/* Keys by which the ID of a MAD is found. */
 enum ibcm_key {
 	IBCM_BY_ID,   /* comm ID or request ID of this side */
 	IBCM_BY_PEER, /* received requests: GID, CA GUID and comm or request ID of the peer */
@@ -31,7 +31,7 @@ struct ibcm_id {
 	struct ibcm *cm;
 	void *arg;
 	struct ibcm_listener *listener; /* while the ID is counted in its backlog */
-	TAILQ_ENTRY(ibcm_id) pending;   /* in ibcm_listener::pending, at that time */
+	TAILQ_ENTRY(ibcm_id) pending;   /* in ibcm_listener::pending while listener is set */
 	enum ibcm_state state;
 	bool is_passive;
 	bool is_sidr;
@@ -62,7 +62,7 @@ struct ibcm_id {
 
 	bool is_in[IBCM_NB_KEYS];
 	struct ibcm_id *next[IBCM_NB_KEYS];
-	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids, even when no MAD can find it any more */
+	TAILQ_ENTRY(ibcm_id) all; /* in ibcm::ids until it is freed */
 	bool is_spare;            /* in ibcm::spare */
 	TAILQ_ENTRY(ibcm_id) spare;
 };
@@ -114,7 +114,7 @@ struct ibcm_id *ibcm_id_by_peer(const struct ibcm *cm, const struct ibcm_path *p
 struct ibcm_id *ibcm_id_by_qpn(
 		const struct ibcm *cm, const uint8_t gid[16], uint64_t ca_guid, uint32_t qpn);
 void ibcm_id_state(struct ibcm_id *id, enum ibcm_state state);
-/* Called when the consumer has released the ID, or a released ID has entered time-wait. */
+/* Make an ID spare if it is released, in time-wait and without a QP. */
 void ibcm_id_released(struct ibcm_id *id);
 static inline struct ibcm_id *
 ibcm_id_of_timer(struct ibcm_timer *timer)
@@ -156,8 +156,8 @@ void ibcm_info_trace(const struct ibcm_id *id, enum ibcm_state from);
 void ibcm_info_log(const struct ibcm_id *id);
 void ibcm_info_count_rej(uint64_t counters[IBCM_NB_REASONS], uint16_t reason);
 
-/* ibcm_end.c: ends of an ID. The caller must return after these calls, except
- * ibcm_end_timewait(). */
+/* ibcm_end.c: ends of an ID. They may free the ID or run a callback, so the caller must return
+ * after them, except after ibcm_end_timewait(). */
 /* Report an event, unless the consumer has released the ID. Must be the last action of a call. */
 void ibcm_end_event(struct ibcm_id *id, enum ibcm_event_type type, const struct ibcm_msg *msg,
 		uint16_t reason);

@@ -93,7 +93,7 @@ sum(const uint64_t *counters)
 #define REPEATED  (BIT(REQ) | BIT(REP) | BIT(DREQ) | BIT(SIDR_REQ))
 #define DUPLICATE (REPEATED | BIT(MRA) | BIT(REJ) | BIT(RTU))
 
-/* Report "rx_req" and so on, for some types. */
+/* Report the counters of the types in a mask, as "rx_req" for the prefix "rx". */
 static void
 report_types(const struct ibcm_sink *sink, const char *prefix, const uint64_t *counters,
 		uint32_t types)

@@ -17,7 +17,9 @@ struct ibcm_sink {
 };
 
 void ibcm_report_info(const struct ibcm_sink *sink, const struct ibcm_info *info);
-/* Report sums, counters of each type of message, and of the reasons that have occurred. */
+/*
+ * Report sums, the counters of each message type, and the counters of REJ reasons that are not 0.
+ */
 void ibcm_report_stats(const struct ibcm_sink *sink, const struct ibcm_stats *stats);
 
 #endif /* IBCM_REPORT_H */

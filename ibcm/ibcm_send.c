@@ -6,7 +6,10 @@
 
 #include "ibcm_priv.h"
 
-/* Limits of a wait: a shorter one would flood the peer, a longer one would hold memory for long. */
+/*
+ * Limits of the exponent of a timeout: a shorter one would flood the peer, a longer one would hold
+ * memory for minutes.
+ */
 #define MIN_WAIT 12 /* 16.8 ms */
 #define MAX_WAIT 24 /* 68.7 s, which the kernel requests with an MRA */
 
@@ -59,7 +62,7 @@ ibcm_send_keep(struct ibcm_id *id, const struct ibcm_msg *msg)
 {
 	id->mad_type = 0;
 	if (!ibcm_mad_encode(msg, id->mad))
-		return; /* not reached, as above */
+		return; /* not reached: see ibcm_send() */
 	id->mad_type = msg->type;
 	ibcm_send_again(id);
 }

@@ -14,7 +14,7 @@ ibcm_next(const struct ibcm *cm)
 	return first != NULL ? first->deadline : IBCM_NEVER;
 }
 
-/* The last message was not answered. */
+/* End an ID whose last message has no answer after all retries. */
 static void
 give_up(struct ibcm_id *id, uint64_t now)
 {

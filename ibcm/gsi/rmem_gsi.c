@@ -131,7 +131,7 @@ make_channel(struct rmem_gsi *gsi)
 	return ret;
 }
 
-/* Called before the CQ is polled, so that no event is missed. */
+/* Consume events and arm the CQ. Must precede polling, so that no completion is missed. */
 static void
 arm(struct rmem_gsi *gsi)
 {
@@ -224,7 +224,7 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Wait for the sends: a MAD may wait for the address of a neighbour. */
+/* Wait for outstanding sends: a MAD may wait for the link address of a neighbour. */
 static void
 finish_sends(struct rmem_gsi *gsi)
 {

@@ -10,7 +10,8 @@
  * Not known here: connections, rdma_cm, and drivers.
  *
  * Callers serialise all calls for a QP 1. The calling threads must be registered with EAL, because
- * they post and poll. They wait for its descriptor, and then call rmem_gsi_poll().
+ * they post and poll. They wait until the descriptor of rmem_gsi_fd() is readable, and then call
+ * rmem_gsi_poll().
  */
 
 #ifndef RMEM_GSI_H
@@ -21,7 +22,10 @@
 struct rmem_gsi;
 struct rmem_dev;
 
-/* Called for a received MAD of class 7; path is for the answer. It may send. */
+/*
+ * Callback for a received MAD of class 7; path is the path of an answer. It may call
+ * rmem_gsi_send().
+ */
 typedef void (*rmem_gsi_recv_t)(
 		void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN]);
 
@@ -39,7 +43,10 @@ struct rmem_gsi_stats {
 int rmem_gsi_open(struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **gsi);
 /* Destroy the QP, after waiting up to 0.1 s for MADs that are not sent yet. */
 void rmem_gsi_close(struct rmem_gsi *gsi);
-/* The same if the program has closed the descriptor, whose number may now refer to another file. */
+/*
+ * Destroy the QP, but not its descriptor: the program has closed it, and its number may now refer
+ * to another file.
+ */
 void rmem_gsi_abandon(struct rmem_gsi *gsi);
 
 /* Descriptor that is readable when MADs have arrived since rmem_gsi_poll(); -1: poll
