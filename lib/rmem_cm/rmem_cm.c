@@ -3,8 +3,8 @@
  */
 
 /*
- * Connections: the checks that are common to all transports, and the choice of one: QP 1 of devices
- * that have it and an IP address, rdma_cm for all others.
+ * Connections: checks common to all transports, and the choice of the transport: QP 1 for devices
+ * that have a QP 1 and an IP address, rdma_cm for all others.
  */
 
 #include <arpa/inet.h>
@@ -44,9 +44,9 @@ cm_check_given(const void *pointer, const char *what)
 static int
 cm_check_addr(const struct sockaddr *addr)
 {
-	struct sockaddr_storage room;
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&room;
-	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&room;
+	struct sockaddr_storage copy;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&copy;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&copy;
 	int ret;
 
 	ret = cm_check_given(addr, "the address");
@@ -55,13 +55,13 @@ cm_check_addr(const struct sockaddr *addr)
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return CM_FAIL(EINVAL, "address: neither IPv4 nor IPv6: family %u",
 				addr->sa_family);
-	memcpy(&room, addr, addr->sa_family == AF_INET ? sizeof(*four) : sizeof(*six));
+	memcpy(&copy, addr, addr->sa_family == AF_INET ? sizeof(*four) : sizeof(*six));
 	if ((addr->sa_family == AF_INET ? four->sin_port : six->sin6_port) == 0)
 		return CM_FAIL(EINVAL, "address: no port");
 	return 0;
 }
 
-/* A number of a caller and its limits. */
+/* A number passed by the caller, and its limits. */
 struct cm_number {
 	const char *name;
 	uint64_t value;
@@ -83,7 +83,7 @@ cm_check_numbers(const struct cm_number *numbers, size_t nb)
 	return 0;
 }
 
-/* The QP's address, when all else is as it must be. */
+/* Check a configuration, and return the address of its QP. */
 static int
 cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp_addr *addr)
 {
@@ -270,7 +270,7 @@ rmem_cm_disconnect(struct rmem_cm_conn *conn)
 	free(conn);
 }
 
-/* Here: of a static library, a file that nothing refers to is not linked. */
+/* In this file, because the linker drops a file of a static library that nothing refers to. */
 RTE_INIT(rmem_cm_init)
 {
 	rmem_cm_telemetry_init();

@@ -4,15 +4,16 @@
 
 /**
  * @file
- * Connect QPs of two hosts by the communication manager (CM) of IBTA 12: that of the kernel,
- * rdma_cm(7), or, for `soft` devices with an IP address, one of this library on QP 1 of the device.
- * They speak the same protocol.
+ * Connect QPs of two hosts with a communication manager (CM, IBTA chapter 12).
+ *
+ * Devices use rdma_cm(7) of the kernel; `soft` devices with an IP address use a CM of this library
+ * on QP 1 of the device. Both CMs use the same protocol.
  *
  * The QPs are created by rmem_qp_create() and are in the RESET state. The messages carry the
  * address of each QP and private data of the caller, such as a descriptor of remote memory. Each
  * call has a timeout. A failed call leaves the QP in RESET.
  *
- * Inside: connection of QPs with rdma_cm or over TCP, and the exchange of private data.
+ * Inside: connection of QPs with rdma_cm or on QP 1, and the exchange of private data.
  * Callers: applications.
  * Not known here: drivers, the state of a QP beyond its address, pools, leases and caches.
  *
@@ -23,8 +24,8 @@
  * (IBTA 12.9.8.3.1): create a new QP for a new connection.
  *
  * The CM of a `soft` device exists while the device has a listener, a connection or a call that
- * connects. It has a thread, and a PD and two CQs of the device: rmem_dev_close() returns -EBUSY.
- * The thread is registered with EAL, so it needs a free lcore id (RTE_MAX_LCORE).
+ * connects. It has a thread, and a PD and two CQs of the device, so rmem_dev_close() returns -EBUSY
+ * during that time. The thread is registered with EAL, so it needs a free lcore id (RTE_MAX_LCORE).
  */
 
 #ifndef RMEM_CM_H
@@ -58,7 +59,7 @@ struct rmem_cm_conf {
 	struct rmem_qp *qp; /**< QP in the RESET state. */
 	const void *data;   /**< Private data for the peer; NULL for none. */
 	uint32_t data_size; /**< Bytes of private data, 0 to the maximum of the message. */
-	/** For the call, 1 to RMEM_CM_MAX_TIMEOUT_MS; in accept for a request to arrive. */
+	/** Timeout of the call, 1 to RMEM_CM_MAX_TIMEOUT_MS; of rmem_cm_accept(): for a request. */
 	uint32_t timeout_ms;
 	uint8_t timeout;       /**< As rmem_qp_conn::timeout. */
 	uint8_t retry_cnt;     /**< As rmem_qp_conn::retry_cnt. */
@@ -99,9 +100,10 @@ int rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener
 /**
  * Stop listening and release a listener.
  *
- * Requests that were not accepted are rejected; connections are not affected.
+ * Requests that were not accepted are rejected. Connections are not affected. For the last listener
+ * or connection of a `soft` device the call may wait up to 2 s, as rmem_cm_disconnect() does.
  *
- * Control path. Not while another thread accepts from it.
+ * Control path. No other thread may be in rmem_cm_accept() with the listener.
  *
  * @param listener
  *   Listener to release. NULL is allowed and has no effect.
@@ -111,11 +113,12 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
 /**
  * Wait for a peer and connect a QP to its QP.
  *
- * The timeout is for a request to arrive. After that the call waits for the peer to confirm the
- * answer: timeout_ms, or 9 s if that is longer, since answers are sent again until then.
+ * The timeout limits the wait for a request. After that the call waits for the peer to confirm the
+ * answer, up to timeout_ms or 9 s, whichever is longer: the answer is repeated during that time.
  *
- * An invalid request is rejected, and the call fails; it can be called again. Requests wait in the
- * order in which they arrive, at most 64 of each address. One that its peer ends is dropped.
+ * An invalid request is rejected, and the call fails; the caller may call it again. Requests wait
+ * in the order in which they arrive: at a `soft` device at most 64 from each address. A request
+ * that its peer ends is dropped.
  *
  * Control path: waits, and allocates memory. One thread at a time for each listener.
  *
@@ -124,7 +127,8 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
  * @param conf
  *   The QP, and up to RMEM_CM_MAX_ANSWER bytes for the peer; not needed after the call.
  * @param[out] peer
- *   Its address, and up to RMEM_CM_MAX_REQUEST bytes. Written only on success; may be NULL.
+ *   Address of the peer's QP, and up to RMEM_CM_MAX_REQUEST bytes of its private data. Written
+ *   only on success; may be NULL.
  * @param[out] conn
  *   The connection. Written only on success. Release it with rmem_cm_disconnect().
  *
@@ -156,7 +160,8 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  * @param conf
  *   The QP, and up to RMEM_CM_MAX_REQUEST bytes for the peer; not needed after the call.
  * @param[out] peer
- *   Its address, and up to RMEM_CM_MAX_ANSWER bytes. Written only on success; may be NULL.
+ *   Address of the peer's QP, and up to RMEM_CM_MAX_ANSWER bytes of its private data. Written
+ *   only on success; may be NULL.
  * @param[out] conn
  *   The connection. Written only on success. Release it with rmem_cm_disconnect().
  *
@@ -184,9 +189,9 @@ int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf
 /**
  * Wait for the peer to end the connection.
  *
- * With rdma_cm the exit of the peer's process ends it too. A peer with a `soft` device that is
- * killed ends nothing: requests to it complete with RETRY_EXC_ERR. The state of the QP is not
- * changed.
+ * With rdma_cm the exit of the peer's process also ends the connection. A killed process with a
+ * `soft` device does not end its connections: requests to it complete with RMEM_WC_RETRY_EXC_ERR.
+ * The state of the QP is not changed.
  *
  * Control path: waits. One thread at a time for each connection.
  *
@@ -209,8 +214,8 @@ int rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms);
  *
  * The state of the QP is not changed: reset or destroy it.
  *
- * Control path. For the last listener or connection of a `soft` device it waits until the peers
- * that were disconnected have answered, up to 2 s. Not while another thread uses the connection.
+ * Control path. For the last listener or connection of a `soft` device the call waits until all
+ * disconnected peers have answered, up to 2 s. No other thread may use the connection.
  *
  * @param conn
  *   Connection to release. NULL is allowed and has no effect.
@@ -223,7 +228,7 @@ void rmem_cm_disconnect(struct rmem_cm_conn *conn);
  * For each device that had a CM: its counters, the last 32 connections that ended, and those that
  * exist; one property in each line, as telemetry reports them.
  *
- * Connections of rdma_cm are not printed: rdma(8) of the kernel has them.
+ * Connections of rdma_cm are not printed; rdma(8) shows them.
  *
  * Control path. Safe to call from any thread.
  *

@@ -3,8 +3,8 @@
  */
 
 /*
- * Used by all transports: the private data of a connection, which has the address of a QP and the
- * bytes of the caller; addresses; and the connection of the QP.
+ * Common to all transports: the private data of a message, which is the address of a QP and bytes
+ * of the caller; conversion of addresses; and connecting the QP.
  */
 
 #include <assert.h>
@@ -122,7 +122,7 @@ rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *r
 	conn.rnr_retry = conf->rnr_retry;
 	conn.min_rnr_timer = conf->min_rnr_timer;
 	ret = rmem_qp_connect(conf->qp, &conn);
-	if (ret == -EINVAL) /* all but the peer's part was checked */
+	if (ret == -EINVAL) /* only the peer's address was not checked yet */
 		return -EBADMSG;
 	return ret == 0 || ret == -EBUSY || ret == -ENOMEM || ret == -ENODEV ? ret : -EIO;
 }
@@ -140,13 +140,13 @@ void
 rmem_cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
 {
 	static const uint8_t four[12] = {[10] = 0xff, [11] = 0xff};
-	struct sockaddr_storage room;
+	struct sockaddr_storage copy;
 
-	rmem_cm_copy_sockaddr(addr, &room);
-	if (room.ss_family == AF_INET) {
+	rmem_cm_copy_sockaddr(addr, &copy);
+	if (copy.ss_family == AF_INET) {
 		memcpy(gid, four, sizeof(four));
-		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&room)->sin_addr, 4);
+		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&copy)->sin_addr, 4);
 	} else {
-		memcpy(gid, &((struct sockaddr_in6 *)(void *)&room)->sin6_addr, 16);
+		memcpy(gid, &((struct sockaddr_in6 *)(void *)&copy)->sin6_addr, 16);
 	}
 }

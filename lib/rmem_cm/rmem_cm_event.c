@@ -16,7 +16,7 @@
 
 #define MIN_ANSWER_MS UINT32_C(9000) /* answers are sent again for 8.6 s */
 
-/* The same for an errno. */
+/* Map an errno of rdma_cm to an -errno of rmem_cm_connect(). */
 static int
 cm_error(int error)
 {
@@ -123,7 +123,7 @@ rmem_cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_even
 	return 0;
 }
 
-/* 0 for an event that does not concern the connection setup. */
+/* Map an event that ends the connection setup to an -errno; 0 for all other events. */
 static int
 cm_refusal(const struct cm_event *event)
 {

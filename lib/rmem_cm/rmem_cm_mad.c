@@ -3,8 +3,8 @@
  */
 
 /*
- * Connections of devices without rdma_cm: the same messages, as the communication manager of such a
- * device sends and receives them on QP 1 (rmem_cm_port_priv.h). The peer may be one of rdma_cm.
+ * Connections of devices without rdma_cm: the port of the device sends and receives the messages of
+ * rdma_cm on QP 1 (rmem_cm_port_priv.h). The peer may use rdma_cm of the kernel.
  */
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 #include "rmem_cm_port_priv.h"
 
 #define PS_TCP         UINT64_C(0x0106) /* RDMA_PS_TCP */
-#define BACKLOG        256              /* more than one source can fill: MAX_HALF_OPEN */
+#define BACKLOG        256              /* above MAX_HALF_OPEN, so one source can't fill it */
 #define MAX_RD_ATOMIC  16
 #define CM_TIMEOUT     17 /* 0.54 s until a message is sent again */
 #define MAX_CM_RETRIES 15
@@ -94,7 +94,7 @@ mad_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 	ret = ibcm_listen(cm, &conf, &listener->of_cm);
 	rmem_cm_port_unlock(listener->port);
 	if (ret == -EEXIST)
-		CM_LOG(ERR, "address: another listener has it");
+		CM_LOG(ERR, "address: in use by another listener");
 	return ret;
 }
 
@@ -119,7 +119,7 @@ mad_unlisten(struct rmem_cm_listener *listener)
 	free(listener->queue);
 }
 
-/* Check its message, whose address must be the source address of the packets. */
+/* Parse the peer's message. The address in it must be the source address of the peer's MADs. */
 static int
 unpack(const struct cm_link *link, struct rmem_cm_peer *from)
 {
@@ -143,7 +143,7 @@ qp_conf_of(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr)
 			.has_srq = conf->qp->srq != NULL};
 }
 
-/* Wait for the next request; it belongs to the connection then. */
+/* Wait for the next request, and move it from the listener to the connection. */
 static int
 take_request(struct rmem_cm_listener *listener, struct rmem_cm_conn *conn, uint64_t end_ms)
 {
@@ -188,7 +188,7 @@ answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf, const struct 
 	if (ret != 0)
 		return ret;
 	data.len = rmem_cm_pack(addr, conf->data, conf->data_size, message);
-	/* Not in REQ_RCVD: the peer has ended the connection. */
+	/* Fails if the peer has ended the connection. */
 	if (ibcm_accept(conn->link->id, rmem_cm_port_now(), &qp, &data) != 0)
 		ret = conn->link->is_ended ? conn->link->error : -EIO;
 	if (ret == 0)
@@ -221,7 +221,7 @@ mad_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 	return ret;
 }
 
-/* Send the request; -EIO: the table of IDs is full. */
+/* Send a REQ. Return 0, -ENOMEM, or -EIO (the table of IDs is full). */
 static int
 request(struct ibcm *cm, struct rmem_cm_conn *conn, const struct mad_addr *to,
 		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr)
@@ -241,7 +241,7 @@ request(struct ibcm *cm, struct rmem_cm_conn *conn, const struct mad_addr *to,
 	int ret;
 
 	ip.version = to->version;
-	ip.src_port = (uint16_t)(0x8000 | addr->qp_num); /* an ephemeral one */
+	ip.src_port = (uint16_t)(0x8000 | addr->qp_num); /* an ephemeral port */
 	memcpy(ip.dst, to->ip, sizeof(ip.dst));
 	ip_of_gid(addr->gid, to->version, ip.src);
 	memcpy(req.path.local_gid, addr->gid, sizeof(req.path.local_gid));
@@ -317,7 +317,7 @@ mad_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 static void
 mad_close(struct rmem_cm_conn *conn, bool is_connected)
 {
-	RTE_SET_USED(is_connected); /* the state of the ID determines the message */
+	RTE_SET_USED(is_connected); /* ibcm_release() chooses the message by the ID's state */
 	if (conn->port == NULL)
 		return;
 	if (conn->link != NULL) {

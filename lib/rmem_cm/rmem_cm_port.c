@@ -5,8 +5,9 @@
 /*
  * The port of a device; see rmem_cm_port_priv.h.
  *
- * Threads that call the library need not be registered with EAL, and so may not post. Invariant:
- * only the thread of the port uses QP 1. MADs of other threads are in the outbox until it wakes.
+ * Threads that call the library need not be registered with EAL, so they may not post. Invariant:
+ * only the thread of the port uses QP 1. Other threads add their MADs to the outbox, under the
+ * lock, and the first one wakes the thread.
  *
  * Lock order: ports_lock, then cm_port::lock. The thread takes cm_port::lock only.
  */
@@ -32,9 +33,9 @@
 #define MAX_IDS       4096
 #define MAX_HALF_OPEN 64
 #define MAX_OUTBOX    256
-/* A device without completion channels is polled so often. */
+/* Polling interval of a device without completion channels. */
 #define POLL_MS 1
-/* How long the last user waits for DREPs. */
+/* Limit of the last user's wait for DREPs. */
 #define LINGER_MS 2000
 
 struct out_mad {
@@ -42,18 +43,21 @@ struct out_mad {
 	uint8_t mad[IBCM_MAD_LEN];
 };
 
-/* The record of the ports of a device, by its name. Never freed: one for each name. */
+/*
+ * Record of all ports that devices of this name have had. There is one for each name; it is never
+ * freed.
+ */
 struct cm_log {
 	LIST_ENTRY(cm_log) next;
 	char dev[RMEM_NAME_SIZE];
 	struct cm_port *port; /* NULL: none now */
-	struct ibcm_log log;  /* while there is a port, under its lock */
+	struct ibcm_log log;  /* under the lock of the port, if there is one */
 };
 
 struct cm_port {
 	LIST_ENTRY(cm_port) next; /* under ports_lock */
 	uint32_t nb_users;        /* under ports_lock */
-	uint32_t nb_lingering;    /* lingering ones, under ports_lock */
+	uint32_t nb_lingering;    /* users in rmem_cm_port_put(), under ports_lock */
 	struct rmem_dev *dev;
 	struct cm_log *log;
 	struct rmem_gsi *gsi; /* used by the thread */
@@ -62,7 +66,7 @@ struct cm_port {
 	struct ibcm *cm;
 	int wake_fd;
 	struct rmem_thread thread;
-	bool is_thread; /* the holder of the lock is the thread */
+	bool is_thread; /* the thread holds the lock */
 	bool is_started;
 	bool is_stopping;
 	int start_ret;
@@ -131,7 +135,7 @@ keep_data(struct cm_link *link, const struct ibcm_event *event)
 		memcpy(link->data, event->data, link->length);
 }
 
-/* A request: it waits in the queue of the listener. */
+/* Add a request to the queue of its listener. */
 static void
 requested(const struct ibcm_event *event)
 {
@@ -153,7 +157,7 @@ requested(const struct ibcm_event *event)
 static void
 ended(struct cm_link *link, int error)
 {
-	/* It was not accepted yet, so drop it. */
+	/* The request was not accepted yet: drop it. */
 	if (link->queue != NULL) {
 		TAILQ_REMOVE(link->queue, link, next);
 		ibcm_release(link->id, rmem_cm_port_now());
@@ -213,7 +217,7 @@ on_state(void *arg, const struct ibcm_info *info, enum ibcm_state from)
 			ibcm_end_name(info->end), info->reason);
 }
 
-/* Until the next time of the engine, ms. */
+/* Timeout of poll(), ms: until the next timer of the engine; -1: none. */
 static int
 sleep_ms(const struct cm_port *port)
 {
@@ -315,7 +319,7 @@ free_port(struct cm_port *port)
 	free(port);
 }
 
-/* Under ports_lock. */
+/* Find or add the record of a device. Under ports_lock. */
 static struct cm_log *
 log_of(const char *dev)
 {
@@ -412,7 +416,7 @@ rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **out)
 	return ret;
 }
 
-/* Send DREQs until the disconnected peers have answered. */
+/* Wait until all disconnected peers have answered; the thread repeats the DREQs. */
 static void
 linger(struct cm_port *port)
 {
@@ -437,7 +441,7 @@ stop_port(struct cm_port *port)
 	free_port(port);
 }
 
-/* A user that lingers is still one, and others may use the port. */
+/* A lingering user still counts in nb_users: others can get and use the port concurrently. */
 void
 rmem_cm_port_put(struct cm_port *port)
 {

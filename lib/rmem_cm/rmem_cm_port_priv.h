@@ -3,12 +3,11 @@
  */
 
 /**
- * @file
- * The communication manager of a device without one in the kernel: an engine of ibcm.h at QP 1, and
- * the thread that serves it. Not installed.
+ * @file The port: communication manager of a device that has none in the kernel. It consists of an
+ * engine of ibcm.h, QP 1, and a thread that serves both. Not installed.
  *
- * A device has one while a listener or a connection needs it. Its engine, and all links, are used
- * under its lock.
+ * A device has a port while a listener or a connection uses one. The lock of the port protects its
+ * engine and all its links.
  */
 
 #ifndef RMEM_CM_PORT_PRIV_H
@@ -33,28 +32,28 @@ struct cm_link {
 	struct cm_links *queue;    /**< The queue; NULL: not queued. */
 	struct ibcm_id *id;        /**< Released with the link, and not before. */
 	bool has_reply;            /**< A REP was received. */
-	bool is_established;       /**< An RTU was. */
+	bool is_established;       /**< An RTU was received. */
 	bool is_ended;
-	int error;       /**< -errno of an end before it was established. */
-	uint32_t length; /**< Bytes of data. */
+	int error;       /**< -errno for the waiting call, if is_ended. */
+	uint32_t length; /**< Valid bytes of data[]. */
 	uint8_t data[CM_MAX_SIZE];
 };
 
 /** Requests of a listener. */
 TAILQ_HEAD(cm_links, cm_link);
 
-/** Get the port of a device; created if it has none. Return 0, or the -errno of
+/** Get the port of a device, and create it if there is none. Return 0, or the -errno of
  * rmem_cm_connect(). */
 int rmem_cm_port_get(struct rmem_dev *dev, struct cm_port **port);
-/** No longer used. The last user waits up to 2 s for the peers that it disconnects. */
+/** Release a port. The last user waits up to 2 s for the peers that are disconnected. */
 void rmem_cm_port_put(struct cm_port *port);
 
-/** Lock it, for the engine. */
+/** Lock a port. Return its engine. */
 struct ibcm *rmem_cm_port_lock(struct cm_port *port);
 void rmem_cm_port_unlock(struct cm_port *port);
-/** Under the lock: wait until something has changed; false: the time has come. */
+/** Wait, with the port locked, until its thread has run once. Return false at end_ms. */
 bool rmem_cm_port_wait(struct cm_port *port, uint64_t end_ms);
-/** Time for the engine. */
+/** Current time of the engine, ns. */
 uint64_t rmem_cm_port_now(void);
 struct rmem_dev *rmem_cm_port_dev(const struct cm_port *port);
 
@@ -63,7 +62,7 @@ struct rmem_cm_port_view {
 	const char *dev; /**< Name of the device. */
 	const struct ibcm_log *log;
 	const struct ibcm *cm;            /**< NULL: there is no port now. */
-	const struct rmem_gsi_stats *gsi; /**< The same. */
+	const struct rmem_gsi_stats *gsi; /**< NULL: there is no port now. */
 };
 
 /** Visit the ports of all devices that had one, each under its lock. */

@@ -6,8 +6,8 @@
  * @file
  * Shared by the files of the connection manager. Not installed.
  *
- * rdma_cm carries messages alone: its ids have no QP. Each connection of it has an event channel of
- * its own, which does not block, so that calls wait in poll(2) and know their end.
+ * rdma_cm only carries messages: its IDs have no QP. Each of its connections has its own
+ * non-blocking event channel, so calls can wait in poll(2) with a timeout.
  */
 
 #ifndef RMEM_CM_PRIV_H
@@ -44,8 +44,8 @@ static_assert(CM_HEAD_SIZE + RMEM_CM_MAX_REQUEST == CM_MAX_CONNECT, "fills a req
 static_assert(CM_MAX_SIZE == CM_MAX_ACCEPT, "fills an answer");
 
 /**
- * A transport. All arguments are checked. After a call that failed, unlisten, or close with
- * is_connected false, releases its resources.
+ * Operations of a transport. The caller has checked all arguments. It releases the resources of a
+ * failed listen with unlisten, and of a failed accept or connect with close (is_connected false).
  */
 struct cm_ops {
 	int (*accept)(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
@@ -90,38 +90,42 @@ struct cm_event {
 	uint8_t data[UINT8_MAX];
 };
 
-/** Make a message; its size. */
+/** Build a message. Return its size. */
 uint8_t rmem_cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
 		uint8_t message[CM_MAX_SIZE]);
-/** Read one: 0 or -EBADMSG. Bytes after it are ignored. */
+/** Parse a message. Return 0 or -EBADMSG. Bytes after the message are ignored. */
 int rmem_cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 
-/** Whether QP 1 of a device connects its QPs, and it has the address, unless that is NULL. */
+/** Whether QPs of a device are connected on QP 1, and gid, if not NULL, is its GID. */
 bool rmem_cm_has_gsi(struct rmem_dev *dev, const uint8_t *gid);
-/** The device with that address; NULL: none. */
+/** Find the device with this GID whose QPs are connected on QP 1; NULL: none. */
 struct rmem_dev *rmem_cm_gsi_dev(const uint8_t gid[16]);
-/** Connect the QP: 0, or the -errno of rmem_cm_connect(). */
+/** Connect the QP to the remote QP. Return 0, or the -errno of rmem_cm_connect(). */
 int rmem_cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
 /** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */
 void rmem_cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
 /** The GID of an IP address. */
 void rmem_cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
 
-/** A channel that does not block; without rdma_cm a line about the subject is logged. */
+/** Create a non-blocking event channel. Without rdma_cm, log a line that begins with subject. */
 int rmem_cm_channel_create(const char *subject, struct rdma_event_channel **channel);
 /** Monotonic time, ms. */
 uint64_t rmem_cm_now_ms(void);
 /**
- * End of the wait for a peer to confirm an answer that is sent now. A short timeout does not apply:
- * the peer is connected when it has the answer, and its confirmation may be lost.
+ * Time at which the wait for a peer's confirmation ends, ms, for an answer that is sent now. At
+ * least 9 s, even if the timeout is shorter: the peer is connected once it has the answer, and its
+ * confirmation may be lost.
  */
 uint64_t rmem_cm_answer_end_ms(const struct rmem_cm_conf *conf);
-/** The next event; -ETIMEDOUT at the end of the wait. */
+/** Wait for the next event. Return -ETIMEDOUT at end_ms. */
 int rmem_cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event);
-/** Wait for an event of that type, which succeeded. */
+/**
+ * Wait for an event of this type. Fail if its status is not 0, or if another event ends the setup
+ * of the connection.
+ */
 int rmem_cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
 		uint64_t end_ms, struct cm_event *event);
-/** Log the errno of a call; returns it as the -errno of rmem_cm_connect(). */
+/** Log the errno of a call, and return it as the -errno of rmem_cm_connect(). */
 int rmem_cm_errno(const char *call);
 
 /** rmem_cm_telemetry.c: add the commands of telemetry; called once, by a constructor. */

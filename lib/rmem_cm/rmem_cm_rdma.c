@@ -25,14 +25,14 @@ cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
 {
 	struct ibv_gid_entry *table;
 	ssize_t i, nb = -EINVAL;
-	size_t room;
+	size_t max;
 
 	*is_here = false;
-	for (room = CM_GIDS; nb == -EINVAL && room <= CM_MAX_GIDS; room *= 2) {
-		table = calloc(room, sizeof(*table));
+	for (max = CM_GIDS; nb == -EINVAL && max <= CM_MAX_GIDS; max *= 2) {
+		table = calloc(max, sizeof(*table));
 		if (table == NULL)
 			return -ENOMEM;
-		nb = ibv_query_gid_table(verbs, table, room, 0);
+		nb = ibv_query_gid_table(verbs, table, max, 0);
 		for (i = 0; i < nb && !*is_here; i++)
 			*is_here = memcmp(table[i].gid.raw, gid, sizeof(table[i].gid.raw)) == 0;
 		free(table);
@@ -40,7 +40,7 @@ cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
 	return 0;
 }
 
-/* The QP is of the device that rdma_cm found: its GID is one of the device's GIDs. */
+/* Check that the QP's device is the device that rdma_cm found: it must have the QP's GID. */
 static int
 cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 {
@@ -68,7 +68,7 @@ cm_param(const struct rmem_cm_conf *conf, const uint8_t *message, uint8_t size)
 	return param;
 }
 
-/* A channel for a listener at an address that no device with a QP 1 has. */
+/* Create the channel of a listener at an address that no device with a QP 1 has. */
 static int
 cm_listener_channel(const struct sockaddr_storage *addr, struct rdma_event_channel **channel)
 {
@@ -113,7 +113,7 @@ rdma_listener_close(struct rmem_cm_listener *listener)
 		rdma_destroy_event_channel(listener->channel);
 }
 
-/* Up to a request that is good; the id is the connection's, also when it is refused. */
+/* Wait for a request, and check it. Its ID belongs to conn then, even if it is rejected. */
 static int
 cm_take_request(struct rmem_cm_listener *listener, const struct rmem_qp_addr *addr, uint64_t end_ms,
 		struct rmem_cm_conn *conn, struct rmem_cm_peer *from)
@@ -152,10 +152,10 @@ cm_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	param = cm_param(conf, message, rmem_cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_accept(conn->id, &param) != 0) {
 		/* The kernel's errno for an id whose peer has disconnected. */
-		bool is_gone = errno == EINVAL;
+		bool is_disconnected = errno == EINVAL;
 
 		ret = rmem_cm_errno("rdma_accept");
-		if (is_gone)
+		if (is_disconnected)
 			ret = -ECONNREFUSED;
 	}
 	if (ret == 0)
@@ -180,7 +180,7 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 	return ret;
 }
 
-/* The way to the peer, through the device of the QP. */
+/* Resolve the address and the route of the peer, which must use the device of the QP. */
 static int
 cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr, uint64_t end_ms)

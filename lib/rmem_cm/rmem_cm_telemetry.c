@@ -3,8 +3,8 @@
  */
 
 /*
- * Telemetry and dump: connections of devices whose CM is of this library, current and ended, and
- * the counters of each CM, with the names of ibcm_report.h.
+ * Telemetry and dump of the CMs of this library: their connections, existing and ended, and their
+ * counters, with the names of ibcm_report.h.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 struct walk {
 	const char *dev;     /* the device that is visited */
 	const char *wanted;  /* name of a connection or a device; NULL: all */
-	ibcm_visit_t action; /* arg is the walk */
+	ibcm_visit_t action; /* its arg is the walk */
 	void *arg;
 	uint32_t nb; /* found */
 };
@@ -48,7 +48,7 @@ visit_conn(void *arg, const struct ibcm_info *info)
 	walk->action(walk, info);
 }
 
-/* All connections of a device: the ended ones, the oldest first, then the others. */
+/* Visit all connections of a device: the ended ones, oldest first, then the existing ones. */
 static void
 visit_dev(void *arg, const struct rmem_cm_port_view *view)
 {
@@ -103,7 +103,7 @@ list_conns(struct rte_tel_data *d)
 	return rmem_tel_names_end(&names, "conns", d);
 }
 
-/* The first of that name: comm IDs are used again. */
+/* Report the first connection of that name: a comm ID may be used again. */
 static void
 fill_conn(void *arg, const struct ibcm_info *info)
 {
