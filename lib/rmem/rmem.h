@@ -24,8 +24,8 @@
  * unregistered, as in DPDK. A handle of NULL is released without an error.
  *
  * Devices belong to the primary process. A secondary process attaches to them, and posts and polls
- * (rmem_mp.h); there, other calls with a device or one of its objects return -EOPNOTSUPP, and
- * control calls log one line.
+ * (rmem_mp.h). In a secondary process all other calls with a device or one of its objects return
+ * -EOPNOTSUPP, and control calls log one line.
  */
 
 #ifndef RMEM_H

@@ -6,12 +6,12 @@
  * @file
  * Address handles (AH): destinations of the messages of UD QPs.
  *
- * A path to a multicast group (rmem_qp_attach_mcast()) has its GID, is_global 1, and requests name
- * the number RMEM_MCAST_QPN.
+ * A QP of RMEM_QPT_UD has no peer. Each of its requests names an AH, and the number and the Q_Key
+ * of the destination QP: rmem_send_wr::ud. The post reads the AH, so an AH can be destroyed while
+ * requests that were posted with it are outstanding.
  *
- * A QP of RMEM_QPT_UD has no peer. Each of its requests names an AH, the number of the QP there and
- * its Q_Key: rmem_send_wr::ud. The destination is read by the post, so that an AH can be destroyed
- * while requests that were posted with it are outstanding.
+ * An AH of a multicast group (rmem_qp_attach_mcast()) has the GID of the group and is_global 1;
+ * requests with it name QP number RMEM_MCAST_QPN.
  */
 
 #ifndef RMEM_AH_H
@@ -30,13 +30,13 @@ extern "C" {
 struct rmem_dev;
 struct rmem_pd;
 
-/** Bytes that precede the data in a receive of a UD QP: the GRH, or an IPv4 header at its end. */
+/** Bytes before the data in a receive of a UD QP: a GRH, or an IPv4 header in the last 20 bytes. */
 #define RMEM_GRH_SIZE 40
 
 /** Address handle (AH). Drivers append their own fields. */
 struct rmem_ah {
 	struct rmem_obj obj; /**< Private head. */
-	struct rmem_pd *pd;  /**< PD it belongs to. */
+	struct rmem_pd *pd;  /**< PD that the AH belongs to. */
 };
 
 /**
@@ -45,7 +45,7 @@ struct rmem_ah {
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param pd
- *   Protection domain of the QPs that use it.
+ *   Protection domain of the QPs that use the AH.
  * @param attr
  *   Path to the port of the peer; not needed after the call.
  * @param[out] ah
@@ -72,7 +72,7 @@ int rmem_ah_create(struct rmem_pd *pd, const struct rmem_ah_attr *attr, struct r
  * @param dev
  *   Device that received the message.
  * @param port_num
- *   Port of the QP that received it.
+ *   Port of the QP that received the message.
  * @param wc
  *   Completion of the receive.
  * @param grh
@@ -84,7 +84,7 @@ int rmem_ah_create(struct rmem_pd *pd, const struct rmem_ah_attr *attr, struct r
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, NULL wc, grh or attr, no such port, or a header that is
  *     neither of IPv4 nor of IPv6.
- *   - -ENOENT: the destination of the message is not a GID of the port, but of a multicast group.
+ *   - -ENOENT: the destination of the message is not a GID of the port, but a multicast group.
  *   - -EOPNOTSUPP: the message had no GRH, or the driver does not report GIDs.
  *   - -EIO: the device failed.
  */
@@ -96,7 +96,7 @@ int rmem_ah_attr_from_wc(const struct rmem_dev *dev, uint32_t port_num, const st
  *
  * Requests that were posted with it are not affected.
  *
- * Control path. Not while another thread posts with it; once for each AH.
+ * Control path. Once for each AH; no other thread may post with it.
  *
  * @param ah
  *   AH to release; no longer valid on success. NULL is allowed and has no effect.
@@ -104,7 +104,7 @@ int rmem_ah_attr_from_wc(const struct rmem_dev *dev, uint32_t port_num, const st
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an AH.
- *   - -EBUSY: it has references.
+ *   - -EBUSY: the AH has references.
  *   - -EIO: the device failed.
  */
 int rmem_ah_destroy(struct rmem_ah *ah);

@@ -3,10 +3,10 @@
  */
 
 /**
- * @file
- * For drivers: arguments of a device, parsed by a table.
+ * @file Parser of device arguments, for drivers.
  *
- * Each argument is a row, and each refusal one line: `key='value': invalid value (limit)`.
+ * A table has one row for each argument. Each refused value is logged in one line: `key='value':
+ * invalid value (limit)`.
  */
 
 #ifndef RMEM_ARGS_H
@@ -22,7 +22,7 @@ extern "C" {
 /** Kinds of arguments. */
 enum rmem_arg_kind {
 	RMEM_ARG_NUMBER = 0, /**< Unsigned integer of 1, 2, 4 or 8 bytes, or bool; 0x for hex. */
-	RMEM_ARG_WORD = 1,   /**< One of words; the value is its index, stored like a number. */
+	RMEM_ARG_WORD = 1,   /**< One of several words; its index is stored, as a number. */
 	RMEM_ARG_TEXT = 2,   /**< Characters, stored in an array with a NUL. */
 };
 
@@ -34,9 +34,9 @@ struct rmem_arg {
 	size_t offset;            /**< Offset of the field in the struct of values. */
 	uint64_t initial;         /**< Default of a number or word; a text is empty by default. */
 	uint64_t min;             /**< Least number, index of a word, or length of a text. */
-	uint64_t max;             /**< Greatest one; below min: the argument is refused. */
+	uint64_t max;             /**< Greatest such value; below min: the argument is refused. */
 	const char *const *words; /**< Names of the values up to max. */
-	const char *note;         /**< Reason of the limits, added to them in log lines; or NULL. */
+	const char *note;         /**< Reason of the limits, for log lines; or NULL. */
 	uint64_t reserved[2];     /**< Zero. */
 };
 
@@ -50,7 +50,7 @@ struct rmem_arg {
 		}                                                                                  \
 	}
 
-/** Row for a word of an array of nb words. */
+/** Row for one of the nb words of an array. */
 #define RMEM_ARG_WORD_ROW(type, field, initial, words, nb)                                         \
 	{                                                                                          \
 #field, RMEM_ARG_WORD, sizeof(((type *)NULL)->field), offsetof(type, field),       \
@@ -60,7 +60,7 @@ struct rmem_arg {
 		}                                                                                  \
 	}
 
-/** Row for a text of at least one character, which fits into its field. */
+/** Row for a text of at least one character that fits into the field. */
 #define RMEM_ARG_TEXT_ROW(type, field)                                                             \
 	{                                                                                          \
 #field, RMEM_ARG_TEXT, sizeof(((type *)NULL)->field), offsetof(type, field), 0, 1, \
@@ -75,7 +75,7 @@ struct rmem_arg {
 
 /** Arguments of a driver. */
 struct rmem_args_table {
-	const char *prefix;          /**< First word of its log lines. */
+	const char *prefix;          /**< First word of log lines. */
 	const char *page;            /**< Page that lists the arguments. */
 	const struct rmem_arg *args; /**< Rows. */
 	uint32_t nb_args;            /**< Number of rows. */
@@ -86,7 +86,7 @@ struct rmem_args_table {
 };
 
 /**
- * Set the fields of a struct to their defaults, then those that have an argument.
+ * Set the fields of a struct to the values of arguments, or to their defaults.
  *
  * Control path. Safe to call from any thread.
  *

@@ -7,9 +7,9 @@
  * Asynchronous events: a file descriptor that reports errors and changes of state of QPs, CQs, SRQs
  * and the device.
  *
- * An object is bound to a channel when it is created (rmem_qp_conf::async_channel; likewise CQs
- * and SRQs). Events of the device are reported by each of its channels. An event that occurs again
- * before it was returned is returned once; no event is lost.
+ * An object is bound to a channel when it is created (rmem_qp_conf::async_channel; likewise CQs and
+ * SRQs). Events of the device are reported by each of its channels. An event that occurs several
+ * times before it is returned is returned once; otherwise no event is lost.
  */
 
 #ifndef RMEM_ASYNC_CHANNEL_H
@@ -45,7 +45,7 @@ enum rmem_async_event_type {
 	RMEM_ASYNC_SRQ_ERR = 14,           /**< SRQ: failed. */
 	RMEM_ASYNC_SRQ_LIMIT_REACHED = 15, /**< SRQ: fewer receives than its limit. */
 	RMEM_ASYNC_QP_LAST_WQE_REACHED =
-			16, /**< QP in ERR: it takes no more receives of its SRQ. */
+			16, /**< QP in ERR: it consumes no more receives of its SRQ. */
 	RMEM_ASYNC_CLIENT_REREGISTER =
 			17, /**< Port: clients must register again with the subnet manager. */
 	RMEM_ASYNC_GID_CHANGE = 18, /**< Port: table of GIDs changed. */
@@ -60,12 +60,12 @@ struct rmem_async_channel {
 /** Asynchronous event. */
 struct rmem_async_event {
 	uint32_t type;     /**< One of enum rmem_async_event_type. */
-	uint32_t port_num; /**< Port, of an event of a port; else 0. */
+	uint32_t port_num; /**< Port of a port event; else 0. */
 	union {
-		struct rmem_cq *cq;   /**< The CQ, for its events. */
-		struct rmem_qp *qp;   /**< The QP, for its events. */
-		struct rmem_srq *srq; /**< The SRQ, for its events. */
-		struct rmem_dev *dev; /**< The device, for its events and its ports'. */
+		struct rmem_cq *cq;   /**< CQ, for CQ events. */
+		struct rmem_qp *qp;   /**< QP, for QP events. */
+		struct rmem_srq *srq; /**< SRQ, for SRQ events. */
+		struct rmem_dev *dev; /**< Device, for device and port events. */
 	};
 	void *context;        /**< Context of the configuration of the CQ, QP or SRQ; else NULL. */
 	uint64_t reserved[1]; /**< Zero. */
@@ -93,9 +93,9 @@ int rmem_async_channel_create(struct rmem_dev *dev, struct rmem_async_channel **
 /**
  * Get the next event of a channel (ibv_get_async_event(3)).
  *
- * Waits for one, unless the file descriptor has O_NONBLOCK. Each event must be acknowledged with
- * rmem_async_event_ack(): until then its CQ, QP or SRQ cannot be destroyed. Events of different
- * objects are returned in the order in which they occurred.
+ * Waits for an event, unless the file descriptor has O_NONBLOCK. Each event must be acknowledged
+ * with rmem_async_event_ack(); until then its CQ, QP or SRQ cannot be destroyed. Events of
+ * different objects are returned in the order in which they occurred.
  *
  * Control path: system calls. Safe to call from any thread, concurrently.
  *
@@ -125,8 +125,8 @@ int rmem_async_channel_get_event(
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL event, an unknown type, not an object of that type, or all its events are
- *     acknowledged.
+ *   - -EINVAL: NULL event, an unknown type, not an object of that type, or an object without
+ *     unacknowledged events.
  */
 int rmem_async_event_ack(const struct rmem_async_event *event);
 
@@ -144,11 +144,11 @@ const char *rmem_async_event_type_str(uint32_t type);
 /**
  * Destroy a channel of asynchronous events.
  *
- * Threads that wait for its events return -ENODEV. Events of the device that were not returned are
- * dropped.
+ * A thread that waits in rmem_async_channel_get_event() returns from it with -ENODEV. Events of the
+ * device that were not returned are dropped.
  *
- * Control path: waits for these threads. Safe to call from any thread, once for each channel and
- * when no thread begins another call with it.
+ * Control path: waits for these threads. Safe to call from any thread, once for each channel. No
+ * thread may begin another call with the channel.
  *
  * @param channel
  *   Channel to release; no longer valid on success. NULL is allowed and has no effect.

@@ -6,8 +6,8 @@
  * @file
  * Chunks: contiguous memory of whole pages, as used by ALLOCATE_MR.
  *
- * A chunk is a memzone. rmem_mr_reg() with RMEM_ACCESS_ALLOCATE_MR reserves one, registers it
- * and frees it with the MR. This header is for libraries that register parts of a chunk
+ * A chunk is a memzone. rmem_mr_reg() with RMEM_ACCESS_ALLOCATE_MR reserves a chunk and registers
+ * it; the chunk is freed with the MR. This header is for libraries that register parts of a chunk
  * separately, such as a pool over several MRs.
  */
 
@@ -25,8 +25,8 @@ extern "C" {
 /**
  * Reserve a chunk of contiguous memory.
  *
- * It consists of whole pages of one size: hugepages, or system pages if EAL runs without
- * hugepages. Its IO addresses are contiguous if EAL uses virtual ones; otherwise
+ * A chunk consists of whole pages of one size: hugepages, or system pages if EAL runs without
+ * hugepages. Its IO addresses are contiguous if EAL uses virtual addresses for IO; otherwise
  * rmem_mr_query() returns the number of extents.
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
@@ -47,8 +47,7 @@ extern "C" {
  *   - -EINVAL: NULL name or mz, a name that is too long, length 0 or too large to round up,
  *     or no such NUMA socket.
  *   - -EEXIST: a memzone of that name exists.
- *   - -ENOMEM: too little memory; the log has the number of bytes or hugepages missing and the
- *     remedy.
+ *   - -ENOMEM: too little memory; the log line has the missing bytes or hugepages, and the remedy.
  */
 int rmem_chunk_reserve(
 		const char *name, size_t length, int socket_id, const struct rte_memzone **mz);

@@ -6,10 +6,10 @@
  * @file
  * Completion channels: a file descriptor that reports completions, for threads that sleep.
  *
- * A CQ is bound to a channel when it is created (rmem_cq_conf::channel). rmem_cq_req_notify()
- * arms it: the next completion generates one event and disarms it. A thread that sleeps repeats:
- * get the event, acknowledge it, arm the CQ, then poll until the CQ is empty. A completion is then
- * either polled, or generates the next event.
+ * A CQ is bound to a channel when it is created (rmem_cq_conf::channel). rmem_cq_req_notify() arms
+ * the CQ: the next completion generates one event and disarms the CQ. A thread that sleeps repeats
+ * these steps: get the event, acknowledge it, arm the CQ, and poll until the CQ is empty. A
+ * completion is then either polled, or generates the next event.
  */
 
 #ifndef RMEM_COMP_CHANNEL_H
@@ -55,15 +55,15 @@ int rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **ch
 /**
  * Get the next event of a channel (ibv_get_cq_event(3)).
  *
- * Waits for one, unless the file descriptor has O_NONBLOCK. Each event must be acknowledged with
- * rmem_cq_ack_events(): until then the CQ cannot be destroyed.
+ * Waits for an event, unless the file descriptor has O_NONBLOCK. Each event must be acknowledged
+ * with rmem_cq_ack_events(); until then the CQ cannot be destroyed.
  *
  * Control path: system calls. Safe to call from any thread, concurrently.
  *
  * @param channel
  *   Channel.
  * @param[out] cq
- *   CQ that the event is of.
+ *   CQ of the event.
  * @param[out] context
  *   rmem_cq_conf::context of the CQ; may be NULL.
  *
@@ -80,8 +80,8 @@ int rmem_comp_channel_get_event(
 /**
  * Destroy a completion channel.
  *
- * Control path. Safe to call from any thread, once for each channel and when no thread waits for
- * its events.
+ * Control path. Safe to call from any thread, once for each channel. No thread may wait for an
+ * event of the channel.
  *
  * @param channel
  *   Channel to release; no longer valid on success. NULL is allowed and has no effect.

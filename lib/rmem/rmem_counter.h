@@ -24,7 +24,7 @@ struct rmem_dev;
 struct rmem_mr;
 struct rmem_qp;
 
-/** Flag of a counter of QPs: it counts bytes instead of requests. */
+/** Flag of a counter for QPs: count bytes instead of requests. */
 #define RMEM_COUNTER_BYTES (UINT32_C(1) << 0)
 
 /** Count WRITEs, WRITEs with immediate data and atomics of peers that modify the MR. */
@@ -62,7 +62,7 @@ struct rmem_counter_conf {
 };
 
 /**
- * Create a counter with the values 0.
+ * Create a counter; its values are 0.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -94,7 +94,7 @@ int rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *co
  *   Counter to read.
  *
  * @return
- *   Number of requests counted, or of their bytes, over all MRs and QPs that it was bound to.
+ *   Number of counted requests, or of their bytes, of all MRs and QPs that it was bound to.
  */
 static inline uint64_t
 rmem_counter_read(const struct rmem_counter *counter)
@@ -111,7 +111,7 @@ rmem_counter_read(const struct rmem_counter *counter)
  *   Counter to read.
  *
  * @return
- *   Number of requests that failed or were flushed. MRs count none.
+ *   Number of requests that failed or were flushed. Requests counted for MRs never add to it.
  */
 static inline uint64_t
 rmem_counter_read_errors(const struct rmem_counter *counter)
@@ -120,7 +120,7 @@ rmem_counter_read_errors(const struct rmem_counter *counter)
 }
 
 /**
- * Set a counter. Requests that are counted concurrently may be lost.
+ * Set a counter; concurrently counted requests may be lost.
  *
  * Fast path. Safe to call from any thread. The handle is not checked.
  *
@@ -204,10 +204,11 @@ int rmem_counter_destroy(struct rmem_counter *counter);
  * bind it while the MR is disabled (RMEM_MR_DISABLED). One counter may be bound to several MRs,
  * an MR to one counter. While bound, neither can be released.
  *
- * Requests through a memory window are counted if the window was bound after the counter; if it
- * was bound before, they may not be. Requests through an indirect key are not counted.
+ * Requests through a memory window are counted if the window was bound after the counter; otherwise
+ * they may be counted or not. Requests through an indirect key are not counted.
  *
- * When an unbinding returns, the MR is no longer counted. Counting slows requests down.
+ * When a call with a NULL counter returns, the old counter no longer changes. Counting slows
+ * requests down.
  *
  * Control path: unbinding waits for lcores that are executing a request. Safe to call from any
  * thread.
@@ -221,41 +222,42 @@ int rmem_counter_destroy(struct rmem_counter *counter);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, one that is being released;
- *     not a counter, one of another device, one of bytes, one that is being freed; or other flags.
+ *   - -EINVAL: NULL or not an MR; a fast-register MR or indirect key, a null MR, or an MR that is
+ *     being released; not a counter, a counter of another device, of bytes, or that is being freed;
+ *     or other flags.
  *   - -EBUSY: a counter is bound to the MR, or its registration is in progress or failed.
  *   - -EOPNOTSUPP: the device does not support counters.
  */
 int rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags);
 
 /**
- * Attach a counter to a QP until that is destroyed (ibv_qp_attach_comp_cntr(3)).
+ * Attach a counter to a QP until the QP is destroyed (ibv_qp_attach_comp_cntr(3)).
  *
  * From then on, each request of the kinds in counts is counted once when it completes, signaled or
- * not: one that succeeded by rmem_counter_read(), or its bytes if the counter has
- * RMEM_COUNTER_BYTES, one that failed or was flushed by rmem_counter_read_errors(). Requests with
- * immediate data and *_WITH_INV are of the kind of their plain form; a WRITE with immediate data
- * is a WRITE of the peer and a receive. Atomics, ATOMIC_WRITEs and FLUSHes are not counted.
+ * not. A successful request adds 1 to rmem_counter_read(), or its bytes if the counter has
+ * RMEM_COUNTER_BYTES; a request that failed or was flushed adds 1 to rmem_counter_read_errors().
+ * Requests with immediate data and *_WITH_INV count as their plain form; a WRITE with immediate
+ * data is a WRITE of the peer and a receive. Atomics, ATOMIC_WRITEs and FLUSHes are not counted.
  *
- * The data of a counted receive, READ or WRITE of the peer is visible to a thread that has read
- * the counter. A thread that only reads counters makes no progress: without a service or thread of
- * the device (engine=, progress=), another one polls a CQ. Counting slows requests down.
+ * The data of a counted receive, READ or WRITE of the peer is visible to a thread that has read the
+ * counter. Reading counters makes no progress: without a service or thread of the device (engine=,
+ * progress=), another thread must poll a CQ. Counting slows requests down.
  *
  * One counter may be attached to several QPs, and a QP may have a counter for each kind.
  *
- * Control path. Safe to call from any thread, when no other one modifies the QP.
+ * Control path. Safe to call from any thread; no other thread may modify the QP.
  *
  * @param qp
  *   QP in RESET or INIT.
  * @param counter
- *   Counter of the same device; it is not released while attached.
+ *   Counter of the same device; it can't be destroyed while attached.
  * @param counts
  *   Bitwise OR of enum rmem_qp_count, not 0.
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a QP, NULL or not a counter, one of another device, one that is being
- *     freed, or counts that are 0 or unknown.
+ *   - -EINVAL: NULL or not a QP; NULL or not a counter, or a counter of another device or that is
+ *     being freed; counts is 0 or has an unknown bit.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_QP_COUNTER.
  *   - -EBUSY: the QP is not in RESET or INIT.
  *   - -EEXIST: the QP has a counter for one of the kinds.

@@ -43,14 +43,14 @@ struct rmem_dev;
 struct rmem_cq {
 	struct rmem_obj obj; /**< Private head. */
 	uint32_t nb_cqe;     /**< Maximum number of completions; at least the requested one. */
-	struct rmem_comp_channel *channel; /**< Channel that it is bound to, or NULL. */
+	struct rmem_comp_channel *channel; /**< Channel that the CQ is bound to, or NULL. */
 	void *context;                     /**< rmem_cq_conf::context. */
 	struct rmem_cq_events *events;     /**< Private to the class. */
 	/**
 	 * Times of the completions of the last rmem_poll_cq(), by index.
 	 *
-	 * When they were generated, in ticks of rmem_dev_clock_get(); valid until the next poll or
-	 * resize. NULL without RMEM_CQ_TIMESTAMP.
+	 * A time is taken when the completion is generated, in ticks of rmem_dev_clock_get(). The
+	 * array is valid until the next poll or resize. NULL without RMEM_CQ_TIMESTAMP.
 	 */
 	const uint64_t *timestamps;
 };
@@ -60,7 +60,7 @@ struct rmem_cq_conf {
 	uint32_t nb_cqe;                   /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
 	uint32_t flags;                    /**< Bitwise OR of RMEM_CQ_*. */
 	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
-	void *context;                     /**< Any value, returned with its events. */
+	void *context;                     /**< Any value; returned with events of the CQ. */
 	struct rmem_async_channel *async_channel; /**< Channel for asynchronous events, or NULL. */
 	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
 	uint64_t reserved[2]; /**< Zero. */
@@ -73,25 +73,25 @@ struct rmem_cq_conf {
 
 /** Moderation of the events of a CQ, for its channel. The caller zeroes it first. */
 struct rmem_cq_attr {
-	uint32_t count;       /**< Completions for an event, to RMEM_CQ_MAX_COUNT; 0: any number. */
-	uint32_t period_us;   /**< Time to it, to RMEM_CQ_MAX_PERIOD_US; 0: no moderation. */
+	uint32_t count;       /**< Completions per event, to RMEM_CQ_MAX_COUNT; 0: any number. */
+	uint32_t period_us;   /**< Longest delay, to RMEM_CQ_MAX_PERIOD_US; 0: no moderation. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
 /** Counters of a CQ. */
 struct rmem_cq_stats {
 	uint64_t nb_cqe;      /**< Completions that it holds. */
-	uint64_t outstanding; /**< Completions reserved or written, and not polled. */
-	uint64_t overruns;    /**< Completions lost since it was full. */
+	uint64_t outstanding; /**< Completions reserved or written, and not polled yet. */
+	uint64_t overruns;    /**< Completions lost because the CQ was full. */
 	uint64_t reserved[3]; /**< Zero. */
 };
 
 /**
  * Create a completion queue.
  *
- * It must hold all completions that can be outstanding on the queue pairs attached to it.
- * After an overrun rmem_poll_cq() returns the saved completions, then -EIO permanently, and the
- * queue pairs move to the error state (IBTA C11-39), unless the CQ has RMEM_CQ_IGNORE_OVERRUN.
+ * The CQ must hold all completions that can be outstanding on the queue pairs attached to it. After
+ * an overrun rmem_poll_cq() returns the saved completions, then -EIO permanently, and the queue
+ * pairs move to the error state (IBTA C11-39), unless the CQ has RMEM_CQ_IGNORE_OVERRUN.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -118,11 +118,11 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
 /**
  * Change the number of completions that a CQ holds.
  *
- * Completions not polled stay in it, in order. As when it is created, it must hold all completions
- * that can be outstanding.
+ * Completions that were not polled stay in the CQ, in order. As at creation, the CQ must hold all
+ * completions that can be outstanding.
  *
- * Control path: allocates memory. Safe to call from any thread while others post to the queue
- * pairs attached to it, but not while another thread polls, resizes or destroys it.
+ * Control path: allocates memory. Safe to call from any thread while others post to the queue pairs
+ * attached to the CQ, but not while another thread polls, resizes or destroys the CQ.
  *
  * @param cq
  *   CQ. On success rmem_cq::nb_cqe is its new size.
@@ -134,16 +134,16 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
  *   - -EINVAL: NULL or not a CQ, nb_cqe 0, over the limit, or below the number of completions
  *     outstanding.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_CQ_RESIZE.
- *   - -EBUSY: a secondary process has claimed a QP attached to it (rmem_qp_claim()).
+ *   - -EBUSY: a secondary process has claimed a QP attached to the CQ (rmem_qp_claim()).
  *   - -ENOMEM: no memory for the CQ.
  *   - -EIO: the device failed, or the CQ had an overrun.
  */
 int rmem_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 
 /**
- * Destroy a completion queue. Completions not polled are lost.
+ * Destroy a completion queue; completions that were not polled are lost.
  *
- * Control path. Safe to call from any thread, once for each CQ and when no thread polls it.
+ * Control path. Safe to call from any thread, once for each CQ. No thread may poll it.
  *
  * @param cq
  *   CQ to release; no longer valid on success. NULL is allowed and has no effect.
@@ -152,7 +152,7 @@ int rmem_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
  *   0 on success, otherwise:
  *   - -EINVAL: not a CQ.
  *   - -EBUSY: queue pairs are attached to it, or events are not acknowledged (ibv_destroy_cq(3)
- *     waits for these).
+ *     waits for the acknowledgement).
  *   - -EIO: the device failed.
  */
 int rmem_cq_destroy(struct rmem_cq *cq);
@@ -160,8 +160,8 @@ int rmem_cq_destroy(struct rmem_cq *cq);
 /**
  * Arm a CQ: the next completion generates an event of its channel (IBTA 11.4.2.2).
  *
- * Completions that are in the CQ already may generate none: poll them after this call. A CQ armed
- * for all completions stays so when it is armed for solicited ones; an event disarms both.
+ * Completions that are already in the CQ may generate no event: poll them after this call. Arming
+ * for solicited completions does not change a CQ that is armed for all; an event disarms both.
  *
  * Control path, without a system call on a software device. Safe to call from any thread.
  *
@@ -185,8 +185,8 @@ int rmem_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
  * after the first of them. Completions that would generate no event (rmem_cq_req_notify()) do not
  * count. An event that is due when the moderation changes is generated at once.
  *
- * Control path: starts a thread for the first CQ. Safe to call from any thread, but not while
- * another thread modifies or destroys the CQ.
+ * Control path: the first moderated CQ of a process starts a thread. Safe to call from any thread,
+ * but not while another thread modifies or destroys the CQ.
  *
  * @param cq
  *   CQ. Without a channel the call has no effect.
@@ -215,7 +215,8 @@ int rmem_cq_modify(struct rmem_cq *cq, const struct rmem_cq_attr *attr);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a CQ, one without a channel, or more events than are not acknowledged.
+ *   - -EINVAL: NULL or not a CQ, one without a channel, or nb_events exceeds the number of
+ *     unacknowledged events.
  */
 int rmem_cq_ack_events(struct rmem_cq *cq, uint32_t nb_events);
 
@@ -232,7 +233,7 @@ int rmem_cq_ack_events(struct rmem_cq *cq, uint32_t nb_events);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a CQ, or NULL stats.
- *   - -EOPNOTSUPP: the device does not report them.
+ *   - -EOPNOTSUPP: the device does not report counters.
  */
 int rmem_cq_stats_get(const struct rmem_cq *cq, struct rmem_cq_stats *stats);
 

@@ -60,14 +60,13 @@ extern "C" {
 /**
  * Inline receive.
  *
- * A message of at most rmem_dev_info::max_inline_recv bytes may be delivered in its completion,
- * and copied to the memory of the receive by the poll that returns it. The only visible
- * difference is the time at which the memory changes. Disabled if the environment has
- * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV; a device may deliver only some
- * messages so.
+ * A message of at most rmem_dev_info::max_inline_recv bytes may be delivered in its completion, and
+ * copied to the memory of the receive by the poll that returns it. The only visible difference is
+ * the time at which the memory changes. A device may deliver only some messages inline. Disabled if
+ * the environment has RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
-/** A QP with RMEM_QP_GSI. Without it the kernel has QP 1 of the device. */
+/** RMEM_QP_GSI: QP 1 of the device. Without this capability the kernel owns QP 1. */
 #define RMEM_DEV_CAPA_GSI (UINT64_C(1) << 17)
 /** Shared receive queues: rmem_srq_create(). */
 #define RMEM_DEV_CAPA_SRQ (UINT64_C(1) << 18)
@@ -83,9 +82,9 @@ extern "C" {
 #define RMEM_DEV_CAPA_CQ_RESIZE (UINT64_C(1) << 23)
 /** Asynchronous events; see rmem_async_channel.h. */
 #define RMEM_DEV_CAPA_ASYNC_EVENT (UINT64_C(1) << 24)
-/** Incorrect use is logged, at some cost: `soft` with sanitize=1. Its pools check puts. */
+/** Incorrect use is detected and logged, at some cost: `soft` with sanitize=1. Pools check puts. */
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
-/** REG_MR and UMR make zero-based keys only: their iova must be 0. */
+/** REG_MR and UMR support only zero-based keys: their iova must be 0. */
 #define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
 /** Multicast of UD: rmem_qp_attach_mcast(), and AHs with multicast GIDs. */
 #define RMEM_DEV_CAPA_MCAST (UINT64_C(1) << 27)
@@ -133,15 +132,15 @@ struct rmem_dev {
 #define RMEM_ODP_ATOMIC (UINT32_C(1) << 4)
 /** Receives of a shared receive queue. */
 #define RMEM_ODP_SRQ_RECV (UINT32_C(1) << 5)
-/** ATOMIC_WRITE; the value of Linux; rdma-core has none. */
+/** ATOMIC_WRITE; the value of the kernel, as rdma-core defines none. */
 #define RMEM_ODP_ATOMIC_WRITE (UINT32_C(1) << 7)
 
 /** On-demand paging capabilities (struct ibv_odp_caps). All 0: not supported. */
 struct rmem_odp_caps {
 	uint32_t general;     /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
 	uint32_t rc;          /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
-	uint32_t uc;          /**< The same bits for unreliable connections. */
-	uint32_t ud;          /**< The same bits for unreliable datagrams. */
+	uint32_t uc;          /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on unreliable connections. */
+	uint32_t ud;          /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV with unreliable datagrams. */
 	uint32_t reserved[4]; /**< Zero. */
 };
 
@@ -180,7 +179,7 @@ struct rmem_dev_info {
 	uint32_t max_srq_wr;        /**< Receives posted to one SRQ. */
 	uint32_t max_srq_sge;       /**< SGEs of one receive of an SRQ. */
 	uint32_t nb_srq;            /**< Shared receive queues in use. */
-	uint64_t max_dm_size;       /**< Bytes of device memory, of one and of all together. */
+	uint64_t max_dm_size;       /**< Bytes of device memory, of one object and in total. */
 	uint32_t max_dm;            /**< Device memories. */
 	uint32_t nb_dm;             /**< Device memories in use. */
 	uint64_t reserved[4];       /**< Zero. */
@@ -188,13 +187,13 @@ struct rmem_dev_info {
 
 /** Counters of a device since it was created or its statistics were reset. */
 struct rmem_dev_stats {
-	uint64_t send_wrs;    /**< Send requests executed, failed and flushed ones included. */
+	uint64_t send_wrs;    /**< Send requests executed, including failed and flushed ones. */
 	uint64_t recv_wrs;    /**< Receives consumed by a message. */
 	uint64_t bytes;       /**< Payload bytes transferred. */
 	uint64_t reg_mrs;     /**< Successful REG_MR requests. */
 	uint64_t umrs;        /**< Successful UMR requests. */
 	uint64_t invalidates; /**< Keys invalidated by requests of any kind. */
-	uint64_t errors;      /**< Send requests that failed, flushed ones excluded. */
+	uint64_t errors;      /**< Send requests that failed, except flushed ones. */
 	uint64_t flushed;     /**< Send requests flushed. */
 	uint64_t local_prot_errors; /**< Requests that failed with LOC_PROT_ERR. */
 	uint64_t rem_access_errors; /**< Requests that failed with REM_ACCESS_ERR. */
@@ -218,23 +217,23 @@ struct rmem_dev_stats {
 	uint64_t wire_retransmits;  /**< Times that a QP sent again from its oldest packet. */
 	uint64_t wire_timeouts;     /**< Expirations of the local ACK timeout. */
 	uint64_t wire_duplicates;   /**< Requests received again. */
-	/** Requests received ahead of the expected one; of UC, messages lost. */
+	/** Requests received after a gap in the PSNs; for UC, messages lost. */
 	uint64_t wire_gaps;
 	uint64_t wire_naks_sent;     /**< NAKs sent. */
 	uint64_t wire_naks_received; /**< NAKs received. */
 	uint64_t wire_rnr_naks_sent; /**< RNR NAKs sent. */
-	uint64_t wire_malformed;     /**< Packets dropped: not one of RoCE v2. */
+	uint64_t wire_malformed;     /**< Packets dropped: not a valid RoCE v2 packet. */
 	uint64_t wire_icrc_errors;   /**< Packets dropped: a wrong ICRC. */
 	uint64_t wire_unknown_qps;   /**< Packets dropped: no such QP is connected. */
 	uint64_t wire_wrong_peers;   /**< Packets dropped: not from the QP's peer. */
 	uint64_t wire_busy_drops;    /**< Requests dropped while a reply waited. */
 	uint64_t drop_no_recv;       /**< Messages of UC and UD dropped: no receive was posted. */
-	uint64_t drop_length;        /**< Messages of both dropped: longer than the receive. */
-	uint64_t drop_access;     /**< Messages of both dropped: rkey, right or receive refused. */
-	uint64_t drop_no_peer;    /**< Messages of both dropped: no such peer is ready. */
-	uint64_t drop_qkey;       /**< Messages of UD dropped: another Q_Key. */
-	uint64_t wire_ecn_marked; /**< Packets of RC and UC with Congestion Experienced. */
-	uint64_t wire_cnps_sent;  /**< Congestion notifications for these, at most one in 50 us. */
+	uint64_t drop_length;        /**< Messages of UC and UD dropped: longer than the receive. */
+	uint64_t drop_access;        /**< Messages of UC and UD dropped: access refused. */
+	uint64_t drop_no_peer;       /**< Messages of UC and UD dropped: no peer is ready. */
+	uint64_t drop_qkey;          /**< Messages of UD dropped: wrong Q_Key. */
+	uint64_t wire_ecn_marked;    /**< Packets of RC and UC with Congestion Experienced. */
+	uint64_t wire_cnps_sent;     /**< Congestion notifications sent, at most one per 50 us. */
 	uint64_t wire_cnps_received; /**< Congestion notifications of peers. */
 	uint64_t reserved[2];        /**< Zero. */
 };

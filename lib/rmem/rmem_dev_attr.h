@@ -28,7 +28,7 @@ enum rmem_port_state {
 	RMEM_PORT_INIT = 2,         /**< Link, not configured. */
 	RMEM_PORT_ARMED = 3,        /**< Configured, not active. */
 	RMEM_PORT_ACTIVE = 4,       /**< Packets are sent and received. */
-	RMEM_PORT_ACTIVE_DEFER = 5, /**< Active; the link has failed for a short time. */
+	RMEM_PORT_ACTIVE_DEFER = 5, /**< Active, but the link has a short failure. */
 };
 
 /** Link layer of a port, with the values of IBV_LINK_LAYER_*. */
@@ -52,15 +52,15 @@ struct rmem_dev_attr {
 	uint8_t sys_image_guid[8];   /**< GUID of the system that it is part of. */
 	uint64_t cap_flags;          /**< Bitwise OR of IBV_DEVICE_*. */
 	uint64_t timestamp_mask;     /**< Valid bits of timestamps of completions; 0: none. */
-	uint64_t core_clock_khz;     /**< Clock of these timestamps; 0: none. */
+	uint64_t core_clock_khz;     /**< Rate of the clock of timestamps, kHz; 0: none. */
 	uint32_t vendor_id;          /**< IEEE OUI of the vendor; 0xffffff: none. */
-	uint32_t vendor_part_id;     /**< Device of that vendor. */
+	uint32_t vendor_part_id;     /**< Part number of the vendor. */
 	uint32_t hw_ver;             /**< Version of the hardware. */
 	uint32_t nb_ports;           /**< Ports, at least 1. */
 	uint32_t max_pkeys;          /**< P_Keys of a port. */
 	uint32_t max_ah;             /**< Address handles. */
 	uint32_t max_rd_atomic;      /**< READs and atomics outstanding as the requester of a QP. */
-	uint32_t max_dest_rd_atomic; /**< READs and atomics outstanding as its responder. */
+	uint32_t max_dest_rd_atomic; /**< READs and atomics outstanding as the responder of a QP. */
 	uint32_t max_res_rd_atomic;  /**< READs and atomics outstanding of all QPs. */
 	uint32_t atomic_cap;         /**< enum ibv_atomic_cap: 0 none, 1 the device, 2 all. */
 	uint32_t local_ca_ack_delay; /**< Time to acknowledge: 4.096 us * 2^value. */
@@ -134,8 +134,8 @@ int rmem_dev_attr_get(const struct rmem_dev *dev, struct rmem_dev_attr *attr);
  * @param dev
  *   Device of the clock.
  * @param[out] ticks
- *   Its value, of which rmem_dev_attr::timestamp_mask are valid; rmem_dev_attr::core_clock_khz is
- *   its rate. Written only on success.
+ *   Value of the clock; the bits of rmem_dev_attr::timestamp_mask are valid, and
+ *   rmem_dev_attr::core_clock_khz is the rate. Written only on success.
  *
  * @return
  *   0 on success, otherwise:

@@ -3,11 +3,10 @@
  */
 
 /**
- * @file
- * Device memory (DM): memory of the device that programs access by copies and by MRs of it.
+ * @file Device memory (DM), which programs access with copies and through MRs.
  *
- * rmem_mr_reg_attr() registers a range of it, with rmem_mr_ext::dm. The MR is zero-based: requests
- * address it by offsets from the beginning of the range, as they do with SGEs of its lkey.
+ * rmem_mr_reg_attr() registers a range of device memory, with rmem_mr_ext::dm. The MR is
+ * zero-based: requests of peers and SGEs address it by offsets from the beginning of the range.
  */
 
 #ifndef RMEM_DM_H
@@ -43,7 +42,7 @@ struct rmem_dm_conf {
 /**
  * Allocate device memory.
  *
- * As ibv_alloc_dm(3). On `soft` it is zero; other devices do not define its contents.
+ * As ibv_alloc_dm(3). On `soft` the memory is zeroed; on other devices its contents are undefined.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *

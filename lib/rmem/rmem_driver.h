@@ -8,8 +8,8 @@
  *
  * The class allocates every object, zeroed and of the size given by the driver, in DPDK shared
  * memory, sets its public part, counts references and makes all checks that need no knowledge of
- * the device; then it calls the driver. A failed op changes nothing; the class frees the object. An
- * op that releases an object does not free it; the class does.
+ * the device; then it calls the driver. A failed op must change nothing. The class, not the op,
+ * frees an object after its creation failed or its release succeeded.
  */
 
 #ifndef RMEM_DRIVER_H
@@ -51,7 +51,7 @@ struct rmem_dev_drv {
 	/** Fast path of this device, if dev_create sets it; NULL: rmem_driver::fp. */
 	const struct rmem_fp_ops *fp;
 	/**
-	 * Of a provider of rdma_cm over the device; NULL: none.
+	 * Function of a provider of rdma_cm over the device, or NULL.
 	 *
 	 * Called by the thread that reports RMEM_ASYNC_DEVICE_FATAL, which may hold locks of the
 	 * driver.
@@ -63,7 +63,7 @@ struct rmem_dev_drv {
 struct rmem_qp_drv {
 	struct rmem_qp qp;                /**< Public part. */
 	struct rmem_qp_error *last_error; /**< Private to the class: rmem_qp_note_error(). */
-	uint16_t flags;                   /**< RMEM_QP_* of its configuration; of the class. */
+	uint16_t flags;                   /**< RMEM_QP_* of its configuration; set by the class. */
 	uint16_t reserved[3];             /**< Zero. */
 	struct rmem_async_events *async;  /**< Private to the class: events, or NULL. */
 };
@@ -71,7 +71,7 @@ struct rmem_qp_drv {
 /** Completion channel. */
 struct rmem_comp_channel_drv {
 	struct rmem_comp_channel channel; /**< Public part. */
-	void *priv;                       /**< State of a driver with channels of its own. */
+	void *priv;                       /**< State of a driver that has its own channels. */
 	uint64_t reserved[2];             /**< Zero. */
 };
 
@@ -151,11 +151,11 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 /**
  * Register [addr, addr + length) at iova with access; set lkey and rkey.
  *
- * The class has set these fields of mr; attr has the checked arguments of the caller, for the
- * other attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several. With
+ * The class has set these fields of mr; attr has the checked arguments of the caller, for the other
+ * attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several. With
  * RMEM_DEV_CAPA_NULL_MR, an MR of RMEM_MR_TYPE_NULL has no address and the length SIZE_MAX, and
- * attr is zero. With RMEM_DEV_CAPA_DM, one of RMEM_MR_TYPE_DM has no address and the iova 0; its
- * bytes are those of rmem_mr_ext::dm.
+ * attr is zero. With RMEM_DEV_CAPA_DM, an MR of RMEM_MR_TYPE_DM has no address and the iova 0; it
+ * covers bytes of rmem_mr_ext::dm.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /**
@@ -165,10 +165,10 @@ typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr
  */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /**
- * Start counting requests (RMEM_COUNTER_REMOTE_WRITE), or stop with NULL.
+ * Start counting requests (RMEM_COUNTER_REMOTE_WRITE); a NULL counter stops.
  *
- * Add to counter->value, with release, after the data was written. After a stop the counter may be
- * freed when the op returns.
+ * The driver adds to counter->value, with release, after the data was written. The op returns from
+ * a stop only when no lcore uses the counter: the class may free it then.
  */
 typedef int (*rmem_mr_bind_counter_t)(struct rmem_mr *mr, struct rmem_counter *counter);
 /** Enable an MR registered with RMEM_MR_DISABLED; may be called twice. */
@@ -178,19 +178,20 @@ typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 /**
  * Change the properties of an MR given by flags (RMEM_REREG_*), and keep its keys.
  *
- * Return when no access uses the previous registration. An MR over several ranges becomes one over
- * [addr, addr + length) if the translation changes. The other arguments are the complete, checked
- * properties of the new registration; the class stores them in mr afterwards, and if the
- * translation changes, addr or, for ZERO_BASED, 0 as the iova. A device that changed the keys sets
- * them in mr, and *result to NEW_KEYS. On failure, set *result unless it is ERR_INPUT. On
- * -EOPNOTSUPP, without a change, the class deregisters the MR and registers it again.
+ * The op returns when no access uses the previous registration any more. An MR over several ranges
+ * becomes one over [addr, addr + length) if the translation changes. The other arguments are the
+ * complete, checked properties of the new registration; the class stores them in mr afterwards. If
+ * the translation changes, it sets the iova to addr or, for ZERO_BASED, to 0. A device that changed
+ * the keys sets them in mr, and *result to NEW_KEYS. On failure, set *result unless it is
+ * ERR_INPUT. On -EOPNOTSUPP, without a change, the class deregisters the MR and registers it again.
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 /**
  * Process advice on pages of on-demand MRs of pd.
  *
- * The driver checks the keys, their PDs and rights, and the ranges; the class the other arguments.
+ * The driver checks the keys, their PDs and rights, and the ranges; the class checks all other
+ * arguments.
  */
 typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
 		const struct rmem_sge *sg_list, uint32_t num_sge);
@@ -200,7 +201,7 @@ typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
  * The class has zeroed them.
  */
 typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *stats);
-/** Register as mr_reg does the memory of from, which is not released during the op. */
+/** Register the memory of from, as mr_reg does; from is not released during the op. */
 typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
 /** Allocate a FREE MR for rmem_mr_drv::max_size pages; set lkey and rkey. */
@@ -217,8 +218,8 @@ typedef int (*rmem_mw_alloc_t)(struct rmem_mw *mw);
 /**
  * Queue a binding of a type 1 window on the QP and set mw->rkey.
  *
- * The class has checked it with rmem_mw_check_bind(). Length 0 unbinds, and then the MR may be
- * NULL.
+ * The class has checked the binding with rmem_mw_check_bind(). Length 0 unbinds; the MR may be NULL
+ * then.
  */
 typedef int (*rmem_mw_bind_t)(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
@@ -228,8 +229,8 @@ typedef int (*rmem_mw_dealloc_t)(struct rmem_mw *mw);
 /**
  * Create a channel, and set its fd and rmem_comp_channel_drv::priv.
  *
- * A driver has all four operations of channels, or none: then the class has channels, and the
- * driver calls rmem_cq_notify().
+ * A driver has all four operations of channels or none. Without them the class provides channels,
+ * and the driver calls rmem_cq_notify().
  */
 typedef int (*rmem_comp_channel_create_t)(struct rmem_comp_channel *channel);
 /** Release the resources of comp_channel_create. */
@@ -237,7 +238,7 @@ typedef int (*rmem_comp_channel_destroy_t)(struct rmem_comp_channel *channel);
 /**
  * Return the CQ of the next event, with a reference of rmem_obj_hold().
  *
- * Waits for one, unless fd has O_NONBLOCK. -EAGAIN and -EINTR are not logged.
+ * Waits for an event, unless fd has O_NONBLOCK. Must not log -EAGAIN and -EINTR.
  */
 typedef int (*rmem_comp_channel_get_event_t)(
 		struct rmem_comp_channel *channel, struct rmem_cq **cq);
@@ -250,14 +251,14 @@ typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *c
 /** Release the resources of cq_create. */
 typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
 /**
- * Change the size, and set cq->nb_cqe to it: at least nb_cqe.
+ * Change the size to at least nb_cqe, and set cq->nb_cqe to the new size.
  *
  * The class has checked nb_cqe with the limit of the device; -EINVAL if more completions are
  * outstanding.
  */
 typedef int (*rmem_cq_resize_t)(struct rmem_cq *cq, uint32_t nb_cqe);
 
-/** Fill outstanding and overruns; the class has zeroed the others, and set nb_cqe. */
+/** Fill outstanding and overruns; the class has set nb_cqe and zeroed all other fields. */
 typedef int (*rmem_cq_stats_get_t)(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 
 /** Fill the counters of a QP since its creation, as dev_stats_get does; the class zeroed them. */
@@ -269,9 +270,10 @@ typedef int (*rmem_qp_connect_t)(struct rmem_qp *qp, const struct rmem_qp_conn *
 /**
  * Set the attributes of mask, and the state.
  *
- * For all transitions but those to RESET and ERR, which call qp_reset and qp_set_error. The class
- * has checked attributes and transition, with cur_state as the present state: -EBUSY if the QP has
- * left it. The mask always has RMEM_QP_STATE; state may be equal to cur_state.
+ * For all transitions except to RESET and ERR, for which the class calls qp_reset and qp_set_error.
+ * The class has checked attributes and transition, with cur_state as the current state; return
+ * -EBUSY if the QP is no longer in cur_state. The mask always has RMEM_QP_STATE; state may be equal
+ * to cur_state.
  */
 typedef int (*rmem_qp_modify_t)(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 /** Fill state, attributes, address and sizes. */
@@ -284,20 +286,20 @@ typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
 /**
- * Attach a QP of UD to the group of a multicast GID; success if it is attached.
+ * Attach a UD QP to a multicast group; success if it is already attached.
  *
  * The class has checked the type of the QP and the GID, the driver checks the LID.
  */
 typedef int (*rmem_qp_attach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
-/** Detach a QP; -EINVAL if it is not attached. qp_destroy fails with -EBUSY while it is. */
+/** Detach a QP; -EINVAL if it is not attached. qp_destroy refuses an attached QP with -EBUSY. */
 typedef int (*rmem_qp_detach_mcast_t)(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid);
 
 /**
  * Count completed requests of a QP (enum rmem_qp_count) until it is destroyed.
  *
- * Add to counter->value, or to counter->errors, with release, before the completion can be polled
- * and after the data was written. The class has checked the state of the QP, and that it has no
- * counter for one of these; -EBUSY if the QP has left the state.
+ * The driver adds to counter->value, or to counter->errors, with release, after the data was
+ * written and before the completion can be polled. The class has checked the state of the QP, and
+ * that it has no counter for any of these requests; return -EBUSY if the QP has left the state.
  */
 typedef int (*rmem_qp_attach_counter_t)(
 		struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts);
@@ -312,8 +314,8 @@ typedef int (*rmem_srq_create_t)(struct rmem_srq *srq, const struct rmem_srq_con
 /**
  * Set the attributes of mask, which is not 0.
  *
- * The class has checked max_wr with the limits of the device; the driver checks it with the number
- * of receives and the limit, and the limit with max_wr.
+ * The class has checked max_wr against the limits of the device. The driver checks max_wr against
+ * the number of posted receives and the SRQ limit, and the SRQ limit against max_wr.
  */
 typedef int (*rmem_srq_modify_t)(
 		struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
@@ -329,7 +331,7 @@ enum rmem_rdma_cm_step {
 	RMEM_RDMA_CM_CONNECT,       /**< A request is about to be sent. */
 	RMEM_RDMA_CM_ACCEPT,        /**< A reply is about to be sent; not of UD. */
 	RMEM_RDMA_CM_ESTABLISHED,   /**< The connection is established; not of UD. */
-	RMEM_RDMA_CM_HAPPENS,       /**< No step: a fault that was decided on happens now. */
+	RMEM_RDMA_CM_HAPPENS,       /**< No step: a fault chosen before happens now. */
 };
 
 /** Faults of a connection of rdma_cm. */
@@ -345,7 +347,7 @@ enum rmem_rdma_cm_fault_type {
 struct rmem_rdma_cm_fault {
 	uint32_t type;        /**< enum rmem_rdma_cm_fault_type. */
 	uint32_t reason;      /**< REJECT: reason (IBTA 12.6.7.2). */
-	uint32_t delay_ms;    /**< Milliseconds until its event; 0: by the next message. */
+	uint32_t delay_ms;    /**< Milliseconds until its event; 0: at the next message. */
 	uint32_t rule;        /**< Private to the driver. */
 	uint64_t nth;         /**< Private to the driver. */
 	uint64_t reserved[1]; /**< Zero. */
@@ -354,9 +356,9 @@ struct rmem_rdma_cm_fault {
 /**
  * Decide whether a connection of rdma_cm fails at a step: 1 with *fault, or 0.
  *
- * When the fault happens, if it does, the provider calls it again with RMEM_RDMA_CM_HAPPENS and the
- * fault; the driver logs it then, with the number of the ID, and returns 0. For a provider of
- * rdma_cm over the device.
+ * For a provider of rdma_cm over the device. If the fault happens, the provider calls the op again
+ * with RMEM_RDMA_CM_HAPPENS and the fault; the driver then logs the fault with the number of the
+ * ID, and returns 0.
  */
 typedef int (*rmem_rdma_cm_fault_t)(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
 		uint32_t number, struct rmem_rdma_cm_fault *fault);
@@ -433,12 +435,13 @@ struct rmem_dev_ops {
 	rmem_mkey_alloc_t mkey_alloc; /**< Indirect keys. */
 
 	rmem_comp_channel_create_t comp_channel_create;   /**< Channels: NULL for the class's. */
-	rmem_comp_channel_destroy_t comp_channel_destroy; /**< Channels: the same. */
-	rmem_comp_channel_get_event_t comp_channel_get_event; /**< Channels: the same. */
+	rmem_comp_channel_destroy_t comp_channel_destroy; /**< Channels: NULL for the class's. */
+	rmem_comp_channel_get_event_t
+			comp_channel_get_event; /**< Channels: NULL for the class's. */
 
 	rmem_cq_create_t cq_create;         /**< CQs. */
 	rmem_cq_destroy_t cq_destroy;       /**< CQs. */
-	rmem_cq_req_notify_t cq_req_notify; /**< Channels: the same. */
+	rmem_cq_req_notify_t cq_req_notify; /**< Channels: NULL for the class's. */
 
 	rmem_qp_connect_t qp_connect;     /**< QPs. */
 	rmem_qp_create_t qp_create;       /**< QPs. */
@@ -466,15 +469,15 @@ struct rmem_dev_ops {
 	rmem_cq_stats_get_t cq_stats_get; /**< CQs: counters. */
 	rmem_qp_stats_get_t qp_stats_get; /**< QPs: counters. */
 
-	const struct rmem_mp_ops *mp; /**< Secondary processes: NULL without. */
+	const struct rmem_mp_ops *mp; /**< Secondary processes, or NULL. */
 
 	rmem_qp_attach_mcast_t qp_attach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
-	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: the same. */
+	rmem_qp_detach_mcast_t qp_detach_mcast; /**< Multicast: RMEM_DEV_CAPA_MCAST. */
 	rmem_cq_modify_t cq_modify;             /**< Channels: RMEM_DEV_CAPA_CQ_MODERATION. */
 	rmem_dev_clock_get_t dev_clock_get;     /**< CQs: RMEM_DEV_CAPA_CQ_TIMESTAMP. */
 	rmem_rdma_cm_fault_t rdma_cm_fault;     /**< Injected faults of connections. */
-	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; NULL without. */
-	const struct rmem_dm_ops *dm; /**< Device memory: RMEM_DEV_CAPA_DM; NULL without. */
+	const struct rmem_xrc_ops *xrc;         /**< XRC: RMEM_DEV_CAPA_XRC; or NULL. */
+	const struct rmem_dm_ops *dm;           /**< Device memory: RMEM_DEV_CAPA_DM; or NULL. */
 	rmem_qp_attach_counter_t qp_attach_counter; /**< QPs: RMEM_DEV_CAPA_QP_COUNTER. */
 	void (*reserved[7])(void);                  /**< NULL. */
 };
@@ -536,8 +539,8 @@ int rmem_driver_register(const struct rmem_driver *driver);
  *
  * @return
  *   0 when it may be bound, otherwise:
- *   - -EINVAL: an access bit beyond RMEM_ACCESS_REMOTE and, for type 2, ZERO_BASED; an MR
- *     that is not of RMEM_MR_TYPE_USER; length 0, or a range that is not inside the MR.
+ *   - -EINVAL: an access bit that is not in RMEM_ACCESS_REMOTE (type 2: nor ZERO_BASED); an MR that
+ *     is not of RMEM_MR_TYPE_USER; length 0, or a range that is not inside the MR.
  *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
  *   - -EPERM: window, MR and QP are not of one PD, the MR lacks RMEM_ACCESS_MW_BIND, or
  *     LOCAL_WRITE for rights to modify.
@@ -550,8 +553,8 @@ int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 /**
  * Trace a failed request with the trace point lib.rmem.error.wc.
  *
- * A driver calls it for each completion with another status than SUCCESS, where it generates or
- * detects it.
+ * A driver calls it for each completion with another status than SUCCESS, when it generates or
+ * detects the completion.
  *
  * Fast path: a load and a branch while the point is off. Safe to call from any thread.
  *
@@ -564,7 +567,7 @@ int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
  * @param status
  *   One of enum rmem_wc_status.
  * @param vendor_err
- *   As in the completion.
+ *   rmem_wc::vendor_err of the completion.
  */
 void rmem_wc_trace_error(uint16_t dev_id, uint32_t qp_num, uint64_t wr_id, uint8_t status,
 		uint32_t vendor_err);

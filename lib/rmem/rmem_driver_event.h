@@ -26,27 +26,27 @@ struct rmem_srq;
 /**
  * Generate an event of a CQ for a completion, if the CQ is armed for it.
  *
- * A driver without channels of its own calls it after a completion of a CQ with a channel can be
- * polled.
+ * A driver that uses the channels of the class calls it for each completion of a CQ with a channel,
+ * after the completion can be polled.
  *
- * Fast path: one locked instruction; with an event, a lock and a system call. Safe to call from
- * any thread, while the CQ is not destroyed.
+ * Fast path: one locked instruction; with an event, a lock and a system call. Safe to call from any
+ * thread. The CQ must not be destroyed during the call.
  *
  * @param cq
  *   CQ with a channel.
  * @param is_solicited
- *   Whether it is a receive with RMEM_WC_SOLICITED, or a failed request or receive.
+ *   Whether the completion is a receive with RMEM_WC_SOLICITED, or a failed request or receive.
  */
 void rmem_cq_notify(struct rmem_cq *cq, bool is_solicited);
 
 /**
  * Generate an asynchronous event of a CQ.
  *
- * Without effect if the CQ is not bound to a channel, and while an event of this type was not
- * returned.
+ * Has no effect if the CQ is not bound to a channel, or while its last event of this type has not
+ * been returned.
  *
- * A lock and a system call. Safe to call from any thread, with locks of the driver, while the CQ is
- * not destroyed.
+ * Takes a lock and makes a system call. Safe to call from any thread, also with locks of the driver
+ * held. The CQ must not be destroyed during the call.
  *
  * @param cq
  *   CQ.
@@ -78,12 +78,12 @@ void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
 /**
  * Generate an asynchronous event of the device, or of its port.
  *
- * Each channel of the device reports it. A device has events of one port. After
- * RMEM_ASYNC_DEVICE_FATAL the class refuses posts with -ENODEV, and the creation and changes of
- * objects with -EIO; polls return the completions that the driver has left, then -EIO. The driver
- * ends the requests in progress, before it reports the event.
+ * Each channel of the device reports the event. All port events of a device must be of the same
+ * port. After RMEM_ASYNC_DEVICE_FATAL the class refuses posts with -ENODEV, and the creation and
+ * changes of objects with -EIO; polls return the completions that the driver still has, then -EIO.
+ * The driver must end the requests in progress before it reports the event.
  *
- * Safe to call from any thread, while the device is not closed.
+ * Safe to call from any thread. The device must not be closed during the call.
  *
  * @param dev
  *   Device.

@@ -20,18 +20,18 @@
 extern "C" {
 #endif
 
-/** Let a process post to a QP; with process 0 end that, and reset the QP. */
+/** Let a process post to a QP; process 0 ends the claim and resets the QP. */
 typedef int (*rmem_mp_claim_t)(struct rmem_qp *qp, uint16_t process);
-/** Whether a request in the queue of a claimed QP names the object. */
+/** Return whether a request in the queue of a claimed QP names the object. */
 typedef bool (*rmem_mp_has_posted_t)(const struct rmem_qp *qp, const struct rmem_obj *obj);
-/** Invalidate the key of an MR or a window; whether it was valid. */
+/** Invalidate the key of an MR or a window. Return whether it was valid. */
 typedef bool (*rmem_mp_revoke_t)(struct rmem_obj *obj);
 
 /**
  * Operations for secondary processes.
  *
- * A request of a claimed QP holds no reference to its objects, which a process that is killed could
- * not release. So the class calls has_posted before it releases an object.
+ * A request of a claimed QP holds no references to objects, because a killed process could not
+ * release them. Instead the class calls has_posted before it releases an object.
  */
 struct rmem_mp_ops {
 	rmem_mp_claim_t claim;           /**< QPs. */
@@ -42,7 +42,7 @@ struct rmem_mp_ops {
 };
 
 /**
- * Check whether an address is in memory of DPDK, which all of its processes have.
+ * Check whether an address is in DPDK memory, which all processes share.
  *
  * Fast path. Safe to call from any thread.
  *

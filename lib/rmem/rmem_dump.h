@@ -33,7 +33,7 @@ struct rmem_srq;
  *   PD; NULL is allowed.
  *
  * @return
- *   rmem_pd_attr::name, valid as long as the PD; "" without one, and if pd is not a PD.
+ *   rmem_pd_attr::name, valid while the PD exists; "" without one, and if pd is not a PD.
  */
 const char *rmem_pd_name(const struct rmem_pd *pd);
 
@@ -62,12 +62,13 @@ int rmem_pd_dump(const struct rmem_pd *pd, FILE *f);
  *   Device memory; NULL is allowed.
  *
  * @return
- *   rmem_dm_conf::name, valid as long as the object; "" without one, and if dm is not device memory.
+ *   rmem_dm_conf::name, valid while the object exists; "" without one, and if dm is not device
+ *   memory.
  */
 const char *rmem_dm_name(const struct rmem_dm *dm);
 
 /**
- * Print device memory: its properties, each in a line, as telemetry reports them.
+ * Print device memory: its properties, one per line, as telemetry reports them.
  *
  * Control path. Safe to call from any thread.
  *
@@ -91,7 +92,7 @@ int rmem_dm_dump(const struct rmem_dm *dm, FILE *f);
  *   MR; NULL is allowed.
  *
  * @return
- *   rmem_mr_attr::name, valid as long as the MR; "" without one, and if mr is not an MR.
+ *   rmem_mr_attr::name, valid while the MR exists; "" without one, and if mr is not an MR.
  */
 const char *rmem_mr_name(const struct rmem_mr *mr);
 
@@ -136,7 +137,7 @@ int rmem_mw_dump(const struct rmem_mw *mw, FILE *f);
  *   CQ; NULL is allowed.
  *
  * @return
- *   rmem_cq_conf::name, valid as long as the CQ; "" without one, and if cq is not a CQ.
+ *   rmem_cq_conf::name, valid while the CQ exists; "" without one, and if cq is not a CQ.
  */
 const char *rmem_cq_name(const struct rmem_cq *cq);
 
@@ -165,7 +166,7 @@ int rmem_cq_dump(const struct rmem_cq *cq, FILE *f);
  *   SRQ; NULL is allowed.
  *
  * @return
- *   rmem_srq_conf::name, valid as long as the SRQ; "" without one, and if srq is not an SRQ.
+ *   rmem_srq_conf::name, valid while the SRQ exists; "" without one, and if srq is not an SRQ.
  */
 const char *rmem_srq_name(const struct rmem_srq *srq);
 
@@ -194,7 +195,7 @@ int rmem_srq_dump(const struct rmem_srq *srq, FILE *f);
  *   QP; NULL is allowed.
  *
  * @return
- *   rmem_qp_conf::name, valid as long as the QP; "" without one, and if qp is not a QP.
+ *   rmem_qp_conf::name, valid while the QP exists; "" without one, and if qp is not a QP.
  */
 const char *rmem_qp_name(const struct rmem_qp *qp);
 

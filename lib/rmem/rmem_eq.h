@@ -54,10 +54,10 @@ struct rmem_eq_conf {
 /**
  * Create an event queue.
  *
- * With an EQ in rmem_mr_attr::eq, rmem_mr_reg_attr() leaves the registration to control
- * threads of EAL: one for each CPU available to control threads, up to 8. They are shared by all
- * EQs of the process, started with the first and joined with the last EQ, so that a registration
- * does not start threads.
+ * With an EQ in rmem_mr_attr::eq, rmem_mr_reg_attr() leaves the registration to control threads of
+ * EAL: one for each CPU available to control threads, up to 8. All EQs of the process share these
+ * threads. They are started with the first EQ and joined with the last one, so that no registration
+ * has to start a thread.
  *
  * Control path: allocates memory, may start threads. Safe to call from any thread.
  *
@@ -80,8 +80,8 @@ int rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct
 /**
  * Read events, in the order in which registrations ended, without waiting.
  *
- * Each accepted registration has one event, and none is lost. Until it is read, the MR cannot
- * be deregistered and the EQ cannot be destroyed; so the MR of an event always exists. All
+ * Each accepted registration has one event, and none is lost. Until the event is read, the MR
+ * cannot be deregistered and the EQ cannot be destroyed, so the MR of an event always exists. All
  * results of the registration are visible to the thread that has read its event.
  *
  * Safe to call from any thread, concurrently.
@@ -102,8 +102,8 @@ int rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_even
 /**
  * Destroy an event queue.
  *
- * Control path: may wait for threads to end. Safe to call from any thread, once for each EQ
- * and when no thread reads it.
+ * Control path: may wait for threads to end. Safe to call from any thread, once for each EQ. No
+ * thread may read it.
  *
  * @param eq
  *   EQ to release; no longer valid on success. NULL is allowed and has no effect.
