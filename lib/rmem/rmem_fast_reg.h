@@ -6,9 +6,9 @@
  * @file
  * Fast registration: bind an MR to pages with work requests.
  *
- * Proposed for the kernel in 2008 ("RDMA: New Memory Extensions") and now its IB_WR_REG_MR. The MR
- * is allocated once and bound any number of times by requests on the send queue, without a
- * system call.
+ * This is IB_WR_REG_MR of the kernel, proposed in 2008 as "RDMA: New Memory Extensions". The MR is
+ * allocated once and bound any number of times by requests on the send queue, without a system
+ * call.
  *
  * Life of such an MR: rmem_fast_reg_mr_alloc() allocates it as FREE; RMEM_WR_REG_MR binds it to
  * the pages of a page list and makes it VALID with a new key tag; RMEM_WR_LOCAL_INV (or the
@@ -33,8 +33,8 @@ struct rmem_pd;
 /**
  * List of pages for one RMEM_WR_REG_MR.
  *
- * The device owns the list from the post of the REG_MR until its completion: use one list for
- * each binding in flight, as in the kernel's proposal.
+ * The device owns the list from the post of the REG_MR until its completion: use one list for each
+ * REG_MR in flight.
  */
 struct rmem_fast_reg_page_list {
 	struct rmem_obj obj;        /**< Private head. */
@@ -126,7 +126,7 @@ rmem_rkey_of_tag(uint32_t rkey, uint8_t key_tag)
 }
 
 /**
- * Get the tag for the next REG_MR of an MR, so that its current key is refused.
+ * Get the tag for the next REG_MR of an MR; it makes the current key invalid.
  *
  * Fast path.
  *

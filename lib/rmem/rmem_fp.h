@@ -9,8 +9,8 @@
  * Each function is one indirect call through a table of the process, indexed by the number of the
  * device; handles are checked only if RMEM_DEBUG is defined.
  *
- * A QP or a CQ is used by one thread at a time, different ones in parallel. Threads that
- * post or poll must be lcores, or registered with rte_thread_register().
+ * One thread at a time may use a QP or a CQ; different QPs and CQs may be used in parallel. Threads
+ * that post or poll must be lcores, or registered with rte_thread_register().
  */
 
 #ifndef RMEM_FP_H
@@ -56,8 +56,8 @@ struct rmem_fp_ops {
 /**
  * Fast-path functions by device number.
  *
- * Without a device they return -ENODEV. Loaded atomically: the functions of a device that fails are
- * replaced while other threads call them.
+ * The functions of a number without a device return -ENODEV. Loads are atomic, because the
+ * functions of a device that fails are replaced while other threads call them.
  */
 extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
 
@@ -83,10 +83,10 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE with an opcode that sends no data, more
  *     SGEs or inline bytes than the limits of the QP, 4 GiB or more in total on a verbs device, a
  *     REG_MR without MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2
- *     window, or on a verbs device with an MR that is not in RMEM_MR_STATE_VALID, a handle in one
- *     of these of another device, an atomic or ATOMIC_WRITE without exactly one SGE of 8 bytes,
- *     on a UD QP no AH, one of another device or a QP number over 24 bits, or a calling thread
- *     not registered with EAL; in debug builds a NULL or wrong handle.
+ *     window, or on a verbs device with an MR that is not in RMEM_MR_STATE_VALID, an MR, page list
+ *     or window of another device, an atomic or ATOMIC_WRITE without exactly one SGE of 8 bytes, on
+ *     a UD QP no AH, an AH of another device or a QP number over 24 bits, or a calling thread not
+ *     registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EPERM: an AH of another PD than the QP.
  *   - -EOPNOTSUPP: the device or the type of the QP lacks the opcode, or this is a secondary
  *     process.
@@ -138,9 +138,9 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 /**
  * Post receives to a shared receive queue.
  *
- * The QPs of the SRQ take them in the order posted.
+ * The QPs of the SRQ consume them in the order posted.
  *
- * Fast path. Safe to call from any thread, from several at the same time.
+ * Fast path. Safe to call from any thread, concurrently.
  *
  * @param srq
  *   SRQ.
@@ -171,8 +171,8 @@ rmem_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t
 /**
  * Poll completions from a CQ, oldest first.
  *
- * On the software device it also retries requests that could not execute when posted. A failed
- * request is not a failed poll.
+ * On the software device the call also retries requests that could not execute when posted. A
+ * failed request is not a failed poll.
  *
  * Fast path, for the thread that uses the CQ.
  *

@@ -17,11 +17,11 @@
 
 /** A job, embedded in the caller's struct. The caller sets the ranges and the functions. */
 struct rmem_job {
-	TAILQ_ENTRY(rmem_job) next;  /**< In the list while pieces are left to claim. */
+	TAILQ_ENTRY(rmem_job) next;  /**< In the list until all pieces are claimed. */
 	struct iovec left;           /**< Part of a range not claimed yet; may be empty. */
 	const struct iovec *further; /**< Ranges after `left`. */
 	uint32_t nb_further;         /**< Number of these ranges. */
-	/** Process a piece, in parallel with others: 0 or -errno, which ends the job. */
+	/** Process a piece, in parallel with other pieces. Return 0, or -errno to end the job. */
 	int (*process)(struct rmem_job *job, const struct iovec *piece);
 	/** Release the job after its last piece. */
 	void (*finish)(struct rmem_job *job);
@@ -31,13 +31,13 @@ struct rmem_job {
 	unsigned int nb_busy; /**< Private: pieces in progress. */
 };
 
-/** Add a user of the threads, and start them for the first: 0 or -ENOMEM, logged. */
+/** Add a user; the first one starts the threads. Return 0, or -ENOMEM with a log line. */
 int rmem_jobs_start(void);
 
-/** Remove a user, which has no jobs, and end the threads with the last one. */
+/** Remove a user, which must have no jobs; the last one ends the threads. */
 void rmem_jobs_stop(void);
 
-/** Execute a job; it belongs to the threads until finish is called. */
+/** Execute a job; the threads own it until they call finish. */
 void rmem_job_put(struct rmem_job *job);
 
 #endif /* RMEM_JOB_PRIV_H */

@@ -8,8 +8,8 @@
  *
  * A public function begins with RMEM_CALL(). The first function that detects an error returns
  * RMEM_FAIL_AS(), which logs a line with the name of the call, traces lib.rmem.error.call and
- * returns -errno; callers return it. A driver logs its errors with RMEM_LOG_LINE(), and the class
- * traces what the driver returns.
+ * returns -errno; its callers pass that on. A driver logs its errors with RMEM_LOG_LINE(), and the
+ * class traces what the driver returns.
  */
 
 #ifndef RMEM_LOG_H
@@ -29,7 +29,7 @@ extern "C" {
 #define RMEM_LOG_LINE(level, logtype, prefix, ...)                                                 \
 	RMEM_LOG_AT(RTE_LOG_##level, logtype, prefix, __VA_ARGS__)
 
-/** The same for a level given as a value: RMEM_LOG_AT(RTE_LOG_ERR, logtype, "name", ...). */
+/** Log a line; the level is a value: RMEM_LOG_AT(RTE_LOG_ERR, logtype, "name", "format", ...). */
 #define RMEM_LOG_AT(level, logtype, prefix, ...)                                                   \
 	rte_log((uint32_t)(level), (uint32_t)(logtype),                                            \
 			RTE_FMT(prefix ": " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                      \
@@ -43,7 +43,7 @@ extern "C" {
  * @param name
  *   Name of the call; static.
  * @param obj
- *   Object that it was called on; may be NULL or invalid.
+ *   Object that the call is for; may be NULL or invalid.
  *
  * @return
  *   Whether this is the outermost call of the thread, whose name is logged and traced.

@@ -13,8 +13,8 @@
  * peer's RMEM_WR_SEND_WITH_INV) makes it FREE again; rmem_mr_dereg() releases it.
  *
  * Each access checks the lkeys of the entries that it uses: if one is no longer valid, or lacks
- * LOCAL_WRITE for a modification, the whole request fails before data is copied. The MRs below
- * are not referenced: they may be released first.
+ * LOCAL_WRITE for a modification, the whole request fails before data is copied. An indirect key
+ * holds no references to the MRs of its entries: they may be released first.
  */
 
 #ifndef RMEM_MKEY_H
@@ -32,7 +32,8 @@ struct rmem_pd;
 /**
  * Entry of an indirect key (struct mlx5dv_mr_interleaved).
  *
- * In round r of a UMR's repeat_count it covers length bytes from addr + r * (length + skip) on.
+ * In round r of a UMR's repeat_count the entry covers length bytes from addr + r * (length + skip)
+ * on.
  */
 struct rmem_mkey_entry {
 	uint64_t addr;     /**< First byte, relative to the iova of the lkey's MR. */

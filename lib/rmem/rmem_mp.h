@@ -8,17 +8,17 @@
  *
  * The primary process creates devices and their objects, and connects QPs. A secondary process
  * attaches to a device, claims QPs, and then posts to them and polls their CQs, in shared memory:
- * rmem_post_send(), rmem_post_recv() and rmem_poll_cq(). The primary executes its requests, by
- * engines or by its polls. The other calls are refused in a secondary process with -EOPNOTSUPP,
+ * rmem_post_send(), rmem_post_recv() and rmem_poll_cq(). The primary executes these requests, in
+ * its engines or its polls. The other calls are refused in a secondary process with -EOPNOTSUPP,
  * unless their description permits it.
  *
  * Handles and keys are valid in all processes: an application passes them as it passes other
  * pointers (rte_memzone, rte_mp_sendmsg()), or finds objects by name.
  *
- * The primary learns of the end of a process by a pidfd (Linux 5.3), which no other process can be
- * mistaken for. It then resets the QPs that the process had claimed, invalidates the keys that its
- * requests bound, and releases the buffers of tracked pools that it had. A process may be killed at
- * any time. One that is stopped keeps what it has.
+ * The primary detects the end of a process with a pidfd (Linux 5.3), which can't refer to a later
+ * process with the same PID. It then resets the QPs that the process had claimed, invalidates the
+ * keys that its requests bound, and releases its buffers of tracked pools. A process may be killed
+ * at any time. A stopped process keeps its QPs, keys and buffers.
  */
 
 #ifndef RMEM_MP_H
@@ -36,9 +36,9 @@ extern "C" {
 /**
  * Attach this secondary process to a device of the primary.
  *
- * Claims the lcore ids of this process for it: with an id that another process has, the caches of
- * mempools would be used by both (DPDK's "Multi-process Support" demands distinct ids, and does not
- * check).
+ * Reserves the lcore ids of this process, because two processes with one lcore id would use the
+ * same caches of mempools. (DPDK's "Multi-process Support" requires distinct ids, but does not
+ * check them.)
  *
  * After the primary has ended, posts and polls return -ENODEV.
  *
@@ -47,19 +47,20 @@ extern "C" {
  * @param name
  *   Name of the device.
  * @param[out] dev
- *   The device. Written only on success. Release it with rmem_dev_detach(), or end.
+ *   The device. Written only on success. Release it with rmem_dev_detach(); the end of the process
+ *   releases it, too.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL name or dev, or this is the primary process.
- *   - -EALREADY: this process is attached to it.
+ *   - -EALREADY: this process is attached to the device.
  *   - -ENODEV: the primary has no such device, is closing it, or does not answer.
  *   - -EEXIST: another process has an lcore id of this one; the log names both.
  *   - -EPROTO: the primary uses another version of rmem.
- *   - -EOPNOTSUPP: the driver has no part for secondary processes (verbs); or EAL has no channel
- *     between processes (--in-memory, --no-shconf), or the kernel no pidfds; or this is a child of
+ *   - -EOPNOTSUPP: the driver does not support secondary processes (verbs), EAL has no channel
+ *     between processes (--in-memory, --no-shconf), the kernel has no pidfds, or this is a child of
  *     fork().
- *   - -ENOSPC: RMEM_PROCESS_MAX are attached.
+ *   - -ENOSPC: all process numbers up to RMEM_PROCESS_MAX are in use.
  *   - -ESRCH: the primary cannot see this process: it is in another PID namespace.
  *   - -ENOMEM: no memory, or no descriptor.
  */
@@ -69,29 +70,29 @@ int rmem_dev_attach(const char *name, struct rmem_dev **dev);
  * Detach this secondary process from a device.
  *
  * The primary resets the QPs of the device that this process has claimed, and invalidates the keys
- * that its requests bound, as when it ends.
+ * that its requests bound, as at the end of the process.
  *
- * Control path: sends a request to the primary. Not while another thread of this process uses the
- * device, or buffers of tracked pools.
+ * Control path: sends a request to the primary. No other thread of this process may use the device,
+ * or buffers of tracked pools.
  *
  * @param dev
- *   Device of rmem_dev_attach(); no longer valid, also if the primary does not answer. NULL is
- *   allowed and has no effect.
+ *   Device of rmem_dev_attach(); no longer valid afterwards, even if the primary does not answer.
+ *   NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a device that this process is attached to.
- *   - -ENODEV: the primary has ended, or does not answer. The device is detached; a primary that
- *     is slow releases what this process had when it reads the request.
+ *   - -ENODEV: the primary has ended, or does not answer. The device is detached; a slow primary
+ *     releases the QPs, keys and buffers of this process when it reads the request.
  */
 int rmem_dev_detach(struct rmem_dev *dev);
 
 /**
  * Claim a QP of the primary for this secondary process.
  *
- * From then on this process alone posts to it, and polls its CQs; control calls stay with the
- * primary. Its requests are executed by the engine of the QP, or without engine= by each poll of
- * the primary of any CQ of the device. It receives no messages inline.
+ * From then on only this process may post to the QP and poll its CQs; control calls stay with the
+ * primary. Requests are executed by the engine of the QP or, without engine=, whenever the primary
+ * polls a CQ of the device. The QP receives no messages inline.
  *
  * Control path: sends a request to the primary. Safe to call from any thread.
  *
@@ -111,7 +112,7 @@ int rmem_qp_claim(struct rmem_qp *qp);
 /**
  * End the claim of a QP: the primary resets it.
  *
- * Control path: sends a request to the primary. Not while another thread uses the QP.
+ * Control path: sends a request to the primary. No other thread may use the QP.
  *
  * @param qp
  *   QP that this process has claimed.
@@ -134,7 +135,7 @@ int rmem_qp_unclaim(struct rmem_qp *qp);
  * @param name
  *   Name of the QP (rmem_qp_conf::name).
  * @param[out] qp
- *   The QP, the one created last of that name. Written only on success.
+ *   The QP; of several with that name, the one created last. Written only on success.
  *
  * @return
  *   0 on success, otherwise:
@@ -155,7 +156,7 @@ int rmem_qp_lookup(const struct rmem_dev *dev, const char *name, struct rmem_qp 
  * @param name
  *   Name of the MR (rmem_mr_attr::name).
  * @param[out] mr
- *   The MR, the one created last of that name. Written only on success.
+ *   The MR; of several with that name, the one created last. Written only on success.
  *
  * @return
  *   0 on success, otherwise:

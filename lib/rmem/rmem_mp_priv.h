@@ -34,7 +34,7 @@ enum mp_op {
 	MP_LOOKUP,
 };
 
-/** A process. As long as the start time is the same, it is the same process. */
+/** Identity of a process; the start time distinguishes processes with one PID. */
 struct mp_id {
 	int32_t pid;
 	uint32_t pad;
@@ -67,19 +67,19 @@ struct mp_rep {
 	struct mp_id id;          /**< The primary process. */
 	const struct mp_dev *dev; /**< ATTACH. */
 	void *obj;                /**< LOOKUP. */
-	char reason[128];         /**< If ret is not 0. */
+	char reason[128];         /**< For the log, if ret is not 0. */
 };
 
 static_assert(sizeof(struct mp_req) <= RTE_MP_MAX_PARAM_LEN, "a request fits");
 static_assert(sizeof(struct mp_rep) <= RTE_MP_MAX_PARAM_LEN, "a reply fits");
 
-/** Find a device by name, with a reference to be released by rmem_obj_unhold(); or NULL. */
+/** Find a device by name, and hold it until rmem_obj_unhold(); NULL: no such device. */
 struct rmem_dev *rmem_dev_hold_by_name(const char *name);
 
 /** Start time of a process; 0 if there is none, or it is not visible. */
 uint64_t rmem_mp_start_time(pid_t pid);
 
-/** Open a pidfd of a process; -ESRCH, -EOPNOTSUPP or -ENOMEM. */
+/** Open a pidfd of a process. Return it, or -ESRCH, -EOPNOTSUPP or -ENOMEM. */
 int rmem_mp_pidfd(const struct mp_id *id);
 
 /** Let secondary processes attach to the devices of this process, if EAL permits. */
@@ -98,7 +98,7 @@ int rmem_dev_adopt(const char *name, uint16_t dev_id, const struct mp_dev *share
 /** Remove a device of the primary; *dev_id is its number. False: it is not in the table. */
 bool rmem_dev_abandon(const struct rmem_dev *dev);
 
-/** The primary has ended: posts and polls return -ENODEV. */
+/** Make posts and polls return -ENODEV, because the primary has ended. */
 void rmem_dev_orphan_all(void);
 
 #endif /* RMEM_MP_PRIV_H */

@@ -64,7 +64,7 @@ struct rmem_sge;
  * Only with RMEM_MR_FD, for a regular file, except on file systems in memory (tmpfs, hugetlbfs).
  */
 #define RMEM_ACCESS_FLUSH_PERSISTENT (UINT32_C(1) << 9)
-/** Rights of FLUSHes; not in RMEM_ACCESS_REMOTE, since few devices have them. */
+/** Rights to FLUSH; not in RMEM_ACCESS_REMOTE, since few devices support them. */
 #define RMEM_ACCESS_FLUSH (RMEM_ACCESS_FLUSH_GLOBAL | RMEM_ACCESS_FLUSH_PERSISTENT)
 /** Rights that a peer can have. */
 #define RMEM_ACCESS_REMOTE                                                                         \
@@ -91,7 +91,7 @@ enum rmem_mr_type {
 	RMEM_MR_TYPE_FAST_REG = 2, /**< Allocated by rmem_fast_reg_mr_alloc(). */
 	RMEM_MR_TYPE_INDIRECT = 3, /**< Allocated by rmem_mkey_alloc(). */
 	RMEM_MR_TYPE_NULL = 4,     /**< Allocated by rmem_null_mr_alloc(). */
-	RMEM_MR_TYPE_DM = 5,       /**< Of device memory, by rmem_mr_ext::dm. */
+	RMEM_MR_TYPE_DM = 5,       /**< Registered device memory: rmem_mr_ext::dm. */
 };
 
 /** States of an MR. */
@@ -114,8 +114,8 @@ struct rmem_mr {
 	uint32_t access;     /**< Bitwise OR of RMEM_ACCESS_*. */
 	uint32_t lkey;       /**< Key for the SGEs of local requests. */
 	uint32_t rkey;       /**< Key for the requests of peers. */
-	struct rmem_pd *pd;  /**< PD it belongs to. */
-	void *addr;          /**< First byte; NULL of several ranges, or device memory. */
+	struct rmem_pd *pd;  /**< PD that the MR belongs to. */
+	void *addr;          /**< First byte; NULL for several ranges or device memory. */
 	size_t length;       /**< Length in bytes. */
 	uint64_t iova;       /**< Address of the first byte in requests. */
 	uint16_t type;       /**< One of enum rmem_mr_type. */
@@ -124,8 +124,8 @@ struct rmem_mr {
 
 /** Further attributes of a registration: rmem_mr_attr::ext. The caller zeroes it first. */
 struct rmem_mr_ext {
-	struct rmem_dm *dm;   /**< For an MR of device memory (rmem_dm.h): that; else NULL. */
-	uint64_t dm_offset;   /**< With dm: offset of the first byte in it; else 0. */
+	struct rmem_dm *dm;   /**< Device memory to register (rmem_dm.h), or NULL. */
+	uint64_t dm_offset;   /**< With dm: offset of the first byte; else 0. */
 	uint64_t reserved[6]; /**< Zero. */
 };
 
@@ -150,7 +150,7 @@ struct rmem_mr_attr {
 	const struct rmem_mr_ext *ext; /**< Further attributes, or NULL. */
 };
 
-/** Result of rmem_mr_query(). In the states PENDING and ERROR: type, state and access. */
+/** Result of rmem_mr_query(). In PENDING and ERROR only type, state and access are set. */
 struct rmem_mr_info {
 	uint16_t type;       /**< One of enum rmem_mr_type. */
 	uint16_t state;      /**< One of enum rmem_mr_state. */
@@ -162,7 +162,7 @@ struct rmem_mr_info {
 				     */
 	uint64_t iova;       /**< Address of the first byte in requests. */
 	uint64_t length;     /**< Length in bytes. */
-	uint64_t page_size;  /**< Page size that fits best; 0: indirect, device memory, no bytes. */
+	uint64_t page_size;  /**< Best page size; 0: indirect, device memory, or empty. */
 	uint64_t nb_pages;   /**< Pages of that size; 0 if page_size is 0. */
 	uint32_t nb_extents; /**< Ranges of contiguous IO addresses; for an indirect MR, of
 				     *  addresses below it.
@@ -186,12 +186,12 @@ struct rmem_mr_info {
  * permits it, on behalf of peers with the rkey. The memory stays owned by the caller and must
  * stay mapped until rmem_mr_dereg().
  *
- * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory:
- * contiguous, from hugepages unless EAL runs without them or there is no EAL, on any NUMA
- * socket, aligned to and rounded up to whole pages, registered once, and freed by
- * rmem_mr_dereg(). Up to half of a hugepage, without RMEM_ACCESS_HUGETLB, these are pages of the
- * system, and the hugepage is shared with other memory of the application. The length of the MR is
- * the rounded one, or max_mr_size if that is less. rmem_mr_reg_attr() selects the socket.
+ * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory: contiguous,
+ * from hugepages unless EAL runs without them or there is no EAL, on any NUMA socket, aligned to
+ * and rounded up to whole pages, registered once, and freed by rmem_mr_dereg(). Without
+ * RMEM_ACCESS_HUGETLB, memory of up to half of a hugepage is rounded up to system pages only, and
+ * shares its hugepage with other memory of the application. The MR has the rounded length, or
+ * max_mr_size if that is less. rmem_mr_reg_attr() selects the socket.
  *
  * With RMEM_ACCESS_ON_DEMAND the memory need not be mapped, now or later. A page is populated when
  * the device first accesses it. An access to memory that is not mapped, or not readable or
@@ -232,8 +232,8 @@ struct rmem_mr_info {
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, for implicit
  *     on-demand MRs, for REMOTE_ATOMIC on demand, or for an iova on demand.
  *   - -EFAULT: part of the range is not mapped, or not writable although access requires it.
- *   - -EBUSY: ON_DEMAND needs a signal handler, and another one is installed before it; see the
- *     page of the driver.
+ *   - -EBUSY: ON_DEMAND needs a signal handler, and another handler precedes it; see the page of
+ *     the driver.
  *   - -ENOSPC: the device already has rmem_dev_info::max_mr regions.
  *   - -ENOMEM: no memory for the MR, or too few hugepages for ALLOCATE_MR; the log has the number
  *     missing. Or the memory cannot be pinned and the device requires it.
@@ -250,33 +250,34 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * be sent to peers (fi_mr(3): requested_key). The supported keys depend on the driver; see its page
  * in doc/. Peers with the key of an earlier MR can access a new MR with the same key.
  *
- * With an EQ the call makes the initial checks and returns, and control threads continue: they
- * populate the memory in pieces, in parallel, then register it. The registration ends with one
- * event, which has the context, and the status that the call would have returned: -EFAULT,
- * -EEXIST, -ENOSPC, -ENOMEM, or -EINVAL for a key that is not supported. A failed call generates
- * no event. Registrations end in any order. @p mr is written before the event can be read. Until
- * then the MR is PENDING: its other fields are undefined, rmem_mr_query() returns its state, and
- * other calls refuse it. The memory must not change during the registration; the attributes may.
- * New pages are allocated by the kernel's policy for the range (mbind()), or else on the NUMA
- * socket of a control thread. After a failure the MR is in ERROR and must be deregistered.
+ * With an EQ the call makes the initial checks and returns. Control threads then populate the
+ * memory in pieces, in parallel, and register it. The registration ends with one event, which has
+ * the context and the result of the call: -EFAULT, -EEXIST, -ENOSPC, -ENOMEM, or -EINVAL for a key
+ * that is not supported. A failed call generates no event. Registrations end in any order. @p mr is
+ * written before the event can be read. Until the registration ends, the MR is PENDING: its fields
+ * are undefined, rmem_mr_query() returns its state, and other calls refuse it. The mappings of the
+ * memory must not change during the registration; the attributes may. New pages are allocated by
+ * the kernel's policy for the range (mbind()), or else on the NUMA socket of a control thread.
+ * After a failure the MR is in ERROR and must be deregistered.
  *
  * With ranges in rmem_mr_attr::iov the MR covers them at consecutive addresses, in their order.
- * They may overlap, and have any alignment. addr must be NULL, length 0 or their sum, and iova 0
- * is the address of the first range. The ranges are copied. rmem_mr_rereg() with
- * CHANGE_TRANSLATION makes it an MR of one range. An atomic cannot cross the end of a range.
+ * Ranges may overlap, and have any alignment. addr must be NULL, and length 0 or the sum of the
+ * ranges; iova 0 selects the address of the first range. The array is copied. rmem_mr_rereg() with
+ * CHANGE_TRANSLATION changes the MR to one range. An atomic cannot cross the end of a range.
  *
- * With RMEM_MR_FD the memory is length bytes of a file descriptor: a memfd, a file, one on
- * hugetlbfs, a dmabuf, or any other that mmap(2) supports. They begin at any fd_offset. The library
- * maps them shared at rmem_mr::addr, which has the same offset in its page, and unmaps them with
- * the MR; the descriptor may be closed when the call has returned. It is for memory managed by
- * others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and windows cannot be bound to it. Sharing
- * and deregistration are as with ALLOCATE_MR. A file must not be truncated while it is mapped: a
- * guarded device (soft_memory.md) fails the request, otherwise the access raises SIGBUS. The caller
- * is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
+ * With RMEM_MR_FD the memory is length bytes of a file descriptor from fd_offset on: of a memfd, a
+ * file (also on hugetlbfs), a dmabuf, or any other descriptor that mmap(2) supports. Any offset is
+ * allowed. The library maps the bytes shared, and unmaps them with the MR; rmem_mr::addr has the
+ * offset of the first byte within its page. The descriptor may be closed when the call has
+ * returned. rmem_mr_rereg() refuses CHANGE_TRANSLATION of such an MR, and windows cannot be bound
+ * to it. Sharing and deregistration are as with ALLOCATE_MR. A file must not be truncated while it
+ * is mapped: a guarded device (soft_memory.md) fails the request, otherwise the access raises
+ * SIGBUS. The caller is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
  *
- * With rmem_mr_ext::dm the MR covers length bytes of device memory, from dm_offset on. It needs
- * ZERO_BASED: requests address it by offsets, locally too. It is of RMEM_MR_TYPE_DM, which calls on
- * registered memory refuse, and windows cannot be bound to it (ibv_reg_dm_mr(3)).
+ * With rmem_mr_ext::dm the MR covers length bytes of device memory, from dm_offset on. access must
+ * have ZERO_BASED: local and remote requests address the MR by offsets. The MR is of
+ * RMEM_MR_TYPE_DM: calls for registered memory refuse it, and windows cannot be bound to it
+ * (ibv_reg_dm_mr(3)).
  *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
  *
@@ -293,8 +294,8 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *   0 on success, otherwise what rmem_mr_reg() returns, or:
  *   - -EINVAL: NULL attr, an unknown flag, or a reserved field that is not zero.
  *   - -EINVAL: no such NUMA socket.
- *   - -EINVAL: a requested_key without the flag, or one that the device does not support; the log
- *     has the supported ones.
+ *   - -EINVAL: a requested_key without the flag, or a key that the device does not support; the log
+ *     has the supported keys.
  *   - -EINVAL: an eq that is not an EQ, or of another device.
  *   - -EINVAL: iov without iov_count or conversely, more ranges than rmem_dev_info::max_iov, or a
  *     range that is NULL, empty or wraps around.
@@ -317,10 +318,10 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
 /**
  * Allocate a null MR, as ibv_alloc_null_mr(3).
  *
- * Data written to it is discarded, and data read from it is zero, so that an SGE can skip part of
- * a message or fill it. Only its lkey is valid, from iova 0 on for SIZE_MAX bytes: SGEs may have
- * any address. Peers cannot access it, windows cannot be bound to it, and it cannot be
- * enabled, shared or re-registered.
+ * Data written to it is discarded, and data read from it is zero, so that an SGE can skip part of a
+ * message or fill it. Only the lkey is valid, for SIZE_MAX bytes from iova 0 on: SGEs may have any
+ * address. Peers cannot access it, windows cannot be bound to it, and it cannot be enabled, shared
+ * or re-registered.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -353,8 +354,8 @@ int rmem_null_mr_alloc(struct rmem_pd *pd, struct rmem_mr **mr);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, or one that is being released
- *     or re-registered.
+ *   - -EINVAL: NULL or not an MR, a fast-register, indirect or null MR, or an MR that is being
+ *     released or re-registered.
  *   - -EBUSY: its registration is in progress, or failed.
  */
 int rmem_mr_enable(struct rmem_mr *mr);
@@ -393,7 +394,7 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  * @param from
  *   MR of rmem_mr_reg() or of this call, of the same device.
  * @param pd
- *   Protection domain the new MR belongs to, the same as for @p from or another.
+ *   Protection domain the new MR belongs to; it may be the PD of @p from.
  * @param iova
  *   Address of the first byte in requests; (uintptr_t)addr or 0 for the address itself. 0 with
  *   RMEM_ACCESS_ZERO_BASED.
@@ -404,9 +405,8 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, a fast-register, indirect or null MR, or one that is being
- *     released or re-registered.
- *   - -EINVAL: NULL or not a PD, a PD of another device, or NULL mr.
+ *   - -EINVAL: NULL or not an MR, a fast-register, indirect or null MR, or an MR that is being
+ *     released or re-registered. - -EINVAL: NULL or not a PD, a PD of another device, or NULL mr.
  *   - -EINVAL: ALLOCATE_MR, or an iova or access that rmem_mr_reg() refuses.
  *   - -EBUSY: the registration of @p from is in progress, or it is in RMEM_MR_STATE_ERROR; or
  *     ON_DEMAND, as in rmem_mr_reg().
@@ -444,7 +444,7 @@ enum rmem_rereg_result {
 	RMEM_REREG_ERR_DO_FORK_OLD = -3,
 	/** Neither the old nor the new registration is valid: RMEM_MR_STATE_ERROR. */
 	RMEM_REREG_ERR_CMD = -4,
-	/** The same, and the new memory could not be returned to the system. */
+	/** As RMEM_REREG_ERR_CMD, and the new memory could not be returned to the system. */
 	RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW = -5,
 };
 
@@ -497,7 +497,7 @@ enum rmem_rereg_result {
  *   - -EINVAL: not a PD, or one of another device.
  *   - -EINVAL: an addr, length or access that rmem_mr_reg() refuses.
  *   - -EINVAL: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
- *   - -EBUSY: a window or a counter is bound to it, or others share memory that the library
+ *   - -EBUSY: a window or a counter is bound to it, or other MRs share memory that the library
  *     allocated or mapped for it.
  *   - -EBUSY: its registration is in progress, or it is in RMEM_MR_STATE_ERROR; or ON_DEMAND, as in
  *     rmem_mr_reg().
@@ -507,7 +507,8 @@ enum rmem_rereg_result {
  *     with RMEM_REREG_ERR_DO_FORK_OLD, part of the old memory is no longer mapped.
  *   - -ENOMEM: too little memory for ALLOCATE_MR; the log has the amount missing. Or the new
  *     memory cannot be pinned and the device requires it.
- *   - -ENOSPC: the device had no free entry for the second half of a change with new keys.
+ *   - -ENOSPC: the device had no free entry for the new registration, after the MR was
+ *     deregistered.
  *   - -EIO: the device failed.
  */
 int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
@@ -526,7 +527,7 @@ struct rmem_mr_rereg_attr {
 };
 
 /**
- * Change an MR by a structure of attributes; see rmem_mr_rereg().
+ * Change an MR with a structure of attributes; see rmem_mr_rereg().
  *
  * Control path: may allocate and touch pages, and waits for lcores that are executing a request.
  * Safe to call from any thread; no other call may use @p mr concurrently.
@@ -536,7 +537,7 @@ struct rmem_mr_rereg_attr {
  * @param attr
  *   Changes; not needed after the call.
  * @param[out] result
- *   State of the MR; always written. NULL is allowed.
+ *   As of rmem_mr_rereg(): always written. NULL is allowed.
  *
  * @return
  *   0 on success, otherwise what rmem_mr_rereg() returns, or:
@@ -571,12 +572,12 @@ int rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info);
 
 /** Advice about pages of on-demand MRs, with the values of verbs. */
 enum rmem_mr_advice {
-	RMEM_ADVISE_PREFETCH = 0,          /**< Populate them for reading. */
-	RMEM_ADVISE_PREFETCH_WRITE = 1,    /**< Populate for writing; needs LOCAL_WRITE. */
+	RMEM_ADVISE_PREFETCH = 0,          /**< Populate pages for reading. */
+	RMEM_ADVISE_PREFETCH_WRITE = 1,    /**< Populate pages for writing; needs LOCAL_WRITE. */
 	RMEM_ADVISE_PREFETCH_NO_FAULT = 2, /**< Use resident pages, populate none. */
 };
 
-/** Flag of rmem_mr_advise(): complete it in the call. Otherwise control threads may do it later. */
+/** Flag of rmem_mr_advise(): process the advice in the call, not later in control threads. */
 #define RMEM_ADVISE_FLUSH (UINT32_C(1) << 0)
 
 /**
@@ -606,7 +607,7 @@ enum rmem_mr_advice {
  *     is not on demand.
  *   - -EOPNOTSUPP: the device has no on-demand paging, or no support for advice.
  *   - -ENOENT: an lkey that is not valid.
- *   - -EPERM: an MR of another PD, or PREFETCH_WRITE for one without LOCAL_WRITE.
+ *   - -EPERM: an MR of another PD, or PREFETCH_WRITE for an MR without LOCAL_WRITE.
  *   - -EFAULT: a range that is not inside its MR; with FLUSH, memory that is not mapped, or
  *     protected.
  *   - -ENOMEM: no memory for the background work.
@@ -641,7 +642,7 @@ struct rmem_mr_stats {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one bound by requests, a null MR, or NULL stats.
+ *   - -EINVAL: NULL or not an MR, a fast-register, indirect or null MR, or NULL stats.
  *   - -EBUSY: its registration is in progress, or failed.
  *   - -EOPNOTSUPP: the driver has no counters.
  */

@@ -38,16 +38,16 @@ struct rmem_mr_pages {
 void rmem_mr_pages_start(struct rmem_mr_pages *pages, uint64_t iova);
 
 /**
- * Add the next length bytes, at an IO address. If that is not known, the virtual one is used
- * instead, and is not joined with others.
+ * Add the next length bytes, at an IO address. If it is not known, io_addr is the virtual address,
+ * and the extent is not joined with others.
  */
 void rmem_mr_pages_add(
 		struct rmem_mr_pages *pages, uint64_t io_addr, uint64_t length, bool is_known);
 
 /**
- * Choose the page size: of those in page_size_cap (bit n for 2^n bytes) up to max_page, and that
- * every extent and every boundary between two is aligned to, the smallest that needs the fewest
- * pages.
+ * Choose the page size. Candidates are the sizes in page_size_cap (bit n for 2^n bytes) up to
+ * max_page to which every extent, and every boundary between two extents, is aligned. The result is
+ * the smallest of the candidates that need the fewest pages.
  */
 void rmem_mr_pages_end(struct rmem_mr_pages *pages, uint64_t page_size_cap, uint64_t max_page);
 

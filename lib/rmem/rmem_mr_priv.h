@@ -16,7 +16,7 @@
 #include "rmem_priv.h"
 
 /* Bits of rmem_mr_drv::flags, above RMEM_MR_FD. */
-/** Memory of ALLOCATE_MR has the second of its two names. */
+/** The memzone of ALLOCATE_MR has the second of its two names. */
 #define RMEM_MR_SECOND_NAME (UINT32_C(1) << 16)
 /** In RMEM_MR_STATE_ERROR: the driver still has resources of the MR. */
 #define RMEM_MR_HELD (UINT32_C(1) << 17)
@@ -34,7 +34,7 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 	return (access & RMEM_ACCESS_ON_DEMAND) != 0 && addr == NULL && length == SIZE_MAX;
 }
 
-/** Device memory that a registration is of, or NULL: memory of the process. */
+/** Get the device memory of a registration; NULL: it is of memory of the process. */
 static inline struct rmem_dm *
 rmem_mr_dm(const struct rmem_mr_attr *attr)
 {
@@ -51,10 +51,10 @@ int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *at
 /** Return 0 for a user MR, -EINVAL for an MR that requests bind. */
 int rmem_mr_check_user(const struct rmem_mr *mr);
 
-/** 0 when a user MR is registered, enabled or not; else -EBUSY. */
+/** Return 0 if a user MR is registered, enabled or not; else -EBUSY. */
 int rmem_mr_check_registered(const struct rmem_mr *mr);
 
-/** Memory of ALLOCATE_MR for of->length bytes, named after mr; sets of->addr and of->length. */
+/** Allocate of->length bytes for ALLOCATE_MR, named after mr; set of->addr and of->length. */
 int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id);
 
 /** Free the memory of rmem_mr_alloc_chunk(), if there is any. */
@@ -64,16 +64,16 @@ void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
  * size. */
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
 
-/** Copy the ranges for an MR, if there are any; -ENOMEM and a log line. */
+/** Copy the ranges for an MR, if there are any. Return 0, or -ENOMEM with a log line. */
 int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count);
 
-/** Free the copy. */
+/** Free the ranges of rmem_mr_copy_iov(). */
 void rmem_mr_free_iov(struct rmem_mr *mr);
 
-/** Map the fd of attr, with the length of mr; -EINVAL, -EPERM or -ENOMEM and a log line. */
+/** Map mr->length bytes of the fd of attr; -EINVAL, -EPERM or -ENOMEM with a log line. */
 int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
-/** 0 if the fd of an MR, if any, permits the access; else -EFAULT or -EINVAL. */
+/** Return 0 if the MR has no fd, or its fd permits the access; else -EFAULT or -EINVAL. */
 int rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access);
 
 /** Unmap the memory, if the MR owns a mapping. */
@@ -95,22 +95,22 @@ rmem_mr_put_owner(const struct rmem_mr *of)
 		rmem_obj_unhold(rmem_mr_drv(of)->owner);
 }
 
-/** A kind of MR that requests bind. */
+/** A kind of MR that requests bind: fast-register or indirect. */
 struct rmem_mr_bound {
 	const char *name;      /**< For messages: name of the capability. */
 	const char *size_name; /**< For messages: name of the size. */
-	uint64_t capa;         /**< RMEM_DEV_CAPA_* that it needs. */
+	uint64_t capa;         /**< RMEM_DEV_CAPA_* that the kind needs. */
 	uint16_t type;         /**< One of enum rmem_mr_type. */
-	/** The device's limit of sizes. */
+	/** Get the device's limit of the size. */
 	uint32_t (*max_size)(const struct rmem_dev_info *info);
 	/** Call the operation of the driver. */
 	int (*alloc)(struct rmem_mr *mr);
 };
 
-/** 0 if the device supports the kind in that size, else -EINVAL or -EOPNOTSUPP. */
+/** Return 0 if the device supports the kind in that size, else -EINVAL or -EOPNOTSUPP. */
 int rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size);
 
-/** Allocate an MR of that type; see its public call. */
+/** Allocate an MR of a kind: rmem_fast_reg_mr_alloc(), rmem_mkey_alloc(). */
 int rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size,
 		struct rmem_mr **mr);
 

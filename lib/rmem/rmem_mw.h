@@ -6,7 +6,7 @@
  * @file
  * Memory windows: remote access to part of an MR, with rights and an rkey of their own.
  *
- * A window has an rkey only; local requests use the lkey of the MR. It can be bound to MRs
+ * A window has only an rkey; local requests use the lkey of the MR. A window can be bound to MRs
  * registered with RMEM_ACCESS_MW_BIND.
  *
  * Type 1 is bound by rmem_mw_bind() and is valid on all QPs of its PD; a new binding ends the
@@ -14,8 +14,8 @@
  * was bound on, and must be invalidated (RMEM_WR_LOCAL_INV, or the peer's
  * RMEM_WR_SEND_WITH_INV) before it is bound again.
  *
- * A verbs device may have executed a BIND_MW or an invalidation that was flushed: release the
- * window then, and allocate another.
+ * A verbs device may have executed a BIND_MW or an invalidation that completed as flushed. After
+ * such a completion, release the window and allocate another.
  */
 
 #ifndef RMEM_MW_H
@@ -50,7 +50,7 @@ struct rmem_mw {
 	uint32_t rkey;       /**< Key for the requests of peers. */
 	uint16_t type;       /**< One of enum rmem_mw_type. */
 	uint16_t pad;        /**< Zero. */
-	struct rmem_pd *pd;  /**< PD it belongs to. */
+	struct rmem_pd *pd;  /**< PD that the window belongs to. */
 };
 
 /** Range and rights of a binding; as struct ibv_mw_bind_info. */
@@ -146,9 +146,9 @@ int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bi
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a window.
- *   - -EBUSY: a request that binds it waits in a send queue, or one that binds or
- *     invalidates it has not completed, where the device tracks that; a verbs device does not for
- *     type 2 windows, except with mw_quirk=on.
+ *   - -EBUSY: a request that binds the window waits in a send queue; or, if the device tracks this,
+ *     a request that binds or invalidates it has not completed. A verbs device tracks type 2
+ *     windows only with mw_quirk=on.
  *   - -EIO: the device failed.
  */
 int rmem_mw_dealloc(struct rmem_mw *mw);

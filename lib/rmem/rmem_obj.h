@@ -6,9 +6,9 @@
  * @file
  * Common head of all rmem objects.
  *
- * The class uses it to check the type of a handle, to find the device of an object, and to count
- * references. It is private. Objects other than the device are in DPDK shared memory and hold no
- * function pointer.
+ * The class uses the head to check the type of a handle, to find the device of an object, and to
+ * count references. The head is private. Objects other than the device are in DPDK shared memory
+ * and hold no function pointer.
  */
 
 #ifndef RMEM_OBJ_H
@@ -48,7 +48,7 @@ enum rmem_obj_type {
 struct rmem_obj {
 	uint32_t type;    /**< One of enum rmem_obj_type. */
 	uint16_t dev_id;  /**< Index of the device, below RMEM_MAX_DEVS. */
-	uint16_t process; /**< Of a claimed QP, or of the last REG_MR, UMR or BIND_MW. */
+	uint16_t process; /**< Process that claimed the QP, or posted the last binding. */
 	uint32_t refs;    /**< References by objects and queued requests; atomic. */
 };
 

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * The head of the class that precedes each object of rmem_obj_create(). Not installed.
+ * @file The private head that precedes each object of rmem_obj_create(). Not installed.
  */
 
 #ifndef RMEM_OBJ_PRIV_H
@@ -59,10 +58,13 @@ void rmem_obj_list(struct rmem_obj *obj);
 /** Remove an object that is being released from its list, if it is there. */
 void rmem_obj_unlist(struct rmem_obj *obj);
 
-/** Undo rmem_obj_unlist(), if that removed it. */
+/** List an object again, if rmem_obj_unlist() removed it. */
 void rmem_obj_relist(struct rmem_obj *obj);
 
-/** Call func for each listed object of a type until it returns not 0; excludes their release. */
+/**
+ * Call func for each listed object of a type, until it returns not 0. No such object is released
+ * during the call.
+ */
 int rmem_obj_visit(uint32_t type, int (*func)(struct rmem_obj *obj, void *arg), void *arg);
 
 #endif /* RMEM_OBJ_PRIV_H */

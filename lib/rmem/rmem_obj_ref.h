@@ -6,8 +6,8 @@
  * @file
  * References to objects of the class, for drivers and for libraries above the class.
  *
- * A library holds what its own objects use, so that a release of it is refused with -EBUSY. It
- * includes this header; the operations of drivers are in rmem_driver.h.
+ * A library holds the objects that its own objects use, so that their release is refused with
+ * -EBUSY. It includes this header; the operations of drivers are in rmem_driver.h.
  */
 
 #ifndef RMEM_OBJ_REF_H
@@ -46,7 +46,7 @@ rmem_obj_hold(struct rmem_obj *obj)
 
 	if (likely((refs & RMEM_OBJ_REFS_DEAD) == 0))
 		return true;
-	/* A release sets and clears only the bit, and may interleave with this. */
+	/* A concurrent release changes only the bit RMEM_OBJ_REFS_DEAD, not the count. */
 	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELAXED);
 	return false;
 }
@@ -86,9 +86,9 @@ struct rmem_mr_drv {
 	uint16_t pad;                 /**< Zero. */
 	uint32_t max_size;            /**< Pages or entries of a bound MR, else 0. */
 	uint32_t iov_count;           /**< Ranges in iov, else 0. */
-	const struct iovec *iov;      /**< Ranges of a user MR over several, else NULL. */
-	struct rmem_counter *counter; /**< Counter bound to it, or NULL; of the class. */
-	struct rmem_obj *owner;       /**< MR or DM whose memory it is of, or NULL; of the class. */
+	const struct iovec *iov;      /**< Ranges of a user MR with several, else NULL. */
+	struct rmem_counter *counter; /**< Bound counter, or NULL; private to the class. */
+	struct rmem_obj *owner;       /**< Owner of the memory: MR or DM, or NULL; of the class. */
 };
 
 /**
@@ -177,7 +177,8 @@ int rmem_socket_check(int socket_id);
 /**
  * Refuse a call in a secondary process of DPDK.
  *
- * The tables of devices and of functions are per process, and locks do not survive their holder.
+ * The tables of devices and of functions are per process, and a killed process would not release
+ * its locks.
  *
  * The class calls it wherever it checks a handle. For libraries above the class.
  *
@@ -189,7 +190,7 @@ int rmem_socket_check(int socket_id);
  */
 int rmem_process_check(void);
 
-/** Release what a process had. */
+/** Release the resources of a process that has ended. */
 typedef void (*rmem_mp_end_t)(uint16_t process);
 
 /**
