@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * For drivers: the pages below a range of memory.
+ * @file Pages of a range of memory, for drivers.
  */
 
 #ifndef RMEM_PAGES_H
@@ -33,7 +32,7 @@ extern "C" {
 void rmem_pages_of(const struct iovec *range, uintptr_t *first, uintptr_t *end);
 
 /**
- * Whether the kernel has MADV_POPULATE_READ and MADV_POPULATE_WRITE (Linux 5.14).
+ * Check whether the kernel can populate pages: MADV_POPULATE_* (Linux 5.14).
  *
  * Control path. Safe to call from any thread.
  *
@@ -69,12 +68,12 @@ int rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write);
  * Control path. Safe to call from any thread.
  *
  * @return
- *   Bytes; UINT64_MAX for none, or if it does not apply to the thread (CAP_IPC_LOCK).
+ *   Bytes; UINT64_MAX if there is no limit, or it does not apply to the thread (CAP_IPC_LOCK).
  */
 uint64_t rmem_pages_lock_limit(void);
 
 /**
- * Get the size of the pages of a range that is all memory of EAL.
+ * Get the page size of a range of EAL memory.
  *
  * Control path. Safe to call from any thread.
  *
@@ -82,7 +81,7 @@ uint64_t rmem_pages_lock_limit(void);
  *   Range of memory.
  *
  * @return
- *   Bytes of a page; 0 for other memory.
+ *   Bytes of a page; 0 if part of the range is other memory.
  */
 uint64_t rmem_pages_eal_size(const struct iovec *range);
 

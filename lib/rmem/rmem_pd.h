@@ -35,8 +35,8 @@ struct rmem_pd_attr {
 /**
  * Allocate a protection domain on a device.
  *
- * Memory regions and queue pairs belong to one PD. A request with a key of another PD than that
- * of its queue pair fails. The PD is owned by the caller.
+ * Memory regions and queue pairs belong to one PD. A request fails if a key in it belongs to
+ * another PD than its queue pair. The PD is owned by the caller.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *

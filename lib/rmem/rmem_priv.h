@@ -37,7 +37,7 @@ extern int rmem_logtype;
 /** Call an operation of an object's driver; an error, which the driver has logged, is traced. */
 #define RMEM_OP(object, op, ...) rmem_traced(rmem_obj_driver(&(object)->obj)->ops.op(__VA_ARGS__))
 
-/** Trace ret when it is the -errno of the call that the thread is in; returns ret. */
+/** Trace ret if it is an -errno, for the current public call of the thread. Return ret. */
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
@@ -46,7 +46,7 @@ int rmem_traced(int ret);
 
 /** A device, with the private data of the class. */
 struct rmem_dev_slot {
-	struct rmem_dev_drv drv;        /**< Part of applications and drivers. */
+	struct rmem_dev_drv drv;        /**< Part that applications and drivers use. */
 	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
 	LIST_HEAD(rmem_async_channels, channel) async_channels; /**< rmem_async_channel.c. */
@@ -60,23 +60,23 @@ extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 void rmem_devs_lock(void);
 void rmem_devs_unlock(void);
 
-/** The device of that name, or NULL; a slot without a device, or NULL. Under the lock. */
+/** Find a device by name, or a slot without a device; NULL: none. Under rmem_devs_lock(). */
 struct rmem_dev *rmem_devs_find(const char *name);
 struct rmem_dev_slot *rmem_devs_find_free(void);
 
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;
 
-/** The device has failed: from now on posts, creation and changes of objects are refused. */
+/** Refuse posts, and the creation and changes of objects, because the device has failed. */
 void rmem_dev_fail(struct rmem_dev *dev);
 
 /**
- * Leave this process, a child of fork(), without devices: those of the parent are in memory that
- * both have, with locks of threads that the child has not.
+ * Forget all devices in a child of fork(). They are in memory that it shares with the parent, and
+ * threads that the child does not have may hold their locks.
  */
 void rmem_dev_forget_all(void);
 
-/** Whether this process is such a child; and mark it as one. */
+/** Whether this process is a child of fork(); and mark it as one. */
 bool rmem_process_is_child(void);
 void rmem_process_set_child(void);
 
@@ -130,18 +130,21 @@ rmem_obj_info(const struct rmem_obj *obj)
 	return &rmem_devs[obj->dev_id].info;
 }
 
-/** 0 when handle is an object of the type; else -EINVAL, or -EOPNOTSUPP in a secondary process. */
+/**
+ * Return 0 if handle is an object of the type; else -EINVAL, or -EOPNOTSUPP in a secondary process.
+ */
 int rmem_obj_check(const void *handle, uint32_t type);
 
-/** The same, and of the device of another object. */
+/** As rmem_obj_check(); the object must also be of the device of other. */
 int rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *other);
 
 /** Return 0 if arg is not NULL; otherwise -EINVAL, with a log line that names it (what). */
 int rmem_check_arg(const void *arg, const char *what);
 
 /**
- * A zeroed object of the type, which refers to its parent, a device or a PD, and is counted. NULL
- * and *ret on failure: -ENOSPC, -ENOMEM, or -ENODEV or -EINVAL when the parent is being released.
+ * Create a zeroed object of the type. It is counted, and holds a reference to its parent, a device
+ * or a PD. Return NULL with *ret on failure: -ENOSPC, -ENOMEM, or -ENODEV or -EINVAL if the parent
+ * is being released.
  */
 void *rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *ret);
 
@@ -151,28 +154,31 @@ void rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent);
 /** Take a reference to obj; -ENODEV or -EINVAL if it is being released. */
 int rmem_obj_get(struct rmem_obj *obj);
 
-/** Whether a request that a secondary process has posted names an object. */
+/** Return whether a request posted by a secondary process names an object. */
 typedef bool (*rmem_obj_posted_t)(const struct rmem_obj *obj);
 
-/** Set the function that rmem_obj_kill() asks; by a constructor. */
+/** Set the function that rmem_obj_kill() calls. For a constructor. */
 void rmem_obj_set_posted(rmem_obj_posted_t is_posted);
 
-/** Begin the release of obj: no new references; -EBUSY if it has any. */
+/** Begin the release of obj: allow no new references; -EBUSY if there are any. */
 int rmem_obj_kill(struct rmem_obj *obj);
 
-/** The same without a log line; return the number of references. */
+/** As rmem_obj_kill(), without a log line. Return the number of references. */
 uint32_t rmem_obj_kill_quietly(struct rmem_obj *obj);
 
 /** Undo a successful rmem_obj_kill(). */
 void rmem_obj_revive(struct rmem_obj *obj);
 
-/** End the release of obj as its driver returned: drop or revive it; returns ret. */
+/**
+ * End the release of obj: drop it if ret, the result of its driver, is 0, else revive it. Return
+ * ret.
+ */
 int rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret);
 
 /** Fill nb_* of info. */
 void rmem_obj_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
-/** 0, or -EIO if a device has more objects than its limits allow. */
+/** Return 0, or -EIO if a device has more objects than its limits allow. */
 int rmem_obj_counts_check(const struct rmem_dev *dev);
 
 /** Set the state of an MR, with release: preceding writes are visible to readers of the state. */
@@ -183,7 +189,8 @@ rmem_mr_set_state(struct rmem_mr *mr, uint16_t state)
 }
 
 /**
- * Whether a user MR is registered, enabled or not; else its registration failed or is in progress.
+ * Whether a user MR is registered, enabled or not. If not, its registration failed or is in
+ * progress.
  */
 static inline bool
 rmem_mr_is_registered(const struct rmem_mr *mr)
@@ -201,7 +208,7 @@ void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
 
 /** Events of an object that is bound to a channel; under the lock of struct rmem_eventfd. */
 struct rmem_eventfd_obj {
-	struct rmem_obj *obj;                /**< Held by each event; NULL: needs no reference. */
+	struct rmem_obj *obj;                /**< Object that each event holds, or NULL. */
 	uint32_t pending;                    /**< Events that were not returned; 0: none. */
 	bool is_listed;                      /**< In the list. */
 	TAILQ_ENTRY(rmem_eventfd_obj) entry; /**< In the list, if is_listed. */
@@ -222,7 +229,7 @@ typedef void (*rmem_eventfd_take_t)(struct rmem_eventfd_obj *events, void *arg);
 
 void rmem_eventfd_init(struct rmem_eventfd *efd);
 
-/** Open the file descriptor for a channel, obj; -ENOMEM. */
+/** Open the file descriptor of the channel obj. Return 0 or -ENOMEM. */
 int rmem_eventfd_open(struct rmem_eventfd *efd, const struct rmem_obj *obj);
 
 /** List an object that has events and is not listed; under the lock. */
@@ -232,12 +239,12 @@ void rmem_eventfd_list(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events
 void rmem_eventfd_remove(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events);
 
 /**
- * Wait for an event and take the oldest one, with a reference to its object. -EAGAIN at once with
- * O_NONBLOCK, -EINTR, -EIO, or -ENODEV: it is being closed. Nothing is logged.
+ * Wait for an event, and take the oldest one, with a reference to its object. Return 0, -EAGAIN (no
+ * event, and O_NONBLOCK), -EINTR, -EIO, or -ENODEV (efd is being closed). Nothing is logged.
  */
 int rmem_eventfd_get(struct rmem_eventfd *efd, rmem_eventfd_take_t take, void *arg);
 
-/** Close it, and wait until the waiters have returned. */
+/** Close the file descriptor, after all waiters have returned. */
 void rmem_eventfd_close(struct rmem_eventfd *efd);
 
 /** Asynchronous events of an object. */
@@ -247,17 +254,20 @@ struct rmem_async_events {
 	void *context;                      /**< Context of the object's configuration. */
 	uint32_t port_num;                  /**< Port of the last port event; under the lock. */
 	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
-	bool is_port_active;                /**< State by the last port event; under the lock. */
+	bool is_port_active;                /**< From the last port event; under the lock. */
 };
 
-/** 0 if channel is NULL or a channel of dev. */
+/** Return 0 if channel is NULL or a channel of dev, else -EINVAL. */
 int rmem_async_channel_check(struct rmem_async_channel *channel, const struct rmem_dev *dev);
 
 /** Bind a new object to a channel; -ENOMEM. *events is NULL without a channel. */
 int rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj, void *context,
 		struct rmem_async_events **events);
 
-/** rmem_obj_revive() for such an object: its events are returned again. NULL without a channel. */
+/**
+ * rmem_obj_revive() for an object with asynchronous events, which are returned again. NULL events:
+ * the object has no channel.
+ */
 void rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj *obj);
 
 /** Drop the events of an object that generates no more, and free them; NULL has no effect. */
@@ -265,29 +275,32 @@ void rmem_async_channel_unbind(struct rmem_async_events *events);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
-	struct rmem_eventfd_obj base;    /**< For the channel, with the number of events. */
+	struct rmem_eventfd_obj base;    /**< For the channel; pending counts events. */
 	uint32_t armed;                  /**< ARMED_* of rmem_cq_notify.c; atomic. */
 	uint32_t nb_unacked;             /**< Returned and not acknowledged; atomic. */
-	struct rmem_async_events *async; /**< Its asynchronous events, or NULL. */
+	struct rmem_async_events *async; /**< Asynchronous events of the CQ, or NULL. */
 	struct rmem_cq_moder *moder;     /**< NULL until rmem_cq_modify(); atomic. */
 };
 
 /**
- * Count a completion that is one of need (rmem_cq_events::armed), and generate the event that is
- * due. False: the CQ is not moderated, and nothing was done.
+ * Count a completion of a kind in need (rmem_cq_events::armed), and generate the event if it is
+ * due. Return false, without an effect, if the CQ is not moderated.
  */
 bool rmem_cq_moder_notify(struct rmem_cq *cq, struct rmem_cq_moder *moder, uint32_t need);
 
-/** Free the moderation of a CQ that generates no more events, before its events; or NULL. */
+/**
+ * Free the moderation of a CQ that generates no more events, or NULL. Must precede
+ * rmem_cq_events_free().
+ */
 void rmem_cq_moder_free(struct rmem_cq_moder *moder);
 
-/** Set channel, context and events of a new CQ; -ENOMEM. */
+/** Set channel, context and events of a new CQ. Return 0 or -ENOMEM. */
 int rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 
 /** Free the events of a CQ. */
 void rmem_cq_events_free(struct rmem_cq *cq);
 
-/** Operations of drivers without channels of their own. */
+/** Channel operations of the class, for drivers that have none. */
 int rmem_own_comp_channel_create(struct rmem_comp_channel *channel);
 int rmem_own_comp_channel_destroy(struct rmem_comp_channel *channel);
 int rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq);
@@ -303,21 +316,24 @@ void rmem_comp_channel_revive(struct rmem_comp_channel *channel, struct rmem_cq_
 /** Remove the events of a CQ that generates no more. */
 void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
 
-/** 0 if xrcd is a domain of dev, which has XRC; else -EINVAL or -EOPNOTSUPP. */
+/** Return 0 if dev has XRC and xrcd is a domain of it; else -EINVAL or -EOPNOTSUPP. */
 int rmem_xrcd_check(const struct rmem_xrcd *xrcd, const struct rmem_dev *dev);
 
-/** 0 if bytes are within device memory, else -EINVAL. */
+/** Return 0 if [offset, offset + length) is within device memory, else -EINVAL. */
 int rmem_dm_check_range(const struct rmem_dm *dm, uint64_t offset, size_t length);
 
 /** Whether an SRQ is one of XRC. */
 bool rmem_srq_is_xrc(const struct rmem_srq *srq);
 
-/** 0 when all n bytes at mem are zero, else -EINVAL. */
+/** Return 0 if all n bytes at mem are zero, else -EINVAL. */
 int rmem_check_reserved(const void *mem, size_t n);
 
-/** rmem_chunk_reserve() without the checks of its other arguments. */
+/** rmem_chunk_reserve() without the checks of arguments other than length. */
 int rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
-/** The same, but up to half of a hugepage is rounded to system pages, and shares its hugepage. */
+/**
+ * As rmem_chunk_alloc(), but up to half of a hugepage is rounded up to system pages only, and
+ * shares its hugepage.
+ */
 int rmem_chunk_alloc_part(
 		const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 

@@ -28,23 +28,23 @@ extern "C" {
  * Fast path. Safe to call from any thread.
  *
  * @return
- *   RMEM_PROCESS_PRIMARY in the primary process. In a secondary one the number that it was given
- *   when it attached, 2 to RMEM_PROCESS_MAX, and 0 without. 0 also in a child of fork() of a
- *   process whose devices secondary processes can attach to, or which is one.
+ *   RMEM_PROCESS_PRIMARY in the primary process. In a secondary process the number that it got when
+ *   it attached, 2 to RMEM_PROCESS_MAX, or 0 if it is not attached. In a child of fork(), 0 if the
+ *   parent is a secondary process, or a primary process that secondary processes can attach to.
  */
 uint16_t rmem_process_number(void);
 
 /**
  * Set the number of this process, when it attaches.
  *
- * A number must not be given again while buffers of tracked pools belong to it, and should be
- * given again as late as possible: the address of a buffer that a dead process sent may be
- * received late (rmem_tracked_own()).
+ * A number must not be reused while buffers of tracked pools belong to it, and should be reused as
+ * late as possible: the address of a buffer that a dead process has sent may still be in a queue
+ * (rmem_tracked_own()).
  *
- * Control path. Not while another thread uses a tracked pool.
+ * Control path. No other thread may use a tracked pool.
  *
  * @param process
- *   Number, 0 for none: then the number of its type, as for rmem_process_number().
+ *   Number; 0 restores the default: RMEM_PROCESS_PRIMARY in the primary, 0 in a secondary process.
  *
  * @return
  *   0 on success, otherwise:

@@ -7,7 +7,7 @@
  * Queue pairs (QPs) of the services RC, UC, UD and XRC.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
- * rmem_qp_connect() moves it from RESET to RTS in one call. Its first error moves it to ERR (UC: to
+ * rmem_qp_connect() moves it from RESET to RTS in one call. The first error moves it to ERR (UC: to
  * SQE), as does rmem_qp_set_error(). rmem_qp_reset() moves it back to RESET.
  */
 
@@ -41,8 +41,8 @@ enum rmem_qp_type {
 	/**
 	 * Unreliable datagram; needs RMEM_DEV_CAPA_UD.
 	 *
-	 * SEND, with and without immediate data, of at most a path MTU, to any UD QP: rmem_ah.h. A
-	 * receive has RMEM_GRH_SIZE bytes of header before the data. A message that is lost, that
+	 * SEND, with and without immediate data, of at most one path MTU, to any UD QP (rmem_ah.h).
+	 * A receive has RMEM_GRH_SIZE bytes of header before the data. A message that is lost, that
 	 * has another Q_Key, has no receive, or is longer than the receive is dropped; the request
 	 * succeeds. There is no connection: rmem_qp_modify() moves the QP to RTS.
 	 */
@@ -57,7 +57,7 @@ enum rmem_qp_type {
 	/**
 	 * Receiver of XRC; needs RMEM_DEV_CAPA_XRC.
 	 *
-	 * It belongs to an XRC domain. It has no PD, CQs, SRQ and queues: requests name an SRQ.
+	 * The QP belongs to an XRC domain. It has no PD, CQ, SRQ or queue: requests name an SRQ.
 	 */
 	RMEM_QPT_XRC_RECV = 10,
 };
@@ -126,11 +126,11 @@ enum rmem_qp_state {
  */
 #define RMEM_QP_NO_INLINE_RECV (1u << 1)
 /**
- * Let requests that a post refuses complete with an error, as on NICs.
+ * Accept some invalid requests, and complete them with an error, as NICs do.
  *
  * These are WRITE, READ and atomics of UD, and datagrams whose address handle has another PD, with
  * RMEM_WC_LOC_QP_OP_ERR; atomics without exactly one SGE of 8 bytes, with RMEM_WC_LOC_LEN_ERR; and
- * rmem_mw_bind() that the PDs, the MR or the range forbid, with RMEM_WC_MW_BIND_ERR.
+ * calls of rmem_mw_bind() with an invalid PD, MR or range, with RMEM_WC_MW_BIND_ERR.
  *
  * All other invalid requests are still refused. Only drivers that execute requests themselves
  * support the flag; others return -EOPNOTSUPP.
@@ -152,17 +152,17 @@ enum rmem_qp_state {
 struct rmem_qp {
 	struct rmem_obj obj;     /**< Private head. */
 	uint32_t qp_num;         /**< Number of the QP on its device. */
-	struct rmem_pd *pd;      /**< PD it belongs to; NULL for XRC_RECV. */
+	struct rmem_pd *pd;      /**< PD that the QP belongs to; NULL for XRC_RECV. */
 	struct rmem_cq *send_cq; /**< CQ of its send queue; NULL for XRC_RECV. */
 	struct rmem_cq *recv_cq; /**< CQ of its receive queue; XRC_RECV: private to drivers. */
-	struct rmem_srq *srq;    /**< SRQ it takes receives from; NULL: it has a receive queue. */
+	struct rmem_srq *srq;    /**< SRQ of its receives; NULL: it has a receive queue. */
 	uint16_t type;           /**< One of enum rmem_qp_type. */
 	uint16_t reserved[3];    /**< Zero. */
 };
 
 /** Further configuration: rmem_qp_conf::ext. The caller zeroes it first. */
 struct rmem_qp_ext {
-	struct rmem_xrcd *xrcd; /**< XRC_RECV: domain it belongs to; else NULL. */
+	struct rmem_xrcd *xrcd; /**< XRC_RECV: domain of the QP; else NULL. */
 	uint64_t reserved[7];   /**< Zero. */
 };
 
@@ -240,9 +240,9 @@ struct rmem_qp_attr {
 	uint32_t max_inline_data;    /**< As created. */
 	uint32_t send_queued;        /**< Send requests accepted and not executed yet. */
 	uint32_t recv_queued;        /**< Receives posted and not consumed yet. */
-	uint64_t bad_rkeys;          /**< Requests of its peers with an rkey not valid for it. */
+	uint64_t bad_rkeys;          /**< Requests of peers with an rkey not valid for this QP. */
 	struct rmem_ah_attr ah;      /**< Path to the peer. */
-	uint32_t cur_state;          /**< State that the caller expects; queried, equal to state. */
+	uint32_t cur_state;          /**< State that the caller expects; query: equal to state. */
 	uint32_t path_mtu;           /**< Path MTU in the encoding of verbs, 1 to 5. */
 	uint32_t dest_qp_num;        /**< Number of the peer's QP, 24 bits. */
 	uint32_t rq_psn;             /**< First packet sequence number of the peer, 24 bits. */
@@ -255,7 +255,7 @@ struct rmem_qp_attr {
 	uint8_t min_rnr_timer;       /**< As rmem_qp_conn::min_rnr_timer. */
 	uint8_t max_rd_atomic;       /**< Outstanding READs, atomics; to rmem_dev_attr's max. */
 	uint8_t max_dest_rd_atomic;  /**< READs and atomics of the peer; to rmem_dev_attr's max. */
-	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
+	uint8_t sq_draining;         /**< Query in SQD: 1 while started requests are in progress. */
 	uint8_t en_sqd_async_notify; /**< To SQD: 1 for RMEM_ASYNC_SQ_DRAINED. */
 	uint8_t reserved_byte[5];    /**< Zero. */
 	uint32_t qkey;               /**< Q_Key of a UD QP. */
@@ -267,15 +267,15 @@ struct rmem_qp_attr {
 enum rmem_qp_error_side {
 	RMEM_QP_ERROR_SEND = 0, /**< A request of the send queue. */
 	RMEM_QP_ERROR_RECV = 1, /**< A receive. */
-	RMEM_QP_ERROR_PEER = 2, /**< A request of the peer, which has the completion. */
+	RMEM_QP_ERROR_PEER = 2, /**< A request of the peer; the peer gets the completion. */
 };
 
 /** The last error of a QP. */
 struct rmem_qp_error {
 	uint64_t time_ns;     /**< CLOCK_REALTIME; 0: there was none. */
 	uint64_t wr_id;       /**< wr_id of the request or receive; 0 for a request of the peer. */
-	uint64_t addr;        /**< Address that it used with the key, or 0. */
-	uint32_t key;         /**< Key that was refused, as far as the device knows, or 0. */
+	uint64_t addr;        /**< Address that was accessed with the key, or 0. */
+	uint32_t key;         /**< Refused key, if the device reports it, or 0. */
 	uint32_t vendor_err;  /**< As rmem_wc::vendor_err. */
 	uint32_t peer_qp_num; /**< QP number of the peer. */
 	uint8_t status;       /**< One of enum rmem_wc_status. */
@@ -288,14 +288,14 @@ struct rmem_qp_error {
 
 /** Counters of a QP since its creation, as in struct rmem_dev_stats, and its last error. */
 struct rmem_qp_stats {
-	uint64_t send_wrs;               /**< Send requests executed, also failed ones. */
+	uint64_t send_wrs;               /**< Send requests executed, including failed ones. */
 	uint64_t recv_wrs;               /**< Receives consumed by messages. */
 	uint64_t bytes;                  /**< Bytes of send requests that succeeded. */
 	uint64_t errors;                 /**< Send requests that failed and were not flushed. */
 	uint64_t flushed;                /**< Requests and receives flushed. */
 	uint64_t local_prot_errors;      /**< Requests with an invalid lkey. */
 	uint64_t rem_access_errors;      /**< Requests that the peer refused. */
-	uint64_t rnr_retries;            /**< Attempts without a receive of the peer. */
+	uint64_t rnr_retries;            /**< Attempts that found no receive of the peer. */
 	uint64_t reg_mrs;                /**< REG_MRs executed. */
 	uint64_t invalidates;            /**< Keys invalidated. */
 	uint64_t mw_binds;               /**< Windows bound. */
@@ -341,8 +341,8 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 /**
  * Get a QP of RMEM_QPT_XRC_RECV by its number.
  *
- * As ibv_open_qp(3). Returns the same handle. Each call needs an rmem_qp_destroy(), in addition to
- * the one for rmem_qp_create(); the last one destroys the QP.
+ * As ibv_open_qp(3). Returns the handle of rmem_qp_create(). Each call needs its own
+ * rmem_qp_destroy(), in addition to that of rmem_qp_create(); the last one destroys the QP.
  *
  * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
  *
@@ -357,7 +357,7 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an XRC domain, or NULL qp.
  *   - -ENOENT: the domain has no such QP.
- *   - -ENOSPC: there were 65535 such calls for the QP.
+ *   - -ENOSPC: 65535 calls for the QP are not yet matched by rmem_qp_destroy().
  */
 int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
 
@@ -365,9 +365,9 @@ int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
  * Connect a QP to its peer: from RESET to RTS.
  *
  * Both sides connect, each to the address of the other. A request posted before the peer has
- * done so is retried according to rmem_qp_conn::timeout and retry_cnt.
+ * connected is retried according to rmem_qp_conn::timeout and retry_cnt.
  *
- * Control path. Not while another thread uses the QP.
+ * Control path. No other thread may use the QP.
  *
  * @param qp
  *   QP in the RESET state.
@@ -388,14 +388,15 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *
  * As ibv_modify_qp(3) and IBTA 11.2.5.2. Without RMEM_QP_STATE the state remains. Each transition
  * requires some attributes and permits others, as documented for ibv_modify_qp(3) and the type of
- * the QP; alternate paths are not supported. In SQD, begun requests are completed and further
- * ones wait; a query reports the end as rmem_qp_attr::sq_draining 0. A failed call changes nothing.
+ * the QP; alternate paths are not supported. In SQD, started requests are completed and all others
+ * wait; when the queue is drained, a query returns rmem_qp_attr::sq_draining 0. A failed call
+ * changes nothing.
  *
- * rmem_qp_connect() is INIT, RTR and RTS in one call; RMEM_QPS_ERR and RMEM_QPS_RESET have the
- * effect of rmem_qp_set_error() and rmem_qp_reset().
+ * rmem_qp_connect() makes the transitions to INIT, RTR and RTS in one call; RMEM_QPS_ERR and
+ * RMEM_QPS_RESET have the effect of rmem_qp_set_error() and rmem_qp_reset().
  *
  * Control path: RESET, SQD, ERR and the removal of a right wait for lcores that execute requests of
- * the QP or its peer. Not while another thread uses the QP, except for transitions to ERR and SQD.
+ * the QP or its peer. No other thread may use the QP, except during transitions to ERR and SQD.
  *
  * @param qp
  *   QP to modify.
@@ -406,12 +407,12 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a QP, NULL attr, an unknown bit or state, a missing attribute or one
- *     that the transition does not permit, a value out of range, an address that the device does
- *     not support, or a reserved field that is not zero.
+ *   - -EINVAL: NULL or not a QP, NULL attr, an unknown bit or state, a missing attribute or an
+ *     attribute that the transition does not permit, a value out of range, an address that the
+ *     device does not support, or a reserved field that is not zero.
  *   - -EBUSY: no transition leads from the state of the QP to the new one, or the QP is not in
  *     rmem_qp_attr::cur_state.
- *   - -EOPNOTSUPP: the device can't modify QPs, or cannot change that attribute of a connected QP.
+ *   - -EOPNOTSUPP: the device can't modify QPs, or can't change an attribute of a connected QP.
  *   - -ENOMEM: no memory for the connection.
  *   - -EIO: the device failed.
  */
@@ -459,8 +460,8 @@ int rmem_qp_set_error(struct rmem_qp *qp);
  * Requests not executed are dropped without a completion; completions in the CQs remain
  * (IBTA C10-97). The QP can be connected again.
  *
- * Control path: waits for lcores that are executing its requests. Not while another
- * thread posts to the QP.
+ * Control path: waits for lcores that are executing its requests. No other thread may post to the
+ * QP.
  *
  * @param qp
  *   QP to reset.
@@ -477,8 +478,8 @@ int rmem_qp_reset(struct rmem_qp *qp);
  *
  * Requests not executed are dropped without a completion.
  *
- * Control path: waits for lcores that are executing its requests. Not while another
- * thread uses the QP; once for each QP.
+ * Control path: waits for lcores that are executing its requests. Once for each QP; no other thread
+ * may use it.
  *
  * @param qp
  *   QP to release; no longer valid on success. NULL is allowed and has no effect.
@@ -495,13 +496,13 @@ int rmem_qp_destroy(struct rmem_qp *qp);
 /**
  * Attach a QP of UD to a multicast group.
  *
- * As ibv_attach_mcast(3). From then on each message to the group is delivered to the QP if it has
- * the QP's Q_Key, with a receive of the QP: a copy for each attached QP, also for the one that
- * sends. A device with packets joins the group on its link. To attach a QP twice has no effect. An
- * attachment remains in all states of the QP.
+ * As ibv_attach_mcast(3). From then on each message to the group with the QP's Q_Key is delivered
+ * to the QP and consumes a receive. Each attached QP gets a copy, including the sender. A device
+ * that sends packets joins the group on its link. Attaching a QP twice has no effect. State changes
+ * of the QP do not detach it.
  *
- * A message is sent to a group by an address handle with the GID of the group, and QP number
- * RMEM_MCAST_QPN. It may be sent by any QP of UD.
+ * To send a message to a group, name an address handle with the GID of the group, and QP number
+ * RMEM_MCAST_QPN. Any UD QP may send to a group.
  *
  * Control path: may allocate memory and join the group. Safe to call from any thread.
  *
@@ -514,8 +515,8 @@ int rmem_qp_destroy(struct rmem_qp *qp);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a QP, a QP of another type, NULL gid, not the GID of a group, one of
- *     another family than the IP address of the device, or a LID out of range.
+ *   - -EINVAL: NULL or not a QP, a QP of another type, NULL gid, not the GID of a group, a GID of
+ *     another IP version than the address of the device, or a LID out of range.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_MCAST.
  *   - -ENOSPC: the device has rmem_dev_attr::max_mcast_grp groups, or the group has
  *     rmem_dev_attr::max_mcast_qp_attach QPs.
@@ -550,8 +551,8 @@ int rmem_qp_detach_mcast(struct rmem_qp *qp, const uint8_t gid[16], uint16_t lid
 /**
  * Get the counters of a QP and its last error.
  *
- * Counters are not an atomic snapshot. A device that does not count per QP returns the last error
- * alone. Flushes are no errors.
+ * Counters are not an atomic snapshot. A device that does not count per QP returns only the last
+ * error. Flushes are not errors.
  *
  * Control path. Safe to call from any thread.
  *

@@ -7,11 +7,11 @@
  * Shared receive queues (SRQ): receives of several QPs, filled by rmem_srq_post_recv() of
  * rmem_fp.h.
  *
- * A QP uses an SRQ if rmem_qp_conf::srq names it. Each message that needs a receive takes the
- * oldest one of the SRQ and completes it on the receive CQ of its QP. The keys of a receive must be
+ * A QP uses an SRQ if rmem_qp_conf::srq names it. Each message that needs a receive consumes the
+ * oldest one of the SRQ, which completes on the receive CQ of the QP. The keys of a receive must be
  * of the PD of the SRQ, which may differ from the PD of the QP. When a QP moves to ERR, a receive
- * that it has taken is flushed and all others remain in the SRQ. Move a QP to ERR before it is
- * reset or destroyed: else such a receive may be lost (IBTA 10.2.9.4).
+ * that it has already taken is flushed; all others remain in the SRQ. Move a QP to ERR before it is
+ * reset or destroyed; otherwise a receive that it has taken may be lost (IBTA 10.2.9.4).
  */
 
 #ifndef RMEM_SRQ_H
@@ -42,14 +42,14 @@ struct rmem_xrcd;
 /** Shared receive queue (SRQ). Drivers append their own fields. */
 struct rmem_srq {
 	struct rmem_obj obj;             /**< Private head. */
-	struct rmem_pd *pd;              /**< PD it belongs to. */
+	struct rmem_pd *pd;              /**< PD that the SRQ belongs to. */
 	struct rmem_async_events *async; /**< Private to the class. */
 };
 
 /** Further configuration: rmem_srq_conf::ext. The caller zeroes it first. */
 struct rmem_srq_ext {
-	struct rmem_xrcd *xrcd; /**< For an SRQ of XRC (rmem_xrcd.h): its domain; else NULL. */
-	struct rmem_cq *cq;     /**< With xrcd: CQ that its receives complete to; else NULL. */
+	struct rmem_xrcd *xrcd; /**< XRC domain of the SRQ (rmem_xrcd.h), or NULL. */
+	struct rmem_cq *cq;     /**< With xrcd: CQ of its receives; else NULL. */
 	uint64_t reserved[6];   /**< Zero. */
 };
 
@@ -68,7 +68,7 @@ struct rmem_srq_attr {
 	uint32_t max_wr;    /**< Receives posted at the same time; at least the requested number. */
 	uint32_t max_sge;   /**< SGEs of a receive; at least the requested number. */
 	uint32_t srq_limit; /**< Armed limit; 0: not armed. */
-	uint32_t nb_wr;     /**< Receives posted and not taken, if the device reports it. */
+	uint32_t nb_wr;     /**< Receives posted and not consumed, if the device reports it. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
@@ -100,9 +100,9 @@ int rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct
 /**
  * Resize an SRQ, or arm its limit.
  *
- * A limit is disarmed (0 again) when fewer than rmem_srq_attr::srq_limit receives are posted
- * (IBTA 10.2.9.3), which generates RMEM_ASYNC_SRQ_LIMIT_REACHED. 0 disarms it. A failed call
- * changes nothing.
+ * When the SRQ has fewer than rmem_srq_attr::srq_limit receives, it generates
+ * RMEM_ASYNC_SRQ_LIMIT_REACHED, and the limit is disarmed (0 again; IBTA 10.2.9.3). A srq_limit of
+ * 0 disarms it without an event. A failed call changes nothing.
  *
  * Control path: a resize allocates memory. Safe to call from any thread, concurrently with posts
  * and messages.
@@ -143,9 +143,9 @@ int rmem_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint
 int rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr);
 
 /**
- * Destroy an SRQ. Its receives are dropped without a completion.
+ * Destroy an SRQ; its receives are dropped without a completion.
  *
- * Control path. Safe to call from any thread, once for each SRQ and when no thread posts to it.
+ * Control path. Safe to call from any thread, once for each SRQ. No thread may post to it.
  *
  * @param srq
  *   SRQ to release; no longer valid on success. NULL is allowed and has no effect.
@@ -170,7 +170,7 @@ int rmem_srq_destroy(struct rmem_srq *srq);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an SRQ, not one of XRC, or NULL srq_num.
+ *   - -EINVAL: NULL or not an SRQ, an SRQ without an XRC domain, or NULL srq_num.
  *   - -EIO: the device failed.
  */
 int rmem_srq_num_get(const struct rmem_srq *srq, uint32_t *srq_num);

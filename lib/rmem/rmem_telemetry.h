@@ -3,11 +3,10 @@
  */
 
 /**
- * @file
- * For libraries above the class: values of telemetry.
+ * @file Telemetry and dumps, for libraries above the class.
  *
- * Handlers run on a thread of DPDK's. They walk lists under the lock that protects the lists, so
- * that no object is released concurrently.
+ * Handlers run on a DPDK thread. They walk a list with the lock of the list held, so that no object
+ * is released concurrently.
  */
 
 #ifndef RMEM_TELEMETRY_H
@@ -26,7 +25,7 @@ extern "C" {
 
 /** Sink of the properties of an object: a reply of telemetry, or a file. */
 struct rmem_report {
-	struct rte_tel_data *d; /**< Dictionary, or NULL: f. */
+	struct rte_tel_data *d; /**< Dictionary; NULL: the sink is f. */
 	FILE *f;                /**< File, with a property in each line. */
 	uint32_t depth;         /**< Number of open groups; each indents the file by two spaces. */
 	uint32_t reserved;      /**< Zero. */
@@ -74,7 +73,7 @@ void rmem_report_text(struct rmem_report *report, const char *name, const char *
  * @param report
  *   Sink of the group around it.
  * @param group
- *   Sink of the group; if there is no memory for it, what it gets is dropped. End it with
+ *   Sink of the group. Without memory for it, its properties are dropped. End it with
  *   rmem_report_end().
  * @param name
  *   Name of the group.
@@ -119,7 +118,7 @@ struct rmem_tel_cmd {
  */
 int rmem_telemetry_add(const struct rmem_tel_cmd *cmd);
 
-/** Names for a reply; more than it holds are counted and not named. */
+/** Names for a reply; names beyond the size of the reply are only counted. */
 struct rmem_tel_names {
 	struct rte_tel_data *d; /**< Array of names. */
 	uint32_t nb;            /**< Names added. */
@@ -166,7 +165,7 @@ int rmem_tel_names_begin(struct rmem_tel_names *names);
 int rmem_tel_names_end(struct rmem_tel_names *names, const char *key, struct rte_tel_data *d);
 
 /**
- * Add a number to a dictionary; DPDK has renamed the function.
+ * Add a number to a dictionary, with the function of this DPDK version.
  *
  * @param d
  *   Dictionary.

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Control threads, by the call that this version of DPDK has for them.
+ * @file Control threads, started with the call of this DPDK version.
  */
 
 #ifndef RMEM_THREAD_H
@@ -17,11 +16,11 @@
 extern "C" {
 #endif
 
-/** A control thread. It must not move before it was joined. */
+/** A control thread. The struct must not move until the thread is joined. */
 struct rmem_thread {
 	void (*run)(void *arg); /**< Function of the thread. */
 	void *arg;              /**< Argument of the function. */
-	pthread_t id;           /**< For pthread_join(), once it was started. */
+	pthread_t id;           /**< For pthread_join(), after the start. */
 	uint64_t reserved[1];   /**< Zero. */
 };
 

@@ -7,8 +7,8 @@
  * Trace points of the class: control calls that succeeded, calls that were refused, requests that
  * failed. None is on the path of a successful request. Not installed.
  *
- * Fields are the arguments by their names, and scalar: the body of a point is also run, with
- * arguments of no meaning, to find the names and sizes of its fields.
+ * Fields are scalar arguments, with their names: DPDK also runs the body of a point with
+ * meaningless arguments, to find the names and sizes of its fields.
  */
 
 #ifndef RMEM_TRACE_PRIV_H

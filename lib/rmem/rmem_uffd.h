@@ -3,18 +3,17 @@
  */
 
 /**
- * @file
- * For drivers and libraries above the class: memory that is unmapped, moved or discarded.
+ * @file Events of unmapped, moved or discarded memory; for drivers and libraries.
  *
- * One file descriptor of userfaultfd and one control thread serve the process, while there are
- * watchers. Watched memory is registered for write protection, which is never enabled, so accesses
- * are not affected. But munmap(), mremap(), madvise() and brk() of watched memory wait until the
- * thread has read their event. So the thread takes no lock and allocates nothing: a thread that
- * holds a lock may be waiting for it.
+ * While there are watchers, one userfaultfd and one control thread serve the process. Watched
+ * memory is registered for write protection, which is never enabled, so accesses are not affected.
+ * But munmap(), mremap(), madvise() and brk() of watched memory wait until the control thread has
+ * read their event. Invariant: the control thread takes no lock and allocates nothing, because a
+ * thread that waits for it may hold any lock.
  *
- * The kernel generates the event of a discard (madvise()) before it changes the pages, and the
- * others after it. It generates none for shmdt(), for shmat() with SHM_REMAP, for a file that is
- * truncated or has a hole punched, nor for MADV_GUARD_INSTALL.
+ * The kernel generates the event of a discard (madvise()) before it changes the pages, and all
+ * other events afterwards. It generates no event for shmdt(), for shmat() with SHM_REMAP, for
+ * truncating a file or punching a hole in it, and for MADV_GUARD_INSTALL.
  */
 
 #ifndef RMEM_UFFD_H
@@ -32,14 +31,14 @@ struct rmem_uffd_watch {
 	/**
 	 * Process an event of the pages in [start, end).
 	 *
-	 * They were unmapped or moved (is_unmapped), or are about to be discarded.
+	 * The pages were unmapped or moved (is_unmapped), or will be discarded.
 	 *
-	 * Called for events of all watchers, on the thread of events: it must take no lock,
-	 * allocate nothing and unmap nothing.
+	 * Called for each event of any watched memory, on the thread of events: it must take no
+	 * lock, allocate nothing and unmap nothing.
 	 */
 	void (*event)(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end,
 			bool is_unmapped);
-	/** Return whether it watches a byte of [start, end); any thread, with a lock held. */
+	/** Return whether it watches a byte of [start, end); on any thread, with a lock held. */
 	bool (*needs)(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end);
 	uint64_t reserved[2]; /**< Zero. */
 };
@@ -47,8 +46,8 @@ struct rmem_uffd_watch {
 /**
  * Steps of the thread of events; atomic, read-only.
  *
- * Odd from before it reads an event, which releases the thread that caused the event, until all
- * watchers have processed it.
+ * Odd from before the thread reads an event, which releases the caller of munmap() and so on, until
+ * all watchers have processed the event.
  */
 extern uint32_t rmem_uffd_pass;
 
@@ -62,7 +61,7 @@ extern uint32_t rmem_uffd_pass;
  *
  * @return
  *   0 on success, otherwise, without a log line:
- *   - -EOPNOTSUPP: the kernel does not permit userfaultfd, or has no events of it.
+ *   - -EOPNOTSUPP: the kernel does not permit userfaultfd, or lacks its events.
  *   - -ENOSPC: there are 1024 watchers.
  */
 int rmem_uffd_watch(struct rmem_uffd_watch *watch);
@@ -70,22 +69,22 @@ int rmem_uffd_watch(struct rmem_uffd_watch *watch);
 /**
  * Remove a watcher.
  *
- * When it returns, the functions of the watcher are not called any more. Its memory is no longer
- * watched.
+ * After the return, the functions of the watcher are not called any more, and its memory is no
+ * longer watched for it.
  *
  * Control path: waits for the thread of events. Safe to call from any thread.
  *
  * @param watch
  *   Watcher.
  * @param start
- *   First byte of its memory, as rmem_uffd_del(); all other memory was removed.
+ *   First byte of its memory, as in rmem_uffd_del(); all other memory must have been removed.
  * @param end
  *   End of its memory; @p start if it has none.
  */
 void rmem_uffd_unwatch(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end);
 
 /**
- * Watch memory that is mapped, except holes of the range.
+ * Watch the mapped memory of a range.
  *
  * Control path. Safe to call from any thread, while there is a watcher.
  *
@@ -96,7 +95,7 @@ void rmem_uffd_unwatch(struct rmem_uffd_watch *watch, uint64_t start, uint64_t e
  *
  * @return
  *   0 on success, otherwise, without a log line:
- *   - -EBUSY: another descriptor of userfaultfd watches it.
+ *   - -EBUSY: another userfaultfd watches it.
  *   - -EINVAL: nothing is mapped, part of a hugepage, or memory of a kind that the kernel cannot
  *     watch, such as files before Linux 6.7.
  *   - -ENOMEM: the kernel has no memory, or the process too many mappings.

@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 /**
- * Causes for which the software device refuses a request or a receive.
+ * Reasons why the software device refuses a request or a receive.
  *
- * The first cause found is reported. It is NONE only with SUCCESS and WR_FLUSH_ERR.
+ * The first reason found is reported. NONE is reported only with SUCCESS and WR_FLUSH_ERR.
  */
 enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_NONE = 0,       /**< Not refused. */
@@ -32,7 +32,7 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_KEY_RIGHT = 5,  /**< The MR or window lacks a right. */
 	RMEM_VENDOR_ERR_KEY_RANGE = 6,  /**< Outside the MR or window. */
 	RMEM_VENDOR_ERR_KEY_QP = 7,     /**< A type 2 window that another QP bound. */
-	RMEM_VENDOR_ERR_KEY_BELOW = 8,  /**< Refused by a key below an indirect one. */
+	RMEM_VENDOR_ERR_KEY_BELOW = 8,  /**< Refused by a key that an indirect key is over. */
 	RMEM_VENDOR_ERR_PAGE_FAULT = 9, /**< A page is not mapped, or protected. */
 	RMEM_VENDOR_ERR_MSG_SIZE = 10,  /**< Longer than rmem_dev_info::max_msg_size. */
 	RMEM_VENDOR_ERR_RECV_SIZE = 11, /**< Longer than the receive. */
@@ -40,8 +40,8 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_QP_RIGHT = 13,  /**< The QP of the peer does not permit the operation. */
 	RMEM_VENDOR_ERR_ALIGNMENT = 14, /**< An atomic not on 8 aligned bytes in one piece. */
 	RMEM_VENDOR_ERR_NO_RECV = 15,   /**< The peer had no receive posted. */
-	RMEM_VENDOR_ERR_NO_PEER = 16,   /**< The peer is not connected back, or in ERR. */
-	RMEM_VENDOR_ERR_NOT_INV = 17,   /**< Requests cannot invalidate the key. */
+	RMEM_VENDOR_ERR_NO_PEER = 16,   /**< The peer is not connected to this QP, or in ERR. */
+	RMEM_VENDOR_ERR_NOT_INV = 17,   /**< The key can't be invalidated by requests. */
 	RMEM_VENDOR_ERR_NOT_FREE = 18,  /**< The MR or window is bound, or being (un)bound. */
 	RMEM_VENDOR_ERR_MR_TYPE = 19,   /**< An MR of another type or device. */
 	RMEM_VENDOR_ERR_ACCESS = 20,    /**< Unknown or inconsistent access bits. */
@@ -54,8 +54,8 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_NB_ENTRIES = 27, /**< No entry, more than the MR holds, or no repetition. */
 	RMEM_VENDOR_ERR_ENTRY = 28,   /**< An entry of length 0, or with its reserved field set. */
 	RMEM_VENDOR_ERR_DEPTH = 29,   /**< More levels than rmem_dev_info::max_mkey_depth. */
-	RMEM_VENDOR_ERR_CYCLE = 30,   /**< The key would be below itself. */
-	RMEM_VENDOR_ERR_NAK = 31,     /**< The peer, reached with packets, refused it. */
+	RMEM_VENDOR_ERR_CYCLE = 30,   /**< The indirect key would contain itself. */
+	RMEM_VENDOR_ERR_NAK = 31,     /**< The peer refused it with a NAK packet. */
 	RMEM_VENDOR_ERR_SERVICE = 32, /**< The service of the QP lacks the operation. */
 	RMEM_VENDOR_ERR_CHAOS = 33,   /**< Injected, by a rule of the argument chaos=. */
 	RMEM_VENDOR_ERR_XRC_SRQ = 34, /**< The XRC domain of the peer has no such SRQ. */

@@ -27,7 +27,7 @@ enum rmem_wc_status {
 	RMEM_WC_MW_BIND_ERR = 6,         /**< REG_MR, UMR, bind or invalidation refused. */
 	RMEM_WC_BAD_RESP_ERR = 7,        /**< Unexpected response of the peer. */
 	RMEM_WC_LOC_ACCESS_ERR = 8,      /**< WRITE_WITH_IMM could not be placed. */
-	RMEM_WC_REM_INV_REQ_ERR = 9,     /**< The peer refused the request as such. */
+	RMEM_WC_REM_INV_REQ_ERR = 9,     /**< The peer found the request invalid. */
 	RMEM_WC_REM_ACCESS_ERR = 10,     /**< The rkey is not valid for the range or operation. */
 	RMEM_WC_REM_OP_ERR = 11,         /**< The peer could not complete the request. */
 	RMEM_WC_RETRY_EXC_ERR = 12,      /**< The peer did not answer. */
@@ -38,7 +38,7 @@ enum rmem_wc_status {
 	RMEM_WC_INV_EECN_ERR = 17,       /**< Not used with RC. */
 	RMEM_WC_INV_EEC_STATE_ERR = 18,  /**< Not used with RC. */
 	RMEM_WC_FATAL_ERR = 19,          /**< The device failed. */
-	RMEM_WC_RESP_TIMEOUT_ERR = 20,   /**< The response of the peer was too late. */
+	RMEM_WC_RESP_TIMEOUT_ERR = 20,   /**< The peer's response was late. */
 	RMEM_WC_GENERAL_ERR = 21,        /**< Another error; see vendor_err. */
 };
 
@@ -59,11 +59,11 @@ enum rmem_wc_opcode {
 	RMEM_WC_RECV_RDMA_WITH_IMM = 129, /**< Receive of an RDMA_WRITE_WITH_IMM. */
 };
 
-/** The first RMEM_GRH_SIZE bytes of the receive are the header of the packet; of UD QPs. */
+/** UD QPs: the first RMEM_GRH_SIZE bytes of the receive are the header of the packet. */
 #define RMEM_WC_GRH (1u << 0)
 /** imm_data is valid. */
 #define RMEM_WC_WITH_IMM (1u << 1)
-/** invalidated_rkey is valid: the peer invalidated it, no LOCAL_INV is needed. */
+/** invalidated_rkey is valid: the peer invalidated this key, so no LOCAL_INV is needed. */
 #define RMEM_WC_WITH_INV (1u << 3)
 /** The sender set RMEM_SEND_SOLICITED. */
 #define RMEM_WC_SOLICITED (1u << 4)

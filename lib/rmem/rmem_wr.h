@@ -29,7 +29,7 @@ struct rmem_mkey_entry;
 /** Opcodes of send requests; with the names of verbs and of the kernel. */
 enum rmem_wr_opcode {
 	RMEM_WR_RDMA_WRITE = 0,           /**< Write to the peer's memory. */
-	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< The same, and complete a receive of the peer. */
+	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< Write, and complete a receive of the peer. */
 	RMEM_WR_SEND = 2,                 /**< Send into a receive of the peer. */
 	RMEM_WR_SEND_WITH_IMM = 3,        /**< SEND with 32 bits of immediate data. */
 	RMEM_WR_RDMA_READ = 4,            /**< Read the peer's memory. */
@@ -52,14 +52,14 @@ enum rmem_wr_opcode {
 #define RMEM_SEND_FENCE (1u << 0)
 /** Generate a completion on success; a failure always generates one. */
 #define RMEM_SEND_SIGNALED (1u << 1)
-/** Mark the receive that it consumes as solicited. */
+/** Mark the receive that the message consumes as solicited. */
 #define RMEM_SEND_SOLICITED (1u << 2)
 /** Copy the payload from the SGEs during the post; their lkeys are ignored. */
 #define RMEM_SEND_INLINE (1u << 3)
 
-/** Type of a FLUSH: all that access the memory see the preceding WRITEs. */
+/** Type of a FLUSH: preceding WRITEs become visible to all that access the memory. */
 #define RMEM_FLUSH_GLOBAL (1u << 0)
-/** Type of a FLUSH: the preceding WRITEs are in the file of the MR, by msync(2). */
+/** Type of a FLUSH: preceding WRITEs are stored in the file of the MR, with msync(2). */
 #define RMEM_FLUSH_PERSISTENT (1u << 1)
 /** Level of a FLUSH: length bytes from remote_addr on. */
 #define RMEM_FLUSH_RANGE 0
@@ -95,16 +95,16 @@ struct rmem_send_wr {
 		/** FLUSH; without SGEs. */
 		struct {
 			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
-			uint32_t rkey;        /**< rkey of the remote memory, also of 0 bytes. */
+			uint32_t rkey;        /**< rkey of the remote memory, even with length 0. */
 			uint32_t length;      /**< Length in bytes; 0 is allowed. */
 			uint8_t type;         /**< Bitwise OR of RMEM_FLUSH_GLOBAL, _PERSISTENT. */
 			uint8_t level;        /**< RMEM_FLUSH_RANGE or RMEM_FLUSH_MR. */
 		} flush;
 		/** SEND and SEND_WITH_IMM of a UD QP; as wr.ud of struct ibv_send_wr. */
 		struct {
-			struct rmem_ah *ah;  /**< Port of the peer; of the QP's PD. */
+			struct rmem_ah *ah;  /**< Path to the peer; AH of the QP's PD. */
 			uint32_t remote_qpn; /**< Number of the peer's QP, 24 bits. */
-			/** Its Q_Key; with the high bit set, the Q_Key of this QP is sent. */
+			/** Q_Key of that QP; with the high bit set, this QP's is sent. */
 			uint32_t remote_qkey;
 		} ud;
 		/** ATOMIC_*. One SGE of 8 bytes receives the previous value. */
@@ -141,7 +141,7 @@ struct rmem_send_wr {
 			uint32_t access;    /**< Rights in RMEM_ACCESS_REMOTE; ZERO_BASED. */
 			uint8_t key_tag;    /**< Low byte of the new rkey. */
 		} bind_mw;
-		/** UMR: the key covers repeat_count rounds of all entries in turn. */
+		/** UMR: the key covers all entries in turn, repeat_count times. */
 		struct {
 			struct rmem_mr *mr; /**< Indirect MR of the QP's PD, FREE. */
 			/** Entries; must not change until the request has completed. */
@@ -152,7 +152,7 @@ struct rmem_send_wr {
 			uint32_t access;       /**< Bitwise OR of RMEM_ACCESS_*. */
 			uint8_t key_tag;       /**< Low byte of the new rkey. */
 		} umr;
-		/** Requests of XRC_SEND to the peer: besides the other fields, not over them. */
+		/** Requests of XRC_SEND to the peer: after the fields above, not over them. */
 		struct {
 			uint8_t others[36];   /**< The fields above. */
 			uint32_t remote_srqn; /**< Number of the peer's SRQ; 24 bits are used. */

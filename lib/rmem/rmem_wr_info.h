@@ -3,10 +3,9 @@
  */
 
 /**
- * @file
- * Table of send requests, and their check at the post, for drivers.
+ * @file Table of send requests, and their check when posted, for drivers.
  *
- * A driver adds the execution of each opcode, and limits of its own.
+ * A driver implements the execution of each opcode, and checks its own limits.
  */
 
 #ifndef RMEM_WR_INFO_H
@@ -38,7 +37,7 @@ extern "C" {
 #define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
 /** RC QPs only. */
 #define RMEM_WR_RC_ONLY (1u << 4)
-/** UD QPs too. */
+/** Also on UD QPs. */
 #define RMEM_WR_UD (1u << 5)
 /** The request has exactly one SGE, of 8 bytes. */
 #define RMEM_WR_WORD (1u << 6)
@@ -48,16 +47,16 @@ extern "C" {
 
 /** An opcode of enum rmem_wr_opcode. */
 struct rmem_wr_info {
-	uint64_t capa;          /**< RMEM_DEV_CAPA_* that it needs, or 0. */
+	uint64_t capa;          /**< RMEM_DEV_CAPA_* that the opcode needs, or 0. */
 	uint32_t remote_access; /**< RMEM_ACCESS_REMOTE_* that its rkey must grant; 0: no rkey. */
 	uint16_t recv_flags;    /**< RMEM_WC_WITH_* of the receive that it consumes. */
 	uint8_t recv_opcode;    /**< enum rmem_wc_opcode of that receive; 0: it consumes none. */
 	uint8_t wc_opcode;      /**< enum rmem_wc_opcode of its completion. */
 	uint8_t flags;          /**< RMEM_SEND_* that it may have. */
 	uint8_t props;          /**< Bitwise OR of RMEM_WR_*. */
-	bool is_full_check;     /**< rmem_wr_is_simple() does not accept it. */
+	bool is_full_check;     /**< rmem_wr_is_simple() never accepts the opcode. */
 	uint8_t pad;            /**< Zero. */
-	/** Offsets, in struct rmem_send_wr, of the objects that it names; 0: none. */
+	/** Offsets in struct rmem_send_wr of the objects that the request names; 0: none. */
 	uint16_t handle[RMEM_WR_MAX_HANDLES];
 	uint64_t reserved[5]; /**< Zero. */
 };
@@ -65,7 +64,7 @@ struct rmem_wr_info {
 /** All requests, by opcode. One cache line each. */
 extern const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB];
 
-/** Limits of a QP; the driver sets them by rmem_wr_limits_set(). */
+/** Limits of a QP; the driver sets them with rmem_wr_limits_set(). */
 struct rmem_wr_limits {
 	uint32_t opcodes;         /**< Bitmask of the opcodes of the device and the service. */
 	uint32_t simple;          /**< Opcodes that rmem_wr_is_simple() can accept. */
@@ -139,7 +138,7 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 }
 
 /**
- * Check that an object exists, has a type, and is of the device of another one.
+ * Check that an object exists, has a type, and is of the device of another object.
  *
  * Fast path.
  *
@@ -172,7 +171,7 @@ rmem_obj_is_of(const void *handle, uint32_t type, const struct rmem_obj *same)
  *   Index of the object, below RMEM_WR_MAX_HANDLES.
  *
  * @return
- *   Its head; NULL when the request names no such object.
+ *   Head of the object; NULL if the request names no such object.
  */
 static inline struct rmem_obj *
 rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
@@ -192,7 +191,7 @@ rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
  * Fast path.
  *
  * @param qp
- *   QP that it is posted to.
+ *   QP that the request is posted to.
  * @param wr
  *   Request of a known opcode.
  *
@@ -222,14 +221,14 @@ rmem_wr_objs_fit(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 }
 
 /**
- * Check whether a request is valid and names objects: REG_MR, BIND_MW or UMR.
+ * Check whether a request is a valid REG_MR, BIND_MW or UMR.
  *
- * The common case of these, without a call.
+ * This is the common case, checked without a function call.
  *
  * Fast path.
  *
  * @param qp
- *   QP that it is posted to.
+ *   QP that the request is posted to.
  * @param limits
  *   Limits of the QP.
  * @param wr
@@ -255,12 +254,12 @@ rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 /**
  * Check whether a request is a valid atomic or ATOMIC_WRITE.
  *
- * The common case of these, without a call.
+ * This is the common case, checked without a function call.
  *
  * Fast path.
  *
  * @param qp
- *   QP that it is posted to.
+ *   QP that the request is posted to.
  * @param limits
  *   Limits of the QP.
  * @param wr
@@ -304,8 +303,8 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  * Check a send request at its post.
  *
  * Checks opcode, capability, flags, number of SGEs, the SGE of an atomic, inline length, and that
- * each object of the request has the right type and is of the device of the QP. So a driver may
- * read beyond the public part of these objects.
+ * each object of the request has the right type and belongs to the device of the QP. So a driver
+ * may read its private part of these objects.
  *
  * Fast path: reads only, logs nothing.
  *
@@ -318,10 +317,10 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  *
  * @return
  *   0 when it may be accepted, otherwise:
- *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes,
- *     an atomic or ATOMIC_WRITE without one SGE of 8 bytes, NULL entries, or an object that is
- *     NULL, of another type or device, or a window that is not of type 2; of UD, no AH or one of
- *     another device, or a QP number over 24 bits.
+ *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes, an
+ *     atomic or ATOMIC_WRITE without one SGE of 8 bytes, NULL entries, or an object that is NULL,
+ *     of another type or device, or a window that is not of type 2; UD: no AH, an AH of another
+ *     device, or a QP number over 24 bits.
  *   - -EPERM: UD: an AH of another PD.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or the service of the QP has no
  *     such request.

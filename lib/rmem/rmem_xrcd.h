@@ -6,12 +6,12 @@
  * @file
  * Domains of the extended reliable connected service (XRC, IBTA annex A14).
  *
- * A QP of RMEM_QPT_XRC_SEND is connected to one of RMEM_QPT_XRC_RECV, as QPs of RC are. Each of its
- * requests names an SRQ, by rmem_send_wr::xrc. The SRQ must be of the domain of the XRC_RECV QP:
- * else the request is refused with RMEM_WC_REM_INV_REQ_ERR. A SEND, or a WRITE with immediate data,
- * takes a receive of this SRQ, which completes to the CQ of the SRQ. The keys of the receive, and
- * the rkeys of the request, must be of the PD of the SRQ; the rights of the peer are those of the
- * XRC_RECV QP. So one connection serves many receivers.
+ * A QP of RMEM_QPT_XRC_SEND is connected to a QP of RMEM_QPT_XRC_RECV, as QPs of RC are. Each
+ * request names an SRQ in rmem_send_wr::xrc. The SRQ must belong to the domain of the XRC_RECV QP;
+ * otherwise the request completes with RMEM_WC_REM_INV_REQ_ERR. A SEND, or a WRITE with immediate
+ * data, consumes a receive of this SRQ, which completes on the CQ of the SRQ. The keys of the
+ * receive, and the rkeys of the request, must be of the PD of the SRQ; the rights of the peer are
+ * those of the XRC_RECV QP. So one connection serves many receivers.
  */
 
 #ifndef RMEM_XRCD_H
@@ -30,15 +30,15 @@ struct rmem_dev;
 /** XRC domain. Drivers append their own fields. */
 struct rmem_xrcd {
 	struct rmem_obj obj;  /**< Private head. */
-	uint32_t handle;      /**< Number of the domain on its device; equal if of one file. */
+	uint32_t handle;      /**< Number of the domain; the same in all handles of a domain. */
 	int fd;               /**< Private to the class. */
 	uint64_t file[2];     /**< Private to the class. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
-/** rmem_xrcd_conf::fd names the domain. */
+/** rmem_xrcd_conf::fd identifies the domain. */
 #define RMEM_XRCD_FILE (1u << 0)
-/** With RMEM_XRCD_FILE: make the domain if it does not exist, as O_CREAT. */
+/** With RMEM_XRCD_FILE: create the domain if it does not exist, as O_CREAT. */
 #define RMEM_XRCD_CREATE (1u << 1)
 /** With RMEM_XRCD_CREATE: fail if it exists, as O_EXCL. */
 #define RMEM_XRCD_EXCL (1u << 2)
@@ -54,15 +54,15 @@ struct rmem_xrcd_conf {
 /**
  * Open an XRC domain.
  *
- * As ibv_open_xrcd(3). Calls with one file (inode) return the same domain, each with a handle of
- * its own; without a file the domain is new. The domain ends with its last handle.
+ * As ibv_open_xrcd(3). Calls with the same file (inode) open the same domain, each with its own
+ * handle; a call without a file creates a new domain. The domain ends with its last handle.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param dev
  *   Device.
  * @param conf
- *   Configuration; not needed after the call. The file descriptor may be closed.
+ *   Configuration; not needed after the call. The file descriptor may be closed then.
  * @param[out] xrcd
  *   The domain. Written only on success. Release it with rmem_xrcd_dealloc().
  *
