@@ -3,8 +3,8 @@
  */
 
 /**
- * @file
- * Address handles. An AH refers to its PD; a request copies the fields that it needs.
+ * @file Address handles. An AH holds a reference to its PD. A post copies the fields of the AH that
+ * its request needs.
  */
 
 #include <assert.h>
@@ -38,7 +38,7 @@ check_attr(const struct rmem_dev *dev, const struct rmem_ah_attr *attr)
 				attr->is_global);
 	if (attr->is_global && rmem_gid_is_mcast(attr->dgid) &&
 			(rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_MCAST) == 0)
-		return RMEM_FAIL(EINVAL, "%s: AH: the GID of a multicast group: no multicast",
+		return RMEM_FAIL(EINVAL, "%s: AH: multicast GID: no multicast on this device",
 				dev->name);
 	return 0;
 }
@@ -116,8 +116,9 @@ get_path(const void *grh, struct rmem_ah_attr *attr, uint8_t dst[16], bool *is_r
 	memcpy(&ip4, (const uint8_t *)grh + sizeof(ip6) - sizeof(ip4), sizeof(ip4));
 	is_ip6 = vtc_flow >> 28 == 6;
 	/*
-	 * The bytes before an IPv4 header have any value (IBTA A17.4.5.2), so check the checksum.
-	 * rdma_rxe sets none in messages of the host to itself.
+	 * The bytes before an IPv4 header are undefined (IBTA A17.4.5.2) and may look like IPv6, so
+	 * verify the checksum in this case. rdma_rxe sets no checksum in messages of the host to
+	 * itself.
 	 */
 	checksum = ip4.hdr_checksum;
 	ip4.hdr_checksum = 0;
@@ -161,7 +162,7 @@ rmem_ah_attr_from_wc(const struct rmem_dev *dev, uint32_t port_num, const struct
 		return RMEM_FAIL(EOPNOTSUPP, "%s: AH: the message has no GRH", dev->name);
 	memset(&tmp, 0, sizeof(tmp));
 	if (!get_path(grh, &tmp, own, &is_roce_v2))
-		return RMEM_FAIL(EINVAL, "%s: AH: not a GRH, or not of IPv4 or IPv6", dev->name);
+		return RMEM_FAIL(EINVAL, "%s: AH: not a GRH: neither IPv4 nor IPv6", dev->name);
 	ret = find_gid(dev, port_num, own, is_roce_v2, &tmp.sgid_index);
 	if (ret != 0)
 		return ret;

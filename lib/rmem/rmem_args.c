@@ -86,7 +86,7 @@ set_text(const struct rmem_arg *arg, const char *value, void *values)
 	return true;
 }
 
-/* The permitted values, human-readable. */
+/* Print the permitted values, human-readable. */
 static void
 print_limit(const struct rmem_arg *arg, char *text, size_t size)
 {

@@ -8,8 +8,9 @@
  * channel.
  *
  * Each object that is bound to a channel has a struct rmem_async_events, and each channel has one
- * for its device: a bit for each type of event that has occurred and was not returned. The driver
- * sets bits, a reader clears them; rmem_eventfd.c lists the objects with a bit set.
+ * for its device. It has a bit for each type of event that has occurred and was not returned. The
+ * driver sets bits and a reader clears them, both under rmem_eventfd::lock; rmem_eventfd.c lists
+ * the objects with a bit set.
  *
  * An event that was returned holds a reference to its object until it is acknowledged.
  */
@@ -29,7 +30,7 @@ struct channel {
 	struct rmem_async_channel channel;
 	LIST_ENTRY(channel) entry; /* in the list of its device; under channels_lock */
 	struct rmem_eventfd efd;
-	struct rmem_async_events own; /* events of the device, which the channel refers to */
+	struct rmem_async_events own; /* events of the device; base.obj is NULL */
 };
 
 static const struct {
@@ -137,7 +138,7 @@ rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj
 	return 0;
 }
 
-/* Under the lock, so that no reader finds the object dead after it was listed. */
+/* Revive and list the object under one lock, so that no reader finds it listed but dead. */
 void
 rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj *obj)
 {
@@ -224,8 +225,8 @@ rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 }
 
 /*
- * The pending event with the lowest type. Of the two states of a port, the last one reported is
- * returned.
+ * Get the pending event with the lowest type. If both states of a port are pending, the state that
+ * was reported last is returned last.
  */
 static uint32_t
 next_type(const struct rmem_async_events *events)
@@ -270,14 +271,14 @@ rmem_async_channel_get_event(struct rmem_async_channel *base, struct rmem_async_
 		ret = rmem_check_arg(event, "event");
 	if (ret != 0)
 		return ret;
-	/* No event is not an error: neither logged nor traced. */
+	/* The absence of an event is not an error: it is neither logged nor traced. */
 	ret = rmem_eventfd_get(&channel_of(base)->efd, take, &found);
 	if (ret == 0)
 		*event = found;
 	return ret;
 }
 
-/* Events of the object to which an event's type applies; NULL if it is not bound to a channel. */
+/* Get the events of the object that an event is for; NULL if it is not bound to a channel. */
 static struct rmem_async_events *
 events_of(const struct rmem_async_event *event)
 {

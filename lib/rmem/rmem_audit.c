@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * The audit of a device: the state of the class, of its driver, and of the libraries above the
+ * @file Audit of a device: checks of the class, of the driver, and of the libraries above the
  * class.
  */
 

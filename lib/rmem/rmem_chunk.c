@@ -110,7 +110,7 @@ rmem_chunk_free_pages(size_t page_size, int socket_id)
 	return rte_eal_has_hugepages() ? nb + free_hugepages(page_size, socket_id) : nb;
 }
 
-/* Without hugepages, EAL has the memory of its option -m. */
+/* Log the memory missing without hugepages; EAL's option -m is the limit. */
 static int
 no_small_pages(size_t length, size_t page_size)
 {
@@ -191,7 +191,7 @@ rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rt
 			return reserve_error(name, rounded, page_size, socket_id);
 		if (new_mz->hugepage_sz <= page_size)
 			break;
-		/* Larger pages only: round up to those. */
+		/* EAL has only larger pages: round up to their size. */
 		page_size = new_mz->hugepage_sz;
 		rte_memzone_free(new_mz);
 	}

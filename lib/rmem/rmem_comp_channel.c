@@ -6,8 +6,9 @@
  * @file
  * Completion channels. A channel refers to its device; CQs refer to the channel.
  *
- * A driver has operations of its own, or calls rmem_cq_notify() for each completion of a CQ with a
- * channel. Then events are counted in the CQ, which rmem_eventfd.c lists.
+ * A driver has its own channel operations, or calls rmem_cq_notify() for each completion of a CQ
+ * with a channel. In the latter case the CQ counts its events, and rmem_eventfd.c lists the CQs
+ * with events.
  *
  * An event that was returned holds a reference to its CQ until it is acknowledged.
  */
@@ -22,7 +23,7 @@ struct channel {
 		struct rmem_comp_channel channel;
 		struct rmem_comp_channel_drv drv;
 	};
-	struct rmem_eventfd efd; /* open if the driver has no operations */
+	struct rmem_eventfd efd; /* open if the driver has no channel operations */
 };
 
 static struct rmem_eventfd *
@@ -86,7 +87,7 @@ rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *
 	pthread_mutex_unlock(&efd->lock);
 }
 
-/* Under the lock, so that no reader finds the CQ dead after it was listed. */
+/* Revive and list the CQ under one lock, so that no reader finds it listed but dead. */
 void
 rmem_comp_channel_revive(struct rmem_comp_channel *channel, struct rmem_cq_events *events)
 {
@@ -129,7 +130,7 @@ rmem_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **
 		ret = rmem_check_arg(cq, "CQ pointer");
 	if (ret != 0)
 		return ret;
-	/* No event is not an error: neither logged nor traced. */
+	/* The absence of an event is not an error: it is neither logged nor traced. */
 	ret = rmem_obj_driver(&channel->obj)->ops.comp_channel_get_event(channel, &found);
 	if (ret != 0)
 		return ret;

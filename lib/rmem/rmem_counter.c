@@ -3,10 +3,9 @@
  */
 
 /**
- * @file
- * Counters. A counter refers to its device. A binding is rmem_mr_drv::counter, protected by
- * bind_lock, and a reference to each of the two: neither can be released while bound. A QP has
- * references to its counters, which its destruction releases.
+ * @file Counters. A counter refers to its device. A binding to an MR is stored in
+ * rmem_mr_drv::counter, protected by bind_lock, and holds a reference to both, so neither can be
+ * released while bound. A QP holds references to its counters until it is destroyed.
  */
 
 #include <errno.h>
@@ -80,12 +79,12 @@ check_bind(const struct rmem_mr *mr, const struct rmem_counter *counter, uint32_
 		return RMEM_FAIL(EINVAL, "counter: unknown flags: 0x%x (RMEM_COUNTER_REMOTE_WRITE)",
 				flags);
 	if (counter != NULL && (counter->flags & RMEM_COUNTER_BYTES) != 0)
-		return RMEM_FAIL(EINVAL, "MR %p: a counter of bytes (of requests)",
+		return RMEM_FAIL(EINVAL, "MR %p: counter of bytes (must count requests)",
 				(const void *)mr);
 	return rmem_mr_check_user(mr);
 }
 
-/* Call with the lock held, as the next one. */
+/* Call do_bind() and do_unbind() with bind_lock held. */
 static int
 do_bind(struct rmem_mr *mr, struct rmem_counter *counter)
 {

@@ -172,7 +172,7 @@ rmem_cq_stats_get(const struct rmem_cq *cq, struct rmem_cq_stats *stats)
 
 	ret = rmem_obj_check(cq, RMEM_OBJ_CQ);
 	if (ret == 0)
-		ret = rmem_check_arg(stats, "answer");
+		ret = rmem_check_arg(stats, "result");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));

@@ -6,17 +6,16 @@
  * @file
  * Moderation of the events of CQs: an event after a number of completions, or after a time.
  *
- * A file descriptor of a channel is an eventfd, which nothing in the kernel makes readable at a
- * given time, so a thread waits for the deadlines. It exists while a CQ is moderated; a CQ with an
- * armed event costs it a wake-up for each period.
+ * The file descriptor of a channel is an eventfd, which the kernel can't make readable at a given
+ * time, so a thread waits for the deadlines. The thread exists while a CQ is moderated. A CQ that
+ * waits for its deadline costs a wake-up per period.
  *
  * Invariants, under the lock:
- * - a CQ is in the list of waiting ones while it is armed, has a completion that would generate an
- *   event, and fewer than its count; the deadlines of the list are later than now, or the thread is
- *   about to run;
- * - a CQ leaves the list by its event, or when it is no longer moderated, which generates the
- *   event. So none is lost.
- * The lock is taken before the lock of a channel. Drivers notify under locks of their queues.
+ * - a CQ is in moders.waiting while it is armed, and has completions that would generate an event,
+ *   but fewer than its count; the thread wakes up at the earliest deadline of the list;
+ * - a CQ leaves the list only when its event is generated, also by a change of its moderation, or
+ *   when the CQ is destroyed. So no event is lost.
+ * Lock order: locks of a driver's queues, moders.lock, lock of a channel.
  */
 
 #include <errno.h>
@@ -42,7 +41,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	TAILQ_HEAD(moder_list, rmem_cq_moder) waiting;
-	uint64_t next_ns; /* time of the thread's next wake-up; 0: it is awake, or does not wait */
+	uint64_t next_ns; /* next wake-up of the thread; UINT64_MAX: none; 0: not started yet */
 	bool is_stopping;
 } moders = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -55,7 +54,7 @@ static struct {
 	struct rmem_thread thread;
 } user = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Count from 0 again; call with the lock held. */
+/* Remove a CQ from the waiting list, and count from 0 again; call with the lock held. */
 static void
 end_wait(struct rmem_cq_moder *moder)
 {
@@ -74,7 +73,7 @@ fire(struct rmem_cq_moder *moder)
 	rmem_comp_channel_put(moder->cq->channel, moder->cq->events);
 }
 
-/* Generate the events of the past; return the earliest deadline, or 0. */
+/* Generate all due events. Return the next deadline, or 0; call with the lock held. */
 static uint64_t
 fire_due(uint64_t now)
 {
@@ -166,7 +165,7 @@ rmem_cq_moder_notify(struct rmem_cq *cq, struct rmem_cq_moder *moder, uint32_t n
 		pthread_mutex_unlock(&moders.lock);
 		return false;
 	}
-	/* As in rmem_cq_notify(): a consumer that arms later finds the completion by its poll. */
+	/* As in rmem_cq_notify(): a consumer that arms later finds the completion with its poll. */
 	if ((__atomic_fetch_or(&cq->events->armed, 0, __ATOMIC_ACQ_REL) & need) == 0) {
 		pthread_mutex_unlock(&moders.lock);
 		return true;

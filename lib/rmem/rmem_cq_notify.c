@@ -8,12 +8,13 @@
  *
  * Invariant: a completion that the consumer does not find with a poll after rmem_cq_req_notify()
  * generates an event. The producer writes the completion, then reads rmem_cq_events::armed; the
- * consumer writes armed, then reads the CQ. Both access armed by atomic read-modify-writes with
- * acquire and release, which have one order: if that of the consumer is first, the producer finds
- * the CQ armed; if it is second, it is ordered after the completion, and the poll finds that.
+ * consumer writes armed, then reads the CQ. Both access armed with atomic read-modify-writes, with
+ * acquire and release, which are totally ordered. If the consumer is first, the producer finds the
+ * CQ armed. If the producer is first, the consumer synchronizes with it, so its poll finds the
+ * completion.
  *
- * The producer that clears armed generates the event, so there is at most one event for each time
- * that the CQ became armed; arming an armed CQ adds none.
+ * The producer that clears armed generates the event, so there is at most one event each time the
+ * CQ becomes armed. Arming an armed CQ adds no event.
  */
 
 #include <errno.h>
@@ -24,8 +25,8 @@
 #include "rmem_priv.h"
 
 /* Bits of rmem_cq_events::armed: completions that generate an event. */
-#define ARMED_SOLICITED UINT32_C(1) /* solicited ones and errors */
-#define ARMED_OTHER     UINT32_C(2) /* all others */
+#define ARMED_SOLICITED UINT32_C(1) /* solicited completions and errors */
+#define ARMED_OTHER     UINT32_C(2) /* all other completions */
 
 int
 rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)

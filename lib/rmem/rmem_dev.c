@@ -20,11 +20,11 @@
 
 RTE_INIT(rmem_dev_init)
 {
-	/* Called by name, so that the linker includes it from a static library. */
+	/* A call by name, so that the linker includes the file from a static library. */
 	rmem_telemetry_init();
 }
 
-/* Split a name into driver and number; *driver_len is the length of the former. */
+/* Check the name of a device: a driver name of *driver_len bytes, then a number. */
 static int
 check_name(const char *name, size_t *driver_len)
 {
@@ -136,7 +136,7 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 			info.nb_srq, info.nb_cq);
 }
 
-/* Call with the lock held. */
+/* Close a device; call with the lock held. */
 static int
 do_close(struct rmem_dev *dev)
 {

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Attributes of devices and ports. The indexes that a driver gets exist.
+ * @file Attributes of devices and ports. Drivers are called only with ports and indexes that exist.
  */
 
 #include <errno.h>
@@ -18,7 +17,7 @@ check_args(const struct rmem_dev *dev, const void *answer)
 {
 	int ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 
-	return ret != 0 ? ret : rmem_check_arg(answer, "answer");
+	return ret != 0 ? ret : rmem_check_arg(answer, "result");
 }
 
 static int

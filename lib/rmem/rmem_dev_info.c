@@ -21,7 +21,7 @@ check_get(const struct rmem_dev *dev, const void *out)
 {
 	int ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 
-	return ret != 0 ? ret : rmem_check_arg(out, "answer");
+	return ret != 0 ? ret : rmem_check_arg(out, "result");
 }
 
 void
@@ -35,7 +35,7 @@ int
 rmem_dev_info_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	RMEM_CALL(dev);
-	int ret = rmem_mp_is_attached(dev) ? rmem_check_arg(info, "answer") : check_get(dev, info);
+	int ret = rmem_mp_is_attached(dev) ? rmem_check_arg(info, "result") : check_get(dev, info);
 
 	if (ret == 0)
 		rmem_dev_info_fill(dev, info);

@@ -6,11 +6,11 @@
  * @file
  * The table of the devices of this process, by number.
  *
- * In a secondary process it is empty, so that the fast-path functions refuse. Invariant: a slot is
- * free if its tag is RMEM_OBJ_NONE. Slots are allocated and freed under one lock; the fast-path
- * functions are the dummies while the device is not ready.
+ * A secondary process has only the devices that it is attached to. Invariant: a slot is free if its
+ * tag is RMEM_OBJ_NONE, and then its fast-path functions are those of rmem_fp_none. Slots are
+ * allocated and freed under devs_lock; the tag is set last, with release.
  *
- * Below objects, whose checks and limits are those of their device.
+ * This file is below rmem_obj.c, which checks objects with the table.
  */
 
 #include <errno.h>
@@ -75,7 +75,7 @@ rmem_devs_find_free(void)
 	return NULL;
 }
 
-/* The functions of a device whose primary process has ended. */
+/* Fast-path functions of a device whose primary process has ended. */
 static int
 orphan_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
@@ -94,7 +94,7 @@ orphan_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_
 	return -ENODEV;
 }
 
-/* Completions that are left are returned first. */
+/* Return the remaining completions first. */
 static int
 orphan_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -128,7 +128,7 @@ rmem_dev_adopt(const char *name, uint16_t dev_id, const struct mp_dev *shared,
 
 	pthread_mutex_lock(&devs_lock);
 	if (slot->drv.dev.obj.type != RMEM_OBJ_NONE) {
-		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is attached", name);
+		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is already attached", name);
 	} else {
 		slot->info = shared->info;
 		slot->info.driver_name = driver->name;
@@ -174,7 +174,7 @@ rmem_dev_forget_all(void)
 	unsigned int i;
 
 	rmem_process_set_child();
-	/* Another thread of the parent may have had it. */
+	/* Another thread of the parent may have held the lock at fork(). */
 	devs_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
 		rmem_fp[i] = rmem_fp_none;
@@ -182,7 +182,7 @@ rmem_dev_forget_all(void)
 	}
 }
 
-/* Completions that are left are returned first. */
+/* Return the remaining completions first. */
 static int
 failed_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -192,8 +192,8 @@ failed_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 }
 
 /*
- * Relaxed: the functions depend on nothing that this thread has stored. A thread that gets the
- * event sees them replaced.
+ * Relaxed stores: the new functions read nothing that this thread has written. The lock of the
+ * channel orders the stores before the event, for a thread that gets the event.
  */
 void
 rmem_dev_fail(struct rmem_dev *dev)

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Device memory. It refers to its device; MRs of it refer to it.
+ * @file Device memory (DM). A DM refers to its device; MRs of the DM refer to it.
  */
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * @file
  * The registry of drivers: built-in drivers and drivers registered by the program.
  *
- * Entries are permanent copies, so that a pointer to one needs no lock.
+ * Entries are never removed, so a pointer to an entry is valid without a lock.
  */
 
 #include <ctype.h>

@@ -145,7 +145,7 @@ report_srq(struct rmem_report *out, const struct rmem_obj *obj)
 	rmem_report_uint(out, "srq_limit", attr.srq_limit);
 }
 
-/* The last error; of the software device with the name of its cause. */
+/* Report the last error; for the software device with the name of its cause. */
 static void
 report_error(struct rmem_report *out, const struct rmem_obj *obj, const struct rmem_qp_error *error)
 {

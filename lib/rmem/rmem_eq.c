@@ -9,10 +9,10 @@
  * Each accepted registration takes an entry of the EQ (nb_reserved), one reference to the EQ, and
  * one to the MR. Reading the event releases all three. So there is an entry for every event, and
  * neither the EQ nor the MR is released before the event was read. The thread that puts an event
- * accesses neither once the event can be read.
+ * accesses neither of them once the event can be read.
  *
- * Producers are serialized, and so are consumers: an rte_ring of several producers or consumers
- * orders them with relaxed loads, and so does not order their elements.
+ * A lock serializes producers and consumers: an rte_ring with several producers or consumers orders
+ * them with relaxed loads, which do not order their accesses to elements.
  */
 
 #include <assert.h>

@@ -3,21 +3,20 @@
  */
 
 /**
- * @file
- * Events of the objects that are bound to a channel: a list of the objects with events, in the
- * order in which they got the first one, and an eventfd for threads that wait.
+ * @file Events of the objects that are bound to a channel: a list of the objects with events, which
+ * are served in turn, and an eventfd for threads that wait.
  *
  * Invariants, under the lock:
  * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no
  *   waiter is between its read and end_wait();
- * - an object is in the list while it has events, unless it is being destroyed: then a reader may
- *   remove it. If the destruction is refused, it is listed again.
- * So an event needs no memory and is not lost. The lock is the innermost one: drivers generate
- * events under locks of their queues.
+ * - an object is in the list while it has events. While it is being destroyed, a reader may remove
+ *   it; if the destruction is refused, it is listed again.
+ * So an event needs no memory and is not lost. No other lock is taken with the lock held: drivers
+ * generate events under locks of their queues.
  *
- * A waiter reads the eventfd without the lock. So the value may be 0 already when it is set to 0:
- * that read must not wait, with or without O_NONBLOCK, which the program sets. This needs
- * RWF_NOWAIT (Linux 5.8); on older kernels waiters poll.
+ * A waiter reads the eventfd without the lock, so its value may already be 0 when unlist() clears
+ * it. The read that clears it must not wait, even if the program has not set O_NONBLOCK. This needs
+ * RWF_NOWAIT (Linux 5.8); on older kernels waiters poll instead of reading.
  */
 
 #define _GNU_SOURCE /* preadv2() */
@@ -65,8 +64,9 @@ rmem_eventfd_open(struct rmem_eventfd *efd, const struct rmem_obj *obj)
 }
 
 /*
- * No cancellation point, as the callers hold locks. Without waiters the value is never missing when
- * it is removed: then a plain read, which is faster, does not wait.
+ * Set or clear the value of the eventfd. Not a cancellation point, because the callers hold locks.
+ * Without waiters the value that is cleared is not 0, so a plain read, which is faster, does not
+ * wait.
  */
 static void
 set_readable(struct rmem_eventfd *efd, bool is_readable)
@@ -160,8 +160,8 @@ end_wait(void *arg)
 
 /*
  * Release the lock, wait until the descriptor is readable, and take the lock again, also if the
- * thread is cancelled. As libibverbs does: the kernel restarts a read after a handler with
- * SA_RESTART.
+ * thread is cancelled. As in libibverbs, the wait is a read, which the kernel restarts after a
+ * handler with SA_RESTART.
  */
 static int
 wait_readable(struct rmem_eventfd *efd)

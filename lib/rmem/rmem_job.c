@@ -11,7 +11,7 @@
  *
  * Invariant: queue.lock protects the list of jobs, and the claimed and busy pieces of each. A job
  * that is not in the list and has no piece in progress belongs to the thread that ended its last
- * piece. The threads exist from the first user to the last, under threads.lock; a user stays while
+ * piece. The threads exist while there are users, which threads.lock protects. A user stays while
  * it has jobs, so no job is left when the threads end.
  */
 
@@ -29,7 +29,10 @@
 #include "rmem_priv.h"
 
 #define MAX_THREADS 8
-/* Large enough that the cost of claiming is negligible, small enough that threads end together. */
+/*
+ * Large enough to make the cost of claiming negligible, small enough to let all threads end at
+ * about the same time.
+ */
 #define PIECE_SIZE (UINT64_C(64) << 20)
 
 TAILQ_HEAD(job_list, rmem_job);
@@ -52,7 +55,7 @@ static struct {
 	struct rmem_thread all[MAX_THREADS];
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Claim the next piece, which ends at a multiple of its size; call with the lock held. */
+/* Claim the next piece, up to a multiple of PIECE_SIZE; call with the lock held. */
 static struct iovec
 claim(struct rmem_job *job)
 {
@@ -75,7 +78,7 @@ claim(struct rmem_job *job)
 	return piece;
 }
 
-/* End a piece; returns whether it was the last. Call with the lock held. */
+/* End a piece. Return whether it was the last one of its job. Call with the lock held. */
 static bool
 end_piece(struct rmem_job *job, const struct iovec *piece, int error)
 {
