@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Multicast groups of UD QPs. The driver has the attachments.
+ * @file Multicast groups of UD QPs. The driver stores the attachments.
  */
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/* As the kernel: only UD QPs, and only multicast GIDs. */
+/* As in the kernel: only UD QPs, and only multicast GIDs. */
 static int
 check_mcast(const struct rmem_qp *qp, const uint8_t *gid)
 {

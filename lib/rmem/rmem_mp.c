@@ -3,15 +3,14 @@
  */
 
 /**
- * @file
- * Secondary processes: the part of the primary, which has the table of processes.
+ * @file Secondary processes: the part of the primary, with the table of processes.
  *
- * A request is answered by EAL's thread for messages. A control thread, the reaper, waits for the
- * ends of processes; it runs while the table has any. Invariant: an entry is written under the lock
- * of the table, from ATTACH until the reaper, or the last DETACH, has released what the process
- * had. Its pidfd was opened before anything is given to the process, so no end is missed.
+ * EAL's message thread answers requests. A control thread, the reaper, waits for processes to end;
+ * it runs while the table has entries. Invariant: an entry is written under the lock of the table.
+ * It exists from ATTACH until the reaper, or the last DETACH, has released the resources of the
+ * process. Its pidfd is opened before the process gets any resource, so no end is missed.
  *
- * Order of locks: the lock of the table, that of the lists of objects, those of the driver.
+ * Lock order: lock of the table, lock of the lists of objects, locks of the driver.
  */
 
 #include <errno.h>
@@ -179,7 +178,10 @@ leave(uint16_t process, uint16_t dev_id)
 		detach(process, dev_id);
 }
 
-/* Fill the pidfds to poll. False: there is no process, and the reaper ends. Under the lock. */
+/*
+ * Fill the pidfds to poll. Return false if there is no process: the reaper must end. Under the
+ * lock.
+ */
 static bool
 fill_fds(struct pollfd *fds, uint16_t *numbers, nfds_t *nb_fds)
 {
@@ -197,7 +199,10 @@ fill_fds(struct pollfd *fds, uint16_t *numbers, nfds_t *nb_fds)
 	return is_reaping;
 }
 
-/* Release processes that have ended; since the poll, an entry may belong to another process. */
+/*
+ * Release processes that have ended. Each pidfd is polled again, because its entry may have been
+ * assigned to another process since the poll.
+ */
 static void
 reap(const struct pollfd *fds, const uint16_t *numbers, nfds_t nb_fds)
 {
@@ -358,7 +363,7 @@ share(struct rmem_dev *dev, struct mp_rep *rep)
 	return 0;
 }
 
-/* Attach a process; dev has a reference, which is kept while the process is attached. */
+/* Attach a process. On success the caller's reference to dev belongs to the process. */
 static int
 attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 {
@@ -369,7 +374,7 @@ attach(const struct mp_req *req, struct mp_rep *rep, struct rmem_dev *dev)
 		return refuse(rep, EOPNOTSUPP,
 				"%s: its driver does not support secondary processes", dev->name);
 	ret = share(dev, rep);
-	/* The process considers itself not attached: an answer was lost. */
+	/* An answer was lost, so the process is attached without knowing it. */
 	if (ret == 0 && number != 0 && has_dev(number, dev->obj.dev_id)) {
 		leave((uint16_t)number, dev->obj.dev_id);
 		number = find(&req->id);
@@ -388,11 +393,11 @@ struct search {
 	uint32_t type;
 	uint16_t dev_id;
 	const void *obj;  /* the handle, or NULL */
-	const char *name; /* else its name */
-	uint16_t process; /* that claims it */
+	const char *name; /* name, if obj is NULL */
+	uint16_t process; /* process that claims the QP */
 	void *found;
 	uint32_t qp_num; /* number of the QP, which may be destroyed after the visit */
-	uint16_t owner;  /* process that had the object; any process can write it */
+	uint16_t owner;  /* rmem_obj::process, limited, since any process can write it */
 	int ret;
 };
 
@@ -493,7 +498,7 @@ lookup(const struct mp_req *req, struct mp_rep *rep)
 	return 0;
 }
 
-/* A request of an attached process. */
+/* Execute a request of an attached process. */
 static int
 serve(const struct mp_req *req, struct mp_rep *rep)
 {
@@ -523,12 +528,12 @@ answer(const struct mp_req *req, struct mp_rep *rep)
 	struct rmem_dev *dev = NULL;
 	int ret;
 
-	/* Otherwise the primary would wait for its own end. */
+	/* The reaper must not wait for the end of the primary itself. */
 	if (req->id.pid == getpid())
 		return refuse(rep, EINVAL, "process %d: is the primary", (int)req->id.pid);
 	if (req->op == MP_ATTACH) {
-		/* Take the reference before the lock, which rmem_dev_close() takes inside the lock
-		 * of the devices. */
+		/* Hold the device before taking the lock: rmem_dev_close() takes the lock with the
+		 * lock of the devices held. */
 		dev = rmem_dev_hold_by_name(req->name);
 		if (dev == NULL)
 			return refuse(rep, ENODEV, "no device \"%s\"", req->name);
@@ -590,8 +595,8 @@ forked(void)
 
 RTE_INIT(rmem_mp_init)
 {
-	/* Registered before a secondary process attaches, because its child can't use the
-	 * device. */
+	/* Registered at the start: a child of a process that is attached, or that others can attach
+	 * to, must not use the devices. */
 	pthread_atfork(NULL, NULL, forked);
 	rmem_obj_set_posted(is_posted);
 }
@@ -600,7 +605,7 @@ void
 rmem_mp_start(void)
 {
 	pthread_mutex_lock(&lock);
-	/* Without a channel between processes, none can attach. */
+	/* Without a channel between processes, no process can attach. */
 	if (!is_started) {
 		has_channel = rte_mp_action_register(MP_ACTION, receive) == 0;
 		if (!has_channel)

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Identities of processes: pid and start time, and the pidfd of one.
+ * @file Identities of processes: PID and start time, and pidfds.
  */
 
 #include <errno.h>
@@ -52,7 +51,7 @@ rmem_mp_pidfd(const struct mp_id *id)
 		return errno == ENOSYS || errno == EPERM            ? -EOPNOTSUPP
 				: errno == ESRCH || errno == EINVAL ? -ESRCH
 								    : -ENOMEM;
-	/* Loaded after the open: while it is this, the pidfd is of that process. */
+	/* Read after the open: if the start time is equal, the pidfd refers to that process. */
 	if (id->start != 0 && rmem_mp_start_time(id->pid) == id->start)
 		return fd;
 	close(fd);

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Secondary processes: the calls that they make; see rmem_mp.h.
+ * @file Secondary processes: their calls; see rmem_mp.h.
  */
 
 #include <errno.h>
@@ -87,7 +86,8 @@ request(struct mp_req *req, struct mp_rep *rep)
 	memcpy(msg.param, req, sizeof(*req));
 	if (rte_mp_request_sync(&msg, &replies, &timeout) != 0) {
 		ret = rte_errno == ENOTSUP ? EOPNOTSUPP : ENODEV;
-		return RMEM_FAIL(ret, "primary process: not asked: %s", rte_strerror(rte_errno));
+		return RMEM_FAIL(ret, "primary process: request failed: %s",
+				rte_strerror(rte_errno));
 	}
 	if (replies.nb_received != 1 || replies.msgs[0].len_param != sizeof(*rep))
 		ret = RMEM_FAIL(ENODEV,
@@ -119,7 +119,7 @@ check_secondary(void)
 {
 	if (rte_eal_process_type() == RTE_PROC_SECONDARY)
 		return 0;
-	return RMEM_FAIL(EINVAL, "process: the primary (secondary ones attach)");
+	return RMEM_FAIL(EINVAL, "process: the primary (only for secondary processes)");
 }
 
 static int
@@ -170,7 +170,7 @@ rmem_dev_attach(const char *name, struct rmem_dev **dev)
 		return ret;
 	pthread_mutex_lock(&lock);
 	if (rmem_dev_get_by_name(name) != NULL)
-		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is attached", name);
+		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is already attached", name);
 	else
 		ret = do_attach(name, dev);
 	pthread_mutex_unlock(&lock);
@@ -196,8 +196,8 @@ rmem_dev_detach(struct rmem_dev *dev)
 	pthread_mutex_lock(&lock);
 	req.dev_id = dev->obj.dev_id;
 	ret = request(&req, &rep);
-	/* Even without an answer: the primary may have released all, and assigned the number
-	 * again. */
+	/* Also without an answer: the primary may have released the resources of this process, and
+	 * assigned its number again. */
 	if (rmem_dev_abandon(dev) && --nb_attached == 0)
 		rmem_process_number_set(0);
 	pthread_mutex_unlock(&lock);

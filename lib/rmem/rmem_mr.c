@@ -3,15 +3,15 @@
  */
 
 /**
- * @file
- * Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes, rmem_mr_mem.c has
- * the memory. The MR is registered in the calling thread or in control threads.
+ * @file Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes,
+ * rmem_mr_mem.c handles the memory. The MR is registered in the calling thread or in control
+ * threads.
  *
- * The latter is a job (rmem_job.c) that populates the memory. The thread that ends it calls the
- * driver to register the MR and puts the event.
+ * A registration in control threads is a job (rmem_job.c) that populates the memory. The thread
+ * that ends the job calls the driver to register the MR, and puts the event.
  *
- * Invariant: until the job has ended no other thread writes the MR: it is PENDING, which every call
- * refuses. An EQ, a user of the threads, is not destroyed while a job for it exists.
+ * Invariant: until the job has ended, no other thread writes the MR: its state is PENDING, in which
+ * every call refuses it. An EQ is a user of the threads, and is not destroyed while it has a job.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	return ret;
 }
 
-/* Register an MR whose fields are filled: memory, driver, state; on failure it is in ERROR. */
+/* Register an MR whose fields are filled, and set its state: ERROR on failure. */
 static int
 register_mr(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -121,7 +121,7 @@ finish(struct rmem_job *job)
 	rmem_eq_put(eq, &event);
 }
 
-/* Register in control threads; -ENOMEM or -ENOSPC. Writes *mr on success. */
+/* Start a registration in control threads. Return 0 with *mr written, -ENOMEM or -ENOSPC. */
 static int
 start_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
@@ -145,7 +145,7 @@ start_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_m
 	/* The ranges of the caller may be freed; the MR has a copy. */
 	reg->attr.iov = rmem_mr_drv(new_mr)->iov;
 	reg->attr.iov_count = rmem_mr_drv(new_mr)->iov_count;
-	reg->attr.ext = NULL; /* checked; an MR of device memory is registered at once */
+	reg->attr.ext = NULL; /* only for device memory, which permits no EQ */
 	/* Memory of ALLOCATE_MR is populated already; on-demand MRs are not populated. */
 	if ((new_mr->access & (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND)) == 0) {
 		reg->job.nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;
@@ -155,7 +155,7 @@ start_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_m
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
 	rmem_trace_mr_start(new_mr->pd, new_mr, new_mr->length);
 	rmem_obj_list(&new_mr->obj);
-	/* Store it before the event can be read (fi_mr(3)). */
+	/* Store the MR before the event can be read (fi_mr(3)). */
 	*mr = new_mr;
 	rmem_job_put(&reg->job);
 	return 0;
@@ -168,7 +168,7 @@ has_no_keys(uint16_t state)
 	return state == RMEM_MR_STATE_PENDING || state == RMEM_MR_STATE_ERROR;
 }
 
-/* Refer to the device memory of a new MR until it is released. */
+/* Take a reference to the device memory of a new MR, until the MR is released. */
 static int
 hold_dm(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -246,7 +246,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 		ret = fill(new_mr, attr);
 	if (ret == 0)
 		ret = attr->eq != NULL ? start_reg(new_mr, attr, mr) : reg_now(new_mr, attr, mr);
-	/* An MR whose event was read may already be freed. */
+	/* Do not access the MR on success: if its event was read, it may already be freed. */
 	if (ret == 0)
 		return 0;
 	rmem_mr_put_owner(new_mr);
@@ -305,7 +305,7 @@ rmem_mr_enable(struct rmem_mr *mr)
 	return ret;
 }
 
-/* An MR that was never registered has no resources of the driver. */
+/* Release the resources of an MR; the driver has none if the MR was never registered. */
 static int
 do_dereg(struct rmem_mr *mr)
 {
@@ -366,7 +366,7 @@ rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 
 	ret = rmem_obj_check(mr, RMEM_OBJ_MR);
 	if (ret == 0)
-		ret = rmem_check_arg(info, "answer");
+		ret = rmem_check_arg(info, "result");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));

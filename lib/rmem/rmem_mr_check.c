@@ -27,12 +27,12 @@
 	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED |                   \
 			RMEM_ACCESS_OPTIONAL_RANGE)
 
-/* A registration, accepted by one check after the other. */
+/* A registration to check. */
 struct request {
 	const char *name;                 /* name of the device */
-	const struct rmem_dev_info *info; /* its limits and capabilities */
+	const struct rmem_dev_info *info; /* limits and capabilities of the device */
 	const struct rmem_mr_attr *attr;
-	size_t length;    /* with ranges their sum */
+	size_t length;    /* with iov: sum of the ranges */
 	bool is_implicit; /* the whole address space */
 	bool is_dm;       /* MR of device memory */
 };
@@ -76,7 +76,7 @@ check_range(const struct request *req)
 
 	if (req->is_implicit)
 		return 0;
-	/* No bytes need no address, but memory to allocate or to map is not empty. */
+	/* An empty MR needs no address, but memory to allocate or to map must not be empty. */
 	if (req->length == 0 && attr->iov_count == 0 && !is_allocated &&
 			(attr->flags & RMEM_MR_FD) == 0)
 		return check_iova(req);
@@ -96,7 +96,7 @@ check_range(const struct request *req)
 	return 0;
 }
 
-/* Flags of a registration, and the capabilities that they need. */
+/* Check the flags of a registration, and the capabilities that they need. */
 static int
 check_flags(const struct request *req)
 {
@@ -131,7 +131,7 @@ check_flags(const struct request *req)
 	return 0;
 }
 
-/* Attributes permitted with ON_DEMAND, if that is requested. */
+/* Check the attributes permitted with ON_DEMAND, if it is requested. */
 static int
 check_odp(const struct request *req)
 {
@@ -154,7 +154,7 @@ check_access_capa(const struct request *req)
 	uint32_t lacking = req->attr->access &
 			~(req->info->access | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR);
 
-	/* Device memory has no other addresses. */
+	/* MRs of device memory are ZERO_BASED on every device. */
 	if (req->is_dm)
 		lacking &= ~RMEM_ACCESS_ZERO_BASED;
 	if (lacking == 0)
@@ -163,7 +163,7 @@ check_access_capa(const struct request *req)
 			req->name, lacking, req->attr->access);
 }
 
-/* Capabilities of the device that ON_DEMAND needs. */
+/* Check the capabilities that ON_DEMAND needs. */
 static int
 check_odp_capa(const struct request *req)
 {
@@ -212,7 +212,7 @@ check_piece(const struct request *req, uint32_t i)
 	return 0;
 }
 
-/* Check the ranges, one at least, and set the length. */
+/* Check the ranges, at least one, and set the length to their sum. */
 static int
 check_iov(struct request *req)
 {
@@ -332,7 +332,7 @@ check_fd(const struct request *req)
 		return ret;
 	if (fstat(attr->fd, &st) != 0)
 		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", req->name, attr->fd, strerror(errno));
-	/* Files of devices have no size; their drivers check the range. */
+	/* Device files have no size; their drivers check the range. */
 	if (!S_ISREG(st.st_mode) && st.st_size == 0)
 		return 0;
 	if (attr->fd_offset > (uint64_t)st.st_size ||

@@ -8,9 +8,9 @@
  *
  * The MR has its own copy of the ranges; a single range is stored as an address. The class maps a
  * file descriptor for every driver; the mapping belongs to the MR that it was created for, and MRs
- * that share it refer to that one. A memzone is named after the address of the MR.
+ * that share the mapping refer to that MR. A memzone is named after the address of the MR.
  *
- * EAL has the page size of its own memory. For other memory the kernel reports it only in
+ * EAL knows the page size of its own memory. For other memory the kernel reports it only in
  * /proc/self/smaps, per mapping, which is slow: it is read only with RMEM_ACCESS_HUGETLB.
  */
 
@@ -78,7 +78,7 @@ rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec *
 	return 1;
 }
 
-/* Size of the hugepages of a file on hugetlbfs, else of the system's pages. */
+/* Size of a hugepage of a file on hugetlbfs, else of a system page. */
 static uint64_t
 page_size_of(int fd)
 {
@@ -162,7 +162,7 @@ struct mapping {
 	uint64_t page_size;
 };
 
-/* The next mapping; false after the last. */
+/* Read the next mapping. Return false after the last one. */
 static bool
 next_mapping(FILE *f, struct mapping *mapping)
 {
@@ -191,7 +191,7 @@ overlap(const struct iovec *range, const struct mapping *mapping)
 	return first <= last ? last - first + 1 : 0;
 }
 
-/* Smallest pages of the ranges by smaps; 0: not known. */
+/* Smallest page size of the ranges in smaps; 0: not known. */
 static uint64_t
 kernel_page_size(const struct iovec *iov, uint32_t nb_iov)
 {
@@ -219,8 +219,8 @@ kernel_page_size(const struct iovec *iov, uint32_t nb_iov)
 }
 
 /*
- * Check that all of the ranges are in hugepages; *page_size is that of the smallest. -EINVAL with
- * a log line if not, or if the kernel does not report it.
+ * Check that all ranges are in hugepages, and store the smallest page size. Return -EINVAL with a
+ * log line if they are not, or if the kernel does not report it.
  */
 static int
 check_hugepages(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
@@ -243,7 +243,10 @@ check_hugepages(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
 			iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "", size);
 }
 
-/* Name the memory of an MR. The old and the new memory of a changed MR exist at the same time. */
+/*
+ * Name the memzone of an MR. There are two names, because the old and the new memory of a changed
+ * MR exist at the same time.
+ */
 static void
 chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {
@@ -251,7 +254,7 @@ chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 			(rmem_mr_drv(of)->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
 }
 
-/* Bytes that rounding adds beyond the limit are not registered. */
+/* Bytes beyond max_mr_size that rounding adds are allocated, but not registered. */
 int
 rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 {

@@ -77,7 +77,7 @@ rmem_mr_stats_get(const struct rmem_mr *mr, struct rmem_mr_stats *stats)
 
 	ret = rmem_obj_check(mr, RMEM_OBJ_MR);
 	if (ret == 0)
-		ret = rmem_check_arg(stats, "answer");
+		ret = rmem_check_arg(stats, "result");
 	if (ret == 0)
 		ret = rmem_mr_check_user(mr);
 	if (ret == 0)

@@ -97,7 +97,7 @@ io_addr_of(const void *addr, const struct rte_memseg_list *msl)
 	return ms->iova + RTE_PTR_DIFF(addr, ms->addr);
 }
 
-/* Add a range whose pages have physical addresses, page by page; whether all are known. */
+/* Add a range page by page, with physical addresses. Return whether all of them are known. */
 static bool
 add_physical(struct rmem_mr_pages *pages, const struct iovec *range, uint64_t page_size)
 {
@@ -119,7 +119,7 @@ add_physical(struct rmem_mr_pages *pages, const struct iovec *range, uint64_t pa
 	return is_known;
 }
 
-/* Size of the smallest pages known of the ranges. */
+/* Smallest known page size of the ranges. */
 static uint64_t
 own_page_size(const struct iovec *iov, uint32_t nb_iov)
 {
@@ -139,8 +139,8 @@ rmem_mr_pages_fill(const struct iovec *iov, uint32_t nb_iov, uint64_t iova, uint
 		uint64_t page_size_cap, struct rmem_mr_info *info)
 {
 	/*
-	 * Consecutive virtual addresses do not imply contiguous memory: no page is larger than
-	 * those of the memory. Consecutive physical addresses do.
+	 * Consecutive virtual addresses do not imply contiguous memory, so no page is larger than
+	 * the pages of the memory. Consecutive physical addresses imply contiguous memory.
 	 */
 	bool is_physical = rte_eal_iova_mode() != RTE_IOVA_VA;
 	uint64_t nb_own = 0;

@@ -8,7 +8,8 @@
  *
  * The MR counts as being released during the change: references to it prevent the change, and no
  * new reference can be taken. The new registration is a second struct rmem_mr, in which only the
- * fields copied by store() are valid; they are stored when the device has changed.
+ * fields copied by store() are valid. They are stored after the device has changed the
+ * registration.
  */
 
 #include <errno.h>
@@ -68,7 +69,7 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0)
 			return RMEM_FAIL(EINVAL,
 					"access: ALLOCATE_MR cannot be combined with ON_DEMAND");
-		/* Its file was checked when it was registered. */
+		/* The file was checked when the MR was registered. */
 		whole.access &= ~(RMEM_ACCESS_ALLOCATE_MR |
 				(mr->access & RMEM_ACCESS_FLUSH_PERSISTENT));
 	}
@@ -82,7 +83,7 @@ iova_of(const void *addr, uint32_t access)
 	return (access & RMEM_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
 }
 
-/* The complete new registration: properties without a flag keep their values. */
+/* Build the complete new registration: properties without a flag keep their values. */
 static struct rmem_mr_attr
 whole_attr(const struct rmem_mr *mr, const struct rmem_mr_rereg_attr *change)
 {
@@ -136,7 +137,7 @@ clear_registration(struct rmem_mr *mr)
 			rmem_obj_driver(&mr->obj)->mr_size - sizeof(struct rmem_mr_drv));
 }
 
-/* For drivers that can't keep the keys. */
+/* Deregister and register again, for drivers that can't keep the keys. */
 static int
 rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Memory windows. A window refers to its PD. Its bind state is in the driver.
+ * @file Memory windows. A window refers to its PD. The driver stores its binding.
  */
 
 #include <errno.h>
@@ -30,7 +29,7 @@ rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		known = RMEM_ACCESS_REMOTE;
 	if ((info->access & ~known) != 0 || mr->type != RMEM_MR_TYPE_USER)
 		return -EINVAL;
-	/* Until then the MR has no keys, and a control thread may write its fields. */
+	/* Before it is VALID, an MR may have no keys, and a control thread may write its fields. */
 	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID)
 		return -EBUSY;
 	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
@@ -77,7 +76,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 		ret = check_type(rmem_obj_dev(&pd->obj), (int)type);
 	if (ret != 0)
 		return ret;
-	/* A driver without windows may leave their size 0; its op then refuses. */
+	/* mw_size may be 0 in a driver without windows, whose op refuses the call. */
 	new_mw = rmem_obj_create(&pd->obj, RMEM_OBJ_MW,
 			RTE_MAX(rmem_obj_driver(&pd->obj)->mw_size, sizeof(struct rmem_mw)), &ret);
 	if (new_mw == NULL)
@@ -152,14 +151,14 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 		ret = rmem_mw_check_bind(qp, mw, info);
 	else if (qp->pd != mw->pd)
 		ret = -EPERM;
-	/* The driver checks it too, when it executes the request. */
+	/* The driver checks the binding again when it executes the request. */
 	if (ret != 0 && (((const struct rmem_qp_drv *)qp)->flags & RMEM_QP_LATE_ERRORS) == 0)
 		return RMEM_FAIL(-ret,
 				"MW: cannot be bound: %" PRIu64 " bytes at 0x%" PRIx64
 				", access 0x%x: %s",
 				info->length, info->addr, info->access, bind_error_str(ret));
 	if (rmem_check_live(&mw->obj) != 0)
-		return -ENODEV; /* as a post */
+		return -ENODEV; /* as a post returns */
 	return RMEM_OP(mw, mw_bind, qp, mw, bind);
 }
 

@@ -7,7 +7,8 @@
  * Objects: tags, lifetime, references, and their number per device.
  *
  * Invariant: rmem_obj::refs counts references; RMEM_OBJ_REFS_DEAD marks an object that is being
- * released. The two exclude each other by compare-and-swap: an object with references cannot be
+ * released. They exclude each other: the mark is set with a compare-and-swap from 0 references, and
+ * rmem_obj_hold() undoes its increment if it finds the mark. So an object with references cannot be
  * released, and no reference can be taken to an object that is being released.
  *
  * Each object but a device refers to its parent, a device or a PD, from rmem_obj_create() to
@@ -29,7 +30,7 @@
 				offsetof(struct rmem_dev_info, nb_##field)                         \
 	}
 
-/* Operations by RMEM_OBJ_KIND(); the limit is 0 for objects without one. */
+/* Kinds of objects, by RMEM_OBJ_KIND(); max and nb are 0 for objects without a limit. */
 static const struct {
 	const char *name;
 	size_t max; /* offset of the limit in struct rmem_dev_info */
@@ -63,7 +64,7 @@ is_never_posted(const struct rmem_obj *obj)
 
 static rmem_obj_posted_t is_posted = is_never_posted;
 
-/* Objects created so far; atomic. */
+/* Objects created so far, by kind; atomic. */
 static uint32_t nb_created[RMEM_OBJ_NB_KINDS];
 
 static const char *
@@ -92,7 +93,7 @@ rmem_obj_check(const void *handle, uint32_t type)
 	const struct rmem_obj *obj = handle;
 	int ret;
 
-	/* Checked first: the handle may be of another process and not mapped here. */
+	/* Checked first, because a handle of another process may not be mapped here. */
 	ret = rmem_process_check();
 	if (ret != 0)
 		return ret;
@@ -155,7 +156,7 @@ max_of(const struct rmem_dev_slot *slot, uint32_t kind)
 	return *(const uint32_t *)RTE_PTR_ADD(&slot->info, kinds[kind].max);
 }
 
-/* Add an object to the count of its device, unless that is at its limit. */
+/* Add an object to the count of its device, unless the count is at its limit. */
 static int
 count(struct rmem_dev_slot *slot, uint32_t kind)
 {

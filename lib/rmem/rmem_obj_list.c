@@ -48,7 +48,7 @@ rmem_name_check(const char *name)
 	if (name == NULL)
 		return 0;
 	for (i = 0; i < RMEM_NAME_SIZE && name[i] != '\0'; i++) {
-		/* Not isprint(): JSON is no text of the locale. */
+		/* Not isprint(), which depends on the locale: names are printed as JSON. */
 		if (name[i] < ' ' || name[i] > '~')
 			return RMEM_FAIL(EINVAL, "name: character %zu is not printable: 0x%02x", i,
 					(unsigned char)name[i]);

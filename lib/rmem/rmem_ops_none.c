@@ -3,8 +3,8 @@
  */
 
 /**
- * @file
- * Operations that a driver lacks, and the fast path of a number without a device.
+ * @file Functions for operations that a driver lacks, and the fast path of a number without a
+ * device.
  */
 
 #include <errno.h>
@@ -165,7 +165,7 @@ none_mr_enable(struct rmem_mr *mr)
 	return -EOPNOTSUPP;
 }
 
-/* The class has filled in its values. */
+/* The class has already filled the values. */
 static int
 none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
@@ -427,7 +427,7 @@ unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, u
 			(ops)->op = none_##op;                                                     \
 	} while (0)
 
-/* With what the class has. */
+/* Use the operation of the class. */
 #define FILL_OWN(ops, op)                                                                          \
 	do {                                                                                       \
 		if ((ops)->op == NULL)                                                             \
@@ -503,7 +503,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 		driver->fp.srq_post_recv = unsupported_srq_post_recv;
 }
 
-/* The device was closed, has failed, or belongs to the primary process. */
+/* Error of a number without a device: it was closed, has failed, or belongs to the primary. */
 static int
 no_device(void)
 {

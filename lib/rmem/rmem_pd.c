@@ -85,7 +85,7 @@ rmem_pd_name(const struct rmem_pd *pd)
 	return pd != NULL ? rmem_obj_name(&pd->obj, RMEM_OBJ_PD) : "";
 }
 
-/* Here, since each program with objects has PDs, so that a static library links the commands. */
+/* In this file, because each program with objects links it, also from a static library. */
 RTE_INIT_PRIO(rmem_pd_telemetry_init, LAST)
 {
 	rmem_telemetry_obj_init();

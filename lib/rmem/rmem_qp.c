@@ -17,7 +17,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/* Protects the counters of all QPs. */
+/* Protects qp_more::counters of all QPs. */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS | RMEM_QP_GSI)
@@ -103,7 +103,7 @@ check_queues(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return ret;
 }
 
-/* Only an XRC_RECV QP has a domain, which must be of the same device. */
+/* Check that only an XRC_RECV QP has a domain, and that the SRQ fits the type. */
 static int
 check_xrc(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {
@@ -157,7 +157,7 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return check_bounds(dev, bounds, RTE_DIM(bounds));
 }
 
-/* Either all queues, or none for XRC_RECV. */
+/* Take references to the CQs and the SRQ; an XRC_RECV QP has none. */
 static int
 get_queues(const struct rmem_qp_conf *conf)
 {
@@ -192,7 +192,7 @@ put_queues(struct rmem_cq *send_cq, struct rmem_cq *recv_cq, struct rmem_srq *sr
 	rmem_obj_unhold(&send_cq->obj);
 }
 
-/* The configuration for the driver, whose queues are held. */
+/* Fill and check the configuration for the driver, and take references to its queues. */
 static int
 get_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf, struct rmem_qp_conf *own)
 {
@@ -227,13 +227,13 @@ rmem_qp_state_str(uint32_t state)
 	return state < RTE_DIM(names) ? names[state] : "unknown";
 }
 
-/* Private to the class; it follows the driver's part. */
+/* Part of a QP that is private to the class; it follows the driver's part. */
 struct qp_more {
 	struct rmem_qp_error last_error;
 	struct rmem_obj *parent; /* the PD, or the XRC domain */
-	uint32_t nb_opens;       /* by rmem_qp_get(); under the lock of the lists */
+	uint32_t nb_opens;       /* calls of rmem_qp_get(); under the lock of the lists */
 	uint32_t xrcd;           /* number of the domain, or 0 */
-	/* With a reference each, by the bits of enum rmem_qp_count; else NULL. */
+	/* By bit of enum rmem_qp_count: a counter with a reference, or NULL. */
 	struct rmem_counter *counters[RMEM_QP_NB_COUNTS];
 };
 
@@ -261,7 +261,7 @@ alloc(struct rmem_obj *parent, int *ret)
 	return qp;
 }
 
-/* The object that a new QP belongs to: its PD, or the domain of an XRC_RECV QP, which has no PD. */
+/* Get the parent of a new QP: its PD, or the domain of an XRC_RECV QP, which has no PD. */
 static int
 get_parent(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_obj **parent)
 {
@@ -348,7 +348,7 @@ check_conn(const struct rmem_dev *dev, const struct rmem_qp_conn *conn)
 	return ret;
 }
 
-/* Query the state; if the driver does not report it, the driver checks it. */
+/* Check that the state is, or is not, RESET. A driver that reports no state checks it itself. */
 static int
 check_state(struct rmem_qp *qp, bool is_reset)
 {
@@ -400,7 +400,7 @@ rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr)
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
 	if (ret == 0)
-		ret = rmem_check_arg(attr, "answer");
+		ret = rmem_check_arg(attr, "result");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
@@ -532,7 +532,7 @@ check_attach(struct rmem_qp *qp, const struct rmem_counter *counter, uint32_t co
 	return 0;
 }
 
-/* A reference to the counter for each of the counts. */
+/* Attach a counter, with one reference for each of the counts. */
 static int
 do_attach(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
 {

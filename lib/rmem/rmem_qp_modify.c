@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Transitions of a QP, attribute by attribute (IBTA 10.3.1, 11.2.5.2; ibv_modify_qp(3)).
+ * @file Transitions of a QP, and their attributes (IBTA 10.3.1, 11.2.5.2; ibv_modify_qp(3)).
  */
 
 #include <errno.h>
@@ -114,7 +113,7 @@ static const struct transition transitions[NB_STATES][NB_STATES] = {
 				},
 };
 
-/* The arguments, as far as they do not depend on the state. */
+/* Check the arguments, except what depends on the state. */
 static int
 check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -150,7 +149,7 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	return 0;
 }
 
-/* The limits of the device that attributes of the mask have. */
+/* Get the device limits of the attributes in the mask. */
 static int
 get_limits(const struct rmem_qp *qp, uint32_t mask, struct rmem_dev_attr *limits)
 {
@@ -159,7 +158,7 @@ get_limits(const struct rmem_qp *qp, uint32_t mask, struct rmem_dev_attr *limits
 	memset(limits, 0, sizeof(*limits));
 	if ((mask & (RMEM_QP_MAX_QP_RD_ATOMIC | RMEM_QP_MAX_DEST_RD_ATOMIC)) == 0)
 		return 0;
-	/* A driver may have no attributes: then it checks itself. */
+	/* A driver without dev_attr_get checks the values itself. */
 	limits->max_rd_atomic = limits->max_dest_rd_atomic = UINT8_MAX;
 	ret = rmem_obj_driver(&qp->obj)->ops.dev_attr_get(rmem_obj_dev(&qp->obj), limits);
 	return ret == -EOPNOTSUPP ? 0 : rmem_traced(ret);
@@ -200,14 +199,14 @@ check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t
 		if ((mask & bounds[i].bit) != 0 &&
 				(bounds[i].value < bounds[i].min ||
 						bounds[i].value > bounds[i].max))
-			return RMEM_FAIL(EINVAL, "%s: QP %u: %s %u is not %u to %u",
+			return RMEM_FAIL(EINVAL, "%s: QP %u: %s out of range: %u (%u to %u)",
 					rmem_obj_dev(&qp->obj)->name, qp->qp_num, bounds[i].what,
 					bounds[i].value, bounds[i].min, bounds[i].max);
 	}
 	return 0;
 }
 
-/* The transition from cur_state to state exists and has the attributes that it needs. */
+/* Check that the transition from cur_state to state exists, and that the mask fits it. */
 static int
 check_transition(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -229,7 +228,7 @@ check_transition(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint
 	return 0;
 }
 
-/* A copy of the attributes with both states, as drivers get them. */
+/* Copy the attributes, and set both states, as the driver requires. */
 static int
 set_states(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask,
 		struct rmem_qp_attr *next)

@@ -3,8 +3,8 @@
  */
 
 /**
- * @file
- * Counters and the last error of a QP. The error follows the QP in its memory.
+ * @file Counters and the last error of a QP. The memory of the error follows the driver's part of
+ * the QP.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 
-/* Protects the last errors of all QPs; held for a copy. */
+/* Protects the last errors of all QPs; held only to copy one. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -39,7 +39,7 @@ rmem_qp_stats_get(const struct rmem_qp *qp, struct rmem_qp_stats *stats)
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
 	if (ret == 0)
-		ret = rmem_check_arg(stats, "answer");
+		ret = rmem_check_arg(stats, "result");
 	if (ret != 0)
 		return ret;
 	memset(&from, 0, sizeof(from));

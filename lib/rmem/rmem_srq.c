@@ -3,9 +3,8 @@
  */
 
 /**
- * @file
- * Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ. One of XRC refers to its
- * domain and its CQ instead, and no QP refers to it.
+ * @file Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ. An SRQ of XRC also
+ * refers to its domain and its CQ, and no QP refers to it.
  */
 
 #include <errno.h>
@@ -68,7 +67,7 @@ ext_of(const struct rmem_srq *srq)
 	return RTE_PTR_ADD(srq, size);
 }
 
-/* Refer to both, or to none. */
+/* Take references to the domain and the CQ of an SRQ of XRC. */
 static int
 get_ext(const struct rmem_srq_ext *ext)
 {
@@ -206,7 +205,7 @@ rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr)
 
 	ret = rmem_obj_check(srq, RMEM_OBJ_SRQ);
 	if (ret == 0)
-		ret = rmem_check_arg(attr, "answer");
+		ret = rmem_check_arg(attr, "result");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));

@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Telemetry: the registry of commands, and devices.
+ * @file Telemetry: the registry of commands, and the command for devices.
  */
 
 #include <errno.h>

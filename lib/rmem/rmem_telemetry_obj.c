@@ -3,9 +3,8 @@
  */
 
 /**
- * @file
- * Telemetry of PDs, MRs, windows, CQs, SRQs, device memory and QPs: the objects of a kind, and
- * each of them; and the switch of traces.
+ * @file Telemetry of PDs, MRs, windows, CQs, SRQs, device memory and QPs: lists of the objects, and
+ * the properties of one; and the command for trace points.
  */
 
 #include <errno.h>
@@ -50,7 +49,7 @@ struct search {
 	char oldest[RMEM_NAME_SIZE + 16];
 };
 
-/* The device, and the number of a QP, the rkey of an MR or a window, or the object's number. */
+/* Write an ID: the device, and a QP number, the rkey of an MR or window, or the serial number. */
 static void
 obj_id(const struct rmem_obj *obj, char *id, size_t size)
 {
@@ -91,7 +90,7 @@ list_obj(struct rmem_obj *obj, void *arg)
 	return 0;
 }
 
-/* An object is found by its number or key, and by its name. */
+/* Find an object by its ID, or by the device and its name. */
 static int
 get_obj(struct rmem_obj *obj, void *arg)
 {
@@ -144,7 +143,7 @@ handle(const char *cmd, const char *params, struct rte_tel_data *d)
 	return rmem_obj_visit(kind->type, get_obj, &search) == 0 ? -ENOENT : 0;
 }
 
-/* Enable the trace points of a pattern; with a minus before it, disable them; "save": write. */
+/* Enable the trace points of "pattern", disable them ("-pattern"), or write the trace ("save"). */
 static int
 handle_trace(const char *cmd, const char *params, struct rte_tel_data *d)
 {

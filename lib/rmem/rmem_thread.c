@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Control threads of DPDK's, by whichever call it has for them.
+ * @file Control threads, started with the call of this DPDK version.
  */
 
 #include <errno.h>

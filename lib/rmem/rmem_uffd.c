@@ -7,7 +7,8 @@
  *
  * Invariant: the slots of watchers are written under uffd.lock; the thread reads an event and then
  * the slots between two steps of rmem_uffd_pass, which is odd during that time. A thread that
- * removes a watcher from its slot waits until pass was even or has advanced; then it is not in use.
+ * removes a watcher from its slot waits until rmem_uffd_pass was even or has advanced; then the
+ * watcher is not in use.
  */
 
 #include <errno.h>
@@ -37,7 +38,7 @@
 uint32_t rmem_uffd_pass; /* odd while the thread reads an event and uses watchers; atomic */
 
 static struct {
-	pthread_mutex_t lock; /* protects all others; never taken by the thread */
+	pthread_mutex_t lock; /* protects all other members; never taken by the thread */
 	int fd;
 	int stop; /* eventfd */
 	unsigned int nb_watches;
@@ -67,7 +68,7 @@ uffd_next(void)
 	struct uffd_msg msg;
 	bool is_read;
 
-	/* Before the event is read, which lets the thread that caused it continue. */
+	/* Before the read, which lets the thread that caused the event continue. */
 	__atomic_fetch_add(&rmem_uffd_pass, 1, __ATOMIC_SEQ_CST);
 	is_read = read(uffd.fd, &msg, sizeof(msg)) == (ssize_t)sizeof(msg);
 	if (is_read && (msg.event == UFFD_EVENT_REMOVE || msg.event == UFFD_EVENT_UNMAP))
@@ -103,8 +104,9 @@ uffd_close(void)
 }
 
 /*
- * A child of fork() has no such thread. With its copy of the descriptor the parent's memory would
- * stay watched when the parent has closed its own, and munmap() would wait forever.
+ * A child of fork() does not have the thread. It closes its copy of the descriptor: otherwise the
+ * parent's memory would stay watched after the parent has closed its own descriptor, and munmap()
+ * would wait forever.
  */
 static void
 uffd_forked(void)
@@ -113,14 +115,16 @@ uffd_forked(void)
 		uffd_close();
 }
 
-/* A descriptor with its features set, or -1. */
+/* Open a userfaultfd and set its features; -1: not possible. */
 static int
 open_fd(void)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES | FEATURE_WP_ASYNC};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	/* Permitted for any user: kernel faults, which do not occur here, are not reported. */
+	/*
+	 * Permitted to any user: faults in the kernel, which do not occur here, are not reported.
+	 */
 	if (fd < 0)
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) == 0)
@@ -174,7 +178,10 @@ rmem_uffd_add(uint64_t start, uint64_t end)
 	return ret;
 }
 
-/* Call with the lock held: a watcher that needs the memory after this watches it again. */
+/*
+ * Stop watching memory that no watcher needs. Call with the lock held: a watcher that needs the
+ * memory later adds it again.
+ */
 static void
 uffd_del(uint64_t start, uint64_t end)
 {

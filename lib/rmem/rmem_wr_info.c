@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Send requests: the table of opcodes, and the check at the post; see rmem_wr_info.h. */
+/* Send requests: the table of opcodes, and the check when posted; see rmem_wr_info.h. */
 
 #include <assert.h>
 #include <errno.h>
@@ -152,7 +152,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.flags = FLAGS,
 						.props = RMEM_WR_RC_ONLY,
 						.capa = RMEM_DEV_CAPA_FLUSH,
-						/* Or PERSISTENT, by its type. */
+						/* Or FLUSH_PERSISTENT, depending on flush.type. */
 						.remote_access = RMEM_ACCESS_FLUSH_GLOBAL,
 				},
 };
@@ -184,13 +184,13 @@ rmem_wr_limits_set(struct rmem_wr_limits *limits, const struct rmem_qp_conf *con
 		if (!is_of_service(conf->type, info, limits->is_late))
 			continue;
 		limits->opcodes |= 1u << i;
-		/* The destination of a datagram is checked. */
+		/* UD requests need a check of their destination. */
 		if (!info->is_full_check && conf->type != RMEM_QPT_UD)
 			limits->simple |= 1u << i;
 	}
 }
 
-/* The number of SGEs, and where that matters their lengths. */
+/* Check the number of SGEs and, where it matters, their lengths. */
 static __rte_noinline bool
 wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
 {
@@ -209,7 +209,7 @@ wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr
 	return length <= limits->max_inline_data;
 }
 
-/* The destination of a request of UD. */
+/* Check the destination of a UD request. */
 static int
 wr_check_ud(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
@@ -234,7 +234,7 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		return -EINVAL;
 	if (qp->type == RMEM_QPT_UD && wr_check_ud(qp, limits, wr) != 0)
 		return wr_check_ud(qp, limits, wr);
-	/* None has both. */
+	/* No request has both SGEs and objects. */
 	if (info->props & RMEM_WR_HAS_SGES)
 		return wr_check_sges(limits, wr) ? 0 : -EINVAL;
 	return rmem_wr_objs_fit(qp, wr) ? 0 : -EINVAL;

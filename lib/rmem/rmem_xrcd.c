@@ -6,8 +6,8 @@
  * @file
  * XRC domains. A handle refers to its device; SRQs and QPs refer to the handle.
  *
- * The handles of one file have the same number. Each has a file descriptor of its own, so that the
- * file is not deleted, and its inode used again, while the domain exists.
+ * All handles of a file have the same number. Each has its own file descriptor, so that the inode
+ * is not used for another file while the domain exists.
  */
 
 #include <errno.h>
@@ -66,7 +66,7 @@ check_conf(const struct rmem_dev *dev, const struct rmem_xrcd_conf *conf)
 	return check_capa(dev);
 }
 
-/* Open the file again, and identify it. */
+/* Duplicate the file descriptor, and identify the file. */
 static int
 get_file(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
 {
@@ -101,7 +101,7 @@ is_same_file(struct rmem_obj *obj, void *arg)
 	return 1;
 }
 
-/* Find the domain of the file, or make one. Under the lock. */
+/* Find the domain of the file, or create a domain. Under the lock. */
 static int
 set_handle(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
 {
@@ -126,7 +126,7 @@ put_file(const struct rmem_xrcd *xrcd)
 		close(xrcd->fd);
 }
 
-/* Open a new handle, which is listed then. */
+/* Open a new handle, and list it. */
 static int
 alloc_listed(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
 {
