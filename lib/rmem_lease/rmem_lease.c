@@ -65,7 +65,7 @@ choose_backend(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
 			is_auto ? "" : " with that backend", text);
 }
 
-/* Log the selected backend, and the missing capabilities of preferred ones. */
+/* Log the selected backend, and the missing capabilities of preferred backends. */
 static void
 log_backend(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
 {
@@ -76,7 +76,7 @@ log_backend(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa)
 
 	if (backend == RMEM_LEASE_AUTO)
 		format_lacking(capa, 1, ctx->backend, text, sizeof(text));
-	/* Once for a device, and not for each of its QPs. */
+	/* At a higher level once per device and backend, not for each QP. */
 	if (text[0] != '\0' &&
 			(__atomic_fetch_or(&logged[ctx->dev->obj.dev_id], bit, __ATOMIC_RELAXED) &
 					bit) == 0)
@@ -119,10 +119,7 @@ check_conf(const struct rmem_lease_conf *conf)
 	return ret != 0 ? ret : rmem_socket_check(conf->socket_id);
 }
 
-/*
- * The smallest page size with which a list covers any buffer; with few pages, if the device
- * supports larger ones.
- */
+/* Set the smallest page size with which a page list of at most max_list pages covers any buffer. */
 static int
 set_pages(struct rmem_lease_ctx *ctx, const struct rmem_dev_info *info, uint32_t max_list)
 {
@@ -173,7 +170,7 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 	return 0;
 }
 
-/* Rights of the QP's peer, and maximum number of outstanding requests. */
+/* Query the rights of the QP's peer, and the maximum number of outstanding requests. */
 static int
 set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 {
@@ -210,7 +207,8 @@ arena_layout(struct rmem_lease_ctx *ctx, struct lease_arena *arena, uint32_t nb_
 {
 	uint32_t nb = rte_align32pow2(nb_slots);
 	/*
-	 * Two requests for each lease, more with leases that the peer ended, up to the send queue.
+	 * Two requests for each lease; leases that the peer ended add more, up to the size of the
+	 * send queue.
 	 */
 	uint32_t nb_ops = rte_align32pow2(2 * RTE_MAX(nb_slots, depth));
 	uint32_t nb_map = RTE_MAX(4 * nb, 64u);
@@ -234,7 +232,7 @@ arena_layout(struct rmem_lease_ctx *ctx, struct lease_arena *arena, uint32_t nb_
 		ctx->entries = arena_alloc(arena, nb_slots, sizeof(*ctx->entries));
 }
 
-/* A copy of a context, followed by its arrays. */
+/* Allocate a copy of a context, followed by its arrays. */
 static struct rmem_lease_ctx *
 alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint32_t depth)
 {
@@ -375,9 +373,9 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	return 0;
 }
 
-/* Whether a key belongs to a lease that peers may still access. */
+/* Whether a slot has a lease whose buffer the peer may still access. */
 static bool
-is_out(const struct lease_slot *slot)
+is_accessible(const struct lease_slot *slot)
 {
 	return slot->lease.state >= RMEM_LEASE_GRANTING && slot->lease.state <= RMEM_LEASE_LOST;
 }
@@ -386,10 +384,10 @@ is_out(const struct lease_slot *slot)
 static int
 recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	bool is_lease_out = is_out(slot);
+	bool is_lost = is_accessible(slot);
 	int ret;
 
-	if (is_lease_out) {
+	if (is_lost) {
 		if (slot->heap_at != LEASE_NOWHERE)
 			rmem_lease_heap_del(ctx, slot);
 		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_LOST);
@@ -400,7 +398,7 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->has_bind_failed = false;
-	if (is_lease_out)
+	if (is_lost)
 		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_FAILED);
 	return 0;
 }
@@ -428,7 +426,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 		rmem_lease_slot_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]],
 				RMEM_LEASE_END_FAILED);
 	for (i = 0; i < ctx->nb_slots && ret == 0; i++) {
-		nb_lost += is_out(&ctx->slots[i]);
+		nb_lost += is_accessible(&ctx->slots[i]);
 		ret = recover_slot(ctx, &ctx->slots[i]);
 	}
 	rmem_lease_prune_lists(ctx);
@@ -458,6 +456,6 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.keys_trimmed, i);
 	rmem_lease_trace_trim(ctx, i);
-	/* -EBUSY: the last request of a key has not completed, so it was used. */
+	/* -EBUSY: the last request of a key has not completed, so the key was used. */
 	return ret != 0 && ret != -EBUSY ? ret : (int)i;
 }

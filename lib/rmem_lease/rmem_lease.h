@@ -10,14 +10,14 @@
  * revocation invalidates the rkey, and returns the buffer only when no access through the rkey
  * is possible any more. Both use the send queue in bursts, without a system call.
  *
- * A context is created on a QP and is used by the thread that uses the QP. Its requests share
- * the send queue with the application, and their completions are in the send CQ of the
- * QP: rmem_lease_poll() is rmem_poll_cq() without them. The upper 16 bits of their wr_id are
+ * A context is created on a QP and is used by the thread that uses the QP. Its requests share the
+ * send queue with the application, and their completions are in the send CQ of the QP:
+ * rmem_lease_poll() polls the CQ without returning them. The upper 16 bits of their wr_id are
  * RMEM_LEASE_WR_ID; requests of the application on that QP must not use this value.
  *
  * Life of a lease: rmem_lease_grant() creates it. rmem_lease_revoke(), its deadline, the peer's
- * RMEM_WR_SEND_WITH_INV or a failure ends it. rmem_lease_reclaim() returns it once, for any
- * of these reasons. Then its buffer can be reused, and the lease belongs to the context.
+ * RMEM_WR_SEND_WITH_INV or a failure ends it. rmem_lease_reclaim() returns each ended lease once.
+ * Then its buffer can be reused, and the lease belongs to the context.
  */
 
 #ifndef RMEM_LEASE_H
@@ -38,7 +38,7 @@ struct rmem_qp;
 struct rmem_send_wr;
 struct rmem_wc;
 
-/** Upper 16 bits of the wr_id of a context's requests. No pointer of a process has this value. */
+/** Upper 16 bits of the wr_id of a context's requests. No user-space pointer has this value. */
 #define RMEM_LEASE_WR_ID UINT64_C(0x6c73)
 /** Maximum number of leases per rmem_lease_prepare(). */
 #define RMEM_LEASE_MAX_PREPARED 64
@@ -61,7 +61,7 @@ enum rmem_lease_backend {
 enum rmem_lease_state {
 	RMEM_LEASE_FREE = 0,     /**< Not in use: it belongs to the context. */
 	RMEM_LEASE_PREPARED = 1, /**< Has an rkey; waits for rmem_lease_post(). */
-	RMEM_LEASE_GRANTING = 2, /**< Posted: valid in answer to requests posted later. */
+	RMEM_LEASE_GRANTING = 2, /**< Posted: usable by the peer after requests posted later. */
 	RMEM_LEASE_GRANTED = 3,  /**< Completed: valid for any request. */
 	RMEM_LEASE_REVOKING = 4, /**< Being revoked: the peer may still access the buffer. */
 	RMEM_LEASE_LOST = 5,     /**< A request failed; rmem_lease_recover() ends the lease. */
@@ -87,8 +87,8 @@ enum rmem_lease_refusal {
 	RMEM_LEASE_REFUSAL_RANGES = 5,    /**< EINVAL: an MR over several ranges, or implicit. */
 	RMEM_LEASE_REFUSAL_LENGTH = 6,    /**< EINVAL: 0, or over max_length. */
 	RMEM_LEASE_REFUSAL_OUTSIDE = 7,   /**< EINVAL: outside of the MR. */
-	RMEM_LEASE_REFUSAL_PAGE = 8,      /**< EINVAL: in the page at address 0 of a page list. */
-	RMEM_LEASE_REFUSAL_ACCESS = 9,    /**< EINVAL: no right, or others than remote ones. */
+	RMEM_LEASE_REFUSAL_PAGE = 8,      /**< EINVAL: in the page at address 0, in a page list. */
+	RMEM_LEASE_REFUSAL_ACCESS = 9,    /**< EINVAL: no right, or a right that is not remote. */
 	RMEM_LEASE_REFUSAL_RESERVED = 10, /**< EINVAL: a reserved field is not zero. */
 	RMEM_LEASE_REFUSAL_FD = 11,       /**< EOPNOTSUPP: a window over an MR of RMEM_MR_FD. */
 	RMEM_LEASE_REFUSAL_QP_RIGHT = 12, /**< EPERM: the QP lacks a right. */
@@ -107,7 +107,7 @@ enum rmem_lease_refusal {
 struct rmem_lease {
 	uint64_t id;              /**< Number, unique in the context. */
 	void *addr;               /**< First byte of the buffer. */
-	uint64_t remote_addr;     /**< Its address in requests of peers. */
+	uint64_t remote_addr;     /**< Address of the first byte in requests of peers. */
 	void *user;               /**< rmem_lease_req::user. */
 	uint64_t deadline;        /**< TSC at which it expires, or 0. */
 	const struct rmem_mr *mr; /**< rmem_lease_req::mr. */
@@ -213,7 +213,7 @@ int rmem_lease_ctx_create(struct rmem_qp *qp, const struct rmem_lease_conf *conf
 /**
  * Destroy a context and release its keys.
  *
- * Control path. Not while another thread uses the QP; once for each context.
+ * Control path. Once for each context; no other thread may use the QP.
  *
  * @param ctx
  *   Context to release; no longer valid on success. NULL is allowed and has no effect.
@@ -223,8 +223,8 @@ int rmem_lease_ctx_create(struct rmem_qp *qp, const struct rmem_lease_conf *conf
  *   - -EINVAL: not a context.
  *   - -EBUSY: leases were not reclaimed; the log has their number. Or the peer ended a lease, and
  *     the completion of its grant was not polled yet.
- *   - -EIO: the device failed to release a key. Others may have been released; the context remains
- *     usable with the remaining keys, and can be destroyed again.
+ *   - -EIO: the device failed to release a key. Other keys may have been released; the context
+ *     remains usable with the remaining keys, and can be destroyed again.
  */
 int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
 
@@ -243,8 +243,9 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * Refused buffers are counted in rmem_lease_stats::refused, and the reason of the last one is
  * rmem_lease_stats::last_refusal; the first for each reason is logged.
  *
- * If the send queue accepts only some of the requests, the last leases may stay GRANTING until
- * the next grant or revocation completes; requests posted later may use them like the others.
+ * If the send queue accepts only some of the requests, the last leases may stay GRANTING until the
+ * next grant or revocation completes. The peer may use them like any lease, after requests posted
+ * later.
  *
  * Fast path, for the thread that uses the QP.
  *
@@ -258,7 +259,7 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  *   Array of nb leases; undefined beyond the number returned.
  *
  * @return
- *   Number of leases granted, up to the first buffer refused. If that is the first one:
+ *   Number of leases granted, up to the first buffer refused. If the first buffer is refused:
  *   - -EINVAL: NULL ctx or not a context, a reserved field that is not zero, an MR that is NULL,
  *     not of rmem_mr_reg() or a similar call, not valid, over several ranges, of another PD or
  *     being deregistered, a buffer outside of it, or in the page at address 0 of a page list, a
@@ -270,8 +271,8 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  *     key left.
  *   - -ENOMEM: no memory for another key.
  *   - -EBUSY: the QP is in the RESET state, or prepared leases wait for rmem_lease_post().
- *   - -ENODEV: the device is being closed, or was.
- *   - -EIO: the device failed to make another key.
+ *   - -ENODEV: the device is being closed, or was closed.
+ *   - -EIO: the device failed to allocate another key.
  */
 int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease);
@@ -296,7 +297,7 @@ int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *re
  * @return
  *   Number of leases prepared, at most RMEM_LEASE_MAX_PREPARED in total. If none:
  *   - -EINVAL, -EPERM, -EOPNOTSUPP, -ENOMEM, -ENODEV, -EIO: as rmem_lease_grant().
- *   - -ENOSPC: as there, or RMEM_LEASE_MAX_PREPARED wait for rmem_lease_post().
+ *   - -ENOSPC: as rmem_lease_grant(), or RMEM_LEASE_MAX_PREPARED leases wait for rmem_lease_post().
  */
 int rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease);
@@ -327,9 +328,9 @@ int rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, u
 /**
  * Revoke leases: post the invalidations of their rkeys.
  *
- * They are signaled like grants. If the send queue is full, a later poll posts them. Entries are
- * freed by completions: a queue full of unsignaled requests of the application has no free entry
- * before a signaled one completes.
+ * The invalidations are signaled like grants. If the send queue is full, a later poll posts the
+ * rest. Only completions free entries: a queue full of unsignaled requests of the application has
+ * no free entry before a signaled request completes.
  *
  * A lease that is being revoked or has ended is skipped, so that a lease that has just expired may
  * be passed.
@@ -383,7 +384,7 @@ int rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_
  * @param ctx
  *   Context on the QP.
  * @param[in,out] wc
- *   nb_wc completions; the remaining ones move to the front, in order.
+ *   nb_wc completions. Those of the context are removed; all others move to the front, in order.
  * @param nb_wc
  *   Number of completions; 0 is allowed.
  *
@@ -425,7 +426,7 @@ int rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, ui
  *   rmem_lease::id, or any number.
  *
  * @return
- *   The lease, or NULL if there is none of that number, or it was reclaimed.
+ *   The lease, or NULL if no lease has that number, or it was reclaimed.
  */
 struct rmem_lease *rmem_lease_lookup(const struct rmem_lease_ctx *ctx, uint64_t id);
 
@@ -502,7 +503,7 @@ const char *rmem_lease_refusal_str(uint32_t refusal);
 /**
  * Print the properties and statistics of a context.
  *
- * With the oldest lease and the number of leases by MR, as telemetry reports them.
+ * Includes the oldest lease and the number of leases by MR, as telemetry reports them.
  *
  * Control path. Safe to call from any thread.
  *
@@ -526,7 +527,7 @@ int rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f);
  *   Context; NULL is allowed.
  *
  * @return
- *   rmem_lease_conf::name, valid as long as the context; "" without one, and if ctx is not a
+ *   rmem_lease_conf::name, valid while the context exists; "" without one, and if ctx is not a
  *   context.
  */
 const char *rmem_lease_ctx_name(const struct rmem_lease_ctx *ctx);

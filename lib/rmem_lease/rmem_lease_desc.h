@@ -29,7 +29,7 @@ struct rmem_lease_sealer;
 #define RMEM_LEASE_DESC_SIZE 56
 /** Bytes of the key of a sealer. */
 #define RMEM_LEASE_SEAL_KEY_SIZE 32
-/** Bytes of a sealed descriptor: a head of 8, a nonce of 12, the packed one and a tag of 16. */
+/** Bytes of a sealed descriptor: header (8), nonce (12), packed descriptor, tag (16). */
 #define RMEM_LEASE_SEALED_SIZE (8 + 12 + RMEM_LEASE_DESC_SIZE + 16)
 
 /** Description of a lease for a peer. */
@@ -136,15 +136,15 @@ int rmem_lease_desc_unpack(
 /**
  * Create a sealer, which seals and unseals descriptors with AES-256-GCM.
  *
- * The key must be known only to the two sides, from a key exchange such as TLS or IKE. A sealer
- * is used by one thread at a time; several sealers may have the same key, in any process. Each
- * draws a 64-bit random number, and combines it with a counter to nonces that are unique for the
- * key; after 2^32 descriptors it draws another. After fork() the child may use its copy of a
- * sealer, which draws a number of its own.
+ * The key must be known only to the two sides, from a key exchange such as TLS or IKE. A sealer is
+ * used by one thread at a time; several sealers may have the same key, in any process. Each sealer
+ * draws a 64-bit random number, and builds its nonces from this number and a counter, so that
+ * nonces are unique for the key; after 2^32 descriptors it draws another number. After fork() the
+ * child may use its copy of a sealer, which draws its own number.
  *
  * A snapshot of a virtual machine or a checkpoint of a process is not detected: a sealer that is
- * restored twice, or restored while the original runs, repeats nonces, which discloses the
- * sealed data and permits forgery. After a restore, destroy it and create one with a new key.
+ * restored twice, or restored while the original runs, repeats nonces, which discloses the sealed
+ * data and permits forgery. After a restore, destroy the sealer and create another with a new key.
  *
  * Control path: allocates memory.
  *
@@ -182,8 +182,9 @@ void rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer);
  * @param desc
  *   Descriptor to seal.
  * @param with
- *   Associated data, which must be the same in the unseal and is not sent. With the numbers of the
- *   two QPs a descriptor for one connection cannot be used on another. NULL with 0 bytes.
+ *   Associated data; not sent, and must be equal in rmem_lease_unseal(). If it has the numbers of
+ *   the two QPs, a descriptor for one connection cannot be used on another. May be NULL if
+ *   with_size is 0.
  * @param with_size
  *   Bytes of associated data, up to 65536.
  * @param[out] buf
@@ -193,8 +194,8 @@ void rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer);
  *
  * @return
  *   RMEM_LEASE_SEALED_SIZE, otherwise:
- *   - -EINVAL: NULL sealer or with, what rmem_lease_desc_pack() refuses, or with_size above
- *     65536.
+ *   - -EINVAL: NULL sealer or with, a descriptor that rmem_lease_desc_pack() refuses, or with_size
+ *     above 65536.
  *   - -ENOSPC: buf is too small.
  *   - -EOPNOTSUPP: the library was built without libcrypto.
  *   - -EIO: libcrypto failed, or the system has no random numbers.
@@ -218,7 +219,7 @@ int rmem_lease_seal(struct rmem_lease_sealer *sealer, const struct rmem_lease_de
  * @param size
  *   Number of bytes.
  * @param with
- *   Associated data of the seal. NULL with 0 bytes.
+ *   Associated data of rmem_lease_seal(). May be NULL if with_size is 0.
  * @param with_size
  *   Bytes of associated data, up to 65536.
  * @param[out] desc

@@ -14,7 +14,7 @@ is_valid(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req,
 		const struct lease_hold *hold)
 {
 	const struct rmem_mr *mr = hold->mr;
-	uint64_t offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large before it */
+	uint64_t offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* wraps below mr */
 
 	return req->length - 1 < ctx->max_length && offset < mr->length &&
 			req->length <= mr->length - offset && req->access != 0 &&
@@ -31,7 +31,7 @@ check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 	if (mr->type != RMEM_MR_TYPE_USER || rmem_mr_state(mr) != RMEM_MR_STATE_VALID ||
 			mr->pd != ctx->qp->pd || mr->addr == NULL)
 		return false;
-	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
+	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* wraps below mr */
 	return req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
 			req->length <= mr->length - offset && (uintptr_t)req->addr >= ctx->min_addr;
 }
@@ -55,8 +55,8 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 }
 
 /*
- * Set *hold to that of the MR of a request. The MR is held before it is checked, so that it cannot
- * change before the lease ends. The burst shares the hold, and so does each of its leases.
+ * Set *hold to the hold of the request's MR. The MR is held before it is checked, so that it cannot
+ * change before the lease ends. The burst has a share of the hold, and so has each of its leases.
  */
 static inline int
 take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold **hold)
@@ -112,7 +112,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	return slot;
 }
 
-/* Stage requests up to the limit; returns their number, or -errno of the first. */
+/* Stage requests, up to the limit. Return their number, or the -errno of the first. */
 static int
 prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease)
@@ -160,7 +160,7 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 	LEASE_COUNT(ctx->stats.queue_full, 1);
 }
 
-/* The staged leases from n on were not posted. */
+/* Set the staged leases from n on to PREPARED again: they were not posted. */
 static void
 not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 {
@@ -168,7 +168,7 @@ not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 		LEASE_SET_STATE(&ctx->slots[ctx->staged[n]].lease, RMEM_LEASE_PREPARED);
 }
 
-/* Post the staged requests, then the requests of the application; returns as a post. */
+/* Post the staged requests, then nb_wr requests of the application. Return as rmem_post_send(). */
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {
@@ -263,7 +263,7 @@ rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, uint1
 		return -ENOSPC;
 	ret -= (int)nb;
 	if (unlikely((uint32_t)ret < chained || chained == nb_wr)) {
-		/* The error is returned if it concerns the first one. */
+		/* Post again for the error, if the first request of the application was refused. */
 		if (ret != 0 || nb_wr == 0)
 			return ret;
 		return rmem_post_send(ctx->qp, wr, nb_wr);

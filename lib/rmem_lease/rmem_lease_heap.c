@@ -3,8 +3,8 @@
  */
 
 /*
- * Deadlines: a binary heap with the next one on top. Each slot has its position, so that a revoked
- * lease is removed directly. Deadlines added in order need no move.
+ * Deadlines: a binary heap with the next deadline at the top. Each slot stores its position, so a
+ * revoked lease is removed without a search. Deadlines added in ascending order need no move.
  */
 
 #include "rmem_lease_priv.h"
@@ -16,7 +16,7 @@ set(struct rmem_lease_ctx *ctx, uint32_t at, struct lease_due due)
 	ctx->slots[due.slot].heap_at = at;
 }
 
-/* Move due upwards from the hole at its position; returns the final position. */
+/* Move due upwards from the free position at. Return its final position. */
 static uint32_t
 sift_up(struct rmem_lease_ctx *ctx, uint32_t at, struct lease_due due)
 {

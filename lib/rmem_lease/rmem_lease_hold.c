@@ -3,12 +3,13 @@
  */
 
 /*
- * References to the MRs of leases. A reference takes an atomic operation. Leases of a recently
- * leased MR share it, so that a burst takes one reference for each MR, not for each buffer. An MR
- * does not change while it is referenced: what depends on it alone is checked once.
+ * References to the MRs of leases. Taking a reference needs an atomic operation. Leases of a
+ * recently leased MR share one, so a burst takes a reference for each MR, not for each buffer. An
+ * MR does not change while it is referenced, so checks that depend only on the MR are made once.
  *
  * Invariant: a hold whose mr is not NULL has a reference to it, which nb leases share. Several
- * holds may be of one MR; `recent` finds one of them, or another one, or none.
+ * holds may refer to one MR. An entry of `recent` is only a hint: its hold may be of this MR, of
+ * another MR, or unused.
  */
 
 #include <rmem_obj_ref.h>
@@ -24,7 +25,7 @@ rmem_lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb)
 		ctx->holds[i].next = i + 1;
 }
 
-/* Rights that a lease of any part of an MR may have; 0 when it depends on the part. */
+/* Rights that a lease of any part of an MR may have; 0: check_req() must check each part. */
 static uint32_t
 access_of(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 {

@@ -43,7 +43,7 @@ release_fast_reg(struct lease_slot *slot)
 
 	if (ret != 0)
 		return ret;
-	slot->mr = NULL; /* in case the deregistration must be repeated */
+	slot->mr = NULL; /* a repeated release must not deregister it again */
 	ret = rmem_fast_reg_page_list_free(slot->list);
 	return ret != 0 ? -EIO : 0;
 }
@@ -98,7 +98,7 @@ release_mw(struct lease_slot *slot)
 	return rmem_mw_dealloc(slot->mw);
 }
 
-/* The iova of the buffer. */
+/* Get the iova of the buffer in its MR. */
 static inline uint64_t
 iova_of(const struct rmem_lease *lease)
 {
@@ -156,7 +156,7 @@ fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_
 					.key_tag = tag}};
 }
 
-/* By enum rmem_lease_backend, less 1; the first that the device supports is selected. */
+/* By enum rmem_lease_backend - 1; AUTO selects the first that the device supports. */
 static const struct lease_ops lease_backends[] = {
 		{"fast-register MRs", RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV,
 				make_fast_reg, release_fast_reg, fill_fast_reg},
@@ -166,7 +166,7 @@ static const struct lease_ops lease_backends[] = {
 				release_umr, fill_umr},
 };
 
-/* Zero-based keys come after windows, which are bound to their QP and keep the addresses. */
+/* AUTO prefers windows to zero-based keys: they are bound to their QP, and keep the addresses. */
 const struct lease_ops *
 rmem_lease_ops_find(uint32_t backend, uint64_t capa)
 {
@@ -216,7 +216,9 @@ map_insert(struct rmem_lease_ctx *ctx, uint32_t number)
 	ctx->map_used++;
 }
 
-/* Entries of released keys stay until the map is three quarters full. */
+/*
+ * Add a key. Entries of released keys stay until the map is three quarters full, and then rebuilt.
+ */
 static void
 map_add(struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 {
@@ -366,7 +368,7 @@ rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return 0;
 }
 
-/* Return a slot whose key can't be granted next. */
+/* Return a slot that can't be granted next: its key is stuck, missing, or out of tags. */
 static __rte_noinline void
 put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {

@@ -12,14 +12,14 @@
  *
  * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
  *
- *   FREE      the context: in `free` with an invalid key, in `quarantined` with one whose tags are
- *             used up (quarantine), or in `empty` without a key; in none with one that is stuck
+ *   FREE      the context: in `free` with an invalid key, in `quarantined` with a key that has no
+ *             tags left, in `empty` without a key, or in no list with a key that is stuck
  *   PREPARED  the application, and `staged`
  *   GRANTING  the application, and the send queue: `ops` holds its REG_MR until that completes
  *   GRANTED   the application
  *   REVOKING  the peer may still access the buffer: in `revokes` until the LOCAL_INV is accepted,
  *             then in `ops` until that completes
- *   LOST      none: the state of its key is unknown until rmem_lease_recover() has released it
+ *   LOST      no owner: the state of the key is unknown until rmem_lease_recover() has released it
  *   ENDED     the application may reuse the buffer: in `ended` until it is reclaimed
  *
  * The requests of a send queue complete in order. So a completion covers all preceding entries of
@@ -99,7 +99,7 @@ extern int rmem_lease_logtype;
  * fields of that lease.
  */
 struct lease_slot {
-	struct rmem_lease lease; /* in FREE, the previous one; rkey is that of the key */
+	struct rmem_lease lease; /* FREE: the previous lease, with the rkey of the key */
 	union {
 		struct rmem_mr *mr; /* fast-register or indirect */
 		struct rmem_mw *mw;
@@ -110,9 +110,9 @@ struct lease_slot {
 	};
 	uint64_t quarantined_at; /* TSC, while quarantined */
 	struct lease_hold *hold; /* of lease.mr, unless FREE */
-	uint64_t serial;         /* leases granted or staged before it */
+	uint64_t serial;         /* number of leases granted or staged before */
 	uint32_t heap_at;        /* index in the heap of deadlines, or LEASE_NOWHERE */
-	uint16_t nb_tags;        /* used since it was last quarantined */
+	uint16_t nb_tags;        /* tags used since the last quarantine */
 	bool has_key : 1;
 	bool is_peer_inv : 1;     /* REVOKING: the peer has also invalidated the key */
 	bool has_bind_failed : 1; /* the bind of the key failed after its lease had ended */
@@ -133,16 +133,16 @@ struct lease_due {
 	uint32_t slot;
 };
 
-/** A reference to an MR, for leases of it. */
+/** A reference to an MR, which leases of the MR share. */
 struct lease_hold {
 	struct rmem_mr *mr; /* NULL while no lease uses it */
-	uint32_t nb;        /* leases */
-	uint32_t next;      /* number of the next free one */
-	uint32_t access;    /* rights that leases of the MR may have; 0: see check_req() */
+	uint32_t nb;        /* Number of leases. */
+	uint32_t next;      /* number of the next free hold */
+	uint32_t access;    /* rights that leases of the MR may have; 0: check_req() decides */
 	uint32_t rkey;      /* rkey of the MR, for telemetry; atomic */
 };
 
-/** Number of leases granted at a time, from which the age of a lease is estimated. */
+/** Number of leases granted until a point in time, to estimate the age of a lease. */
 struct lease_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t granted;
@@ -163,7 +163,7 @@ struct lease_ops {
 
 struct rmem_lease_ctx {
 	struct rmem_obj obj;
-	uint32_t wr_tag; /* upper half of a wr_id; the lower one is the index in `ops` */
+	uint32_t wr_tag; /* upper half of a wr_id; the lower half is the index in `ops` */
 	struct rmem_qp *qp;
 	struct rmem_dev *dev;
 	const struct lease_ops *backend;
@@ -176,10 +176,10 @@ struct rmem_lease_ctx {
 	uint32_t ops_head;      /* oldest not completed */
 	uint32_t ops_tail;      /* next to post */
 	uint32_t nb_unsignaled; /* requests after the last signaled one */
-	uint32_t signal_every;  /* there are always less of these */
+	uint32_t signal_every;  /* nb_unsignaled is always below it */
 
 	uint32_t nb_free;
-	uint32_t low_free; /* least since rmem_lease_trim() */
+	uint32_t low_free; /* lowest nb_free since rmem_lease_trim() */
 	uint32_t *free;    /* stack: the key used last is granted first */
 	uint32_t *empty;   /* stack */
 	uint32_t nb_empty;
@@ -193,7 +193,7 @@ struct rmem_lease_ctx {
 	uint32_t access;   /* rights of the QP's peer */
 	uint32_t mr_needs; /* right that the backend needs of an MR */
 	uint32_t max_length;
-	uint32_t logged_refusals;   /* bit by reason */
+	uint32_t logged_refusals;   /* a bit for each logged reason */
 	bool is_zero_based;         /* keys of REG_MR and UMR: RMEM_DEV_CAPA_REG_ZERO_BASED */
 	uint32_t log2_page_size;    /* page size of page lists */
 	uint32_t max_page_list_len; /* pages of a buffer */
@@ -201,9 +201,9 @@ struct rmem_lease_ctx {
 	uintptr_t min_addr;         /* lowest address of a buffer: no page list has the page at 0 */
 	uint32_t mr_flags_bad; /* rmem_mr_drv::flags of MRs that the backend does not support */
 
-	uint32_t free_hold;            /* number of the first free one */
+	uint32_t free_hold;            /* number of the first free hold */
 	uint32_t recent[LEASE_RECENT]; /* hashed by MR: a hold that may be of this MR */
-	struct lease_hold *holds;      /* one for each slot, and one */
+	struct lease_hold *holds;      /* one for each slot, and one for the burst */
 
 	uint32_t *map; /* slot + 1 by the index of its key; see rmem_lease_map_find() */
 	uint32_t map_mask;
@@ -218,26 +218,26 @@ struct rmem_lease_ctx {
 	char name[RMEM_NAME_SIZE];
 	struct lease_sample samples[LEASE_SAMPLES]; /* under the lock of the list */
 	uint32_t nb_samples;
-	char refusal[128]; /* the last one, or empty; under the lock of rmem_lease_refuse.c */
+	char refusal[128]; /* last refusal, or empty; under the lock of rmem_lease_refuse.c */
 	uint64_t refused_ns;
 
-	struct rmem_send_wr wr[2 * LEASE_BURST]; /* staged, then the application's */
+	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of staged leases, then of the application */
 	struct rmem_send_wr inv[LEASE_BURST];
 };
 
 /**
- * LEASE_TAG once this process has created a context, else 0: then no context in shared memory is
- * one of this process. 0 again in a child of fork() whose memory is that of its parent.
+ * LEASE_TAG once this process has created a context. 0 before that, and in a child of fork() that
+ * shares the memory of its parent: no context in shared memory belongs to the process then.
  */
 extern uint32_t rmem_lease_ctx_tag;
 
-/** Set it: a context was created. */
+/** Set rmem_lease_ctx_tag, because a context was created. */
 void rmem_lease_set_tag(void);
 
-/** 0, or -EINVAL and a line; -EOPNOTSUPP in a secondary process. */
+/** Return 0, or -EINVAL with a log line; -EOPNOTSUPP in a secondary process. */
 int rmem_lease_check_ctx(const struct rmem_lease_ctx *ctx);
 
-/** On the fast path: no line. */
+/** Check a context on the fast path, without a log line. */
 static inline bool
 lease_is_ctx(const struct rmem_lease_ctx *ctx)
 {
@@ -252,8 +252,8 @@ lease_number(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 
 /*
  * A request in the send queue: the slot, low bits of the count of its leases, and whether it is a
- * LOCAL_INV. The count distinguishes a REG_MR of the current lease from one of a lease ended by
- * the peer.
+ * LOCAL_INV. The count distinguishes a REG_MR of the current lease from a REG_MR of an earlier
+ * lease, which the peer has ended.
  */
 static inline uint32_t
 lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
@@ -265,9 +265,9 @@ lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool i
 }
 
 /*
- * Flags of a request that is posted after *run unsignaled ones. Entries of the queue are freed
- * only by completions: besides the last of a burst, enough requests are signaled that the queue
- * cannot be full of unsignaled ones.
+ * Flags of a request that is posted after *run unsignaled ones. Only completions free entries of
+ * the queue. So, in addition to the last request of a burst, enough requests are signaled to keep
+ * the queue from being full of unsignaled ones.
  */
 static inline uint8_t
 lease_flags(const struct rmem_lease_ctx *ctx, bool is_last, uint32_t *run)
@@ -278,7 +278,9 @@ lease_flags(const struct rmem_lease_ctx *ctx, bool is_last, uint32_t *run)
 	return RMEM_SEND_SIGNALED;
 }
 
-/* Of n requests with such flags the first were posted. */
+/*
+ * Update nb_unsignaled: the first `posted` of n requests with flags of lease_flags() were posted.
+ */
 static inline void
 lease_posted(struct rmem_lease_ctx *ctx, uint32_t posted, uint32_t n)
 {
@@ -322,12 +324,12 @@ lease_fifo_get(struct lease_fifo *fifo)
 
 /* References to MRs (rmem_lease_hold.c). */
 
-/** All are free; holds has as many entries. */
+/** Initialize nb holds, all free. */
 void rmem_lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
-/** As lease_hold(), with another reference; the hold becomes recent. */
+/** As lease_hold(), with a new reference; *recent is set to its hold. */
 struct lease_hold *rmem_lease_hold_new(
 		struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
-/** Called when the last lease with the hold was reclaimed. */
+/** Release the reference of a hold that no lease shares any more. */
 void rmem_lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
 
 /** Hold an MR for one more lease; NULL when it is being deregistered or re-registered. */
@@ -366,7 +368,7 @@ void rmem_lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Keys (rmem_lease_key.c). */
 
-/** Backend of a configuration, if the device supports it; else NULL. */
+/** Select the backend of a configuration; NULL: the device does not support it. */
 const struct lease_ops *rmem_lease_ops_find(uint32_t backend, uint64_t capa);
 /** Backend of enum rmem_lease_backend, or NULL beyond the last. */
 const struct lease_ops *rmem_lease_ops_of(uint32_t backend);
@@ -378,27 +380,28 @@ int rmem_lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
  * available. */
 int rmem_lease_refill(struct rmem_lease_ctx *ctx);
 /**
- * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
- * slot is stuck, but for another try. rmem_lease_prune_lists() puts it where it then belongs.
+ * Release the key of a slot. Return 0, -EBUSY (a request that uses the key has not completed), or
+ * -EIO with a log line (the slot is stuck; a later release may succeed). Call
+ * rmem_lease_prune_lists() afterwards.
  */
 int rmem_lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Remove slots that have no key, or are stuck, from `free` and the quarantine. */
 void rmem_lease_prune_lists(struct rmem_lease_ctx *ctx);
-/** Replace the key of a slot, by none if the device has no free one. As rmem_lease_release(). */
+/** As rmem_lease_release(), then allocate another key. If that fails, the slot has no key. */
 int rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-/** Slot whose key has that rkey now, or NULL. */
+/** Find the slot whose key currently has this rkey, or NULL. */
 struct lease_slot *rmem_lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
 /** Return a slot to the context: free, quarantined or empty. */
 void rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Tags (rmem_lease_random.c). */
 
-/** Fill with numbers that can't be computed from earlier results. */
+/** Fill an array with random numbers, which can't be computed from earlier ones. */
 void rmem_lease_random_fill(uint32_t random[LEASE_RANDOM]);
-/** Draw the order of the tags of a key, which has used none. The given tag is not the first. */
+/** Shuffle the tags of a key that has used none. The current tag will not be the first. */
 void rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
 
-/* The next tag of a key. Previous tags reveal only that it is another one. */
+/* Take the next tag of a key. Previous tags reveal only that it differs from them. */
 static inline uint8_t
 lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
@@ -422,7 +425,7 @@ lease_return_tag(struct lease_slot *slot)
 void rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
 
 /* All contexts (rmem_lease_telemetry.c). */
-/** Check the invariants of a context of the device: 0, or -EIO and a line. */
+/** Check the invariants of a context of the device. Return 0, or -EIO with a log line. */
 int rmem_lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev);
 
 void rmem_lease_list_add(struct rmem_lease_ctx *ctx);

@@ -3,9 +3,9 @@
  */
 
 /*
- * Random numbers for the tags of keys: the ChaCha20 key stream (RFC 8439) of a key that the system
- * draws for each fill, which costs less than drawing all of it from the system. Four blocks are
- * computed at once, one in each lane.
+ * Random numbers for the tags of keys: the ChaCha20 key stream (RFC 8439) of a key that is drawn
+ * from the system for each fill, which is faster than drawing all numbers from the system. Four
+ * blocks are computed at once, one in each lane.
  */
 
 #include <string.h>
@@ -40,7 +40,7 @@ quarter_round(lanes_t x[CHACHA_WORDS], int a, int b, int c, int d)
 	x[b] = rotl(x[b] ^ x[c], 7);
 }
 
-/* Blocks counter to counter + 3 of the key with a nonce of 0. */
+/* Compute blocks counter to counter + 3 of the key, with a nonce of 0. */
 static void
 chacha20(const uint32_t key[8], uint32_t counter, uint32_t *out)
 {
@@ -106,9 +106,9 @@ put_last(uint8_t tags[LEASE_TAGS], uint8_t tag)
 }
 
 /*
- * A Fisher-Yates shuffle. Each random word yields three positions, which makes each of them up to
- * 1/256 more likely than others: the high word of its product with their number is the position,
- * the low word is used for the next one.
+ * A Fisher-Yates shuffle. Each random word yields three positions: the high word of its product
+ * with the number of positions is the position, and the low word is used for the next one. So a
+ * position may be up to 1/256 more likely than others.
  */
 void
 rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)

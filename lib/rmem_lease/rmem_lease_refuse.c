@@ -15,103 +15,105 @@
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
 
-/* Protects the last refusals of all contexts; held for a copy. */
+/* Protects the last refusals of all contexts; held only to copy one. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define SAY(...) snprintf(text, size, __VA_ARGS__)
+#define DESCRIBE(...) snprintf(text, size, __VA_ARGS__)
 
 static enum rmem_lease_refusal
-why_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, size_t size)
+check_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, size_t size)
 {
 	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
-		SAY("it is not an MR (tag 0x%x)", mr == NULL ? 0 : mr->obj.type);
+		DESCRIBE("it is not an MR (tag 0x%x)", mr == NULL ? 0 : mr->obj.type);
 		return RMEM_LEASE_REFUSAL_NO_MR;
 	}
 	if (mr->type != RMEM_MR_TYPE_USER) {
-		SAY("its type is %u: not an MR of rmem_mr_reg() or a similar call", mr->type);
+		DESCRIBE("its type is %u: not an MR of rmem_mr_reg() or a similar call", mr->type);
 		return RMEM_LEASE_REFUSAL_MR_TYPE;
 	}
 	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID) {
-		SAY("it is not valid (state %u)", rmem_mr_state(mr));
+		DESCRIBE("it is not valid (state %u)", rmem_mr_state(mr));
 		return RMEM_LEASE_REFUSAL_MR_STATE;
 	}
 	if (mr->pd != ctx->qp->pd) {
-		SAY("it is of PD %p, the QP of PD %p", (void *)mr->pd, (void *)ctx->qp->pd);
+		DESCRIBE("its PD is %p, the QP's PD is %p", (void *)mr->pd, (void *)ctx->qp->pd);
 		return RMEM_LEASE_REFUSAL_PD;
 	}
 	if (mr->addr == NULL) {
-		SAY("it has several ranges, or is implicit");
+		DESCRIBE("it has several ranges, or is implicit");
 		return RMEM_LEASE_REFUSAL_RANGES;
 	}
 	return RMEM_LEASE_REFUSAL_NONE;
 }
 
 static enum rmem_lease_refusal
-why_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
+check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
 		size_t size)
 {
 	uint64_t offset = (uintptr_t)req->addr - (uintptr_t)req->mr->addr;
 
 	if (req->length == 0 || req->length > ctx->max_length) {
-		SAY("length %u is not 1 to %u (max_length)", req->length, ctx->max_length);
+		DESCRIBE("length %u is not 1 to %u (max_length)", req->length, ctx->max_length);
 		return RMEM_LEASE_REFUSAL_LENGTH;
 	}
 	if (offset >= req->mr->length || req->length > req->mr->length - offset) {
-		SAY("they are not in its %zu bytes at %p", req->mr->length, req->mr->addr);
+		DESCRIBE("they are not in its %zu bytes at %p", req->mr->length, req->mr->addr);
 		return RMEM_LEASE_REFUSAL_OUTSIDE;
 	}
 	if ((uintptr_t)req->addr < ctx->min_addr) {
-		SAY("their page of a page list would be that at 0, below 0x%" PRIxPTR,
+		DESCRIBE("they are in the page at 0 of a page list, below 0x%" PRIxPTR,
 				ctx->min_addr);
 		return RMEM_LEASE_REFUSAL_PAGE;
 	}
 	if (req->access == 0 || (req->access & ~RMEM_ACCESS_REMOTE) != 0) {
-		SAY("access 0x%x has no right, or others than 0x%x", req->access,
+		DESCRIBE("access 0x%x has no right, or one beyond 0x%x", req->access,
 				RMEM_ACCESS_REMOTE);
 		return RMEM_LEASE_REFUSAL_ACCESS;
 	}
 	if (req->reserved != 0) {
-		SAY("a reserved field is not zero");
+		DESCRIBE("a reserved field is not zero");
 		return RMEM_LEASE_REFUSAL_RESERVED;
 	}
 	return RMEM_LEASE_REFUSAL_NONE;
 }
 
 static enum rmem_lease_refusal
-why_right(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
+check_right(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
 		size_t size)
 {
 	if ((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0) {
-		SAY("it is of RMEM_MR_FD, to which no window can be bound");
+		DESCRIBE("it is of RMEM_MR_FD, to which no window can be bound");
 		return RMEM_LEASE_REFUSAL_FD;
 	}
 	if ((req->access & ~ctx->access) != 0) {
-		SAY("access 0x%x, the QP grants its peer 0x%x", req->access, ctx->access);
+		DESCRIBE("access 0x%x, the QP grants its peer 0x%x", req->access, ctx->access);
 		return RMEM_LEASE_REFUSAL_QP_RIGHT;
 	}
 	if ((ctx->mr_needs & ~req->mr->access) != 0) {
-		SAY("its access 0x%x lacks RMEM_ACCESS_MW_BIND, which windows need",
+		DESCRIBE("its access 0x%x lacks RMEM_ACCESS_MW_BIND, which windows need",
 				req->mr->access);
 		return RMEM_LEASE_REFUSAL_MW_BIND;
 	}
 	if ((req->access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(req->mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0) {
-		SAY("access 0x%x, its access 0x%x lacks LOCAL_WRITE", req->access, req->mr->access);
+		DESCRIBE("access 0x%x needs LOCAL_WRITE, its access is 0x%x", req->access,
+				req->mr->access);
 		return RMEM_LEASE_REFUSAL_LOCAL_WRITE;
 	}
-	SAY("it is being deregistered or re-registered");
+	DESCRIBE("it is being deregistered or re-registered");
 	return RMEM_LEASE_REFUSAL_RELEASED;
 }
 
 static enum rmem_lease_refusal
-why(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text, size_t size)
+find_reason(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
+		size_t size)
 {
-	enum rmem_lease_refusal reason = why_mr(ctx, req->mr, text, size);
+	enum rmem_lease_refusal reason = check_mr(ctx, req->mr, text, size);
 
 	if (reason == RMEM_LEASE_REFUSAL_NONE)
-		reason = why_range(ctx, req, text, size);
+		reason = check_range(ctx, req, text, size);
 	if (reason == RMEM_LEASE_REFUSAL_NONE)
-		reason = why_right(ctx, req, text, size);
+		reason = check_right(ctx, req, text, size);
 	return reason;
 }
 
@@ -141,9 +143,9 @@ rmem_lease_refusal_str(uint32_t refusal)
 	return refusal < RTE_DIM(names) ? names[refusal] : "unknown";
 }
 
-/* Keep the text for telemetry. */
+/* Store the refusal for telemetry. */
 static void
-keep(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, const char *text)
+store_last(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, const char *text)
 {
 	struct timespec now;
 
@@ -176,9 +178,9 @@ rmem_lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, 
 
 	LEASE_COUNT(ctx->stats.refused, 1);
 	rmem_lease_trace_refuse(ctx, req->mr, req->addr, req->length, req->access, -error);
-	reason = why(ctx, req, text, sizeof(text));
+	reason = find_reason(ctx, req, text, sizeof(text));
 	LEASE_SET(ctx->stats.last_refusal, reason);
-	keep(ctx, req, text);
+	store_last(ctx, req, text);
 	if ((ctx->logged_refusals & UINT32_C(1) << reason) != 0)
 		return;
 	ctx->logged_refusals |= UINT32_C(1) << reason;

@@ -34,17 +34,17 @@ rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t
 	lease_fifo_put(&ctx->ended, lease_number(ctx, slot));
 }
 
-/* Undo a prepared lease. */
+/* Remove a prepared lease from the staged ones. */
 static void
 unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint32_t i = 0, behind;
+	uint32_t i = 0, nb_after;
 
 	while (ctx->staged[i] != lease_number(ctx, slot))
 		i++;
-	behind = --ctx->nb_staged - i;
-	memmove(&ctx->staged[i], &ctx->staged[i + 1], behind * sizeof(ctx->staged[0]));
-	memmove(&ctx->wr[i], &ctx->wr[i + 1], behind * sizeof(ctx->wr[0]));
+	nb_after = --ctx->nb_staged - i;
+	memmove(&ctx->staged[i], &ctx->staged[i + 1], nb_after * sizeof(ctx->staged[0]));
+	memmove(&ctx->wr[i], &ctx->wr[i + 1], nb_after * sizeof(ctx->wr[0]));
 }
 
 static void
@@ -54,12 +54,12 @@ note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
 }
 
 /*
- * The peer ended the last lease whose LOCAL_INV was deferred, and unsignaled requests before it
- * depend on a later signaled one. Bind its key again, with a tag that was never sent, and
- * invalidate it: the lease ends with that.
+ * The peer has ended the last lease whose LOCAL_INV was deferred, but unsignaled requests need a
+ * signaled one after them to complete. Bind the key of this lease again, with a tag that was never
+ * sent, and invalidate it with a signaled request, which ends the lease.
  */
 static void
-reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t rkey = slot->lease.rkey;
 	struct rmem_send_wr wr[2];
@@ -93,7 +93,7 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	lease_posted(ctx, (uint32_t)ret, 2);
 }
 
-/* Collect LOCAL_INVs of leases that wait to be revoked; how many. */
+/* Collect LOCAL_INVs of leases that wait for their revocation. Return their number. */
 static uint32_t
 collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 {
@@ -106,11 +106,11 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 		number[n] = lease_fifo_get(&ctx->revokes);
 		slot = &ctx->slots[number[n]];
 		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
-			continue; /* lost since then */
+			continue; /* lost since it was added */
 		if (unlikely(slot->is_peer_inv)) {
 			if (n == 0 && ctx->nb_unsignaled != 0 && slot->nb_tags != LEASE_TAGS &&
 					lease_fifo_is_empty(&ctx->revokes)) {
-				reopen(ctx, slot);
+				bind_again(ctx, slot);
 				return 0;
 			}
 			slot->lease.end = RMEM_LEASE_END_NONE;
@@ -203,7 +203,7 @@ rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, u
 	return 0;
 }
 
-/* End the requests before an entry of the send queue, which have succeeded. */
+/* Process the requests before an entry of the send queue: they have succeeded. */
 static void
 complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 {
@@ -220,8 +220,9 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 }
 
 /*
- * A request failed: the state of its key is unknown, unless the peer has invalidated the key. The
- * request of a lease that the peer has ended since does not concern the current lease.
+ * A request failed: the state of its key is unknown, unless the peer has invalidated the key. If
+ * the peer has ended the lease of the request, the failure does not concern the current lease of
+ * the slot.
  */
 static void
 fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)

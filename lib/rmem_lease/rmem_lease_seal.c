@@ -4,13 +4,13 @@
 
 /*
  * Sealed descriptors: AES-256-GCM of libcrypto. The nonce is a random number of 64 bits that the
- * sealer draws, and a count of 32 bits: none is used twice with a key (NIST SP 800-38D, 8.2.1).
- * The head, the nonce and the bytes of the caller are authenticated, not encrypted.
+ * sealer draws, and a count of 32 bits: no nonce is used twice with a key (NIST SP 800-38D, 8.2.1).
+ * The header, the nonce and the associated data are authenticated, not encrypted.
  *
- * Invariant: no two sealers share a random number, that of a parent and its copy in a child of
- * fork() included. The number and the count are in a page that the kernel clears in a child
- * (MADV_WIPEONFORK), however the child was made; a sealer whose page is clear draws a number before
- * it seals. Where the kernel lacks that, the process id takes its place.
+ * Invariant: no two sealers share a random number, including a sealer and its copy in a child of
+ * fork(). The number and the count are in a page that the kernel clears in any child
+ * (MADV_WIPEONFORK); a sealer whose page is clear draws a number before it seals. If the kernel
+ * does not support this, the process ID detects the child.
  */
 
 #include <assert.h>
@@ -76,7 +76,7 @@ draw_sender(struct rmem_lease_sealer *sealer)
 	return 0;
 }
 
-/* Whether the next nonce would also be one of the parent, or the counter is exhausted. */
+/* Whether the parent may use the next nonce, too, or the counter is exhausted. */
 static inline bool
 needs_sender(const struct rmem_lease_sealer *sealer)
 {
@@ -147,7 +147,7 @@ rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer)
 	free(sealer);
 }
 
-/* Set the nonce, and the authenticated data: the caller's, then the head. */
+/* Set the nonce, and the authenticated data: associated data, then the header. */
 static bool
 feed(EVP_CIPHER_CTX *cipher, const struct sealed_desc *sealed, const void *with, size_t with_size)
 {

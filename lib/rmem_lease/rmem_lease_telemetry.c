@@ -3,8 +3,9 @@
  */
 
 /*
- * Telemetry: lease contexts, listed and by the name of their QP. A context is in the list from
- * its creation to its destruction, both of which take the lock; nothing else does.
+ * Telemetry: lease contexts, listed and by the name of their QP. A context is in the list from its
+ * creation to its destruction. Only these two, telemetry, dumps and audits take the lock: no call
+ * of the fast path does.
  */
 
 #include <string.h>
@@ -17,7 +18,7 @@
 
 #include "rmem_lease_priv.h"
 
-/* MRs that a reply names. */
+/* Maximum number of MRs in a reply. */
 #define MRS_MAX 64
 
 TAILQ_HEAD(ctx_list, rmem_lease_ctx);
@@ -34,13 +35,13 @@ now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Record the number of leases granted so far. Under the lock. */
+/* Record the number of leases granted so far. Call with the lock held. */
 static void
 sample(struct rmem_lease_ctx *ctx)
 {
 	uint32_t at = ctx->nb_samples++;
 
-	/* The first one, of the creation, remains. */
+	/* The first sample, of the creation, is kept. */
 	if (at >= LEASE_SAMPLES)
 		at = 1 + (at - 1) % (LEASE_SAMPLES - 1);
 	ctx->samples[at].time_ns = now_ns();
@@ -79,7 +80,7 @@ audit(struct rmem_dev *dev)
 	return ret;
 }
 
-/* The name of the QP in /rmem/qp. */
+/* Name of a context: the name of its QP in /rmem/qp. */
 static void
 ctx_name(const struct rmem_lease_ctx *ctx, char *name, size_t size)
 {
@@ -104,7 +105,10 @@ list_ctxs(struct rte_tel_data *d)
 	return rmem_tel_names_end(&names, "leases", d);
 }
 
-/* Bounds of the age of a lease: from samples before and after its grant. Under the lock. */
+/*
+ * Report bounds of the age of a lease, from samples before and after its grant. Call with the lock
+ * held.
+ */
 static void
 report_age(struct rmem_report *out, const struct rmem_lease_ctx *ctx, uint64_t serial)
 {
@@ -123,14 +127,17 @@ report_age(struct rmem_report *out, const struct rmem_lease_ctx *ctx, uint64_t s
 	rmem_report_uint(out, "max_age_ms", (now - before) / 1000000);
 }
 
-/* Copy of what is reported of a lease. */
+/* Fields of a lease that telemetry reports. */
 struct lease_copy {
 	uint64_t id, serial, addr;
 	uint32_t length, rkey;
 	uint8_t state;
 };
 
-/* Copy a lease whose key may be valid. False: there is none, or it ended during the call. */
+/*
+ * Copy the lease of a slot. Return false if the slot has no lease whose key may be valid, or if the
+ * lease ended during the call.
+ */
 static bool
 copy_lease(const struct lease_slot *slot, struct lease_copy *copy)
 {
@@ -148,7 +155,7 @@ copy_lease(const struct lease_slot *slot, struct lease_copy *copy)
 	return __atomic_load_n(&lease->id, __ATOMIC_RELAXED) == copy->id;
 }
 
-/* The lease that was granted first of those whose keys may be valid. Under the lock. */
+/* Report the oldest lease whose key may be valid. Call with the lock held. */
 static void
 report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 {
@@ -174,7 +181,7 @@ report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 	rmem_report_end(out, &group, "oldest");
 }
 
-/* Leases by the MR that they are of: by its rkey. */
+/* Report the number of leases of each MR, named by the rkey of the MR. */
 static void
 report_mrs(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 {
@@ -213,7 +220,7 @@ report_refusal(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 	rmem_report_end(out, &group, "last_refusal");
 }
 
-/* Under the lock. */
+/* Report a context. Call with the lock held. */
 static void
 report_ctx(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 {
@@ -251,7 +258,7 @@ report_ctx(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 	sample(ctx);
 }
 
-/* A context is found by the number of its QP, and by its name. */
+/* Whether a context has this name: device and QP number, or device and name of the context. */
 static bool
 is_wanted(const struct rmem_lease_ctx *ctx, const char *wanted)
 {
@@ -313,7 +320,7 @@ RTE_INIT(rmem_lease_telemetry_init)
 {
 	static const struct rmem_tel_cmd cmd = {
 			.cmd = "/rmem/lease",
-			.help = "Lease contexts. Parameter: device,number of a QP, for its figures",
+			.help = "Lease contexts. Parameter: device,number of a QP, for its statistics",
 			.list = list_ctxs,
 			.get = get_lease,
 	};

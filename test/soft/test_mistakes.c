@@ -145,7 +145,7 @@ TEST(mistakes, lease_of_an_mr_of_another_pd)
 	struct rmem_lease *lease;
 
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &ctx));
-	EXPECT_LOG(rmem_lease_grant(ctx, &req, 1, &lease), EINVAL, "it is of PD ");
+	EXPECT_LOG(rmem_lease_grant(ctx, &req, 1, &lease), EINVAL, "its PD is ");
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
