@@ -53,7 +53,7 @@ set_conf(struct rmem_cache *cache, const struct rmem_cache_conf *conf)
 	cache->stats.max_size = conf->max_size != 0 ? conf->max_size : rmem_pages_lock_limit();
 }
 
-/* The index, in memory that a child of fork() finds cleared; false: no memory. */
+/* Allocate the index, in memory that the kernel clears in a child of fork(); false: no memory. */
 static bool
 alloc_index(struct rmem_cache *cache)
 {

@@ -7,16 +7,17 @@
  * Registration cache: MRs of memory that the application did not allocate with rmem.
  *
  * rmem_cache_get() returns an MR that covers a buffer: a registered one, or a new one. The caller
- * holds it until rmem_cache_put(). Then the cache keeps it, until it is the least recently used
- * when a limit is reached, or its memory is unmapped, moved or discarded.
+ * holds the MR until rmem_cache_put(). After that the cache keeps it until a limit is reached and
+ * it is the least recently used MR, or until its memory is unmapped, moved or discarded.
  *
  * Invariant: when munmap(), mremap(), madvise(), brk(), or mmap() over a mapping has returned, no
  * rmem_cache_get() called after it returns an MR that was registered before the change. A holder
  * of such an MR keeps it: its keys stay valid, and it is deregistered by the last rmem_cache_put().
  * doc/cache.md states for each monitor what ensures this, and its exceptions.
  *
- * An MR may have more rights, and cover more memory, than requested, if another rmem_cache_get()
- * requested that. To give a peer access to exactly one buffer, use a lease or a window.
+ * An MR may have more rights, and cover more memory, than requested, because other calls of
+ * rmem_cache_get() requested them. To give a peer access to exactly one buffer, use a lease or a
+ * window.
  */
 
 #ifndef RMEM_CACHE_H
@@ -70,7 +71,7 @@ struct rmem_cache_stats {
 	uint64_t hits;          /**< MRs returned without a registration. */
 	uint64_t misses;        /**< MRs registered. */
 	uint64_t merges;        /**< Misses that replaced overlapping MRs by one. */
-	uint64_t single_use;    /**< Misses not kept: memory not monitored, or changing. */
+	uint64_t single_use;    /**< Misses with MRs not kept: unmonitored or changing memory. */
 	uint64_t failures;      /**< Calls that failed. */
 	uint64_t evictions;     /**< MRs deregistered to stay within a limit. */
 	uint64_t invalidations; /**< MRs whose memory was unmapped, moved or discarded. */
@@ -115,7 +116,7 @@ int rmem_cache_create(
 /**
  * Destroy a cache and deregister its MRs.
  *
- * Control path. Not while another thread uses the cache; once for each cache.
+ * Control path. Once for each cache; no other thread may use it.
  *
  * @param cache
  *   Cache to release; no longer valid on success. NULL is allowed and has no effect.
@@ -123,8 +124,8 @@ int rmem_cache_create(
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a cache.
- *   - -EBUSY: MRs are held, or have windows or leases; the log has their number. The others
- *     were deregistered.
+ *   - -EBUSY: MRs are held, or have windows or leases; the log has their number. All other MRs were
+ *     deregistered.
  *   - -EPERM: this is a child of fork().
  *   - -EOPNOTSUPP: this is a secondary process.
  */
@@ -188,8 +189,8 @@ int rmem_cache_put(struct rmem_cache *cache, struct rmem_mr *mr);
 /**
  * Remove the MRs of a range from a cache.
  *
- * Later calls of rmem_cache_get() do not return them. Those that are not held are deregistered,
- * the others by the last rmem_cache_put().
+ * Later calls of rmem_cache_get() do not return these MRs. MRs that are not held are deregistered
+ * at once, all others by their last rmem_cache_put().
  *
  * Control path. Safe to call from any thread.
  *
@@ -211,9 +212,9 @@ int rmem_cache_flush(struct rmem_cache *cache, void *addr, size_t length);
 /**
  * Report to all caches of the process that memory is unmapped, moved or discarded.
  *
- * For RMEM_CACHE_MONITOR_CALLER: call it before the memory changes, when no thread uses it any
- * more. Then no rmem_cache_get() returns an MR of before. Takes no lock and allocates nothing, so
- * that an allocator may call it.
+ * For RMEM_CACHE_MONITOR_CALLER: call it before the memory changes, when no thread uses the memory
+ * any more. Later calls of rmem_cache_get() return no MR that was registered before. The call takes
+ * no lock and allocates nothing, so that an allocator may make it.
  *
  * Control path. Safe to call from any thread.
  *

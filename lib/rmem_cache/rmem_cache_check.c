@@ -22,8 +22,7 @@ rmem_cache_check(const struct rmem_cache *cache)
 	if (cache == NULL || cache->obj.type != __atomic_load_n(&rmem_cache_tag, __ATOMIC_RELAXED))
 		return CACHE_FAIL(EINVAL, "cache: not a cache: %p", (const void *)cache);
 	if (cache->index->is_owner == 0)
-		return CACHE_FAIL(EPERM, "%s: child of fork() (create a cache of its own)",
-				cache->name);
+		return CACHE_FAIL(EPERM, "%s: child of fork() (create another cache)", cache->name);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ rmem_cache_position(const struct rmem_cache *cache, uint64_t at)
 	return low;
 }
 
-/* Readers may see an entry twice or not at all while others move. */
+/* Store a slot in the index. While entries move, a reader may find one twice, or not at all. */
 static void
 index_set(struct rmem_cache *cache, uint32_t position, uint32_t slot)
 {

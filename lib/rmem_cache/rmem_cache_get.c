@@ -11,7 +11,7 @@
 
 #include "rmem_cache_priv.h"
 
-/* Evict until an MR of some bytes fits; 0, or -ENOSPC and a line. */
+/* Evict entries until an MR of size bytes fits. Return 0, or -ENOSPC with a log line. */
 static int
 make_space(struct rmem_cache *cache, uint64_t size)
 {
@@ -31,7 +31,7 @@ make_space(struct rmem_cache *cache, uint64_t size)
 	return 0;
 }
 
-/* Register the range of an entry; while resources are short, evict others. */
+/* Register the range of an entry; while resources are short, evict other entries. */
 static int
 register_mr(struct rmem_cache *cache, struct cache_entry *entry)
 {
@@ -75,7 +75,7 @@ register_range(struct rmem_cache *cache, const struct cache_range *range,
 	__atomic_fetch_add(&cache->clock, 1, __ATOMIC_RELAXED);
 	cache_use(cache, new_entry);
 	if (!is_watched || !rmem_cache_enter(cache, new_entry)) {
-		/* Used only by the holder. */
+		/* Not kept: only this holder uses it. */
 		__atomic_fetch_add(&new_entry->refs, 1, __ATOMIC_RELAXED);
 		new_entry->state = CACHE_LEFT;
 		cache->nb_left++;
@@ -85,7 +85,7 @@ register_range(struct rmem_cache *cache, const struct cache_range *range,
 	return 0;
 }
 
-/* Extend a range by live entries that overlap it, and by their rights; false: none overlaps. */
+/* Extend a range by live entries that overlap it, and their rights. Return whether it changed. */
 static bool
 merge(const struct rmem_cache *cache, struct cache_range *range)
 {
@@ -104,7 +104,10 @@ merge(const struct rmem_cache *cache, struct cache_range *range)
 	return range->start != want.start || range->end != want.end || range->access != want.access;
 }
 
-/* Register a range; the entry has one holder. With the lock; 0, or -errno and a line. */
+/*
+ * Register a range, in an entry with one holder. With the lock held. Return 0, or -errno with a log
+ * line.
+ */
 static int
 register_buffer(struct rmem_cache *cache, const struct cache_range *want,
 		struct cache_entry **entry)
@@ -112,8 +115,9 @@ register_buffer(struct rmem_cache *cache, const struct cache_range *want,
 	struct cache_range all = *want;
 
 	/*
-	 * The memory of another entry may have been unmapped or protected concurrently, or exceed a
-	 * limit together with this: then the buffer alone replaces the entries.
+	 * The memory of an overlapping entry may have been unmapped or protected concurrently, or
+	 * exceed a limit together with the buffer. Then the buffer alone is registered, and
+	 * replaces the entries.
 	 */
 	if (merge(cache, &all) && all.end - all.start <= cache->stats.max_size &&
 			register_range(cache, &all, entry) == 0) {
@@ -143,7 +147,7 @@ check_buffer(const struct rmem_cache *cache, const void *addr, size_t length, ui
 	return 0;
 }
 
-/* Not found without the lock. */
+/* The slow part of rmem_cache_get(): the buffer was not found without the lock. */
 static __rte_noinline int
 get_slow(struct rmem_cache *cache, void *addr, size_t length, uint32_t access, struct rmem_mr **mr)
 {
@@ -200,7 +204,7 @@ rmem_cache_get(struct rmem_cache *cache, void *addr, size_t length, uint32_t acc
 	return 0;
 }
 
-/* Release a holder; false if there is none. Reports whether the entry is dead without holders. */
+/* Release a holder; false if there is none. *is_left: the entry is dead and has no holder left. */
 static inline bool
 drop(struct cache_entry *entry, bool *is_left)
 {
@@ -215,7 +219,7 @@ drop(struct cache_entry *entry, bool *is_left)
 	return true;
 }
 
-/* The MR is not of a live entry, or the last holder deregisters it. */
+/* The slow part of rmem_cache_put(): the MR is not of a live entry, or must be deregistered. */
 static __rte_noinline int
 put_slow(struct rmem_cache *cache, const struct rmem_mr *mr, bool is_dropped)
 {

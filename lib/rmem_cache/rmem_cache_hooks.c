@@ -9,7 +9,8 @@
  * They are called by allocators, in signal handlers, in children of fork(), and before constructors
  * have run: they take no lock and allocate nothing.
  *
- * Calls within libc do not reach them. Those of malloc() are prevented: freed memory stays mapped.
+ * Calls within libc bypass them. The constructor prevents such calls by malloc() and free(): freed
+ * memory stays mapped.
  */
 
 #include <dlfcn.h>
@@ -31,7 +32,7 @@
 extern struct cache_hooks rmem_cache_hooks_1;
 struct cache_hooks rmem_cache_hooks_1;
 
-/* Functions that these replace: libc's, or another object's that replaces libc's. */
+/* The replaced functions: of libc, or of another object that replaces them, too. */
 static struct {
 	int (*brk)(void *addr);
 	int (*madvise)(void *addr, size_t length, int advice);
@@ -69,7 +70,7 @@ start(void)
 	FIND(shmat);
 	FIND(shmdt);
 	/*
-	 * No mappings for large blocks, no trimming, and no arenas of threads: their heaps are
+	 * No mappings for large blocks, no trimming, and no arenas of threads, whose heaps are
 	 * unmapped when they are empty, regardless of the threshold.
 	 */
 	mallopt(M_MMAP_MAX, 0);
@@ -93,7 +94,10 @@ begin(void)
 	__atomic_fetch_add(&rmem_cache_hooks_1.nb_changing, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The kernel rounds a length up to its pages, whose size divides the address. */
+/*
+ * Begin to change a range. The kernel rounds the length up to pages; their size divides the
+ * address.
+ */
 static void
 begin_range(const void *addr, size_t length)
 {
@@ -176,7 +180,7 @@ madvise(void *addr, size_t length, int advice)
 	return ret;
 }
 
-/* The end of the heap is, or may be, moved down to an address. */
+/* Begin a call that may move the end of the heap down to an address. */
 static void
 begin_heap(const char *at)
 {
@@ -223,7 +227,7 @@ malloc_trim(size_t pad)
 	return ret;
 }
 
-/* The size of the segment is not known here: all memory above, also of other mappings. */
+/* The size of the segment is not known here, so all memory from its address on is invalidated. */
 int
 shmdt(const void *addr)
 {

@@ -24,26 +24,26 @@
 #define LOG2_1G 30
 
 /*
- * Caches that rmem_cache_invalidate() informs. A thread that removes one from its slot waits until
- * no thread is between the counts.
+ * Caches that rmem_cache_invalidate() visits; nb_users counts the threads in this call. A thread
+ * that removes a cache from its slot waits until there are none.
  */
 static struct {
 	struct rmem_cache *slot[RMEM_CACHE_MAX]; /* atomic */
 	uint32_t nb_users;                       /* atomic */
 } caches;
 
-static struct cache_hooks *hooks; /* the preloaded object's, if it works; atomic */
+static struct cache_hooks *hooks; /* of the preloaded object, if it works; atomic */
 static const void *probe;         /* atomic; NULL after rmem_cache_invalidate() of it */
 
 const char *const rmem_cache_monitor_names[] = {"auto", "none", "userfaultfd", "caller", "hooks"};
 
-/* On the thread of events, or in an allocator. */
+/* Invalidate entries, and wake the control thread. On the thread of events, or in an allocator. */
 static void
 changed(struct rmem_cache *cache, uint64_t start, uint64_t end)
 {
 	uint64_t one = 1;
 
-	/* The counter of an eventfd does not overflow by 1. */
+	/* The write does not fail: the counter of an eventfd does not overflow by 1. */
 	if (rmem_cache_stale(cache, start, end) && write(cache->wake, &one, sizeof(one)) < 0)
 		return;
 }
@@ -232,11 +232,14 @@ watch_forks(void)
 	pthread_atfork(NULL, NULL, forget_calls);
 }
 
-/* 0, or -errno and a line. */
+/* Return 0, or -errno with a log line. */
 static int
 select_monitor(struct rmem_cache *cache, uint32_t monitor)
 {
-	/* Also with another monitor: the calls that it reports then leave no gap. */
+	/*
+	 * Also with another monitor: hooks invalidate before the memory changes, so calls that
+	 * reach them leave no race.
+	 */
 	bool has_hooks = find_hooks();
 	int ret;
 

@@ -9,22 +9,23 @@
  * Callers: applications, by rmem_cache.h.
  * Not known here: drivers, and the libraries for pools, leases and connections.
  *
- * An entry is free, or has a range, and then an MR. Its refs count holders; a bit excludes new
- * ones. A live entry is in the index, which is sorted by address; live entries do not overlap.
+ * An entry is free, or has a range, and later an MR. Its refs count holders; CACHE_DEAD excludes
+ * new holders. A live entry is in the index, which is sorted by address; live entries do not
+ * overlap.
  *
  * - cache->lock protects the index, and changes of entries other than refs. It is held during a
  *   registration, so neither the thread of events nor rmem_cache_invalidate() takes it.
  * - A reader searches the index without the lock, and may find any entry: it counts itself in refs
  *   and then compares the range, which does not change while an entry without CACHE_DEAD has a
- *   holder. If the entry does not fit, it takes the lock and searches again. Hints save the search:
- *   the entry last found for addresses of the same hash.
+ *   holder. If the entry does not fit, the reader takes the lock and searches again. Hints save the
+ *   search: a hint is the entry last found for an address with this hash.
  * - The range of a new entry is published before its memory is watched, the memory is watched
- *   before it is registered, and the entry becomes live only if no event set CACHE_STALE. So an
- *   MR of pages that were replaced since is not returned again.
+ *   before it is registered, and the entry becomes live only if no event set CACHE_STALE. So an MR
+ *   of pages that have been replaced is not returned again.
  * - The thread of events sets CACHE_DEAD while rmem_uffd_pass is odd, and rmem_cache_get() waits
  *   until it is even: so a thread whose munmap() has returned does not find the entry.
- * - An entry with CACHE_DEAD and without holders is deregistered by the first thread that has the
- *   lock: a control thread of the cache, which the event wakes, or a caller.
+ * - An entry with CACHE_DEAD and without holders is deregistered by the first thread that takes the
+ *   lock: the control thread of the cache, which the event wakes, or a caller.
  * - The index is memory that the kernel clears in a child of fork(): the child finds no entry, and
  *   is refused before it takes the lock. Entries may be in memory shared with the child.
  */
@@ -78,16 +79,16 @@ struct cache_entry {
 	struct rmem_mr *mr; /**< Atomic. */
 	uint64_t used;      /**< cache->clock when it was last returned; atomic. */
 	uint8_t state;      /**< One of enum cache_state. */
-	uint8_t log2_watch; /**< The watched range has this alignment; 0: not watched. */
+	uint8_t log2_watch; /**< log2 of the alignment of the watched range; 0: none. */
 } __rte_cache_aligned;
 
 struct cache_index {
 	uint32_t is_owner; /**< 1: not a child of fork(). */
 	uint32_t nb;       /**< Live entries; atomic. */
-	uint64_t start[];  /**< Their first bytes; atomic. */
+	uint64_t start[];  /**< First bytes of the live entries; atomic. */
 };
 
-/** Hits of a lcore; the last one counts all other threads. */
+/** Hits of an lcore; the last element counts the hits of all other threads. */
 struct cache_hits {
 	uint64_t nb; /**< Atomic. */
 } __rte_cache_aligned;
@@ -103,16 +104,16 @@ struct rmem_cache {
 	uint32_t hint_shift;           /**< Bits of a hash that are not used. */
 	uint64_t clock;                /**< Number of registrations; atomic. */
 	uint32_t has_stale;            /**< A live entry may be dead; atomic. */
-	uint32_t nb_slots;             /**< No entry from this one on was ever used; atomic. */
+	uint32_t nb_slots;             /**< Number of entries that were ever used; atomic. */
 	uint64_t nb_invalid;           /**< Entries that became stale; atomic. */
 	pthread_mutex_t lock;          /**< Protects all that follows, and entries but refs. */
 	uint32_t nb_left;              /**< Entries in CACHE_LEFT. */
-	struct rmem_cache_stats stats; /**< hits and gauges are not maintained. */
+	struct rmem_cache_stats stats; /**< Without hits, nb_stale, invalidations. */
 	struct rmem_pd *pd;
 	struct rmem_uffd_watch watch;
 	struct rmem_thread thread;
 	int wake;        /**< eventfd of the thread, or -1. */
-	uint32_t is_end; /**< The thread ends; atomic. */
+	uint32_t is_end; /**< The thread must end; atomic. */
 	size_t index_size;
 	char name[RMEM_NAME_SIZE];
 	TAILQ_ENTRY(rmem_cache) next; /**< List of all caches. */
@@ -130,14 +131,14 @@ struct cache_range {
 
 /** CACHE_TAG once this process has created a cache, else 0. */
 extern uint32_t rmem_cache_tag;
-/** 0, or -errno and a line. */
+/** Start listening to memory events. Return 0, or -errno with a log line. */
 int rmem_cache_check(const struct rmem_cache *cache);
 
 /* rmem_cache_entry.c: entries and the index; with the lock, except for rmem_cache_stale(). */
 
 /** Position in the index of the first live entry that ends after an address. */
 uint32_t rmem_cache_position(const struct rmem_cache *cache, uint64_t at);
-/** A free entry, or NULL. */
+/** Find a free entry; NULL: none. */
 struct cache_entry *rmem_cache_alloc(struct rmem_cache *cache);
 /** Publish the range of a free entry. */
 void rmem_cache_publish(struct cache_entry *entry, const struct cache_range *range);
@@ -151,15 +152,17 @@ bool rmem_cache_release(struct rmem_cache *cache, struct cache_entry *entry);
 void rmem_cache_reap(struct rmem_cache *cache);
 /** Evict the least recently used entry without holders; false if there is none. */
 bool rmem_cache_evict(struct rmem_cache *cache);
-/** The memory of entries was changed. Takes no lock; whether one is dead by this. */
+/**
+ * Mark entries of changed memory as stale and dead. Takes no lock. Return whether one was alive.
+ */
 bool rmem_cache_stale(struct rmem_cache *cache, uint64_t start, uint64_t end);
 
 /* rmem_cache_monitor.c */
 
-/** Start the monitor; 0, or -errno and a line. */
+/** Start the monitor. Return 0, or -errno with a log line. */
 int rmem_cache_monitor_start(struct rmem_cache *cache, uint32_t monitor);
 void rmem_cache_monitor_stop(struct rmem_cache *cache);
-/** Watch the memory of an entry that is published; false: that is not possible. */
+/** Watch the memory of a published entry. Return false if that is not possible. */
 bool rmem_cache_watch(struct rmem_cache *cache, struct cache_entry *entry);
 
 /* rmem_cache_telemetry.c */

@@ -3,8 +3,8 @@
  */
 
 /*
- * Telemetry and dump. A cache is in the list from its creation to its destruction; both take the
- * lock of the list, and then of no cache.
+ * Telemetry and dump. A cache is in the list from its creation to its destruction. Both take the
+ * lock of the list, and no lock of a cache while they hold it.
  */
 
 #include <string.h>
@@ -154,7 +154,7 @@ RTE_INIT(rmem_cache_telemetry_init)
 {
 	static const struct rmem_tel_cmd cmd = {
 			.cmd = "/rmem/cache",
-			.help = "Registration caches. Parameter: name of a cache, for its figures",
+			.help = "Registration caches. Parameter: name of a cache, for its statistics",
 			.list = list_caches,
 			.get = get_cache,
 	};
