@@ -6,9 +6,9 @@
  * @file
  * MRs of external buffers, which the application registered and added to the lookups of their PD.
  *
- * Invariant: each MR in the list has its extent in the map of its PD and is held once, so that
- * deregistering or re-registering it is -EBUSY until it is removed. An MR that is not in the list,
- * such as that of a pool, is never removed from a map here.
+ * Invariant: each MR in the list has its extent in the map of its PD and is held once, so that it
+ * can't be deregistered or re-registered (-EBUSY) before it is removed. This file never removes
+ * other MRs, such as the MRs of pools, from a map.
  */
 
 #include <inttypes.h>
@@ -48,7 +48,10 @@ check_mr(const struct rmem_mr *mr)
 	return 0;
 }
 
-/* The link to the entry of an MR, or to NULL; call with the lock held. */
+/*
+ * Find the pointer to the entry of an MR; it points to NULL without an entry. Call with the lock
+ * held.
+ */
 static struct extbuf **
 find(const struct rmem_mr *mr)
 {
@@ -92,7 +95,7 @@ rmem_extbuf_mr_add(struct rmem_mr *mr)
 	if (!rmem_obj_hold(&mr->obj))
 		return POOL_FAIL(EINVAL, "MR %p: is being deregistered or re-registered",
 				(void *)mr);
-	ret = check_mr(mr); /* a re-registration may have ended in between */
+	ret = check_mr(mr); /* a re-registration may have ended since */
 	pthread_mutex_lock(&lock);
 	if (ret == 0)
 		ret = do_add(mr);
@@ -104,7 +107,7 @@ rmem_extbuf_mr_add(struct rmem_mr *mr)
 	return ret;
 }
 
-/* Remove an MR that was added; NULL when it was not. */
+/* Remove an MR. Return its entry, or NULL if the MR was not added. */
 static struct extbuf *
 do_del(struct rmem_mr *mr)
 {

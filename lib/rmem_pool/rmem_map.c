@@ -7,17 +7,17 @@
  * The map of a PD: finds the MR of an address.
  *
  * Lcores look up while control calls add and remove extents. There are two tables of extents,
- * sorted by address. The active one never changes; a change is made in the other, under the lock,
- * which then becomes the active one. So a lookup does not wait, and is repeated only if the table
- * that it reads was replaced and is then changed: the version of a table is odd while it is
- * written, and another one afterwards. The version becomes odd by a release store after the other
- * table was made the active one, and before any extent is stored. A lookup that reads an extent
- * (or an odd version) with an acquire load therefore sees the new version (or the new active
- * table) in the next load.
+ * sorted by address. The active table never changes. A change is made in the other table, under the
+ * lock, which then becomes the active one. So a lookup never waits. It is repeated only if the
+ * table that it reads was replaced and then changed: the version of a table is odd while the table
+ * is written, and has increased afterwards. A release store makes the version odd, after the other
+ * table became the active one, and before any extent is stored. A lookup that reads an extent (or
+ * an odd version) with an acquire load therefore sees the new version (or the new active table) in
+ * the next load.
  *
- * A table that became too small is kept until the map is freed, since a lookup may be reading it;
- * each has twice the size of the previous one. The map is freed with its last extent: the caller
- * of a lookup has a registration, and so at least one extent.
+ * A table that became too small is kept until the map is freed, because a lookup may be reading it;
+ * each new table is twice as large as the previous one. The map is freed with its last extent: the
+ * caller of a lookup has a registration, and so at least one extent.
  */
 
 #include <pthread.h>
@@ -46,13 +46,13 @@ struct table {
 
 struct rmem_map {
 	struct table *active;
-	struct table *spare; /* table of the same size */
+	struct table *spare; /* the other table, of the same size */
 	struct rmem_pd *pd;
 	struct rmem_map *next;
 	struct table *retired;
 };
 
-/* Called by name, so that the linker includes them from a static library with this file. */
+/* Called by name, so that the linker includes their files from a static library with this file. */
 RTE_INIT(rmem_pool_init)
 {
 	rmem_pool_telemetry_init();
@@ -184,7 +184,7 @@ extent_of(const struct rmem_mr *mr)
 	return extent;
 }
 
-/* Index of the first extent that ends after base. */
+/* Find the index of the first extent that ends after base. */
 static uint32_t
 place_of(const struct table *table, uintptr_t base)
 {
@@ -332,7 +332,9 @@ rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs)
 	return ret;
 }
 
-/* Keys of the bytes, or 0; undefined if the table is written concurrently. */
+/*
+ * Find the keys of the bytes, or 0. The result is undefined if the table is written concurrently.
+ */
 static uint64_t
 search(const struct table *table, uintptr_t addr, size_t length)
 {
@@ -341,7 +343,7 @@ search(const struct table *table, uintptr_t addr, size_t length)
 	uintptr_t offset;
 	size_t size;
 
-	/* The last extent that does not begin after addr. */
+	/* Find the last extent that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

@@ -28,8 +28,8 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 	if (conf == NULL)
 		return POOL_FAIL(EINVAL, "configuration: NULL");
 	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0)
-		return POOL_FAIL(EINVAL, "priv_size: not a multiple: %u (%u)", conf->priv_size,
-				(unsigned int)RTE_MBUF_PRIV_ALIGN);
+		return POOL_FAIL(EINVAL, "priv_size: not a multiple of %u: %u",
+				(unsigned int)RTE_MBUF_PRIV_ALIGN, conf->priv_size);
 	if ((conf->flags & ~RMEM_POOL_TRACKED) != 0)
 		return POOL_FAIL(EINVAL, "mbuf pool: unknown flags: 0x%x", conf->flags);
 	*pool_conf = (struct rmem_pool_conf){
@@ -50,12 +50,13 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 }
 
 /*
- * Layout of the objects: the mempool library does not let objects cross pages, if a page holds one.
+ * Layout of the objects: the mempool library lets no object cross pages, if objects fit into a
+ * page.
  */
 struct layout {
 	size_t stride;
 	size_t page_size;
-	uint32_t per_page; /* 0 when they are larger than a page */
+	uint32_t per_page; /* 0 if an object is larger than a page */
 };
 
 static struct layout
@@ -81,7 +82,7 @@ place_of(const struct layout *layout, uint32_t i)
 			i % layout->per_page * layout->stride;
 }
 
-/* Bytes for all, in a chunk that begins at a page. */
+/* Compute the bytes of all objects, in a chunk that begins at a page. */
 static uint64_t
 length_of(const struct rmem_pool_conf *conf)
 {
@@ -91,7 +92,7 @@ length_of(const struct rmem_pool_conf *conf)
 			(uint64_t)layout.page_size);
 }
 
-/* Number of MRs for all objects, each object in one MR. */
+/* Compute the number of MRs for all objects, each object in one MR. */
 static uint64_t
 count_mrs(const struct rmem_pool_conf *conf, uint64_t max_mr_size)
 {
@@ -120,7 +121,7 @@ fill_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
 		need->nb_mrs = count_mrs(conf, info->max_mr_size);
 }
 
-/* A mempool of mbufs without memory; NULL with *ret. */
+/* Create a mempool of mbufs without memory. Return NULL on failure, with *ret. */
 static struct rte_mempool *
 create_mempool(const struct rmem_pktmbuf_pool_conf *conf, const struct rmem_pool_conf *pool_conf,
 		int *ret)
@@ -165,8 +166,8 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 }
 
 /*
- * On failure the caller frees the mempool and its memory, unless part of it is still registered:
- * *reg.
+ * On failure the caller frees the mempool and its memory, unless part of the memory is still
+ * registered: then *reg is set.
  */
 static int
 do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
@@ -195,7 +196,7 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	return ret;
 }
 
-/* First part of creation and check. */
+/* Common part of creation and check: the arguments, and the required resources. */
 static int
 prepare(const struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const void *out,
 		struct rmem_pool_conf *pool_conf, struct rmem_dev_info *info,

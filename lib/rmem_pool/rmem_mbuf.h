@@ -95,7 +95,7 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
 /**
  * Destroy a pool of rmem_pktmbuf_pool_create(), deregister and free its memory.
  *
- * Control path. Not while another thread uses the pool; once for each pool.
+ * Control path. Once for each pool; no other thread may use it.
  *
  * @param reg
  *   Registration of the pool; no longer valid on success, unchanged on failure except -EIO. NULL
@@ -115,12 +115,13 @@ int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
  * Find a tracked pool of mbufs by its name, in any process.
  *
  * As rmem_pool_lookup(): in a secondary process mbufs of the pool can be allocated and freed, and
- * their keys be looked up.
+ * their keys can be looked up.
  *
- * If a process dies, its mbufs are initialized again before they are freed. An mbuf of another
- * process that one of these was attached to keeps its reference.
+ * If a process dies, its mbufs are initialized again before they are freed. If such an mbuf was
+ * attached to an mbuf of another process, that mbuf keeps the reference.
  *
- * Control path. Safe to call from any thread, not while the primary process destroys the pool.
+ * Control path. Safe to call from any thread. The primary process must not destroy the pool during
+ * the call.
  *
  * @param name
  *   Name of the pool.
@@ -150,7 +151,7 @@ int rmem_pktmbuf_pool_lookup(const char *name, struct rmem_mempool **reg);
  *
  * @return
  *   0 if the resources suffice, otherwise:
- *   - -EINVAL: what rmem_pktmbuf_pool_create() refuses as such, or NULL report.
+ *   - -EINVAL: arguments that rmem_pktmbuf_pool_create() refuses with -EINVAL, or NULL report.
  *   - -ENOSPC: the device has too few MRs left.
  *   - -ENOMEM: too little memory is free.
  *   - -ENODEV: the device is being closed.
@@ -174,7 +175,7 @@ int rmem_pktmbuf_pool_check(const struct rmem_pd *pd, const struct rmem_pktmbuf_
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR, a fast-register MR, an iova that is not the address, or an MR
  *     that is being deregistered or re-registered.
- *   - -EEXIST: part of the memory is already in the lookups of that PD.
+ *   - -EEXIST: part of the memory is already in the lookups of its PD.
  *   - -ENOMEM: no memory.
  */
 int rmem_extbuf_mr_add(struct rmem_mr *mr);
@@ -182,7 +183,7 @@ int rmem_extbuf_mr_add(struct rmem_mr *mr);
 /**
  * Remove an MR of rmem_extbuf_mr_add() from the lookups.
  *
- * Control path. Not while another thread looks up an address of its memory.
+ * Control path. No other thread may look up an address of its memory during the call.
  *
  * @param mr
  *   The MR.
@@ -314,7 +315,7 @@ rmem_mbuf_fill_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, st
  *   Number of SGEs written, 0 for a chain without data, otherwise:
  *   - -ENOSPC: more than n segments have data. Linearize a copy of the chain, or post it
  *     in parts.
- *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
+ *   - -ENOENT: part of the memory of a segment is not registered with the PD of reg.
  */
 static inline int
 rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
@@ -343,7 +344,7 @@ rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct 
  * @return
  *   Number of SGEs written, 0 for a chain without tailroom, otherwise:
  *   - -ENOSPC: more than n segments have tailroom.
- *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
+ *   - -ENOENT: part of the memory of a segment is not registered with the PD of reg.
  */
 static inline int
 rmem_mbuf_tailroom_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m,

@@ -3,9 +3,8 @@
  */
 
 /**
- * @file
- * Mempools of any maker, registered with a PD: an MR for each range of rmem_ranges.c, all of
- * them in the map of the PD.
+ * @file Mempools of any origin, registered with a PD: an MR for each range of rmem_ranges.c. All
+ * these MRs are in the map of the PD.
  */
 
 #include <assert.h>
@@ -53,15 +52,14 @@ check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void
 	if (ret != 0)
 		return ret;
 	if (mp == NULL || out == NULL)
-		return POOL_FAIL(
-				EINVAL, "%s: NULL", mp == NULL ? "mempool" : "place of the result");
+		return POOL_FAIL(EINVAL, "%s: NULL", mp == NULL ? "mempool" : "result");
 	if (mp->size == 0 || mp->populated_size < mp->size)
 		return POOL_FAIL(EBUSY, "%s: not fully populated: %u of %u objects", mp->name,
 				mp->populated_size, mp->size);
 	return 0;
 }
 
-/* Resources of the device for its ranges. */
+/* Compute the resources that the ranges of a mempool need. */
 static void
 fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct rmem_need *need)
 {
@@ -73,7 +71,9 @@ fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct
 		need->length += (uint64_t)(ranges->range[i].end - ranges->range[i].begin);
 }
 
-/* The class has no references to them, but a device may have some, or fail. */
+/*
+ * Deregister all MRs. The class has no references to them, but the device may have some, or fail.
+ */
 static int
 dereg_all(struct rmem_mempool *reg)
 {
@@ -283,7 +283,7 @@ rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length)
 	struct rmem_mr *mr;
 	uintptr_t offset;
 
-	/* The last extent that does not begin after addr. */
+	/* Find the last extent that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

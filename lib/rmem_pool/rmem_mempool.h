@@ -10,9 +10,9 @@
  * contiguous extent, and returns the keys of an address. A mempool is registered once
  * with each PD. With several devices, use the registration of the respective device.
  *
- * The keys of an address do not depend on the registration used: an address outside of its
- * largest extent is searched in all memory that this library registered with the same PD. So
- * clones and external buffers have the keys of the memory that they refer to.
+ * The keys of an address do not depend on the registration used: an address outside of the largest
+ * extent of the registration is searched in all memory that this library registered with the same
+ * PD. So clones and external buffers have the keys of the memory that they refer to.
  */
 
 #ifndef RMEM_MEMPOOL_H
@@ -46,7 +46,7 @@ struct rmem_pd;
 /**
  * Registration of a mempool with a PD.
  *
- * Private fields are those that lookups read, in the first cache line.
+ * Lookups read only the private fields, which are in the first cache line.
  */
 struct rmem_mempool {
 	struct rmem_obj obj;        /**< Private head. */
@@ -78,21 +78,21 @@ struct rmem_mempool_stats {
 /**
  * Register the memory of a mempool with a PD.
  *
- * Chunks are registered as a whole, adjacent ones as one MR. Beyond
- * rmem_dev_info::max_mr_size they are split between objects, and only objects are covered.
- * For an mbuf pool with pinned external buffers (rte_pktmbuf_pool_create_extbuf()) the
- * buffers are registered and not the mbufs: neighbours less than a system page apart as one
- * MR. All objects are covered, or the call fails.
+ * Chunks are registered as a whole, adjacent chunks as one MR. Chunks larger than
+ * rmem_dev_info::max_mr_size are split between objects, and only objects are covered. For an mbuf
+ * pool with pinned external buffers (rte_pktmbuf_pool_create_extbuf()) the buffers are registered
+ * and not the mbufs; buffers less than a system page apart share an MR. All objects are covered, or
+ * the call fails.
  *
  * The mempool must not be freed before rmem_mempool_unregister().
  *
- * Control path: touches and registers memory. Safe to call from any thread, not while
- * another thread populates or frees the mempool.
+ * Control path: touches and registers memory. Safe to call from any thread. No other thread may
+ * populate or free the mempool during the call.
  *
  * @param mp
  *   Fully populated mempool.
  * @param pd
- *   Protection domain. A mempool can be registered once with each.
+ *   Protection domain. A mempool can be registered once with each PD.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and ZERO_BASED.
  * @param[out] reg
@@ -105,7 +105,7 @@ struct rmem_mempool_stats {
  *     ZERO_BASED, a remote right to modify without LOCAL_WRITE, or an object larger than
  *     rmem_dev_info::max_mr_size.
  *   - -EBUSY: the mempool is not fully populated.
- *   - -EEXIST: memory of the mempool is already registered with that PD by this library.
+ *   - -EEXIST: this library has already registered memory of the mempool with the PD.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -EFAULT: part of the memory is not mapped, or not writable although access requires it.
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
@@ -121,8 +121,8 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
  *
  * Objects may be in use; the mempool itself is not affected.
  *
- * Control path. Not while another thread uses the registration, nor looks up an address of
- * its memory through another one; once for each registration.
+ * Control path. Once for each registration. No other thread may use the registration, or look up an
+ * address of its memory with another registration.
  *
  * @param reg
  *   Registration to release; no longer valid on success, unchanged on failure except -EIO.
@@ -131,8 +131,8 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or made by rmem_pktmbuf_pool_create().
- *   - -EBUSY: one of its MRs has references; if only the device detects that, the effect is that
- *     of -EIO.
+ *   - -EBUSY: one of its MRs has references; if only the device detects a reference, the effect is
+ *     as for -EIO.
  *   - -EIO: the device failed to deregister an MR, and may still access the memory, which must not
  *     be freed. The only valid use of the registration is another call of this function.
  */
@@ -227,8 +227,8 @@ struct rmem_pool_keys rmem_mempool_keys_lookup(
  * largest extent, else rmem_mempool_keys_lookup(). Safe to call from any thread.
  *
  * @param reg
- *   Registration with the PD of the QP. Any registration of that PD returns the same keys; that
- *   of the pool that the memory is from is the fastest.
+ *   Registration with the PD of the QP. Any registration with that PD returns the same keys; the
+ *   registration of the pool that has the memory is the fastest.
  * @param addr
  *   First byte.
  * @param length
@@ -242,7 +242,7 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
 {
 	uintptr_t offset = (uintptr_t)addr - reg->base;
 
-	/* A constant 1, of the lookups by one address, needs no second comparison. */
+	/* A constant length of 1 (lookup of one address) needs no second comparison. */
 	if (likely(offset < reg->length &&
 			    ((__builtin_constant_p(length) && length == 1) ||
 					    length <= reg->length - offset)))
@@ -259,7 +259,7 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
  * @param reg
  *   Registration with the PD of the lease or window.
  * @param addr
- *   First byte; of an mbuf, in the buffer that it refers to.
+ *   First byte; for an mbuf, a byte of the buffer that it refers to.
  * @param length
  *   Bytes, at least 1.
  *

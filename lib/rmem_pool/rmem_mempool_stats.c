@@ -12,7 +12,7 @@
 #include "rmem_pool_priv.h"
 #include "rmem_tracked_priv.h"
 
-/* A visit of all objects. */
+/* State of a visit of all objects. */
 struct visit {
 	const struct rmem_mempool *reg;
 	const void *lost; /* an object outside of all MRs */
@@ -97,7 +97,7 @@ audit_mrs(const struct rmem_mempool *reg)
 		keys = rmem_mempool_keys(reg, info.addr, info.length);
 		if (keys.lkey != info.lkey || keys.rkey != info.rkey)
 			return POOL_FAIL(EIO,
-					"%s: MR %u has lkey 0x%08x and rkey 0x%08x, lookups give "
+					"%s: MR %u has lkey 0x%08x and rkey 0x%08x, lookups return "
 					"0x%08x and 0x%08x",
 					reg->mp->name, i, info.lkey, info.rkey, keys.lkey,
 					keys.rkey);

@@ -6,10 +6,10 @@
  * @file
  * Registered mempools: create and destroy.
  *
- * Memory of up to max_mr_size bytes is one ALLOCATE_MR. More is one chunk, divided into slices of
- * 2^log2_slice bytes. The MR of a slice covers the whole buffers that start in it, at most
- * 2^log2_slice + buf_size - 1 bytes: no buffer crosses two MRs, none is padded. Slices smaller than
- * the distance of two buffers hold one buffer or none.
+ * Memory of up to max_mr_size bytes is one MR with ALLOCATE_MR. Larger memory is one chunk, divided
+ * into slices of 2^log2_slice bytes. The MR of a slice covers the whole buffers that start in it,
+ * at most 2^log2_slice + buf_size - 1 bytes: no buffer crosses two MRs, none is padded. Slices
+ * smaller than the distance of two buffers hold one buffer or none.
  */
 
 #include <assert.h>
@@ -42,7 +42,7 @@ struct plan {
 	bool has_checks; /* Puts are checked. */
 };
 
-/* State of a walk over the buffers that registers slice by slice. */
+/* State of a walk over the buffers, which registers slice by slice. */
 struct walk {
 	struct rmem_pool *pool;
 	uint32_t access;
@@ -204,13 +204,16 @@ reg_slices(struct rmem_pool *pool, uint32_t access)
 	return walk.ret;
 }
 
-/* Release all but the pool itself; -errno of an MR that cannot be deregistered. */
+/*
+ * Release everything except the pool itself. Return 0, or the -errno of an MR that cannot be
+ * deregistered.
+ */
 static int
 release_parts(struct rmem_pool *pool)
 {
 	int ret;
 
-	/* Freed first: the lists of the mempool are in the memory of the MRs. */
+	/* Freed before the MRs: the lists of the mempool are in their memory. */
 	rte_mempool_free(pool->mp);
 	pool->mp = NULL;
 	if (rmem_pool_priv(pool)->map != NULL)
@@ -283,7 +286,7 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 						      : 0;
 }
 
-/* Whether puts have to be checked; tracked pools do it themselves. */
+/* Whether puts need the checks of rmem_pool_puts.c; tracked pools have their own. */
 static bool
 checks_puts(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info)
 {

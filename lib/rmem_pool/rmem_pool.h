@@ -50,8 +50,8 @@ extern "C" {
 /**
  * Flag of rmem_pool_conf: check puts.
  *
- * A put of a buffer that is free already, of an address within a buffer, or of memory that is not
- * of the pool is logged and ignored, also one by rte_mempool_put(). The mempool then has no caches:
+ * Invalid puts are logged and ignored, also by rte_mempool_put(): of a buffer that is free already,
+ * of an address within a buffer, or of memory outside of the pool. The mempool then has no caches:
  * gets and puts are slower. Implied on a device with RMEM_DEV_CAPA_SANITIZE. Tracked pools check
  * puts in any case.
  */
@@ -108,7 +108,7 @@ int rmem_pool_create(
 /**
  * Destroy a pool, deregister and free its memory.
  *
- * Control path. Not while another thread uses the pool; once for each pool.
+ * Control path. Once for each pool; no other thread may use it.
  *
  * @param pool
  *   Pool to release; no longer valid on success, unchanged on failure except -EIO. NULL is
@@ -128,12 +128,12 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  * Find a tracked pool by its name, in any process.
  *
  * In a secondary process the pool can be used by the fast path calls of this file and of
- * rmem_mempool: get, put and keys. All other calls need the primary process. The first buffers can
- * be got when the process has a number (rmem_process_number()).
+ * rmem_mempool: get, put and keys. All other calls need the primary process. Buffers can be got
+ * once the process has a number (rmem_process_number()).
  *
- * Control path: no lock that another process could hold, except that the first call in a process
- * reads the list of EAL's memzones. Safe to call from any thread, not while the primary process
- * destroys the pool.
+ * Control path: takes no lock that another process could hold, except that the first call in a
+ * process searches EAL's memzones. Safe to call from any thread. The primary process must not
+ * destroy the pool during the call.
  *
  * @param name
  *   Name of the pool.
@@ -144,8 +144,8 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL name or pool.
  *   - -ENOENT: there is no tracked pool of that name.
- *   - -EOPNOTSUPP: the mempool ops of tracked pools cannot have the index here that they have in
- *     the primary process, since this one loaded more mempool drivers. The log has both.
+ *   - -EOPNOTSUPP: the mempool ops of tracked pools cannot have the same index as in the primary
+ *     process, because this process has loaded more mempool drivers. The log has both indexes.
  *   - -ENOSPC: DPDK has no free slot for mempool ops in this process.
  */
 int rmem_pool_lookup(const char *name, struct rmem_pool **pool);
@@ -153,9 +153,9 @@ int rmem_pool_lookup(const char *name, struct rmem_pool **pool);
 /**
  * Print the counts and the registration of a pool.
  *
- * With the low-water mark and the failed gets, as telemetry reports them.
+ * Includes the low-water mark and the failed gets, as telemetry reports them.
  *
- * Control path. Safe to call from any thread, not while another thread destroys the pool.
+ * Control path. Safe to call from any thread. No other thread may destroy the pool during the call.
  *
  * @param pool
  *   Pool to print.
@@ -226,7 +226,7 @@ void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge,
 /** Minimum number of buffers for which a call into the library is faster. */
 #define RMEM_POOL_BULK 8
 
-/** Whether a call is needed: for many buffers, for none, and for a thread without a cache. */
+/** Whether a call is needed: for many buffers, for 0, and for a thread without a cache. */
 static inline bool
 rmem_pool_is_bulk(unsigned int n, uint32_t lcore_id)
 {
@@ -236,10 +236,10 @@ rmem_pool_is_bulk(unsigned int n, uint32_t lcore_id)
 /**
  * Number of buffers in the cache of an lcore.
  *
- * Only the library knows a cache. The low 32 bits of the layout are the distance of the caches of
- * two lcores, the next 16 the maximum number of buffers, and the high 8 the offset of the buffers
- * from their number. The layout is one word, since the number of loads limits the speed. It is 0
- * without caches: then the number and the maximum are 0.
+ * Inline functions know a cache only by its layout. The low 32 bits of the layout are the distance
+ * between the caches of two lcores, the next 16 bits the maximum number of buffers, and the high 8
+ * bits the offset of the buffers from their number. The layout is one word, because the number of
+ * loads limits the speed. It is 0 without caches: then the number and the maximum are 0.
  */
 static inline uint32_t *
 rmem_pool_cache(const struct rmem_pool *pool, uint64_t layout, uint32_t lcore_id)
@@ -266,8 +266,8 @@ rmem_pool_cache_objs(uint32_t *len, uint64_t layout)
 /**
  * Get buffers as SGEs that can be posted.
  *
- * addr is the first byte of the buffer, length its whole size, lkey its lkey. Gets all
- * n buffers or none.
+ * The addr of an SGE is the first byte of a buffer, its length the size of a buffer. Gets all n
+ * buffers or none.
  *
  * Fast path: lcores use their cache. Safe to call from any thread.
  *
@@ -280,8 +280,8 @@ rmem_pool_cache_objs(uint32_t *len, uint64_t layout)
  *
  * @return
  *   0 on success, otherwise:
- *   - -ENOENT: fewer than n buffers are free, without those in the caches of other lcores; none
- *     was taken.
+ *   - -ENOENT: fewer than n buffers are free, not counting the caches of other lcores; none was
+ *     taken.
  *   - -EOPNOTSUPP: the pool is tracked, and this process has no number.
  *   - -EINVAL: in debug builds, a NULL or wrong handle.
  */
@@ -309,7 +309,7 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 	tail = pool->tail;
 	for (i = 0; i < n; i++) {
 		sge[i].addr = (uintptr_t)objs[i];
-		/* Two stores: one of both words would wait for the address to be moved. */
+		/* Two stores: a store of both words would wait for the move of the address. */
 		rte_compiler_barrier();
 		memcpy(&sge[i].length, &tail, sizeof(tail));
 	}

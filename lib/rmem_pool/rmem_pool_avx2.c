@@ -3,16 +3,15 @@
  */
 
 /**
- * @file
- * Bulks of SGEs with AVX2: 32 bytes at a time. Built with flags of its own, called only
- * where the CPU has AVX2.
+ * @file Bulks of SGEs with AVX2: 32 bytes at a time. Only this file is built with -mavx2; its
+ * functions are called only if the CPU has AVX2.
  */
 
 #include <immintrin.h>
 
 #include "rmem_pool_priv.h"
 
-/* Two SGEs: a b a b -> a a b b -> a tail b tail. */
+/* Write two SGEs: a b a b -> a a b b -> a tail b tail. */
 static inline void
 store_two(struct rmem_sge *sge, void *const *objs, __m256d tails)
 {
@@ -30,7 +29,7 @@ rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uin
 	const __m256d tails = _mm256_castsi256_pd(_mm256_set1_epi64x((long long)tail));
 	const struct rmem_sge *end = sge + n;
 
-	/* Few iterations: the CPU predicts the end of short loops only. */
+	/* 8 SGEs per iteration: the CPU predicts only the end of short loops. */
 	for (; end - sge >= 8; sge += 8, objs += 8) {
 		store_two(sge, objs, tails);
 		store_two(sge + 2, objs + 2, tails);
@@ -46,7 +45,7 @@ rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uin
 	return 0;
 }
 
-/* The addresses of four SGEs: a c b d -> a b c d. */
+/* Store the addresses of four SGEs: a c b d -> a b c d. */
 static inline void
 load_four(void **objs, const struct rmem_sge *sge)
 {

@@ -17,13 +17,13 @@
 #include "rmem_pool_cache_priv.h"
 #include "rmem_pool_priv.h"
 
-/* Buffers that are put back at a time through the mempool. */
+/* Number of buffers put back at a time with the functions of the mempool. */
 #define PUT_BURST 64
 
 /* Two words, copied as one. */
 typedef uint64_t pair_t __attribute__((vector_size(16)));
 /*
- * The same in memory: of any type, aligned as a word. Only accessed through pointers: some
+ * Two words in memory, of any type, aligned as a word. Only accessed through pointers: some
  * compilers for arm64 can't pass a vector by value that is aligned to less than its size.
  */
 typedef uint64_t pair_mem_t __attribute__((vector_size(16), aligned(8), may_alias));
@@ -90,8 +90,8 @@ collect(void **objs, const struct rmem_sge *sge, unsigned int n)
 }
 
 /*
- * With the functions of the mempool, for all caches, slices and checks. Out of line: a function
- * that only jumps to another saves no registers.
+ * Get buffers with the functions of the mempool, which handle all caches, slices and checks. Out of
+ * line: a function that only jumps to another saves no registers.
  */
 static __rte_noinline int
 get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
@@ -109,7 +109,7 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 		rmem_pool_note_level(pool);
 		return ret == -EOPNOTSUPP ? ret : -ENOENT;
 	}
-	/* Without caches each get is of this function, and not slowed down. */
+	/* Without caches every get calls this function, so it must not be slowed down. */
 	if (pool->cache_layout != 0)
 		rmem_pool_note_level(pool);
 	for (i = n; i-- > 0;) {
@@ -123,8 +123,8 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 }
 
 /*
- * Put buffers of a pool of several slices, or that do not fit into the cache: after a flush of it,
- * or with the functions of the mempool.
+ * Put buffers that do not fit into the cache, or buffers of a pool of several slices: after a flush
+ * of the cache, or with the functions of the mempool.
  */
 static __rte_noinline void
 put_slow(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)

@@ -7,8 +7,8 @@
  * The lcore caches of a mempool, accessed in place. Not installed. Only this file depends on their
  * layout: size, len and objs.
  *
- * Invariant: a put leaves at most size objects in a cache. Puts of older DPDK releases fill it up
- * to 1.5 times that; this file never adds above size.
+ * Invariant: this file never fills a cache above its size. Puts of older DPDK releases fill it up
+ * to 1.5 times its size.
  */
 
 #ifndef RMEM_POOL_CACHE_PRIV_H
@@ -43,7 +43,8 @@ static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &
 
 /**
  * Store the caches of a pool's mempool and their layout, for inline functions. A pool of several
- * slices, or whose mempool has no caches, gets one that is always empty: *none, which is 0.
+ * slices, or whose mempool has no caches, gets a cache that is always empty: *none, which must be
+ * 0.
  */
 static inline void
 pool_cache_set(struct rmem_pool *pool, uint32_t *none)
@@ -58,7 +59,7 @@ pool_cache_set(struct rmem_pool *pool, uint32_t *none)
 			(uint64_t)(offsetof(struct rte_mempool_cache, objs) - CACHE_LEN) << 56;
 }
 
-/** Cache of the calling lcore in a pool of one slice, or NULL. */
+/** Get the cache of the calling lcore in a pool of one slice, or NULL. */
 static inline struct rte_mempool_cache *
 pool_cache(const struct rmem_pool *pool)
 {
@@ -71,7 +72,7 @@ pool_cache(const struct rmem_pool *pool)
 	return (struct rte_mempool_cache *)first + lcore_id;
 }
 
-/** Cache of the calling lcore in any pool, or NULL. */
+/** Get the cache of the calling lcore in any pool, or NULL. */
 static inline struct rte_mempool_cache *
 pool_cache_any(const struct rmem_pool *pool)
 {
@@ -90,7 +91,7 @@ pool_cache_take(struct rte_mempool_cache *cache, uint32_t n)
 	return &cache->objs[cache->len];
 }
 
-/** Where to store n objects that are added to a cache; NULL when they do not fit. */
+/** Add n objects to a cache. Return where to store them, or NULL if they do not fit. */
 static inline void **
 pool_cache_add(struct rte_mempool_cache *cache, uint32_t n)
 {
@@ -103,7 +104,7 @@ pool_cache_add(struct rte_mempool_cache *cache, uint32_t n)
 	return objs;
 }
 
-/** After n objects did not fit, flush down to half of the size; return whether n fit then. */
+/** Flush a cache, which n objects did not fit, to half of its size. Return whether n fit then. */
 static inline bool
 pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
 {
@@ -118,7 +119,7 @@ pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32
 	return true;
 }
 
-/** Objects in the cache of an lcore; *max is the maximum of any DPDK release. */
+/** Count the objects in the cache of an lcore. *max is the maximum of any DPDK release. */
 static inline uint32_t
 pool_cache_len(const struct rte_mempool *mp, unsigned int lcore_id, uint32_t *max)
 {
@@ -128,7 +129,7 @@ pool_cache_len(const struct rte_mempool *mp, unsigned int lcore_id, uint32_t *ma
 	return cache->len;
 }
 
-/** Objects in the caches of all lcores. */
+/** Count the objects in the caches of all lcores. */
 static inline uint32_t
 pool_cache_count(const struct rte_mempool *mp)
 {

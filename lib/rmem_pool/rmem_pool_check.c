@@ -3,8 +3,8 @@
  */
 
 /**
- * @file
- * Requirements of a pool for each limit, the amount left, and the message if that is less.
+ * @file Requirements of a pool and resources left, for each limit, and the message if they do not
+ * suffice.
  */
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 #define CAP_IPC_LOCK_BIT 14 /* capabilities(7) */
 
-/* A number of /proc/self/status, such as "VmLck:"; 0 if it is missing. */
+/* Read a number of /proc/self/status, such as "VmLck:"; 0 if it is missing. */
 static uint64_t
 status_number(const char *key, int base)
 {
@@ -43,8 +43,9 @@ status_number(const char *key, int base)
 }
 
 /*
- * Bytes that the process may still lock. The kernel holds mlock() and the pages that verbs devices
- * pin against the limit, each separately; with CAP_IPC_LOCK there is no limit.
+ * Compute the bytes that the process may still lock. The kernel compares locked memory (mlock())
+ * and the memory that verbs devices pin with the limit separately; with CAP_IPC_LOCK there is no
+ * limit.
  */
 static uint64_t
 memlock_left(void)
@@ -62,7 +63,8 @@ memlock_left(void)
 }
 
 /* Append a sentence to the text. */
-__rte_format_printf(2, 3) static void say(struct rmem_pool_report *report, const char *format, ...)
+__rte_format_printf(2, 3) static void append(
+		struct rmem_pool_report *report, const char *format, ...)
 {
 	size_t used = strlen(report->text);
 	va_list args;
@@ -81,7 +83,7 @@ check_mrs(struct rmem_pool_report *report)
 {
 	if (report->buf_size > report->max_mr_size) {
 		report->limits |= RMEM_POOL_LIMIT_MR_SIZE;
-		say(report,
+		append(report,
 				"short of max_mr_size: a buffer of %" PRIu64
 				" bytes has to be in one MR, which holds %" PRIu64 ", %" PRIu64
 				" less: make buffers smaller, or max_mr_size larger",
@@ -91,7 +93,7 @@ check_mrs(struct rmem_pool_report *report)
 	}
 	if (report->nb_mrs > report->nb_mrs_left) {
 		report->limits |= RMEM_POOL_LIMIT_MRS;
-		say(report,
+		append(report,
 				"short of MRs and keys: %" PRIu64
 				" are needed with max_mr_size %" PRIu64 ", %" PRIu64
 				" of max_mr are left, %" PRIu64
@@ -114,7 +116,7 @@ check_memory(struct rmem_pool_report *report, int socket_id)
 	report->limits |= RMEM_POOL_LIMIT_MEMORY;
 	missing = report->nb_pages - have;
 	if (!rte_eal_has_hugepages()) {
-		say(report,
+		append(report,
 				"short of memory: %" PRIu64 " pages of %" PRIu64
 				" KiB are needed, %" PRIu64 " are free in one piece, %" PRIu64
 				" are missing: add %" PRIu64 " to EAL's -m",
@@ -123,7 +125,7 @@ check_memory(struct rmem_pool_report *report, int socket_id)
 	}
 	if (socket_id != SOCKET_ID_ANY)
 		snprintf(where, sizeof(where), "socket %d", socket_id);
-	say(report,
+	append(report,
 			"short of hugepages: %" PRIu64 " of %" PRIu64
 			" KiB are needed on %s, %" PRIu64 " are free, %" PRIu64
 			" are missing: reserve them with nr_hugepages",
@@ -136,7 +138,7 @@ check_memlock(struct rmem_pool_report *report)
 	if (report->memlock <= report->memlock_left)
 		return;
 	report->limits |= RMEM_POOL_LIMIT_MEMLOCK;
-	say(report,
+	append(report,
 			"short of RLIMIT_MEMLOCK, for a device that pins: %" PRIu64
 			" bytes must be locked, %" PRIu64 " may be, %" PRIu64
 			" are missing: raise it by %" PRIu64
@@ -170,7 +172,7 @@ rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *
 		check_memory(report, need->socket_id);
 	check_memlock(report);
 	if ((report->limits & ~RMEM_POOL_LIMIT_MEMLOCK) == 0)
-		say(report, "fits: %" PRIu64 " bytes as %" PRIu64 " MRs", report->length,
+		append(report, "fits: %" PRIu64 " bytes as %" PRIu64 " MRs", report->length,
 				report->nb_mrs);
 	if ((report->limits & RMEM_POOL_LIMIT_MR_SIZE) != 0)
 		return -EINVAL;

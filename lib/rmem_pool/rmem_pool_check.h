@@ -23,7 +23,7 @@ struct rmem_pool_conf;
 #define RMEM_POOL_LIMIT_MR_SIZE (UINT32_C(1) << 0)
 /** Too few MRs, each with its keys, are left of rmem_dev_info::max_mr. */
 #define RMEM_POOL_LIMIT_MRS (UINT32_C(1) << 1)
-/** Too few free hugepages, or too little of EAL's memory when it runs without them. */
+/** Too few free hugepages, or too little of EAL's memory if EAL runs without hugepages. */
 #define RMEM_POOL_LIMIT_MEMORY (UINT32_C(1) << 2)
 /** RLIMIT_MEMLOCK is too low for a device that pins registered memory. */
 #define RMEM_POOL_LIMIT_MEMLOCK (UINT32_C(1) << 3)
@@ -35,7 +35,7 @@ struct rmem_pool_conf;
 struct rmem_pool_report {
 	uint32_t limits;        /**< RMEM_POOL_LIMIT_* that are exceeded, or 0. */
 	uint32_t pad;           /**< Zero. */
-	uint64_t length;        /**< Bytes to register; of a new pool in whole pages. */
+	uint64_t length;        /**< Bytes to register; whole pages for a new pool. */
 	uint64_t buf_size;      /**< Bytes of a buffer, which one MR must cover. */
 	uint64_t max_mr_size;   /**< Bytes of the largest MR. */
 	uint64_t nb_mrs;        /**< MRs needed. */
@@ -68,8 +68,8 @@ struct rmem_pool_report {
  *
  * @return
  *   0 if the resources suffice, otherwise:
- *   - -EINVAL: what rmem_pool_create() refuses as such (nothing is written, unless the
- *     limit is rmem_dev_info::max_mr_size), or NULL report.
+ *   - -EINVAL: arguments that rmem_pool_create() refuses with -EINVAL (nothing is written, unless
+ *     the limit is rmem_dev_info::max_mr_size), or NULL report.
  *   - -ENOSPC: the device has too few MRs left.
  *   - -ENOMEM: too little memory is free.
  *   - -ENODEV: the device is being closed.

@@ -65,11 +65,11 @@ check_flags(const struct rmem_pool_conf *conf)
 	}
 	if (conf->cache_size != 0)
 		return POOL_FAIL(EINVAL,
-				"%s: a tracked pool has no caches, whose buffers no process would own: "
+				"%s: a tracked pool has no caches, because no process would own cached buffers: "
 				"cache_size %u (0)",
 				conf->name, conf->cache_size);
 	if (conf->ops_name != NULL)
-		return POOL_FAIL(EINVAL, "%s: a tracked pool has mempool ops of its own: %s (NULL)",
+		return POOL_FAIL(EINVAL, "%s: a tracked pool has its own mempool ops: %s (NULL)",
 				conf->name, conf->ops_name);
 	return 0;
 }
@@ -122,8 +122,7 @@ rmem_pool_check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf
 	if (ret != 0)
 		return ret;
 	if (conf == NULL || out == NULL)
-		return POOL_FAIL(EINVAL, "%s: NULL",
-				conf == NULL ? "configuration" : "place of the result");
+		return POOL_FAIL(EINVAL, "%s: NULL", conf == NULL ? "configuration" : "result");
 	return check_conf(conf);
 }
 

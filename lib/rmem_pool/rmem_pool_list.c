@@ -6,7 +6,7 @@
  * @file
  * The pools and the registered mempools of the process.
  *
- * Invariant: a pool or registration in a list is complete. Its functions call no other file of the
+ * Invariant: a pool or registration in a list is complete. This file calls no other file of the
  * library, so that audit and telemetry, which every program links, need nothing else.
  */
 
@@ -43,7 +43,7 @@ rmem_pool_list_del(struct rmem_pool *pool)
 	pthread_mutex_unlock(&pools_lock);
 }
 
-/* A walk that looks for one mempool. */
+/* A search for a mempool. */
 struct search {
 	const struct rte_mempool *mp;
 	bool is_found;

@@ -7,12 +7,13 @@
  * Directory of tracked pools: the primary process writes it, all processes read it.
  *
  * A reader takes no lock: rte_mempool_lookup() and rte_memzone_lookup() take a lock of EAL in
- * shared memory, which stays locked if the process is killed then. The directory is a memzone, so
- * a secondary process looks that up once.
+ * shared memory, which stays locked if the process is killed while it holds the lock. The directory
+ * is a memzone, so a secondary process looks up this memzone once.
  *
- * Invariant: the version of an entry is odd while the entry changes or has no pool, and another one
- * afterwards. It becomes odd before any field is stored, and each field is stored with release: a
- * reader that loads a new field with acquire sees the new version in the load that follows.
+ * Invariant: the version of an entry is odd while the entry changes or has no pool, and has
+ * increased afterwards. It becomes odd before any field is stored, and each field is stored with
+ * release: a reader that loads a new field with acquire sees the new version in the load that
+ * follows.
  */
 
 #include <assert.h>
@@ -43,7 +44,7 @@ static_assert(NAME_SIZE * sizeof(uint64_t) >= RTE_MEMPOOL_NAMESIZE, "names of me
 /* Protects the directory, in the primary process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The directory, once this process found it; atomic. */
+/* The directory, after this process has found it; atomic. */
 static struct entry *entries;
 
 /* Find the directory; NULL if there is none yet. */
@@ -63,7 +64,7 @@ find_dir(void)
 	return dir;
 }
 
-/* Make the directory, with the lock held. */
+/* Create the directory. Call with the lock held. */
 static struct entry *
 make_dir(void)
 {
@@ -87,7 +88,7 @@ pack_name(const char *name, uint64_t *words)
 	memcpy(words, name, strnlen(name, RTE_MEMPOOL_NAMESIZE));
 }
 
-/* Fill an entry, or with NULL empty it; with the lock held. */
+/* Fill an entry, or empty it if obj is NULL. Call with the lock held. */
 static void
 write_entry(struct entry *entry, struct rmem_obj *obj, const char *text)
 {
@@ -104,7 +105,7 @@ write_entry(struct entry *entry, struct rmem_obj *obj, const char *text)
 		__atomic_store_n(&entry->version, version + 1, __ATOMIC_RELEASE);
 }
 
-/* Object of an entry if it has that name, else NULL. */
+/* Read the object of an entry; NULL if the entry has another name. */
 static struct rmem_obj *
 read_entry(const struct entry *entry, const uint64_t *name)
 {
@@ -164,7 +165,7 @@ rmem_pool_dir_del(const struct rmem_obj *obj)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Find an object of a type by its name; -errno with a line. */
+/* Find an object of a type by its name. Return 0, or -errno with a log line. */
 static int
 find_obj(const char *name, uint32_t type, void *out, struct rmem_obj **obj)
 {
@@ -173,7 +174,7 @@ find_obj(const char *name, uint32_t type, void *out, struct rmem_obj **obj)
 	uint32_t i;
 
 	if (name == NULL || out == NULL)
-		return POOL_FAIL(EINVAL, "%s: NULL", name == NULL ? "name" : "place of the result");
+		return POOL_FAIL(EINVAL, "%s: NULL", name == NULL ? "name" : "result");
 	dir = find_dir();
 	if (strnlen(name, RTE_MEMPOOL_NAMESIZE) == RTE_MEMPOOL_NAMESIZE)
 		dir = NULL;

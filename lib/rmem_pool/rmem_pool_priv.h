@@ -29,7 +29,7 @@ extern int rmem_pool_logtype;
 /** Refuse a call: return POOL_FAIL(EINVAL, "format", ...). */
 #define POOL_FAIL(error, ...) RMEM_FAIL_AS(rmem_pool_logtype, "rmem_pool", error, __VA_ARGS__)
 
-/** Write the SGEs of n buffers with AVX2; returns 0. */
+/** Write the SGEs of n buffers with AVX2. Return 0. */
 int rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail);
 
 /** Collect the buffers of n SGEs with AVX2. */
@@ -40,34 +40,34 @@ struct rmem_pool_puts;
 /** Name of the mempool ops of pools that check puts. */
 #define PUTS_OPS_NAME "rmem_puts"
 
-/** Register the ops of pools that check puts; false, with a line: there is no free slot. */
+/** Register the ops of pools that check puts. Return false with a log line if no slot is free. */
 bool rmem_pool_puts_register(const char *name);
 
-/** Let the mempool of a pool check puts. It has its ops, and no memory yet. 0 or -ENOMEM. */
+/** Let a mempool check puts; it must have its ops, and no memory yet. Return 0 or -ENOMEM. */
 int rmem_pool_puts_alloc(struct rmem_pool *pool);
 
-/** Free the checks of a pool, whose mempool was freed; NULL is allowed. */
+/** Free the checks of a pool, after its mempool; NULL is allowed. */
 void rmem_pool_puts_free(struct rmem_pool_puts *puts);
 
-/** Start the checks, once the mempool has all buffers. */
+/** Start the checks; the mempool must have all buffers. */
 void rmem_pool_puts_start(struct rmem_pool *pool);
 
-/** Check the handle of a PD: 0, or -EINVAL and a log line. */
+/** Check the handle of a PD. Return 0, or -EINVAL with a log line. */
 int rmem_pool_check_pd(const struct rmem_pd *pd);
 
-/** Check the common configuration of a pool: 0, or -EINVAL with a log line. */
+/** Check the common configuration of a pool. Return 0, or -EINVAL with a log line. */
 int rmem_pool_check_args(
 		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
 
 /** A pool, with the private data of the library. */
 struct rmem_pool_priv {
 	struct rmem_pool pool;        /**< Public part. */
-	uint32_t nb_slices;           /**< Elements of its keys. */
+	uint32_t nb_slices;           /**< Elements of rmem_pool::keys. */
 	uint32_t no_cache;            /**< Zero: see pool_cache_set(). */
 	const struct rte_memzone *mz; /**< Memory of several slices, else NULL. */
 	struct rmem_map *map;         /**< All memory registered with the PD. */
-	uint64_t failed_gets;         /**< Counter: gets that found too few; atomic. */
-	uint32_t low_water;           /**< Least number outside of caches; atomic. */
+	uint64_t failed_gets;         /**< Gets that found too few buffers; atomic. */
+	uint32_t low_water;           /**< Lowest number of buffers outside of caches; atomic. */
 	struct rmem_pool_puts *puts;  /**< Checks of puts, or NULL. */
 	struct rmem_pool_priv *next;
 };
@@ -95,7 +95,7 @@ rmem_pool_note_level(const struct rmem_pool *pool)
 /** A registration, with the private data of the library; its MRs follow. */
 struct rmem_mempool_priv {
 	struct rmem_mempool reg;      /**< Public part. */
-	const struct rte_memzone *mz; /**< Memory allocated for it, else NULL. */
+	const struct rte_memzone *mz; /**< Memory that was allocated for the mempool, else NULL. */
 	struct rmem_mempool_priv *next;
 };
 
@@ -105,13 +105,13 @@ rmem_mempool_priv(const struct rmem_mempool *reg)
 	return (struct rmem_mempool_priv *)(uintptr_t)reg;
 }
 
-/** Query the capabilities and limits of the device of a PD; -errno of the class. */
+/** Query the capabilities and limits of the device of a PD. Return 0, or -errno of the class. */
 int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 
 /** Name of the device of a PD. */
 const char *rmem_pool_dev_name(const struct rmem_pd *pd);
 
-/** Register the commands, at the start of the program. */
+/** Register the telemetry commands, at the start of the program. */
 void rmem_pool_telemetry_init(void);
 
 /** Add the pools to rmem_dev_audit(), at the start of the program. */
@@ -131,7 +131,7 @@ void rmem_pool_list_del(struct rmem_pool *pool);
  */
 int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 
-/** The same for registered mempools, including mempools of mbuf pools. */
+/** As rmem_pool_visit(), for registered mempools, including mempools of mbuf pools. */
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
 
 /** Add a complete registration. */
@@ -143,14 +143,14 @@ void rmem_pool_list_del_mempool(struct rmem_mempool *reg);
 /** Number of registrations of a mempool. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
 
-/** Whether a mempool exists; compares addresses only, since it may have been freed. */
+/** Whether a mempool exists; only addresses are compared, because mp may have been freed. */
 bool rmem_mempool_exists(const struct rte_mempool *mp);
 
 /*
  * Directory of tracked pools, which secondary processes read (rmem_pool_lookup.c).
  */
 
-/** Add a pool, or a registration of a pool of mbufs, that is complete: 0, -ENOMEM or -ENOSPC. */
+/** Add a complete pool, or registration of a pool of mbufs. Return 0, -ENOMEM or -ENOSPC. */
 int rmem_pool_dir_add(struct rmem_obj *obj, const char *name);
 
 /** Remove an entry; no effect if there is none. */
@@ -162,7 +162,7 @@ int rmem_pool_set_ops(struct rte_mempool *mp, const struct rmem_pool_conf *conf)
 /** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 
-/** log2 of the slices of a pool: each as large as an MR permits, or one per buffer at most. */
+/** Get log2 of the slice size: as large as an MR permits, at most one slice per buffer. */
 uint32_t rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride);
 
 /** A contiguous range to register as an MR. */
@@ -180,8 +180,9 @@ struct rmem_ranges {
 };
 
 /**
- * Ranges of a mempool to register, of max_mr_size at most; not usable if buf_size is
- * above that. -ENOMEM with a line. Free it with rmem_ranges_free() after any result.
+ * Get the ranges of a mempool to register, each of at most max_mr_size bytes; they are not usable
+ * if buf_size is above that. Return 0, or -ENOMEM with a log line. Call rmem_ranges_free() after
+ * any result.
  */
 int rmem_ranges_get(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges *ranges);
 void rmem_ranges_free(struct rmem_ranges *ranges);
@@ -190,22 +191,22 @@ void rmem_ranges_free(struct rmem_ranges *ranges);
 bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 
 /**
- * Register a mempool, as rmem_mempool_register() without checks of arguments. *reg is also
- * set on a failure after which some MRs cannot be deregistered.
+ * Register a mempool, as rmem_mempool_register() without checks of arguments. *reg is set, too, on
+ * a failure after which some MRs cannot be deregistered.
  */
 int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);
 
-/** Check a handle: 0 for a registration, else -EINVAL and a log line. */
+/** Check the handle of a registration. Return 0, or -EINVAL with a log line. */
 int rmem_mempool_check_reg(const struct rmem_mempool *reg);
 
-/** 0 if the mempool of a registration exists, else -ENOENT and a log line. */
+/** Return 0 if the mempool of a registration exists, else -ENOENT with a log line. */
 int rmem_mempool_check_mp(const struct rmem_mempool *reg);
 
-/** -EBUSY and a log line if one of its MRs has references. */
+/** Return 0, or -EBUSY with a log line if an MR of a registration has references. */
 int rmem_mempool_check_idle(const struct rmem_mempool *reg);
 
-/** Release an idle registration; on -errno some MRs and the registration remain. */
+/** Release an idle registration. On -errno, some MRs and the registration remain. */
 int rmem_mempool_do_unregister(struct rmem_mempool *reg);
 
 /** Free a registration that was released. */
@@ -213,31 +214,31 @@ void rmem_mempool_free_reg(struct rmem_mempool *reg);
 
 /* Memory registered with a PD, by address (rmem_map.c). */
 
-/** Add MRs to the map of their PD, all or none; -EEXIST, -ENOMEM, with a line. */
+/** Add MRs to the map of their PD, all or none. Return 0, or -EEXIST or -ENOMEM with a log line. */
 int rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map);
 
-/** Remove MRs from their map; -ENOENT if it lacks one. */
+/** Remove MRs from the map of their PD. Return 0, or -ENOENT if the map lacks one. */
 int rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs);
 
-/** Resources of a pool. */
+/** Resources that a pool needs. */
 struct rmem_need {
 	const char *name;
 	uint64_t length;   /* bytes to register */
 	uint64_t buf_size; /* bytes of a buffer */
 	uint64_t nb_mrs;
 	int socket_id;
-	bool is_new; /* its memory must be allocated */
+	bool is_new; /* the memory of the pool must be allocated */
 };
 
 /** Get the resources that rmem_pool_create() needs for a configuration. */
 void rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
 		struct rmem_need *need);
 
-/** Fill a report; 0 or the -errno of the first limit exceeded. */
+/** Fill a report. Return 0, or the -errno of the first limit exceeded. */
 int rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *info,
 		struct rmem_pool_report *report);
 
-/** -EINVAL or -ENOSPC and a log line if the device has too few resources. */
+/** Return 0, or -EINVAL or -ENOSPC with a log line if the device has too few resources. */
 int rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *info);
 
 #endif /* RMEM_POOL_PRIV_H */

@@ -3,15 +3,15 @@
  */
 
 /**
- * @file
- * Checks of what is put into a pool: that it is a buffer of the pool, from its first byte, and not
- * free already.
+ * @file Checks of puts: each address must be the first byte of a buffer of the pool that is not
+ * free.
  *
- * The mempool of such a pool has ops of this file, over those of the configuration, and no caches:
- * each get and put calls them, also those of rte_mempool_*(). Other pools execute nothing of this.
+ * The mempool of a pool with checks has the ops of this file, which call the ops of the
+ * configuration. It has no caches, so that each get and put, also by rte_mempool_*(), calls the
+ * ops. Other pools do not use this file.
  *
- * Invariant: the note of a buffer is free while it is in the mempool, from before it is enqueued
- * until after it was dequeued. So a buffer found free at a put was put before, and not got since.
+ * Invariant: the note of a buffer is free from before the buffer is enqueued until after it was
+ * dequeued. So if a put finds the note free, the buffer was put before, and not got since.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct rmem_pool_puts {
 	const struct rmem_pool *pool;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	int inner;       /* index of the ops of the configuration */
-	bool is_active;  /* also: it is in the list */
+	bool is_active;  /* and it is in the list */
 	uint32_t nb_bad; /* counter: puts that were refused; atomic */
 	uintptr_t first; /* address of buffer 0 */
 	size_t stride;
@@ -68,7 +68,7 @@ note(struct puts_note *note, uint32_t lcore)
 	__atomic_store_n(&note->lcore, lcore, __ATOMIC_RELAXED);
 }
 
-/* An lcore, as text. */
+/* Describe an lcore. */
 static const char *
 lcore_text(uint32_t lcore, char *text, size_t size)
 {
@@ -86,7 +86,7 @@ is_within(const struct rmem_pool_puts *puts, const void *obj)
 	return (uintptr_t)obj - puts->first < puts->stride * puts->pool->nb_bufs;
 }
 
-/* The owner of an address that is not of a pool, as text. */
+/* Describe the owner of an address outside of the pool. */
 static void
 owner_text(const void *obj, char *text, size_t size)
 {
@@ -143,13 +143,13 @@ report_double(struct rmem_pool_puts *puts, const void *obj, const struct puts_no
 	if (!is_logged(puts, &n))
 		return;
 	POOL_LOG(WARNING,
-			"sanitize: pool \"%s\": put of buffer %zu (%p) by %s: put twice, before %.1f us ago by %s: ignored (found %u times)",
+			"sanitize: pool \"%s\": put of buffer %zu (%p) by %s: put twice, previously %.1f us ago by %s: ignored (found %u times)",
 			puts->name, (size_t)(last - puts->notes), obj,
 			lcore_text(rte_lcore_id(), by, sizeof(by)), us,
 			lcore_text(lcore, before, sizeof(before)), n);
 }
 
-/* Note that a buffer is put; false: it was reported and must not be. */
+/* Note that a buffer is put. Return false if it must not be put; then this was reported. */
 static bool
 note_put(struct rmem_pool_puts *puts, const void *obj, uint32_t lcore)
 {
@@ -209,7 +209,7 @@ puts_dequeue(struct rte_mempool *mp, void **objs, unsigned int n)
 	return ret;
 }
 
-/* The inner ops are called with the pool_config that they would have. */
+/* The inner ops get the pool_config that they would get without the checks. */
 static int
 puts_alloc(struct rte_mempool *mp)
 {

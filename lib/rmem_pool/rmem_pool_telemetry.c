@@ -3,8 +3,7 @@
  */
 
 /**
- * @file
- * Telemetry of pools and registered mempools: the list, and each by name.
+ * @file Telemetry of pools and registered mempools: the list of them, and each by its name.
  */
 
 #include <errno.h>
@@ -35,7 +34,7 @@ list_pool(struct rmem_pool *pool, void *arg)
 	return 0;
 }
 
-/* Once for each mempool, regardless of the number of its registrations. */
+/* List each mempool once, regardless of the number of its registrations. */
 static int
 list_mempool(struct rmem_mempool *reg, void *arg)
 {
@@ -60,7 +59,7 @@ list_pools(struct rte_tel_data *d)
 	return rmem_tel_names_end(&names, "pools", d);
 }
 
-/* Counts of the mempool; counting its objects visits all lcores. */
+/* Report the counts of a mempool; counting its objects visits all lcores. */
 static void
 begin(struct query *query, struct rte_mempool *mp)
 {
@@ -103,7 +102,7 @@ add_reg(struct query *query, struct rte_mempool *mp, const struct rmem_pd *pd,
 	rmem_report_end(&query->regs, &reg, number);
 }
 
-/* Buffers in use by process, of a tracked pool. */
+/* Report the number of buffers in use by each process, of a tracked pool. */
 static void
 add_owners(struct query *query, const struct rte_mempool *mp)
 {
@@ -129,7 +128,7 @@ add_owners(struct query *query, const struct rte_mempool *mp)
 	rmem_report_end(&query->out, &owners, "in_use_by_process");
 }
 
-/* Counters of a pool, which other registered mempools do not have. */
+/* Report the counters that only pools have. */
 static void
 add_pool(struct query *query, const struct rmem_pool *pool)
 {

@@ -6,9 +6,10 @@
  * @file
  * Ranges of a mempool to register.
  *
- * They are its chunks, with adjacent ones joined. If one exceeds the limit of an MR, they are its
- * objects, joined within a chunk up to that limit. For a pool with pinned external buffers they are
- * the buffers, joined if less than a page is between them.
+ * The ranges are the chunks of the mempool; adjacent chunks are joined. If a chunk exceeds the
+ * limit of an MR, the ranges are the objects of the mempool, joined within a chunk up to that
+ * limit. For a pool with pinned external buffers they are these buffers, joined if less than a page
+ * is between them.
  */
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ rmem_ranges_free(struct rmem_ranges *ranges)
 	ranges->range = NULL;
 }
 
-/* Add a range; if it continues the last one, the two are joined, up to the limit. */
+/* Add a range; if it begins at the end of the last range, join the two, up to the limit. */
 static int
 add(struct rmem_ranges *ranges, uint8_t *begin, size_t length, uint64_t limit)
 {
@@ -133,7 +134,7 @@ sort(struct rmem_ranges *ranges)
 {
 	uint32_t i;
 
-	/* They are usually sorted already, for which qsort() is slow. */
+	/* The ranges are usually sorted already, for which qsort() is slow. */
 	for (i = 1; i < ranges->nb; i++) {
 		if (ranges->range[i].begin < ranges->range[i - 1].begin) {
 			qsort(ranges->range, ranges->nb, sizeof(ranges->range[0]), compare);
@@ -142,7 +143,7 @@ sort(struct rmem_ranges *ranges)
 	}
 }
 
-/* The chunk that contains the last byte before end; chunks are sorted by address. */
+/* Find the chunk that contains the last byte before end; chunks are sorted by address. */
 static const struct rmem_range *
 chunk_of(const struct rmem_ranges *chunks, const struct rmem_range *range, uint32_t *at)
 {
@@ -152,8 +153,8 @@ chunk_of(const struct rmem_ranges *chunks, const struct rmem_range *range, uint3
 }
 
 /*
- * Join ranges that are less than gap bytes apart, or with chunks those in the same chunk. The
- * bytes between them then belong to the pool, or are padding between its buffers.
+ * Join ranges that are less than gap bytes apart, or, with chunks, ranges in the same chunk. The
+ * bytes between joined ranges belong to the pool, or are padding between its buffers.
  */
 static void
 join(struct rmem_ranges *ranges, const struct rmem_ranges *chunks, size_t gap, uint64_t limit)

@@ -6,9 +6,9 @@
  * @file
  * Tracked mempools: the mempool ops, and calls on the owners of buffers.
  *
- * DPDK has 16 slots for mempool ops, most of which its drivers take. These ops take one when a
- * process uses the first tracked pool: after all drivers, so that no index of theirs changes, and
- * not in processes without such pools.
+ * DPDK has 16 slots for mempool ops, most of which its drivers take. The ops of this file take a
+ * slot when a process uses its first tracked pool: after all drivers, so that no index of a driver
+ * changes, and not in processes without such pools.
  */
 
 #include <assert.h>
@@ -78,19 +78,22 @@ tracked_free(struct rte_mempool *mp)
 	rte_free(td);
 }
 
-/* The first is logged, all are counted. */
+/* Refuse a put. The first refusal is logged, all are counted. */
 static __rte_noinline int
 refuse_put(const struct rte_mempool *mp, struct rmem_tracked *td, unsigned int nb)
 {
 	if (__atomic_fetch_add(&td->bad_puts, nb, __ATOMIC_RELAXED) == 0)
 		POOL_LOG(ERR,
 				"%s: put refused: %u buffers that are free, or not of the mempool "
-				"(further ones are counted only)",
+				"(further refusals are only counted)",
 				mp->name, nb);
 	return -EINVAL;
 }
 
-/* Once in a process: gets and puts are of the data path. */
+/*
+ * Refuse a call of an unattached process. Logged once per process, because gets and puts are fast
+ * path calls.
+ */
 static __rte_noinline int
 refuse_unattached(const struct rte_mempool *mp, const char *call)
 {
@@ -109,7 +112,7 @@ tracked_enqueue(struct rte_mempool *mp, void *const *objs, unsigned int n)
 	uint16_t process = rmem_process_number();
 	unsigned int nb_bad = 0;
 
-	/* Its buffers were freed, and may be another's. */
+	/* The buffers of an unattached process were freed, and may belong to another. */
 	if (unlikely(process == 0))
 		return refuse_unattached(mp, "put");
 	if (unlikely(!rmem_tracked_is_full(td))) {
@@ -151,7 +154,7 @@ static const struct rte_mempool_ops tracked_ops = {
 		.get_count = tracked_get_count,
 };
 
-/* Index of the ops in the table of this process, or -ENOENT. */
+/* Find the index of the ops in the table of this process, or -ENOENT. */
 static int
 find_ops(void)
 {
@@ -204,7 +207,9 @@ static const struct rte_mempool_ops missing_ops = {
 		.get_count = missing_get_count,
 };
 
-/* Index of the ops in this process; the first call registers them, at the given index or above. */
+/*
+ * Get the index of the ops in this process; the first call registers them, at index `at` or above.
+ */
 static int
 register_at(int at)
 {
@@ -246,7 +251,7 @@ rmem_tracked_ops_set(const struct rte_mempool *mp)
 	if (index == mp->ops_index)
 		return 0;
 	return POOL_FAIL(EOPNOTSUPP,
-			"%s: mempool ops %s have index %d in this process and %d in the primary one "
+			"%s: mempool ops %s have index %d in this process and %d in the primary process "
 			"(load the same mempool drivers in both)",
 			mp->name, TRACKED_OPS_NAME, index, mp->ops_index);
 }
@@ -259,7 +264,7 @@ rmem_tracked_of(const struct rte_mempool *mp)
 	return mp->pool_data;
 }
 
-/* The same for calls of applications, which may pass any mempool. */
+/* As rmem_tracked_of(), for calls of applications, which may pass any mempool. */
 static struct rmem_tracked *
 full_of(const struct rte_mempool *mp)
 {
@@ -336,7 +341,7 @@ rmem_tracked_reap(uint16_t process)
 	return (int)nb;
 }
 
-/* A secondary process has ended. */
+/* Free the buffers of a secondary process that has ended. */
 static void
 reap_ended(uint16_t process)
 {

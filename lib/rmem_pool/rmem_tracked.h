@@ -6,13 +6,14 @@
  * @file
  * Tracked mempools: each buffer has an owner, a process.
  *
- * A pool with RMEM_POOL_TRACKED is shared by a primary process of DPDK and its secondary ones. A
- * get makes the process that calls it the owner of the buffers; a put makes them free. A process
- * can be killed at any instruction: it leaves no lock, and rmem_tracked_reap() frees what it owned.
+ * The primary process of DPDK and its secondary processes share a pool with RMEM_POOL_TRACKED. A
+ * get makes the calling process the owner of the buffers; a put makes them free. A process can be
+ * killed at any instruction: it leaves no lock, and rmem_tracked_reap() frees the buffers that it
+ * owned.
  *
- * Processes have numbers: 1 is the primary, a secondary one has the number from 2 that it was
- * given when it attached (rmem_process_number()). Until then, and after it has detached from its
- * last device, its gets and puts are refused: the first is logged.
+ * Processes have numbers: 1 is the primary process; a secondary process gets a number from 2 on
+ * when it attaches (rmem_process_number()). Until then, and after it has detached from its last
+ * device, its gets and puts are refused; the first refusal is logged.
  */
 
 #ifndef RMEM_TRACKED_H
@@ -29,9 +30,9 @@ extern "C" {
 /**
  * Become the owner of buffers received from another process.
  *
- * Until this call the buffers belong to the process that got them, and are freed if it dies, also
- * if their addresses are in a ring by then. Buffers that are not of process @p from are dropped:
- * the sender died, and they were freed. Such a buffer must not be used.
+ * Until this call the buffers belong to the process that got them, and are freed if that process
+ * dies, even if their addresses are in a ring by then. Buffers that do not belong to process @p
+ * from are removed from the array: they were freed when the sender died, and must not be used.
  *
  * Fast path: an atomic operation for each buffer. Safe to call from any thread.
  *
@@ -43,7 +44,7 @@ extern "C" {
  *   Number of buffers; 0 is allowed.
  * @param from
  *   Number of the process that sent them. With 0 the owner may be any process: then a buffer that
- *   was freed and got again by a third process is taken from the third one.
+ *   was freed and got again by a third process is taken from that process.
  *
  * @return
  *   Number of buffers that this process owns, otherwise:
@@ -90,8 +91,8 @@ int rmem_tracked_ops_set(const struct rte_mempool *mp);
  * Free the buffers of a process that died, in all tracked mempools.
  *
  * A second call finds nothing to free. The process must be dead, not only silent; its number must
- * not be given to another one before the call returns. Buffers that others received from it, and
- * do not own yet, are freed too.
+ * not be given to another process before the call returns. Buffers that other processes received
+ * from it, and do not own yet, are freed, too.
  *
  * Control path, in the primary process. Safe to call from any thread, also while other processes
  * get and put.

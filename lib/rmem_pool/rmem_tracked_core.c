@@ -20,7 +20,7 @@
 /* A word with the same byte 8 times. */
 #define BYTES(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* log2 of the bytes of a page that all addresses are in. */
+/* log2 of a page size with which all addresses are in one page. */
 #define MAX_LOG2_PAGE 63
 
 /* Spreads the first searches of lcores over the words. */
@@ -70,8 +70,9 @@ owner_of(const struct rmem_tracked *td, uint32_t index)
 }
 
 /*
- * Store 0 in a byte of this process. Others change the word: CPUs order accesses of different sizes
- * that overlap, as the queued spinlock of Linux needs it. The thread sanitizer does not.
+ * Store 0 in a byte of this process. Other processes change the word concurrently: CPUs order
+ * overlapping accesses of different sizes, on which the queued spinlock of Linux relies, too. The
+ * thread sanitizer does not model this.
  */
 #ifdef __SANITIZE_THREAD__
 static inline void
@@ -88,7 +89,7 @@ store_free(struct rmem_tracked *td, uint32_t index)
 }
 #endif
 
-/* Replace the owner of a buffer, if it is the one expected. */
+/* Replace the owner of a buffer, if `from` is its owner. */
 static bool
 swap_owner(struct rmem_tracked *td, uint32_t index, uint8_t from, uint8_t to)
 {
@@ -167,8 +168,8 @@ compare_objs(const void *a, const void *b)
 }
 
 /*
- * Find how an index follows from an address: buffers at one distance, in each page or in all of the
- * memory. Where that does not hold, a binary search replaces it.
+ * Find how to compute an index from an address: the buffers have one distance, in each page or in
+ * all of the memory. Buffers without such a layout are found with a binary search.
  */
 static void
 find_layout(struct rmem_tracked *td)
@@ -236,7 +237,7 @@ index_of(const struct rmem_tracked *td, const void *obj)
 	return search(td, obj);
 }
 
-/* The n lowest bits of a mask. */
+/* Select the n lowest bits of a mask that are set. */
 static inline uint64_t
 lowest(uint64_t mask, unsigned int n)
 {
@@ -285,7 +286,7 @@ rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t p
 
 	if (unlikely(n > td->size))
 		return -ENOBUFS;
-	/* Buffers put back last are those whose lines are most likely in the CPU's caches. */
+	/* Try the buffers put back last first: their lines are most likely in the CPU's caches. */
 	for (last = w; got < n; w = next_word(td, w)) {
 		nb = get_from(td, w, &objs[got], n - got, process);
 		if (nb == 0)
@@ -309,7 +310,7 @@ rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t p
 	return -ENOBUFS;
 }
 
-/* Put back a buffer; false if it is free. */
+/* Put back a buffer. Return false if it is free. */
 static inline bool
 put_one(struct rmem_tracked *td, uint32_t index, uint8_t process)
 {
@@ -323,7 +324,10 @@ put_one(struct rmem_tracked *td, uint32_t index, uint8_t process)
 	return owner != 0 && swap_owner(td, index, owner, 0);
 }
 
-/* Put back the 8 buffers of a word, if they are those, in order, and of this process. */
+/*
+ * Put back the 8 buffers of a word, if objs has exactly these, in order, and this process owns
+ * them.
+ */
 static inline bool
 put_word(struct rmem_tracked *td, uint32_t index, void *const *objs, uint8_t process)
 {
@@ -388,7 +392,10 @@ rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uin
 	return true;
 }
 
-/* Give the buffers of a word that belong to a process to another; returns 0x80 in their bytes. */
+/*
+ * Move the buffers of a word from one owner to another. Return 0x80 in the bytes of the moved
+ * buffers.
+ */
 static uint64_t
 move_word(struct rmem_tracked *td, uint32_t w, uint8_t from, uint8_t to)
 {
@@ -413,7 +420,10 @@ rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process, rmem_tracked_re
 	for (w = 0; w < td->nb_words; w++) {
 		mask = move_word(td, w, process, to);
 		nb += (uint32_t)__builtin_popcountll(mask);
-		/* The primary owns a buffer until it is reset, so that no other process gets it. */
+		/*
+		 * The primary process owns a buffer until it is reset, so that no other process
+		 * gets it.
+		 */
 		for (; reset != NULL && mask != 0; mask &= mask - 1) {
 			index = w * TRACKED_PER_WORD + first_byte(mask);
 			reset(td, td->objs[index]);

@@ -7,7 +7,7 @@
  * Owners of the buffers of a tracked mempool. Not installed.
  *
  * Each buffer has one byte: the number of the process that owns it, or 0 while it is free. The
- * bytes are the list of free buffers; there is no other one, and no lock.
+ * bytes are the only list of free buffers, and there is no lock.
  *
  * Invariant: a buffer changes hands in one atomic access of its byte. A process that is killed at
  * any instruction leaves each buffer free or owned, and leaves nothing that others wait for.
@@ -24,12 +24,12 @@
  *
  * A put in P stores without a compare-and-swap: no other process changes a byte of P while the
  * application keeps the rule that one thread at a time uses a buffer. A compare-and-swap of a word
- * fails if another byte of it changed, and is repeated.
+ * fails if another byte of the word has changed, and is repeated.
  *
  * The acquire of a get synchronizes with the release of the put that made the buffer free: accesses
- * of the former owner precede those of the new one. A dead process makes no accesses.
+ * of the former owner precede accesses of the new owner. A dead process makes no accesses.
  *
- * The hints are indexes at which searches begin. Any value is valid; a stale one costs time only.
+ * The hints are indexes at which searches begin. Any value is valid; a stale hint only costs time.
  */
 
 #ifndef RMEM_TRACKED_PRIV_H
@@ -53,7 +53,7 @@ struct rte_mempool;
 /** Highest number of a process. */
 #define TRACKED_MAX_OWNER 254 /* RMEM_PROCESS_MAX */
 
-/** Owner of the bytes after the byte of the last buffer. */
+/** Value of the bytes after the byte of the last buffer. */
 #define TRACKED_NO_BUF 255
 
 /** Buffers of a word of owners. */
@@ -72,7 +72,7 @@ struct rmem_tracked_hint {
 struct rmem_tracked {
 	uint32_t size;       /**< Buffers. */
 	uint32_t nb_words;   /**< Words of owners. */
-	uint32_t nb_objs;    /**< Buffers added; all functions but add() need size of them. */
+	uint32_t nb_objs;    /**< Buffers added; functions other than add() need all. */
 	uint32_t per_page;   /**< Buffers of a page. */
 	uintptr_t base;      /**< Address of the first buffer. */
 	uint64_t page_mask;  /**< Bytes of a page, minus 1. */
@@ -82,7 +82,7 @@ struct rmem_tracked {
 	void **objs;         /**< Buffers, by index, sorted by address. */
 	uint64_t *words;     /**< Owners of 8 buffers each; atomic. */
 	uint64_t bad_puts __rte_cache_aligned; /**< Buffers whose put was refused; atomic. */
-	struct rmem_tracked *next;             /**< Next in the list of the primary. */
+	struct rmem_tracked *next;             /**< Next in the list of the primary process. */
 	struct rte_mempool *mp;                /**< The mempool. */
 	bool is_mbufs;                         /**< The buffers are mbufs. */
 	struct rmem_tracked_hint
@@ -96,8 +96,8 @@ size_t rmem_tracked_mem_size(uint32_t size);
 void rmem_tracked_init(struct rmem_tracked *td, uint32_t size);
 
 /**
- * Add a free buffer; not with other threads. The functions below need all size buffers. False if
- * all of them were added.
+ * Add a free buffer; no other thread may use td. The functions below need all size buffers. Return
+ * false if all of them were added.
  */
 bool rmem_tracked_add(struct rmem_tracked *td, void *obj);
 
@@ -108,45 +108,45 @@ rmem_tracked_is_full(const struct rmem_tracked *td)
 	return td->nb_objs == td->size;
 }
 
-/** Get n buffers for a process, or none: 0, or -ENOBUFS. */
+/** Get n buffers for a process, or none. Return 0, or -ENOBUFS. */
 int rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t process,
 		unsigned int lcore_id);
 
-/** Put back n buffers; return the number of buffers refused: free, or no buffer. */
+/** Put back n buffers. Return the number of addresses refused: free, or not a buffer. */
 unsigned int rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsigned int n,
 		uint8_t process, unsigned int lcore_id);
 
-/** Change the owner of a buffer from `from` (0: any process) to a process. */
+/** Change the owner of a buffer from `from` (0: any process). Return whether it was changed. */
 bool rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from);
 
-/** Bring a buffer that a dead process used into the state of a free one. */
+/** Reset a buffer of a dead process to the state of a free buffer. */
 typedef void (*rmem_tracked_reset_t)(struct rmem_tracked *td, void *obj);
 
-/** Free all buffers of a dead process, each after its reset, if not NULL; returns their number. */
+/** Free all buffers of a dead process, after resets (NULL: none). Return their number. */
 uint32_t rmem_tracked_reap_from(
 		struct rmem_tracked *td, uint8_t process, rmem_tracked_reset_t reset);
 
-/** Owner of a buffer, 0 if it is free, or -1 if it is no buffer. */
+/** Get the owner of a buffer, 0 if it is free, or -1 if obj is not a buffer. */
 int rmem_tracked_owner_of(const struct rmem_tracked *td, const void *obj);
 
 /** Number of free buffers. */
 uint32_t rmem_tracked_count_free(const struct rmem_tracked *td);
 
-/** Number of buffers by owner: nb[TRACKED_MAX_OWNER + 1]. */
+/** Count buffers by owner, in nb[TRACKED_MAX_OWNER + 1]. */
 void rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb);
 
-/** The part that is inconsistent, or NULL. */
+/** Check the invariants. Return the inconsistent part, or NULL. */
 const char *rmem_tracked_find_error(const struct rmem_tracked *td);
 
 /* With the mempool library (rmem_tracked.c). */
 
-/** Index of the mempool ops in this process; -ENOSPC with a line if DPDK's table is full. */
+/** Get the index of the ops in this process; -ENOSPC with a log line if DPDK's table is full. */
 int rmem_tracked_ops_index(void);
 
-/** The buffers and owners of a mempool, or NULL if it is not tracked. */
+/** Get the buffers and owners of a mempool, or NULL if it is not tracked. */
 struct rmem_tracked *rmem_tracked_of(const struct rte_mempool *mp);
 
-/** The buffers of a tracked mempool are mbufs: a reap initializes them before it frees them. */
+/** Note that the buffers are mbufs: a reap initializes them before it frees them. */
 void rmem_tracked_set_mbufs(const struct rte_mempool *mp);
 
 /** Log the owners of the buffers of a mempool, if it is tracked. */

@@ -108,8 +108,8 @@ TEST(sanitize_pool, buffer_that_is_put_twice)
 	expect_none(log_of_put(pool, &sge, 1));
 	log = log_of_put(pool, &sge, 1);
 	expect(log, "sanitize: pool \"checked\": put of buffer ");
-	snprintf(text, sizeof(text), "(0x%" PRIx64 ") by lcore %u: put twice, before ", sge.addr,
-			rte_lcore_id());
+	snprintf(text, sizeof(text), "(0x%" PRIx64 ") by lcore %u: put twice, previously ",
+			sge.addr, rte_lcore_id());
 	expect(log, text);
 	snprintf(text, sizeof(text), " us ago by lcore %u: ignored", rte_lcore_id());
 	expect(log, text);
@@ -126,7 +126,7 @@ TEST(sanitize_pool, buffer_that_is_put_twice_by_the_mempool)
 	fx_log_begin();
 	rte_mempool_put(pool->mp, (void *)(uintptr_t)sge.addr);
 	log = fx_log_end();
-	expect(log, ": put twice, before ");
+	expect(log, ": put twice, previously ");
 	expect_whole(pool);
 }
 
