@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Run programs under faults of chaos= with ten seeds each, and print the table of doc/chaos.md: program | fault |
-# runs that ended well, with an error, crashed, hung. One process of a pair has the faults, the other none.
+# Run programs under faults of chaos= with ten seeds each, and print the table of
+# doc/chaos_programs.md: program | fault | runs that ended well, with an error, crashed, hung. One process
+# of a pair has the faults, the other none.
 # usage: chaos-programs.sh [-s SEEDS] [-l LIMIT] [NAME...]; without NAME, each program that is installed. Exit
 # code 1 if a program of rmem crashed or hung, or one without errors in its faults failed.
 
@@ -26,7 +27,7 @@ declare -A rules=(
 	[error]='any:RETRY_EXC_ERR@p:0.01@times:1'
 	[calls]='mr_reg:ENOMEM@p:0.1@times:1+cq_create:ENOMEM@p:0.1@times:1+qp_create:ENOMEM@p:0.1@times:1+qp_modify:ENOMEM@p:0.05@times:1+post_send:ENOMEM@p:0.01@times:1+post_recv:ENOMEM@p:0.01@times:1'
 	[delays]='recv:RNR_NAK@p:0.02@naks:2+cq:LATE@p:0.05@polls:10+loss:0.01+dup:0.01+reorder:4'
-	# Fewer, for programs to which the others are more than delays (doc/chaos.md).
+	# Fewer, for programs to which the others are more than delays (doc/chaos_programs.md).
 	[qemu-delays]='loss:0.001+dup:0.01'
 	[tgtd-delays]='loss:0.001+dup:0.01'
 )
