@@ -118,7 +118,8 @@ words(char text[40], const uint8_t bytes[], uint32_t n)
 }
 
 static void
-gid_files(struct search *search, const char *dir, const struct rmem_port_attr *port)
+gid_files(struct search *search, const char *dir, uint32_t port_num,
+		const struct rmem_port_attr *port)
 {
 	struct rmem_gid_entry gid;
 	char text[40], name[IF_NAMESIZE];
@@ -126,7 +127,7 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 	uint32_t i;
 
 	for (i = 0; i < port->gid_tbl_len; i++) {
-		if (rmem_dev_gid_query(search->dev, RIBV_PORT, i, &gid) != 0) {
+		if (rmem_dev_gid_query(search->dev, port_num, i, &gid) != 0) {
 			memset(&gid, 0, sizeof(gid));
 			numbered(search, dir, "gids", i, words(text, gid.gid, 16));
 			continue;
@@ -138,7 +139,7 @@ gid_files(struct search *search, const char *dir, const struct rmem_port_attr *p
 			numbered(search, dir, "gid_attrs/ndevs", i, name);
 	}
 	for (i = 0; i < port->pkey_tbl_len; i++) {
-		if (rmem_dev_pkey_query(search->dev, RIBV_PORT, i, &pkey) != 0)
+		if (rmem_dev_pkey_query(search->dev, port_num, i, &pkey) != 0)
 			continue;
 		snprintf(text, sizeof(text), "0x%04x", pkey);
 		numbered(search, dir, "pkeys", i, text);
@@ -241,7 +242,7 @@ rate_file(struct search *search, const char *dir, const struct rmem_port_attr *p
 }
 
 static void
-port_files(struct search *search, const char *dir)
+port_files(struct search *search, const char *dir, uint32_t port_num)
 {
 	static const char *const states[] = {
 			"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
@@ -249,7 +250,7 @@ port_files(struct search *search, const char *dir)
 			"PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test"};
 	struct rmem_port_attr port;
 
-	if (rmem_dev_port_query(search->dev, RIBV_PORT, &port) != 0)
+	if (rmem_dev_port_query(search->dev, port_num, &port) != 0)
 		return;
 	file(search, dir, "state", "%u: %s", port.state,
 			port.state < RTE_DIM(states) ? states[port.state] : "");
@@ -263,7 +264,7 @@ port_files(struct search *search, const char *dir)
 	file(search, dir, "link_layer", "%s",
 			port.link_layer == RMEM_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
 	rate_file(search, dir, &port);
-	gid_files(search, dir, &port);
+	gid_files(search, dir, port_num, &port);
 	counter_files(search, dir);
 	hw_counter_files(search, dir);
 }
@@ -288,6 +289,7 @@ device_files(struct search *search, const struct ibv_device *device)
 {
 	struct rmem_dev_attr attr;
 	char dir[RIBV_PATH], text[40];
+	uint32_t i;
 
 	if (!is_near(search, device->ibdev_path) || rmem_dev_attr_get(search->dev, &attr) != 0)
 		return;
@@ -298,8 +300,10 @@ device_files(struct search *search, const struct ibv_device *device)
 			words(text, attr.sys_image_guid, 8));
 	file(search, device->ibdev_path, "fw_ver", "%s", attr.fw_ver);
 	file(search, device->ibdev_path, "hw_rev", "0x%x", attr.hw_ver);
-	snprintf(dir, sizeof(dir), "%s/ports/%u", device->ibdev_path, RIBV_PORT);
-	port_files(search, dir);
+	for (i = 1; i <= attr.nb_ports; i++) {
+		snprintf(dir, sizeof(dir), "%s/ports/%u", device->ibdev_path, i);
+		port_files(search, dir, i);
+	}
 	net_files(search, device);
 }
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Attributes of the device and its only port. With a wire the port is a RoCE v2 port or, with
- * ip=host, an InfiniBand port with the LID of its address. Without a wire it is an InfiniBand port
- * with RSOFT_LID, by which QPs of the device reach each other.
+ * Attributes of the device and its ports. With a wire a port is a RoCE v2 port, one per address
+ * of ip=, or, with ip=host, an InfiniBand port with the LID of its address. Without a wire it is an
+ * InfiniBand port with RSOFT_LID, by which QPs of the device reach each other.
  */
 
 #include <errno.h>
@@ -75,7 +75,7 @@ rsoft_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->vendor_id = NO_VENDOR;
 	attr->vendor_part_id = 1;
 	attr->hw_ver = 1;
-	attr->nb_ports = 1;
+	attr->nb_ports = dev->tables.nb_ports;
 	attr->max_pkeys = dev->wire != NULL ? dev->tables.nb_pkeys : 1;
 	if (capa & RMEM_DEV_CAPA_UD)
 		attr->max_ah = INT32_MAX; /* limited by memory */
@@ -108,7 +108,6 @@ rsoft_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr 
 {
 	struct rsoft_dev *dev = dev_of(base);
 
-	RTE_SET_USED(port_num);
 	attr->state = RMEM_PORT_ACTIVE;
 	attr->phys_state = PHYS_LINK_UP;
 	attr->max_mtu = attr->active_mtu = RSOFT_MTU_NONE;
@@ -122,7 +121,7 @@ rsoft_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr 
 		attr->lid = attr->sm_lid = RSOFT_LID;
 		return 0;
 	}
-	if ((rwire_netif_get(dev->wire, NULL) & RWIRE_NETIF_UP) == 0) {
+	if ((rwire_netif_get(dev->wire, port_num, NULL) & RWIRE_NETIF_UP) == 0) {
 		attr->state = RMEM_PORT_DOWN;
 		attr->phys_state = PHYS_DISABLED;
 	}
@@ -144,16 +143,18 @@ int
 rsoft_attr_gid(struct rmem_dev *base, struct rmem_gid_entry *entry)
 {
 	struct rsoft_dev *dev = dev_of(base);
+	uint8_t slot = rsoft_gid_slot(entry->port_num, entry->index);
 	bool has_gid;
 
 	if (dev->wire != NULL &&
-			(rwire_netif_get(dev->wire, &entry->ifindex) & RWIRE_NETIF_GID) == 0 &&
+			(rwire_netif_get(dev->wire, entry->port_num, &entry->ifindex) &
+					RWIRE_NETIF_GID) == 0 &&
 			entry->index == 0)
 		return -ENOENT;
 	rsoft_lock(&rsoft_domain->lock);
-	has_gid = rsoft_addr_gid_at(dev, entry->index, entry->gid);
+	has_gid = rsoft_addr_gid_at(dev, slot, entry->gid);
 	if (entry->index != 0)
-		entry->ifindex = dev->tables.ifindex[entry->index];
+		entry->ifindex = dev->tables.ifindex[slot];
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (!has_gid)
 		return -ENOENT;
@@ -167,9 +168,9 @@ rsoft_attr_pkey(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16
 {
 	const struct rsoft_dev *dev = dev_of(base);
 
-	RTE_SET_USED(port_num);
 	*pkey = RWIRE_PKEY;
 	if (dev->wire != NULL)
-		*pkey = __atomic_load_n(&dev->tables.pkey[index], __ATOMIC_RELAXED);
+		*pkey = __atomic_load_n(&dev->tables.pkey[rsoft_pkey_slot(port_num, index)],
+				__ATOMIC_RELAXED);
 	return 0;
 }

@@ -131,6 +131,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	rte_ticketlock_init(&dev->pending_lock);
 	rte_ticketlock_init(&dev->group_lock);
 	dev_init_lists(dev);
+	dev->tables.nb_ports = 1;
 	ret = dev_init_chaos(dev);
 	if (ret == 0)
 		ret = rsoft_keys_init(dev, socket_id);

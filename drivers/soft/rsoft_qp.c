@@ -260,12 +260,42 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 }
 
 static bool
-modify_has_pkey(const struct rsoft_dev *dev, uint32_t index)
+modify_has_pkey(const struct rsoft_dev *dev, uint32_t port_num, uint32_t index)
 {
 	if (dev->wire == NULL)
 		return index == 0;
 	return index < dev->tables.nb_pkeys &&
-			__atomic_load_n(&dev->tables.pkey[index], __ATOMIC_RELAXED) != 0;
+			__atomic_load_n(&dev->tables.pkey[rsoft_pkey_slot(port_num, index)],
+					__ATOMIC_RELAXED) != 0;
+}
+
+/* Port of a QP after a change of the attributes in mask. */
+static uint32_t
+modify_port(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	return (mask & RMEM_QP_PORT) != 0 ? attr->port_num : rsoft_gid_port(qp->gid_slot);
+}
+
+/* Refuse a port that the device does not have, another port than the QP's, or a change of it after
+ * INIT. */
+static int
+modify_check_port(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	const uint32_t nb = qp->dev->tables.nb_ports, port_num = modify_port(qp, attr, mask);
+	const uint32_t path = (mask & RMEM_QP_AV) != 0 ? attr->ah.port_num : port_num;
+
+	if (port_num == 0 || port_num > nb || path == 0 || path > nb) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: port_num %u, of the path %u: no such port (1 to %u)",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), port_num, path, nb);
+		return -EINVAL;
+	}
+	if (path == port_num &&
+			(attr->state == RMEM_QPS_INIT || port_num == rsoft_gid_port(qp->gid_slot)))
+		return 0;
+	RSOFT_LOG(ERR, "QP 0x%06x%s: port_num %u, of the path %u: the port is set in INIT (%u)",
+			qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), port_num, path,
+			rsoft_gid_port(qp->gid_slot));
+	return -EINVAL;
 }
 
 /* Refuse attributes that the device does not have or can't change. */
@@ -273,22 +303,22 @@ static int
 modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	struct rmem_qp_addr addr;
-	uint8_t own[16];
+	const uint32_t port_num = modify_port(qp, attr, mask);
+	uint8_t own[16], slot;
+	int ret = modify_check_port(qp, attr, mask);
 
-	if (((mask & RMEM_QP_PORT) != 0 && attr->port_num != 1) ||
-			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1)) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: port_num %u: the device has port 1 only",
-				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->port_num);
-		return -EINVAL;
-	}
-	if ((mask & RMEM_QP_PKEY_INDEX) != 0 && !modify_has_pkey(qp->dev, attr->pkey_index)) {
+	if (ret != 0)
+		return ret;
+	if ((mask & RMEM_QP_PKEY_INDEX) != 0 &&
+			!modify_has_pkey(qp->dev, port_num, attr->pkey_index)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: pkey_index %u: no such P_Key (an index with one, below %u)",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->pkey_index,
 				RTE_MAX(qp->dev->tables.nb_pkeys, 1u));
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 &&
-			(!rsoft_addr_gid(qp->dev, attr->ah.sgid_index, own) ||
+			(!rsoft_addr_slot(qp->dev, port_num, attr->ah.sgid_index, &slot) ||
+					!rsoft_addr_gid(qp->dev, slot, own) ||
 					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: no such path: is_global %u, sgid_index %u, dlid %u (a GID, from an index with one%s)",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->ah.is_global,
@@ -387,10 +417,12 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	uint32_t state = attr->cur_state;
 	int ret = 0;
 
+	if ((mask & RMEM_QP_PORT) != 0 && attr->state == RMEM_QPS_INIT)
+		qp->gid_slot = rsoft_gid_slot(attr->port_num, 0);
 	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
-		qp->pkey_index = (uint8_t)attr->pkey_index;
+		qp->pkey_slot = rsoft_pkey_slot(rsoft_gid_port(qp->gid_slot), attr->pkey_index);
 	if ((mask & RMEM_QP_AV) != 0)
-		qp->sgid_index = attr->ah.sgid_index;
+		qp->gid_slot = rsoft_gid_slot(attr->ah.port_num, attr->ah.sgid_index);
 	if (attr->state == RMEM_QPS_RTR) {
 		modify_conn(qp->dev, attr, mask, &conn);
 		ret = qp_reach(qp, &conn);
@@ -622,7 +654,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
 	memset(&qp->set, 0, sizeof(qp->set));
-	qp->sgid_index = qp->pkey_index = 0;
+	qp->gid_slot = qp->pkey_slot = 0;
 	__atomic_store_n(&qp->qkey, 0, __ATOMIC_RELAXED);
 	if (is_dying)
 		__atomic_store_n(&dev->qps[qp->qp.qp_num & dev->qp_mask], NULL, __ATOMIC_RELEASE);

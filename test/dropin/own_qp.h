@@ -57,11 +57,11 @@ create_rc(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t depth)
 	return create_qp_of(IBV_QPT_RC, pd, cq, NULL, (struct ibv_qp_cap){depth, depth, 1, 1, 0});
 }
 
-/* Move a QP of UD from RESET to RTS. */
+/* Move a QP of UD from RESET to RTS, at that port. */
 static inline void
-start_ud(struct ibv_qp *qp, uint32_t qkey)
+start_ud_at(struct ibv_qp *qp, uint32_t qkey, uint8_t port_num)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = port_num, .qkey = qkey};
 
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
@@ -69,6 +69,12 @@ start_ud(struct ibv_qp *qp, uint32_t qkey)
 	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
 	attr.qp_state = IBV_QPS_RTS;
 	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+}
+
+static inline void
+start_ud(struct ibv_qp *qp, uint32_t qkey)
+{
+	start_ud_at(qp, qkey, 1);
 }
 
 /*

@@ -9,103 +9,19 @@
  * usage: test-gids RMEM-CTL
  */
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "own_qp.h"
 #include "run_control.h"
+#include "two_sides.h"
 
 #define GID0  "127.0.16.26"
 #define GID1  "127.0.16.27"
 #define GID2  "127.0.16.29"
 #define OTHER "127.0.16.28"
-#define QKEY  0x11111111
 
-/* A device, and what a QP of it needs. */
-struct side {
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_mr *mr;
-	struct ibv_cq *cq;
-	_Alignas(64) uint8_t buf[256];
-};
-
-static struct side sides[2];
 static const char *program;
-
-static union ibv_gid
-gid_of(const char *ip)
-{
-	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
-
-	HOLDS(inet_pton(AF_INET, ip, gid.raw + 12) == 1);
-	return gid;
-}
-
-static void
-open_side(struct side *side, const char *name)
-{
-	side->context = open_device(name);
-	side->pd = ibv_alloc_pd(side->context);
-	HOLDS(side->pd != NULL);
-	side->mr = ibv_reg_mr(side->pd, side->buf, sizeof(side->buf),
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	side->cq = ibv_create_cq(side->context, 8, NULL, NULL, 0);
-	HOLDS(side->mr != NULL && side->cq != NULL);
-}
-
-static void
-close_side(struct side *side)
-{
-	HOLDS(ibv_destroy_cq(side->cq) == 0 && ibv_dereg_mr(side->mr) == 0);
-	HOLDS(ibv_dealloc_pd(side->pd) == 0 && ibv_close_device(side->context) == 0);
-}
-
-static struct ibv_qp *
-create_qp(const struct side *side, enum ibv_qp_type type)
-{
-	struct ibv_qp *qp = create_qp_of(
-			type, side->pd, side->cq, NULL, (struct ibv_qp_cap){4, 4, 1, 1, 0});
-
-	HOLDS(qp != NULL);
-	return qp;
-}
-
-/* To that GID and QP, from the index, with the P_Key of an index. */
-static int
-connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, const char *to, uint8_t sgid_index,
-		uint16_t pkey_index)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-			.port_num = 1,
-			.pkey_index = pkey_index,
-			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_256,
-			.dest_qp_num = peer->qp_num,
-			.timeout = 10,
-			.retry_cnt = 1,
-			.ah_attr = {.port_num = 1,
-					.is_global = 1,
-					.grh = {.dgid = gid_of(to), .sgid_index = sgid_index}}};
-	int ret = ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-
-	attr.qp_state = IBV_QPS_RTR;
-	if (ret == 0)
-		ret = ibv_modify_qp(qp, &attr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-						IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-						IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (ret == 0)
-		ret = ibv_modify_qp(qp, &attr,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-						IBV_QP_MAX_QP_RD_ATOMIC);
-	return ret;
-}
 
 /* The status of a WRITE of a first QP of soft0, of which a new one is connected to one of soft1. */
 static enum ibv_wc_status
@@ -115,8 +31,8 @@ write_status(uint8_t sgid_index, const char *own, uint16_t pkey_index, uint16_t 
 	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
 	enum ibv_wc_status status;
 
-	HOLDS(connect_rc(peer, qp, own, 0, peer_pkey_index) == 0);
-	HOLDS(connect_rc(qp, peer, OTHER, sgid_index, pkey_index) == 0);
+	HOLDS(connect_rc(peer, qp, own, (struct place){1, 0, peer_pkey_index}) == 0);
+	HOLDS(connect_rc(qp, peer, OTHER, (struct place){1, sgid_index, pkey_index}) == 0);
 	/* To soft0's own MR: the key is one of the other device, so that none reaches memory. */
 	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
 	status = wait_wc(sides[0].cq).status;
@@ -194,25 +110,11 @@ indices_without_entry_are_refused(void)
 	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-	HOLDS(connect_rc(qp, qp, OTHER, 2, 0) == EINVAL);
+	HOLDS(connect_rc(qp, qp, OTHER, (struct place){1, 2, 0}) == EINVAL);
 	HOLDS(ibv_modify_qp(qp, &reset, IBV_QP_STATE) == 0);
-	HOLDS(connect_rc(qp, qp, OTHER, 0, 3) == EINVAL);
-	HOLDS(connect_rc(qp, qp, OTHER, 0, 16) == EINVAL);
+	HOLDS(connect_rc(qp, qp, OTHER, (struct place){1, 0, 3}) == EINVAL);
+	HOLDS(connect_rc(qp, qp, OTHER, (struct place){1, 0, 16}) == EINVAL);
 	HOLDS(ibv_destroy_qp(qp) == 0);
-}
-
-/* Send an empty datagram to a QP by an AH. */
-static void
-send_to(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn)
-{
-	struct ibv_send_wr *bad,
-			wr = {.opcode = IBV_WR_SEND,
-					.send_flags = IBV_SEND_SIGNALED,
-					.wr.ud = {.ah = ah,
-							.remote_qpn = qpn,
-							.remote_qkey = QKEY}};
-
-	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
 }
 
 /* An answer is sent from the GID that the datagram was sent to. */
@@ -277,7 +179,8 @@ removed_gid_has_no_packets(void)
 	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC),
 		      *peer = create_qp(&sides[1], IBV_QPT_RC);
 
-	HOLDS(connect_rc(peer, qp, GID1, 0, 0) == 0 && connect_rc(qp, peer, OTHER, 1, 0) == 0);
+	HOLDS(connect_rc(peer, qp, GID1, (struct place){1, 0, 0}) == 0 &&
+			connect_rc(qp, peer, OTHER, (struct place){1, 1, 0}) == 0);
 	command("gid soft0:1 del " GID1);
 	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
 	HOLDS(!has_gid(1));
@@ -300,7 +203,8 @@ removed_pkey_has_no_packets(void)
 	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC),
 		      *peer = create_qp(&sides[1], IBV_QPT_RC);
 
-	HOLDS(connect_rc(peer, qp, GID0, 0, 1) == 0 && connect_rc(qp, peer, OTHER, 0, 1) == 0);
+	HOLDS(connect_rc(peer, qp, GID0, (struct place){1, 0, 1}) == 0 &&
+			connect_rc(qp, peer, OTHER, (struct place){1, 0, 1}) == 0);
 	command("pkey soft0 del 0x8001");
 	expect_event(sides[0].context, IBV_EVENT_PKEY_CHANGE);
 	HOLDS(ibv_get_pkey_index(sides[0].context, 1, htons(0x8001)) == -1);
@@ -330,7 +234,8 @@ wrong_commands_are_refused(void)
 	refuses("gid soft0 add 203.0.113.9", 1, "gid 203.0.113.9: not an address of this host");
 	refuses("gid soft0 del 127.0.16.30", 1, "gid 127.0.16.30: not in the table");
 	refuses("gid soft0 del " GID0, 1, "the first one, of ip=, stays");
-	refuses("gid soft0:2 add " GID1, 2, "no port 2: port 1 only");
+	refuses("gid soft0:2 add " GID1, 1, "no port 2: port 1 only");
+	refuses("gid soft0:x add " GID1, 2, "x is not the number of a port");
 	refuses("gid soft0 move " GID1, 2, "move is not add or del");
 	refuses("gid soft7 add " GID1, 1, "no device soft7 with control=1");
 	refuses("pkey soft0 add 0x8000", 1, "pkey 0x8000: not 1 to 0xffff, but 0x8000");

@@ -242,7 +242,9 @@ TEST(chaos_port, illegal_rules_are_refused)
 	static const char wire[] = "ip=192.0.2.1,port=shm:chaos_port,chaos=";
 	static const char *const bad_filters[] = {"port:PORT_ERR@qp:1", "port:PORT_ERR@at:1@nth:1",
 			"device:DEVICE_FATAL@ms:1", "loss:0.1+loss:0.2",
-			"port:GID_CHANGE@nth:1"}; /* no gids= */
+			"port:GID_CHANGE@nth:1", /* no gids= */
+			"port:PORT_ERR@port:2", "port:PORT_ERR@port:0",
+			"device:DEVICE_FATAL@port:1"};
 	struct rmem_dev *dev;
 	char args[128];
 	unsigned int i;

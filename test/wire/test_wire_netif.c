@@ -39,7 +39,7 @@ send_link(uint16_t type, uint8_t family, uint32_t flags)
 		struct ifinfomsg link;
 	} link = {.msg = {.nlmsg_len = sizeof(link), .nlmsg_type = type},
 			.link = {.ifi_family = family,
-					.ifi_index = (int)wire->netif.ifindex,
+					.ifi_index = (int)wire->netif[0].ifindex,
 					.ifi_flags = flags}};
 	const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = GROUP};
 
@@ -56,13 +56,13 @@ replace_kernel(void)
 
 	if (fd < 0)
 		return false;
-	if (wire->netif.fd < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
+	if (wire->netif[0].fd < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
 		close(fd);
 		return false;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	close(wire->netif.fd);
-	wire->netif.fd = fd;
+	close(wire->netif[0].fd);
+	wire->netif[0].fd = fd;
 	return true;
 }
 

@@ -149,14 +149,14 @@ struct rsoft_args {
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t sanitize; /* record the history of keys, and check threads */
 	uint64_t mtu;      /* of the wire; 0: largest of the port */
-	char ip[64];       /* of the wire; empty: none */
+	char ip[192];      /* of the wire, one for each port; empty: none */
 	char port[64];     /* of the wire; empty: udp */
 	char chaos[1024];  /* faults to inject, as rules; empty: none */
 	char fault[128];   /* faults of packets; empty: none */
 	char pcap[256];    /* file that records packets; empty: none */
 	char allow[512];   /* peer addresses that are accepted; empty: all */
 	char neigh[512];   /* static neighbours of an ethdev port; empty: none */
-	char gids[1024];   /* GIDs from index 1 on; empty: none */
+	char gids[1024];   /* GIDs of port 1 from index 1 on; empty: none */
 	char pkeys[128];   /* P_Key table; empty: default P_Key only */
 };
 
@@ -465,8 +465,8 @@ struct rsoft_qp {
 	struct rwire_qp *wire;        /* NULL unless connected by the wire; atomic */
 	struct rsoft_chaos_qp *chaos; /* NULL unless rules of chaos= apply to it */
 	uint32_t psn;                 /* initial PSN */
-	uint8_t sgid_index;           /* GID index of packets that it sends */
-	uint8_t pkey_index;
+	uint8_t gid_slot;             /* GID of packets that it sends (struct rsoft_tables) */
+	uint8_t pkey_slot;
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or the engine's list */
 	rte_ticketlock_t ctl_lock;  /* serialises transitions by calls; taken first */
@@ -506,18 +506,44 @@ struct rsoft_address {
 };
 
 /*
- * Further entries of the GID table (GID 0 is the address), and the P_Key table. Written under the
- * domain's lock, when the device is created and by rmem-ctl.
+ * Tables of the ports: of GIDs (the first one of port 1 is the address), and of P_Keys. Ports share
+ * one wire; each has a range of entries, of which only the first nb_gids or nb_pkeys are used. An
+ * entry's position in these arrays is its slot, by which QPs, address handles and packets refer to
+ * it. Written under the domain's lock, when the device is created and by rmem-ctl.
  */
-#define RSOFT_MAX_GIDS  16
-#define RSOFT_MAX_PKEYS 16
+#define RSOFT_MAX_PORTS 4
+#define RSOFT_MAX_GIDS  16 /* of a port */
+#define RSOFT_MAX_PKEYS 16 /* of a port */
+#define RSOFT_GID_SLOTS (RSOFT_MAX_PORTS * RSOFT_MAX_GIDS)
 struct rsoft_tables {
-	uint32_t nb_gids;                /* size of the GID table; some entries may be empty */
-	uint32_t nb_pkeys;               /* size of the P_Key table */
-	uint8_t gid[RSOFT_MAX_GIDS][16]; /* from index 1 on; zeros: none */
-	uint32_t ifindex[RSOFT_MAX_GIDS];
-	uint16_t pkey[RSOFT_MAX_PKEYS]; /* 0: none; atomic */
+	uint32_t nb_ports;                /* at least 1 */
+	uint32_t nb_gids;                 /* of a port; some entries may be empty */
+	uint32_t nb_slots;                /* slots of gid[] that may have a GID */
+	uint32_t nb_pkeys;                /* of a port */
+	uint8_t gid[RSOFT_GID_SLOTS][16]; /* from slot 1 on; zeros: none */
+	uint32_t ifindex[RSOFT_GID_SLOTS];
+	uint16_t pkey[RSOFT_MAX_PORTS * RSOFT_MAX_PKEYS]; /* 0: none; atomic */
 };
+
+/* Slot of an entry of a port. */
+static inline uint8_t
+rsoft_gid_slot(uint32_t port_num, uint32_t index)
+{
+	return (uint8_t)((port_num - 1) * RSOFT_MAX_GIDS + index);
+}
+
+static inline uint8_t
+rsoft_pkey_slot(uint32_t port_num, uint32_t index)
+{
+	return (uint8_t)((port_num - 1) * RSOFT_MAX_PKEYS + index);
+}
+
+/* Port of the GID in a slot. */
+static inline uint32_t
+rsoft_gid_port(uint32_t slot)
+{
+	return slot / RSOFT_MAX_GIDS + 1;
+}
 
 struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */

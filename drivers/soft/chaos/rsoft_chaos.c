@@ -460,40 +460,57 @@ rsoft_chaos_has_gid(const struct rsoft_chaos *chaos)
 	return has_port(chaos, RSOFT_CHAOS_GID);
 }
 
-/* Execute a rule of the port; return its fault. */
+uint32_t
+rsoft_chaos_max_port(const struct rsoft_chaos *chaos)
+{
+	uint32_t i, max = 1;
+
+	for (i = 0; i < chaos->nb_rules; i++) {
+		if (chaos->rules[i].kind == RSOFT_CHAOS_PORT)
+			max = RTE_MAX(max, chaos->rules[i].object);
+	}
+	return max;
+}
+
+/* Execute a rule of a port; return its fault. */
 static enum rsoft_chaos_port
 hit_port(struct rsoft_chaos *chaos, struct rsoft_chaos_rule *rule, const char *where, uint64_t n,
-		uint32_t *ms)
+		struct rsoft_chaos_port_hit *hit)
 {
+	char detail[16];
+
+	hit->port_num = RTE_MAX(rule->object, 1u);
+	hit->ms = rule->delay;
 	rule->nb_hits++;
-	rsoft_chaos_log_at(chaos, rule, where, n, "port 1");
-	*ms = rule->delay;
+	snprintf(detail, sizeof(detail), "port %u", hit->port_num);
+	rsoft_chaos_log_at(chaos, rule, where, n, detail);
 	return (enum rsoft_chaos_port)rule->what;
 }
 
 enum rsoft_chaos_port
-rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t *ms)
+rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t port_num, struct rsoft_chaos_port_hit *hit)
 {
-	enum rsoft_chaos_port hit = 0;
+	enum rsoft_chaos_port what = 0;
 	uint32_t i;
 
 	for (i = 0; i < chaos->nb_rules; i++) {
 		struct rsoft_chaos_rule *rule = &chaos->rules[i];
 
-		if (rule->kind != RSOFT_CHAOS_PORT || rule->at_ms != 0)
+		if (rule->kind != RSOFT_CHAOS_PORT || rule->at_ms != 0 ||
+				(rule->object != 0 && rule->object != port_num))
 			continue;
 		rule->nb_events++;
-		if (hit == 0 && rsoft_chaos_hits(chaos, rule, rule->nb_hits, 0, rule->nb_events))
-			hit = hit_port(chaos, rule, "nth", rule->nb_events, ms);
+		if (what == 0 && rsoft_chaos_hits(chaos, rule, rule->nb_hits, 0, rule->nb_events))
+			what = hit_port(chaos, rule, "nth", rule->nb_events, hit);
 	}
-	return hit;
+	return what;
 }
 
 enum rsoft_chaos_port
-rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms)
+rsoft_chaos_time(struct rsoft_chaos *chaos, struct rsoft_chaos_port_hit *hit, uint64_t *next_ms)
 {
 	uint64_t now = rsoft_chaos_now_ms(chaos);
-	enum rsoft_chaos_port hit = 0;
+	enum rsoft_chaos_port what = 0;
 	uint32_t i;
 
 	*next_ms = UINT64_MAX;
@@ -502,10 +519,10 @@ rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms)
 
 		if (rule->kind != RSOFT_CHAOS_PORT || rule->at_ms == 0 || rule->nb_hits != 0)
 			continue;
-		if (hit == 0 && now >= rule->at_ms)
-			hit = hit_port(chaos, rule, "at", rule->at_ms, ms);
+		if (what == 0 && now >= rule->at_ms)
+			what = hit_port(chaos, rule, "at", rule->at_ms, hit);
 		else
 			*next_ms = RTE_MIN(*next_ms, (uint64_t)rule->at_ms);
 	}
-	return hit;
+	return what;
 }

@@ -182,16 +182,24 @@ void rsoft_chaos_break_recv(struct rsoft_chaos_qp *qp, struct rsoft_rqe *rqe);
 /* Whether rules apply to the port or device, or to its GIDs. */
 bool rsoft_chaos_has_port(const struct rsoft_chaos *chaos);
 bool rsoft_chaos_has_gid(const struct rsoft_chaos *chaos);
-/*
- * Count a sent packet; return the fault of the port and its duration in ms, or 0. One thread at a
- * time.
- */
-enum rsoft_chaos_port rsoft_chaos_packet(struct rsoft_chaos *chaos, uint32_t *ms);
+/* The highest number of a port in a rule. */
+uint32_t rsoft_chaos_max_port(const struct rsoft_chaos *chaos);
+
+/* Which port a fault is about, and how long. */
+struct rsoft_chaos_port_hit {
+	uint32_t port_num;
+	uint32_t ms;
+};
+
+/* Count a packet that a port sends; return a fault with its hit, or 0. One thread at a time. */
+enum rsoft_chaos_port rsoft_chaos_packet(
+		struct rsoft_chaos *chaos, uint32_t port_num, struct rsoft_chaos_port_hit *hit);
 /*
  * The same for rules with a time. *next_ms: when to call again, in ms since the creation of the
  * device, or UINT64_MAX.
  */
-enum rsoft_chaos_port rsoft_chaos_time(struct rsoft_chaos *chaos, uint32_t *ms, uint64_t *next_ms);
+enum rsoft_chaos_port rsoft_chaos_time(
+		struct rsoft_chaos *chaos, struct rsoft_chaos_port_hit *hit, uint64_t *next_ms);
 
 /* Number a new CQ, and collect the rules that apply to it; *cq is NULL if there are none. */
 int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);

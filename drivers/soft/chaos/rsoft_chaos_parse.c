@@ -69,6 +69,7 @@ enum filter {
 	FILTER_TIMES,
 	FILTER_QP,
 	FILTER_CQ,
+	FILTER_PORT,
 	FILTER_THREAD,
 	FILTER_NAKS,
 	FILTER_POLLS,
@@ -84,7 +85,7 @@ enum filter {
 #define COMMON (BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES))
 
 static const char *const filter_names[FILTER_NB] = {"nth", "every", "p", "at", "times", "qp", "cq",
-		"thread", "naks", "polls", "ms", "reason"};
+		"port", "thread", "naks", "polls", "ms", "reason"};
 
 /* Filters of a rule of rdma_cm. The DREQ of cm_accept arrives as the next message, so it has no
  * MS. */
@@ -111,7 +112,10 @@ filters_of(const struct rsoft_chaos_rule *rule)
 	case RSOFT_CHAOS_RECV:
 		return COMMON | BIT(QP);
 	case RSOFT_CHAOS_PORT:
-		return COMMON | BIT(AT) | (rule->what == RSOFT_CHAOS_FATAL ? 0 : BIT(MS));
+		return COMMON | BIT(AT) | (rule->what == RSOFT_CHAOS_FATAL ? 0 : BIT(MS)) |
+				(rule->what == RSOFT_CHAOS_DOWN || rule->what == RSOFT_CHAOS_FREEZE
+								? BIT(PORT)
+								: 0);
 	case RSOFT_CHAOS_CM:
 		return filters_of_cm(rule);
 	default:
@@ -137,7 +141,7 @@ set_filter(struct rsoft_chaos_rule *rule, enum filter filter, const char *value)
 		rule->times = number;
 	else if (number > UINT32_MAX)
 		return false;
-	else if (filter == FILTER_QP || filter == FILTER_CQ)
+	else if (filter == FILTER_QP || filter == FILTER_CQ || filter == FILTER_PORT)
 		rule->object = (uint32_t)number;
 	else if (filter == FILTER_THREAD)
 		rule->thread = (uint32_t)number;
@@ -213,6 +217,9 @@ set_text(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 			used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used,
 					"@%s:%u", filter_names[i], rule->delay);
 	}
+	if (rule->kind == RSOFT_CHAOS_PORT && rule->object > 1 && used < sizeof(rule->text))
+		used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used, "@port:%u",
+				rule->object);
 	if ((filters & BIT(REASON)) != 0 && used < sizeof(rule->text))
 		used += (size_t)snprintf(rule->text + used, sizeof(rule->text) - used, "@reason:%u",
 				rule->reason);
@@ -226,8 +233,10 @@ set_defaults(struct rsoft_chaos_rule *rule)
 {
 	uint32_t type = rule->what & 0xff;
 
-	if (rule->kind == RSOFT_CHAOS_PORT)
+	if (rule->kind == RSOFT_CHAOS_PORT) {
 		rule->delay = RSOFT_CHAOS_PORT_MS;
+		rule->object = rule->what != RSOFT_CHAOS_FATAL;
+	}
 	if (rule->kind != RSOFT_CHAOS_CM)
 		return;
 	if (type == RMEM_RDMA_CM_TIMEOUT)

@@ -50,7 +50,7 @@ struct rsoft_chaos_rule {
 	uint32_t call;               /* CALL: enum rsoft_chaos_call */
 	uint32_t thread;             /* only events of this thread (thread_ordinal()); 0: of all */
 	uint32_t at_ms;              /* PORT: ms since the creation of the device; 0: by packets */
-	uint32_t object;             /* only this object, in order of creation; 0: all */
+	uint32_t object;             /* only this object, in order of creation, or port; 0: all */
 	uint64_t nth;                /* only this event of an object; 0: all */
 	uint64_t every;              /* every n-th event of an object; 0: all */
 	uint64_t share;              /* probability in units of 2^-32; RSOFT_CHAOS_ALWAYS: all */

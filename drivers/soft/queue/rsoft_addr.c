@@ -25,30 +25,39 @@ first_gid(const struct rsoft_dev *dev, uint8_t gid[16])
 }
 
 bool
-rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16])
+rsoft_addr_slot(const struct rsoft_dev *dev, uint32_t port_num, uint32_t index, uint8_t *slot)
 {
-	static const uint8_t none[16];
-
-	first_gid(dev, gid);
-	if (index == 0)
-		return true;
-	if (index >= dev->tables.nb_gids || memcmp(dev->tables.gid[index], none, 16) == 0)
+	if (port_num == 0 || port_num > dev->tables.nb_ports || index >= RSOFT_MAX_GIDS)
 		return false;
-	memcpy(gid, dev->tables.gid[index], 16);
+	*slot = rsoft_gid_slot(port_num, index);
 	return true;
 }
 
 bool
-rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16])
+rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t slot, uint8_t gid[16])
+{
+	static const uint8_t none[16];
+
+	first_gid(dev, gid);
+	if (slot == 0)
+		return true;
+	if (slot >= dev->tables.nb_slots || memcmp(dev->tables.gid[slot], none, 16) == 0)
+		return false;
+	memcpy(gid, dev->tables.gid[slot], 16);
+	return true;
+}
+
+bool
+rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t slot, uint8_t gid[16])
 {
 	bool has_gid;
 
-	if (likely(index == 0)) {
+	if (likely(slot == 0)) {
 		first_gid(dev, gid);
 		return true;
 	}
 	rsoft_lock(&rsoft_domain->lock);
-	has_gid = rsoft_addr_gid_at(dev, index, gid);
+	has_gid = rsoft_addr_gid_at(dev, slot, gid);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return has_gid;
 }
@@ -73,8 +82,13 @@ rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 void
 rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 {
+	uint32_t first = qp->gid_slot / RSOFT_MAX_GIDS * RSOFT_MAX_GIDS;
+
 	memset(addr, 0, sizeof(*addr));
 	first_gid(qp->dev, addr->gid);
+	/* The first GID of a port does not change. */
+	if (unlikely(first != 0))
+		memcpy(addr->gid, qp->dev->tables.gid[first], sizeof(addr->gid));
 	addr->qp_num = qp->qp.qp_num;
 	if (qp->dev->wire != NULL) {
 		addr->lid = qp->dev->address.lid;
@@ -112,13 +126,13 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 }
 
 bool
-rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16])
+rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t slot, const uint8_t gid[16])
 {
 	struct rwire_addr from, to;
 
 	memcpy(to.gid, gid, sizeof(to.gid));
 	/* Only devices without a wire have local GIDs. */
-	return rsoft_addr_gid_at(dev, index, from.gid) && !rsoft_gid_is_local(gid) &&
+	return rsoft_addr_gid_at(dev, slot, from.gid) && !rsoft_gid_is_local(gid) &&
 			rwire_addr_is_unicast(&to) &&
 			rwire_addr_is_ipv4(&to) == rwire_addr_is_ipv4(&from);
 }
@@ -141,7 +155,7 @@ has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
 
 	if (memcmp(dev->address.gid, gid, 16) == 0)
 		return true;
-	for (i = 1; i < dev->tables.nb_gids; i++) {
+	for (i = 1; i < dev->tables.nb_slots; i++) {
 		if (memcmp(dev->tables.gid[i], gid, 16) == 0)
 			return true;
 	}
@@ -163,8 +177,7 @@ rsoft_addr_wire_dev(const uint8_t gid[16])
 }
 
 bool
-rsoft_addr_is_reachable(
-		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr)
+rsoft_addr_is_reachable(const struct rsoft_dev *dev, uint32_t slot, const struct rmem_qp_addr *addr)
 {
 	bool is_reachable;
 
@@ -172,7 +185,7 @@ rsoft_addr_is_reachable(
 		return true;
 	rsoft_lock(&rsoft_domain->lock);
 	is_reachable = rsoft_addr_wire_dev(addr->gid) != NULL ||
-			(dev->wire != NULL && rsoft_addr_can_reach(dev, index, addr->gid));
+			(dev->wire != NULL && rsoft_addr_can_reach(dev, slot, addr->gid));
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return is_reachable;
 }

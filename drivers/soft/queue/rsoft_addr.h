@@ -9,12 +9,15 @@
 
 #include "rsoft_gid.h"
 
+/* Slot of the GID of a port at an index; false if there is no such port or index. */
+bool rsoft_addr_slot(const struct rsoft_dev *dev, uint32_t port_num, uint32_t index, uint8_t *slot);
+
 /*
- * GID of the device's port at an index; false if there is none. rsoft_addr_gid_at() must be called
- * under the domain's lock, because rmem-ctl changes all GIDs except the first.
+ * GID in a slot (struct rsoft_tables); false if there is none. rsoft_addr_gid_at() must be called
+ * under the domain's lock, because rmem-ctl changes all GIDs except the first of each port.
  */
-bool rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16]);
-bool rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t index, uint8_t gid[16]);
+bool rsoft_addr_gid(const struct rsoft_dev *dev, uint32_t slot, uint8_t gid[16]);
+bool rsoft_addr_gid_at(const struct rsoft_dev *dev, uint32_t slot, uint8_t gid[16]);
 
 /* The GUID of the port. */
 void rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8]);
@@ -25,17 +28,17 @@ bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah
 		struct rmem_qp_addr *addr);
 
 /*
- * Whether the device can send from its GID at an index to an address: of a device of this process,
+ * Whether the device can send from its GID in a slot to an address: of a device of this process,
  * or reachable by its wire.
  */
 bool rsoft_addr_is_reachable(
-		const struct rsoft_dev *dev, uint32_t index, const struct rmem_qp_addr *addr);
+		const struct rsoft_dev *dev, uint32_t slot, const struct rmem_qp_addr *addr);
 
 /*
- * Whether the device, which has a wire, can send from its GID at an index to a GID. Under the
+ * Whether the device, which has a wire, can send from its GID in a slot to a GID. Under the
  * domain's lock.
  */
-bool rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t index, const uint8_t gid[16]);
+bool rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t slot, const uint8_t gid[16]);
 
 /*
  * Whether the device can join a multicast group: a group of the address family of its IP address,

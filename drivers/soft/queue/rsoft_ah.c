@@ -24,14 +24,14 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	struct rsoft_ah *ah = (struct rsoft_ah *)base;
 	bool is_group = attr->is_global && rmem_gid_is_mcast(attr->dgid);
 	struct rmem_qp_addr addr = {.qp_num = 0};
-	uint8_t own[16];
+	uint8_t own[16], slot;
 
 	/* Multicast groups belong to the first GID. */
-	if (attr->port_num != 1 || !rsoft_addr_gid(dev, attr->sgid_index, own) ||
-			!rsoft_addr_of_ah(dev, attr, &addr) ||
-			!(is_group ? attr->sgid_index == 0 && rsoft_addr_has_group(dev, addr.gid)
-				   : rsoft_addr_is_reachable(dev, attr->sgid_index, &addr))) {
-		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (port 1, an index with a GID, a GID of a soft device of this process or reachable with ip=, or of a multicast group)",
+	if (!rsoft_addr_slot(dev, attr->port_num, attr->sgid_index, &slot) ||
+			!rsoft_addr_gid(dev, slot, own) || !rsoft_addr_of_ah(dev, attr, &addr) ||
+			!(is_group ? slot == 0 && rsoft_addr_has_group(dev, addr.gid)
+				   : rsoft_addr_is_reachable(dev, slot, &addr))) {
+		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (a port, an index with a GID, a GID of a soft device of this process or reachable with ip=, or of a multicast group)",
 				attr->port_num, attr->is_global, attr->sgid_index, attr->dlid);
 		return -EINVAL;
 	}
@@ -39,7 +39,7 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	memcpy(ah->gid, addr.gid, sizeof(addr.gid));
 	ah->grh.flow_label = attr->flow_label & RSOFT_GRH_FLOW_LABEL;
 	ah->grh.traffic_class = attr->traffic_class;
-	ah->grh.sgid_index = attr->sgid_index;
+	ah->grh.gid_slot = slot;
 	/* With RoCE, kernels set the hop limit from the route (ib_resolve_eth_dmac()). */
 	if (is_group || !rsoft_addr_is_roce(dev))
 		ah->grh.hop_limit = attr->hop_limit;

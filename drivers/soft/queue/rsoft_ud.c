@@ -249,7 +249,7 @@ rsoft_ud_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr,
 	peer = ud_find(&dest);
 	if (peer == NULL && dest.qpn != RSOFT_UD_GROUP)
 		return RSOFT_WAIT_PEER;
-	if (!rsoft_addr_gid(qp->dev, dest.grh.sgid_index, gid))
+	if (!rsoft_addr_gid(qp->dev, dest.grh.gid_slot, gid))
 		return RMEM_WC_SUCCESS; /* dropped, as by a NIC */
 	msg = (struct rsoft_ud_msg){.src_gid = gid,
 			.dst_gid = dest.gid,

@@ -185,7 +185,8 @@ struct rwire_qp {
 	uint32_t qpn;           /* QP number of the peer; unused by UD */
 	uint8_t service;        /* RWIRE_RC, RWIRE_UC, RWIRE_UD or RWIRE_XRC */
 	uint16_t pkey;          /* bits that differ from RWIRE_PKEY; atomic */
-	struct rsoft_grh grh;   /* GRH fields of packets to the peer; unused by UD */
+	/* GRH fields of packets to the peer; of UD only gid_slot is used, for its port. */
+	struct rsoft_grh grh;
 	uint32_t mtu;
 	uint32_t window; /* PSNs in flight, at most */
 	struct rwire_req req;
@@ -228,10 +229,11 @@ struct rwire {
 	struct rmem_dev *base_dev;
 	struct rwire_port *port;
 	struct rwire_port *inner; /* the innermost port */
-	struct rwire_netif netif;
-	int control_fd;             /* socket of rwire_control.c; -1: none */
-	bool is_frozen, has_failed; /* by rwire_control.c; used by the thread */
-	bool has_rule_gid;          /* a rule has removed rule_gid; rx_lock */
+	struct rwire_netif netif[RSOFT_MAX_PORTS];
+	int control_fd;                  /* socket of rwire_control.c; -1: none */
+	bool is_frozen[RSOFT_MAX_PORTS]; /* by rwire_control.c; used by the thread */
+	bool has_failed;                 /* the same */
+	bool has_rule_gid;               /* a rule has removed rule_gid; rx_lock */
 	struct rwire_addr rule_gid;
 	struct rwire_owners owners; /* with ip=host */
 	struct rwire_allow allow;   /* packets from other addresses are dropped */
@@ -446,6 +448,8 @@ rwire_nb_pending(const struct rsoft_dev *dev)
 }
 
 /* rwire_gid.c: tables of GIDs and P_Keys. */
+/* Open the ports of ip= after the first; errors as below. Before the wire has its threads. */
+int rwire_ports_open(struct rwire *wire, const char *ip);
 /* Set the GIDs and P_Keys of the arguments; 0, or -EINVAL, -EEXIST, -ENODEV, -EPERM, -ENOMEM, -EIO;
  * logged. */
 int rwire_gids_open(struct rwire *wire, const struct rsoft_args *args);
@@ -454,12 +458,13 @@ int rwire_gids_open(struct rwire *wire, const struct rsoft_args *args);
  * -EINVAL, -EEXIST (a device of this process has it), -ENOSPC, -ENOENT (no such entry),
  * -EOPNOTSUPP, -EBUSY (the first entry); or a logged error of the port.
  */
-int rwire_gid_add(struct rwire *wire, const char *text);
-int rwire_gid_del(struct rwire *wire, const char *text);
-/* A rule removes the first GID other than the one of ip=, or adds it again. Under rx_lock. */
+int rwire_gid_add(struct rwire *wire, uint32_t port_num, const char *text);
+int rwire_gid_del(struct rwire *wire, uint32_t port_num, const char *text);
+/* A rule removes the first GID of port 1 other than the one of ip=, or adds it again. Under
+ * rx_lock. */
 void rwire_gid_change(struct rwire *wire, bool is_removed);
-int rwire_pkey_add(struct rwire *wire, uint16_t pkey);
-int rwire_pkey_del(struct rwire *wire, uint16_t pkey);
+int rwire_pkey_add(struct rwire *wire, uint32_t port_num, uint16_t pkey);
+int rwire_pkey_del(struct rwire *wire, uint32_t port_num, uint16_t pkey);
 
 /* rwire_qp.c. */
 /* P_Key for the packets of a QP, as in struct rwire_qp. */

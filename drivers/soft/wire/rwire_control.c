@@ -5,7 +5,7 @@
 /*
  * Commands of rmem-ctl, with control=1: set the port down, up or frozen, change GIDs, P_Keys or the
  * MTU, fail a QP or the device. Commands are text datagrams to a socket with the abstract name
- * CONTROL_NAME. Each is answered by a datagram, "ok", "ok TEXT" or "error: TEXT". Commands of users
+ * CONTROL_NAME; those about a port have its number, 1 by default. Each is answered by a datagram, "ok", "ok TEXT" or "error: TEXT". Commands of users
  * other than this one and root are refused, by the credentials that the kernel adds.
  */
 
@@ -72,48 +72,70 @@ rwire_control_close(struct rwire *wire)
 static void
 show(struct rwire *wire, struct command *command)
 {
+	size_t used;
+	uint32_t i;
+
 	if (wire->has_failed) {
 		snprintf(command->answer, sizeof(command->answer), "ok failed");
 		return;
 	}
-	snprintf(command->answer, sizeof(command->answer), "ok port 1 %s%s",
-			rwire_netif_get(wire, NULL) & RWIRE_NETIF_UP ? "ACTIVE" : "DOWN",
-			wire->is_frozen ? ", frozen" : "");
+	used = (size_t)snprintf(command->answer, sizeof(command->answer), "ok");
+	for (i = 1; i <= wire->dev->tables.nb_ports; i++)
+		used += (size_t)snprintf(command->answer + used, sizeof(command->answer) - used,
+				"%s port %u %s%s", i == 1 ? "" : ";", i,
+				rwire_netif_get(wire, i, NULL) & RWIRE_NETIF_UP ? "ACTIVE" : "DOWN",
+				wire->is_frozen[i - 1] ? ", frozen" : "");
 }
 
 /* Also end a failure of the port by a rule. */
 static void
-end_rule(struct rwire *wire, bool is_down)
+end_rule(struct rwire *wire, uint32_t port_num, bool is_down)
 {
 	rsoft_lock(&wire->rx_lock);
-	rwire_port_fault_end(wire->port, is_down);
+	rwire_port_fault_end(wire->port, port_num, is_down);
 	rte_ticketlock_unlock(&wire->rx_lock);
 }
 
-/* Set the port state; all packets are dropped while it is down or frozen. */
-static void
-set_port(struct rwire *wire, struct command *command, const char *number, const char *state)
+/* The port of a number, or port 1 for NULL; 0 after an error. */
+static uint32_t
+port_of(const struct rwire *wire, struct command *command, const char *number)
 {
-	bool is_down = (wire->netif.shut & RWIRE_NETIF_BY_CONTROL) != 0;
+	const uint32_t nb = wire->dev->tables.nb_ports;
 
-	if (strcmp(number, "1") != 0) {
+	if (number == NULL)
+		return 1;
+	if (number[0] >= '1' && number[0] <= '9' && number[1] == '\0' &&
+			(uint32_t)(number[0] - '0') <= nb)
+		return (uint32_t)(number[0] - '0');
+	if (nb == 1)
 		snprintf(command->answer, sizeof(command->answer),
 				"error: no port %.20s: port 1 only", number);
-		return;
-	}
+	else
+		snprintf(command->answer, sizeof(command->answer),
+				"error: no port %.20s: ports 1 to %u", number, nb);
+	return 0;
+}
+
+/* Set the state of a port; all its packets are dropped while it is down or frozen. */
+static void
+set_port(struct rwire *wire, struct command *command, uint32_t port_num, const char *state)
+{
+	bool *is_frozen = &wire->is_frozen[port_num - 1];
+	bool is_down = (wire->netif[port_num - 1].shut & RWIRE_NETIF_BY_CONTROL) != 0;
+
 	if (strcmp(state, "down") == 0 || strcmp(state, "up") == 0)
 		is_down = state[0] == 'd';
 	else if (strcmp(state, "freeze") == 0 || strcmp(state, "thaw") == 0)
-		wire->is_frozen = state[0] == 'f';
+		*is_frozen = state[0] == 'f';
 	else {
 		snprintf(command->answer, sizeof(command->answer),
 				"error: no state %.20s: down, up, freeze or thaw", state);
 		return;
 	}
-	rwire_port_fault_shut(wire->port, is_down || wire->is_frozen);
-	rwire_netif_shut(wire, RWIRE_NETIF_BY_CONTROL, is_down);
+	rwire_port_fault_shut(wire->port, port_num, is_down || *is_frozen);
+	rwire_netif_shut(wire, port_num, RWIRE_NETIF_BY_CONTROL, is_down);
 	if (state[0] == 'u' || state[0] == 't')
-		end_rule(wire, state[0] == 'u');
+		end_rule(wire, port_num, state[0] == 'u');
 	show(wire, command);
 }
 
@@ -125,10 +147,11 @@ answer_error(struct command *command, const char *what, const char *value, const
 }
 
 static void
-change_gid(struct rwire *wire, struct command *command, const char *how, const char *gid)
+change_gid(struct rwire *wire, struct command *command, uint32_t port_num, const char *how,
+		const char *gid)
 {
-	int rc = strcmp(how, "add") == 0          ? rwire_gid_add(wire, gid)
-			: strcmp(how, "del") == 0 ? rwire_gid_del(wire, gid)
+	int rc = strcmp(how, "add") == 0          ? rwire_gid_add(wire, port_num, gid)
+			: strcmp(how, "del") == 0 ? rwire_gid_del(wire, port_num, gid)
 						  : -ENOSYS;
 
 	if (rc == -ENOSYS)
@@ -152,7 +175,8 @@ change_gid(struct rwire *wire, struct command *command, const char *how, const c
 }
 
 static void
-change_pkey(struct rwire *wire, struct command *command, const char *how, const char *number)
+change_pkey(struct rwire *wire, struct command *command, uint32_t port_num, const char *how,
+		const char *number)
 {
 	bool is_add = strcmp(how, "add") == 0;
 	unsigned long pkey;
@@ -165,8 +189,8 @@ change_pkey(struct rwire *wire, struct command *command, const char *how, const 
 	}
 	pkey = strtoul(number, &end, 0);
 	if (*end == '\0' && pkey <= UINT16_MAX)
-		rc = is_add ? rwire_pkey_add(wire, (uint16_t)pkey)
-			    : rwire_pkey_del(wire, (uint16_t)pkey);
+		rc = is_add ? rwire_pkey_add(wire, port_num, (uint16_t)pkey)
+			    : rwire_pkey_del(wire, port_num, (uint16_t)pkey);
 	if (rc == -EINVAL)
 		answer_error(command, "pkey", number, "not 1 to 0xffff, but 0x8000");
 	else if (rc == -EEXIST)
@@ -222,6 +246,29 @@ fail_dev(struct rwire *wire)
 	rwire_port_fault_fail(wire->port);
 }
 
+/* Execute a command about a port; false if it is none. */
+static bool
+execute_of_port(struct rwire *wire, struct command *command, char *const words[], int n)
+{
+	bool is_port = n == 3 && strcmp(words[0], "port") == 0;
+	bool is_gid = n >= 3 && strcmp(words[0], "gid") == 0;
+	bool is_pkey = n >= 3 && strcmp(words[0], "pkey") == 0;
+	uint32_t port_num;
+
+	if (!is_port && !is_gid && !is_pkey)
+		return false;
+	port_num = port_of(wire, command, is_port ? words[1] : n == 4 ? words[3] : NULL);
+	if (port_num == 0)
+		return true;
+	if (is_port)
+		set_port(wire, command, port_num, words[2]);
+	else if (is_gid)
+		change_gid(wire, command, port_num, words[1], words[2]);
+	else
+		change_pkey(wire, command, port_num, words[1], words[2]);
+	return true;
+}
+
 static void
 execute(struct rwire *wire, struct command *command)
 {
@@ -235,12 +282,8 @@ execute(struct rwire *wire, struct command *command)
 		show(wire, command);
 	else if (wire->has_failed)
 		snprintf(command->answer, sizeof(command->answer), "error: the device has failed");
-	else if (n == 3 && strcmp(words[0], "port") == 0)
-		set_port(wire, command, words[1], words[2]);
-	else if (n == 3 && strcmp(words[0], "gid") == 0)
-		change_gid(wire, command, words[1], words[2]);
-	else if (n == 3 && strcmp(words[0], "pkey") == 0)
-		change_pkey(wire, command, words[1], words[2]);
+	else if (execute_of_port(wire, command, words, n))
+		return;
 	else if (n == 2 && strcmp(words[0], "mtu") == 0)
 		change_mtu(wire, command, words[1]);
 	else if (n == 2 && strcmp(words[0], "kill-qp") == 0)

@@ -282,10 +282,14 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 static int
 wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 {
+	char ip[sizeof(args->ip)];
 	const struct rsoft_dev *other;
 	struct rwire_addr addr;
 
-	if (!rwire_addr_parse(args->ip, &addr)) {
+	memcpy(ip, args->ip, sizeof(ip));
+	/* The address of port 1. */
+	ip[strcspn(ip, ";")] = '\0';
+	if (!rwire_addr_parse(ip, &addr)) {
 		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address, and not host", args->ip);
 		return -EINVAL;
 	}
@@ -301,9 +305,9 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 }
 
 static void
-wire_shut_by_rule(struct rwire *wire, bool is_down)
+wire_shut_by_rule(struct rwire *wire, uint32_t port_num, bool is_down)
 {
-	rwire_netif_shut(wire, RWIRE_NETIF_BY_RULE, is_down);
+	rwire_netif_shut(wire, port_num, RWIRE_NETIF_BY_RULE, is_down);
 }
 
 static int
@@ -341,8 +345,9 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	memcpy(address->gid, wire->port->addr.gid, sizeof(address->gid));
 	address->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
 	wire->inner = wire->port;
+	rc = rwire_ports_open(wire, args->ip);
 	/* Wrapped by the fault port, so the file has only packets that were sent. */
-	if (args->pcap[0] != '\0')
+	if (rc == 0 && args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && wire_has_fault(args))
 		rc = wire_open_fault(wire, args->fault);
@@ -363,6 +368,7 @@ int
 rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct rsoft_dev *))
 {
 	struct rwire *wire;
+	uint32_t i;
 	int rc;
 
 	wire = calloc(1, sizeof(*wire));
@@ -375,12 +381,14 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	rte_ticketlock_init(&wire->tx_lock);
 	rte_ticketlock_init(&wire->rx_lock);
 	rte_ticketlock_init(&wire->owners.lock);
+	rwire_netif_init(wire);
 	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
 	TAILQ_INIT(&wire->reply_list);
 	rc = wire_open_port(wire, &dev->args, &dev->address);
 	if (rc != 0)
 		goto free;
-	rwire_netif_open(wire);
+	for (i = 1; i <= dev->tables.nb_ports; i++)
+		rwire_netif_open(wire, i);
 	rc = rwire_gids_open(wire, &dev->args);
 	if (rc == 0)
 		rc = rwire_control_open(wire);

@@ -55,7 +55,7 @@ qp_service(const struct rsoft_qp *qp)
 uint16_t
 rwire_qp_pkey(const struct rsoft_qp *qp)
 {
-	const uint16_t *entry = &qp->dev->tables.pkey[qp->pkey_index];
+	const uint16_t *entry = &qp->dev->tables.pkey[qp->pkey_slot];
 
 	return __atomic_load_n(entry, __ATOMIC_RELAXED) ^ RWIRE_PKEY;
 }
@@ -78,7 +78,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
-	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, qp->sgid_index, addr.gid))
+	if (wire == NULL || !rsoft_addr_can_reach(qp->dev, qp->gid_slot, addr.gid))
 		return -EINVAL;
 	if (!rwire_allow_has(&wire->allow, &addr)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: peer %s is not in allow=%s", qp->qp.qp_num,
@@ -102,7 +102,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->service = qp_service(qp);
 	q->pkey = rwire_qp_pkey(qp);
 	q->grh.traffic_class = conn->traffic_class;
-	q->grh.sgid_index = qp->sgid_index;
+	q->grh.gid_slot = qp->gid_slot;
 	q->mtu = qp_mtu(wire, conn->remote.mtu);
 	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
 	qp_init_req(q, qp->psn, conn);

@@ -54,6 +54,12 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire
 		RWIRE_COUNT(wire->stats.wrong_peer);
 		return NULL;
 	}
+	/* QP 1 belongs to all ports. */
+	if (unlikely(rsoft_gid_port(q->grh.gid_slot) != rsoft_gid_port(frame->grh.gid_slot)) &&
+			qpn != RSOFT_GSI_QP) {
+		RWIRE_COUNT(wire->stats.no_qp);
+		return NULL;
+	}
 	if (unlikely((pkt->pkey | q->pkey) != 0 && !rx_has_pkey(q, pkt))) {
 		RWIRE_COUNT(wire->stats.drop_pkey);
 		return NULL;

@@ -44,7 +44,7 @@ rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *p
 	frame->len = rwire_pkt_build(frame->bth, pkt);
 	if (port->has_icrc) {
 		if (unlikely(wire->inner->srcs != NULL))
-			frame->flow.src = wire->inner->srcs[frame->grh.sgid_index];
+			frame->flow.src = wire->inner->srcs[frame->grh.gid_slot];
 		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
 	}
 	port->ops->tx_put(port, frame);

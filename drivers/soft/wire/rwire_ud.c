@@ -39,6 +39,7 @@ rwire_ud_start(struct rsoft_qp *qp)
 	q->wire = qp->dev->wire;
 	q->service = RWIRE_UD;
 	q->pkey = rwire_qp_pkey(qp);
+	q->grh.gid_slot = qp->gid_slot;
 	q->mtu = q->wire->dev->address.mtu;
 	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
 	return 0;

@@ -18,8 +18,10 @@
 struct rsoft_grh {
 	uint32_t flow_label;
 	uint8_t traffic_class;
-	uint8_t hop_limit;  /* 0 selects 64 */
-	uint8_t sgid_index; /* for sending: index of the source GID; not in the packet */
+	uint8_t hop_limit; /* 0 selects 64 */
+	/* Slot of the own GID (struct rsoft_tables): the source, or the destination of a received
+	 * packet; not in the packet. */
+	uint8_t gid_slot;
 	uint8_t reserved;
 };
 

@@ -127,7 +127,7 @@ struct rwire_port_stats {
 struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
-	const struct rwire_addr *srcs; /* addresses by GID index; NULL: only addr */
+	const struct rwire_addr *srcs; /* addresses by GID slot; NULL: only addr */
 	uint32_t max_mtu;              /* largest payload of a packet: 256 to 4096 */
 	bool has_icrc;                 /* packets may be lost or altered, and need an ICRC */
 	bool has_syscall;              /* receiving needs a system call */
@@ -146,10 +146,10 @@ struct rwire_port {
  */
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
 /*
- * Add a further address at an index from 1 to RSOFT_MAX_GIDS - 1, or remove it (NULL). Errors as
+ * Add a further address at a slot from 1 to RSOFT_GID_SLOTS - 1, or remove it (NULL). Errors as
  * above. Under rx_lock and tx_lock.
  */
-int rwire_port_udp_gid(struct rwire_port *port, uint32_t index, const struct rwire_addr *addr);
+int rwire_port_udp_gid(struct rwire_port *port, uint32_t slot, const struct rwire_addr *addr);
 
 /*
  * Open the shared memory port of the devices with the name. has_icrc: faults are injected;
@@ -270,7 +270,7 @@ struct rwire_fault_conf {
 	const char *faults;        /* items of fault=; or empty */
 	struct rsoft_chaos *chaos; /* with rules about the port, or NULL */
 	rwire_fail_t fail;
-	void (*shut)(struct rwire *wire, bool is_down);
+	void (*shut)(struct rwire *wire, uint32_t port_num, bool is_down);
 	void (*change_gid)(struct rwire *wire, bool is_removed);
 	struct rwire *wire;
 };
@@ -281,11 +281,12 @@ struct rwire_fault_conf {
  * directory), -EIO.
  */
 int rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **io);
-/* For a port with faults ("" for none): drop all packets in both directions; or fail the device at
- * the next burst. */
-void rwire_port_fault_shut(struct rwire_port *port, bool is_shut);
-/* End current effects of rules: PORT_ERR if is_down, else FREEZE. Under rx_lock. */
-void rwire_port_fault_end(struct rwire_port *port, bool is_down);
+/* With faults ("" for none): drop all packets of a port of the device, in both directions; or fail
+ * the device at the next burst. */
+void rwire_port_fault_shut(struct rwire_port *port, uint32_t port_num, bool is_shut);
+/* End current effects of rules on a port of the device: PORT_ERR if is_down, else FREEZE. Under
+ * rx_lock. */
+void rwire_port_fault_end(struct rwire_port *port, uint32_t port_num, bool is_down);
 void rwire_port_fault_fail(struct rwire_port *port);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);
 

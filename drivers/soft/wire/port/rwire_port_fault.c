@@ -5,7 +5,7 @@
 /*
  * A port that wraps another port and injects faults into the packets sent: it drops, duplicates,
  * reorders, truncates and corrupts them, or lets the device fail. The same seed and packets give
- * the same faults. While it is shut (rmem-ctl), all packets are dropped.
+ * the same faults. While a port of the device is shut (rmem-ctl), all its packets are dropped.
  */
 
 #include <errno.h>
@@ -38,6 +38,14 @@ struct fault_held {
 	uint8_t data[RWIRE_MAX_PKT];
 };
 
+/* State of a port of the device. */
+struct fault_link {
+	bool is_shut;          /* atomic */
+	bool is_down;          /* last reported state; rx_lock */
+	uint64_t down_until;   /* down by a rule until then, TSC; 0: not down; atomic */
+	uint64_t frozen_until; /* the same without an event */
+};
+
 struct fault_port {
 	struct rwire_port port;
 	struct rwire_port *inner;
@@ -47,16 +55,13 @@ struct fault_port {
 	uint32_t reorder;                      /* longest delay in packets; 0: none */
 	uint64_t fatal;                        /* packets left until the device fails */
 	bool is_failing;                       /* fail at the next burst; atomic */
-	bool is_shut;                          /* atomic */
 	bool has_failed;                       /* fail() was called; rx_lock */
 	struct rwire_fault_conf conf;
-	uint64_t down_until;   /* down by a rule until then, TSC; 0: not down; atomic */
-	uint64_t frozen_until; /* the same without an event */
-	uint64_t gid_until;    /* the same for a removed GID */
-	uint64_t next_at;      /* time of the next rule with a time, TSC; rx_lock */
-	uint64_t started;      /* TSC at creation */
-	bool is_down;          /* last reported state; rx_lock */
-	bool is_gid_removed;   /* last reported state; rx_lock */
+	struct fault_link links[RSOFT_MAX_PORTS];
+	uint64_t gid_until;  /* a GID is removed until then, TSC; 0: not removed; atomic */
+	uint64_t next_at;    /* time of the next rule with a time, TSC; rx_lock */
+	uint64_t started;    /* TSC at creation */
+	bool is_gid_removed; /* last reported state; rx_lock */
 	struct fault_held held[FAULT_MAX_HELD];
 };
 
@@ -85,24 +90,29 @@ fault_close(struct rwire_port *base)
 	free(port);
 }
 
+/* Whether the packet's port of the device loses it. */
 static bool
-fault_is_shut(const struct fault_port *port)
+fault_is_shut(const struct fault_port *port, const struct rwire_frame *frame)
 {
-	return __atomic_load_n(&port->is_shut, __ATOMIC_RELAXED) ||
-			__atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0 ||
-			__atomic_load_n(&port->frozen_until, __ATOMIC_RELAXED) != 0;
+	const struct fault_link *link = &port->links[rsoft_gid_port(frame->grh.gid_slot) - 1];
+
+	return __atomic_load_n(&link->is_shut, __ATOMIC_RELAXED) ||
+			__atomic_load_n(&link->down_until, __ATOMIC_RELAXED) != 0 ||
+			__atomic_load_n(&link->frozen_until, __ATOMIC_RELAXED) != 0;
 }
 
 /* Start the effect of a rule; the next received burst reports it. */
 static void
-fault_begin(struct fault_port *port, enum rsoft_chaos_port what, uint32_t ms)
+fault_begin(struct fault_port *port, enum rsoft_chaos_port what,
+		const struct rsoft_chaos_port_hit *hit)
 {
-	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+	struct fault_link *link = &port->links[hit->port_num - 1];
+	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000 * hit->ms;
 
 	if (what == RSOFT_CHAOS_DOWN)
-		__atomic_store_n(&port->down_until, until, __ATOMIC_RELAXED);
+		__atomic_store_n(&link->down_until, until, __ATOMIC_RELAXED);
 	else if (what == RSOFT_CHAOS_FREEZE)
-		__atomic_store_n(&port->frozen_until, until, __ATOMIC_RELAXED);
+		__atomic_store_n(&link->frozen_until, until, __ATOMIC_RELAXED);
 	else if (what == RSOFT_CHAOS_GID)
 		__atomic_store_n(&port->gid_until, until, __ATOMIC_RELAXED);
 	else if (what == RSOFT_CHAOS_FATAL)
@@ -110,13 +120,14 @@ fault_begin(struct fault_port *port, enum rsoft_chaos_port what, uint32_t ms)
 }
 
 static void
-fault_count_packet(struct fault_port *port)
+fault_count_packet(struct fault_port *port, const struct rwire_frame *frame)
 {
-	uint32_t ms = 0;
-	enum rsoft_chaos_port what = rsoft_chaos_packet(port->conf.chaos, &ms);
+	struct rsoft_chaos_port_hit hit;
+	enum rsoft_chaos_port what = rsoft_chaos_packet(
+			port->conf.chaos, rsoft_gid_port(frame->grh.gid_slot), &hit);
 
 	if (unlikely(what != 0))
-		fault_begin(port, what, ms);
+		fault_begin(port, what, &hit);
 }
 
 /* Whether the time is over; if so, set until to 0. */
@@ -131,16 +142,19 @@ fault_is_over(uint64_t *until, uint64_t now)
 					__ATOMIC_RELAXED);
 }
 
-/* Report changes that rules have made to the port state and the GID. */
+/* Report changes that rules have made to the state of the ports and the GID. */
 static void
 fault_report(struct fault_port *port)
 {
-	bool is_down = __atomic_load_n(&port->down_until, __ATOMIC_RELAXED) != 0;
-	bool is_removed = __atomic_load_n(&port->gid_until, __ATOMIC_RELAXED) != 0;
+	bool is_removed = __atomic_load_n(&port->gid_until, __ATOMIC_RELAXED) != 0, is_down;
+	uint32_t i;
 
-	if (is_down != port->is_down) {
-		port->is_down = is_down;
-		port->conf.shut(port->conf.wire, is_down);
+	for (i = 0; i < RSOFT_MAX_PORTS; i++) {
+		is_down = __atomic_load_n(&port->links[i].down_until, __ATOMIC_RELAXED) != 0;
+		if (is_down == port->links[i].is_down)
+			continue;
+		port->links[i].is_down = is_down;
+		port->conf.shut(port->conf.wire, i + 1, is_down);
 	}
 	if (is_removed != port->is_gid_removed) {
 		port->is_gid_removed = is_removed;
@@ -153,22 +167,38 @@ static void
 fault_run_rules(struct fault_port *port)
 {
 	uint64_t now = rte_rdtsc(), next_ms;
-	uint32_t ms = 0;
+	struct rsoft_chaos_port_hit hit = {.port_num = 1};
 	enum rsoft_chaos_port what;
+	uint32_t i;
 
 	if (now >= port->next_at) {
-		what = rsoft_chaos_time(port->conf.chaos, &ms, &next_ms);
-		fault_begin(port, what, ms);
+		what = rsoft_chaos_time(port->conf.chaos, &hit, &next_ms);
+		fault_begin(port, what, &hit);
 		port->next_at = next_ms == UINT64_MAX
 				? UINT64_MAX
 				: port->started + rte_get_tsc_hz() / 1000 * next_ms;
 	}
 	/* Report a fault that has begun, even if its time is already over. */
 	fault_report(port);
-	fault_is_over(&port->frozen_until, now);
-	fault_is_over(&port->down_until, now);
+	for (i = 0; i < RSOFT_MAX_PORTS; i++) {
+		fault_is_over(&port->links[i].frozen_until, now);
+		fault_is_over(&port->links[i].down_until, now);
+	}
 	fault_is_over(&port->gid_until, now);
 	fault_report(port);
+}
+
+/* Drop the packets of ports that are shut; return the number of the others. */
+static uint32_t
+fault_drop(const struct fault_port *port, struct rwire_frame *frames[], uint32_t n)
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < n; i++) {
+		if (!fault_is_shut(port, frames[i]))
+			frames[nb++] = frames[i];
+	}
+	return nb;
 }
 
 static uint32_t
@@ -180,8 +210,7 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 
 	if (unlikely(port->conf.chaos != NULL))
 		fault_run_rules(port);
-	if (fault_is_shut(port))
-		nb = 0;
+	nb = fault_drop(port, frames, nb);
 	if (likely(!__atomic_load_n(&port->is_failing, __ATOMIC_RELAXED)))
 		return nb;
 	if (!port->has_failed)
@@ -291,8 +320,8 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	}
 	port->fatal--;
 	if (unlikely(port->conf.chaos != NULL))
-		fault_count_packet(port);
-	if (fault_is_shut(port))
+		fault_count_packet(port, frame);
+	if (fault_is_shut(port, frame))
 		return;
 	if (fault_hits(port, RSOFT_FAULT_LOSS) || fault_hold(port, frame)) {
 		fault_release(port);
@@ -430,23 +459,24 @@ rwire_port_fault_open(const struct rwire_fault_conf *conf, struct rwire_port **i
 }
 
 void
-rwire_port_fault_shut(struct rwire_port *base, bool is_shut)
+rwire_port_fault_shut(struct rwire_port *base, uint32_t port_num, bool is_shut)
 {
 	struct fault_port *port = (struct fault_port *)base;
 
-	__atomic_store_n(&port->is_shut, is_shut, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->links[port_num - 1].is_shut, is_shut, __ATOMIC_RELAXED);
 }
 
 void
-rwire_port_fault_end(struct rwire_port *base, bool is_down)
+rwire_port_fault_end(struct rwire_port *base, uint32_t port_num, bool is_down)
 {
 	struct fault_port *port = (struct fault_port *)base;
+	struct fault_link *link = &port->links[port_num - 1];
 
 	if (!is_down) {
-		__atomic_store_n(&port->frozen_until, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&link->frozen_until, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	__atomic_store_n(&port->down_until, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&link->down_until, 0, __ATOMIC_RELAXED);
 	fault_report(port);
 }
 

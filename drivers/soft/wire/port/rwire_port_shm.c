@@ -115,6 +115,7 @@ shm_fill_grh(const struct rwire_slot *slot, uint32_t len, uint16_t kind, struct 
 	if (len > RWIRE_SLOT_DATA - RWIRE_SLOT_GRH)
 		return;
 	memcpy(&frame->grh, slot->data + len, sizeof(frame->grh));
+	frame->grh.gid_slot = 0;
 	if ((kind & RWIRE_SLOT_HAS_GROUP) == 0)
 		return;
 	memcpy(&group, slot->data + len + sizeof(frame->grh), sizeof(group));

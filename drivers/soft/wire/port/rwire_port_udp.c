@@ -98,8 +98,9 @@ struct udp_port {
 	uint32_t nb_groups;
 	uint32_t nb_gids; /* further GIDs */
 	int rx_fd;        /* socket of the messages in rx */
-	struct rwire_addr srcs[RSOFT_MAX_GIDS];
-	int gid_fds[RSOFT_MAX_GIDS]; /* sockets by GID index; -1: none; [0] is fd */
+	uint8_t rx_slot;  /* GID slot of the address of rx_fd; 0 for a group */
+	struct rwire_addr srcs[RSOFT_GID_SLOTS];
+	int gid_fds[RSOFT_GID_SLOTS]; /* sockets by GID slot; -1: none; [0] is fd */
 	struct udp_tx tx;
 	struct udp_rx rx;
 };
@@ -113,7 +114,7 @@ udp_close(struct rwire_port *base)
 	for (i = 0; i < port->nb_groups; i++)
 		close(port->groups[i].fd);
 	free(port->groups);
-	for (i = 1; i < RSOFT_MAX_GIDS; i++) {
+	for (i = 1; i < RSOFT_GID_SLOTS; i++) {
 		if (port->gid_fds[i] >= 0)
 			close(port->gid_fds[i]);
 	}
@@ -217,10 +218,10 @@ udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control
 static uint32_t
 udp_fill_msgs(struct udp_tx *tx)
 {
-	uint8_t index = tx->frame[tx->first].grh.sgid_index;
+	uint8_t slot = tx->frame[tx->first].grh.gid_slot;
 	uint32_t i, n, nb = 0;
 
-	for (i = tx->first; i != tx->next && tx->frame[i].grh.sgid_index == index; i += n) {
+	for (i = tx->first; i != tx->next && tx->frame[i].grh.gid_slot == slot; i += n) {
 		n = udp_group(tx, i);
 		udp_fill_msg(tx, &tx->msg[nb], &tx->control[nb], i, n);
 		nb++;
@@ -255,7 +256,7 @@ udp_tx_flush(struct rwire_port *base)
 	int i, n, fd;
 
 	while (tx->first != tx->next) {
-		fd = port->gid_fds[tx->frame[tx->first].grh.sgid_index];
+		fd = port->gid_fds[tx->frame[tx->first].grh.gid_slot];
 		n = sendmmsg(fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
 			return;
@@ -318,15 +319,18 @@ udp_select(struct udp_port *port)
 	if (event.data.fd == port->rx_fd)
 		return port->rx_fd;
 	port->rx_fd = event.data.fd;
+	port->rx_slot = 0;
 	for (i = 0; i < port->nb_groups && port->groups[i].fd != port->rx_fd; i++)
 		;
 	if (i < port->nb_groups) {
 		udp_set_dst(port, &port->groups[i].addr, true);
 		return port->rx_fd;
 	}
-	for (i = 1; i < RSOFT_MAX_GIDS; i++) {
-		if (port->gid_fds[i] == port->rx_fd)
+	for (i = 1; i < RSOFT_GID_SLOTS; i++) {
+		if (port->gid_fds[i] == port->rx_fd) {
 			own = &port->srcs[i];
+			port->rx_slot = (uint8_t)i;
+		}
 	}
 	udp_set_dst(port, own, false);
 	return port->rx_fd;
@@ -388,7 +392,8 @@ udp_take(struct udp_port *port, struct rwire_frame *frame)
 	/* The headroom overlaps the end of the packet received before. */
 	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
 	frame->len = len;
-	frame->grh = (struct rsoft_grh){.traffic_class = rx->traffic_class};
+	frame->grh = (struct rsoft_grh){
+			.traffic_class = rx->traffic_class, .gid_slot = port->rx_slot};
 	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
 	/* The port is at the same offset in both families. */
 	frame->flow.src_port = ntohs(from->sin_port);
@@ -524,6 +529,7 @@ udp_close_rx(struct udp_port *port, int fd)
 		port->rx.next = port->rx.nb;
 		port->rx.offset = port->rx.segment = 0;
 		port->rx_fd = port->fd;
+		port->rx_slot = 0;
 		udp_set_dst(port, &port->port.addr, false);
 	}
 	close(fd);
@@ -674,7 +680,7 @@ udp_init(struct udp_port *port)
 
 	port->srcs[0] = port->port.addr;
 	port->gid_fds[0] = port->fd;
-	for (i = 1; i < RSOFT_MAX_GIDS; i++)
+	for (i = 1; i < RSOFT_GID_SLOTS; i++)
 		port->gid_fds[i] = -1;
 	/* Without these options, each message is one packet. */
 	tx->has_gso = setsockopt(port->fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
@@ -736,15 +742,15 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 }
 
 int
-rwire_port_udp_gid(struct rwire_port *base, uint32_t index, const struct rwire_addr *addr)
+rwire_port_udp_gid(struct rwire_port *base, uint32_t slot, const struct rwire_addr *addr)
 {
 	struct udp_port *port = (struct udp_port *)base;
 	struct epoll_event event = {.events = EPOLLIN};
 	int rc, fd = -1;
 
 	if (addr == NULL) {
-		udp_close_rx(port, port->gid_fds[index]);
-		port->gid_fds[index] = -1;
+		udp_close_rx(port, port->gid_fds[slot]);
+		port->gid_fds[slot] = -1;
 		port->nb_gids--;
 		return 0;
 	}
@@ -756,9 +762,12 @@ rwire_port_udp_gid(struct rwire_port *base, uint32_t index, const struct rwire_a
 		close(fd);
 		return -ENOMEM;
 	}
-	port->srcs[index] = *addr;
-	port->gid_fds[index] = fd;
+	port->srcs[slot] = *addr;
+	port->gid_fds[slot] = fd;
 	port->nb_gids++;
+	/* The first GID of a port. */
+	if (slot % RSOFT_MAX_GIDS == 0)
+		base->max_mtu = RTE_MIN(base->max_mtu, udp_max_mtu(fd, addr));
 	base->srcs = port->srcs;
 	return 0;
 }

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A device with several ports: each has an address, a state and tables of its own. QPs send and
+ * receive by their port only, and rmem-ctl and rules of chaos= let one port fail while the others
+ * work.
+ *
+ * usage: test-ports RMEM-CTL
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "run_control.h"
+#include "two_sides.h"
+
+#define OWN1  "127.0.16.103"
+#define OWN2  "127.0.16.104"
+#define OWN3  "127.0.16.105"
+#define PEER1 "127.0.16.106"
+#define PEER2 "127.0.16.107"
+#define OTHER "127.0.16.108"
+
+static const char *const own_ips[] = {OWN1, OWN2, OWN3};
+static const char *const peer_ips[] = {PEER1, PEER2};
+static const char *program;
+
+/* The status of a WRITE from a port of soft0 to a port of soft1, whose QP is at that port. */
+static enum ibv_wc_status
+write_status(uint8_t from, uint8_t to)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
+	const struct ibv_sge sge = {(uintptr_t)sides[0].buf, 8, sides[0].mr->lkey};
+	enum ibv_wc_status status;
+
+	HOLDS(connect_rc(peer, qp, own_ips[from - 1], (struct place){to, 0, 0}) == 0);
+	HOLDS(connect_rc(qp, peer, peer_ips[to - 1], (struct place){from, 0, 0}) == 0);
+	status = write_to(qp, sge, (uintptr_t)sides[1].buf, sides[1].mr->rkey);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	return status;
+}
+
+static enum ibv_port_state
+state_of(struct ibv_context *context, uint8_t port_num)
+{
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, port_num, &port) == 0);
+	return port.state;
+}
+
+static void
+expect_event_of(struct ibv_context *context, enum ibv_event_type type, int port_num)
+{
+	struct ibv_async_event event;
+
+	HOLDS(ibv_get_async_event(context, &event) == 0 && event.event_type == type);
+	HOLDS(event.element.port_num == port_num);
+	ibv_ack_async_event(&event);
+}
+
+static void
+device_has_the_ports_of_its_addresses(void)
+{
+	struct ibv_gid_entry entries[64];
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	char path[80], line[64];
+	union ibv_gid gid, own;
+	__be16 pkey;
+	FILE *file;
+	uint8_t i;
+
+	HOLDS(ibv_query_device(sides[0].context, &attr) == 0 && attr.phys_port_cnt == 3);
+	HOLDS(ibv_query_gid_table(sides[0].context, entries, 64, 0) == 3);
+	for (i = 1; i <= 3; i++) {
+		own = gid_of(own_ips[i - 1]);
+		HOLDS(state_of(sides[0].context, i) == IBV_PORT_ACTIVE);
+		HOLDS(ibv_query_gid(sides[0].context, i, 0, &gid) == 0);
+		HOLDS(memcmp(&gid, &own, sizeof(gid)) == 0);
+		HOLDS(entries[i - 1].port_num == i && entries[i - 1].gid_index == 0);
+		HOLDS(ibv_query_pkey(sides[0].context, i, 0, &pkey) == 0 && pkey == 0xffff);
+		snprintf(path, sizeof(path), "/sys/class/infiniband/soft0/ports/%u/gids/0", i);
+		file = fopen(path, "r");
+		HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
+		HOLDS(fclose(file) == 0);
+		snprintf(path, sizeof(path), "0000:0000:0000:0000:0000:ffff:7f00:10%02x\n",
+				own.raw[15]);
+		HOLDS(strcmp(line, path) == 0);
+	}
+	HOLDS(ibv_query_port(sides[0].context, 4, &port) == EINVAL);
+	HOLDS(access("/sys/class/infiniband/soft0/ports/4", F_OK) != 0);
+}
+
+static void
+qps_exchange_by_their_ports(void)
+{
+	uint8_t from, to;
+
+	for (from = 1; from <= 3; from++) {
+		for (to = 1; to <= 2; to++)
+			HOLDS(write_status(from, to) == IBV_WC_SUCCESS);
+	}
+}
+
+/* A QP of port 1 is not reached by the address of port 2. */
+static void
+packets_to_another_port_are_lost(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
+	const struct ibv_sge sge = {(uintptr_t)sides[0].buf, 8, sides[0].mr->lkey};
+
+	HOLDS(connect_rc(peer, qp, OWN1, (struct place){1, 0, 0}) == 0);
+	HOLDS(connect_rc(qp, peer, PEER2, (struct place){1, 0, 0}) == 0);
+	HOLDS(write_to(qp, sge, (uintptr_t)sides[1].buf, sides[1].mr->rkey) ==
+			IBV_WC_RETRY_EXC_ERR);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
+static void
+ports_that_do_not_exist_are_refused(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_ah_attr path = {.port_num = 4, .is_global = 1, .grh = {.dgid = gid_of(PEER1)}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
+
+	HOLDS(connect_rc(qp, qp, PEER1, (struct place){4, 0, 0}) == EINVAL);
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	/* The path has another port than the QP. */
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+			.path_mtu = IBV_MTU_256,
+			.dest_qp_num = qp->qp_num,
+			.ah_attr = path};
+	attr.ah_attr.port_num = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == EINVAL);
+	HOLDS(ibv_create_ah(sides[0].pd, &path) == NULL && errno == EINVAL);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+static struct ibv_qp *
+create_ud(const struct side *side, uint8_t port_num)
+{
+	struct ibv_qp *qp = create_qp(side, IBV_QPT_UD);
+
+	start_ud_at(qp, QKEY, port_num);
+	return qp;
+}
+
+static void
+post_recv(struct ibv_qp *qp, struct side *side)
+{
+	struct ibv_sge sge = {(uintptr_t)side->buf, 128, side->mr->lkey};
+	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
+
+	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
+}
+
+static void
+datagrams_are_answered_by_their_port(void)
+{
+	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh = {.dgid = gid_of(OWN2)}};
+	struct ibv_qp *qp = create_ud(&sides[0], 2), *peer = create_ud(&sides[1], 1);
+	struct ibv_ah *to = ibv_create_ah(sides[1].pd, &attr), *back;
+	struct ibv_wc wc;
+
+	post_recv(qp, &sides[0]);
+	post_recv(peer, &sides[1]);
+	HOLDS(to != NULL);
+	send_to(peer, to, qp->qp_num);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_SEND);
+	wc = wait_wc(sides[0].cq);
+	HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+	HOLDS(ibv_init_ah_from_wc(sides[0].context, 2, &wc, (void *)sides[0].buf, &attr) == 0);
+	HOLDS(attr.port_num == 2 && attr.grh.sgid_index == 0);
+	back = ibv_create_ah(sides[0].pd, &attr);
+	HOLDS(back != NULL);
+	send_to(qp, back, peer->qp_num);
+	HOLDS(wait_wc(sides[0].cq).opcode == IBV_WC_SEND);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_RECV);
+	/* The source in the IPv4 header, at the end of the GRH. */
+	HOLDS(memcmp(sides[1].buf + 32, gid_of(OWN2).raw + 12, 4) == 0);
+	HOLDS(ibv_destroy_ah(to) == 0 && ibv_destroy_ah(back) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
+static void
+one_port_is_down_and_the_others_work(void)
+{
+	control_prints(program, "port soft0:2 down", "port 1 ACTIVE; port 2 DOWN; port 3 ACTIVE");
+	expect_event_of(sides[0].context, IBV_EVENT_PORT_ERR, 2);
+	HOLDS(state_of(sides[0].context, 1) == IBV_PORT_ACTIVE);
+	HOLDS(state_of(sides[0].context, 2) == IBV_PORT_DOWN);
+	HOLDS(write_status(1, 1) == IBV_WC_SUCCESS && write_status(3, 2) == IBV_WC_SUCCESS);
+	HOLDS(write_status(2, 1) == IBV_WC_RETRY_EXC_ERR);
+	control_prints(program, "port soft0:3 freeze",
+			"port 1 ACTIVE; port 2 DOWN; port 3 ACTIVE, frozen");
+	HOLDS(write_status(3, 2) == IBV_WC_RETRY_EXC_ERR);
+	control_prints(program, "port soft0:3 thaw", "port 1 ACTIVE; port 2 DOWN; port 3 ACTIVE");
+	control_prints(program, "port soft0:2 up", "port 1 ACTIVE; port 2 ACTIVE; port 3 ACTIVE");
+	expect_event_of(sides[0].context, IBV_EVENT_PORT_ACTIVE, 2);
+	HOLDS(write_status(2, 1) == IBV_WC_SUCCESS && write_status(3, 2) == IBV_WC_SUCCESS);
+}
+
+static void
+tables_of_ports_differ(void)
+{
+	const union ibv_gid other = gid_of(OTHER);
+	union ibv_gid gid;
+	__be16 pkey;
+
+	control_prints(program, "gid soft0:2 add " OTHER, "");
+	expect_event_of(sides[0].context, IBV_EVENT_GID_CHANGE, 2);
+	HOLDS(ibv_query_gid(sides[0].context, 2, 1, &gid) == 0);
+	HOLDS(memcmp(&gid, &other, sizeof(gid)) == 0);
+	HOLDS(ibv_query_gid(sides[0].context, 1, 1, &gid) == 0);
+	HOLDS(memcmp(&gid, &other, sizeof(gid)) != 0);
+	control_prints(program, "gid soft0:2 del " OTHER, "");
+	expect_event_of(sides[0].context, IBV_EVENT_GID_CHANGE, 2);
+	control_prints(program, "pkey soft0:3 add 0x8001", "");
+	expect_event_of(sides[0].context, IBV_EVENT_PKEY_CHANGE, 3);
+	HOLDS(ibv_query_pkey(sides[0].context, 3, 1, &pkey) == 0 && pkey == htons(0x8001));
+	HOLDS(ibv_get_pkey_index(sides[0].context, 1, htons(0x8001)) == -1);
+}
+
+static void
+refuses(const char *words, int status, const char *reason)
+{
+	char text[TEXT];
+
+	HOLDS(run_control(program, "", words, text) == status);
+	HOLDS(strstr(text, reason) != NULL);
+}
+
+static void
+wrong_commands_are_refused(void)
+{
+	refuses("port soft0:4 down", 1, "no port 4: ports 1 to 3");
+	refuses("port soft0:0 down", 1, "no port 0: ports 1 to 3");
+	refuses("gid soft0:2 del " OWN2, 1, "the first one, of ip=, stays");
+	refuses("gid soft0:1 add " OWN3, 1, "a device has the address");
+	refuses("gid soft0:3 del " OWN2, 1, "not in the table");
+	refuses("pkey soft0:9 add 1", 1, "no port 9: ports 1 to 3");
+	refuses("mtu soft0:2 512", 2, "all ports of a device have one MTU");
+}
+
+/* The rule of soft1 counts the packets of port 2 alone: those are the answers to WRITEs. */
+static void
+rule_lets_one_port_fail(void)
+{
+	expect_event_of(sides[1].context, IBV_EVENT_PORT_ERR, 2);
+	expect_event_of(sides[1].context, IBV_EVENT_PORT_ACTIVE, 2);
+}
+
+int
+main(int argc, char **argv)
+{
+	HOLDS(argc == 2);
+	program = argv[1];
+	HOLDS(setenv("RMEM_IBV",
+			      "soft0,ip=" OWN1 ";" OWN2 ";" OWN3 ",loop=1,control=1"
+			      "|soft1,ip=" PEER1 ";" PEER2
+			      ",loop=1,chaos=port:PORT_ERR@port:2@nth:1@ms:5",
+			      1) == 0);
+	open_side(&sides[0], "soft0");
+	open_side(&sides[1], "soft1");
+	device_has_the_ports_of_its_addresses();
+	HOLDS(write_status(1, 1) == IBV_WC_SUCCESS);
+	(void)write_status(1, 2);
+	rule_lets_one_port_fail();
+	qps_exchange_by_their_ports();
+	packets_to_another_port_are_lost();
+	ports_that_do_not_exist_are_refused();
+	datagrams_are_answered_by_their_port();
+	one_port_is_down_and_the_others_work();
+	tables_of_ports_differ();
+	wrong_commands_are_refused();
+	close_side(&sides[0]);
+	close_side(&sides[1]);
+	return 0;
+}
