@@ -293,7 +293,8 @@ socklen_t rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr);
 struct rcm_dev {
 	uint64_t node_guid; /* big-endian */
 	uint8_t gid[16];
-	uint8_t sgid_index; /* of gid in the GID table */
+	uint8_t port_num;   /* port of gid */
+	uint8_t sgid_index; /* of gid in the port's GID table */
 	uint16_t lid;
 	uint8_t mtu;
 	bool is_host; /* peers are processes of this host */
@@ -301,8 +302,10 @@ struct rcm_dev {
 
 /* Query a device by number, with its first GID; false if the query fails. */
 bool rcm_dev_get(uint32_t number, struct rcm_dev *dev);
-/* Query a device by number, with the GID at that index; false if there is none. */
-bool rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev);
+/* Query a port of a device by number; false if there is none. */
+bool rcm_dev_port(uint32_t number, uint32_t port_num, struct rmem_port_attr *port);
+/* The same with the GID at an index of the port; false if there is none. */
+bool rcm_dev_gid(uint32_t number, uint32_t port_num, uint32_t index, struct rcm_dev *dev);
 /* Query the device of an ID, with the GID that is the ID's address, or the first GID if the ID has
  * no address. */
 bool rcm_dev_of(const struct rcm_id *id, struct rcm_dev *dev);

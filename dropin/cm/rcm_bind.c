@@ -180,16 +180,17 @@ first_gid(const struct rcm_id *id, uint32_t number, struct rcm_addr *own)
 	struct rmem_port_attr port;
 	struct rcm_dev dev;
 	int ret = -ENODEV, last;
-	uint32_t i;
+	uint32_t i, port_num;
 
-	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
-		return -ENODEV;
-	for (i = 0; ret != 0 && i < port.gid_tbl_len; i++) {
-		if (!rcm_dev_gid(number, i, &dev) || dev.is_host || !has_family(&dev, from.family))
-			continue;
-		memcpy(from.ip, dev.gid, sizeof(from.ip));
-		last = source_of(&from, &id->dst, false, own);
-		ret = last == 0 || ret == -ENODEV ? last : ret;
+	for (port_num = 1; ret != 0 && rcm_dev_port(number, port_num, &port); port_num++) {
+		for (i = 0; ret != 0 && i < port.gid_tbl_len; i++) {
+			if (!rcm_dev_gid(number, port_num, i, &dev) || dev.is_host ||
+					!has_family(&dev, from.family))
+				continue;
+			memcpy(from.ip, dev.gid, sizeof(from.ip));
+			last = source_of(&from, &id->dst, false, own);
+			ret = last == 0 || ret == -ENODEV ? last : ret;
+		}
 	}
 	return ret;
 }

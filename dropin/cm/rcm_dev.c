@@ -26,17 +26,27 @@ rcm_dev_remove(uint32_t number)
 	is_removed[number] = true;
 }
 
-/* Query a device with the GID at an index of the port's table. */
+bool
+rcm_dev_port(uint32_t number, uint32_t port_num, struct rmem_port_attr *port)
+{
+	struct rmem_dev_attr attr;
+
+	return rmem_dev_attr_get(ribv_devs[number], &attr) == 0 && port_num <= attr.nb_ports &&
+			rmem_dev_port_query(ribv_devs[number], port_num, port) == 0;
+}
+
+/* Query a device with the GID at an index of a port's table. */
 static bool
-get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t index, struct rcm_dev *dev)
+get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t port_num, uint32_t index,
+		struct rcm_dev *dev)
 {
 	struct rmem_gid_entry gid;
 
-	if (is_removed[number] ||
-			rmem_dev_gid_query(ribv_devs[number], RIBV_PORT, index, &gid) != 0)
+	if (is_removed[number] || rmem_dev_gid_query(ribv_devs[number], port_num, index, &gid) != 0)
 		return false;
 	dev->node_guid = ribv_node_guid(ribv_devs[number]);
 	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
+	dev->port_num = (uint8_t)port_num;
 	dev->sgid_index = (uint8_t)index;
 	dev->lid = port->lid;
 	dev->mtu = (uint8_t)port->active_mtu;
@@ -45,18 +55,18 @@ get_gid(uint32_t number, const struct rmem_port_attr *port, uint32_t index, stru
 }
 
 bool
-rcm_dev_gid(uint32_t number, uint32_t index, struct rcm_dev *dev)
+rcm_dev_gid(uint32_t number, uint32_t port_num, uint32_t index, struct rcm_dev *dev)
 {
 	struct rmem_port_attr port;
 
-	return rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) == 0 &&
-			index < port.gid_tbl_len && get_gid(number, &port, index, dev);
+	return rmem_dev_port_query(ribv_devs[number], port_num, &port) == 0 &&
+			index < port.gid_tbl_len && get_gid(number, &port, port_num, index, dev);
 }
 
 bool
 rcm_dev_get(uint32_t number, struct rcm_dev *dev)
 {
-	return rcm_dev_gid(number, 0, dev);
+	return rcm_dev_gid(number, RIBV_PORT, 0, dev);
 }
 
 /* Whether a GID of the device is the address; if so, store it in dev. */
@@ -64,14 +74,14 @@ static bool
 find_gid(uint32_t number, const uint8_t ip[16], struct rcm_dev *dev)
 {
 	struct rmem_port_attr port;
-	uint32_t i;
+	uint32_t i, port_num;
 
-	if (rmem_dev_port_query(ribv_devs[number], RIBV_PORT, &port) != 0)
-		return false;
-	for (i = 0; i < port.gid_tbl_len; i++) {
-		if (get_gid(number, &port, i, dev) && !dev->is_host &&
-				memcmp(dev->gid, ip, sizeof(dev->gid)) == 0)
-			return true;
+	for (port_num = 1; rcm_dev_port(number, port_num, &port); port_num++) {
+		for (i = 0; i < port.gid_tbl_len; i++) {
+			if (get_gid(number, &port, port_num, i, dev) && !dev->is_host &&
+					memcmp(dev->gid, ip, sizeof(dev->gid)) == 0)
+				return true;
+		}
 	}
 	return false;
 }

@@ -66,14 +66,16 @@ rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr)
 	struct rcm_dev dev;
 
 	memset(attr, 0, sizeof(*attr));
-	if (rcm_dev_of(id, &dev))
+	attr->port_num = RIBV_PORT;
+	if (rcm_dev_of(id, &dev)) {
 		attr->grh.sgid_index = dev.sgid_index;
+		attr->port_num = dev.port_num;
+	}
 	memcpy(attr->grh.dgid, peer_gid(id), sizeof(attr->grh.dgid));
 	attr->grh.hop_limit = RCM_HOP_LIMIT;
 	attr->grh.traffic_class = id->tos;
 	attr->dlid = id->peer.lid;
 	attr->is_global = 1;
-	attr->port_num = RIBV_PORT;
 }
 
 static int
@@ -83,7 +85,7 @@ query_addr(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 
 	if (id->has_dev) {
 		resp.node_guid = dev->node_guid;
-		resp.port_num = RIBV_PORT;
+		resp.port_num = dev->port_num;
 		resp.pkey = htobe16(PKEY);
 	}
 	resp.src_size = (uint16_t)rcm_sockaddr(&id->src, &resp.src_addr);
@@ -117,7 +119,7 @@ query_gid(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_d
 	sockaddr_ib(peer_gid(id), id, &resp.dst_addr);
 	if (id->has_dev) {
 		resp.node_guid = dev->node_guid;
-		resp.port_num = RIBV_PORT;
+		resp.port_num = dev->port_num;
 	}
 	if (cmd->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
@@ -225,7 +227,7 @@ rcm_query_route(const struct rcm_cmd *cmd)
 	rcm_sockaddr(&id->dst, &resp.dst_addr);
 	if (id->has_dev) {
 		resp.node_guid = dev.node_guid;
-		resp.port_num = RIBV_PORT;
+		resp.port_num = dev.port_num;
 		fill_path(id, &dev, &resp.ib_route[0]);
 		resp.num_paths = has_path(id);
 	}
@@ -238,10 +240,10 @@ rcm_query_route(const struct rcm_cmd *cmd)
  * only with responder resources.
  */
 static void
-attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
+attr_init(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	attr->port_num = RIBV_PORT;
+	attr->port_num = dev->port_num;
 	if (rcm_is_ud(id)) {
 		attr->qp_attr_mask |= IBV_QP_QKEY;
 		attr->qkey = id->qkey;
@@ -316,7 +318,7 @@ rcm_init_qp_attr(const struct rcm_cmd *cmd)
 	if (!id->has_dev || !rcm_dev_of(id, &dev))
 		return -EINVAL;
 	if (in->qp_state == IBV_QPS_INIT)
-		attr_init(id, &attr);
+		attr_init(id, &dev, &attr);
 	else if (in->qp_state == IBV_QPS_RTR)
 		ret = attr_rtr(id, &dev, &attr);
 	else if (in->qp_state == IBV_QPS_RTS)

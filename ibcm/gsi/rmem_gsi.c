@@ -290,6 +290,46 @@ rmem_gsi_stats(const struct rmem_gsi *gsi)
 	return &gsi->stats;
 }
 
+static uint32_t
+nb_ports(const struct rmem_gsi *gsi)
+{
+	struct rmem_dev_attr attr;
+
+	return rmem_dev_attr_get(gsi->dev, &attr) == 0 ? attr.nb_ports : 1;
+}
+
+/* Whether a GID is the destination in a GRH, or in its IPv4 header. */
+static bool
+is_destination(const uint8_t grh[RMEM_GRH_SIZE], const uint8_t gid[16])
+{
+	static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(grh + 24, gid, 16) == 0 ||
+			(grh[20] == 0x45 && memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0 &&
+					memcmp(grh + 36, gid + 12, 4) == 0);
+}
+
+/* Port of the GID that a message was sent to; 1 if it is unknown. */
+static uint32_t
+port_of(const struct rmem_gsi *gsi, const uint8_t grh[RMEM_GRH_SIZE])
+{
+	const uint32_t nb = nb_ports(gsi);
+	struct rmem_gid_entry own;
+	struct rmem_port_attr port;
+	uint32_t i, port_num;
+
+	for (port_num = 2; port_num <= nb; port_num++) {
+		if (rmem_dev_port_query(gsi->dev, port_num, &port) != 0)
+			continue;
+		for (i = 0; i < port.gid_tbl_len; i++) {
+			if (rmem_dev_gid_query(gsi->dev, port_num, i, &own) == 0 &&
+					is_destination(grh, own.gid))
+				return port_num;
+		}
+	}
+	return 1;
+}
+
 static void
 received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
 {
@@ -300,13 +340,15 @@ received(struct rmem_gsi *gsi, const struct rmem_wc *wc)
 
 	if (wc->byte_len != sizeof(*slot) || wc->src_qp != 1 || slot->mad[0] != MAD_VERSION ||
 			slot->mad[1] != IBCM_MAD_CLASS ||
-			rmem_ah_attr_from_wc(gsi->dev, 1, wc, slot->grh, &ah) != 0) {
+			rmem_ah_attr_from_wc(gsi->dev, port_of(gsi, slot->grh), wc, slot->grh,
+					&ah) != 0) {
 		gsi->stats.foreign++;
 		return;
 	}
 	gsi->stats.rx++;
 	memcpy(path.local_gid, gsi->gid, sizeof(path.local_gid));
-	if (ah.sgid_index != 0 && rmem_dev_gid_query(gsi->dev, 1, ah.sgid_index, &own) == 0)
+	if ((ah.sgid_index != 0 || ah.port_num != 1) &&
+			rmem_dev_gid_query(gsi->dev, ah.port_num, ah.sgid_index, &own) == 0)
 		memcpy(path.local_gid, own.gid, sizeof(path.local_gid));
 	memcpy(path.remote_gid, ah.dgid, sizeof(path.remote_gid));
 	path.flow_label = ah.flow_label;
@@ -340,23 +382,37 @@ rmem_gsi_poll(struct rmem_gsi *gsi)
 		;
 }
 
-/* Find the index of a GID of the device; false if it no longer exists. */
+/* Find the index of a GID of a port. */
 static bool
-find_gid(const struct rmem_gsi *gsi, const uint8_t gid[16], uint8_t *index)
+find_index(const struct rmem_gsi *gsi, const uint8_t gid[16], struct rmem_ah_attr *to)
 {
 	struct rmem_gid_entry entry;
 	struct rmem_port_attr port;
 	uint32_t i;
 
-	*index = 0;
+	if (rmem_dev_port_query(gsi->dev, to->port_num, &port) != 0)
+		return false;
+	for (i = 0; i < port.gid_tbl_len; i++) {
+		to->sgid_index = (uint8_t)i;
+		if (rmem_dev_gid_query(gsi->dev, to->port_num, i, &entry) == 0 &&
+				memcmp(entry.gid, gid, sizeof(entry.gid)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Set the port and index of a GID of the device; false if it no longer exists. */
+static bool
+find_gid(const struct rmem_gsi *gsi, const uint8_t gid[16], struct rmem_ah_attr *to)
+{
+	const uint32_t nb = nb_ports(gsi);
+
+	to->port_num = 1;
+	to->sgid_index = 0;
 	if (memcmp(gid, gsi->gid, sizeof(gsi->gid)) == 0)
 		return true;
-	if (rmem_dev_port_query(gsi->dev, 1, &port) != 0)
-		return false;
-	for (i = 1; i < port.gid_tbl_len; i++) {
-		*index = (uint8_t)i;
-		if (rmem_dev_gid_query(gsi->dev, 1, i, &entry) == 0 &&
-				memcmp(entry.gid, gid, sizeof(entry.gid)) == 0)
+	for (; to->port_num <= nb; to->port_num++) {
+		if (find_index(gsi, gid, to))
 			return true;
 	}
 	return false;
@@ -366,7 +422,6 @@ void
 rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
 {
 	struct rmem_ah_attr to = {.is_global = 1,
-			.port_num = 1,
 			.flow_label = path->flow_label,
 			.traffic_class = path->traffic_class,
 			.hop_limit = path->hop_limit};
@@ -382,7 +437,7 @@ rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path, const uint8_t 
 
 	memcpy(to.dgid, path->remote_gid, sizeof(to.dgid));
 	reap_sends(gsi);
-	if (!find_gid(gsi, path->local_gid, &to.sgid_index) || gsi->nb_sends == MAX_SEND ||
+	if (!find_gid(gsi, path->local_gid, &to) || gsi->nb_sends == MAX_SEND ||
 			rmem_ah_create(gsi->pd, &to, &wr.ud.ah) != 0) {
 		gsi->stats.lost++;
 		return;

@@ -4,7 +4,7 @@
 
 /*
  * rmem-ctl removes the GID of a connection of rdma_cm: its messages are lost, so that it ends by
- * timeouts; with the GID again the next connection is made.
+ * timeouts; with the GID again the next connection is made. An ID has the port of its address.
  *
  * usage: test-cm_gids RMEM-CTL
  */
@@ -14,9 +14,10 @@
 #include "cm_cmd.h"
 #include "run_control.h"
 
-#define GID0 "127.0.16.96"
-#define GID1 "127.0.16.97"
-#define PEER "127.0.16.98"
+#define GID0  "127.0.16.96"
+#define GID1  "127.0.16.97"
+#define PEER  "127.0.16.98"
+#define PEER2 "127.0.16.109"
 
 static const char *program;
 static int server, client;
@@ -29,9 +30,20 @@ command(const char *words)
 	HOLDS(run_control(program, "", words, text) == 0);
 }
 
-/* A connection from GID1 to the port of PEER. */
+/* The port of the device of an ID. */
+static uint8_t
+device_port(int fd, uint32_t id)
+{
+	struct rdma_ucm_query_addr_resp resp;
+	struct rdma_ucm_query in = {.response = (uintptr_t)&resp, .id = id};
+
+	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);
+	return resp.port_num;
+}
+
+/* A connection from GID1 to an address of soft1. */
 static void
-establish(uint16_t port, uint32_t *active, uint32_t *passive)
+establish(const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
 {
 	struct rdma_ucm_resolve_route route = {.timeout_ms = 60000};
 	const struct rdma_ucm_conn_param param = cm_param(1, 0);
@@ -39,7 +51,7 @@ establish(uint16_t port, uint32_t *active, uint32_t *passive)
 	*active = cm_create(client, RDMA_PS_TCP);
 	route.id = *active;
 	HOLDS(cm_bind(client, *active, GID1, 0) == 0);
-	HOLDS(cm_resolve_addr(client, *active, PEER, port) == 0);
+	HOLDS(cm_resolve_addr(client, *active, to, port) == 0);
 	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(cm_run(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0) == 0);
 	HOLDS(cm_expect_next(client, ROUTE_RESOLVED).status == 0);
@@ -63,7 +75,7 @@ connection_without_its_gid_ends_by_timeouts(uint16_t port)
 {
 	uint32_t active, passive;
 
-	establish(port, &active, &passive);
+	establish(PEER, port, &active, &passive);
 	command("gid soft0 del " GID1);
 	HOLDS(cm_disconnect(client, active) == 0);
 	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
@@ -86,11 +98,28 @@ next_connection_is_made(uint16_t port)
 	uint32_t active, passive;
 
 	command("gid soft0 add " GID1);
-	establish(port, &active, &passive);
+	establish(PEER, port, &active, &passive);
 	HOLDS(cm_disconnect(client, active) == 0);
 	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
 	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
 	release(active, passive);
+}
+
+/* Its messages have the GID of the port, which the peer compares. */
+static void
+connection_has_the_port_of_its_address(void)
+{
+	uint32_t listener = cm_create(server, RDMA_PS_TCP), active, passive;
+
+	HOLDS(cm_bind(server, listener, PEER2, 0) == 0 && cm_listen(server, listener, 0) == 0);
+	HOLDS(device_port(server, listener) == 2);
+	establish(PEER2, cm_port(server, listener), &active, &passive);
+	HOLDS(device_port(server, passive) == 2 && device_port(client, active) == 1);
+	HOLDS(cm_disconnect(server, passive) == 0);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
+	release(active, passive);
+	HOLDS(cm_destroy(server, listener) >= 0);
 }
 
 int
@@ -101,13 +130,15 @@ main(int argc, char **argv)
 
 	HOLDS(argc == 2);
 	program = argv[1];
-	HOLDS(setenv("RMEM_IBV", "soft0,ip=" GID0 ",gids=" GID1 ",control=1|soft1,ip=" PEER, 1) ==
-			0);
+	HOLDS(setenv("RMEM_IBV",
+			      "soft0,ip=" GID0 ",gids=" GID1 ",control=1|soft1,ip=" PEER ";" PEER2,
+			      1) == 0);
 	server = cm_open();
 	client = cm_open();
 	listener = cm_create(server, RDMA_PS_TCP);
 	HOLDS(cm_bind(server, listener, PEER, 0) == 0 && cm_listen(server, listener, 0) == 0);
 	port = cm_port(server, listener);
+	connection_has_the_port_of_its_address();
 	connection_without_its_gid_ends_by_timeouts(port);
 	address_without_its_gid_is_not_bound();
 	next_connection_is_made(port);
