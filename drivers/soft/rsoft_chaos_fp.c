@@ -208,26 +208,41 @@ return_held(struct rsoft_cq *cq, struct rmem_wc *wc)
 	return 1;
 }
 
+/* The QP number of the next completion; *is_recv: it is of a receive. */
+static uint32_t
+peek(const struct rsoft_cq *cq, bool *is_recv)
+{
+	uint64_t info = cq->ring[cq->cons & cq->mask].info;
+
+	*is_recv = (info >> RSOFT_WC_SHIFT(opcode) & RMEM_WC_RECV) != 0;
+	return (uint32_t)(info >> RSOFT_WC_SHIFT(qp_num));
+}
+
 /*
- * While a completion is held, return completions of other QPs one by one. The held one is returned
- * before a completion of its own QP, and at the latest after the number of polls of its rule.
+ * While a completion is held, return completions of other QPs one by one, and, if a receive is
+ * held, those of its own QP's send queue. The held one is returned before those that follow it in
+ * its queue, and at the latest after the number of polls of its rule. Later receives wait until
+ * then.
  */
 static int
 poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
 {
 	struct rsoft_chaos_cq *chaos = cq->chaos;
+	bool is_recv;
 	struct rmem_wc next;
 	int ret;
 
 	if (chaos->held_left == 0)
 		return return_held(cq, wc);
 	chaos->held_left--;
-	if (!has_next)
+	if (!has_next || (chaos->is_recv && peek(cq, &is_recv) == chaos->held.qp_num && is_recv))
 		return 0;
 	ret = poll_cq(&cq->cq, &next, 1);
 	if (ret != 1)
 		return ret;
-	if (next.qp_num != chaos->held.qp_num) {
+	is_recv = (next.opcode & RMEM_WC_RECV) != 0;
+	if (next.qp_num != chaos->held.qp_num || (chaos->is_recv && !is_recv)) {
+		chaos->nb_recvs += is_recv;
 		*wc = next;
 		return 1;
 	}
@@ -246,7 +261,7 @@ static int
 chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(base);
-	bool has_next;
+	bool has_next, is_recv;
 	int ret;
 
 	if (cq->chaos == NULL || base->channel != NULL || nb_wc == 0)
@@ -264,7 +279,8 @@ chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	nb_wc = (uint16_t)rsoft_chaos_poll(cq->chaos, cq->cons, nb_wc);
 	if (nb_wc == 0)
 		return 0;
-	if (!rsoft_chaos_hold(cq->chaos, cq->cons))
+	(void)peek(cq, &is_recv);
+	if (!rsoft_chaos_hold(cq->chaos, cq->cons, is_recv))
 		return poll_cq(base, wc, nb_wc);
 	ret = poll_cq(base, &cq->chaos->held, 1);
 	cq->chaos->is_held = ret == 1;

@@ -25,6 +25,7 @@ any:CQ_ERR@p:0.01
 recv:RNR_NAK@p:0.1@naks:3
 recv:LOC_PROT_ERR@p:0.01
 recv:LOC_LEN_ERR@p:0.01
+recv:LATE@p:0.1@polls:20
 cq:LATE@p:0.2@polls:20
 cq:REORDER@p:0.1@polls:20
 qp_modify:ENOMEM@p:0.01

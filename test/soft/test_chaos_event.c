@@ -249,7 +249,8 @@ TEST(chaos_event, illegal_rules_are_refused)
 {
 	static const char *const bad[][2] = {
 			{"RDMA_WRITE:QP_REQ_ERR", "QP_FATAL, CQ_ERR"},
-			{"recv:REM_OP_ERR", "RNR_NAK, LOC_LEN_ERR, LOC_PROT_ERR"},
+			{"recv:REM_OP_ERR", "RNR_NAK, LOC_LEN_ERR, LOC_PROT_ERR, LATE"},
+			{"recv:LATE@qp:1", "cq:N, polls:N"},
 			{"cq:LATE@qp:1", "cq:N, polls:N"},
 			{"cq:EARLY", "LATE"},
 			{"recv:RNR_NAK@polls:1", "qp:N, naks:N"},

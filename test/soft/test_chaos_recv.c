@@ -3,8 +3,8 @@
  */
 
 /*
- * Rules of chaos= about receives that fail, completions that others overtake, and requests of one
- * thread.
+ * Rules of chaos= about receives that fail or are late, completions that others overtake, and
+ * requests of one thread.
  */
 
 #include "chaos_rules.h"
@@ -122,6 +122,60 @@ TEST(chaos_recv, completion_that_is_held_is_returned)
 		nb_empty++;
 	TEST_ASSERT(nb_empty >= 9);
 	TEST_EQ(wc.wr_id, 2);
+}
+
+/* SEND to a QP, whose receive then has completed. */
+static void
+send_to(struct rmem_qp *qp, struct rmem_qp *peer, uint64_t wr_id)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	TEST_EQ(fx_post_recv(peer, wr_id, NULL, 0), 1);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+}
+
+/* IBTA 10.8: completions of other queues overtake the receive, but not those of its own. */
+TEST(chaos_recv, late_receive_is_overtaken_by_other_queues)
+{
+	struct rmem_qp *qp, *peer;
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	open_sides("recv:LATE@cq:2@nth:1@polls:100000000");
+	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
+	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
+	TEST_ASSERT(qp != NULL && peer != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	send_to(fx.a.qp, fx.b.qp, 1);
+	sge = fx_sge(fx.b.mr, 0, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf + 64, fx.a.mr->rkey);
+	wr.wr_id = 20;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 20);
+	send_to(qp, peer, 30);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 30);
+	send_to(fx.a.qp, fx.b.qp, 2);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+}
+
+TEST(chaos_recv, late_receive_is_returned_in_order_of_its_queue)
+{
+	struct rmem_wc wc;
+	unsigned int nb_empty = 0;
+
+	open_sides("recv:LATE@cq:2@nth:2@polls:9");
+	send_to(fx.a.qp, fx.b.qp, 1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 1);
+	send_to(fx.a.qp, fx.b.qp, 2);
+	send_to(fx.a.qp, fx.b.qp, 3);
+	while (rmem_poll_cq(fx.b.cq, &wc, 1) == 0)
+		nb_empty++;
+	TEST_ASSERT(nb_empty >= 9);
+	TEST_EQ(wc.wr_id, 2);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 3);
 }
 
 static void

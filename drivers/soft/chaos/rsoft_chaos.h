@@ -68,11 +68,14 @@ struct rsoft_chaos_qp {
 /* The rules of a CQ; used by the polling thread. */
 struct rsoft_chaos_cq {
 	struct rsoft_chaos *chaos;
-	uint32_t ordinal; /* number of the CQ in the order of creation, from 1 on */
-	uint32_t pos;     /* position of the late completion */
-	uint32_t left;    /* polls until it is returned */
-	bool is_passed;   /* it has been late; return it now */
-	bool is_held;     /* `held` is taken from the CQ, and not returned yet */
+	uint32_t ordinal;   /* number of the CQ in the order of creation, from 1 on */
+	uint32_t pos;       /* position of the late completion */
+	uint32_t left;      /* polls until it is returned */
+	bool is_passed;     /* it has been late; return it now */
+	bool is_held;       /* `held` is taken from the CQ, and not returned yet */
+	bool is_recv;       /* `held` is a receive that is late */
+	bool has_late_recv; /* a rule LATE_RECV applies */
+	uint64_t nb_recvs;  /* completions of receives so far, with such a rule */
 	uint32_t held_left;
 	struct rmem_wc held;
 	uint64_t held_time; /* timestamp of held */
@@ -206,8 +209,11 @@ int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);
 void rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq);
 /* Number of completions, n at most, that a poll may return; the first one is at pos. */
 uint32_t rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n);
-/* Whether other completions overtake the one at pos: store it in `held` for held_left polls. */
-bool rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos);
+/*
+ * Whether other completions overtake the one at pos, which may be of a receive: store it in `held`
+ * for held_left polls.
+ */
+bool rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv);
 
 /* Whether the failure of a posted request is planned. */
 static inline bool

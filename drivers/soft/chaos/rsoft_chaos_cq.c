@@ -13,7 +13,8 @@
 static bool
 is_of_cq(const struct rsoft_chaos_rule *rule, uint32_t ordinal)
 {
-	return (rule->kind == RSOFT_CHAOS_LATE || rule->kind == RSOFT_CHAOS_REORDER) &&
+	return (rule->kind == RSOFT_CHAOS_LATE || rule->kind == RSOFT_CHAOS_REORDER ||
+			       rule->kind == RSOFT_CHAOS_LATE_RECV) &&
 			(rule->object == 0 || rule->object == ordinal);
 }
 
@@ -34,8 +35,10 @@ rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **out)
 	cq->chaos = chaos;
 	cq->ordinal = ordinal;
 	for (i = 0; i < chaos->nb_rules; i++) {
-		if (is_of_cq(&chaos->rules[i], ordinal))
-			cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
+		if (!is_of_cq(&chaos->rules[i], ordinal))
+			continue;
+		cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
+		cq->has_late_recv |= chaos->rules[i].kind == RSOFT_CHAOS_LATE_RECV;
 	}
 	*out = cq;
 	return 0;
@@ -47,28 +50,35 @@ rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq)
 	free(cq);
 }
 
-/* Rule of a kind that hits the completion at a position, or NULL. */
+/* Rule of a kind that hits its nth event, or NULL. */
 static struct rsoft_chaos_use *
-find(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint32_t pos)
+find_nth(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint64_t nth)
 {
 	uint32_t i;
 
 	for (i = 0; i < cq->nb_uses; i++) {
 		if (cq->uses[i].rule->kind == kind &&
 				rsoft_chaos_hits(cq->chaos, cq->uses[i].rule, cq->uses[i].nb_hits,
-						cq->ordinal, (uint64_t)pos + 1))
+						cq->ordinal, nth))
 			return &cq->uses[i];
 	}
 	return NULL;
 }
 
+/* Rule of a kind that hits the completion at a position, or NULL. */
+static struct rsoft_chaos_use *
+find(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint32_t pos)
+{
+	return find_nth(cq, kind, (uint64_t)pos + 1);
+}
+
 static void
-log_of_cq(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
+log_of_cq(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint64_t nth)
 {
 	char where[32];
 
 	snprintf(where, sizeof(where), "@cq:%u", cq->ordinal);
-	rsoft_chaos_log(cq->chaos, use->rule, where, (uint64_t)pos + 1, "completion");
+	rsoft_chaos_log(cq->chaos, use->rule, where, nth, "completion");
 	use->nb_hits++;
 }
 
@@ -76,7 +86,7 @@ log_of_cq(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
 static void
 begin_late(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
 {
-	log_of_cq(cq, use, pos);
+	log_of_cq(cq, use, (uint64_t)pos + 1);
 	cq->pos = pos;
 	cq->left = use->rule->delay;
 	cq->is_passed = true;
@@ -98,6 +108,8 @@ rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n)
 		cq->left--;
 		return 0;
 	}
+	if (cq->has_late_recv)
+		n = 1;
 	for (i = 1; i < n && find(cq, RSOFT_CHAOS_LATE, pos + i) == NULL &&
 			find(cq, RSOFT_CHAOS_REORDER, pos + i) == NULL;
 			i++)
@@ -106,13 +118,20 @@ rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n)
 }
 
 bool
-rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos)
+rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv)
 {
 	struct rsoft_chaos_use *use = find(cq, RSOFT_CHAOS_REORDER, pos);
+	uint64_t nth = (uint64_t)pos + 1;
 
+	cq->nb_recvs += is_recv;
+	cq->is_recv = use == NULL && is_recv;
+	if (cq->is_recv) {
+		nth = cq->nb_recvs;
+		use = find_nth(cq, RSOFT_CHAOS_LATE_RECV, nth);
+	}
 	if (use == NULL)
 		return false;
-	log_of_cq(cq, use, pos);
+	log_of_cq(cq, use, nth);
 	cq->is_held = true;
 	cq->held_left = use->rule->delay;
 	return true;

@@ -64,8 +64,8 @@ static const struct legal_opcode opcodes[RMEM_WR_OPCODE_NB] = {
 
 /*
  * Calls fail for lack of resources: IBTA 11.2, output modifier "insufficient resources to complete
- * request". Verbs returns ENOMEM, or EAGAIN if they may be available later. A post returns ENOMEM
- * (ibv_post_send(3)), which is ENOSPC in the class. EINVAL is an invalid argument.
+ * request". Verbs returns ENOMEM, or EAGAIN if they may be available later. A post returns ENOMEM, as
+ * with a full queue, which is ENOSPC in the class. EINVAL is an invalid argument.
  */
 struct legal_call {
 	const char *name;
@@ -113,6 +113,8 @@ static const struct {
 		{"recv", "LOC_LEN_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_LEN_ERR, false},
 		/* IBTA 11.6.2, 9.9.3: NAK remote operational error. */
 		{"recv", "LOC_PROT_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_PROT_ERR, false},
+		/* IBTA 10.8: no order between receives and the completions of other queues. */
+		{"recv", "LATE", RSOFT_CHAOS_LATE_RECV, 0, false},
 		{"cq", "LATE", RSOFT_CHAOS_LATE, 0, false}, /* ibv_poll_cq(3): it may return 0 */
 		/* IBTA 10.8: no order between the completions of different queues. */
 		{"cq", "REORDER", RSOFT_CHAOS_REORDER, 0, false},
@@ -257,7 +259,7 @@ legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const 
 		return true;
 	RSOFT_LOG(ERR, "chaos=: '%s:%s': no errno of %s here (ENOMEM%s; %s)", call->name, what,
 			call->name, is_post ? "" : ", EAGAIN",
-			is_post ? "ibv_post_send(3)" : "IBTA 11.2");
+			is_post ? "as a full queue" : "IBTA 11.2");
 	return false;
 }
 

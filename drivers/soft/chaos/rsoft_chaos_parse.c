@@ -106,6 +106,7 @@ filters_of(const struct rsoft_chaos_rule *rule)
 		return COMMON | BIT(THREAD);
 	case RSOFT_CHAOS_LATE:
 	case RSOFT_CHAOS_REORDER:
+	case RSOFT_CHAOS_LATE_RECV:
 		return COMMON | BIT(CQ) | BIT(POLLS);
 	case RSOFT_CHAOS_RNR:
 		return COMMON | BIT(QP) | BIT(NAKS);

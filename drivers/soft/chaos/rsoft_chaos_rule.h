@@ -28,6 +28,7 @@ enum rsoft_chaos_kind {
 	RSOFT_CHAOS_EVENT,     /* an asynchronous event in place of a send request */
 	RSOFT_CHAOS_LATE,      /* a completion that polls do not return yet */
 	RSOFT_CHAOS_REORDER,   /* a completion that completions of other QPs overtake */
+	RSOFT_CHAOS_LATE_RECV, /* a completion of a receive that those of other queues overtake */
 	RSOFT_CHAOS_RNR,       /* a message that finds no receive */
 	RSOFT_CHAOS_RECV,      /* a receive that fails */
 	RSOFT_CHAOS_PORT,      /* the port, or the device */
@@ -46,19 +47,19 @@ struct rsoft_chaos_rule {
 	 * rsoft_chaos_port; CM: RSOFT_CHAOS_CM_WHAT(); else an errno or 0.
 	 */
 	uint32_t what;
-	uint32_t opcodes;            /* SEND, EVENT, POST_SEND: bits of the opcodes */
-	uint32_t call;               /* CALL: enum rsoft_chaos_call */
-	uint32_t thread;             /* only events of this thread (thread_ordinal()); 0: of all */
-	uint32_t at_ms;              /* PORT: ms since the creation of the device; 0: by packets */
-	uint32_t object;             /* only this object, in order of creation, or port; 0: all */
-	uint64_t nth;                /* only this event of an object; 0: all */
-	uint64_t every;              /* every n-th event of an object; 0: all */
-	uint64_t share;              /* probability in units of 2^-32; RSOFT_CHAOS_ALWAYS: all */
-	uint64_t times;              /* maximum hits per object */
-	uint32_t delay;              /* LATE, REORDER: polls; RNR: attempts; PORT, CM: ms */
-	uint32_t reason;             /* CM: reason of a REJ (IBTA 12.6.7.2) */
-	uint64_t nb_events;          /* CALL, PORT, CM: events of the device; atomic */
-	uint64_t nb_hits;            /* hits of the device; atomic */
+	uint32_t opcodes;   /* SEND, EVENT, POST_SEND: bits of the opcodes */
+	uint32_t call;      /* CALL: enum rsoft_chaos_call */
+	uint32_t thread;    /* only events of this thread (thread_ordinal()); 0: of all */
+	uint32_t at_ms;     /* PORT: ms since the creation of the device; 0: by packets */
+	uint32_t object;    /* only this object, in order of creation, or port; 0: all */
+	uint64_t nth;       /* only this event of an object; 0: all */
+	uint64_t every;     /* every n-th event of an object; 0: all */
+	uint64_t share;     /* probability in units of 2^-32; RSOFT_CHAOS_ALWAYS: all */
+	uint64_t times;     /* maximum hits per object */
+	uint32_t delay;     /* LATE, REORDER, LATE_RECV: polls; RNR: attempts; PORT, CM: ms */
+	uint32_t reason;    /* CM: reason of a REJ (IBTA 12.6.7.2) */
+	uint64_t nb_events; /* CALL, PORT, CM: events of the device; atomic */
+	uint64_t nb_hits;   /* hits of the device; atomic */
 	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
 };
 
@@ -96,8 +97,8 @@ static inline bool
 rsoft_chaos_is_of_qp(const struct rsoft_chaos_rule *rule)
 {
 	return rule->kind != RSOFT_CHAOS_CALL && rule->kind != RSOFT_CHAOS_LATE &&
-			rule->kind != RSOFT_CHAOS_REORDER && rule->kind != RSOFT_CHAOS_PORT &&
-			rule->kind != RSOFT_CHAOS_CM;
+			rule->kind != RSOFT_CHAOS_REORDER && rule->kind != RSOFT_CHAOS_LATE_RECV &&
+			rule->kind != RSOFT_CHAOS_PORT && rule->kind != RSOFT_CHAOS_CM;
 }
 
 /* Open the log, if requested; 0, or -EINVAL after a log line. */
