@@ -110,6 +110,16 @@ long_tests() {
 	RMEM_TEST_CHAOS_SECONDS=$chaos run_suite build long-tests --timeout-multiplier 0
 }
 
+# The tables of doc/scale.md; a run that breaks an invariant fails.
+sim_tables() {
+	build/test/sim/dpdk-sim --ms 1000 --table hosts --max-hosts 10000 || return
+	build/test/sim/dpdk-sim --hosts 100 --ms 1000 --table timeout || return
+	build/test/sim/dpdk-sim --hosts 10 --ms 500 --table loss || return
+	build/test/sim/dpdk-sim --hosts 10 --ms 500 --timeout 8 --table loss || return
+	build/test/sim/dpdk-sim --hosts 10 --ms 500 --table reorder || return
+	build/test/sim/dpdk-sim --hosts 10 --table flap
+}
+
 report() {
 	local file
 	echo "# rmem $version, commit $commit"
@@ -139,6 +149,7 @@ setup_main_build >"$dir/build.txt" 2>&1 && ninja -C build >>"$dir/build.txt" 2>&
 	step "random-$seed-of-$ops" random $seed
 done
 [ "$chaos" = 0 ] || step "long-tests-of-$chaos-s" long_tests
+step sim-tables sim_tables
 [ "$fuzz" = 0 ] || step "fuzz-of-$fuzz-s" fuzz_all
 report >"$dir/report.md"
 cat "$dir/report.md"

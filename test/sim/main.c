@@ -224,6 +224,7 @@ enum option_id {
 	OPT_SEED,
 	OPT_TABLE,
 	OPT_MAX_HOSTS,
+	OPT_HELP,
 };
 
 static const struct option options[] = {
@@ -247,6 +248,7 @@ static const struct option options[] = {
 		{"seed", required_argument, NULL, OPT_SEED},
 		{"table", required_argument, NULL, OPT_TABLE},
 		{"max-hosts", required_argument, NULL, OPT_MAX_HOSTS},
+		{"help", no_argument, NULL, OPT_HELP},
 		{NULL, 0, NULL, 0},
 };
 
@@ -406,6 +408,10 @@ main(int argc, char **argv)
 
 	conf.net.reorder_ns = 10000;
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (id == OPT_HELP) {
+			fputs(usage, stdout);
+			return 0;
+		}
 		if (id == OPT_TABLE)
 			table = optarg;
 		else if (id == '?' || !parse(id, optarg, &conf)) {
