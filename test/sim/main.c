@@ -17,6 +17,8 @@
 
 #include "sim_flow.h"
 
+#define MS UINT64_C(1000000)
+
 static const char usage[] =
 		"usage: dpdk-sim [OPTION]...\n"
 		"  --pattern incast|pairs|ring   to the first host, to every second, each to the next\n"
@@ -175,9 +177,9 @@ table_flap(const struct sim_conf *base)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(lengths_ms); i++) {
-		conf.net.down_ns = 20000000;
-		conf.net.up_ns = conf.net.down_ns + lengths_ms[i] * 1000000;
-		conf.duration_ns = conf.net.up_ns + 200000000;
+		conf.net.down_ns = 20 * MS;
+		conf.net.up_ns = conf.net.down_ns + lengths_ms[i] * MS;
+		conf.duration_ns = conf.net.up_ns + 200 * MS;
 		snprintf(name, sizeof(name), "down %" PRIu64 " ms", lengths_ms[i]);
 		run(name, &conf);
 	}
@@ -282,13 +284,15 @@ probability(const char *text)
 static bool
 parse_down(const char *text, struct net_conf *net)
 {
-	unsigned int from, to;
+	const char *dash = strchr(text, '-');
+	char from[16];
 
-	if (sscanf(text, "%u-%u", &from, &to) != 2 || from >= to)
+	if (dash == NULL || (size_t)(dash - text) >= sizeof(from))
 		return false;
-	net->down_ns = from * UINT64_C(1000000);
-	net->up_ns = to * UINT64_C(1000000);
-	return true;
+	snprintf(from, sizeof(from), "%.*s", (int)(dash - text), text);
+	net->down_ns = number(from, 1000000) * MS;
+	net->up_ns = number(dash + 1, 1000000) * MS;
+	return net->down_ns < net->up_ns;
 }
 
 /* Options of the network; false: not one. */
@@ -375,7 +379,7 @@ parse(int id, const char *text, struct sim_conf *conf)
 		conf->depth = number(text, 1024);
 		return conf->depth != 0;
 	case OPT_MS:
-		conf->duration_ns = number(text, 1000000) * UINT64_C(1000000);
+		conf->duration_ns = number(text, 1000000) * MS;
 		return true;
 	case OPT_MAX_HOSTS:
 		max_hosts = number(text, 32768);
