@@ -247,6 +247,11 @@ struct rverbs_dm {
 	struct ibv_dm *ibv;
 };
 
+struct rverbs_xrcd {
+	struct rmem_xrcd xrcd;
+	struct ibv_xrcd *ibv;
+};
+
 struct rverbs_cq {
 	struct rmem_cq cq;
 	struct ibv_cq *ibv;
@@ -304,8 +309,9 @@ struct rverbs_srq {
 	struct rmem_srq srq;
 	struct ibv_srq *ibv;
 	struct rverbs_dev *dev;
-	uint32_t wc_flags; /* wc_flags of QPs that take its receives; atomic */
-	uint32_t index;    /* in rverbs_dev::srqs */
+	struct rverbs_cq *cq; /* XRC: CQ of its receives; else NULL */
+	uint32_t wc_flags;    /* wc_flags of QPs that take its receives; atomic */
+	uint32_t index;       /* in rverbs_dev::srqs */
 	uint32_t max_sge;
 	rte_ticketlock_t lock; /* protects the fields below */
 	uint64_t *wr_ids;      /* wr_ids of the application, by entry */
@@ -382,6 +388,12 @@ static inline struct rverbs_dm *
 rverbs_dm_of(struct rmem_dm *dm)
 {
 	return (struct rverbs_dm *)dm;
+}
+
+static inline struct rverbs_xrcd *
+rverbs_xrcd_of(struct rmem_xrcd *xrcd)
+{
+	return (struct rverbs_xrcd *)xrcd;
 }
 
 static inline struct rverbs_cq *
@@ -502,6 +514,14 @@ int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 
+/* rverbs_xrc.c */
+extern const struct rmem_xrc_ops rverbs_xrc_ops;
+/* Create an SRQ of XRC; NULL with errno. */
+struct ibv_srq *rverbs_xrc_srq(struct ibv_pd *pd, const struct rmem_srq_ext *ext,
+		const struct ibv_srq_init_attr *init);
+/* Determine whether the device has XRC; false if an object could not be released. */
+bool rverbs_xrc_probe(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *cq);
+
 /* rverbs_dm.c */
 extern const struct rmem_dm_ops rverbs_dm_ops;
 /* Register an MR of device memory. */
@@ -553,11 +573,6 @@ int rverbs_srq_destroy(struct rmem_srq *srq);
 int rverbs_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
 int rverbs_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
 int rverbs_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
-/*
- * Free the entry of a polled receive; return the wr_id of the application, and wc_flags of the SRQ.
- * Under the lock of the CQ.
- */
-uint64_t rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags);
 /* Set the SRQ capabilities of the device. */
 void rverbs_srq_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 

@@ -276,6 +276,25 @@ cq_begin(struct rmem_wc *wc, const struct ibv_wc *ibv, uint64_t wr_id, uint32_t 
 	wc->reserved = 0;
 }
 
+/*
+ * Free the entry of a polled receive of an SRQ (rverbs_srq.c); return the wr_id of the application,
+ * and wc_flags of the SRQ. Under the lock of the CQ.
+ */
+static uint64_t
+srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags)
+{
+	struct rverbs_srq *srq = dev->srqs[id >> 16 & (RVERBS_MAX_SRQ - 1)];
+	uint64_t wr_id;
+
+	*wc_flags = __atomic_load_n(&srq->wc_flags, __ATOMIC_RELAXED);
+	rte_ticketlock_lock(&srq->lock);
+	wr_id = srq->wr_ids[(uint16_t)id];
+	srq->free[srq->nb_free++] = (uint16_t)id;
+	srq->recv_wrs += is_ok;
+	rte_ticketlock_unlock(&srq->lock);
+	return wr_id;
+}
+
 /* Convert the completion of a shared receive. */
 static bool
 cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
@@ -283,7 +302,7 @@ cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc 
 	bool is_ok = ibv->status == IBV_WC_SUCCESS;
 	uint32_t wc_flags;
 
-	cq_begin(wc, ibv, rverbs_srq_take(cq->dev, ibv->wr_id, is_ok, &wc_flags), ibv->qp_num);
+	cq_begin(wc, ibv, srq_take(cq->dev, ibv->wr_id, is_ok, &wc_flags), ibv->qp_num);
 	if (is_ok)
 		cq_fill(cq->dev, NULL, wc, ibv, wc_flags);
 	else

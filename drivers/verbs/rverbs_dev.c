@@ -352,7 +352,7 @@ const struct rmem_driver rverbs_driver = {
 
 						.dm = &rverbs_dm_ops,
 						.mp = NULL,
-						.xrc = NULL,
+						.xrc = &rverbs_xrc_ops,
 
 						/* The class refuses these operations. */
 						.dev_audit = NULL,

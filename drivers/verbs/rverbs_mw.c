@@ -324,6 +324,8 @@ rverbs_mw_forget(struct rverbs_qp *qp)
 	struct rverbs_mw_ops *ops = &qp->mw_ops;
 	int locked = -1;
 
+	if (cq == NULL) /* XRC_RECV: it has no requests */
+		return;
 	rte_ticketlock_lock(&cq->lock);
 	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
 		(void)mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);

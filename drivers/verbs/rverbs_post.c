@@ -487,6 +487,8 @@ post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, 
 			if (qp->ahs != NULL)
 				rverbs_ud_fill(qp, &chain[i], &wr[i], qp->sq.prod + i);
 		}
+		if (qp->qp.type == RMEM_QPT_XRC_SEND)
+			chain[i].qp_type.xrc.remote_srqn = wr[i].xrc.remote_srqn;
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}
 	if (i == 0)

@@ -377,6 +377,8 @@ probe_run(struct rverbs_probe *probe)
 	probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);
+	if (!rverbs_xrc_probe(dev, probe->pd, probe->cq))
+		probe->is_held = true;
 	rverbs_probe_mlx5(probe);
 	return probe_check(probe);
 }

@@ -108,7 +108,8 @@ qp_wait_polls(const struct rverbs_qp *qp)
 	struct rverbs_cq *cqs[] = {rverbs_cq_of(qp->qp.send_cq), rverbs_cq_of(qp->qp.recv_cq)};
 	size_t i;
 
-	for (i = 0; i < RTE_DIM(cqs); i++) {
+	/* An XRC_RECV QP has no CQs, and its receives are those of SRQs. */
+	for (i = 0; i < RTE_DIM(cqs) && cqs[i] != NULL; i++) {
 		rte_ticketlock_lock(&cqs[i]->lock);
 		rte_ticketlock_unlock(&cqs[i]->lock);
 	}
@@ -117,6 +118,8 @@ qp_wait_polls(const struct rverbs_qp *qp)
 static void
 qp_save(const struct rverbs_qp *qp)
 {
+	if (qp->qp.send_cq == NULL)
+		return;
 	rverbs_cq_save(rverbs_cq_of(qp->qp.send_cq));
 	if (qp->qp.recv_cq != qp->qp.send_cq)
 		rverbs_cq_save(rverbs_cq_of(qp->qp.recv_cq));
@@ -142,6 +145,10 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 	attr.sq_sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
+	if (conf->type == RMEM_QPT_XRC_RECV) {
+		attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		attr.xrcd = rverbs_xrcd_of(conf->ext->xrcd)->ibv;
+	}
 	if (dev->send_ops != 0 && conf->type == RMEM_QPT_RC) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		attr.send_ops_flags = dev->send_ops;
@@ -149,6 +156,22 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 	if (rverbs_mlx5_is_on(dev) && conf->type == RMEM_QPT_RC)
 		qp = rverbs_mlx5_create_qp(dev, &attr);
 	return qp != NULL ? qp : ibv_create_qp_ex(dev->context, &attr);
+}
+
+/* An XRC_SEND QP has no CQ for receives, an XRC_RECV QP neither CQs nor PD. */
+static struct ibv_qp *
+create(const struct rverbs_qp *qp, const struct rmem_qp_conf *conf)
+{
+	struct ibv_cq *send_cq = NULL, *recv_cq = NULL;
+	struct ibv_pd *pd = NULL;
+
+	if (conf->type != RMEM_QPT_XRC_RECV) {
+		pd = rverbs_pd_of(qp->qp.pd)->ibv;
+		send_cq = rverbs_cq_of(qp->qp.send_cq)->ibv;
+		if (conf->type != RMEM_QPT_XRC_SEND)
+			recv_cq = rverbs_cq_of(qp->qp.recv_cq)->ibv;
+	}
+	return rverbs_ibv_qp(qp->dev, pd, send_cq, recv_cq, conf);
 }
 
 int
@@ -164,6 +187,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	}
 	qp->dev = dev;
 	qp->conf = *conf;
+	qp->conf.ext = NULL; /* it is the caller's */
 	qp->access = conf->access;
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->wc_flags = dev->inv_flag;
@@ -180,8 +204,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
 	if (ret != 0)
 		goto free_rings;
-	qp->ibv = rverbs_ibv_qp(dev, rverbs_pd_of(base->pd)->ibv, rverbs_cq_of(base->send_cq)->ibv,
-			rverbs_cq_of(base->recv_cq)->ibv, conf);
+	qp->ibv = create(qp, conf);
 	ret = rverbs_err_null(qp->ibv, "ibv_create_qp");
 	if (ret != 0)
 		goto free_rings;

@@ -13,7 +13,8 @@
  * - An entry is in the list of free entries, or its receive is posted and not polled. Both change
  *   under the lock of the SRQ, which is taken inside the lock of a CQ.
  * - An SRQ exists while a poll may find one of its receives: QPs refer to it, and a QP is destroyed
- *   after its completions were removed from the CQ of the device (rverbs_cq_save()).
+ *   after its completions were removed from the CQ of the device (rverbs_cq_save()). So is an SRQ
+ *   of XRC, to which QPs do not refer.
  *
  * If a QP is reset or destroyed while it has a receive, the receive does not complete (IBTA
  * 10.2.9.4: move the QP to Error first), and its entry is not used again.
@@ -92,7 +93,12 @@ rverbs_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf)
 	attr.srq_context = srq;
 	attr.attr.max_wr = conf->max_wr;
 	attr.attr.max_sge = conf->max_sge;
-	srq->ibv = ibv_create_srq(rverbs_pd_of(base->pd)->ibv, &attr);
+	if (conf->ext != NULL && conf->ext->xrcd != NULL) {
+		srq->cq = rverbs_cq_of(conf->ext->cq);
+		srq->ibv = rverbs_xrc_srq(rverbs_pd_of(base->pd)->ibv, conf->ext, &attr);
+	} else {
+		srq->ibv = ibv_create_srq(rverbs_pd_of(base->pd)->ibv, &attr);
+	}
 	ret = rverbs_err_null(srq->ibv, "ibv_create_srq");
 	if (ret != 0)
 		goto free;
@@ -115,6 +121,8 @@ rverbs_srq_destroy(struct rmem_srq *base)
 
 	if (ret != 0)
 		return ret;
+	if (srq->cq != NULL)
+		rverbs_cq_save(srq->cq);
 	rte_ticketlock_lock(&dev->lock);
 	dev->srqs[srq->index] = NULL;
 	dev->destroyed.recv_wrs += srq->recv_wrs;
@@ -219,21 +227,6 @@ rverbs_srq_post_recv(struct rmem_srq *base, const struct rmem_recv_wr *wr, uint1
 	}
 	rte_ticketlock_unlock(&srq->lock);
 	return done != 0 ? (int)done : ret;
-}
-
-uint64_t
-rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags)
-{
-	struct rverbs_srq *srq = dev->srqs[id >> 16 & (RVERBS_MAX_SRQ - 1)];
-	uint64_t wr_id;
-
-	*wc_flags = __atomic_load_n(&srq->wc_flags, __ATOMIC_RELAXED);
-	rte_ticketlock_lock(&srq->lock);
-	wr_id = srq->wr_ids[(uint16_t)id];
-	srq->free[srq->nb_free++] = (uint16_t)id;
-	srq->recv_wrs += is_ok;
-	rte_ticketlock_unlock(&srq->lock);
-	return wr_id;
 }
 
 void

@@ -363,17 +363,24 @@ struct rmem_rdma_cm_fault {
 typedef int (*rmem_rdma_cm_fault_t)(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
 		uint32_t number, struct rmem_rdma_cm_fault *fault);
 
-/** Open the domain rmem_xrcd::handle, of conf->fd if conf has RMEM_XRCD_FILE. */
+/**
+ * Open the domain rmem_xrcd::handle, of conf->fd if conf has RMEM_XRCD_FILE.
+ *
+ * With RMEM_XRC_OPS_SHARED: -ENOENT or -EEXIST, as rmem_xrcd_alloc().
+ */
 typedef int (*rmem_xrcd_alloc_t)(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf);
 /** Release the resources of xrcd_alloc; no SRQ or QP uses it. */
 typedef int (*rmem_xrcd_dealloc_t)(struct rmem_xrcd *xrcd);
 /** Get the number of an SRQ that was created with rmem_srq_ext::xrcd. */
 typedef int (*rmem_srq_num_get_t)(struct rmem_srq *srq, uint32_t *srq_num);
 
+/** rmem_xrc_ops::flags: processes share the domain of a file; the driver finds if it exists. */
+#define RMEM_XRC_OPS_SHARED (1u << 0)
+
 /** Operations of XRC; all are required. */
 struct rmem_xrc_ops {
 	uint32_t xrcd_size;               /**< Bytes of its XRC domain, struct rmem_xrcd first. */
-	uint32_t pad;                     /**< Zero. */
+	uint32_t flags;                   /**< Bitwise OR of RMEM_XRC_OPS_*. */
 	rmem_srq_num_get_t srq_num_get;   /**< SRQs of XRC. */
 	rmem_xrcd_dealloc_t xrcd_dealloc; /**< XRC domains. */
 	rmem_xrcd_alloc_t xrcd_alloc;     /**< XRC domains. */

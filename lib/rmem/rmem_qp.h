@@ -341,8 +341,9 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 /**
  * Get a QP of RMEM_QPT_XRC_RECV by its number.
  *
- * As ibv_open_qp(3). Returns the handle of rmem_qp_create(). Each call needs its own
- * rmem_qp_destroy(), in addition to that of rmem_qp_create(); the last one destroys the QP.
+ * As ibv_open_qp(3), for the QPs of this process. Returns the handle of rmem_qp_create(). Each call
+ * needs its own rmem_qp_destroy(), in addition to that of rmem_qp_create(); the last one destroys
+ * the QP.
  *
  * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
  *

@@ -107,13 +107,14 @@ set_handle(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
 {
 	const char *name = rmem_obj_dev(&xrcd->obj)->name;
 	bool has_file = (conf->flags & RMEM_XRCD_FILE) != 0;
+	bool is_shared = (rmem_obj_driver(&xrcd->obj)->ops.xrc->flags & RMEM_XRC_OPS_SHARED) != 0;
 
 	if (has_file && rmem_obj_visit(RMEM_OBJ_XRCD, is_same_file, xrcd) != 0)
 		return (conf->flags & RMEM_XRCD_EXCL) == 0
 				? 0
 				: RMEM_FAIL(EEXIST, "%s: XRC domain of fd %d: exists", name,
 						  conf->fd);
-	if (has_file && (conf->flags & RMEM_XRCD_CREATE) == 0)
+	if (has_file && !is_shared && (conf->flags & RMEM_XRCD_CREATE) == 0)
 		return RMEM_FAIL(ENOENT, "%s: XRC domain of fd %d: does not exist", name, conf->fd);
 	xrcd->handle = ++last_handle;
 	return 0;

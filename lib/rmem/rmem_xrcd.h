@@ -56,6 +56,8 @@ struct rmem_xrcd_conf {
  *
  * As ibv_open_xrcd(3). Calls with the same file (inode) open the same domain, each with its own
  * handle; a call without a file creates a new domain. The domain ends with its last handle.
+ * Processes share it if their device is one of the kernel (verbs); a file names one domain for each
+ * device of soft.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *

@@ -185,6 +185,8 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 		orig->max_srq_sge = 4;
 		orig->device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
 	}
+	if (fake.has_xrc)
+		orig->device_cap_flags |= IBV_DEVICE_XRC;
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
 	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
@@ -252,6 +254,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);
 	fake_srq_ops(&ctx->context);
+	fake_xrc_ops(ctx);
 	fake_channel_ops(&ctx->context);
 	fake_mw_ops(&ctx->context);
 	fake_odp_ops(ctx);

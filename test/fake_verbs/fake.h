@@ -57,6 +57,8 @@ struct fake {
 	uint16_t mcast_lid;         /* of the last attachment or detachment */
 	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_ud;             /* no QPs of UD */
+	bool has_xrc;               /* XRC */
+	uint64_t other_inode;       /* file of an XRC domain of another process; 0: none */
 	bool has_ignore_overrun;    /* CQs that ignore an overrun */
 	uint16_t max_cq_period;     /* of moderation; 0: there is none */
 	struct ibv_moderate_cq moderation; /* of the last ibv_modify_cq() */
@@ -245,6 +247,9 @@ bool fake_invalidate(const struct fake_qp *qp, uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
 /* The wr and SGEs of a receive. */
 void fake_fill_recv(struct fake_wqe *wqe, const struct ibv_recv_wr *wr);
+/* A request to an XRC_RECV QP names an SRQ; false: the domain of the QP has no such SRQ. */
+bool fake_srq_select(struct fake_qp *qp, uint32_t number);
+void fake_xrc_ops(struct verbs_context *context);
 /* A message needs a receive: one of the SRQ, if the QP has one. */
 void fake_srq_take(struct fake_qp *qp);
 /* A completion of a CQ, which may be armed. */

@@ -224,6 +224,9 @@ fake_run(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
 		return fake_run_ud(qp, wqe, wc);
 	if (peer == NULL || peer->ex.qp_base.state != IBV_QPS_RTS)
 		return IBV_WC_RETRY_EXC_ERR;
+	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND &&
+			!fake_srq_select(peer, wqe->wr.qp_type.xrc.remote_srqn))
+		return IBV_WC_REM_INV_REQ_ERR;
 	switch (wqe->wr.opcode) {
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:

@@ -5,8 +5,12 @@
 /* Shared receive queues of the fake device. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include <rte_common.h>
 
 #include "fake.h"
 
@@ -16,7 +20,22 @@ struct fake_srq {
 	struct fake_wqe recv[FAKE_QUEUE];
 	uint32_t prod;
 	uint32_t cons;
+	/* Of XRC. */
+	uint32_t number;
+	const struct fake_xrcd *xrcd; /* NULL: not of XRC */
+	struct ibv_cq *cq;
+	struct fake_srq *next;
 };
+
+/* Those of one file are one domain. */
+struct fake_xrcd {
+	struct ibv_xrcd ibv;
+	uint64_t inode; /* 0: no file */
+	struct fake_xrcd *next;
+};
+
+static struct fake_srq *fake_xrc_srqs;
+static struct fake_xrcd *fake_xrcds;
 
 static struct fake_srq *fake_srq_last;
 
@@ -44,8 +63,14 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 int
 ibv_destroy_srq(struct ibv_srq *ibv)
 {
+	struct fake_srq **at = &fake_xrc_srqs;
+
 	if (fake_keeps("destroy_srq", ibv))
 		return errno;
+	while (*at != NULL && &(*at)->ibv != ibv)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = (*at)->next;
 	free(ibv);
 	fake.nb_live--;
 	return 0;
@@ -100,6 +125,104 @@ fake_srq_take(struct fake_qp *qp)
 	qp->recv[qp->recv_prod++ % FAKE_QUEUE] = srq->recv[srq->cons++ % FAKE_QUEUE];
 	if (srq->prod - srq->cons < srq->attr.srq_limit)
 		srq->attr.srq_limit = 0;
+}
+
+static struct ibv_srq *
+fake_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr init = {.srq_context = attr->srq_context, .attr = attr->attr};
+	struct ibv_srq *ibv = ibv_create_srq(attr->pd, &init);
+	struct fake_srq *srq = (struct fake_srq *)ibv;
+	static uint32_t last;
+
+	RTE_SET_USED(context);
+	if (srq == NULL)
+		return NULL;
+	srq->number = ++last;
+	srq->xrcd = (struct fake_xrcd *)attr->xrcd;
+	srq->cq = attr->cq;
+	srq->next = fake_xrc_srqs;
+	fake_xrc_srqs = srq;
+	return ibv;
+}
+
+static int
+fake_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
+{
+	if (fake_fails("get_srq_num"))
+		return errno;
+	*number = ((struct fake_srq *)ibv)->number;
+	return 0;
+}
+
+static struct ibv_xrcd *
+fake_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	struct fake_xrcd *other, *xrcd = fake_new("open_xrcd", sizeof(*xrcd));
+	struct stat st = {.st_ino = 0};
+	bool is_known;
+
+	if (xrcd == NULL)
+		return NULL;
+	if (attr->fd >= 0)
+		fstat(attr->fd, &st);
+	for (other = fake_xrcds; other != NULL && other->inode != st.st_ino; other = other->next)
+		;
+	is_known = st.st_ino != 0 && (other != NULL || fake.other_inode == st.st_ino);
+	if (is_known ? (attr->oflags & O_EXCL) != 0 : (attr->oflags & O_CREAT) == 0) {
+		free(xrcd);
+		fake.nb_live--;
+		errno = is_known ? EINVAL : EAGAIN;
+		return NULL;
+	}
+	xrcd->ibv.context = context;
+	xrcd->inode = st.st_ino;
+	xrcd->next = fake_xrcds;
+	fake_xrcds = xrcd;
+	return &xrcd->ibv;
+}
+
+static int
+fake_close_xrcd(struct ibv_xrcd *ibv)
+{
+	struct fake_xrcd **at = &fake_xrcds;
+
+	if (fake_keeps("close_xrcd", ibv))
+		return errno;
+	while (&(*at)->ibv != ibv)
+		at = &(*at)->next;
+	*at = (*at)->next;
+	free(ibv);
+	fake.nb_live--;
+	return 0;
+}
+
+bool
+fake_srq_select(struct fake_qp *qp, uint32_t number)
+{
+	const struct fake_xrcd *xrcd = (struct fake_xrcd *)qp->init.xrcd;
+	struct fake_srq *srq = fake_xrc_srqs;
+
+	while (srq != NULL && srq->number != number)
+		srq = srq->next;
+	if (srq == NULL || xrcd == NULL ||
+			(srq->xrcd != xrcd &&
+					(xrcd->inode == 0 || srq->xrcd->inode != xrcd->inode)))
+		return false;
+	qp->init.srq = &srq->ibv;
+	qp->ex.qp_base.recv_cq = srq->cq;
+	return true;
+}
+
+void
+fake_xrc_ops(struct verbs_context *context)
+{
+	if (!fake.has_xrc)
+		return;
+	context->create_srq_ex = fake_create_srq_ex;
+	context->get_srq_num = fake_get_srq_num;
+	context->open_xrcd = fake_open_xrcd;
+	context->close_xrcd = fake_close_xrcd;
 }
 
 void
