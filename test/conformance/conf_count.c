@@ -4,6 +4,8 @@
 
 /* Counters of completed requests of QPs: what is counted, when, and which counters are refused. */
 
+#include <string.h>
+
 #include "conf.h"
 
 #define CAPA RMEM_DEV_CAPA_QP_COUNTER
@@ -206,6 +208,158 @@ CONF_TEST(count, attach_of_a_second_counter_or_after_init_is_refused, CAPA, 0,
 	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
 	TEST_OK(fx_release(qp));
 	TEST_OK(fx_release(counter));
+}
+
+/* Send until a receive of b completes: a message of an unreliable service may be lost. */
+static uint64_t
+deliver(const struct rmem_send_wr *wr)
+{
+	uint64_t deadline = fx_deadline(), nb = 0;
+	unsigned int i, spins = 0;
+
+	while (!fx_is_late(deadline)) {
+		TEST_STATUS(fx_send(qp, wr), RMEM_WC_SUCCESS);
+		nb++;
+		for (i = 0; i < 8000; i++) {
+			if (rmem_poll_cq(fx.b.cq, &fx.wc, 1) == 1) {
+				TEST_STATUS(fx.wc.status, RMEM_WC_SUCCESS);
+				return nb;
+			}
+			fx_relax(&spins);
+		}
+	}
+	TEST_ASSERT(!"no message has arrived");
+	return 0;
+}
+
+CONF_TEST(count, requests_of_uc_are_counted, CAPA | RMEM_DEV_CAPA_UC, 0,
+		"ibv_qp_attach_comp_cntr(3)")
+{
+	struct rmem_counter *sends = fx_counter(conf.dev), *recvs = fx_counter(conf.dev);
+	struct rmem_counter *writes = fx_counter(conf.dev), *its = fx_counter(conf.dev);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64), to = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	uint64_t nb;
+
+	qp = conf_qp_of(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE, RMEM_QPT_UC);
+	peer = conf_qp_of(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE, RMEM_QPT_UC);
+	TEST_OK(rmem_qp_attach_counter(qp, sends, RMEM_QP_COUNT_SEND));
+	TEST_OK(rmem_qp_attach_counter(qp, writes, RMEM_QP_COUNT_RDMA_WRITE));
+	TEST_OK(rmem_qp_attach_counter(peer, recvs, RMEM_QP_COUNT_RECV));
+	TEST_OK(rmem_qp_attach_counter(peer, its, RMEM_QP_COUNT_REMOTE_RDMA_WRITE));
+	TEST_OK(conf_connect(qp, peer));
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	expect(sends, deliver(&wr), 0);
+	expect(recvs, 1, 0);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_EQ(fx_post_recv(peer, 2, &to, 1), 1);
+	nb = deliver(&wr);
+	expect(writes, nb, 0);
+	expect(recvs, 2, 0);
+	TEST_ASSERT(rmem_counter_read(its) >= 1 && rmem_counter_read(its) <= nb);
+}
+
+CONF_TEST(count, messages_of_ud_are_counted, CAPA | RMEM_DEV_CAPA_UD, 0,
+		"ibv_qp_attach_comp_cntr(3)")
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 64 + RMEM_GRH_SIZE);
+	struct rmem_counter *sends = fx_counter(conf.dev), *recvs = fx_counter(conf.dev);
+	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	struct rmem_qp_attr attr;
+
+	qp = conf_qp_of(fx.a.pd, fx.a.cq, 0, RMEM_QPT_UD);
+	peer = conf_qp_of(fx.b.pd, fx.b.cq, 0, RMEM_QPT_UD);
+	TEST_OK(rmem_qp_attach_counter(qp, sends, RMEM_QP_COUNT_SEND));
+	TEST_OK(rmem_qp_attach_counter(peer, recvs, RMEM_QP_COUNT_RECV));
+	TEST_OK(fx_ud_ready(qp, 5));
+	TEST_OK(fx_ud_ready(peer, 5));
+	TEST_OK(rmem_qp_query(peer, &attr));
+	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
+	path.dlid = attr.addr.lid;
+	path.sgid_index = conf_gid_index(attr.addr.gid);
+	TEST_OK(rmem_ah_create(fx.a.pd, &path, &wr.ud.ah));
+	fx_track(wr.ud.ah);
+	wr.ud.remote_qpn = peer->qp_num;
+	wr.ud.remote_qkey = 5;
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	expect(sends, deliver(&wr), 0);
+	expect(recvs, 1, 0);
+}
+
+/* The receives of an SRQ are counted by the QP that takes them. */
+CONF_TEST(count, receives_of_an_srq_are_counted, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"ibv_qp_attach_comp_cntr(3)")
+{
+	const struct rmem_srq_conf srq_conf = {.max_wr = 4};
+	const struct rmem_recv_wr recv = {.wr_id = 1};
+	struct rmem_counter *recvs = fx_counter(conf.dev);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_qp_conf qp_conf;
+	struct rmem_srq *srq = NULL;
+	unsigned int i;
+
+	TEST_OK(rmem_srq_create(fx.b.pd, &srq_conf, &srq));
+	fx_track(srq);
+	qp_conf = fx_qp_conf(fx.b.cq, 4);
+	qp_conf.max_inline_data = 0;
+	qp_conf.access &= conf.info.access;
+	qp_conf.srq = srq;
+	qp = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
+	peer = fx_qp_by(fx.b.pd, &qp_conf);
+	TEST_OK(rmem_qp_attach_counter(peer, recvs, RMEM_QP_COUNT_RECV));
+	TEST_OK(conf_connect(qp, peer));
+	for (i = 0; i < 3; i++)
+		TEST_EQ(rmem_srq_post_recv(srq, &recv, 1), 1);
+	for (i = 0; i < 2; i++)
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	expect(recvs, 2, 0);
+}
+
+/* An XRC_RECV QP counts the receives of each SRQ, and requests of the peer. */
+CONF_TEST(count, requests_of_xrc_are_counted, CAPA | RMEM_DEV_CAPA_XRC, 0,
+		"ibv_qp_attach_comp_cntr(3)")
+{
+	struct rmem_counter *sends = fx_counter(conf.dev), *recvs = fx_counter(conf.dev);
+	struct rmem_counter *its = fx_counter(conf.dev);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_xrcd_conf xrcd_conf = {.flags = 0};
+	struct rmem_srq_ext srq_ext = {.cq = fx.b.cq};
+	const struct rmem_srq_conf srq_conf = {.max_wr = 4, .ext = &srq_ext};
+	const struct rmem_recv_wr recv = {.wr_id = 1};
+	struct rmem_qp_ext ext = {.xrcd = NULL};
+	const struct rmem_qp_conf qp_conf = {.type = RMEM_QPT_XRC_RECV,
+			.access = RMEM_ACCESS_REMOTE & conf.info.access,
+			.ext = &ext};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_srq *srq = NULL;
+
+	TEST_OK(rmem_xrcd_alloc(conf.dev, &xrcd_conf, &ext.xrcd));
+	fx_track(ext.xrcd);
+	srq_ext.xrcd = ext.xrcd;
+	TEST_OK(rmem_srq_create(fx.b.pd, &srq_conf, &srq));
+	fx_track(srq);
+	TEST_OK(rmem_srq_num_get(srq, &wr.xrc.remote_srqn));
+	qp = conf_qp_of(fx.a.pd, fx.a.cq, 0, RMEM_QPT_XRC_SEND);
+	peer = fx_qp_by(NULL, &qp_conf);
+	TEST_OK(rmem_qp_attach_counter(qp, sends, RMEM_QP_COUNT_SEND));
+	TEST_OK(rmem_qp_attach_counter(peer, recvs, RMEM_QP_COUNT_RECV));
+	TEST_OK(rmem_qp_attach_counter(peer, its, RMEM_QP_COUNT_REMOTE_RDMA_WRITE));
+	TEST_OK(conf_connect(qp, peer));
+	TEST_EQ(rmem_srq_post_recv(srq, &recv, 1), 1);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	expect(sends, 1, 0);
+	expect(recvs, 1, 0);
+	srq_ext.xrcd = NULL;
+	wr.rdma.remote_addr = fx_addr(fx.b.buf);
+	wr.rdma.rkey = fx.b.mr->rkey;
+	wr.opcode = RMEM_WR_RDMA_WRITE;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	expect(its, 1, 0);
+	expect(sends, 1, 0);
 }
 
 TEST_SUITE(count, conf_setup, conf_teardown);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "own_qp.h"
 
@@ -159,6 +160,33 @@ domains_have_files(void)
 	HOLDS(ibv_close_xrcd(one) == 0 && ibv_close_xrcd(two) == 0);
 }
 
+/* A device of soft0 is of one process, and so are its domains: also one by the same file. */
+static void
+file_of_another_process_names_another_domain(const struct ibv_qp *recv)
+{
+	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+					IBV_QP_OPEN_ATTR_TYPE,
+			.qp_num = recv->qp_num,
+			.qp_type = IBV_QPT_XRC_RECV};
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	struct ibv_xrcd *parent = open_xrcd(fd, O_CREAT | O_EXCL);
+	int status;
+	pid_t pid;
+
+	HOLDS(parent != NULL);
+	pid = fork();
+	if (pid == 0) {
+		own.context = open_device("soft0");
+		HOLDS(open_xrcd(fd, 0) == NULL && errno == EAGAIN);
+		attr.xrcd = open_xrcd(fd, O_CREAT | O_EXCL);
+		HOLDS(attr.xrcd != NULL);
+		HOLDS(ibv_open_qp(own.context, &attr) == NULL && errno == EINVAL);
+		_exit(0);
+	}
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	HOLDS(ibv_close_xrcd(parent) == 0 && close(fd) == 0);
+}
+
 /* rdma_create_qp_ex(3) adds the PD of its ID to the attributes of each QP. */
 static void
 pd_of_recv_is_ignored(void)
@@ -194,6 +222,7 @@ main(void)
 	connect_to(recv, send->qp_num);
 	connect_to(send, recv->qp_num);
 	message_is_received(send, recv);
+	file_of_another_process_names_another_domain(recv);
 	qp_is_opened_again(send, recv);
 	HOLDS(ibv_destroy_qp(send) == 0 && ibv_destroy_srq(srq) == 0);
 	HOLDS(ibv_close_xrcd(xrcd) == 0);
