@@ -121,24 +121,6 @@ TEST(cq, poll_of_zero_returns_zero_and_takes_nothing)
 	TEST_EQ(fx.wc.wr_id, 7);
 }
 
-TEST(cq, two_qps_share_a_queue)
-{
-	struct rmem_qp *qps[] = {fx_qp(fx.a.pd, fx.a.cq, 8), fx_qp(fx.a.pd, fx.a.cq, 8)};
-	unsigned int seen[2] = {0, 0};
-	int i;
-
-	TEST_OK(fx_connect_pair(qps[0], qps[1]));
-	for (i = 0; i < 8; i++)
-		post_writes(qps[i % 2], (uint64_t)i, 1);
-	for (i = 0; i < 8; i++) {
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.qp_num, qps[fx.wc.wr_id % 2]->qp_num);
-		seen[fx.wc.wr_id % 2]++;
-	}
-	TEST_EQ(seen[0], 4);
-	TEST_EQ(seen[1], 4);
-}
-
 TEST(cq, sends_and_receives_use_their_own_queue)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.a.dev, 4), fx_cq(fx.a.dev, 4)};

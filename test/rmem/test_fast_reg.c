@@ -107,29 +107,6 @@ TEST(fastreg, end_of_a_waiting_reg_mr_releases_mr_and_list)
 	TEST_OK(fx_release(fx.fast.mr));
 }
 
-/* The tag wraps twice; the key of the round before is refused in each. */
-TEST(fastreg, tags_wrap_over_600_rounds)
-{
-	uint32_t former = fx.fast.mr->rkey;
-	uint32_t index = former >> 8;
-	uint32_t i;
-
-	for (i = 0; i < 600; i++) {
-		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.fast.mr->rkey, rmem_rkey_of_tag(former, (uint8_t)(former + 1)));
-		TEST_EQ(fx.fast.mr->rkey >> 8, index);
-		fx.b.buf[0] = (uint8_t)i;
-		TEST_STATUS(fx_peer_write(fx_addr(fx.fast.pages), 1, fx.fast.mr->rkey),
-				RMEM_WC_SUCCESS);
-		TEST_EQ(fx.fast.pages[0], (uint8_t)i);
-		TEST_STATUS(fx_peer_write(fx_addr(fx.fast.pages), 8, former),
-				RMEM_WC_REM_ACCESS_ERR);
-		fx_reconnect();
-		former = fx.fast.mr->rkey;
-		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
-	}
-}
-
 /* 32 MRs a burst: all registered, then all written, then all revoked, the last signaled. */
 TEST(fastreg, bursts_of_32_are_posted_at_once)
 {

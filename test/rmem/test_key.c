@@ -62,26 +62,6 @@ TEST(key, pd_in_a_reused_slot_does_not_accept_former_keys)
 	TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 }
 
-TEST(key, former_keys_are_refused_when_the_memory_is_registered_again)
-{
-	uint32_t former[200];
-	unsigned int i, j;
-
-	for (i = 0; i < RTE_DIM(former); i++) {
-		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
-		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-		struct rmem_send_wr wr;
-
-		for (j = i > 5 ? i - 5 : 0; j < i; j++) {
-			TEST_ASSERT(mr->rkey != former[j]);
-			wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), former[j]);
-			fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR);
-		}
-		former[i] = mr->rkey;
-		TEST_OK(fx_release(mr));
-	}
-}
-
 /* Of a key nothing can be foreseen: neither from the one before, nor from another device. */
 TEST(key, indexes_are_random)
 {

@@ -28,21 +28,6 @@ TEST(mr, iova_may_end_at_the_last_byte)
 	TEST_STATUS(fx_peer_write(iova + 1, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
-TEST(mr, iova_is_0_only_with_zero_based)
-{
-	struct rmem_mr *mr;
-
-	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf, 100, 0, FX_ACCESS, &mr));
-	fx_track(mr);
-	TEST_EQ(mr->iova, fx_addr(fx.a.buf));
-	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf, 100, 0, FX_ACCESS | RMEM_ACCESS_ZERO_BASED, &mr));
-	fx_track(mr);
-	TEST_EQ(mr->iova, 0);
-	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
-}
-
 TEST(mr, iova_0_remains_after_rereg)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,

@@ -118,24 +118,6 @@ TEST(mr_alloc, allocated_iova_that_wraps_is_refused)
 	TEST_ASSERT(mr == NULL);
 }
 
-TEST(mr_alloc, attr_registers_as_arguments_do)
-{
-	const struct rmem_mr_attr attr = {
-			.addr = fx.a.buf,
-			.length = 100,
-			.iova = 0x5000,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-	};
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-	TEST_ASSERT(mr->addr == fx.a.buf);
-	TEST_EQ(mr->length, 100);
-	TEST_EQ(mr->iova, 0x5000);
-	TEST_STATUS(fx_peer_write(0x5000, 100, mr->rkey), RMEM_WC_SUCCESS);
-}
-
 TEST(mr_alloc, attr_refuses_null_and_reserved_fields)
 {
 	struct rmem_mr_ext ext = {.dm = NULL};

@@ -237,40 +237,6 @@ TEST(mw_class, length_0_unbinds_without_an_mr)
 	TEST_EQ(binds.nb, 1);
 }
 
-/* IBTA C10-72 */
-TEST(mw_class, objects_of_different_pds_are_eperm)
-{
-	struct rmem_pd *pd = fx_pd(obj.dev);
-	struct rmem_qp *qp = fx_qp(pd, fx_cq(obj.dev, 1), 1);
-	struct rmem_mw *mw = fx_mw(pd, RMEM_MW_TYPE_1);
-	const struct rmem_mw_bind bind = good_bind();
-
-	TEST_ERR(rmem_mw_bind(qp, obj.mw, &bind), EPERM);
-	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EPERM);
-	TEST_ERR(rmem_mw_bind(qp, mw, &bind), EPERM);
-	TEST_EQ(binds.nb, 0);
-}
-
-/* IBTA C10-73, C10-74 */
-TEST(mw_class, rights_that_the_mr_lacks_are_eperm)
-{
-	struct rmem_mr *plain = fx_mr(obj.pd, obj.mem, LENGTH, FX_ACCESS);
-	struct rmem_mr *fixed = fx_mr(obj.pd, obj.mem, LENGTH, RMEM_ACCESS_MW_BIND);
-	struct rmem_mw_bind_info info = good_bind().bind_info;
-
-	info.mr = plain;
-	info.addr = plain->iova;
-	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
-	info.mr = fixed;
-	info.access = RMEM_ACCESS_REMOTE_WRITE;
-	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
-	info.access = RMEM_ACCESS_REMOTE_ATOMIC;
-	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
-	/* A right to read needs only MW_BIND. */
-	info.access = RMEM_ACCESS_REMOTE_READ;
-	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
-}
-
 TEST(mw_class, access_beyond_that_of_a_peer_is_refused)
 {
 	struct rmem_mw *mw = fx_mw(obj.pd, RMEM_MW_TYPE_2);

@@ -105,22 +105,6 @@ TEST(qp_state, reset_empties_the_queues)
 	}
 }
 
-TEST(qp_state, reset_qp_is_connected_to_another_peer)
-{
-	struct fx_side c = {0};
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
-
-	fx_side_open(&c, fx.a.dev, fx.a.pd);
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_OK(fx_connect_pair(fx.a.qp, c.qp));
-	TEST_EQ(fx_post_recv(c.qp, 5, NULL, 0), 1);
-	TEST_EQ(fx_post_recv(fx.b.qp, 6, NULL, 0), 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.wr_id, 5);
-	TEST_ASSERT(fx_is_idle(fx.b.cq));
-}
-
 TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 100);

@@ -67,13 +67,6 @@ TEST(odp, write_faults_only_the_pages_it_touches)
 		TEST_EQ(fx_odp_is_resident(i), i == 3);
 }
 
-TEST(odp, read_of_unwritten_pages_gives_zeros)
-{
-	fx_fill(fx.b.buf, FX_PAGE, 2);
-	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(1)), FX_PAGE), RMEM_WC_SUCCESS);
-	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_PAGE));
-}
-
 /* Check the bytes at the two ends of an opcode. */
 static void
 check_bytes(enum fx_odp_op op, const uint8_t *mem, const uint8_t *old, const uint8_t *old_peer,
