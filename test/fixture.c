@@ -385,12 +385,21 @@ fx_async_channel(struct rmem_dev *dev)
 	return made(ret, channel, "rmem_async_channel_create");
 }
 
-bool
-fx_is_async_readable(const struct rmem_async_channel *channel)
+struct rmem_dev_stats
+fx_dev_stats(struct rmem_dev *dev)
 {
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+	struct rmem_dev_stats stats = {0};
 
-	return poll(&fd, 1, 0) == 1;
+	TEST_OK(rmem_dev_stats_get(dev, &stats));
+	return stats;
+}
+
+bool
+fx_is_readable(int fd, int timeout_ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pfd, 1, timeout_ms) == 1;
 }
 
 void
@@ -398,11 +407,18 @@ fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *o
 {
 	struct rmem_async_event event;
 
-	TEST_ASSERT(fx_is_async_readable(channel));
+	TEST_ASSERT(fx_is_readable(channel->fd, 0));
 	TEST_OK(rmem_async_channel_get_event(channel, &event));
 	TEST_EQ(event.type, type);
 	TEST_ASSERT(event.qp == obj);
 	TEST_OK(rmem_async_event_ack(&event));
+}
+
+void
+fx_await_async(struct rmem_async_channel *channel, uint32_t type, const void *obj)
+{
+	TEST_ASSERT(fx_is_readable(channel->fd, FX_EVENT_MS));
+	fx_expect_async(channel, type, obj);
 }
 
 struct rmem_qp_conf
@@ -535,6 +551,23 @@ bool
 fx_is_late(uint64_t deadline)
 {
 	return rte_get_timer_cycles() > deadline;
+}
+
+void
+fx_await_counts(const uint64_t *first, size_t stride, unsigned int nb)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+
+	for (i = 0; i < nb; i++) {
+		const uint64_t *count = RTE_PTR_ADD(first, i * stride);
+		uint64_t want = __atomic_load_n(count, __ATOMIC_ACQUIRE) + 2;
+
+		while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < want) {
+			TEST_ASSERT(!fx_is_late(deadline));
+			fx_relax(&spins);
+		}
+	}
 }
 
 bool

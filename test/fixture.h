@@ -40,6 +40,8 @@ double conf_deadline_s(void);
 #ifndef FX_DEADLINE_S
 #define FX_DEADLINE_S 300u
 #endif
+/* The same, for poll(): what has not come then counts as lost. */
+#define FX_EVENT_MS ((int)FX_DEADLINE_S * 1000)
 
 struct fx_side {
 	struct rmem_dev *dev;
@@ -105,9 +107,12 @@ struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_cq *fx_cq_by(struct rmem_dev *dev, const struct rmem_cq_conf *conf);
 struct rmem_comp_channel *fx_channel(struct rmem_dev *dev);
 struct rmem_async_channel *fx_async_channel(struct rmem_dev *dev);
-bool fx_is_async_readable(const struct rmem_async_channel *channel);
+/* Whether the descriptor of a channel becomes readable in that time. */
+bool fx_is_readable(int fd, int timeout_ms);
 /* The next event has that type and object; acknowledge it. */
 void fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj);
+/* The same, of one that may occur later. */
+void fx_await_async(struct rmem_async_channel *channel, uint32_t type, const void *obj);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
@@ -115,6 +120,7 @@ struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
 void fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
 /* Fill both sides, on one device and with one PD, and connect their QPs. */
 void fx_sides_open(struct rmem_dev *dev);
+struct rmem_dev_stats fx_dev_stats(struct rmem_dev *dev);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
 /* Read-only memory: a private mapping that is never written. */
@@ -182,6 +188,8 @@ void fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_
  * returned, -ETIMEDOUT without a completion, -EBADMSG if it is of another request.
  */
 int fx_post(struct rmem_qp *qp, const struct rmem_send_wr *wr);
+/* n zero-length signaled WRITEs, numbered from first on. */
+void fx_post_writes(struct rmem_qp *qp, uint64_t first, uint32_t n);
 int fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uint32_t num_sge);
 int fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc);
 int fx_wait(struct rmem_cq *cq);
@@ -232,6 +240,11 @@ void fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_fie
 
 uint64_t fx_deadline(void);
 bool fx_is_late(uint64_t deadline);
+/*
+ * Until each of nb counters of threads, stride bytes apart, has counted two more: the later one
+ * began after the call.
+ */
+void fx_await_counts(const uint64_t *first, size_t stride, unsigned int nb);
 bool fx_has_capa(struct rmem_dev *dev, uint64_t capa);
 /* Whether the device is the software device, or rdma_rxe (by RMEM_TEST_DEV). */
 bool fx_is_soft(void);

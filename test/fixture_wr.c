@@ -251,6 +251,19 @@ fx_post(struct rmem_qp *qp, const struct rmem_send_wr *wr)
 	return rmem_post_send(qp, wr, 1);
 }
 
+void
+fx_post_writes(struct rmem_qp *qp, uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	uint32_t i;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(fx_post(qp, &wr), 1);
+	}
+}
+
 int
 fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uint32_t num_sge)
 {

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 
 #include "conf.h"
@@ -75,19 +74,11 @@ use_srq(void)
 	make_qp();
 }
 
-static bool
-is_readable(int timeout_ms)
-{
-	struct pollfd fd = {.fd = as.channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, timeout_ms) == 1;
-}
-
 /* Check type, object and context of the next event, which is acknowledged if it is another one. */
 static void
 get_event(uint32_t type, const void *obj, const void *context, struct rmem_async_event *event)
 {
-	TEST_ASSERT(is_readable(30000));
+	TEST_ASSERT(fx_is_readable(as.channel->fd, 30000));
 	TEST_OK(rmem_async_channel_get_event(as.channel, event));
 	if (event->type != type || event->qp != obj)
 		TEST_OK(rmem_async_event_ack(event));
@@ -111,7 +102,7 @@ expect_event(uint32_t type, const void *obj, const void *context)
 static void
 expect_known(const char *deviation, uint32_t type)
 {
-	if (is_readable(conf_is_known_deviation(deviation) ? 1000 : 30000)) {
+	if (fx_is_readable(as.channel->fd, conf_is_known_deviation(deviation) ? 1000 : 30000)) {
 		expect_event(type, as.qp, &as.qp);
 		return;
 	}
@@ -167,11 +158,11 @@ CONF_TEST(async, limit_of_an_srq_is_reported_once, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 	post_srq(4);
 	TEST_OK(set_limit(3));
 	receive_empty();
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 	for (i = 0; i < 2; i++)
 		receive_empty();
 	expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 	post_srq(3);
 	TEST_OK(set_limit(4));
 	receive_empty();
@@ -203,10 +194,10 @@ CONF_TEST(async, event_not_returned_is_dropped_with_its_object, CAPA | RMEM_DEV_
 	post_srq(1);
 	TEST_OK(set_limit(1));
 	receive_empty();
-	TEST_ASSERT(is_readable(30000));
+	TEST_ASSERT(fx_is_readable(as.channel->fd, 30000));
 	TEST_OK(fx_release(as.qp));
 	TEST_OK(fx_release(as.srq));
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 }
 
 CONF_TEST(async, channel_without_an_event_is_eagain, CAPA, 0, "ibv_get_async_event(3): O_NONBLOCK")
@@ -214,7 +205,7 @@ CONF_TEST(async, channel_without_an_event_is_eagain, CAPA, 0, "ibv_get_async_eve
 	struct rmem_async_event event;
 	int flags = fcntl(as.channel->fd, F_GETFL);
 
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 	TEST_OK(fcntl(as.channel->fd, F_SETFL, flags | O_NONBLOCK));
 	TEST_EQ(rmem_async_channel_get_event(as.channel, &event), -EAGAIN);
 }
@@ -229,7 +220,7 @@ CONF_TEST(async, last_receive_of_an_srq_is_reported_in_err, CAPA | RMEM_DEV_CAPA
 	TEST_OK(rmem_qp_set_error(as.qp));
 	expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED);
 	TEST_OK(rmem_qp_set_error(as.qp));
-	TEST_ASSERT(!is_readable(0) || conf_deviates("event_last_wqe_again"));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0) || conf_deviates("event_last_wqe_again"));
 }
 
 CONF_TEST(async, event_of_a_qp_remains_after_a_reset, CAPA | RMEM_DEV_CAPA_SRQ, 0,
@@ -249,7 +240,7 @@ refuse(const struct rmem_send_wr *wr, uint32_t event, const char *deviation)
 {
 	TEST_ASSERT(fx_send(as.peer, wr) != RMEM_WC_SUCCESS);
 	expect_known(deviation, event);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 	conf_expect_err(as.qp);
 }
 
@@ -288,7 +279,7 @@ CONF_TEST(async, error_of_a_receive_has_no_event, CAPA, 0, "IBTA 9.9.3: class E 
 	TEST_EQ(fx_post_recv(as.qp, 1, NULL, 0), 1);
 	TEST_ASSERT(fx_send(as.peer, &wr) != RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_wait(as.cq) != RMEM_WC_SUCCESS);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 }
 
 CONF_TEST(async, overrun_of_a_cq_is_reported, CAPA, 0,
@@ -323,11 +314,11 @@ CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
 	TEST_EQ(fx_post_recv(as.qp, 2, NULL, 0), 1);
 	attr.state = RMEM_QPS_RTR;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
 	expect_known("event_comm_est", RMEM_ASYNC_COMM_EST);
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 }
 
 CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
@@ -348,7 +339,7 @@ CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
 	sge.lkey ^= 0x5500;
 	conf_status(CONF_LOCAL_KEY, fx_send(as.peer, &wr));
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(as.channel->fd, 0));
 }
 
 CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
@@ -359,7 +350,7 @@ CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
 	if (differs())
 		test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
-	if (is_readable(conf_is_known_deviation("event_drained") ? 1000 : 0)) {
+	if (fx_is_readable(as.channel->fd, conf_is_known_deviation("event_drained") ? 1000 : 0)) {
 		TEST_ASSERT(conf_deviates("event_drained"));
 		expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp);
 	}

@@ -7,7 +7,6 @@
  */
 
 #include <fcntl.h>
-#include <poll.h>
 
 #include "conf.h"
 
@@ -41,14 +40,6 @@ setup(void)
 	TEST_OK(conf_connect(ch.qp, ch.peer));
 }
 
-static bool
-is_readable(int timeout_ms)
-{
-	struct pollfd fd = {.fd = ch.channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, timeout_ms) == 1;
-}
-
 /* The next event is of that CQ; acknowledge it. */
 static void
 expect_event(struct rmem_cq *cq)
@@ -56,7 +47,7 @@ expect_event(struct rmem_cq *cq)
 	struct rmem_cq *found = NULL;
 	void *context = NULL;
 
-	TEST_ASSERT(is_readable(30000));
+	TEST_ASSERT(fx_is_readable(ch.channel->fd, 30000));
 	TEST_OK(rmem_comp_channel_get_event(ch.channel, &found, &context));
 	TEST_ASSERT(found == cq);
 	TEST_ASSERT(context == cq->context);
@@ -85,14 +76,14 @@ CONF_TEST(channel, armed_cq_reports_the_next_completion_once, CAPA, 0,
 	unsigned int i;
 
 	message(RMEM_WR_SEND, 0);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 	for (i = 0; i < 3; i++) {
 		TEST_OK(rmem_cq_req_notify(ch.cq, false));
-		TEST_ASSERT(!is_readable(0));
+		TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 		message(RMEM_WR_SEND, 0);
 		expect_event(ch.cq);
 		message(RMEM_WR_SEND, 0);
-		TEST_ASSERT(!is_readable(0));
+		TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 	}
 }
 
@@ -118,7 +109,7 @@ CONF_TEST(channel, solicited_only_ignores_other_messages, CAPA, 0,
 	TEST_OK(rmem_cq_req_notify(ch.cq, true));
 	message(RMEM_WR_SEND, 0);
 	message(RMEM_WR_RDMA_WRITE_WITH_IMM, 0);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 	message(RMEM_WR_SEND, RMEM_SEND_SOLICITED);
 	expect_event(ch.cq);
 	TEST_OK(rmem_cq_req_notify(ch.cq, true));
@@ -133,7 +124,8 @@ CONF_TEST(channel, flushed_receive_is_solicited, CAPA, 0,
 	TEST_EQ(fx_post_recv(ch.qp, 7, NULL, 0), 1);
 	TEST_OK(rmem_qp_set_error(ch.qp));
 	fx_expect_flush(ch.cq, 7, 1);
-	if (is_readable(conf_is_known_deviation("flush_solicited") ? 3000 : 30000)) {
+	if (fx_is_readable(ch.channel->fd,
+			    conf_is_known_deviation("flush_solicited") ? 3000 : 30000)) {
 		expect_event(ch.cq);
 		return;
 	}
@@ -166,7 +158,7 @@ CONF_TEST(channel, cqs_share_a_channel, CAPA, 0, "ibv_create_cq(3): channel")
 	TEST_EQ(fx_post_recv(qp, 7, NULL, 0), 1);
 	TEST_OK(rmem_qp_set_error(qp));
 	expect_event(other);
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 	message(RMEM_WR_SEND, 0);
 	expect_event(ch.cq);
 }
@@ -179,7 +171,7 @@ get_event(void)
 
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
 	message(RMEM_WR_SEND, 0);
-	TEST_ASSERT(is_readable(30000));
+	TEST_ASSERT(fx_is_readable(ch.channel->fd, 30000));
 	TEST_OK(rmem_comp_channel_get_event(ch.channel, &found, NULL));
 }
 
@@ -208,10 +200,10 @@ CONF_TEST(channel, event_of_a_destroyed_cq_is_dropped, CAPA, 0,
 {
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
 	message(RMEM_WR_SEND, 0);
-	TEST_ASSERT(is_readable(30000));
+	TEST_ASSERT(fx_is_readable(ch.channel->fd, 30000));
 	TEST_OK(fx_release(ch.qp));
 	TEST_OK(fx_release(ch.cq));
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!fx_is_readable(ch.channel->fd, 0));
 }
 
 CONF_TEST(channel, channel_with_a_cq_is_ebusy, CAPA, 0, "ibv_create_comp_channel(3): EBUSY")

@@ -115,7 +115,7 @@ TEST(async_channel, event_is_returned_once_until_it_occurs_again)
 	fx_expect_async(channel, RMEM_ASYNC_CQ_ERR, cq);
 	fx_expect_async(channel, RMEM_ASYNC_QP_LAST_WQE_REACHED, qp);
 	fx_expect_async(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq);
-	TEST_ASSERT(!fx_is_async_readable(channel));
+	TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 }
 
 TEST(async_channel, objects_without_a_channel_generate_no_event)
@@ -152,7 +152,7 @@ TEST(async_channel, events_of_the_device_reach_each_of_its_channels)
 	TEST_OK(rmem_async_channel_get_event(channels[0], &event));
 	TEST_EQ(event.type, RMEM_ASYNC_PORT_ERR);
 	TEST_EQ(event.port_num, 1);
-	TEST_ASSERT(!fx_is_async_readable(channels[0]));
+	TEST_ASSERT(!fx_is_readable(channels[0]->fd, 0));
 	TEST_OK(fx_release(channels[1]));
 }
 
@@ -187,11 +187,11 @@ TEST(async_channel, limit_above_receives_is_reported_after_each_arming)
 		TEST_OK(rmem_srq_modify(
 				srq, &attr, RMEM_SRQ_LIMIT | (i == 1 ? RMEM_SRQ_MAX_WR : 0)));
 		fx_expect_async(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq);
-		TEST_ASSERT(!fx_is_async_readable(channel));
+		TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 	}
 	/* A resize alone generates none. */
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_MAX_WR));
-	TEST_ASSERT(!fx_is_async_readable(channel));
+	TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 }
 
 struct waiter {
@@ -365,7 +365,7 @@ TEST(async_channel, destruction_ends_the_waits_after_an_event)
 	while (!sleeps(&destroyer))
 		sched_yield();
 	TEST_OK(release_waiter(&waiters[0]));
-	is_readable = fx_is_async_readable(channel);
+	is_readable = fx_is_readable(channel->fd, 0);
 	TEST_OK(eventfd_write(channel->fd, 1)); /* so that a failure ends */
 	TEST_OK(release_waiter(&waiters[1]));
 	TEST_OK(pthread_join(destroyer.thread, NULL));
@@ -474,7 +474,7 @@ TEST(async_channel, no_event_is_lost_between_threads)
 	TEST_EQ(race.has_failed, 0);
 	for (i = 0; i < NB_OBJS; i++)
 		TEST_EQ(race.seen[i], NB_ROUNDS);
-	TEST_ASSERT(!fx_is_async_readable(race.channel));
+	TEST_ASSERT(!fx_is_readable(race.channel->fd, 0));
 }
 
 /* Objects are destroyed while readers find their events. */
@@ -502,7 +502,7 @@ TEST(async_channel, destruction_of_an_object_races_with_its_events)
 	__atomic_store_n(&race.is_done, 1, __ATOMIC_RELEASE);
 	TEST_OK(pthread_join(reader, NULL));
 	TEST_EQ(race.has_failed, 0);
-	TEST_ASSERT(!fx_is_async_readable(race.channel));
+	TEST_ASSERT(!fx_is_readable(race.channel->fd, 0));
 }
 
 TEST_SUITE(async_channel, fx_setup, fx_teardown);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,9 +30,6 @@
 
 /* Bytes of a message, small enough that its entry of the CQ is reserved before the copy. */
 #define EARLY 512u
-
-/* For poll(): what has not come then counts as lost. */
-#define EVENT_MS ((int)FX_DEADLINE_S * 1000)
 
 static struct rmem_cq *
 cq_of(struct rmem_comp_channel *channel)
@@ -76,20 +72,18 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 {
 	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
 	struct rmem_cq *cq = cq_of(channel), *found;
-	struct pollfd fd = {.events = POLLIN};
 	unsigned int i;
 
-	fd.fd = channel->fd;
 	for (i = 0; i < 3; i++) {
 		TEST_OK(rmem_cq_req_notify(cq, false));
 		rmem_cq_notify(cq, false);
 	}
 	for (i = 0; i < 3; i++) {
-		TEST_EQ(poll(&fd, 1, 0), 1);
+		TEST_ASSERT(fx_is_readable(channel->fd, 0));
 		TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 		TEST_ASSERT(found == cq);
 	}
-	TEST_EQ(poll(&fd, 1, 0), 0);
+	TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 	TEST_OK(rmem_cq_ack_events(cq, 3));
 }
 
@@ -107,10 +101,8 @@ expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicit
 	struct rmem_cq *cq = cq_of(channel), *found;
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 16), *peer = fx_qp(fx.a.pd, cq, 16);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_PAGE);
-	struct pollfd fd = {.events = POLLIN};
 	struct rmem_wc wc[4];
 
-	fd.fd = channel->fd;
 	TEST_OK(fx_connect_pair(qp, peer));
 	TEST_EQ(fx_post_recv(peer, 1, &sge, 1), 1);
 	rsoft_cq_store(rsoft_cq_of(cq), 1, &second);
@@ -118,7 +110,7 @@ expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicit
 	TEST_EQ(rmem_poll_cq(cq, wc, RTE_DIM(wc)), 0);
 	TEST_STATUS(fx_send(qp, wr), status);
 	TEST_EQ(rsoft_cq_reserve_shared(rsoft_cq_of(cq), 1), 1);
-	TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
+	TEST_ASSERT(fx_is_readable(channel->fd, FX_EVENT_MS));
 	TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 	TEST_OK(rmem_cq_ack_events(found, 1));
 	TEST_EQ(rmem_poll_cq(cq, wc, RTE_DIM(wc)), nb);
@@ -159,7 +151,6 @@ TEST(comp_channel, overrun_generates_an_event)
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_cq *cq = fx_cq_by(fx.a.dev, &conf), *found;
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 16), *peer = fx_qp(fx.a.pd, cq, 16);
-	struct pollfd fd = {.events = POLLIN};
 	struct rmem_wc wc;
 	uint32_t i;
 
@@ -170,8 +161,7 @@ TEST(comp_channel, overrun_generates_an_event)
 	TEST_OK(rmem_cq_req_notify(cq, true));
 	for (i = 0; i <= cq->nb_cqe; i++)
 		TEST_EQ(fx_post(qp, &wr), 1);
-	fd.fd = conf.channel->fd;
-	TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
+	TEST_ASSERT(fx_is_readable(conf.channel->fd, FX_EVENT_MS));
 	TEST_OK(rmem_comp_channel_get_event(conf.channel, &found, NULL));
 	TEST_OK(rmem_cq_ack_events(found, 1));
 	for (i = 0; i < cq->nb_cqe; i++)
@@ -374,7 +364,6 @@ static void *
 consume(void *arg)
 {
 	struct race *race = arg;
-	struct pollfd fd = {.fd = race->channel->fd, .events = POLLIN};
 	struct rmem_wc wc[4];
 	struct rmem_cq *cq;
 	uint32_t nb = 0;
@@ -391,7 +380,7 @@ consume(void *arg)
 			__atomic_store_n(&race->nb_polled, nb, __ATOMIC_RELEASE);
 			continue;
 		}
-		if (n < 0 || poll(&fd, 1, EVENT_MS) != 1 ||
+		if (n < 0 || !fx_is_readable(race->channel->fd, FX_EVENT_MS) ||
 				rmem_comp_channel_get_event(race->channel, &cq, NULL) != 0 ||
 				rmem_cq_ack_events(cq, 1) != 0)
 			race->has_failed = 1;

@@ -61,23 +61,9 @@ TEST(cq, destroy_while_a_qp_is_attached_is_ebusy)
 	TEST_OK(fx_release(cqs[1]));
 }
 
-/* n zero-length writes from a, all signaled, numbered from first on. */
-static void
-post_writes(struct rmem_qp *qp, uint64_t first, uint32_t n)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-	uint32_t i;
-
-	wr.flags = RMEM_SEND_SIGNALED;
-	for (i = 0; i < n; i++) {
-		wr.wr_id = first + i;
-		TEST_EQ(fx_post(qp, &wr), 1);
-	}
-}
-
 TEST(cq, destroy_loses_completions_not_polled)
 {
-	post_writes(fx.a.qp, 0, 4);
+	fx_post_writes(fx.a.qp, 0, 4);
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_OK(fx_release(fx.a.cq));
 }
@@ -89,7 +75,7 @@ TEST(cq, completions_come_oldest_first_in_any_burst)
 	uint32_t burst, i;
 
 	for (burst = 1; burst <= 16; burst++) {
-		post_writes(fx.a.qp, next, 16);
+		fx_post_writes(fx.a.qp, next, 16);
 		TEST_EQ(fx_poll(fx.a.cq, wc, burst), burst);
 		TEST_EQ(fx_poll(fx.a.cq, &wc[burst], 16 - burst), 16 - burst);
 		for (i = 0; i < 16; i++) {
@@ -107,7 +93,7 @@ TEST(cq, poll_writes_at_most_nb_wc)
 	static const struct rmem_wc untouched = {.wr_id = 0x5555, .status = 77};
 	struct rmem_wc wc[3] = {untouched, untouched, untouched};
 
-	post_writes(fx.a.qp, 0, 8);
+	fx_post_writes(fx.a.qp, 0, 8);
 	TEST_EQ(fx_poll(fx.a.cq, wc, 2), 2);
 	TEST_MEM(&wc[2], &untouched, sizeof(untouched));
 }
@@ -115,7 +101,7 @@ TEST(cq, poll_writes_at_most_nb_wc)
 /* It only makes progress. */
 TEST(cq, poll_of_zero_returns_zero_and_takes_nothing)
 {
-	post_writes(fx.a.qp, 7, 1);
+	fx_post_writes(fx.a.qp, 7, 1);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 7);
@@ -149,16 +135,16 @@ TEST(cq, overrun_returns_saved_completions_then_eio)
 	qps[0] = fx_qp(fx.a.pd, cq, n + 8);
 	qps[1] = fx_qp(fx.a.pd, cq, 8);
 	TEST_OK(fx_connect_pair(qps[0], qps[1]));
-	post_writes(qps[0], 0, n);
+	fx_post_writes(qps[0], 0, n);
 	TEST_EQ(fx_state(qps[0]), RMEM_QPS_RTS);
-	post_writes(qps[0], n, 1);
+	fx_post_writes(qps[0], n, 1);
 	for (i = 0; i < n; i++) {
 		TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.wr_id, i);
 	}
 	TEST_EQ(fx_wait(cq), -EIO);
-	post_writes(qps[0], n + 1, 1);
-	post_writes(qps[1], 0, 1);
+	fx_post_writes(qps[0], n + 1, 1);
+	fx_post_writes(qps[1], 0, 1);
 	TEST_EQ(fx_wait(cq), -EIO);
 	TEST_EQ(fx_state(qps[0]), RMEM_QPS_ERR);
 	TEST_EQ(fx_state(qps[1]), RMEM_QPS_ERR);

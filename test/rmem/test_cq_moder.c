@@ -5,7 +5,6 @@
 /* The events of a CQ are moderated: late by its period at most, and none is lost. */
 
 #include <fcntl.h>
-#include <poll.h>
 #include <time.h>
 
 #include "fixture.h"
@@ -13,8 +12,6 @@
 
 #define DEPTH 64u
 #define LONG  RMEM_CQ_MAX_PERIOD_US
-/* For poll(): what has not come then counts as lost. */
-#define EVENT_MS ((int)FX_DEADLINE_S * 1000)
 
 static struct {
 	struct rmem_comp_channel *channel;
@@ -63,26 +60,18 @@ post(void)
 	TEST_EQ(fx_post(mm.qp, &wr), 1);
 }
 
-static bool
-has_event(int ms)
-{
-	struct pollfd fd = {.fd = mm.channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, ms) == 1;
-}
-
 /* Exactly one event, and all n completions. */
 static void
 take(uint32_t n)
 {
 	struct rmem_cq *found;
 
-	TEST_ASSERT(has_event(EVENT_MS));
+	TEST_ASSERT(fx_is_readable(mm.channel->fd, FX_EVENT_MS));
 	TEST_OK(rmem_comp_channel_get_event(mm.channel, &found, NULL));
 	TEST_ASSERT(found == mm.cq);
 	TEST_OK(rmem_cq_ack_events(mm.cq, 1));
 	TEST_ERR(rmem_comp_channel_get_event(mm.channel, &found, NULL), EAGAIN);
-	TEST_ASSERT(!has_event(0));
+	TEST_ASSERT(!fx_is_readable(mm.channel->fd, 0));
 	for (; n > 0; n--)
 		TEST_STATUS(fx_wait(mm.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_is_idle(mm.cq));
@@ -99,7 +88,7 @@ TEST(cq_moder, count_of_completions_generates_one_event)
 		start = now_us();
 		for (i = 0; i < 4; i++) {
 			/* If this thread was without a CPU for the period, it is over. */
-			TEST_ASSERT(!has_event(0) || now_us() - start >= LONG);
+			TEST_ASSERT(!fx_is_readable(mm.channel->fd, 0) || now_us() - start >= LONG);
 			post();
 		}
 		take(4);
@@ -118,7 +107,7 @@ TEST(cq_moder, event_follows_after_the_period)
 		start = now_us();
 		post();
 		post();
-		TEST_ASSERT(has_event(EVENT_MS));
+		TEST_ASSERT(fx_is_readable(mm.channel->fd, FX_EVENT_MS));
 		TEST_ASSERT(now_us() - start >= periods[i]);
 		take(2);
 	}
@@ -131,7 +120,7 @@ TEST(cq_moder, cq_that_is_not_armed_has_no_event)
 	moderate(2, 1);
 	for (i = 0; i < 8; i++)
 		post();
-	TEST_ASSERT(!has_event(10));
+	TEST_ASSERT(!fx_is_readable(mm.channel->fd, 10));
 	for (i = 0; i < 8; i++)
 		TEST_STATUS(fx_wait(mm.cq), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_cq_req_notify(mm.cq, false));
@@ -148,7 +137,7 @@ TEST(cq_moder, completions_that_generate_no_event_do_not_count)
 	TEST_OK(rmem_cq_req_notify(mm.cq, true));
 	for (i = 0; i < 8; i++)
 		post();
-	TEST_ASSERT(!has_event(0));
+	TEST_ASSERT(!fx_is_readable(mm.channel->fd, 0));
 	TEST_OK(rmem_cq_req_notify(mm.cq, false));
 	for (i = 0; i < 4; i++)
 		post();
@@ -165,11 +154,11 @@ TEST(cq_moder, event_that_waits_is_generated_by_a_change)
 		TEST_OK(rmem_cq_req_notify(mm.cq, false));
 		post();
 		TEST_OK(rmem_cq_modify(mm.cq, &off[i]));
-		TEST_ASSERT(has_event(0));
+		TEST_ASSERT(fx_is_readable(mm.channel->fd, 0));
 		take(1);
 		TEST_OK(rmem_cq_req_notify(mm.cq, false));
 		post();
-		TEST_ASSERT(has_event(0));
+		TEST_ASSERT(fx_is_readable(mm.channel->fd, 0));
 		take(1);
 	}
 }
@@ -194,7 +183,7 @@ TEST(cq_moder, cq_is_destroyed_while_its_event_waits)
 		TEST_OK(fx_release(mm.cq));
 	}
 	mm.cq = kept;
-	TEST_ASSERT(!has_event(5));
+	TEST_ASSERT(!fx_is_readable(mm.channel->fd, 5));
 }
 
 TEST(cq_moder, modify_checks_its_arguments)

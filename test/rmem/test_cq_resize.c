@@ -30,20 +30,6 @@ setup(void)
 	TEST_OK(fx_connect_pair(rs.qp, rs.peer));
 }
 
-/* n zero-length WRITEs, numbered from first on. */
-static void
-post_writes(uint64_t first, uint32_t n)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-	uint32_t i;
-
-	wr.flags = RMEM_SEND_SIGNALED;
-	for (i = 0; i < n; i++) {
-		wr.wr_id = first + i;
-		TEST_EQ(fx_post(rs.qp, &wr), 1);
-	}
-}
-
 static void
 expect(uint64_t first, uint32_t n)
 {
@@ -63,7 +49,7 @@ TEST(cq_resize, completions_stay_in_order)
 	uint32_t i, j;
 
 	for (i = 0; i < 70; i++) {
-		post_writes(first, i % SMALL);
+		fx_post_writes(rs.qp, first, i % SMALL);
 		for (j = 0; j < RTE_DIM(sizes); j++) {
 			TEST_OK(rmem_cq_resize(rs.cq, sizes[j]));
 			TEST_ASSERT(rs.cq->nb_cqe >= sizes[j]);
@@ -77,13 +63,13 @@ TEST(cq_resize, completions_stay_in_order)
 
 TEST(cq_resize, larger_queue_holds_more_and_then_overruns)
 {
-	post_writes(0, SMALL);
+	fx_post_writes(rs.qp, 0, SMALL);
 	TEST_ERR(rmem_cq_resize(rs.cq, SMALL - 1), EINVAL);
 	TEST_OK(rmem_cq_resize(rs.cq, SMALL));
 	TEST_OK(rmem_cq_resize(rs.cq, 2 * SMALL));
-	post_writes(SMALL, SMALL);
+	fx_post_writes(rs.qp, SMALL, SMALL);
 	TEST_EQ(fx_state(rs.qp), RMEM_QPS_RTS);
-	post_writes(2 * SMALL, 1);
+	fx_post_writes(rs.qp, 2 * SMALL, 1);
 	TEST_ERR(rmem_cq_resize(rs.cq, LARGE), EIO);
 	expect(0, 2 * SMALL);
 	TEST_EQ(fx_wait(rs.cq), -EIO);
@@ -168,7 +154,7 @@ TEST(cq_resize, event_is_generated_after_it)
 	TEST_OK(fx_connect(rs.qp, rs.qp));
 	TEST_OK(rmem_cq_req_notify(rs.cq, false));
 	TEST_OK(rmem_cq_resize(rs.cq, SMALL));
-	post_writes(0, SMALL);
+	fx_post_writes(rs.qp, 0, SMALL);
 	TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 	TEST_ASSERT(found == rs.cq);
 	TEST_OK(rmem_cq_ack_events(rs.cq, 1));

@@ -15,15 +15,6 @@
 
 #define MAX_INLINE 64u
 
-static uint64_t
-nb_inline(void)
-{
-	struct rmem_dev_stats stats = {0};
-
-	rmem_dev_stats_get(fx.b.dev, &stats);
-	return stats.inline_recvs;
-}
-
 /* A message of a's to a receive of b's, which is not polled yet. */
 static void
 send_unpolled(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
@@ -61,7 +52,7 @@ TEST(inline_recv, message_reaches_the_memory_at_the_poll)
 	TEST_EQ(info.max_inline_recv, MAX_INLINE);
 	for (i = 0; i < RTE_DIM(lengths); i++) {
 		send_unpolled(&to, 1, lengths[i]);
-		TEST_EQ(nb_inline(), i + 1);
+		TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, i + 1);
 		TEST_ASSERT(fx_is_zero(fx.b.buf, MAX_INLINE));
 		expect_message(lengths[i]);
 	}
@@ -72,7 +63,7 @@ TEST(inline_recv, longer_message_is_not_received_inline)
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 
 	send_unpolled(&to, 1, MAX_INLINE + 1);
-	TEST_EQ(nb_inline(), 0);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, MAX_INLINE + 1);
 	expect_message(MAX_INLINE + 1);
 }
@@ -87,7 +78,7 @@ TEST(inline_recv, inline_receive_keeps_immediate_data_and_flags)
 	wr.flags = RMEM_SEND_SOLICITED | RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
 	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
@@ -110,7 +101,7 @@ TEST(inline_recv, qp_flag_switches_it_off)
 	conf.flags = RMEM_QP_NO_INLINE_RECV;
 	replace_qp(&conf);
 	send_unpolled(&to, 1, 32);
-	TEST_EQ(nb_inline(), 0);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
 	expect_message(32);
 }
@@ -135,14 +126,14 @@ TEST(inline_recv, messages_to_another_lcore_are_not_inline_after_the_first)
 	replace_qp(&conf);
 	for (i = 0; i < 3; i++) {
 		send_unpolled(&to, 1, 32);
-		TEST_EQ(nb_inline(), 1);
+		TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 		fx_launch(poll_message, NULL, 0, 1);
 		fx_join(1);
 	}
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
 	replace_qp(&conf);
 	send_unpolled(&to, 1, 32);
-	TEST_EQ(nb_inline(), 2);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 2);
 	expect_message(32);
 }
 
@@ -155,13 +146,13 @@ TEST(inline_recv, environment_switches_it_off)
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
 	replace_qp(&conf);
 	send_unpolled(&to, 1, 32);
-	TEST_EQ(nb_inline(), 0);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 0);
 	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
 	expect_message(32);
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
 	replace_qp(&conf);
 	send_unpolled(&to, 1, 32);
-	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	expect_message(32);
 }
 
@@ -201,7 +192,7 @@ TEST(inline_recv, message_polled_after_its_mr_changed_is_refused)
 		const struct rmem_sge to = fx_sge(mr, 0, 64);
 
 		send_unpolled(&to, 1, 32);
-		TEST_EQ(nb_inline(), i + 1);
+		TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, i + 1);
 		TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 		if (i == RTE_DIM(rows)) {
 			TEST_OK(fx_release(mr));
@@ -229,7 +220,7 @@ TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, 
 	to.lkey = fx.fast.mr->lkey;
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	wr = fx_inv(fx.fast.mr->rkey);
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);

@@ -342,24 +342,6 @@ overwrite(uint8_t *buf)
 		memset(buf + page * FX_PAGE, NEW, FX_PAGE);
 }
 
-/* Until each worker has counted two more, as in test_rcu.c. */
-static void
-wait_for(size_t counter)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int i, spins = 0;
-
-	for (i = 0; i < nb_workers; i++) {
-		uint64_t *value = (uint64_t *)(void *)((uint8_t *)&workers[i] + counter);
-		uint64_t want = __atomic_load_n(value, __ATOMIC_ACQUIRE) + 2;
-
-		while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
-			TEST_ASSERT(!fx_is_late(deadline));
-			fx_relax(&spins);
-		}
-	}
-}
-
 static void
 source_rounds(void)
 {
@@ -371,10 +353,10 @@ source_rounds(void)
 		memset(fx.b.buf, OLD, FX_BUF_SIZE);
 		mr = fx_mr(fx.a.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
 		__atomic_store_n(&shared_key, mr->lkey, __ATOMIC_RELEASE);
-		wait_for(offsetof(struct worker, nb_done));
+		fx_await_counts(&workers[0].nb_done, sizeof(workers[0]), nb_workers);
 		TEST_OK(fx_release(mr));
 		overwrite(fx.b.buf);
-		wait_for(offsetof(struct worker, nb_refused));
+		fx_await_counts(&workers[0].nb_refused, sizeof(workers[0]), nb_workers);
 		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
 		/* No access reads what OLD is about to overwrite: the key is invalid. */
 	}
@@ -543,7 +525,7 @@ query_rounds(void)
 		TEST_OK(rmem_dev_dump(fx.a.dev, null));
 	}
 	fclose(null);
-	wait_for(offsetof(struct worker, nb_done));
+	fx_await_counts(&workers[0].nb_done, sizeof(workers[0]), nb_workers);
 }
 
 TEST(threads, queries_race_the_data_path)

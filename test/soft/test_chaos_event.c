@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,15 +39,6 @@ open_sides(const char *rules)
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 }
 
-static void
-expect_event(uint32_t type, const void *object)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
-	TEST_EQ(poll(&fd, 1, 1000 * (int)FX_DEADLINE_S), 1);
-	fx_expect_async(channel, type, object);
-}
-
 /* NB_WRS signaled WRITEs, with wr_id from 10 on. */
 static void
 post_writes(void)
@@ -73,7 +63,7 @@ TEST(chaos_event, qp_fails_in_place_of_a_request)
 	post_writes();
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	expect_event(RMEM_ASYNC_QP_FATAL, fx.a.qp);
+	fx_await_async(channel, RMEM_ASYNC_QP_FATAL, fx.a.qp);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
 	/* Three requests and a receive, in the order of their queues. */
@@ -94,8 +84,8 @@ TEST(chaos_event, cq_fails_in_place_of_a_completion)
 	post_writes();
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	expect_event(RMEM_ASYNC_CQ_ERR, fx.a.cq);
-	expect_event(RMEM_ASYNC_QP_FATAL, fx.a.qp);
+	fx_await_async(channel, RMEM_ASYNC_CQ_ERR, fx.a.cq);
+	fx_await_async(channel, RMEM_ASYNC_QP_FATAL, fx.a.qp);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	do
 		polled = rmem_poll_cq(fx.a.cq, &wc, 1);
@@ -127,7 +117,7 @@ TEST(chaos_event, last_receive_of_an_srq_is_reported)
 	sge = fx_sge(fx.a.mr, 0, 8);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_RETRY_EXC_ERR);
-	expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, qp);
+	fx_await_async(channel, RMEM_ASYNC_QP_LAST_WQE_REACHED, qp);
 }
 
 /* A message that waits for its receive, and one whose requester does not. */

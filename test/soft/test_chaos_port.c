@@ -4,7 +4,6 @@
 
 /* Rules of chaos= about the port and the device: down, frozen, failed. */
 
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -47,18 +46,6 @@ open_sides(const char *rules)
 }
 
 static void
-expect_event(uint32_t type)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-	struct rmem_async_event event;
-
-	TEST_EQ(poll(&fd, 1, 1000 * (int)FX_DEADLINE_S), 1);
-	TEST_OK(rmem_async_channel_get_event(channel, &event));
-	TEST_EQ(event.type, type);
-	TEST_OK(rmem_async_event_ack(&event));
-}
-
-static void
 post_write(uint64_t wr_id)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -81,8 +68,8 @@ TEST(chaos_port, port_is_down_from_a_packet_on_and_active_later)
 	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
 	TEST_EQ(attr.state, RMEM_PORT_ACTIVE);
 	post_write(2);
-	expect_event(RMEM_ASYNC_PORT_ERR);
-	expect_event(RMEM_ASYNC_PORT_ACTIVE);
+	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
+	fx_await_async(channel, RMEM_ASYNC_PORT_ACTIVE, fx.a.dev);
 	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
 	TEST_EQ(attr.state, RMEM_PORT_ACTIVE);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
@@ -107,7 +94,6 @@ TEST(chaos_port, port_is_down_at_a_time)
 /* The request is sent again after the timeout of its QP. */
 TEST(chaos_port, frozen_port_loses_packets_without_an_event)
 {
-	struct pollfd fd;
 	struct rmem_dev_stats stats;
 
 	open_sides("port:FREEZE@nth:1@ms:20");
@@ -115,8 +101,7 @@ TEST(chaos_port, frozen_port_loses_packets_without_an_event)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_ASSERT(stats.wire_retransmits != 0);
-	fd = (struct pollfd){.fd = channel->fd, .events = POLLIN};
-	TEST_EQ(poll(&fd, 1, 0), 0);
+	TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 }
 
 /* IBTA 11.6.3.4. */
@@ -126,7 +111,7 @@ TEST(chaos_port, device_fails_at_a_packet)
 	post_write(1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	post_write(2);
-	expect_event(RMEM_ASYNC_DEVICE_FATAL);
+	fx_await_async(channel, RMEM_ASYNC_DEVICE_FATAL, fx.a.dev);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 }
 
@@ -148,7 +133,7 @@ TEST(chaos_port, gid_is_removed)
 	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:600000");
 	TEST_ASSERT(has_gid());
 	post_write(1);
-	expect_event(RMEM_ASYNC_GID_CHANGE);
+	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	TEST_ASSERT(!has_gid());
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
@@ -157,8 +142,8 @@ TEST(chaos_port, gid_is_added_again)
 {
 	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:50");
 	post_write(1);
-	expect_event(RMEM_ASYNC_GID_CHANGE);
-	expect_event(RMEM_ASYNC_GID_CHANGE);
+	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
+	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	TEST_ASSERT(has_gid());
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
@@ -201,7 +186,7 @@ TEST(chaos_port, gid_changes_while_datagrams_are_sent)
 	wr.ud.remote_qkey = QKEY;
 	for (i = 0; i < DATAGRAMS; i++)
 		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
-	expect_event(RMEM_ASYNC_GID_CHANGE);
+	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
 }
 
@@ -216,7 +201,7 @@ TEST(chaos_port, log_of_a_port_replays)
 	open_sides(rules);
 	post_write(1);
 	post_write(2);
-	expect_event(RMEM_ASYNC_PORT_ERR);
+	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	TEST_ASSERT(read(fd, text, sizeof(text) - 1) > 0);
 	close(fd);
 	TEST_ASSERT(strstr(text, " port:PORT_ERR@ms:30@nth:3 # port 1\n") != NULL);
@@ -226,7 +211,7 @@ TEST(chaos_port, log_of_a_port_replays)
 	open_sides(rules);
 	post_write(1);
 	post_write(2);
-	expect_event(RMEM_ASYNC_PORT_ERR);
+	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	unlink(path);
 }
 

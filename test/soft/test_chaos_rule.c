@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,14 +107,12 @@ expect_third_fails(const struct legal *row)
 {
 	struct rmem_send_wr wr[5];
 	struct rmem_sge sge, to;
-	struct pollfd fd;
 	char rules[96];
 	unsigned int i;
 
 	snprintf(rules, sizeof(rules), "%s:%s@qp:1@nth:3", row->name,
 			rmem_wc_status_str(row->status));
 	open_sides(rules);
-	fd = (struct pollfd){.fd = channel->fd, .events = POLLIN};
 	to = fx_sge(fx.b.mr, 0, 8);
 	for (i = 0; i < RTE_DIM(wr); i++) {
 		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
@@ -132,10 +129,10 @@ expect_third_fails(const struct legal *row)
 	fx_expect_flush(fx.a.cq, 13, 2);
 	if (row->event == NONE) {
 		TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
-		TEST_ASSERT(!fx_is_async_readable(channel));
+		TEST_ASSERT(!fx_is_readable(channel->fd, 0));
 		return;
 	}
-	TEST_EQ(poll(&fd, 1, 1000 * (int)FX_DEADLINE_S), 1);
+	TEST_ASSERT(fx_is_readable(channel->fd, FX_EVENT_MS));
 	fx_expect_async(channel, row->event, fx.b.qp);
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
 }

@@ -91,10 +91,10 @@ TEST(event_refusal, destruction_of_a_cq_loses_no_event)
 	}
 	TEST_OK(rmem_cq_ack_events(cq, 2));
 	fx_expect_async(refusal.async, RMEM_ASYNC_CQ_ERR, cq);
-	TEST_ASSERT(!fx_is_async_readable(refusal.async));
+	TEST_ASSERT(!fx_is_readable(refusal.async->fd, 0));
 	rmem_cq_async_event(cq, RMEM_ASYNC_CQ_ERR);
 	TEST_OK(fx_release(cq));
-	TEST_ASSERT(!fx_is_async_readable(refusal.async));
+	TEST_ASSERT(!fx_is_readable(refusal.async->fd, 0));
 }
 
 TEST(event_refusal, destruction_of_a_qp_loses_no_event)
@@ -113,7 +113,7 @@ TEST(event_refusal, destruction_of_a_qp_loses_no_event)
 	refusal.is_busy = false;
 	fx_expect_async(refusal.async, RMEM_ASYNC_QP_FATAL, qp);
 	fx_expect_async(refusal.async, RMEM_ASYNC_COMM_EST, qp);
-	TEST_ASSERT(!fx_is_async_readable(refusal.async));
+	TEST_ASSERT(!fx_is_readable(refusal.async->fd, 0));
 }
 
 TEST_SUITE(event_refusal, setup, fx_teardown);

@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,10 +54,9 @@ open_sides(unsigned int nb_packets)
 static void
 expect_fatal(void)
 {
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 	struct rmem_async_event event;
 
-	TEST_EQ(poll(&fd, 1, 1000 * (int)FX_DEADLINE_S), 1);
+	TEST_ASSERT(fx_is_readable(channel->fd, FX_EVENT_MS));
 	TEST_OK(rmem_async_channel_get_event(channel, &event));
 	TEST_EQ(event.type, RMEM_ASYNC_DEVICE_FATAL);
 	TEST_ASSERT(event.dev == fx.a.dev && event.port_num == 0);

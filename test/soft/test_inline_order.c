@@ -27,15 +27,6 @@ static struct {
 	bool is_flush_allowed; /* the QP may end before a message is polled */
 } poller;
 
-static uint64_t
-nb_inline(void)
-{
-	struct rmem_dev_stats stats = {0};
-
-	rmem_dev_stats_get(fx.b.dev, &stats);
-	return stats.inline_recvs;
-}
-
 static int
 send_from(uint8_t opcode, uint8_t value, uint32_t length)
 {
@@ -51,12 +42,12 @@ static void
 send_unpolled(void)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
-	uint64_t before = nb_inline();
+	uint64_t before = fx_dev_stats(fx.b.dev).inline_recvs;
 
 	memset(fx.b.buf, 0, FX_BUF_SIZE);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
 	TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
-	TEST_EQ(nb_inline(), before + 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, before + 1);
 	TEST_ASSERT(fx_is_zero(fx.b.buf, LENGTH));
 }
 
@@ -171,7 +162,7 @@ TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fa
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 2, NULL, 0), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
@@ -190,7 +181,7 @@ TEST(inline_order, message_of_an_invalidated_key_fails_before_a_write)
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 	TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
-	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	TEST_OK(fx_release(mr));
 	(void)send_from(RMEM_WR_RDMA_WRITE, NEW, 0);
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);

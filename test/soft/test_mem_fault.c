@@ -191,25 +191,17 @@ lose(enum loss loss)
 	return fx_odp_protect(LOST, loss == LOSS_READ_ONLY ? PROT_READ : PROT_NONE);
 }
 
-static uint64_t
-nb_faults(void)
-{
-	struct rmem_dev_stats stats;
-
-	return rmem_dev_stats_get(fx.a.dev, &stats) == 0 ? stats.mem_faults : UINT64_MAX;
-}
-
 /* The request is refused on the side of the key, and counted; the sides are connected again. */
 static void
 expect_fault(enum fx_odp_op op, uint64_t addr, uint32_t length)
 {
-	uint64_t before = nb_faults();
+	uint64_t before = fx_dev_stats(fx.a.dev).mem_faults;
 
 	TEST_STATUS(fx_odp_do(op, addr, length), fx_odp_refusal(op));
 	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
 	if (op == FX_ODP_RECV)
 		TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
-	TEST_EQ(nb_faults(), before + 1);
+	TEST_EQ(fx_dev_stats(fx.a.dev).mem_faults, before + 1);
 	fx_reconnect();
 }
 

@@ -54,8 +54,6 @@ TEST(odp_advise, prefetch_brings_the_pages_of_a_range)
 
 TEST(odp_advise, prefetch_for_writing_saves_the_fault_of_a_write)
 {
-	struct rmem_dev_stats stats;
-
 	TEST_OK(advise(RMEM_ADVISE_PREFETCH, 0, 2));
 	TEST_OK(advise(RMEM_ADVISE_PREFETCH_WRITE, 1, 2));
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 4);
@@ -63,8 +61,7 @@ TEST(odp_advise, prefetch_for_writing_saves_the_fault_of_a_write)
 	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 4);
 	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
-	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
-	TEST_EQ(stats.odp_prefetches, 4);
+	TEST_EQ(fx_dev_stats(fx.a.dev).odp_prefetches, 4);
 }
 
 TEST(odp_advise, prefetch_without_fault_knows_what_is_there)

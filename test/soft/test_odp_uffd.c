@@ -32,25 +32,17 @@ setup(void)
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
 }
 
-static uint64_t
-nb_invalidations(struct rmem_dev *dev)
-{
-	struct rmem_dev_stats stats;
-
-	return rmem_dev_stats_get(dev, &stats) == 0 ? stats.odp_invalidations : UINT64_MAX;
-}
-
 static void
 expect_news(uint64_t want)
 {
 	uint64_t deadline = fx_deadline();
 	unsigned int spins = 0;
 
-	while (nb_invalidations(fx.a.dev) < want) {
+	while (fx_dev_stats(fx.a.dev).odp_invalidations < want) {
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}
-	TEST_EQ(nb_invalidations(fx.a.dev), want);
+	TEST_EQ(fx_dev_stats(fx.a.dev).odp_invalidations, want);
 }
 
 TEST(odp_uffd, discarded_pages_are_reported)
@@ -115,9 +107,9 @@ TEST(odp_uffd, device_without_events_scans_its_pages)
 	TEST_OK(rmem_mr_advise(mr->pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, &sge, 1));
 	TEST_OK(madvise(fx_odp_page(1), 2 * FX_PAGE, MADV_DONTNEED));
 	expect_news(2); /* of the other device */
-	TEST_EQ(nb_invalidations(dev), 0);
+	TEST_EQ(fx_dev_stats(dev).odp_invalidations, 0);
 	TEST_EQ(fx_stats(mr).invalidations, 2);
-	TEST_EQ(nb_invalidations(dev), 2);
+	TEST_EQ(fx_dev_stats(dev).odp_invalidations, 2);
 }
 
 /* The range is not watched: userfaultfd permits one descriptor per mapping. */

@@ -156,35 +156,17 @@ stop_writers(int result)
 	TEST_RUN(result);
 }
 
-/* Until every writer has counted two more: the later one began after the call. */
-static void
-wait_for(size_t counter)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int i, spins = 0;
-
-	for (i = 0; i < nb_writers; i++) {
-		uint64_t *value = (uint64_t *)(void *)((uint8_t *)&writers[i] + counter);
-		uint64_t want = __atomic_load_n(value, __ATOMIC_ACQUIRE) + 2;
-
-		while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
-			TEST_ASSERT(!fx_is_late(deadline));
-			fx_relax(&spins);
-		}
-	}
-}
-
 static void
 wait_for_writes(uint32_t rkey)
 {
 	__atomic_store_n(&target.rkey, rkey, __ATOMIC_RELEASE);
-	wait_for(offsetof(struct writer, nb_written));
+	fx_await_counts(&writers[0].nb_written, sizeof(writers[0]), nb_writers);
 }
 
 static void
 wait_for_refusals(void)
 {
-	wait_for(offsetof(struct writer, nb_refused));
+	fx_await_counts(&writers[0].nb_refused, sizeof(writers[0]), nb_writers);
 }
 
 /* Page by page, from the end of each writer's part to its start. */
@@ -432,7 +414,7 @@ grant_window_2(void)
 	struct rmem_send_wr wr;
 
 	__atomic_store_n(&target.rkey, 0, __ATOMIC_RELEASE);
-	wait_for(offsetof(struct writer, nb_idle));
+	fx_await_counts(&writers[0].nb_idle, sizeof(writers[0]), nb_writers);
 	fx.mw.mr = mr;
 	if (fx.mw.two == NULL)
 		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
