@@ -8,9 +8,13 @@
 #define HOLDS_H
 
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* End the program with a line if the condition is false. */
 #define HOLDS(condition)                                                                           \
@@ -29,6 +33,24 @@ wait_child(pid_t pid)
 	int status;
 
 	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Whether a descriptor is readable now. */
+static inline bool
+is_readable(int fd)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+
+	return poll(&one, 1, 0) == 1;
+}
+
+static inline uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 #endif

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "cm_cmd.h"
 
@@ -32,15 +31,6 @@ struct ports {
 	uint16_t tcp;
 	uint16_t cm;
 };
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void *
 serve_tcp(void *arg)

@@ -7,7 +7,6 @@
  * connection is made; between processes of the host and over the wire. The log of each replays.
  */
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -103,14 +102,6 @@ connect_well(uint16_t port)
 	HOLDS(cm_destroy(client, active) >= 0 && cm_destroy(server, passive) >= 0);
 }
 
-static void
-has_no_event(int fd)
-{
-	struct pollfd one = {.fd = fd, .events = POLLIN};
-
-	HOLDS(poll(&one, 1, 0) == 0);
-}
-
 /* rdma_resolve_addr(3): an address that is not resolved may be resolved again. */
 static void
 address_times_out(uint16_t port)
@@ -165,7 +156,7 @@ request_is_rejected(uint16_t port)
 	struct rdma_ucm_event_resp event = cm_expect_next(client, REJECTED);
 
 	HOLDS(event.id == id && event.status == 10 && event.param.conn.private_data_len == 148);
-	has_no_event(server);
+	HOLDS(!is_readable(server));
 	HOLDS(cm_destroy(client, id) == 3);
 	connect_well(port);
 }
@@ -176,7 +167,7 @@ request_is_not_answered(uint16_t port)
 	uint32_t id = request(RDMA_PS_TCP, port);
 
 	HOLDS((int)cm_expect_next(client, UNREACHABLE).status == -ETIMEDOUT);
-	has_no_event(server);
+	HOLDS(!is_readable(server));
 	HOLDS(cm_destroy(client, id) == 3);
 	connect_well(port);
 }
@@ -261,7 +252,7 @@ is_removed(uint32_t active, uint32_t passive, int events)
 
 	HOLDS(cm_expect_next(client, DEVICE_REMOVAL).id == active);
 	HOLDS(cm_disconnect(client, active) == ENXIO && resolve_route(active) == ENXIO);
-	has_no_event(client);
+	HOLDS(!is_readable(client));
 	if (!has_wire)
 		listening = cm_expect_next(server, DEVICE_REMOVAL).id;
 	if (passive != NO_ID)
@@ -270,7 +261,7 @@ is_removed(uint32_t active, uint32_t passive, int events)
 	HOLDS(cm_destroy(client, active) == events);
 	HOLDS(listening == NO_ID || cm_destroy(server, listening) > 0);
 	HOLDS(passive == NO_ID || cm_destroy(server, passive) >= 0);
-	has_no_event(server);
+	HOLDS(!is_readable(server));
 	(void)listener(RDMA_PS_TCP, &port_of_next);
 	connect_well(port_of_next);
 }
@@ -325,7 +316,7 @@ datagram_request_is_rejected(uint16_t port)
 	uint32_t of_udp = listener(RDMA_PS_UDP, &udp_port), id = request(RDMA_PS_UDP, udp_port);
 
 	HOLDS(cm_expect_next(client, UNREACHABLE).status == 2);
-	has_no_event(server);
+	HOLDS(!is_readable(server));
 	HOLDS(cm_destroy(client, id) == 3 && cm_destroy(server, of_udp) == 0);
 	connect_well(port);
 }

@@ -8,7 +8,6 @@
  * process, which is this program with the port as its argument, has 127.0.0.2.
  */
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -67,14 +66,6 @@ end_child(pid_t pid)
 {
 
 	wait_child(pid);
-}
-
-static bool
-is_readable(int fd)
-{
-	struct pollfd one = {.fd = fd, .events = POLLIN};
-
-	return poll(&one, 1, 0) == 1;
 }
 
 int

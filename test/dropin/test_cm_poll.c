@@ -27,14 +27,6 @@
 
 static int server, client; /* channels, which never block */
 
-static bool
-is_readable(int fd)
-{
-	struct pollfd one = {.fd = fd, .events = POLLIN};
-
-	return poll(&one, 1, 0) == 1;
-}
-
 /* Wait until the channel is readable; then it must have an event of that type. */
 static struct rdma_ucm_event_resp
 expect_polled(int fd, uint32_t type)

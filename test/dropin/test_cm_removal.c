@@ -10,7 +10,6 @@
  * usage: test-cm_removal RMEM-CTL
  */
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,14 +45,6 @@ listener(const char *ip, uint16_t *port)
 	return id;
 }
 
-static void
-has_no_event(void)
-{
-	struct pollfd one = {.fd = fd, .events = POLLIN};
-
-	HOLDS(poll(&one, 1, 0) == 0);
-}
-
 /* In the order of the IDs. */
 static void
 expect_removals(const uint32_t *ids, int nb)
@@ -62,7 +53,7 @@ expect_removals(const uint32_t *ids, int nb)
 
 	for (i = 0; i < nb; i++)
 		HOLDS(cm_expect_next(fd, DEVICE_REMOVAL).id == ids[i]);
-	has_no_event();
+	HOLDS(!is_readable(fd));
 	for (i = 0; i < nb; i++) {
 		HOLDS(cm_listen(fd, ids[i], 0) == ENXIO);
 		HOLDS(cm_destroy(fd, ids[i]) >= 1);
@@ -152,7 +143,7 @@ of_wire_beside_another(void)
 	own.context = open_device("soft0");
 	HOLDS(cm_bind(fd, kept, ADDR1, 0) == 0);
 	each_id_of_the_device_gets_the_event(ADDR0, by_control);
-	has_no_event();
+	HOLDS(!is_readable(fd));
 	HOLDS(cm_listen(fd, kept, 0) == 0);
 	port = cm_port(fd, kept);
 	other = bound(ADDR1);
@@ -165,9 +156,7 @@ static void
 run_case(void (*run)(void), const char *devices)
 {
 	pid_t pid = fork();
-	int status;
 
-	HOLDS(pid >= 0);
 	if (pid == 0) {
 		HOLDS(setenv("RMEM_IBV", devices, 1) == 0);
 		fd = cm_open();
@@ -175,7 +164,7 @@ run_case(void (*run)(void), const char *devices)
 		HOLDS(close(fd) == 0);
 		_exit(0);
 	}
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int

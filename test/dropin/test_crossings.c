@@ -61,7 +61,7 @@ faults_are_of_one_device(void)
 static void
 run_child(void (*child)(void), char *text, size_t size)
 {
-	int fds[2], status;
+	int fds[2];
 	size_t len = 0;
 	ssize_t n;
 	pid_t pid;
@@ -79,22 +79,20 @@ run_child(void (*child)(void), char *text, size_t size)
 		len += (size_t)n;
 	text[len] = '\0';
 	close(fds[0]);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static void
 forks_and_leaves(void)
 {
-	int status;
 	pid_t pid;
 
 	own.objects = open_objects_of("soft0", own.buf, sizeof(own.buf), NB_WRITES);
 	pid = fork();
-	HOLDS(pid >= 0);
 	/* The objects are those of the parent. */
 	if (pid == 0)
 		exit(0);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 static void
@@ -154,7 +152,7 @@ child_is_not_controlled(const char *program)
 	HOLDS(control_process(program, "timeout 60", pid, "list", text) == 0 &&
 			strstr(text, "ACTIVE") != NULL);
 	HOLDS(write(go[1], &byte, 1) == 1);
-	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 	status = control_process(program, "timeout 60", pid, "list", text);
 	HOLDS(status != 124 && strstr(text, "ACTIVE") == NULL);
 }

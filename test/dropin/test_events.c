@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -83,14 +82,6 @@ post_send(struct side *side, unsigned int flags)
 	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
 }
 
-static bool
-is_readable(void)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) == 1;
-}
-
 /* An event of that side, acknowledged. */
 static void
 expect_event(struct side *side)
@@ -128,13 +119,13 @@ events(void)
 	post_recv(&sides[1]);
 	HOLDS(ibv_req_notify_cq(sides[1].cq, 1) == 0);
 	post_send(&sides[0], 0);
-	HOLDS(!is_readable());
+	HOLDS(!is_readable(channel->fd));
 	post_recv(&sides[1]);
 	post_send(&sides[0], IBV_SEND_SOLICITED);
-	HOLDS(is_readable());
+	HOLDS(is_readable(channel->fd));
 	expect_event(&sides[1]);
 	HOLDS(ibv_req_notify_cq(sides[1].cq, 0) == 0);
-	HOLDS(!is_readable() && drain(&sides[1]) == 2 && drain(&sides[0]) == 2);
+	HOLDS(!is_readable(channel->fd) && drain(&sides[1]) == 2 && drain(&sides[0]) == 2);
 	flags = fcntl(channel->fd, F_GETFL);
 	HOLDS(fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) == 0);
 	HOLDS(ibv_get_cq_event(channel, &cq, &cq_context) == -1 && errno == EAGAIN);
@@ -165,7 +156,7 @@ moderated(void)
 			post_send(&sides[0], 0);
 		}
 		expect_event(&sides[1]);
-		HOLDS(drain(&sides[1]) == n && drain(&sides[0]) == n && !is_readable());
+		HOLDS(drain(&sides[1]) == n && drain(&sides[0]) == n && !is_readable(channel->fd));
 	}
 	attr.attr_mask = 2;
 	HOLDS(ibv_modify_cq(sides[1].cq, &attr) == EINVAL && errno == EINVAL);

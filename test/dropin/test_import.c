@@ -185,14 +185,13 @@ static void
 other_process_cannot_import(void)
 {
 	pid_t pid = fork();
-	int status;
 
 	if (pid == 0) {
 		HOLDS(ibv_import_device(dup(own.context->cmd_fd)) == NULL);
 		HOLDS(errno == EOPNOTSUPP);
 		_exit(0);
 	}
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	wait_child(pid);
 }
 
 int

@@ -14,7 +14,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "own_qp.h"
 #include "verbs/ribv.h"
@@ -105,15 +104,12 @@ reg_class(void)
 static double
 measure(void (*call)(void))
 {
-	struct timespec begin, end;
+	uint64_t begin = now_ns();
 	int i;
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (i = 0; i < REPEAT; i++)
 		call();
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
-			REPEAT;
+	return (double)(now_ns() - begin) / REPEAT;
 }
 
 /* The function of libibverbs. */
