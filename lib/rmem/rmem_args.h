@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Parser of device arguments, for drivers.
+ * @file
+ * Parser of device arguments, for drivers.
  *
  * A table has one row for each argument. Each refused value is logged in one line: `key='value':
  * invalid value (limit)`.

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Device memory (DM), which programs access with copies and through MRs.
+ * @file
+ * Device memory (DM), which programs access with copies and through MRs.
  *
  * rmem_mr_reg_attr() registers a range of device memory, with rmem_mr_ext::dm. The MR is
  * zero-based: requests of peers and SGEs address it by offsets from the beginning of the range.

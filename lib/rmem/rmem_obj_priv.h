@@ -3,7 +3,8 @@
  */
 
 /**
- * @file The private head that precedes each object of rmem_obj_create(). Not installed.
+ * @file
+ * The private head that precedes each object of rmem_obj_create(). Not installed.
  */
 
 #ifndef RMEM_OBJ_PRIV_H

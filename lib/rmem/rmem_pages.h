@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Pages of a range of memory, for drivers.
+ * @file
+ * Pages of a range of memory, for drivers.
  */
 
 #ifndef RMEM_PAGES_H

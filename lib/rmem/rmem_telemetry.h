@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Telemetry and dumps, for libraries above the class.
+ * @file
+ * Telemetry and dumps, for libraries above the class.
  *
  * Handlers run on a DPDK thread. They walk a list with the lock of the list held, so that no object
  * is released concurrently.

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Events of unmapped, moved or discarded memory; for drivers and libraries.
+ * @file
+ * Events of unmapped, moved or discarded memory; for drivers and libraries.
  *
  * While there are watchers, one userfaultfd and one control thread serve the process. Watched
  * memory is registered for write protection, which is never enabled, so accesses are not affected.

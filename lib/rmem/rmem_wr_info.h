@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Table of send requests, and their check when posted, for drivers.
+ * @file
+ * Table of send requests, and their check when posted, for drivers.
  *
  * A driver implements the execution of each opcode, and checks its own limits.
  */

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file The port: communication manager of a device that has none in the kernel. It consists of an
+ * @file
+ * The port: communication manager of a device that has none in the kernel. It consists of an
  * engine of ibcm.h, QP 1, and a thread that serves both. Not installed.
  *
  * A device has a port while a listener or a connection uses one. The lock of the port protects its
