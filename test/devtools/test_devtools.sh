@@ -343,7 +343,9 @@ test_release() {
 	make_tree
 	# shellcheck disable=SC2016  # for the program
 	fake git <<<'case "$1" in rev-parse) echo 0123456789ab ;; esac'
-	mkdir -p tree/lib/rmem tree/debian tree/build-fuzz/corpus
+	mkdir -p tree/lib/rmem tree/debian tree/build-fuzz/corpus tree/build/test/sim
+	echo '#!/bin/sh' >tree/build/test/sim/dpdk-sim
+	chmod +x tree/build/test/sim/dpdk-sim
 	echo " version: '1.2.3'," >tree/meson.build
 	echo '#define RMEM_VERSION RMEM_VERSION_NUM(1, 2, 3)' >tree/lib/rmem/rmem_version.h
 	echo 'rmem (1.2.3) unstable' >tree/debian/changelog
