@@ -371,6 +371,23 @@ wait_event(int fd, int cancel_state)
 	return ret;
 }
 
+/*
+ * Another thread has closed the channel during the wait. As in the kernel, this thread is not
+ * woken: it waits for a signal, for its cancellation, or for the end of the program.
+ */
+static int
+wait_closed(int cancel_state)
+{
+	int state;
+
+	rcm_unlock();
+	pthread_setcancelstate(cancel_state, &state);
+	pause();
+	pthread_setcancelstate(state, NULL);
+	rcm_lock();
+	return -EINTR;
+}
+
 int
 rcm_get_event(int fd, const struct rcm_cmd *cmd)
 {
@@ -381,6 +398,8 @@ rcm_get_event(int fd, const struct rcm_cmd *cmd)
 		return -ENOSPC;
 	do {
 		ret = get_event(fd, cmd, &is_blocking);
+		if (ret == -EBADF && is_blocking)
+			return wait_closed(cmd->cancel_state);
 		if (ret != -EAGAIN || !is_blocking)
 			return ret;
 		ret = wait_event(fd, cmd->cancel_state);

@@ -304,6 +304,7 @@ leave_wait(int no)
 
 static int waiting; /* a channel without events */
 static pid_t waiter;
+static bool has_returned; /* atomic */
 
 static void *
 wait_for_event(void *arg)
@@ -313,6 +314,7 @@ wait_for_event(void *arg)
 	__atomic_store_n(&waiter, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	if (sigsetjmp(before_wait, 1) == 0)
 		(void)cm_event(waiting, &event);
+	__atomic_store_n(&has_returned, true, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
 	return arg;
@@ -375,6 +377,20 @@ cancelled_thread_does_not_delay_others(void)
 	each_wakeup_has_an_event();
 }
 
+/* As in the kernel, the close of a channel does not end the wait of another thread in it: rping's
+ * thread would exit with an error. */
+static void
+close_ends_no_wait(void)
+{
+	pthread_t thread = start_waiter();
+
+	HOLDS(close(waiting) == 0);
+	each_wakeup_has_an_event();
+	HOLDS(!__atomic_load_n(&has_returned, __ATOMIC_ACQUIRE));
+	HOLDS(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+	each_wakeup_has_an_event();
+}
+
 /* The same for one that leaves by siglongjmp(). Nothing else happens then: the signal arrives while
  * it sleeps. */
 static int
@@ -422,6 +438,7 @@ main(void)
 	request_is_an_event_of_one_channel();
 	retried_connection_migrates();
 	cancelled_thread_does_not_delay_others();
+	close_ends_no_wait();
 	replaced_channel_is_closed();
 	HOLDS(close(server) == 0 && close(client) == 0);
 	return 0;
