@@ -270,6 +270,8 @@ keep_other(struct ribv_cq *cq, uint32_t end, const struct rmem_wc *wc, const uin
 		cq->nb_lost += wc->status != RMEM_WC_WR_FLUSH_ERR;
 		return end;
 	}
+	if (end == cq->max_kept)
+		return end; /* more than nb_cqe: it is lost, as in a CQ that is full */
 	cq->kept[end] = *wc;
 	if (times != NULL)
 		cq->kept_times[end] = *times;
@@ -295,7 +297,7 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 		end = keep_other(cq, end, &cq->kept[i],
 				cq->kept_times != NULL ? &cq->kept_times[i] : NULL, qp_num);
 	do {
-		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->max_kept - end, BURST));
+		polled = rmem_poll_cq(cq->cq, wc, BURST);
 		for (n = 0; n < polled; n++)
 			end = keep_other(cq, end, &wc[n],
 					cq->kept_times != NULL ? &cq->cq->timestamps[n] : NULL,
