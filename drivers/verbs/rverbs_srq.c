@@ -117,8 +117,12 @@ rverbs_srq_destroy(struct rmem_srq *base)
 {
 	struct rverbs_srq *srq = rverbs_srq_of(base);
 	struct rverbs_dev *dev = srq->dev;
-	int ret = rverbs_err_code(ibv_destroy_srq(srq->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_srq");
+	int ret;
 
+	/* Providers drop the completions of an SRQ of XRC that is destroyed. */
+	if (srq->cq != NULL)
+		rverbs_cq_save(srq->cq);
+	ret = rverbs_err_code(ibv_destroy_srq(srq->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_srq");
 	if (ret != 0)
 		return ret;
 	if (srq->cq != NULL)

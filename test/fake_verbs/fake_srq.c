@@ -69,8 +69,12 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 		return errno;
 	while (*at != NULL && &(*at)->ibv != ibv)
 		at = &(*at)->next;
-	if (*at != NULL)
+	if (*at != NULL) {
+		struct fake_cq *cq = (struct fake_cq *)(*at)->cq;
+
+		cq->cons = cq->prod; /* as mlx4 drops the completions of the SRQ */
 		*at = (*at)->next;
+	}
 	free(ibv);
 	fake.nb_live--;
 	return 0;
