@@ -285,6 +285,28 @@ TEST(wire_udp, packets_left_of_a_group_are_dropped_with_it)
 	expect_plain(&own, 3);
 }
 
+/* As a child of fork() has it. */
+TEST(wire_udp, socket_that_a_child_has_too_is_left)
+{
+	const struct rwire_addr own = addr_of("127.0.17.1"), group = addr_of("239.17.0.6");
+	struct pollfd pfd = {.events = POLLIN};
+	int fd, copy;
+
+	TEST_OK(rwire_port_udp_open(&own, &port));
+	fd = test_free_fd();
+	TEST_OK(port->ops->mcast_join(port, &group));
+	pfd.fd = copy = dup(fd);
+	TEST_ASSERT(copy >= 0);
+	port->ops->mcast_leave(port, &group);
+	send_plain(&group, 1);
+	TEST_EQ(poll(&pfd, 1, 600000), 1);
+	pfd.fd = port->fd;
+	TEST_EQ(poll(&pfd, 1, 0), 0);
+	send_plain(&own, 2);
+	expect_plain(&own, 2);
+	close(copy);
+}
+
 TEST(wire_udp, packet_to_a_group_reaches_its_members)
 {
 	const struct rwire_addr own = addr_of("127.0.17.1"), group = addr_of("239.17.0.5");

@@ -532,6 +532,8 @@ udp_close_rx(struct udp_port *port, int fd)
 		port->rx_slot = 0;
 		udp_set_dst(port, &port->port.addr, false);
 	}
+	/* A close does not end its watch if a child has the socket too. */
+	(void)epoll_ctl(port->port.fd, EPOLL_CTL_DEL, fd, NULL);
 	close(fd);
 }
 
