@@ -105,7 +105,7 @@ struct rwire_req {
 	uint32_t una;          /* oldest PSN not acknowledged */
 	uint32_t nb_rd;        /* requests with responses in [cons, begun) */
 	uint32_t since_ack;    /* packets sent since the last AckReq */
-	/* Packets were lost if it is not rwire_qp::window; see rwire_timer.c. */
+	/* The window is below rwire_qp::window after a loss (rwire_timer.c). */
 	uint32_t window;    /* PSNs in flight at the start of a packet, at most */
 	uint32_t threshold; /* window from which on it grows slowly */
 	uint32_t grown;     /* PSNs acknowledged since it grew */

@@ -74,6 +74,7 @@ comp_move(struct comp *comp, uint32_t psn)
 	req->is_rewound = false;
 	req->retry_left = conn->retry_cnt;
 	req->rnr_left = conn->rnr_retry;
+	req->rnr_until = 0; /* an RNR NAK sets it after this */
 	req->deadline = 0;
 	if (req->timeout != 0 && psn != req->end_psn)
 		req->deadline = rwire_clock() + req->timeout;

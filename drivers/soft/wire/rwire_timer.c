@@ -6,9 +6,10 @@
  * The retransmission timer, the retry count, the rewind to the oldest unacknowledged packet, and
  * the window, which is reduced when packets are lost.
  *
- * The window is as TCP's: a NAK halves it, a timeout reduces it to one PSN. It then doubles in each
- * round trip up to half of its previous size, and grows by one PSN in each of the next ones. READs
- * are requested in pieces, which may exceed a small window.
+ * The window is as TCP's: a NAK halves it, a timeout reduces it to one PSN. It then doubles in
+ * each round trip up to half of its previous size, and grows by one PSN in each of the next ones.
+ * READs and shared payloads are sent in pieces, which may exceed a small window. Shared memory
+ * loses none, so the window stays.
  *
  * Invariant: req.deadline is 0 unless packets wait for an acknowledgement. It is set when the first
  * such packet is sent (rwire_req.c), by an acknowledgement that leaves other packets
@@ -28,6 +29,8 @@ rwire_shrink(struct rwire_qp *q, uint32_t window)
 {
 	struct rwire_req *req = &q->req;
 
+	if (rwire_is_lossless(q->wire))
+		return; /* dropped by a responder that was busy */
 	req->threshold = RTE_MAX(req->window / 2, UINT32_C(2));
 	req->grown = 0;
 	rwire_set_window(q, RTE_MAX(window, UINT32_C(1)));
@@ -104,7 +107,7 @@ timer_jitter(const struct rwire_qp *q, uint64_t now)
 {
 	uint64_t hash = (now ^ ((uint64_t)q->req.una << 32)) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return (RTE_MIN(q->req.timeout, rte_get_tsc_hz()) >> 16) * (hash >> 48) >> 2;
+	return RTE_MIN(q->req.timeout, rte_get_tsc_hz()) * (hash >> 48) >> 18;
 }
 
 int
