@@ -32,7 +32,7 @@ make_fast_reg(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		return ret;
 	}
 	slot->list = list;
-	slot->lease.rkey = slot->mr->rkey;
+	LEASE_SET(slot->lease.rkey, slot->mr->rkey);
 	return 0;
 }
 
@@ -88,7 +88,7 @@ make_mw(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	int ret = rmem_mw_alloc(ctx->qp->pd, RMEM_MW_TYPE_2, &slot->mw);
 
 	if (ret == 0)
-		slot->lease.rkey = slot->mw->rkey;
+		LEASE_SET(slot->lease.rkey, slot->mw->rkey);
 	return ret;
 }
 
@@ -128,7 +128,7 @@ make_umr(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->entry = &ctx->entries[lease_number(ctx, slot)];
-	slot->lease.rkey = slot->mr->rkey;
+	LEASE_SET(slot->lease.rkey, slot->mr->rkey);
 	return 0;
 }
 

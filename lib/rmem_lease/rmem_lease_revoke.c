@@ -67,7 +67,7 @@ bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	int ret;
 
 	memset(wr, 0, sizeof(wr));
-	slot->lease.rkey = rmem_rkey_of_tag(rkey, tag);
+	LEASE_SET(slot->lease.rkey, rmem_rkey_of_tag(rkey, tag));
 	ctx->backend->fill(ctx, slot, &wr[0], tag);
 	wr[0].wr_id = (uint64_t)ctx->wr_tag << 32 | ctx->ops_tail;
 	wr[1].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + 1);
@@ -76,7 +76,7 @@ bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	wr[1].invalidate_rkey = slot->lease.rkey;
 	ret = rmem_post_send(ctx->qp, wr, 2);
 	if (ret <= 0) {
-		slot->lease.rkey = rkey;
+		LEASE_SET(slot->lease.rkey, rkey);
 		lease_return_tag(slot);
 		ctx->revokes.head--;
 		return;

@@ -161,6 +161,7 @@ report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 {
 	struct lease_copy oldest = {.serial = UINT64_MAX}, copy;
 	struct rmem_report group;
+	uint64_t granted;
 	uint32_t i;
 
 	for (i = 0; i < ctx->nb_slots; i++) {
@@ -175,8 +176,10 @@ report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
 	rmem_report_bits(&group, "addr", oldest.addr);
 	rmem_report_uint(&group, "length", oldest.length);
 	rmem_report_uint(&group, "state", oldest.state);
+	/* A lease that is being posted is not counted yet. */
+	granted = __atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED);
 	rmem_report_uint(&group, "granted_since",
-			__atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED) - oldest.serial - 1);
+			granted > oldest.serial ? granted - oldest.serial - 1 : 0);
 	report_age(&group, ctx, oldest.serial);
 	rmem_report_end(out, &group, "oldest");
 }
