@@ -417,8 +417,10 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	uint32_t state = attr->cur_state;
 	int ret = 0;
 
-	if ((mask & RMEM_QP_PORT) != 0 && attr->state == RMEM_QPS_INIT)
+	if ((mask & RMEM_QP_PORT) != 0 && attr->state == RMEM_QPS_INIT) {
 		qp->gid_slot = rsoft_gid_slot(attr->port_num, 0);
+		qp->pkey_slot = rsoft_pkey_slot(attr->port_num, qp->pkey_slot % RSOFT_MAX_PKEYS);
+	}
 	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
 		qp->pkey_slot = rsoft_pkey_slot(rsoft_gid_port(qp->gid_slot), attr->pkey_index);
 	if ((mask & RMEM_QP_AV) != 0)

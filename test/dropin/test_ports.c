@@ -115,10 +115,13 @@ packets_to_another_port_are_lost(void)
 	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
 	const struct ibv_sge sge = {(uintptr_t)sides[0].buf, 8, sides[0].mr->lkey};
 
+	memset(sides[0].buf, 0x5a, 8);
+	memset(sides[1].buf, 0, 8);
 	HOLDS(connect_rc(peer, qp, OWN1, (struct place){1, 0, 0}) == 0);
 	HOLDS(connect_rc(qp, peer, PEER2, (struct place){1, 0, 0}) == 0);
 	HOLDS(write_to(qp, sge, (uintptr_t)sides[1].buf, sides[1].mr->rkey) ==
 			IBV_WC_RETRY_EXC_ERR);
+	HOLDS(memcmp(sides[1].buf, (const uint8_t[8]){0}, 8) == 0);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
 }
 
