@@ -34,9 +34,10 @@ is_possible(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t s
 	uint64_t length = 0;
 	uint32_t i;
 
-	/* Only a signaled request can lose its completion. */
+	/* Only a signaled request can lose its completion, and a CQ may ignore that. */
 	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR)
-		return (wr->flags & RMEM_SEND_SIGNALED) != 0 || qp->sig_all;
+		return ((wr->flags & RMEM_SEND_SIGNALED) != 0 || qp->sig_all) &&
+				!rsoft_cq_ignores_overrun(rsoft_cq_of(qp->qp.send_cq));
 	if (status == RMEM_WC_RNR_RETRY_EXC_ERR)
 		return qp->conn.rnr_retry != 7;
 	if (status != RMEM_WC_REM_ACCESS_ERR || wr->opcode == RMEM_WR_FLUSH)
