@@ -26,7 +26,7 @@
 
 #define HELLO_MAGIC  0x6b760001 /* "kv", version 1 */
 #define ACCEPT_MS    1000
-#define CONNECT_MS   3000
+#define CONNECT_MS   10000 /* an accept may wait 9 s for a silent peer */
 #define WATCH_MS     10
 #define MIN_PAUSE_US 50000
 #define MAX_PAUSE_US 500000
