@@ -68,6 +68,9 @@ create_qp(const struct side *side, enum ibv_qp_type type)
 	return qp;
 }
 
+/* Whether requests of QPs that are connected from now on fail in 10 ms, and not after seconds. */
+static bool is_loss_expected;
+
 /* Connect a QP of RC with a QP at that GID; 0 or an errno. */
 static inline int
 connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, const char *to, struct place from)
@@ -78,8 +81,8 @@ connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, const char *to, struct 
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 			.path_mtu = IBV_MTU_256,
 			.dest_qp_num = peer->qp_num,
-			.timeout = 10,
-			.retry_cnt = 1,
+			.timeout = is_loss_expected ? 10 : 18,
+			.retry_cnt = is_loss_expected ? 1 : 7,
 			.ah_attr = {.port_num = from.port_num,
 					.is_global = 1,
 					.grh = {.dgid = gid_of(to),
