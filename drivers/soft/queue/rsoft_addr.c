@@ -148,8 +148,8 @@ rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16])
 			rwire_addr_is_ipv4(&group) == rwire_addr_is_ipv4(&own);
 }
 
-static bool
-has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
+bool
+rsoft_addr_has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
 {
 	uint32_t i;
 
@@ -170,7 +170,7 @@ rsoft_addr_wire_dev(const uint8_t gid[16])
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
 		struct rsoft_dev *dev = rsoft_domain->dev[i];
 
-		if (dev != NULL && dev->wire != NULL && has_gid(dev, gid))
+		if (dev != NULL && dev->wire != NULL && rsoft_addr_has_gid(dev, gid))
 			return dev;
 	}
 	return NULL;

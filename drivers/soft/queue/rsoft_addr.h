@@ -46,6 +46,9 @@ bool rsoft_addr_can_reach(const struct rsoft_dev *dev, uint32_t slot, const uint
  */
 bool rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16]);
 
+/* Whether a GID is one of the device's. Under the domain's lock. */
+bool rsoft_addr_has_gid(const struct rsoft_dev *dev, const uint8_t gid[16]);
+
 /* Find the device with a wire in this process that has the GID, or NULL. Under the domain's
  * lock. */
 struct rsoft_dev *rsoft_addr_wire_dev(const uint8_t gid[16]);

@@ -97,15 +97,8 @@ report(struct rwire *wire, uint32_t type, uint32_t port_num)
 static bool
 is_known(const struct rwire *wire, const struct rwire_addr *addr)
 {
-	uint32_t i;
-
-	if (rwire_addr_is_equal(addr, &wire->port->addr) || rsoft_addr_wire_dev(addr->gid) != NULL)
-		return true;
-	for (i = 1; i < wire->dev->tables.nb_slots; i++) {
-		if (memcmp(wire->dev->tables.gid[i], addr->gid, 16) == 0)
-			return true;
-	}
-	return false;
+	/* While this device is opened, the domain does not have it. */
+	return rsoft_addr_has_gid(wire->dev, addr->gid) || rsoft_addr_wire_dev(addr->gid) != NULL;
 }
 
 /* Add the GID in a slot. Under rx_lock. */
