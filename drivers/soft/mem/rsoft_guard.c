@@ -216,7 +216,7 @@ RTE_INIT(guard_choose)
 		rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
 }
 
-/* The address of the next instruction. */
+/* The address of the instruction that faulted. */
 GUARD_PLAIN static uintptr_t
 guard_pc(const ucontext_t *context)
 {
@@ -254,7 +254,7 @@ extern const uint8_t rsoft_guard_words[];
 
 #define INSTRUCTION_LOADS (1u << 22) /* of the loads and stores in rsoft_guard_aarch64.S */
 
-/* The address of the next instruction. */
+/* The address of the instruction that faulted. */
 GUARD_PLAIN static uintptr_t
 guard_pc(const ucontext_t *context)
 {

@@ -151,6 +151,11 @@ struct rsoft_guard_entry {
 	"	.long 1b - ., 2b - ., %l[gone] - .\n"                                                    \
 	"	.popsection\n"
 
+/*
+ * Of each processor: a copy function, and the instructions of rsoft_guard_copy64(),
+ * rsoft_guard_store() and rsoft_guard_move(), with the registers that they change. Operand 0 is the
+ * destination, operand 1 the source or the value.
+ */
 #if defined(__x86_64__) && defined(__linux__)
 #define RSOFT_GUARD_HAS_FAST
 
@@ -158,8 +163,6 @@ struct rsoft_guard_entry {
 struct rsoft_guarded rsoft_guard_x86_copy_sse2(void *to, const void *from, size_t length);
 struct rsoft_guarded rsoft_guard_x86_copy_avx2(void *to, const void *from, size_t length);
 struct rsoft_guarded rsoft_guard_x86_copy_avx512(void *to, const void *from, size_t length);
-struct rsoft_guarded rsoft_guard_x86_add(uint64_t *word, uint64_t add, uint64_t *before);
-struct rsoft_guarded rsoft_guard_x86_swap(uint64_t *word, uint64_t *before, uint64_t swap);
 
 /* The fast copy function for this processor; written at process start, and by tests. */
 struct rsoft_guard_choice {
@@ -172,91 +175,53 @@ struct rsoft_guard_choice {
 extern struct rsoft_guard_choice rsoft_guard_choice __attribute__((visibility("hidden")));
 
 #define rsoft_guard_copy rsoft_guard_choice.copy
-#define rsoft_guard_add  rsoft_guard_x86_add
-#define rsoft_guard_swap rsoft_guard_x86_swap
 
 #ifdef __AVX__
-#define RSOFT_GUARD_MOV "vmovups"
+#define RSOFT_GUARD_MOVUPS(from, to) "vmovups " from ", " to "\n"
 #else
-#define RSOFT_GUARD_MOV "movups"
+#define RSOFT_GUARD_MOVUPS(from, to) "movups " from ", " to "\n"
 #endif
-
-/* Copy 64 bytes without a call; all are loaded before any is stored. False: a fault. */
-static __rte_always_inline bool
-rsoft_guard_copy64(void *to, const void *from)
-{
-	__asm__ goto("1:	" RSOFT_GUARD_MOV " (%1), %%xmm0\n"
-		     "	" RSOFT_GUARD_MOV " 16(%1), %%xmm1\n"
-		     "	" RSOFT_GUARD_MOV " 32(%1), %%xmm2\n"
-		     "	" RSOFT_GUARD_MOV " 48(%1), %%xmm3\n"
-		     "	" RSOFT_GUARD_MOV " %%xmm0, (%0)\n"
-		     "	" RSOFT_GUARD_MOV " %%xmm1, 16(%0)\n"
-		     "	" RSOFT_GUARD_MOV " %%xmm2, 32(%0)\n"
-		     "	" RSOFT_GUARD_MOV " %%xmm3, 48(%0)\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
-			:
-			: "r"(to), "r"(from)
-			: "memory", "xmm0", "xmm1", "xmm2", "xmm3"
-			: gone);
-	return true;
-gone:
-	return false;
-}
-
-/* Store an aligned word with one store. False: a fault. */
-static __rte_always_inline bool
-rsoft_guard_store(uint64_t *word, uint64_t value)
-{
-	__asm__ goto("1:	movq %1, (%0)\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
-			:
-			: "r"(word), "r"(value)
-			: "memory"
-			: gone);
-	return true;
-gone:
-	return false;
-}
-
-/* Load 8 bytes, and store them to an aligned word with one store. False: a fault. */
-static __rte_always_inline bool
-rsoft_guard_move(uint64_t *word, const void *from)
-{
-	__asm__ goto("1:	movq (%1), %%rax\n"
-		     "	movq %%rax, (%0)\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
-			:
-			: "r"(word), "r"(from)
-			: "memory", "rax"
-			: gone);
-	return true;
-gone:
-	return false;
-}
+#define RSOFT_GUARD_LOAD64                                                                         \
+	RSOFT_GUARD_MOVUPS("(%1)", "%%xmm0")                                                       \
+	RSOFT_GUARD_MOVUPS("16(%1)", "%%xmm1")                                                     \
+	RSOFT_GUARD_MOVUPS("32(%1)", "%%xmm2")                                                     \
+	RSOFT_GUARD_MOVUPS("48(%1)", "%%xmm3")
+#define RSOFT_GUARD_STORE64                                                                        \
+	RSOFT_GUARD_MOVUPS("%%xmm0", "(%0)")                                                       \
+	RSOFT_GUARD_MOVUPS("%%xmm1", "16(%0)")                                                     \
+	RSOFT_GUARD_MOVUPS("%%xmm2", "32(%0)")                                                     \
+	RSOFT_GUARD_MOVUPS("%%xmm3", "48(%0)")
+#define RSOFT_GUARD_CHANGES64 "xmm0", "xmm1", "xmm2", "xmm3"
+#define RSOFT_GUARD_STORE8    "movq %1, (%0)\n"
+#define RSOFT_GUARD_MOVE8     "movq (%1), %%rax\nmovq %%rax, (%0)\n"
+#define RSOFT_GUARD_CHANGES8  "rax"
 #elif defined(__aarch64__) && defined(__linux__)
 #define RSOFT_GUARD_HAS_FAST
 
 /* In rsoft_guard_aarch64.S. */
-struct rsoft_guarded rsoft_guard_arm64_copy(void *to, const void *from, size_t length);
-struct rsoft_guarded rsoft_guard_arm64_add(uint64_t *word, uint64_t add, uint64_t *before);
-struct rsoft_guarded rsoft_guard_arm64_swap(uint64_t *word, uint64_t *before, uint64_t swap);
+struct rsoft_guarded rsoft_guard_copy(void *to, const void *from, size_t length);
 
-#define rsoft_guard_copy rsoft_guard_arm64_copy
-#define rsoft_guard_add  rsoft_guard_arm64_add
-#define rsoft_guard_swap rsoft_guard_arm64_swap
+#define RSOFT_GUARD_LOAD64    "ldp q0, q1, [%1]\nldp q2, q3, [%1, #32]\n"
+#define RSOFT_GUARD_STORE64   "stp q0, q1, [%0]\nstp q2, q3, [%0, #32]\n"
+#define RSOFT_GUARD_CHANGES64 "v0", "v1", "v2", "v3"
+#define RSOFT_GUARD_STORE8    "stlr %1, [%0]\n"
+#define RSOFT_GUARD_MOVE8     "ldr x9, [%1]\nstlr x9, [%0]\n"
+#define RSOFT_GUARD_CHANGES8  "x9"
+#endif
+
+#ifdef RSOFT_GUARD_HAS_FAST
+/* In the same file as the copy function. */
+struct rsoft_guarded rsoft_guard_add(uint64_t *word, uint64_t add, uint64_t *before);
+struct rsoft_guarded rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap);
 
 /* Copy 64 bytes without a call; all are loaded before any is stored. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_copy64(void *to, const void *from)
 {
-	__asm__ goto("1:	ldp q0, q1, [%1]\n"
-		     "	ldp q2, q3, [%1, #32]\n"
-		     "	stp q0, q1, [%0]\n"
-		     "	stp q2, q3, [%0, #32]\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
+	__asm__ goto("1:	" RSOFT_GUARD_LOAD64 RSOFT_GUARD_STORE64 "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(to), "r"(from)
-			: "memory", "v0", "v1", "v2", "v3"
+			: "memory", RSOFT_GUARD_CHANGES64
 			: gone);
 	return true;
 gone:
@@ -267,8 +232,7 @@ gone:
 static __rte_always_inline bool
 rsoft_guard_store(uint64_t *word, uint64_t value)
 {
-	__asm__ goto("1:	stlr %1, [%0]\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
+	__asm__ goto("1:	" RSOFT_GUARD_STORE8 "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(word), "r"(value)
 			: "memory"
@@ -282,12 +246,10 @@ gone:
 static __rte_always_inline bool
 rsoft_guard_move(uint64_t *word, const void *from)
 {
-	__asm__ goto("1:	ldr x9, [%1]\n"
-		     "	stlr x9, [%0]\n"
-		     "2:\n" RSOFT_GUARD_ENTRY
+	__asm__ goto("1:	" RSOFT_GUARD_MOVE8 "2:\n" RSOFT_GUARD_ENTRY
 			:
 			: "r"(word), "r"(from)
-			: "memory", "x9"
+			: "memory", RSOFT_GUARD_CHANGES8
 			: gone);
 	return true;
 gone:

@@ -12,6 +12,12 @@
  * All copies permit overlapping ranges, read only the source and write only the destination.
  */
 
+	/* Return RSOFT_SIDE_NONE. */
+	.macro guard_end
+	mov	x0, #0
+	ret
+	.endm
+
 	.text
 	.globl	rsoft_guard_begin
 	.hidden	rsoft_guard_begin
@@ -25,16 +31,16 @@
 rsoft_guard_begin:
 
 /*
- * struct rsoft_guarded rsoft_guard_arm64_copy(void *to, const void *from, size_t length)
+ * struct rsoft_guarded rsoft_guard_copy(void *to, const void *from, size_t length)
  *
  * Up to 128 bytes are loaded before any is stored: the second half of the registers ends with the
  * last byte. x4 and x5 are the ends of the source and of the destination.
  */
 	.p2align 6
-	.globl	rsoft_guard_arm64_copy
-	.hidden	rsoft_guard_arm64_copy
-	.type	rsoft_guard_arm64_copy, %function
-rsoft_guard_arm64_copy:
+	.globl	rsoft_guard_copy
+	.hidden	rsoft_guard_copy
+	.type	rsoft_guard_copy, %function
+rsoft_guard_copy:
 	add	x4, x1, x2
 	add	x5, x0, x2
 	cmp	x2, #16
@@ -45,8 +51,7 @@ rsoft_guard_arm64_copy:
 	ldur	q1, [x4, #-16]
 	str	q0, [x0]
 	stur	q1, [x5, #-16]
-	mov	x0, #0
-	ret
+	guard_end
 
 .Lcopy_over_32:
 	cmp	x2, #64
@@ -55,8 +60,7 @@ rsoft_guard_arm64_copy:
 	ldp	q2, q3, [x4, #-32]
 	stp	q0, q1, [x0]
 	stp	q2, q3, [x5, #-32]
-	mov	x0, #0
-	ret
+	guard_end
 
 .Lcopy_over_64:
 	cmp	x2, #128
@@ -69,8 +73,7 @@ rsoft_guard_arm64_copy:
 	stp	q2, q3, [x0, #32]
 	stp	q4, q5, [x5, #-64]
 	stp	q6, q7, [x5, #-32]
-	mov	x0, #0
-	ret
+	guard_end
 
 .Lcopy_below_16:
 	tbz	x2, #3, .Lcopy_below_8
@@ -78,31 +81,27 @@ rsoft_guard_arm64_copy:
 	ldur	x7, [x4, #-8]
 	str	x6, [x0]
 	stur	x7, [x5, #-8]
-	mov	x0, #0
-	ret
+	guard_end
 .Lcopy_below_8:
 	tbz	x2, #2, .Lcopy_below_4
 	ldr	w6, [x1]
 	ldur	w7, [x4, #-4]
 	str	w6, [x0]
 	stur	w7, [x5, #-4]
-	mov	x0, #0
-	ret
+	guard_end
 .Lcopy_below_4:
 	tbz	x2, #1, .Lcopy_below_2
 	ldrh	w6, [x1]
 	ldurh	w7, [x4, #-2]
 	strh	w6, [x0]
 	sturh	w7, [x5, #-2]
-	mov	x0, #0
-	ret
+	guard_end
 .Lcopy_below_2:
 	cbz	x2, .Lcopy_none
 	ldrb	w6, [x1]
 	strb	w6, [x0]
 .Lcopy_none:
-	mov	x0, #0
-	ret
+	guard_end
 
 	/*
 	 * Store to multiples of 32, except the first and the last 32 bytes. 32 bytes are loaded
@@ -137,8 +136,7 @@ rsoft_guard_arm64_copy:
 	ldp	q2, q3, [x4, #-32]
 	stp	q0, q1, [x3]
 	stp	q2, q3, [x5, #-32]
-	mov	x0, #0
-	ret
+	guard_end
 
 	/* The same from the end backwards; x7 is the source of x3. */
 .Lcopy_back:
@@ -167,36 +165,34 @@ rsoft_guard_arm64_copy:
 	ldp	q2, q3, [x1]
 	stp	q0, q1, [x3, #-32]
 	stp	q2, q3, [x0]
-	mov	x0, #0
-	ret
-	.size	rsoft_guard_arm64_copy, . - rsoft_guard_arm64_copy
+	guard_end
+	.size	rsoft_guard_copy, . - rsoft_guard_copy
 
 rsoft_guard_words:
 
-/* struct rsoft_guarded rsoft_guard_arm64_add(uint64_t *word, uint64_t add, uint64_t *before) */
+/* struct rsoft_guarded rsoft_guard_add(uint64_t *word, uint64_t add, uint64_t *before) */
 	.p2align 4
-	.globl	rsoft_guard_arm64_add
-	.hidden	rsoft_guard_arm64_add
-	.type	rsoft_guard_arm64_add, %function
-rsoft_guard_arm64_add:
+	.globl	rsoft_guard_add
+	.hidden	rsoft_guard_add
+	.type	rsoft_guard_add, %function
+rsoft_guard_add:
 	ldaxr	x3, [x0]
 	add	x4, x3, x1
 	stlxr	w5, x4, [x0]
-	cbnz	w5, rsoft_guard_arm64_add
+	cbnz	w5, rsoft_guard_add
 	str	x3, [x2]
-	mov	x0, #0
-	ret
-	.size	rsoft_guard_arm64_add, . - rsoft_guard_arm64_add
+	guard_end
+	.size	rsoft_guard_add, . - rsoft_guard_add
 
 /*
- * struct rsoft_guarded rsoft_guard_arm64_swap(uint64_t *word, uint64_t *before, uint64_t swap)
+ * struct rsoft_guarded rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap)
  * As on x86-64, the word is also stored if it is different: it must be writable.
  */
 	.p2align 4
-	.globl	rsoft_guard_arm64_swap
-	.hidden	rsoft_guard_arm64_swap
-	.type	rsoft_guard_arm64_swap, %function
-rsoft_guard_arm64_swap:
+	.globl	rsoft_guard_swap
+	.hidden	rsoft_guard_swap
+	.type	rsoft_guard_swap, %function
+rsoft_guard_swap:
 	ldr	x3, [x1]
 .Lswap_again:
 	ldaxr	x4, [x0]
@@ -205,9 +201,8 @@ rsoft_guard_arm64_swap:
 	stlxr	w5, x6, [x0]
 	cbnz	w5, .Lswap_again
 	str	x4, [x1]
-	mov	x0, #0
-	ret
-	.size	rsoft_guard_arm64_swap, . - rsoft_guard_arm64_swap
+	guard_end
+	.size	rsoft_guard_swap, . - rsoft_guard_swap
 
 rsoft_guard_end:
 	.type	rsoft_guard_stop, %function

@@ -54,7 +54,7 @@
  *	1 to 2		2, 2 branches
  *	to 4		4, 3
  *	to 6, to 8	6 and 8, 5
- *	longer		one for each multiple of `size`, and up to 3; 6, and one for each 4 vectors
+ *	longer		one for each multiple of `size`, and up to 3; 7, and one for each 4 vectors
  *			and for each of the last ones
  */
 	.macro copy_by_vectors name, v, x, y, size, is_upper_used
@@ -469,32 +469,32 @@ rsoft_guard_x86_copy_sse2:
 	ret
 	.size	rsoft_guard_x86_copy_sse2, . - rsoft_guard_x86_copy_sse2
 
-/* struct rsoft_guarded rsoft_guard_x86_add(uint64_t *word, uint64_t add, uint64_t *before) */
+/* struct rsoft_guarded rsoft_guard_add(uint64_t *word, uint64_t add, uint64_t *before) */
 	.p2align 4
-	.globl	rsoft_guard_x86_add
-	.hidden	rsoft_guard_x86_add
-	.type	rsoft_guard_x86_add, @function
-rsoft_guard_x86_add:
+	.globl	rsoft_guard_add
+	.hidden	rsoft_guard_add
+	.type	rsoft_guard_add, @function
+rsoft_guard_add:
 	_CET_ENDBR
 	lock xaddq %rsi, (%rdi)
 	movq	%rsi, (%rdx)
 	xorl	%eax, %eax
 	ret
-	.size	rsoft_guard_x86_add, . - rsoft_guard_x86_add
+	.size	rsoft_guard_add, . - rsoft_guard_add
 
-/* struct rsoft_guarded rsoft_guard_x86_swap(uint64_t *word, uint64_t *before, uint64_t swap) */
+/* struct rsoft_guarded rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap) */
 	.p2align 4
-	.globl	rsoft_guard_x86_swap
-	.hidden	rsoft_guard_x86_swap
-	.type	rsoft_guard_x86_swap, @function
-rsoft_guard_x86_swap:
+	.globl	rsoft_guard_swap
+	.hidden	rsoft_guard_swap
+	.type	rsoft_guard_swap, @function
+rsoft_guard_swap:
 	_CET_ENDBR
 	movq	(%rsi), %rax
 	lock cmpxchgq %rdx, (%rdi)
 	movq	%rax, (%rsi)
 	xorl	%eax, %eax
 	ret
-	.size	rsoft_guard_x86_swap, . - rsoft_guard_x86_swap
+	.size	rsoft_guard_swap, . - rsoft_guard_swap
 
 rsoft_guard_end:
 	.type	rsoft_guard_stop_avx, @function
