@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Address handles. An AH holds a reference to its PD. A post copies the fields of the AH that
- * its request needs.
+ * @file
+ * Address handles. An AH holds a reference to its PD. A post copies the fields of the AH that its
+ * request needs.
  */
 
 #include <assert.h>

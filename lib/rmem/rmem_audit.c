@@ -3,8 +3,8 @@
  */
 
 /**
- * @file Audit of a device: checks of the class, of the driver, and of the libraries above the
- * class.
+ * @file
+ * Audit of a device: checks of the class, of the driver, and of the libraries above the class.
  */
 
 #include <errno.h>

@@ -3,9 +3,10 @@
  */
 
 /**
- * @file Counters. A counter refers to its device. A binding to an MR is stored in
- * rmem_mr_drv::counter, protected by bind_lock, and holds a reference to both, so neither can be
- * released while bound. A QP holds references to its counters until it is destroyed.
+ * @file
+ * Counters. A counter refers to its device. A binding to an MR is stored in rmem_mr_drv::counter,
+ * protected by bind_lock, and holds a reference to both, so neither can be released while bound. A
+ * QP holds references to its counters until it is destroyed.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Attributes of devices and ports. Drivers are called only with ports and indexes that exist.
+ * @file
+ * Attributes of devices and ports. Drivers are called only with ports and indexes that exist.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Device memory (DM). A DM refers to its device; MRs of the DM refer to it.
+ * @file
+ * Device memory (DM). A DM refers to its device; MRs of the DM refer to it.
  */
 
 #include <errno.h>

@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Events of the objects that are bound to a channel: a list of the objects with events, which
- * are served in turn, and an eventfd for threads that wait.
+ * @file
+ * Events of the objects that are bound to a channel: a list of the objects with events, which are
+ * served in turn, and an eventfd for threads that wait.
  *
  * Invariants, under the lock:
  * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no

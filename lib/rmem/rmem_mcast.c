@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Multicast groups of UD QPs. The driver stores the attachments.
+ * @file
+ * Multicast groups of UD QPs. The driver stores the attachments.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Secondary processes: the part of the primary, with the table of processes.
+ * @file
+ * Secondary processes: the part of the primary, with the table of processes.
  *
  * EAL's message thread answers requests. A control thread, the reaper, waits for processes to end;
  * it runs while the table has entries. Invariant: an entry is written under the lock of the table.

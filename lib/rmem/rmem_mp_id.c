@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Identities of processes: PID and start time, and pidfds.
+ * @file
+ * Identities of processes: PID and start time, and pidfds.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Secondary processes: their calls; see rmem_mp.h.
+ * @file
+ * Secondary processes: their calls; see rmem_mp.h.
  */
 
 #include <errno.h>

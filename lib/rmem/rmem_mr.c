@@ -3,9 +3,9 @@
  */
 
 /**
- * @file Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes,
- * rmem_mr_mem.c handles the memory. The MR is registered in the calling thread or in control
- * threads.
+ * @file
+ * Memory regions. An MR refers to its PD. rmem_mr_check.c checks the attributes, rmem_mr_mem.c
+ * handles the memory. The MR is registered in the calling thread or in control threads.
  *
  * A registration in control threads is a job (rmem_job.c) that populates the memory. The thread
  * that ends the job calls the driver to register the MR, and puts the event.

@@ -3,9 +3,10 @@
  */
 
 /**
- * @file MRs that share memory. MRs over memory of the user are independent. Memory of ALLOCATE_MR
- * is freed with the MR that it was allocated for, its owner. Therefore each MR that shares the
- * memory holds a reference to the owner, also if it was created from another MR that shares it.
+ * @file
+ * MRs that share memory. MRs over memory of the user are independent. Memory of ALLOCATE_MR is
+ * freed with the MR that it was allocated for, its owner. Therefore each MR that shares the memory
+ * holds a reference to the owner, also if it was created from another MR that shares it.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Memory windows. A window refers to its PD. The driver stores its binding.
+ * @file
+ * Memory windows. A window refers to its PD. The driver stores its binding.
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  */
 
 /**
- * @file Functions for operations that a driver lacks, and the fast path of a number without a
- * device.
+ * @file
+ * Functions for operations that a driver lacks, and the fast path of a number without a device.
  */
 
 #include <errno.h>

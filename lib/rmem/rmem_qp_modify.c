@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Transitions of a QP, and their attributes (IBTA 10.3.1, 11.2.5.2; ibv_modify_qp(3)).
+ * @file
+ * Transitions of a QP, and their attributes (IBTA 10.3.1, 11.2.5.2; ibv_modify_qp(3)).
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  */
 
 /**
- * @file Counters and the last error of a QP. The memory of the error follows the driver's part of
- * the QP.
+ * @file
+ * Counters and the last error of a QP. The memory of the error follows the driver's part of the QP.
  */
 
 #include <errno.h>

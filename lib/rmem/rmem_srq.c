@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ. An SRQ of XRC also
- * refers to its domain and its CQ, and no QP refers to it.
+ * @file
+ * Shared receive queues. An SRQ refers to its PD; QPs refer to the SRQ. An SRQ of XRC also refers
+ * to its domain and its CQ, and no QP refers to it.
  */
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Telemetry: the registry of commands, and the command for devices.
+ * @file
+ * Telemetry: the registry of commands, and the command for devices.
  */
 
 #include <errno.h>

@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Telemetry of PDs, MRs, windows, CQs, SRQs, device memory and QPs: lists of the objects, and
- * the properties of one; and the command for trace points.
+ * @file
+ * Telemetry of PDs, MRs, windows, CQs, SRQs, device memory and QPs: lists of the objects, and the
+ * properties of one; and the command for trace points.
  */
 
 #include <errno.h>

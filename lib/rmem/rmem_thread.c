@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Control threads, started with the call of this DPDK version.
+ * @file
+ * Control threads, started with the call of this DPDK version.
  */
 
 #include <errno.h>

@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/** @file The names of the trace points of connections. */
+/**
+ * @file
+ * The names of the trace points of connections.
+ */
 
 #include <rte_trace_point_register.h>
 

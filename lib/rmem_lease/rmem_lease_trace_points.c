@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/** @file The names of the trace points of leases. */
+/**
+ * @file
+ * The names of the trace points of leases.
+ */
 
 #include <rte_trace_point_register.h>
 

@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Mempools of any origin, registered with a PD: an MR for each range of rmem_ranges.c. All
- * these MRs are in the map of the PD.
+ * @file
+ * Mempools of any origin, registered with a PD: an MR for each range of rmem_ranges.c. All these
+ * MRs are in the map of the PD.
  */
 
 #include <assert.h>

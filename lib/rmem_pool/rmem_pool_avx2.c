@@ -3,8 +3,9 @@
  */
 
 /**
- * @file Bulks of SGEs with AVX2: 32 bytes at a time. Only this file is built with -mavx2; its
- * functions are called only if the CPU has AVX2.
+ * @file
+ * Bulks of SGEs with AVX2: 32 bytes at a time. Only this file is built with -mavx2; its functions
+ * are called only if the CPU has AVX2.
  */
 
 #include <immintrin.h>

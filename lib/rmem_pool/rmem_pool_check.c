@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Requirements of a pool and resources left, for each limit, and the message if they do not
+ * @file
+ * Requirements of a pool and resources left, for each limit, and the message if they do not
  * suffice.
  */
 

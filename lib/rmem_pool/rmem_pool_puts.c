@@ -3,8 +3,8 @@
  */
 
 /**
- * @file Checks of puts: each address must be the first byte of a buffer of the pool that is not
- * free.
+ * @file
+ * Checks of puts: each address must be the first byte of a buffer of the pool that is not free.
  *
  * The mempool of a pool with checks has the ops of this file, which call the ops of the
  * configuration. It has no caches, so that each get and put, also by rte_mempool_*(), calls the

@@ -3,7 +3,8 @@
  */
 
 /**
- * @file Telemetry of pools and registered mempools: the list of them, and each by its name.
+ * @file
+ * Telemetry of pools and registered mempools: the list of them, and each by its name.
  */
 
 #include <errno.h>

@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/** @file The names of the trace points of pools. */
+/**
+ * @file
+ * The names of the trace points of pools.
+ */
 
 #include <rte_trace_point_register.h>
 
