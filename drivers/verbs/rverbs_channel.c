@@ -10,9 +10,8 @@
  * - The call that gets an event of libibverbs takes a reference to the CQ, then acknowledges the
  *   event. The acknowledgement of the application releases that reference. So the class refuses to
  *   destroy a CQ with unacknowledged events, and ibv_destroy_cq() waits only for a call between
- * these
- *   two steps. Such a call finds that the CQ is being released, and drops the event; the CQ exists
- *   until then.
+ *   these two steps. Such a call finds that the CQ is being released, and drops the event; the CQ
+ *   exists until then.
  * - A completion saved by the driver (rverbs_cq_save()) was in the CQ of the device, so it has
  *   generated the event of an armed CQ.
  *

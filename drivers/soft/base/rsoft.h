@@ -18,14 +18,11 @@
  *   release when it becomes valid, loaded with acquire by each reader, and invalidated at least one
  *   grace period before a field changes (rsoft_grace.h).
  * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock (a thread
- * that
- *   posts, or polls any CQ of the device), or the service lcore of its engine.
+ *   that posts, or polls any CQ of the device), or the service lcore of its engine.
  * - The receive queue has one producer, the thread that posts to the QP, and one consumer at a
- * time,
- *   the holder of rq.lock: an lcore that executes requests of the peer, or a thread that flushes.
- * No
- *   thread holds two rq.locks, and none takes an sq.lock while it holds one. With an SRQ the
- *   consumer is also the producer (rsoft_srq.h).
+ *   time, the holder of rq.lock: an lcore that executes requests of the peer, or a thread that
+ *   flushes. No thread holds two rq.locks, and none takes an sq.lock while it holds one. With an
+ *   SRQ the consumer is also the producer (rsoft_srq.h).
  * - QP state: any thread may move it to ERR by compare-and-swap, except from RESET; all other
  *   transitions are made by control calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The
  *   thread that moves the QP to ERR then loads rq.prod and flushes; the thread that posts receives
@@ -34,12 +31,10 @@
  *   QP in ERR.
  * - A CQ has many producers and one consumer (rsoft_cq.h).
  * - rsoft_domain::lock protects connections and the tables of QPs; rsoft_dev::lock protects the
- * free
- *   list of the key table. No thread waits for a grace period while it holds either. ctl_lock of a
- *   QP is taken before all other locks, then ctl_lock of a CQ: only control calls take them, and
- *   hold them during their grace period. The lock of a CQ is taken last, before only the lock of
- * its
- *   channel.
+ *   free list of the key table. No thread waits for a grace period while it holds either. ctl_lock
+ *   of a QP is taken before all other locks, then ctl_lock of a CQ: only control calls take them,
+ *   and hold them during their grace period. The lock of a CQ is taken last, before only the lock
+ *   of its channel.
  */
 
 #ifndef RSOFT_H

@@ -12,8 +12,7 @@
  *
  * Invariants:
  * - A decision depends on the seed, the rule, the number of the object in order of creation, and
- * the
- *   number of the event among the object's events that the rule matches. It does not depend on
+ *   the number of the event among the object's events that the rule matches. It does not depend on
  *   other threads.
  * - A decision on a request is made by the posting thread, at the post. The executor finds it in
  *   plan[] by the position of the request. Each entry has one writer and one reader, ordered by the

@@ -31,9 +31,8 @@
  *   its rights: each grace period revokes the other grants, after the last lcore has left that may
  *   grant with the old word, and waits for requesters inside with an earlier token.
  * - The owner only reads inside[] of the shared memory: a peer that writes wrong values there
- * delays
- *   grace periods. Grants are given only to processes of the same user, to which the kernel permits
- *   the same accesses anyway.
+ *   delays grace periods. Grants are given only to processes of the same user, to which the kernel
+ *   permits the same accesses anyway.
  * - A requester that has ended is not waited for: its connection ends after its last access.
  */
 

@@ -36,16 +36,16 @@
  * advance of prod by another queue, and the load returns the last advance:
  * - A second queue is attached: nb_producers is stored, then a grace period awaited. A load and
  *   store that found one producer is inside (rsoft_grace.h), so it has ended before the second
- * queue
- *   can complete anything.
+ *   queue can complete anything.
  * - The last but one queue is detached: its advances of prod precede the release of nb_producers in
  *   rsoft_cq_detach(), with which the load with acquire in rsoft_cq_reserve() synchronizes.
  *
  * A CQ with RMEM_CQ_IGNORE_OVERRUN has RSOFT_CQ_IGNORES in nb_producers. It reserves entries by
- * rsoft_cq_reserve_free() and, when all are in use, returns a position that is not reserved: one
- * before cons, which counts as polled, and to which nothing is written. Invariant: a reserved
- * position of such a CQ is free, so no write fails, and the consumer finds no gap. cq->lock is held
- * from the check to the store of prod, so a resize finds all reserved positions.
+ * rsoft_cq_reserve_free() and, when all are in use, returns a position that is not reserved: prod
+ * minus 2^30, which is before cons and so counts as polled, and to which nothing is written.
+ * Invariant: a reserved position of such a CQ is free, so no write fails, and the consumer finds no
+ * gap. cq->lock is held from the check to the store of prod, so a resize finds all reserved
+ * positions.
  */
 
 #ifndef RSOFT_CQ_H

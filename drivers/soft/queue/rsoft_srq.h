@@ -12,17 +12,14 @@
  *
  * Invariants:
  * - All fields of struct rsoft_srq except the constant ones change only under its lock; prod and
- * cons
- *   are also read without it. The lock is taken inside rq.lock, and no other lock inside it.
+ *   cons are also read without it. The lock is taken inside rq.lock, and no other lock inside it.
  * - A receive is in the ring of the SRQ, between cons and prod, or in the slot of one QP, or is
  *   completed. Messages take receives in the order of their posts. If the SRQ was filled after a
  *   receive was taken, that receive can't be returned: it stays in its slot, and a reset drops it.
  * - The receive queue of a QP with an SRQ has at most one receive: rq.cons is rq.prod or rq.prod -
- * 1.
- *   rq.prod and rq.cons_cached are equal, and the depth is 0, so a post finds no free entry. Both
- *   advance when a receive is dropped, so that the receive of a waiting SEND_WITH_INV is not
- * mistaken
- *   for a later one (rsoft_sq::rq_pos).
+ *   1. rq.prod and rq.cons_cached are equal, and the depth is 0, so a post finds no free entry.
+ *   Both advance when a receive is dropped, so that the receive of a waiting SEND_WITH_INV is not
+ *   mistaken for a later one (rsoft_sq::rq_pos).
  * - A QP in ERR or RESET takes no receive: it takes them under rq.lock, after a check of the state,
  *   and the flush that follows the transition to ERR also takes rq.lock.
  */

@@ -12,8 +12,7 @@
  * Invariants:
  * - rq.srq and recv_cq change under rq.lock, and only while the slot is empty. They are read under
  *   rq.lock, except that the executor reads rq.srq without it. Only the executor uses pd. One
- * thread
- *   at a time executes the requests of the peer, which is one QP.
+ *   thread at a time executes the requests of the peer, which is one QP.
  * - An SRQ is removed from the table first. After a grace period no request selects it, and it is
  *   removed from the QPs; after another grace period no lcore uses it.
  */

@@ -16,8 +16,7 @@
  * Ownership of the state:
  * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
  * - struct rwire_rsp (responder), rwire::reply_list and the receive side of the port are protected
- * by
- *   rwire::rx_lock. Its holder is the only receiver of the device.
+ *   by rwire::rx_lock. Its holder is the only receiver of the device.
  * - The send side of the port is protected by rwire::tx_lock.
  * - Lock order: rx_lock, then sq.lock or rq.lock, then tx_lock. No thread waits for a grace period
  *   while it holds one of them.

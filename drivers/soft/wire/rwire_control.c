@@ -5,8 +5,9 @@
 /*
  * Commands of rmem-ctl, with control=1: set the port down, up or frozen, change GIDs, P_Keys or the
  * MTU, fail a QP or the device. Commands are text datagrams to a socket with the abstract name
- * CONTROL_NAME; those about a port have its number, 1 by default. Each is answered by a datagram, "ok", "ok TEXT" or "error: TEXT". Commands of users
- * other than this one and root are refused, by the credentials that the kernel adds.
+ * CONTROL_NAME; those about a port have its number, 1 by default. Each is answered by a datagram,
+ * "ok", "ok TEXT" or "error: TEXT". Commands of users other than this one and root are refused, by
+ * the credentials that the kernel adds.
  */
 
 #define _GNU_SOURCE /* struct ucred */

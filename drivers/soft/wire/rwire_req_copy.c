@@ -8,8 +8,7 @@
  * - Such a request is one of the oldest, and no packet of the QP is in flight, so requests are
  *   executed in the order of their posts. It has no PSN.
  * - A call copies up to RWIRE_DIRECT_BUDGET bytes, of several requests and a part of the last one,
- * and
- *   never under rwire::rx_lock, so that other QPs are served.
+ *   and never under rwire::rx_lock, so that other QPs are served.
  * - The packet of a request that only lacks a grant for direct execution requests that grant.
  */
 

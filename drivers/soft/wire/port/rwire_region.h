@@ -8,28 +8,22 @@
  * payload, and the receiver copies each byte once, from the sender's buffer to the target.
  *
  * - The sender passes a file before it sends the first payload in that file. It copies payloads
- * into
- *   the ring until the receiver has set the bit of the region in rwire_ring::mapped. It never
- * reuses
- *   a region number in a channel. When EAL frees memory, all passed regions end, because other
- * memory
- *   may be mapped there later.
+ *   into the ring until the receiver has set the bit of the region in rwire_ring::mapped. It never
+ *   reuses a region number in a channel. When EAL frees memory, all passed regions end, because
+ *   other memory may be mapped there later.
  * - The buffer of a request is unchanged until its acknowledgement, which follows the copy. A
- * request
- *   that is sent again is checked again, and a duplicate is not copied. After a request was
- * flushed,
- *   the receiver may still execute it, with bytes that are written later.
+ *   request that is sent again is checked again, and a duplicate is not copied. After a request was
+ *   flushed, the receiver may still execute it, with bytes that are written later.
  *
  * Invariants of the receiver:
  * - Region number, offset and length are copied before they are checked against the table of
- * regions,
- *   which only this process can write. The whole payload is within one mapping.
+ *   regions, which only this process can write. The whole payload is within one mapping.
  * - A mapping is only read with rsoft_copy_all(), and only while the handler of rsoft_guard.h is
  *   installed. If the owner truncates the file, the packet counts as lost; no fault reaches the
  *   application.
  * - A mapping is of a file in memory, not of one whose pages another process provides. It is
- * removed
- *   with its channel, while no received packet is in use; the end of the peer does not remove it.
+ *   removed with its channel, while no received packet is in use; the end of the peer does not
+ *   remove it.
  *
  * Invariant: the tables of the sender are protected by rwire::tx_lock, the tables of the receiver
  * by rwire::rx_lock.

@@ -11,10 +11,8 @@
  *   The reader loads the number (acquire), and reads the slot until it stores its position in head
  *   (release), which the writer loads (acquire) before it writes the slot again.
  * - The reader stores is_asleep, then loads the number of its slot; the writer stores the number,
- * then
- *   loads is_asleep; each side has a full barrier in between. At least one side sees the store of
- * the
- *   other, so no packet waits for a sleeping reader.
+ *   then loads is_asleep; each side has a full barrier in between. At least one side sees the store
+ *   of the other, so no packet waits for a sleeping reader.
  *
  * Invariant: neither side trusts a word that the other can write. An index is masked, a length is
  * loaded once and limited, and headers are copied before they are checked. A peer that writes any
