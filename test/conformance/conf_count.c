@@ -351,7 +351,6 @@ CONF_TEST(count, requests_of_xrc_are_counted, CAPA | RMEM_DEV_CAPA_XRC, 0,
 	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
 	expect(sends, 1, 0);
 	expect(recvs, 1, 0);
-	srq_ext.xrcd = NULL;
 	wr.rdma.remote_addr = fx_addr(fx.b.buf);
 	wr.rdma.rkey = fx.b.mr->rkey;
 	wr.opcode = RMEM_WR_RDMA_WRITE;

@@ -108,6 +108,17 @@ cm_bind(int fd, uint32_t id, const char *ip, uint16_t port)
 	return cm_run(fd, RDMA_USER_CM_CMD_BIND_IP, &in, sizeof(in), 0);
 }
 
+/* The device and the port of an ID; 0 before it has one. */
+static inline struct rdma_ucm_query_addr_resp
+cm_query(int fd, uint32_t id)
+{
+	struct rdma_ucm_query_addr_resp resp;
+	struct rdma_ucm_query in = {.response = (uintptr_t)&resp, .id = id};
+
+	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);
+	return resp;
+}
+
 static inline int
 cm_listen(int fd, uint32_t id, uint32_t backlog)
 {

@@ -60,6 +60,16 @@ control_prints(const char *program, const char *command, const char *answer)
 	HOLDS(strcmp(text, expected) == 0);
 }
 
+/* The command fails with the status, and prints the reason. */
+static inline void
+control_refuses(const char *program, const char *command, int status, const char *reason)
+{
+	char text[TEXT];
+
+	HOLDS(run_control(program, "", command, text) == status);
+	HOLDS(strstr(text, reason) != NULL);
+}
+
 static inline void
 expect_event(struct ibv_context *context, enum ibv_event_type type)
 {

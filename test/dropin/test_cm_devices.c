@@ -30,16 +30,6 @@ find_guids(void)
 	ibv_free_device_list(list);
 }
 
-static __be64
-guid_of(int fd, uint32_t id)
-{
-	struct rdma_ucm_query_addr_resp resp;
-	struct rdma_ucm_query in = {.response = (uintptr_t)&resp, .id = id};
-
-	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);
-	return resp.node_guid;
-}
-
 static void
 bound_id_has_device_of_address(int fd)
 {
@@ -49,13 +39,13 @@ bound_id_has_device_of_address(int fd)
 	for (i = 0; i < 3; i++) {
 		id = cm_create(fd, RDMA_PS_TCP);
 		HOLDS(cm_bind(fd, id, addresses[i], 0) == 0);
-		HOLDS(guid_of(fd, id) == guids[i]);
+		HOLDS(cm_query(fd, id).node_guid == guids[i]);
 		HOLDS(cm_destroy(fd, id) == 0);
 	}
 	id = cm_create(fd, RDMA_PS_TCP);
 	HOLDS(cm_bind(fd, id, "203.0.113.9", 0) == EADDRNOTAVAIL);
 	HOLDS(cm_bind(fd, id, "0.0.0.0", 0) == 0);
-	HOLDS(guid_of(fd, id) == 0);
+	HOLDS(cm_query(fd, id).node_guid == 0);
 	HOLDS(cm_destroy(fd, id) == 0);
 }
 
@@ -72,7 +62,7 @@ resolved(int fd, const char *from, const char *to, int *status)
 	HOLDS(cm_resolve_addr(fd, id, to, 7) == 0 && cm_event(fd, &event) == 0);
 	*status = (int)event.status;
 	if (event.event == ADDR_RESOLVED)
-		guid = guid_of(fd, id);
+		guid = cm_query(fd, id).node_guid;
 	HOLDS(cm_destroy(fd, id) == 1);
 	return guid;
 }
@@ -108,7 +98,7 @@ request_has_device_of_its_address(int fd, const char *from, const char *to, __be
 	HOLDS(cm_connect(fd, active, &param) == 0);
 	event = cm_expect(fd, CONNECT_REQUEST);
 	HOLDS(event.param.conn.private_data[3] == 4);
-	HOLDS(guid_of(fd, event.id) == device);
+	HOLDS(cm_query(fd, event.id).node_guid == device);
 	HOLDS(cm_reject(fd, event.id, "no", 2) == 0);
 	HOLDS(cm_expect(fd, REJECTED).status == 28);
 	HOLDS(cm_destroy(fd, event.id) == 0 && cm_destroy(fd, active) == 3);

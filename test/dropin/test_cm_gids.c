@@ -22,25 +22,6 @@
 static const char *program;
 static int server, client;
 
-static void
-command(const char *words)
-{
-	char text[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == 0);
-}
-
-/* The port of the device of an ID. */
-static uint8_t
-device_port(int fd, uint32_t id)
-{
-	struct rdma_ucm_query_addr_resp resp;
-	struct rdma_ucm_query in = {.response = (uintptr_t)&resp, .id = id};
-
-	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);
-	return resp.port_num;
-}
-
 /* A connection from GID1 to an address of soft1. */
 static void
 establish(const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
@@ -76,7 +57,7 @@ connection_without_its_gid_ends_by_timeouts(uint16_t port)
 	uint32_t active, passive;
 
 	establish(PEER, port, &active, &passive);
-	command("gid soft0 del " GID1);
+	control_prints(program, "gid soft0 del " GID1, "");
 	HOLDS(cm_disconnect(client, active) == 0);
 	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
 	release(active, passive);
@@ -97,7 +78,7 @@ next_connection_is_made(uint16_t port)
 {
 	uint32_t active, passive;
 
-	command("gid soft0 add " GID1);
+	control_prints(program, "gid soft0 add " GID1, "");
 	establish(PEER, port, &active, &passive);
 	HOLDS(cm_disconnect(client, active) == 0);
 	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
@@ -112,9 +93,9 @@ connection_has_the_port_of_its_address(void)
 	uint32_t listener = cm_create(server, RDMA_PS_TCP), active, passive;
 
 	HOLDS(cm_bind(server, listener, PEER2, 0) == 0 && cm_listen(server, listener, 0) == 0);
-	HOLDS(device_port(server, listener) == 2);
+	HOLDS(cm_query(server, listener).port_num == 2);
 	establish(PEER2, cm_port(server, listener), &active, &passive);
-	HOLDS(device_port(server, passive) == 2 && device_port(client, active) == 1);
+	HOLDS(cm_query(server, passive).port_num == 2 && cm_query(client, active).port_num == 1);
 	HOLDS(cm_disconnect(server, passive) == 0);
 	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
 	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);

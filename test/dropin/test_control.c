@@ -25,9 +25,7 @@ static struct objects own;
 static void
 refuses(const char *words, int status, const char *reason)
 {
-	char text[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == status && strstr(text, reason) != NULL);
+	control_refuses(program, words, status, reason);
 	control_prints(program, "list", "port 1 ACTIVE");
 }
 

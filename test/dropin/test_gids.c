@@ -125,55 +125,12 @@ indices_without_entry_are_refused(void)
 static void
 datagrams_have_gid_of_handle(void)
 {
-	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_UD),
-		      *peer = create_qp(&sides[1], IBV_QPT_UD);
-	struct ibv_ah_attr attr = {.port_num = 1,
-			.is_global = 1,
-			.grh = {.dgid = gid_of(GID1), .hop_limit = 64}};
-	struct ibv_sge sge = {(uintptr_t)sides[0].buf, 128, sides[0].mr->lkey};
-	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
-	struct ibv_ah *to, *back;
-	struct ibv_wc wc;
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_UD);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_UD);
 
 	start_ud(qp, QKEY);
 	start_ud(peer, QKEY);
-	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
-	sge = (struct ibv_sge){(uintptr_t)sides[1].buf, 128, sides[1].mr->lkey};
-	HOLDS(ibv_post_recv(peer, &recv, &bad) == 0);
-	to = ibv_create_ah(sides[1].pd, &attr);
-	HOLDS(to != NULL);
-	send_to(peer, to, qp->qp_num);
-	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_SEND);
-	wc = wait_wc(sides[0].cq);
-	HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
-	HOLDS(ibv_init_ah_from_wc(sides[0].context, 1, &wc, (void *)sides[0].buf, &attr) == 0);
-	HOLDS(attr.grh.sgid_index == 1);
-	back = ibv_create_ah(sides[0].pd, &attr);
-	HOLDS(back != NULL);
-	send_to(qp, back, peer->qp_num);
-	HOLDS(wait_wc(sides[0].cq).opcode == IBV_WC_SEND);
-	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_RECV);
-	/* The source in the IPv4 header, at the end of the GRH. */
-	HOLDS(memcmp(sides[1].buf + 32, gid_of(GID1).raw + 12, 4) == 0);
-	HOLDS(ibv_destroy_ah(to) == 0 && ibv_destroy_ah(back) == 0);
-	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
-}
-
-static void
-command(const char *words)
-{
-	char text[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == 0 && text[0] == '\0');
-}
-
-static void
-refuses(const char *words, int status, const char *reason)
-{
-	char text[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == status);
-	HOLDS(strstr(text, reason) != NULL);
+	exchange_datagrams(qp, peer, GID1, (struct place){.port_num = 1, .sgid_index = 1});
 }
 
 /* Its QPs go on, and fail to send. */
@@ -187,18 +144,18 @@ removed_gid_has_no_packets(void)
 	HOLDS(connect_rc(peer, qp, GID1, (struct place){1, 0, 0}) == 0 &&
 			connect_rc(qp, peer, OTHER, (struct place){1, 1, 0}) == 0);
 	is_loss_expected = false;
-	command("gid soft0:1 del " GID1);
+	control_prints(program, "gid soft0:1 del " GID1, "");
 	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
 	HOLDS(!has_gid(1));
 	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
 	HOLDS(wait_wc(sides[0].cq).status == IBV_WC_RETRY_EXC_ERR);
 	/* A QP has the index still. */
-	command("gid soft0 add " GID2);
+	control_prints(program, "gid soft0 add " GID2, "");
 	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
 	HOLDS(!has_gid(1));
 	HOLDS(write_status(2, GID2, 0, 0) == IBV_WC_REM_ACCESS_ERR);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
-	command("gid soft0 add " GID1);
+	control_prints(program, "gid soft0 add " GID1, "");
 	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
 	HOLDS(write_status(1, GID1, 0, 0) == IBV_WC_REM_ACCESS_ERR);
 }
@@ -213,12 +170,12 @@ removed_pkey_has_no_packets(void)
 	HOLDS(connect_rc(peer, qp, GID0, (struct place){1, 0, 1}) == 0 &&
 			connect_rc(qp, peer, OTHER, (struct place){1, 0, 1}) == 0);
 	is_loss_expected = false;
-	command("pkey soft0 del 0x8001");
+	control_prints(program, "pkey soft0 del 0x8001", "");
 	expect_event(sides[0].context, IBV_EVENT_PKEY_CHANGE);
 	HOLDS(ibv_get_pkey_index(sides[0].context, 1, htons(0x8001)) == -1);
 	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
 	HOLDS(wait_wc(sides[0].cq).status == IBV_WC_RETRY_EXC_ERR);
-	command("pkey soft0:1 add 0x8001");
+	control_prints(program, "pkey soft0:1 add 0x8001", "");
 	expect_event(sides[0].context, IBV_EVENT_PKEY_CHANGE);
 	HOLDS(write_status(0, GID0, 1, 1) == IBV_WC_REM_ACCESS_ERR);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
@@ -229,7 +186,7 @@ mtu_is_that_of_later_queries(void)
 {
 	struct ibv_port_attr port;
 
-	command("mtu soft0 512");
+	control_prints(program, "mtu soft0 512", "");
 	HOLDS(ibv_query_port(sides[0].context, 1, &port) == 0 && port.active_mtu == IBV_MTU_512);
 	HOLDS(write_status(0, GID0, 0, 0) == IBV_WC_REM_ACCESS_ERR);
 }
@@ -237,19 +194,23 @@ mtu_is_that_of_later_queries(void)
 static void
 wrong_commands_are_refused(void)
 {
-	refuses("gid soft0 add here", 1, "gid here: not an IPv4 or IPv6 address");
-	refuses("gid soft0 add " OTHER, 1, "gid " OTHER ": a device has the address");
-	refuses("gid soft0 add 203.0.113.9", 1, "gid 203.0.113.9: not an address of this host");
-	refuses("gid soft0 del 127.0.16.30", 1, "gid 127.0.16.30: not in the table");
-	refuses("gid soft0 del " GID0, 1, "the first one, of ip=, stays");
-	refuses("gid soft0:2 add " GID1, 1, "no port 2: port 1 only");
-	refuses("gid soft0:x add " GID1, 2, "x is not the number of a port");
-	refuses("gid soft0 move " GID1, 2, "move is not add or del");
-	refuses("gid soft7 add " GID1, 1, "no device soft7 with control=1");
-	refuses("pkey soft0 add 0x8000", 1, "pkey 0x8000: not 1 to 0xffff, but 0x8000");
-	refuses("pkey soft0 add 0xffff", 1, "pkey 0xffff: in the table already");
-	refuses("pkey soft0 del 9", 1, "pkey 9: not in the table");
-	refuses("mtu soft0 1000", 1, "mtu 1000: not a path MTU of 256 to 4096");
+	control_refuses(program, "gid soft0 add here", 1, "gid here: not an IPv4 or IPv6 address");
+	control_refuses(program, "gid soft0 add " OTHER, 1,
+			"gid " OTHER ": a device has the address");
+	control_refuses(program, "gid soft0 add 203.0.113.9", 1,
+			"gid 203.0.113.9: not an address of this host");
+	control_refuses(program, "gid soft0 del 127.0.16.30", 1,
+			"gid 127.0.16.30: not in the table");
+	control_refuses(program, "gid soft0 del " GID0, 1, "the first one, of ip=, stays");
+	control_refuses(program, "gid soft0:2 add " GID1, 1, "no port 2: port 1 only");
+	control_refuses(program, "gid soft0:x add " GID1, 2, "x is not the number of a port");
+	control_refuses(program, "gid soft0 move " GID1, 2, "move is not add or del");
+	control_refuses(program, "gid soft7 add " GID1, 1, "no device soft7 with control=1");
+	control_refuses(program, "pkey soft0 add 0x8000", 1,
+			"pkey 0x8000: not 1 to 0xffff, but 0x8000");
+	control_refuses(program, "pkey soft0 add 0xffff", 1, "pkey 0xffff: in the table already");
+	control_refuses(program, "pkey soft0 del 9", 1, "pkey 9: not in the table");
+	control_refuses(program, "mtu soft0 1000", 1, "mtu 1000: not a path MTU of 256 to 4096");
 }
 
 int

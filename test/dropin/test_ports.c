@@ -162,40 +162,10 @@ create_ud(const struct side *side, uint8_t port_num)
 }
 
 static void
-post_recv(struct ibv_qp *qp, struct side *side)
-{
-	struct ibv_sge sge = {(uintptr_t)side->buf, 128, side->mr->lkey};
-	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
-
-	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
-}
-
-static void
 datagrams_are_answered_by_their_port(void)
 {
-	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh = {.dgid = gid_of(OWN2)}};
-	struct ibv_qp *qp = create_ud(&sides[0], 2), *peer = create_ud(&sides[1], 1);
-	struct ibv_ah *to = ibv_create_ah(sides[1].pd, &attr), *back;
-	struct ibv_wc wc;
-
-	post_recv(qp, &sides[0]);
-	post_recv(peer, &sides[1]);
-	HOLDS(to != NULL);
-	send_to(peer, to, qp->qp_num);
-	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_SEND);
-	wc = wait_wc(sides[0].cq);
-	HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
-	HOLDS(ibv_init_ah_from_wc(sides[0].context, 2, &wc, (void *)sides[0].buf, &attr) == 0);
-	HOLDS(attr.port_num == 2 && attr.grh.sgid_index == 0);
-	back = ibv_create_ah(sides[0].pd, &attr);
-	HOLDS(back != NULL);
-	send_to(qp, back, peer->qp_num);
-	HOLDS(wait_wc(sides[0].cq).opcode == IBV_WC_SEND);
-	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_RECV);
-	/* The source in the IPv4 header, at the end of the GRH. */
-	HOLDS(memcmp(sides[1].buf + 32, gid_of(OWN2).raw + 12, 4) == 0);
-	HOLDS(ibv_destroy_ah(to) == 0 && ibv_destroy_ah(back) == 0);
-	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	exchange_datagrams(create_ud(&sides[0], 2), create_ud(&sides[1], 1), OWN2,
+			(struct place){.port_num = 2});
 }
 
 static void
@@ -240,24 +210,15 @@ tables_of_ports_differ(void)
 }
 
 static void
-refuses(const char *words, int status, const char *reason)
-{
-	char text[TEXT];
-
-	HOLDS(run_control(program, "", words, text) == status);
-	HOLDS(strstr(text, reason) != NULL);
-}
-
-static void
 wrong_commands_are_refused(void)
 {
-	refuses("port soft0:4 down", 1, "no port 4: ports 1 to 3");
-	refuses("port soft0:0 down", 1, "no port 0: ports 1 to 3");
-	refuses("gid soft0:2 del " OWN2, 1, "the first one, of ip=, stays");
-	refuses("gid soft0:1 add " OWN3, 1, "a device has the address");
-	refuses("gid soft0:3 del " OWN2, 1, "not in the table");
-	refuses("pkey soft0:9 add 1", 1, "no port 9: ports 1 to 3");
-	refuses("mtu soft0:2 512", 2, "all ports of a device have one MTU");
+	control_refuses(program, "port soft0:4 down", 1, "no port 4: ports 1 to 3");
+	control_refuses(program, "port soft0:0 down", 1, "no port 0: ports 1 to 3");
+	control_refuses(program, "gid soft0:2 del " OWN2, 1, "the first one, of ip=, stays");
+	control_refuses(program, "gid soft0:1 add " OWN3, 1, "a device has the address");
+	control_refuses(program, "gid soft0:3 del " OWN2, 1, "not in the table");
+	control_refuses(program, "pkey soft0:9 add 1", 1, "no port 9: ports 1 to 3");
+	control_refuses(program, "mtu soft0:2 512", 2, "all ports of a device have one MTU");
 }
 
 /* The rule of soft1 counts the packets of port 2 alone: those are the answers to WRITEs. */

@@ -119,4 +119,47 @@ send_to(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn)
 	HOLDS(ibv_post_send(qp, &wr, &bad) == 0);
 }
 
+static inline void
+post_recv(struct ibv_qp *qp, struct side *side)
+{
+	struct ibv_sge sge = {(uintptr_t)side->buf, 128, side->mr->lkey};
+	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
+
+	HOLDS(ibv_post_recv(qp, &recv, &bad) == 0);
+}
+
+/*
+ * A datagram of peer, of the second side, to a GID of qp, and the answer, which has the entry of
+ * the table of GIDs that the datagram was sent to.
+ */
+static inline void
+exchange_datagrams(struct ibv_qp *qp, struct ibv_qp *peer, const char *to, struct place at)
+{
+	struct ibv_ah_attr attr = {.port_num = 1,
+			.is_global = 1,
+			.grh = {.dgid = gid_of(to), .hop_limit = 64}};
+	struct ibv_ah *ah = ibv_create_ah(sides[1].pd, &attr), *back;
+	struct ibv_wc wc;
+
+	post_recv(qp, &sides[0]);
+	post_recv(peer, &sides[1]);
+	HOLDS(ah != NULL);
+	send_to(peer, ah, qp->qp_num);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_SEND);
+	wc = wait_wc(sides[0].cq);
+	HOLDS(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+	HOLDS(ibv_init_ah_from_wc(sides[0].context, at.port_num, &wc, (void *)sides[0].buf,
+			      &attr) == 0);
+	HOLDS(attr.port_num == at.port_num && attr.grh.sgid_index == at.sgid_index);
+	back = ibv_create_ah(sides[0].pd, &attr);
+	HOLDS(back != NULL);
+	send_to(qp, back, peer->qp_num);
+	HOLDS(wait_wc(sides[0].cq).opcode == IBV_WC_SEND);
+	HOLDS(wait_wc(sides[1].cq).opcode == IBV_WC_RECV);
+	/* The source in the IPv4 header, at the end of the GRH. */
+	HOLDS(memcmp(sides[1].buf + 32, gid_of(to).raw + 12, 4) == 0);
+	HOLDS(ibv_destroy_ah(ah) == 0 && ibv_destroy_ah(back) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
 #endif /* TWO_SIDES_H */

@@ -32,6 +32,7 @@
 #include "soft/base/rsoft.h"
 #include "fuzz_eal.h"
 #include "fuzz_shm.h"
+#include "send_fds.h"
 #include "xorshift.h"
 
 #define PAGE       4096u
@@ -108,31 +109,6 @@ make_memory(uint32_t kind, uint32_t nb_pages, struct rwire_ring **ring)
 	return fd;
 }
 
-/* Send a message with a descriptor, nb times. */
-static void
-send_message(int fd, const void *data, size_t len, int passed, size_t nb)
-{
-	union {
-		struct cmsghdr align;
-		char buffer[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	const int both[2] = {passed, passed};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
-
-	if (nb != 0 && passed >= 0) {
-		msg.msg_control = control.buffer;
-		msg.msg_controllen = CMSG_SPACE(nb * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(nb * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), both, nb * sizeof(int));
-	}
-	(void)sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void
 change(void *message, size_t size, const uint8_t *bytes, uint32_t n)
 {
@@ -146,6 +122,8 @@ change(void *message, size_t size, const uint8_t *bytes, uint32_t n)
 static size_t
 nb_passed(const struct step *step)
 {
+	if (fz.memory_fd < 0)
+		return 0;
 	return (step->sel & 6) == 6 ? 0 : (step->sel & 6) == 4 ? 2 : 1;
 }
 
@@ -165,7 +143,7 @@ step_hello(const struct step *step, struct peer *peer, const uint8_t *bytes, uin
 			step->what % 9, step->value % 8, peer->end.ring == NULL ? &ring : NULL);
 	if (ring != NULL)
 		peer->end = (struct rwire_ring_end){.ring = ring};
-	send_message(peer->fd, hello, len, fz.memory_fd, nb_passed(step));
+	(void)send_fds(peer->fd, hello, len, MSG_DONTWAIT, fz.memory_fd, nb_passed(step));
 }
 
 static void
@@ -180,9 +158,9 @@ step_region(const struct step *step, struct peer *peer, const uint8_t *bytes, ui
 	close_fd(&fz.memory_fd);
 	fz.memory_fd = make_memory(
 			step->what % 2 ? 4 : step->what / 2 % 9, step->value / 4 % 8 + 1, NULL);
-	send_message(peer->fd, &region,
-			step->sel & 1 ? step->value % sizeof(region) : sizeof(region), fz.memory_fd,
-			nb_passed(step));
+	(void)send_fds(peer->fd, &region,
+			step->sel & 1 ? step->value % sizeof(region) : sizeof(region), MSG_DONTWAIT,
+			fz.memory_fd, nb_passed(step));
 	fz.nb_regions++;
 }
 
@@ -372,8 +350,9 @@ step_answer(const struct step *step, const uint8_t *bytes, uint32_t n)
 		return;
 	}
 	change(&hello, sizeof(hello), bytes, n);
-	send_message(fz.taken.fd, &hello,
-			step->sel & 1 ? step->value % sizeof(hello) : sizeof(hello), -1, 0);
+	(void)send_fds(fz.taken.fd, &hello,
+			step->sel & 1 ? step->value % sizeof(hello) : sizeof(hello), MSG_DONTWAIT,
+			-1, 0);
 }
 
 static void
@@ -482,7 +461,7 @@ step_peer(const struct step *step, const uint8_t *bytes, uint32_t n)
 		break;
 	default:
 		if (peer->fd >= 0)
-			send_message(peer->fd, bytes, n, -1, 0);
+			(void)send_fds(peer->fd, bytes, n, MSG_DONTWAIT, -1, 0);
 		break;
 	}
 }

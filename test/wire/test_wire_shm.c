@@ -30,6 +30,7 @@
 
 #include "../rc.h"
 #include "../test.h"
+#include "send_fds.h"
 
 #define ADDRESS      "127.0.16.1"
 #define PEER_ADDRESS "127.0.16.2"
@@ -131,31 +132,6 @@ open_socket(void)
 	return fd;
 }
 
-/* Send a message with a descriptor, nb times: 0 to 2. */
-static bool
-send_message(int fd, const void *data, size_t len, int passed, size_t nb)
-{
-	union {
-		struct cmsghdr align;
-		char buffer[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	const int both[2] = {passed, passed};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
-
-	if (nb != 0) {
-		msg.msg_control = control.buffer;
-		msg.msg_controllen = CMSG_SPACE(nb * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(nb * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), both, nb * sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)len;
-}
-
 static struct shm_hello
 make_hello(uint32_t version)
 {
@@ -174,7 +150,7 @@ expect_refusal_of(const void *data, size_t len, int passed, size_t nb, uint32_t 
 	ssize_t n;
 
 	TEST_ASSERT(fd >= 0);
-	TEST_ASSERT(send_message(fd, data, len, passed, nb));
+	TEST_EQ(send_fds(fd, data, len, 0, passed, nb), len);
 	do {
 		make_progress();
 		n = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT);
@@ -211,10 +187,10 @@ TEST(wire_shm, refused_connection_that_a_child_has_too_is_freed_once)
 		service();
 	copy = fcntl(accepted, F_DUPFD_CLOEXEC, 0);
 	TEST_ASSERT(copy >= 0);
-	TEST_ASSERT(send_message(fd, "", 1, -1, 0));
+	TEST_EQ(send_fds(fd, "", 1, 0, -1, 0), 1);
 	while (fcntl(accepted, F_GETFD) >= 0)
 		service();
-	TEST_ASSERT(send_message(fd, "", 1, -1, 0));
+	TEST_EQ(send_fds(fd, "", 1, 0, -1, 0), 1);
 	service();
 	close(fd);
 	service();
@@ -642,7 +618,7 @@ TEST(wire_shm, message_with_two_descriptors_leaks_none)
 	memory_fd = pass_region(fd, 0, 4096, 4096);
 	wait_mapped(ring, 0);
 	expected = test_free_fd();
-	TEST_ASSERT(send_message(fd, &region, sizeof(region), memory_fd, 2));
+	TEST_EQ(send_fds(fd, &region, sizeof(region), 0, memory_fd, 2), sizeof(region));
 	TEST_ASSERT(rwire_shm_pass_region(
 			fd, &(struct shm_region){.id = 1, .size = 4096}, memory_fd));
 	wait_mapped(ring, 1);
