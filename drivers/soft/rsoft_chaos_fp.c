@@ -209,49 +209,81 @@ return_held(struct rsoft_cq *cq, struct rmem_wc *wc)
 	return 1;
 }
 
-/* The QP number of the next completion; *is_recv: it is of a receive. */
-static uint32_t
-peek(const struct rsoft_cq *cq, bool *is_recv)
+static bool
+is_recv(const struct rsoft_cqe *cqe)
 {
-	uint64_t info = cq->ring[cq->cons & cq->mask].info;
+	return (cqe->info >> RSOFT_WC_SHIFT(opcode) & RMEM_WC_RECV) != 0;
+}
 
-	*is_recv = (info >> RSOFT_WC_SHIFT(opcode) & RMEM_WC_RECV) != 0;
-	return (uint32_t)(info >> RSOFT_WC_SHIFT(qp_num));
+/*
+ * Number of completions, n at most, that can be returned now; *use: the rule that delays the one
+ * after them, or NULL.
+ */
+static uint16_t
+count_passed(struct rsoft_cq *cq, uint16_t n, struct rsoft_chaos_use **use)
+{
+	const struct rsoft_cqe *cqe;
+	uint32_t pos = cq->cons;
+	uint16_t nb = 0;
+
+	*use = NULL;
+	for (; nb < n && (cqe = rsoft_cq_entry(cq, pos)) != NULL; pos++) {
+		if (rsoft_cqe_is_void(cqe))
+			continue;
+		*use = rsoft_chaos_cq_next(cq->chaos, pos, is_recv(cqe));
+		if (*use != NULL)
+			break;
+		nb++;
+	}
+	return nb;
 }
 
 /*
  * While a completion is held, return completions of other QPs one by one, and, if a receive is
  * held, those of its own QP's send queue. The held one is returned before those that follow it in
- * its queue, and at the latest after the number of polls of its rule. Later receives wait until
- * then.
+ * its queue, before one that a rule hits, and at the latest after the number of polls of its rule.
+ * Receives that follow one that is late wait until then.
  */
 static int
-poll_around(struct rsoft_cq *cq, struct rmem_wc *wc, bool has_next)
+poll_around(struct rsoft_cq *cq, struct rmem_wc *wc)
 {
 	struct rsoft_chaos_cq *chaos = cq->chaos;
-	bool is_recv;
-	struct rmem_wc next;
+	const struct rsoft_cqe *next;
+	bool is_next_recv;
+
+	if (!rsoft_chaos_cq_waits(chaos))
+		return return_held(cq, wc);
+	next = rsoft_cq_peek(cq);
+	if (next == NULL)
+		return 0;
+	is_next_recv = is_recv(next);
+	if ((uint32_t)(next->info >> RSOFT_WC_SHIFT(qp_num)) == chaos->held.qp_num) {
+		if (!chaos->is_recv)
+			return return_held(cq, wc);
+		if (is_next_recv)
+			return 0;
+	}
+	if (rsoft_chaos_cq_next(chaos, cq->cons, is_next_recv) != NULL)
+		return return_held(cq, wc);
+	return poll_cq(&cq->cq, wc, 1);
+}
+
+/* Delay the next completion, which may be of a receive, by a rule. */
+static int
+delay(struct rsoft_cq *cq, struct rsoft_chaos_use *use, bool is_next_recv, struct rmem_wc *wc)
+{
 	int ret;
 
-	if (chaos->held_left == 0)
-		return return_held(cq, wc);
-	chaos->held_left--;
-	if (!has_next || (chaos->is_recv && peek(cq, &is_recv) == chaos->held.qp_num && is_recv))
+	if (!rsoft_chaos_cq_begin(cq->chaos, use, cq->cons, is_next_recv)) {
+		(void)rsoft_chaos_cq_waits(cq->chaos);
 		return 0;
-	ret = poll_cq(&cq->cq, &next, 1);
+	}
+	ret = poll_cq(&cq->cq, &cq->chaos->held, 1);
+	cq->chaos->is_held = ret == 1;
 	if (ret != 1)
 		return ret;
-	is_recv = (next.opcode & RMEM_WC_RECV) != 0;
-	if (next.qp_num != chaos->held.qp_num || (chaos->is_recv && !is_recv)) {
-		chaos->nb_recvs += is_recv;
-		*wc = next;
-		return 1;
-	}
-	*wc = chaos->held;
-	chaos->held = next;
 	swap_time(cq);
-	chaos->held_left = 0;
-	return 1;
+	return poll_around(cq, wc);
 }
 
 /*
@@ -262,32 +294,26 @@ static int
 chaos_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(base);
-	bool has_next, is_recv;
+	struct rsoft_chaos_cq *chaos = cq->chaos;
+	const struct rsoft_cqe *next;
+	struct rsoft_chaos_use *use;
 	int ret;
 
-	if (cq->chaos == NULL || base->channel != NULL || nb_wc == 0)
+	if (chaos == NULL || base->channel != NULL || nb_wc == 0)
 		return poll_cq(base, wc, nb_wc);
 	/* A poll of 0 completions only makes progress. */
 	ret = poll_cq(base, wc, 0);
 	if (ret < 0)
-		return cq->chaos->is_held ? return_held(cq, wc) : ret;
-	has_next = __atomic_load_n(&cq->ring[cq->cons & cq->mask].number, __ATOMIC_ACQUIRE) ==
-			cq->cons + 1;
-	if (cq->chaos->is_held)
-		return poll_around(cq, wc, has_next);
-	if (!has_next)
-		return rsoft_cq_is_overrun(base) ? -EIO : 0;
-	nb_wc = (uint16_t)rsoft_chaos_poll(cq->chaos, cq->cons, nb_wc);
-	if (nb_wc == 0)
+		return chaos->is_held ? return_held(cq, wc) : ret;
+	if (chaos->is_held)
+		return poll_around(cq, wc);
+	if (rsoft_chaos_cq_waits(chaos))
 		return 0;
-	(void)peek(cq, &is_recv);
-	if (!rsoft_chaos_hold(cq->chaos, cq->cons, is_recv))
-		return poll_cq(base, wc, nb_wc);
-	ret = poll_cq(base, &cq->chaos->held, 1);
-	cq->chaos->is_held = ret == 1;
-	if (ret == 1)
-		swap_time(cq);
-	return ret == 1 ? 0 : ret;
+	next = rsoft_cq_peek(cq);
+	if (next == NULL)
+		return rsoft_cq_is_overrun(base) ? -EIO : 0;
+	nb_wc = count_passed(cq, nb_wc, &use);
+	return nb_wc != 0 ? poll_cq(base, wc, nb_wc) : delay(cq, use, is_recv(next), wc);
 }
 
 const struct rmem_fp_ops rsoft_chaos_fp = {

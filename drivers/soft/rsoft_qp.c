@@ -637,6 +637,20 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	return is_reset ? -EBUSY : 0;
 }
 
+/* Completions of a QP are not delayed any more. The QP completes nothing from here on. */
+static void
+qp_drain_chaos(const struct rsoft_qp *qp)
+{
+	struct rsoft_cq *send_cq, *recv_cq;
+
+	if (qp->dev->chaos == NULL || qp->xrcd != 0)
+		return;
+	send_cq = rsoft_cq_of(qp->qp.send_cq);
+	recv_cq = rsoft_cq_of(qp->qp.recv_cq);
+	rsoft_chaos_cq_drain(send_cq->chaos, __atomic_load_n(&send_cq->prod, __ATOMIC_ACQUIRE));
+	rsoft_chaos_cq_drain(recv_cq->chaos, __atomic_load_n(&recv_cq->prod, __ATOMIC_ACQUIRE));
+}
+
 /*
  * Move a QP to RESET, and wait until no thread uses it as a peer; is_dying also removes it from the
  * table.
@@ -670,6 +684,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
 	rsoft_inline_drop(qp);
+	qp_drain_chaos(qp);
 	qp_set_access(qp, qp->conf_access);
 	qp->rq.is_established = false;
 	/* A poll may have found the QP by a message that has been cancelled since. */

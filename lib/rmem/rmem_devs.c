@@ -186,7 +186,8 @@ rmem_dev_forget_all(void)
 static int
 failed_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
-	int ret = rmem_devs[cq->obj.dev_id].drv.driver->fp.poll_cq(cq, wc, nb_wc);
+	const struct rmem_dev_drv *drv = &rmem_devs[cq->obj.dev_id].drv;
+	int ret = (drv->fp != NULL ? drv->fp : &drv->driver->fp)->poll_cq(cq, wc, nb_wc);
 
 	return ret == 0 ? -EIO : ret;
 }

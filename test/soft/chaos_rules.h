@@ -29,6 +29,37 @@ chaos_open(const char *rules)
 	TEST_ASSERT(fx.a.dev != NULL);
 }
 
+/* The same, with two connected sides: a has the first CQ and QP, b the second. */
+static inline void
+chaos_sides_open(const char *rules)
+{
+	chaos_open(rules);
+	fx_sides_open(fx.a.dev);
+}
+
+/* A signaled WRITE of a QP. */
+static inline void
+chaos_write(struct rmem_qp *qp, uint64_t wr_id)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
+
+	wr.wr_id = wr_id;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(qp, &wr), 1);
+}
+
+/* SEND to a QP, whose receive then has completed. */
+static inline void
+chaos_send(struct rmem_qp *qp, struct rmem_qp *peer, uint64_t wr_id)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	TEST_EQ(fx_post_recv(peer, wr_id, NULL, 0), 1);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+}
+
 /* Rules of which the events that fail are counted as bits, some of them: the log replays them. */
 static inline void
 chaos_expect_replay(uint64_t (*failures_of)(const char *rules), const char *rules)

@@ -115,6 +115,44 @@ TEST(chaos_port, device_fails_at_a_packet)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 }
 
+/* It is not lost with the device. */
+static void
+expect_delayed(const char *rule)
+{
+	uint64_t deadline = fx_deadline();
+	struct rmem_wc wc;
+	char rules[96];
+	int ret;
+
+	snprintf(rules, sizeof(rules), "%s@cq:2@polls:100000000+device:DEVICE_FATAL@nth:3", rule);
+	open_sides(rules);
+	chaos_send(fx.a.qp, fx.b.qp, 7);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	post_write(1);
+	fx_await_async(channel, RMEM_ASYNC_DEVICE_FATAL, fx.a.dev);
+	while ((ret = rmem_poll_cq(fx.b.cq, &wc, 1)) == 0 && !fx_is_late(deadline))
+		;
+	TEST_EQ(ret, 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc.wr_id, 7);
+	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), -EIO);
+}
+
+TEST(chaos_port, late_receive_is_returned_when_the_device_has_failed)
+{
+	expect_delayed("recv:LATE");
+}
+
+TEST(chaos_port, late_completion_is_returned_when_the_device_has_failed)
+{
+	expect_delayed("cq:LATE");
+}
+
+TEST(chaos_port, completion_that_is_held_is_returned_when_the_device_has_failed)
+{
+	expect_delayed("cq:REORDER");
+}
+
 /* Whether the second entry of the table is GID1; else it is empty. */
 static bool
 has_gid(void)

@@ -9,13 +9,6 @@
 
 #include "chaos_rules.h"
 
-static void
-open_sides(const char *rules)
-{
-	chaos_open(rules);
-	fx_sides_open(fx.a.dev);
-}
-
 /* The second of two SENDs finds a receive that fails; both QPs do. */
 static void
 expect_failure(const char *rules, int status, int of_sender)
@@ -24,7 +17,7 @@ expect_failure(const char *rules, int status, int of_sender)
 	struct rmem_send_wr wr;
 	uint32_t i;
 
-	open_sides(rules);
+	chaos_sides_open(rules);
 	from = fx_sge(fx.a.mr, 0, 8);
 	into = fx_sge(fx.b.mr, 64, 8);
 	for (i = 0; i < 4; i++)
@@ -55,19 +48,6 @@ TEST(chaos_recv, receive_fails_as_too_short)
 	expect_failure("recv:LOC_LEN_ERR@qp:2@nth:2", RMEM_WC_LOC_LEN_ERR, RMEM_WC_REM_INV_REQ_ERR);
 }
 
-/* A signaled WRITE of a QP. */
-static void
-post_write(struct rmem_qp *qp, uint64_t wr_id)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
-
-	wr.wr_id = wr_id;
-	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_EQ(fx_post(qp, &wr), 1);
-}
-
 /* The requests before these have completed when the second message has arrived. */
 static void
 send_twice(struct rmem_qp *qp, struct rmem_qp *peer)
@@ -89,17 +69,17 @@ TEST(chaos_recv, completion_is_overtaken_by_those_of_other_qps)
 	struct rmem_qp *qp, *peer;
 	unsigned int i;
 
-	open_sides("cq:REORDER@cq:1@nth:1@polls:1000000");
+	chaos_sides_open("cq:REORDER@cq:1@nth:1@polls:1000000");
 	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
 	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
 	TEST_ASSERT(qp != NULL && peer != NULL);
 	TEST_OK(fx_connect_pair(qp, peer));
-	post_write(fx.a.qp, 10);
+	chaos_write(fx.a.qp, 10);
 	send_twice(fx.a.qp, fx.b.qp);
-	post_write(qp, 20);
-	post_write(qp, 21);
+	chaos_write(qp, 20);
+	chaos_write(qp, 21);
 	send_twice(qp, peer);
-	post_write(fx.a.qp, 11);
+	chaos_write(fx.a.qp, 11);
 	send_twice(fx.a.qp, fx.b.qp);
 	for (i = 0; i < RTE_DIM(wanted); i++) {
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
@@ -114,24 +94,14 @@ TEST(chaos_recv, completion_that_is_held_is_returned)
 	struct rmem_wc wc;
 	unsigned int nb_empty = 0;
 
-	open_sides("cq:REORDER@cq:1@nth:2@polls:9");
-	post_write(fx.a.qp, 1);
-	post_write(fx.a.qp, 2);
+	chaos_sides_open("cq:REORDER@cq:1@nth:2@polls:9");
+	chaos_write(fx.a.qp, 1);
+	chaos_write(fx.a.qp, 2);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	while (rmem_poll_cq(fx.a.cq, &wc, 1) == 0)
 		nb_empty++;
 	TEST_ASSERT(nb_empty >= 9);
 	TEST_EQ(wc.wr_id, 2);
-}
-
-/* SEND to a QP, whose receive then has completed. */
-static void
-send_to(struct rmem_qp *qp, struct rmem_qp *peer, uint64_t wr_id)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
-
-	TEST_EQ(fx_post_recv(peer, wr_id, NULL, 0), 1);
-	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
 }
 
 /* IBTA 10.8: completions of other queues overtake the receive, but not those of its own. */
@@ -141,21 +111,21 @@ TEST(chaos_recv, late_receive_is_overtaken_by_other_queues)
 	struct rmem_send_wr wr;
 	struct rmem_sge sge;
 
-	open_sides("recv:LATE@cq:2@nth:1@polls:100000000");
+	chaos_sides_open("recv:LATE@cq:2@nth:1@polls:100000000");
 	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
 	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
 	TEST_ASSERT(qp != NULL && peer != NULL);
 	TEST_OK(fx_connect_pair(qp, peer));
-	send_to(fx.a.qp, fx.b.qp, 1);
+	chaos_send(fx.a.qp, fx.b.qp, 1);
 	sge = fx_sge(fx.b.mr, 0, 8);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf + 64, fx.a.mr->rkey);
 	wr.wr_id = 20;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 20);
-	send_to(qp, peer, 30);
+	chaos_send(qp, peer, 30);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 30);
-	send_to(fx.a.qp, fx.b.qp, 2);
+	chaos_send(fx.a.qp, fx.b.qp, 2);
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 }
 
@@ -164,12 +134,12 @@ TEST(chaos_recv, late_receive_is_returned_in_order_of_its_queue)
 	struct rmem_wc wc;
 	unsigned int nb_empty = 0;
 
-	open_sides("recv:LATE@cq:2@nth:2@polls:9");
-	send_to(fx.a.qp, fx.b.qp, 1);
+	chaos_sides_open("recv:LATE@cq:2@nth:2@polls:9");
+	chaos_send(fx.a.qp, fx.b.qp, 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 1);
-	send_to(fx.a.qp, fx.b.qp, 2);
-	send_to(fx.a.qp, fx.b.qp, 3);
+	chaos_send(fx.a.qp, fx.b.qp, 2);
+	chaos_send(fx.a.qp, fx.b.qp, 3);
 	while (rmem_poll_cq(fx.b.cq, &wc, 1) == 0)
 		nb_empty++;
 	TEST_ASSERT(nb_empty >= 9);
@@ -182,7 +152,7 @@ static void
 post_on_lcore(void *arg)
 {
 	RTE_SET_USED(arg);
-	post_write(fx.a.qp, 7);
+	chaos_write(fx.a.qp, 7);
 }
 
 /* The thread that meets rules of threads first is number 1. */
@@ -190,8 +160,8 @@ TEST(chaos_recv, rule_of_a_thread_is_about_its_requests)
 {
 	if (fx_nb_workers() == 0)
 		test_skip("it takes a worker lcore");
-	open_sides("RDMA_WRITE:RETRY_EXC_ERR@thread:2@nth:1");
-	post_write(fx.a.qp, 5);
+	chaos_sides_open("RDMA_WRITE:RETRY_EXC_ERR@thread:2@nth:1");
+	chaos_write(fx.a.qp, 5);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	fx_launch(post_on_lcore, NULL, 0, 1);
 	fx_join(1);

@@ -64,18 +64,27 @@ struct rsoft_chaos_qp {
 	struct rsoft_chaos_use uses[];
 };
 
-/* The rules of a CQ; used by the polling thread. */
+/* Bit of rsoft_chaos_cq::drain. */
+#define RSOFT_CHAOS_DRAIN (UINT64_C(1) << 32)
+
+/*
+ * The rules of a CQ; used by the polling thread.
+ * Invariant: is_late: the next completion is late; is_held: one is taken from the CQ into `held`,
+ * and not returned yet. At most one of them is set; left, pos and is_recv refer to that completion.
+ */
 struct rsoft_chaos_cq {
 	struct rsoft_chaos *chaos;
-	uint32_t ordinal;   /* number of the CQ in the order of creation, from 1 on */
-	uint32_t pos;       /* position of the late completion */
-	uint32_t left;      /* polls until it is returned */
-	bool is_passed;     /* it has been late; return it now */
-	bool is_held;       /* `held` is taken from the CQ, and not returned yet */
-	bool is_recv;       /* `held` is a receive that is late */
-	bool has_late_recv; /* a rule LATE_RECV applies */
-	uint64_t nb_recvs;  /* completions of receives so far, with such a rule */
-	uint32_t held_left;
+	uint32_t ordinal;  /* number of the CQ in the order of creation, from 1 on */
+	uint32_t left;     /* polls until it is returned */
+	uint32_t pos;      /* its position */
+	bool is_late;      /* returned first, with those after it */
+	bool is_held;      /* overtaken by others */
+	bool is_recv;      /* held; it is a receive that is late */
+	uint64_t nb;       /* completions taken from the CQ so far */
+	uint64_t nb_recvs; /* those of receives among them */
+	/* RSOFT_CHAOS_DRAIN + position: completions before it are returned at once; 0: none;
+	 * atomic. */
+	uint64_t drain;
 	struct rmem_wc held;
 	uint64_t held_time; /* timestamp of held */
 	uint32_t nb_uses;
@@ -206,13 +215,23 @@ enum rsoft_chaos_port rsoft_chaos_time(
 /* Number a new CQ, and collect the rules that apply to it; *cq is NULL if there are none. */
 int rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **cq);
 void rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq);
-/* Number of completions, n at most, that a poll may return; the first one is at pos. */
-uint32_t rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n);
 /*
- * Whether other completions overtake the one at pos, which may be of a receive: store it in `held`
- * for held_left polls.
+ * The rule that delays the next completion, which is at a position of the CQ; NULL, after counting
+ * it, if it is returned now. For the polling thread, as all of these but rsoft_chaos_cq_drain().
  */
-bool rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv);
+struct rsoft_chaos_use *rsoft_chaos_cq_next(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv);
+/* Begin the delay by that rule; true: take the completion into `held`, others overtake it. */
+bool rsoft_chaos_cq_begin(
+		struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos, bool is_recv);
+/* Whether this poll does not return the completion that is delayed, if there is one. */
+bool rsoft_chaos_cq_waits(struct rsoft_chaos_cq *cq);
+/*
+ * A QP of the CQ, whose last completion is before position `end`, is reset or destroyed: no
+ * completion before it is delayed any more. By any thread; cq may be NULL.
+ */
+void rsoft_chaos_cq_drain(struct rsoft_chaos_cq *cq, uint32_t end);
+/* The device has failed: polls return all completions at once, and then an error. */
+void rsoft_chaos_fail(struct rsoft_chaos *chaos);
 
 /* Whether the failure of a posted request is planned. */
 static inline bool

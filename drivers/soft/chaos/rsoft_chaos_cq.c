@@ -35,10 +35,8 @@ rsoft_chaos_cq_init(struct rsoft_chaos *chaos, struct rsoft_chaos_cq **out)
 	cq->chaos = chaos;
 	cq->ordinal = ordinal;
 	for (i = 0; i < chaos->nb_rules; i++) {
-		if (!is_of_cq(&chaos->rules[i], ordinal))
-			continue;
-		cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
-		cq->has_late_recv |= chaos->rules[i].kind == RSOFT_CHAOS_LATE_RECV;
+		if (is_of_cq(&chaos->rules[i], ordinal))
+			cq->uses[cq->nb_uses++].rule = &chaos->rules[i];
 	}
 	*out = cq;
 	return 0;
@@ -50,89 +48,99 @@ rsoft_chaos_cq_fini(struct rsoft_chaos_cq *cq)
 	free(cq);
 }
 
-/* Rule of a kind that hits its nth event, or NULL. */
-static struct rsoft_chaos_use *
-find_nth(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint64_t nth)
+/* Number of the next completion among the events of a rule; 0: it is no event. */
+static uint64_t
+next_nth(const struct rsoft_chaos_cq *cq, const struct rsoft_chaos_rule *rule, bool is_recv)
 {
+	if (rule->kind == RSOFT_CHAOS_LATE_RECV)
+		return is_recv ? cq->nb_recvs + 1 : 0;
+	return cq->nb + 1;
+}
+
+/*
+ * Whether the completion at a position is returned at once. The mark is removed with the first
+ * completion after it.
+ */
+static bool
+is_prompt(struct rsoft_chaos_cq *cq, uint32_t pos)
+{
+	uint64_t drain = __atomic_load_n(&cq->drain, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&cq->chaos->has_failed, __ATOMIC_ACQUIRE))
+		return true;
+	if (likely(drain == 0))
+		return false;
+	if ((int32_t)((uint32_t)drain - pos) > 0)
+		return true;
+	/* Another QP may set a later one. */
+	__atomic_compare_exchange_n(
+			&cq->drain, &drain, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return false;
+}
+
+void
+rsoft_chaos_cq_drain(struct rsoft_chaos_cq *cq, uint32_t end)
+{
+	if (cq != NULL)
+		__atomic_store_n(&cq->drain, RSOFT_CHAOS_DRAIN | end, __ATOMIC_RELEASE);
+}
+
+struct rsoft_chaos_use *
+rsoft_chaos_cq_next(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv)
+{
+	bool is_passed = is_prompt(cq, pos) || cq->is_late;
+	struct rsoft_chaos_use *use;
 	uint32_t i;
 
-	for (i = 0; i < cq->nb_uses; i++) {
-		if (cq->uses[i].rule->kind == kind &&
-				rsoft_chaos_hits(cq->chaos, cq->uses[i].rule, cq->uses[i].nb_hits,
-						cq->ordinal, nth))
-			return &cq->uses[i];
+	for (i = 0; i < cq->nb_uses && !is_passed; i++) {
+		uint64_t nth;
+
+		use = &cq->uses[i];
+		nth = next_nth(cq, use->rule, is_recv);
+		if (nth != 0 &&
+				rsoft_chaos_hits(cq->chaos, use->rule, use->nb_hits, cq->ordinal,
+						nth))
+			return use;
 	}
+	cq->is_late = false;
+	cq->nb++;
+	cq->nb_recvs += is_recv;
 	return NULL;
 }
 
-/* Rule of a kind that hits the completion at a position, or NULL. */
-static struct rsoft_chaos_use *
-find(struct rsoft_chaos_cq *cq, enum rsoft_chaos_kind kind, uint32_t pos)
-{
-	return find_nth(cq, kind, (uint64_t)pos + 1);
-}
-
-static void
-log_of_cq(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint64_t nth)
+bool
+rsoft_chaos_cq_begin(
+		struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos, bool is_recv)
 {
 	char where[32];
 
 	snprintf(where, sizeof(where), "@cq:%u", cq->ordinal);
-	rsoft_chaos_log(cq->chaos, use->rule, where, nth, "completion");
+	rsoft_chaos_log(cq->chaos, use->rule, where, next_nth(cq, use->rule, is_recv),
+			"completion");
 	use->nb_hits++;
-}
-
-/* Delay the next completion, at the given position. */
-static void
-begin_late(struct rsoft_chaos_cq *cq, struct rsoft_chaos_use *use, uint32_t pos)
-{
-	log_of_cq(cq, use, (uint64_t)pos + 1);
-	cq->pos = pos;
 	cq->left = use->rule->delay;
-	cq->is_passed = true;
-}
-
-uint32_t
-rsoft_chaos_poll(struct rsoft_chaos_cq *cq, uint32_t pos, uint32_t n)
-{
-	struct rsoft_chaos_use *use;
-	uint32_t i;
-
-	if (!cq->is_passed || cq->pos != pos) {
-		cq->is_passed = false;
-		use = find(cq, RSOFT_CHAOS_LATE, pos);
-		if (use != NULL)
-			begin_late(cq, use, pos);
-	}
-	if (cq->is_passed && cq->left != 0) {
-		cq->left--;
-		return 0;
-	}
-	if (cq->has_late_recv)
-		n = 1;
-	for (i = 1; i < n && find(cq, RSOFT_CHAOS_LATE, pos + i) == NULL &&
-			find(cq, RSOFT_CHAOS_REORDER, pos + i) == NULL;
-			i++)
-		;
-	return i;
+	cq->pos = pos;
+	cq->is_late = use->rule->kind == RSOFT_CHAOS_LATE;
+	if (cq->is_late)
+		return false;
+	cq->is_held = true;
+	cq->is_recv = use->rule->kind == RSOFT_CHAOS_LATE_RECV;
+	cq->nb++;
+	cq->nb_recvs += is_recv;
+	return true;
 }
 
 bool
-rsoft_chaos_hold(struct rsoft_chaos_cq *cq, uint32_t pos, bool is_recv)
+rsoft_chaos_cq_waits(struct rsoft_chaos_cq *cq)
 {
-	struct rsoft_chaos_use *use = find(cq, RSOFT_CHAOS_REORDER, pos);
-	uint64_t nth = (uint64_t)pos + 1;
-
-	cq->nb_recvs += is_recv;
-	cq->is_recv = use == NULL && is_recv;
-	if (cq->is_recv) {
-		nth = cq->nb_recvs;
-		use = find_nth(cq, RSOFT_CHAOS_LATE_RECV, nth);
-	}
-	if (use == NULL)
+	if ((!cq->is_late && !cq->is_held) || cq->left == 0 || is_prompt(cq, cq->pos))
 		return false;
-	log_of_cq(cq, use, nth);
-	cq->is_held = true;
-	cq->held_left = use->rule->delay;
+	cq->left--;
 	return true;
+}
+
+void
+rsoft_chaos_fail(struct rsoft_chaos *chaos)
+{
+	__atomic_store_n(&chaos->has_failed, true, __ATOMIC_RELEASE);
 }

@@ -67,6 +67,7 @@ struct rsoft_chaos {
 	uint64_t seed;
 	bool has_wire;
 	bool has_seed;
+	bool has_failed; /* the device; atomic */
 	uint32_t nb_cqs; /* created so far; atomic */
 	uint32_t nb_qps; /* created so far; atomic */
 	uint32_t nb_rules;

@@ -202,19 +202,6 @@ copy_ring(const struct rsoft_cq *cq, const struct ring *ring, uint32_t size, uin
 	}
 }
 
-/* Consume VOID entries at the head. Under the locks. */
-static void
-skip_voids(struct rsoft_cq *cq)
-{
-	const uint64_t is_void = (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags);
-	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
-
-	while (head->number == cq->cons + 1 && (head->info & is_void) != 0) {
-		__atomic_store_n(&cq->cons, cq->cons + 1, __ATOMIC_RELEASE);
-		head = &cq->ring[cq->cons & cq->mask];
-	}
-}
-
 /* Replace the ring of the CQ. Under the locks. */
 static int
 swap_ring(struct rsoft_cq *cq, struct ring *ring, uint32_t nb_cqe)
@@ -225,7 +212,7 @@ swap_ring(struct rsoft_cq *cq, struct ring *ring, uint32_t nb_cqe)
 		RSOFT_LOG(ERR, "CQ: not resized: it has an overrun");
 		return -EIO;
 	}
-	skip_voids(cq);
+	(void)rsoft_cq_peek(cq);
 	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cq->cons;
 	if (nb > nb_cqe) {
 		RSOFT_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,

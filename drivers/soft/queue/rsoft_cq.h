@@ -222,6 +222,36 @@ rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 /* Copy the timestamps of the completions [cons, end) to the timestamps of this poll. */
 void rsoft_cq_take_times(struct rsoft_cq *cq, uint32_t end);
 
+/* Whether an entry is no completion. */
+static inline bool
+rsoft_cqe_is_void(const struct rsoft_cqe *cqe)
+{
+	return (cqe->info & (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags)) != 0;
+}
+
+/* The entry at a position from cons on, or NULL if it is not written yet. For the consumer. */
+static inline const struct rsoft_cqe *
+rsoft_cq_entry(const struct rsoft_cq *cq, uint32_t pos)
+{
+	const struct rsoft_cqe *cqe = &cq->ring[pos & cq->mask];
+
+	return __atomic_load_n(&cqe->number, __ATOMIC_ACQUIRE) == pos + 1 ? cqe : NULL;
+}
+
+/* Consume the entries at the head that are no completions; return the next completion, or NULL. For
+ * the consumer. */
+static inline const struct rsoft_cqe *
+rsoft_cq_peek(struct rsoft_cq *cq)
+{
+	const struct rsoft_cqe *cqe = rsoft_cq_entry(cq, cq->cons);
+
+	while (cqe != NULL && rsoft_cqe_is_void(cqe)) {
+		__atomic_store_n(&cq->cons, cq->cons + 1, __ATOMIC_RELEASE);
+		cqe = rsoft_cq_entry(cq, cq->cons);
+	}
+	return cqe;
+}
+
 static inline bool
 rsoft_cq_is_overrun(struct rmem_cq *cq)
 {

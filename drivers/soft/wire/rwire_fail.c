@@ -4,6 +4,7 @@
 
 /* Injected failures of a QP and of the device: fault=fatal, and rmem-ctl. */
 
+#include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_rq.h"
 #include "rwire.h"
@@ -36,6 +37,8 @@ rwire_fail_dev(struct rwire *wire, unsigned int lcore)
 
 	RSOFT_LOG(ERR, "ip=%s: the device has failed (fault=fatal, or rmem-ctl)",
 			rwire_addr_text(&wire->port->addr, text));
+	if (dev->chaos != NULL)
+		rsoft_chaos_fail(dev->chaos);
 	/* A QP that is found is valid until the grace period of its release. */
 	for (i = 0; i <= dev->qp_mask; i++) {
 		qp = __atomic_load_n(&dev->qps[i], __ATOMIC_ACQUIRE);
