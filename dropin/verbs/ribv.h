@@ -85,6 +85,10 @@ struct ribv_context {
 	int cmd_fd;     /* command file; contexts with the same one share objects */
 	dev_t file_dev; /* identifies the command file */
 	ino_t file_ino;
+	struct ribv_table *table; /* mapping of the command file, or NULL; atomic */
+	uint32_t owner;           /* PID of the command file's owner; 0: this process */
+	int locks;                /* with owner: description of the file that holds the locks */
+	void (*release)(struct ibv_context *context); /* called when it is closed; or NULL */
 };
 
 struct ribv_channel {
@@ -105,6 +109,7 @@ struct ribv_pd {
 	struct rmem_pd *pd; /* NULL: destroyed by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
 	bool is_imported;
+	bool is_foreign;        /* imported from another process; ribv_foreign.c */
 	struct ribv_pd *parent; /* of a parent domain: its PD; else NULL */
 	struct ribv_td *td;     /* of a parent domain: its thread domain, or NULL */
 	uint32_t refs;          /* parent domains of this PD; atomic */
@@ -126,6 +131,10 @@ struct ribv_mr {
 	bool is_on_demand;  /* the program may unmap its memory */
 	bool is_plain;      /* by ibv_reg_mr() or a variant: ibv_rereg_mr() accepts it */
 	bool is_imported;
+	/* Imported from another process (ribv_foreign.c): its context; NULL: it is not. */
+	const struct ribv_context *foreign;
+	void *map; /* of its memory */
+	size_t map_size;
 };
 
 struct ribv_mw {
@@ -608,6 +617,14 @@ struct ibv_context *ribv_context_new(uint32_t dev, const struct ribv_context *fr
 /* ribv_handle.c */
 /* An object now has more than one handle. */
 void ribv_handle_imported(void);
+/*
+ * Enter an object of this process into the table of its context's command file; mr and its PD, or
+ * NULL. Withdraw it before it is destroyed or changed: 0, or EBUSY if another process has imported
+ * it.
+ */
+void ribv_handle_publish(struct ibv_context *context, uint32_t handle, enum ribv_type type,
+		const struct rmem_mr *mr, const struct ribv_pd *pd);
+int ribv_handle_withdraw(const struct ibv_context *context, uint32_t handle);
 /* Open a command file for a new context; 0 or an errno. */
 int ribv_handle_file_open(struct ribv_context *context);
 /* Whether a handle of this PD has parent domains. */
@@ -616,8 +633,17 @@ bool ribv_handle_pd_has_parents(const struct ribv_pd *pd);
 void ribv_handle_pd_ended(const struct ribv_pd *ended);
 void ribv_handle_mr_ended(const struct ribv_mr *ended);
 void ribv_handle_dm_ended(const struct ribv_dm *ended);
-/* Free the slots of unimported PDs of a context that is closed. */
-void ribv_handle_free(const struct ibv_context *context);
+/* Called when a context is closed: unmap its table, and free the slots of its unimported PDs. */
+void ribv_handle_free(struct ibv_context *context);
+
+/* ribv_foreign.c: objects of another process. Those that return a pointer set errno with NULL. */
+struct ibv_context *ribv_foreign_device(int cmd_fd);
+struct ibv_pd *ribv_foreign_pd(struct ibv_context *context, uint32_t handle);
+struct ibv_mr *ribv_foreign_mr(struct ibv_pd *pd, uint32_t handle);
+/* Errno with which an import of device memory fails. */
+int ribv_foreign_dm(const struct ibv_context *context, uint32_t handle);
+void ribv_foreign_pd_end(struct ribv_pd *pd);
+void ribv_foreign_mr_end(struct ribv_mr *mr);
 
 /* ribv_dm.c: create a handle of device memory; handle is 0 for the first one. NULL with errno. */
 struct ibv_dm *ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle);

@@ -150,6 +150,9 @@ open_files(struct ribv_context *own, const struct ribv_context *from, int cmd_fd
 		own->cmd_fd = cmd_fd;
 		own->file_dev = from->file_dev;
 		own->file_ino = from->file_ino;
+		own->owner = from->owner;
+		own->locks = from->locks;
+		own->release = from->release;
 	}
 	if (ret != 0)
 		(void)rmem_async_channel_destroy(own->async);

@@ -96,6 +96,8 @@ ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 	dm = ribv_dm_handle(context, memory, 0);
 	if (dm == NULL)
 		rmem_dm_free(memory);
+	else
+		ribv_handle_publish(context, dm->handle, RIBV_DM, NULL, NULL);
 	return dm;
 }
 
@@ -110,6 +112,7 @@ ribv_free_dm(struct ibv_dm *dm)
 	ret = rmem_dm_free(own->dm);
 	if (ret != 0)
 		return -ret;
+	(void)ribv_handle_withdraw(own->context, own->handle);
 	ribv_handle_dm_ended(own);
 	ribv_leave(own);
 	return 0;

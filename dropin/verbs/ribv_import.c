@@ -3,7 +3,8 @@
  */
 
 /*
- * Import of devices, PDs, MRs and device memory by handle, within one process.
+ * Import of devices, PDs, MRs and device memory by handle. Objects of a context of another process:
+ * ribv_foreign.c.
  *
  * Contexts with the same command file share objects of the class. An imported object is another
  * handle of an object, with the same number (ribv_handle.c).
@@ -48,11 +49,11 @@ ibv_import_device(int cmd_fd)
 	}
 	for (i = 1; i < RIBV_MAX_OBJS; i++) {
 		context = ribv_at(i, RIBV_CONTEXT);
-		if (context != NULL && context->file_dev == st.st_dev &&
+		if (context != NULL && context->owner == 0 && context->file_dev == st.st_dev &&
 				context->file_ino == st.st_ino)
 			return ribv_context_new(context->dev, context, cmd_fd);
 	}
-	return ribv_fail(is_file(cmd_fd) ? EOPNOTSUPP : EINVAL);
+	return is_file(cmd_fd) ? ribv_foreign_device(cmd_fd) : ribv_fail(EINVAL);
 }
 
 /* Whether objects of one context can be imported into the other. */
@@ -64,6 +65,13 @@ is_shared(const struct ibv_context *a, const struct ibv_context *b)
 	return own->file_dev == other->file_dev && own->file_ino == other->file_ino;
 }
 
+/* Whether the context was imported from another process. */
+static bool
+is_foreign(const struct ibv_context *context)
+{
+	return ribv_is_context(context) && ribv_context_of(context)->owner != 0;
+}
+
 struct ibv_pd *
 ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
@@ -72,6 +80,8 @@ ibv_import_pd(struct ibv_context *context, uint32_t handle)
 
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_import_pd)(context, handle);
+	if (is_foreign(context))
+		return ribv_foreign_pd(context, handle);
 	if (!ribv_is_context(context) || from == NULL || from->pd == NULL || from->parent != NULL ||
 			!is_shared(from->context, context))
 		return ribv_fail(ENOENT);
@@ -94,6 +104,8 @@ ibv_unimport_pd(struct ibv_pd *pd)
 
 	if (ribv_is_real(pd))
 		RIBV_NEXT(ibv_unimport_pd)(pd);
+	else if (ribv_slot(pd, RIBV_PD) != 0 && own->is_foreign)
+		ribv_foreign_pd_end((struct ribv_pd *)pd);
 	else if (ribv_slot(pd, RIBV_PD) != 0 && (own->is_imported || own->pd == NULL))
 		__atomic_store_n(&ribv_types[ribv_slot(pd, RIBV_PD)], RIBV_UNIMPORTED,
 				__ATOMIC_RELEASE);
@@ -107,6 +119,8 @@ ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_import_mr)(pd, handle);
+	if (ribv_is_pd(pd) && is_foreign(pd->context))
+		return ribv_foreign_mr(pd, handle);
 	if (!ribv_is_pd(pd) || from == NULL || from->mr == NULL ||
 			!is_shared(from->pd->context, pd->context))
 		return ribv_fail(ENOENT);
@@ -134,6 +148,8 @@ ibv_unimport_mr(struct ibv_mr *mr)
 
 	if (ribv_is_real(mr))
 		RIBV_NEXT(ibv_unimport_mr)(mr);
+	else if (ribv_slot(mr, RIBV_MR) != 0 && own->foreign != NULL)
+		ribv_foreign_mr_end((struct ribv_mr *)mr);
 	else if (ribv_slot(mr, RIBV_MR) != 0 && (own->is_imported || own->mr == NULL))
 		ribv_leave(mr);
 }
@@ -146,6 +162,8 @@ ibv_import_dm(struct ibv_context *context, uint32_t handle)
 
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_import_dm)(context, handle);
+	if (is_foreign(context))
+		return ribv_fail(ribv_foreign_dm(context, handle));
 	if (!ribv_is_context(context) || from == NULL || from->dm == NULL ||
 			!is_shared(from->context, context))
 		return ribv_fail(ENOENT);

@@ -44,6 +44,7 @@ ibv_alloc_pd(struct ibv_context *context)
 		return ribv_fail(ribv_errno(ret));
 	}
 	pd->ibv.handle = pd->handle = ribv_enter(pd, RIBV_PD);
+	ribv_handle_publish(context, pd->handle, RIBV_PD, NULL, NULL);
 	return &pd->ibv;
 }
 
@@ -61,11 +62,16 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 		ribv_parent_domain_free(own);
 		return 0;
 	}
-	if (ribv_handle_pd_has_parents(own))
+	if (own->is_foreign || ribv_handle_pd_has_parents(own))
 		return EBUSY;
-	ret = rmem_pd_dealloc(own->pd);
+	ret = ribv_handle_withdraw(pd->context, own->handle);
 	if (ret != 0)
+		return ret;
+	ret = rmem_pd_dealloc(own->pd);
+	if (ret != 0) {
+		ribv_handle_publish(pd->context, own->handle, RIBV_PD, NULL, NULL);
 		return -ret;
+	}
 	ribv_handle_pd_ended(own);
 	ribv_leave(own);
 	return 0;
@@ -104,6 +110,7 @@ ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
 	mr->ibv.lkey = mr->mr->lkey;
 	mr->ibv.rkey = mr->mr->rkey;
 	mr->ibv.handle = mr->handle = ribv_enter(mr, RIBV_MR);
+	ribv_handle_publish(mr->ibv.context, mr->handle, RIBV_MR, mr->mr, mr->pd);
 	return &mr->ibv;
 }
 
@@ -211,6 +218,25 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 	return mr;
 }
 
+/* Check as libibverbs does; a refusal of the class is an error of the command. Return an errno. */
+static int
+check_rereg(const struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr,
+		size_t length, int access)
+{
+	const bool has_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+
+	if (!ribv_is_mr(mr) || (has_pd && !ribv_is_pd(pd)))
+		return ENOENT;
+	if (!((const struct ribv_mr *)mr)->is_plain ||
+			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
+					(length == 0 || addr == NULL)) ||
+			(access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
+			(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 ||
+			(has_pd && pd->context != mr->context))
+		return EINVAL;
+	return 0;
+}
+
 int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -220,27 +246,22 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 
 	if (ribv_is_real(mr) && !ribv_is_own(pd))
 		return RIBV_NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
-	if (!ribv_is_mr(mr) || ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && !ribv_is_pd(pd))) {
-		errno = ENOENT;
+	ret = check_rereg(mr, flags, pd, addr, length, access);
+	if (ret != 0) {
+		errno = ret;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	/* Check as libibverbs does; a refusal of the class is an error of the command. */
-	if (!own->is_plain ||
-			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
-					(length == 0 || addr == NULL)) ||
-			(access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
-			(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd->context != mr->context) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
+	ret = ribv_handle_withdraw(mr->context, own->handle);
+	if (ret != 0) {
+		errno = ret;
+		return IBV_REREG_MR_ERR_CMD;
 	}
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,
 			(flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct ribv_pd *)pd)->pd : NULL,
 			addr, length, access_of_ibv((unsigned int)access), &result);
 	if (ret != 0) {
+		if (result == RMEM_REREG_OK || result == RMEM_REREG_ERR_INPUT)
+			ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
 		errno = ribv_errno(ret);
 		return result != RMEM_REREG_OK && result != RMEM_REREG_ERR_INPUT
 				? (int)result
@@ -258,6 +279,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	}
 	mr->lkey = own->mr->lkey;
 	mr->rkey = own->mr->rkey;
+	ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
 	return 0;
 }
 
@@ -271,11 +293,16 @@ ibv_dereg_mr(struct ibv_mr *mr)
 		return RIBV_NEXT(ibv_dereg_mr)(mr);
 	if (!ribv_is_mr(mr))
 		return ribv_leave_inherited(mr, RIBV_MR);
+	ret = own->foreign != NULL ? EBUSY : ribv_handle_withdraw(mr->context, own->handle);
+	if (ret != 0)
+		return ret;
 	ribv_watch_dereg(ribv_context_of(own->pd->context)->dev, own->mr->lkey);
 	ribv_sanitize_mr_end(own);
 	ret = rmem_mr_dereg(own->mr);
-	if (ret != 0)
+	if (ret != 0) {
+		ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
 		return -ret;
+	}
 	ribv_handle_mr_ended(own);
 	ribv_leave(mr);
 	return 0;

@@ -4,11 +4,10 @@
 
 /*
  * Imported contexts, PDs, MRs and device memory: handles of the same objects, of which one destroys
- * the object and the others are unimported. Other processes cannot import.
+ * the object and the others are unimported. In other processes: test_import_processes.c.
  */
 
 #include <errno.h>
-#include <sys/wait.h>
 
 #include "own_qp.h"
 
@@ -180,20 +179,6 @@ device_memory_is_shared(void)
 	HOLDS(ibv_close_device(other.context) == 0);
 }
 
-/* The descriptor of the parent, inherited by a child that has its own device. */
-static void
-other_process_cannot_import(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		HOLDS(ibv_import_device(dup(own.context->cmd_fd)) == NULL);
-		HOLDS(errno == EOPNOTSUPP);
-		_exit(0);
-	}
-	wait_child(pid);
-}
-
 int
 main(void)
 {
@@ -206,7 +191,6 @@ main(void)
 	destroyed_object_has_no_handles();
 	parent_domain_keeps_its_pd();
 	device_memory_is_shared();
-	other_process_cannot_import();
 	close_objects(&own);
 	return 0;
 }

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Objects imported by another process, which gets the command file by SCM_RIGHTS: QPs of the
+ * imported PD use the keys and the addresses of the owner, which can't destroy the objects before
+ * the other process has released them.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "own_qp.h"
+
+#define PAGE ((size_t)4096)
+#define SIZE (4 * PAGE)
+#define PART 64u
+
+enum kind {
+	FILE_OF_FD,
+	FILE_OF_PATH,
+	TWO_FILES,
+	PRIVATE,
+	NULL_MR,
+	NB_KINDS
+};
+
+/* Objects of the owner. */
+struct told {
+	uint32_t pd, dm, lkey;
+	struct {
+		uint32_t handle, lkey, rkey;
+		uint64_t addr;
+	} mr[NB_KINDS];
+};
+
+/* Address of a QP. */
+struct place {
+	uint32_t qp_num;
+	uint16_t lid;
+};
+
+static void
+send_told(int fd, const struct told *told, int file)
+{
+	struct iovec iov = {(void *)(uintptr_t)told, sizeof(*told)};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+				     .cmsg_level = SOL_SOCKET,
+				     .cmsg_type = SCM_RIGHTS}};
+	struct msghdr msg = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = &control,
+			.msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	HOLDS(sendmsg(fd, &msg, 0) == (ssize_t)sizeof(*told));
+}
+
+static int
+receive_told(int fd, struct told *told)
+{
+	struct iovec iov = {told, sizeof(*told)};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = &control,
+			.msg_controllen = sizeof(control)};
+	int file;
+
+	HOLDS(recvmsg(fd, &msg, 0) == (ssize_t)sizeof(*told));
+	HOLDS(msg.msg_controllen != 0 && control.head.cmsg_type == SCM_RIGHTS);
+	memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
+	return file;
+}
+
+static void
+signal_peer(int fd)
+{
+	HOLDS(write(fd, "", 1) == 1);
+}
+
+static void
+wait_peer(int fd)
+{
+	char byte;
+
+	HOLDS(read(fd, &byte, 1) == 1);
+}
+
+static const struct ibv_qp_attr defaults = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.timeout = 18,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1};
+
+static uint16_t
+lid_of(struct ibv_context *context)
+{
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	return port.lid;
+}
+
+/* The importer. */
+
+/* A WRITE of the importer's QP, of both keys and addresses of the owner. */
+static void
+write_by_owner_keys(struct ibv_pd *pd, struct ibv_cq *cq, const struct told *told, int kind)
+{
+	const uint64_t addr = told->mr[kind].addr;
+	struct ibv_qp *qp = create_rc(pd, cq, 4);
+
+	HOLDS(qp != NULL);
+	connect_own(qp);
+	HOLDS(write_to(qp, (struct ibv_sge){addr, PART, told->mr[kind].lkey}, addr + SIZE - PART,
+			      told->mr[kind].rkey) == IBV_WC_SUCCESS);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
+static void
+importer_is_refused(struct ibv_context *context, struct ibv_pd *pd, const struct told *told)
+{
+	struct ibv_pd *own = ibv_alloc_pd(context);
+
+	HOLDS(own != NULL);
+	errno = 0;
+	HOLDS(ibv_import_mr(pd, told->mr[PRIVATE].handle) == NULL && errno == EOPNOTSUPP);
+	errno = 0;
+	HOLDS(ibv_import_mr(pd, told->mr[NULL_MR].handle) == NULL && errno == EOPNOTSUPP);
+	errno = 0;
+	HOLDS(ibv_import_dm(context, told->dm) == NULL && errno == EOPNOTSUPP);
+	errno = 0;
+	HOLDS(ibv_import_dm(context, told->pd) == NULL && errno == ENOENT);
+	errno = 0;
+	HOLDS(ibv_import_pd(context, told->mr[0].handle) == NULL && errno == ENOENT);
+	errno = 0;
+	HOLDS(ibv_import_mr(pd, UINT32_MAX) == NULL && errno == ENOENT);
+	/* A PD of this process. */
+	errno = 0;
+	HOLDS(ibv_import_mr(own, told->mr[0].handle) == NULL && errno == ENOENT);
+	HOLDS(ibv_dealloc_pd(own) == 0);
+}
+
+/* Import an MR and use it; the owner alone may deregister it. */
+static struct ibv_mr *
+import_mr(struct ibv_pd *pd, struct ibv_cq *cq, const struct told *told, int kind)
+{
+	struct ibv_mr *mr = ibv_import_mr(pd, told->mr[kind].handle);
+
+	HOLDS(mr != NULL && mr->length == SIZE && mr->addr == NULL);
+	HOLDS(mr->lkey == told->mr[kind].lkey && mr->rkey == told->mr[kind].rkey);
+	write_by_owner_keys(pd, cq, told, kind);
+	HOLDS(ibv_dereg_mr(mr) == EBUSY);
+	return mr;
+}
+
+static void
+importer(int fd)
+{
+	struct ibv_mr *mr[TWO_FILES + 1], *again;
+	struct ibv_context *context;
+	struct place place, peer;
+	struct ibv_qp_attr attr = defaults;
+	struct ibv_cq *cq;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+	struct told told;
+	int i;
+
+	context = ibv_import_device(receive_told(fd, &told));
+	HOLDS(context != NULL);
+	pd = ibv_import_pd(context, told.pd);
+	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	HOLDS(pd != NULL && pd->handle == told.pd && cq != NULL);
+	importer_is_refused(context, pd, &told);
+	for (i = 0; i <= TWO_FILES; i++)
+		mr[i] = import_mr(pd, cq, &told, i);
+	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
+	/* A second handle of an object. */
+	again = ibv_import_mr(pd, told.mr[0].handle);
+	HOLDS(again != NULL && again->rkey == mr[0]->rkey);
+	ibv_unimport_mr(again);
+	write_by_owner_keys(pd, cq, &told, 0);
+
+	/* A QP of the imported PD, for the owner's requests. */
+	qp = create_rc(pd, cq, 4);
+	HOLDS(qp != NULL);
+	place = (struct place){qp->qp_num, lid_of(context)};
+	HOLDS(write(fd, &place, sizeof(place)) == sizeof(place));
+	HOLDS(read(fd, &peer, sizeof(peer)) == sizeof(peer));
+	attr.dest_qp_num = peer.qp_num;
+	connect_qp_at(qp, attr, peer.lid);
+	signal_peer(fd);
+
+	wait_peer(fd);
+	ibv_unimport_mr(mr[0]);
+	HOLDS(ibv_dereg_mr(mr[0]) == ENOENT);
+	signal_peer(fd);
+
+	wait_peer(fd);
+	errno = 0;
+	HOLDS(ibv_import_mr(pd, told.mr[0].handle) == NULL && errno == ENOENT);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
+	/* The other objects end with the context. */
+	HOLDS(ibv_close_device(context) == 0);
+	signal_peer(fd);
+	exit(EXIT_SUCCESS);
+}
+
+/* The owner. */
+
+static void *
+map_file(void *at, int fd, size_t size)
+{
+	void *mem = mmap(at, size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0);
+
+	HOLDS(mem != MAP_FAILED);
+	return mem;
+}
+
+static int
+open_memory(size_t size)
+{
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+
+	HOLDS(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	return fd;
+}
+
+static uint8_t *
+memory_of(enum kind kind, char *path)
+{
+	uint8_t *mem = NULL;
+	int fd;
+
+	switch (kind) {
+	case FILE_OF_FD:
+		return map_file(NULL, open_memory(SIZE), SIZE);
+	case FILE_OF_PATH:
+		fd = mkstemp(path);
+		HOLDS(fd >= 0 && ftruncate(fd, SIZE) == 0);
+		mem = map_file(NULL, fd, SIZE);
+		close(fd);
+		return mem;
+	case TWO_FILES:
+		mem = map_file(NULL, open_memory(SIZE), SIZE);
+		map_file(mem + SIZE / 2, open_memory(SIZE), SIZE / 2);
+		return mem;
+	default:
+		mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		HOLDS(mem != MAP_FAILED);
+		return mem;
+	}
+}
+
+static pid_t
+start_importer(int *fd)
+{
+	char number[16];
+	int pair[2];
+	pid_t pid;
+
+	HOLDS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		snprintf(number, sizeof(number), "%d", pair[1]);
+		execl("/proc/self/exe", "importer", number, (char *)NULL);
+		_exit(127);
+	}
+	close(pair[1]);
+	*fd = pair[0];
+	return pid;
+}
+
+/* The peer of the owner's QP is a QP of the importer: its PD has the owner's MR. */
+static void
+owner_writes(int fd, struct ibv_qp *qp, const struct ibv_mr *mr, uint8_t *mem)
+{
+	struct ibv_qp_attr attr = defaults;
+	struct place place;
+
+	HOLDS(read(fd, &place, sizeof(place)) == sizeof(place));
+	attr.dest_qp_num = place.qp_num;
+	reset_qp(qp);
+	connect_qp_at(qp, attr, place.lid);
+	place = (struct place){qp->qp_num, lid_of(qp->context)};
+	HOLDS(write(fd, &place, sizeof(place)) == sizeof(place));
+	wait_peer(fd);
+	memset(mem, 0x33, PART);
+	HOLDS(write_to(qp, (struct ibv_sge){(uintptr_t)mem, PART, mr->lkey}, (uintptr_t)mem + PAGE,
+			      mr->rkey) == IBV_WC_SUCCESS);
+	HOLDS(memcmp(mem, mem + PAGE, PART) == 0);
+}
+
+static void
+owner(void)
+{
+	static uint8_t own_mem[2 * PART];
+	char path[] = "/dev/shm/rmem-import-XXXXXX";
+	struct objects own = open_objects(own_mem, sizeof(own_mem), 4);
+	struct ibv_dm *dm = ibv_alloc_dm(own.context, &(struct ibv_alloc_dm_attr){.length = PAGE});
+	struct told told = {.pd = own.pd->handle, .dm = dm->handle};
+	struct ibv_mr *mr[NB_KINDS];
+	uint8_t *mem[NB_KINDS];
+	pid_t pid;
+	int fd, i;
+
+	for (i = 0; i < NB_KINDS; i++) {
+		mem[i] = memory_of((enum kind)i, path);
+		mr[i] = i == NULL_MR ? ibv_alloc_null_mr(own.pd)
+				     : ibv_reg_mr(own.pd, mem[i], SIZE, WRITABLE);
+		HOLDS(mr[i] != NULL);
+		told.mr[i].handle = mr[i]->handle;
+		told.mr[i].lkey = mr[i]->lkey;
+		told.mr[i].rkey = mr[i]->rkey;
+		told.mr[i].addr = (uintptr_t)mem[i];
+		memset(mem[i], i + 1, PART);
+	}
+	pid = start_importer(&fd);
+	send_told(fd, &told, own.context->cmd_fd);
+	owner_writes(fd, own.qp, mr[0], mem[0]);
+	for (i = 1; i <= TWO_FILES; i++)
+		HOLDS(memcmp(mem[i], mem[i] + SIZE - PART, PART) == 0);
+	HOLDS(ibv_dereg_mr(mr[0]) == EBUSY && ibv_dealloc_pd(own.pd) == EBUSY);
+	HOLDS(ibv_rereg_mr(mr[0], IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			      IBV_ACCESS_LOCAL_WRITE) == IBV_REREG_MR_ERR_CMD);
+	HOLDS(errno == EBUSY);
+	HOLDS(ibv_dereg_mr(mr[PRIVATE]) == 0 && ibv_dereg_mr(mr[NULL_MR]) == 0);
+
+	signal_peer(fd);
+	wait_peer(fd);
+	HOLDS(ibv_dereg_mr(mr[0]) == 0);
+	signal_peer(fd);
+	wait_peer(fd);
+	HOLDS(ibv_dereg_mr(mr[1]) == 0 && ibv_dereg_mr(mr[2]) == 0 && ibv_free_dm(dm) == 0);
+	wait_child(pid);
+	close(fd);
+	HOLDS(unlink(path) == 0);
+	close_objects(&own);
+}
+
+/* An importer that is killed keeps nothing. Its memory is anonymous, and inherited. */
+static void
+locks_end_with_their_process(void)
+{
+	uint8_t *mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct objects own = open_objects(mem, SIZE, 4);
+	int ready[2], status;
+	pid_t pid;
+
+	HOLDS(pipe(ready) == 0);
+	memset(mem, 9, PART);
+	pid = fork();
+	if (pid == 0) {
+		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
+		struct ibv_pd *pd = ibv_import_pd(context, own.pd->handle);
+		struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+		struct told told = {.mr = {{.handle = own.mr->handle,
+						    .lkey = own.mr->lkey,
+						    .rkey = own.mr->rkey,
+						    .addr = (uintptr_t)mem}}};
+
+		HOLDS(context != NULL && pd != NULL && cq != NULL);
+		HOLDS(ibv_import_mr(pd, own.mr->handle) != NULL);
+		write_by_owner_keys(pd, cq, &told, 0);
+		signal_peer(ready[1]);
+		pause();
+	}
+	wait_peer(ready[0]);
+	HOLDS(memcmp(mem, mem + SIZE - PART, PART) == 0);
+	HOLDS(ibv_dereg_mr(own.mr) == EBUSY);
+	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	close_objects(&own);
+	munmap(mem, SIZE);
+}
+
+/* The file names its owner, which has closed it. */
+static void
+closed_context_is_refused(void)
+{
+	struct ibv_context *context = open_device("soft0");
+	int file = dup(context->cmd_fd), ready[2];
+	pid_t pid;
+
+	HOLDS(pipe(ready) == 0);
+	pid = fork();
+	if (pid == 0) {
+		wait_peer(ready[0]);
+		errno = 0;
+		HOLDS(ibv_import_device(file) == NULL && errno == EINVAL);
+		_exit(0);
+	}
+	HOLDS(ibv_close_device(context) == 0);
+	close(file);
+	signal_peer(ready[1]);
+	wait_child(pid);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 2)
+		importer((int)strtol(argv[1], NULL, 10));
+	owner();
+	locks_end_with_their_process();
+	closed_context_is_refused();
+	return 0;
+}
