@@ -28,6 +28,7 @@ struct conf_dev {
 	const char *profile; /* selects known deviations, or NULL */
 	const char *faults;  /* log of the faults that the device injects, or NULL */
 	bool is_excused;     /* each case counts as one with a fault */
+	bool is_wrong;       /* a device of --self-test, which may lose completions */
 };
 
 extern struct conf_dev conf;

@@ -499,7 +499,7 @@ drain(const struct record *record, enum side side, uint64_t deadline)
 static void
 drain_qp(struct record *record)
 {
-	uint64_t deadline = rte_get_timer_cycles() + 10 * rte_get_timer_hz();
+	uint64_t deadline = rte_get_timer_cycles() + (conf.is_wrong ? 1 : 10) * rte_get_timer_hz();
 	unsigned int side;
 
 	if (record->qp == NULL || fx_state(record->qp) == RMEM_QPS_RESET)

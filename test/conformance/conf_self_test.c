@@ -471,6 +471,7 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 	set_wrong(i);
 	conf.faults = wrong.is_excused ? "" : NULL;
 	conf.is_excused = wrong.is_excused;
+	conf.is_wrong = true;
 	snprintf(subject, sizeof(subject), "%s", wrong.subject);
 	snprintf(name, sizeof(name), "wrong%u", i);
 	if (conf_open_dev(name, NULL) != 0)
