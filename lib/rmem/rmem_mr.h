@@ -556,8 +556,9 @@ int rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_mr_rereg_attr *attr
  * in a page, it is the page size of the memory.
  *
  * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR. During a
- * REG_MR, a UMR or an invalidation of the MR, the result may be of either state, or have fields of
- * two bindings. Requests use fields of one binding in any case.
+ * REG_MR, a UMR or an invalidation of the MR, the result may be of either state; an MR that is
+ * bound again during the call may be FREE. All fields are of one binding, with `verbs` unless a
+ * request is posted concurrently.
  *
  * @param mr
  *   MR to query.

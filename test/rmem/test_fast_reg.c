@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "fixture.h"
+#include "steps.h"
 #include "test.h"
 #include "umr_layout.h"
 
@@ -341,6 +342,53 @@ TEST_WITH(fastreg, refused_access_moves_no_byte_of_any_page, setup_pages)
 	fx_reconnect();
 	fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+}
+
+static struct rmem_mr_info queried;
+static int bound;
+
+static void
+query(void)
+{
+	queried.state = RMEM_MR_STATE_ERROR;
+	rmem_mr_query(fx.fast.mr, &queried);
+}
+
+static void
+bind_again(void)
+{
+	struct rmem_send_wr wr;
+
+	bound = fx_invalidate(fx.fast.mr->rkey);
+	wr = fx_reg(fx.fast.mr, fx.fast.list, 2, 8 * FX_PAGE, 2 * FX_PAGE);
+	if (bound == RMEM_WC_SUCCESS)
+		bound = fx_send(fx.a.qp, &wr);
+}
+
+/* At each instruction of the query, the MR is invalidated and bound again. */
+TEST(fastreg, query_returns_one_binding)
+{
+	struct rmem_send_wr wr;
+	bool is_interrupted;
+	uint64_t at = 0;
+
+	if (!STEPS_CAN_COUNT)
+		test_skip("it takes an x86 processor");
+	do {
+		wr = fx_reg(fx.fast.mr, fx.fast.list, 4, 16 * FX_PAGE, 4 * FX_PAGE);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		is_interrupted = steps_interrupt(query, at++, bind_again);
+		TEST_STATUS(bound, RMEM_WC_SUCCESS);
+		if (queried.state == RMEM_MR_STATE_VALID) {
+			TEST_EQ(queried.nb_pages, queried.iova == 8 * FX_PAGE ? 2 : 4);
+			TEST_EQ(queried.length, queried.nb_pages * FX_PAGE);
+			TEST_EQ(queried.iova, 4 * queried.length);
+		} else {
+			TEST_EQ(queried.state, RMEM_MR_STATE_FREE);
+		}
+		TEST_STATUS(fx_invalidate(fx.fast.mr->rkey), RMEM_WC_SUCCESS);
+	} while (is_interrupted);
+	TEST_ASSERT(at > 20);
 }
 
 TEST_SUITE(fastreg, fx_setup_fast, fx_teardown);

@@ -536,4 +536,77 @@ TEST(threads, queries_race_the_data_path)
 	stop(TEST_TRY(query_rounds()));
 }
 
+/* A UMR that a worker posts, in turn with another one. */
+struct shape {
+	uint64_t iova;
+	uint32_t length;
+	uint32_t nb_entries;
+};
+
+static const struct shape shapes[] = {
+		{.iova = 0x10000, .length = 8, .nb_entries = 1},
+		{.iova = 0x27000, .length = 4 * FX_PAGE, .nb_entries = 4},
+};
+
+static struct rmem_mr *shaped;
+
+static struct rmem_send_wr
+shape_wr(const struct shape *shape, struct rmem_mkey_entry *entries)
+{
+	uint32_t i;
+
+	for (i = 0; i < shape->nb_entries; i++)
+		entries[i] = fx_entry(workers[0].side.mr, 0, shape->length / shape->nb_entries);
+	return fx_umr(shaped, entries, shape->nb_entries, shape->iova);
+}
+
+static void
+bind_shapes(void *arg)
+{
+	struct worker *worker = arg;
+	struct rmem_mkey_entry entries[4];
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; is_running(); i ^= 1) {
+		wr = shape_wr(&shapes[i], entries);
+		TEST_STATUS(send_one(&worker->side, &wr), RMEM_WC_SUCCESS);
+		wr = fx_inv(shaped->rkey);
+		TEST_STATUS(send_one(&worker->side, &wr), RMEM_WC_SUCCESS);
+	}
+}
+
+/* Each query has all of one binding; both are seen. */
+static void
+query_shapes(void)
+{
+	uint64_t deadline = fx_deadline();
+	uint32_t i, nb_seen[RTE_DIM(shapes)] = {0};
+	struct rmem_mr_info info;
+
+	for (i = 0; i < 200000 || nb_seen[0] == 0 || nb_seen[1] == 0; i++) {
+		const struct shape *shape;
+
+		TEST_ASSERT(!fx_is_late(deadline));
+		TEST_OK(rmem_mr_query(shaped, &info));
+		if (info.state != RMEM_MR_STATE_VALID)
+			continue;
+		shape = &shapes[info.iova == shapes[1].iova];
+		nb_seen[shape - shapes]++;
+		TEST_EQ(info.iova, shape->iova);
+		TEST_EQ(info.length, shape->length);
+		TEST_EQ(info.nb_extents, shape->nb_entries);
+	}
+}
+
+TEST(threads, query_returns_one_binding_of_an_indirect_mr)
+{
+	if (nb_workers == 0)
+		test_skip("it takes a worker lcore");
+	nb_workers = 1;
+	shaped = fx_mkey(fx.a.pd, 4);
+	launch(bind_shapes);
+	stop(TEST_TRY(query_shapes()));
+}
+
 TEST_SUITE(threads, setup, fx_teardown);

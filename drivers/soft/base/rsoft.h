@@ -256,6 +256,7 @@ struct rsoft_mr {
 	struct rsoft_key *key;
 	/* On-demand MR: its page table. Fast-register MR: rsoft_odp_raw or NULL. */
 	struct rsoft_odp *odp;        /* in the cache line of key */
+	uint64_t nb_binds;            /* REG_MRs and UMRs that began; atomic; in that line */
 	uint64_t *pages;              /* fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* counts requests that modify it; or NULL; atomic */
 	struct rsoft_list *list;      /* of an indirect MR, or an MR of several ranges */

@@ -77,7 +77,8 @@ rsoft_list_free(struct rsoft_list *list)
 uint32_t
 rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length)
 {
-	uint64_t nb = length / list->round * list->nb_entries;
+	uint64_t nb = length / __atomic_load_n(&list->round, __ATOMIC_RELAXED) *
+			__atomic_load_n(&list->nb_entries, __ATOMIC_RELAXED);
 
 	return (uint32_t)RTE_MIN(nb, (uint64_t)UINT32_MAX);
 }

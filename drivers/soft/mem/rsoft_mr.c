@@ -488,37 +488,58 @@ rsoft_mr_stats_get(struct rmem_mr *base, struct rmem_mr_stats *stats)
 	return 0;
 }
 
+/* The fields of a VALID key, which requests may bind again concurrently. */
+static void
+mr_query_bound(struct rsoft_mr *mr, struct rmem_mr_info *info)
+{
+	const struct rsoft_key *key = mr->key;
+	uint8_t kind = __atomic_load_n(&key->kind, __ATOMIC_RELAXED);
+	uint64_t nb;
+
+	info->iova = __atomic_load_n(&key->iova, __ATOMIC_RELAXED);
+	info->length = __atomic_load_n(&key->length, __ATOMIC_RELAXED);
+	if (mr->mr.type == RMEM_MR_TYPE_INDIRECT) {
+		info->nb_extents = rsoft_list_nb_pieces(mr->list, info->length);
+		return;
+	}
+	info->page_size = UINT64_C(1) << __atomic_load_n(&key->log2_page_size, __ATOMIC_RELAXED);
+	nb = __atomic_load_n(&key->map_offset, __ATOMIC_RELAXED);
+	nb = kind == RSOFT_KIND_PAGES ? nb : nb % info->page_size;
+	info->nb_pages = (nb + info->length - 1) / info->page_size + 1;
+	info->nb_extents = kind == RSOFT_KIND_PAGES ? (uint32_t)info->nb_pages : 1;
+	for (nb = info->nb_pages; nb > 1; nb = 1 + (nb - 1) / 512)
+		info->nb_levels++;
+}
+
+/* A key that is bound again during the call was FREE in between, and is reported as such. */
 int
 rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
-	const struct rsoft_key *key = rsoft_mr_of(base)->key;
-	uint64_t nb, word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	struct rmem_mr_info bound = *info;
+	uint64_t word, nb_binds;
 
 	if (base->type == RMEM_MR_TYPE_USER)
-		info->is_pinned = rsoft_mr_of(base)->pin != 0;
+		info->is_pinned = mr->pin != 0;
 	if (base->type == RMEM_MR_TYPE_USER || base->type == RMEM_MR_TYPE_NULL ||
 			base->type == RMEM_MR_TYPE_DM)
 		return 0;
+	nb_binds = __atomic_load_n(&mr->nb_binds, __ATOMIC_ACQUIRE);
+	word = __atomic_load_n(&mr->key->word, __ATOMIC_ACQUIRE);
 	info->rkey = rsoft_word_rkey(word);
 	info->lkey = info->rkey ^ rsoft_dev_of(&base->obj)->lkey_xor;
 	info->state = RMEM_MR_STATE_FREE;
 	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
 		return 0;
-	info->state = RMEM_MR_STATE_VALID;
-	info->access = rsoft_word_rights(word) & RSOFT_ACCESS;
-	info->iova = key->iova;
-	info->length = key->length;
-	if (base->type == RMEM_MR_TYPE_INDIRECT) {
-		info->nb_extents = rsoft_list_nb_pieces(key->list, key->length);
+	mr_query_bound(mr, &bound);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&mr->nb_binds, __ATOMIC_RELAXED) != nb_binds)
 		return 0;
-	}
-	info->page_size = UINT64_C(1) << key->log2_page_size;
-	nb = key->kind == RSOFT_KIND_PAGES ? key->map_offset
-					   : (uintptr_t)key->base % info->page_size;
-	info->nb_pages = (nb + key->length - 1) / info->page_size + 1;
-	info->nb_extents = key->kind == RSOFT_KIND_PAGES ? (uint32_t)info->nb_pages : 1;
-	for (nb = info->nb_pages; nb > 1; nb = 1 + (nb - 1) / 512)
-		info->nb_levels++;
+	bound.rkey = info->rkey;
+	bound.lkey = info->lkey;
+	bound.state = RMEM_MR_STATE_VALID;
+	bound.access = rsoft_word_rights(word) & RSOFT_ACCESS;
+	*info = bound;
 	return 0;
 }
 

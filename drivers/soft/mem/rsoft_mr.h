@@ -52,6 +52,22 @@ rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 }
 
 /*
+ * Begin to fill a BUSY key.
+ *
+ * rsoft_mr_query() reads it concurrently, without a grace section. Invariant: the owner of a BUSY
+ * key counts the bind, then stores its fields, then the word, each with release. So a reader that
+ * loads a VALID word between two loads of the same count has read the fields of that bind.
+ */
+#define RSOFT_BIND_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+
+static inline void
+rsoft_mr_begin_bind(struct rsoft_mr *mr)
+{
+	__atomic_store_n(&mr->nb_binds, mr->nb_binds + 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/*
  * Execute consecutive REG_MRs of a QP: the first of n requests, and following ones until one is
  * signaled or fails. Return how many have ended; *status is the status of the last one, an enum
  * rmem_wc_status, and all others have succeeded.

@@ -118,8 +118,8 @@ reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 
 	for (i = 0; i < wr->reg_mr.page_list_len; i++)
 		mr->pages[i] = page[i];
-	key->kind = RSOFT_KIND_PAGES;
-	key->map_offset = wr->reg_mr.first_byte_offset;
+	RSOFT_BIND_SET(key->kind, RSOFT_KIND_PAGES);
+	RSOFT_BIND_SET(key->map_offset, wr->reg_mr.first_byte_offset);
 	key->pages = mr->pages;
 	return RSOFT_SLOW;
 }
@@ -131,17 +131,18 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
 
-	key->iova = wr->reg_mr.iova;
-	key->length = wr->reg_mr.length;
-	key->log2_page_size = wr->reg_mr.log2_page_size;
+	RSOFT_BIND_SET(key->iova, wr->reg_mr.iova);
+	RSOFT_BIND_SET(key->length, wr->reg_mr.length);
+	RSOFT_BIND_SET(key->log2_page_size, wr->reg_mr.log2_page_size);
 	mr->odp = unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
 					reg_mr_is_unguarded(wr)
 			? &rsoft_odp_raw
 			: NULL;
 	if (likely(mr->odp == NULL && reg_mr_is_contiguous(wr))) {
-		key->kind = RSOFT_KIND_BASE;
-		key->base = (uint8_t *)(uintptr_t)wr->reg_mr.page_list->page_list[0] +
-				wr->reg_mr.first_byte_offset;
+		RSOFT_BIND_SET(key->kind, RSOFT_KIND_BASE);
+		RSOFT_BIND_SET(key->base,
+				(uint8_t *)(uintptr_t)wr->reg_mr.page_list->page_list[0] +
+						wr->reg_mr.first_byte_offset);
 	} else {
 		rights |= reg_mr_do_pages(mr, wr);
 	}
@@ -159,6 +160,7 @@ reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return reason;
 	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
 		return RMEM_VENDOR_ERR_NOT_FREE;
+	rsoft_mr_begin_bind(mr);
 	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr), wr);
 	return RMEM_VENDOR_ERR_NONE;
 }

@@ -69,8 +69,8 @@ umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr
 				__builtin_add_overflow(at, entry->length, &at))
 			return RMEM_VENDOR_ERR_WRAP;
 	}
-	list->nb_entries = wr->umr.nb_entries;
-	list->round = at;
+	RSOFT_BIND_SET(list->nb_entries, wr->umr.nb_entries);
+	RSOFT_BIND_SET(list->round, at);
 	if (__builtin_mul_overflow(at, (uint64_t)wr->umr.repeat_count, &length) ||
 			length > max_mr_size)
 		return RMEM_VENDOR_ERR_LENGTH;
@@ -172,9 +172,9 @@ umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct
 static uint32_t
 umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {
-	key->iova = wr->umr.iova;
-	key->length = list->round * wr->umr.repeat_count;
-	key->kind = RSOFT_KIND_LIST;
+	RSOFT_BIND_SET(key->iova, wr->umr.iova);
+	RSOFT_BIND_SET(key->length, list->round * wr->umr.repeat_count);
+	RSOFT_BIND_SET(key->kind, RSOFT_KIND_LIST);
 	key->map_offset = 0;
 	key->list = list;
 	return RSOFT_NEED_READ | RSOFT_INV | RSOFT_SLOW | (wr->umr.access & RSOFT_ACCESS);
@@ -193,6 +193,7 @@ rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_e
 		*vendor_err = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
 	}
+	rsoft_mr_begin_bind(mr);
 	*vendor_err = umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
 	if (likely(*vendor_err == RMEM_VENDOR_ERR_NONE))
 		*vendor_err = umr_check_below(qp, wr, mr->list, rkey >> 8);
