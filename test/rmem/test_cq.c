@@ -150,6 +150,51 @@ TEST(cq, overrun_returns_saved_completions_then_eio)
 	TEST_EQ(fx_state(qps[1]), RMEM_QPS_ERR);
 }
 
+/* The peer counts how many of a burst, twice as long as the CQ, were executed. */
+static void
+expect_no_request_after_overrun(uint8_t flags)
+{
+	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
+	uint32_t i, n = cq->nb_cqe;
+	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 4 * n);
+	struct rmem_send_wr *wr = fx_mem(8, 4 * n * sizeof(*wr));
+	struct rmem_sge *sge = fx_mem(8, 4 * n * sizeof(*sge));
+
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(fx_connect_pair(qp, fx.b.qp));
+	memset(fx.a.buf, 1, 8);
+	memset(fx.b.buf, 0, 4 * n * 8);
+	for (i = 0; i < 4 * n; i++) {
+		sge[i] = fx_sge(fx.a.mr, 0, 8);
+		wr[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge[i], fx_addr(fx.b.buf) + 8 * i,
+				fx.b.mr->rkey);
+		wr[i].flags = i % 2 == 0 ? RMEM_SEND_SIGNALED : flags;
+		wr[i].wr_id = i;
+	}
+	TEST_EQ(rmem_post_send(qp, wr, (uint16_t)(4 * n)), 4 * n);
+	for (i = 0; i < n; i++) {
+		TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, flags != 0 ? i : 2 * i);
+	}
+	TEST_EQ(fx_wait(cq), -EIO);
+	TEST_EQ(fx_state(qp), RMEM_QPS_ERR);
+	/* The request whose completion is lost is the last one that was executed. */
+	n = flags != 0 ? n + 1 : 2 * n + 1;
+	for (i = 0; i < n; i++)
+		TEST_EQ(fx.b.buf[8 * i], 1);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 8 * n, 8 * (4 * cq->nb_cqe - n)));
+}
+
+TEST(cq, no_request_of_a_burst_is_executed_after_an_overrun)
+{
+	expect_no_request_after_overrun(RMEM_SEND_SIGNALED);
+}
+
+TEST(cq, no_request_of_a_burst_is_executed_after_an_overrun_by_fewer_completions)
+{
+	expect_no_request_after_overrun(0);
+}
+
 TEST(cq, overrun_of_receives_is_reported_to_their_owner)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.b.dev, 64), fx_cq(fx.b.dev, 1)};

@@ -99,6 +99,19 @@ rsoft_cq_lose(struct rsoft_cq *cq)
 		rmem_cq_notify(&cq->cq, true);
 }
 
+uint32_t
+rsoft_cq_part_slow(struct rsoft_cq *cq, uint32_t n)
+{
+	uint32_t used, size;
+
+	rte_ticketlock_lock(&cq->lock);
+	size = cq->mask + 1;
+	used = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) -
+			__atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
+	rte_ticketlock_unlock(&cq->lock);
+	return used < size ? RTE_MIN(size - used, n) : 1;
+}
+
 /* Lose a completion for which there is no entry. True: the CQ ignores this. */
 static bool
 lose(struct rsoft_cq *cq, bool is_void)

@@ -110,6 +110,22 @@ rsoft_cq_has_space(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 	return pos - cons < nb;
 }
 
+/* Slow path of rsoft_cq_part(). */
+uint32_t rsoft_cq_part_slow(struct rsoft_cq *cq, uint32_t n);
+
+/* Number of completions, 1 to n, for which the CQ has space; 1 also if it has none. */
+static inline uint32_t
+rsoft_cq_part(struct rsoft_cq *cq, uint32_t n)
+{
+	uint32_t end = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) + n;
+
+	if (likely(n <= 1 ||
+			    end - __atomic_load_n(&cq->cons_cached, __ATOMIC_ACQUIRE) <=
+					    __atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE)))
+		return n;
+	return rsoft_cq_part_slow(cq, n);
+}
+
 /* Bits of rmem_wc::flags that are internal to the ring. */
 #define RSOFT_WC_INLINE (1u << 15) /* its message is in messages[] */
 #define RSOFT_WC_VOID   (1u << 14) /* not a completion; polls skip it */

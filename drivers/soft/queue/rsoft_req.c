@@ -743,24 +743,26 @@ req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint
 	return i;
 }
 
+/* In parts for whose completions the CQ has space: none is executed after a lost completion. */
 uint32_t
 rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n)
 {
 	struct rsoft_batch batch;
-	uint32_t executed;
+	uint32_t part, done, i = 0;
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	if (likely(qp->chaos == NULL && qp->qp.type != RMEM_QPT_XRC_SEND))
-		executed = req_run(&batch, wrs, stride, n);
-	else if (qp->chaos != NULL)
-		executed = req_run_chaos(&batch, wrs, stride, n);
-	else
-		executed = req_run_xrc(&batch, wrs, stride, n);
-	rsoft_batch_end(&batch);
-	return executed;
+	do {
+		part = rsoft_cq_part(rsoft_cq_of(qp->qp.send_cq), n - i);
+		done = likely(qp->chaos == NULL) ? req_run_any(&batch, wrs, stride, part)
+						 : req_run_chaos(&batch, wrs, stride, part);
+		rsoft_batch_end(&batch);
+		i += done;
+		wrs = (const uint8_t *)wrs + done * stride;
+	} while (unlikely(i < n && done == part));
+	return i;
 }
 
 void
