@@ -27,6 +27,7 @@
 #include "mem/rsoft_grace.h"
 #include "mem/rsoft_key.h"
 #include "rsoft_dev.h"
+#include "rsoft_engine.h"
 #include "mem/rsoft_mr.h"
 #include "mem/rsoft_mw.h"
 #include "rsoft_post.h"
@@ -109,6 +110,16 @@ mp_disable_inline(struct rsoft_qp *qp)
 	return is_pending ? -EBUSY : 0;
 }
 
+/* Wait until requests whose completions are visible have left the send queue. */
+static void
+mp_settle(struct rsoft_qp *qp)
+{
+	rsoft_engine_lock_qp(qp);
+	rsoft_lock(&qp->sq.lock);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 static int
 mp_take(struct rsoft_qp *qp)
 {
@@ -124,6 +135,7 @@ mp_take(struct rsoft_qp *qp)
 				RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
 	}
+	mp_settle(qp);
 	if (!rsoft_sq_is_empty(&qp->sq) || qp->sq.posted != qp->sq.done) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: its send queue is not empty",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
@@ -169,13 +181,15 @@ mp_claim(struct rmem_qp *base, uint16_t process)
 static bool
 mp_has_posted(const struct rmem_qp *base, const struct rmem_obj *obj)
 {
-	const struct rsoft_sq *sq = &((const struct rsoft_qp *)base)->sq;
-	uint32_t pos = __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE);
-	uint32_t nb = rsoft_sq_nb_readable(sq, pos);
+	struct rsoft_qp *qp = (struct rsoft_qp *)(uintptr_t)base;
+	uint32_t pos, nb;
 	unsigned int i;
 
+	mp_settle(qp);
+	pos = __atomic_load_n(&qp->sq.cons, __ATOMIC_ACQUIRE);
+	nb = rsoft_sq_nb_readable(&qp->sq, pos);
 	for (; nb != 0; nb--, pos++) {
-		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, pos);
+		const struct rmem_send_wr *wr = rsoft_sq_slot(&qp->sq, pos);
 
 		if (wr->opcode >= RMEM_WR_OPCODE_NB)
 			continue;

@@ -13,6 +13,8 @@
 #include <rte_lcore.h>
 #include <rte_service.h>
 
+#include <rmem_driver.h>
+
 #include "fixture.h"
 #include "test.h"
 
@@ -238,6 +240,22 @@ TEST_WITH(engine, device_is_closed_and_created_again, setup_none)
 		struct rmem_dev *dev = fx_dev("soft0", "engine=2,max_mr=16");
 
 		TEST_OK(fx_release(dev));
+	}
+}
+
+/* A completion is visible before the engine has removed its request from the queue. */
+TEST(engine, qp_can_be_claimed_when_its_completions_were_polled)
+{
+	struct rmem_wc wc[8];
+	const struct rmem_mp_ops *mp = rmem_dev_drv(fx.a.dev)->driver->ops.mp;
+	unsigned int i;
+
+	for (i = 0; i < 500; i++) {
+		fx_post_writes(fx.a.qp, 0, RTE_DIM(wc));
+		TEST_EQ(fx_poll(fx.a.cq, wc, RTE_DIM(wc)), RTE_DIM(wc));
+		TEST_OK(mp->claim(fx.a.qp, 1));
+		TEST_OK(mp->claim(fx.a.qp, 0));
+		fx_reconnect();
 	}
 }
 
