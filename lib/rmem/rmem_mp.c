@@ -425,6 +425,9 @@ claim_found(struct rmem_obj *obj, void *arg)
 
 	if (match(obj, arg) == 0)
 		return 0;
+	/* The answer to a claim was lost, and the process repeats it. */
+	if (obj->process == search->process)
+		return 1;
 	if (obj->process != 0 || !rmem_obj_hold(obj)) {
 		search->ret = -EBUSY;
 		return 1;

@@ -100,12 +100,13 @@ int rmem_dev_detach(struct rmem_dev *dev);
  *   QP of a device that this process is attached to, in any state.
  *
  * @return
- *   0 on success, otherwise:
+ *   0 on success, also if this process has claimed it already, otherwise:
  *   - -EINVAL: not a QP of a device that this process is attached to.
  *   - -EBUSY: another process has claimed it, its send queue is not empty, or it has received
  *     messages inline that were not polled.
  *   - -EOPNOTSUPP: the device has ip=.
- *   - -ENODEV: the primary does not answer, or has ended.
+ *   - -ENODEV: the primary does not answer, or has ended. A slow primary claims the QP when it
+ *     reads the request; the call can be repeated.
  */
 int rmem_qp_claim(struct rmem_qp *qp);
 
@@ -120,7 +121,8 @@ int rmem_qp_claim(struct rmem_qp *qp);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: this process has not claimed it.
- *   - -ENODEV: the primary does not answer, or has ended.
+ *   - -ENODEV: the primary does not answer, or has ended. A slow primary ends the claim when it
+ *     reads the request; a repeated call then returns -EINVAL.
  */
 int rmem_qp_unclaim(struct rmem_qp *qp);
 
