@@ -20,6 +20,7 @@
 /* Values of enum ibv_device_cap_flags and ibv_port_cap_flags, because libibverbs is optional. */
 #define DEVICE_SYS_IMAGE_GUID     (UINT64_C(1) << 11)
 #define DEVICE_RC_RNR_NAK_GEN     (UINT64_C(1) << 12)
+#define DEVICE_SRQ_RESIZE         (UINT64_C(1) << 13)
 #define DEVICE_MEM_WINDOW         (UINT64_C(1) << 17)
 #define DEVICE_XRC                (UINT64_C(1) << 20)
 #define DEVICE_MEM_MGT_EXTENSIONS (UINT64_C(1) << 21)
@@ -45,6 +46,8 @@ cap_flags(uint64_t capa)
 {
 	uint64_t flags = DEVICE_SYS_IMAGE_GUID | DEVICE_RC_RNR_NAK_GEN;
 
+	if (capa & RMEM_DEV_CAPA_SRQ_RESIZE)
+		flags |= DEVICE_SRQ_RESIZE;
 	if (capa & RMEM_DEV_CAPA_MW_TYPE_1)
 		flags |= DEVICE_MEM_WINDOW;
 	if (capa & RMEM_DEV_CAPA_MW_TYPE_2B)

@@ -27,6 +27,8 @@ CONF_TEST(port, device_has_a_guid_and_ports, 0, 0, "ibv_query_device(3)")
 	TEST_ASSERT(attr.nb_ports >= 1 && attr.max_pkeys >= 1);
 	TEST_ASSERT(attr.max_rd_atomic >= 1 && attr.max_dest_rd_atomic >= 1);
 	TEST_ASSERT(memchr(attr.fw_ver, '\0', sizeof(attr.fw_ver)) != NULL);
+	/* IBV_DEVICE_SRQ_RESIZE */
+	TEST_EQ(attr.cap_flags >> 13 & 1, fx_has_capa(conf.dev, RMEM_DEV_CAPA_SRQ_RESIZE));
 }
 
 CONF_TEST(port, port_in_use_is_active, 0, 0, "ibv_query_port(3)")
