@@ -168,38 +168,33 @@ has_no_keys(uint16_t state)
 	return state == RMEM_MR_STATE_PENDING || state == RMEM_MR_STATE_ERROR;
 }
 
-/* Take a reference to the device memory of a new MR, until the MR is released. */
-static int
-hold_dm(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
-{
-	struct rmem_dm *dm = rmem_mr_dm(attr);
-	int ret;
-
-	if (dm == NULL)
-		return 0;
-	ret = rmem_obj_get(&dm->obj);
-	if (ret == 0)
-		rmem_mr_drv(mr)->owner = &dm->obj;
-	return ret;
-}
-
-/* Set the fields of a new MR that are known before the registration. */
+/*
+ * Set the fields of a new MR that are known before the registration, and take a reference to its
+ * device memory.
+ */
 static int
 fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
+	struct rmem_dm *dm = rmem_mr_dm(attr);
 	uint32_t i;
+	int ret;
 
 	mr->type = RMEM_MR_TYPE_USER;
 	mr->access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
-	if (rmem_mr_dm(attr) != NULL) {
-		mr->type = RMEM_MR_TYPE_DM;
-		mr->access |= RMEM_ACCESS_ZERO_BASED;
-	}
 	mr->addr = attr->addr;
 	mr->length = attr->iov_count == 0 ? attr->length : 0;
 	for (i = 0; i < attr->iov_count; i++)
 		mr->length += attr->iov[i].iov_len;
 	mr->iova = attr->iova;
+	if (dm != NULL) {
+		ret = rmem_obj_get(&dm->obj);
+		if (ret != 0)
+			return ret;
+		rmem_mr_drv(mr)->owner = &dm->obj;
+		mr->type = RMEM_MR_TYPE_DM;
+		mr->access |= RMEM_ACCESS_ZERO_BASED;
+		return 0; /* it has no fd and no ranges */
+	}
 	if ((attr->flags & RMEM_MR_FD) != 0)
 		return rmem_mr_map_fd(mr, attr);
 	return rmem_mr_copy_iov(mr, attr->iov, attr->iov_count);
@@ -241,9 +236,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 		return ret;
 	new_mr->pd = pd;
 	rmem_obj_set_name(&new_mr->obj, attr->name);
-	ret = hold_dm(new_mr, attr);
-	if (ret == 0)
-		ret = fill(new_mr, attr);
+	ret = fill(new_mr, attr);
 	if (ret == 0)
 		ret = attr->eq != NULL ? start_reg(new_mr, attr, mr) : reg_now(new_mr, attr, mr);
 	/* Do not access the MR on success: if its event was read, it may already be freed. */
