@@ -637,6 +637,26 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	return is_reset ? -EBUSY : 0;
 }
 
+/*
+ * Remove the QP from the QP that has it as its peer. Its device may no longer have the GID of that
+ * connection. Under the domain's lock.
+ */
+static void
+qp_leave_peer(const struct rsoft_qp *qp)
+{
+	const uint32_t num = qp->conn.remote.qp_num;
+	struct rsoft_qp *peer;
+	uint32_t i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		if (rsoft_domain->dev[i] == NULL)
+			continue;
+		peer = rsoft_domain->dev[i]->qps[num & rsoft_domain->dev[i]->qp_mask];
+		if (peer != NULL && __atomic_load_n(&peer->peer, __ATOMIC_RELAXED) == qp)
+			__atomic_store_n(&peer->peer, NULL, __ATOMIC_RELEASE);
+	}
+}
+
 /* Completions of a QP are not delayed any more. The QP completes nothing from here on. */
 static void
 qp_drain_chaos(const struct rsoft_qp *qp)
@@ -659,14 +679,11 @@ static void
 qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 {
 	struct rsoft_dev *dev = qp->dev;
-	struct rsoft_qp *peer;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rsoft_lock(&rsoft_domain->lock);
 	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
-	peer = rsoft_addr_qp(&qp->conn.remote);
-	if (peer != NULL && __atomic_load_n(&peer->peer, __ATOMIC_RELAXED) == qp)
-		__atomic_store_n(&peer->peer, NULL, __ATOMIC_RELEASE);
+	qp_leave_peer(qp);
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
 	memset(&qp->set, 0, sizeof(qp->set));

@@ -23,10 +23,15 @@
 #define PEER1 "127.0.16.106"
 #define PEER2 "127.0.16.107"
 #define OTHER "127.0.16.108"
+/* Of a device whose QPs exchange no packets. */
+#define NEAR1 "127.0.16.110"
+#define NEAR2 "127.0.16.111"
+#define NEAR3 "127.0.16.112"
 
 static const char *const own_ips[] = {OWN1, OWN2, OWN3};
 static const char *const peer_ips[] = {PEER1, PEER2};
 static const char *program;
+static struct side near;
 
 /* The status of a WRITE from a port of soft0 to a port of soft1, whose QP is at that port. */
 static enum ibv_wc_status
@@ -168,6 +173,28 @@ datagrams_are_answered_by_their_port(void)
 			(struct place){.port_num = 2});
 }
 
+/* The peer does not refer to the QP any more, whose memory another one may have. */
+static void
+qp_ends_after_the_gid_of_its_peer(void)
+{
+	const struct ibv_sge sge = {(uintptr_t)near.buf, 8, near.mr->lkey};
+	struct ibv_qp *qp = create_qp(&near, IBV_QPT_RC), *peer = create_qp(&near, IBV_QPT_RC);
+
+	control_prints(program, "gid soft2:2 add " NEAR3, "");
+	HOLDS(connect_rc(qp, peer, NEAR3, (struct place){1, 0, 0}) == 0);
+	is_loss_expected = true;
+	HOLDS(connect_rc(peer, qp, NEAR1, (struct place){2, 0, 0}) == 0);
+	is_loss_expected = false;
+	HOLDS(write_to(peer, sge, (uintptr_t)near.buf + 64, near.mr->rkey) == IBV_WC_SUCCESS);
+	control_prints(program, "gid soft2:2 del " NEAR3, "");
+	HOLDS(ibv_destroy_qp(qp) == 0);
+	qp = create_qp(&near, IBV_QPT_RC);
+	HOLDS(connect_rc(qp, qp, NEAR1, (struct place){1, 0, 0}) == 0);
+	HOLDS(write_to(peer, sge, (uintptr_t)near.buf + 64, near.mr->rkey) ==
+			IBV_WC_RETRY_EXC_ERR);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
 static void
 one_port_is_down_and_the_others_work(void)
 {
@@ -237,10 +264,12 @@ main(int argc, char **argv)
 	HOLDS(setenv("RMEM_IBV",
 			      "soft0,ip=" OWN1 ";" OWN2 ";" OWN3 ",loop=1,control=1"
 			      "|soft1,ip=" PEER1 ";" PEER2
-			      ",loop=1,chaos=port:PORT_ERR@port:2@nth:1@ms:5",
+			      ",loop=1,chaos=port:PORT_ERR@port:2@nth:1@ms:5"
+			      "|soft2,ip=" NEAR1 ";" NEAR2 ",control=1",
 			      1) == 0);
 	open_side(&sides[0], "soft0");
 	open_side(&sides[1], "soft1");
+	open_side(&near, "soft2");
 	device_has_the_ports_of_its_addresses();
 	HOLDS(write_status(1, 1) == IBV_WC_SUCCESS);
 	(void)write_status(1, 2);
@@ -249,10 +278,12 @@ main(int argc, char **argv)
 	packets_to_another_port_are_lost();
 	ports_that_do_not_exist_are_refused();
 	datagrams_are_answered_by_their_port();
+	qp_ends_after_the_gid_of_its_peer();
 	one_port_is_down_and_the_others_work();
 	tables_of_ports_differ();
 	wrong_commands_are_refused();
 	close_side(&sides[0]);
 	close_side(&sides[1]);
+	close_side(&near);
 	return 0;
 }
