@@ -59,6 +59,7 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_SERVICE = 32, /**< The service of the QP lacks the operation. */
 	RMEM_VENDOR_ERR_CHAOS = 33,   /**< Injected, by a rule of the argument chaos=. */
 	RMEM_VENDOR_ERR_XRC_SRQ = 34, /**< The XRC domain of the peer has no such SRQ. */
+	RMEM_VENDOR_ERR_AH_PORT = 35, /**< An AH of another port than the QP's. */
 	RMEM_VENDOR_ERR_NB,           /**< Number of values; grows. */
 };
 

@@ -73,6 +73,7 @@ static const char *const vendor_errs[RMEM_VENDOR_ERR_NB] = {
 		[RMEM_VENDOR_ERR_SERVICE] = "SERVICE",
 		[RMEM_VENDOR_ERR_CHAOS] = "CHAOS",
 		[RMEM_VENDOR_ERR_XRC_SRQ] = "XRC_SRQ",
+		[RMEM_VENDOR_ERR_AH_PORT] = "AH_PORT",
 };
 
 const char *

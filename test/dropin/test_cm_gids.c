@@ -16,22 +16,23 @@
 
 #define GID0  "127.0.16.96"
 #define GID1  "127.0.16.97"
+#define OWN2  "127.0.16.113"
 #define PEER  "127.0.16.98"
 #define PEER2 "127.0.16.109"
 
 static const char *program;
 static int server, client;
 
-/* A connection from GID1 to an address of soft1. */
+/* A connection from an address of soft0 to one of soft1. */
 static void
-establish(const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
+establish_from(const char *from, const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
 {
 	struct rdma_ucm_resolve_route route = {.timeout_ms = 60000};
 	const struct rdma_ucm_conn_param param = cm_param(1, 0);
 
 	*active = cm_create(client, RDMA_PS_TCP);
 	route.id = *active;
-	HOLDS(cm_bind(client, *active, GID1, 0) == 0);
+	HOLDS(cm_bind(client, *active, from, 0) == 0);
 	HOLDS(cm_resolve_addr(client, *active, to, port) == 0);
 	HOLDS(cm_expect_next(client, ADDR_RESOLVED).status == 0);
 	HOLDS(cm_run(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0) == 0);
@@ -42,6 +43,12 @@ establish(const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
 	HOLDS(cm_expect_next(client, CONNECT_RESPONSE).id == *active);
 	HOLDS(cm_accept(client, *active, 0, NULL) == 0);
 	HOLDS(cm_expect_next(server, ESTABLISHED).id == *passive);
+}
+
+static void
+establish(const char *to, uint16_t port, uint32_t *active, uint32_t *passive)
+{
+	establish_from(GID1, to, port, active, passive);
 }
 
 static void
@@ -103,6 +110,22 @@ connection_has_the_port_of_its_address(void)
 	HOLDS(cm_destroy(server, listener) >= 0);
 }
 
+/* Messages have the P_Key of the port that they are sent by, not of port 1. */
+static void
+connection_has_the_pkey_of_its_port(uint16_t port)
+{
+	uint32_t active, passive;
+
+	control_prints(program, "pkey soft0:1 del 0xffff", "");
+	control_prints(program, "pkey soft0:1 add 0x8001", "");
+	establish_from(OWN2, PEER, port, &active, &passive);
+	HOLDS(cm_query(client, active).port_num == 2);
+	HOLDS(cm_disconnect(server, passive) == 0);
+	HOLDS(cm_expect_next(client, DISCONNECTED).id == active);
+	HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
+	release(active, passive);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -112,7 +135,8 @@ main(int argc, char **argv)
 	HOLDS(argc == 2);
 	program = argv[1];
 	HOLDS(setenv("RMEM_IBV",
-			      "soft0,ip=" GID0 ",gids=" GID1 ",control=1|soft1,ip=" PEER ";" PEER2,
+			      "soft0,ip=" GID0 ";" OWN2 ",gids=" GID1 ",control=1,loop=1"
+			      "|soft1,ip=" PEER ";" PEER2 ",loop=1",
 			      1) == 0);
 	server = cm_open();
 	client = cm_open();
@@ -123,6 +147,7 @@ main(int argc, char **argv)
 	connection_without_its_gid_ends_by_timeouts(port);
 	address_without_its_gid_is_not_bound();
 	next_connection_is_made(port);
+	connection_has_the_pkey_of_its_port(port);
 	HOLDS(close(client) == 0 && close(server) == 0);
 	return 0;
 }

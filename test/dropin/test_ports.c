@@ -28,6 +28,8 @@
 #define NEAR2 "127.0.16.111"
 #define NEAR3 "127.0.16.112"
 
+#define VENDOR_ERR_AH_PORT 35 /* RMEM_VENDOR_ERR_AH_PORT */
+
 static const char *const own_ips[] = {OWN1, OWN2, OWN3};
 static const char *const peer_ips[] = {PEER1, PEER2};
 static const char *program;
@@ -173,6 +175,57 @@ datagrams_are_answered_by_their_port(void)
 			(struct place){.port_num = 2});
 }
 
+/* The status of a datagram from a QP at a port, by an address handle of another port. */
+static void
+expect_refused(const struct side *side, uint8_t qp_port, uint8_t ah_port, const char *to)
+{
+	struct ibv_ah_attr attr = {.port_num = ah_port,
+			.is_global = 1,
+			.grh = {.dgid = gid_of(to), .hop_limit = 64}};
+	struct ibv_ah *ah = ibv_create_ah(side->pd, &attr);
+	struct ibv_qp *qp = create_ud(side, qp_port);
+	struct ibv_wc wc;
+
+	HOLDS(ah != NULL);
+	send_to(qp, ah, qp->qp_num);
+	wc = wait_wc(side->cq);
+	HOLDS(wc.status == IBV_WC_LOC_QP_OP_ERR && wc.vendor_err == VENDOR_ERR_AH_PORT);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_ah(ah) == 0);
+}
+
+static void
+datagrams_by_another_port_are_refused(void)
+{
+	expect_refused(&sides[0], 2, 1, PEER1);
+	expect_refused(&sides[0], 1, 3, PEER1);
+	expect_refused(&near, 2, 1, NEAR1);
+}
+
+/* Status of a WRITE from port 1 to a QP at port 2, with an address of a port. */
+static enum ibv_wc_status
+near_status(const char *to)
+{
+	const struct ibv_sge sge = {(uintptr_t)near.buf, 8, near.mr->lkey};
+	struct ibv_qp *qp = create_qp(&near, IBV_QPT_RC), *peer = create_qp(&near, IBV_QPT_RC);
+	enum ibv_wc_status status;
+
+	HOLDS(connect_rc(peer, qp, NEAR1, (struct place){2, 0, 0}) == 0);
+	HOLDS(connect_rc(qp, peer, to, (struct place){1, 0, 0}) == 0);
+	status = write_to(qp, sge, (uintptr_t)near.buf + 64, near.mr->rkey);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	return status;
+}
+
+/* As those that exchange packets. */
+static void
+qps_of_one_device_are_reached_by_their_ports(void)
+{
+	HOLDS(near_status(NEAR2) == IBV_WC_SUCCESS);
+	is_loss_expected = true;
+	HOLDS(near_status(NEAR1) == IBV_WC_RETRY_EXC_ERR);
+	is_loss_expected = false;
+}
+
 /* The peer does not refer to the QP any more, whose memory another one may have. */
 static void
 qp_ends_after_the_gid_of_its_peer(void)
@@ -190,8 +243,7 @@ qp_ends_after_the_gid_of_its_peer(void)
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	qp = create_qp(&near, IBV_QPT_RC);
 	HOLDS(connect_rc(qp, qp, NEAR1, (struct place){1, 0, 0}) == 0);
-	HOLDS(write_to(peer, sge, (uintptr_t)near.buf + 64, near.mr->rkey) ==
-			IBV_WC_RETRY_EXC_ERR);
+	HOLDS(write_to(peer, sge, (uintptr_t)near.buf + 64, near.mr->rkey) == IBV_WC_RETRY_EXC_ERR);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
 }
 
@@ -278,6 +330,8 @@ main(int argc, char **argv)
 	packets_to_another_port_are_lost();
 	ports_that_do_not_exist_are_refused();
 	datagrams_are_answered_by_their_port();
+	datagrams_by_another_port_are_refused();
+	qps_of_one_device_are_reached_by_their_ports();
 	qp_ends_after_the_gid_of_its_peer();
 	one_port_is_down_and_the_others_work();
 	tables_of_ports_differ();

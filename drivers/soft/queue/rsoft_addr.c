@@ -206,6 +206,19 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 	return dev != NULL && rte_cpu_to_be_32(dev->cookie) == gid.cookie ? dev : NULL;
 }
 
+/* Port of a GID of the device. */
+static uint32_t
+port_of_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
+{
+	uint32_t i;
+
+	for (i = 1; i < dev->tables.nb_slots; i++) {
+		if (memcmp(dev->tables.gid[i], gid, 16) == 0)
+			return rsoft_gid_port(i);
+	}
+	return 1;
+}
+
 struct rsoft_qp *
 rsoft_addr_qp(const struct rmem_qp_addr *addr)
 {
@@ -215,5 +228,10 @@ rsoft_addr_qp(const struct rmem_qp_addr *addr)
 	if (dev == NULL)
 		return NULL;
 	qp = dev->qps[addr->qp_num & dev->qp_mask];
-	return qp != NULL && qp->qp.qp_num == addr->qp_num ? qp : NULL;
+	if (qp == NULL || qp->qp.qp_num != addr->qp_num)
+		return NULL;
+	if (unlikely(dev->tables.nb_ports > 1) && addr->qp_num != RSOFT_GSI_QP &&
+			port_of_gid(dev, addr->gid) != rsoft_gid_port(qp->gid_slot))
+		return NULL;
+	return qp;
 }

@@ -59,7 +59,8 @@ void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 /* Find the device of an address; NULL if there is none. Under the domain's lock. */
 struct rsoft_dev *rsoft_addr_dev(const struct rmem_qp_addr *addr);
 
-/* Find the QP at an address; NULL if there is none. Under the domain's lock. */
+/* Find the QP at an address, whose GID is one of the QP's port; NULL if there is none. Under the
+ * domain's lock. */
 struct rsoft_qp *rsoft_addr_qp(const struct rmem_qp_addr *addr);
 
 /* Path MTU as enum of verbs: 1 for 256 bytes to 5 for 4096. */

@@ -68,6 +68,10 @@ rsoft_ud_dest_of(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool 
 	dest->qpn = wr->ud.remote_qpn;
 	if (unlikely(ah->is_group))
 		dest->qpn = dest->qpn == RMEM_MCAST_QPN ? RSOFT_UD_GROUP : RSOFT_UD_NO_QP;
+	/* QP 1 belongs to all ports. */
+	if (unlikely(rsoft_gid_port(ah->grh.gid_slot) != rsoft_gid_port(qp->gid_slot)) &&
+			qp->qp.qp_num != RSOFT_GSI_QP)
+		dest->qpn = RSOFT_UD_OTHER_PORT;
 	if (unlikely(ah->ah.pd != qp->qp.pd))
 		dest->qpn = RSOFT_UD_OTHER_PD;
 	dest->qkey = wr->ud.remote_qkey;

@@ -21,10 +21,11 @@
 #define RSOFT_QKEY_CONTROLLED (UINT32_C(1) << 31)
 
 /* Values that are not QP numbers, which have 24 bits: an AH of another PD; a multicast group; no
- * number of a QP in a group. */
-#define RSOFT_UD_OTHER_PD UINT32_MAX
-#define RSOFT_UD_GROUP    (UINT32_MAX - 1)
-#define RSOFT_UD_NO_QP    (UINT32_MAX - 2)
+ * number of a QP in a group; an AH of another port. */
+#define RSOFT_UD_OTHER_PD   UINT32_MAX
+#define RSOFT_UD_GROUP      (UINT32_MAX - 1)
+#define RSOFT_UD_NO_QP      (UINT32_MAX - 2)
+#define RSOFT_UD_OTHER_PORT (UINT32_MAX - 3)
 
 struct rsoft_ah {
 	struct rmem_ah ah;
@@ -36,7 +37,7 @@ struct rsoft_ah {
 /* The destination of a request. */
 struct rsoft_ud_dest {
 	uint8_t gid[16];
-	uint32_t qpn;  /* or RSOFT_UD_OTHER_PD, _GROUP or _NO_QP */
+	uint32_t qpn;  /* or RSOFT_UD_OTHER_PD and so on */
 	uint32_t qkey; /* as posted */
 	struct rsoft_grh grh;
 };
@@ -75,6 +76,8 @@ rsoft_ud_vendor_err(const struct rmem_send_wr *wr, const struct rsoft_ud_dest *d
 {
 	if (unlikely(rmem_wr_info[wr->opcode].remote_access != 0))
 		return RMEM_VENDOR_ERR_SERVICE;
+	if (unlikely(dest->qpn == RSOFT_UD_OTHER_PORT))
+		return RMEM_VENDOR_ERR_AH_PORT;
 	return unlikely(dest->qpn == RSOFT_UD_OTHER_PD) ? RMEM_VENDOR_ERR_KEY_PD
 							: RMEM_VENDOR_ERR_NONE;
 }

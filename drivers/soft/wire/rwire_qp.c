@@ -57,6 +57,9 @@ rwire_qp_pkey(const struct rsoft_qp *qp)
 {
 	const uint16_t *entry = &qp->dev->tables.pkey[qp->pkey_slot];
 
+	/* None, which matches no packet: QP 1 has the P_Keys of all ports. */
+	if (qp->qp.qp_num == RSOFT_GSI_QP)
+		return RWIRE_PKEY;
 	return __atomic_load_n(entry, __ATOMIC_RELAXED) ^ RWIRE_PKEY;
 }
 

@@ -24,13 +24,33 @@
 #define RX_MAX_BURSTS 64
 #define RX_CNPS_PER_S 20000 /* limit per QP: one per 50 us, as in DCQCN */
 
-/* Whether the P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3). */
+/*
+ * Whether two P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3). In
+ * both, bits are set that differ from RWIRE_PKEY.
+ */
 static bool
-rx_has_pkey(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+rx_is_same_pkey(uint16_t own, uint16_t pkey)
 {
-	uint16_t own = __atomic_load_n(&q->pkey, __ATOMIC_RELAXED);
+	return ((own ^ pkey) & 0x7fff) == 0 && (own & pkey & 0x8000) == 0;
+}
 
-	return ((own ^ pkt->pkey) & 0x7fff) == 0 && (own & pkt->pkey & 0x8000) == 0;
+/* Whether the P_Key of a packet is that of its QP or, for QP 1, in the table of its port. */
+static bool
+rx_has_pkey(const struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+{
+	const struct rsoft_tables *tables = &q->qp->dev->tables;
+	const uint32_t first = rsoft_pkey_slot(rsoft_gid_port(frame->grh.gid_slot), 0);
+	uint16_t own;
+	uint32_t i;
+
+	if (likely(q->qp->qp.qp_num != RSOFT_GSI_QP))
+		return rx_is_same_pkey(__atomic_load_n(&q->pkey, __ATOMIC_RELAXED), pkt->pkey);
+	for (i = first; i < first + tables->nb_pkeys; i++) {
+		own = __atomic_load_n(&tables->pkey[i], __ATOMIC_RELAXED);
+		if (own != 0 && rx_is_same_pkey(own ^ RWIRE_PKEY, pkt->pkey))
+			return true;
+	}
+	return false;
 }
 
 /* Find the QP of a packet, in RTR to ERR; NULL: the packet is dropped. */
@@ -60,7 +80,7 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire
 		RWIRE_COUNT(wire->stats.no_qp);
 		return NULL;
 	}
-	if (unlikely((pkt->pkey | q->pkey) != 0 && !rx_has_pkey(q, pkt))) {
+	if (unlikely((pkt->pkey | q->pkey) != 0 && !rx_has_pkey(q, frame, pkt))) {
 		RWIRE_COUNT(wire->stats.drop_pkey);
 		return NULL;
 	}

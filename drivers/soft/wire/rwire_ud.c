@@ -80,6 +80,22 @@ ud_wait(struct rwire_qp *q)
 	return RMEM_WC_SUCCESS;
 }
 
+/* P_Key of a message: of QP 1 the first one of the port that it is sent by. */
+static uint16_t
+ud_pkey(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
+{
+	const struct rsoft_tables *tables = &q->qp->dev->tables;
+	const uint32_t first = rsoft_pkey_slot(rsoft_gid_port(dest->grh.gid_slot), 0);
+	uint16_t pkey = 0;
+	uint32_t i;
+
+	if (likely(q->qp->qp.qp_num != RSOFT_GSI_QP))
+		return q->pkey;
+	for (i = first; i < first + tables->nb_pkeys && pkey == 0; i++)
+		pkey = __atomic_load_n(&tables->pkey[i], __ATOMIC_RELAXED);
+	return pkey ^ RWIRE_PKEY;
+}
+
 /* Headers of the packet of a request. */
 static struct rwire_pkt
 ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rsoft_ud_dest *dest,
@@ -91,7 +107,7 @@ ud_packet(const struct rwire_qp *q, const struct rmem_send_wr *wr, const struct 
 			.opcode = is_imm ? RWIRE_SEND_ONLY_WITH_IMM : RWIRE_SEND_ONLY,
 			.is_solicited = (wr->flags & RMEM_SEND_SOLICITED) != 0,
 			.qpn = dest->qpn,
-			.pkey = q->pkey,
+			.pkey = ud_pkey(q, dest),
 			.psn = q->req.psn,
 			.qkey = rsoft_ud_qkey(q->qp, dest),
 			.src_qp = q->qp->qp.qp_num,
