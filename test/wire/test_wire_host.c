@@ -45,16 +45,22 @@ get_address(struct rmem_dev *of, struct rwire_addr *addr)
 }
 
 static void
-setup(void)
+setup_by(const char *args)
 {
 	struct rlimit limit;
 	/* So few channels that other processes can open all of them in a moment. */
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = RTE_MIN(limit.rlim_cur, 4u * SHM_MIN_PEERS);
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	TEST_OK(rmem_dev_create("soft0", "ip=host,progress=poll", &host_dev));
+	TEST_OK(rmem_dev_create("soft0", args, &host_dev));
 	get_address(host_dev, &host_address);
 	lid = rwire_addr_lid(&host_address);
+}
+
+static void
+setup(void)
+{
+	setup_by("ip=host,progress=poll");
 }
 
 static void
@@ -392,7 +398,8 @@ check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct r
 	TEST_EQ(stats.drop_no_peer, 2);
 }
 
-TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
+static void
+expect_one_delay(void)
 {
 	struct rmem_ah_attr attr = {.port_num = 1};
 	uint64_t (*tsc)(void) = rwire_clock;
@@ -416,6 +423,34 @@ TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
 		TEST_OK(rmem_ah_destroy(ah[i]));
 		close(listener[i]);
 	}
-	TEST_RUN(ret);
 	host_close_path(&path);
+	TEST_RUN(ret);
+}
+
+TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
+{
+	expect_one_delay();
+}
+
+/* Also if packets pass the ports of these arguments. */
+static void
+setup_fault(void)
+{
+	setup_by("ip=host,progress=poll,fault=loss:0");
+}
+
+static void
+setup_pcap(void)
+{
+	setup_by("ip=host,progress=poll,pcap=/dev/null");
+}
+
+TEST_WITH(wire_host, unread_datagrams_delay_others_once_with_faults, setup_fault)
+{
+	expect_one_delay();
+}
+
+TEST_WITH(wire_host, unread_datagrams_delay_others_once_with_pcap, setup_pcap)
+{
+	expect_one_delay();
 }

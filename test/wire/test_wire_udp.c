@@ -195,6 +195,19 @@ TEST(wire_udp, burst_is_sent_packet_by_packet_without_segmentation)
 	send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
 }
 
+/* The host of a peer that does not read drops its packets: the port is never full. */
+TEST(wire_udp, unread_packets_of_a_peer_do_not_fill_the_port)
+{
+	struct rwire_addr src, dst;
+	unsigned int i;
+
+	TEST_ASSERT(rwire_addr_parse("127.0.17.2", &src) && rwire_addr_parse("127.0.17.3", &dst));
+	TEST_OK(rwire_port_udp_open(&src, &sender));
+	TEST_OK(rwire_port_udp_open(&dst, &port));
+	for (i = 0; i < 200; i++)
+		send_burst(&dst);
+}
+
 /* Send a packet of a plain socket to a group, or to an address, on the loopback interface. */
 static void
 send_plain(const struct rwire_addr *to, uint8_t number)

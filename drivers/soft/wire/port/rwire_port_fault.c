@@ -358,6 +358,14 @@ fault_tx_idle(struct rwire_port *base)
 	inner->ops->tx_idle(inner);
 }
 
+static bool
+fault_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait, uint64_t deadline)
+{
+	struct rwire_port *inner = ((struct fault_port *)base)->inner;
+
+	return inner->ops->tx_is_late(inner, now, wait, deadline);
+}
+
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.link_is_up = rwire_port_link_is_up,
@@ -372,7 +380,7 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_idle = fault_tx_idle,
-		.tx_is_late = rwire_port_tx_is_late,
+		.tx_is_late = fault_tx_is_late,
 		.tx_put = fault_tx_put,
 		.tx_share = rwire_port_tx_share,
 };

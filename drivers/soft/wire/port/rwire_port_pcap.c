@@ -178,6 +178,14 @@ pcap_tx_idle(struct rwire_port *base)
 	inner->ops->tx_idle(inner);
 }
 
+static bool
+pcap_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait, uint64_t deadline)
+{
+	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
+
+	return inner->ops->tx_is_late(inner, now, wait, deadline);
+}
+
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.link_is_up = rwire_port_link_is_up,
@@ -192,7 +200,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_idle = pcap_tx_idle,
-		.tx_is_late = rwire_port_tx_is_late,
+		.tx_is_late = pcap_tx_is_late,
 		.tx_put = pcap_tx_put,
 		.tx_share = rwire_port_tx_share,
 };
