@@ -133,10 +133,10 @@ move_to_rtr(struct rmem_qp *qp, uint16_t dlid)
 							  RMEM_QP_MIN_RNR_TIMER);
 }
 
-void
-host_open_path(struct host_path *path, const struct rwire_addr *to)
+static void
+open_path(struct host_path *path, const struct rwire_addr *to, uint8_t type)
 {
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 4};
+	struct rmem_qp_conf conf = {.type = type, .max_send_wr = 4};
 	struct rmem_qp_conn conn = {.remote.qp_num = 7, .timeout = 8, .retry_cnt = 7};
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
 
@@ -146,6 +146,12 @@ host_open_path(struct host_path *path, const struct rwire_addr *to)
 	conf.send_cq = conf.recv_cq = path->cq;
 	TEST_OK(rmem_qp_create(path->pd, &conf, &path->qp));
 	TEST_OK(rmem_qp_connect(path->qp, &conn));
+}
+
+void
+host_open_path(struct host_path *path, const struct rwire_addr *to)
+{
+	open_path(path, to, RMEM_QPT_RC);
 }
 
 void
@@ -453,4 +459,55 @@ TEST_WITH(wire_host, unread_datagrams_delay_others_once_with_faults, setup_fault
 TEST_WITH(wire_host, unread_datagrams_delay_others_once_with_pcap, setup_pcap)
 {
 	expect_one_delay();
+}
+
+/* Post nb SENDs of UC, and poll; how many complete. */
+static int
+send_uc(const struct host_path *path, int nb)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
+	int i, nb_done = 0;
+	struct rmem_wc wc;
+
+	for (i = 0; i < nb; i++) {
+		if (rmem_post_send(path->qp, &wr, 1) != 1)
+			break;
+		nb_done += rmem_poll_cq(path->cq, &wc, 1);
+	}
+	for (i = 0; i < 10; i++)
+		nb_done += rmem_poll_cq(path->cq, &wc, 1);
+	return nb_done;
+}
+
+static void
+check_uc_peer(const struct host_path *path)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_EQ(send_uc(path, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
+	TEST_EQ(send_uc(path, 2), 0);
+	virtual_clock += 3 * rte_get_tsc_hz();
+	TEST_EQ(send_uc(path, 0), 2);
+	TEST_EQ(send_uc(path, 1), 1);
+	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
+	TEST_EQ(stats.drop_no_peer, 3);
+}
+
+/* IBTA 9.8.2: a message of UC completes when it is sent, whether or not a process is stopped. */
+TEST(wire_host, messages_of_uc_to_a_peer_that_does_not_read_are_dropped)
+{
+	uint64_t (*tsc)(void) = rwire_clock;
+	struct host_path path;
+	struct rwire_addr peer;
+	int ret, listener = rwire_shm_listen_host(&peer);
+
+	TEST_ASSERT(listener >= 0);
+	open_path(&path, &peer, RMEM_QPT_UC);
+	virtual_clock = tsc();
+	rwire_clock = get_clock;
+	ret = TEST_TRY(check_uc_peer(&path));
+	rwire_clock = tsc;
+	close(listener);
+	host_close_path(&path);
+	TEST_RUN(ret);
 }

@@ -342,6 +342,11 @@ int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uin
 
 /* rwire_tx.c; under tx_lock. Get a frame to fill, or NULL; and send it. */
 struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
+/*
+ * After rwire_tx_get() returned NULL, of an unreliable service: whether the port has been full for
+ * this time. Then the message is dropped, and counted.
+ */
+bool rwire_tx_is_late(struct rwire_qp *q, uint32_t wait_ms);
 void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
 /* Send a packet that already has its service and destination. */
 void rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt);

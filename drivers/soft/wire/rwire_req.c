@@ -19,6 +19,9 @@
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
+/* Messages of UC are dropped if a peer or port accepts none for longer than this. */
+#define UC_WAIT_MS 2000
+
 #define REQ_SEND  0
 #define REQ_WRITE 1
 
@@ -270,6 +273,27 @@ req_start_timer(struct rwire_req *req)
 		req->deadline = rwire_clock() + req->timeout;
 }
 
+/*
+ * The port is full. If the peer has stopped reading, the timer ends the wait of a reliable service;
+ * a message of UC is dropped, also if some of its packets were sent.
+ */
+static int
+req_wait(struct rwire_qp *q)
+{
+	struct rwire_req *req = &q->req;
+	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
+
+	if (rwire_service_is_reliable(q->service)) {
+		req_start_timer(req);
+		return RSOFT_WAIT_WIRE;
+	}
+	if (!rwire_tx_is_late(q, UC_WAIT_MS))
+		return RSOFT_WAIT_WIRE;
+	req->psn = req->end_psn = rwire_psn_add(wqe->first_psn, wqe->nb_psn);
+	req->sq_pos++;
+	return RMEM_WC_SUCCESS;
+}
+
 /* Send the next packet of the request at sq_pos. Under tx_lock. */
 static int
 req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err)
@@ -285,11 +309,10 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)req->window)
 		return RSOFT_WAIT_WIRE;
 	frame = rwire_tx_get(q);
-	if (frame == NULL) {
-		/* If the peer has stopped reading, the timer ends the wait. */
-		req_start_timer(req);
-		return RSOFT_WAIT_WIRE;
-	}
+	if (frame == NULL)
+		return req_wait(q);
+	if (unlikely(!rwire_service_is_reliable(q->service)))
+		req->deadline = 0;
 	status = req_fill(q, wr, frame, &pkt, &nb_psn, vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;

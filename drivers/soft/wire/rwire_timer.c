@@ -14,7 +14,7 @@
  * Invariant: req.deadline is 0 unless packets wait for an acknowledgement. It is set when the first
  * such packet is sent (rwire_req.c), by an acknowledgement that leaves other packets
  * (rwire_comp.c), and when a QP resumes (rwire_qp.c). Each run of the requester checks it. All of
- * this is under sq.lock.
+ * this is under sq.lock. Of UC and UD it is the end of a wait for the port: rwire_tx_is_late().
  */
 
 #include <rte_cycles.h>
@@ -117,7 +117,7 @@ rwire_timer_check(struct rwire_qp *q)
 	uint64_t now;
 
 	/* A poll, or the thread, follows soon; reading the clock costs as much as four fences. */
-	if (rwire_timer_is_early(q))
+	if (!rwire_service_is_reliable(q->service) || rwire_timer_is_early(q))
 		return RMEM_WC_SUCCESS;
 	now = rwire_clock();
 	/* No deadline is later than this, unless the clock was set back. */

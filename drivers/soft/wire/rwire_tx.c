@@ -27,6 +27,20 @@ rwire_tx_get(struct rwire_qp *q)
 	return frame;
 }
 
+bool
+rwire_tx_is_late(struct rwire_qp *q, uint32_t wait_ms)
+{
+	struct rwire_port *port = q->wire->port;
+	uint64_t wait = rte_get_tsc_hz() / 1000 * wait_ms, now = rwire_clock();
+
+	if (q->req.deadline == 0)
+		q->req.deadline = now + wait;
+	if (!port->ops->tx_is_late(port, now, wait, q->req.deadline))
+		return false;
+	RSOFT_COUNT(q->qp->stats.drop_no_peer, 1);
+	return true;
+}
+
 void
 rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt)
 {

@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <rte_cycles.h>
-
 #include "../chaos/rsoft_chaos.h"
 #include "../queue/rsoft_addr.h"
 #include "../queue/rsoft_group.h"
@@ -68,16 +66,7 @@ ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 static int
 ud_wait(struct rwire_qp *q)
 {
-	struct rwire_port *port = q->wire->port;
-	uint64_t wait = rte_get_tsc_hz() / 1000 * UD_WAIT_MS;
-	uint64_t now = rwire_clock();
-
-	if (q->req.deadline == 0)
-		q->req.deadline = now + wait;
-	if (!port->ops->tx_is_late(port, now, wait, q->req.deadline))
-		return RSOFT_WAIT_WIRE;
-	RSOFT_COUNT(q->qp->stats.drop_no_peer, 1);
-	return RMEM_WC_SUCCESS;
+	return rwire_tx_is_late(q, UD_WAIT_MS) ? RMEM_WC_SUCCESS : RSOFT_WAIT_WIRE;
 }
 
 /* P_Key of a message: of QP 1 the first one of the port that it is sent by. */
