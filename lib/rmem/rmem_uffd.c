@@ -16,6 +16,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -103,16 +104,34 @@ uffd_close(void)
 	uffd.stop = -1;
 }
 
+/* No thread that a child does not have holds the lock. */
+static void
+uffd_prepare(void)
+{
+	pthread_mutex_lock(&uffd.lock);
+}
+
+static void
+uffd_parent(void)
+{
+	pthread_mutex_unlock(&uffd.lock);
+}
+
 /*
- * A child of fork() does not have the thread. It closes its copy of the descriptor: otherwise the
- * parent's memory would stay watched after the parent has closed its own descriptor, and munmap()
- * would wait forever.
+ * A child of fork() does not have the thread, and its memory is not watched (userfaultfd(2)). It
+ * begins without watchers, and closes its copy of the descriptor: otherwise the parent's memory
+ * would stay watched after the parent has closed its own descriptor, and munmap() would wait
+ * forever.
  */
 static void
-uffd_forked(void)
+uffd_child(void)
 {
 	if (uffd.fd >= 0)
 		uffd_close();
+	uffd.nb_watches = 0;
+	memset(uffd.slot, 0, sizeof(uffd.slot));
+	__atomic_store_n(&rmem_uffd_pass, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&uffd.lock);
 }
 
 /* Open a userfaultfd and set its features; -1: not possible. */
@@ -144,7 +163,9 @@ uffd_open(void)
 	uffd.fd = open_fd();
 	uffd.stop = eventfd(0, EFD_CLOEXEC);
 	if (uffd.fd >= 0 && uffd.stop >= 0 &&
-			(uffd.has_handlers || pthread_atfork(NULL, NULL, uffd_forked) == 0) &&
+			(uffd.has_handlers ||
+					pthread_atfork(uffd_prepare, uffd_parent, uffd_child) ==
+							0) &&
 			rmem_thread_start(&uffd.thread, "rmem-uffd") == 0) {
 		uffd.has_handlers = true;
 		return true;
@@ -173,7 +194,10 @@ rmem_uffd_add(uint64_t start, uint64_t end)
 	int ret;
 
 	pthread_mutex_lock(&uffd.lock);
-	ret = ioctl(uffd.fd, UFFDIO_REGISTER, &reg) == 0 ? 0 : -errno;
+	if (uffd.fd < 0)
+		ret = -EOPNOTSUPP;
+	else
+		ret = ioctl(uffd.fd, UFFDIO_REGISTER, &reg) == 0 ? 0 : -errno;
 	pthread_mutex_unlock(&uffd.lock);
 	return ret;
 }
@@ -241,13 +265,14 @@ rmem_uffd_unwatch(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end)
 	uint32_t i;
 
 	pthread_mutex_lock(&uffd.lock);
-	for (i = 0; i < NB_SLOTS; i++) {
-		if (uffd.slot[i] == watch)
-			__atomic_store_n(&uffd.slot[i], NULL, __ATOMIC_SEQ_CST);
+	for (i = 0; i < NB_SLOTS && uffd.slot[i] != watch; i++)
+		;
+	if (i < NB_SLOTS) { /* not of the parent of fork() */
+		__atomic_store_n(&uffd.slot[i], NULL, __ATOMIC_SEQ_CST);
+		rmem_uffd_wait();
+		uffd_del(start, end);
+		if (--uffd.nb_watches == 0)
+			uffd_stop();
 	}
-	rmem_uffd_wait();
-	uffd_del(start, end);
-	if (--uffd.nb_watches == 0)
-		uffd_stop();
 	pthread_mutex_unlock(&uffd.lock);
 }

@@ -100,6 +100,7 @@ void rmem_uffd_unwatch(struct rmem_uffd_watch *watch, uint64_t start, uint64_t e
  *   - -EINVAL: nothing is mapped, part of a hugepage, or memory of a kind that the kernel cannot
  *     watch, such as files before Linux 6.7.
  *   - -ENOMEM: the kernel has no memory, or the process too many mappings.
+ *   - -EOPNOTSUPP: all watchers are of the parent of this child of fork().
  *   - -EPERM: a shared mapping of a file that was opened for reading.
  */
 int rmem_uffd_add(uint64_t start, uint64_t end);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rmem_uffd.h>
 
@@ -92,6 +94,56 @@ TEST(uffd, watchers_share_memory)
 	ret = TEST_TRY(check_shared(&one, &two));
 	rmem_uffd_unwatch(&two.watch, 0, 0);
 	TEST_EQ(__atomic_load_n(&rmem_uffd_pass, __ATOMIC_RELAXED) & 1, 0);
+	TEST_RUN(ret);
+}
+
+/* 0 if a child watches its own memory with a watcher of its own, and the parent's one is over. */
+static int
+watch_in_child(struct watcher *parent)
+{
+	struct watcher own = {.watch = {.event = event, .needs = needs}, .start = fx_addr(mem)};
+	uint64_t start = fx_addr(mem), end = start + SIZE;
+	uint32_t nb;
+
+	if (rmem_uffd_add(start, end) != -EOPNOTSUPP || rmem_uffd_watch(&own.watch) != 0 ||
+			rmem_uffd_add(start, end) != 0)
+		return 1;
+	rmem_uffd_unwatch(&parent->watch, start, start);
+	if (madvise(mem, FX_PAGE, MADV_DONTNEED) != 0)
+		return 2;
+	rmem_uffd_settle();
+	nb = __atomic_load_n(&own.nb_discarded, __ATOMIC_RELAXED);
+	rmem_uffd_unwatch(&own.watch, start, end);
+	return nb == 1 && __atomic_load_n(&parent->nb_discarded, __ATOMIC_RELAXED) == 0 ? 0 : 3;
+}
+
+static void
+check_child(struct watcher *one)
+{
+	int status = -1;
+	pid_t pid;
+
+	TEST_OK(rmem_uffd_add(fx_addr(mem), fx_addr(mem) + SIZE));
+	pid = fork();
+	if (pid == 0)
+		_exit(watch_in_child(one));
+	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
+	TEST_EQ(status, 0);
+	TEST_OK(madvise(mem, FX_PAGE, MADV_DONTNEED));
+	expect_events(one, 1, 0);
+}
+
+/* fork(2): the child has a copy of the descriptor, but not the thread; userfaultfd(2). */
+TEST(uffd, child_of_fork_watches_its_own_memory)
+{
+	struct watcher one = {.watch = {.event = event, .needs = needs}, .start = fx_addr(mem)};
+	int ret = rmem_uffd_watch(&one.watch);
+
+	if (ret == -EOPNOTSUPP)
+		test_skip("the kernel gives this user no userfaultfd");
+	TEST_OK(ret);
+	ret = TEST_TRY(check_child(&one));
+	rmem_uffd_unwatch(&one.watch, fx_addr(mem), fx_addr(mem) + SIZE);
 	TEST_RUN(ret);
 }
 
