@@ -244,5 +244,56 @@ TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
 	TEST_ASSERT(waitpid(pid, NULL, 0) == pid);
 }
 
+/* A page of another cache; whether it was a hit. */
+static bool
+touch(struct rmem_cache *cache, uint8_t *page)
+{
+	struct rmem_cache_stats before, after;
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_cache_stats_get(cache, &before));
+	TEST_OK(rmem_cache_get(cache, page, CX_PAGE, CX_WRITE, &mr));
+	TEST_OK(rmem_cache_put(cache, mr));
+	TEST_OK(rmem_cache_stats_get(cache, &after));
+	return after.hits == before.hits + 1;
+}
+
+static void
+check_two(struct rmem_cache *other)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_ASSERT(!cx_touch(i) && cx_touch(i));
+		TEST_ASSERT(!touch(other, cx.mem + i * CX_PAGE));
+		TEST_ASSERT(touch(other, cx.mem + i * CX_PAGE));
+	}
+	map_over(cx.mem, CX_PAGE);
+	TEST_ASSERT(!cx_touch(0) && !touch(other, cx.mem) && touch(other, cx.mem));
+	/* The end of one cache, and a flush of it, leave the memory of the other watched. */
+	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
+	map_over(cx.mem, CX_PAGE);
+	TEST_ASSERT(!touch(other, cx.mem) && touch(other, cx.mem));
+	TEST_OK(rmem_cache_destroy(cx.cache));
+	cx.cache = NULL;
+	map_over(cx.mem + CX_PAGE, CX_PAGE);
+	TEST_ASSERT(!touch(other, cx.mem + CX_PAGE));
+}
+
+TEST(cache_uffd, caches_of_two_devices_see_each_change)
+{
+	const struct rmem_cache_conf conf = {.name = "other",
+			.max_size = UINT64_MAX,
+			.monitor = cx_stats().monitor,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_cache *other;
+	int ret;
+
+	TEST_OK(rmem_cache_create(fx_pd(fx_dev("soft1", NULL)), &conf, &other));
+	ret = TEST_TRY(check_two(other));
+	TEST_OK(rmem_cache_destroy(other));
+	TEST_RUN(ret);
+}
+
 TEST_SUITE(cache_uffd, cx_setup_uffd, cx_teardown);
 TEST_SUITE_OF(cache_hooks_change, cx_setup_hooks, cx_teardown, cache_uffd);

@@ -100,6 +100,70 @@ TEST(atomic, atomic_write_needs_no_right_of_atomics)
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
 }
 
+/* An ATOMIC_WRITE of b to an address of a window of a; its status. */
+static int
+write_word_by(uint64_t addr, uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, addr, rkey);
+	int status = fx_send(fx.b.qp, &wr);
+
+	if (status != RMEM_WC_SUCCESS)
+		fx_reconnect();
+	return status;
+}
+
+static void
+expect_words(uint32_t rkey, uint64_t addr)
+{
+	fx_fill(fx.b.buf, 8, 3);
+	memset(fx.a.buf, 0, 64);
+	TEST_STATUS(write_word_by(addr, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(write_word_by(addr + 8, rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 16, fx.b.buf, 8);
+	TEST_MEM(fx.a.buf + 24, fx.b.buf, 8);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 16) && fx_is_zero(fx.a.buf + 32, 32));
+	TEST_STATUS(write_word_by(addr - 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(write_word_by(addr + 16, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(write_word_by(addr + 4, rkey), RMEM_WC_REM_INV_REQ_ERR);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 16) && fx_is_zero(fx.a.buf + 32, 32));
+}
+
+/* IBTA A19.4.2: REMOTE_WRITE of the window, its range, and an aligned word. */
+TEST_WITH(atomic, atomic_write_through_a_window_of_type_1, fx_setup_mw)
+{
+	TEST_STATUS(fx_mw_bind_1(16, 16, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	expect_words(fx.mw.one->rkey, fx_addr(fx.a.buf) + 16);
+	TEST_STATUS(fx_mw_bind_1(16, 16, RMEM_ACCESS_REMOTE_ATOMIC | RMEM_ACCESS_REMOTE_READ),
+			RMEM_WC_SUCCESS);
+	TEST_STATUS(write_word_by(fx_addr(fx.a.buf) + 16, fx.mw.one->rkey), RMEM_WC_REM_ACCESS_ERR);
+}
+
+TEST_WITH(atomic, atomic_write_through_a_window_of_type_2, fx_setup_mw)
+{
+	uint32_t rkey;
+
+	TEST_STATUS(fx_mw_bind_2(16, 16, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	rkey = fx.mw.two->rkey;
+	expect_words(rkey, fx_addr(fx.a.buf) + 16);
+	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(write_word_by(fx_addr(fx.a.buf) + 16, rkey), RMEM_WC_REM_ACCESS_ERR);
+}
+
+/* Address and memory of a zero-based window are aligned differently. */
+TEST_WITH(atomic, atomic_write_through_a_zero_based_window_needs_both_aligned, fx_setup_mw)
+{
+	const uint32_t access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ZERO_BASED;
+
+	TEST_STATUS(fx_mw_bind_2(16, 16, access), RMEM_WC_SUCCESS);
+	TEST_STATUS(write_word_by(8, fx.mw.two->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 24, fx.b.buf, 8);
+	TEST_STATUS(fx_invalidate(fx.mw.two->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_mw_bind_2(20, 16, access), RMEM_WC_SUCCESS);
+	TEST_STATUS(write_word_by(8, fx.mw.two->rkey), RMEM_WC_REM_INV_REQ_ERR);
+	TEST_STATUS(write_word_by(4, fx.mw.two->rkey), RMEM_WC_REM_INV_REQ_ERR);
+}
+
 #define ROUNDS 5000u
 
 static struct fx_side adders[4];

@@ -313,22 +313,78 @@ attach_for_a_while(unsigned int round)
 	detach(peer);
 }
 
-TEST(mcast, qp_is_detached_while_messages_are_sent)
+static void
+reset_for_a_while(unsigned int round)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		post_recv(peer, i);
+	if (round % 2 == 0)
+		fx_wait(fx.a.cq);
+	TEST_OK(rmem_qp_reset(peer));
+	fx_drain(fx.a.cq);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0); /* none after the reset */
+	TEST_OK(fx_ud_ready(peer, QKEY));
+}
+
+/* Rounds, while another lcore sends to the group. */
+static void
+run_rounds(void (*run)(unsigned int round))
 {
 	int ret = TEST_SUCCESS;
 	unsigned int round;
 	char none;
 
-	if (fx_nb_workers() == 0)
-		test_skip("no worker lcore");
 	is_over = 0;
 	fx_launch(run_sender, &none, sizeof(none), 1);
 	for (round = 0; ret == TEST_SUCCESS && round < 100; round++)
-		ret = TEST_TRY(attach_for_a_while(round));
+		ret = TEST_TRY(run(round));
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
 	fx_join(1);
 	TEST_EQ(ret, TEST_SUCCESS);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
+}
+
+TEST(mcast, qp_is_detached_while_messages_are_sent)
+{
+	if (fx_nb_workers() == 0)
+		test_skip("no worker lcore");
+	run_rounds(attach_for_a_while);
+}
+
+TEST(mcast, qp_is_reset_while_messages_are_sent)
+{
+	if (fx_nb_workers() == 0)
+		test_skip("no worker lcore");
+	attach(peer);
+	run_rounds(reset_for_a_while);
+	detach(peer);
+}
+
+/* IBTA 10.5.2.1: only a detach ends the membership. In RESET the QP receives nothing. */
+TEST(mcast, qp_that_is_reset_stays_attached)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	const struct rmem_send_wr wr = wr_to_group(&from);
+	struct rmem_dev_stats before;
+
+	attach(peer);
+	post_recv(peer, 0);
+	TEST_OK(rmem_dev_stats_get(fx.b.dev, &before));
+	TEST_OK(rmem_qp_reset(peer));
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	expect_drops(&before, 0, 0, 1, 0); /* it has no Q_Key */
+	TEST_OK(fx_ud_ready(peer, QKEY));
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	expect_drops(&before, 1, 0, 1, 0); /* the receive ended with the reset */
+	post_recv(peer, 1);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 1);
+	TEST_OK(rmem_qp_reset(peer));
+	TEST_ERR(rmem_qp_destroy(peer), EBUSY);
+	detach(peer);
 }
 
 TEST_SUITE(mcast, setup, fx_teardown);

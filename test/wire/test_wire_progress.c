@@ -364,4 +364,24 @@ teardown(void)
 	perf_pair_close(&pair);
 }
 
+/* The thread runs the timers: a program that only posts finds its QP in ERR. */
+TEST(wire_progress, ended_peer_is_detected_without_a_poll)
+{
+	struct rmem_sge sge = {local->iova, 64, local->lkey};
+	const struct rmem_send_wr wr =
+			rc_rdma(RMEM_WR_RDMA_WRITE, &sge, target->iova, target->rkey);
+	struct rmem_qp_attr attr;
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_reset(pair.b));
+	TEST_EQ(rmem_post_send(pair.a, &wr, 1), 1);
+	do {
+		sched_yield();
+		TEST_OK(rmem_qp_query(pair.a, &attr));
+	} while (attr.state == RMEM_QPS_RTS);
+	TEST_EQ(attr.state, RMEM_QPS_ERR);
+	TEST_EQ(rmem_poll_cq(pair.cq_a, &wc, 1), 1);
+	TEST_EQ(wc.status, RMEM_WC_RETRY_EXC_ERR);
+}
+
 TEST_SUITE(wire_progress, setup, teardown);
