@@ -113,6 +113,13 @@ an_address() {
 	PATH=$PATH:/usr/sbin:/sbin ip -4 -o addr show up scope global |
 		awk 'NR == 1 { sub("/.*", "", $4); print $4 }'
 }
+# dmabufs_of_libfabric ADDRESS: the provider needs a symbol of the kernel, and soft0 does not.
+dmabufs_of_libfabric() {
+	echo 'ffffffff00000000 T ib_umem_dmabuf_get' >"$tmp/kallsyms"
+	# shellcheck disable=SC2016  # of the other shell
+	unshare -rm sh -c 'mount --bind "$0" /proc/kallsyms && exec "$@"' "$tmp/kallsyms" \
+		timeout "$limit" "$run" "$tmp/fi_rma" "$1" >"$tmp/out" && grep 'FI_MR_DMABUF: registered' "$tmp/out"
+}
 fabrics() { timeout "$limit" "$run" fi_info -p verbs | grep 'domain: soft0'; }
 if has fi_pingpong libfabric-bin; then
 	program libfabric libfabric-bin 'fi_info, fi_pingpong: msg, dgram, rdm by ofi_rxm (RC, XRC) and ofi_rxd; programs with RMA' \
@@ -136,9 +143,14 @@ fi
 if [ -e /usr/include/rdma/fabric.h ]; then
 	${CC:-cc} -o "$tmp/fi_mr" test/dropin/fi_mr.c -lfabric
 	try 'MRs of libfabric' "$run" "$tmp/fi_mr"
-	${CC:-cc} -o "$tmp/fi_rma" test/dropin/fi_rma.c -lfabric
+	${CC:-cc} -D_GNU_SOURCE -o "$tmp/fi_rma" test/dropin/fi_rma.c -lfabric
 	address=$(an_address) || address=
 	[ -z "$address" ] || try 'RMA of libfabric' "$run" "$tmp/fi_rma" "$address"
+	if [ -z "$address" ] || ! grep -q FI_MR_DMABUF /usr/include/rdma/fi_domain.h || ! unshare -rm true 2>/dev/null; then
+		say "no FI_MR_DMABUF, no interface or no namespaces: dma-bufs of libfabric not run"
+	else
+		try 'dma-bufs of libfabric' dmabufs_of_libfabric "$address"
+	fi
 else
 	say "libfabric-dev is not installed: test/dropin/fi_{mr,rma}.c not run"
 fi

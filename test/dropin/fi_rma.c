@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -25,6 +27,12 @@
 #include <rdma/fi_rma.h>
 
 #include "../holds.h"
+
+#ifdef FI_MR_DMABUF
+#define VERSION FI_VERSION(1, 20) /* the first with dma-bufs */
+#else
+#define VERSION FI_VERSION(1, 17)
+#endif
 
 #define SIZE  4096
 #define MODES (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
@@ -58,7 +66,7 @@ find(const char *service, uint64_t flags, int mr_mode, struct fi_info **found)
 	hints->domain_attr->mr_mode = mr_mode;
 	hints->domain_attr->name = strdup(device);
 	hints->fabric_attr->prov_name = strdup("verbs");
-	ret = fi_getinfo(FI_VERSION(1, 17), address, service, flags, hints, found);
+	ret = fi_getinfo(VERSION, address, service, flags, hints, found);
 	fi_freeinfo(hints);
 	return ret;
 }
@@ -152,13 +160,12 @@ completion(struct pair *pair)
 	return error.err;
 }
 
-/* Write to, or read from, the region of a key; return the error of the completion. */
+/* Write to, or read from, an address of a key; return the error of the completion. */
 static int
-transfer(bool is_read, const struct fid_mr *local, size_t offset, uint64_t key)
+transfer_at(bool is_read, const struct fid_mr *local, uint64_t at, uint64_t key)
 {
 	struct pair pair = connect_pair();
 	void *desc = fi_mr_desc((struct fid_mr *)(uintptr_t)local);
-	const uint64_t at = (uintptr_t)peer + offset;
 	int ret;
 
 	if (is_read)
@@ -168,6 +175,13 @@ transfer(bool is_read, const struct fid_mr *local, size_t offset, uint64_t key)
 	ret = completion(&pair);
 	close_pair(&pair);
 	return ret;
+}
+
+/* The same with the address of a byte of the peer's buffer. */
+static int
+transfer(bool is_read, const struct fid_mr *local, size_t offset, uint64_t key)
+{
+	return transfer_at(is_read, local, (uintptr_t)peer + offset, key);
 }
 
 static void
@@ -222,6 +236,43 @@ context_is_of_the_region(void)
 	HOLDS(fi_close(&mr->fid) == 0);
 }
 
+#ifdef FI_MR_DMABUF
+/*
+ * A descriptor that can be mapped. The provider asks the symbols of the kernel whether it has
+ * dma-bufs of RDMA; soft0 needs none of it.
+ */
+static void
+dmabuf_is_registered(void)
+{
+	int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+	struct fi_mr_dmabuf dmabuf = {.fd = fd, .len = SIZE};
+	const struct fi_mr_attr attr = {.dmabuf = &dmabuf,
+			.iov_count = 1,
+			.access = FI_REMOTE_READ | FI_REMOTE_WRITE};
+	struct fid_mr *local, *remote;
+	uint8_t *mem;
+	int ret;
+
+	HOLDS(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	HOLDS(mem != MAP_FAILED);
+	ret = fi_mr_regattr(domain, &attr, FI_MR_DMABUF, &remote);
+	if (ret == -FI_ENOSYS) {
+		puts("no FI_MR_DMABUF: /proc/kallsyms has no ib_umem_dmabuf_get");
+	} else {
+		HOLDS(ret == 0);
+		local = reg(own, LOCAL);
+		memset(own, 0x77, SIZE);
+		HOLDS(transfer_at(false, local, 0, fi_mr_key(remote)) == 0);
+		HOLDS(memcmp(own, mem, SIZE) == 0);
+		HOLDS(transfer_at(false, local, 1, fi_mr_key(remote)) != 0);
+		HOLDS(fi_close(&remote->fid) == 0 && fi_close(&local->fid) == 0);
+		puts("FI_MR_DMABUF: registered and written");
+	}
+	HOLDS(munmap(mem, SIZE) == 0 && close(fd) == 0);
+}
+#endif
+
 #if FI_MAJOR_VERSION < 2
 /*
  * Each registration is an event, with the context. libfabric 2 has no such events, and frees
@@ -269,6 +320,9 @@ main(int argc, char **argv)
 	context_is_of_the_region();
 	key_and_descriptor_permit_transfers();
 	rights_are_those_of_registration();
+#ifdef FI_MR_DMABUF
+	dmabuf_is_registered();
+#endif
 	HOLDS(fi_close(&listener->fid) == 0);
 	HOLDS(fi_close(&domain->fid) == 0);
 #if FI_MAJOR_VERSION < 2
