@@ -392,6 +392,8 @@ modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t m
 		set->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if ((mask & RMEM_QP_EN_SQD_ASYNC_NOTIFY) != 0)
 		set->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if ((mask & RMEM_QP_RATE_LIMIT) != 0)
+		set->rate_limit = attr->rate_limit;
 }
 
 /* Set the rights of the peer; return the previous ones. Under ctl_lock. */
@@ -466,6 +468,16 @@ qp_set_retries(struct rsoft_qp *qp)
 	rsoft_engine_unlock_qp(qp);
 }
 
+static void
+qp_set_rate(struct rsoft_qp *qp, uint32_t kbps)
+{
+	rsoft_engine_lock_qp(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	rwire_qp_set_rate(qp, kbps);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 /* Generate the event at the end of draining, now or when the begun requests complete. */
 static void
 qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
@@ -500,6 +512,8 @@ modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		removed = qp_set_access(qp, attr->access) & ~attr->access;
 	if ((mask & (RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY)) != 0)
 		qp_set_retries(qp);
+	if ((mask & RMEM_QP_RATE_LIMIT) != 0)
+		qp_set_rate(qp, attr->rate_limit);
 	/* Afterwards no lcore starts another request, or executes a request of the peer with a
 	 * removed right. */
 	if (attr->state == RMEM_QPS_SQD || removed != 0)

@@ -342,6 +342,7 @@ struct rverbs_qp {
 	uint32_t psn;
 	struct rmem_qp_conf conf;
 	uint32_t access; /* current rights of the peer */
+	uint32_t rate_limit;
 	struct rmem_qp_addr remote;
 	struct rverbs_ring sq;
 	struct rverbs_send_stats posted;

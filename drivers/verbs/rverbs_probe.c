@@ -365,6 +365,9 @@ probe_run(struct rverbs_probe *probe)
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
 	probe_uc(probe);
 	probe_ud(probe);
+	if (dev->attr.packet_pacing_caps.qp_rate_limit_max != 0 &&
+			(dev->attr.packet_pacing_caps.supported_qpts & 1u << IBV_QPT_RC) != 0)
+		dev->capa |= RMEM_DEV_CAPA_RATE_LIMIT;
 	if (ibv_resize_cq(probe->cq, 16) == 0)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);

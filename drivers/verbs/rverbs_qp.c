@@ -409,6 +409,7 @@ attr_to_ibv(const struct rmem_qp_attr *attr, struct ibv_qp_attr *ibv)
 	ibv->retry_cnt = attr->retry_cnt;
 	ibv->rnr_retry = attr->rnr_retry;
 	ibv->qkey = attr->qkey;
+	ibv->rate_limit = attr->rate_limit;
 	rverbs_ah_attr(&attr->ah, &ibv->ah_attr);
 }
 
@@ -475,6 +476,8 @@ rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t
 		qp->access = attr->access;
 	if ((mask & RMEM_QP_SQ_PSN) != 0)
 		qp->psn = attr->sq_psn;
+	if ((mask & RMEM_QP_RATE_LIMIT) != 0)
+		qp->rate_limit = attr->rate_limit;
 	if (attr->state == RMEM_QPS_RTR && qp->ahs == NULL)
 		modify_remote(qp, attr);
 	if (attr->state != attr->cur_state && attr->state != RMEM_QPS_SQD)
@@ -497,6 +500,7 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 		return ret;
 	attr_of_ibv(&ibv, attr);
 	attr->access = qp->access;
+	attr->rate_limit = qp->rate_limit;
 	memcpy(attr->addr.gid, qp->dev->port.gid.raw, sizeof(attr->addr.gid));
 	attr->addr.qp_num = base->qp_num;
 	attr->addr.psn = qp->psn;
@@ -577,6 +581,7 @@ rverbs_qp_reset(struct rmem_qp *base)
 	rverbs_mw_forget(qp);
 	qp->has_failed = 0;
 	qp->access = qp->conf.access;
+	qp->rate_limit = 0;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
 	drop_requests(qp);
 	qp->windows = 0;

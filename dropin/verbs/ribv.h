@@ -222,7 +222,6 @@ struct ribv_qp {
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah; /* as set by the program */
 	unsigned int access;   /* as set by the program */
-	uint32_t rate_limit;   /* as set by the program; 0: none */
 	uint32_t nb_events;    /* events returned to the program; atomic */
 	uint32_t send_lock;    /* held by posts of send requests */
 	uint32_t recv_lock;    /* held by posts of receives */
@@ -739,14 +738,9 @@ bool ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num);
 /* Access flags for FLUSH that QPs of a device can have: IBV_ACCESS_FLUSH_*. */
 uint32_t ribv_flush_rights(const struct rmem_dev *dev);
 
-/* ribv_qp_attr.c */
-/* Largest rate limit in kbit/s: the nominal rate of the link. Packets are not paced. */
+/* Largest rate limit in kbit/s: the nominal rate of the link. */
 #define RIBV_MAX_RATE UINT32_C(100000000)
-/*
- * Check the attributes that the class does not have, and remove the ignored ones from the mask; 0
- * or an errno.
- */
-int ribv_qp_attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask);
+/* ribv_qp.c */
 int ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /* ribv_qp_ex.c: create the batch of a QP for ibv_wr_*; 0 or an errno. */

@@ -312,6 +312,7 @@ attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
 	attr->rq_psn = ibv->rq_psn;
 	attr->sq_psn = ibv->sq_psn;
 	attr->qkey = ibv->qkey;
+	attr->rate_limit = ibv->rate_limit;
 	attr->pkey_index = ibv->pkey_index;
 	attr->port_num = ibv->port_num;
 	attr->timeout = ibv->timeout;
@@ -335,12 +336,47 @@ forget(struct ribv_cq *send, struct ribv_cq *recv, uint32_t qp_num)
 		ribv_cq_forget(recv, qp_num);
 }
 
+/* Attributes of verbs that the class does not have. */
+#define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)
+
+/*
+ * Attributes that the kernel ignores for XRC and perftest sets: they belong to the half that the QP
+ * does not have.
+ */
+static int
+lacking_of_xrc(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Check the attributes that the class does not have, and remove the ignored ones from the mask; 0
+ * or an errno. As the kernel: alternate paths only on InfiniBand, EINVAL on RoCE.
+ */
+static int
+attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask)
+{
+	if ((*mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
+		return (*mask & IBV_QP_ALT_PATH) != 0 && qp->send_cq->roce_header != 0 ? EINVAL
+										       : EOPNOTSUPP;
+	if ((*mask & LACKING) != 0)
+		return EINVAL;
+	*mask &= ~lacking_of_xrc(qp->ibv.qp_type);
+	return (*mask & IBV_QP_RATE_LIMIT) != 0 && attr->rate_limit > RIBV_MAX_RATE ? EINVAL : 0;
+}
+
 int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
 	struct rmem_qp_attr own;
-	bool has_rate;
 	int ret;
 
 	if (ribv_is_real(ibv))
@@ -349,8 +385,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return ENOENT;
 	if (attr == NULL)
 		return EINVAL;
-	has_rate = (mask & IBV_QP_RATE_LIMIT) != 0;
-	ret = ribv_qp_attr_check(qp, attr, &mask);
+	ret = attr_check(qp, attr, &mask);
 	if (ret != 0)
 		return ret;
 	attr_of_ibv(qp, attr, mask, &own);
@@ -362,8 +397,6 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	ribv_unlock(&qp->send_lock);
 	if (ret != 0)
 		return ribv_errno(ret);
-	if (has_rate)
-		qp->rate_limit = attr->rate_limit;
 	if ((mask & IBV_QP_AV) != 0)
 		qp->ah = attr->ah_attr;
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
@@ -376,6 +409,20 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RESET)
 		forget(qp->send_cq, qp->recv_cq, qp->qp->qp_num);
 	return 0;
+}
+
+int
+ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr own;
+
+	if (!ribv_is_qp(qp))
+		return ENOENT;
+	if (attr == NULL || attr->comp_mask != 0)
+		return EINVAL;
+	memset(&own, 0, sizeof(own));
+	own.rate_limit = attr->rate_limit;
+	return ibv_modify_qp(qp, &own, IBV_QP_RATE_LIMIT);
 }
 
 int
@@ -416,7 +463,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	attr->timeout = own.timeout;
 	attr->retry_cnt = own.retry_cnt;
 	attr->rnr_retry = own.rnr_retry;
-	attr->rate_limit = qp->rate_limit;
+	attr->rate_limit = own.rate_limit;
 	if (init != NULL)
 		*init = qp->init;
 	return 0;
@@ -497,4 +544,48 @@ ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 	}
 	pthread_mutex_unlock(&lock);
 	return has_wc;
+}
+
+/*
+ * Report no enhancements, as providers without them do. Fails, because rdma_set_local_ece() of
+ * librdmacm refuses an ECE without a vendor.
+ */
+int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_query_ece)(qp, ece);
+	return ribv_is_qp(qp) ? EOPNOTSUPP : ENOENT;
+}
+
+int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_set_ece)(qp, ece);
+	return ribv_is_qp(qp) ? EOPNOTSUPP : ENOENT;
+}
+
+/*
+ * memcpy() or the kernel copies the bytes of a message, and neither guarantees an order. The 8
+ * bytes of an atomic are one access. With the flag of verbs.h 56 the result is a bit mask: whole
+ * message, and blocks of 128 bytes.
+ */
+int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	const uint32_t return_caps = 1u << 0, all_caps = 1u << 0 | 1u << 1;
+
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_query_qp_data_in_order)(qp, op, flags);
+	if (!ribv_is_qp(qp) || qp->qp_type != IBV_QPT_RC || (flags & ~return_caps) != 0)
+		return 0;
+	switch ((int)op) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_WRITE:
+		return flags == 0 ? 1 : (int)all_caps;
+	default:
+		return 0;
+	}
 }

@@ -121,10 +121,12 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.device_cap_flags_ex = own.cap_flags;
 	full.phys_port_cnt_ex = own.nb_ports;
 	full.max_dm_size = info.max_dm_size;
-	full.packet_pacing_caps.qp_rate_limit_min = 1;
-	full.packet_pacing_caps.qp_rate_limit_max = RIBV_MAX_RATE;
-	full.packet_pacing_caps.supported_qpts =
-			1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD;
+	if (info.capa & RMEM_DEV_CAPA_RATE_LIMIT) {
+		full.packet_pacing_caps.qp_rate_limit_min = 1;
+		full.packet_pacing_caps.qp_rate_limit_max = RIBV_MAX_RATE;
+		full.packet_pacing_caps.supported_qpts =
+				1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD;
+	}
 	if (info.capa & RMEM_DEV_CAPA_CQ_MODERATION) {
 		full.cq_mod_caps.max_cq_count = RMEM_CQ_MAX_COUNT;
 		full.cq_mod_caps.max_cq_period = RMEM_CQ_MAX_PERIOD_US;

@@ -104,6 +104,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_DM (UINT64_C(1) << 36)
 /** rmem_qp_attach_counter(). */
 #define RMEM_DEV_CAPA_QP_COUNTER (UINT64_C(1) << 37)
+/** RMEM_QP_RATE_LIMIT. */
+#define RMEM_DEV_CAPA_RATE_LIMIT (UINT64_C(1) << 38)
 
 /** Device. */
 struct rmem_dev {

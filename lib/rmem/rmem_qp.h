@@ -115,6 +115,8 @@ enum rmem_qp_state {
 #define RMEM_QP_MAX_DEST_RD_ATOMIC (UINT32_C(1) << 17)
 /** rmem_qp_attr::dest_qp_num. */
 #define RMEM_QP_DEST_QPN (UINT32_C(1) << 20)
+/** rmem_qp_attr::rate_limit; needs RMEM_DEV_CAPA_RATE_LIMIT. */
+#define RMEM_QP_RATE_LIMIT (UINT32_C(1) << 25)
 
 /** Generate a completion for every send request, signaled or not. */
 #define RMEM_QP_SIG_ALL (1u << 0)
@@ -259,7 +261,7 @@ struct rmem_qp_attr {
 	uint8_t en_sqd_async_notify; /**< To SQD: 1 for RMEM_ASYNC_SQ_DRAINED. */
 	uint8_t reserved_byte[5];    /**< Zero. */
 	uint32_t qkey;               /**< Q_Key of a UD QP. */
-	uint32_t reserved_word;      /**< Zero. */
+	uint32_t rate_limit;         /**< Highest rate of sends, kbit/s; 0: unlimited. */
 	uint64_t reserved[3];        /**< Zero. */
 };
 
@@ -389,9 +391,9 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *
  * As ibv_modify_qp(3) and IBTA 11.2.5.2. Without RMEM_QP_STATE the state remains. Each transition
  * requires some attributes and permits others, as documented for ibv_modify_qp(3) and the type of
- * the QP; alternate paths are not supported. In SQD, started requests are completed and all others
- * wait; when the queue is drained, a query returns rmem_qp_attr::sq_draining 0. A failed call
- * changes nothing.
+ * the QP; alternate paths are not supported. A rate limit is permitted in RTS and from RTR to RTS,
+ * and RESET removes it. In SQD, started requests are completed and all others wait; when the queue
+ * is drained, a query returns rmem_qp_attr::sq_draining 0. A failed call changes nothing.
  *
  * rmem_qp_connect() makes the transitions to INIT, RTR and RTS in one call; RMEM_QPS_ERR and
  * RMEM_QPS_RESET have the effect of rmem_qp_set_error() and rmem_qp_reset().
@@ -404,7 +406,7 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  * @param attr
  *   Attributes named by @p mask; the others are not used. Not needed after the call.
  * @param mask
- *   Bitwise OR of RMEM_QP_STATE to RMEM_QP_DEST_QPN.
+ *   Bitwise OR of RMEM_QP_STATE to RMEM_QP_RATE_LIMIT.
  *
  * @return
  *   0 on success, otherwise:
@@ -413,7 +415,8 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *     device does not support, or a reserved field that is not zero.
  *   - -EBUSY: no transition leads from the state of the QP to the new one, or the QP is not in
  *     rmem_qp_attr::cur_state.
- *   - -EOPNOTSUPP: the device can't modify QPs, or can't change an attribute of a connected QP.
+ *   - -EOPNOTSUPP: the device can't modify QPs, can't change an attribute of a connected QP, or
+ *     lacks RMEM_DEV_CAPA_RATE_LIMIT.
  *   - -ENOMEM: no memory for the connection.
  *   - -EIO: the device failed.
  */

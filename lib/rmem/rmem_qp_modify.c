@@ -26,7 +26,7 @@
 
 #define ATTRS                                                                                      \
 	(RMEM_QP_STATE | RMEM_QP_CUR_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY | INIT | RTR | RETRY |    \
-			RMEM_QP_SQ_PSN)
+			RMEM_QP_SQ_PSN | RMEM_QP_RATE_LIMIT)
 
 /* Attributes that QPs of a type do not have. */
 static uint32_t
@@ -43,7 +43,7 @@ lacking(uint16_t type)
 	case RMEM_QPT_XRC_SEND:
 		return RMEM_QP_QKEY | of_responder;
 	case RMEM_QPT_XRC_RECV:
-		return RMEM_QP_QKEY | (RETRY & ~RMEM_QP_TIMEOUT);
+		return RMEM_QP_QKEY | RMEM_QP_RATE_LIMIT | (RETRY & ~RMEM_QP_TIMEOUT);
 	default:
 		return RMEM_QP_QKEY | of_rc;
 	}
@@ -78,13 +78,14 @@ static const struct transition transitions[NB_STATES][NB_STATES] = {
 				{
 						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
 						[RMEM_QPS_RTS] = {true, RETRY | RMEM_QP_SQ_PSN,
-								LIVE},
+								LIVE | RMEM_QP_RATE_LIMIT},
 						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
 				},
 		[RMEM_QPS_RTS] =
 				{
 						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
-						[RMEM_QPS_RTS] = {true, 0, LIVE},
+						[RMEM_QPS_RTS] = {true, 0,
+								LIVE | RMEM_QP_RATE_LIMIT},
 						[RMEM_QPS_SQD] = {true, 0,
 								RMEM_QP_CUR_STATE |
 										RMEM_QP_EN_SQD_ASYNC_NOTIFY},
@@ -124,8 +125,6 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
 	if (ret == 0)
 		ret = rmem_check_reserved(attr->reserved_byte, sizeof(attr->reserved_byte));
-	if (ret == 0)
-		ret = rmem_check_reserved(&attr->reserved_word, sizeof(attr->reserved_word));
 	if (ret == 0 && (mask & RMEM_QP_AV) != 0)
 		ret = rmem_check_reserved(attr->ah.reserved, sizeof(attr->ah.reserved));
 	if (ret != 0)
@@ -133,6 +132,9 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	if ((mask & ~ATTRS) != 0)
 		return RMEM_FAIL(EINVAL, "%s: QP %u: unknown attributes 0x%x", name, qp->qp_num,
 				mask & ~ATTRS);
+	if ((mask & RMEM_QP_RATE_LIMIT) != 0 &&
+			(rmem_obj_info(&qp->obj)->capa & RMEM_DEV_CAPA_RATE_LIMIT) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: not supported by the device: rate limits", name);
 	if ((mask & RMEM_QP_STATE) != 0 && attr->state >= NB_STATES)
 		return RMEM_FAIL(EINVAL, "%s: QP %u: unknown state %u", name, qp->qp_num,
 				attr->state);

@@ -53,6 +53,26 @@ move_to_rts(struct rmem_qp *qp, const struct rmem_qp_attr *attr)
 	return ret != 0 ? ret : move(qp, *attr, RMEM_QPS_RTS, RTS_MASK);
 }
 
+CONF_TEST(qp, rate_limit_is_set_in_rts, RMEM_DEV_CAPA_RATE_LIMIT, 0,
+		"ibv_modify_qp(3), ibv_modify_qp_rate_limit(3)")
+{
+	struct rmem_qp_attr attr = {.rate_limit = 100000}, got;
+
+	TEST_OK(move_to_rtr(fx.a.qp, &of_a));
+	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_RATE_LIMIT), EBUSY);
+	of_a.rate_limit = 200000;
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK | RMEM_QP_RATE_LIMIT));
+	TEST_OK(rmem_qp_query(fx.a.qp, &got));
+	TEST_EQ(got.rate_limit, 200000);
+	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_RATE_LIMIT));
+	TEST_OK(rmem_qp_query(fx.a.qp, &got));
+	TEST_EQ(got.rate_limit, 100000);
+	TEST_ERR(move(fx.a.qp, attr, RMEM_QPS_SQD, RMEM_QP_RATE_LIMIT), EINVAL);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_query(fx.a.qp, &got));
+	TEST_EQ(got.rate_limit, 0);
+}
+
 CONF_TEST(qp, query_returns_the_attributes_that_were_set, 0, 0,
 		"ibv_query_qp(3); IBTA 11.2.5.3: Query Queue Pair")
 {

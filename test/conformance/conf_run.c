@@ -36,6 +36,7 @@ static const struct {
 		{RMEM_DEV_CAPA_UD, 0, "QPs of UD (RMEM_DEV_CAPA_UD)"},
 		{RMEM_DEV_CAPA_MCAST, 0, "multicast (RMEM_DEV_CAPA_MCAST)"},
 		{RMEM_DEV_CAPA_MR_COUNTER, 0, "counters of MRs (RMEM_DEV_CAPA_MR_COUNTER)"},
+		{RMEM_DEV_CAPA_RATE_LIMIT, 0, "rate limits (RMEM_DEV_CAPA_RATE_LIMIT)"},
 		{RMEM_DEV_CAPA_QP_COUNTER, 0, "counters of QPs (RMEM_DEV_CAPA_QP_COUNTER)"},
 		{RMEM_DEV_CAPA_SRQ, 0, "shared receive queues (RMEM_DEV_CAPA_SRQ)"},
 		{RMEM_DEV_CAPA_SRQ_RESIZE, 0, "resize of SRQs (RMEM_DEV_CAPA_SRQ_RESIZE)"},

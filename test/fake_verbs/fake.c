@@ -193,6 +193,8 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	attr->max_dm_size = fake.max_dm_size;
 	attr->completion_timestamp_mask = fake.timestamp_mask;
 	attr->hca_core_clock = 156250;
+	attr->packet_pacing_caps.qp_rate_limit_max = fake.max_rate;
+	attr->packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC;
 	attr->cq_mod_caps.max_cq_count = attr->cq_mod_caps.max_cq_period = fake.max_cq_period;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;

@@ -61,6 +61,7 @@ struct fake {
 	uint64_t other_inode;       /* file of an XRC domain of another process; 0: none */
 	bool has_ignore_overrun;    /* CQs that ignore an overrun */
 	uint16_t max_cq_period;     /* of moderation; 0: there is none */
+	uint32_t max_rate;          /* of QPs of RC, kbit/s; 0: there are no limits */
 	struct ibv_moderate_cq moderation; /* of the last ibv_modify_cq() */
 	uint64_t timestamp_mask;           /* 0: no timestamps; see FAKE_TIME */
 	bool has_no_resize;                /* ibv_resize_cq() is not supported */

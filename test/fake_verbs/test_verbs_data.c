@@ -389,6 +389,26 @@ TEST(verbs_data, transitions_reach_the_device)
 	TEST_EQ(attr.remote.qp_num, vt.b->qp_num);
 }
 
+TEST(verbs_data, rate_limit_reaches_devices_that_have_it)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_RTS, .rate_limit = 5000};
+	struct fake_qp *qp;
+
+	TEST_ERR(rmem_qp_modify(vt.a, &attr, RMEM_QP_RATE_LIMIT), EOPNOTSUPP);
+	TEST_OK(vt_close());
+	fake.max_rate = 100000;
+	TEST_OK(vt_open());
+	qp = fake_qp_find(vt.a->qp_num);
+	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_RATE_LIMIT));
+	TEST_ASSERT((qp->mask & IBV_QP_RATE_LIMIT) != 0);
+	TEST_EQ(qp->attr.rate_limit, 5000);
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.rate_limit, 5000);
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.rate_limit, 0);
+}
+
 /* The kernel refuses it in other transitions; the class checks it in all of them. */
 TEST(verbs_data, cur_state_reaches_the_device_only_with_rts)
 {

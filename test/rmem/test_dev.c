@@ -165,7 +165,7 @@ TEST(dev, info_reports_limits_and_capabilities)
 					RMEM_DEV_CAPA_FLUSH | RMEM_DEV_CAPA_NULL_MR |
 					RMEM_DEV_CAPA_CQ_TIMESTAMP | RMEM_DEV_CAPA_CQ_MODERATION |
 					RMEM_DEV_CAPA_XRC | RMEM_DEV_CAPA_DM |
-					RMEM_DEV_CAPA_QP_COUNTER);
+					RMEM_DEV_CAPA_QP_COUNTER | RMEM_DEV_CAPA_RATE_LIMIT);
 	TEST_EQ(info.max_pd, 3);
 	TEST_EQ(info.max_mr, 5);
 	TEST_EQ(info.max_mw, 6);

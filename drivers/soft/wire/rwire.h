@@ -34,8 +34,8 @@
  *
  * Each source file only calls files after it in this list: rwire_dev.c, rwire_control.c,
  * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c,
- * rwire_timer.c, rwire_req_copy.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_fail.c,
- * rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_timer.c, rwire_req_copy.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_pace.c,
+ * rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -123,6 +123,10 @@ struct rwire_req {
 	uint64_t deadline;            /* retransmission timer, TSC; 0: not running */
 	uint64_t rnr_until;           /* send nothing before this time, TSC; 0: not waiting */
 	uint64_t timeout;             /* local ACK timeout, TSC cycles; 0: infinite */
+	/* Rate limit (rwire_pace.c): TSC cycles per KiB; 0: none. */
+	uint64_t pace;
+	uint64_t pace_at;   /* send nothing before this time, TSC */
+	uint64_t pace_cost; /* cycles of the last packet, after which pace_at is */
 	/* sq.cons + 1 of a multicast message that was delivered to QPs of this process; 0: none */
 	uint32_t looped;
 	struct rwire_unread unread;
@@ -280,6 +284,12 @@ int rwire_retry(struct rwire_qp *q);
 void rwire_shrink(struct rwire_qp *q, uint32_t window);
 /* Send again from the oldest unacknowledged packet. */
 void rwire_rewind(struct rwire_qp *q);
+
+/* rwire_pace.c: QPs with a rate limit; under sq.lock. */
+/* Whether the next packet must wait. */
+bool rwire_pace_is_waiting(struct rwire_qp *q);
+/* A packet with so many bytes of payload was sent. */
+void rwire_pace_count(struct rwire_qp *q, uint64_t bytes);
 
 /* rwire_req_copy.c; under sq.lock. */
 /* Execute the requests at the head that need no packet; false if more of them are left. */
@@ -484,6 +494,8 @@ void rwire_qp_start(struct rsoft_qp *qp);
 void rwire_qp_restart(struct rsoft_qp *qp);
 /* Apply the timeout and retries, also to packets in flight. Under sq.lock. */
 void rwire_qp_set_retries(struct rsoft_qp *qp);
+/* Limit the rate of sends to kbit/s; 0: no limit. Under sq.lock. */
+void rwire_qp_set_rate(struct rsoft_qp *qp, uint32_t kbps);
 /* Whether begun requests are not completed yet. Under sq.lock. */
 bool rwire_qp_is_draining(const struct rsoft_qp *qp);
 /* Whether it stopped sending early, and can continue. Under sq.lock. */

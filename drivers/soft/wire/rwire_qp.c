@@ -148,6 +148,23 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 		req->deadline = rwire_clock() + req->timeout;
 }
 
+void
+rwire_qp_set_rate(struct rsoft_qp *qp, uint32_t kbps)
+{
+	struct rwire_req *req;
+
+	if (qp->wire == NULL)
+		return;
+	req = &qp->wire->req;
+	req->pace = kbps != 0 ? rte_get_tsc_hz() / 1000 * 1024 * 8 / kbps : 0;
+	req->pace_at = rwire_clock();
+	req->pace_cost = 0;
+	/* The next request finds out again whether it can be copied. */
+	req->direct = RWIRE_DIRECT_UNKNOWN;
+	if (kbps != 0)
+		req->direct = RWIRE_DIRECT_FAILED;
+}
+
 bool
 rwire_qp_is_draining(const struct rsoft_qp *qp)
 {

@@ -294,6 +294,16 @@ req_wait(struct rwire_qp *q)
 	return RMEM_WC_SUCCESS;
 }
 
+/* Bytes of the request in the packet, or the shared payload, at req->psn. */
+static uint64_t
+req_payload(const struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t nb_psn)
+{
+	const struct rwire_wqe *wqe = &q->req.wqe[q->req.sq_pos & q->qp->sq.mask];
+	uint64_t at = (uint64_t)rwire_psn_diff(q->req.psn, wqe->first_psn) * q->mtu;
+
+	return rwire_wr_has_response(wr) ? 0 : RTE_MIN(wqe->length - at, (uint64_t)nb_psn * q->mtu);
+}
+
 /* Send the next packet of the request at sq_pos. Under tx_lock. */
 static int
 req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err)
@@ -308,6 +318,8 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 
 	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)req->window)
 		return RSOFT_WAIT_WIRE;
+	if (unlikely(req->pace != 0) && rwire_pace_is_waiting(q))
+		return RSOFT_WAIT_WIRE;
 	frame = rwire_tx_get(q);
 	if (frame == NULL)
 		return req_wait(q);
@@ -320,6 +332,8 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 	frame->is_grant_requested = req->is_grant_requested;
 	req->is_grant_requested = false;
 	rwire_tx_put(q, frame, &pkt);
+	if (unlikely(req->pace != 0))
+		rwire_pace_count(q, req_payload(q, wr, nb_psn));
 	req->psn = rwire_psn_add(req->psn, nb_psn);
 	if (rwire_psn_diff(req->psn, req->end_psn) > 0)
 		req->end_psn = req->psn;

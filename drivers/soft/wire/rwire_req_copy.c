@@ -216,7 +216,8 @@ direct_is_next(const struct rwire_qp *q)
 static bool
 direct_is_possible(const struct rwire_qp *q)
 {
-	return q->wire->port->has_direct && q->service == RWIRE_RC && direct_is_next(q);
+	return q->wire->port->has_direct && q->service == RWIRE_RC && q->req.pace == 0 &&
+			direct_is_next(q);
 }
 
 bool

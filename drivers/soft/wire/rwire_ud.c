@@ -280,6 +280,8 @@ ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 	}
 	if (status == RSOFT_WAIT_WIRE)
 		return false;
+	if (unlikely(q->req.pace != 0))
+		rwire_pace_count(q, length);
 	if (status == RMEM_WC_SUCCESS)
 		rsoft_batch_succeed(&batch, wr, length);
 	else
@@ -304,6 +306,8 @@ rwire_ud_run(struct rwire_qp *q, unsigned int lcore)
 		rsoft_ud_dest_of(qp, wr, true, &dest);
 		if (ud_is_here(q, &dest) || rsoft_chaos_is_planned_at(qp, sq->cons))
 			is_done = rsoft_req_exec(qp, lcore, true, wr, sq->stride, 1) == 1;
+		else if (unlikely(q->req.pace != 0) && rwire_pace_is_waiting(q))
+			is_done = false;
 		else
 			is_done = ud_send(q, lcore, wr, &dest);
 		if (is_done) {
