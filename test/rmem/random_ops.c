@@ -4,6 +4,7 @@
 
 /* Random requests that transfer bytes, and code shared by all operations; see random_ops.h. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,51 @@ random_reconnect(struct pair *pair)
 		return -EPROTO;
 	fx_drain(pair->a.cq);
 	fx_drain(pair->b.cq);
+	if (pair->type == RMEM_QPT_UD)
+		return fx_ud_ready(pair->a.qp, RANDOM_QKEY) == 0 &&
+						fx_ud_ready(pair->b.qp, RANDOM_QKEY) == 0
+				? 0
+				: -EPROTO;
 	return fx_connect_pair(pair->a.qp, pair->b.qp) == 0 ? 0 : -EPROTO;
+}
+
+static bool
+is_reliable(const struct pair *pair)
+{
+	return pair->type != RMEM_QPT_UC && pair->type != RMEM_QPT_UD;
+}
+
+bool
+random_is_injected(const struct random_run *run, const struct rmem_wc *wc)
+{
+	return run->has_chaos && wc->status != RMEM_WC_SUCCESS &&
+			wc->vendor_err == RMEM_VENDOR_ERR_CHAOS;
+}
+
+int
+random_post_recv(struct random_run *run, struct rmem_qp *qp, const struct random_recv *recv)
+{
+	const struct rmem_recv_wr wr = {
+			.wr_id = recv->wr_id, .sg_list = recv->sge, .num_sge = recv->nb};
+
+	run->posted = *recv;
+	run->posted_to = qp;
+	return rmem_post_recv(qp, &wr, 1);
+}
+
+/* After a request that a rule failed: all as before it. */
+static int
+undo(struct random_run *run, struct pair *pair)
+{
+	const struct random_recv recv = run->posted;
+	struct rmem_qp *qp = run->posted_to;
+
+	run->nb_injected++;
+	if (random_reconnect(pair) != 0)
+		return -EPROTO;
+	if (qp == NULL || random_post_recv(run, qp, &recv) == 1)
+		return -EAGAIN;
+	return -EPROTO;
 }
 
 int
@@ -49,14 +94,18 @@ random_wait(struct random_run *run, struct pair *pair, struct fx_side *side)
 	struct rmem_wc wc;
 	int ret = fx_poll(side->cq, &wc, 1);
 
-	if (ret != 1 || wc.wr_id != 0xa0a0 || wc.qp_num != side->qp->qp_num)
+	if (ret != 1 || wc.wr_id != 0xa0a0 || wc.qp_num != side->qp->qp_num ||
+			!random_event_matches(pair, side))
 		return -EPROTO;
+	if (random_is_injected(run, &wc))
+		return undo(run, pair);
+	run->posted_to = NULL;
 	if (wc.status == RMEM_WC_SUCCESS) {
 		run->nb_succeeded++;
 		return RMEM_WC_SUCCESS;
 	}
 	run->nb_refused++;
-	if (fx_state(side->qp) != RMEM_QPS_ERR)
+	if (fx_state(side->qp) != (is_reliable(pair) ? RMEM_QPS_ERR : RMEM_QPS_SQE))
 		return -EPROTO;
 	return random_reconnect(pair) == 0 ? wc.status : -EPROTO;
 }
@@ -66,9 +115,19 @@ random_send(struct random_run *run, struct pair *pair, struct fx_side *side,
 		const struct rmem_send_wr *wr)
 {
 	struct rmem_send_wr signaled = *wr;
+	int ret;
 
 	signaled.flags |= RMEM_SEND_SIGNALED;
-	return fx_post(side->qp, &signaled) == 1 ? random_wait(run, pair, side) : -EPROTO;
+	if (pair->type == RMEM_QPT_XRC_SEND)
+		signaled.xrc.remote_srqn = pair->srq_num;
+	do {
+		ret = fx_post(side->qp, &signaled);
+		if (ret == 1)
+			ret = random_wait(run, pair, side);
+		else
+			ret = ret == -ENOSPC && run->has_chaos ? -EAGAIN : -EPROTO;
+	} while (ret == -EAGAIN);
+	return ret;
 }
 
 struct fx_side *
@@ -190,8 +249,8 @@ random_sges(struct random_run *run, struct rmem_sge *sge, unsigned int pd, uint3
 	return num_sge;
 }
 
-static void
-clear(struct model_span *span)
+void
+random_clear(struct model_span *span)
 {
 	span->length = 0;
 	span->nb_pieces = 0;
@@ -225,10 +284,28 @@ side_b(const struct pair *pair)
 	return side;
 }
 
-/* Status of a WRITE or a READ; a READ checks the local side after the response. */
-static int
-status_of_move(uint8_t opcode, bool is_local_good, bool is_remote_good)
+/* A pair of RC, or of another service with READs and atomics, or also without them. */
+static struct pair *
+random_pair(struct random_run *run, bool is_read)
 {
+	switch (random_below(run, 6)) {
+	case 0:
+		return &run->links[RANDOM_XRC];
+	case 1:
+		return is_read ? &run->links[RANDOM_XRC] : &run->links[RANDOM_UC];
+	default:
+		return &run->pairs[random_below(run, NB_DOMAINS)];
+	}
+}
+
+/*
+ * Status of a WRITE or a READ; a READ checks the local side after the response. UC reports no error
+ * of the peer.
+ */
+static int
+status_of_move(const struct pair *pair, uint8_t opcode, bool is_local_good, bool is_remote_good)
+{
+	is_remote_good |= !is_reliable(pair);
 	if (opcode == RMEM_WR_RDMA_READ && !is_remote_good)
 		return RMEM_WC_REM_ACCESS_ERR;
 	if (!is_local_good)
@@ -240,12 +317,13 @@ status_of_move(uint8_t opcode, bool is_local_good, bool is_remote_good)
 static int
 move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remote_need)
 {
-	struct pair *pair = &run->pairs[random_below(run, NB_DOMAINS)];
+	struct pair *pair = random_pair(run, opcode == RMEM_WR_RDMA_READ);
 	const struct model_region *region = random_fitting(run, pair->pd_b, remote_need, false);
 	const struct model_side a = side_a(pair), b = side_b(pair);
 	struct model_span *local = &run->local, *remote = &run->remote;
 	struct rmem_sge sge[4] = {{0}};
 	struct rmem_send_wr wr = fx_wr(opcode, sge, random_sges(run, sge, 0, local_need));
+	bool is_remote_good;
 	uint32_t length = 0;
 	int i, status, want;
 
@@ -253,26 +331,29 @@ move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remot
 		length += sge[i].length;
 	wr.rdma.remote_addr = random_addr(run, region, length);
 	wr.rdma.rkey = random_key(run, region, false);
-	clear(local);
-	clear(remote);
-	want = status_of_move(opcode,
+	random_clear(local);
+	random_clear(remote);
+	is_remote_good = length == 0 ||
+			model_open_rkey(&run->model, &b, wr.rdma.rkey, wr.rdma.remote_addr, length,
+					remote_need, remote);
+	want = status_of_move(pair, opcode,
 			model_open_sges(&run->model, &a, sge, wr.num_sge, local_need, local),
-			length == 0 ||
-					model_open_rkey(&run->model, &b, wr.rdma.rkey,
-							wr.rdma.remote_addr, length, remote_need,
-							remote));
-	if (want == RMEM_WC_SUCCESS &&
+			is_remote_good);
+	if (want == RMEM_WC_SUCCESS && is_remote_good &&
 			(model_overlaps(&run->model, local, remote) ||
 					model_overlaps(&run->model, remote, local)))
 		return 0;
-	snprintf(run->what, sizeof(run->what), "opcode %u, %u SGEs, %u bytes, rkey 0x%x", opcode,
+	snprintf(run->what, sizeof(run->what),
+			"opcode %u, QP type %u, %u SGEs, %u bytes, rkey 0x%x", opcode, pair->type,
 			wr.num_sge, length, wr.rdma.rkey);
 	status = random_send(run, pair, &pair->a, &wr);
-	if (want == RMEM_WC_SUCCESS && opcode == RMEM_WR_RDMA_READ)
+	if (want != RMEM_WC_SUCCESS || !is_remote_good)
+		return status == want ? 0 : -1;
+	if (opcode == RMEM_WR_RDMA_READ)
 		model_copy(&run->model, local, remote, length);
-	else if (want == RMEM_WC_SUCCESS)
+	else
 		model_copy(&run->model, remote, local, length);
-	if (want == RMEM_WC_SUCCESS && opcode == RMEM_WR_RDMA_WRITE && length != 0)
+	if (opcode == RMEM_WR_RDMA_WRITE && length != 0)
 		count_change(run, wr.rdma.rkey);
 	return status == want ? 0 : -1;
 }
@@ -307,10 +388,10 @@ allowed_of_send(struct random_run *run, const struct pair *pair, const struct rm
 		allowed |= MODEL_STATUS(RMEM_WC_REM_OP_ERR);
 	if (allowed != 0)
 		return allowed;
-	clear(&run->remote);
+	random_clear(&run->remote);
 	if (!model_open_sges(model, &b, to, nb_to, RMEM_ACCESS_LOCAL_WRITE, &run->remote))
 		allowed |= MODEL_STATUS(RMEM_WC_REM_OP_ERR);
-	clear(&run->remote);
+	random_clear(&run->remote);
 	model_open_sges(model, &b, used, nb_to, RMEM_ACCESS_LOCAL_WRITE, &run->remote);
 	return allowed | MODEL_STATUS(RMEM_WC_SUCCESS);
 }
@@ -333,8 +414,8 @@ send_message(struct random_run *run)
 	recv.nb = random_sges(run, recv.sge, pd, RMEM_ACCESS_LOCAL_WRITE);
 	if (run->srq.nb == 0)
 		to = &recv;
-	clear(&run->local);
-	clear(&run->remote);
+	random_clear(&run->local);
+	random_clear(&run->remote);
 	allowed = allowed_of_send(run, pair, from, nb_from, to);
 	if ((allowed & MODEL_STATUS(RMEM_WC_SUCCESS)) != 0 &&
 			model_overlaps(&run->model, &run->local, &run->remote))
@@ -387,8 +468,8 @@ allowed_of_atomic(struct random_run *run, const struct pair *pair, const struct 
 	const struct model_span *remote = &run->remote;
 	uint32_t allowed = 0;
 
-	clear(&run->local);
-	clear(&run->remote);
+	random_clear(&run->local);
+	random_clear(&run->remote);
 	if (!model_open_rkey(&run->model, &b, wr->atomic.rkey, wr->atomic.remote_addr, 8,
 			    RMEM_ACCESS_REMOTE_ATOMIC, &run->remote))
 		allowed = MODEL_STATUS(RMEM_WC_REM_ACCESS_ERR);
@@ -426,7 +507,7 @@ do_atomic(struct random_run *run, struct rmem_send_wr *wr)
 static int
 use_atomic(struct random_run *run)
 {
-	struct pair *pair = &run->pairs[random_below(run, NB_DOMAINS)];
+	struct pair *pair = random_pair(run, true);
 	const struct model_region *target =
 			random_fitting(run, pair->pd_b, RMEM_ACCESS_REMOTE_ATOMIC, false);
 	const struct model_region *result = random_fitting(run, 0, RMEM_ACCESS_LOCAL_WRITE, true);
@@ -465,9 +546,9 @@ random_op(struct random_run *run)
 			random_alloc, random_alloc, random_release, random_release, random_rereg,
 			random_enable, random_count, random_reg_mr, random_reg_mr, random_umr,
 			random_umr, random_bind, random_bind, random_unbind, random_local_inv,
-			random_send_inv, random_srq};
+			random_send_inv, random_srq, random_resize, random_arm};
 
-	switch (random_below(run, 20)) {
+	switch (random_below(run, 22)) {
 	case 0:
 	case 1:
 	case 2:
@@ -486,6 +567,9 @@ random_op(struct random_run *run)
 	case 11:
 	case 12:
 		return use_atomic(run);
+	case 13:
+	case 14:
+		return random_message(run);
 	default:
 		return rare[random_below(run, RTE_DIM(rare))](run);
 	}

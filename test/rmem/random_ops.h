@@ -24,12 +24,29 @@
 #define RANDOM_MAX_SGE  3u
 #define RANDOM_MAX_RECV 16u
 #define NB_OTHERS       8u /* objects that other lcores may create or release concurrently */
+#define RANDOM_QKEY     7u
 
-/* a is in domain 0; b in domain 0 or 1. */
+/* Pairs of other services than RC. */
+enum random_link {
+	RANDOM_UC,
+	RANDOM_UD,
+	RANDOM_XRC,
+	NB_LINKS,
+};
+
+/*
+ * a is in domain 0; b in domain 0 or 1. Sides of links have no buffer. Of XRC, b has the domain of
+ * its SRQ.
+ */
 struct pair {
 	struct fx_side a;
 	struct fx_side b;
 	unsigned int pd_b;
+	uint8_t type;         /* RMEM_QPT_*, of a */
+	uint32_t srq_num;     /* XRC */
+	struct rmem_srq *srq; /* XRC */
+	struct rmem_ah *ah;   /* UD: path to b */
+	bool is_armed;        /* the CQ of a has a channel, and its next completion is an event */
 };
 
 /* All keys that were ever valid on a device, and their owners; shared by its runs. */
@@ -63,7 +80,8 @@ struct random_run {
 	struct random_srq srq;
 	struct random_keys *keys;
 	struct rmem_pd *pds[NB_DOMAINS];
-	struct pair pairs[NB_DOMAINS];
+	struct pair pairs[NB_DOMAINS]; /* of RC */
+	struct pair links[NB_LINKS];
 	struct rmem_fast_reg_page_list *list;
 	struct rmem_counter *counters[NB_COUNTERS];
 	uint64_t counts[NB_COUNTERS]; /* expected values */
@@ -73,7 +91,13 @@ struct random_run {
 	uint64_t random;
 	uint64_t nb_succeeded;
 	uint64_t nb_refused;
-	uint64_t nb_bound; /* windows and lists that were bound */
+	uint64_t nb_bound;           /* windows and lists that were bound */
+	uint64_t nb_taken[NB_LINKS]; /* messages that had a receive */
+	uint64_t nb_injected;        /* requests that chaos= failed, and that were repeated */
+	bool has_chaos;
+	/* The last receive that a reset of its QP drops, and this QP. */
+	struct random_recv posted;
+	struct rmem_qp *posted_to;
 	struct model_span local;
 	struct model_span remote;
 	char what[160]; /* the operation, for failure messages */
@@ -85,7 +109,7 @@ int random_op(struct random_run *run);
 /* Release the objects of the operations, and report failures. */
 int random_end(struct random_run *run);
 
-/* Shared by random_ops.c, random_key.c and random_bind.c. */
+/* Shared by random_ops.c, random_key.c, random_bind.c and random_link.c. */
 uint32_t random_below(struct random_run *run, uint32_t limit);
 bool random_one_in(struct random_run *run, uint32_t n);
 /* Record a released key. */
@@ -111,12 +135,19 @@ uint32_t random_access(struct random_run *run);
 /* A side of a pair, mostly of that PD, or the one with that QP. */
 struct fx_side *random_side(struct random_run *run, unsigned int pd, const struct rmem_qp *qp,
 		struct pair **pair, struct model_side *who);
-/* Post one request on a side; its status or -errno. A failed pair is connected again. */
+/*
+ * Post one request on a side; its status or -errno. A failed pair is connected again. A request
+ * that a rule of chaos= fails has no effect, and is repeated.
+ */
 int random_send(struct random_run *run, struct pair *pair, struct fx_side *side,
 		const struct rmem_send_wr *wr);
 /* The same for the completion of a posted request. */
 int random_wait(struct random_run *run, struct pair *pair, struct fx_side *side);
 int random_reconnect(struct pair *pair);
+/* Whether a rule of chaos= failed a request. */
+bool random_is_injected(const struct random_run *run, const struct rmem_wc *wc);
+/* Post a receive to the receive queue of a QP; 1 or -errno. */
+int random_post_recv(struct random_run *run, struct rmem_qp *qp, const struct random_recv *recv);
 
 /* SGEs that mostly fit these rights; how many. */
 uint16_t random_sges(struct random_run *run, struct rmem_sge *sge, unsigned int pd, uint32_t need);
@@ -132,7 +163,16 @@ const struct random_recv *random_recv_post(
 /* A message took it; not 0 if the device deviates from the model. */
 int random_recv_taken(struct random_run *run);
 
+/* Create the links; and whether a completion of a side was an event as the model has it. */
+void random_links_open(struct random_run *run);
+bool random_event_matches(struct pair *pair, const struct fx_side *side);
+/* Remove the bytes of a message. */
+void random_clear(struct model_span *span);
+
 /* Operations. */
+int random_message(struct random_run *run);
+int random_resize(struct random_run *run);
+int random_arm(struct random_run *run);
 int random_reg(struct random_run *run);
 int random_alloc(struct random_run *run);
 int random_release(struct random_run *run);

@@ -72,7 +72,7 @@ random_recv_post(struct random_run *run, struct rmem_qp *qp, const struct random
 	struct rmem_recv_wr wr = {.wr_id = srq->next_id, .sg_list = recv->sge, .num_sge = recv->nb};
 
 	if (srq->srq == NULL)
-		return rmem_post_recv(qp, &wr, 1) == 1 ? recv : NULL;
+		return random_post_recv(run, qp, recv) == 1 ? recv : NULL;
 	if (srq->nb != 0)
 		return &srq->recv[0];
 	if (rmem_srq_post_recv(srq->srq, &wr, 1) != 1)

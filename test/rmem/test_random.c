@@ -69,6 +69,7 @@ open_run(struct random_run *one, bool has_srq)
 		struct pair *pair = &one->pairs[i];
 
 		pair->pd_b = i;
+		pair->type = RMEM_QPT_RC;
 		fx_side_open(&pair->a, fx.a.dev, one->pds[0]);
 		fx_side_open(&pair->b, fx.a.dev, one->pds[i]);
 	}
@@ -76,27 +77,36 @@ open_run(struct random_run *one, bool has_srq)
 		random_srq_open(one);
 	for (i = 0; i < NB_DOMAINS; i++)
 		TEST_OK(fx_connect_pair(one->pairs[i].a.qp, one->pairs[i].b.qp));
+	random_links_open(one);
 }
 
 /* Every second run has an SRQ, from the first or the second on. */
 static void
-setup_runs(unsigned int nb, bool has_srq)
+setup_by(unsigned int nb, bool has_srq, const char *chaos)
 {
-	char args[64];
+	char args[256];
 	const char *more = getenv("RMEM_TEST_ARGS");
 	unsigned int i;
 
 	fx_setup_none();
 	rte_ticketlock_init(&keys.lock);
 	keys.nb_owners = 0;
-	snprintf(args, sizeof(args), "max_mkey_depth=%u%s%s", MODEL_DEPTH, more != NULL ? "," : "",
-			more != NULL ? more : "");
+	snprintf(args, sizeof(args), "max_mkey_depth=%u%s%s%s", MODEL_DEPTH, chaos,
+			more != NULL ? "," : "", more != NULL ? more : "");
 	fx.a.dev = fx_dev("soft0", args);
 	fx.b.dev = fx.a.dev;
 	for (nb_runs = 0; nb_runs < nb; nb_runs++, has_srq = !has_srq)
 		open_run(&runs[nb_runs], has_srq);
-	for (i = 0; i < nb_runs; i++)
+	for (i = 0; i < nb_runs; i++) {
 		runs[i].random = 1;
+		runs[i].has_chaos = chaos[0] != '\0';
+	}
+}
+
+static void
+setup_runs(unsigned int nb, bool has_srq)
+{
+	setup_by(nb, has_srq, "");
 }
 
 static void
@@ -179,14 +189,21 @@ is_crowded(void)
 static void
 judge(const struct random_run *one, uint64_t seed, bool is_different)
 {
+	unsigned int i;
+
 	test_note("seed 0x%" PRIx64 ": %" PRIu64 " requests succeeded, %" PRIu64
 		  " were refused, %" PRIu64 " bound something",
 			seed, one->nb_succeeded, one->nb_refused, one->nb_bound);
+	test_note("messages received by UC, UD, XRC: %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+			one->nb_taken[RANDOM_UC], one->nb_taken[RANDOM_UD],
+			one->nb_taken[RANDOM_XRC]);
 	if (is_different)
 		test_note("replay with RMEM_SEED=0x%" PRIx64 "; differs at: %s", seed, one->what);
 	TEST_ASSERT(!is_different);
 	TEST_ASSERT(one->nb_succeeded > NB_OPS / 40);
 	TEST_ASSERT(one->nb_refused > NB_OPS / 40);
+	for (i = 0; i < NB_LINKS; i++)
+		TEST_ASSERT(one->nb_taken[i] > NB_OPS / 4000 || is_crowded());
 	/* Of 200 runs the fewest had 47: what is free and fits is a matter of luck. */
 	TEST_ASSERT(one->nb_bound > NB_OPS / 4000 || is_crowded());
 }
@@ -205,6 +222,45 @@ TEST_WITH(random, device_with_an_srq_matches_the_model, setup_srq)
 
 	start(run, seed);
 	judge(run, seed, finds_difference(run, get_nb_ops()));
+}
+
+/* Statuses without an effect on the peer, full queues, and completions that are late. */
+#define CHAOS                                                                                      \
+	",chaos=any:LOC_QP_OP_ERR@every:29+any:RETRY_EXC_ERR@every:41+any:MW_BIND_ERR@every:7"     \
+	"+post_send:ENOMEM@every:31+cq_resize:ENOMEM@every:3+recv:LATE@every:5@polls:2"            \
+	"+cq:LATE@every:13@polls:3"
+
+static void
+setup_chaos(void)
+{
+	setup_by(1, false, CHAOS);
+}
+
+static void
+setup_chaos_srq(void)
+{
+	setup_by(1, true, CHAOS);
+}
+
+static void
+expect_injected(void)
+{
+	uint64_t seed = get_seed();
+
+	start(run, seed);
+	judge(run, seed, finds_difference(run, get_nb_ops()));
+	TEST_ASSERT(run->nb_injected > NB_OPS / 200);
+}
+
+/* A request that a rule fails changes nothing, and can be repeated. */
+TEST_WITH(random, device_with_chaos_matches_the_model, setup_chaos)
+{
+	expect_injected();
+}
+
+TEST_WITH(random, device_with_chaos_and_an_srq_matches_the_model, setup_chaos_srq)
+{
+	expect_injected();
 }
 
 struct job {
@@ -411,6 +467,27 @@ TEST_WITH(random, checker_notices_a_receive_posted_without_the_model, setup_srq)
 			&(const struct rmem_srq_attr){.max_wr = RANDOM_MAX_RECV}, RMEM_SRQ_MAX_WR));
 	if (run->srq.nb < RANDOM_MAX_RECV)
 		TEST_EQ(rmem_srq_post_recv(run->srq.srq, &wr, 1), 1);
+	TEST_ASSERT(finds_difference(run, 2000));
+}
+
+TEST(random, checker_notices_a_receive_of_uc_posted_without_the_model)
+{
+	const struct rmem_recv_wr wr = {.wr_id = UINT64_MAX};
+
+	start(run, 1);
+	TEST_ASSERT(!finds_difference(run, 1000));
+	TEST_EQ(rmem_post_recv(run->links[RANDOM_UC].b.qp, &wr, 1), 1);
+	TEST_ASSERT(finds_difference(run, 2000));
+}
+
+TEST(random, checker_notices_an_event_without_the_model)
+{
+	struct pair *pair = &run->links[RANDOM_XRC];
+
+	start(run, 1);
+	TEST_ASSERT(!finds_difference(run, 1000));
+	TEST_OK(rmem_cq_req_notify(pair->a.cq, false));
+	pair->is_armed = false;
 	TEST_ASSERT(finds_difference(run, 2000));
 }
 
