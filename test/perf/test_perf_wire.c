@@ -13,17 +13,20 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "perf_floor.h"
 #include "perf_two.h"
 #include "perf_wire.h"
 #include "test.h"
 
-#define SINK      "wire_shm_two_sink_perf_autotest" /* the second process */
+#define SINK      "wire_shm_two_sink_perf_autotest"  /* the second process */
+#define HOST_SINK "wire_host_two_sink_perf_autotest" /* and with ip=host */
 #define BURST     PERF_WIRE_BURST
 #define MAX_POSTS 4u /* bursts in flight */
 #define NB_RECVS  256u
@@ -211,7 +214,7 @@ fill_requests(struct wire_job *job, uint64_t iova, uint32_t rkey)
 		job->wr[i].sg_list = &job->sge[i];
 		job->wr[i].num_sge = 1;
 		job->wr[i].opcode = job->opcode;
-		if (job->opcode == RMEM_WR_RDMA_WRITE) {
+		if (job->opcode == RMEM_WR_RDMA_WRITE || job->opcode == RMEM_WR_RDMA_READ) {
 			job->wr[i].rdma.remote_addr = iova + offset;
 			job->wr[i].rdma.rkey = rkey;
 		}
@@ -294,14 +297,15 @@ run_two(void *arg)
 	return perf_ns(start, (double)job->wire.nb_bursts * BURST);
 }
 
-PERF_TEST(wire_shm_two_sink)
+static void
+serve_two(const char *args)
 {
 	struct perf_two two;
 	struct rmem_mr *mr;
 	struct rmem_wc wc;
 	uint32_t i;
 
-	perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll,share=1");
+	perf_two_join(&two, args);
 	mr = perf_mr(two.pair.pd, (size_t)65536 * NB_BUFS);
 	perf_two_connect(&two, mr);
 	while (perf_two_recv(&two) == PERF_TWO_GO) {
@@ -314,29 +318,106 @@ PERF_TEST(wire_shm_two_sink)
 	perf_two_close(&two);
 }
 
-/* WRITEs of one size to a second process. */
-static void
-compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts)
+PERF_TEST(wire_shm_two_sink)
 {
-	struct two_job job = {.wire = {.size = size,
-					      .nb_bursts = nb_bursts,
-					      .opcode = RMEM_WR_RDMA_WRITE}};
-	struct perf_row row = PERF_ROW(name, "ns", "memcpy", bar);
+	serve_two("ip=127.0.9.2,port=shm:two,progress=poll,share=1");
+}
+
+PERF_TEST(wire_host_two_sink)
+{
+	serve_two("ip=host,progress=poll");
+}
+
+/* Only the check of the key, a fence for each burst, and the bytes. */
+static struct perf_floor_key floor_keys[PERF_FLOOR_KEYS];
+
+static double
+run_floor(void *arg)
+{
+	const struct wire_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i;
+
+	for (burst = 0; burst < job->nb_bursts; burst++) {
+		rte_smp_mb();
+		for (i = 0; i < BURST; i++) {
+			const struct rmem_send_wr *wr = &job->wr[i];
+			uint8_t *near = (uint8_t *)(uintptr_t)wr->sg_list[0].addr;
+			uint8_t *far = perf_floor_access(floor_keys, wr->rdma.rkey,
+					wr->rdma.remote_addr, job->size, 1);
+			bool is_read = wr->opcode == RMEM_WR_RDMA_READ;
+
+			if (far == NULL)
+				return -1.0;
+			perf_floor_copy(is_read ? near : far, is_read ? far : near, job->size);
+		}
+		rte_compiler_barrier();
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * BURST);
+}
+
+/* To memory that is shared, like that of the other process. */
+static void
+report_floor(const struct perf_row *row, struct wire_job *job, uint64_t iova, uint32_t rkey)
+{
+	size_t size = (size_t)job->size * NB_BUFS;
+	struct rmem_mr shared = {.iova = iova, .length = size};
+	char name[64];
+	struct perf_row of = PERF_ROW(name, row->unit, row->yardstick, "none");
+
+	shared.addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(shared.addr != MAP_FAILED);
+	memset(shared.addr, 0x5a, size);
+	perf_floor_key_set(floor_keys, &shared, rkey);
+	snprintf(name, sizeof(name), "%s_floor", row->name);
+	perf_compare(&of, run_memcpy, job, run_floor, job);
+	of.ratio = of.baseline / of.value;
+	perf_report(&of);
+	munmap(shared.addr, size);
+}
+
+/* Requests of one size to a second process. */
+static void
+compare_two_by(struct perf_row *row, const char *sink, const char *args, struct wire_job *of)
+{
+	struct two_job job = {.wire = *of};
 	struct wire_job *wire = &job.wire;
+	bool is_host = strcmp(sink, HOST_SINK) == 0;
 
 	perf_peer_lcore();
-	perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1");
+	perf_two_open(&job.two, sink, args);
 	wire->pair = job.two.pair;
-	wire->src = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
-	wire->dst = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
+	wire->src = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
+	wire->dst = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
 	perf_two_connect(&job.two, NULL);
 	fill_requests(wire, job.two.peer.iova, job.two.peer.rkey);
-	perf_compare(&row, run_memcpy, wire, run_two, &job);
-	row.ratio = row.baseline / row.value;
-	perf_report(&row);
+	perf_compare(row, run_memcpy, wire, run_two, &job);
+	row->ratio = row->baseline / row->value;
+	perf_report(row);
+	if (is_host)
+		report_floor(row, wire, job.two.peer.iova, job.two.peer.rkey);
 	TEST_OK(rmem_mr_dereg(wire->src));
 	TEST_OK(rmem_mr_dereg(wire->dst));
 	perf_two_close(&job.two);
+}
+
+static void
+compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts)
+{
+	struct perf_row row = PERF_ROW(name, "ns", "memcpy", bar);
+	struct wire_job job = {.size = size, .nb_bursts = nb_bursts, .opcode = RMEM_WR_RDMA_WRITE};
+
+	compare_two_by(&row, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1", &job);
+}
+
+/* The same by direct access to memory that both map. */
+static void
+compare_host(const char *name, const char *bar, uint8_t opcode, uint32_t size, uint32_t nb_bursts)
+{
+	struct perf_row row = PERF_ROW(name, "ns", "memcpy", bar);
+	struct wire_job job = {.size = size, .nb_bursts = nb_bursts, .opcode = opcode};
+
+	compare_two_by(&row, HOST_SINK, "ip=host,progress=poll", &job);
 }
 
 PERF_TEST(wire_shm_two_write64k)
@@ -352,6 +433,27 @@ PERF_TEST(wire_shm_two_sizes)
 	for (size = 8; size <= 65536; size *= 2) {
 		snprintf(name, sizeof(name), "wire_shm_two_size_%u", size);
 		compare_two(name, "none", size, size <= 4096 ? 1000 : 200);
+	}
+}
+
+PERF_TEST(wire_host_two_write64k)
+{
+	compare_host("wire_host_two_write64k", "ratio >= 0.95", RMEM_WR_RDMA_WRITE, 65536, 100);
+}
+
+PERF_TEST(wire_host_two_read64k)
+{
+	compare_host("wire_host_two_read64k", "ratio >= 0.95", RMEM_WR_RDMA_READ, 65536, 100);
+}
+
+PERF_TEST(wire_host_two_sizes)
+{
+	char name[32];
+	uint32_t size;
+
+	for (size = 8; size <= 65536; size *= 2) {
+		snprintf(name, sizeof(name), "wire_host_two_size_%u", size);
+		compare_host(name, "none", RMEM_WR_RDMA_WRITE, size, size <= 4096 ? 1000 : 200);
 	}
 }
 
