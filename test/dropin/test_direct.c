@@ -65,6 +65,7 @@ struct side {
 	struct message peer; /* its answer to CONNECT */
 	pid_t pid;
 	int fd;
+	int file; /* of buf, if it is shared */
 };
 
 static void
@@ -79,10 +80,21 @@ receive(const struct side *side, struct message *message)
 	return read(side->fd, message, sizeof(*message)) == (ssize_t)sizeof(*message);
 }
 
+/* Whether the memory is that of a file, which the other process maps. */
+static bool is_shared;
+
 static void
 map(struct side *side)
 {
-	side->buf = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int flags = is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	char name[32];
+
+	snprintf(name, sizeof(name), "of-%d", (int)getpid());
+	if (is_shared) {
+		fd = side->file = memfd_create(name, MFD_CLOEXEC);
+		HOLDS(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	}
+	side->buf = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flags, fd, 0);
 	HOLDS(side->buf != MAP_FAILED);
 	memset(side->buf, 0, SIZE);
 }
@@ -140,6 +152,8 @@ destroy(struct side *side)
 		HOLDS(ibv_dereg_mr(side->mr) == 0);
 	if (side->buf != NULL)
 		munmap(side->buf, SIZE);
+	if (side->buf != NULL && is_shared)
+		close(side->file);
 	side->qp = NULL;
 	side->mr = NULL;
 	side->buf = NULL;
@@ -333,6 +347,8 @@ target_does_nothing(struct side *side)
 	HOLDS(has_value(side, 5));
 	HOLDS(kill(side->pid, SIGCONT) == 0);
 	HOLDS(ask(side, CHECK, 5).value);
+	if (is_shared)
+		return;
 	/* A copy on write of the target's child is not that of the target. */
 	ask(side, FORK, 0);
 	HOLDS(ask(side, CHECK, 5).value);
@@ -559,11 +575,68 @@ run_alone(void (*run)(void))
 	wait_child(pid);
 }
 
+/* Whether the process has mapped a file of the target. */
+static bool
+maps_target(const struct side *side)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], name[32];
+	bool is_found = false;
+
+	snprintf(name, sizeof(name), "/memfd:of-%d ", (int)side->pid);
+	while (maps != NULL && !is_found && fgets(line, sizeof(line), maps) != NULL)
+		is_found = strstr(line, name) != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	return is_found;
+}
+
+/* The last access is revoked, so the file must be unmapped, soon. */
+static void
+file_is_unmapped(struct side *side)
+{
+	struct ibv_wc wc;
+
+	connect_sides(side, 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	printf("the file of the target is %smapped\n", maps_target(side) ? "" : "not ");
+	ask(side, DEREG, 0);
+	while (maps_target(side))
+		HOLDS(ibv_poll_cq(side->cq, 1, &wc) == 0);
+}
+
+static void
+run_shared(void)
+{
+	struct side side = {0};
+
+	for (; nb_rounds < ROUNDS; nb_rounds++)
+		run_alone(killed_requester_is_not_waited_for);
+	start(&side);
+	open_side(&side);
+	target_does_nothing(&side);
+	file_is_unmapped(&side);
+	request_past_end_is_refused(&side);
+	revoked_access_is_refused(&side, DEREG, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(&side, REREG, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(&side, UNWINDOW, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(&side, FAIL, IBV_WC_RETRY_EXC_ERR);
+	dereg_ends_access(&side);
+	kill(side.pid, SIGKILL);
+	printf("access by mapping is that which the target permits\n");
+}
+
 int
 main(int argc, char **argv)
 {
 	struct side side = {0};
 
+	is_shared = argc == 2 && strcmp(argv[1], "shared") == 0;
+	if (is_shared) {
+		run_shared();
+		return 0;
+	}
 	if (argc == 2)
 		return exec_main((int)strtol(argv[1], NULL, 10));
 	for (; nb_rounds < ROUNDS; nb_rounds++) {

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rsoft_grant.h"
+#include "rsoft_grant_file.h"
 #include "rsoft_grace.h"
 #include "../base/rsoft_ids.h"
 #include "rsoft_key.h"
@@ -36,6 +36,7 @@ struct granted {
 	const struct rsoft_key *key;
 	uint64_t word; /* word of the key when it was granted */
 	uint32_t rights;
+	uint64_t file_id; /* 0: none */
 };
 
 struct rsoft_grant_peer {
@@ -47,6 +48,7 @@ struct rsoft_grant_peer {
 	bool is_halted[RSOFT_GRANT_THREADS]; /* found stopped while there is no sentinel */
 	uint32_t next_way;
 	struct granted granted[NB_GRANTS];
+	uint32_t nb_file_grants[RSOFT_GRANT_FILES];
 	LIST_ENTRY(rsoft_grant_peer) next;
 };
 
@@ -68,7 +70,65 @@ grant_store(struct rsoft_grant *grant, const struct rsoft_grant *value)
 	__atomic_store_n(&grant->iova, value->iova, __ATOMIC_RELAXED);
 	__atomic_store_n(&grant->length, value->length, __ATOMIC_RELAXED);
 	__atomic_store_n(&grant->base, value->base, __ATOMIC_RELAXED);
+	__atomic_store_n(&grant->file_id, value->file_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&grant->file_offset, value->file_offset, __ATOMIC_RELAXED);
 	__atomic_store_n(&grant->version, version + 1, __ATOMIC_RELEASE);
+}
+
+/* Publish a file; id 0 ends it. */
+static void
+file_store(struct rsoft_grant_file *file, const struct rsoft_grant_file *value)
+{
+	__atomic_store_n(&file->id, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&file->dev, value->dev, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->ino, value->ino, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->size, value->size, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->fd, value->fd, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->id, value->id, __ATOMIC_RELEASE);
+}
+
+/* A grant does not use a file any more. Peers unmap a file without grants. */
+static void
+peer_put_file(struct rsoft_grant_peer *peer, uint64_t id)
+{
+	const struct rsoft_grant_file none = {0};
+
+	if (id == 0)
+		return;
+	rsoft_grant_file_put(id);
+	if (--peer->nb_file_grants[id % RSOFT_GRANT_FILES] != 0)
+		return;
+	file_store(&peer->shared->file[id % RSOFT_GRANT_FILES], &none);
+	__atomic_fetch_add(&peer->shared->files_ended, 1, __ATOMIC_RELEASE);
+}
+
+/* Let the peer map the memory of a grant, if that is possible. */
+static void
+peer_get_file(struct rsoft_grant_peer *peer, struct granted *granted, struct rsoft_grant *value)
+{
+	const struct rsoft_grant_file *alive, *file;
+	struct rsoft_grant_file *shared;
+	bool is_written = (value->rights & RMEM_ACCESS_REMOTE_WRITE) != 0;
+
+	file = rsoft_grant_file_get((const void *)(uintptr_t)value->base, value->length, is_written,
+			&value->file_offset);
+	if (file == NULL)
+		return;
+	alive = rsoft_grant_file_alive();
+	if (alive == NULL) {
+		rsoft_grant_file_put(file->id);
+		return;
+	}
+	if (__atomic_load_n(&peer->shared->alive.id, __ATOMIC_RELAXED) != alive->id)
+		file_store(&peer->shared->alive, alive);
+	granted->file_id = value->file_id = file->id;
+	peer->nb_file_grants[file->id % RSOFT_GRANT_FILES]++;
+	shared = &peer->shared->file[file->id % RSOFT_GRANT_FILES];
+	if (__atomic_load_n(&shared->id, __ATOMIC_RELAXED) != file->id)
+		file_store(shared, file);
+	else
+		__atomic_store_n(&shared->fd, file->fd, __ATOMIC_RELAXED);
 }
 
 static void
@@ -78,6 +138,8 @@ peer_revoke(struct rsoft_grant_peer *peer, uint32_t i)
 
 	peer->granted[i].qp = NULL;
 	grant_store(&peer->shared->grant[i], &none);
+	peer_put_file(peer, peer->granted[i].file_id);
+	peer->granted[i].file_id = 0;
 }
 
 /* Whether the QP accepts requests with these rights, and need not count them. */
@@ -345,6 +407,7 @@ peer_grant(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	uint32_t rights = rsoft_word_rights(word), i;
 	struct rsoft_grant value = {.qp_num = qp->qp.qp_num, .rkey = rkey};
+	uint64_t previous;
 
 	if (rsoft_word_rkey(word) != rkey || key->pd != qp->pd || key->kind != RSOFT_KIND_BASE ||
 			(rights & (RSOFT_VALID | RSOFT_SLOW | RSOFT_BUSY)) != RSOFT_VALID)
@@ -362,7 +425,11 @@ peer_grant(struct rsoft_grant_peer *peer, struct rsoft_qp *qp, uint32_t rkey)
 	value.iova = key->iova;
 	value.length = key->length;
 	value.base = (uintptr_t)key->base;
+	previous = peer->granted[i].file_id;
+	peer->granted[i].file_id = 0;
+	peer_get_file(peer, &peer->granted[i], &value);
 	grant_store(&peer->shared->grant[i], &value);
+	peer_put_file(peer, previous);
 }
 
 void

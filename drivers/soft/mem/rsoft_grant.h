@@ -46,8 +46,11 @@
 
 #include "../base/rsoft.h"
 
-#define RSOFT_GRANT_WAYS 4u
-#define RSOFT_GRANT_SETS 64u
+#define RSOFT_GRANT_WAYS  4u
+#define RSOFT_GRANT_SETS  64u
+#define RSOFT_GRANT_FILES 16u
+/* Size of the file with the word that the kernel changes. */
+#define RSOFT_GRANT_ALIVE_SIZE 4096u
 /* Maximum number of threads of a requester that copy at the same time. */
 #define RSOFT_GRANT_THREADS 8u
 
@@ -60,6 +63,17 @@ struct rsoft_grant {
 	uint64_t iova;
 	uint64_t length;
 	uint64_t base;
+	uint64_t file_id; /* file that has the memory, and may be mapped; 0: none */
+	uint64_t file_offset;
+} __rte_aligned(64);
+
+/* A file of granted memory; its index is id modulo RSOFT_GRANT_FILES. All fields are atomic. */
+struct rsoft_grant_file {
+	uint64_t id; /* 0: none; not used again */
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t size;
+	uint32_t fd; /* of the owner */
 } __rte_aligned(64);
 
 struct rsoft_grant_inside {
@@ -70,8 +84,11 @@ struct rsoft_grant_inside {
 /* Shared memory; all bytes are initially zero. */
 struct rsoft_grants {
 	/* Written by the owner; atomic. */
-	uint64_t token;    /* token of the last grace period; 0: nothing was granted */
-	uint64_t sentinel; /* address of the sentinel; 0: none. Loaded before grants */
+	uint64_t token;                /* token of the last grace period; 0: nothing was granted */
+	uint64_t sentinel;             /* address of the sentinel; 0: none. Loaded before grants */
+	uint64_t files_ended;          /* number of files that have no grant any more */
+	struct rsoft_grant_file alive; /* the word that the kernel changes when the owner ends */
+	struct rsoft_grant_file file[RSOFT_GRANT_FILES];
 	struct rsoft_grant grant[RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
 	/* Written by the requester. */
 	struct rsoft_grant_inside inside[RSOFT_GRANT_THREADS];

@@ -151,7 +151,7 @@ guard_chain(int sig, siginfo_t *info, void *context)
 #define LOG2_SPACE       47 /* bits of a canonical user address */
 
 /* The same as above. */
-extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[];
+extern const uint8_t rsoft_guard_avx_end[], rsoft_guard_stop_avx[], rsoft_guard_abort[];
 
 /* Read by the assembly functions; kept in a child of fork(). */
 __attribute__((section("rmem_kept"))) struct rsoft_guard_choice rsoft_guard_choice = {
@@ -229,6 +229,17 @@ guard_set_pc(ucontext_t *context, uintptr_t pc)
 	context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }
 
+/*
+ * Whether a fault is in an assembly function. The kernel has moved one in a restartable sequence to
+ * the end of that sequence.
+ */
+GUARD_PLAIN static bool
+guard_has(uintptr_t at)
+{
+	return (at >= (uintptr_t)rsoft_guard_begin && at < (uintptr_t)rsoft_guard_end) ||
+			at == (uintptr_t)rsoft_guard_abort;
+}
+
 /* Make an assembly function return the side and the address. */
 GUARD_PLAIN static void
 guard_return(ucontext_t *context, const siginfo_t *info)
@@ -265,6 +276,12 @@ GUARD_PLAIN static void
 guard_set_pc(ucontext_t *context, uintptr_t pc)
 {
 	context->uc_mcontext.pc = pc;
+}
+
+GUARD_PLAIN static bool
+guard_has(uintptr_t at)
+{
+	return at >= (uintptr_t)rsoft_guard_begin && at < (uintptr_t)rsoft_guard_end;
 }
 
 /* Make an assembly function return the side and the address. */
@@ -307,7 +324,7 @@ guard_handler(int sig, siginfo_t *info, void *context)
 		guard_chain(sig, info, context);
 		return;
 	}
-	if (at >= (uintptr_t)rsoft_guard_begin && at < (uintptr_t)rsoft_guard_end) {
+	if (guard_has(at)) {
 		guard_return(context, info);
 		return;
 	}

@@ -251,7 +251,134 @@
 	.size	\name, . - \name
 	.endm
 
+/* Offsets in struct rsoft_gate and struct rseq, and results (rsoft_gate.h). */
+#define GATE_OPEN		0
+#define GATE_OPEN_VALUE		8
+#define GATE_ALIVE		16
+#define GATE_ALIVE_VALUE	24
+#define GATE_RSEQ		32
+#define RSEQ_CS			8
+#define RSEQ_SIGNATURE		0x53053053
+#define GATE_CLOSED		3
+#define GATE_RESTART		4
+
+/*
+ * A function of rsoft_gate.h. 1, 4, 8, 16 and 64 bytes are stored once each. A restartable sequence (rseq(2)) from the loads of the gate to
+ * \last, in a thread that is descheduled or gets a signal within it, ends at rsoft_guard_abort.
+ */
+	.macro gated name, last
+	.pushsection .data.rel.ro, "aw"
+	.balign 32
+.Lsequence_\name:
+	.long	0, 0
+	.quad	.Lgate_\name, \last - .Lgate_\name, rsoft_guard_abort
+	.popsection
+	.p2align 5
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+\name:
+	_CET_ENDBR
+	movq	GATE_RSEQ(%rcx), %r8
+	leaq	.Lsequence_\name(%rip), %rax
+	movq	GATE_OPEN(%rcx), %r9
+	movq	GATE_ALIVE(%rcx), %r10
+	movq	%rax, RSEQ_CS(%r8)
+.Lgate_\name:
+	movq	(%r9), %r9
+	movl	(%r10), %r10d
+	cmpq	GATE_OPEN_VALUE(%rcx), %r9
+	jne	.Lclosed
+	cmpl	GATE_ALIVE_VALUE(%rcx), %r10d
+	jne	.Lclosed
+	.endm
+
 rsoft_guard_begin:
+
+/* The sequence includes all copy functions: it must be the first one. */
+	gated	rsoft_guard_x86_gated, rsoft_guard_end
+	jmp	*rsoft_guard_choice(%rip)
+	.size	rsoft_guard_x86_gated, . - rsoft_guard_x86_gated
+
+/* 16 to 64 bytes. */
+	gated	rsoft_guard_x86_gated_64, .Lgated_64_end
+	movups	-16(%rsi, %rdx), %xmm3
+	cmpq	$16, %rdx
+	je	.Lgated_last_16
+	cmpq	$32, %rdx
+	movups	(%rsi), %xmm0
+	jbe	.Lgated_32
+	movups	16(%rsi), %xmm1
+	movups	-32(%rsi, %rdx), %xmm2
+	movups	%xmm1, 16(%rdi)
+	movups	%xmm2, -32(%rdi, %rdx)
+.Lgated_32:
+	movups	%xmm0, (%rdi)
+.Lgated_last_16:
+	movups	%xmm3, -16(%rdi, %rdx)
+.Lgated_64_end:
+	xorl	%eax, %eax
+	ret
+	.size	rsoft_guard_x86_gated_64, . - rsoft_guard_x86_gated_64
+
+/* 64 bytes with AVX-512. */
+	gated	rsoft_guard_x86_gated_line, .Lgated_line_end
+	vmovups	(%rsi), %zmm16
+	vmovups	%zmm16, (%rdi)
+.Lgated_line_end:
+	xorl	%eax, %eax
+	ret
+	.size	rsoft_guard_x86_gated_line, . - rsoft_guard_x86_gated_line
+
+/* 8 to 15 bytes. */
+	gated	rsoft_guard_x86_gated_16, .Lgated_16_end
+	movq	-8(%rsi, %rdx), %r9
+	cmpq	$8, %rdx
+	je	.Lgated_last_8
+	movq	(%rsi), %rax
+	movq	%rax, (%rdi)
+.Lgated_last_8:
+	movq	%r9, -8(%rdi, %rdx)
+.Lgated_16_end:
+	xorl	%eax, %eax
+	ret
+	.size	rsoft_guard_x86_gated_16, . - rsoft_guard_x86_gated_16
+
+/* 4 to 7 bytes. */
+	gated	rsoft_guard_x86_gated_8, .Lgated_8_end
+	movl	-4(%rsi, %rdx), %r9d
+	cmpq	$4, %rdx
+	je	.Lgated_last_4
+	movl	(%rsi), %eax
+	movl	%eax, (%rdi)
+.Lgated_last_4:
+	movl	%r9d, -4(%rdi, %rdx)
+.Lgated_8_end:
+	xorl	%eax, %eax
+	ret
+	.size	rsoft_guard_x86_gated_8, . - rsoft_guard_x86_gated_8
+
+/* 1 to 3 bytes. */
+	gated	rsoft_guard_x86_gated_3, .Lgated_3_end
+	movzbl	-1(%rsi, %rdx), %r10d
+	cmpq	$1, %rdx
+	je	.Lgated_last_1
+	movzbl	(%rsi), %eax
+	movb	%al, (%rdi)
+	cmpq	$2, %rdx
+	je	.Lgated_last_1
+	movzbl	1(%rsi), %eax
+	movb	%al, 1(%rdi)
+.Lgated_last_1:
+	movb	%r10b, -1(%rdi, %rdx)
+.Lgated_3_end:
+	xorl	%eax, %eax
+	ret
+	.size	rsoft_guard_x86_gated_3, . - rsoft_guard_x86_gated_3
+
+.Lclosed:
+	movl	$GATE_CLOSED, %eax
+	ret
 
 /* struct rsoft_guarded rsoft_guard_x86_copy_avx2(void *to, const void *from, size_t length) */
 	copy_by_vectors rsoft_guard_x86_copy_avx2, ymm, xmm, ymm, 32, 1
@@ -497,6 +624,15 @@ rsoft_guard_swap:
 	.size	rsoft_guard_swap, . - rsoft_guard_swap
 
 rsoft_guard_end:
+	.p2align 4
+	.globl	rsoft_guard_abort
+	.hidden	rsoft_guard_abort
+	.long	RSEQ_SIGNATURE
+	.type	rsoft_guard_abort, @function
+rsoft_guard_abort:
+	movl	$GATE_RESTART, %eax
+	ret
+	.size	rsoft_guard_abort, . - rsoft_guard_abort
 	.type	rsoft_guard_stop_avx, @function
 rsoft_guard_stop_avx:
 	vzeroupper

@@ -115,6 +115,8 @@ struct rwire_req {
 	bool has_more;           /* the last call stopped early; the next can continue */
 	bool is_grant_requested; /* grant requested for the request at the head */
 	uint8_t direct;          /* enum rwire_direct_state */
+	bool is_mapped;          /* the last direct copy needed no system call */
+	uint8_t nb_unmapped;     /* DIRECT_UNMAPPED for each one that did, or had no grant */
 	uint64_t direct_done;    /* bytes of the head that are copied directly */
 	uint64_t copied;         /* bytes copied directly by the last call */
 	uint64_t deferred_at;    /* time at which the oldest request was deferred, TSC; 0: none */

@@ -26,6 +26,13 @@
 #define DIRECT_MIN_STREAM 4096u /* requests of this size and longer are always copied directly */
 
 /*
+ * Requests shorter than DIRECT_MIN_STREAM wait for direct access, like longer ones, as long as few
+ * of the previous ones had no grant or needed a system call.
+ */
+#define DIRECT_UNMAPPED     4u
+#define DIRECT_MAX_UNMAPPED 16u
+
+/*
  * If no post or poll follows within this time, the program waits for the data of the requests. Then
  * this number of posts is not deferred; twice as many after each further such wait.
  */
@@ -161,6 +168,24 @@ direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
 	}
 }
 
+/* Whether requests of this length are faster as packets if the program sends a stream of them. */
+static bool
+direct_is_short(const struct rwire_qp *q, uint64_t length)
+{
+	return length < DIRECT_MIN_STREAM && q->req.nb_unmapped >= DIRECT_MAX_UNMAPPED;
+}
+
+/* Note how a copy of nb requests ended. */
+static void
+direct_note(struct rwire_req *req, enum rwire_copy_result result, bool is_mapped, uint32_t nb)
+{
+	req->is_mapped = is_mapped;
+	if (is_mapped)
+		req->nb_unmapped -= (uint8_t)RTE_MIN((uint32_t)req->nb_unmapped, nb);
+	if ((!is_mapped || result == RWIRE_COPY_ASK) && req->nb_unmapped < DIRECT_MAX_UNMAPPED)
+		req->nb_unmapped += DIRECT_UNMAPPED;
+}
+
 /* Copy up to *n bytes of the oldest requests, and subtract the copied bytes from *n. */
 static enum rwire_copy_result
 direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
@@ -170,8 +195,9 @@ direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 	struct rwire_copy_link direct;
 	struct rwire_copy copy;
 
-	if (length == 0 || (length < DIRECT_MIN_STREAM && direct_is_stream(batch)))
+	if (length == 0 || (direct_is_short(q, length) && direct_is_stream(batch)))
 		return RWIRE_COPY_NO;
+	copy.is_mapped = false;
 	direct_gather(q, &copy, *n);
 	if (copy.nb != 0)
 		result = direct_begin(q, &direct);
@@ -181,6 +207,7 @@ direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 		direct_complete(q, batch, copy.copied);
 		*n -= copy.copied;
 	}
+	direct_note(&q->req, result, copy.is_mapped, copy.nb);
 	if (result == RWIRE_COPY_DONE)
 		q->req.direct = RWIRE_DIRECT_WORKS;
 	else if (result == RWIRE_COPY_ASK &&
@@ -196,8 +223,8 @@ bool
 rwire_req_copy_is_near(const struct rwire_qp *q, uint32_t pos)
 {
 	return (q->req.direct == RWIRE_DIRECT_ASKED || q->req.direct == RWIRE_DIRECT_WORKS) &&
-			q->req.begun != q->qp->sq.cons &&
-			direct_length(q, pos) >= DIRECT_MIN_STREAM;
+			q->req.begun != q->qp->sq.cons && direct_length(q, pos) != 0 &&
+			!direct_is_short(q, direct_length(q, pos));
 }
 
 /* Whether a request may begin or continue, and all preceding ones have completed. */
@@ -281,7 +308,7 @@ rwire_req_copy_defer(struct rwire_qp *q)
 	uint64_t length, total = 0;
 	uint32_t pos;
 
-	if (q->req.direct != RWIRE_DIRECT_WORKS || !direct_is_possible(q) ||
+	if (q->req.direct != RWIRE_DIRECT_WORKS || q->req.is_mapped || !direct_is_possible(q) ||
 			q->qp->qp.send_cq->channel != NULL ||
 			sq->prod - sq->cons >= RWIRE_COPY_WRS || !direct_is_behind(q->qp, sq->done))
 		return false;

@@ -39,11 +39,19 @@ rwire_copy_connect(struct rwire_copy_peer *peer, pid_t pid, uint32_t uid)
 		peer->pid = pid;
 }
 
+void
+rwire_copy_check(struct rwire_copy_peer *peer, const struct rsoft_grants *shared)
+{
+	if (unlikely(rwire_maps_are_old(&peer->maps, shared)))
+		rwire_maps_update(&peer->maps, shared, peer->pid,
+				__atomic_load_n(&peer->used, __ATOMIC_ACQUIRE) != 0);
+}
+
 enum rwire_copy_result
 rwire_copy_begin(struct rwire_copy_peer *peer, struct rsoft_grants *shared,
 		struct rwire_copy_link *link)
 {
-	uint32_t used = __atomic_load_n(&peer->used, __ATOMIC_RELAXED);
+	uint32_t used = __atomic_load_n(&peer->used, __ATOMIC_ACQUIRE);
 
 	if (peer->pid == 0 || __atomic_load_n(&peer->is_refused, __ATOMIC_RELAXED))
 		return RWIRE_COPY_NO;
@@ -51,6 +59,7 @@ rwire_copy_begin(struct rwire_copy_peer *peer, struct rsoft_grants *shared,
 		return RWIRE_COPY_ASK;
 	if (used == (1u << RSOFT_GRANT_THREADS) - 1)
 		return RWIRE_COPY_RETRY;
+	rwire_copy_check(peer, shared);
 	link->peer = peer;
 	link->shared = shared;
 	link->i = (uint32_t)__builtin_ctz(~used);
@@ -74,33 +83,50 @@ rwire_copy_wait(struct rwire_copy_peer *peer)
 		rsoft_relax(&spins);
 }
 
-/* Address of the range in the target's process, if the target grants it; otherwise 0. */
-static uint64_t
-copy_find(struct rsoft_grants *shared, const struct rwire_copy *copy,
-		const struct rwire_range *range)
+/* The entry of the grant for an rkey, which may be that of the previous range; NULL: none. */
+static const struct rsoft_grant *
+copy_entry(struct rsoft_grants *shared, uint32_t qp_num, uint32_t rkey,
+		const struct rsoft_grant *previous)
 {
-	const struct rsoft_grant *grant = rsoft_grant_set(shared, copy->qp_num, range->rkey);
+	const struct rsoft_grant *grant = rsoft_grant_set(shared, qp_num, rkey);
 	const struct rsoft_grant *end = grant + RSOFT_GRANT_WAYS;
 
+	if (previous != NULL && __atomic_load_n(&previous->rkey, __ATOMIC_RELAXED) == rkey)
+		return previous;
 	for (; grant < end; grant++) {
-		uint32_t version = __atomic_load_n(&grant->version, __ATOMIC_ACQUIRE);
-		uint32_t rights = __atomic_load_n(&grant->rights, __ATOMIC_RELAXED);
-		uint64_t size = __atomic_load_n(&grant->length, __ATOMIC_RELAXED);
-		uint64_t base = __atomic_load_n(&grant->base, __ATOMIC_RELAXED);
-		uint64_t offset = range->addr - __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
-
-		if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != range->rkey ||
-				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != copy->qp_num)
-			continue;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (version % 2 != 0 ||
-				__atomic_load_n(&grant->version, __ATOMIC_RELAXED) != version)
-			return 0;
-		if ((rights & copy->right) == 0 || offset > size || range->length > size - offset)
-			return 0;
-		return base + offset;
+		if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) == rkey &&
+				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) == qp_num)
+			return grant;
 	}
-	return 0;
+	return NULL;
+}
+
+/*
+ * Address of the range in the target's process, if the target grants it; otherwise 0. *file is the
+ * range in a file; id 0 if there is none.
+ */
+static uint64_t
+copy_find(const struct rsoft_grant *grant, const struct rwire_copy *copy,
+		const struct rwire_range *range, struct rwire_map_range *file)
+{
+	uint32_t version = __atomic_load_n(&grant->version, __ATOMIC_ACQUIRE);
+	uint32_t rights = __atomic_load_n(&grant->rights, __ATOMIC_RELAXED);
+	uint64_t size = __atomic_load_n(&grant->length, __ATOMIC_RELAXED);
+	uint64_t base = __atomic_load_n(&grant->base, __ATOMIC_RELAXED);
+	uint64_t offset = range->addr - __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
+
+	file->id = __atomic_load_n(&grant->file_id, __ATOMIC_RELAXED);
+	file->offset = __atomic_load_n(&grant->file_offset, __ATOMIC_RELAXED) + offset;
+	file->length = range->length;
+	if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != range->rkey ||
+			__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != copy->qp_num)
+		return 0;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (version % 2 != 0 || __atomic_load_n(&grant->version, __ATOMIC_RELAXED) != version)
+		return 0;
+	if ((rights & copy->right) == 0 || offset > size || range->length > size - offset)
+		return 0;
+	return base + offset;
 }
 
 /* Copy by the kernel, the sentinel first. Return the bytes copied including the sentinel, or a
@@ -133,45 +159,116 @@ copy_enter(struct rsoft_grants *shared, uint32_t i)
 	rte_smp_mb();
 }
 
-/* Find the addresses of the ranges before the first without a grant; return their total length. */
-static uint64_t
-copy_resolve(struct rsoft_grants *shared, const struct rwire_copy *copy, struct iovec *remote,
-		uint32_t *nb)
-{
-	uint64_t length = 0, addr;
+/* Where the ranges of a copy are. */
+struct copy_places {
+	struct iovec remote[1 + RWIRE_COPY_WRS]; /* in the target's process; the sentinel first */
+	uint8_t *map[RWIRE_COPY_WRS];            /* in this process, if is_mapped */
+	bool is_mapped;
+	uint32_t nb;     /* before the first range without a grant */
+	uint64_t length; /* their total length */
+};
 
-	for (*nb = 0; *nb < copy->nb; ++*nb) {
-		addr = copy_find(shared, copy, &copy->range[*nb]);
+/* Find the ranges before the first without a grant. */
+static void
+copy_resolve(struct rwire_maps *maps, struct rsoft_grants *shared, const struct rwire_copy *copy,
+		struct copy_places *at)
+{
+	bool is_written = copy->right == RMEM_ACCESS_REMOTE_WRITE;
+	const struct rsoft_grant *grant = NULL;
+	struct rwire_map_range file;
+	uint64_t addr;
+	uint32_t i;
+
+	at->is_mapped = true;
+	at->length = 0;
+	for (i = 0; i < copy->nb; i++) {
+		grant = copy_entry(shared, copy->qp_num, copy->range[i].rkey, grant);
+		addr = grant == NULL ? 0 : copy_find(grant, copy, &copy->range[i], &file);
 		if (addr == 0)
 			break;
-		remote[*nb].iov_base = (void *)(uintptr_t)addr;
-		remote[*nb].iov_len = copy->range[*nb].length;
-		length += copy->range[*nb].length;
+		at->remote[1 + i].iov_base = (void *)(uintptr_t)addr;
+		at->remote[1 + i].iov_len = copy->range[i].length;
+		at->length += copy->range[i].length;
+		if (at->is_mapped)
+			at->map[i] = rwire_maps_find(maps, &file, is_written);
+		at->is_mapped = at->is_mapped && at->map[i] != NULL;
 	}
-	return length;
+	at->nb = i;
+}
+
+/* Copy by the mappings; return the number of bytes copied. */
+static uint64_t
+copy_by_maps(const struct rsoft_gate *gate, const struct rwire_copy *copy,
+		const struct copy_places *at)
+{
+	const struct iovec *local = copy->local + 1;
+	bool is_written = copy->right == RMEM_ACCESS_REMOTE_WRITE;
+	uint64_t copied = 0, used = 0, done, n, end;
+	uint32_t i;
+
+	for (i = 0; i < at->nb; i++) {
+		end = copy->range[i].length;
+		for (done = 0; done < end; done += n, used += n) {
+			uint8_t *near, *far = at->map[i] + done;
+			uint64_t moved;
+
+			if (used == local->iov_len) {
+				local++;
+				used = 0;
+			}
+			near = (uint8_t *)local->iov_base + used;
+			n = RTE_MIN(end - done, local->iov_len - used);
+			moved = is_written ? rsoft_gate_copy(gate, far, near, n)
+					   : rsoft_gate_copy(gate, near, far, n);
+			copied += moved;
+			if (unlikely(moved != n))
+				return copied;
+		}
+	}
+	return copied;
+}
+
+/* Copy by the mappings if all ranges are mapped, and this thread can; false: it can't. */
+static bool
+copy_mapped(const struct rwire_copy_link *link, uint64_t sentinel, struct rwire_copy *copy,
+		const struct copy_places *at)
+{
+	struct rsoft_gate gate;
+
+	if (!at->is_mapped || !rwire_maps_gate(&link->peer->maps, &link->shared->sentinel, &gate) ||
+			!rsoft_gate_begin(&gate))
+		return false;
+	gate.open_value = sentinel;
+	copy->copied = copy_by_maps(&gate, copy, at);
+	rsoft_gate_end(&gate);
+	return true;
 }
 
 enum rwire_copy_result
 rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy)
 {
-	struct iovec remote[1 + RWIRE_COPY_WRS];
 	struct rsoft_grants *shared = link->shared;
-	uint64_t length = 0, sentinel;
-	uint32_t nb = 0;
+	struct copy_places at;
+	uint64_t sentinel;
 	ssize_t n = 0;
 
+	at.nb = 0;
+	at.length = 0;
 	copy_enter(shared, link->i);
 	sentinel = __atomic_load_n(&shared->sentinel, __ATOMIC_ACQUIRE);
-	remote[0].iov_base = (void *)(uintptr_t)sentinel;
-	remote[0].iov_len = 1;
+	at.remote[0].iov_base = (void *)(uintptr_t)sentinel;
+	at.remote[0].iov_len = 1;
 	if (sentinel != 0)
-		length = copy_resolve(shared, copy, remote + 1, &nb);
-	if (nb != 0)
-		n = copy_move(link->peer->pid, copy, remote, 1 + nb);
+		copy_resolve(&link->peer->maps, shared, copy, &at);
+	copy->copied = 0;
+	copy->is_mapped = at.nb != 0 && copy_mapped(link, sentinel, copy, &at);
+	if (at.nb != 0 && !copy->is_mapped) {
+		n = copy_move(link->peer->pid, copy, at.remote, 1 + at.nb);
+		copy->copied = n > 0 ? (uint64_t)n - 1 : 0;
+	}
 	__atomic_store_n(&shared->inside[link->i].token, 0, __ATOMIC_RELEASE);
-	copy->copied = n > 0 ? (uint64_t)n - 1 : 0;
-	if (copy->copied == length)
-		return nb == copy->nb ? RWIRE_COPY_DONE : RWIRE_COPY_ASK;
+	if (copy->copied == at.length)
+		return at.nb == copy->nb ? RWIRE_COPY_DONE : RWIRE_COPY_ASK;
 	/* Unmapped memory is reported by the target, or by the requester. */
 	if (n < 0 && n != -ENOMEM &&
 			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == sentinel)

@@ -24,12 +24,14 @@
 #include <sys/uio.h>
 
 #include "../../mem/rsoft_grant.h"
+#include "rwire_map.h"
 
 /* The process at the other end of a channel. */
 struct rwire_copy_peer {
 	pid_t pid;       /* 0: in another PID namespace, or of another user */
 	uint32_t used;   /* bit n: inside[n] is in use, so the channel stays open; atomic */
 	bool is_refused; /* the kernel refused access, or the process has changed; atomic */
+	struct rwire_maps maps;
 };
 
 /* A channel used for one direct access; see rwire_port_ops::tx_direct. */
@@ -64,6 +66,7 @@ struct rwire_copy {
 	uint32_t nb;
 	uint32_t nb_local; /* including the first one, for the sentinel */
 	uint64_t copied;   /* result: bytes copied */
+	bool is_mapped;    /* result: without a system call */
 	struct rwire_range range[RWIRE_COPY_WRS];
 	struct iovec local[1 + RWIRE_COPY_SGES];
 };
@@ -79,6 +82,9 @@ void rwire_copy_end(const struct rwire_copy_link *link);
 
 /* Copy; return DONE, or the reason why a part was not copied: ASK (no grant) or NO. */
 enum rwire_copy_result rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy);
+
+/* Unmap memory of the target that it does not grant any more. Under tx_lock. */
+void rwire_copy_check(struct rwire_copy_peer *peer, const struct rsoft_grants *shared);
 
 /* Wait until no thread uses the channel, before it is closed. Under tx_lock. */
 void rwire_copy_wait(struct rwire_copy_peer *peer);

@@ -30,6 +30,7 @@ shm_out_end(struct shm_out *out)
 
 	out->fd = -1;
 	close(fd);
+	rwire_maps_close(&out->peer.maps);
 	out->end.ring = NULL;
 	rwire_shm_unmap(ring);
 }
@@ -175,10 +176,12 @@ rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 		shm_out_close(outs, out);
 		return;
 	}
-	if (out->fd < 0)
+	if (out->fd < 0) {
 		shm_out_connect(outs, out);
-	else
-		shm_out_trim(outs, out, now);
+		return;
+	}
+	rwire_copy_check(&out->peer, &out->end.ring->direct);
+	shm_out_trim(outs, out, now);
 }
 
 void
