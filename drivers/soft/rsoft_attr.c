@@ -132,7 +132,7 @@ rsoft_attr_port(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr 
 	attr->active_mtu = rsoft_addr_mtu_code(dev->address.mtu);
 	attr->gid_tbl_len = dev->tables.nb_gids;
 	attr->pkey_tbl_len = dev->tables.nb_pkeys;
-	attr->lid = attr->sm_lid = dev->address.lid;
+	attr->lid = attr->sm_lid = rsoft_addr_lid(dev, port_num);
 	attr->bad_pkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_pkey, __ATOMIC_RELAXED);
 	attr->bad_qkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_qkey, __ATOMIC_RELAXED);
 	if (attr->lid != 0)

@@ -73,6 +73,51 @@ CONF_TEST(qp, rate_limit_is_set_in_rts, RMEM_DEV_CAPA_RATE_LIMIT, 0,
 	TEST_EQ(got.rate_limit, 0);
 }
 
+/* Attributes of a QP that reaches its peer by a port of both. */
+static struct rmem_qp_attr
+at_port(const struct rmem_qp_attr *of, const struct rmem_gid_entry *gid, uint16_t lid)
+{
+	struct rmem_qp_attr attr = *of;
+
+	attr.port_num = attr.ah.port_num = (uint8_t)gid->port_num;
+	attr.ah.is_global = 1;
+	attr.ah.sgid_index = 0;
+	attr.ah.dlid = lid;
+	memcpy(attr.ah.dgid, gid->gid, sizeof(attr.ah.dgid));
+	return attr;
+}
+
+CONF_TEST(qp, requests_are_executed_by_each_port, 0, 0, "ibv_modify_qp(3): port_num")
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_gid_entry gid;
+	struct rmem_port_attr port;
+	struct rmem_dev_attr dev;
+	struct rmem_qp_attr attr;
+	uint32_t i;
+
+	TEST_OK(rmem_dev_attr_get(conf.dev, &dev));
+	if (dev.nb_ports == 1)
+		test_skip("the device has one port");
+	for (i = 1; i <= dev.nb_ports; i++) {
+		TEST_OK(rmem_dev_port_query(conf.dev, i, &port));
+		if (port.state != RMEM_PORT_ACTIVE)
+			continue;
+		TEST_OK(rmem_dev_gid_query(conf.dev, i, 0, &gid));
+		attr = at_port(&of_b, &gid, port.lid);
+		TEST_OK(move_to_rts(fx.b.qp, &attr));
+		attr = at_port(&of_a, &gid, port.lid);
+		TEST_OK(move_to_rts(fx.a.qp, &attr));
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+		TEST_EQ(attr.port_num, i);
+		TEST_OK(rmem_qp_reset(fx.a.qp));
+		TEST_OK(rmem_qp_reset(fx.b.qp));
+	}
+}
+
 CONF_TEST(qp, query_returns_the_attributes_that_were_set, 0, 0,
 		"ibv_query_qp(3); IBTA 11.2.5.3: Query Queue Pair")
 {

@@ -5,9 +5,9 @@
 /*
  * A device with several ports: each has an address, a state and tables of its own. QPs send and
  * receive by their port only, and rmem-ctl and rules of chaos= let one port fail while the others
- * work.
+ * work. Over UDP, or shared memory of addresses or of the host.
  *
- * usage: test-ports RMEM-CTL
+ * usage: test-ports RMEM-CTL udp | shm | host
  */
 
 #include <errno.h>
@@ -30,10 +30,15 @@
 
 #define VENDOR_ERR_AH_PORT 35 /* RMEM_VENDOR_ERR_AH_PORT */
 
-static const char *const own_ips[] = {OWN1, OWN2, OWN3};
-static const char *const peer_ips[] = {PEER1, PEER2};
+#define NB_OWN 3
+#define NB_TWO 2
+
 static const char *program;
 static struct side near;
+static bool is_udp, is_host;
+/* The addresses of the ports, as the devices report them. */
+static char own_ips[NB_OWN][INET_ADDRSTRLEN], peer_ips[NB_TWO][INET_ADDRSTRLEN];
+static char near_ips[NB_TWO][INET_ADDRSTRLEN];
 
 /* The status of a WRITE from a port of soft0 to a port of soft1, whose QP is at that port. */
 static enum ibv_wc_status
@@ -95,8 +100,8 @@ device_has_the_ports_of_its_addresses(void)
 		file = fopen(path, "r");
 		HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
 		HOLDS(fclose(file) == 0);
-		snprintf(path, sizeof(path), "0000:0000:0000:0000:0000:ffff:7f00:10%02x\n",
-				own.raw[15]);
+		snprintf(path, sizeof(path), "0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n",
+				own.raw[12], own.raw[13], own.raw[14], own.raw[15]);
 		HOLDS(strcmp(line, path) == 0);
 	}
 	HOLDS(ibv_query_port(sides[0].context, 4, &port) == EINVAL);
@@ -125,8 +130,8 @@ packets_to_another_port_are_lost(void)
 	is_loss_expected = true;
 	memset(sides[0].buf, 0x5a, 8);
 	memset(sides[1].buf, 0, 8);
-	HOLDS(connect_rc(peer, qp, OWN1, (struct place){1, 0, 0}) == 0);
-	HOLDS(connect_rc(qp, peer, PEER2, (struct place){1, 0, 0}) == 0);
+	HOLDS(connect_rc(peer, qp, own_ips[0], (struct place){1, 0, 0}) == 0);
+	HOLDS(connect_rc(qp, peer, peer_ips[1], (struct place){1, 0, 0}) == 0);
 	HOLDS(write_to(qp, sge, (uintptr_t)sides[1].buf, sides[1].mr->rkey) ==
 			IBV_WC_RETRY_EXC_ERR);
 	HOLDS(memcmp(sides[1].buf, (const uint8_t[8]){0}, 8) == 0);
@@ -138,10 +143,11 @@ static void
 ports_that_do_not_exist_are_refused(void)
 {
 	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
-	struct ibv_ah_attr path = {.port_num = 4, .is_global = 1, .grh = {.dgid = gid_of(PEER1)}};
+	struct ibv_ah_attr path = {
+			.port_num = 4, .is_global = 1, .grh = {.dgid = gid_of(peer_ips[0])}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
 
-	HOLDS(connect_rc(qp, qp, PEER1, (struct place){4, 0, 0}) == EINVAL);
+	HOLDS(connect_rc(qp, qp, peer_ips[0], (struct place){4, 0, 0}) == EINVAL);
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					      IBV_QP_ACCESS_FLAGS) == 0);
@@ -171,7 +177,7 @@ create_ud(const struct side *side, uint8_t port_num)
 static void
 datagrams_are_answered_by_their_port(void)
 {
-	exchange_datagrams(create_ud(&sides[0], 2), create_ud(&sides[1], 1), OWN2,
+	exchange_datagrams(create_ud(&sides[0], 2), create_ud(&sides[1], 1), own_ips[1],
 			(struct place){.port_num = 2});
 }
 
@@ -196,9 +202,9 @@ expect_refused(const struct side *side, uint8_t qp_port, uint8_t ah_port, const 
 static void
 datagrams_by_another_port_are_refused(void)
 {
-	expect_refused(&sides[0], 2, 1, PEER1);
-	expect_refused(&sides[0], 1, 3, PEER1);
-	expect_refused(&near, 2, 1, NEAR1);
+	expect_refused(&sides[0], 2, 1, peer_ips[0]);
+	expect_refused(&sides[0], 1, 3, peer_ips[0]);
+	expect_refused(&near, 2, 1, near_ips[0]);
 }
 
 /* Status of a WRITE from port 1 to a QP at port 2, with an address of a port. */
@@ -209,7 +215,7 @@ near_status(const char *to)
 	struct ibv_qp *qp = create_qp(&near, IBV_QPT_RC), *peer = create_qp(&near, IBV_QPT_RC);
 	enum ibv_wc_status status;
 
-	HOLDS(connect_rc(peer, qp, NEAR1, (struct place){2, 0, 0}) == 0);
+	HOLDS(connect_rc(peer, qp, near_ips[0], (struct place){2, 0, 0}) == 0);
 	HOLDS(connect_rc(qp, peer, to, (struct place){1, 0, 0}) == 0);
 	status = write_to(qp, sge, (uintptr_t)near.buf + 64, near.mr->rkey);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
@@ -220,9 +226,9 @@ near_status(const char *to)
 static void
 qps_of_one_device_are_reached_by_their_ports(void)
 {
-	HOLDS(near_status(NEAR2) == IBV_WC_SUCCESS);
+	HOLDS(near_status(near_ips[1]) == IBV_WC_SUCCESS);
 	is_loss_expected = true;
-	HOLDS(near_status(NEAR1) == IBV_WC_RETRY_EXC_ERR);
+	HOLDS(near_status(near_ips[0]) == IBV_WC_RETRY_EXC_ERR);
 	is_loss_expected = false;
 }
 
@@ -268,11 +274,10 @@ one_port_is_down_and_the_others_work(void)
 }
 
 static void
-tables_of_ports_differ(void)
+gids_of_ports_differ(void)
 {
 	const union ibv_gid other = gid_of(OTHER);
 	union ibv_gid gid;
-	__be16 pkey;
 
 	control_prints(program, "gid soft0:2 add " OTHER, "");
 	expect_event_of(sides[0].context, IBV_EVENT_GID_CHANGE, 2);
@@ -282,6 +287,13 @@ tables_of_ports_differ(void)
 	HOLDS(memcmp(&gid, &other, sizeof(gid)) != 0);
 	control_prints(program, "gid soft0:2 del " OTHER, "");
 	expect_event_of(sides[0].context, IBV_EVENT_GID_CHANGE, 2);
+}
+
+static void
+pkeys_of_ports_differ(void)
+{
+	__be16 pkey;
+
 	control_prints(program, "pkey soft0:3 add 0x8001", "");
 	expect_event_of(sides[0].context, IBV_EVENT_PKEY_CHANGE, 3);
 	HOLDS(ibv_query_pkey(sides[0].context, 3, 1, &pkey) == 0 && pkey == htons(0x8001));
@@ -293,11 +305,16 @@ wrong_commands_are_refused(void)
 {
 	control_refuses(program, "port soft0:4 down", 1, "no port 4: ports 1 to 3");
 	control_refuses(program, "port soft0:0 down", 1, "no port 0: ports 1 to 3");
+	control_refuses(program, "pkey soft0:9 add 1", 1, "no port 9: ports 1 to 3");
+	control_refuses(program, "mtu soft0:2 512", 2, "all ports of a device have one MTU");
+}
+
+static void
+wrong_gids_are_refused(void)
+{
 	control_refuses(program, "gid soft0:2 del " OWN2, 1, "the first one, of ip=, stays");
 	control_refuses(program, "gid soft0:1 add " OWN3, 1, "a device has the address");
 	control_refuses(program, "gid soft0:3 del " OWN2, 1, "not in the table");
-	control_refuses(program, "pkey soft0:9 add 1", 1, "no port 9: ports 1 to 3");
-	control_refuses(program, "mtu soft0:2 512", 2, "all ports of a device have one MTU");
 }
 
 /* The rule of soft1 counts the packets of port 2 alone: those are the answers to WRITEs. */
@@ -308,20 +325,54 @@ rule_lets_one_port_fail(void)
 	expect_event_of(sides[1].context, IBV_EVENT_PORT_ACTIVE, 2);
 }
 
+/* Open a device with the addresses of its ports, as arguments unless it chooses them. */
+static void
+open_ports(struct side *side, const char *name, const char *const wanted[],
+		char ips[][INET_ADDRSTRLEN], int nb)
+{
+	union ibv_gid gid;
+	int i;
+
+	open_side(side, name);
+	for (i = 0; i < nb; i++) {
+		HOLDS(ibv_query_gid(side->context, (uint8_t)(i + 1), 0, &gid) == 0);
+		HOLDS(inet_ntop(AF_INET, gid.raw + 12, ips[i], INET_ADDRSTRLEN) != NULL);
+		HOLDS(is_host || strcmp(ips[i], wanted[i]) == 0);
+	}
+}
+
+static void
+open_devices(const char *transport)
+{
+	const char *own = OWN1 ";" OWN2 ";" OWN3, *peers = PEER1 ";" PEER2,
+		   *nears = NEAR1 ";" NEAR2;
+	char devices[512], port[48] = "";
+
+	is_udp = strcmp(transport, "udp") == 0;
+	is_host = strcmp(transport, "host") == 0;
+	if (is_host) {
+		own = "host;host;host";
+		peers = nears = "host;host";
+	} else if (!is_udp) {
+		snprintf(port, sizeof(port), ",port=shm:ports%d", (int)getpid());
+	}
+	snprintf(devices, sizeof(devices),
+			"soft0,ip=%s%s,loop=1,control=1"
+			"|soft1,ip=%s%s,loop=1,chaos=port:PORT_ERR@port:2@nth:1@ms:5"
+			"|soft2,ip=%s%s,control=1",
+			own, port, peers, port, nears, port);
+	HOLDS(setenv("RMEM_IBV", devices, 1) == 0);
+	open_ports(&sides[0], "soft0", (const char *[]){OWN1, OWN2, OWN3}, own_ips, NB_OWN);
+	open_ports(&sides[1], "soft1", (const char *[]){PEER1, PEER2}, peer_ips, NB_TWO);
+	open_ports(&near, "soft2", (const char *[]){NEAR1, NEAR2}, near_ips, NB_TWO);
+}
+
 int
 main(int argc, char **argv)
 {
-	HOLDS(argc == 2);
+	HOLDS(argc == 3);
 	program = argv[1];
-	HOLDS(setenv("RMEM_IBV",
-			      "soft0,ip=" OWN1 ";" OWN2 ";" OWN3 ",loop=1,control=1"
-			      "|soft1,ip=" PEER1 ";" PEER2
-			      ",loop=1,chaos=port:PORT_ERR@port:2@nth:1@ms:5"
-			      "|soft2,ip=" NEAR1 ";" NEAR2 ",control=1",
-			      1) == 0);
-	open_side(&sides[0], "soft0");
-	open_side(&sides[1], "soft1");
-	open_side(&near, "soft2");
+	open_devices(argv[2]);
 	device_has_the_ports_of_its_addresses();
 	HOLDS(write_status(1, 1) == IBV_WC_SUCCESS);
 	(void)write_status(1, 2);
@@ -332,10 +383,14 @@ main(int argc, char **argv)
 	datagrams_are_answered_by_their_port();
 	datagrams_by_another_port_are_refused();
 	qps_of_one_device_are_reached_by_their_ports();
-	qp_ends_after_the_gid_of_its_peer();
 	one_port_is_down_and_the_others_work();
-	tables_of_ports_differ();
+	pkeys_of_ports_differ();
 	wrong_commands_are_refused();
+	if (is_udp) {
+		qp_ends_after_the_gid_of_its_peer();
+		gids_of_ports_differ();
+		wrong_gids_are_refused();
+	}
 	close_side(&sides[0]);
 	close_side(&sides[1]);
 	close_side(&near);

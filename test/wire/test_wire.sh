@@ -157,6 +157,10 @@ test_eth() {
 		soft0,ip=127.0.14.1,port=eth:99
 	run_refused 'an ethdev port that is no number' 'port=eth:net_ring0: not the number' \
 		soft0,ip=127.0.14.1,port=eth:net_ring0
+	run_refused 'an ethdev port for two addresses' 'port=eth:0: not an ethdev port for each address' \
+		'soft0,ip=127.0.14.1;127.0.14.2,port=eth:0'
+	run_refused 'ethdev ports for one address' "port=eth:0;1: not the number" \
+		'soft0,ip=127.0.14.1,port=eth:0;1'
 	run_refused 'a neighbour of the other family' "neigh=: '192.0.2.1@02:.*' is not ADDRESS@MAC" \
 		soft0,ip=2001:db8::1,port=eth:0,neigh=192.0.2.1@02:00:00:00:00:01
 }

@@ -283,6 +283,8 @@ TEST(wire_host, ip_host_refuses_a_udp_port)
 	struct rmem_dev *second;
 
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=udp", &second), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=host;127.0.0.1", &second), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=host;host;host;host;host", &second), -EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=shm:a", &second), -EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,share=1", &second), -EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,neigh=127.0.0.1@02:00:00:00:00:01", &second),

@@ -79,6 +79,17 @@ rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 	memcpy(guid, (const uint8_t *)&local + offsetof(struct rsoft_gid, tag), 8);
 }
 
+uint16_t
+rsoft_addr_lid(const struct rsoft_dev *dev, uint32_t port_num)
+{
+	struct rwire_addr addr;
+
+	if (dev->address.lid == 0 || port_num == 1)
+		return dev->address.lid;
+	memcpy(addr.gid, dev->tables.gid[rsoft_gid_slot(port_num, 0)], sizeof(addr.gid));
+	return rwire_addr_lid(&addr);
+}
+
 void
 rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 {
@@ -91,7 +102,7 @@ rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 		memcpy(addr->gid, qp->dev->tables.gid[first], sizeof(addr->gid));
 	addr->qp_num = qp->qp.qp_num;
 	if (qp->dev->wire != NULL) {
-		addr->lid = qp->dev->address.lid;
+		addr->lid = rsoft_addr_lid(qp->dev, rsoft_gid_port(first));
 		addr->mtu = rsoft_addr_mtu_code(qp->dev->address.mtu);
 		addr->psn = qp->psn;
 	}

@@ -53,6 +53,9 @@ bool rsoft_addr_has_gid(const struct rsoft_dev *dev, const uint8_t gid[16]);
  * lock. */
 struct rsoft_dev *rsoft_addr_wire_dev(const uint8_t gid[16]);
 
+/* The LID of a port of a device with a wire; 0 unless it has ip=host. */
+uint16_t rsoft_addr_lid(const struct rsoft_dev *dev, uint32_t port_num);
+
 /* The address of a QP. */
 void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 

@@ -38,17 +38,27 @@
 /* Interval of the housekeeping of an idle port. */
 #define WIRE_IDLE_MS 100
 
+static void
+wire_add_stats(const struct rwire_port_stats *port, struct rmem_dev_stats *stats)
+{
+	stats->wire_tx_packets += __atomic_load_n(&port->tx_packets, __ATOMIC_RELAXED);
+	stats->wire_tx_bytes += __atomic_load_n(&port->tx_bytes, __ATOMIC_RELAXED);
+	stats->wire_tx_drops += __atomic_load_n(&port->tx_dropped, __ATOMIC_RELAXED);
+	stats->wire_rx_packets += __atomic_load_n(&port->rx_packets, __ATOMIC_RELAXED);
+	stats->wire_rx_bytes += __atomic_load_n(&port->rx_bytes, __ATOMIC_RELAXED);
+}
+
 void
 rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 {
-	const struct rwire_port_stats *port = &wire->inner->stats;
 	const struct rwire_stats *own = &wire->stats;
+	uint32_t i;
 
-	stats->wire_tx_packets = __atomic_load_n(&port->tx_packets, __ATOMIC_RELAXED);
-	stats->wire_tx_bytes = __atomic_load_n(&port->tx_bytes, __ATOMIC_RELAXED);
-	stats->wire_tx_drops = __atomic_load_n(&port->tx_dropped, __ATOMIC_RELAXED);
-	stats->wire_rx_packets = __atomic_load_n(&port->rx_packets, __ATOMIC_RELAXED);
-	stats->wire_rx_bytes = __atomic_load_n(&port->rx_bytes, __ATOMIC_RELAXED);
+	stats->wire_tx_packets = stats->wire_tx_bytes = stats->wire_tx_drops = 0;
+	stats->wire_rx_packets = stats->wire_rx_bytes = 0;
+	wire_add_stats(&wire->inner->stats, stats);
+	for (i = 0; i < wire->inner->nb_parts; i++)
+		wire_add_stats(&wire->inner->parts[i]->stats, stats);
 	stats->wire_retransmits = __atomic_load_n(&own->retransmits, __ATOMIC_RELAXED);
 	stats->wire_timeouts = __atomic_load_n(&own->timeouts, __ATOMIC_RELAXED);
 	stats->wire_duplicates = __atomic_load_n(&own->duplicates, __ATOMIC_RELAXED);
@@ -263,7 +273,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 
 /* Open the port for ip=host; get its address, and the link layer of such devices. */
 static int
-wire_open_host(const struct rsoft_args *args, struct rwire *wire)
+wire_open_host(const struct rsoft_args *args, struct rwire *wire, struct rwire_port **port)
 {
 	const char *extra = args->port[0] != '\0' ? "port"
 			: args->neigh[0] != '\0'  ? "neigh"
@@ -276,7 +286,7 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 		return -EINVAL;
 	}
 	return rwire_port_shm_open_host(
-			wire_has_icrc(args), args->direct != 0, &wire->owners, &wire->port);
+			wire_has_icrc(args), args->direct != 0, &wire->owners, port);
 }
 
 static int
@@ -304,6 +314,111 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	return wire_open_inner(args, &addr, port);
 }
 
+/* Whether ip= is one or several times host. */
+static bool
+wire_is_host(const char *ip)
+{
+	static const char host[] = "host";
+	const size_t len = sizeof(host) - 1;
+
+	return strncmp(ip, host, len) == 0 && (ip[len] == '\0' || ip[len] == ';');
+}
+
+/*
+ * Select the ethdev port of the next address: *rest has the numbers, or is NULL. False after a log
+ * line.
+ */
+static bool
+wire_next_eth(const struct rsoft_args *args, char **rest, bool is_last, struct rsoft_args *one)
+{
+	const char *number;
+
+	if (*rest == NULL)
+		return true;
+	number = strsep(rest, ";");
+	if ((*rest == NULL) == is_last) {
+		snprintf(one->port, sizeof(one->port), "eth:%s", number);
+		return true;
+	}
+	RSOFT_LOG(ERR, "port=%s: not an ethdev port for each address of ip=%s", args->port,
+			args->ip);
+	return false;
+}
+
+/* Open the port of an address of several, of the arguments `one`; return its error, logged. */
+static int
+wire_open_part(const struct rsoft_args *args, struct rwire *wire, const struct rsoft_args *one,
+		struct rwire_port **port)
+{
+	const bool is_host = wire_is_host(args->ip);
+
+	if (is_host != (strcmp(one->ip, "host") == 0)) {
+		RSOFT_LOG(ERR, "ip=%s: an address, and host: a device has one of the two",
+				args->ip);
+		return -EINVAL;
+	}
+	return is_host ? wire_open_host(one, wire, port) : wire_open_addr(one, port);
+}
+
+/* Open a port for each address of ip=; return their number, and their error, logged. */
+static uint32_t
+wire_open_parts(const struct rsoft_args *args, struct rwire *wire, struct rwire_port *parts[],
+		int *rc)
+{
+	static const char eth[] = "eth:";
+	const bool is_eth = strncmp(args->port, eth, sizeof(eth) - 1) == 0;
+	struct rsoft_args one = *args;
+	char ips[sizeof(args->ip)], numbers[sizeof(args->port)];
+	char *ip, *rest = ips, *eths = is_eth ? numbers + sizeof(eth) - 1 : NULL;
+	uint32_t nb = 0;
+
+	memcpy(ips, args->ip, sizeof(ips));
+	memcpy(numbers, args->port, sizeof(numbers));
+	for (*rc = 0; *rc == 0 && (ip = strsep(&rest, ";")) != NULL; nb += *rc == 0) {
+		if (nb == RSOFT_MAX_PORTS) {
+			RSOFT_LOG(ERR, "ip=: '%s': more than %u ports", ip, RSOFT_MAX_PORTS);
+			*rc = -EINVAL;
+			break;
+		}
+		if (!wire_next_eth(args, &eths, rest == NULL, &one)) {
+			*rc = -EINVAL;
+			break;
+		}
+		snprintf(one.ip, sizeof(one.ip), "%s", ip);
+		*rc = wire_open_part(args, wire, &one, &parts[nb]);
+	}
+	return nb;
+}
+
+/* Open a device with several ports that each have a link: shared memory, or an ethdev port. */
+static int
+wire_open_links(const struct rsoft_args *args, struct rwire *wire)
+{
+	struct rwire_port *parts[RSOFT_MAX_PORTS];
+	uint32_t i, nb;
+	int rc;
+
+	nb = wire_open_parts(args, wire, parts, &rc);
+	if (rc == 0)
+		rc = rwire_port_links_open(parts, nb, &wire->port);
+	for (i = 0; i < nb && rc != 0; i++)
+		parts[i]->ops->close(parts[i]);
+	return rc;
+}
+
+/* Open the port that wraps no other, except those of wire_open_links(). */
+static int
+wire_open_innermost(const struct rsoft_args *args, struct rwire *wire)
+{
+	const bool is_udp = args->port[0] == '\0' || strcmp(args->port, "udp") == 0;
+	const bool is_host = wire_is_host(args->ip);
+
+	if (strchr(args->ip, ';') != NULL && (is_host || !is_udp))
+		return wire_open_links(args, wire);
+	return is_host ? wire_open_host(args, wire, &wire->port)
+		       : wire_open_addr(args, &wire->port);
+}
+
 static void
 wire_shut_by_rule(struct rwire *wire, uint32_t port_num, bool is_down)
 {
@@ -328,7 +443,6 @@ wire_open_fault(struct rwire *wire, const char *faults)
 static int
 wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_address *address)
 {
-	bool is_host = strcmp(args->ip, "host") == 0;
 	int rc;
 
 	if ((args->mtu & (args->mtu - 1)) != 0) {
@@ -339,11 +453,11 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args, struct rsoft_a
 	rc = rwire_allow_parse(&wire->allow, args->allow);
 	if (rc != 0)
 		return rc;
-	rc = is_host ? wire_open_host(args, wire) : wire_open_addr(args, &wire->port);
+	rc = wire_open_innermost(args, wire);
 	if (rc != 0)
 		return rc;
 	memcpy(address->gid, wire->port->addr.gid, sizeof(address->gid));
-	address->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
+	address->lid = wire_is_host(args->ip) ? rwire_addr_lid(&wire->port->addr) : 0;
 	wire->inner = wire->port;
 	rc = rwire_ports_open(wire, args->ip);
 	/* Wrapped by the fault port, so the file has only packets that were sent. */

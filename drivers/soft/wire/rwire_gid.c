@@ -4,7 +4,8 @@
 
 /*
  * The GID and P_Key tables of the ports. The first GID of a port is its address in ip=. Each GID
- * but the first one of port 1 is an address with its own socket, so only port=udp has them.
+ * but the first one of port 1 is an address with its own socket, so only port=udp has several of a
+ * port.
  *
  * QPs keep the index of a removed GID: their packets are lost, as with NICs, and RC requests fail
  * with RETRY_EXC_ERR. The index is free again when no QP uses it, as in the kernel's table. QPs
@@ -264,46 +265,58 @@ rwire_pkey_del(struct rwire *wire, uint32_t port_num, uint16_t pkey)
 	return 0;
 }
 
-/* Open a port after the first; return its error, logged. */
+/* Add a port after the first, with its address; return its error, logged. */
+static int
+add_port(struct rwire *wire, const struct rwire_addr *addr)
+{
+	struct rsoft_tables *tables = &wire->dev->tables;
+	const uint8_t slot = rsoft_gid_slot(tables->nb_ports + 1, 0);
+	char text[RWIRE_ADDR_TEXT];
+	bool has_it;
+
+	tables->nb_ports++;
+	tables->nb_slots = tables->nb_ports * RSOFT_MAX_GIDS;
+	rsoft_lock(&rsoft_domain->lock);
+	has_it = is_known(wire, addr);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (has_it) {
+		RSOFT_LOG(ERR, "ip=: a port or device of this process has the address %s",
+				rwire_addr_text(addr, text));
+		return -EEXIST;
+	}
+	if (wire->inner->has_gids)
+		return set_slot(wire, slot, addr);
+	set_entry(wire->dev, slot, addr->gid, 0);
+	return 0;
+}
+
+/* Open a port of port=udp after the first; return its error, logged. */
 static int
 open_port(struct rwire *wire, const char *text)
 {
-	struct rsoft_tables *tables = &wire->dev->tables;
-	const uint32_t port_num = tables->nb_ports + 1;
 	struct rwire_addr addr;
-	bool has_it;
 
-	if (port_num > RSOFT_MAX_PORTS) {
+	if (wire->dev->tables.nb_ports == RSOFT_MAX_PORTS) {
 		RSOFT_LOG(ERR, "ip=: '%s': more than %u ports", text, RSOFT_MAX_PORTS);
 		return -EINVAL;
 	}
-	if (!rwire_addr_parse(text, &addr)) {
-		RSOFT_LOG(ERR, "ip=: '%s' is not an IPv4 or IPv6 address", text);
-		return -EINVAL;
-	}
-	tables->nb_ports = port_num;
-	tables->nb_slots = port_num * RSOFT_MAX_GIDS;
-	rsoft_lock(&rsoft_domain->lock);
-	has_it = is_known(wire, &addr);
-	rte_ticketlock_unlock(&rsoft_domain->lock);
-	if (!has_it)
-		return set_slot(wire, rsoft_gid_slot(port_num, 0), &addr);
-	RSOFT_LOG(ERR, "ip=: a port or device of this process has the address %s", text);
-	return -EEXIST;
+	if (rwire_addr_parse(text, &addr))
+		return add_port(wire, &addr);
+	RSOFT_LOG(ERR, "ip=: '%s' is not an IPv4 or IPv6 address", text);
+	return -EINVAL;
 }
 
 int
 rwire_ports_open(struct rwire *wire, const char *ip)
 {
 	char copy[sizeof(wire->dev->args.ip)], *rest = copy, *text;
+	uint32_t i;
 	int rc = 0;
 
-	if (strchr(ip, ';') == NULL)
-		return 0;
-	if (!wire->inner->has_gids) {
-		RSOFT_LOG(ERR, "ip=%s: only port=udp has several ports", ip);
-		return -EINVAL;
-	}
+	for (i = 1; rc == 0 && i < wire->inner->nb_parts; i++)
+		rc = add_port(wire, &wire->inner->parts[i]->addr);
+	if (wire->inner->nb_parts != 0)
+		return rc;
 	memcpy(copy, ip, sizeof(copy));
 	(void)strsep(&rest, ";");
 	while (rc == 0 && (text = strsep(&rest, ";")) != NULL)
@@ -374,7 +387,8 @@ rwire_gids_open(struct rwire *wire, const struct rsoft_args *args)
 	int rc;
 
 	if (args->gids[0] != '\0' && !wire->inner->has_gids) {
-		RSOFT_LOG(ERR, "gids=%s: only port=udp has several addresses", args->gids);
+		RSOFT_LOG(ERR, "gids=%s: only port=udp has several GIDs; others have several ports (ip=)",
+				args->gids);
 		return -EINVAL;
 	}
 	if (args->gids[0] == '\0' && wire->dev->chaos != NULL &&

@@ -177,7 +177,7 @@ read_messages(struct rwire *wire, struct rwire_netif *netif)
 static void
 read_link(struct rwire *wire, struct rwire_netif *netif)
 {
-	struct rwire_port *port = wire->inner;
+	struct rwire_port *port = rwire_port_part(wire->inner, netif->port_num);
 	int state;
 
 	/* A thread cancelled in a system call would keep the locks. */
@@ -218,13 +218,14 @@ rwire_netif_open(struct rwire *wire, uint32_t port_num)
 			.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
 	};
 	struct rwire_netif *netif = &wire->netif[port_num - 1];
-	struct rwire_port *port = wire->inner;
+	struct rwire_port *port = wire->inner, *part;
 	uint32_t state;
 
 	netif->port_num = port_num;
 	netif->addr = port_num == 1 ? port->addr : port->srcs[rsoft_gid_slot(port_num, 0)];
 	netif->state = RWIRE_NETIF_UP | RWIRE_NETIF_GID;
-	if (!port->ops->link_is_up(port))
+	part = rwire_port_part(port, port_num);
+	if (!part->ops->link_is_up(part))
 		netif->state = RWIRE_NETIF_GID;
 	netif->found = netif->state;
 	if (!port->has_interface)

@@ -66,11 +66,12 @@ rwire_retry(struct rwire_qp *q)
 static bool
 timer_is_unread(struct rwire_qp *q)
 {
-	const struct rwire_port *port = q->wire->port;
+	struct rwire_port *port = q->wire->port;
 	struct rwire_unread *unread = &q->req.unread, now = {.una = q->req.una};
 	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
 
 	rsoft_lock(&q->wire->tx_lock);
+	port->tx_slot = q->grh.gid_slot;
 	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	if (is_known && is_first && now.sent != now.taken) {

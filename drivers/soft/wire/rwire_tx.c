@@ -20,7 +20,7 @@ uint64_t (*rwire_clock)(void) = tx_tsc;
 struct rwire_frame *
 rwire_tx_get(struct rwire_qp *q)
 {
-	struct rwire_frame *frame = q->wire->port->ops->tx_get(q->wire->port, &q->addr);
+	struct rwire_frame *frame = rwire_port_tx_get(q->wire->port, q->grh.gid_slot, &q->addr);
 
 	if (likely(frame != NULL))
 		frame->grh = q->grh;

@@ -116,7 +116,7 @@ ud_send_packet(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct r
 	int status;
 
 	memcpy(addr.gid, dest->gid, sizeof(addr.gid));
-	frame = port->ops->tx_get(port, &addr);
+	frame = rwire_port_tx_get(port, dest->grh.gid_slot, &addr);
 	if (frame == NULL)
 		return ud_wait(q);
 	q->req.deadline = 0;
@@ -187,7 +187,7 @@ ud_check_members(struct rwire_qp *q, struct rwire_addr *members, int nb)
 
 	for (i = 0; i < nb; i++) {
 		is_own = ud_is_own(q->wire, &members[i]);
-		if (!is_own && port->ops->tx_get(port, &members[i]) != NULL)
+		if (!is_own && rwire_port_tx_get(port, 0, &members[i]) != NULL)
 			continue;
 		if (!is_own && ud_wait(q) == RSOFT_WAIT_WIRE)
 			return RSOFT_WAIT_WIRE;
@@ -201,7 +201,7 @@ ud_send_member(struct rwire_qp *q, const struct rsoft_ud_dest *dest, const struc
 		struct rwire_pkt *pkt, const uint8_t *data)
 {
 	struct rwire_port *port = q->wire->port;
-	struct rwire_frame *frame = port->ops->tx_get(port, hop);
+	struct rwire_frame *frame = rwire_port_tx_get(port, 0, hop);
 
 	if (frame == NULL)
 		return;

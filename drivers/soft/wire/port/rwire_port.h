@@ -19,6 +19,7 @@
 
 #include <rte_common.h>
 
+#include "../../base/rsoft.h"
 #include "../codec/rsoft_grh.h"
 #include "rwire_copy.h"
 #include "../codec/rwire_icrc.h"
@@ -80,21 +81,21 @@ struct rwire_port_ops {
 	/* Housekeeping; called periodically while the port is idle. */
 	void (*tx_idle)(struct rwire_port *port);
 	/*
-	 * Get the number of packets sent to an address, and how many of them its device has
-	 * received according to its own report, both modulo 2^32. False: not known.
+	 * Get the number of packets sent from tx_slot to an address, and how many of them its
+	 * device has received according to its own report, both modulo 2^32. False: not known.
 	 */
 	bool (*tx_count)(const struct rwire_port *port, const struct rwire_addr *dst,
 			uint32_t *sent, uint32_t *taken);
 	/*
 	 * Direct copy between the two processes, without packets; for ports with has_direct.
-	 * tx_direct starts one. rx_grant permits it to the sender of a received frame, from inside
-	 * of rsoft_grace_enter().
+	 * tx_direct starts one, from tx_slot. rx_grant permits it to the sender of a received
+	 * frame, from inside of rsoft_grace_enter().
 	 */
 	enum rwire_copy_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
 			struct rwire_copy_link *direct);
 	void (*rx_grant)(struct rwire_port *port, const struct rwire_frame *frame,
 			struct rsoft_qp *qp, uint32_t rkey);
-	/* Get a frame to fill, for an address; NULL: the port is full. */
+	/* Get a frame to fill, from tx_slot to an address; NULL: the port is full. */
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
 	 * After tx_get() returned NULL: whether packets for that address which may be lost have
@@ -136,7 +137,10 @@ struct rwire_port {
 	bool has_share;                /* receivers may copy payloads from the sender's memory */
 	bool has_gids;                 /* supports rwire_port_udp_gid() */
 	int fd;                        /* readable when packets wait, after rx_sleep(); -1: none */
-	uint64_t now;                  /* of the innermost port: rwire::now; 0: not known; atomic */
+	uint8_t tx_slot;               /* GID slot that tx_get and so on send from; by the sender */
+	uint32_t nb_parts;             /* rwire_port_links_open(): number of ports, else 0 */
+	struct rwire_port *parts[RSOFT_MAX_PORTS];
+	uint64_t now; /* of the innermost port: rwire::now; 0: not known; atomic */
 	struct rwire_port_stats stats;
 };
 
@@ -174,6 +178,27 @@ int rwire_port_shm_open_host(bool has_icrc, bool is_direct, struct rwire_owners 
  */
 int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
 		uint32_t path_mtu, struct rwire_port **port);
+
+/*
+ * Make one port of nb ports, at most RSOFT_MAX_PORTS, all of one kind: each is a port of the
+ * device, with its own address and link. They are closed with it. Return 0, or -ENOMEM.
+ */
+int rwire_port_links_open(struct rwire_port *const parts[], uint32_t nb, struct rwire_port **port);
+
+/* The port that has the link of a port of the device. */
+static inline struct rwire_port *
+rwire_port_part(struct rwire_port *port, uint32_t port_num)
+{
+	return port->nb_parts != 0 ? port->parts[port_num - 1] : port;
+}
+
+/* Get a frame to send from a GID slot. */
+static inline struct rwire_frame *
+rwire_port_tx_get(struct rwire_port *port, uint8_t slot, const struct rwire_addr *dst)
+{
+	port->tx_slot = slot;
+	return port->ops->tx_get(port, dst);
+}
 
 /* For a port whose network has multicast. */
 static inline int

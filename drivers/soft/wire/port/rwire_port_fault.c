@@ -231,8 +231,9 @@ static bool
 fault_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
 		uint32_t *taken)
 {
-	const struct rwire_port *inner = ((const struct fault_port *)base)->inner;
+	struct rwire_port *inner = ((const struct fault_port *)base)->inner;
 
+	inner->tx_slot = base->tx_slot;
 	return inner->ops->tx_count(inner, dst, sent, taken);
 }
 
@@ -241,7 +242,7 @@ fault_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
 	struct rwire_port *inner = ((struct fault_port *)base)->inner;
 
-	return inner->ops->tx_get(inner, dst);
+	return rwire_port_tx_get(inner, base->tx_slot, dst);
 }
 
 static struct fault_head
@@ -259,7 +260,7 @@ fault_head_of(const struct rwire_frame *frame)
 static void
 fault_send_copy(struct fault_port *port, const uint8_t *data, const struct fault_head *head)
 {
-	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner, &head->hop);
+	struct rwire_frame *frame = rwire_port_tx_get(port->inner, head->grh.gid_slot, &head->hop);
 
 	if (frame == NULL)
 		return;

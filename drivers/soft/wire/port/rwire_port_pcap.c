@@ -148,8 +148,9 @@ static bool
 pcap_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
 		uint32_t *taken)
 {
-	const struct rwire_port *inner = ((const struct pcap_port *)base)->inner;
+	struct rwire_port *inner = ((const struct pcap_port *)base)->inner;
 
+	inner->tx_slot = base->tx_slot;
 	return inner->ops->tx_count(inner, dst, sent, taken);
 }
 
@@ -158,7 +159,7 @@ pcap_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
 	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
 
-	return inner->ops->tx_get(inner, dst);
+	return rwire_port_tx_get(inner, base->tx_slot, dst);
 }
 
 static void
