@@ -92,10 +92,13 @@ static const struct legal_call calls[] = {
 		{"srq_post_recv", RSOFT_CHAOS_CALL, RSOFT_CHAOS_SRQ_POST_RECV},
 };
 
-/*
- * Events in place of a request: the QP fails, or the CQ fails and loses the completion
- * (ibv_get_async_event(3)).
- */
+/* Clauses of rules about requests and calls. */
+#define CLAUSE_STATUS "IBTA 11.6.2"
+#define CLAUSE_CALL   "IBTA 11.2"
+#define CLAUSE_POST   "IBTA 11.4.1" /* immediate errors */
+#define CLAUSE_EVENT  "IBTA 11.6.3.2"
+
+/* Events in place of a request: the QP fails, or the CQ fails and loses the completion. */
 static const uint32_t events[] = {RMEM_ASYNC_QP_FATAL, RMEM_ASYNC_CQ_ERR};
 
 #define CM(step, type) RSOFT_CHAOS_CM, RSOFT_CHAOS_CM_WHAT(RMEM_RDMA_CM_##step, RMEM_RDMA_CM_##type)
@@ -107,46 +110,57 @@ static const struct {
 	uint32_t kind;
 	uint32_t value; /* rsoft_chaos_rule::what */
 	bool is_of_wire;
+	const char *clause;
 } others[] = {
-		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR, 0, false}, /* IBTA 9.7.5.2.8 */
-		/* IBTA 11.6.2, 9.9.3: NAK invalid request. */
-		{"recv", "LOC_LEN_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_LEN_ERR, false},
-		/* IBTA 11.6.2, 9.9.3: NAK remote operational error. */
-		{"recv", "LOC_PROT_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_PROT_ERR, false},
-		/* IBTA 10.8: no order between receives and the completions of other queues. */
-		{"recv", "LATE", RSOFT_CHAOS_LATE_RECV, 0, false},
-		{"cq", "LATE", RSOFT_CHAOS_LATE, 0, false}, /* ibv_poll_cq(3): it may return 0 */
-		/* IBTA 10.8: no order between the completions of different queues. */
-		{"cq", "REORDER", RSOFT_CHAOS_REORDER, 0, false},
-		/* ibv_get_async_event(3). */
-		{"port", "PORT_ERR", RSOFT_CHAOS_PORT, RSOFT_CHAOS_DOWN, true},
-		/* IBTA 9.7.6.1.3: as any lost packet. */
-		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true},
-		/* ibv_get_async_event(3): the table of GIDs has changed. */
-		{"port", "GID_CHANGE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_GID, true},
-		/* ibv_get_async_event(3). */
-		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true},
-		/* rdma_resolve_addr(3), rdma_resolve_route(3): timeout_ms has passed. */
-		{"cm_resolve_addr", "TIMEOUT", CM(RESOLVE_ADDR, TIMEOUT), false},
-		{"cm_resolve_route", "TIMEOUT", CM(RESOLVE_ROUTE, TIMEOUT), false},
-		/* cma_process_remove() of the kernel, rdma_get_cm_event(3): at any time. */
-		{"cm_resolve_route", "DEVICE_REMOVAL", CM(RESOLVE_ROUTE, DEVICE_REMOVAL), false},
-		/* IBTA 12.6.7: a REJ answers the REQ. */
-		{"cm_connect", "REJECT", CM(CONNECT, REJECT), false},
+		{"recv", "RNR_NAK", RSOFT_CHAOS_RNR, 0, false, "IBTA 9.7.5.2.8"},
+		/* NAK invalid request. */
+		{"recv", "LOC_LEN_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_LEN_ERR, false,
+				"IBTA 11.6.2, 9.9.3"},
+		/* NAK remote operational error. */
+		{"recv", "LOC_PROT_ERR", RSOFT_CHAOS_RECV, RMEM_WC_LOC_PROT_ERR, false,
+				"IBTA 11.6.2, 9.9.3"},
+		/* No order between receives and the completions of other queues. */
+		{"recv", "LATE", RSOFT_CHAOS_LATE_RECV, 0, false, "IBTA 10.8"},
+		{"cq", "LATE", RSOFT_CHAOS_LATE, 0, false, "ibv_poll_cq(3)"}, /* it may return 0 */
+		/* No order between the completions of different queues. */
+		{"cq", "REORDER", RSOFT_CHAOS_REORDER, 0, false, "IBTA 10.8"},
+		{"port", "PORT_ERR", RSOFT_CHAOS_PORT, RSOFT_CHAOS_DOWN, true, "IBTA 11.6.3.4"},
+		/* As any lost packet. */
+		{"port", "FREEZE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FREEZE, true, "IBTA 9.7.6.1.3"},
+		/* The table of GIDs has changed. */
+		{"port", "GID_CHANGE", RSOFT_CHAOS_PORT, RSOFT_CHAOS_GID, true,
+				"ibv_get_async_event(3)"},
+		{"device", "DEVICE_FATAL", RSOFT_CHAOS_PORT, RSOFT_CHAOS_FATAL, true,
+				"IBTA 11.6.3.4"},
+		/* timeout_ms has passed. */
+		{"cm_resolve_addr", "TIMEOUT", CM(RESOLVE_ADDR, TIMEOUT), false,
+				"rdma_resolve_addr(3)"},
+		{"cm_resolve_route", "TIMEOUT", CM(RESOLVE_ROUTE, TIMEOUT), false,
+				"rdma_resolve_route(3)"},
+		/* cma_process_remove() of the kernel: at any time. */
+		{"cm_resolve_route", "DEVICE_REMOVAL", CM(RESOLVE_ROUTE, DEVICE_REMOVAL), false,
+				"rdma_get_cm_event(3)"},
+		/* A REJ answers the REQ. */
+		{"cm_connect", "REJECT", CM(CONNECT, REJECT), false, "IBTA 12.6.7"},
 		/* cm_process_send_error() of the kernel: no answer to the REQ. */
-		{"cm_connect", "UNREACHABLE", CM(CONNECT, UNREACHABLE), false},
-		{"cm_connect", "TIMEOUT", CM(CONNECT, TIMEOUT), false},
-		{"cm_connect", "DEVICE_REMOVAL", CM(CONNECT, DEVICE_REMOVAL), false},
-		/* IBTA 12.6.7: a REJ answers the REP. */
-		{"cm_accept", "REJECT", CM(ACCEPT, REJECT), false},
-		/* cm_process_send_error(): no answer to the REP. */
-		{"cm_accept", "TIMEOUT", CM(ACCEPT, TIMEOUT), false},
+		{"cm_connect", "UNREACHABLE", CM(CONNECT, UNREACHABLE), false,
+				"rdma_get_cm_event(3)"},
+		{"cm_connect", "TIMEOUT", CM(CONNECT, TIMEOUT), false, "rdma_get_cm_event(3)"},
+		{"cm_connect", "DEVICE_REMOVAL", CM(CONNECT, DEVICE_REMOVAL), false,
+				"rdma_get_cm_event(3)"},
+		/* A REJ answers the REP. */
+		{"cm_accept", "REJECT", CM(ACCEPT, REJECT), false, "IBTA 12.6.7"},
+		/* cm_process_send_error(): no RTU answers the REP. */
+		{"cm_accept", "TIMEOUT", CM(ACCEPT, TIMEOUT), false, "IBTA 12.6.7.2"},
 		/* cm_dreq_handler(): the RTU is lost, and a DREQ arrives. */
-		{"cm_accept", "DISCONNECTED", CM(ACCEPT, DISCONNECTED), false},
-		{"cm_accept", "DEVICE_REMOVAL", CM(ACCEPT, DEVICE_REMOVAL), false},
-		/* IBTA 12.6.10: a DREQ arrives. */
-		{"cm_established", "DISCONNECTED", CM(ESTABLISHED, DISCONNECTED), false},
-		{"cm_established", "DEVICE_REMOVAL", CM(ESTABLISHED, DEVICE_REMOVAL), false},
+		{"cm_accept", "DISCONNECTED", CM(ACCEPT, DISCONNECTED), false, "IBTA 12.6.10"},
+		{"cm_accept", "DEVICE_REMOVAL", CM(ACCEPT, DEVICE_REMOVAL), false,
+				"rdma_get_cm_event(3)"},
+		/* A DREQ arrives. */
+		{"cm_established", "DISCONNECTED", CM(ESTABLISHED, DISCONNECTED), false,
+				"IBTA 12.6.10"},
+		{"cm_established", "DEVICE_REMOVAL", CM(ESTABLISHED, DEVICE_REMOVAL), false,
+				"rdma_get_cm_event(3)"},
 };
 
 /*
@@ -249,6 +263,7 @@ legal_errno(struct rsoft_chaos_rule *rule, const struct legal_call *call, const 
 
 	rule->kind = call->kind;
 	rule->call = call->call;
+	rule->clause = is_post ? CLAUSE_POST : CLAUSE_CALL;
 	rule->opcodes = call->kind == RSOFT_CHAOS_POST_SEND ? (UINT32_C(1) << RMEM_WR_OPCODE_NB) - 1
 							    : 0;
 	rule->what = is_post ? ENOSPC : ENOMEM;
@@ -276,6 +291,7 @@ is_event(struct rsoft_chaos_rule *rule, const char *site, const char *what)
 			rule->opcodes |= UINT32_C(1) << i;
 	}
 	rule->kind = RSOFT_CHAOS_EVENT;
+	rule->clause = CLAUSE_EVENT;
 	for (i = 0; i < RTE_DIM(events) && rule->opcodes != 0; i++) {
 		rule->what = events[i];
 		if (strcmp(rmem_async_event_type_str(events[i]), what) == 0)
@@ -299,6 +315,7 @@ legal_other(struct rsoft_chaos_rule *rule, const char *site, const char *what, b
 			continue;
 		rule->kind = others[i].kind;
 		rule->what = others[i].value;
+		rule->clause = others[i].clause;
 		rule->opcodes = 0;
 		if (!others[i].is_of_wire || has_wire)
 			return true;
@@ -318,6 +335,7 @@ legal_status(struct rsoft_chaos_rule *rule, const char *site, const char *what, 
 	unsigned int i;
 
 	rule->kind = RSOFT_CHAOS_SEND;
+	rule->clause = CLAUSE_STATUS;
 	rule->what = (uint32_t)status_of(what);
 	rule->opcodes = 0;
 	for (i = 0; i < RTE_DIM(opcodes); i++) {

@@ -68,17 +68,17 @@ rsoft_chaos_now_ms(const struct rsoft_chaos *chaos)
 }
 
 static void
-log_line(const struct rsoft_chaos *chaos, const char *rule, const char *detail)
+log_line(const struct rsoft_chaos *chaos, const char *rule, const char *detail, const char *clause)
 {
 	uint64_t us = (log_clock() - chaos->started) / 1000;
 	char line[256];
 	int length;
 
-	RSOFT_LOG(INFO, "chaos: %s: %s", rule, detail);
+	RSOFT_LOG(INFO, "chaos: %s: %s (%s)", rule, detail, clause);
 	if (chaos->log_fd < 0)
 		return;
-	length = snprintf(line, sizeof(line), "%" PRIu64 ".%06" PRIu64 " %s # %s\n", us / 1000000,
-			us % 1000000, rule, detail);
+	length = snprintf(line, sizeof(line), "%" PRIu64 ".%06" PRIu64 " %s # %s (%s)\n",
+			us / 1000000, us % 1000000, rule, detail, clause);
 	if (length > 0 && (size_t)length < sizeof(line))
 		log_write(chaos, line, length);
 }
@@ -90,7 +90,7 @@ rsoft_chaos_log(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rule *
 	char text[RSOFT_CHAOS_TEXT + 64];
 
 	snprintf(text, sizeof(text), "%s%s@nth:%" PRIu64, rule->text, where, nth);
-	log_line(chaos, text, detail);
+	log_line(chaos, text, detail, rule->clause);
 }
 
 void
@@ -100,5 +100,5 @@ rsoft_chaos_log_at(const struct rsoft_chaos *chaos, const struct rsoft_chaos_rul
 	char text[RSOFT_CHAOS_TEXT + 64];
 
 	snprintf(text, sizeof(text), "%s@%s:%" PRIu64, rule->text, filter, value);
-	log_line(chaos, text, detail);
+	log_line(chaos, text, detail, rule->clause);
 }

@@ -61,6 +61,7 @@ struct rsoft_chaos_rule {
 	uint64_t nb_events; /* CALL, PORT, CM: events of the device; atomic */
 	uint64_t nb_hits;   /* hits of the device; atomic */
 	char text[RSOFT_CHAOS_TEXT]; /* SITE:WHAT */
+	const char *clause;          /* that permits the fault */
 };
 
 struct rsoft_chaos {
