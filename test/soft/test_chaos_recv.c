@@ -148,6 +148,64 @@ TEST(chaos_recv, late_receive_is_returned_in_order_of_its_queue)
 	TEST_EQ(fx.wc.wr_id, 3);
 }
 
+/* The next message is another event: IBTA 9.8.2.2.2, it is lost, and not sent again. */
+TEST(chaos_recv, unreliable_message_is_lost_alone)
+{
+	struct rmem_qp_conf conf;
+	struct rmem_qp *qp, *peer;
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, NULL, 0);
+	uint32_t i;
+
+	chaos_sides_open("recv:RNR_NAK@qp:4@every:2@naks:3");
+	conf = fx_qp_conf(fx.a.cq, 8);
+	conf.type = RMEM_QPT_UC;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	conf.send_cq = conf.recv_cq = fx.b.cq;
+	peer = fx_qp_by(fx.a.pd, &conf);
+	TEST_OK(fx_connect_pair(qp, peer));
+	for (i = 1; i <= 5; i++) {
+		TEST_EQ(fx_post_recv(peer, i, NULL, 0), 1);
+		wr.imm_data = i;
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	}
+	for (i = 1; i <= 5; i += 2) {
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.imm_data, i);
+	}
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+}
+
+static void
+connect_again(uint8_t rnr_retry)
+{
+	struct rmem_qp_conn conn = fx_conn();
+
+	conn.rnr_retry = rnr_retry;
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
+	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
+}
+
+/* The first message of the next connection is the second event, and the third one has no fault. */
+TEST(chaos_recv, reset_ends_the_attempts_of_a_message)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_dev_stats before, after;
+
+	chaos_sides_open("recv:RNR_NAK@qp:2@nth:1@naks:3+recv:RNR_NAK@qp:2@nth:2");
+	connect_again(0);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_RNR_RETRY_EXC_ERR);
+	connect_again(7);
+	chaos_send(fx.a.qp, fx.b.qp, 2);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &before));
+	TEST_ASSERT(before.rnr_retries != 0);
+	chaos_send(fx.a.qp, fx.b.qp, 3);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &after));
+	TEST_EQ(after.rnr_retries, before.rnr_retries);
+}
+
 static void
 post_on_lcore(void *arg)
 {

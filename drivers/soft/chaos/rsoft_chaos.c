@@ -136,6 +136,9 @@ rsoft_chaos_qp_reset(struct rsoft_chaos_qp *qp, uint32_t base)
 		qp->plan[i].status = RMEM_WC_SUCCESS;
 	qp->nb_planned = 0;
 	qp->base = base;
+	/* No message arrives from here on. */
+	qp->is_late = false;
+	qp->rnr_left = 0;
 }
 
 /* Number of this thread, in the order in which threads first evaluate a rule with thread:. */
@@ -412,6 +415,9 @@ rsoft_chaos_no_recv(struct rsoft_chaos_qp *qp)
 	if (use == NULL)
 		return false;
 	log_of_qp(qp, use->rule, use->nb_events, NULL, 0);
+	/* An unreliable message has one attempt. */
+	if (qp->qp->type == RMEM_QPT_UC || qp->qp->type == RMEM_QPT_UD)
+		return true;
 	qp->is_late = true;
 	qp->rnr_left = use->rule->delay - 1;
 	return true;
