@@ -364,6 +364,47 @@ teardown(void)
 	perf_pair_close(&pair);
 }
 
+static bool is_posted; /* atomic */
+
+static void *
+post_again(void *arg)
+{
+	if (rte_thread_register() != 0)
+		return NULL;
+	if (rmem_post_send(pair.a, arg, 1) == 1)
+		__atomic_store_n(&is_posted, true, __ATOMIC_RELEASE);
+	rte_thread_unregister();
+	return arg;
+}
+
+/* A poll of another lcore holds the lock while it copies for its QPs. */
+TEST(wire_progress, post_to_a_qp_with_requests_does_not_wait_for_other_qps)
+{
+	struct rmem_sge sge = {local->iova, 64, local->lkey};
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, target->iova, target->rkey);
+	struct rsoft_qp *qp = (struct rsoft_qp *)pair.a;
+	uint64_t end = rte_rdtsc() + 60 * rte_get_tsc_hz();
+	pthread_t thread;
+	bool is_done;
+
+	TEST_OK(rmem_qp_reset(pair.b)); /* so requests of the other side remain */
+	TEST_EQ(rmem_post_send(pair.a, &wr, 1), 1);
+	rte_ticketlock_lock(&qp->dev->pending_lock);
+	if (!qp->sq.is_pending) {
+		rte_ticketlock_unlock(&qp->dev->pending_lock);
+		test_skip("the timers expired before the test ran");
+	}
+	__atomic_store_n(&is_posted, false, __ATOMIC_RELAXED);
+	TEST_OK(pthread_create(&thread, NULL, post_again, &wr));
+	do {
+		sched_yield();
+		is_done = __atomic_load_n(&is_posted, __ATOMIC_ACQUIRE);
+	} while (!is_done && rte_rdtsc() < end);
+	rte_ticketlock_unlock(&qp->dev->pending_lock);
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_ASSERT(is_done);
+}
+
 /* The thread runs the timers: a program that only posts finds its QP in ERR. */
 TEST(wire_progress, ended_peer_is_detected_without_a_poll)
 {

@@ -227,6 +227,9 @@ rsoft_sq_add_pending(struct rsoft_qp *qp)
 {
 	struct rsoft_dev *dev = qp->dev;
 
+	/* Another lcore may hold the lock for a copy of 1 MiB; sq.lock keeps the QP in the list. */
+	if (qp->sq.is_pending)
+		return;
 	rsoft_lock(&dev->pending_lock);
 	if (!qp->sq.is_pending) {
 		qp->sq.is_pending = 1;
