@@ -11,10 +11,11 @@
  * starts another peer at the same address and repeats that, and with a third one that it stops
  * with SIGSTOP: such a peer keeps its sockets, but no longer receives.
  *
- * A fourth one is the requester, killed amid its SENDs, WRITEs, READs and atomics: the parent, its
- * target, keeps its QP and each of its receives. Between the peers, a request to the address of the
- * one that ended fails too. When a peer is killed is random; RMEM_SEED repeats it. In the end no
- * object and no file descriptor is left.
+ * The fourth one owns a domain of XRC, with its QP and SRQ, and is killed as the first. The fifth
+ * one is the requester, killed amid its SENDs, WRITEs, READs and atomics: the parent, its target,
+ * keeps its QP and each of its receives. Between the peers, a request to the address of the one
+ * that ended fails too. When a peer is killed is random; RMEM_SEED repeats it. In the end no object
+ * and no file descriptor is left.
  *
  * usage: dpdk-test-wire-peer ADDRESS PEER_ADDRESS [MORE_ARGUMENTS]
  */
@@ -38,14 +39,17 @@
 #include <rmem_mr.h>
 #include <rmem_pd.h>
 #include <rmem_qp.h>
+#include <rmem_srq.h>
+#include <rmem_xrcd.h>
 
 #include "../holds.h"
 
 #define SIZE      65536
 #define DEPTH     64
-#define ROUNDS    4
+#define ROUNDS    5
 #define STOPPED   2 /* the round with SIGSTOP */
-#define REQUESTER 3 /* the round whose peer is the requester */
+#define XRC       3 /* the round whose peer owns an XRC domain */
+#define REQUESTER 4 /* the round whose peer is the requester */
 #define NB_RECV   8
 #define NB_ADD    100
 #define MAX_SPINS 1000
@@ -55,6 +59,7 @@ struct side {
 	struct rmem_qp_addr addr;
 	uint64_t iova;
 	uint32_t rkey;
+	uint32_t srq_num; /* in the round XRC */
 };
 
 struct end {
@@ -62,6 +67,8 @@ struct end {
 	struct rmem_pd *pd;
 	struct rmem_cq *cq;
 	struct rmem_qp *qp;
+	struct rmem_qp *others[2]; /* of the parent: RC and XRC_SEND; qp is one of them */
+	struct rmem_srq *srq;      /* of the peer of the round XRC */
 	struct rmem_mr *mr;
 	uint64_t *memory;
 };
@@ -85,8 +92,25 @@ start_eal(void)
 	HOLDS(rte_eal_init(RTE_DIM(argv) - 1, argv) >= 0);
 }
 
+/* The peer of XRC: it ends with its objects. */
 static void
-open_end(struct end *end, const char *address)
+open_domain(struct end *end, uint32_t access)
+{
+	const struct rmem_xrcd_conf xrcd_conf = {.flags = 0};
+	struct rmem_qp_ext qp_ext = {.xrcd = NULL};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .access = access, .ext = &qp_ext};
+	struct rmem_srq_ext srq_ext = {.cq = end->cq};
+	const struct rmem_srq_conf srq_conf = {.max_wr = NB_RECV, .max_sge = 1, .ext = &srq_ext};
+
+	HOLDS(rmem_xrcd_alloc(end->dev, &xrcd_conf, &qp_ext.xrcd) == 0);
+	srq_ext.xrcd = qp_ext.xrcd;
+	HOLDS(rmem_srq_create(end->pd, &srq_conf, &end->srq) == 0);
+	HOLDS(rmem_qp_create(NULL, &conf, &end->qp) == 0);
+}
+
+/* round is that of a peer, or ROUNDS for the parent. */
+static void
+open_end(struct end *end, const char *address, int round)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * DEPTH};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
@@ -103,7 +127,19 @@ open_end(struct end *end, const char *address)
 	HOLDS(rmem_pd_alloc(end->dev, &end->pd) == 0);
 	HOLDS(rmem_cq_create(end->dev, &cq_conf, &end->cq) == 0);
 	conf.send_cq = conf.recv_cq = end->cq;
-	HOLDS(rmem_qp_create(end->pd, &conf, &end->qp) == 0);
+	if (round == XRC)
+		open_domain(end, conf.access);
+	else
+		HOLDS(rmem_qp_create(end->pd, &conf, &end->qp) == 0);
+	if (round == ROUNDS) {
+		const struct rmem_qp_conf xrc = {.type = RMEM_QPT_XRC_SEND,
+				.send_cq = end->cq,
+				.max_send_wr = DEPTH,
+				.max_send_sge = 1};
+
+		end->others[0] = end->qp;
+		HOLDS(rmem_qp_create(end->pd, &xrc, &end->others[1]) == 0);
+	}
 	HOLDS(posix_memalign((void **)&end->memory, 4096, SIZE) == 0);
 	memset(end->memory, 0, SIZE);
 	HOLDS(rmem_mr_reg(end->pd, end->memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access,
@@ -130,6 +166,8 @@ side_of(const struct end *end)
 	side.addr = attr.addr;
 	side.iova = end->mr->iova;
 	side.rkey = end->mr->rkey;
+	if (end->srq != NULL)
+		HOLDS(rmem_srq_num_get(end->srq, &side.srq_num) == 0);
 	return side;
 }
 
@@ -151,6 +189,7 @@ make_wr(const struct end *end, struct rmem_sge *sge, const struct side *side, ui
 		wr.rdma.rkey = side->rkey;
 		sge->length = SIZE / 2;
 	}
+	wr.xrc.remote_srqn = side->srq_num;
 	return wr;
 }
 
@@ -196,20 +235,20 @@ request(const struct end *end, const struct side *side)
 
 /* Exchange addresses, then wait for the end of the pipe or for SIGKILL. */
 static int
-peer_main(const char *address, int from, int to, bool is_requester)
+peer_main(const char *address, int from, int to, int round)
 {
 	struct end end = {0};
 	struct side side, other;
 
 	start_eal();
-	open_end(&end, address);
+	open_end(&end, address, round);
 	side = side_of(&end);
 	HOLDS(write(to, &side, sizeof(side)) == sizeof(side));
 	HOLDS(read(from, &other, sizeof(other)) == sizeof(other));
 	connect_end(&end, &other);
 	HOLDS(write(to, "c", 1) == 1);
 	HOLDS(read(from, &(char){0}, 1) == 1); /* the other one is connected too */
-	if (is_requester)
+	if (round == REQUESTER)
 		request(&end, &other);
 	while (read(from, &other, sizeof(other)) > 0)
 		;
@@ -218,7 +257,7 @@ peer_main(const char *address, int from, int to, bool is_requester)
 
 /* Before EAL has started in this process: a peer for each round. */
 static void
-start_peer(struct peer *peer, const char *address, bool is_requester)
+start_peer(struct peer *peer, const char *address, int round)
 {
 	int to[2], from[2];
 
@@ -230,7 +269,7 @@ start_peer(struct peer *peer, const char *address, bool is_requester)
 		close(from[0]);
 		/* The order to start: the address is free. */
 		HOLDS(read(to[0], &(char){0}, 1) == 1);
-		exit(peer_main(address, to[0], from[1], is_requester));
+		exit(peer_main(address, to[0], from[1], round));
 	}
 	close(to[0]);
 	close(from[1]);
@@ -353,7 +392,8 @@ close_end(struct end *end)
 {
 	struct rmem_dev_info info;
 
-	HOLDS(rmem_qp_destroy(end->qp) == 0);
+	HOLDS(rmem_qp_destroy(end->others[0]) == 0);
+	HOLDS(rmem_qp_destroy(end->others[1]) == 0);
 	HOLDS(rmem_mr_dereg(end->mr) == 0);
 	HOLDS(rmem_cq_destroy(end->cq) == 0);
 	HOLDS(rmem_pd_dealloc(end->pd) == 0);
@@ -365,7 +405,7 @@ close_end(struct end *end)
 
 /* Connect to a peer, and signal it amid requests of one of both. */
 static void
-run_round(const struct end *end, int round, const struct peer *peer)
+run_round(struct end *end, int round, const struct peer *peer)
 {
 	struct side side, mine;
 	char byte;
@@ -373,6 +413,7 @@ run_round(const struct end *end, int round, const struct peer *peer)
 
 	HOLDS(write(peer->to, "s", 1) == 1);
 	HOLDS(read(peer->from, &side, sizeof(side)) == sizeof(side));
+	end->qp = end->others[round == XRC];
 	mine = side_of(end);
 	HOLDS(write(peer->to, &mine, sizeof(mine)) == sizeof(mine));
 	HOLDS(read(peer->from, &byte, 1) == 1);
@@ -400,7 +441,7 @@ main(int argc, char **argv)
 	unsigned int seed = text != NULL ? (unsigned int)strtoul(text, NULL, 10)
 					 : (unsigned int)getpid();
 	unsigned int files;
-	struct end end;
+	struct end end = {0};
 	int i;
 
 	HOLDS(argc == 3 || argc == 4);
@@ -410,10 +451,10 @@ main(int argc, char **argv)
 	fflush(stdout);
 	srand(seed);
 	for (i = 0; i < ROUNDS; i++)
-		start_peer(&peers[i], argv[2], i == REQUESTER);
+		start_peer(&peers[i], argv[2], i);
 	start_eal();
 	files = nb_files();
-	open_end(&end, argv[1]);
+	open_end(&end, argv[1], ROUNDS);
 	for (i = 0; i < ROUNDS; i++)
 		run_round(&end, i, &peers[i]);
 	close_end(&end);
