@@ -12,6 +12,8 @@
 #include "random_ops.h"
 #include "test.h"
 
+struct random_extra random_extra;
+
 /* xorshift64* */
 uint32_t
 random_below(struct random_run *run, uint32_t limit)
@@ -539,6 +541,12 @@ use_atomic(struct random_run *run)
 	return status >= 0 && (allowed & MODEL_STATUS(status)) != 0 ? 0 : -1;
 }
 
+static int
+use_extra(struct random_run *run)
+{
+	return random_extra.op != NULL ? random_extra.op(run) : 0;
+}
+
 int
 random_op(struct random_run *run)
 {
@@ -546,7 +554,7 @@ random_op(struct random_run *run)
 			random_alloc, random_alloc, random_release, random_release, random_rereg,
 			random_enable, random_count, random_reg_mr, random_reg_mr, random_umr,
 			random_umr, random_bind, random_bind, random_unbind, random_local_inv,
-			random_send_inv, random_srq, random_resize, random_arm};
+			random_send_inv, random_srq, random_resize, random_arm, use_extra};
 
 	switch (random_below(run, 22)) {
 	case 0:

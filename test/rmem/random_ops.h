@@ -98,10 +98,21 @@ struct random_run {
 	/* The last receive that a reset of its QP drops, and this QP. */
 	struct random_recv posted;
 	struct rmem_qp *posted_to;
+	struct leases *leases; /* random_lease.c */
+	uint64_t nb_leased;
 	struct model_span local;
 	struct model_span remote;
 	char what[160]; /* the operation, for failure messages */
 };
+
+/* Operations of another library, if it is linked; number is that of the run. */
+struct random_extra {
+	void (*open)(struct random_run *run, unsigned int number);
+	int (*op)(struct random_run *run);
+	int (*close)(struct random_run *run);
+};
+
+extern struct random_extra random_extra;
 
 /* Run one operation; not 0 if the device deviates from the model. */
 int random_op(struct random_run *run);
