@@ -3,15 +3,19 @@
 """Apply the mutants of mutants.txt one at a time, and check that a test fails with each: build a copy
 of the tree, run the likely killers, then the rest of fast-tests.
 
-usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--quick] [--retry] [--seconds N]
-                 [--state FILE]
+usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--sample N [--seed S]] [--quick] [--retry]
+                 [--seconds N] [--state FILE]
+
+--sample applies N mutants that are drawn from all functions (draw.py), of which the same seed draws the same
+from the same tree, instead of those of mutants.txt.
 
 A mutant is killed if it does not compile, if a test fails, or if a test exceeds the given seconds,
 which should be several times the duration of the slowest test. The state file keeps the results, so
 that an interrupted run can be resumed; a result is dropped when the text of its mutant changes. The
 tree must first pass without a mutant, except with --only and --quick. --quick runs only the likely
 killers; a mutant that they do not kill counts as not run. The last line has the score. The exit
-status is 1 if a mutant survives without a reason, or does not match its file.
+status is 1 if a mutant survives without a reason, or does not match its file; of --sample, if more than
+5 % survive.
 """
 
 import argparse
@@ -23,6 +27,8 @@ import shutil
 import subprocess
 import sys
 import time
+
+import draw
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.join(ROOT, 'build-mutate')
@@ -148,9 +154,12 @@ def fast_tests():
 
 def kill(mutant, all_tests, seconds, is_quick):
     """How the mutant that is in the tree died, or None."""
-    killers = [test for test in mutant[5] if test in all_tests]
-    killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
-    programs = sorted({program_of(test) for test in killers})
+    if mutant[0].startswith('drawn-'):
+        killers, programs = draw.killers(mutant[1], all_tests), []
+    else:
+        killers = [test for test in mutant[5] if test in all_tests]
+        killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
+        programs = sorted({program_of(test) for test in killers})
     if ninja(*programs).returncode != 0:
         return 'build'
     found = meson_tests(killers, seconds) if killers else None
@@ -224,16 +233,20 @@ def arguments():
     parser.add_argument('--list', action='store_true', help='the mutants and what became of them')
     parser.add_argument('--check', action='store_true', help='that each matches its file, and end')
     parser.add_argument('--only', help='names, separated by commas')
+    parser.add_argument('--sample', type=int, metavar='N', help='N mutants drawn at random')
+    parser.add_argument('--seed', type=int, default=1, help='of those drawn; 1 by default')
     parser.add_argument('--quick', action='store_true', help='the likely killers alone')
     parser.add_argument('--retry', action='store_true', help='survivors once more')
     parser.add_argument('--seconds', type=int, default=TEST_SECONDS, help='for a test')
-    parser.add_argument('--state', default=os.path.join(WORK, 'state.json'), help='state file')
-    return parser.parse_args()
+    parser.add_argument('--state', help='state file')
+    args = parser.parse_args()
+    args.state = args.state or os.path.join(WORK, 'drawn.json' if args.sample else 'state.json')
+    return args
 
 
 def main():
     args = arguments()
-    known = read_mutants()
+    known = draw.draw(ROOT, args.sample, args.seed) if args.sample else read_mutants()
     chosen = args.only.split(',') if args.only else [mutant[0] for mutant in known]
     mutants = [mutant for mutant in known if mutant[0] in chosen]
     unknown = set(chosen) - {mutant[0] for mutant in mutants}
@@ -262,7 +275,7 @@ def main():
             write(args.state, json.dumps(state, indent=1, sort_keys=True) + '\n')
         print('%-20s %4.0f s  %s' % (mutant[0], time.monotonic() - start,
                                      outcome(mutant, state.get(mutant[0]))), flush=True)
-    return 1 if report(mutants, state) else 0
+    return 1 if report(mutants, state) * 100 > (5 * len(mutants) if args.sample else 0) else 0
 
 
 if __name__ == '__main__':

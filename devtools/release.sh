@@ -7,16 +7,18 @@
 . "$(dirname -- "$0")/common.sh"
 need git meson ninja
 
-seeds=100 ops=10000000 fuzz=86400 chaos=3600 gates=all
+seeds=100 ops=10000000 fuzz=86400 chaos=3600 mutants=500
+gates=all
 
 usage() {
 	cat <<-EOF
 	usage: ${0##*/} [--seeds N] [--ops N] [--fuzz SECONDS] [--chaos SECONDS]
-	       [--no-gates]
+	       [--mutants N] [--no-gates]
 	  --seeds N         seeds of the random tests ($seeds)
 	  --ops N           operations of each seed, 100000 or more ($ops)
 	  --fuzz SECONDS    time of each fuzzer in total, in runs of up to an hour ($fuzz)
 	  --chaos SECONDS   time of each test of chaos ($chaos)
+	  --mutants N       mutants drawn from all functions, of which tests kill 95 % ($mutants)
 	  --no-gates        omit devtools/test.sh all, platforms and compilers
 	0 omits a step. Exit status: 0 if all steps passed, 1 if not. A step that is skipped has not passed.
 	EOF
@@ -24,7 +26,7 @@ usage() {
 
 while [ $# != 0 ]; do
 	case $1 in
-	--seeds | --ops | --fuzz | --chaos)
+	--seeds | --ops | --fuzz | --chaos | --mutants)
 		[[ ${2-} =~ ^[0-9]{1,12}$ ]] || { usage >&2; exit 2; }
 		declare "${1#--}=$2"
 		shift
@@ -150,6 +152,7 @@ setup_main_build >"$dir/build.txt" 2>&1 && ninja -C build >>"$dir/build.txt" 2>&
 done
 [ "$chaos" = 0 ] || step "long-tests-of-$chaos-s" long_tests
 step sim-tables sim_tables
+[ "$mutants" = 0 ] || step "mutants-$mutants" devtools/mutate.py --sample "$mutants" --seconds 300
 [ "$fuzz" = 0 ] || step "fuzz-of-$fuzz-s" fuzz_all
 report >"$dir/report.md"
 cat "$dir/report.md"
