@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -412,6 +413,56 @@ closed_context_is_refused(void)
 	wait_child(pid);
 }
 
+/* The import of a context of the parent, in a child that has called prepare(), fails. */
+static void
+expect_refused(int err, void (*prepare)(void))
+{
+	struct ibv_context *context = open_device("soft0");
+	int file = dup(context->cmd_fd);
+	pid_t pid;
+
+	pid = fork();
+	if (pid == 0) {
+		if (prepare != NULL)
+			prepare();
+		errno = 0;
+		HOLDS(ibv_import_device(file) == NULL && errno == err);
+		_exit(0);
+	}
+	wait_child(pid);
+	close(file);
+	HOLDS(ibv_close_device(context) == 0);
+}
+
+/* A user namespace may not have that user. */
+static void
+become_nobody(void)
+{
+	if (setgid(65534) != 0 || setuid(65534) != 0)
+		_exit(0);
+}
+
+static void
+context_of_another_user_is_refused(void)
+{
+	if (geteuid() == 0)
+		expect_refused(EPERM, become_nobody);
+}
+
+/* Its command file would be larger than its files may be. */
+static void
+context_with_a_small_file_is_refused(void)
+{
+	struct rlimit old, small;
+
+	HOLDS(getrlimit(RLIMIT_FSIZE, &old) == 0);
+	small = old;
+	small.rlim_cur = 1 << 20;
+	HOLDS(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	expect_refused(EOPNOTSUPP, NULL);
+	HOLDS(setrlimit(RLIMIT_FSIZE, &old) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -420,5 +471,7 @@ main(int argc, char **argv)
 	owner();
 	locks_end_with_their_process();
 	closed_context_is_refused();
+	context_of_another_user_is_refused();
+	context_with_a_small_file_is_refused();
 	return 0;
 }
