@@ -83,24 +83,30 @@ table_map(struct ribv_context *context)
 	return table;
 }
 
-/* Table of a context; NULL: none. The program may have closed the context. */
+/*
+ * Table of a context; NULL: none. The program may have closed the context. It is mapped when the
+ * first PD is allocated, or later if objects have handles in several contexts.
+ */
 static struct ribv_table *
-table_of(const struct ibv_context *context)
+table_of(const struct ibv_context *context, bool is_first)
 {
-	return ribv_is_context(context)
-			? __atomic_load_n(&ribv_context_of(context)->table, __ATOMIC_ACQUIRE)
-			: NULL;
+	struct ribv_table *table;
+
+	if (!ribv_is_context(context))
+		return NULL;
+	table = __atomic_load_n(&ribv_context_of(context)->table, __ATOMIC_ACQUIRE);
+	return table == NULL && (is_first || __atomic_load_n(&has_imports, __ATOMIC_RELAXED))
+			? table_map(ribv_context_of(context))
+			: table;
 }
 
 void
 ribv_handle_publish(struct ibv_context *context, uint32_t handle, enum ribv_type type,
 		const struct rmem_mr *mr, const struct ribv_pd *pd)
 {
-	struct ribv_table *table = table_of(context);
+	struct ribv_table *table = table_of(context, type != RIBV_MR);
 	struct ribv_table_entry *entry;
 
-	if (table == NULL && type != RIBV_MR && ribv_is_context(context))
-		table = table_map(ribv_context_of(context));
 	if (table == NULL)
 		return;
 	entry = &table->entries[handle];
@@ -129,7 +135,7 @@ is_locked(int fd, uint32_t handle)
 int
 ribv_handle_withdraw(const struct ibv_context *context, uint32_t handle)
 {
-	struct ribv_table *table = table_of(context);
+	struct ribv_table *table = table_of(context, false);
 	uint32_t type;
 
 	if (table == NULL)

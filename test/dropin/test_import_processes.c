@@ -383,11 +383,52 @@ locks_end_with_their_process(void)
 		signal_peer(ready[1]);
 		pause();
 	}
+	close(ready[1]);
 	wait_peer(ready[0]);
 	HOLDS(memcmp(mem, mem + SIZE - PART, PART) == 0);
 	HOLDS(ibv_dereg_mr(own.mr) == EBUSY);
 	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
 	close_objects(&own);
+	close(ready[0]);
+	munmap(mem, SIZE);
+}
+
+/* The owner has two handles of each object, of which the other process knows neither. */
+static void
+handles_of_the_owner_are_of_one_object(void)
+{
+	uint8_t *mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct objects own = open_objects(mem, SIZE, 4);
+	struct ibv_context *other = ibv_import_device(dup(own.context->cmd_fd));
+	struct ibv_pd *pd = ibv_import_pd(other, own.pd->handle);
+	struct ibv_mr *twin = ibv_import_mr(pd, own.mr->handle);
+	struct ibv_mr *mr = ibv_reg_mr(pd, mem, SIZE, WRITABLE);
+	int ready[2], status;
+	pid_t pid;
+
+	HOLDS(twin != NULL && mr != NULL && pipe(ready) == 0);
+	pid = fork();
+	if (pid == 0) {
+		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
+		struct ibv_pd *imported = ibv_import_pd(context, own.pd->handle);
+
+		HOLDS(context != NULL && imported != NULL);
+		HOLDS(ibv_import_mr(imported, own.mr->handle) != NULL);
+		HOLDS(ibv_import_mr(imported, mr->handle) != NULL);
+		signal_peer(ready[1]);
+		pause();
+	}
+	close(ready[1]);
+	wait_peer(ready[0]);
+	HOLDS(ibv_dereg_mr(twin) == EBUSY && ibv_dereg_mr(own.mr) == EBUSY);
+	HOLDS(ibv_dereg_mr(mr) == EBUSY && ibv_dealloc_pd(pd) == EBUSY);
+	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+	ibv_unimport_mr(twin);
+	ibv_unimport_pd(pd);
+	HOLDS(ibv_close_device(other) == 0);
+	close_objects(&own);
+	close(ready[0]);
 	munmap(mem, SIZE);
 }
 
@@ -470,6 +511,7 @@ main(int argc, char **argv)
 		importer((int)strtol(argv[1], NULL, 10));
 	owner();
 	locks_end_with_their_process();
+	handles_of_the_owner_are_of_one_object();
 	closed_context_is_refused();
 	context_of_another_user_is_refused();
 	context_with_a_small_file_is_refused();
