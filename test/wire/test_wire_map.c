@@ -530,25 +530,42 @@ hold_main(void *of)
 	return NULL;
 }
 
+/* In a child, no thread of which holds it yet. */
+static int
+hold_by_two_threads(void)
+{
+	const struct rsoft_grant_file *of = NULL;
+	const uint32_t *word;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, hold_main, &of) != 0 || pthread_join(thread, NULL) != 0)
+		return 1;
+	if (of == NULL)
+		return TEST_SKIPPED;
+	word = mmap(NULL, of->size, PROT_READ, MAP_SHARED, (int)of->fd, 0);
+	/* The kernel has noted the end of the thread. */
+	if (word == MAP_FAILED || __atomic_load_n(word, __ATOMIC_RELAXED) >> 30 != 1)
+		return 2;
+	if (rsoft_grant_file_alive() != of)
+		return 3;
+	if (__atomic_load_n(word, __ATOMIC_RELAXED) != (uint32_t)gettid())
+		return 4;
+	/* Peers can't write to it. */
+	return mmap(NULL, of->size, PROT_WRITE, MAP_SHARED, (int)of->fd, 0) == MAP_FAILED ? 0 : 5;
+}
+
 /* The thread that granted first may end before the process. */
 TEST(wire_map, another_thread_continues_to_hold_the_futex)
 {
-	const struct rsoft_grant_file *of = NULL;
-	uint32_t *word;
-	pthread_t thread;
+	int status = -1;
+	pid_t pid = start_child();
 
-	TEST_EQ(pthread_create(&thread, NULL, hold_main, &of), 0);
-	TEST_EQ(pthread_join(thread, NULL), 0);
-	if (of == NULL)
+	if (pid == 0)
+		_exit(hold_by_two_threads());
+	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	if (WEXITSTATUS(status) == TEST_SKIPPED)
 		test_stop(TEST_SKIPPED);
-	TEST_ASSERT(rsoft_grant_file_alive() == of);
-	word = mmap(NULL, of->size, PROT_READ, MAP_SHARED, (int)of->fd, 0);
-	TEST_ASSERT(word != MAP_FAILED);
-	TEST_ASSERT(__atomic_load_n(word, __ATOMIC_RELAXED) != 0 &&
-			__atomic_load_n(word, __ATOMIC_RELAXED) >> 30 == 0);
-	munmap(word, of->size);
-	/* Peers can't write to it. */
-	TEST_ASSERT(mmap(NULL, of->size, PROT_WRITE, MAP_SHARED, (int)of->fd, 0) == MAP_FAILED);
+	TEST_EQ(WEXITSTATUS(status), 0);
 }
 
 static void
