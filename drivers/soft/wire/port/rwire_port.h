@@ -196,7 +196,9 @@ rwire_port_part(struct rwire_port *port, uint32_t port_num)
 static inline struct rwire_frame *
 rwire_port_tx_get(struct rwire_port *port, uint8_t slot, const struct rwire_addr *dst)
 {
-	port->tx_slot = slot;
+	/* The receiver reads the same cache line. */
+	if (unlikely(port->tx_slot != slot))
+		port->tx_slot = slot;
 	return port->ops->tx_get(port, dst);
 }
 
