@@ -606,6 +606,52 @@ file_is_unmapped(struct side *side)
 		HOLDS(ibv_poll_cq(side->cq, 1, &wc) == 0);
 }
 
+/* With other arguments of the devices of a side; nothing is mapped then. */
+static void
+access_unmapped(struct side *side, const char *target, const char *own)
+{
+	HOLDS(setenv("RMEM_IBV", target, 1) == 0);
+	start(side);
+	HOLDS(setenv("RMEM_IBV", own, 1) == 0);
+	open_side(side);
+	connect_sides(side, 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(transfer(side, IBV_WR_RDMA_READ, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(!maps_target(side));
+}
+
+static void
+requester_without_guard_maps_nothing(void)
+{
+	struct side side = {0};
+	struct sigaction action;
+
+	access_unmapped(&side, "soft0", "soft0,odp_guard=0");
+	HOLDS(sigaction(SIGBUS, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+	kill(side.pid, SIGKILL);
+}
+
+static void
+target_without_guard_is_not_mapped(void)
+{
+	struct side side = {0};
+
+	access_unmapped(&side, "soft0,odp_guard=0", "soft0");
+	kill(side.pid, SIGKILL);
+}
+
+static void
+memory_that_was_unmapped_is_detected_with_sanitize(void)
+{
+	struct side side = {0};
+
+	access_unmapped(&side, "soft0,sanitize=1", "soft0");
+	revoked_access_is_refused(&side, READ_ONLY, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(&side, UNMAP, IBV_WC_REM_ACCESS_ERR);
+	kill(side.pid, SIGKILL);
+}
+
 static void
 run_shared(void)
 {
@@ -613,6 +659,9 @@ run_shared(void)
 
 	for (; nb_rounds < ROUNDS; nb_rounds++)
 		run_alone(killed_requester_is_not_waited_for);
+	run_alone(requester_without_guard_maps_nothing);
+	run_alone(target_without_guard_is_not_mapped);
+	run_alone(memory_that_was_unmapped_is_detected_with_sanitize);
 	start(&side);
 	open_side(&side);
 	target_does_nothing(&side);

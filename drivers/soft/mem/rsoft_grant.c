@@ -103,14 +103,21 @@ peer_put_file(struct rsoft_grant_peer *peer, uint64_t id)
 	__atomic_fetch_add(&peer->shared->files_ended, 1, __ATOMIC_RELEASE);
 }
 
-/* Let the peer map the memory of a grant, if that is possible. */
+/*
+ * Let the peer map the memory of a grant, if that is possible. Accesses through its mapping succeed
+ * also after this process has unmapped or protected the memory, so a program that handles or debugs
+ * such faults has all accesses in its own address space.
+ */
 static void
 peer_get_file(struct rsoft_grant_peer *peer, struct granted *granted, struct rsoft_grant *value)
 {
+	const struct rsoft_args *args = &peer->dev->args;
 	const struct rsoft_grant_file *alive, *file;
 	struct rsoft_grant_file *shared;
 	bool is_written = (value->rights & RMEM_ACCESS_REMOTE_WRITE) != 0;
 
+	if (args->odp_guard == 0 || args->sanitize != 0)
+		return;
 	file = rsoft_grant_file_get((const void *)(uintptr_t)value->base, value->length, is_written,
 			&value->file_offset);
 	if (file == NULL)

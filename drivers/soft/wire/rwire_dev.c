@@ -285,8 +285,8 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire, struct rwire_p
 				extra);
 		return -EINVAL;
 	}
-	return rwire_port_shm_open_host(
-			wire_has_icrc(args), args->direct != 0, &wire->owners, port);
+	return rwire_port_shm_open_host(wire_has_icrc(args), args->direct != 0,
+			args->odp_guard != 0, &wire->owners, port);
 }
 
 static int

@@ -165,10 +165,11 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
 
 /*
  * Open the shared memory port of all devices of this host with ip=host, at a free address.
- * is_direct: peers may copy memory directly. Errors as of rwire_port_shm_open().
+ * is_direct: memory of peers may be accessed directly; is_mapping: it may also be mapped. Errors as
+ * of rwire_port_shm_open().
  */
-int rwire_port_shm_open_host(bool has_icrc, bool is_direct, struct rwire_owners *owners,
-		struct rwire_port **port);
+int rwire_port_shm_open_host(bool has_icrc, bool is_direct, bool is_mapping,
+		struct rwire_owners *owners, struct rwire_port **port);
 
 /*
  * Open an ethdev port, given by its number as text, with static neighbours (rwire_neighs_init()).

@@ -563,8 +563,8 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 }
 
 int
-rwire_port_shm_open_host(
-		bool has_icrc, bool is_direct, struct rwire_owners *owners, struct rwire_port **out)
+rwire_port_shm_open_host(bool has_icrc, bool is_direct, bool is_mapping,
+		struct rwire_owners *owners, struct rwire_port **out)
 {
 	struct rwire_addr addr;
 	int rc, listener = rwire_shm_listen_host(&addr);
@@ -574,6 +574,7 @@ rwire_port_shm_open_host(
 	rc = shm_open_port(listener, &addr, SHM_HOST, has_icrc, out);
 	if (rc == 0) {
 		((struct shm_port *)*out)->is_direct = is_direct && !has_icrc;
+		((struct shm_port *)*out)->outs.is_mapping = is_mapping;
 		((struct shm_port *)*out)->outs.owners = owners;
 		((struct shm_port *)*out)->ins.owners = owners;
 	}

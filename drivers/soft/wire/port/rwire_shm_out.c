@@ -102,6 +102,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 		out->fd = fd;
 		out->uid = uid;
 		rwire_copy_connect(&out->peer, rwire_shm_pid(fd), uid);
+		out->peer.maps.is_refused = !outs->is_mapping;
 		if (!rwire_shm_users_add(&outs->users, uid))
 			shm_out_deny(outs, out);
 	}

@@ -56,6 +56,7 @@ struct shm_outs {
 	uint32_t next;         /* the channel to sweep next */
 	uint32_t next_unused;  /* the channel to check next for another address */
 	uint64_t cleaned_at;   /* time of the last search in all channels, TSC */
+	bool is_mapping;       /* memory of peers may be mapped: the handler for it is permitted */
 	bool is_share_logged;  /* logged: a user has its share */
 	bool is_full_logged;   /* logged: all channels have peers */
 	bool is_memory_logged; /* logged: no memory or descriptor */
