@@ -270,6 +270,41 @@ TEST(wire_map, other_files_are_not_mapped)
 	TEST_ASSERT(!copy.is_mapped);
 }
 
+/* Whether another process could lock a file. */
+static bool
+is_unlocked(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK);
+	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return status != 0;
+}
+
+/* The target has closed its descriptor, and its number has a file that this process has locked. */
+TEST(wire_map, number_of_another_file_ends_no_locks)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct rwire_copy copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
+	int other = memfd_create("other", MFD_CLOEXEC), kept = dup(file);
+	bool is_lost;
+
+	grant();
+	TEST_ASSERT(other >= 0 && kept >= 0 && dup2(other, file) == file);
+	TEST_EQ(fcntl(other, F_SETLK, &lock), 0);
+	(void)run(&copy);
+	(void)run(&copy);
+	is_lost = is_unlocked(other);
+	TEST_EQ(dup2(kept, file), file);
+	close(kept);
+	close(other);
+	TEST_ASSERT(!copy.is_mapped);
+	TEST_ASSERT(!is_lost);
+}
+
 TEST(wire_map, private_memory_is_not_mapped)
 {
 	uint64_t offset;

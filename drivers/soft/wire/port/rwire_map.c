@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -94,6 +95,27 @@ map_is_target(const struct rsoft_grants *shared, pid_t pid)
 	return sentinel != 0 && process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1;
 }
 
+static bool
+map_is_inode(const struct stat *st, const struct rsoft_grant_file *file)
+{
+	return st->st_dev == __atomic_load_n(&file->dev, __ATOMIC_RELAXED) &&
+			st->st_ino == __atomic_load_n(&file->ino, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whether a descriptor of the target has the expected file, before a copy of it is closed: that
+ * would end all record locks (fcntl(2), F_SETLK) of this process on another file.
+ */
+static bool
+map_may_close(pid_t pid, uint32_t fd, const struct rsoft_grant_file *file)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int)pid, fd);
+	return stat(path, &st) == 0 && map_is_inode(&st, file);
+}
+
 /* Whether the file is in memory, without a name, of the expected inode and size. */
 static bool
 map_is_valid(int fd, const struct rsoft_grant_file *file, uint64_t *size)
@@ -109,9 +131,7 @@ map_is_valid(int fd, const struct rsoft_grant_file *file, uint64_t *size)
 	if (fs.f_type == HUGETLBFS_MAGIC && (uint64_t)st.st_size % (uint64_t)fs.f_bsize != 0)
 		return false;
 	*size = (uint64_t)st.st_size;
-	return st.st_dev == __atomic_load_n(&file->dev, __ATOMIC_RELAXED) &&
-			st.st_ino == __atomic_load_n(&file->ino, __ATOMIC_RELAXED) && *size != 0 &&
-			*size <= MAP_MAX_SIZE;
+	return map_is_inode(&st, file) && *size != 0 && *size <= MAP_MAX_SIZE;
 }
 
 /* Get a descriptor of the target's file, and its size; -1: not possible. */
@@ -120,13 +140,13 @@ map_open(const struct rsoft_grants *shared, const struct rsoft_grant_file *file,
 		uint64_t *size)
 {
 	int process = (int)syscall(SYS_pidfd_open, pid, 0), fd = -1;
+	uint32_t of_target = __atomic_load_n(&file->fd, __ATOMIC_RELAXED);
 
 	if (process < 0)
 		return -1;
 	/* The target has had its pid since the pidfd was opened. */
-	if (map_is_target(shared, pid))
-		fd = (int)syscall(SYS_pidfd_getfd, process,
-				__atomic_load_n(&file->fd, __ATOMIC_RELAXED), 0);
+	if (map_is_target(shared, pid) && map_may_close(pid, of_target, file))
+		fd = (int)syscall(SYS_pidfd_getfd, process, of_target, 0);
 	close(process);
 	if (fd < 0 || map_is_valid(fd, file, size))
 		return fd;
