@@ -475,12 +475,12 @@ TEST(wire_map, requester_stopped_in_a_copy_stores_nothing_after_the_revocation)
 	}
 }
 
-/* The target in a child: grant the memory by hand, and end, or call exec() after a byte. */
+/* Grant the memory by hand, in a child. */
 static void
-child_grants(int fd, bool is_exec)
+child_publish(const struct rsoft_grant_file *alive)
 {
-	const struct rsoft_grant_file *of, *alive = rsoft_grant_file_alive();
 	struct rsoft_grant *set = rsoft_grant_set(shared, pair.b->qp_num, RKEY);
+	const struct rsoft_grant_file *of;
 	uint64_t offset;
 
 	of = rsoft_grant_file_get(memory, SIZE, true, &offset);
@@ -497,6 +497,13 @@ child_grants(int fd, bool is_exec)
 			.length = SIZE,
 			.base = (uintptr_t)memory,
 			.file_id = of->id};
+}
+
+/* The target in a child: end, or call exec() after a byte. */
+static void
+child_grants(int fd, bool is_exec)
+{
+	child_publish(rsoft_grant_file_alive());
 	if (send(fd, "", 1, 0) != 1 || !is_exec)
 		pause();
 	(void)await(fd);
@@ -563,6 +570,58 @@ hold_main(void *of)
 {
 	*(const struct rsoft_grant_file **)of = rsoft_grant_file_alive();
 	return NULL;
+}
+
+/* The target in a child: the thread that granted ends; after a byte, another one grants. */
+static void
+child_changes_threads(int fd)
+{
+	const struct rsoft_grant_file *alive = NULL;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, hold_main, &alive) != 0 ||
+			pthread_join(thread, NULL) != 0)
+		_exit(2);
+	child_publish(alive);
+	(void)send(fd, "", 1, 0);
+	(void)await(fd);
+	(void)rsoft_grant_file_alive();
+	(void)send(fd, "", 1, 0);
+	pause();
+}
+
+TEST(wire_map, grant_is_requested_again_after_the_granting_thread_has_ended)
+{
+	struct rwire_copy copy;
+	int fds[2];
+	pid_t pid;
+
+	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	pid = start_child();
+	if (pid == 0) {
+		close(fds[0]);
+		child_changes_threads(fds[1]);
+	}
+	close(fds[1]);
+	TEST_ASSERT(pid > 0);
+	if (!await(fds[0])) {
+		waitpid(pid, NULL, 0);
+		test_stop(TEST_SKIPPED);
+	}
+	rwire_copy_connect(&requester, pid, geteuid());
+	copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
+	copy.range[0].rkey = RKEY;
+	if (run(&copy) != RWIRE_COPY_DONE)
+		test_stop(TEST_SKIPPED); /* the kernel does not permit it */
+	TEST_EQ(run(&copy), RWIRE_COPY_ASK);
+	TEST_EQ(copy.copied, 0);
+	TEST_EQ(send(fds[0], "", 1, 0), 1);
+	TEST_ASSERT(await(fds[0]));
+	TEST_EQ(run(&copy), RWIRE_COPY_DONE);
+	TEST_ASSERT(copy.is_mapped);
+	kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	close(fds[0]);
 }
 
 /* In a child, no thread of which holds it yet. */

@@ -254,6 +254,7 @@ rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy)
 
 	at.nb = 0;
 	at.length = 0;
+	at.is_mapped = false;
 	copy_enter(shared, link->i);
 	sentinel = __atomic_load_n(&shared->sentinel, __ATOMIC_ACQUIRE);
 	at.remote[0].iov_base = (void *)(uintptr_t)sentinel;
@@ -262,6 +263,9 @@ rwire_copy_run(const struct rwire_copy_link *link, struct rwire_copy *copy)
 		copy_resolve(&link->peer->maps, shared, copy, &at);
 	copy->copied = 0;
 	copy->is_mapped = at.nb != 0 && copy_mapped(link, sentinel, copy, &at);
+	/* Request the grant again. */
+	if (!copy->is_mapped && at.is_mapped && rwire_maps_are_orphaned(&link->peer->maps))
+		at.nb = at.length = 0;
 	if (at.nb != 0 && !copy->is_mapped) {
 		n = copy_move(link->peer->pid, copy, at.remote, 1 + at.nb);
 		copy->copied = n > 0 ? (uint64_t)n - 1 : 0;

@@ -72,6 +72,22 @@ rwire_maps_find(struct rwire_maps *maps, const struct rwire_map_range *range, bo
 	return base + range->offset;
 }
 
+/* Whether a thread of the target holds its word. */
+static bool
+map_is_held(uint32_t word)
+{
+	return word != 0 && (word & ~FUTEX_TID_MASK) == 0;
+}
+
+bool
+rwire_maps_are_orphaned(const struct rwire_maps *maps)
+{
+	const uint32_t *alive = __atomic_load_n(&maps->alive, __ATOMIC_ACQUIRE);
+
+	return alive != NULL && maps->forks == map_forks &&
+			!map_is_held(__atomic_load_n(alive, __ATOMIC_ACQUIRE));
+}
+
 bool
 rwire_maps_gate(const struct rwire_maps *maps, const uint64_t *sentinel, struct rsoft_gate *gate)
 {
@@ -80,7 +96,7 @@ rwire_maps_gate(const struct rwire_maps *maps, const uint64_t *sentinel, struct 
 	if (gate->alive == NULL || maps->forks != map_forks)
 		return false;
 	gate->alive_value = __atomic_load_n(gate->alive, __ATOMIC_ACQUIRE);
-	return gate->alive_value != 0 && (gate->alive_value & ~(uint64_t)FUTEX_TID_MASK) == 0;
+	return map_is_held((uint32_t)gate->alive_value);
 }
 
 /* Whether the sentinel proves that the process is the target. */

@@ -69,6 +69,12 @@ uint8_t *rwire_maps_find(
 bool rwire_maps_gate(
 		const struct rwire_maps *maps, const uint64_t *sentinel, struct rsoft_gate *gate);
 
+/*
+ * Whether the thread of the target that held its word has ended. If the target has not, another
+ * thread holds it with the next grant of a file.
+ */
+bool rwire_maps_are_orphaned(const struct rwire_maps *maps);
+
 /* Whether rwire_maps_update() has something to do. */
 static inline bool
 rwire_maps_are_old(const struct rwire_maps *maps, const struct rsoft_grants *shared)
