@@ -44,7 +44,8 @@ struct file_query {
 #define FILE_QUERY     _IOWR('f', 17, struct file_query)
 #define FILE_WRITABLE  0x2u
 #define FILE_SHARED    0x8u
-#define FILE_MAX_PARTS 64 /* mappings of one range */
+#define FILE_MAX_PARTS 64    /* mappings of one range */
+#define FILE_MAX_FDS   1024u /* descriptors searched: a microsecond each, with the lock of grants */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -57,11 +58,11 @@ static struct file_entry {
 } files[RSOFT_GRANT_FILES];
 static uint64_t file_ids;
 
-/* The last file without a descriptor, which is not searched for again for a second. */
-static struct {
+/* Files without a descriptor, by inode number, which are not searched for again for a second. */
+static struct file_missing {
 	struct rsoft_grant_file file;
 	uint64_t at; /* TSC */
-} missing;
+} files_missing[RSOFT_GRANT_FILES];
 
 /* Get the mapping of addr; false: none that can be used. */
 static bool
@@ -125,23 +126,25 @@ file_is_of(int fd, bool is_written, struct rsoft_grant_file *file)
 	return true;
 }
 
-/* Find a descriptor of this process with that file. */
+/* Find a descriptor of this process with that file, among those with the lowest numbers. */
 static bool
 file_search(bool is_written, struct rsoft_grant_file *file)
 {
+	struct file_missing *missing = &files_missing[file->ino % RSOFT_GRANT_FILES];
 	const struct dirent *entry;
 	uint64_t now = rte_rdtsc();
 	bool is_found = false;
+	unsigned int i;
 	DIR *dir;
 
 	/* Any peer can request grants, and there may be many descriptors. */
-	if (missing.file.ino == file->ino && missing.file.dev == file->dev &&
-			now - missing.at < rte_get_tsc_hz())
+	if (missing->file.ino == file->ino && missing->file.dev == file->dev &&
+			now - missing->at < rte_get_tsc_hz())
 		return false;
 	dir = opendir("/proc/self/fd");
 	if (dir == NULL)
 		return false;
-	while (!is_found && (entry = readdir(dir)) != NULL) {
+	for (i = 0; i < FILE_MAX_FDS && !is_found && (entry = readdir(dir)) != NULL; i++) {
 		char *end;
 		long fd = strtol(entry->d_name, &end, 10);
 
@@ -150,8 +153,8 @@ file_search(bool is_written, struct rsoft_grant_file *file)
 	}
 	closedir(dir);
 	if (!is_found) {
-		missing.file = *file;
-		missing.at = now;
+		missing->file = *file;
+		missing->at = now;
 	}
 	return is_found;
 }
