@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../drivers/soft/mem/rsoft_gate.h"
@@ -30,6 +31,7 @@
 #include "../test.h"
 
 #define SIZE   (1u << 20)
+#define LARGE  (128u << 20)
 #define ROUNDS 30
 #define RKEY   0x100u
 
@@ -252,6 +254,46 @@ TEST(wire_map, file_is_unmapped_after_the_last_grant)
 	reg(PERF_ACCESS);
 	grant();
 	run_mapped(RMEM_ACCESS_REMOTE_WRITE);
+}
+
+static uint64_t
+own_time_ns(void)
+{
+	struct timespec time;
+
+	TEST_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Other threads wait for the lock of the check. */
+TEST(wire_map, large_file_is_unmapped_by_several_checks)
+{
+	uint8_t *large = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	struct rsoft_gate gate = {0};
+	unsigned int nb = 0;
+	struct rwire_map *map;
+	uint64_t start;
+
+	TEST_ASSERT(large != MAP_FAILED && ftruncate(file, LARGE) == 0);
+	grant();
+	run_mapped(RMEM_ACCESS_REMOTE_WRITE);
+	map = map_of_target();
+	TEST_EQ(map->size, LARGE);
+	TEST_ASSERT(rwire_maps_gate(&requester.maps, &shared->sentinel, &gate) &&
+			rsoft_gate_begin(&gate));
+	gate.open_value = shared->sentinel;
+	TEST_EQ(rsoft_gate_copy(&gate, map->base[1], large, LARGE), LARGE);
+	rsoft_gate_end(&gate);
+	TEST_OK(rmem_mr_dereg(target));
+	start = own_time_ns();
+	rwire_copy_check(&requester, shared);
+	start = own_time_ns() - start;
+	TEST_ASSERT(map_of_target() != NULL || start < 3000000);
+	for (; map_of_target() != NULL && nb < 10000; nb++)
+		rwire_copy_check(&requester, shared);
+	TEST_ASSERT(map_of_target() == NULL);
+	munmap(large, LARGE);
+	reg(PERF_ACCESS);
 }
 
 /* A file with a name may have locks, which end when any descriptor of it is closed. */

@@ -22,11 +22,14 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "../../mem/rsoft_guard.h"
 #include "rwire_map.h"
 
 #define MAP_MAX_SIZE (UINT64_C(1) << 39) /* of a file */
+#define MAP_STEP     (UINT64_C(4) << 20) /* bytes that are released at once */
+#define MAP_STEPS_MS 1                   /* time for steps of one call */
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -229,6 +232,26 @@ map_unmap(struct rwire_map *map)
 	memset(map, 0, sizeof(*map));
 }
 
+/* Release pages of a file, for MAP_STEPS_MS; true: all are released. */
+static bool
+map_release(struct rwire_map *map)
+{
+	uint64_t start = rte_rdtsc(), n;
+	unsigned int i;
+
+	do {
+		n = RTE_MIN(map->size - map->released, MAP_STEP);
+		for (i = 0; i < RTE_DIM(map->base); i++) {
+			/* Of hugepages it may fail, but they are few. */
+			if (map->base[i] != NULL)
+				(void)madvise(map->base[i] + map->released, n, MADV_DONTNEED);
+		}
+		map->released += n;
+	} while (map->released < map->size &&
+			rte_rdtsc() - start < rte_get_tsc_hz() / 1000 * MAP_STEPS_MS);
+	return map->released >= map->size;
+}
+
 /* Map a file that a grant named. Other threads may use the entry, unless it is of another file. */
 static void
 maps_add(struct rwire_maps *maps, const struct rsoft_grants *shared, pid_t pid, uint64_t id,
@@ -268,7 +291,7 @@ maps_sweep(struct rwire_maps *maps, const struct rsoft_grants *shared, bool is_u
 		if (map->id == 0 ||
 				map->id == __atomic_load_n(&shared->file[i].id, __ATOMIC_RELAXED))
 			continue;
-		if (is_used)
+		if (is_used || !map_release(map))
 			return;
 		map_unmap(map);
 	}
@@ -279,7 +302,8 @@ void
 rwire_maps_update(
 		struct rwire_maps *maps, const struct rsoft_grants *shared, pid_t pid, bool is_used)
 {
-	uint64_t wanted = __atomic_load_n(&maps->wanted, __ATOMIC_RELAXED), id;
+	uint64_t wanted = __atomic_load_n(&maps->wanted, __ATOMIC_RELAXED);
+	struct rwire_map *map;
 
 	/* A child of fork() has other memory there, if any. */
 	if (maps->alive != NULL && maps->forks != map_forks)
@@ -289,17 +313,29 @@ rwire_maps_update(
 	if (wanted == 0 || maps->is_refused ||
 			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == 0)
 		return;
-	id = maps->map[wanted / 2 % RSOFT_GRANT_FILES].id;
-	if (id != 0 && id != wanted / 2) {
-		if (is_used)
+	map = &maps->map[wanted / 2 % RSOFT_GRANT_FILES];
+	if (map->id != 0 && map->id != wanted / 2) {
+		if (is_used || !map_release(map))
 			return;
-		map_unmap(&maps->map[wanted / 2 % RSOFT_GRANT_FILES]);
+		map_unmap(map);
 	}
 	__atomic_store_n(&maps->wanted, 0, __ATOMIC_RELAXED);
 	if (map_alive(maps, shared, pid))
 		maps_add(maps, shared, pid, wanted / 2, wanted % 2 != 0);
 	else
 		__atomic_store_n(&maps->is_refused, true, __ATOMIC_RELAXED);
+}
+
+bool
+rwire_maps_release(struct rwire_maps *maps)
+{
+	uint32_t i;
+
+	for (i = 0; i < RSOFT_GRANT_FILES && maps->forks == map_forks; i++) {
+		if (!map_release(&maps->map[i]))
+			return false;
+	}
+	return true;
 }
 
 void

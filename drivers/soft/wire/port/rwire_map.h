@@ -11,8 +11,9 @@
  * - The kernel provides the descriptor, by pidfd_getfd(2), if it permits this process to ptrace(2)
  *   the target. Device and inode must be those that the target has published, and the file must be
  *   in memory, without a name unless it is of hugepages.
- * - A file is unmapped when the target has no grant for it, with the next copy or check of the
- *   channel, and when the channel is closed.
+ * - A file is unmapped when the target has no grant for it, with the next copies or checks of the
+ *   channel, and when the channel is closed. Each of them unmaps for a millisecond, since it holds
+ *   tx_lock: a GiB of 4 KiB pages takes 60 ms.
  *
  * Invariants:
  * - The target writes offsets and ids of grants. Each is loaded once, and the range is within the
@@ -40,6 +41,7 @@
 struct rwire_map {
 	uint64_t id; /* 0: none */
 	uint64_t size;
+	uint64_t released; /* bytes whose pages were released, before it is unmapped */
 	uint8_t *base[2];
 	bool is_refused[2];
 };
@@ -89,6 +91,9 @@ rwire_maps_are_old(const struct rwire_maps *maps, const struct rsoft_grants *sha
  */
 void rwire_maps_update(struct rwire_maps *maps, const struct rsoft_grants *shared, pid_t pid,
 		bool is_used);
+
+/* Unmap a part, before rwire_maps_close(); true: that does not take long any more. */
+bool rwire_maps_release(struct rwire_maps *maps);
 
 /* Unmap all. */
 void rwire_maps_close(struct rwire_maps *maps);

@@ -174,7 +174,10 @@ rwire_shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 	out->checked_at = now;
 	out->pause = outs->check_cycles;
 	if (out->fd >= 0 && !shm_out_is_alive(outs, out)) {
-		shm_out_close(outs, out);
+		if (rwire_maps_release(&out->peer.maps))
+			shm_out_close(outs, out);
+		else
+			out->pause = 0; /* the next call continues */
 		return;
 	}
 	if (out->fd < 0) {
