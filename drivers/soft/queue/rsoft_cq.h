@@ -117,11 +117,14 @@ uint32_t rsoft_cq_part_slow(struct rsoft_cq *cq, uint32_t n);
 static inline uint32_t
 rsoft_cq_part(struct rsoft_cq *cq, uint32_t n)
 {
-	uint32_t end = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) + n;
+	uint32_t end;
 
-	if (likely(n <= 1 ||
-			    end - __atomic_load_n(&cq->cons_cached, __ATOMIC_ACQUIRE) <=
-					    __atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE)))
+	/* Do not load prod, which other queues of the CQ write, for one. */
+	if (n <= 1)
+		return n;
+	end = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) + n;
+	if (likely(end - __atomic_load_n(&cq->cons_cached, __ATOMIC_ACQUIRE) <=
+			    __atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE)))
 		return n;
 	return rsoft_cq_part_slow(cq, n);
 }

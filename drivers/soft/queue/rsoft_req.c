@@ -117,10 +117,9 @@ static int
 req_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
+	int status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	struct rsoft_qp *peer;
-	int status;
 
-	status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(batch->qp);
@@ -145,10 +144,9 @@ req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	struct rsoft_span from[RSOFT_MAX_SGE];
 	struct rsoft_key *inv_key = NULL;
 	struct rsoft_qp *peer;
+	int status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	uint32_t rq_pos = 0;
-	int status;
 
-	status = req_local(batch, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(batch->qp);
@@ -271,9 +269,7 @@ req_place(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	struct rsoft_qp *peer = rsoft_resp_peer(batch->qp);
 
 	*length = 0;
-	if (unlikely(peer == NULL))
-		return RSOFT_WAIT_PEER;
-	return rsoft_resp_flush(peer, wr, &batch->vendor_err);
+	return peer != NULL ? rsoft_resp_flush(peer, wr, &batch->vendor_err) : RSOFT_WAIT_PEER;
 }
 
 /* Complete a request that ended with status. */
@@ -688,27 +684,20 @@ req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 	return i;
 }
 
-/* Execute the first request of a QP that is not in RTS: it is flushed, or waits. */
-static uint32_t
-req_unplan(struct rsoft_batch *batch, const uint8_t *at, size_t stride, uint32_t pos)
-{
-	uint32_t done = req_run(batch, at, stride, 1);
-
-	if (done != 0)
-		rsoft_chaos_unplan(batch->qp->chaos, pos);
-	return done;
-}
-
-/* Fail the first request by a rule, unless the QP is not in RTS; return how many have ended. */
+/* Fail the first request by a rule, or flush it outside of RTS; return how many have ended. */
 static uint32_t
 req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
 {
 	struct rsoft_qp *qp = batch->qp;
-	uint32_t pos = batch->done;
+	uint32_t done, pos = batch->done;
 	int status;
 
-	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)
-		return req_unplan(batch, at, stride, pos);
+	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+		done = req_run(batch, at, stride, 1);
+		if (done != 0)
+			rsoft_chaos_unplan(qp->chaos, pos);
+		return done;
+	}
 	status = rsoft_chaos_inject(qp->chaos, pos, (const void *)at);
 	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
 		rsoft_batch_flush(batch);
@@ -744,25 +733,38 @@ req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint
 }
 
 /* In parts for whose completions the CQ has space: none is executed after a lost completion. */
+static __rte_noinline uint32_t
+req_run_parts(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(batch->qp->qp.send_cq);
+	uint32_t part, done, i = 0;
+
+	do {
+		part = rsoft_cq_part(cq, n - i);
+		done = batch->qp->chaos == NULL
+				? req_run_any(batch, wrs + i * stride, stride, part)
+				: req_run_chaos(batch, wrs + i * stride, stride, part);
+		rsoft_batch_end(batch);
+		i += done;
+	} while (i < n && done == part);
+	return i;
+}
+
 uint32_t
 rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n)
 {
 	struct rsoft_batch batch;
-	uint32_t part, done, i = 0;
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	do {
-		part = rsoft_cq_part(rsoft_cq_of(qp->qp.send_cq), n - i);
-		done = likely(qp->chaos == NULL) ? req_run_any(&batch, wrs, stride, part)
-						 : req_run_chaos(&batch, wrs, stride, part);
-		rsoft_batch_end(&batch);
-		i += done;
-		wrs = (const uint8_t *)wrs + done * stride;
-	} while (unlikely(i < n && done == part));
-	return i;
+	if (unlikely(qp->chaos != NULL || qp->qp.type == RMEM_QPT_XRC_SEND ||
+			    rsoft_cq_part(rsoft_cq_of(qp->qp.send_cq), n) < n))
+		return req_run_parts(&batch, wrs, stride, n);
+	n = req_run(&batch, wrs, stride, n);
+	rsoft_batch_end(&batch);
+	return n;
 }
 
 void
