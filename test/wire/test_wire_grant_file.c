@@ -133,6 +133,33 @@ TEST(wire_grant_file, each_file_without_a_descriptor_is_searched_once_a_second)
 	TEST_ASSERT(!is_again);
 }
 
+/* Peers have mapped the size that the file had. */
+TEST(wire_grant_file, grown_file_is_another_one)
+{
+	int fd;
+	uint64_t offset = 0;
+	uint8_t *map = map_memfd(&fd), *added;
+	const struct rsoft_grant_file *file, *grown;
+
+	file = rsoft_grant_file_get(map, SIZE, true, &offset);
+	if (file == NULL)
+		test_stop(TEST_SKIPPED);
+	TEST_EQ(ftruncate(fd, 2 * SIZE), 0);
+	added = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, SIZE);
+	TEST_ASSERT(added != MAP_FAILED);
+	TEST_ASSERT(rsoft_grant_file_get(map, SIZE, true, &offset) == file);
+	grown = rsoft_grant_file_get(added, SIZE, true, &offset);
+	TEST_ASSERT(grown != NULL && grown->id != file->id);
+	TEST_EQ(grown->size, 2 * SIZE);
+	TEST_EQ(offset, SIZE);
+	rsoft_grant_file_put(grown->id);
+	rsoft_grant_file_put(file->id);
+	rsoft_grant_file_put(file->id);
+	munmap(added, SIZE);
+	munmap(map, SIZE);
+	close(fd);
+}
+
 static void
 setup(void)
 {

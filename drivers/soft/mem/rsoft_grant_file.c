@@ -159,9 +159,12 @@ file_search(bool is_written, struct rsoft_grant_file *file)
 	return is_found;
 }
 
-/* The entry of a file that has grants, or a free one; NULL: none is free. */
+/*
+ * The entry of a file that has grants, and had this range when peers mapped it, or a free one;
+ * NULL: none is free. A file that has grown has another entry.
+ */
 static struct file_entry *
-file_entry(const struct rsoft_grant_file *file)
+file_entry(const struct rsoft_grant_file *file, uint64_t offset, uint64_t length)
 {
 	struct file_entry *free_entry = NULL;
 	uint32_t i;
@@ -169,7 +172,9 @@ file_entry(const struct rsoft_grant_file *file)
 	for (i = 0; i < RSOFT_GRANT_FILES; i++) {
 		if (files[i].nb_grants == 0)
 			free_entry = &files[i];
-		else if (files[i].file.dev == file->dev && files[i].file.ino == file->ino)
+		else if (files[i].file.dev == file->dev && files[i].file.ino == file->ino &&
+				offset <= files[i].file.size &&
+				length <= files[i].file.size - offset)
 			return &files[i];
 	}
 	return free_entry;
@@ -183,7 +188,7 @@ rsoft_grant_file_get(const void *base, uint64_t length, bool is_written, uint64_
 
 	if (!file_locate(base, length, is_written, &file, offset))
 		return NULL;
-	entry = file_entry(&file);
+	entry = file_entry(&file, *offset, length);
 	if (entry == NULL)
 		return NULL;
 	if (entry->nb_grants != 0) {
