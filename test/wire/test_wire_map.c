@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +35,14 @@
 #define LARGE  (128u << 20)
 #define ROUNDS 30
 #define RKEY   0x100u
+
+/* Of x86-64, and of glibc. */
+#ifndef SYS_rseq
+#define SYS_rseq 334
+#endif
+#define RSEQ_SIZE       32
+#define RSEQ_UNREGISTER 1
+#define RSEQ_SIGNATURE  0x53053053
 
 static struct perf_pair pair;
 static struct rmem_mr *target; /* of memory, a mapping of file */
@@ -554,6 +563,48 @@ child_grants(int fd, bool is_exec)
 	_exit(3);
 }
 
+/* Without restartable sequences nothing is mapped. */
+static void
+need_rseq(void)
+{
+	struct rsoft_gate gate;
+
+	if (!rsoft_gate_begin(&gate))
+		test_stop(TEST_SKIPPED);
+}
+
+/* Threads without restartable sequences, as with glibc.pthread.rseq=0. */
+static void *
+run_without_rseq(void *copy)
+{
+	struct rsoft_gate gate;
+
+	if (!rsoft_gate_begin(&gate) ||
+			syscall(SYS_rseq, gate.rseq, RSEQ_SIZE, RSEQ_UNREGISTER, RSEQ_SIGNATURE) !=
+					0)
+		return NULL;
+	(void)run(copy);
+	(void)run(copy);
+	return copy;
+}
+
+TEST(wire_map, thread_without_rseq_maps_nothing)
+{
+	struct rwire_copy copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
+	void *result = NULL;
+	pthread_t thread;
+
+	need_rseq();
+	grant();
+	TEST_EQ(pthread_create(&thread, NULL, run_without_rseq, &copy), 0);
+	TEST_EQ(pthread_join(thread, &result), 0);
+	if (result == NULL || copy.copied != 64)
+		test_stop(TEST_SKIPPED);
+	TEST_ASSERT(!copy.is_mapped);
+	TEST_ASSERT(map_of_target() == NULL);
+	run_mapped(RMEM_ACCESS_REMOTE_WRITE);
+}
+
 static void
 end_target(bool is_exec)
 {
@@ -561,6 +612,7 @@ end_target(bool is_exec)
 	int fds[2];
 	pid_t pid;
 
+	need_rseq();
 	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
 	pid = start_child();
 	if (pid == 0) {
@@ -638,6 +690,7 @@ TEST(wire_map, grant_is_requested_again_after_the_granting_thread_has_ended)
 	int fds[2];
 	pid_t pid;
 
+	need_rseq();
 	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
 	pid = start_child();
 	if (pid == 0) {

@@ -304,14 +304,17 @@ rwire_maps_update(
 {
 	uint64_t wanted = __atomic_load_n(&maps->wanted, __ATOMIC_RELAXED);
 	struct rwire_map *map;
+	struct rsoft_gate gate;
 
 	/* A child of fork() has other memory there, if any. */
 	if (maps->alive != NULL && maps->forks != map_forks)
 		return;
 	maps_sweep(maps, shared, is_used);
-	/* A target that has no sentinel now will have one when no thread is inside. */
+	/* A target that has no sentinel now will have one when no thread is inside. A mapping is of
+	 * use to threads with restartable sequences only. */
 	if (wanted == 0 || maps->is_refused ||
-			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == 0)
+			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == 0 ||
+			!rsoft_gate_begin(&gate))
 		return;
 	map = &maps->map[wanted / 2 % RSOFT_GRANT_FILES];
 	if (map->id != 0 && map->id != wanted / 2) {
