@@ -105,8 +105,11 @@ SOURCE = [
         ('poll.number', '__atomic_load_n(&e->number, @)'),
         ('poll.cons', '__atomic_store_n(&cq->cons, cons, @)'),
     ]),
-    ('drivers/soft/rsoft_qp.c', 'qp_quiesce', [
+    ('drivers/soft/rsoft_qp.c', 'qp_leave_peer', [
         ('quiesce.peer', '__atomic_store_n(&peer->peer, NULL, @)'),
+    ]),
+    ('drivers/soft/rsoft_qp.c', 'qp_quiesce', [
+        ('quiesce.leave', 'qp_leave_peer(qp)'),
         ('quiesce.wait', 'rsoft_grace_wait()'),
     ]),
     ('drivers/soft/queue/rsoft_resp.h', 'rsoft_resp_find_peer', [
