@@ -302,6 +302,17 @@ memory_reserve(const struct memory *memory)
 	return at;
 }
 
+/* Map a part of a file, or as another mapping of this process without fd; false: not possible. */
+static bool
+map_part(const struct part *part, int fd, int rights, void *to)
+{
+	if (fd < 0)
+		return map_twin(part, to);
+	to = mmap(to, part->end - part->begin, rights, MAP_SHARED | MAP_FIXED, fd,
+			(off_t)part->offset);
+	return to != MAP_FAILED;
+}
+
 /* Map all parts; 0 or an errno. */
 static int
 memory_map(struct memory *memory, const int *fds, uint8_t **map)
@@ -315,11 +326,8 @@ memory_map(struct memory *memory, const int *fds, uint8_t **map)
 		return ENOMEM;
 	for (i = 0; i < memory->nb; i++) {
 		const struct part *part = &memory->parts[i];
-		void *to = *map + (part->begin - memory->begin);
 
-		if (fds[i] >= 0 ? mmap(to, part->end - part->begin, rights, MAP_SHARED | MAP_FIXED,
-						  fds[i], (off_t)part->offset) != to
-				: !map_twin(part, to)) {
+		if (!map_part(part, fds[i], rights, *map + (part->begin - memory->begin))) {
 			munmap(*map, memory->end - memory->begin);
 			return EOPNOTSUPP;
 		}
@@ -331,16 +339,17 @@ memory_map(struct memory *memory, const int *fds, uint8_t **map)
 static int
 memory_open(struct memory *memory, uint8_t **map)
 {
-	int *fds = malloc(memory->nb * sizeof(*fds));
+	const uint32_t nb = memory->nb;
+	int *fds = malloc(nb * sizeof(*fds));
 	uint32_t i;
 	int ret;
 
 	if (fds == NULL)
 		return ENOMEM;
-	for (i = 0; i < memory->nb; i++)
+	for (i = 0; i < nb; i++)
 		fds[i] = part_open(memory, &memory->parts[i]);
 	ret = memory_map(memory, fds, map);
-	for (i = 0; i < memory->nb; i++) {
+	for (i = 0; i < nb; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}

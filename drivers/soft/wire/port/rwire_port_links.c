@@ -205,11 +205,13 @@ links_open_fd(struct rwire_port *const parts[], uint32_t nb)
 	if (parts[0]->fd < 0)
 		return -1;
 	fd = epoll_create1(EPOLL_CLOEXEC);
-	for (i = 0; fd >= 0 && i < nb; i++) {
-		if (epoll_ctl(fd, EPOLL_CTL_ADD, parts[i]->fd, &event) == 0)
-			continue;
-		close(fd);
-		fd = -1;
+	if (fd < 0)
+		return -1;
+	for (i = 0; i < nb; i++) {
+		if (epoll_ctl(fd, EPOLL_CTL_ADD, parts[i]->fd, &event) != 0) {
+			close(fd);
+			return -1;
+		}
 	}
 	return fd;
 }
