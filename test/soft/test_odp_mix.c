@@ -145,9 +145,20 @@ TEST(odp_mix, fast_register_mr_covers_an_on_demand_mr)
 	}
 }
 
+/*
+ * The page of the last request is the cause. Events of an earlier madvise() may be handled late:
+ * then the page is populated once more, and an indirect key reports the key that it is over.
+ */
+static void
+expect_page_fault(bool is_indirect)
+{
+	if (!is_indirect || fx.wc.vendor_err != RMEM_VENDOR_ERR_KEY_BELOW)
+		TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+}
+
 /* The rights of a window and of the keys that requests bind go beyond those of the MR. */
 static void
-expect_atomics(uint64_t addr, uint32_t rkey)
+expect_atomics(uint64_t addr, uint32_t rkey, bool is_indirect)
 {
 	const int status = fx_odp_has_atomics() ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR;
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -159,11 +170,11 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 	if (status == RMEM_WC_SUCCESS)
 		TEST_OK(fx_odp_protect(0, PROT_NONE));
 	else
-		TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+		expect_page_fault(is_indirect);
 	fx_reconnect();
 	wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, addr + 8, rkey, 0);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	expect_page_fault(is_indirect);
 	TEST_OK(fx_odp_protect(0, PROT_READ | PROT_WRITE));
 	memcpy(&word, fx_odp.mem + 8, sizeof(word));
 	TEST_EQ(word, status == RMEM_WC_SUCCESS ? 11 : 0);
@@ -177,13 +188,13 @@ TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
 	struct rmem_mw *mw = window(FX_ODP_SIZE, RMEM_ACCESS_REMOTE_ATOMIC);
 	struct rmem_mr *mr, *mkey = fx_mkey(fx.a.pd, 1);
 
-	expect_atomics(fx_odp.mr->iova, mw->rkey);
+	expect_atomics(fx_odp.mr->iova, mw->rkey, false);
 	bind_mkey(mkey, &one, 1);
-	expect_atomics(IOVA, mkey->rkey);
+	expect_atomics(IOVA, mkey->rkey, true);
 	bind_fast(false, &mr);
-	expect_atomics(IOVA, mr->rkey);
+	expect_atomics(IOVA, mr->rkey, false);
 	bind_fast(true, &mr);
-	expect_atomics(IOVA, mr->rkey);
+	expect_atomics(IOVA, mr->rkey, false);
 }
 
 /* To on-demand paging and back: the keys remain. */
