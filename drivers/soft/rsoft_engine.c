@@ -48,7 +48,7 @@ engine_drain_all(struct rsoft_engine *engine, unsigned int lcore)
 			rsoft_sq_begin_with(&engine->qps, qp);
 			return;
 		}
-		if (!rsoft_sq_is_empty(&qp->sq) || qp->is_claimed)
+		if (!rsoft_sq_is_empty(&qp->sq) || rsoft_qp_is_claimed(qp))
 			copied += engine_drain(qp, lcore);
 	}
 }

@@ -42,7 +42,7 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rsoft_req_drain(qp, lcore);
 	if (unlikely(qp->sq.has_to_report))
 		rsoft_sq_report_drained(qp, rwire_qp_is_draining(qp));
-	if (unlikely(qp->is_claimed))
+	if (unlikely(rsoft_qp_is_claimed(qp)))
 		rsoft_rq_flush_late(qp);
 }
 
@@ -83,7 +83,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 			continue;
 		rsoft_post_drain(qp, lcore);
 		copied += rwire_qp_copied(qp);
-		if (rsoft_sq_is_empty(&qp->sq) && !qp->is_claimed)
+		if (rsoft_sq_is_empty(&qp->sq) && !rsoft_qp_is_claimed(qp))
 			rsoft_sq_remove_pending(qp);
 		else
 			is_busy |= rwire_qp_has_more(qp);

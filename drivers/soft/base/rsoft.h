@@ -674,6 +674,13 @@ rsoft_state_is_responding(uint32_t state)
 	return state - RMEM_QPS_RTR <= RMEM_QPS_SQE - RMEM_QPS_RTR;
 }
 
+/* Whether a secondary process posts to the QP. Engines read this while a claim begins. */
+static inline bool
+rsoft_qp_is_claimed(const struct rsoft_qp *qp)
+{
+	return __atomic_load_n(&qp->is_claimed, __ATOMIC_RELAXED) != 0;
+}
+
 /* Whether the requests of a QP are acknowledged: RC and XRC. */
 static inline bool
 rsoft_qp_is_reliable(const struct rsoft_qp *qp)

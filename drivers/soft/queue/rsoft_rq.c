@@ -38,7 +38,7 @@ struct rsoft_rqe *
 rsoft_rq_take_slow(struct rsoft_qp *qp, struct rsoft_rqe *rqe, uint64_t length)
 {
 	/* Another process writes the SGEs of a claimed QP. */
-	if (qp->is_claimed && qp->rq.srq == NULL && rqe->num_sge > qp->max_recv_sge)
+	if (rsoft_qp_is_claimed(qp) && qp->rq.srq == NULL && rqe->num_sge > qp->max_recv_sge)
 		return NULL;
 	if (!qp->has_late_recv || length == RSOFT_RQ_CONTINUED)
 		return rqe;

@@ -71,7 +71,7 @@ rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 
 	if (unlikely(rqe == NULL) && qp->rq.srq != NULL)
 		rqe = rsoft_srq_take(qp, length);
-	if (unlikely((qp->is_claimed | qp->has_late_recv) != 0) && rqe != NULL)
+	if (unlikely((rsoft_qp_is_claimed(qp) | qp->has_late_recv) != 0) && rqe != NULL)
 		return rsoft_rq_take_slow(qp, rqe, length);
 	return rqe;
 }

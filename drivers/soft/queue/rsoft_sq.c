@@ -177,7 +177,7 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 	uint32_t i;
 
 	for (i = 0; i < nb_wr; i++) {
-		if (likely(!qp->is_claimed))
+		if (likely(!rsoft_qp_is_claimed(qp)))
 			sq_hold(&wr[i]);
 		sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
 	}
@@ -213,7 +213,7 @@ sq_is_sound_one(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 bool
 rsoft_sq_is_sound(const struct rsoft_qp *qp, uint32_t pos, uint32_t n)
 {
-	uint32_t i, nb = likely(!qp->is_claimed) ? 0 : n;
+	uint32_t i, nb = likely(!rsoft_qp_is_claimed(qp)) ? 0 : n;
 
 	for (i = 0; i < nb; i++) {
 		if (unlikely(!sq_is_sound_one(qp, rsoft_sq_slot(&qp->sq, pos + i))))
@@ -297,7 +297,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	sq->sig_head = sq->sig_tail = 0;
 	if (qp->chaos != NULL)
 		rsoft_chaos_qp_reset(qp->chaos, sq->cons);
-	if (qp->is_claimed && qp->dev->nb_engines == 0)
+	if (rsoft_qp_is_claimed(qp) && qp->dev->nb_engines == 0)
 		rsoft_sq_add_pending(qp);
 }
 

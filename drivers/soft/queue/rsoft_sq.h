@@ -67,7 +67,7 @@ rsoft_sq_unhold(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	struct rmem_obj *obj;
 	unsigned int i;
 
-	if (unlikely(qp->is_claimed))
+	if (unlikely(rsoft_qp_is_claimed(qp)))
 		return;
 	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
 		obj = rmem_wr_obj(wr, i);
