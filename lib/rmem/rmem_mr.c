@@ -370,8 +370,9 @@ rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 		*info = tmp;
 		return 0;
 	}
-	tmp.lkey = mr->lkey;
-	tmp.rkey = mr->rkey;
+	/* Posts may change the keys of an MR that requests bind. */
+	tmp.lkey = __atomic_load_n(&mr->lkey, __ATOMIC_RELAXED);
+	tmp.rkey = __atomic_load_n(&mr->rkey, __ATOMIC_RELAXED);
 	tmp.addr = mr->addr;
 	tmp.iova = mr->iova;
 	tmp.length = mr->length;
