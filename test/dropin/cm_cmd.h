@@ -112,7 +112,7 @@ cm_bind(int fd, uint32_t id, const char *ip, uint16_t port)
 static inline struct rdma_ucm_query_addr_resp
 cm_query(int fd, uint32_t id)
 {
-	struct rdma_ucm_query_addr_resp resp;
+	struct rdma_ucm_query_addr_resp resp = {.node_guid = 0};
 	struct rdma_ucm_query in = {.response = (uintptr_t)&resp, .id = id};
 
 	HOLDS(cm_run(fd, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);

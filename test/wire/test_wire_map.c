@@ -330,7 +330,7 @@ is_unlocked(int fd)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit(fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK);
+		_exit(fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ? 1 : 0);
 	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
 	return status != 0;
 }
