@@ -674,11 +674,14 @@ rsoft_state_is_responding(uint32_t state)
 	return state - RMEM_QPS_RTR <= RMEM_QPS_SQE - RMEM_QPS_RTR;
 }
 
-/* Whether a secondary process posts to the QP. Engines read this while a claim begins. */
+/*
+ * Whether a secondary process posts to the QP. Engines read this while a claim begins, and drain
+ * the queue only after the claim has read it.
+ */
 static inline bool
 rsoft_qp_is_claimed(const struct rsoft_qp *qp)
 {
-	return __atomic_load_n(&qp->is_claimed, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&qp->is_claimed, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* Whether the requests of a QP are acknowledged: RC and XRC. */
