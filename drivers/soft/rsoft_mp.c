@@ -146,9 +146,12 @@ mp_take(struct rsoft_qp *qp)
 		return ret;
 	rsoft_cq_claim(rsoft_cq_of(qp->qp.send_cq));
 	rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq));
+	/* A poll that has found the QP unclaimed has removed it from the list before. */
+	rsoft_lock(&qp->sq.lock);
 	__atomic_store_n(&qp->is_claimed, true, __ATOMIC_RELEASE);
 	if (qp->dev->nb_engines == 0)
 		rsoft_sq_add_pending(qp);
+	rte_ticketlock_unlock(&qp->sq.lock);
 	return 0;
 }
 

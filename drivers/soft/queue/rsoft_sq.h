@@ -34,8 +34,10 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
-/* Add the QP to the pending list, where its requests are retried until the queue is empty. Under
- * sq.lock. */
+/*
+ * Add the QP to the pending list, where its requests are retried until the queue is empty. Under
+ * sq.lock, or while no other thread uses the queue.
+ */
 void rsoft_sq_add_pending(struct rsoft_qp *qp);
 
 /* Remove the QP from the pending list. Under pending_lock. */
