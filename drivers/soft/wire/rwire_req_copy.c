@@ -49,7 +49,7 @@ direct_begin(struct rwire_qp *q, struct rwire_copy_link *direct)
 
 	for (;;) {
 		rsoft_lock(&q->wire->tx_lock);
-		port->tx_slot = q->grh.gid_slot;
+		rwire_port_set_tx_slot(port, q->grh.gid_slot);
 		result = port->ops->tx_direct(port, &q->addr, direct);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
 		if (result != RWIRE_COPY_RETRY)

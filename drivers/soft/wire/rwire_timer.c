@@ -71,7 +71,7 @@ timer_is_unread(struct rwire_qp *q)
 	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
 
 	rsoft_lock(&q->wire->tx_lock);
-	port->tx_slot = q->grh.gid_slot;
+	rwire_port_set_tx_slot(port, q->grh.gid_slot);
 	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	if (is_known && is_first && now.sent != now.taken) {

@@ -137,7 +137,7 @@ struct rwire_port {
 	bool has_share;                /* receivers may copy payloads from the sender's memory */
 	bool has_gids;                 /* supports rwire_port_udp_gid() */
 	int fd;                        /* readable when packets wait, after rx_sleep(); -1: none */
-	uint8_t tx_slot;               /* GID slot that tx_get and so on send from; by the sender */
+	uint8_t tx_slot;               /* rwire_port_set_tx_slot(); by the sender */
 	uint32_t nb_parts;             /* rwire_port_links_open(): number of ports, else 0 */
 	struct rwire_port *parts[RSOFT_MAX_PORTS];
 	uint64_t now; /* of the innermost port: rwire::now; 0: not known; atomic */
@@ -193,13 +193,20 @@ rwire_port_part(struct rwire_port *port, uint32_t port_num)
 	return port->nb_parts != 0 ? port->parts[port_num - 1] : port;
 }
 
-/* Get a frame to send from a GID slot. */
-static inline struct rwire_frame *
-rwire_port_tx_get(struct rwire_port *port, uint8_t slot, const struct rwire_addr *dst)
+/* Set the GID slot that tx_count, tx_direct and tx_get send from. */
+static inline void
+rwire_port_set_tx_slot(struct rwire_port *port, uint8_t slot)
 {
 	/* The receiver reads the same cache line. */
 	if (unlikely(port->tx_slot != slot))
 		port->tx_slot = slot;
+}
+
+/* Get a frame to send from a GID slot. */
+static inline struct rwire_frame *
+rwire_port_tx_get(struct rwire_port *port, uint8_t slot, const struct rwire_addr *dst)
+{
+	rwire_port_set_tx_slot(port, slot);
 	return port->ops->tx_get(port, dst);
 }
 

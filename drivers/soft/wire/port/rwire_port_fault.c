@@ -233,7 +233,7 @@ fault_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint
 {
 	struct rwire_port *inner = ((const struct fault_port *)base)->inner;
 
-	inner->tx_slot = base->tx_slot;
+	rwire_port_set_tx_slot(inner, base->tx_slot);
 	return inner->ops->tx_count(inner, dst, sent, taken);
 }
 

@@ -150,7 +150,7 @@ pcap_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint3
 {
 	struct rwire_port *inner = ((const struct pcap_port *)base)->inner;
 
-	inner->tx_slot = base->tx_slot;
+	rwire_port_set_tx_slot(inner, base->tx_slot);
 	return inner->ops->tx_count(inner, dst, sent, taken);
 }
 
