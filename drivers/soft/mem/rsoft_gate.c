@@ -17,29 +17,20 @@
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(__ILP32__)
 
-/* Of struct rseq, which the C library may not declare. */
+/* Offsets in struct rseq, which the C library may not declare. */
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS     8
 
 /* Results of the assembly functions besides those of rsoft_guard.h: rsoft_guard_x86_64.S. */
 #define GATE_RESTART 4
 
-typedef struct rsoft_guarded (*gate_copy_t)(
+typedef struct rsoft_guarded gate_copy_t(
 		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
 
-/* In rsoft_guard_x86_64.S. */
-struct rsoft_guarded rsoft_guard_x86_gated(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
-struct rsoft_guarded rsoft_guard_x86_gated_64(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
-struct rsoft_guarded rsoft_guard_x86_gated_line(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
-struct rsoft_guarded rsoft_guard_x86_gated_16(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
-struct rsoft_guarded rsoft_guard_x86_gated_8(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
-struct rsoft_guarded rsoft_guard_x86_gated_3(
-		void *to, const void *from, size_t length, const struct rsoft_gate *gate);
+/* In rsoft_guard_x86_64.S: one for all lengths, and those that store the last bytes. */
+gate_copy_t rsoft_guard_x86_gated;
+gate_copy_t rsoft_guard_x86_gated_64, rsoft_guard_x86_gated_line, rsoft_guard_x86_gated_16,
+		rsoft_guard_x86_gated_8, rsoft_guard_x86_gated_3;
 
 static_assert(offsetof(struct rsoft_gate, open_value) == 8 &&
 				offsetof(struct rsoft_gate, alive) == 16 &&
@@ -47,7 +38,7 @@ static_assert(offsetof(struct rsoft_gate, open_value) == 8 &&
 				offsetof(struct rsoft_gate, rseq) == 32,
 		"as in rsoft_guard_x86_64.S");
 
-/* Of the C library, from glibc 2.35 on. */
+/* Defined by the C library from glibc 2.35 on. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -72,7 +63,7 @@ rsoft_gate_end(const struct rsoft_gate *gate)
 }
 
 /* The function that stores the last bytes. */
-static gate_copy_t
+static gate_copy_t *
 gate_tail(uint64_t length)
 {
 	if (length >= 16)
@@ -85,7 +76,7 @@ gate_tail(uint64_t length)
 }
 
 static bool
-gate_run(gate_copy_t copy, const struct rsoft_gate *gate, void *to, const void *from,
+gate_run(gate_copy_t *copy, const struct rsoft_gate *gate, void *to, const void *from,
 		uint64_t length)
 {
 	uint64_t result;

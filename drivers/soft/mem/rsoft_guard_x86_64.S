@@ -263,8 +263,9 @@
 #define GATE_RESTART		4
 
 /*
- * A function of rsoft_gate.h. 1, 4, 8, 16 and 64 bytes are stored once each. A restartable sequence (rseq(2)) from the loads of the gate to
- * \last, in a thread that is descheduled or gets a signal within it, ends at rsoft_guard_abort.
+ * The start of a function for rsoft_gate.h. Copies of 1, 4, 8, 16 and 64 bytes store each byte once.
+ * A thread that is descheduled or gets a signal between the loads of the gate and \last continues at
+ * rsoft_guard_abort: these instructions are a restartable sequence (rseq(2)).
  */
 	.macro gated name, last
 	.pushsection .data.rel.ro, "aw"
@@ -293,6 +294,29 @@
 	jne	.Lclosed
 	.endm
 
+	.macro gated_tail name
+	gated	\name, .Lend_\name
+	.endm
+
+	.macro gated_end name
+.Lend_\name:
+	copy_end 0
+	.size	\name, . - \name
+	.endm
+
+/* A copy of `size` bytes up to twice as many, by one or two stores of a register. */
+	.macro gated_pair name, size, mov, first, last
+	gated_tail \name
+	\mov	-\size(%rsi, %rdx), \last
+	cmpq	$\size, %rdx
+	je	.Llast_\name
+	\mov	(%rsi), \first
+	\mov	\first, (%rdi)
+.Llast_\name:
+	\mov	\last, -\size(%rdi, %rdx)
+	gated_end \name
+	.endm
+
 rsoft_guard_begin:
 
 /* The sequence includes all copy functions: it must be the first one. */
@@ -301,7 +325,7 @@ rsoft_guard_begin:
 	.size	rsoft_guard_x86_gated, . - rsoft_guard_x86_gated
 
 /* 16 to 64 bytes. */
-	gated	rsoft_guard_x86_gated_64, .Lgated_64_end
+	gated_tail rsoft_guard_x86_gated_64
 	movups	-16(%rsi, %rdx), %xmm3
 	cmpq	$16, %rdx
 	je	.Lgated_last_16
@@ -316,50 +340,20 @@ rsoft_guard_begin:
 	movups	%xmm0, (%rdi)
 .Lgated_last_16:
 	movups	%xmm3, -16(%rdi, %rdx)
-.Lgated_64_end:
-	xorl	%eax, %eax
-	ret
-	.size	rsoft_guard_x86_gated_64, . - rsoft_guard_x86_gated_64
+	gated_end rsoft_guard_x86_gated_64
 
 /* 64 bytes with AVX-512. */
-	gated	rsoft_guard_x86_gated_line, .Lgated_line_end
+	gated_tail rsoft_guard_x86_gated_line
 	vmovups	(%rsi), %zmm16
 	vmovups	%zmm16, (%rdi)
-.Lgated_line_end:
-	xorl	%eax, %eax
-	ret
-	.size	rsoft_guard_x86_gated_line, . - rsoft_guard_x86_gated_line
+	gated_end rsoft_guard_x86_gated_line
 
-/* 8 to 15 bytes. */
-	gated	rsoft_guard_x86_gated_16, .Lgated_16_end
-	movq	-8(%rsi, %rdx), %r9
-	cmpq	$8, %rdx
-	je	.Lgated_last_8
-	movq	(%rsi), %rax
-	movq	%rax, (%rdi)
-.Lgated_last_8:
-	movq	%r9, -8(%rdi, %rdx)
-.Lgated_16_end:
-	xorl	%eax, %eax
-	ret
-	.size	rsoft_guard_x86_gated_16, . - rsoft_guard_x86_gated_16
-
-/* 4 to 7 bytes. */
-	gated	rsoft_guard_x86_gated_8, .Lgated_8_end
-	movl	-4(%rsi, %rdx), %r9d
-	cmpq	$4, %rdx
-	je	.Lgated_last_4
-	movl	(%rsi), %eax
-	movl	%eax, (%rdi)
-.Lgated_last_4:
-	movl	%r9d, -4(%rdi, %rdx)
-.Lgated_8_end:
-	xorl	%eax, %eax
-	ret
-	.size	rsoft_guard_x86_gated_8, . - rsoft_guard_x86_gated_8
+/* 8 to 15 bytes, and 4 to 7. */
+	gated_pair rsoft_guard_x86_gated_16, 8, movq, %rax, %r9
+	gated_pair rsoft_guard_x86_gated_8, 4, movl, %eax, %r9d
 
 /* 1 to 3 bytes. */
-	gated	rsoft_guard_x86_gated_3, .Lgated_3_end
+	gated_tail rsoft_guard_x86_gated_3
 	movzbl	-1(%rsi, %rdx), %r10d
 	cmpq	$1, %rdx
 	je	.Lgated_last_1
@@ -371,10 +365,7 @@ rsoft_guard_begin:
 	movb	%al, 1(%rdi)
 .Lgated_last_1:
 	movb	%r10b, -1(%rdi, %rdx)
-.Lgated_3_end:
-	xorl	%eax, %eax
-	ret
-	.size	rsoft_guard_x86_gated_3, . - rsoft_guard_x86_gated_3
+	gated_end rsoft_guard_x86_gated_3
 
 .Lclosed:
 	movl	$GATE_CLOSED, %eax
