@@ -314,7 +314,7 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 	return wire_open_inner(args, &addr, port);
 }
 
-/* Whether ip= is one or several times host. */
+/* Whether ip= is `host`, or starts with it. */
 static bool
 wire_is_host(const char *ip)
 {
@@ -345,7 +345,7 @@ wire_next_eth(const struct rsoft_args *args, char **rest, bool is_last, struct r
 	return false;
 }
 
-/* Open the port of an address of several, of the arguments `one`; return its error, logged. */
+/* Open the port of one of several addresses; `one` has its arguments. Return its error, logged. */
 static int
 wire_open_part(const struct rsoft_args *args, struct rwire *wire, const struct rsoft_args *one,
 		struct rwire_port **port)
@@ -360,34 +360,33 @@ wire_open_part(const struct rsoft_args *args, struct rwire *wire, const struct r
 	return is_host ? wire_open_host(one, wire, port) : wire_open_addr(one, port);
 }
 
-/* Open a port for each address of ip=; return their number, and their error, logged. */
-static uint32_t
+/* Open a port for each address of ip=; *nb is the number of open ports, also after an error. */
+static int
 wire_open_parts(const struct rsoft_args *args, struct rwire *wire, struct rwire_port *parts[],
-		int *rc)
+		uint32_t *nb)
 {
 	static const char eth[] = "eth:";
 	const bool is_eth = strncmp(args->port, eth, sizeof(eth) - 1) == 0;
 	struct rsoft_args one = *args;
 	char ips[sizeof(args->ip)], numbers[sizeof(args->port)];
 	char *ip, *rest = ips, *eths = is_eth ? numbers + sizeof(eth) - 1 : NULL;
-	uint32_t nb = 0;
+	int rc;
 
 	memcpy(ips, args->ip, sizeof(ips));
 	memcpy(numbers, args->port, sizeof(numbers));
-	for (*rc = 0; *rc == 0 && (ip = strsep(&rest, ";")) != NULL; nb += *rc == 0) {
-		if (nb == RSOFT_MAX_PORTS) {
+	for (*nb = 0; (ip = strsep(&rest, ";")) != NULL; ++*nb) {
+		if (*nb == RSOFT_MAX_PORTS) {
 			RSOFT_LOG(ERR, "ip=: '%s': more than %u ports", ip, RSOFT_MAX_PORTS);
-			*rc = -EINVAL;
-			break;
+			return -EINVAL;
 		}
-		if (!wire_next_eth(args, &eths, rest == NULL, &one)) {
-			*rc = -EINVAL;
-			break;
-		}
+		if (!wire_next_eth(args, &eths, rest == NULL, &one))
+			return -EINVAL;
 		snprintf(one.ip, sizeof(one.ip), "%s", ip);
-		*rc = wire_open_part(args, wire, &one, &parts[nb]);
+		rc = wire_open_part(args, wire, &one, &parts[*nb]);
+		if (rc != 0)
+			return rc;
 	}
-	return nb;
+	return 0;
 }
 
 /* Open a device with several ports that each have a link: shared memory, or an ethdev port. */
@@ -396,9 +395,8 @@ wire_open_links(const struct rsoft_args *args, struct rwire *wire)
 {
 	struct rwire_port *parts[RSOFT_MAX_PORTS];
 	uint32_t i, nb;
-	int rc;
+	int rc = wire_open_parts(args, wire, parts, &nb);
 
-	nb = wire_open_parts(args, wire, parts, &rc);
 	if (rc == 0)
 		rc = rwire_port_links_open(parts, nb, &wire->port);
 	for (i = 0; i < nb && rc != 0; i++)
