@@ -47,6 +47,16 @@ map_forked(void)
 	map_forks++;
 }
 
+/*
+ * Whether the mappings are those of the parent, in a child of fork(): the child has other memory
+ * there, if any.
+ */
+static bool
+map_is_inherited(const struct rwire_maps *maps)
+{
+	return maps->forks != map_forks;
+}
+
 RTE_INIT(rwire_map_init)
 {
 	pthread_atfork(NULL, NULL, map_forked);
@@ -58,14 +68,15 @@ rwire_maps_find(struct rwire_maps *maps, const struct rwire_map_range *range, bo
 	const struct rwire_map *map = &maps->map[range->id % RSOFT_GRANT_FILES];
 	bool is_same = __atomic_load_n(&map->id, __ATOMIC_ACQUIRE) == range->id;
 	uint8_t *base = __atomic_load_n(&map->base[is_written], __ATOMIC_ACQUIRE);
+	bool is_refused;
 
 	if (unlikely(range->id == 0))
 		return NULL;
 	if (unlikely(!is_same || base == NULL)) {
-		if (!__atomic_load_n(&maps->is_refused, __ATOMIC_RELAXED) &&
-				(!is_same ||
-						!__atomic_load_n(&map->is_refused[is_written],
-								__ATOMIC_RELAXED)))
+		is_refused = __atomic_load_n(&maps->is_refused, __ATOMIC_RELAXED);
+		if (is_same && __atomic_load_n(&map->is_refused[is_written], __ATOMIC_RELAXED))
+			is_refused = true;
+		if (!is_refused)
 			__atomic_store_n(&maps->wanted, range->id * 2 + is_written,
 					__ATOMIC_RELAXED);
 		return NULL;
@@ -87,7 +98,7 @@ rwire_maps_are_orphaned(const struct rwire_maps *maps)
 {
 	const uint32_t *alive = __atomic_load_n(&maps->alive, __ATOMIC_ACQUIRE);
 
-	return alive != NULL && maps->forks == map_forks &&
+	return alive != NULL && !map_is_inherited(maps) &&
 			!map_is_held(__atomic_load_n(alive, __ATOMIC_ACQUIRE));
 }
 
@@ -96,7 +107,7 @@ rwire_maps_gate(const struct rwire_maps *maps, const uint64_t *sentinel, struct 
 {
 	gate->open = sentinel;
 	gate->alive = __atomic_load_n(&maps->alive, __ATOMIC_ACQUIRE);
-	if (gate->alive == NULL || maps->forks != map_forks)
+	if (gate->alive == NULL || map_is_inherited(maps))
 		return false;
 	gate->alive_value = __atomic_load_n(gate->alive, __ATOMIC_ACQUIRE);
 	return map_is_held((uint32_t)gate->alive_value);
@@ -242,7 +253,7 @@ map_release(struct rwire_map *map)
 	do {
 		n = RTE_MIN(map->size - map->released, MAP_STEP);
 		for (i = 0; i < RTE_DIM(map->base); i++) {
-			/* Of hugepages it may fail, but they are few. */
+			/* It may fail for hugepages, but they are few. */
 			if (map->base[i] != NULL)
 				(void)madvise(map->base[i] + map->released, n, MADV_DONTNEED);
 		}
@@ -306,8 +317,7 @@ rwire_maps_update(
 	struct rwire_map *map;
 	struct rsoft_gate gate;
 
-	/* A child of fork() has other memory there, if any. */
-	if (maps->alive != NULL && maps->forks != map_forks)
+	if (maps->alive != NULL && map_is_inherited(maps))
 		return;
 	maps_sweep(maps, shared, is_used);
 	/* A target that has no sentinel now will have one when no thread is inside. A mapping is of
@@ -334,7 +344,7 @@ rwire_maps_release(struct rwire_maps *maps)
 {
 	uint32_t i;
 
-	for (i = 0; i < RSOFT_GRANT_FILES && maps->forks == map_forks; i++) {
+	for (i = 0; i < RSOFT_GRANT_FILES && !map_is_inherited(maps); i++) {
 		if (!map_release(&maps->map[i]))
 			return false;
 	}
@@ -346,8 +356,7 @@ rwire_maps_close(struct rwire_maps *maps)
 {
 	uint32_t i;
 
-	/* A child of fork() has other memory there, if any. */
-	if (maps->forks == map_forks) {
+	if (!map_is_inherited(maps)) {
 		for (i = 0; i < RSOFT_GRANT_FILES; i++)
 			map_unmap(&maps->map[i]);
 		if (maps->alive != NULL)
