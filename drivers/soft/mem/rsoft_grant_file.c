@@ -45,7 +45,7 @@ struct file_query {
 #define FILE_WRITABLE  0x2u
 #define FILE_SHARED    0x8u
 #define FILE_MAX_PARTS 64    /* mappings of one range */
-#define FILE_MAX_FDS   1024u /* descriptors searched: a microsecond each, with the lock of grants */
+#define FILE_MAX_FDS   1024u /* descriptors searched, 1 us each, under the lock of grants */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010

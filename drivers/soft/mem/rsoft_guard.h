@@ -152,7 +152,7 @@ struct rsoft_guard_entry {
 	"	.popsection\n"
 
 /*
- * Of each processor: a copy function, and the instructions of rsoft_guard_copy64(),
+ * For each processor: a copy function, and the instructions of rsoft_guard_copy64(),
  * rsoft_guard_store() and rsoft_guard_move(), with the registers that they change. Operand 0 is the
  * destination, operand 1 the source or the value.
  */

@@ -16,7 +16,7 @@
 
 #include "rwire.h"
 
-/* As long as the thread sleeps at most (rwire_dev.c), so that it can keep up with the rate. */
+/* The longest sleep of the thread (rwire_dev.c), so that it can keep up with the rate. */
 #define PACE_BURST_MS 10
 
 bool

@@ -160,9 +160,7 @@ rwire_qp_set_rate(struct rsoft_qp *qp, uint32_t kbps)
 	req->pace_at = rwire_clock();
 	req->pace_cost = 0;
 	/* The next request finds out again whether it can be copied. */
-	req->direct = RWIRE_DIRECT_UNKNOWN;
-	if (kbps != 0)
-		req->direct = RWIRE_DIRECT_FAILED;
+	req->direct = kbps == 0 ? RWIRE_DIRECT_UNKNOWN : RWIRE_DIRECT_FAILED;
 }
 
 bool

@@ -25,8 +25,8 @@
 #define RX_CNPS_PER_S 20000 /* limit per QP: one per 50 us, as in DCQCN */
 
 /*
- * Whether two P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3). In
- * both, bits are set that differ from RWIRE_PKEY.
+ * Whether two P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3).
+ * Both are XORed with RWIRE_PKEY.
  */
 static bool
 rx_is_same_pkey(uint16_t own, uint16_t pkey)

@@ -14,7 +14,7 @@
  * Invariant: req.deadline is 0 unless packets wait for an acknowledgement. It is set when the first
  * such packet is sent (rwire_req.c), by an acknowledgement that leaves other packets
  * (rwire_comp.c), and when a QP resumes (rwire_qp.c). Each run of the requester checks it. All of
- * this is under sq.lock. Of UC and UD it is the end of a wait for the port: rwire_tx_is_late().
+ * this is under sq.lock. For UC and UD, it is the end of a wait for the port: rwire_tx_is_late().
  */
 
 #include <rte_cycles.h>

@@ -69,7 +69,7 @@ ud_wait(struct rwire_qp *q)
 	return rwire_tx_is_late(q, UD_WAIT_MS) ? RMEM_WC_SUCCESS : RSOFT_WAIT_WIRE;
 }
 
-/* P_Key of a message: of QP 1 the first one of the port that it is sent by. */
+/* The P_Key of a message; for QP 1, the first one of the port that sends it. */
 static uint16_t
 ud_pkey(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 {
