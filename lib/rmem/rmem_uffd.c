@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -43,8 +42,7 @@ static struct {
 	int fd;
 	int stop; /* eventfd */
 	unsigned int nb_watches;
-	bool is_refused;   /* the kernel does not permit it */
-	bool has_handlers; /* the fork() handlers are registered */
+	bool is_refused; /* the kernel does not permit it */
 	struct rmem_thread thread;
 	struct rmem_uffd_watch *slot[NB_SLOTS]; /* atomic */
 } uffd = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .stop = -1};
@@ -104,7 +102,7 @@ uffd_close(void)
 	uffd.stop = -1;
 }
 
-/* No thread that a child does not have holds the lock. */
+/* fork() with the lock: no thread that the child does not have holds it. */
 static void
 uffd_prepare(void)
 {
@@ -132,6 +130,15 @@ uffd_child(void)
 	memset(uffd.slot, 0, sizeof(uffd.slot));
 	__atomic_store_n(&rmem_uffd_pass, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&uffd.lock);
+}
+
+/*
+ * At the start, so before handlers that reset this data in a child (dropin/verbs/ribv_env.c): they
+ * run after uffd_child(), and a child does not register these again.
+ */
+RTE_INIT(rmem_uffd_init)
+{
+	pthread_atfork(uffd_prepare, uffd_parent, uffd_child);
 }
 
 /* Open a userfaultfd and set its features; -1: not possible. */
@@ -162,14 +169,8 @@ uffd_open(void)
 	uffd.thread.run = uffd_run;
 	uffd.fd = open_fd();
 	uffd.stop = eventfd(0, EFD_CLOEXEC);
-	if (uffd.fd >= 0 && uffd.stop >= 0 &&
-			(uffd.has_handlers ||
-					pthread_atfork(uffd_prepare, uffd_parent, uffd_child) ==
-							0) &&
-			rmem_thread_start(&uffd.thread, "rmem-uffd") == 0) {
-		uffd.has_handlers = true;
+	if (uffd.fd >= 0 && uffd.stop >= 0 && rmem_thread_start(&uffd.thread, "rmem-uffd") == 0)
 		return true;
-	}
 	uffd_close();
 	return false;
 }
