@@ -72,6 +72,24 @@ proc_errno(void)
 	return errno == EACCES || errno == EPERM ? EPERM : EINVAL;
 }
 
+/* Open a file by a path that may name another file, which is not opened; -ENOENT: not possible. */
+static int
+open_path(const char *path, struct file file, int flags)
+{
+	struct stat st;
+	int fd;
+
+	/* To open another file may have an effect, as that of a FIFO or a device. */
+	if (stat(path, &st) != 0 || st.st_dev != file.dev || st.st_ino != file.ino)
+		return -ENOENT;
+	fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == file.dev && st.st_ino == file.ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ENOENT;
+}
+
 /*
  * Find a descriptor of a process that refers to a file, and open the file by it; return a
  * descriptor, or minus an errno.
@@ -82,7 +100,6 @@ open_of(uint32_t process, struct file file, int flags)
 	char path[PATH_MAX];
 	struct dirent *entry;
 	int fd = -ENOENT;
-	struct stat st;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%u/fd", process);
@@ -91,29 +108,10 @@ open_of(uint32_t process, struct file file, int flags)
 		return -proc_errno();
 	while (fd < 0 && (entry = readdir(dir)) != NULL) {
 		snprintf(path, sizeof(path), "/proc/%u/fd/%s", process, entry->d_name);
-		if (entry->d_name[0] == '.' || stat(path, &st) != 0 || st.st_dev != file.dev ||
-				st.st_ino != file.ino)
-			continue;
-		fd = open(path, flags | O_CLOEXEC);
-		if (fd < 0)
-			fd = -errno;
+		fd = open_path(path, file, flags);
 	}
 	closedir(dir);
 	return fd;
-}
-
-/* The same by a path. */
-static int
-open_path(const char *path, struct file file, int flags)
-{
-	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == file.dev && st.st_ino == file.ino)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -ENOENT;
 }
 
 /* Read a number that the character ends, and step over both; false if there is none. */

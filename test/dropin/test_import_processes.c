@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "own_qp.h"
@@ -432,6 +433,48 @@ handles_of_the_owner_are_of_one_object(void)
 	munmap(mem, SIZE);
 }
 
+/* The import of the MR of the parent, in a child, fails with the errno, or succeeds with 0. */
+static void
+expect_mr(const struct objects *own, int err)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct ibv_context *context = ibv_import_device(dup(own->context->cmd_fd));
+		struct ibv_pd *pd = ibv_import_pd(context, own->pd->handle);
+
+		HOLDS(context != NULL && pd != NULL);
+		errno = 0;
+		if (err == 0)
+			HOLDS(ibv_import_mr(pd, own->mr->handle) != NULL);
+		else
+			HOLDS(ibv_import_mr(pd, own->mr->handle) == NULL && errno == err);
+		_exit(0);
+	}
+	wait_child(pid);
+}
+
+/* The name of an unlinked file may be that of another one, with an effect when it is opened. */
+static void
+file_with_the_name_of_an_unlinked_one_is_not_opened(void)
+{
+	char path[] = "/dev/shm/rmem-import-XXXXXX", name[sizeof(path) + sizeof(" (deleted)")];
+	uint8_t *mem = memory_of(FILE_OF_PATH, path);
+	struct objects own = open_objects(mem, SIZE, 4);
+	int fifo;
+
+	snprintf(name, sizeof(name), "%s (deleted)", path);
+	HOLDS(unlink(path) == 0 && mkfifo(name, 0600) == 0);
+	fifo = open(name, O_RDONLY | O_NONBLOCK);
+	HOLDS(fifo >= 0);
+	expect_mr(&own, 0);
+	/* It had no writer: poll() reports none that has ended. */
+	HOLDS(!is_readable(fifo));
+	HOLDS(close(fifo) == 0 && unlink(name) == 0);
+	close_objects(&own);
+	munmap(mem, SIZE);
+}
+
 /* The file names its owner, which has closed it. */
 static void
 closed_context_is_refused(void)
@@ -512,6 +555,7 @@ main(int argc, char **argv)
 	owner();
 	locks_end_with_their_process();
 	handles_of_the_owner_are_of_one_object();
+	file_with_the_name_of_an_unlinked_one_is_not_opened();
 	closed_context_is_refused();
 	context_of_another_user_is_refused();
 	context_with_a_small_file_is_refused();
