@@ -49,6 +49,7 @@ struct part {
 	uint64_t offset;     /* in the file, of begin */
 	struct file file;
 	bool is_shared;
+	bool is_writable;
 	char name[64];  /* as in /proc/PID/map_files */
 	char path[256]; /* or "" */
 };
@@ -132,19 +133,20 @@ static bool
 part_read(const char *line, struct part *part)
 {
 	uint64_t major, minor, ino;
-	bool is_shared;
+	const char *rights;
 
 	if (!number_read(&line, 16, '-', &part->begin) ||
 			!number_read(&line, 16, ' ', &part->end) || strnlen(line, 5) < 5 ||
 			line[4] != ' ')
 		return false;
-	is_shared = line[3] == 's';
+	rights = line;
 	line += 5;
 	if (!number_read(&line, 16, ' ', &part->offset) || !number_read(&line, 16, ':', &major) ||
 			!number_read(&line, 16, ' ', &minor) || !number_read(&line, 10, ' ', &ino))
 		return false;
 	part->file = (struct file){makedev((unsigned int)major, (unsigned int)minor), (ino_t)ino};
-	part->is_shared = is_shared && ino != 0;
+	part->is_shared = rights[3] == 's' && ino != 0;
+	part->is_writable = rights[1] == 'w';
 	snprintf(part->name, sizeof(part->name), "%" PRIx64 "-%" PRIx64, part->begin, part->end);
 	snprintf(part->path, sizeof(part->path), "%s", line + strspn(line, " "));
 	return true;
@@ -185,8 +187,12 @@ part_add(const struct part *part, void *arg)
 
 	if (part->end <= from || part->begin >= memory->end || from >= memory->end)
 		return 0;
-	/* Without a gap, and of memory that can be shared. */
-	if (part->begin > from || !part->is_shared || memory->nb == MAX_PARTS)
+	/*
+	 * Without a gap, and of memory that can be shared. This process may have rights of the file
+	 * that the owner does not have.
+	 */
+	if (part->begin > from || !part->is_shared || memory->nb == MAX_PARTS ||
+			(memory->is_written && !part->is_writable))
 		return EOPNOTSUPP;
 	parts = realloc(memory->parts, (memory->nb + 1) * sizeof(*parts));
 	if (parts == NULL)

@@ -475,6 +475,21 @@ file_with_the_name_of_an_unlinked_one_is_not_opened(void)
 	munmap(mem, SIZE);
 }
 
+/* The owner gives no right that it does not have, by any entry of its table. */
+static void
+memory_that_the_owner_can_not_write_is_refused(void)
+{
+	uint8_t *mem = memory_of(FILE_OF_FD, NULL);
+	struct objects own = open_objects(mem, SIZE, 4);
+
+	HOLDS(mprotect(mem, SIZE, PROT_READ) == 0);
+	expect_mr(&own, EOPNOTSUPP);
+	HOLDS(mprotect(mem, SIZE, PROT_READ | PROT_WRITE) == 0);
+	expect_mr(&own, 0);
+	close_objects(&own);
+	munmap(mem, SIZE);
+}
+
 /* The file names its owner, which has closed it. */
 static void
 closed_context_is_refused(void)
@@ -556,6 +571,7 @@ main(int argc, char **argv)
 	locks_end_with_their_process();
 	handles_of_the_owner_are_of_one_object();
 	file_with_the_name_of_an_unlinked_one_is_not_opened();
+	memory_that_the_owner_can_not_write_is_refused();
 	closed_context_is_refused();
 	context_of_another_user_is_refused();
 	context_with_a_small_file_is_refused();
