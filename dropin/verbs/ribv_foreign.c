@@ -722,6 +722,22 @@ close_context(struct ibv_context *context)
 	close(ribv_context_of(context)->locks);
 }
 
+/* Check that a process other than this one has the file; 0 or an errno. */
+static int
+owner_check(uint32_t owner, const struct stat *file)
+{
+	int fd;
+
+	/* No context of it has the file: closed, or the owner is of another PID namespace. */
+	if (owner == (uint32_t)getpid())
+		return EINVAL;
+	fd = open_of(owner, (struct file){file->st_dev, file->st_ino}, O_RDONLY);
+	if (fd < 0)
+		return fd == -EPERM ? EPERM : EINVAL;
+	close(fd);
+	return 0;
+}
+
 struct ibv_context *
 ribv_foreign_device(int cmd_fd)
 {
@@ -733,7 +749,7 @@ ribv_foreign_device(int cmd_fd)
 	struct stat st;
 	char path[64];
 	uint32_t i;
-	int fd;
+	int ret;
 
 	/* A description of its own: locks of one description do not conflict. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", cmd_fd);
@@ -748,16 +764,14 @@ ribv_foreign_device(int cmd_fd)
 	from.file_dev = st.st_dev;
 	from.file_ino = st.st_ino;
 	from.owner = head.owner;
-	fd = open_of(head.owner, (struct file){st.st_dev, st.st_ino}, O_RDONLY);
-	for (i = 0; fd >= 0 && (device = ribv_device(i)) != NULL; i++) {
+	ret = owner_check(head.owner, &st);
+	for (i = 0; ret == 0 && (device = ribv_device(i)) != NULL; i++) {
 		if (strncmp(device->name, head.device, sizeof(head.device)) == 0)
 			break;
 	}
-	if (fd >= 0)
-		close(fd);
 	context = NULL;
-	if (fd < 0)
-		errno = fd == -EPERM ? EPERM : EINVAL;
+	if (ret != 0)
+		errno = ret;
 	else if (device == NULL)
 		errno = EOPNOTSUPP;
 	else if (pwrite(from.locks, &one, sizeof(one),

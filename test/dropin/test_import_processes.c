@@ -507,6 +507,9 @@ closed_context_is_refused(void)
 		_exit(0);
 	}
 	HOLDS(ibv_close_device(context) == 0);
+	/* Its owner has a descriptor of the file, but no context. */
+	errno = 0;
+	HOLDS(ibv_import_device(file) == NULL && errno == EINVAL);
 	close(file);
 	signal_peer(ready[1]);
 	wait_child(pid);
