@@ -24,4 +24,19 @@ void rsoft_engine_remove_qp(struct rsoft_qp *qp);
 void rsoft_engine_lock_qp(struct rsoft_qp *qp);
 void rsoft_engine_unlock_qp(struct rsoft_qp *qp);
 
+/* Prevent the engine of a QP, and all threads, from executing its send queue. */
+static inline void
+rsoft_engine_lock_sq(struct rsoft_qp *qp)
+{
+	rsoft_engine_lock_qp(qp);
+	rsoft_lock(&qp->sq.lock);
+}
+
+static inline void
+rsoft_engine_unlock_sq(struct rsoft_qp *qp)
+{
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 #endif /* RSOFT_ENGINE_H */

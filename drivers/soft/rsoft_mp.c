@@ -114,10 +114,8 @@ mp_disable_inline(struct rsoft_qp *qp)
 static void
 mp_settle(struct rsoft_qp *qp)
 {
-	rsoft_engine_lock_qp(qp);
-	rsoft_lock(&qp->sq.lock);
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_lock_sq(qp);
+	rsoft_engine_unlock_sq(qp);
 }
 
 static int

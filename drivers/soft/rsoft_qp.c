@@ -459,47 +459,39 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 static void
 qp_set_retries(struct rsoft_qp *qp)
 {
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	if (qp->sq.wait == RSOFT_WAIT_PEER || qp->sq.wait == RSOFT_WAIT_RNR)
 		qp->sq.wait = RSOFT_WAIT_NONE;
 	rwire_qp_set_retries(qp);
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 }
 
 static void
 qp_set_rate(struct rsoft_qp *qp, uint32_t kbps)
 {
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	rwire_qp_set_rate(qp, kbps);
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 }
 
 /* Generate the event at the end of draining, now or when the begun requests complete. */
 static void
 qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
 {
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	qp->sq.has_to_report = has_to_report;
 	if (has_to_report)
 		rsoft_sq_report_drained(qp, rwire_qp_is_draining(qp));
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 }
 
 /* Before SQD: cancel the request for an event of an earlier SQD. */
 static void
 qp_forget_drained(struct rsoft_qp *qp)
 {
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	qp->sq.has_to_report = false;
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 }
 
 /* Finish a modify: the part under locks that are taken before the domain's lock. */
@@ -534,8 +526,7 @@ qp_lock_sq(struct rsoft_qp *qp)
 	/* This thread, which need not be an lcore, also completes to the CQ (rsoft_cq.h). */
 	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
 	rte_ticketlock_lock(&rsoft_cq_of(qp->qp.send_cq)->ctl_lock);
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	/* In SQE no request is executed, and the QP can move only to ERR here. */
 	rsoft_req_drain(qp, rte_lcore_id());
 }
@@ -543,8 +534,7 @@ qp_lock_sq(struct rsoft_qp *qp)
 static void
 qp_unlock_sq(struct rsoft_qp *qp)
 {
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 	rte_ticketlock_unlock(&rsoft_cq_of(qp->qp.send_cq)->ctl_lock);
 	rsoft_cq_detach(rsoft_cq_of(qp->qp.send_cq));
 }
@@ -591,11 +581,9 @@ qp_is_draining(struct rsoft_qp *qp)
 	bool is_draining;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
-	rsoft_engine_lock_qp(qp);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_engine_lock_sq(qp);
 	is_draining = rwire_qp_is_draining(qp);
-	rte_ticketlock_unlock(&qp->sq.lock);
-	rsoft_engine_unlock_qp(qp);
+	rsoft_engine_unlock_sq(qp);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	return is_draining;
 }
