@@ -159,18 +159,25 @@ rsoft_addr_has_group(const struct rsoft_dev *dev, const uint8_t gid[16])
 			rwire_addr_is_ipv4(&group) == rwire_addr_is_ipv4(&own);
 }
 
-bool
-rsoft_addr_has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
+/* Slot of a GID of the device; RSOFT_GID_SLOTS: it has no such GID. */
+static uint32_t
+slot_of_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
 {
 	uint32_t i;
 
 	if (memcmp(dev->address.gid, gid, 16) == 0)
-		return true;
+		return 0;
 	for (i = 1; i < dev->tables.nb_slots; i++) {
 		if (memcmp(dev->tables.gid[i], gid, 16) == 0)
-			return true;
+			return i;
 	}
-	return false;
+	return RSOFT_GID_SLOTS;
+}
+
+bool
+rsoft_addr_has_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
+{
+	return slot_of_gid(dev, gid) != RSOFT_GID_SLOTS;
 }
 
 struct rsoft_dev *
@@ -217,19 +224,6 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 	return dev != NULL && rte_cpu_to_be_32(dev->cookie) == gid.cookie ? dev : NULL;
 }
 
-/* Port of a GID of the device. */
-static uint32_t
-port_of_gid(const struct rsoft_dev *dev, const uint8_t gid[16])
-{
-	uint32_t i;
-
-	for (i = 1; i < dev->tables.nb_slots; i++) {
-		if (memcmp(dev->tables.gid[i], gid, 16) == 0)
-			return rsoft_gid_port(i);
-	}
-	return 1;
-}
-
 struct rsoft_qp *
 rsoft_addr_qp(const struct rmem_qp_addr *addr)
 {
@@ -242,7 +236,7 @@ rsoft_addr_qp(const struct rmem_qp_addr *addr)
 	if (qp == NULL || qp->qp.qp_num != addr->qp_num)
 		return NULL;
 	if (unlikely(dev->tables.nb_ports > 1) && addr->qp_num != RSOFT_GSI_QP &&
-			port_of_gid(dev, addr->gid) != rsoft_gid_port(qp->gid_slot))
+			rsoft_gid_port(slot_of_gid(dev, addr->gid)) != rsoft_gid_port(qp->gid_slot))
 		return NULL;
 	return qp;
 }
