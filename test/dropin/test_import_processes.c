@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "../send_fds.h"
 #include "own_qp.h"
 
 #define PAGE ((size_t)4096)
@@ -33,13 +34,22 @@ enum kind {
 };
 
 /* Objects of the owner. */
-struct told {
-	uint32_t pd, dm, lkey;
+struct exports {
+	uint32_t pd, dm;
 	struct {
 		uint32_t handle, lkey, rkey;
 		uint64_t addr;
 	} mr[NB_KINDS];
 };
+
+static void
+export_mr(struct exports *exports, int kind, const struct ibv_mr *mr, const void *mem)
+{
+	exports->mr[kind].handle = mr->handle;
+	exports->mr[kind].lkey = mr->lkey;
+	exports->mr[kind].rkey = mr->rkey;
+	exports->mr[kind].addr = (uintptr_t)mem;
+}
 
 /* Address of a QP. */
 struct place {
@@ -47,29 +57,10 @@ struct place {
 	uint16_t lid;
 };
 
-static void
-send_told(int fd, const struct told *told, int file)
-{
-	struct iovec iov = {(void *)(uintptr_t)told, sizeof(*told)};
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-				     .cmsg_level = SOL_SOCKET,
-				     .cmsg_type = SCM_RIGHTS}};
-	struct msghdr msg = {.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = &control,
-			.msg_controllen = sizeof(control)};
-
-	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
-	HOLDS(sendmsg(fd, &msg, 0) == (ssize_t)sizeof(*told));
-}
-
 static int
-receive_told(int fd, struct told *told)
+receive_exports(int fd, struct exports *exports)
 {
-	struct iovec iov = {told, sizeof(*told)};
+	struct iovec iov = {exports, sizeof(*exports)};
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -80,7 +71,7 @@ receive_told(int fd, struct told *told)
 			.msg_controllen = sizeof(control)};
 	int file;
 
-	HOLDS(recvmsg(fd, &msg, 0) == (ssize_t)sizeof(*told));
+	HOLDS(recvmsg(fd, &msg, 0) == (ssize_t)sizeof(*exports));
 	HOLDS(msg.msg_controllen != 0 && control.head.cmsg_type == SCM_RIGHTS);
 	memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
 	return file;
@@ -121,51 +112,51 @@ lid_of(struct ibv_context *context)
 
 /* A WRITE of the importer's QP, of both keys and addresses of the owner. */
 static void
-write_by_owner_keys(struct ibv_pd *pd, struct ibv_cq *cq, const struct told *told, int kind)
+write_by_owner_keys(struct ibv_pd *pd, struct ibv_cq *cq, const struct exports *exports, int kind)
 {
-	const uint64_t addr = told->mr[kind].addr;
+	const uint64_t addr = exports->mr[kind].addr;
 	struct ibv_qp *qp = create_rc(pd, cq, 4);
 
 	HOLDS(qp != NULL);
 	connect_own(qp);
-	HOLDS(write_to(qp, (struct ibv_sge){addr, PART, told->mr[kind].lkey}, addr + SIZE - PART,
-			      told->mr[kind].rkey) == IBV_WC_SUCCESS);
+	HOLDS(write_to(qp, (struct ibv_sge){addr, PART, exports->mr[kind].lkey}, addr + SIZE - PART,
+			      exports->mr[kind].rkey) == IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 
 static void
-importer_is_refused(struct ibv_context *context, struct ibv_pd *pd, const struct told *told)
+importer_is_refused(struct ibv_context *context, struct ibv_pd *pd, const struct exports *exports)
 {
 	struct ibv_pd *own = ibv_alloc_pd(context);
 
 	HOLDS(own != NULL);
 	errno = 0;
-	HOLDS(ibv_import_mr(pd, told->mr[PRIVATE].handle) == NULL && errno == EOPNOTSUPP);
+	HOLDS(ibv_import_mr(pd, exports->mr[PRIVATE].handle) == NULL && errno == EOPNOTSUPP);
 	errno = 0;
-	HOLDS(ibv_import_mr(pd, told->mr[NULL_MR].handle) == NULL && errno == EOPNOTSUPP);
+	HOLDS(ibv_import_mr(pd, exports->mr[NULL_MR].handle) == NULL && errno == EOPNOTSUPP);
 	errno = 0;
-	HOLDS(ibv_import_dm(context, told->dm) == NULL && errno == EOPNOTSUPP);
+	HOLDS(ibv_import_dm(context, exports->dm) == NULL && errno == EOPNOTSUPP);
 	errno = 0;
-	HOLDS(ibv_import_dm(context, told->pd) == NULL && errno == ENOENT);
+	HOLDS(ibv_import_dm(context, exports->pd) == NULL && errno == ENOENT);
 	errno = 0;
-	HOLDS(ibv_import_pd(context, told->mr[0].handle) == NULL && errno == ENOENT);
+	HOLDS(ibv_import_pd(context, exports->mr[0].handle) == NULL && errno == ENOENT);
 	errno = 0;
 	HOLDS(ibv_import_mr(pd, UINT32_MAX) == NULL && errno == ENOENT);
 	/* A PD of this process. */
 	errno = 0;
-	HOLDS(ibv_import_mr(own, told->mr[0].handle) == NULL && errno == ENOENT);
+	HOLDS(ibv_import_mr(own, exports->mr[0].handle) == NULL && errno == ENOENT);
 	HOLDS(ibv_dealloc_pd(own) == 0);
 }
 
 /* Import an MR and use it; the owner alone may deregister it. */
 static struct ibv_mr *
-import_mr(struct ibv_pd *pd, struct ibv_cq *cq, const struct told *told, int kind)
+import_mr(struct ibv_pd *pd, struct ibv_cq *cq, const struct exports *exports, int kind)
 {
-	struct ibv_mr *mr = ibv_import_mr(pd, told->mr[kind].handle);
+	struct ibv_mr *mr = ibv_import_mr(pd, exports->mr[kind].handle);
 
 	HOLDS(mr != NULL && mr->length == SIZE && mr->addr == NULL);
-	HOLDS(mr->lkey == told->mr[kind].lkey && mr->rkey == told->mr[kind].rkey);
-	write_by_owner_keys(pd, cq, told, kind);
+	HOLDS(mr->lkey == exports->mr[kind].lkey && mr->rkey == exports->mr[kind].rkey);
+	write_by_owner_keys(pd, cq, exports, kind);
 	HOLDS(ibv_dereg_mr(mr) == EBUSY);
 	return mr;
 }
@@ -180,23 +171,23 @@ importer(int fd)
 	struct ibv_cq *cq;
 	struct ibv_pd *pd;
 	struct ibv_qp *qp;
-	struct told told;
+	struct exports exports;
 	int i;
 
-	context = ibv_import_device(receive_told(fd, &told));
+	context = ibv_import_device(receive_exports(fd, &exports));
 	HOLDS(context != NULL);
-	pd = ibv_import_pd(context, told.pd);
+	pd = ibv_import_pd(context, exports.pd);
 	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-	HOLDS(pd != NULL && pd->handle == told.pd && cq != NULL);
-	importer_is_refused(context, pd, &told);
+	HOLDS(pd != NULL && pd->handle == exports.pd && cq != NULL);
+	importer_is_refused(context, pd, &exports);
 	for (i = 0; i <= TWO_FILES; i++)
-		mr[i] = import_mr(pd, cq, &told, i);
+		mr[i] = import_mr(pd, cq, &exports, i);
 	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
 	/* A second handle of an object. */
-	again = ibv_import_mr(pd, told.mr[0].handle);
+	again = ibv_import_mr(pd, exports.mr[0].handle);
 	HOLDS(again != NULL && again->rkey == mr[0]->rkey);
 	ibv_unimport_mr(again);
-	write_by_owner_keys(pd, cq, &told, 0);
+	write_by_owner_keys(pd, cq, &exports, 0);
 
 	/* A QP of the imported PD, for the owner's requests. */
 	qp = create_rc(pd, cq, 4);
@@ -215,7 +206,7 @@ importer(int fd)
 
 	wait_peer(fd);
 	errno = 0;
-	HOLDS(ibv_import_mr(pd, told.mr[0].handle) == NULL && errno == ENOENT);
+	HOLDS(ibv_import_mr(pd, exports.mr[0].handle) == NULL && errno == ENOENT);
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
 	/* The other objects end with the context. */
 	HOLDS(ibv_close_device(context) == 0);
@@ -290,12 +281,20 @@ start_importer(int *fd)
 	return pid;
 }
 
+static enum ibv_wc_status
+owner_write_status(struct ibv_qp *qp, const struct ibv_mr *mr, const uint8_t *mem)
+{
+	return write_to(qp, (struct ibv_sge){(uintptr_t)mem, PART, mr->lkey}, (uintptr_t)mem + PAGE,
+			mr->rkey);
+}
+
 /* The peer of the owner's QP is a QP of the importer: its PD has the owner's MR. */
 static void
 owner_writes(int fd, struct ibv_qp *qp, const struct ibv_mr *mr, uint8_t *mem)
 {
 	struct ibv_qp_attr attr = defaults;
 	struct place place;
+	int i;
 
 	HOLDS(read(fd, &place, sizeof(place)) == sizeof(place));
 	attr.dest_qp_num = place.qp_num;
@@ -304,10 +303,12 @@ owner_writes(int fd, struct ibv_qp *qp, const struct ibv_mr *mr, uint8_t *mem)
 	place = (struct place){qp->qp_num, lid_of(qp->context)};
 	HOLDS(write(fd, &place, sizeof(place)) == sizeof(place));
 	wait_peer(fd);
-	memset(mem, 0x33, PART);
-	HOLDS(write_to(qp, (struct ibv_sge){(uintptr_t)mem, PART, mr->lkey}, (uintptr_t)mem + PAGE,
-			      mr->rkey) == IBV_WC_SUCCESS);
-	HOLDS(memcmp(mem, mem + PAGE, PART) == 0);
+	/* The first one is a packet, and later ones are direct copies. */
+	for (i = 0; i < 4; i++) {
+		memset(mem, 0x33 + i, PART);
+		HOLDS(owner_write_status(qp, mr, mem) == IBV_WC_SUCCESS);
+		HOLDS(memcmp(mem, mem + PAGE, PART) == 0);
+	}
 }
 
 static void
@@ -317,7 +318,7 @@ owner(void)
 	char path[] = "/dev/shm/rmem-import-XXXXXX";
 	struct objects own = open_objects(own_mem, sizeof(own_mem), 4);
 	struct ibv_dm *dm = ibv_alloc_dm(own.context, &(struct ibv_alloc_dm_attr){.length = PAGE});
-	struct told told = {.pd = own.pd->handle, .dm = dm->handle};
+	struct exports exports = {.pd = own.pd->handle, .dm = dm->handle};
 	struct ibv_mr *mr[NB_KINDS];
 	uint8_t *mem[NB_KINDS];
 	pid_t pid;
@@ -328,14 +329,12 @@ owner(void)
 		mr[i] = i == NULL_MR ? ibv_alloc_null_mr(own.pd)
 				     : ibv_reg_mr(own.pd, mem[i], SIZE, WRITABLE);
 		HOLDS(mr[i] != NULL);
-		told.mr[i].handle = mr[i]->handle;
-		told.mr[i].lkey = mr[i]->lkey;
-		told.mr[i].rkey = mr[i]->rkey;
-		told.mr[i].addr = (uintptr_t)mem[i];
+		export_mr(&exports, i, mr[i], mem[i]);
 		memset(mem[i], i + 1, PART);
 	}
 	pid = start_importer(&fd);
-	send_told(fd, &told, own.context->cmd_fd);
+	HOLDS(send_fds(fd, &exports, sizeof(exports), 0, own.context->cmd_fd, 1) ==
+			sizeof(exports));
 	owner_writes(fd, own.qp, mr[0], mem[0]);
 	for (i = 1; i <= TWO_FILES; i++)
 		HOLDS(memcmp(mem[i], mem[i] + SIZE - PART, PART) == 0);
@@ -347,6 +346,10 @@ owner(void)
 
 	signal_peer(fd);
 	wait_peer(fd);
+	/* The importer has released the MR, which ends the access by its QP. */
+	memset(mem[0], 0x55, PART);
+	HOLDS(owner_write_status(own.qp, mr[0], mem[0]) == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(mem[0][PAGE] != 0x55);
 	HOLDS(ibv_dereg_mr(mr[0]) == 0);
 	signal_peer(fd);
 	wait_peer(fd);
@@ -373,14 +376,12 @@ locks_end_with_their_process(void)
 		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
 		struct ibv_pd *pd = ibv_import_pd(context, own.pd->handle);
 		struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-		struct told told = {.mr = {{.handle = own.mr->handle,
-						    .lkey = own.mr->lkey,
-						    .rkey = own.mr->rkey,
-						    .addr = (uintptr_t)mem}}};
+		struct exports exports = {0};
 
 		HOLDS(context != NULL && pd != NULL && cq != NULL);
 		HOLDS(ibv_import_mr(pd, own.mr->handle) != NULL);
-		write_by_owner_keys(pd, cq, &told, 0);
+		export_mr(&exports, 0, own.mr, mem);
+		write_by_owner_keys(pd, cq, &exports, 0);
 		signal_peer(ready[1]);
 		pause();
 	}
@@ -391,6 +392,49 @@ locks_end_with_their_process(void)
 	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
 	close_objects(&own);
 	close(ready[0]);
+	munmap(mem, SIZE);
+}
+
+/* An owner that is killed: imported objects stay valid, and further ones can't be imported. */
+static void
+objects_outlive_their_owner(void)
+{
+	uint8_t *mem = map_file(NULL, open_memory(SIZE), SIZE);
+	struct exports exports = {0};
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	int pair[2], status;
+	pid_t pid;
+
+	HOLDS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	pid = fork();
+	if (pid == 0) {
+		struct objects own = open_objects(mem, SIZE, 4);
+		struct ibv_mr *other = ibv_reg_mr(own.pd, mem, SIZE, WRITABLE);
+
+		HOLDS(other != NULL);
+		exports.pd = own.pd->handle;
+		export_mr(&exports, 0, own.mr, mem);
+		export_mr(&exports, 1, other, mem);
+		HOLDS(send_fds(pair[1], &exports, sizeof(exports), 0, own.context->cmd_fd, 1) ==
+				sizeof(exports));
+		pause();
+	}
+	close(pair[1]);
+	context = ibv_import_device(receive_exports(pair[0], &exports));
+	HOLDS(context != NULL);
+	pd = ibv_import_pd(context, exports.pd);
+	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	HOLDS(pd != NULL && cq != NULL && ibv_import_mr(pd, exports.mr[0].handle) != NULL);
+	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	memset(mem, 7, PART);
+	write_by_owner_keys(pd, cq, &exports, 0);
+	HOLDS(memcmp(mem, mem + SIZE - PART, PART) == 0);
+	errno = 0;
+	HOLDS(ibv_import_mr(pd, exports.mr[1].handle) == NULL && errno == EINVAL);
+	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_close_device(context) == 0);
+	close(pair[0]);
 	munmap(mem, SIZE);
 }
 
@@ -572,6 +616,7 @@ main(int argc, char **argv)
 		importer((int)strtol(argv[1], NULL, 10));
 	owner();
 	locks_end_with_their_process();
+	objects_outlive_their_owner();
 	handles_of_the_owner_are_of_one_object();
 	file_with_the_name_of_an_unlinked_one_is_not_opened();
 	memory_that_the_owner_can_not_write_is_refused();

@@ -37,6 +37,7 @@
 #include "soft/wire/rwire_allow.h"
 
 #include "../../lib/rmem/rmem_mp_priv.h"
+#include "../send_fds.h"
 #include "../wire/fuzz_eal.h"
 #include "../wire/xorshift.h"
 
@@ -345,29 +346,6 @@ close_controlled(void)
 	fz.controlled = NULL;
 }
 
-/* Send a command with a descriptor. */
-static void
-send_command(const void *bytes, size_t size)
-{
-	union {
-		struct cmsghdr align;
-		char buffer[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
-	struct msghdr msg = {.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = control.buffer,
-			.msg_controllen = sizeof(control.buffer)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	int passed = STDERR_FILENO;
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(passed));
-	memcpy(CMSG_DATA(cmsg), &passed, sizeof(passed));
-	CHECK(sendmsg(fz.control_fd, &msg, MSG_NOSIGNAL) == (ssize_t)size);
-}
-
 static bool
 run_control(const void *bytes, size_t size)
 {
@@ -377,7 +355,7 @@ run_control(const void *bytes, size_t size)
 	ssize_t n;
 
 	close(before);
-	send_command(bytes, size);
+	CHECK(send_fds(fz.control_fd, bytes, size, 0, STDERR_FILENO, 1) == (ssize_t)size);
 	rwire_control_serve(controlled_wire());
 	n = recv(fz.control_fd, answer, sizeof(answer), 0);
 	CHECK(n >= 2 && n < (ssize_t)MAX_ANSWER);

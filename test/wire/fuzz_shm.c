@@ -30,9 +30,9 @@
 #include <unistd.h>
 
 #include "soft/base/rsoft.h"
+#include "../send_fds.h"
 #include "fuzz_eal.h"
 #include "fuzz_shm.h"
-#include "send_fds.h"
 #include "xorshift.h"
 
 #define PAGE       4096u

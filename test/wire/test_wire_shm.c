@@ -29,8 +29,8 @@
 #include "soft/wire/port/rwire_shm.h"
 
 #include "../rc.h"
+#include "../send_fds.h"
 #include "../test.h"
-#include "send_fds.h"
 
 #define ADDRESS      "127.0.16.1"
 #define PEER_ADDRESS "127.0.16.2"

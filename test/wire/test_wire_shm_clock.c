@@ -28,6 +28,7 @@ static uint64_t virtual_tsc;
 #define rwire_port_shm_open_host clock_shm_open_host
 #include "soft/wire/port/rwire_port_shm.c" /* NOLINT(bugprone-suspicious-include) */
 
+#include "../send_fds.h"
 #include "../test.h"
 
 #define NB_PORTS 3
@@ -238,27 +239,14 @@ free_fd_from(int first)
 /* The connection itself gets the lowest one. */
 TEST(wire_shm_clock, descriptor_of_an_empty_message_is_closed)
 {
-	union {
-		struct cmsghdr align;
-		char buffer[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec none = {0};
-	struct msghdr msg = {.msg_iov = &none,
-			.msg_iovlen = 1,
-			.msg_control = control.buffer,
-			.msg_controllen = sizeof(control.buffer)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 	int fd = connect_to(ports[0]), expected = free_fd_from(test_free_fd() + 1);
+	char byte;
 
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	TEST_EQ(sendmsg(fd, &msg, MSG_NOSIGNAL), 0);
+	TEST_EQ(send_fds(fd, NULL, 0, 0, fd, 1), 0);
 	do {
 		virtual_tsc += HZ / 1000;
 		(void)receive(ports[0]);
-	} while (recv(fd, control.buffer, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	} while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
 	TEST_EQ(free_fd_from(test_free_fd() + 1), expected);
 	close(fd);
 }

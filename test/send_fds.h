@@ -2,17 +2,18 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A message of a peer over shared memory, with a descriptor, any number of times up to MAX_FDS. */
+/* A message on a Unix socket with descriptors (SCM_RIGHTS). */
 
 #ifndef SEND_FDS_H
 #define SEND_FDS_H
 
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #define MAX_FDS 2
 
-/* As send(), with nb copies of the descriptor. */
+/* As send(), with nb copies of the descriptor, at most MAX_FDS. */
 static inline ssize_t
 send_fds(int fd, const void *data, size_t len, int flags, int passed, size_t nb)
 {
