@@ -139,6 +139,10 @@ void fx_reconnect(void); /* a and b: reset, empty CQs, connected */
 int fx_state(struct rmem_qp *qp);
 /* A QP of UD: from RESET to RTS. */
 int fx_ud_ready(struct rmem_qp *qp, uint32_t qkey);
+/* A path to the address of a QP, with a GRH. */
+struct rmem_ah_attr fx_path_to(struct rmem_qp *qp);
+/* An address handle of it. */
+struct rmem_ah *fx_ah_to(struct rmem_pd *pd, struct rmem_qp *qp);
 struct rmem_qp_conn fx_conn(void);
 
 /* Keys of MRs. */

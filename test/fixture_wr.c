@@ -92,6 +92,30 @@ fx_ud_ready(struct rmem_qp *qp, uint32_t qkey)
 	return ret;
 }
 
+struct rmem_ah_attr
+fx_path_to(struct rmem_qp *qp)
+{
+	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
+	struct rmem_qp_attr attr;
+
+	if (rmem_qp_query(qp, &attr) == 0) {
+		memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
+		path.dlid = attr.addr.lid;
+	}
+	return path;
+}
+
+struct rmem_ah *
+fx_ah_to(struct rmem_pd *pd, struct rmem_qp *qp)
+{
+	const struct rmem_ah_attr path = fx_path_to(qp);
+	struct rmem_ah *ah = NULL;
+
+	TEST_OK(rmem_ah_create(pd, &path, &ah));
+	fx_track(ah);
+	return ah;
+}
+
 int
 fx_state(struct rmem_qp *qp)
 {

@@ -29,14 +29,9 @@ move(struct rmem_qp *qp, uint32_t state, uint32_t mask)
 static struct rmem_ah_attr
 path_to(struct rmem_qp *qp)
 {
-	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
-	struct rmem_qp_attr attr;
+	struct rmem_ah_attr path = fx_path_to(qp);
 
-	if (rmem_qp_query(qp, &attr) == 0) {
-		memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
-		path.dlid = attr.addr.lid;
-		path.sgid_index = conf_gid_index(attr.addr.gid);
-	}
+	path.sgid_index = conf_gid_index(path.dgid);
 	return path;
 }
 

@@ -60,22 +60,11 @@ open_domain(struct pair *pair, struct rmem_pd *pd)
 			.dev = fx.a.dev, .pd = pd, .cq = ext.cq, .qp = fx_qp_by(NULL, &qp_conf)};
 }
 
-static void
-open_path(struct pair *pair)
-{
-	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
-	struct rmem_qp_attr attr;
-
-	TEST_OK(rmem_qp_query(pair->b.qp, &attr));
-	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
-	TEST_OK(rmem_ah_create(pair->a.pd, &path, &pair->ah));
-	fx_track(pair->ah);
-}
-
 void
 random_links_open(struct random_run *run)
 {
 	static const uint8_t types[NB_LINKS] = {RMEM_QPT_UC, RMEM_QPT_UD, RMEM_QPT_XRC_SEND};
+	struct pair *ud = &run->links[RANDOM_UD];
 	unsigned int i;
 
 	for (i = 0; i < NB_LINKS; i++) {
@@ -90,7 +79,7 @@ random_links_open(struct random_run *run)
 			open_side(&pair->b, run->pds[pair->pd_b], NULL, types[i]);
 		TEST_OK(random_reconnect(pair));
 	}
-	open_path(&run->links[RANDOM_UD]);
+	ud->ah = fx_ah_to(ud->a.pd, ud->b.qp);
 }
 
 bool

@@ -104,11 +104,9 @@ TEST(gsi, receives_mads_of_its_qkey_only)
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + MAD);
 	const struct rmem_sge from = fx_sge(fx.a.mr, 1024, MAD);
-	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
 	struct rmem_qp_conf conf = ud_conf(RMEM_QP_GSI);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	struct rmem_dev_stats before;
-	struct rmem_qp_attr attr;
 	struct rmem_qp *gsi, *qp;
 
 	gsi = fx_qp_by(fx.a.pd, &conf);
@@ -116,10 +114,7 @@ TEST(gsi, receives_mads_of_its_qkey_only)
 	qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_OK(fx_ud_ready(gsi, RMEM_GSI_QKEY));
 	TEST_OK(fx_ud_ready(qp, RMEM_GSI_QKEY));
-	TEST_OK(rmem_qp_query(gsi, &attr));
-	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
-	TEST_OK(rmem_ah_create(fx.a.pd, &path, &wr.ud.ah));
-	fx_track(wr.ud.ah);
+	wr.ud.ah = fx_ah_to(fx.a.pd, gsi);
 	wr.ud.remote_qpn = 1;
 	wr.ud.remote_qkey = 7;
 	wr.flags |= RMEM_SEND_SIGNALED;

@@ -33,22 +33,9 @@ make_qp(const struct fx_side *side, struct rmem_cq *cq)
 	return fx_qp_by(side->pd, &conf);
 }
 
-static struct rmem_ah_attr
-path_to(struct rmem_qp *qp)
-{
-	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
-	struct rmem_qp_attr attr;
-
-	if (rmem_qp_query(qp, &attr) == 0)
-		memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
-	return path;
-}
-
 static void
 setup(void)
 {
-	struct rmem_ah_attr path;
-
 	fx_setup_odp();
 	if (!fx_is_soft())
 		test_skip("it is about the software device");
@@ -56,9 +43,7 @@ setup(void)
 	mine = make_qp(&fx.b, fx.b.cq);
 	TEST_OK(fx_ud_ready(mine, QKEY));
 	TEST_OK(fx_ud_ready(peer, QKEY));
-	path = path_to(peer);
-	TEST_OK(rmem_ah_create(fx.b.pd, &path, &ah));
-	fx_track(ah);
+	ah = fx_ah_to(fx.b.pd, peer);
 }
 
 static struct rmem_send_wr
@@ -87,7 +72,7 @@ TEST(ud, fields_of_the_ah_are_in_the_grh)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + DATA);
-	struct rmem_ah_attr path = path_to(peer);
+	struct rmem_ah_attr path = fx_path_to(peer);
 	struct rmem_send_wr wr = wr_to(peer, &from);
 	uint32_t first;
 
@@ -231,12 +216,12 @@ TEST(ud, solicited_message_generates_an_event)
 
 TEST(ud, path_that_the_device_lacks_is_refused)
 {
-	struct rmem_ah_attr path = path_to(peer);
+	struct rmem_ah_attr path = fx_path_to(peer);
 	struct rmem_ah *made = NULL;
 
 	path.dgid[0] = 0x20; /* of another host */
 	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
-	path = path_to(peer);
+	path = fx_path_to(peer);
 	path.sgid_index = 1;
 	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
 	path.sgid_index = 0;
@@ -287,7 +272,7 @@ run_worker(void *arg)
 	const struct worker *worker = arg;
 	const struct rmem_sge from = fx_sge(fx.b.mr, worker->index * FX_PAGE, DATA);
 	struct rmem_send_wr wr = wr_to(worker->qp, &from);
-	struct rmem_ah_attr path = path_to(worker->qp);
+	struct rmem_ah_attr path = fx_path_to(worker->qp);
 	unsigned int spins = 0;
 	struct rmem_wc wc;
 	uint8_t seq;

@@ -190,18 +190,16 @@ TEST(chaos_port, gid_is_added_again)
 static struct rmem_qp *
 open_ud(struct rmem_ah **ah)
 {
-	struct rmem_ah_attr path = {
-			.port_num = 1, .is_global = 1, .sgid_index = 1, .hop_limit = 64};
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 64);
-	struct rmem_qp_attr own;
+	struct rmem_ah_attr path;
 	struct rmem_qp *qp;
 
 	conf.type = RMEM_QPT_UD;
 	qp = fx_qp_by(fx.a.pd, &conf);
 	TEST_ASSERT(qp != NULL);
 	TEST_OK(fx_ud_ready(qp, QKEY));
-	TEST_OK(rmem_qp_query(qp, &own));
-	memcpy(path.dgid, own.addr.gid, sizeof(path.dgid));
+	path = fx_path_to(qp);
+	path.sgid_index = 1;
 	TEST_OK(rmem_ah_create(fx.a.pd, &path, ah));
 	fx_track(*ah);
 	return qp;
