@@ -356,6 +356,33 @@ target_does_nothing(struct side *side)
 	HOLDS(ask(side, CHECK, 5).value);
 }
 
+/* With a rate limit, a stopped target answers no WRITE; when the limit ends, none is needed. */
+static void
+limited_requests_are_packets(struct side *side)
+{
+	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
+	struct ibv_wc wc;
+	int i;
+
+	connect_sides(side, 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(ibv_modify_qp_rate_limit(side->qp, &limit) == 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	stop(side);
+	post(side, IBV_WR_RDMA_WRITE, 0, LONG);
+	for (i = 0; i < 1000; i++)
+		HOLDS(ibv_poll_cq(side->cq, 1, &wc) == 0);
+	HOLDS(kill(side->pid, SIGCONT) == 0);
+	HOLDS(wait_for(side) == IBV_WC_SUCCESS);
+	limit.rate_limit = 0;
+	HOLDS(ibv_modify_qp_rate_limit(side->qp, &limit) == 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	stop(side);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(kill(side->pid, SIGCONT) == 0);
+}
+
 static void
 request_past_end_is_refused(struct side *side)
 {
@@ -378,6 +405,17 @@ revoked_access_is_refused(struct side *side, enum command command, enum ibv_wc_s
 	if (command == REREG)
 		HOLDS(transfer(side, IBV_WR_RDMA_READ, 0, LONG) == IBV_WC_SUCCESS);
 	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == status);
+}
+
+/* Each of these ends the access to private and to shared memory. */
+static void
+revocations_end_access(struct side *side)
+{
+	request_past_end_is_refused(side);
+	revoked_access_is_refused(side, DEREG, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(side, REREG, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(side, UNWINDOW, IBV_WC_REM_ACCESS_ERR);
+	revoked_access_is_refused(side, FAIL, IBV_WC_RETRY_EXC_ERR);
 }
 
 /* No byte is written after ibv_dereg_mr(), while requests are executed one after another. */
@@ -666,11 +704,8 @@ run_shared(void)
 	open_side(&side);
 	target_does_nothing(&side);
 	file_is_unmapped(&side);
-	request_past_end_is_refused(&side);
-	revoked_access_is_refused(&side, DEREG, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, REREG, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, UNWINDOW, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, FAIL, IBV_WC_RETRY_EXC_ERR);
+	revocations_end_access(&side);
+	limited_requests_are_packets(&side);
 	dereg_ends_access(&side);
 	kill(side.pid, SIGKILL);
 	printf("access by mapping is that which the target permits\n");
@@ -695,13 +730,10 @@ main(int argc, char **argv)
 	start(&side);
 	open_side(&side);
 	target_does_nothing(&side);
-	request_past_end_is_refused(&side);
-	revoked_access_is_refused(&side, DEREG, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, REREG, IBV_WC_REM_ACCESS_ERR);
+	revocations_end_access(&side);
 	revoked_access_is_refused(&side, READ_ONLY, IBV_WC_REM_ACCESS_ERR);
 	revoked_access_is_refused(&side, UNMAP, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, UNWINDOW, IBV_WC_REM_ACCESS_ERR);
-	revoked_access_is_refused(&side, FAIL, IBV_WC_RETRY_EXC_ERR);
+	limited_requests_are_packets(&side);
 	dereg_ends_access(&side);
 	forbidden_access_uses_packets(&side);
 	kill(side.pid, SIGKILL);

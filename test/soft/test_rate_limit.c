@@ -97,23 +97,64 @@ TEST(rate_limit, writes_of_uc_take_their_time)
 
 TEST(rate_limit, datagrams_take_their_time)
 {
-	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
 	struct rmem_qp *qp = make_qp(RMEM_QPT_UD), *peer = make_qp(RMEM_QPT_UD);
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
-	struct rmem_qp_attr attr;
 
 	TEST_OK(fx_ud_ready(qp, QKEY));
 	TEST_OK(fx_ud_ready(peer, QKEY));
-	TEST_OK(rmem_qp_query(peer, &attr));
-	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
-	TEST_OK(rmem_ah_create(fx.a.pd, &path, &wr.ud.ah));
-	fx_track(wr.ud.ah);
+	wr.ud.ah = fx_ah_to(fx.a.pd, peer);
 	wr.ud.remote_qpn = peer->qp_num;
 	wr.ud.remote_qkey = QKEY;
 	wr.flags = RMEM_SEND_SIGNALED;
 	set_rate(qp, KBPS);
 	TEST_ASSERT(run(qp, &wr) >= MIN_MS);
+}
+
+/* A reset drops the requests that wait for their time, and the limit: none completes later. */
+TEST(rate_limit, reset_drops_requests_that_wait)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &from, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_qp *qp = make_qp(RMEM_QPT_RC), *peer = make_qp(RMEM_QPT_RC);
+	unsigned int i;
+
+	TEST_OK(fx_connect_pair(qp, peer));
+	set_rate(qp, 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < NB_MSGS; i++)
+		TEST_EQ(fx_post(qp, &wr), 1);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(rmem_qp_reset(peer));
+	fx_drain(fx.a.cq);
+	TEST_OK(fx_connect_pair(qp, peer));
+	(void)run(qp, &wr);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+}
+
+/* The requests that wait are flushed without delay: at 1 kbit/s they take 17 minutes. */
+TEST(rate_limit, error_flushes_requests_that_wait)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &from, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_qp *qp = make_qp(RMEM_QPT_RC), *peer = make_qp(RMEM_QPT_RC);
+	unsigned int i, nb_flushed = 0;
+
+	TEST_OK(fx_connect_pair(qp, peer));
+	set_rate(qp, 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < NB_MSGS; i++) {
+		wr.wr_id = i;
+		TEST_EQ(fx_post(qp, &wr), 1);
+	}
+	TEST_OK(rmem_qp_set_error(qp));
+	for (i = 0; i < NB_MSGS; i++) {
+		nb_flushed += fx_wait(fx.a.cq) == RMEM_WC_WR_FLUSH_ERR;
+		TEST_EQ(fx.wc.wr_id, i);
+	}
+	TEST_ASSERT(nb_flushed >= NB_MSGS / 2);
 }
 
 TEST_SUITE(rate_limit, setup, fx_teardown);
