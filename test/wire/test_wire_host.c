@@ -370,9 +370,12 @@ open_ud(struct host_path *path)
 	TEST_OK(rmem_qp_modify(path->qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
 }
 
-/* How many of datagrams complete, at the time of the virtual clock; nb of them are posted. */
+/*
+ * How many SENDs complete, at the time of the virtual clock; nb of them are posted, of UD to an
+ * address handle, of UC to NULL.
+ */
 static int
-send_datagrams(const struct host_path *path, struct rmem_ah *to, int nb)
+send_messages(const struct host_path *path, struct rmem_ah *to, int nb)
 {
 	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
 			.flags = RMEM_SEND_SIGNALED,
@@ -395,13 +398,13 @@ check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct r
 {
 	struct rmem_dev_stats stats;
 
-	TEST_EQ(send_datagrams(path, unread, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
-	TEST_EQ(send_datagrams(path, unread, 1), 0);
+	TEST_EQ(send_messages(path, unread, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
+	TEST_EQ(send_messages(path, unread, 1), 0);
 	virtual_clock += rte_get_tsc_hz();
-	TEST_EQ(send_datagrams(path, unread, 0), 1);
-	TEST_EQ(send_datagrams(path, other, 1), 1);
-	TEST_EQ(send_datagrams(path, unread, 1), 1);
-	TEST_EQ(send_datagrams(path, other, 1), 1);
+	TEST_EQ(send_messages(path, unread, 0), 1);
+	TEST_EQ(send_messages(path, other, 1), 1);
+	TEST_EQ(send_messages(path, unread, 1), 1);
+	TEST_EQ(send_messages(path, other, 1), 1);
 	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
 	TEST_EQ(stats.drop_no_peer, 2);
 }
@@ -463,34 +466,16 @@ TEST_WITH(wire_host, unread_datagrams_delay_others_once_with_pcap, setup_pcap)
 	expect_one_delay();
 }
 
-/* Post nb SENDs of UC, and poll; how many complete. */
-static int
-send_uc(const struct host_path *path, int nb)
-{
-	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
-	int i, nb_done = 0;
-	struct rmem_wc wc;
-
-	for (i = 0; i < nb; i++) {
-		if (rmem_post_send(path->qp, &wr, 1) != 1)
-			break;
-		nb_done += rmem_poll_cq(path->cq, &wc, 1);
-	}
-	for (i = 0; i < 10; i++)
-		nb_done += rmem_poll_cq(path->cq, &wc, 1);
-	return nb_done;
-}
-
 static void
 check_uc_peer(const struct host_path *path)
 {
 	struct rmem_dev_stats stats;
 
-	TEST_EQ(send_uc(path, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
-	TEST_EQ(send_uc(path, 2), 0);
+	TEST_EQ(send_messages(path, NULL, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
+	TEST_EQ(send_messages(path, NULL, 2), 0);
 	virtual_clock += 3 * rte_get_tsc_hz();
-	TEST_EQ(send_uc(path, 0), 2);
-	TEST_EQ(send_uc(path, 1), 1);
+	TEST_EQ(send_messages(path, NULL, 0), 2);
+	TEST_EQ(send_messages(path, NULL, 1), 1);
 	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
 	TEST_EQ(stats.drop_no_peer, 3);
 }

@@ -550,13 +550,21 @@ child_publish(const struct rsoft_grant_file *alive)
 			.file_id = of->id};
 }
 
-/* The target in a child: end, or call exec() after a byte. */
+/* The target in a child, which is killed. */
 static void
-child_grants(int fd, bool is_exec)
+child_grants(int fd)
 {
 	child_publish(rsoft_grant_file_alive());
-	if (send(fd, "", 1, 0) != 1 || !is_exec)
-		pause();
+	(void)send(fd, "", 1, 0);
+	pause();
+}
+
+/* The same; it calls exec() after a byte. */
+static void
+child_grants_and_execs(int fd)
+{
+	child_publish(rsoft_grant_file_alive());
+	(void)send(fd, "", 1, 0);
 	(void)await(fd);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	execlp("sleep", "sleep", "1000", NULL);
@@ -605,10 +613,10 @@ TEST(wire_map, thread_without_rseq_maps_nothing)
 	run_mapped(RMEM_ACCESS_REMOTE_WRITE);
 }
 
-static void
-end_target(bool is_exec)
+/* Start the target in a child, and connect to it after it has granted; fd is a socket to it. */
+static pid_t
+start_target(void (*target_main)(int fd), int *fd, struct rwire_copy *copy)
 {
-	struct rwire_copy copy;
 	int fds[2];
 	pid_t pid;
 
@@ -617,7 +625,8 @@ end_target(bool is_exec)
 	pid = start_child();
 	if (pid == 0) {
 		close(fds[0]);
-		child_grants(fds[1], is_exec);
+		target_main(fds[1]);
+		_exit(4);
 	}
 	close(fds[1]);
 	TEST_ASSERT(pid > 0);
@@ -626,27 +635,44 @@ end_target(bool is_exec)
 		test_stop(TEST_SKIPPED);
 	}
 	rwire_copy_connect(&requester, pid, geteuid());
-	copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
-	copy.range[0].rkey = RKEY;
+	*copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
+	copy->range[0].rkey = RKEY;
+	*fd = fds[0];
+	return pid;
+}
+
+static void
+kill_target(pid_t pid, int fd)
+{
+	kill(pid, SIGKILL);
+	TEST_EQ(waitpid(pid, NULL, 0), pid);
+	close(fd);
+}
+
+static void
+end_target(bool is_exec)
+{
+	struct rwire_copy copy;
+	int fd;
+	pid_t pid = start_target(is_exec ? child_grants_and_execs : child_grants, &fd, &copy);
+
 	memset(local, 1, 64);
 	(void)run(&copy);
 	(void)run(&copy);
 	TEST_ASSERT(copy.is_mapped);
 	TEST_MEM(memory, local, 64);
 	if (is_exec) {
-		TEST_EQ(send(fds[0], "", 1, 0), 1);
-		TEST_ASSERT(!await(fds[0])); /* exec() closes it */
+		TEST_EQ(send(fd, "", 1, 0), 1);
+		TEST_ASSERT(!await(fd)); /* exec() closes it */
 	} else {
-		kill(pid, SIGKILL);
-		TEST_EQ(waitpid(pid, NULL, 0), pid);
+		kill_target(pid, fd);
 	}
 	memset(local, 2, 64);
 	(void)run(&copy);
 	TEST_ASSERT(!copy.is_mapped);
 	TEST_EQ(memory[0], 1);
-	kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
-	close(fds[0]);
+	if (is_exec)
+		kill_target(pid, fd);
 }
 
 TEST(wire_map, nothing_is_copied_after_the_target_was_killed)
@@ -687,36 +713,18 @@ child_changes_threads(int fd)
 TEST(wire_map, grant_is_requested_again_after_the_granting_thread_has_ended)
 {
 	struct rwire_copy copy;
-	int fds[2];
-	pid_t pid;
+	int fd;
+	pid_t pid = start_target(child_changes_threads, &fd, &copy);
 
-	need_rseq();
-	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-	pid = start_child();
-	if (pid == 0) {
-		close(fds[0]);
-		child_changes_threads(fds[1]);
-	}
-	close(fds[1]);
-	TEST_ASSERT(pid > 0);
-	if (!await(fds[0])) {
-		waitpid(pid, NULL, 0);
-		test_stop(TEST_SKIPPED);
-	}
-	rwire_copy_connect(&requester, pid, geteuid());
-	copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
-	copy.range[0].rkey = RKEY;
 	if (run(&copy) != RWIRE_COPY_DONE)
 		test_stop(TEST_SKIPPED); /* the kernel does not permit it */
 	TEST_EQ(run(&copy), RWIRE_COPY_ASK);
 	TEST_EQ(copy.copied, 0);
-	TEST_EQ(send(fds[0], "", 1, 0), 1);
-	TEST_ASSERT(await(fds[0]));
+	TEST_EQ(send(fd, "", 1, 0), 1);
+	TEST_ASSERT(await(fd));
 	TEST_EQ(run(&copy), RWIRE_COPY_DONE);
 	TEST_ASSERT(copy.is_mapped);
-	kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
-	close(fds[0]);
+	kill_target(pid, fd);
 }
 
 /* In a child, no thread of which holds it yet. */
