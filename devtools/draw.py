@@ -13,7 +13,7 @@ import subprocess
 import ctext
 
 ROOMS = ('lib', 'drivers', 'dropin', 'ibcm')
-# What is replaced, and by what.
+# (pattern, replacement)
 OPERATORS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r' == ', ' != '), (r' != ', ' == '), (r' < ', ' <= '), (r' <= ', ' < '), (r' > ', ' >= '),
     (r' >= ', ' > '), (r' && ', ' || '), (r' \|\| ', ' && '), (r'(?<=\w) \+ (?=\w)', ' - '),
@@ -21,7 +21,7 @@ OPERATORS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r' \|= ', ' &= '), (r'(?<=if \()(?=.*\)( \{)?$)', '!'), (r'(?<=\breturn )0(?=;)', '-1'))]
 STATEMENT = re.compile(r'^\t+(\(void\))?[\w>.\[\]*-]+(\(.*\)|( [-+|&^]?= .*)|\+\+|--);$')
 NOT_DRAWN = re.compile(r'LOG|trace|printf|RMEM_FAIL|assert|^\t*(const|struct|u?int\w*|bool|size_t|char|void) ')
-# The tests of a place, which are run first.
+# (directory, pattern of the tests that are run first)
 KILLERS = (
     ('drivers/soft/wire/', 'wire_'), ('drivers/soft/', 'conformance|random|engine_'),
     ('drivers/verbs/', 'fake_verbs'), ('dropin/cm/', 'dropin_cm'), ('dropin/', 'dropin_'),
@@ -35,7 +35,7 @@ def killers(path, all_tests):
 
 
 def _changes(line):
-    """Each line that may take the place of this one."""
+    """Yield each changed line."""
     if NOT_DRAWN.search(line):
         return
     for pattern, replacement in OPERATORS:
@@ -59,7 +59,7 @@ def _candidates(path, text):
 
 
 def _mutant(root, path, name, number, changed):
-    """With as many lines around as are in the file once."""
+    """The change, with as many surrounding lines as make its text unique in the file."""
     with open(os.path.join(root, path), encoding='utf-8') as file:
         text = file.read()
     lines, around = text.split('\n'), 0

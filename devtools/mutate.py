@@ -6,8 +6,8 @@ of the tree, run the likely killers, then the rest of fast-tests.
 usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--sample N [--seed S]] [--quick] [--retry]
                  [--seconds N] [--state FILE]
 
---sample applies N mutants that are drawn from all functions (draw.py), of which the same seed draws the same
-from the same tree, instead of those of mutants.txt.
+--sample applies N mutants that are drawn at random from all functions (draw.py) instead of those of
+mutants.txt. In the same tree, the same seed draws the same mutants.
 
 A mutant is killed if it does not compile, if a test fails, or if a test exceeds the given seconds,
 which should be several times the duration of the slowest test. The state file keeps the results, so

@@ -27,7 +27,7 @@ def rules(source):
     for name in re.findall(r'\{"(\w+)",', table(source, r'opcodes\[RMEM_WR_OPCODE_NB\]')):
         yield name, None, clauses['STATUS']
     for name in re.findall(r'\{"(\w+)",', table(source, 'calls')):
-        yield name, None, clauses['POST' if name.startswith('post') or 'post' in name else 'CALL']
+        yield name, None, clauses['POST' if 'post' in name else 'CALL']
     for name in re.findall(r'RMEM_ASYNC_(\w+)', re.search(r' events\[\] = \{(.*?)\}', source).group(1)):
         yield 'RDMA_WRITE', name, clauses['EVENT']
     entries = re.findall(r'\{"(\w+)", "(\w+)",(.*?)\},', table(source, 'others'), re.S)

@@ -238,8 +238,8 @@ context_is_of_the_region(void)
 
 #ifdef FI_MR_DMABUF
 /*
- * A descriptor that can be mapped. The provider asks the symbols of the kernel whether it has
- * dma-bufs of RDMA; soft0 needs none of it.
+ * A descriptor that can be mapped. The provider requires ib_umem_dmabuf_get in /proc/kallsyms;
+ * soft0 does not.
  */
 static void
 dmabuf_is_registered(void)

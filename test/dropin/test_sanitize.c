@@ -101,8 +101,10 @@ register_some(void *of)
 	return NULL;
 }
 
-/* In a process of its own: objects that are not destroyed, two of one place, made by threads that
- * have ended. A compiler may build the calls of a loop apart. */
+/*
+ * In a process of its own: objects that are not destroyed, two of one call site, made by threads
+ * that have ended. The call site is one also if a compiler unrolls the loop.
+ */
 static int
 leave(void)
 {
