@@ -483,6 +483,8 @@ start(struct side *side)
 	side->pid = fork();
 	HOLDS(side->pid >= 0);
 	if (side->pid == 0) {
+		/* Also if it is stopped. */
+		HOLDS(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 		close(fds[0]);
 		target_main(fds[1]);
 		_exit(0);

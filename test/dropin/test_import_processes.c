@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -75,6 +76,17 @@ receive_exports(int fd, struct exports *exports)
 	HOLDS(msg.msg_controllen != 0 && control.head.cmsg_type == SCM_RIGHTS);
 	memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
 	return file;
+}
+
+/* A child that ends with this process. */
+static pid_t
+start_child(void)
+{
+	pid_t pid = fork();
+
+	HOLDS(pid >= 0);
+	HOLDS(pid != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	return pid;
 }
 
 static void
@@ -269,7 +281,7 @@ start_importer(int *fd)
 	pid_t pid;
 
 	HOLDS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		close(pair[0]);
 		snprintf(number, sizeof(number), "%d", pair[1]);
@@ -371,7 +383,7 @@ locks_end_with_their_process(void)
 
 	HOLDS(pipe(ready) == 0);
 	memset(mem, 9, PART);
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
 		struct ibv_pd *pd = ibv_import_pd(context, own.pd->handle);
@@ -408,7 +420,7 @@ objects_outlive_their_owner(void)
 	pid_t pid;
 
 	HOLDS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		struct objects own = open_objects(mem, SIZE, 4);
 		struct ibv_mr *other = ibv_reg_mr(own.pd, mem, SIZE, WRITABLE);
@@ -452,7 +464,7 @@ handles_of_the_owner_are_of_one_object(void)
 	pid_t pid;
 
 	HOLDS(twin != NULL && mr != NULL && pipe(ready) == 0);
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
 		struct ibv_pd *imported = ibv_import_pd(context, own.pd->handle);
@@ -543,7 +555,7 @@ closed_context_is_refused(void)
 	pid_t pid;
 
 	HOLDS(pipe(ready) == 0);
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		wait_peer(ready[0]);
 		errno = 0;
@@ -567,7 +579,7 @@ expect_refused(int err, void (*prepare)(void))
 	int file = dup(context->cmd_fd);
 	pid_t pid;
 
-	pid = fork();
+	pid = start_child();
 	if (pid == 0) {
 		if (prepare != NULL)
 			prepare();
