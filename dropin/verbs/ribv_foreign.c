@@ -443,13 +443,16 @@ release(const struct ribv_context *context, uint32_t handle)
 		(void)set_lock(context, handle, F_UNLCK);
 }
 
-/* Lock the byte of a handle and read its entry; 0 or an errno. */
+/*
+ * Lock the byte of a handle and read its entry; 0 or an errno. The owner may have changed the type
+ * of an object that this process has: a handle is of one type.
+ */
 static int
 acquire(const struct ribv_context *context, uint32_t handle, enum ribv_type type,
 		struct ribv_table_entry *entry)
 {
 	const off_t at = ribv_table_offset(handle);
-	uint32_t first = RIBV_FREE;
+	uint32_t first = RIBV_FREE, twin;
 	int ret;
 
 	if (handle >= RIBV_MAX_OBJS)
@@ -457,12 +460,14 @@ acquire(const struct ribv_context *context, uint32_t handle, enum ribv_type type
 	ret = set_lock(context, handle, F_RDLCK);
 	if (ret != 0)
 		return ret;
+	twin = find(context, handle, NULL);
 	/* The type is read first, since the owner stores it last. */
 	if (pread(context->locks, &first, sizeof(first), at) == (ssize_t)sizeof(first) &&
 			first == (uint32_t)type &&
 			pread(context->locks, entry, sizeof(*entry), at) ==
 					(ssize_t)sizeof(*entry) &&
-			entry->type == (uint32_t)type)
+			entry->type == (uint32_t)type &&
+			(twin == 0 || (mr_at(twin) != NULL) == (type == RIBV_MR)))
 		return 0;
 	release(context, handle);
 	return ENOENT;

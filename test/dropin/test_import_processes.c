@@ -25,6 +25,10 @@
 #define SIZE (4 * PAGE)
 #define PART 64u
 
+/* Entry of a handle in the command file. */
+#define ENTRY_SIZE   ((size_t)56)
+#define ENTRY_AT(at) ((off_t)(4096 + (at)*ENTRY_SIZE))
+
 enum kind {
 	FILE_OF_FD,
 	FILE_OF_PATH,
@@ -546,6 +550,43 @@ memory_that_the_owner_can_not_write_is_refused(void)
 	munmap(mem, SIZE);
 }
 
+/* Copy bytes of a command file, which any process that has it can write. */
+static void
+copy_in_file(int file, off_t to, off_t from, size_t size)
+{
+	char bytes[64];
+
+	HOLDS(size <= sizeof(bytes) && pread(file, bytes, size, from) == (ssize_t)size);
+	HOLDS(pwrite(file, bytes, size, to) == (ssize_t)size);
+}
+
+/* The owner changes the entry of an imported MR into one of a PD. */
+static void
+handle_of_an_object_of_another_type_is_refused(void)
+{
+	uint8_t *mem = memory_of(FILE_OF_FD, NULL);
+	struct objects own = open_objects(mem, SIZE, 4);
+	const off_t of_pd = ENTRY_AT(own.pd->handle), of_mr = ENTRY_AT(own.mr->handle);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
+		struct ibv_pd *pd = ibv_import_pd(context, own.pd->handle);
+		struct ibv_mr *mr = ibv_import_mr(pd, own.mr->handle);
+
+		HOLDS(context != NULL && pd != NULL && mr != NULL);
+		copy_in_file(context->cmd_fd, of_mr, of_pd, ENTRY_SIZE);
+		errno = 0;
+		HOLDS(ibv_import_pd(context, own.mr->handle) == NULL && errno == ENOENT);
+		ibv_unimport_mr(mr);
+		HOLDS(ibv_import_pd(context, own.mr->handle) != NULL);
+		_exit(0);
+	}
+	wait_child(pid);
+	close_objects(&own);
+	munmap(mem, SIZE);
+}
+
 /* The file names its owner, which has closed it. */
 static void
 closed_context_is_refused(void)
@@ -632,6 +673,7 @@ main(int argc, char **argv)
 	handles_of_the_owner_are_of_one_object();
 	file_with_the_name_of_an_unlinked_one_is_not_opened();
 	memory_that_the_owner_can_not_write_is_refused();
+	handle_of_an_object_of_another_type_is_refused();
 	closed_context_is_refused();
 	context_of_another_user_is_refused();
 	context_with_a_small_file_is_refused();
