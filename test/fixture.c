@@ -556,17 +556,13 @@ fx_is_late(uint64_t deadline)
 void
 fx_await_counts(const uint64_t *first, size_t stride, unsigned int nb)
 {
-	uint64_t deadline = fx_deadline();
-	unsigned int i, spins = 0;
+	unsigned int i;
 
 	for (i = 0; i < nb; i++) {
 		const uint64_t *count = RTE_PTR_ADD(first, i * stride);
 		uint64_t want = __atomic_load_n(count, __ATOMIC_ACQUIRE) + 2;
 
-		while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < want) {
-			TEST_ASSERT(!fx_is_late(deadline));
-			fx_relax(&spins);
-		}
+		FX_AWAIT(__atomic_load_n(count, __ATOMIC_ACQUIRE) >= want);
 	}
 }
 

@@ -20,6 +20,8 @@
 
 #include <rmem.h>
 
+#include "test.h"
+
 /* Whether tear-down audits the devices. */
 #ifdef RMEM_DEBUG
 #define FX_IS_AUDITED true
@@ -217,6 +219,18 @@ void fx_launch(void (*func)(void *arg), void *args, size_t arg_size, unsigned in
 void fx_join(unsigned int nb);
 /* Pause while polling the state of another thread; yields, since CPUs may be fewer than lcores. */
 void fx_relax(unsigned int *spins);
+/* Wait until a condition holds, by the work of other threads. */
+#define FX_AWAIT(condition)                                                                        \
+	do {                                                                                       \
+		uint64_t deadline_ = fx_deadline();                                                \
+		unsigned int spins_ = 0;                                                           \
+                                                                                                   \
+		while (!(condition)) {                                                             \
+			TEST_STOP_UNLESS(test_check(                                               \
+					__FILE__, __LINE__, !fx_is_late(deadline_), #condition));  \
+			fx_relax(&spins_);                                                         \
+		}                                                                                  \
+	} while (0)
 /* Wait until another lcore has set *value to want or more. */
 void fx_wait_until(const uint32_t *value, uint32_t want);
 
@@ -260,9 +274,20 @@ bool fx_is_zero(const void *buf, size_t length);
 /* Run check on an empty file in memory. */
 void fx_with_memfd(void (*check)(int fd));
 
-/* Capture the log lines of rmem, at any log level. */
+/* Capture the log lines of rmem, at any log level; the text remains until the next begin. */
 void fx_log_begin(void);
 const char *fx_log_end(void);
+/* A call that fails with -error, and its log has a text. */
+#define FX_ERR_LOG(call, error, text)                                                              \
+	do {                                                                                       \
+		int ret_of_call_;                                                                  \
+                                                                                                   \
+		fx_log_begin();                                                                    \
+		ret_of_call_ = (call);                                                             \
+		TEST_TEXT(fx_log_end(), text);                                                     \
+		TEST_STOP_UNLESS(test_check_errno(                                                 \
+				__FILE__, __LINE__, #call, ret_of_call_, -(error)));               \
+	} while (0)
 
 /* Allocate all EAL memory except size bytes; free it. */
 void fx_leave_memory(size_t size);

@@ -51,7 +51,7 @@ fx_log_end(void)
 	unsigned int i;
 
 	if (log_stream == NULL)
-		return "";
+		return log_text;
 	rte_openlog_stream(NULL);
 	for (i = 0; i < RTE_DIM(log_types); i++)
 		rte_log_set_level((uint32_t)rte_log_register(log_types[i]),

@@ -240,6 +240,18 @@ test_check_mem(const char *file, int line, const void *got, const void *want, si
 	return i == length;
 }
 
+bool
+test_check_text(const char *file, int line, const char *got, const char *part)
+{
+	bool is_there = strstr(got, part) != NULL;
+
+	if (!is_there) {
+		print_place(file, line);
+		printf("no \"%s\" in: %s\n", part, got);
+	}
+	return is_there;
+}
+
 void
 test_skip(const char *reason)
 {

@@ -133,6 +133,7 @@ bool test_check_eq(const char *file, int line, const char *text, int64_t got, in
 bool test_check_errno(const char *file, int line, const char *text, int got, int want);
 bool test_check_status(const char *file, int line, const char *text, int got, int want);
 bool test_check_mem(const char *file, int line, const void *got, const void *want, size_t length);
+bool test_check_text(const char *file, int line, const char *got, const char *part);
 __rte_noreturn void test_skip(const char *reason);
 void test_note(const char *format, ...) __rte_format_printf(1, 2);
 
@@ -180,6 +181,8 @@ __rte_noreturn void test_stop(int result);
 	TEST_STOP_UNLESS(test_check_status(__FILE__, __LINE__, #call, (call), want))
 #define TEST_MEM(got, want, length)                                                                \
 	TEST_STOP_UNLESS(test_check_mem(__FILE__, __LINE__, got, want, length))
+/* A text, of which this is a part. */
+#define TEST_TEXT(got, part) TEST_STOP_UNLESS(test_check_text(__FILE__, __LINE__, got, part))
 /* A function that returns TEST_SUCCESS, TEST_FAILED or TEST_SKIPPED, as TEST_TRY() does. */
 #define TEST_RUN(call)                                                                             \
 	do {                                                                                       \

@@ -184,15 +184,13 @@ get_one(void *arg)
 TEST(cache_race, get_waits_for_an_event_that_is_processed)
 {
 	struct waiter waiter = {0};
-	unsigned int spins = 0;
 	struct rmem_mr *old;
 	pthread_t id;
 
 	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &old));
 	__atomic_fetch_add(&rmem_uffd_pass, 1, __ATOMIC_SEQ_CST);
 	TEST_OK(pthread_create(&id, NULL, get_one, &waiter));
-	while (__atomic_load_n(&waiter.is_started, __ATOMIC_ACQUIRE) == 0)
-		fx_relax(&spins);
+	FX_AWAIT(__atomic_load_n(&waiter.is_started, __ATOMIC_ACQUIRE) != 0);
 	rmem_cache_invalidate(cx.mem, CX_PAGE);
 	__atomic_fetch_add(&rmem_uffd_pass, 1, __ATOMIC_SEQ_CST);
 	TEST_OK(pthread_join(id, NULL));
@@ -219,11 +217,9 @@ race_page(void)
 {
 	uint8_t *page = cx.mem + CX_SIZE / 2;
 	struct rmem_mr *old, *mr = NULL;
-	unsigned int spins = 0;
 	int ret;
 
-	while (cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) == NULL)
-		fx_relax(&spins);
+	FX_AWAIT(cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) != NULL);
 	ret = TEST_TRY(get(page, CX_PAGE, &mr));
 	old = ret == TEST_SUCCESS ? __atomic_exchange_n(&previous, mr, __ATOMIC_ACQ_REL) : NULL;
 	TEST_OK(munmap(page, CX_PAGE));

@@ -214,8 +214,7 @@ TEST(verbs_mlx5_bad, qp_that_is_too_large_has_no_mkeys)
 	fake_mlx5.max_wr = 16;
 	vt_log_begin();
 	TEST_OK(rmem_qp_create(vt.pd, &conf, &qp));
-	TEST_ASSERT(strstr(vt_log_end(), "no REG_MR and UMR: not created with 32 requests") !=
-			NULL);
+	TEST_TEXT(vt_log_end(), "no REG_MR and UMR: not created with 32 requests");
 	RTE_SWAP(qp, vt.a);
 	vt_reconnect();
 	TEST_ERR(vt_run(&wr), EOPNOTSUPP);

@@ -127,7 +127,7 @@ vt_dump_has(const char *args, const char *text)
 	TEST_OK(rmem_dev_dump(dev, f));
 	fclose(f);
 	TEST_OK(rmem_dev_close(dev));
-	TEST_ASSERT(strstr(dump, text) != NULL);
+	TEST_TEXT(dump, text);
 }
 
 TEST(verbs_open, gid_is_selected_by_type_and_address)

@@ -623,14 +623,8 @@ TEST_WITH(mbuf, too_few_mrs_is_enospc, setup_none)
 	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_bad");
 	struct rmem_mempool *reg = NULL;
 	struct rmem_pool_report report;
-	const char *log;
-	int ret;
 
-	fx_log_begin();
-	ret = rmem_pktmbuf_pool_create(pd, &conf, &pool);
-	log = fx_log_end();
-	TEST_ERR(ret, ENOSPC);
-	TEST_ASSERT(strstr(log, "mbuf_bad: short of MRs") != NULL);
+	FX_ERR_LOG(rmem_pktmbuf_pool_create(pd, &conf, &pool), ENOSPC, "mbuf_bad: short of MRs");
 	TEST_ASSERT(rte_mempool_lookup("mbuf_bad") == NULL);
 	TEST_ERR(rmem_pktmbuf_pool_check(pd, &conf, &report), ENOSPC);
 	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));

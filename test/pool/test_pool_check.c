@@ -49,7 +49,7 @@ TEST(pool_check, check_reports_a_pool_that_fits)
 
 	TEST_OK(rmem_pool_check(fx.a.pd, &conf, &report));
 	TEST_EQ(report.limits & ~RMEM_POOL_LIMIT_MEMLOCK, 0);
-	TEST_ASSERT(strstr(report.text, "fits") != NULL);
+	TEST_TEXT(report.text, "fits");
 	TEST_ASSERT(strchr(report.text, '\n') == NULL);
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
 	info = fx_query(pool->mrs[0]);
@@ -85,8 +85,8 @@ TEST(pool_check, buffer_over_max_mr_size_is_reported)
 	TEST_EQ(report.limits & ~RMEM_POOL_LIMIT_MEMLOCK, RMEM_POOL_LIMIT_MR_SIZE);
 	TEST_EQ(report.buf_size, 4144);
 	TEST_EQ(report.max_mr_size, 4096);
-	TEST_ASSERT(strstr(report.text, "max_mr_size") != NULL);
-	TEST_ASSERT(strstr(report.text, " 48 less") != NULL);
+	TEST_TEXT(report.text, "max_mr_size");
+	TEST_TEXT(report.text, " 48 less");
 }
 
 /* By the reported number: with exactly that many it fits. */
@@ -103,7 +103,7 @@ TEST(pool_check, missing_mrs_are_counted)
 	TEST_EQ(report.nb_mrs_left, 16);
 	missing = report.nb_mrs - report.nb_mrs_left;
 	snprintf(args, sizeof(args), "%u are missing", (unsigned int)missing);
-	TEST_ASSERT(strstr(report.text, args) != NULL);
+	TEST_TEXT(report.text, args);
 	snprintf(args, sizeof(args), "max_mr_size=131072,max_mr=%u", (unsigned int)missing + 16);
 	pd = fx_pd(fx_dev("soft2", args));
 	TEST_OK(rmem_pool_check(pd, &conf, &report));
@@ -123,8 +123,8 @@ TEST(pool_check, missing_memory_is_counted)
 	TEST_ERR(rmem_pool_check(fx.a.pd, &conf, &report), ENOMEM);
 	TEST_EQ(report.limits & ~RMEM_POOL_LIMIT_MEMLOCK, RMEM_POOL_LIMIT_MEMORY);
 	TEST_ASSERT(report.nb_pages > report.nb_pages_left);
-	TEST_ASSERT(strstr(report.text, "missing") != NULL);
-	TEST_ASSERT(strstr(report.text, rte_eal_has_hugepages() ? "nr_hugepages" : "-m") != NULL);
+	TEST_TEXT(report.text, "missing");
+	TEST_TEXT(report.text, rte_eal_has_hugepages() ? "nr_hugepages" : "-m");
 }
 
 TEST(pool_check, several_limits_are_reported_in_one_line)
@@ -233,7 +233,7 @@ TEST(pool_check, checks_of_puts_without_a_slot_for_ops)
 	ret = rmem_pool_create(fx.a.pd, &conf, &pool);
 	log = fx_log_end();
 	TEST_OK(ret);
-	TEST_ASSERT(strstr(log, "puts are not checked: no free slot") != NULL);
+	TEST_TEXT(log, "puts are not checked: no free slot");
 	TEST_EQ(pool->mp->cache_size, 16);
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
 	rmem_pool_put_sges(pool, &sge, 1);

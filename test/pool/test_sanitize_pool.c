@@ -66,14 +66,6 @@ log_of_put(struct rmem_pool *to, const struct rmem_sge *sge, unsigned int n)
 }
 
 static void
-expect(const char *log, const char *text)
-{
-	if (strstr(log, text) == NULL)
-		printf("no \"%s\" in: %s", text, log);
-	TEST_ASSERT(strstr(log, text) != NULL);
-}
-
-static void
 expect_none(const char *log)
 {
 	if (strstr(log, "sanitize") != NULL)
@@ -107,12 +99,12 @@ TEST(sanitize_pool, buffer_that_is_put_twice)
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
 	expect_none(log_of_put(pool, &sge, 1));
 	log = log_of_put(pool, &sge, 1);
-	expect(log, "sanitize: pool \"checked\": put of buffer ");
+	TEST_TEXT(log, "sanitize: pool \"checked\": put of buffer ");
 	snprintf(text, sizeof(text), "(0x%" PRIx64 ") by lcore %u: put twice, previously ",
 			sge.addr, rte_lcore_id());
-	expect(log, text);
+	TEST_TEXT(log, text);
 	snprintf(text, sizeof(text), " us ago by lcore %u: ignored", rte_lcore_id());
-	expect(log, text);
+	TEST_TEXT(log, text);
 	expect_whole(pool);
 }
 
@@ -126,7 +118,7 @@ TEST(sanitize_pool, buffer_that_is_put_twice_by_the_mempool)
 	fx_log_begin();
 	rte_mempool_put(pool->mp, (void *)(uintptr_t)sge.addr);
 	log = fx_log_end();
-	expect(log, ": put twice, previously ");
+	TEST_TEXT(log, ": put twice, previously ");
 	expect_whole(pool);
 }
 
@@ -154,8 +146,8 @@ TEST(sanitize_pool, buffer_of_another_pool)
 
 	TEST_OK(rmem_pool_get_sges(other, &sge, 1));
 	log = log_of_put(pool, &sge, 1);
-	expect(log, "sanitize: pool \"checked\": put of 0x");
-	expect(log, ": not a buffer of it: memory of pool \"other\": ignored");
+	TEST_TEXT(log, "sanitize: pool \"checked\": put of 0x");
+	TEST_TEXT(log, ": not a buffer of it: memory of pool \"other\": ignored");
 	expect_none(log_of_put(other, &sge, 1));
 	expect_whole(pool);
 	expect_whole(other);
@@ -170,7 +162,7 @@ TEST(sanitize_pool, address_within_a_buffer)
 	moved = sge;
 	moved.addr += 64;
 	log = log_of_put(pool, &moved, 1);
-	expect(log, ": not a buffer of it: 64 bytes after the start of buffer ");
+	TEST_TEXT(log, ": not a buffer of it: 64 bytes after the start of buffer ");
 	expect_none(log_of_put(pool, &sge, 1));
 	expect_whole(pool);
 }
@@ -179,8 +171,8 @@ TEST(sanitize_pool, memory_of_no_pool)
 {
 	const struct rmem_sge sge = {.addr = (uintptr_t)&pool, .length = SIZE}, none = {0};
 
-	expect(log_of_put(pool, &sge, 1), ": not a buffer of it: other memory: ignored");
-	expect(log_of_put(pool, &none, 1), ": other memory: ignored (found 2 times)");
+	TEST_TEXT(log_of_put(pool, &sge, 1), ": not a buffer of it: other memory: ignored");
+	TEST_TEXT(log_of_put(pool, &none, 1), ": other memory: ignored (found 2 times)");
 	expect_whole(pool);
 }
 
@@ -277,7 +269,7 @@ check_pool(struct rmem_pd *pd, const struct rmem_pool_conf *conf)
 	TEST_OK(rmem_pool_create(pd, conf, &made));
 	TEST_OK(rmem_pool_get_sges(made, sge, RTE_DIM(sge)));
 	expect_none(log_of_put(made, sge, RTE_DIM(sge)));
-	expect(log_of_put(made, &sge[4], 1), "put twice");
+	TEST_TEXT(log_of_put(made, &sge[4], 1), "put twice");
 	expect_whole(made);
 	TEST_OK(rmem_pool_destroy(made));
 }
@@ -330,7 +322,7 @@ TEST(sanitize_pool, tracked_pool)
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &made));
 	TEST_OK(rmem_pool_get_sges(made, &sge, 1));
 	rmem_pool_put_sges(made, &sge, 1);
-	expect(log_of_put(made, &sge, 1), "tracked: put refused: 1 buffers that are free");
+	TEST_TEXT(log_of_put(made, &sge, 1), "tracked: put refused: 1 buffers that are free");
 	expect_whole(made);
 	TEST_OK(rmem_pool_destroy(made));
 }

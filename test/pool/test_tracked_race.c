@@ -159,13 +159,10 @@ receive_one(struct process *process, unsigned int index)
 static void
 die(struct process *process)
 {
-	unsigned int spins = 0;
-
 	while (process->nb_held > 0)
 		(void)release(process, 0);
 	__atomic_store_n(&process->is_dead, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&process->is_dead, __ATOMIC_ACQUIRE) != 0)
-		fx_relax(&spins);
+	FX_AWAIT(__atomic_load_n(&process->is_dead, __ATOMIC_ACQUIRE) == 0);
 }
 
 static void

@@ -180,12 +180,9 @@ static struct {
 static int
 gate_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
-	unsigned int spins = 0;
-
 	RTE_SET_USED(attr);
 	__atomic_fetch_add(&gate.nb_waiting, 1, __ATOMIC_ACQ_REL);
-	while (!__atomic_load_n(&gate.is_open, __ATOMIC_ACQUIRE))
-		fx_relax(&spins);
+	FX_AWAIT(__atomic_load_n(&gate.is_open, __ATOMIC_ACQUIRE));
 	mr->lkey = mr->rkey = 0x1234;
 	return gate.ret;
 }

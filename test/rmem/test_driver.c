@@ -129,25 +129,13 @@ outer_call(struct rmem_dev *dev, int socket_id)
 TEST(driver, log_names_the_outermost_call)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
-	const char *log;
-	int ret;
 
-	fx_log_begin();
-	ret = outer_call(dev, 4711);
-	log = fx_log_end();
-	TEST_ERR(ret, ERANGE);
-	TEST_ASSERT(strstr(log, "rmem: outer_call: socket_id: no such NUMA socket: 4711") != NULL);
-	TEST_ASSERT(strstr(log, "\nabove: outer_call: socket 4711\n") != NULL);
-	fx_log_begin();
-	ret = outer_call(dev, SOCKET_ID_ANY);
-	log = fx_log_end();
-	TEST_ERR(ret, EINVAL);
-	TEST_ASSERT(strstr(log, "rmem: outer_call: handle: ") != NULL);
-	fx_log_begin();
-	ret = rmem_pd_dealloc((struct rmem_pd *)dev);
-	log = fx_log_end();
-	TEST_ERR(ret, EINVAL);
-	TEST_ASSERT(strstr(log, "rmem: rmem_pd_dealloc: handle: ") != NULL);
+	FX_ERR_LOG(outer_call(dev, 4711), ERANGE,
+			"rmem: outer_call: socket_id: no such NUMA socket: 4711");
+	TEST_TEXT(fx_log_end(), "\nabove: outer_call: socket 4711\n");
+	FX_ERR_LOG(outer_call(dev, SOCKET_ID_ANY), EINVAL, "rmem: outer_call: handle: ");
+	FX_ERR_LOG(rmem_pd_dealloc((struct rmem_pd *)dev), EINVAL,
+			"rmem: rmem_pd_dealloc: handle: ");
 }
 
 TEST(driver, class_keeps_the_limits_of_the_device)
@@ -236,13 +224,11 @@ TEST(driver, incomplete_table_of_device_memory_is_refused)
 			.dm_free = no_dm,
 	};
 	struct rmem_driver driver = bare_driver("nodm");
-	const char *log;
 
 	driver.ops.dm = &ops;
 	fx_log_begin();
 	expect_refused(&driver);
-	log = fx_log_end();
-	TEST_ASSERT(strstr(log, "device memory: lacks a function") != NULL);
+	TEST_TEXT(fx_log_end(), "device memory: lacks a function");
 }
 
 TEST(driver, driver_without_a_required_function_is_refused)
@@ -278,13 +264,11 @@ TEST(driver, driver_of_another_version_is_refused)
 {
 	const struct rmem_driver good = bare_driver("later");
 	struct rmem_driver driver = good;
-	const char *log;
 
 	driver.version++;
 	fx_log_begin();
 	expect_refused(&driver);
-	log = fx_log_end();
-	TEST_ASSERT(strstr(log, "wrong version of the driver interface: 4 (expected 3)") != NULL);
+	TEST_TEXT(fx_log_end(), "wrong version of the driver interface: 4 (expected 3)");
 	driver = good;
 	driver.reserved[0] = 1;
 	expect_refused(&driver);

@@ -280,15 +280,13 @@ run_sender(void *arg)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
 	struct rmem_send_wr wr = wr_to_group(&from);
-	unsigned int spins = 0;
 	struct rmem_wc wc;
 
 	RTE_SET_USED(arg);
 	wr.flags = RMEM_SEND_SIGNALED;
 	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
 		TEST_EQ(rmem_post_send(mine, &wr, 1), 1);
-		while (rmem_poll_cq(fx.b.cq, &wc, 1) == 0)
-			fx_relax(&spins);
+		FX_AWAIT(rmem_poll_cq(fx.b.cq, &wc, 1) != 0);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	}
 }

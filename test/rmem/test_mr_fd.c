@@ -168,13 +168,8 @@ static void
 expect_bad(int error, const char *what)
 {
 	struct rmem_mr *mr = NULL;
-	int ret;
 
-	fx_log_begin();
-	ret = reg(&mr);
-	what = strstr(fx_log_end(), what);
-	TEST_ERR(ret, error);
-	TEST_ASSERT(what != NULL);
+	FX_ERR_LOG(reg(&mr), error, what);
 	TEST_ASSERT(mr == NULL);
 }
 

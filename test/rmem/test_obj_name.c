@@ -99,13 +99,8 @@ expect_refused(const char *name)
 
 TEST(obj_name, name_that_is_too_long_is_refused)
 {
-	const char *log;
-
 	expect_refused(LONGEST "x");
-	fx_log_begin();
-	TEST_ERR(rmem_name_check(LONGEST "x and more"), EINVAL);
-	log = fx_log_end();
-	TEST_ASSERT(strstr(log, "up to 31 bytes") != NULL);
+	FX_ERR_LOG(rmem_name_check(LONGEST "x and more"), EINVAL, "up to 31 bytes");
 }
 
 TEST(obj_name, name_that_is_not_printable_is_refused)
@@ -138,9 +133,7 @@ TEST(obj_name, name_is_in_the_log)
 
 	TEST_ASSERT(pd != NULL);
 	TEST_OK(fx_reg_attr(pd, &attr, &mr));
-	fx_log_begin();
-	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	TEST_ASSERT(strstr(fx_log_end(), " \"storage\": in use: 1 references") != NULL);
+	FX_ERR_LOG(rmem_pd_dealloc(pd), EBUSY, " \"storage\": in use: 1 references");
 	TEST_ASSERT(strcmp(rmem_name_text("bufs", &text), " \"bufs\"") == 0);
 	TEST_ASSERT(rmem_name_text("", &text)[0] == '\0');
 }
@@ -152,9 +145,7 @@ TEST(obj_name, name_of_a_qp_is_in_the_log)
 
 	conf.name = "uplink";
 	qp = fx_qp_by(fx.a.pd, &conf);
-	fx_log_begin();
-	TEST_ERR(rmem_qp_set_error(qp), EBUSY);
-	TEST_ASSERT(strstr(fx_log_end(), " \"uplink\": wrong state") != NULL);
+	FX_ERR_LOG(rmem_qp_set_error(qp), EBUSY, " \"uplink\": wrong state");
 }
 
 TEST(obj_name, shared_mr_and_mr_of_a_pool_inherit_the_name)

@@ -271,17 +271,13 @@ invalidate_shared_key(void *arg)
 static void
 invalidation_rounds(void)
 {
-	uint64_t deadline = fx_deadline();
-	unsigned int w, spins = 0;
+	unsigned int w;
 	uint64_t i, nb_won;
 
 	for (i = 1; i <= 200; i++) {
 		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 		__atomic_store_n(&shared_key, fx.fast.mr->rkey, __ATOMIC_RELEASE);
-		while (__atomic_load_n(&shared_rounds, __ATOMIC_ACQUIRE) < i * nb_workers) {
-			TEST_ASSERT(!fx_is_late(deadline));
-			fx_relax(&spins);
-		}
+		FX_AWAIT(__atomic_load_n(&shared_rounds, __ATOMIC_ACQUIRE) >= i * nb_workers);
 		nb_won = 0;
 		for (w = 0; w < nb_workers; w++)
 			nb_won += __atomic_load_n(&workers[w].nb_done, __ATOMIC_ACQUIRE);
@@ -416,13 +412,11 @@ connect_to_worker(void)
 static void
 receive_rounds(void (*end)(void))
 {
-	uint64_t deadline = fx_deadline();
 	uint32_t i, j;
 
 	for (i = 0; i < 100; i++) {
 		const struct rmem_sge to = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
 		uint64_t former = __atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE);
-		unsigned int spins = 0;
 
 		connect_to_worker();
 		for (j = 0; j < FX_DEPTH / 2; j++)
@@ -431,10 +425,7 @@ receive_rounds(void (*end)(void))
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 		end();
 		overwrite(fx.a.buf);
-		while (__atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE) == former) {
-			TEST_ASSERT(!fx_is_late(deadline));
-			fx_relax(&spins);
-		}
+		FX_AWAIT(__atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE) != former);
 		for (j = 0; j < FX_BUF_SIZE; j++)
 			TEST_EQ(fx.a.buf[j], NEW);
 		while (rmem_poll_cq(fx.a.cq, &fx.wc, 1) > 0)

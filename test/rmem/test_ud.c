@@ -273,7 +273,6 @@ run_worker(void *arg)
 	const struct rmem_sge from = fx_sge(fx.b.mr, worker->index * FX_PAGE, DATA);
 	struct rmem_send_wr wr = wr_to(worker->qp, &from);
 	struct rmem_ah_attr path = fx_path_to(worker->qp);
-	unsigned int spins = 0;
 	struct rmem_wc wc;
 	uint8_t seq;
 
@@ -284,8 +283,7 @@ run_worker(void *arg)
 		TEST_OK(rmem_ah_create(fx.b.pd, &path, &wr.ud.ah));
 		TEST_EQ(rmem_post_send(worker->qp, &wr, 1), 1);
 		TEST_OK(rmem_ah_destroy(wr.ud.ah));
-		while (rmem_poll_cq(worker->cq, &wc, 1) == 0)
-			fx_relax(&spins);
+		FX_AWAIT(rmem_poll_cq(worker->cq, &wc, 1) != 0);
 		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 	}
 }

@@ -224,8 +224,7 @@ TEST(chaos_event, log_of_delays_replays)
 	TEST_ASSERT(f != NULL && fgets(line, sizeof(line), f) != NULL &&
 			fgets(line, sizeof(line), f) != NULL);
 	fclose(f);
-	TEST_ASSERT(strstr(line, " cq:LATE@polls:7@cq:1@nth:3 # completion (ibv_poll_cq(3))") !=
-			NULL);
+	TEST_TEXT(line, " cq:LATE@polls:7@cq:1@nth:3 # completion (ibv_poll_cq(3))");
 	fx_teardown();
 	fx_setup_none();
 	snprintf(rules, sizeof(rules), "replay:%s", path);

@@ -240,7 +240,7 @@ TEST(chaos_port, log_of_a_port_replays)
 	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	TEST_ASSERT(read(fd, text, sizeof(text) - 1) > 0);
 	close(fd);
-	TEST_ASSERT(strstr(text, " port:PORT_ERR@ms:30@nth:3 # port 1 (IBTA 11.6.3.4)\n") != NULL);
+	TEST_TEXT(text, " port:PORT_ERR@ms:30@nth:3 # port 1 (IBTA 11.6.3.4)\n");
 	fx_teardown();
 	fx_setup_none();
 	snprintf(rules, sizeof(rules), "replay:%s", path);

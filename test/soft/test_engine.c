@@ -99,10 +99,8 @@ TEST(engine, capability_reports_the_engine)
 TEST(engine, requests_run_without_a_poll)
 {
 	uint8_t *flag = fx.b.buf + FX_PAGE;
-	uint64_t deadline = fx_deadline();
 	struct rmem_send_wr wrs[2];
 	struct rmem_sge sges[2];
-	unsigned int spins = 0;
 
 	fx_fill(fx.a.buf, 1000, 1);
 	fx.a.buf[FX_PAGE] = 1;
@@ -111,10 +109,7 @@ TEST(engine, requests_run_without_a_poll)
 	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[0], fx_addr(fx.b.buf), fx.b.mr->rkey);
 	wrs[1] = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sges[1], fx_addr(flag), fx.b.mr->rkey, 1);
 	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
-	while (__atomic_load_n((uint64_t *)(void *)flag, __ATOMIC_ACQUIRE) == 0) {
-		TEST_ASSERT(!fx_is_late(deadline));
-		fx_relax(&spins);
-	}
+	FX_AWAIT(__atomic_load_n((uint64_t *)(void *)flag, __ATOMIC_ACQUIRE) != 0);
 	TEST_MEM(fx.b.buf, fx.a.buf, 1000);
 }
 

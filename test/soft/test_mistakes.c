@@ -15,21 +15,6 @@
 #include "fixture.h"
 #include "test.h"
 
-/* Check the result of a call, and that the log since fx_log_begin() contains a text. */
-#define EXPECT_LOG(call, error, text)                                                              \
-	do {                                                                                       \
-		int ret_of_call;                                                                   \
-		const char *log_of_call;                                                           \
-                                                                                                   \
-		fx_log_begin();                                                                    \
-		ret_of_call = call;                                                                \
-		log_of_call = fx_log_end();                                                        \
-		if (strstr(log_of_call, text) == NULL)                                             \
-			printf("no \"%s\" in: %s", text, log_of_call);                             \
-		TEST_EQ(ret_of_call, -(error));                                                    \
-		TEST_ASSERT(strstr(log_of_call, text) != NULL);                                    \
-	} while (0)
-
 static void *out;
 
 TEST(mistakes, configuration_that_is_not_zeroed)
@@ -38,33 +23,33 @@ TEST(mistakes, configuration_that_is_not_zeroed)
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 
 	conf.ext = &ext;
-	EXPECT_LOG(rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)&out), EINVAL,
+	FX_ERR_LOG(rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)&out), EINVAL,
 			"a reserved field is not zero");
 }
 
 TEST(mistakes, remote_write_without_local_write)
 {
-	EXPECT_LOG(rmem_mr_reg(fx.a.pd, fx.a.buf, FX_PAGE, 0, RMEM_ACCESS_REMOTE_WRITE,
+	FX_ERR_LOG(rmem_mr_reg(fx.a.pd, fx.a.buf, FX_PAGE, 0, RMEM_ACCESS_REMOTE_WRITE,
 				   (struct rmem_mr **)&out),
 			EINVAL, "LOCAL_WRITE");
 }
 
 TEST(mistakes, handle_of_another_type)
 {
-	EXPECT_LOG(rmem_mr_dereg((struct rmem_mr *)fx.a.qp), EINVAL, "expected a MR");
+	FX_ERR_LOG(rmem_mr_dereg((struct rmem_mr *)fx.a.qp), EINVAL, "expected a MR");
 }
 
 TEST(mistakes, object_that_is_in_use)
 {
-	EXPECT_LOG(rmem_pd_dealloc(fx.a.pd), EBUSY, "in use: ");
-	EXPECT_LOG(rmem_dev_close(fx.a.dev), EBUSY, "objects refer to it");
+	FX_ERR_LOG(rmem_pd_dealloc(fx.a.pd), EBUSY, "in use: ");
+	FX_ERR_LOG(rmem_dev_close(fx.a.dev), EBUSY, "objects refer to it");
 }
 
 TEST(mistakes, number_over_a_limit)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = UINT32_MAX};
 
-	EXPECT_LOG(rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)&out), EINVAL,
+	FX_ERR_LOG(rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)&out), EINVAL,
 			"nb_cqe out of range: 4294967295 (1 to ");
 }
 
@@ -82,7 +67,7 @@ TEST(mistakes, connect_twice)
 {
 	const struct rmem_qp_conn conn = fx_conn();
 
-	EXPECT_LOG(rmem_qp_connect(fx.a.qp, &conn), EBUSY, "wrong state: 3 (must be RESET, 0)");
+	FX_ERR_LOG(rmem_qp_connect(fx.a.qp, &conn), EBUSY, "wrong state: 3 (must be RESET, 0)");
 }
 
 /* A WRITE of a ends with this status and cause. */
@@ -145,7 +130,7 @@ TEST(mistakes, lease_of_an_mr_of_another_pd)
 	struct rmem_lease *lease;
 
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &ctx));
-	EXPECT_LOG(rmem_lease_grant(ctx, &req, 1, &lease), EINVAL, "its PD is ");
+	FX_ERR_LOG(rmem_lease_grant(ctx, &req, 1, &lease), EINVAL, "its PD is ");
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
@@ -161,7 +146,7 @@ TEST(mistakes, pool_with_buffers_in_use)
 
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
-	EXPECT_LOG(rmem_pool_destroy(pool), EBUSY, "1 buffers not put back");
+	FX_ERR_LOG(rmem_pool_destroy(pool), EBUSY, "1 buffers not put back");
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_OK(rmem_pool_destroy(pool));
 }

@@ -93,13 +93,7 @@ TEST(odp_advise, advice_covers_all_of_a_list)
 static void
 wait_for_prefetches(struct rmem_mr *mr, uint64_t want)
 {
-	uint64_t deadline = fx_deadline();
-	unsigned int spins = 0;
-
-	while (fx_stats(mr).prefetches < want) {
-		TEST_ASSERT(!fx_is_late(deadline));
-		fx_relax(&spins);
-	}
+	FX_AWAIT(fx_stats(mr).prefetches >= want);
 	TEST_EQ(fx_stats(mr).prefetches, want);
 }
 

@@ -35,13 +35,7 @@ setup(void)
 static void
 expect_news(uint64_t want)
 {
-	uint64_t deadline = fx_deadline();
-	unsigned int spins = 0;
-
-	while (fx_dev_stats(fx.a.dev).odp_invalidations < want) {
-		TEST_ASSERT(!fx_is_late(deadline));
-		fx_relax(&spins);
-	}
+	FX_AWAIT(fx_dev_stats(fx.a.dev).odp_invalidations >= want);
 	TEST_EQ(fx_dev_stats(fx.a.dev).odp_invalidations, want);
 }
 

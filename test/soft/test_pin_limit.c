@@ -36,16 +36,11 @@ limit_begin(uint64_t nb)
 {
 	static uint8_t large[1u << 20];
 	struct rmem_mr *mr = NULL;
-	const char *log;
-	int ret;
 
 	limit_at(pin_counted(), nb);
 	/* A limit that was lowered is noticed by the next MR of more than 256 KiB. */
-	fx_log_begin();
-	ret = rmem_mr_reg(pin_pds[PIN_REQUIRE], large, sizeof(large), 0, FX_ACCESS, &mr);
-	log = fx_log_end();
-	TEST_ERR(ret, ENOMEM);
-	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL);
+	FX_ERR_LOG(rmem_mr_reg(pin_pds[PIN_REQUIRE], large, sizeof(large), 0, FX_ACCESS, &mr),
+			ENOMEM, "RLIMIT_MEMLOCK is");
 }
 
 /* At what the process has locked. */
@@ -89,7 +84,7 @@ TEST(pin_limit, require_fails_at_the_limit)
 	limit_end();
 	TEST_OK(small);
 	TEST_ERR(large, ENOMEM);
-	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes") != NULL);
+	TEST_TEXT(log, "MR: not pinned: 12288 bytes");
 	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL && strstr(log, "are used") != NULL);
 	TEST_ASSERT(strstr(log, "ulimit -l") != NULL && strstr(log, "CAP_IPC_LOCK") != NULL);
 	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
@@ -116,7 +111,7 @@ TEST(pin_limit, lock_fails_at_the_limit)
 	limit_end();
 	TEST_OK(small);
 	TEST_ERR(large, ENOMEM);
-	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes (RLIMIT_MEMLOCK is") != NULL);
+	TEST_TEXT(log, "MR: not pinned: 12288 bytes (RLIMIT_MEMLOCK is");
 	TEST_EQ(pin_locked(), 111000000);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
@@ -201,7 +196,7 @@ count_in_full(struct rmem_pd *pd)
 	limit_end();
 	TEST_EQ(nb, 3);
 	TEST_ERR(ret, ENOMEM);
-	TEST_ASSERT(strstr(log, "MR: not pinned: 8192 bytes") != NULL);
+	TEST_TEXT(log, "MR: not pinned: 8192 bytes");
 	mr[nb - 1] = more;
 	while (nb > 0)
 		TEST_OK(rmem_mr_dereg(mr[--nb]));
@@ -326,7 +321,7 @@ TEST(pin_limit, locking_stops_before_the_mapping_limit)
 	TEST_ERR(ret, ENOMEM);
 	if (strstr(log, "RLIMIT_MEMLOCK is") != NULL)
 		test_skip("RLIMIT_MEMLOCK is less than so many pages");
-	TEST_ASSERT(strstr(log, "vm.max_map_count") != NULL);
+	TEST_TEXT(log, "vm.max_map_count");
 	TEST_OK(joined);
 }
 

@@ -258,16 +258,8 @@ static void
 expect_line(const char *args, const char *line)
 {
 	struct rmem_dev *dev = NULL;
-	const char *log;
-	int ret;
 
-	fx_log_begin();
-	ret = rmem_dev_create("soft1", args, &dev);
-	log = fx_log_end();
-	TEST_ERR(ret, EINVAL);
-	if (strstr(log, line) == NULL)
-		test_note("of \"%s\" the log lacks \"%s\": %s", args, line, log);
-	TEST_ASSERT(strstr(log, line) != NULL);
+	FX_ERR_LOG(rmem_dev_create("soft1", args, &dev), EINVAL, line);
 }
 
 TEST(profile, unknown_profiles_are_refused_with_the_names)

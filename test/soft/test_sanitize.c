@@ -58,10 +58,10 @@ TEST(sanitize, key_of_a_deregistered_mr)
 	TEST_OK(rmem_mr_dereg(mr));
 	log = log_of_write(fx_addr(fx.a.buf), rkey);
 	snprintf(text, sizeof(text), "sanitize: QP 0x%06x", fx.a.qp->qp_num);
-	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_TEXT(log, text);
 	snprintf(text, sizeof(text), "failed: key 0x%08x: KEY_STATE; MR `bufs`; dereg", rkey);
-	TEST_ASSERT(strstr(log, text) != NULL);
-	TEST_ASSERT(strstr(log, " us ago by lcore ") != NULL);
+	TEST_TEXT(log, text);
+	TEST_TEXT(log, " us ago by lcore ");
 	TEST_ASSERT(strstr(log, "; registered ") != NULL);
 	TEST_ASSERT(strstr(log, "request 0x") == NULL);
 }
@@ -118,7 +118,7 @@ TEST(sanitize, key_that_a_request_invalidated)
 	snprintf(text, sizeof(text), ", request 0x%" PRIx64 " of QP 0x%06x; bound ", fx.wc.wr_id,
 			fx.a.qp->qp_num);
 	log = log_of_write(fx_addr(fx.a.buf), rkey);
-	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_TEXT(log, text);
 	snprintf(text, sizeof(text), " of QP 0x%06x", fx.a.qp->qp_num);
 	ended = strstr(log, "; invalidated ");
 	made = strstr(log, "; bound ");
@@ -142,14 +142,14 @@ TEST(sanitize, key_that_the_peer_invalidated)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	log = log_of_write(fx_addr(fx.a.buf), rkey);
 	snprintf(text, sizeof(text), ", request of the peer of QP 0x%06x; bound ", fx.a.qp->qp_num);
-	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_TEXT(log, text);
 }
 
 TEST(sanitize, key_that_nothing_had)
 {
 	open_sides("sanitize=1");
-	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX),
-				    "no MR or window of this device had it") != NULL);
+	TEST_TEXT(log_of_write(fx_addr(fx.a.buf), UINT32_MAX),
+			"no MR or window of this device had it");
 }
 
 /* The key of an SGE is an lkey. */
@@ -170,7 +170,7 @@ TEST(sanitize, lkey_of_a_deregistered_mr)
 	status = fx_send(fx.a.qp, &wr);
 	log = fx_log_end();
 	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
-	TEST_ASSERT(strstr(log, ": request (LOC_PROT_ERR) failed") != NULL);
+	TEST_TEXT(log, ": request (LOC_PROT_ERR) failed");
 	TEST_ASSERT(strstr(log, "; MR `own`; deregistered ") != NULL);
 }
 
@@ -199,12 +199,12 @@ TEST(sanitize, lkey_and_rkey_mixed_up)
 	snprintf(text, sizeof(text),
 			"KEY_TAG; an lkey given as rkey: the rkey is 0x%08x; registered",
 			fx.a.mr->rkey);
-	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_TEXT(log, text);
 	TEST_STATUS(write_with(&log, fx.b.mr->rkey, fx.a.mr->rkey), RMEM_WC_LOC_PROT_ERR);
 	snprintf(text, sizeof(text),
 			"KEY_TAG; an rkey given as lkey: the lkey is 0x%08x; registered",
 			fx.b.mr->lkey);
-	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_TEXT(log, text);
 	TEST_STATUS(write_with(&log, fx.b.mr->lkey, fx.a.mr->rkey ^ 1), RMEM_WC_REM_ACCESS_ERR);
 	TEST_ASSERT(strstr(log, "sanitize: ") != NULL && strstr(log, " given as ") == NULL);
 }

@@ -51,14 +51,6 @@ lose(unsigned int page)
 	TEST_OK(munmap(mem + page * FX_PAGE, FX_PAGE));
 }
 
-static void
-expect(const char *log, const char *text)
-{
-	if (strstr(log, text) == NULL)
-		printf("no \"%s\" in: %s", text, log);
-	TEST_ASSERT(strstr(log, text) != NULL);
-}
-
 /* The log has the failure of a request with a key, and the address. */
 static void
 expect_missing(const char *log, const char *side, uint32_t key, const void *at, const char *why)
@@ -66,9 +58,9 @@ expect_missing(const char *log, const char *side, uint32_t key, const void *at, 
 	char text[160];
 
 	snprintf(text, sizeof(text), ": %s failed: key 0x%08x: PAGE_FAULT", side, key);
-	expect(log, text);
+	TEST_TEXT(log, text);
 	snprintf(text, sizeof(text), "; its memory at 0x%" PRIxPTR " is %s", (uintptr_t)at, why);
-	expect(log, text);
+	TEST_TEXT(log, text);
 }
 
 /* A request that is refused for its memory at this address. */
@@ -86,7 +78,7 @@ expect_refusal(struct rmem_qp *qp, const struct rmem_send_wr *wr, int status, ui
 			is_local ? "request (LOC_PROT_ERR)"
 				 : "request of the peer (REM_ACCESS_ERR)",
 			key, at, why);
-	expect(log, "MR `bufs`;");
+	TEST_TEXT(log, "MR `bufs`;");
 	fx_reconnect();
 }
 
@@ -138,8 +130,8 @@ TEST(sanitize_mem, window_over_unmapped_memory)
 	fx_log_begin();
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	log = fx_log_end();
-	expect(log, "; window of MR `bufs`; ");
-	expect(log, "; bound ");
+	TEST_TEXT(log, "; window of MR `bufs`; ");
+	TEST_TEXT(log, "; bound ");
 	expect_missing(log, "request of the peer (REM_ACCESS_ERR)", fx.mw.two->rkey, mem + FX_PAGE,
 			"not mapped");
 }
@@ -224,7 +216,7 @@ TEST(sanitize_mem, device_without_a_guard)
 	pd = fx_pd(dev);
 	fx_mr(pd, mem, FX_PAGE, FX_ACCESS);
 	log = fx_log_end();
-	expect(log, "sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: odp_guard=0");
+	TEST_TEXT(log, "sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: odp_guard=0");
 }
 
 TEST_SUITE(sanitize_mem, setup, fx_teardown);
