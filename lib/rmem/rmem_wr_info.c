@@ -224,6 +224,7 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		const struct rmem_send_wr *wr)
 {
 	const struct rmem_wr_info *info;
+	int ret = 0;
 
 	if (wr->opcode >= RMEM_WR_OPCODE_NB)
 		return -EINVAL;
@@ -232,10 +233,9 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		return -EOPNOTSUPP;
 	if (unlikely((wr->flags & ~info->flags) != 0))
 		return -EINVAL;
-	if (qp->type == RMEM_QPT_UD && wr_check_ud(qp, limits, wr) != 0)
-		return wr_check_ud(qp, limits, wr);
-	/* No request has both SGEs and objects. */
-	if (info->props & RMEM_WR_HAS_SGES)
-		return wr_check_sges(limits, wr) ? 0 : -EINVAL;
-	return rmem_wr_objs_fit(qp, wr) ? 0 : -EINVAL;
+	if ((info->props & RMEM_WR_HAS_SGES) != 0 && !wr_check_sges(limits, wr))
+		return -EINVAL;
+	if (qp->type == RMEM_QPT_UD)
+		ret = wr_check_ud(qp, limits, wr);
+	return ret == 0 && !rmem_wr_objs_fit(qp, wr) ? -EINVAL : ret;
 }

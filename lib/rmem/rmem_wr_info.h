@@ -21,6 +21,7 @@
 #include <rmem_mr.h>
 #include <rmem_mw.h>
 #include <rmem_obj.h>
+#include <rmem_obj_ref.h>
 #include <rmem_qp.h>
 #include <rmem_wr.h>
 
@@ -182,6 +183,48 @@ rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
 	if (offset == 0)
 		return NULL;
 	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + offset);
+}
+
+/**
+ * Take a reference to each object that a request names, while a driver queues it.
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   Request of a known opcode that was accepted; its caller releases none of them concurrently.
+ */
+static inline void
+rmem_wr_hold(const struct rmem_send_wr *wr)
+{
+	struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (obj != NULL)
+			__atomic_fetch_add(&obj->refs, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/**
+ * Release the references of rmem_wr_hold().
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   The request, or a copy.
+ */
+static inline void
+rmem_wr_unhold(const struct rmem_send_wr *wr)
+{
+	struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (obj != NULL)
+			rmem_obj_unhold(obj);
+	}
 }
 
 /**

@@ -7,6 +7,7 @@
 #ifndef RSOFT_MR_H
 #define RSOFT_MR_H
 
+#include "rsoft_handle.h"
 #include "rsoft_key.h"
 
 int rsoft_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
@@ -26,30 +27,6 @@ int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);
 int rsoft_mkey_alloc(struct rmem_mr *mr);
 int rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list);
 int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
-
-static inline struct rsoft_mr *
-rsoft_mr_of(struct rmem_mr *mr)
-{
-	return (struct rsoft_mr *)mr;
-}
-
-/*
- * Set the keys of a handle for a tag when a REG_MR or UMR is posted. Record the process first: if
- * it is killed afterwards, mp_revoke() in rsoft_mp.c sets the lkey again.
- */
-static inline void
-rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
-{
-	const struct rsoft_dev *dev = ((const struct rsoft_qp *)qp)->dev;
-	uint32_t rkey = rmem_rkey_of_tag(mr->rkey, tag);
-
-	__atomic_store_n(&mr->obj.process, qp->obj.process, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* Atomic, because the compiler would otherwise merge both stores into one, which is
-	 * slower. */
-	__atomic_store_n(&mr->rkey, rkey, __ATOMIC_RELAXED);
-	__atomic_store_n(&mr->lkey, rkey ^ dev->lkey_xor, __ATOMIC_RELAXED);
-}
 
 /*
  * Begin to fill a BUSY key.

@@ -223,13 +223,3 @@ rsoft_mw_bind_drop(const struct rmem_send_wr *wr)
 		rmem_obj_unhold(&wr->bind_mw.mr->obj);
 	rsoft_key_release(rsoft_mw_of(wr->bind_mw.mw)->key);
 }
-
-void
-rsoft_mw_bind_undo(const struct rmem_send_wr *wr)
-{
-	struct rmem_mw *mw = wr->bind_mw.mw;
-	uint64_t word = __atomic_load_n(&rsoft_mw_of(mw)->key->word, __ATOMIC_RELAXED);
-
-	if (mw->type == RMEM_MW_TYPE_1)
-		__atomic_store_n(&mw->rkey, rsoft_word_rkey(word), __ATOMIC_RELAXED);
-}

@@ -17,27 +17,13 @@
 #ifndef RSOFT_MW_H
 #define RSOFT_MW_H
 
-#include "rsoft_key.h"
+#include "rsoft_handle.h"
 
 int rsoft_mw_alloc(struct rmem_mw *mw);
 int rsoft_mw_dealloc(struct rmem_mw *mw);
 
 /* Whether the QP has bound a type 2 window; searches all keys. */
 bool rsoft_mw_is_bound_by(const struct rsoft_qp *qp);
-
-static inline struct rsoft_mw *
-rsoft_mw_of(struct rmem_mw *mw)
-{
-	return (struct rsoft_mw *)mw;
-}
-
-/* Set the key of a handle for a tag when a bind is posted. */
-static inline void
-rsoft_mw_set_tag(const struct rmem_qp *qp, struct rmem_mw *mw, uint8_t tag)
-{
-	__atomic_store_n(&mw->rkey, rmem_rkey_of_tag(mw->rkey, tag), __ATOMIC_RELAXED);
-	__atomic_store_n(&mw->obj.process, qp->obj.process, __ATOMIC_RELAXED);
-}
 
 /*
  * Execute a BIND_MW request of a QP. Return RMEM_WC_SUCCESS; RMEM_WC_MW_BIND_ERR with nothing
@@ -50,8 +36,5 @@ int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 uint32_t rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
-
-/* A bind was refused or dropped: restore the current key in the handle of a type 1 window. */
-void rsoft_mw_bind_undo(const struct rmem_send_wr *wr);
 
 #endif /* RSOFT_MW_H */

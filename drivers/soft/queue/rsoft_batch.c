@@ -5,7 +5,7 @@
 /* Completions of a batch, and failed requests; see rsoft_batch.h. */
 
 #include "rsoft_error.h"
-#include "../mem/rsoft_mw.h"
+#include "../mem/rsoft_handle.h"
 #include "rsoft_resp.h"
 #include "rsoft_batch.h"
 
@@ -135,8 +135,7 @@ rsoft_batch_fail(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int s
 		batch_fail_peer(batch, wr, status);
 	if (status != RMEM_WC_WR_FLUSH_ERR)
 		rsoft_error_send(qp, wr, status, batch->vendor_err);
-	if (wr->opcode == RMEM_WR_BIND_MW)
-		rsoft_mw_bind_undo(wr);
+	rsoft_handle_undo_tag(wr);
 	if (batch->is_queued)
 		rsoft_sq_unhold(qp, wr);
 	is_first = run_stop(qp);
@@ -157,8 +156,7 @@ rsoft_batch_lose(struct rsoft_batch *batch, const struct rmem_send_wr *wr)
 	struct rsoft_cq *cq = rsoft_cq_of(batch->qp->qp.send_cq);
 
 	rsoft_batch_flush(batch);
-	if (wr->opcode == RMEM_WR_BIND_MW)
-		rsoft_mw_bind_undo(wr);
+	rsoft_handle_undo_tag(wr);
 	if (batch->is_queued)
 		rsoft_sq_unhold(batch->qp, wr);
 	batch->qp->sq.wait = RSOFT_WAIT_NONE;

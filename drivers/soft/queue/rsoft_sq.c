@@ -11,7 +11,7 @@
 #include <rte_malloc.h>
 
 #include "../chaos/rsoft_chaos.h"
-#include "../mem/rsoft_mr.h"
+#include "../mem/rsoft_handle.h"
 #include "../mem/rsoft_mw.h"
 #include "rsoft_sq.h"
 #include "rsoft_ud.h"
@@ -67,27 +67,6 @@ sq_reclaim(struct rsoft_qp *qp)
 	}
 }
 
-/* Store the keys and the process of the last posted REG_MR, UMR or BIND_MW in the handle. */
-static inline void
-sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
-{
-	switch (wr->opcode) {
-	case RMEM_WR_REG_MR:
-		if (likely(wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG))
-			rsoft_mr_set_tag(qp, wr->reg_mr.mr, wr->reg_mr.key_tag);
-		break;
-	case RMEM_WR_BIND_MW:
-		rsoft_mw_set_tag(qp, wr->bind_mw.mw, wr->bind_mw.key_tag);
-		break;
-	case RMEM_WR_UMR:
-		if (wr->umr.mr->type == RMEM_MR_TYPE_INDIRECT)
-			rsoft_mr_set_tag(qp, wr->umr.mr, wr->umr.key_tag);
-		break;
-	default:
-		break;
-	}
-}
-
 /* Number of free entries; exact if less than wanted. */
 static inline uint32_t
 sq_nb_free(struct rsoft_qp *qp, uint32_t wanted)
@@ -116,7 +95,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 			*ret = err;
 			break;
 		}
-		sq_set_tag(&qp->qp, &wr[i]);
+		rsoft_handle_set_tag(qp, &wr[i]);
 	}
 	qp->sq.posted += i;
 	return i;
@@ -127,23 +106,9 @@ rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	if (unlikely(sq_nb_free(qp, 1) == 0))
 		return -ENOSPC;
-	sq_set_tag(&qp->qp, wr);
+	rsoft_handle_set_tag(qp, wr);
 	qp->sq.posted++;
 	return 0;
-}
-
-/* Hold the objects of a request, so that they can't be released while it is queued. */
-static void
-sq_hold(const struct rmem_send_wr *wr)
-{
-	struct rmem_obj *obj;
-	unsigned int i;
-
-	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
-		obj = rmem_wr_obj(wr, i);
-		if (obj != NULL)
-			__atomic_fetch_add(&obj->refs, 1, __ATOMIC_RELAXED);
-	}
 }
 
 static void
@@ -159,6 +124,9 @@ sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_se
 		rsoft_ud_keep(qp, slot);
 	if (!rmem_wr_has_sges(wr)) {
 		slot->num_sge = 0;
+		/* No request has both SGEs and objects. */
+		if (likely(!rsoft_qp_is_claimed(qp)))
+			rmem_wr_hold(wr);
 		return;
 	}
 	for (i = 0; i < wr->num_sge; i++) {
@@ -176,11 +144,8 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 {
 	uint32_t i;
 
-	for (i = 0; i < nb_wr; i++) {
-		if (likely(!rsoft_qp_is_claimed(qp)))
-			sq_hold(&wr[i]);
+	for (i = 0; i < nb_wr; i++)
 		sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
-	}
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
 }
 
@@ -288,8 +253,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	for (i = 0; i < nb && rsoft_sq_is_sound(qp, sq->cons + i, 1); i++) {
 		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
 
-		if (wr->opcode == RMEM_WR_BIND_MW)
-			rsoft_mw_bind_undo(wr);
+		rsoft_handle_undo_tag(wr);
 		rsoft_sq_unhold(qp, wr);
 	}
 	rsoft_sq_pop(sq, __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) - sq->cons);

@@ -66,16 +66,8 @@ void rsoft_sq_report_drained(struct rsoft_qp *qp, bool is_draining);
 static inline void
 rsoft_sq_unhold(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	struct rmem_obj *obj;
-	unsigned int i;
-
-	if (unlikely(rsoft_qp_is_claimed(qp)))
-		return;
-	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
-		obj = rmem_wr_obj(wr, i);
-		if (obj != NULL)
-			rmem_obj_unhold(obj);
-	}
+	if (likely(!rsoft_qp_is_claimed(qp)))
+		rmem_wr_unhold(wr);
 }
 
 /* Remove n requests from the head. */
