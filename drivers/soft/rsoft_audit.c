@@ -280,7 +280,7 @@ dms_are_valid(const struct rsoft_dev *dev)
 		if (!RSOFT_HOLDS(dm->dm.obj.type == RMEM_OBJ_DM && dm->bytes != NULL,
 				    "device memory of bytes", (uint64_t)dm->dm.length))
 			return false;
-		sum += dm->dm.length;
+		sum += dm->is_imported ? 0 : dm->dm.length;
 	}
 	return RSOFT_HOLDS(sum == dev->dm_bytes && sum <= dev->args.max_dm_size,
 			"bytes of device memory", sum);

@@ -14,8 +14,28 @@ dm_alloc(struct rmem_dm *base, const struct rmem_dm_conf *conf)
 	struct ibv_alloc_dm_attr attr = {.length = base->length, .log_align_req = conf->log2_align};
 	struct rverbs_dm *dm = rverbs_dm_of(base);
 
+	/* libibverbs imports device memory by handle only, into a context of the same device. */
+	if ((conf->flags & RMEM_DM_FD) != 0)
+		return -EOPNOTSUPP;
 	dm->ibv = ibv_alloc_dm(rverbs_dev_of(&base->obj)->context, &attr);
 	return rverbs_err_null(dm->ibv, "ibv_alloc_dm");
+}
+
+static int
+dm_export_fd(struct rmem_dm *base, int *fd)
+{
+#ifdef RVERBS_HAS_DM_EXPORT
+	int ret = ibv_dm_export_dmabuf_fd(rverbs_dm_of(base)->ibv);
+
+	if (ret < 0)
+		return rverbs_err_code(-1, RVERBS_ERR_RESIZE, "ibv_dm_export_dmabuf_fd");
+	*fd = ret;
+	return 0;
+#else
+	RTE_SET_USED(base);
+	RTE_SET_USED(fd);
+	return -EOPNOTSUPP;
+#endif
 }
 
 static int
@@ -82,5 +102,6 @@ const struct rmem_dm_ops rverbs_dm_ops = {
 		.dm_alloc = dm_alloc,
 		.dm_copy_from = dm_copy_from,
 		.dm_copy_to = dm_copy_to,
+		.dm_export_fd = dm_export_fd,
 		.dm_free = dm_free,
 };

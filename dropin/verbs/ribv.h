@@ -109,7 +109,7 @@ struct ribv_pd {
 	struct rmem_pd *pd; /* NULL: destroyed by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
 	bool is_imported;
-	bool is_foreign;        /* imported from another process; ribv_foreign.c */
+	bool is_foreign;        /* imported from another process; ribv_import.c */
 	struct ribv_pd *parent; /* of a parent domain: its PD; else NULL */
 	struct ribv_td *td;     /* of a parent domain: its thread domain, or NULL */
 	uint32_t refs;          /* parent domains of this PD; atomic */
@@ -121,6 +121,7 @@ struct ribv_dm {
 	struct rmem_dm *dm; /* NULL: freed by another handle; ribv_handle.c */
 	uint32_t handle;    /* slot of the first handle */
 	bool is_imported;
+	const struct ribv_context *foreign; /* imported from another process: its context */
 };
 
 struct ribv_mr {
@@ -131,10 +132,14 @@ struct ribv_mr {
 	bool is_on_demand;  /* the program may unmap its memory */
 	bool is_plain;      /* by ibv_reg_mr() or a variant: ibv_rereg_mr() accepts it */
 	bool is_imported;
-	/* Imported from another process (ribv_foreign.c): its context; NULL: it is not. */
+	/* Imported from another process (ribv_import.c): its context; NULL: it is not. */
 	const struct ribv_context *foreign;
 	void *map; /* of its memory */
 	size_t map_size;
+	struct rmem_dm *memory; /* or its device memory */
+	/* An MR of device memory, in its owner: handle of the memory, else 0. */
+	uint32_t dm;
+	uint64_t dm_offset;
 };
 
 struct ribv_mw {
@@ -617,12 +622,12 @@ struct ibv_context *ribv_context_new(uint32_t dev, const struct ribv_context *fr
 /* An object now has more than one handle. */
 void ribv_handle_imported(void);
 /*
- * Enter an object of this process into the table of its context's command file; mr and its PD, or
- * NULL. Withdraw it before it is destroyed or changed: 0, or EBUSY if another process has imported
- * it.
+ * Enter an object of this process into the table of its context's command file. Withdraw it before
+ * it is destroyed or changed: 0, or EBUSY if another process has imported it.
  */
-void ribv_handle_publish(struct ibv_context *context, uint32_t handle, enum ribv_type type,
-		const struct rmem_mr *mr, const struct ribv_pd *pd);
+void ribv_handle_publish_pd(const struct ribv_pd *pd);
+void ribv_handle_publish_mr(const struct ribv_mr *mr);
+void ribv_handle_publish_dm(const struct ribv_dm *dm);
 int ribv_handle_withdraw(const struct ibv_context *context, uint32_t handle);
 /* Open a command file for a new context; 0 or an errno. */
 int ribv_handle_file_open(struct ribv_context *context);
@@ -635,17 +640,12 @@ void ribv_handle_dm_ended(const struct ribv_dm *ended);
 /* Called when a context is closed: unmap its table, and free the slots of its unimported PDs. */
 void ribv_handle_free(struct ibv_context *context);
 
-/* ribv_foreign.c: objects of another process. Those that return a pointer set errno with NULL. */
-struct ibv_context *ribv_foreign_device(int cmd_fd);
-struct ibv_pd *ribv_foreign_pd(struct ibv_context *context, uint32_t handle);
-struct ibv_mr *ribv_foreign_mr(struct ibv_pd *pd, uint32_t handle);
-/* Errno with which an import of device memory fails. */
-int ribv_foreign_dm(const struct ibv_context *context, uint32_t handle);
-void ribv_foreign_pd_end(struct ribv_pd *pd);
-void ribv_foreign_mr_end(struct ribv_mr *mr);
-
-/* ribv_dm.c: create a handle of device memory; handle is 0 for the first one. NULL with errno. */
-struct ibv_dm *ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle);
+/*
+ * ribv_dm.c: create a handle of device memory; handle is 0 for the first one, foreign the context
+ * that it is imported by from another process, or NULL. NULL with errno.
+ */
+struct ibv_dm *ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle,
+		const struct ribv_context *foreign);
 
 /* ribv_channel.c: whether the channel belongs to rmem. */
 bool ribv_is_channel(const struct ibv_comp_channel *channel);
@@ -757,7 +757,8 @@ void ribv_ops_set(struct verbs_context *context);
  * Register an MR with a PD of rmem; without attributes, a null MR. Its public addr and length are
  * not set yet.
  */
-struct ibv_mr *ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr);
+struct ibv_mr *ribv_mr_reg(
+		struct ibv_pd *pd, const struct rmem_mr_attr *attr, const struct ribv_dm *dm);
 struct ibv_mr *ribv_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_dm *ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int ribv_free_dm(struct ibv_dm *dm);

@@ -168,16 +168,3 @@ ibv_dealloc_dmah(struct ibv_dmah *dmah)
 }
 
 #endif /* RIBV_HAS_REG_MR_EX */
-
-#ifdef RIBV_HAS_DM_EXPORT
-
-/* Device memory is ordinary memory of this process, not a dma-buf. */
-int
-ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
-{
-	if (ribv_is_real(dm))
-		return RIBV_NEXT(ibv_dm_export_dmabuf_fd)(dm);
-	return ribv_minus_one(ribv_slot(dm, RIBV_DM) != 0 ? EOPNOTSUPP : ENOENT);
-}
-
-#endif /* RIBV_HAS_DM_EXPORT */

@@ -58,7 +58,8 @@ copy_from(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 }
 
 struct ibv_dm *
-ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle)
+ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t handle,
+		const struct ribv_context *foreign)
 {
 	struct ribv_dm *dm = ribv_new();
 	uint32_t slot;
@@ -71,6 +72,7 @@ ribv_dm_handle(struct ibv_context *context, struct rmem_dm *memory, uint32_t han
 	dm->ibv.memcpy_from_dm = copy_from;
 	dm->ibv.comp_mask = IBV_DM_MASK_HANDLE;
 	dm->is_imported = handle != 0;
+	dm->foreign = foreign;
 	slot = ribv_enter(dm, RIBV_DM);
 	dm->ibv.handle = dm->handle = handle != 0 ? handle : slot;
 	return &dm->ibv;
@@ -93,11 +95,11 @@ ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 	ret = rmem_dm_alloc(ribv_dev_of(context), &conf, &memory);
 	if (ret != 0)
 		return ribv_fail(ribv_errno(ret));
-	dm = ribv_dm_handle(context, memory, 0);
+	dm = ribv_dm_handle(context, memory, 0, NULL);
 	if (dm == NULL)
 		rmem_dm_free(memory);
 	else
-		ribv_handle_publish(context, dm->handle, RIBV_DM, NULL, NULL);
+		ribv_handle_publish_dm((struct ribv_dm *)dm);
 	return dm;
 }
 
@@ -109,14 +111,36 @@ ribv_free_dm(struct ibv_dm *dm)
 
 	if (!is_dm(dm))
 		return ribv_leave_inherited(dm, RIBV_DM);
-	ret = rmem_dm_free(own->dm);
+	ret = own->foreign != NULL ? EBUSY : ribv_handle_withdraw(own->context, own->handle);
 	if (ret != 0)
+		return ret;
+	ret = rmem_dm_free(own->dm);
+	if (ret != 0) {
+		ribv_handle_publish_dm(own);
 		return -ret;
-	(void)ribv_handle_withdraw(own->context, own->handle);
+	}
 	ribv_handle_dm_ended(own);
 	ribv_leave(own);
 	return 0;
 }
+
+#ifdef RIBV_HAS_DM_EXPORT
+
+/* The descriptor is of a memfd, which ibv_reg_dmabuf_mr() accepts, and not of a dma-buf. */
+int
+ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
+{
+	int ret, fd;
+
+	if (ribv_is_real(dm))
+		return RIBV_NEXT(ibv_dm_export_dmabuf_fd)(dm);
+	if (!is_dm(dm))
+		return ribv_minus_one(ENOENT);
+	ret = rmem_dm_export_fd(((struct ribv_dm *)dm)->dm, &fd);
+	return ret != 0 ? ribv_minus_one(ribv_errno(ret)) : fd;
+}
+
+#endif /* RIBV_HAS_DM_EXPORT */
 
 struct ibv_mr *
 ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
@@ -133,7 +157,7 @@ ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t len
 	if (pd->context != dm->context)
 		return ribv_fail(EINVAL);
 	ext.dm = ((struct ribv_dm *)dm)->dm;
-	mr = ribv_mr_reg(pd, &attr);
+	mr = ribv_mr_reg(pd, &attr, (struct ribv_dm *)dm);
 	if (mr != NULL)
 		mr->length = length;
 	return mr;

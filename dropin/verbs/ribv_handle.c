@@ -101,25 +101,56 @@ table_of(const struct ibv_context *context, bool is_first)
 }
 
 void
-ribv_handle_publish(struct ibv_context *context, uint32_t handle, enum ribv_type type,
-		const struct rmem_mr *mr, const struct ribv_pd *pd)
+ribv_handle_publish_pd(const struct ribv_pd *pd)
 {
-	struct ribv_table *table = table_of(context, type != RIBV_MR);
+	struct ribv_table *table = table_of(pd->context, true);
+
+	if (table != NULL)
+		__atomic_store_n(&table->entries[pd->handle].type, RIBV_PD, __ATOMIC_RELEASE);
+}
+
+void
+ribv_handle_publish_mr(const struct ribv_mr *own)
+{
+	struct ribv_table *table = table_of(own->pd->context, false);
+	const struct rmem_mr *mr = own->mr;
 	struct ribv_table_entry *entry;
 
 	if (table == NULL)
 		return;
-	entry = &table->entries[handle];
-	if (mr != NULL) {
-		entry->pd = pd->parent != NULL ? pd->parent->handle : pd->handle;
-		entry->lkey = mr->lkey;
-		entry->rkey = mr->rkey;
-		entry->addr = (uintptr_t)mr->addr;
-		entry->length = mr->length;
-		entry->iova = mr->iova;
-		entry->access = mr->access;
+	entry = &table->entries[own->handle];
+	entry->pd = own->pd->parent != NULL ? own->pd->parent->handle : own->pd->handle;
+	entry->lkey = mr->lkey;
+	entry->rkey = mr->rkey;
+	entry->dm = own->dm;
+	entry->addr = own->dm != 0 ? own->dm_offset : (uintptr_t)mr->addr;
+	entry->length = mr->length;
+	entry->iova = mr->iova;
+	entry->access = mr->access;
+	__atomic_store_n(&entry->type, RIBV_MR, __ATOMIC_RELEASE);
+}
+
+void
+ribv_handle_publish_dm(const struct ribv_dm *dm)
+{
+	struct ribv_table *table = table_of(dm->context, true);
+	struct ribv_table_entry *entry;
+	struct stat st = {0};
+	int fd;
+
+	if (table == NULL)
+		return;
+	/* Without a file, a zero address. */
+	if (rmem_dm_export_fd(dm->dm, &fd) == 0) {
+		if (fstat(fd, &st) != 0)
+			st.st_ino = 0;
+		close(fd);
 	}
-	__atomic_store_n(&entry->type, type, __ATOMIC_RELEASE);
+	entry = &table->entries[dm->handle];
+	entry->addr = st.st_ino;
+	entry->iova = st.st_dev;
+	entry->length = dm->dm->length;
+	__atomic_store_n(&entry->type, RIBV_DM, __ATOMIC_RELEASE);
 }
 
 /* Whether another process holds a lock on the byte of a handle. */

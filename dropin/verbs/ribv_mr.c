@@ -44,7 +44,7 @@ ibv_alloc_pd(struct ibv_context *context)
 		return ribv_fail(ribv_errno(ret));
 	}
 	pd->ibv.handle = pd->handle = ribv_enter(pd, RIBV_PD);
-	ribv_handle_publish(context, pd->handle, RIBV_PD, NULL, NULL);
+	ribv_handle_publish_pd(pd);
 	return &pd->ibv;
 }
 
@@ -69,7 +69,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 		return ret;
 	ret = rmem_pd_dealloc(own->pd);
 	if (ret != 0) {
-		ribv_handle_publish(pd->context, own->handle, RIBV_PD, NULL, NULL);
+		ribv_handle_publish_pd(own);
 		return -ret;
 	}
 	ribv_handle_pd_ended(own);
@@ -89,7 +89,7 @@ access_of_ibv(unsigned int access)
 }
 
 struct ibv_mr *
-ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
+ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr, const struct ribv_dm *dm)
 {
 	struct ribv_mr *mr = ribv_new();
 	int ret;
@@ -109,8 +109,12 @@ ribv_mr_reg(struct ibv_pd *pd, const struct rmem_mr_attr *attr)
 	mr->ibv.pd = pd;
 	mr->ibv.lkey = mr->mr->lkey;
 	mr->ibv.rkey = mr->mr->rkey;
+	if (dm != NULL) {
+		mr->dm = dm->handle;
+		mr->dm_offset = attr->ext->dm_offset;
+	}
 	mr->ibv.handle = mr->handle = ribv_enter(mr, RIBV_MR);
-	ribv_handle_publish(mr->ibv.context, mr->handle, RIBV_MR, mr->mr, mr->pd);
+	ribv_handle_publish_mr(mr);
 	return &mr->ibv;
 }
 
@@ -131,7 +135,7 @@ reg_plain(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 	/* Only an implicit ODP MR may have address NULL: nothing is mapped there. */
 	if (addr == NULL && length != 0 && (access & IBV_ACCESS_ON_DEMAND) == 0)
 		return ribv_fail(EFAULT);
-	mr = ribv_mr_reg(pd, &attr);
+	mr = ribv_mr_reg(pd, &attr, NULL);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = addr;
@@ -144,7 +148,7 @@ reg_plain(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 struct ibv_mr *
 ribv_alloc_null_mr(struct ibv_pd *pd)
 {
-	return ribv_is_pd(pd) ? ribv_mr_reg(pd, NULL) : ribv_fail(ENOENT);
+	return ribv_is_pd(pd) ? ribv_mr_reg(pd, NULL, NULL) : ribv_fail(ENOENT);
 }
 
 /*
@@ -210,7 +214,7 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 		return ribv_fail(EINVAL);
 	if (fcntl(fd, F_GETFD) < 0)
 		return ribv_fail(EBADF);
-	mr = ribv_mr_reg(pd, &attr);
+	mr = ribv_mr_reg(pd, &attr, NULL);
 	if (mr == NULL)
 		return NULL;
 	mr->addr = (void *)(uintptr_t)offset;
@@ -261,7 +265,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 			addr, length, access_of_ibv((unsigned int)access), &result);
 	if (ret != 0) {
 		if (result == RMEM_REREG_OK || result == RMEM_REREG_ERR_INPUT)
-			ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
+			ribv_handle_publish_mr(own);
 		errno = ribv_errno(ret);
 		return result != RMEM_REREG_OK && result != RMEM_REREG_ERR_INPUT
 				? (int)result
@@ -279,7 +283,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	}
 	mr->lkey = own->mr->lkey;
 	mr->rkey = own->mr->rkey;
-	ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
+	ribv_handle_publish_mr(own);
 	return 0;
 }
 
@@ -300,7 +304,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	ribv_sanitize_mr_end(own);
 	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0) {
-		ribv_handle_publish(mr->context, own->handle, RIBV_MR, own->mr, own->pd);
+		ribv_handle_publish_mr(own);
 		return -ret;
 	}
 	ribv_handle_mr_ended(own);

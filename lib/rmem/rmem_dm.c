@@ -27,9 +27,12 @@ check_conf(const struct rmem_dev *dev, const struct rmem_dm_conf *conf)
 		ret = rmem_name_check(conf->name);
 	if (ret != 0)
 		return ret;
-	if (conf->flags != 0)
+	if ((conf->flags & ~RMEM_DM_FD) != 0)
 		return RMEM_FAIL(EINVAL, "%s: device memory: unknown flags: 0x%x", dev->name,
-				conf->flags);
+				conf->flags & ~RMEM_DM_FD);
+	if ((conf->flags & RMEM_DM_FD) == 0 ? conf->fd != 0 : conf->fd < 0)
+		return RMEM_FAIL(EINVAL, "%s: device memory: fd %d %s RMEM_DM_FD", dev->name,
+				conf->fd, conf->fd < 0 ? "with" : "without");
 	if (conf->log2_align > MAX_LOG2_ALIGN)
 		return RMEM_FAIL(EINVAL, "%s: device memory: log2_align out of range: %u (0 to %d)",
 				dev->name, conf->log2_align, MAX_LOG2_ALIGN);
@@ -93,6 +96,17 @@ rmem_dm_free(struct rmem_dm *dm)
 	if (ret == 0)
 		rmem_trace_dm_free(dm);
 	return rmem_obj_end(&dm->obj, &rmem_obj_dev(&dm->obj)->obj, ret);
+}
+
+int
+rmem_dm_export_fd(struct rmem_dm *dm, int *fd)
+{
+	RMEM_CALL(dm);
+	int ret = rmem_obj_check(dm, RMEM_OBJ_DM);
+
+	if (ret == 0)
+		ret = rmem_check_arg(fd, "descriptor pointer");
+	return ret != 0 ? ret : RMEM_OP(dm, dm->dm_export_fd, dm, fd);
 }
 
 int

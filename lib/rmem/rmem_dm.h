@@ -31,19 +31,26 @@ struct rmem_dm {
 	uint64_t reserved[2]; /**< Zero. */
 };
 
+/** rmem_dm_conf::flags: the memory of a descriptor from rmem_dm_export_fd(), of any process. */
+#define RMEM_DM_FD (UINT32_C(1) << 0)
+
 /** Configuration of device memory. The caller zeroes it first. */
 struct rmem_dm_conf {
 	size_t length;        /**< Bytes, 1 to rmem_dev_info::max_dm_size. */
 	uint32_t log2_align;  /**< Its address in the device is a multiple of 2^n; 0 to 12. */
-	uint32_t flags;       /**< Zero. */
+	uint32_t flags;       /**< 0 or RMEM_DM_FD. */
 	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
-	uint64_t reserved[2]; /**< Zero. */
+	int fd;               /**< With RMEM_DM_FD: the descriptor, not kept; else 0. */
+	uint32_t reserved[3]; /**< Zero. */
 };
 
 /**
  * Allocate device memory.
  *
  * As ibv_alloc_dm(3). On `soft` the memory is zeroed; on other devices its contents are undefined.
+ *
+ * With RMEM_DM_FD it is memory that another device has allocated and exported, as ibv_import_dm(3)
+ * does by handle: both have the same bytes. It does not count in the device's max_dm_size.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -58,7 +65,9 @@ struct rmem_dm_conf {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, NULL conf or dm, a flag, a bad name, a length or log2_align
  *     out of range, or a reserved field that is not zero.
- *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_DM.
+ *   - -EINVAL: RMEM_DM_FD with an fd that is not from rmem_dm_export_fd() of `soft`, or has less
+ *     than length bytes; an fd without the flag.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_DM, or RMEM_DM_FD on a device of verbs.
  *   - -ENOSPC: the device already has rmem_dev_info::max_dm device memories.
  *   - -ENOMEM: too little free memory of the device, or no memory for the object.
  *   - -ENODEV: the device is being closed.
@@ -81,6 +90,30 @@ int rmem_dm_alloc(struct rmem_dev *dev, const struct rmem_dm_conf *conf, struct 
  *   - -EIO: the device failed.
  */
 int rmem_dm_free(struct rmem_dm *dm);
+
+/**
+ * Export device memory as a file descriptor.
+ *
+ * As ibv_dm_export_dmabuf_fd(3). On `soft` the descriptor can be mapped, registered with
+ * RMEM_MR_FD, and passed to other processes, which import it with RMEM_DM_FD. The bytes exist until
+ * the last descriptor, mapping or device memory of them is released.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param dm
+ *   Memory to export.
+ * @param[out] fd
+ *   Descriptor with FD_CLOEXEC, owned by the caller. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not device memory, or NULL fd.
+ *   - -EOPNOTSUPP: the device exports none; on `soft`: the process could not create a file of that
+ *     size when the memory was allocated (RLIMIT_FSIZE, RLIMIT_NOFILE, memfd_create(2)).
+ *   - -ENOMEM: no further descriptor (RLIMIT_NOFILE).
+ *   - -EIO: the device failed.
+ */
+int rmem_dm_export_fd(struct rmem_dm *dm, int *fd);
 
 /**
  * Copy to device memory.

@@ -86,7 +86,8 @@ static bool
 has_dm(const struct rmem_dm_ops *dm)
 {
 	return dm->dm_alloc != NULL && dm->dm_free != NULL && dm->dm_copy_to != NULL &&
-			dm->dm_copy_from != NULL && dm->dm_size >= sizeof(struct rmem_dm);
+			dm->dm_copy_from != NULL && dm->dm_export_fd != NULL &&
+			dm->dm_size >= sizeof(struct rmem_dm);
 }
 
 static int

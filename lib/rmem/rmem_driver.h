@@ -397,6 +397,9 @@ typedef int (*rmem_dm_copy_to_t)(
 /** Copy from a range that is within the device memory. */
 typedef int (*rmem_dm_copy_from_t)(struct rmem_dm *dm, uint64_t offset, void *dst, size_t length);
 
+/** Export it as a new descriptor; -EOPNOTSUPP: the device can't. */
+typedef int (*rmem_dm_export_fd_t)(struct rmem_dm *dm, int *fd);
+
 /** Operations of device memory; all are required. */
 struct rmem_dm_ops {
 	uint32_t dm_size;                 /**< Bytes of its DM, struct rmem_dm first. */
@@ -404,8 +407,9 @@ struct rmem_dm_ops {
 	rmem_dm_alloc_t dm_alloc;         /**< Device memory. */
 	rmem_dm_copy_from_t dm_copy_from; /**< Device memory. */
 	rmem_dm_copy_to_t dm_copy_to;     /**< Device memory. */
+	rmem_dm_export_fd_t dm_export_fd; /**< Device memory. */
 	rmem_dm_free_t dm_free;           /**< Device memory. */
-	uint64_t reserved[4];             /**< Zero. */
+	uint64_t reserved[3];             /**< Zero. */
 };
 
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */

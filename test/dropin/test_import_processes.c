@@ -9,30 +9,19 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "../send_fds.h"
-#include "own_qp.h"
-
-#define PAGE ((size_t)4096)
-#define SIZE (4 * PAGE)
-#define PART 64u
-
-/* Entry of a handle in the command file. */
-#define ENTRY_SIZE   ((size_t)56)
-#define ENTRY_AT(at) ((off_t)(4096 + (at)*ENTRY_SIZE))
+#include "import_peer.h"
 
 enum kind {
 	FILE_OF_FD,
 	FILE_OF_PATH,
 	TWO_FILES,
+	OF_DM, /* from PAGE on */
 	PRIVATE,
 	NULL_MR,
 	NB_KINDS
@@ -82,31 +71,6 @@ receive_exports(int fd, struct exports *exports)
 	return file;
 }
 
-/* A child that ends with this process. */
-static pid_t
-start_child(void)
-{
-	pid_t pid = fork();
-
-	HOLDS(pid >= 0);
-	HOLDS(pid != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
-	return pid;
-}
-
-static void
-signal_peer(int fd)
-{
-	HOLDS(write(fd, "", 1) == 1);
-}
-
-static void
-wait_peer(int fd)
-{
-	char byte;
-
-	HOLDS(read(fd, &byte, 1) == 1);
-}
-
 static const struct ibv_qp_attr defaults = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.path_mtu = IBV_MTU_1024,
 		.timeout = 18,
@@ -151,8 +115,6 @@ importer_is_refused(struct ibv_context *context, struct ibv_pd *pd, const struct
 	errno = 0;
 	HOLDS(ibv_import_mr(pd, exports->mr[NULL_MR].handle) == NULL && errno == EOPNOTSUPP);
 	errno = 0;
-	HOLDS(ibv_import_dm(context, exports->dm) == NULL && errno == EOPNOTSUPP);
-	errno = 0;
 	HOLDS(ibv_import_dm(context, exports->pd) == NULL && errno == ENOENT);
 	errno = 0;
 	HOLDS(ibv_import_pd(context, exports->mr[0].handle) == NULL && errno == ENOENT);
@@ -177,13 +139,58 @@ import_mr(struct ibv_pd *pd, struct ibv_cq *cq, const struct exports *exports, i
 	return mr;
 }
 
+/* Copies and MRs of imported device memory; the owner alone may free it. */
+static struct ibv_dm *
+import_dm(struct ibv_context *context, struct ibv_cq *cq, const struct exports *exports)
+{
+	const int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_dm *dm = ibv_import_dm(context, exports->dm), *again;
+	struct ibv_pd *own = ibv_alloc_pd(context);
+	struct ibv_qp *qp = create_rc(own, cq, 4);
+	uint32_t word = 0;
+	struct ibv_mr *mr;
+
+	HOLDS(dm != NULL && dm->handle == exports->dm && qp != NULL);
+	HOLDS(ibv_memcpy_from_dm(&word, dm, 0, 4) == 0 && word == DM_WORD);
+	HOLDS(ibv_memcpy_from_dm(&word, dm, PAGE + SIZE, 4) == EFAULT);
+	mr = ibv_reg_dm_mr(own, dm, 0, PAGE, access);
+	HOLDS(mr != NULL);
+	connect_own(qp);
+	HOLDS(write_to(qp, (struct ibv_sge){0, 4, mr->lkey}, 8, mr->rkey) == IBV_WC_SUCCESS);
+	HOLDS(ibv_free_dm(dm) == EBUSY);
+	ibv_unimport_dm(dm); /* not while it has an MR */
+	HOLDS(ibv_memcpy_from_dm(&word, dm, 8, 4) == 0 && word == DM_WORD);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(own) == 0);
+	again = ibv_import_dm(context, exports->dm);
+	HOLDS(again != NULL);
+	ibv_unimport_dm(dm);
+	HOLDS(ibv_free_dm(dm) == ENOENT);
+	return again;
+}
+
+/* After each step the owner destroys what was released. */
+static void
+importer_releases(int fd, struct ibv_mr **mr, struct ibv_dm *dm)
+{
+	wait_peer(fd);
+	ibv_unimport_mr(mr[0]);
+	HOLDS(ibv_dereg_mr(mr[0]) == ENOENT);
+	ibv_unimport_mr(mr[OF_DM]);
+	signal_peer(fd);
+
+	wait_peer(fd);
+	ibv_unimport_dm(dm);
+	signal_peer(fd);
+}
+
 static void
 importer(int fd)
 {
-	struct ibv_mr *mr[TWO_FILES + 1], *again;
+	struct ibv_mr *mr[OF_DM + 1], *again;
 	struct ibv_context *context;
 	struct place place, peer;
 	struct ibv_qp_attr attr = defaults;
+	struct ibv_dm *dm;
 	struct ibv_cq *cq;
 	struct ibv_pd *pd;
 	struct ibv_qp *qp;
@@ -196,7 +203,8 @@ importer(int fd)
 	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
 	HOLDS(pd != NULL && pd->handle == exports.pd && cq != NULL);
 	importer_is_refused(context, pd, &exports);
-	for (i = 0; i <= TWO_FILES; i++)
+	dm = import_dm(context, cq, &exports);
+	for (i = 0; i <= OF_DM; i++)
 		mr[i] = import_mr(pd, cq, &exports, i);
 	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
 	/* A second handle of an object. */
@@ -215,11 +223,7 @@ importer(int fd)
 	connect_qp_at(qp, attr, peer.lid);
 	signal_peer(fd);
 
-	wait_peer(fd);
-	ibv_unimport_mr(mr[0]);
-	HOLDS(ibv_dereg_mr(mr[0]) == ENOENT);
-	signal_peer(fd);
-
+	importer_releases(fd, mr, dm);
 	wait_peer(fd);
 	errno = 0;
 	HOLDS(ibv_import_mr(pd, exports.mr[0].handle) == NULL && errno == ENOENT);
@@ -231,25 +235,6 @@ importer(int fd)
 }
 
 /* The owner. */
-
-static void *
-map_file(void *at, int fd, size_t size)
-{
-	void *mem = mmap(at, size, PROT_READ | PROT_WRITE,
-			MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0);
-
-	HOLDS(mem != MAP_FAILED);
-	return mem;
-}
-
-static int
-open_memory(size_t size)
-{
-	int fd = memfd_create("memory", MFD_CLOEXEC);
-
-	HOLDS(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	return fd;
-}
 
 static uint8_t *
 memory_of(enum kind kind, char *path)
@@ -327,13 +312,40 @@ owner_writes(int fd, struct ibv_qp *qp, const struct ibv_mr *mr, uint8_t *mem)
 	}
 }
 
+static struct ibv_mr *
+register_memory(enum kind kind, struct ibv_pd *pd, struct ibv_dm *dm, uint8_t *mem)
+{
+	struct ibv_mr *mr;
+
+	if (kind == NULL_MR)
+		mr = ibv_alloc_null_mr(pd);
+	else if (kind == OF_DM)
+		mr = ibv_reg_dm_mr(pd, dm, PAGE, SIZE, WRITABLE | IBV_ACCESS_ZERO_BASED);
+	else
+		mr = ibv_reg_mr(pd, mem, SIZE, WRITABLE);
+	HOLDS(mr != NULL);
+	return mr;
+}
+
+/* By the importer: by the keys of the MR, and through the imported device memory. */
+static void
+dm_is_written(struct ibv_dm *dm)
+{
+	uint32_t first[PART / 4], last[PART / 4];
+
+	HOLDS(ibv_memcpy_from_dm(first, dm, PAGE, PART) == 0 && first[0] == DM_WORD);
+	HOLDS(ibv_memcpy_from_dm(last, dm, PAGE + SIZE - PART, PART) == 0);
+	HOLDS(memcmp(first, last, PART) == 0);
+	HOLDS(ibv_memcpy_from_dm(first, dm, 8, 4) == 0 && first[0] == DM_WORD);
+}
+
 static void
 owner(void)
 {
 	static uint8_t own_mem[2 * PART];
 	char path[] = "/dev/shm/rmem-import-XXXXXX";
 	struct objects own = open_objects(own_mem, sizeof(own_mem), 4);
-	struct ibv_dm *dm = ibv_alloc_dm(own.context, &(struct ibv_alloc_dm_attr){.length = PAGE});
+	struct ibv_dm *dm = alloc_dm(own.context);
 	struct exports exports = {.pd = own.pd->handle, .dm = dm->handle};
 	struct ibv_mr *mr[NB_KINDS];
 	uint8_t *mem[NB_KINDS];
@@ -342,10 +354,8 @@ owner(void)
 
 	for (i = 0; i < NB_KINDS; i++) {
 		mem[i] = memory_of((enum kind)i, path);
-		mr[i] = i == NULL_MR ? ibv_alloc_null_mr(own.pd)
-				     : ibv_reg_mr(own.pd, mem[i], SIZE, WRITABLE);
-		HOLDS(mr[i] != NULL);
-		export_mr(&exports, i, mr[i], mem[i]);
+		mr[i] = register_memory((enum kind)i, own.pd, dm, mem[i]);
+		export_mr(&exports, i, mr[i], mr[i]->addr);
 		memset(mem[i], i + 1, PART);
 	}
 	pid = start_importer(&fd);
@@ -354,6 +364,8 @@ owner(void)
 	owner_writes(fd, own.qp, mr[0], mem[0]);
 	for (i = 1; i <= TWO_FILES; i++)
 		HOLDS(memcmp(mem[i], mem[i] + SIZE - PART, PART) == 0);
+	dm_is_written(dm);
+	HOLDS(ibv_dereg_mr(mr[OF_DM]) == EBUSY && ibv_free_dm(dm) == EBUSY);
 	HOLDS(ibv_dereg_mr(mr[0]) == EBUSY && ibv_dealloc_pd(own.pd) == EBUSY);
 	HOLDS(ibv_rereg_mr(mr[0], IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			      IBV_ACCESS_LOCAL_WRITE) == IBV_REREG_MR_ERR_CMD);
@@ -366,10 +378,14 @@ owner(void)
 	memset(mem[0], 0x55, PART);
 	HOLDS(owner_write_status(own.qp, mr[0], mem[0]) == IBV_WC_REM_ACCESS_ERR);
 	HOLDS(mem[0][PAGE] != 0x55);
-	HOLDS(ibv_dereg_mr(mr[0]) == 0);
+	HOLDS(ibv_dereg_mr(mr[0]) == 0 && ibv_dereg_mr(mr[OF_DM]) == 0);
+	HOLDS(ibv_free_dm(dm) == EBUSY);
 	signal_peer(fd);
 	wait_peer(fd);
-	HOLDS(ibv_dereg_mr(mr[1]) == 0 && ibv_dereg_mr(mr[2]) == 0 && ibv_free_dm(dm) == 0);
+	HOLDS(ibv_free_dm(dm) == 0);
+	signal_peer(fd);
+	wait_peer(fd);
+	HOLDS(ibv_dereg_mr(mr[1]) == 0 && ibv_dereg_mr(mr[2]) == 0);
 	wait_child(pid);
 	close(fd);
 	HOLDS(unlink(path) == 0);
@@ -420,6 +436,8 @@ objects_outlive_their_owner(void)
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
+	struct ibv_dm *dm;
+	uint32_t word = 0;
 	int pair[2], status;
 	pid_t pid;
 
@@ -431,6 +449,7 @@ objects_outlive_their_owner(void)
 
 		HOLDS(other != NULL);
 		exports.pd = own.pd->handle;
+		exports.dm = alloc_dm(own.context)->handle;
 		export_mr(&exports, 0, own.mr, mem);
 		export_mr(&exports, 1, other, mem);
 		HOLDS(send_fds(pair[1], &exports, sizeof(exports), 0, own.context->cmd_fd, 1) ==
@@ -443,12 +462,17 @@ objects_outlive_their_owner(void)
 	pd = ibv_import_pd(context, exports.pd);
 	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
 	HOLDS(pd != NULL && cq != NULL && ibv_import_mr(pd, exports.mr[0].handle) != NULL);
+	dm = ibv_import_dm(context, exports.dm);
+	HOLDS(dm != NULL);
 	HOLDS(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
 	memset(mem, 7, PART);
 	write_by_owner_keys(pd, cq, &exports, 0);
 	HOLDS(memcmp(mem, mem + SIZE - PART, PART) == 0);
 	errno = 0;
 	HOLDS(ibv_import_mr(pd, exports.mr[1].handle) == NULL && errno == EINVAL);
+	HOLDS(ibv_memcpy_from_dm(&word, dm, 0, 4) == 0 && word == DM_WORD);
+	errno = 0;
+	HOLDS(ibv_import_dm(context, exports.dm) == NULL && errno == EINVAL);
 	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_close_device(context) == 0);
 	close(pair[0]);
 	munmap(mem, SIZE);
@@ -550,118 +574,6 @@ memory_that_the_owner_can_not_write_is_refused(void)
 	munmap(mem, SIZE);
 }
 
-/* Copy bytes of a command file, which any process that has it can write. */
-static void
-copy_in_file(int file, off_t to, off_t from, size_t size)
-{
-	char bytes[64];
-
-	HOLDS(size <= sizeof(bytes) && pread(file, bytes, size, from) == (ssize_t)size);
-	HOLDS(pwrite(file, bytes, size, to) == (ssize_t)size);
-}
-
-/* The owner changes the entry of an imported MR into one of a PD. */
-static void
-handle_of_an_object_of_another_type_is_refused(void)
-{
-	uint8_t *mem = memory_of(FILE_OF_FD, NULL);
-	struct objects own = open_objects(mem, SIZE, 4);
-	const off_t of_pd = ENTRY_AT(own.pd->handle), of_mr = ENTRY_AT(own.mr->handle);
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct ibv_context *context = ibv_import_device(dup(own.context->cmd_fd));
-		struct ibv_pd *pd = ibv_import_pd(context, own.pd->handle);
-		struct ibv_mr *mr = ibv_import_mr(pd, own.mr->handle);
-
-		HOLDS(context != NULL && pd != NULL && mr != NULL);
-		copy_in_file(context->cmd_fd, of_mr, of_pd, ENTRY_SIZE);
-		errno = 0;
-		HOLDS(ibv_import_pd(context, own.mr->handle) == NULL && errno == ENOENT);
-		ibv_unimport_mr(mr);
-		HOLDS(ibv_import_pd(context, own.mr->handle) != NULL);
-		_exit(0);
-	}
-	wait_child(pid);
-	close_objects(&own);
-	munmap(mem, SIZE);
-}
-
-/* The file names its owner, which has closed it. */
-static void
-closed_context_is_refused(void)
-{
-	struct ibv_context *context = open_device("soft0");
-	int file = dup(context->cmd_fd), ready[2];
-	pid_t pid;
-
-	HOLDS(pipe(ready) == 0);
-	pid = start_child();
-	if (pid == 0) {
-		wait_peer(ready[0]);
-		errno = 0;
-		HOLDS(ibv_import_device(file) == NULL && errno == EINVAL);
-		_exit(0);
-	}
-	HOLDS(ibv_close_device(context) == 0);
-	/* Its owner has a descriptor of the file, but no context. */
-	errno = 0;
-	HOLDS(ibv_import_device(file) == NULL && errno == EINVAL);
-	close(file);
-	signal_peer(ready[1]);
-	wait_child(pid);
-}
-
-/* The import of a context of the parent, in a child that has called prepare(), fails. */
-static void
-expect_refused(int err, void (*prepare)(void))
-{
-	struct ibv_context *context = open_device("soft0");
-	int file = dup(context->cmd_fd);
-	pid_t pid;
-
-	pid = start_child();
-	if (pid == 0) {
-		if (prepare != NULL)
-			prepare();
-		errno = 0;
-		HOLDS(ibv_import_device(file) == NULL && errno == err);
-		_exit(0);
-	}
-	wait_child(pid);
-	close(file);
-	HOLDS(ibv_close_device(context) == 0);
-}
-
-/* A user namespace may not have that user. */
-static void
-become_nobody(void)
-{
-	if (setgid(65534) != 0 || setuid(65534) != 0)
-		_exit(0);
-}
-
-static void
-context_of_another_user_is_refused(void)
-{
-	if (geteuid() == 0)
-		expect_refused(EPERM, become_nobody);
-}
-
-/* Its command file would be larger than its files may be. */
-static void
-context_with_a_small_file_is_refused(void)
-{
-	struct rlimit old, small;
-
-	HOLDS(getrlimit(RLIMIT_FSIZE, &old) == 0);
-	small = old;
-	small.rlim_cur = 1 << 20;
-	HOLDS(setrlimit(RLIMIT_FSIZE, &small) == 0);
-	expect_refused(EOPNOTSUPP, NULL);
-	HOLDS(setrlimit(RLIMIT_FSIZE, &old) == 0);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -673,9 +585,5 @@ main(int argc, char **argv)
 	handles_of_the_owner_are_of_one_object();
 	file_with_the_name_of_an_unlinked_one_is_not_opened();
 	memory_that_the_owner_can_not_write_is_refused();
-	handle_of_an_object_of_another_type_is_refused();
-	closed_context_is_refused();
-	context_of_another_user_is_refused();
-	context_with_a_small_file_is_refused();
 	return 0;
 }

@@ -191,19 +191,31 @@ counters_refuse_wrong_arguments(void)
 	HOLDS(ibv_destroy_comp_cntr(cntr) == 0);
 }
 
-/* Of NICs: hints for their processor, memory of theirs as a dma-buf. */
+/* Hints for the processor of a NIC. */
 static void
 hardware_is_refused(void)
 {
 	struct ibv_dmah_init_attr dmah = {0};
-	struct ibv_alloc_dm_attr attr = {.length = 64};
-	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
 
 	HOLDS(ibv_alloc_dmah(context, &dmah) == NULL && errno == EOPNOTSUPP);
 	HOLDS(ibv_alloc_dmah(NULL, &dmah) == NULL && errno == ENOENT);
 	HOLDS(ibv_dealloc_dmah(NULL) == ENOENT);
-	HOLDS(dm != NULL && ibv_dm_export_dmabuf_fd(dm) == -1 && errno == EOPNOTSUPP);
-	HOLDS(ibv_free_dm(dm) == 0);
+}
+
+static void
+device_memory_is_exported(void)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
+	struct ibv_mr *mr;
+	int fd;
+
+	HOLDS(dm != NULL);
+	fd = ibv_dm_export_dmabuf_fd(dm);
+	HOLDS(fd >= 0);
+	mr = ibv_reg_dmabuf_mr(pd, 0, 64, 0, fd, IBV_ACCESS_LOCAL_WRITE);
+	HOLDS(mr != NULL && ibv_dereg_mr(mr) == 0);
+	HOLDS(close(fd) == 0 && ibv_free_dm(dm) == 0);
 	HOLDS(ibv_dm_export_dmabuf_fd(dm) == -1 && errno == ENOENT);
 }
 
@@ -230,6 +242,7 @@ main(void)
 	counters_count();
 	counters_refuse_wrong_arguments();
 	hardware_is_refused();
+	device_memory_is_exported();
 	port_has_a_speed();
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	return 0;

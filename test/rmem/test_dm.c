@@ -4,7 +4,11 @@
 
 /* Device memory of the software device, its limits, and what its MRs refuse. */
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -57,10 +61,12 @@ TEST(dm, conf_is_checked)
 			{.length = (1 << 20) + 1},
 			{.length = SIZE_MAX},
 			{.length = 64, .log2_align = 13},
-			{.length = 64, .flags = 1},
+			{.length = 64, .flags = RMEM_DM_FD << 1},
+			{.length = 64, .fd = 1},
+			{.length = 64, .flags = RMEM_DM_FD, .fd = -1},
 			{.length = 64, .name = "a\n"},
 			{.length = 64, .reserved = {1}},
-			{.length = 64, .reserved = {0, 1}},
+			{.length = 64, .reserved = {0, 0, 1}},
 	};
 	struct rmem_dm *made = NULL;
 	unsigned int i;
@@ -123,6 +129,106 @@ TEST(dm, copies_are_within_it)
 	TEST_ERR(rmem_dm_copy_from(dm, 0, NULL, 1), EINVAL);
 	TEST_ERR(rmem_dm_copy_to(NULL, 0, bytes, 1), EINVAL);
 	TEST_ERR(rmem_dm_copy_from((struct rmem_dm *)fx.a.pd, 0, out, 1), EINVAL);
+}
+
+static int
+import(struct rmem_dev *dev, int fd, size_t length, struct rmem_dm **made)
+{
+	const struct rmem_dm_conf conf = {.length = length, .flags = RMEM_DM_FD, .fd = fd};
+	int ret = rmem_dm_alloc(dev, &conf, made);
+
+	if (ret == 0)
+		fx_track(*made);
+	return ret;
+}
+
+TEST(dm, exported_memory_is_that_of_the_device_that_imports_it)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_dm_size=4096");
+	struct rmem_dm *own = NULL, *imported = NULL;
+	uint8_t bytes[16] = {1, 2, 3}, out[16] = {0};
+	struct rmem_mr_ext ext;
+	struct rmem_mr *mr = NULL;
+	int fd = -1, again = -1;
+
+	TEST_OK(alloc(dev, SIZE, &own));
+	TEST_OK(rmem_dm_export_fd(dm, &fd));
+	TEST_ASSERT(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	TEST_OK(import(dev, fd, SIZE, &imported));
+	TEST_OK(rmem_dm_export_fd(imported, &again));
+	close(fd);
+	close(again);
+	TEST_OK(rmem_dm_copy_to(dm, 32, bytes, sizeof(bytes)));
+	ext = (struct rmem_mr_ext){.dm = imported, .dm_offset = 32};
+	TEST_OK(fx_reg_attr(fx_pd(dev),
+			&(struct rmem_mr_attr){.length = 64, .access = ACCESS, .ext = &ext}, &mr));
+	TEST_ERR(rmem_dm_free(imported), EBUSY);
+	TEST_OK(fx_release(dm));
+	TEST_OK(rmem_dm_copy_from(imported, 32, out, sizeof(out)));
+	TEST_MEM(out, bytes, sizeof(out));
+	TEST_OK(rmem_dm_copy_from(own, 32, out, sizeof(out)));
+	TEST_ASSERT(fx_is_zero(out, sizeof(out)));
+}
+
+TEST(dm, descriptor_that_is_not_exported_is_refused)
+{
+	int file = memfd_create("other", MFD_ALLOW_SEALING), pipes[2], fd = -1;
+	struct rmem_dm *made = NULL;
+
+	TEST_ASSERT(file >= 0 && ftruncate(file, SIZE) == 0 && pipe(pipes) == 0);
+	TEST_OK(rmem_dm_export_fd(dm, &fd));
+	TEST_ERR(import(fx.a.dev, fd, SIZE + 1, &made), EINVAL);
+	TEST_ERR(import(fx.a.dev, file, SIZE, &made), EINVAL);
+	TEST_ERR(import(fx.a.dev, pipes[0], SIZE, &made), EINVAL);
+	TEST_ASSERT(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE) == 0);
+	TEST_ERR(import(fx.a.dev, file, SIZE, &made), EINVAL);
+	close(file);
+	close(pipes[0]);
+	close(pipes[1]);
+	TEST_ERR(import(fx.a.dev, file, SIZE, &made), EINVAL);
+	TEST_ERR(rmem_dm_export_fd(NULL, &fd), EINVAL);
+	TEST_ERR(rmem_dm_export_fd(dm, NULL), EINVAL);
+	TEST_ERR(rmem_dm_export_fd((struct rmem_dm *)fx.a.pd, &fd), EINVAL);
+	TEST_ASSERT(made == NULL);
+	close(fd);
+}
+
+/* Without a file, the memory is private: a larger file would raise SIGXFSZ. */
+TEST(dm, memory_without_a_file_is_not_exported)
+{
+	struct rmem_dm *private = NULL;
+	struct rlimit old, small;
+	uint8_t out = 1;
+	int fd = -1;
+
+	TEST_ASSERT(getrlimit(RLIMIT_FSIZE, &old) == 0);
+	small = old;
+	small.rlim_cur = SIZE - 1;
+	TEST_ASSERT(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	TEST_OK(alloc(fx.a.dev, SIZE, &private));
+	TEST_ASSERT(setrlimit(RLIMIT_FSIZE, &old) == 0);
+	TEST_ERR(rmem_dm_export_fd(private, &fd), EOPNOTSUPP);
+	TEST_ASSERT(fd == -1);
+	TEST_OK(rmem_dm_copy_to(private, SIZE - 1, &out, 1));
+	TEST_OK(rmem_dm_copy_from(private, 0, &out, 1));
+	TEST_EQ(out, 0);
+}
+
+/* The program has closed all descriptors, and opened another one of that number. */
+TEST(dm, descriptor_of_the_program_stays_open)
+{
+	struct rmem_dm *made = NULL;
+	int next = dup(0), other, fd = -1;
+
+	TEST_ASSERT(next >= 0);
+	close(next);
+	TEST_OK(alloc(fx.a.dev, SIZE, &made)); /* takes the lowest number */
+	close(next);
+	other = memfd_create("other", 0);
+	TEST_EQ(other, next);
+	TEST_ERR(rmem_dm_export_fd(made, &fd), EOPNOTSUPP);
+	TEST_OK(fx_release(made));
+	TEST_ASSERT(close(other) == 0);
 }
 
 TEST(dm, bad_registrations_are_refused)

@@ -221,6 +221,7 @@ TEST(driver, incomplete_table_of_device_memory_is_refused)
 			.dm_alloc = NULL,
 			.dm_copy_from = NULL,
 			.dm_copy_to = NULL,
+			.dm_export_fd = NULL,
 			.dm_free = no_dm,
 	};
 	struct rmem_driver driver = bare_driver("nodm");

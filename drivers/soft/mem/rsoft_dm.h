@@ -3,10 +3,12 @@
  */
 
 /*
- * Device memory, which is DPDK memory of the process here.
+ * Device memory, which is a sealed memfd here, so that it can be exported. A memfd can't shrink, so
+ * no access to the mapping raises a signal.
  *
- * Invariant: rsoft_dev::dms lists all device memory, and rsoft_dev::dm_bytes is the sum of its
- * lengths, at most max_dm_size. Both are protected by rsoft_dev::lock.
+ * Invariant: rsoft_dev::dms lists all device memory, and rsoft_dev::dm_bytes is the sum of the
+ * lengths of that which is not imported, at most max_dm_size. Both are protected by
+ * rsoft_dev::lock.
  */
 
 #ifndef RSOFT_DM_H
@@ -16,7 +18,10 @@
 
 struct rsoft_dm {
 	struct rmem_dm dm;
-	uint8_t *bytes;
+	uint8_t *bytes; /* mapping, of whole pages */
+	int fd;         /* of the memfd; -1: private memory */
+	ino_t ino;      /* of the memfd: the program may have closed the descriptor */
+	bool is_imported;
 	LIST_ENTRY(rsoft_dm) entry;
 };
 

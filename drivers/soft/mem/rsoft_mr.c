@@ -243,7 +243,7 @@ mr_reg_null(struct rsoft_mr *mr)
 	return rsoft_mr_enable(&mr->mr);
 }
 
-/* Device memory is DPDK memory, which is already populated. */
+/* Device memory is already populated. */
 static int
 mr_reg_dm(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
