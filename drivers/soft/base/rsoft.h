@@ -388,7 +388,7 @@ struct rsoft_sq {
 	bool has_to_report;        /* SQD: generate an event at the end of draining */
 	uint8_t rnr_left;          /* attempts left */
 	uint32_t nb_inv;           /* WAIT_GRACE: number of waiting requests at the head */
-	uint64_t token;            /* WAIT_GRACE: token of the grace period */
+	uint64_t token;            /* WAIT_GRACE: token of the grace period; 0: not started */
 	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
 	struct rsoft_key *inv_key; /* WAIT_GRACE of a *_WITH_INV: key to free */
 	uint32_t rq_pos;           /* WAIT_GRACE of SEND_WITH_INV: receive to complete */

@@ -52,6 +52,17 @@ rsoft_mr_begin_bind(struct rsoft_mr *mr)
 uint32_t rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
 		int *status, uint32_t *vendor_err);
 
+/* Invalidate the keys of consecutive LOCAL_INVs of a QP; return their number, up to n. */
+uint32_t rsoft_local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n);
+
+/*
+ * After the grace period, move the keys of LOCAL_INVs to FREE: of the first of n requests, and of
+ * following ones until one is signaled, because windows must release their MRs before its
+ * completion. Return their number.
+ */
+uint32_t rsoft_local_invs_end(
+		const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n);
+
 /* Execute a UMR request of a QP; return an enum rmem_wc_status. */
 int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 

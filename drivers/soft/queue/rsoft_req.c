@@ -22,6 +22,12 @@
 #include "rsoft_xrc.h"
 #include "rsoft_write_burst.h"
 
+/* In rsoft_sq::token: the grace period is over. */
+#define REQ_GRACE_OVER UINT64_MAX
+
+/* Result, in addition to enum rsoft_wait: execute the next request. */
+#define REQ_NEXT (-16)
+
 /* The peer is not ready: wait for it, or fail. */
 static int
 req_no_peer(struct rsoft_qp *qp)
@@ -73,13 +79,13 @@ req_no_recv(struct rsoft_qp *qp)
 	return RSOFT_WAIT_RNR;
 }
 
-/* Wait at the head for the grace period of an invalidation; see req_grace(). */
+/* Let nb requests at the head wait for the grace period of their invalidations; see req_grace(). */
 static int
-req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
+req_wait_inv(struct rsoft_qp *qp, uint32_t nb, struct rsoft_key *key, uint32_t rq_pos)
 {
 	qp->sq.wait = RSOFT_WAIT_GRACE;
 	qp->sq.token = 0;
-	qp->sq.nb_inv = 1;
+	qp->sq.nb_inv = nb;
 	qp->sq.inv_key = key;
 	qp->sq.rq_pos = rq_pos;
 	return RSOFT_WAIT_GRACE;
@@ -160,7 +166,7 @@ req_send(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 	else
 		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
 	if (status == RSOFT_WAIT_GRACE)
-		return req_wait_inv(batch->qp, inv_key, rq_pos);
+		return req_wait_inv(batch->qp, 1, inv_key, rq_pos);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
 		batch->vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return status;
@@ -201,7 +207,7 @@ req_read(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *len
 		batch->vendor_err = rsoft_key_inv_vendor_err(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	return req_wait_inv(qp, key, 0);
+	return req_wait_inv(qp, 1, key, 0);
 }
 
 /* Execute an atomic; checks are in the order of a READ. */
@@ -272,142 +278,60 @@ req_place(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *le
 	return peer != NULL ? rsoft_resp_flush(peer, wr, &batch->vendor_err) : RSOFT_WAIT_PEER;
 }
 
-/* Complete a request that ended with status. */
-static __rte_always_inline void
-req_complete(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
-{
-	if (likely(status == RMEM_WC_SUCCESS))
-		rsoft_batch_succeed(batch, wr, length);
-	else
-		rsoft_batch_fail(batch, wr, status);
-}
-
-/* Release references to an MR with one locked instruction. */
-static __rte_always_inline void
-req_unhold_mr(struct rsoft_mr *mr, uint32_t nb)
-{
-	if (nb != 0)
-		__atomic_fetch_sub(&mr->mr.obj.refs, nb, __ATOMIC_RELEASE);
-}
-
-/*
- * Move the keys of LOCAL_INVs to FREE: of the first of n requests, and of following ones until one
- * is signaled, because windows must release their MRs before its completion. Return their number.
- */
-static uint32_t
-req_release_keys(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	const uint8_t always = batch->qp->sig_all ? RMEM_SEND_SIGNALED : 0;
-	const struct rmem_send_wr *wr;
-	struct rsoft_mr *mr = NULL;
-	uint32_t i = 0, nb_refs = 0;
-
-	do {
-		struct rsoft_key *key;
-
-		wr = (const void *)(wrs + i * stride);
-		key = rsoft_key_at(batch->qp->dev, wr->invalidate_rkey);
-		if (key->is_window && key->mr != NULL) {
-			if (key->mr != mr) {
-				req_unhold_mr(mr, nb_refs);
-				mr = key->mr;
-				nb_refs = 0;
-			}
-			nb_refs++;
-			key->mr = NULL;
-		}
-		rsoft_key_release(key);
-	} while (++i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
-	req_unhold_mr(mr, nb_refs);
-	return i;
-}
-
-/* End the LOCAL_INVs that wait at the head. Queued ones release their objects one by one. */
-static void
-req_end_local_invs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	uint32_t i, ended;
-
-	for (i = 0; i < n; i += ended) {
-		const uint8_t *at = wrs + i * stride;
-
-		ended = req_release_keys(batch, at, stride, batch->is_queued ? 1 : n - i);
-		batch->done += ended - 1;
-		req_complete(batch, (const void *)(at + (ended - 1) * stride), RMEM_WC_SUCCESS, 0);
-	}
-}
-
-/* End the waiting invalidations at the head; return how many of the n requests have ended. */
-static uint32_t
-req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	const uint8_t opcode = ((const struct rmem_send_wr *)(const void *)wrs)->opcode;
-	struct rsoft_qp *qp = batch->qp;
-	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
-
-	/* The remaining ones are at the start of the ring; their wait has ended too. */
-	qp->sq.nb_inv -= nb_inv;
-	if (qp->sq.nb_inv == 0)
-		qp->sq.wait = RSOFT_WAIT_NONE;
-	if (opcode != RMEM_WR_BIND_MW)
-		RSOFT_COUNT(qp->stats.invalidates, nb_inv);
-	if (opcode == RMEM_WR_LOCAL_INV) {
-		req_end_local_invs(batch, wrs, stride, nb_inv);
-		return nb_inv;
-	}
-	for (i = 0; i < nb_inv; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-		int status = RMEM_WC_SUCCESS;
-		uint64_t length = 0;
-		uint32_t j;
-
-		if (wr->opcode == RMEM_WR_BIND_MW) {
-			rsoft_mw_bind_end(qp, wr);
-		} else {
-			for (j = 0; j < wr->num_sge; j++)
-				length += wr->sg_list[j].length;
-			if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-				status = rsoft_resp_send_end(rsoft_resp_peer(qp), wr, length,
-						qp->sq.inv_key, qp->sq.rq_pos);
-			else
-				rsoft_key_release(qp->sq.inv_key);
-		}
-		req_complete(batch, wr, status, length);
-	}
-	return nb_inv;
-}
-
-/* Invalidate the keys of consecutive LOCAL_INVs; return their number. */
-static uint32_t
-req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-
-		if (wr->opcode != RMEM_WR_LOCAL_INV ||
-				rsoft_key_invalidate(qp, wr->invalidate_rkey, wr) == NULL)
-			break;
-	}
-	qp->sq.wait = i == 0 ? RSOFT_WAIT_NONE : RSOFT_WAIT_GRACE;
-	qp->sq.token = 0;
-	qp->sq.nb_inv = i;
-	return i;
-}
-
 /* Whether the grace period for the head is over; the first call starts it. */
 static bool
 req_grace(struct rsoft_batch *batch)
 {
 	struct rsoft_sq *sq = &batch->qp->sq;
 
-	if (sq->token != 0)
-		return rsoft_grace_over(batch->lcore, sq->token);
-	if (rsoft_grace_start(batch->lcore, &sq->token))
+	if (sq->token == REQ_GRACE_OVER)
 		return true;
-	RSOFT_COUNT(batch->qp->stats.grace_waits, 1);
-	return false;
+	if (sq->token != 0) {
+		if (!rsoft_grace_over(batch->lcore, sq->token))
+			return false;
+	} else if (!rsoft_grace_start(batch->lcore, &sq->token)) {
+		RSOFT_COUNT(batch->qp->stats.grace_waits, 1);
+		return false;
+	}
+	sq->token = REQ_GRACE_OVER;
+	return true;
+}
+
+/* End the first of the waiting requests at the head, with following LOCAL_INVs; see req_next(). */
+static int
+req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
+		uint32_t *passed, uint64_t *length)
+{
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	struct rsoft_qp *qp = batch->qp;
+	struct rsoft_sq *sq = &qp->sq;
+	int status = RMEM_WC_SUCCESS;
+	uint32_t i, nb = 1;
+
+	if (wr->opcode == RMEM_WR_LOCAL_INV) {
+		/* Queued requests release their objects one by one. */
+		n = batch->is_queued ? 1 : RTE_MIN(sq->nb_inv, n);
+		nb = rsoft_local_invs_end(qp, wrs, stride, n);
+	} else if (wr->opcode == RMEM_WR_BIND_MW) {
+		rsoft_mw_bind_end(qp, wr);
+	} else {
+		for (i = 0; i < wr->num_sge; i++)
+			*length += wr->sg_list[i].length;
+		if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+			status = rsoft_resp_send_end(
+					rsoft_resp_peer(qp), wr, *length, sq->inv_key, sq->rq_pos);
+		else
+			rsoft_key_release(sq->inv_key);
+	}
+	if (wr->opcode != RMEM_WR_BIND_MW)
+		RSOFT_COUNT(qp->stats.invalidates, nb);
+	*passed = nb - 1;
+	batch->done += *passed;
+	/* The remaining ones may be at the start of the ring; their wait has ended too. */
+	sq->nb_inv -= nb;
+	if (sq->nb_inv == 0)
+		sq->wait = RSOFT_WAIT_NONE;
+	return status;
 }
 
 static int
@@ -424,22 +348,16 @@ req_bind_mw(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *
 
 	*length = 0;
 	if (status == RSOFT_WAIT_GRACE)
-		return req_wait_inv(batch->qp, NULL, 0);
+		return req_wait_inv(batch->qp, 1, NULL, 0);
 	if (status != RMEM_WC_SUCCESS)
 		batch->vendor_err = rsoft_mw_bind_vendor_err(batch->qp, wr);
 	return status;
 }
 
-/* Execute a LOCAL_INV that req_local_inv() refused. */
-static int
-req_no_inv(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length)
-{
-	*length = 0;
-	batch->vendor_err = rsoft_key_inv_vendor_err(batch->qp, wr->invalidate_rkey);
-	return RMEM_WC_MW_BIND_ERR;
-}
-
-/* Execute one request; return an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
+/*
+ * Execute one request, not a REG_MR or LOCAL_INV; return an enum rmem_wc_status or rsoft_wait, and
+ * the bytes transferred.
+ */
 typedef int (*rsoft_exec_t)(
 		struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length);
 
@@ -451,7 +369,6 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_RDMA_READ] = req_read,
 		[RMEM_WR_ATOMIC_CMP_AND_SWP] = req_atomic,
 		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = req_atomic,
-		[RMEM_WR_LOCAL_INV] = req_no_inv,
 		[RMEM_WR_SEND_WITH_INV] = req_send,
 		[RMEM_WR_RDMA_READ_WITH_INV] = req_read,
 		[RMEM_WR_BIND_MW] = req_bind_mw,
@@ -501,123 +418,89 @@ req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
 }
 
-/* End a request with status, or let it wait; return how many have ended. */
-static __rte_always_inline uint32_t
-req_end(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status, uint64_t length)
-{
-	if (unlikely(status != RMEM_WC_SUCCESS))
-		status = req_outcome(batch, wr, status);
-	if (status < 0)
-		return 0;
-	if (likely(status == RMEM_WC_SUCCESS))
-		batch->qp->sq.wait = RSOFT_WAIT_NONE;
-	req_complete(batch, wr, status, length);
-	return 1;
-}
-
-/* The same for a WRITE whose copy failed; out of line, for the fast path. */
-static __rte_noinline uint32_t
-req_end_write(struct rsoft_batch *batch, const struct rmem_send_wr *wr, unsigned int side)
-{
-	return req_end(batch, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &batch->vendor_err),
-			wr->sg_list[0].length);
-}
-
 /*
- * Handle a request of a QP that is not in RTS: flush it in ERR and SQE. In RESET it will be
- * dropped, in SQD it waits.
+ * Execute the first of n requests, with following ones of its kind. *passed requests have
+ * succeeded; the result is that of the next one, an enum rmem_wc_status or rsoft_wait; or REQ_NEXT
+ * if that one has not begun.
  */
-static bool
-req_flush(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint32_t state)
-{
-	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
-		return false;
-	rsoft_batch_fail(batch, wr, RMEM_WC_WR_FLUSH_ERR);
-	return true;
-}
-
-/*
- * Execute consecutive REG_MRs; return how many have ended. The state of the QP is loaded once: a
- * thread that changes it waits for the end of the burst.
- */
-static uint32_t
-req_reg_mrs(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	const uint8_t *last;
-	uint32_t i, ended;
-	int status;
-
-	batch->qp->sq.wait = RSOFT_WAIT_NONE;
-	for (i = 0; i < n; i += ended) {
-		if (((const struct rmem_send_wr *)(const void *)(wrs + i * stride))->opcode !=
-				RMEM_WR_REG_MR)
-			break;
-		/* Queued requests release their objects one by one. */
-		ended = rsoft_reg_mrs(batch->qp, wrs + i * stride, stride,
-				batch->is_queued ? 1 : n - i, &status, &batch->vendor_err);
-		last = wrs + (i + ended - 1) * stride;
-		batch->done += ended - 1;
-		req_complete(batch, (const void *)last, status, 0);
-		if (unlikely(status != RMEM_WC_SUCCESS))
-			return i + ended;
-	}
-	return i;
-}
-
-/* Execute the first of n requests, with following ones of its kind; return how many have ended. */
-static uint32_t
-req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+static int
+req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n, uint32_t *passed,
+		uint64_t *length)
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
 	struct rsoft_qp *qp = batch->qp;
-	unsigned int side;
-	uint64_t length;
-	uint32_t done;
-	int status;
+	int status = RMEM_WC_SUCCESS;
+	uint32_t nb;
 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE || wr->opcode == RMEM_WR_ATOMIC_WRITE) {
-		done = rsoft_write_burst(batch, wrs, stride, n, &side);
-		if (unlikely(side != RSOFT_SIDE_NONE))
-			done += req_end_write(batch, (const void *)(wrs + done * stride), side);
-		if (done != 0) {
+		*passed = rsoft_write_burst(batch, wrs, stride, n, &status);
+		if (likely(status == RMEM_WC_SUCCESS && *passed != 0)) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
-			return done;
+			return REQ_NEXT;
 		}
 	}
-	if (wr->opcode == RMEM_WR_REG_MR)
-		return req_reg_mrs(batch, wrs, stride, n);
-	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
-		return 0;
-	status = rsoft_exec[wr->opcode](batch, wr, &length);
-	return req_end(batch, wr, status, length);
+	if (unlikely(status != RMEM_WC_SUCCESS)) {
+		wr = (const void *)(wrs + *passed * stride);
+		*length = wr->sg_list[0].length;
+	} else if (wr->opcode == RMEM_WR_REG_MR) {
+		/* Queued requests release their objects one by one. */
+		nb = rsoft_reg_mrs(qp, wrs, stride, batch->is_queued ? 1 : n, &status,
+				&batch->vendor_err);
+		*passed = nb - 1;
+		batch->done += *passed;
+	} else if (wr->opcode == RMEM_WR_LOCAL_INV) {
+		nb = rsoft_local_invs(qp, wrs, stride, n);
+		if (likely(nb != 0))
+			return req_wait_inv(qp, nb, NULL, 0);
+		batch->vendor_err = rsoft_key_inv_vendor_err(qp, wr->invalidate_rkey);
+		status = RMEM_WC_MW_BIND_ERR;
+	} else {
+		status = rsoft_exec[wr->opcode](batch, wr, length);
+	}
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return req_outcome(batch, wr, status);
+	qp->sq.wait = RSOFT_WAIT_NONE;
+	return status;
 }
 
-/* Body of rsoft_req_exec(), inlined for each value of is_queued. */
+/* Body of rsoft_req_exec(). */
 static uint32_t
 req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	struct rsoft_qp *qp = batch->qp;
-	uint32_t state, done, i = 0;
+	uint32_t state, i = 0;
+	int status;
 
 	while (i < n) {
 		const uint8_t *at = wrs + i * stride;
+		const struct rmem_send_wr *wr;
+		uint64_t length = 0;
+		uint32_t passed = 0;
 
 		batch->vendor_err = RMEM_VENDOR_ERR_NONE;
 		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
 			if (!req_grace(batch))
 				break;
-			i += req_end_inv(batch, at, stride, n - i);
-		} else if (unlikely(state != RMEM_QPS_RTS)) {
-			if (!req_flush(batch, (const void *)at, state))
-				break;
-			i++;
+			status = req_end_inv(batch, at, stride, n - i, &passed, &length);
+		} else if (likely(state == RMEM_QPS_RTS)) {
+			status = req_next(batch, at, stride, n - i, &passed, &length);
+		} else if (state == RMEM_QPS_ERR || state == RMEM_QPS_SQE) {
+			status = RMEM_WC_WR_FLUSH_ERR;
 		} else {
-			done = req_next(batch, at, stride, n - i);
-			if (done == 0 && qp->sq.wait != RSOFT_WAIT_GRACE)
-				break;
-			i += done;
+			break; /* RESET drops it, in SQD it waits */
 		}
+		i += passed;
+		if (status == REQ_NEXT || status == RSOFT_WAIT_GRACE)
+			continue;
+		if (status < 0)
+			break;
+		wr = (const void *)(at + passed * stride);
+		if (likely(status == RMEM_WC_SUCCESS))
+			rsoft_batch_succeed(batch, wr, length);
+		else
+			rsoft_batch_fail(batch, wr, status);
+		i++;
 	}
 	return i;
 }
@@ -688,29 +571,30 @@ req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 static uint32_t
 req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
 {
+	const struct rmem_send_wr *wr = (const void *)at;
 	struct rsoft_qp *qp = batch->qp;
+	bool is_rts = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS;
 	uint32_t done, pos = batch->done;
 	int status;
 
-	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
-		done = req_run(batch, at, stride, 1);
-		if (done != 0)
-			rsoft_chaos_unplan(qp->chaos, pos);
-		return done;
-	}
-	status = rsoft_chaos_inject(qp->chaos, pos, (const void *)at);
-	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
+	if (is_rts) {
+		status = rsoft_chaos_inject(qp->chaos, pos, wr);
+		if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR) {
+			rsoft_batch_lose(batch, wr);
+			return 1;
+		}
+		if (status != RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
+			batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
+			rsoft_batch_fail(batch, wr, status);
+			return 1;
+		}
 		rsoft_batch_flush(batch);
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
-		return req_run(batch, at, stride, 1);
 	}
-	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR) {
-		rsoft_batch_lose(batch, (const void *)at);
-		return 1;
-	}
-	batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
-	rsoft_batch_fail(batch, (const void *)at, status);
-	return 1;
+	done = req_run(batch, at, stride, 1);
+	if (done != 0 && !is_rts)
+		rsoft_chaos_unplan(qp->chaos, pos);
+	return done;
 }
 
 /* req_run() for a QP with rules of chaos=. */
@@ -795,6 +679,6 @@ rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t
 	if (key == NULL)
 		*vendor_err = rsoft_key_inv_vendor_err(qp, wr->invalidate_rkey);
 	else
-		req_wait_inv(qp, key, 0);
+		req_wait_inv(qp, 1, key, 0);
 	return key != NULL;
 }

@@ -215,7 +215,7 @@ write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side
 /* Aligned to a cache line: by where its loop starts, WRITEs of 8 bytes take up to 10 % longer. */
 __attribute__((aligned(RTE_CACHE_LINE_SIZE))) uint32_t
 rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
-		unsigned int *failed)
+		int *status)
 {
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
@@ -257,6 +257,7 @@ rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, 
 	}
 	batch->done = done + i;
 	batch->bytes += bytes;
-	*failed = side == WRITE_LEFT ? RSOFT_SIDE_NONE : side;
+	*status = side == WRITE_LEFT ? RMEM_WC_SUCCESS
+				     : rsoft_copy_status(side, RSOFT_SIDE_FROM, &batch->vendor_err);
 	return i;
 }

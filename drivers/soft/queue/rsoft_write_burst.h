@@ -11,10 +11,10 @@
 
 /*
  * Execute WRITEs and ATOMIC_WRITEs with one SGE each, up to the first of n that is different or
- * whose keys are not valid; return their number. Unless *failed is RSOFT_SIDE_NONE, the copy of the
- * next request failed.
+ * whose keys are not valid; return their number. Unless *status is RMEM_WC_SUCCESS, the copy of the
+ * next request failed with it.
  */
 uint32_t rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
-		unsigned int *failed);
+		int *status);
 
 #endif /* RSOFT_WRITE_BURST_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The LOCAL_INV request: its start, which invalidates a key, and its end after the grace period. */
+
+#include "rsoft_mr.h"
+
+uint32_t
+rsoft_local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (wr->opcode != RMEM_WR_LOCAL_INV ||
+				rsoft_key_invalidate(qp, wr->invalidate_rkey, wr) == NULL)
+			break;
+	}
+	return i;
+}
+
+/* Release references to an MR with one locked instruction. */
+static __rte_always_inline void
+inv_unhold_mr(struct rsoft_mr *mr, uint32_t nb)
+{
+	if (nb != 0)
+		__atomic_fetch_sub(&mr->mr.obj.refs, nb, __ATOMIC_RELEASE);
+}
+
+uint32_t
+rsoft_local_invs_end(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
+	const struct rmem_send_wr *wr;
+	struct rsoft_mr *mr = NULL;
+	uint32_t i = 0, nb_refs = 0;
+
+	do {
+		struct rsoft_key *key;
+
+		wr = (const void *)(wrs + i * stride);
+		key = rsoft_key_at(qp->dev, wr->invalidate_rkey);
+		if (key->is_window && key->mr != NULL) {
+			if (key->mr != mr) {
+				inv_unhold_mr(mr, nb_refs);
+				mr = key->mr;
+				nb_refs = 0;
+			}
+			nb_refs++;
+			key->mr = NULL;
+		}
+		rsoft_key_release(key);
+	} while (++i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
+	inv_unhold_mr(mr, nb_refs);
+	return i;
+}
