@@ -34,8 +34,8 @@
  *
  * Each source file only calls files after it in this list: rwire_dev.c, rwire_control.c,
  * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c,
- * rwire_timer.c, rwire_req_copy.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_pace.c,
- * rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_timer.c, rwire_req_copy.c; rwire_resp.c, rwire_resp_dup.c, rwire_reply.c; rwire_ud.c;
+ * rwire_pace.c, rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -313,6 +313,10 @@ void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_p
 /* End a SEND_WITH_INV whose grace period is over, and send pending replies; true if all are
  * sent. */
 bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
+
+/* rwire_resp_dup.c; under rx_lock. Answer a request again that was already executed (IBTA
+ * 9.7.4.5.1). */
+void rwire_resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt);
 
 /* rwire_reply.c; under rx_lock. */
 /* Send the pending packets of the responder; true if all are sent. */
