@@ -8,6 +8,7 @@
 
 #include "../drivers/soft/base/rsoft.h"
 #include "../drivers/soft/wire/rwire.h"
+#include "../drivers/soft/wire/rwire_xrc.h"
 #include "rmem_env.h"
 
 void
@@ -21,6 +22,7 @@ rmem_env_forked(void)
 		if (dev == NULL || dev->wire == NULL)
 			continue;
 		dev->wire->port->ops->close(dev->wire->port);
+		rwire_xrc_forked(dev);
 		rwire_netif_close(dev->wire);
 		rwire_control_close(dev->wire);
 		if (dev->args.progress == RSOFT_PROGRESS_THREAD)

@@ -11,10 +11,11 @@
 #include "mem/rsoft_mr.h"
 #include "mem/rsoft_mw.h"
 #include "queue/rsoft_cq.h"
-#include "queue/rsoft_xrc.h"
+#include "queue/rsoft_srq.h"
 #include "queue/rsoft_ud.h"
 #include "rsoft_dev.h"
 #include "rsoft_qp.h"
+#include "rsoft_xrcd.h"
 
 /* Return 0, or the errno of an injected failure. */
 static int
@@ -118,7 +119,7 @@ rsoft_chaos_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf)
 {
 	int ret = check(&srq->obj, RSOFT_CHAOS_SRQ_CREATE);
 
-	return ret != 0 ? ret : rsoft_xrc_srq_create(srq, conf);
+	return ret != 0 ? ret : rsoft_xrcd_srq_create(srq, conf);
 }
 
 int

@@ -27,6 +27,7 @@
 #include "rsoft_stats.h"
 #include "queue/rsoft_ud.h"
 #include "queue/rsoft_xrc.h"
+#include "rsoft_xrcd.h"
 #include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \
@@ -104,6 +105,7 @@ dev_init_lists(struct rsoft_dev *dev)
 	LIST_INIT(&dev->dms);
 	LIST_INIT(&dev->groups);
 	LIST_INIT(&dev->srqs);
+	LIST_INIT(&dev->xrcds);
 }
 
 static int
@@ -345,7 +347,7 @@ const struct rmem_driver rsoft_driver = {
 						.qp_stats_get = rsoft_qp_stats_get,
 
 						.srq_create = rsoft_chaos_srq_create,
-						.srq_destroy = rsoft_xrc_srq_destroy,
+						.srq_destroy = rsoft_xrcd_srq_destroy,
 						.srq_modify = rsoft_chaos_srq_modify,
 						.srq_query = rsoft_srq_query,
 
@@ -359,7 +361,7 @@ const struct rmem_driver rsoft_driver = {
 
 						.dm = &rsoft_dm_ops,
 						.mp = &rsoft_mp_ops,
-						.xrc = &rsoft_xrc_ops,
+						.xrc = &rsoft_xrcd_ops,
 				},
 		.fp =
 				{

@@ -144,8 +144,10 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->access = qp->conf_access = conf->access;
 	if (base->pd != NULL)
 		qp->pd = base->pd->handle;
-	else
-		qp->xrcd = conf->ext->xrcd->handle;
+	else {
+		qp->domain = conf->ext->xrcd;
+		qp->xrcd = qp->domain->handle;
+	}
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	rmem_wr_limits_set(&qp->limits, conf, rsoft_profile_of(dev)->capa);
 	qp->max_recv_sge = conf->max_recv_sge;

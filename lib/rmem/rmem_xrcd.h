@@ -31,8 +31,8 @@ struct rmem_dev;
 struct rmem_xrcd {
 	struct rmem_obj obj;  /**< Private head. */
 	uint32_t handle;      /**< Number of the domain; the same in all handles of a domain. */
-	int fd;               /**< Private to the class. */
-	uint64_t file[2];     /**< Private to the class. */
+	int fd;               /**< Of the file, or -1; private to class and driver. */
+	uint64_t file[2];     /**< Device and inode of the file; likewise. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
@@ -56,8 +56,8 @@ struct rmem_xrcd_conf {
  *
  * As ibv_open_xrcd(3). Calls with the same file (inode) open the same domain, each with its own
  * handle; a call without a file creates a new domain. The domain ends with its last handle.
- * Processes share it if their device is one of the kernel (verbs); a file names one domain for each
- * device of soft.
+ * Processes share it if their device is one of the kernel (verbs), or, with one user, devices of
+ * soft with the same name and ip=.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *

@@ -160,9 +160,9 @@ domains_have_files(void)
 	HOLDS(ibv_close_xrcd(one) == 0 && ibv_close_xrcd(two) == 0);
 }
 
-/* A device of soft0 is of one process, and so are its domains: also one by the same file. */
+/* By another handle of the file, of a child; its QP is of its process alone. */
 static void
-file_of_another_process_names_another_domain(const struct ibv_qp *recv)
+file_of_another_process_names_the_domain(const struct ibv_qp *recv)
 {
 	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 					IBV_QP_OPEN_ATTR_TYPE,
@@ -177,14 +177,44 @@ file_of_another_process_names_another_domain(const struct ibv_qp *recv)
 	pid = fork();
 	if (pid == 0) {
 		own.context = open_device("soft0");
-		HOLDS(open_xrcd(fd, 0) == NULL && errno == EAGAIN);
-		attr.xrcd = open_xrcd(fd, O_CREAT | O_EXCL);
+		HOLDS(open_xrcd(fd, O_CREAT | O_EXCL) == NULL && errno == EINVAL);
+		attr.xrcd = open_xrcd(fd, 0);
 		HOLDS(attr.xrcd != NULL);
 		HOLDS(ibv_open_qp(own.context, &attr) == NULL && errno == EINVAL);
 		_exit(0);
 	}
 	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-	HOLDS(ibv_close_xrcd(parent) == 0 && close(fd) == 0);
+	HOLDS(ibv_close_xrcd(parent) == 0);
+	HOLDS(open_xrcd(fd, 0) == NULL && errno == EAGAIN && close(fd) == 0);
+}
+
+/* A child of fork() has no part in the domain: it ends with the last process that opened it. */
+static void
+domain_ends_with_its_process(void)
+{
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	int to_child[2], from_child[2], status;
+	char byte;
+	pid_t pid;
+
+	HOLDS(pipe(to_child) == 0 && pipe(from_child) == 0);
+	pid = fork();
+	if (pid == 0) {
+		own.context = open_device("soft0");
+		HOLDS(open_xrcd(fd, O_CREAT | O_EXCL) != NULL);
+		if (fork() == 0) {
+			HOLDS(write(from_child[1], "", 1) == 1 && close(to_child[1]) == 0);
+			_exit(read(to_child[0], &byte, 1) == 0 ? 0 : 1);
+		}
+		HOLDS(write(from_child[1], "", 1) == 1);
+		_exit(0);
+	}
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	for (status = 0; status < 2; status++)
+		HOLDS(read(from_child[0], &byte, 1) == 1);
+	HOLDS(open_xrcd(fd, 0) == NULL && errno == EAGAIN);
+	HOLDS(close(to_child[1]) == 0 && close(to_child[0]) == 0);
+	HOLDS(close(from_child[0]) == 0 && close(from_child[1]) == 0 && close(fd) == 0);
 }
 
 /* rdma_create_qp_ex(3) adds the PD of its ID to the attributes of each QP. */
@@ -222,7 +252,8 @@ main(void)
 	connect_to(recv, send->qp_num);
 	connect_to(send, recv->qp_num);
 	message_is_received(send, recv);
-	file_of_another_process_names_another_domain(recv);
+	file_of_another_process_names_the_domain(recv);
+	domain_ends_with_its_process();
 	qp_is_opened_again(send, recv);
 	HOLDS(ibv_destroy_qp(send) == 0 && ibv_destroy_srq(srq) == 0);
 	HOLDS(ibv_close_xrcd(xrcd) == 0);

@@ -62,6 +62,7 @@ struct rsoft_chaos_cq;
 struct rsoft_chaos_qp;
 struct rsoft_group;
 struct rsoft_srq;
+struct rsoft_xrcd;
 struct rwire;
 struct rwire_qp;
 
@@ -359,6 +360,7 @@ enum rsoft_wait {
 	/* Only of the wire; never in rsoft_sq::wait. */
 	RSOFT_WAIT_WIRE = -4,  /* window or port is full, or an earlier request waits */
 	RSOFT_WAIT_LOCAL = -5, /* sends no packet: execute locally */
+	RSOFT_WAIT_AWAY = -6,  /* the process of the SRQ executes the packet (rwire_xrc.h) */
 };
 
 /* A completion written to the CQ, and the number of requests that it retires. */
@@ -443,10 +445,11 @@ struct rsoft_qp {
 	uint32_t state;  /* enum rmem_qp_state; atomic */
 	uint32_t access; /* of RMEM_ACCESS_REMOTE and _FLUSH; RSOFT_QP_NO_RIGHTS; atomic */
 	struct rsoft_dev *dev;
-	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
-	uint32_t pd;           /* XRC_RECV: PD of the last request's SRQ (rsoft_xrc.h) */
-	uint32_t xrcd;         /* XRC_RECV: number of its domain; else 0 */
-	uint64_t serial;       /* unique within the device; its low 24 bits are the QP number */
+	struct rsoft_qp *peer;          /* NULL until resolved; atomic, valid until grace_leave */
+	uint32_t pd;                    /* XRC_RECV: PD of the last request's SRQ (rsoft_xrc.h) */
+	uint32_t xrcd;                  /* XRC_RECV: number of its domain; else 0 */
+	const struct rmem_xrcd *domain; /* XRC_RECV: the handle that it was created with */
+	uint64_t serial; /* unique within the device; its low 24 bits are the QP number */
 	uint16_t sig_all;
 	uint16_t max_recv_sge;
 	uint8_t inline_recv; /* enum rsoft_inline_recv */
@@ -579,6 +582,7 @@ struct rsoft_dev {
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
+	LIST_HEAD(rsoft_xrcds, rsoft_xrcd) xrcds;    /* XRC domains; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_groups, rsoft_group) groups; /* multicast; under rsoft_domain::lock */
 	rte_ticketlock_t group_lock; /* held by calls that change groups; taken first */
 	uint32_t qp_mask;

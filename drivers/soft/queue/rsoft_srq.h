@@ -40,11 +40,12 @@ struct rsoft_srq {
 	uint32_t max_sge;
 	uint32_t stride;
 	uint8_t *ring;
-	uint32_t xrcd;               /* XRC: number of its domain; else 0 */
-	uint32_t number;             /* XRC: its number, 24 bits */
-	struct rsoft_cq *cq;         /* XRC: CQ of its receives */
-	struct rsoft_qp owner;       /* only device and PD, for rsoft_access() */
-	LIST_ENTRY(rsoft_srq) entry; /* in rsoft_dev::srqs */
+	uint32_t xrcd;                  /* XRC: number of its domain; else 0 */
+	const struct rmem_xrcd *domain; /* XRC: the handle that it was created with */
+	uint32_t number;                /* XRC: its number, 24 bits */
+	struct rsoft_cq *cq;            /* XRC: CQ of its receives */
+	struct rsoft_qp owner;          /* only device and PD, for rsoft_access() */
+	LIST_ENTRY(rsoft_srq) entry;    /* in rsoft_dev::srqs */
 };
 
 int rsoft_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf);

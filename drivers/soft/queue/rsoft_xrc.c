@@ -13,6 +13,8 @@
 #include "../mem/rsoft_grace.h"
 #include "rsoft_xrc.h"
 
+#define XRC_TRIES 64 /* numbers tried for an SRQ */
+
 int
 rsoft_xrc_init(struct rsoft_dev *dev, int socket_id)
 {
@@ -33,26 +35,57 @@ rsoft_xrc_fini(struct rsoft_dev *dev)
 	rte_free(dev->xrc_srqs);
 }
 
-/* Give a new SRQ a number. */
-static void
-xrc_enter(struct rsoft_srq *srq, const struct rmem_srq_ext *ext)
+/* A number whose entry is free, or 0. It differs from that of the previous SRQ in this entry. */
+static uint32_t
+xrc_new_number(struct rsoft_dev *dev)
 {
-	struct rsoft_dev *dev = srq->owner.dev;
-	uint32_t index = rsoft_random() & dev->xrc_mask;
+	uint32_t index = rsoft_random() & dev->xrc_mask, number;
 
-	srq->xrcd = ext->xrcd->handle;
-	srq->cq = rsoft_cq_of(ext->cq);
-	/* Attach it twice, because several QPs may complete to it at the same time. */
-	rsoft_cq_attach(srq->cq);
-	rsoft_cq_attach(srq->cq);
 	rsoft_lock(&rsoft_domain->lock);
 	while (index == 0 || dev->xrc_srqs[index] != NULL)
 		index = (index + 1) & dev->xrc_mask;
-	/* The number differs from that of the previous SRQ in this entry. */
 	dev->xrc_generation += dev->xrc_mask + 1;
-	srq->number = ((dev->xrc_generation & ~dev->xrc_mask) | index) & RSOFT_XRC_MASK;
-	__atomic_store_n(&dev->xrc_srqs[index], srq, __ATOMIC_RELEASE);
+	number = ((dev->xrc_generation & ~dev->xrc_mask) | index) & RSOFT_XRC_MASK;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return number;
+}
+
+/* Add an SRQ to the table, unless another one has got the entry. */
+static bool
+xrc_enter(struct rsoft_srq *srq)
+{
+	struct rsoft_srq **entry =
+			&srq->owner.dev->xrc_srqs[srq->number & srq->owner.dev->xrc_mask];
+	bool is_free;
+
+	rsoft_lock(&rsoft_domain->lock);
+	is_free = *entry == NULL;
+	if (is_free)
+		__atomic_store_n(entry, srq, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return is_free;
+}
+
+/* Give a new SRQ a number that is free in its domain. */
+static int
+xrc_number(struct rsoft_srq *srq, const struct rsoft_xrc_claim *claim)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < XRC_TRIES; i++) {
+		srq->number = xrc_new_number(srq->owner.dev);
+		ret = claim->open(srq);
+		if (ret == 0 && xrc_enter(srq))
+			return 0;
+		if (ret == 0)
+			claim->close(srq);
+		else if (ret != -EADDRINUSE)
+			return ret;
+	}
+	RSOFT_LOG(ERR, "SRQ: no free number in its XRC domain: the last one tried is 0x%x",
+			srq->number);
+	return -ENOMEM;
 }
 
 /* Remove the SRQ from a QP; a message that has not ended will be refused. */
@@ -91,12 +124,26 @@ xrc_leave(struct rsoft_srq *srq)
 }
 
 int
-rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf)
+rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf,
+		const struct rsoft_xrc_claim *claim)
 {
+	struct rsoft_srq *srq = rsoft_srq_of(base);
 	int ret = rsoft_srq_create(base, conf);
 
-	if (ret == 0 && conf->ext != NULL && conf->ext->xrcd != NULL)
-		xrc_enter(rsoft_srq_of(base), conf->ext);
+	if (ret != 0 || conf->ext == NULL || conf->ext->xrcd == NULL)
+		return ret;
+	srq->domain = conf->ext->xrcd;
+	srq->xrcd = srq->domain->handle;
+	srq->cq = rsoft_cq_of(conf->ext->cq);
+	/* Attach it twice, because several QPs may complete to it at the same time. */
+	rsoft_cq_attach(srq->cq);
+	rsoft_cq_attach(srq->cq);
+	ret = xrc_number(srq, claim);
+	if (ret == 0)
+		return 0;
+	rsoft_cq_detach(srq->cq);
+	rsoft_cq_detach(srq->cq);
+	(void)rsoft_srq_destroy(base);
 	return ret;
 }
 
@@ -124,32 +171,9 @@ rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq)
 	return is_empty;
 }
 
-static int
-xrc_srq_num_get(struct rmem_srq *srq, uint32_t *srq_num)
+int
+rsoft_xrc_srq_num_get(struct rmem_srq *srq, uint32_t *srq_num)
 {
 	*srq_num = rsoft_srq_of(srq)->number;
 	return 0;
 }
-
-/* The class does everything for domains. */
-static int
-xrc_xrcd_alloc(struct rmem_xrcd *xrcd, const struct rmem_xrcd_conf *conf)
-{
-	RTE_SET_USED(xrcd);
-	RTE_SET_USED(conf);
-	return 0;
-}
-
-static int
-xrc_xrcd_dealloc(struct rmem_xrcd *xrcd)
-{
-	RTE_SET_USED(xrcd);
-	return 0;
-}
-
-const struct rmem_xrc_ops rsoft_xrc_ops = {
-		.xrcd_size = sizeof(struct rmem_xrcd),
-		.srq_num_get = xrc_srq_num_get,
-		.xrcd_dealloc = xrc_xrcd_dealloc,
-		.xrcd_alloc = xrc_xrcd_alloc,
-};

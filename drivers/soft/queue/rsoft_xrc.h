@@ -25,15 +25,29 @@
 /* Bits of an SRQ number. */
 #define RSOFT_XRC_MASK UINT32_C(0xffffff)
 
-extern const struct rmem_xrc_ops rsoft_xrc_ops;
+/* A handle of an XRC domain. */
+struct rsoft_xrcd {
+	struct rmem_xrcd xrcd;
+	int socket; /* by which other processes find the domain of a file; -1: none */
+	LIST_ENTRY(rsoft_xrcd) next; /* in rsoft_dev::xrcds, if it has a file */
+};
+
+/* How the number of an SRQ is reserved among the processes of its domain. */
+struct rsoft_xrc_claim {
+	/* 0, -EADDRINUSE, or another errno, which is logged. */
+	int (*open)(struct rsoft_srq *srq);
+	void (*close)(struct rsoft_srq *srq);
+};
 
 /* Create and free the table of a device. */
 int rsoft_xrc_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_xrc_fini(struct rsoft_dev *dev);
 
 /* Create and destroy SRQs as in rsoft_srq.h; an XRC SRQ is also added to the table. */
-int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf);
+int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf,
+		const struct rsoft_xrc_claim *claim);
 int rsoft_xrc_srq_destroy(struct rmem_srq *base);
+int rsoft_xrc_srq_num_get(struct rmem_srq *srq, uint32_t *srq_num);
 
 /* Slow path of rsoft_xrc_select(): the last request named another SRQ. */
 bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);

@@ -33,9 +33,10 @@
  * All of this is memory of the process, not DPDK shared memory.
  *
  * Each source file only calls files after it in this list: rwire_dev.c, rwire_control.c,
- * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c,
- * rwire_timer.c, rwire_req_copy.c; rwire_resp.c, rwire_resp_dup.c, rwire_reply.c; rwire_ud.c;
- * rwire_pace.c, rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_xrc.c, rwire_req.c,
+ * rwire_comp.c, rwire_timer.c, rwire_req_copy.c; rwire_xrc_ctl.c, rwire_xrc_in.c, rwire_resp.c,
+ * rwire_resp_dup.c, rwire_reply.c; rwire_ud.c; rwire_qp.c; rwire_xrc_out.c; rwire_pace.c,
+ * rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -177,6 +178,11 @@ struct rwire_rsp {
 	uint8_t syndrome;
 	uint32_t ack_psn;
 
+	/* XRC: requests that another process executes (rwire_xrc.h). */
+	struct rwire_xrc_out *away; /* link of the message in progress; NULL: none */
+	uint32_t nb_away;           /* PSNs of the packet that waits for an answer; 0: none */
+	bool is_away;               /* the message in progress is one of them */
+
 	bool is_inv_waiting; /* a SEND_WITH_INV waits for its grace period */
 	uint64_t inv_token;
 	struct rsoft_key *inv_key;
@@ -196,10 +202,11 @@ struct rwire_qp {
 	uint32_t window; /* PSNs in flight, at most */
 	struct rwire_req req;
 	struct rwire_rsp rsp;
-	uint64_t cnp_at;            /* time of the last CNP, TSC; 0: none; rx_lock */
-	bool is_busy;               /* a reply or a grace period blocks the responder; rx_lock */
-	bool is_listed;             /* in rwire::reply_list; rx_lock */
-	TAILQ_ENTRY(rwire_qp) next; /* next in rwire::reply_list */
+	uint64_t cnp_at;                 /* time of the last CNP, TSC; 0: none; rx_lock */
+	LIST_HEAD(, rwire_xrc_out) away; /* links to SRQs of other processes; rx_lock */
+	bool is_busy;                    /* a reply or a wait blocks the responder; rx_lock */
+	bool is_listed;                  /* in rwire::reply_list; rx_lock */
+	TAILQ_ENTRY(rwire_qp) next;      /* next in rwire::reply_list */
 };
 
 TAILQ_HEAD(rwire_qp_list, rwire_qp);
@@ -245,9 +252,10 @@ struct rwire {
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
-	uint64_t nb_polls;               /* number of attempts to receive; atomic */
-	uint32_t nb_idle;                /* calls of rwire_idle(); atomic */
-	bool has_waiting;                /* a post has deferred requests; atomic */
+	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
+	uint64_t nb_polls;     /* number of attempts to receive; atomic */
+	uint32_t nb_idle;      /* calls of rwire_idle(); atomic */
+	bool has_waiting;      /* a post has deferred requests; atomic */
 	struct rwire_stats stats;
 	uint64_t now; /* start of the last attempt to receive, TSC; atomic */
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
@@ -313,6 +321,17 @@ void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_p
 /* End a SEND_WITH_INV whose grace period is over, and send pending replies; true if all are
  * sent. */
 bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
+/* The process of the SRQ has executed the packet of rwire_rsp::nb_away, or not. */
+void rwire_resp_answered(
+		struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err);
+/*
+ * Execute a packet for the XRC_RECV QP of another process. Return an enum rmem_wc_status or
+ * rsoft_wait. After RSOFT_WAIT_GRACE, rwire_resp_serve_end() ends it: RSOFT_WAIT_GRACE, too, or the
+ * status.
+ */
+int rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt,
+		uint32_t *vendor_err);
+int rwire_resp_serve_end(struct rwire_qp *q, unsigned int lcore);
 
 /* rwire_resp_dup.c; under rx_lock. Answer a request again that was already executed (IBTA
  * 9.7.4.5.1). */

@@ -25,6 +25,7 @@
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_addr.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 /* Longest sleep of the thread, for timers; and its sleep while lcores receive; in ms. */
 #define WIRE_TICK_MS 10
@@ -168,12 +169,15 @@ static void
 wire_serve(struct rwire *wire)
 {
 	struct wire_watch watch = {0};
-	struct pollfd fds[2] = {{.fd = wire->wake_fd, .events = POLLIN},
-			{.fd = wire->port->fd, .events = POLLIN}};
+	struct pollfd fds[3] = {{.fd = wire->wake_fd, .events = POLLIN},
+			{.fd = wire->port->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	const struct rwire_xrc *xrc;
 	uint64_t control_at = 0;
 
 	while (!__atomic_load_n(&wire->is_stopping, __ATOMIC_ACQUIRE)) {
 		wire_control(wire, &control_at);
+		xrc = __atomic_load_n(&wire->xrc, __ATOMIC_ACQUIRE);
+		fds[2].fd = xrc != NULL ? xrc->epoll : -1;
 		if (wire_is_polled(wire, &watch))
 			wire_sleep(wire, fds, 1, WIRE_AWAY_MS);
 		else if (!wire_step(wire, &watch) && wire_may_sleep(wire))
@@ -538,6 +542,7 @@ rwire_close(struct rsoft_dev *dev)
 	rsoft_grant_close_all(dev);
 	rwire_control_close(wire);
 	rwire_netif_close(wire);
+	rwire_xrc_close(wire);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);
 	dev->wire = NULL;

@@ -12,6 +12,7 @@
 #include "../queue/rsoft_addr.h"
 #include "../mem/rsoft_key.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 /* Path MTU for an enum of verbs (1: 256 to 5: 4096; else unknown), at most the port's. */
 static uint32_t
@@ -188,14 +189,21 @@ void
 rwire_qp_stop(struct rsoft_qp *qp)
 {
 	struct rwire_qp *q = qp->wire;
+	struct rwire_xrc_out *away;
+	int state;
 
 	if (q == NULL)
 		return;
+	/* A thread cancelled in a system call would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rsoft_lock(&q->wire->rx_lock);
 	if (q->is_listed)
 		TAILQ_REMOVE(&q->wire->reply_list, q, next);
 	q->is_listed = false;
+	while ((away = LIST_FIRST(&q->away)) != NULL)
+		rwire_xrc_out_close(away);
 	rte_ticketlock_unlock(&q->wire->rx_lock);
+	pthread_setcancelstate(state, NULL);
 }
 
 void

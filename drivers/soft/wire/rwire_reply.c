@@ -216,14 +216,14 @@ rwire_reply_run(struct rwire_qp *q)
 	rsoft_lock(&q->wire->tx_lock);
 	is_done = reply_flush(q);
 	/* Request the dropped packets, instead of waiting for the peer's timer. */
-	if (is_done && rsp->has_dropped && !rsp->has_failed) {
+	if (is_done && rsp->has_dropped && !rsp->has_failed && rsp->nb_away == 0) {
 		rsp->has_dropped = false;
 		rsp->is_nak_sent = true;
 		rwire_reply_ack(q, rsp->psn, RWIRE_AETH_NAK_PSN);
 		is_done = reply_send_ack(q);
 	}
 	rte_ticketlock_unlock(&q->wire->tx_lock);
-	q->is_busy = !is_done;
+	q->is_busy = !is_done || rsp->nb_away != 0;
 	if (!is_done)
 		rwire_reply_schedule(q);
 	if (rsp->has_failed && !had_failed) {

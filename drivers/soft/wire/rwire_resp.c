@@ -18,6 +18,7 @@
 #include "../queue/rsoft_resp.h"
 #include "../queue/rsoft_xrc.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 /* Whether the packet is an ATOMIC_WRITE with its only valid length. */
 static bool
@@ -514,17 +515,33 @@ resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 			((pkt->info & RWIRE_IS_FIRST) != 0 || pkt->payload_len != 0);
 }
 
+/* Whether the SRQ of a request may be one of another process, which executes it. */
+static bool
+resp_may_forward(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	return q->qp->domain != NULL && q->qp->domain->fd >= 0 &&
+			(pkt->info & RWIRE_IS_MESSAGE) != 0;
+}
+
 static int
 resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (unlikely(q->service == RWIRE_XRC) && !rsoft_xrc_select(q->qp, pkt->srqn))
-		return RMEM_WC_REM_INV_REQ_ERR;
+	if (unlikely(q->service == RWIRE_XRC)) {
+		if (rsp->message == 0)
+			rsp->is_away = !rsoft_xrc_select(q->qp, pkt->srqn);
+		else if (!rsp->is_away && !rsoft_xrc_select(q->qp, pkt->srqn))
+			return RMEM_WC_REM_INV_REQ_ERR;
+		if (rsp->is_away && !resp_may_forward(q, pkt))
+			return RMEM_WC_REM_INV_REQ_ERR;
+	}
 	if (!resp_is_in_order(q, pkt))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	if (pkt->info & RWIRE_IS_FIRST)
 		rsp->done = 0;
+	if (unlikely(rsp->is_away))
+		return rwire_xrc_forward(q, pkt);
 	if (pkt->info & RWIRE_IS_SEND)
 		return resp_send(q, lcore, pkt);
 	if (pkt->info & RWIRE_IS_WRITE)
@@ -625,19 +642,44 @@ resp_syndrome(int status)
 	}
 }
 
-/* Refuse a request. */
+/* Refuse a request, for a reason that is recorded. */
 static void
-resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
+resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err)
 {
-	uint32_t vendor_err = note_error(q, pkt, status);
-
 	q->rsp.has_failed = true;
 	rsoft_count_remote(q->qp, wr_opcode(pkt), false, 0);
 	rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
-	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
+	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM) && !q->rsp.is_away)
 		rsoft_resp_fail_imm(q->qp, vendor_err);
 	else
 		rsoft_resp_fail(q->qp, status);
+}
+
+/* Answer a request that was executed or not, except for one that is refused. */
+static void
+resp_answer(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	switch (status) {
+	case RMEM_WC_SUCCESS:
+	case RSOFT_WAIT_GRACE:
+		resp_advance(q, pkt);
+		if (pkt->is_ack_req && (pkt->info & RWIRE_IS_MESSAGE) && !rsp->is_acked)
+			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
+		break;
+	case RSOFT_WAIT_RNR:
+		/* The peer sends the request again, so the packets after it need no NAK. */
+		rsp->is_nak_sent = true;
+		rwire_reply_ack(q, pkt->psn, RWIRE_AETH_RNR | (q->qp->conn.min_rnr_timer & 0x1f));
+		break;
+	case RSOFT_WAIT_AWAY:
+		q->is_busy = true;
+		rsp->nb_away = resp_nb_psn(q, pkt);
+		break;
+	default:
+		break;
+	}
 }
 
 void
@@ -653,7 +695,8 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	}
 	if (q->is_busy) {
 		RWIRE_COUNT(q->wire->stats.busy_drops);
-		rsp->has_dropped |= ahead >= 0;
+		/* The packet that waits for an answer may arrive again. */
+		rsp->has_dropped |= ahead >= (int32_t)rsp->nb_away;
 		return;
 	}
 	if (ahead < 0) {
@@ -669,24 +712,10 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	}
 	rsp->is_acked = false;
 	status = resp_exec(q, lcore, pkt);
-	switch (status) {
-	case RMEM_WC_SUCCESS:
-	case RSOFT_WAIT_GRACE:
-		resp_advance(q, pkt);
-		if (pkt->is_ack_req && (pkt->info & RWIRE_IS_MESSAGE) && !rsp->is_acked)
-			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
-		break;
-	case RSOFT_WAIT_RNR:
-		/* The peer sends the request again, so the packets after it need no NAK. */
-		rsp->is_nak_sent = true;
-		rwire_reply_ack(q, pkt->psn, RWIRE_AETH_RNR | (q->qp->conn.min_rnr_timer & 0x1f));
-		break;
-	case RSOFT_WAIT_PEER:
-		break;
-	default:
-		resp_refuse(q, pkt, status);
-		break;
-	}
+	if (unlikely(status > RMEM_WC_SUCCESS))
+		resp_refuse(q, pkt, status, note_error(q, pkt, status));
+	else
+		resp_answer(q, pkt, status);
 }
 
 bool
@@ -704,4 +733,51 @@ rwire_resp_run(struct rwire_qp *q, unsigned int lcore)
 			rsp->has_ack = false;
 	}
 	return rwire_reply_run(q);
+}
+
+void
+rwire_resp_answered(
+		struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	const struct rmem_send_wr wr = {.opcode = wr_opcode(pkt)};
+
+	rsp->nb_away = 0;
+	rsp->is_acked = false;
+	/* Clear the wait, and request the packets that were dropped. */
+	rwire_reply_schedule(q);
+	if (status > RMEM_WC_SUCCESS) {
+		rsoft_error_peer(q->qp, &wr, status, vendor_err);
+		resp_refuse(q, pkt, status, vendor_err);
+	} else {
+		resp_answer(q, pkt, status);
+	}
+	if (rsp->message == 0)
+		rsp->away = NULL;
+}
+
+int
+rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt,
+		uint32_t *vendor_err)
+{
+	int status = resp_exec(q, lcore, pkt);
+
+	if (status == RMEM_WC_SUCCESS || status == RSOFT_WAIT_GRACE)
+		resp_advance(q, pkt);
+	if (status <= RMEM_WC_SUCCESS)
+		return status;
+	*vendor_err = note_error(q, pkt, status);
+	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
+		rsoft_resp_fail_imm(q->qp, *vendor_err);
+	else
+		rsoft_rq_fail(q->qp);
+	return status;
+}
+
+int
+rwire_resp_serve_end(struct rwire_qp *q, unsigned int lcore)
+{
+	if (!rsoft_grace_over(lcore, q->rsp.inv_token))
+		return RSOFT_WAIT_GRACE;
+	return resp_inv_end(q) ? RMEM_WC_SUCCESS : RMEM_WC_REM_OP_ERR;
 }

@@ -15,6 +15,7 @@
 #include "../queue/rsoft_sq.h"
 #include "../queue/rsoft_resp.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 /* Number of attempts to receive without packets between two calls of sched_yield(). */
 #define RX_CALLS_PER_YIELD 2 /* if receiving needs a system call */
@@ -284,6 +285,8 @@ rx_burst(struct rwire *wire, unsigned int lcore)
 		rx_frame(wire, lcore, frames[i]);
 	if (n == 0)
 		rx_idle(wire, now);
+	if (unlikely(wire->xrc != NULL))
+		n += rwire_xrc_poll(wire, lcore);
 	if (n != 0 || !TAILQ_EMPTY(&wire->reply_list))
 		rx_answer(wire, lcore);
 	return n;

@@ -27,7 +27,6 @@
 
 #define SHM_BACKLOG 256
 #define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define SHM_LOST    (-2) /* a descriptor was passed, but the process has no free number */
 
 static const char shm_magic[8] = "rmemshm";
 
@@ -394,8 +393,8 @@ shm_create(struct rwire_ring **ring)
 	return -ENOMEM;
 }
 
-static bool
-shm_send(int fd, const void *message, size_t len, int passed)
+bool
+rwire_shm_send(int fd, const void *message, size_t len, int passed)
 {
 	union shm_control control = {0};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)message, .iov_len = len};
@@ -434,7 +433,7 @@ shm_pass(int fd, const struct rwire_addr *from, struct rwire_ring **ring)
 
 	if (memory < 0)
 		return memory;
-	is_sent = shm_send(fd, &hello, sizeof(hello), memory);
+	is_sent = rwire_shm_send(fd, &hello, sizeof(hello), memory);
 	close(memory);
 	if (is_sent)
 		return 0;
@@ -538,12 +537,8 @@ shm_passed(struct msghdr *msg)
 	return -1;
 }
 
-/*
- * Receive a message. Return its length, 0 at the end, or a negative errno; and its descriptor, -1
- * if there is none, or SHM_LOST.
- */
-static ssize_t
-shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
+ssize_t
+rwire_shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 {
 	union shm_control control = {0};
 	struct iovec iov = {.iov_base = message, .iov_len = size};
@@ -565,14 +560,14 @@ shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 bool
 rwire_shm_pass_region(int fd, const struct shm_region *region, int memory)
 {
-	return shm_send(fd, region, sizeof(*region), memory);
+	return rwire_shm_send(fd, region, sizeof(*region), memory);
 }
 
 ssize_t
 rwire_shm_next(int fd, struct shm_region *region, int *memory)
 {
 	bool is_truncated = false;
-	ssize_t len = shm_recv(fd, region, sizeof(*region), memory, &is_truncated);
+	ssize_t len = rwire_shm_recv(fd, region, sizeof(*region), memory, &is_truncated);
 
 	if (*memory >= 0 && (len != (ssize_t)sizeof(*region) || is_truncated)) {
 		close(*memory);
@@ -613,7 +608,7 @@ rwire_shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uin
 	struct shm_hello hello = {0};
 	bool is_truncated = false;
 	int memory, rc;
-	ssize_t len = shm_recv(fd, &hello, sizeof(hello), &memory, &is_truncated);
+	ssize_t len = rwire_shm_recv(fd, &hello, sizeof(hello), &memory, &is_truncated);
 
 	if (len == -EAGAIN)
 		return -EAGAIN;
@@ -636,5 +631,5 @@ rwire_shm_refuse(int fd, int reason, const struct rwire_addr *from)
 	struct shm_hello hello = shm_make_hello(from, reason);
 
 	/* The peer may have ended already. */
-	(void)shm_send(fd, &hello, sizeof(hello), -1);
+	(void)rwire_shm_send(fd, &hello, sizeof(hello), -1);
 }

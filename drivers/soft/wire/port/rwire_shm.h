@@ -34,6 +34,7 @@
 /* Minimum and maximum number of channels of a device in each direction (rwire_shm_users_open()). */
 #define SHM_MIN_PEERS 64
 #define SHM_MAX_PEERS 4096
+#define SHM_LOST      (-2) /* a descriptor was passed, but the process has no free number */
 /* Name for ip=host; not a valid name in port=. */
 #define SHM_HOST "*"
 
@@ -79,6 +80,15 @@ struct shm_users {
 	uint32_t nb;
 	uint32_t nb_free; /* free channels */
 };
+
+/* Send a message with a descriptor, or none (-1); false: try later, or the peer has ended. */
+bool rwire_shm_send(int fd, const void *message, size_t len, int passed);
+
+/*
+ * Receive a message. Return its length, 0 at the end, or a negative errno; and its descriptor, -1
+ * if there is none, or SHM_LOST.
+ */
+ssize_t rwire_shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated);
 
 /* Text of a reason from a peer; any value is allowed. */
 const char *rwire_shm_reason_text(int reason);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Sockets by which processes share the XRC domain of a file.
+ *
+ * Their abstract names contain the name of the device, and device and inode of the file. A handle
+ * of a domain listens at the first free slot, so that other processes find that the domain exists.
+ * An SRQ listens at its number, which makes numbers unique among the processes of a domain. Names
+ * end with the process.
+ *
+ * A process of any user can connect to a name, or take it. So each end of a connection checks that
+ * the kernel reports its own user for the other end, and that this passes a descriptor of the file
+ * (rwire_xrc_socket_is_file()), as ibv_open_xrcd(3) requires one.
+ */
+
+#ifndef RWIRE_XRC_SOCKET_H
+#define RWIRE_XRC_SOCKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmem_xrcd.h>
+
+#define RWIRE_XRC_SLOTS 1024 /* handles of a domain, in all processes */
+
+/* Kinds of names. */
+#define RWIRE_XRC_SRQ    's' /* number: of an SRQ */
+#define RWIRE_XRC_HANDLE 'h' /* number: a slot */
+
+/* Listen at a name: a descriptor, -EADDRINUSE, or -ENOMEM. Logs the latter. */
+int rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t number);
+
+/*
+ * Connect to a name: a descriptor, -ECONNREFUSED (no process of this user has the name), -EAGAIN
+ * (later), or -ENFILE (no descriptor is free).
+ */
+int rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number);
+
+/* Accept a connection of this user: a descriptor, -EAGAIN (none waits), -EPERM or -ENFILE. */
+int rwire_xrc_socket_accept(int listener);
+
+/* Whether a handle of the domain listens at one of the first nb slots. */
+bool rwire_xrc_socket_exists(const struct rmem_xrcd *xrcd, uint32_t nb);
+
+/* Whether a passed descriptor is of the file of the domain, opened for more than its path. */
+bool rwire_xrc_socket_is_file(const struct rmem_xrcd *xrcd, int passed);
+
+#endif /* RWIRE_XRC_SOCKET_H */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Links to SRQs of other processes; see rwire_xrc.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "port/rwire_shm.h"
+#include "port/rwire_xrc_socket.h"
+#include "rwire_xrc.h"
+
+#define MIN_LINKS 64
+#define MAX_LINKS 4096
+
+static const char magic[8] = "rmemxrc";
+
+int
+rwire_xrc_begin(struct rwire *wire)
+{
+	struct rlimit limit = {.rlim_cur = 0};
+	struct rwire_xrc *xrc;
+
+	if (wire->xrc != NULL)
+		return 0;
+	xrc = calloc(1, sizeof(*xrc));
+	if (xrc == NULL)
+		return -ENOMEM;
+	xrc->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (xrc->epoll < 0) {
+		RSOFT_LOG(ERR, "XRC domain: epoll_create1(): %s", strerror(errno));
+		free(xrc);
+		return -ENOMEM;
+	}
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	xrc->max = (uint32_t)RTE_MIN(
+			RTE_MAX(limit.rlim_cur / 4, (rlim_t)MIN_LINKS), (rlim_t)MAX_LINKS);
+	TAILQ_INIT(&xrc->outs);
+	__atomic_store_n(&wire->xrc, xrc, __ATOMIC_RELEASE);
+	return 0;
+}
+
+bool
+rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = end};
+
+	return epoll_ctl(xrc->epoll, EPOLL_CTL_ADD, end->fd, &event) == 0;
+}
+
+/* Clear the descriptor before closing it: a child of fork() must not close it again. */
+void
+rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
+{
+	int fd = end->fd;
+
+	/* A child of this process may have a copy of the descriptor, which would stay watched. */
+	(void)epoll_ctl(xrc->epoll, EPOLL_CTL_DEL, fd, NULL);
+	end->fd = -1;
+	close(fd);
+}
+
+struct rwire_xrc_hello
+rwire_xrc_hello_of(int status)
+{
+	struct rwire_xrc_hello hello = {.version = RWIRE_XRC_VERSION, .status = status};
+
+	memcpy(hello.magic, magic, sizeof(hello.magic));
+	return hello;
+}
+
+bool
+rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, bool is_truncated)
+{
+	return len == (ssize_t)sizeof(*hello) && !is_truncated &&
+			memcmp(hello->magic, magic, sizeof(magic)) == 0 &&
+			hello->version == RWIRE_XRC_VERSION;
+}
+
+/* Close the least recently used link that is not in use; false if there is none. */
+static bool
+out_reclaim(struct rwire_xrc *xrc)
+{
+	struct rwire_xrc_out *out;
+
+	TAILQ_FOREACH(out, &xrc->outs, lru) {
+		if (out->q->rsp.away == out)
+			continue;
+		rwire_xrc_out_close(out);
+		return true;
+	}
+	return false;
+}
+
+static struct rwire_xrc_out *
+out_find(struct rwire_qp *q, uint32_t srqn)
+{
+	struct rwire_xrc_out *out;
+
+	LIST_FOREACH(out, &q->away, next) {
+		if (out->srqn == srqn)
+			break;
+	}
+	return out;
+}
+
+/* Connect to an SRQ: 0 with *out, or an enum rmem_wc_status or rsoft_wait. */
+static int
+out_connect(struct rwire_qp *q, uint32_t srqn, struct rwire_xrc_out **out)
+{
+	const struct rmem_xrcd *domain = q->qp->domain;
+	struct rwire_xrc_hello hello = rwire_xrc_hello_of(0);
+	struct rwire_xrc *xrc = q->wire->xrc;
+	struct rwire_xrc_out *new_out;
+	int fd;
+
+	fd = xrc->nb < xrc->max || out_reclaim(xrc)
+			? rwire_xrc_socket_connect(domain, RWIRE_XRC_SRQ, srqn)
+			: -ENFILE;
+	if (fd < 0)
+		return fd == -ECONNREFUSED ? RMEM_WC_REM_INV_REQ_ERR : RSOFT_WAIT_PEER;
+	hello.qp_num = q->qp->qp.qp_num;
+	hello.mtu = q->mtu;
+	new_out = calloc(1, sizeof(*new_out));
+	if (new_out == NULL || !rwire_shm_send(fd, &hello, sizeof(hello), domain->fd))
+		goto close;
+	*new_out = (struct rwire_xrc_out){
+			.end = {.kind = RWIRE_XRC_OUT, .fd = fd}, .q = q, .srqn = srqn};
+	if (!rwire_xrc_watch(xrc, &new_out->end))
+		goto close;
+	xrc->nb++;
+	LIST_INSERT_HEAD(&q->away, new_out, next);
+	TAILQ_INSERT_TAIL(&xrc->outs, new_out, lru);
+	*out = new_out;
+	return 0;
+close:
+	free(new_out);
+	close(fd);
+	return RSOFT_WAIT_PEER;
+}
+
+/* Keep the first request until the hello. */
+static int
+out_hold(struct rwire_xrc_out *out, const struct rwire_xrc_request *request,
+		const struct rwire_pkt *pkt)
+{
+	const struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
+	struct rsoft_span to = {.length = pkt->payload_len};
+
+	out->held_len = (uint32_t)sizeof(*request) + pkt->payload_len;
+	out->held = malloc(out->held_len);
+	if (out->held == NULL)
+		return RSOFT_WAIT_PEER;
+	memcpy(out->held, request, sizeof(*request));
+	to.ptr = out->held + sizeof(*request);
+	if (pkt->payload_len == 0 ||
+			rsoft_copy_all(&to, &from, pkt->payload_len) == RSOFT_SIDE_NONE)
+		return RMEM_WC_SUCCESS;
+	free(out->held);
+	out->held = NULL;
+	return RSOFT_WAIT_PEER;
+}
+
+/* Send a request; as rwire_xrc_forward(). With a payload that its peer has unmapped, the kernel
+ * reports EFAULT. */
+static int
+out_send(struct rwire_xrc_out *out, struct rwire_xrc_request *request, const struct rwire_pkt *pkt)
+{
+	struct iovec iov[2] = {{request, sizeof(*request)}, {pkt->payload, pkt->payload_len}};
+	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = RTE_DIM(iov)};
+
+	if (!out->is_open)
+		return out_hold(out, request, pkt);
+	if (sendmsg(out->end.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return RMEM_WC_SUCCESS;
+	return errno == EPIPE || errno == ECONNRESET ? RMEM_WC_REM_INV_REQ_ERR : RSOFT_WAIT_PEER;
+}
+
+/* The link to the SRQ of a packet: of the message in progress, or any. */
+static int
+out_get(struct rwire_qp *q, uint32_t srqn, struct rwire_xrc_out **out)
+{
+	if (q->rsp.message != 0) {
+		/* A message has one SRQ. */
+		*out = q->rsp.away;
+		return *out != NULL && (*out)->srqn == srqn ? 0 : RMEM_WC_REM_INV_REQ_ERR;
+	}
+	*out = out_find(q, srqn);
+	if (*out != NULL)
+		return 0;
+	return rwire_xrc_begin(q->wire) == 0 ? out_connect(q, srqn, out) : RSOFT_WAIT_PEER;
+}
+
+int
+rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rwire_xrc_request request = {.opcode = pkt->opcode,
+			.flags = (pkt->is_solicited ? RWIRE_XRC_SOLICITED : 0) |
+					(pkt->is_shared ? RWIRE_XRC_SHARED : 0),
+			.access = q->qp->access & RMEM_ACCESS_REMOTE,
+			.imm = pkt->imm,
+			.rkey = pkt->rkey,
+			.dma_len = pkt->dma_len,
+			.addr = pkt->addr};
+	struct rwire_xrc_out *out = NULL;
+	bool is_answered;
+	int status = out_get(q, pkt->srqn, &out);
+
+	if (status != 0)
+		return status;
+	request.seq = out->seq + 1;
+	is_answered = (pkt->info & (RWIRE_IS_FIRST | RWIRE_IS_LAST)) != 0 || pkt->is_shared ||
+			out->nb_unanswered + 1 == RWIRE_XRC_WINDOW;
+	request.flags |= is_answered ? RWIRE_XRC_ANSWERED : 0;
+	status = out_send(out, &request, pkt);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	out->seq++;
+	TAILQ_REMOVE(&q->wire->xrc->outs, out, lru);
+	TAILQ_INSERT_TAIL(&q->wire->xrc->outs, out, lru);
+	q->rsp.away = out;
+	out->nb_unanswered = is_answered ? 0 : out->nb_unanswered + 1;
+	if (!is_answered)
+		return RMEM_WC_SUCCESS;
+	out->pkt = *pkt;
+	out->pkt.payload = NULL;
+	return RSOFT_WAIT_AWAY;
+}
+
+void
+rwire_xrc_out_open(struct rwire_xrc_out *out)
+{
+	out->is_open = true;
+	if (out->held == NULL)
+		return;
+	/* The socket is empty: no other request precedes it. */
+	if (send(out->end.fd, out->held, out->held_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		(void)shutdown(out->end.fd, SHUT_RDWR);
+	free(out->held);
+	out->held = NULL;
+}
+
+void
+rwire_xrc_out_close(struct rwire_xrc_out *out)
+{
+	struct rwire_xrc *xrc = out->q->wire->xrc;
+
+	if (out->q->rsp.away == out)
+		out->q->rsp.away = NULL;
+	rwire_xrc_unwatch(xrc, &out->end);
+	LIST_REMOVE(out, next);
+	TAILQ_REMOVE(&xrc->outs, out, lru);
+	xrc->nb--;
+	free(out->held);
+	free(out);
+}
