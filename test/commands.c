@@ -4,7 +4,6 @@
 
 /* The prompt: every autotest is a command, "list" names them, "quit" leaves. */
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

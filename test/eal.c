@@ -5,14 +5,12 @@
 /* EAL for test programs: lcores that race on small machines too, and one that serves. */
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_eal.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_service.h>
 #include <rte_service_component.h>
 

@@ -13,7 +13,6 @@
 #include <rte_cycles.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_OBJECTS 32768
 #define MAX_MEM     256
@@ -424,8 +423,7 @@ fx_await_async(struct rmem_async_channel *channel, uint32_t type, const void *ob
 struct rmem_qp_conf
 fx_qp_conf(struct rmem_cq *cq, uint32_t depth)
 {
-	const struct rmem_qp_conf conf = {
-			.send_cq = cq,
+	return (struct rmem_qp_conf){.send_cq = cq,
 			.recv_cq = cq,
 			.max_send_wr = depth,
 			.max_recv_wr = depth,
@@ -433,10 +431,7 @@ fx_qp_conf(struct rmem_cq *cq, uint32_t depth)
 			.max_recv_sge = 4,
 			.max_inline_data = 64,
 			.type = RMEM_QPT_RC,
-			.access = RMEM_ACCESS_REMOTE,
-	};
-
-	return conf;
+			.access = RMEM_ACCESS_REMOTE};
 }
 
 struct rmem_qp *
@@ -580,6 +575,13 @@ fx_is_soft(void)
 	struct rmem_dev_info info;
 
 	return rmem_dev_info_get(fx.a.dev, &info) == 0 && strcmp(info.driver_name, "soft") == 0;
+}
+
+void
+fx_need_soft(void)
+{
+	if (!fx_is_soft())
+		test_skip("it is about the software device");
 }
 
 bool

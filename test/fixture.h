@@ -204,8 +204,12 @@ int fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr);
 int fx_invalidate(uint32_t rkey);
 /* Check that no completion arrives; an unexpected one is in fx.wc. */
 bool fx_is_idle(struct rmem_cq *cq);
-/* Check that nb requests are flushed, in the order of wr_id. */
+/* Check that nb requests succeed, or are flushed, in the order of wr_id. */
+void fx_expect_done(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
 void fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
+/* A message of a side to the other one, whose receive is posted; both succeed. */
+void fx_deliver(const struct fx_side *from, const struct fx_side *to,
+		const struct rmem_send_wr *wr);
 /* The peer b writes length bytes of its buffer to addr; a status. */
 int fx_peer_write(uint64_t addr, uint32_t length, uint32_t rkey);
 /* Check the status of a request of a, and then the states of both QPs. */
@@ -215,6 +219,9 @@ void fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
 
 /* Run func on nb worker lcores, each with its element of args; fx_join() has the worst result. */
 unsigned int fx_nb_workers(void);
+/* Skip a case that takes so many, or that is about the software device. */
+void fx_need_workers(unsigned int nb);
+void fx_need_soft(void);
 void fx_launch(void (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
 void fx_join(unsigned int nb);
 /* Pause while polling the state of another thread; yields, since CPUs may be fewer than lcores. */

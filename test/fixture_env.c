@@ -11,10 +11,8 @@
 
 #include <rte_lcore.h>
 #include <rte_log.h>
-#include <rte_malloc.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static char log_text[16384];
 static FILE *log_stream;

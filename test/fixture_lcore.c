@@ -13,7 +13,6 @@
 #include <rte_pause.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* How long a wait polls before it sleeps, so that those that it waits for have the processor. */
 #define RELAX_SPINS 4096u
@@ -70,6 +69,13 @@ run_job(void *arg)
 	job->result = TEST_TRY(job->func(job->arg));
 	__atomic_store_n(&job->is_done, 1, __ATOMIC_RELEASE);
 	return 0;
+}
+
+void
+fx_need_workers(unsigned int nb)
+{
+	if (fx_nb_workers() < nb)
+		test_skip(nb == 1 ? "it takes a worker lcore" : "it takes two worker lcores");
 }
 
 void

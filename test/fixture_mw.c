@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 struct rmem_mw *
 fx_mw(struct rmem_pd *pd, enum rmem_mw_type type)

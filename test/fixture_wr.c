@@ -4,26 +4,21 @@
 
 /* Steps of the cases: connect, build requests, post them, wait for completions. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 struct rmem_qp_conn
 fx_conn(void)
 {
-	const struct rmem_qp_conn conn = {
+	return (struct rmem_qp_conn){
 			/* Of a second where packets are lost: a busy machine is none of those. */
 			.timeout = getenv("RMEM_TEST_DEV") != NULL ? 18 : 8,
 			.retry_cnt = 7,
 			.rnr_retry = 7,
-			.min_rnr_timer = 1,
-	};
-
-	return conn;
+			.min_rnr_timer = 1};
 }
 
 int
@@ -144,13 +139,7 @@ fx_mr_state(struct rmem_mr *mr)
 struct rmem_sge
 fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length)
 {
-	const struct rmem_sge sge = {
-			.addr = mr->iova + offset,
-			.length = length,
-			.lkey = mr->lkey,
-	};
-
-	return sge;
+	return (struct rmem_sge){.addr = mr->iova + offset, .length = length, .lkey = mr->lkey};
 }
 
 struct rmem_send_wr
@@ -218,13 +207,8 @@ fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list, uint16_t nb_pag
 struct rmem_mkey_entry
 fx_entry(const struct rmem_mr *mr, size_t offset, uint64_t length)
 {
-	const struct rmem_mkey_entry entry = {
-			.addr = mr->iova + offset,
-			.length = length,
-			.lkey = mr->lkey,
-	};
-
-	return entry;
+	return (struct rmem_mkey_entry){
+			.addr = mr->iova + offset, .length = length, .lkey = mr->lkey};
 }
 
 struct rmem_send_wr
@@ -376,15 +360,34 @@ fx_is_idle(struct rmem_cq *cq)
 	return true;
 }
 
-void
-fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb)
+static void
+expect_status(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb, int status)
 {
 	uint32_t i;
 
 	for (i = 0; i < nb; i++) {
-		TEST_STATUS(fx_wait(cq), RMEM_WC_WR_FLUSH_ERR);
+		TEST_STATUS(fx_wait(cq), status);
 		TEST_EQ(fx.wc.wr_id, wr_id + i);
 	}
+}
+
+void
+fx_expect_done(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb)
+{
+	expect_status(cq, wr_id, nb, RMEM_WC_SUCCESS);
+}
+
+void
+fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb)
+{
+	expect_status(cq, wr_id, nb, RMEM_WC_WR_FLUSH_ERR);
+}
+
+void
+fx_deliver(const struct fx_side *from, const struct fx_side *to, const struct rmem_send_wr *wr)
+{
+	TEST_STATUS(fx_send(from->qp, wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(to->cq), RMEM_WC_SUCCESS);
 }
 
 int

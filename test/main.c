@@ -12,7 +12,6 @@
  * that share the processors it may use, so that lcores race on small machines too.
  */
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 /* Primary and secondary processes; see proc.h. */
 
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

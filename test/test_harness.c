@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NAME "failed_checks_fail"
 

@@ -12,7 +12,6 @@
 #include <rmem_uffd.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SIZE (4 * FX_PAGE)
 

@@ -23,7 +23,6 @@
 #include <rte_eal.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_pause.h>
 
 #include "../test.h"

@@ -159,8 +159,7 @@ CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post_recv(fx.a.qp, 2, &mine, 1), 1);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	conf_denied(mr->iova + 4095, 2, mr->rkey);
 	TEST_EQ(rmem_counter_read(counter), 0);
 }

@@ -162,8 +162,7 @@ CONF_TEST(dm, message_is_received_into_it, CAPA, 0, REG)
 	recv.lkey = mr->lkey;
 	fx_fill(fx.b.buf, 512, 6);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &recv, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_OK(rmem_dm_copy_from(dm, 64, out, 512));
 	TEST_MEM(out, fx.b.buf, 512);
 }

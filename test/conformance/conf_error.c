@@ -157,8 +157,7 @@ CONF_TEST(error, qp_needs_no_send_queue, 0, 0, "ibv_create_qp(3): max_send_wr ma
 	TEST_ERR(fx_post(fx.a.qp, &(struct rmem_send_wr){.opcode = RMEM_WR_SEND}), ENOSPC);
 	TEST_EQ(fx_post_recv(fx.a.qp, 3, &to, 1), 1);
 	fx_fill(fx.b.buf, 8, 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_MEM(fx.a.buf, fx.b.buf, 8);
 	qp.max_recv_wr = 0;
 	fx_qp_by(fx.a.pd, &qp);
@@ -264,8 +263,7 @@ CONF_TEST(error, reset_drops_posted_requests, 0, 0,
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	conf_reconnect();
 	TEST_EQ(fx_post_recv(fx.a.qp, 70, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, 70);
 }
 
@@ -345,10 +343,7 @@ CONF_TEST(error, post_to_a_full_queue_is_enospc, 0, 0,
 		TEST_EQ(fx_post(fx.b.qp, &wr), 1);
 	}
 	TEST_ERR(fx_post(fx.b.qp, &wr), ENOSPC);
-	for (i = 0; i < attr.max_send_wr; i++) {
-		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, i);
-	}
+	fx_expect_done(fx.b.cq, 0, attr.max_send_wr);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	for (i = 0; i < attr.max_recv_wr; i++)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);

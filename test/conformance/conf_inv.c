@@ -161,8 +161,7 @@ CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	wr.invalidate_rkey = rkey;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);
 	TEST_EQ(fx.wc.byte_len, 64);

@@ -4,7 +4,6 @@
 
 /* Keys: access is granted by the valid key and no other. */
 
-#include <errno.h>
 #include <string.h>
 
 #include "conf.h"

@@ -7,7 +7,6 @@
  * which needs the environment variable RMEM_TEST_LINK with the name of the interface, and root.
  */
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <poll.h>

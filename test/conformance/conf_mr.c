@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
-#include <rte_malloc.h>
-
 #include "conf.h"
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
@@ -258,11 +256,8 @@ CONF_TEST(mr, local_access_beyond_the_mr_fails, 0, 0,
 
 CONF_TEST(mr, iova_may_be_0, 0, 0, "ibv_reg_mr_iova(3): requests address bytes by the iova")
 {
-	struct rmem_mr_attr attr = {.addr = fx.a.buf,
-			.length = 1000,
-			.access = ALL,
-			.socket_id = SOCKET_ID_ANY,
-			.flags = RMEM_MR_IOVA};
+	struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = 1000, .access = ALL, .flags = RMEM_MR_IOVA};
 	struct rmem_mr *mr;
 
 	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
@@ -564,15 +559,12 @@ CONF_TEST(mr, query_returns_the_registration, 0, 0,
 static void
 expect_part(int fd)
 {
-	struct rmem_mr_attr attr = {
-			.flags = RMEM_MR_FD | RMEM_MR_IOVA,
+	struct rmem_mr_attr attr = {.flags = RMEM_MR_FD | RMEM_MR_IOVA,
 			.fd = fd,
 			.fd_offset = FX_PAGE + 100,
 			.length = FX_PAGE,
 			.iova = UINT64_C(0x70000000) + 100,
-			.access = conf_access(),
-			.socket_id = SOCKET_ID_ANY,
-	};
+			.access = conf_access()};
 	struct rmem_mr *part = NULL;
 	uint8_t bytes[3 * FX_PAGE];
 

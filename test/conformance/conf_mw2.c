@@ -138,8 +138,7 @@ CONF_TEST(mw2_bind, send_with_inv_invalidates_the_window, CAPA_INV, 0,
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 9, &to, 1), 1);
 	wr.invalidate_rkey = rkey;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, 9);
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);

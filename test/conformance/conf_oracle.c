@@ -15,7 +15,6 @@
  *   the case, also if a fault was injected.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -7,8 +7,6 @@
  * has changed nothing. Not excused by an injected fault.
  */
 
-#include <errno.h>
-
 #include <rte_cycles.h>
 
 #include "conf.h"

@@ -162,15 +162,13 @@ CONF_TEST(qp, each_state_permits_the_requests_of_verbs, 0, RMEM_ACCESS_REMOTE_WR
 	TEST_ERR(fx_post(fx.a.qp, &wr), EBUSY);
 	TEST_OK(move_to_rts(fx.b.qp, &of_b));
 	fx_fill(fx.b.buf, 64, 7);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, 1);
 	TEST_MEM(fx.a.buf, fx.b.buf, 64);
 	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK));
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, &from, 1), 1);
 	wr = fx_wr(RMEM_WR_SEND, &to, 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 }
 
 CONF_TEST(qp, error_in_init_flushes_the_receives, 0, 0, "IBTA 10.3.1.7: Error")

@@ -37,8 +37,7 @@ try_message(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 	fx_fill(fx.b.buf, 1024, length + 1);
 	memset(fx.a.buf, 0, 1024);
 	TEST_EQ(fx_post_recv(fx.a.qp, length, to, num_sge), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, length);
 	TEST_EQ(fx.wc.byte_len, length);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
@@ -124,8 +123,7 @@ CONF_TEST(recv, immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data")
 	fx_fill(fx.b.buf, 8, 1);
 	wr.imm_data = 0x89abcdef;
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_IMM) != 0);
 	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
 	TEST_MEM(fx.a.buf, fx.b.buf, 8);
@@ -244,8 +242,7 @@ CONF_TEST(recv, receives_are_consumed_in_order, 0, 0, "IBTA 10.8.3.3: receive qu
 			RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	for (i = 0; i < 20; i++) {
-		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		fx_deliver(&fx.b, &fx.a, &wr);
 		TEST_EQ(fx.wc.wr_id, 100 + i);
 	}
 }

@@ -165,8 +165,7 @@ CONF_TEST(right, local_write_permits_receives, 0, 0, "ibv_reg_mr(3): receives ne
 		memset(fx.a.buf, 0, 64);
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 		if ((access & RMEM_ACCESS_LOCAL_WRITE) != 0) {
-			TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-			TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+			fx_deliver(&fx.b, &fx.a, &wr);
 			TEST_MEM(fx.a.buf, fx.b.buf, 8);
 		} else {
 			conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr));
@@ -226,8 +225,7 @@ CONF_TEST(right, qp_without_rights_receives_messages, 0, 0,
 	conf_reconnect();
 	fx_fill(fx.b.buf, 8, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_MEM(fx.a.buf, fx.b.buf, 8);
 }
 

@@ -159,8 +159,7 @@ CONF_TEST(umr, messages_use_the_mkey, CAPA, 0, "mlx5dv_wr_post(3): the key is us
 	to.lkey = mkey->lkey;
 	fx_fill(fx.b.buf, 100, 1);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_MEM(fx.a.buf + 1, fx.b.buf, 50);
 	TEST_MEM(fx.a.buf + 8000, fx.b.buf + 50, 50);
 }

@@ -14,9 +14,7 @@
  * usage: all_to_all PROCESSES ROUNDS SECONDS [udp]
  */
 
-#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 

@@ -15,9 +15,6 @@
  */
 
 #include <netdb.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <stdlib.h>
 
 #include <rdma/rdma_cma.h>
 

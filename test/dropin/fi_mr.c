@@ -6,9 +6,6 @@
  * fi_mr_regattr(), keys of the provider, what it refuses, and counters, which are those of ofi_rxd.
  * devtools/ecosystem.sh compiles and runs it. */
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 

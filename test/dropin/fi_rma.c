@@ -10,10 +10,6 @@
  * usage: fi_rma ADDRESS [DEVICE]: one of an interface that is not the loopback one; soft0
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

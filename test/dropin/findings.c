@@ -4,9 +4,6 @@
 
 /* A verbs program for test_findings.py: one wrong use, which its argument names, or none. */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "own_qp.h"

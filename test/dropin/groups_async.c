@@ -5,7 +5,6 @@
 /* Group of test-groups: asynchronous events, each provoked. */
 
 #include <fcntl.h>
-#include <poll.h>
 
 #include "groups.h"
 

@@ -4,7 +4,6 @@
 
 /* Groups of test-groups: on-demand paging, and advice. */
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "groups.h"

@@ -7,8 +7,6 @@
  * counter of rank 0 by atomics. With an argument it uses no windows. devtools/gallery.sh compiles
  * and runs it. */
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <mpi.h>

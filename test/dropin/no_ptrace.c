@@ -7,11 +7,9 @@
  * ptrace() and the calls that need its permission. devtools/check-dropin.sh compiles and runs it.
  */
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

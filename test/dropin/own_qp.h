@@ -22,6 +22,15 @@
 
 #define WRITABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
+/* Attributes that the transitions of a QP of RC set. */
+#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RTR_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+			IBV_QP_MAX_QP_RD_ATOMIC)
+
 static inline struct ibv_context *
 open_device(const char *name)
 {
@@ -88,18 +97,11 @@ connect_qp_at(struct ibv_qp *qp, struct ibv_qp_attr attr, uint16_t dlid)
 	attr.ah_attr.port_num = 1;
 	attr.ah_attr.dlid = dlid;
 	attr.qp_state = IBV_QPS_INIT;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr, INIT_MASK) == 0);
 	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr, RTR_MASK) == 0);
 	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr, RTS_MASK) == 0);
 }
 
 /* The same with a peer of this process. */

@@ -14,10 +14,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "cm_cmd.h"
 

@@ -8,9 +8,6 @@
  * devtools/gallery.sh with allocators that purge at once.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "own_qp.h"
 
 #define SIZE   ((size_t)1 << 20)

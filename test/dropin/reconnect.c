@@ -5,8 +5,6 @@
 /* A program of librdmacm that connects to itself, again after each failure; for recipe.sh. */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <rdma/rdma_cma.h>

@@ -8,10 +8,7 @@
  * written. devtools/gallery.sh compiles and runs it.
  */
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>

@@ -10,8 +10,6 @@
  * usage: sweep FILE [hang]
  */
 
-#include <stdio.h>
-
 #include "own_qp.h"
 
 static char buf[64] = "right";

@@ -5,11 +5,8 @@
 /* A verbs program, without any call of rmem: asynchronous events, their acknowledgement, and what
  * waits for it. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "own_qp.h"
 

@@ -7,8 +7,6 @@
  * QP any more, and those of another QP of the CQ are not lost.
  */
 
-#include <stdlib.h>
-
 #include "own_qp.h"
 
 #define DEPTH 8

@@ -4,11 +4,8 @@
 
 /* The commands of rdma_cm: connections, states, errors, and the descriptor of a channel. */
 
-#include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cm_cmd.h"
 #include "own_qp.h"

@@ -7,10 +7,6 @@
  * connection is made; between processes of the host and over the wire. The log of each replays.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-
 #include "cm_cmd.h"
 
 #define ADDR0 "127.0.16.92"

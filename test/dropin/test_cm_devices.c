@@ -4,9 +4,6 @@
 
 /* rdma_cm with several devices: an ID has the one of its address, or of the route, as by cma.c. */
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <infiniband/verbs.h>
 
 #include "cm_cmd.h"

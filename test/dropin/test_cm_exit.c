@@ -8,10 +8,6 @@
  * process, which is this program with the port as its argument, has 127.0.0.2.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-
 #include "cm_cmd.h"
 
 /* A process that connects to the port, and exits when byte arrives. */

@@ -9,8 +9,6 @@
  * usage: test-cm_gids RMEM-CTL
  */
 
-#include <stdlib.h>
-
 #include "cm_cmd.h"
 #include "run_control.h"
 

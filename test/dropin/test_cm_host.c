@@ -6,12 +6,10 @@
  * connections that end early. */
 
 #include <grp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "cm_cmd.h"
 #include "cm_raw.h"

@@ -4,8 +4,6 @@
 
 /* Groups of rdma_cm: what may join, what the event has, and the events of groups that are left. */
 
-#include <stdlib.h>
-
 #include <infiniband/verbs.h>
 
 #include "cm_cmd.h"

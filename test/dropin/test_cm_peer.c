@@ -6,8 +6,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <sys/wait.h>
 
 #include "cm_cmd.h"
 #include "cm_raw.h"

@@ -7,17 +7,14 @@
  * descriptors are closed without close() leave nothing. Runs with --ip, too.
  */
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 
 #include "cm_cmd.h"
 #include "count_entries.h"

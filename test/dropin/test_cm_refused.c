@@ -4,33 +4,10 @@
 
 /* Refused commands of rdma_cm have an errno and a line in the log. */
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <infiniband/verbs.h>
 
 #include "cm_cmd.h"
-
-static int log_fd;
-
-static const char *
-log_text(void)
-{
-	static char text[65536];
-	ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
-
-	HOLDS(n >= 0);
-	text[n] = '\0';
-	return text;
-}
+#include "log.h"
 
 /* Connect to an address without a device. */
 static uint32_t
@@ -53,13 +30,12 @@ int
 main(void)
 {
 	struct rdma_ucm_join_mcast join = {.uid = 1};
-	int out = dup(2), fd;
+	int out, fd;
 	uint32_t id, silent;
 
 	HOLDS(setenv("RMEM_IBV", "soft0,ip=127.0.16.12", 1) == 0);
 	HOLDS(setenv("RMEM_IBV_LOG", "error", 1) == 0);
-	log_fd = memfd_create("log", 0);
-	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
+	out = log_begin();
 	fd = cm_open();
 	silent = request_to_nobody(fd);
 	id = cm_create(fd, RDMA_PS_UDP);
@@ -77,6 +53,6 @@ main(void)
 	HOLDS((int)cm_expect(fd, UNREACHABLE).status == -ETIMEDOUT);
 	HOLDS(strstr(log_text(), "rdma_cm: peer 127.0.16.77, port 7: no answer") != NULL);
 	HOLDS(cm_destroy(fd, silent) == 3 && close(fd) == 0);
-	HOLDS(dup2(out, 2) == 2);
+	log_end(out);
 	return 0;
 }

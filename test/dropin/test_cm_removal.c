@@ -10,9 +10,6 @@
  * usage: test-cm_removal RMEM-CTL
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "cm_cmd.h"
 #include "own_qp.h"
 #include "run_control.h"

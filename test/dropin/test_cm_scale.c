@@ -4,7 +4,6 @@
 
 /* rdma_cm: the work of a command does not grow with the number of channels, IDs and events. */
 
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "../steps.h"

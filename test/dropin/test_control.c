@@ -9,9 +9,6 @@
  * usage: test-control RMEM-CTL
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "own_qp.h"
 #include "run_control.h"
 

@@ -5,11 +5,6 @@
 /* A verbs program, without any call of rmem, that reads all fields of extended CQs: among them
  * timestamps of completions. */
 
-#include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <time.h>
-
 #include "own_qp.h"
 
 #define NS  UINT64_C(1000000000)

@@ -9,12 +9,6 @@
  * usage: test-crossings chaos | sanitize | control RMEM-CTL
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "own_qp.h"
 #include "run_control.h"
 

@@ -10,10 +10,6 @@
  */
 
 #include <endian.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <time.h>
 
 #include "own_qp.h"
 

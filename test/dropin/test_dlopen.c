@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -184,27 +183,20 @@ connect_by(modify_t modify, struct ibv_qp *qp, uint32_t to, uint16_t lid)
 			.port_num = 1,
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
-	HOLDS(modify(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
+	HOLDS(modify(qp, &attr, INIT_MASK) == 0);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 			.path_mtu = IBV_MTU_1024,
 			.dest_qp_num = to,
 			.max_dest_rd_atomic = 1,
 			.min_rnr_timer = 12,
 			.ah_attr = {.dlid = lid, .port_num = 1}};
-	HOLDS(modify(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
+	HOLDS(modify(qp, &attr, RTR_MASK) == 0);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 			.timeout = 14,
 			.retry_cnt = 7,
 			.rnr_retry = 7,
 			.max_rd_atomic = 1};
-	HOLDS(modify(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	HOLDS(modify(qp, &attr, RTS_MASK) == 0);
 }
 
 /* WRITE half of the buffer to the other half. */

@@ -4,8 +4,6 @@
 
 /* Device memory: its limits, copies, MRs of parts of it, and a child of fork(). */
 
-#include <errno.h>
-
 #include "own_qp.h"
 
 #define SIZE   4096

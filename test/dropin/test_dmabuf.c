@@ -7,9 +7,7 @@
  * the kernel has them. Offsets, iova, rights, and pages that are truncated after the registration.
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 

@@ -10,8 +10,6 @@
  */
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 

@@ -5,10 +5,8 @@
 /* A verbs program, without any call of rmem, that sleeps until an event: completion
  * channels. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "own_qp.h"
 

@@ -7,10 +7,6 @@
  * requests are flushed, further ones are refused, and it can release all objects.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "own_qp.h"
 
 static char buf[64];

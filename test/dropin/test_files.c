@@ -8,15 +8,10 @@
  * and exec().
  */
 
-#include <dirent.h>
 #include <endian.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -25,7 +20,6 @@
 
 #define CLASS   "/sys/class/infiniband"
 #define DEVICE  CLASS "/soft0"
-#define UVERBS  "/dev/infiniband/uverbs256"
 #define THREADS 8
 #define READS   100
 

@@ -4,9 +4,6 @@
 
 /* A verbs program, without any call of rmem, that posts FLUSHes by ibv_wr_flush(). */
 
-#include <errno.h>
-#include <stdbool.h>
-
 #include "own_qp.h"
 
 static struct ibv_context *context;

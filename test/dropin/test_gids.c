@@ -9,10 +9,6 @@
  * usage: test-gids RMEM-CTL
  */
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "run_control.h"
 #include "two_sides.h"
 

@@ -10,8 +10,6 @@
  */
 
 #include <inttypes.h>
-#include <poll.h>
-#include <time.h>
 
 #include "groups.h"
 

@@ -5,10 +5,6 @@
 /* Functions called with NULL, freed, random and changed objects fail, with an errno that is also in
  * errno. */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "own_qp.h"
 
 #define NEAR 8 /* bytes past the begin of an object */

@@ -7,8 +7,6 @@
  * the object and the others are unimported. In other processes: test_import_processes.c.
  */
 
-#include <errno.h>
-
 #include "own_qp.h"
 
 #define SIZE 4096u

@@ -4,8 +4,6 @@
 
 /* A program that mixes up lkey and rkey, on soft0,keys=same: it works as on most NICs. */
 
-#include <stdlib.h>
-
 #include "own_qp.h"
 
 static struct objects own;

@@ -12,8 +12,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "own_qp.h"
 

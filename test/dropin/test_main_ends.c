@@ -7,12 +7,7 @@
  * although threads of the library run.
  */
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "count_entries.h"
 #include "own_qp.h"

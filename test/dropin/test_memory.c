@@ -4,8 +4,6 @@
 
 /* Registered memory of a verbs program stays its own: it is discarded and unmapped as any other. */
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include "own_qp.h"

@@ -4,9 +4,6 @@
 
 /* Null MRs of verbs programs: zeros and discarded bytes, in packets and in direct copies. */
 
-#include <errno.h>
-#include <stdbool.h>
-
 #include "own_qp.h"
 
 #define SIZE 65536

@@ -6,9 +6,7 @@
  * glibc 2.33: the library does not find them in this program. */
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -13,7 +13,6 @@
  */
 
 #include <dlfcn.h>
-#include <stdio.h>
 
 #include "own_qp.h"
 #include "verbs/ribv.h"

@@ -5,12 +5,8 @@
 /* The device and the process: fork(), signals, and threads that post while another one resets. */
 
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "own_qp.h"
 

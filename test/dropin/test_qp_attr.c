@@ -6,10 +6,7 @@
  * programs use: rate limit, ECE, alternate path, order of data, and the draining of a send queue;
  * and the counters of the device. */
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "own_qp.h"
 

@@ -7,8 +7,6 @@
  * program's own test of errors expects what NICs do.
  */
 
-#include <errno.h>
-
 #include "own_qp.h"
 
 #define PAGE  4096u

@@ -7,14 +7,7 @@
  * place of the post, once for each place; correct uses are not.
  */
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "log.h"
 #include "own_qp.h"
 
 #define DEPTH 8
@@ -25,20 +18,15 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static uint8_t buf[4096] __attribute__((aligned(8)));
-static int log_fd;
 
 /* Reports with that text, of all so far. */
 static int
 nb_reports(const char *text)
 {
-	static char log[65536];
-	ssize_t n = pread(log_fd, log, sizeof(log) - 1, 0);
 	const char *at;
 	int nb = 0;
 
-	HOLDS(n >= 0);
-	log[n] = '\0';
-	for (at = strstr(log, text); at != NULL; at = strstr(at + 1, text))
+	for (at = strstr(log_text(), text); at != NULL; at = strstr(at + 1, text))
 		nb++;
 	return nb;
 }
@@ -261,11 +249,10 @@ deregistration_in_flight_is_reported(void)
 int
 main(void)
 {
-	int out = dup(2);
+	int out;
 
 	HOLDS(setenv("RMEM_IBV", "soft0,sanitize=2", 1) == 0 && unsetenv("RMEM_IBV_LOG") == 0);
-	log_fd = memfd_create("log", 0);
-	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
+	out = log_begin();
 	context = open_device("soft0");
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
@@ -281,6 +268,6 @@ main(void)
 	deregistration_in_flight_is_reported();
 	HOLDS(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
-	HOLDS(dup2(out, 2) == 2);
+	log_end(out);
 	return 0;
 }

@@ -8,13 +8,9 @@
  * reported at exit.
  */
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
+#include "log.h"
 #include "own_qp.h"
 
 #define THREADS 4
@@ -24,19 +20,6 @@
 static struct objects own;
 static uint8_t buf[4096];
 static int nb_polled; /* atomic */
-static int log_fd;
-
-/* The text on stderr so far. */
-static const char *
-log_text(void)
-{
-	static char text[16384];
-	ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
-
-	HOLDS(n >= 0);
-	text[n] = '\0';
-	return text;
-}
 
 static int
 post(uint32_t rkey)
@@ -198,21 +181,20 @@ report_exit(char *program)
 int
 main(int argc, char **argv)
 {
-	int out = dup(2);
+	int out;
 
 	HOLDS(setenv("RMEM_IBV", "soft0,sanitize=1", 1) == 0 && unsetenv("RMEM_IBV_LOG") == 0);
 	if (argc > 1) {
 		log_fd = 2;
 		return strcmp(argv[1], "leave") == 0 ? leave() : acknowledge();
 	}
-	log_fd = memfd_create("log", 0);
-	HOLDS(out >= 0 && log_fd >= 0 && dup2(log_fd, 2) == 2);
+	out = log_begin();
 	own = open_objects(buf, sizeof(buf), 16);
 	share();
 	refuse();
 	close_objects(&own);
 	HOLDS(strstr(log_text(), "not destroyed") == NULL);
 	report_exit(argv[0]);
-	HOLDS(dup2(out, 2) == 2);
+	log_end(out);
 	return 0;
 }

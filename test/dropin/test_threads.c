@@ -9,13 +9,8 @@
  * own.
  */
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "own_qp.h"
 #include "count_entries.h"

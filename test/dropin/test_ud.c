@@ -7,9 +7,7 @@
  * and the answer by ibv_wr_*.
  */
 
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 
 #include "own_qp.h"
 

@@ -4,9 +4,6 @@
 
 /* A verbs program, without any call of rmem: two QPs of one process, each function group. */
 
-#include <errno.h>
-#include <stdio.h>
-
 #include "own_qp.h"
 
 #define SIZE 4096

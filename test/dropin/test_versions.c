@@ -7,7 +7,6 @@
  * counters, a port's speed.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 

@@ -5,7 +5,6 @@
 /* A verbs program that polls an empty CQ: a poll that yields the CPU finds what the peer, which may
  * have got it, sends concurrently. */
 
-#include <stdbool.h>
 #include <sys/syscall.h>
 
 #include "own_qp.h"

@@ -87,21 +87,14 @@ connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, const char *to, struct 
 					.is_global = 1,
 					.grh = {.dgid = gid_of(to),
 							.sgid_index = from.sgid_index}}};
-	int ret = ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	int ret = ibv_modify_qp(qp, &attr, INIT_MASK);
 
 	attr.qp_state = IBV_QPS_RTR;
 	if (ret == 0)
-		ret = ibv_modify_qp(qp, &attr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-						IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-						IBV_QP_MIN_RNR_TIMER);
+		ret = ibv_modify_qp(qp, &attr, RTR_MASK);
 	attr.qp_state = IBV_QPS_RTS;
 	if (ret == 0)
-		ret = ibv_modify_qp(qp, &attr,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-						IBV_QP_MAX_QP_RD_ATOMIC);
+		ret = ibv_modify_qp(qp, &attr, RTS_MASK);
 	return ret;
 }
 

@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include <openssl/evp.h>
-
 #include <rte_common.h>
 
 #include "fake.h"

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include <openssl/evp.h>
-
 #include "../../lib/rmem_lease/rmem_lease_random.c" /* NOLINT(bugprone-suspicious-include) */
 #include "../test.h"
 #include "fake.h"

@@ -4,7 +4,6 @@
 
 /* Fixture of cases over the fakes; see setup.h. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include <rte_cycles.h>
 #include <rte_log.h>
 
-#include "../test.h"
 #include "setup.h"
 
 struct verbs_test vt;
@@ -304,10 +302,8 @@ vt_teardown(void)
 struct rmem_sge
 vt_sge(uint32_t offset, uint32_t length)
 {
-	struct rmem_sge sge = {
+	return (struct rmem_sge){
 			.addr = (uintptr_t)vt.buf + offset, .length = length, .lkey = vt.mr->lkey};
-
-	return sge;
 }
 
 struct rmem_send_wr
@@ -395,15 +391,47 @@ vt_send_inv_wr(uint32_t rkey)
 struct rmem_qp_conf
 vt_qp_conf(struct rmem_cq *cq, enum rmem_qp_type type)
 {
-	const struct rmem_qp_conf conf = {.send_cq = cq,
+	return (struct rmem_qp_conf){.send_cq = cq,
 			.recv_cq = cq,
 			.max_send_wr = VT_DEPTH,
 			.max_recv_wr = VT_DEPTH,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.type = type};
+}
 
-	return conf;
+void
+vt_fail(const char *name, int kernel)
+{
+	fake.fail_name = name;
+	fake.fail_errno = kernel;
+}
+
+void
+vt_qp_destroy(struct rmem_qp **qp)
+{
+	TEST_OK(rmem_qp_destroy(*qp));
+	*qp = NULL;
+}
+
+void
+vt_cq_destroy(struct rmem_cq **cq)
+{
+	TEST_OK(rmem_cq_destroy(*cq));
+	*cq = NULL;
+}
+
+void
+vt_post_writes(uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
+	uint32_t i;
+
+	wr.num_sge = 0;
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	}
 }
 
 void

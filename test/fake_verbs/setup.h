@@ -12,6 +12,7 @@
 
 #include <rmem.h>
 
+#include "../test.h"
 #include "fake.h"
 
 #define VT_BUF    8192u
@@ -57,6 +58,16 @@ void vt_teardown(void);
 void vt_log_begin(void);
 const char *vt_log_end(void);
 
+/* Let each call of a function fail with an errno. */
+void vt_fail(const char *name, int kernel);
+/* A call that returns -error when that function fails. */
+#define VT_FAILS(name, kernel, call, error)                                                        \
+	do {                                                                                       \
+		vt_fail(name, kernel);                                                             \
+		TEST_ERR(call, error);                                                             \
+		fake.fail_name = NULL;                                                             \
+	} while (0)
+
 int vt_connect(void);
 /* Reset both QPs, discard completions, and connect them again. */
 void vt_reconnect(void);
@@ -85,6 +96,11 @@ int vt_write(struct rmem_qp *qp, uint64_t addr, uint32_t length, uint32_t rkey);
 int vt_peer_write(uint32_t rkey);
 /* Both queues of VT_DEPTH requests, without SGEs. */
 struct rmem_qp_conf vt_qp_conf(struct rmem_cq *cq, enum rmem_qp_type type);
+/* Before the tear-down does. */
+void vt_qp_destroy(struct rmem_qp **qp);
+void vt_cq_destroy(struct rmem_cq **cq);
+/* n WRITEs of a without data, numbered from first on. */
+void vt_post_writes(uint64_t first, uint32_t n);
 /* Replace a QP by one of this configuration. */
 void vt_replace_qp(struct rmem_qp **qp, const struct rmem_qp_conf *conf);
 

@@ -4,10 +4,8 @@
 
 /* Fixture of cases over the fakes of mlx5dv; see setup_mlx5.h. */
 
-#include <errno.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup_mlx5.h"
 
 struct verbs_mlx5_test vx;
@@ -36,12 +34,10 @@ vx_teardown(void)
 struct rmem_mkey_entry
 vx_entry(uint32_t offset, uint64_t length, uint64_t skip)
 {
-	struct rmem_mkey_entry entry = {.addr = (uintptr_t)vt.buf + offset,
+	return (struct rmem_mkey_entry){.addr = (uintptr_t)vt.buf + offset,
 			.length = length,
 			.skip = skip,
 			.lkey = vt.mr->lkey};
-
-	return entry;
 }
 
 struct rmem_send_wr

@@ -9,11 +9,8 @@
  * the address of the stack otherwise, and so does the time by hand (6.2 to 7.3 ns).
  */
 
-#include <rte_cycles.h>
-
 #include "../../drivers/verbs/rverbs_mw_op.h"
 #include "../perf/perf_row.h"
-#include "../test.h"
 #include "setup.h"
 
 #define BURSTS 2000

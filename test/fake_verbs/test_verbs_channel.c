@@ -4,7 +4,6 @@
 
 /* Completion channels over the fakes: events and their CQs, and each call that fails. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +11,6 @@
 
 #include <rmem_driver.h>
 
-#include "../test.h"
 #include "setup.h"
 
 static struct {
@@ -52,8 +50,7 @@ teardown(void)
 	fake.fail_name = NULL;
 	fake.on_cq_event = NULL;
 	if (ch.channel != NULL) {
-		TEST_OK(rmem_qp_destroy(vt.a));
-		vt.a = NULL;
+		vt_qp_destroy(&vt.a);
 		TEST_OK(rmem_cq_destroy(ch.cq));
 		TEST_OK(rmem_comp_channel_destroy(ch.channel));
 	}
@@ -140,8 +137,7 @@ TEST(verbs_channel, device_waits_for_no_acknowledgement_of_the_application)
 	TEST_OK(get_event());
 	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_reported, 1);
 	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_acked, 1);
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	TEST_ERR(rmem_cq_destroy(ch.cq), EBUSY);
 	TEST_ERR(rmem_comp_channel_destroy(ch.channel), EBUSY);
 	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
@@ -190,8 +186,7 @@ TEST(verbs_channel, event_of_a_cq_being_destroyed_is_dropped)
 	open_channel();
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
 	write_one();
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	destroyed = 1;
 	fake.on_cq_event = begin_destroy;
 	TEST_ERR(rmem_comp_channel_get_event(ch.channel, &cq, NULL), EAGAIN);
@@ -206,8 +201,7 @@ TEST(verbs_channel, event_not_returned_is_withdrawn_with_its_cq)
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));
 	write_one();
 	TEST_ASSERT(is_readable());
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	TEST_OK(rmem_cq_destroy(ch.cq));
 	ch.cq = NULL;
 	TEST_ASSERT(!is_readable());
@@ -231,10 +225,7 @@ TEST(verbs_channel, moderation_has_the_limits_of_the_device)
 	TEST_OK(rmem_cq_modify(ch.cq, &attr));
 	TEST_EQ(fake.moderation.cq_count, 0);
 	TEST_EQ(fake.moderation.cq_period, 0);
-	fake.fail_name = "modify_cq";
-	fake.fail_errno = ENOMEM;
-	TEST_ERR(rmem_cq_modify(ch.cq, &attr), ENOMEM);
-	fake.fail_name = NULL;
+	VT_FAILS("modify_cq", ENOMEM, rmem_cq_modify(ch.cq, &attr), ENOMEM);
 }
 
 TEST(verbs_channel, moderation_is_refused_by_devices_without_it)
@@ -287,10 +278,7 @@ TEST(verbs_channel, failed_creation_of_a_cq_leaves_the_channel_free)
 	open_channel();
 	TEST_OK(rmem_comp_channel_create(vt.dev, &other));
 	conf.channel = other;
-	fake.fail_name = "create_cq";
-	fake.fail_errno = ENOMEM;
-	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
-	fake.fail_name = NULL;
+	VT_FAILS("create_cq", ENOMEM, rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
 	TEST_OK(rmem_comp_channel_destroy(other));
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../../lib/rmem_cm/rmem_cm_priv.h"
-#include "../test.h"
 #include "fake_cm.h"
 #include "setup.h"
 
@@ -24,15 +23,13 @@ static struct rmem_cm_peer peer;
 static struct rmem_cm_conf
 cm_conf(void)
 {
-	struct rmem_cm_conf conf = {.qp = vt.a,
+	return (struct rmem_cm_conf){.qp = vt.a,
 			.data = DATA,
 			.data_size = sizeof(DATA),
 			.timeout_ms = LONG_MS,
 			.timeout = 14,
 			.retry_cnt = 7,
 			.rnr_retry = 7};
-
-	return conf;
 }
 
 /* The peer is the other QP, and sends bytes too. */
@@ -218,8 +215,7 @@ TEST(verbs_cm, cm_without_rdma_cm_logs_the_address)
 
 	TEST_EQ(inet_pton(AF_INET, "192.0.2.1", &where.sin_addr), 1);
 	rte_log_set_level((uint32_t)rmem_cm_logtype, RTE_LOG_NOTICE);
-	fake.fail_name = "rdma_create_event_channel";
-	fake.fail_errno = ENODEV;
+	vt_fail("rdma_create_event_channel", ENODEV);
 	vt_log_begin();
 	ret = rmem_cm_listener_create((struct sockaddr *)&where, &other);
 	lines = vt_log_end();
@@ -330,10 +326,7 @@ TEST(verbs_cm, cm_accept_maps_each_event)
 	}
 	conf.timeout_ms = SHORT_MS;
 	TEST_ERR(rmem_cm_accept(listener, &conf, &peer, &conn), ETIMEDOUT);
-	fake.fail_name = "rdma_accept";
-	fake.fail_errno = EINVAL;
-	TEST_ERR(cm_accept(&conf), ECONNREFUSED);
-	fake.fail_name = NULL;
+	VT_FAILS("rdma_accept", EINVAL, cm_accept(&conf), ECONNREFUSED);
 	cm_is_as_before(nb_live);
 }
 
@@ -474,10 +467,7 @@ TEST(verbs_cm, cm_wait_disconnect_waits_for_the_peer)
 	TEST_ERR(rmem_cm_wait_disconnect(conn, SHORT_MS), ETIMEDOUT);
 	fake_cm_event(RDMA_CM_EVENT_DEVICE_REMOVAL);
 	TEST_ERR(rmem_cm_wait_disconnect(conn, LONG_MS), ENODEV);
-	fake.fail_name = "rdma_get_cm_event";
-	fake.fail_errno = EBADF;
-	TEST_ERR(rmem_cm_wait_disconnect(conn, LONG_MS), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("rdma_get_cm_event", EBADF, rmem_cm_wait_disconnect(conn, LONG_MS), EIO);
 	fake_cm_event(RDMA_CM_EVENT_DISCONNECTED);
 	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));
 	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));

@@ -4,24 +4,7 @@
 
 /* CQs over the fakes are resized: order of completions, refusals of the device. */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
-
-/* n WRITEs of a without data, numbered from first on. */
-static void
-post(uint64_t first, uint32_t n)
-{
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
-	uint32_t i;
-
-	wr.num_sge = 0;
-	for (i = 0; i < n; i++) {
-		wr.wr_id = first + i;
-		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
-	}
-}
 
 static void
 expect(uint64_t first, uint32_t n)
@@ -39,12 +22,11 @@ expect(uint64_t first, uint32_t n)
 TEST(verbs_cq, resize_keeps_all_completions_in_order)
 {
 	TEST_OK(vt_open());
-	post(0, 5);
+	vt_post_writes(0, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 5));
 	TEST_EQ(vt.cq_a->nb_cqe, 5);
 	expect(0, 2);
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 2), EINVAL);
 	TEST_EQ(vt.cq_a->nb_cqe, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 3));
@@ -56,7 +38,7 @@ TEST(verbs_cq, resize_keeps_all_completions_in_order)
 TEST(verbs_cq, resize_below_the_completions_of_the_device_is_refused)
 {
 	TEST_OK(vt_open());
-	post(0, 5);
+	vt_post_writes(0, 5);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 4), EINVAL);
 	expect(0, 5);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 1));
@@ -66,11 +48,11 @@ TEST(verbs_cq, resize_below_the_completions_of_the_device_is_refused)
 TEST(verbs_cq, resize_below_the_sum_of_completions_is_refused)
 {
 	TEST_OK(vt_open());
-	post(0, 3);
+	vt_post_writes(0, 3);
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
-	post(3, 3);
+	vt_post_writes(3, 3);
 	TEST_ERR(rmem_cq_resize(vt.cq_a, 5), EINVAL);
 	TEST_OK(rmem_cq_resize(vt.cq_a, 6));
 	TEST_EQ(vt.cq_a->nb_cqe, 6);

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "../test.h"
 #include "setup.h"
 
 TEST(verbs_data, each_opcode_transfers_its_data)
@@ -291,8 +290,7 @@ TEST(verbs_data, reset_keeps_completions)
 	TEST_EQ(rmem_post_send(vt.a, wr, 3), 3);
 	vt_polled(3);
 	TEST_EQ(rmem_post_send(vt.a, wr, 2), 2);
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	vt_polled(2);
 }
 
@@ -333,10 +331,7 @@ TEST(verbs_data, connect_checks_the_address_of_the_peer)
 	memset(conn.remote.gid, 0, sizeof(conn.remote.gid));
 	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
 	conn.remote = attr.addr;
-	fake.fail_name = "modify_qp";
-	fake.fail_errno = EINVAL;
-	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
-	fake.fail_name = NULL;
+	VT_FAILS("modify_qp", EINVAL, rmem_qp_connect(vt.a, &conn), EINVAL);
 	conn.remote.qp_num = 0xfffff; /* no such peer */
 	TEST_OK(rmem_qp_connect(vt.a, &conn));
 	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
@@ -359,10 +354,7 @@ TEST(verbs_data, transitions_reach_the_device)
 	struct fake_qp *qp = fake_qp_find(vt.a->qp_num);
 
 	TEST_OK(rmem_qp_reset(vt.a));
-	fake.fail_name = "modify_qp";
-	fake.fail_errno = EINVAL;
-	TEST_ERR(rmem_qp_modify(vt.a, &attr, init), EINVAL);
-	fake.fail_name = NULL;
+	VT_FAILS("modify_qp", EINVAL, rmem_qp_modify(vt.a, &attr, init), EINVAL);
 	TEST_OK(rmem_qp_modify(vt.a, &attr, init));
 	TEST_EQ(qp->mask, (int)init);
 	TEST_EQ(qp->attr.qp_access_flags, 2);

@@ -14,7 +14,6 @@
 
 #include <rmem_ah.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define VT_WINDOWS                                                                                 \
@@ -198,8 +197,7 @@ TEST(verbs_dev, unmapped_memory_is_efault)
 	TEST_ASSERT(page != MAP_FAILED);
 	TEST_ASSERT(munmap(page + 4096, 4096) == 0);
 	TEST_OK(vt_open());
-	fake.fail_name = "reg_mr";
-	fake.fail_errno = ENOMEM;
+	vt_fail("reg_mr", ENOMEM);
 	TEST_ERR(rmem_mr_reg(vt.pd, page + 5000, 8, 0, 0, &mr), EFAULT);
 	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4096, 0, 0, &mr), EFAULT);
 	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4095, 0, 0, &mr), ENOMEM);

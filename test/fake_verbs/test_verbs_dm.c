@@ -4,11 +4,8 @@
 
 /* Device memory is offered if the provider has it; requests reach it by offsets. */
 
-#include <errno.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define ACCESS                                                                                     \
@@ -66,8 +63,7 @@ TEST(verbs_dm, copies_have_the_errno_of_the_provider)
 	TEST_MEM(out, in, 8);
 	TEST_ERR(rmem_dm_copy_to(dm, 2, in, 4), EINVAL);
 	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 3), EINVAL);
-	fake.fail_name = "memcpy_to_dm";
-	fake.fail_errno = EFAULT;
+	vt_fail("memcpy_to_dm", EFAULT);
 	TEST_ERR(rmem_dm_copy_to(dm, 0, in, 8), EIO);
 	fake.fail_name = "memcpy_from_dm";
 	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 8), EIO);
@@ -99,16 +95,14 @@ TEST(verbs_dm, failed_calls_are_their_errnos)
 	struct rmem_mr *mr = NULL;
 	int nb = fake.nb_live;
 
-	fake.fail_name = "alloc_dm";
-	fake.fail_errno = ENOMEM;
+	vt_fail("alloc_dm", ENOMEM);
 	TEST_ERR(rmem_dm_alloc(vt.dev, &conf, &other), ENOMEM);
 	fake.fail_name = "reg_dm_mr";
 	TEST_ERR(reg(&mr), ENOMEM);
 	TEST_ASSERT(other == NULL && mr == NULL);
 	fake.fail_name = NULL;
 	TEST_OK(reg(&mr));
-	fake.fail_name = "dereg_mr";
-	fake.fail_errno = EIO;
+	vt_fail("dereg_mr", EIO);
 	TEST_ERR(rmem_mr_dereg(mr), EIO);
 	TEST_ERR(rmem_dm_free(dm), EBUSY);
 	fake.fail_name = NULL;

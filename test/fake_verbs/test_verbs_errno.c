@@ -11,7 +11,6 @@
 #include <rmem_ah.h>
 #include <rmem_dm.h>
 
-#include "../test.h"
 #include "setup.h"
 
 /* Errnos of the kernel, and their mapping by calls of each kind. */
@@ -342,8 +341,7 @@ vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 	snprintf(limit, sizeof(limit), "RLIMIT_MEMLOCK allows %llu bytes, other MRs",
 			(unsigned long long)bytes);
 	vt_limit_memlock(bytes, &old);
-	fake.fail_name = "reg_mr";
-	fake.fail_errno = err;
+	vt_fail("reg_mr", err);
 	vt_log_begin();
 	ret = func();
 	log = vt_log_end();

@@ -4,9 +4,6 @@
 
 /* Asynchronous events of libibverbs reach the channels of the application. */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 static struct {

@@ -4,13 +4,11 @@
 
 /* MRs of descriptors: of a mapping, or of the dma-buf if the mapping cannot be pinned. */
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define SIZE 8192
@@ -40,7 +38,6 @@ reg(struct rmem_eq *eq, struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {.length = 4096,
 			.access = VT_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
 			.flags = RMEM_MR_FD,
 			.fd = fd,
 			.fd_offset = 4096,

@@ -13,7 +13,6 @@
 
 #include <rmem_lease.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define NB_LEASES 4u

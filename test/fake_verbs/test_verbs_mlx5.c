@@ -7,10 +7,8 @@
  * arguments, keys, and completions.
  */
 
-#include <errno.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup_mlx5.h"
 
 TEST(verbs_mlx5, umr_is_configured_with_access_and_list)

@@ -4,10 +4,8 @@
 
 /* REG_MR and UMR of a verbs device that are refused, their limits, and errors of libmlx5. */
 
-#include <errno.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup_mlx5.h"
 
 static void
@@ -196,10 +194,7 @@ TEST(verbs_mlx5_bad, errors_of_libmlx5_are_mapped)
 	}
 	fake.fail_name = NULL;
 	TEST_OK(rmem_mkey_alloc(vt.pd, 1, &mr));
-	fake.fail_name = "destroy_mkey";
-	fake.fail_errno = EBUSY;
-	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	fake.fail_name = NULL;
+	VT_FAILS("destroy_mkey", EBUSY, rmem_mr_dereg(mr), EBUSY);
 	TEST_OK(rmem_mr_dereg(mr));
 }
 

@@ -10,7 +10,6 @@
 
 #include <rmem_lease.h>
 
-#include "../test.h"
 #include "fake_mlx5.h"
 #include "setup.h"
 

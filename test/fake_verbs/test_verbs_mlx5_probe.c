@@ -5,12 +5,10 @@
 /* REG_MR and UMR of a verbs device are offered if libmlx5 is there and the probe succeeds. */
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../drivers/verbs/rverbs_mlx5.h"
-#include "../test.h"
 #include "fake_mlx5.h"
 #include "setup.h"
 

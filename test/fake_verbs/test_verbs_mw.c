@@ -4,10 +4,8 @@
 
 /* Windows of a verbs device: binding, invalidation, and no request that crashes the device. */
 
-#include <errno.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup.h"
 
 static void
@@ -299,8 +297,7 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EBUSY);
 	vt_reconnect();
-	fake.fail_name = "bind_mw";
-	fake.fail_errno = ENOMEM;
+	vt_fail("bind_mw", ENOMEM);
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENOSPC);
 	fake.fail_errno = EINVAL;
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EINVAL);
@@ -324,8 +321,7 @@ TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 	vt_reconnect();
 	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
 	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 }
 
 /* The device accepts only part of a burst: the other requests change nothing. */
@@ -395,10 +391,7 @@ TEST(verbs_mw, windows_are_limited_and_counted)
 TEST(verbs_mw, refused_release_changes_nothing)
 {
 	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
-	fake.fail_name = "dealloc_mw";
-	fake.fail_errno = EIO;
-	TEST_ERR(rmem_mw_dealloc(vt.two), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("dealloc_mw", EIO, rmem_mw_dealloc(vt.two), EIO);
 	vt_is_granted(vt.two->rkey);
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);

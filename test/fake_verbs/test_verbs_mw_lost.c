@@ -7,9 +7,6 @@
  * destroyed: executed or not, no later request breaks the device.
  */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 /* Post to a; the request is not executed. */
@@ -193,10 +190,7 @@ TEST(verbs_mw_lost, lost_window_is_released)
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
 	vt_hold(&wr);
-	fake.fail_name = "alloc_mw";
-	fake.fail_errno = ENOMEM;
-	TEST_ERR(rmem_qp_reset(vt.a), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("alloc_mw", ENOMEM, rmem_qp_reset(vt.a), EIO);
 	TEST_OK(rmem_mw_dealloc(vt.two));
 	vt.two = NULL;
 }

@@ -7,14 +7,12 @@
  * flushes: none takes a kernel down, and at the end nothing is held. RMEM_SEED repeats a run.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <rte_cycles.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define VT_STEPS 20000

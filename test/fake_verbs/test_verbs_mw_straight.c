@@ -7,13 +7,11 @@
  * without a lock. And when a device has the quirk.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../drivers/verbs/rverbs_mwq_table.h"
-#include "../test.h"
 #include "setup.h"
 
 static uint32_t

@@ -4,10 +4,6 @@
 
 /* Null MRs are offered if the provider has them, and are released once. */
 
-#include <errno.h>
-#include <stdint.h>
-
-#include "../test.h"
 #include "setup.h"
 
 static void
@@ -38,16 +34,10 @@ TEST(verbs_null, failed_call_is_its_errno)
 {
 	struct rmem_mr *mr = NULL;
 
-	fake.fail_name = "alloc_null_mr";
-	fake.fail_errno = ENOMEM;
-	TEST_ERR(rmem_null_mr_alloc(vt.pd, &mr), ENOMEM);
-	fake.fail_name = NULL;
+	VT_FAILS("alloc_null_mr", ENOMEM, rmem_null_mr_alloc(vt.pd, &mr), ENOMEM);
 	TEST_ASSERT(mr == NULL);
 	TEST_OK(rmem_null_mr_alloc(vt.pd, &mr));
-	fake.fail_name = "dereg_mr";
-	fake.fail_errno = EIO;
-	TEST_ERR(rmem_mr_dereg(mr), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("dereg_mr", EIO, rmem_mr_dereg(mr), EIO);
 	TEST_OK(rmem_mr_dereg(mr));
 }
 

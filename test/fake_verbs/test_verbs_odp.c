@@ -6,11 +6,9 @@
  * On-demand MRs are offered if the probe is correct, and advice is checked before it is passed on.
  */
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define ODP                                                                                        \
@@ -175,8 +173,7 @@ TEST(verbs_odp, no_memory_is_reported)
 	TEST_ASSERT(munmap(page, 4096) == 0);
 	TEST_OK(rmem_mr_reg(vt.pd, page, 4096, 0, ODP, &other));
 	TEST_OK(rmem_mr_dereg(other));
-	fake.fail_name = "reg_mr";
-	fake.fail_errno = ENOMEM;
+	vt_fail("reg_mr", ENOMEM);
 	TEST_ERR(rmem_mr_reg(vt.pd, page, 4096, 0, ODP, &other), ENOMEM);
 }
 
@@ -253,10 +250,7 @@ TEST(verbs_odp, errnos_of_advice_are_mapped)
 		fake.fail_errno = rows[i].err;
 		TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), rows[i].folded);
 	}
-	fake.fail_name = "advise_mr";
-	fake.fail_errno = EBUSY;
-	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("advise_mr", EBUSY, vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EIO);
 	fake.has_no_advice = true; /* a provider without it */
 	vt_reopen(&info);
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr));
@@ -287,10 +281,7 @@ TEST(verbs_odp, advice_checks_a_reregistered_mr)
 	sge.lkey = mr->lkey;
 	TEST_OK(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1));
 	/* An MR that the device does not release is unchanged. */
-	fake.fail_name = "dereg_mr";
-	fake.fail_errno = EBUSY;
-	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	fake.fail_name = NULL;
+	VT_FAILS("dereg_mr", EBUSY, rmem_mr_dereg(mr), EBUSY);
 	TEST_OK(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1));
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../test.h"
 #include "setup.h"
 
 static void
@@ -74,8 +73,7 @@ TEST(verbs_open, device_without_permission_is_refused)
 	static const char line[] = "rmem_verbs: fake0: cannot be opened: Permission denied ("
 				   "/dev/infiniband/uverbs0 must be readable and writable)\n";
 
-	fake.fail_name = "open_device";
-	fake.fail_errno = EACCES;
+	vt_fail("open_device", EACCES);
 	vt_refused_with(NULL, EPERM, line);
 	/* libibverbs continues the search elsewhere, and returns the errno of that. */
 	fake.fail_errno = ENOENT;
@@ -104,8 +102,7 @@ TEST(verbs_open, port_without_gid_is_refused)
 /* As of rdma_rxe whose network interface lost its addresses: the GID is there, the way is not. */
 TEST(verbs_open, unroutable_gid_is_refused)
 {
-	fake.fail_name = "modify_qp";
-	fake.fail_errno = ENETUNREACH;
+	vt_fail("modify_qp", ENETUNREACH);
 	vt_refused_with("gid=1", ENODEV,
 			"rmem_verbs: fake0: no QP can be connected over port 1 by GID 1, "
 			"fe80::200:0:0:1: Network is unreachable: configure an address of its "

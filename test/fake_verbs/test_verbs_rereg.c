@@ -4,9 +4,6 @@
 
 /* MRs are changed by ibv_rereg_mr() if the provider supports it, and its result is returned. */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 #define FLAGS    (RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)

@@ -8,7 +8,6 @@
 #include <rte_lcore.h>
 
 #include "../../drivers/verbs/rverbs.h"
-#include "../test.h"
 #include "setup.h"
 
 #define CHANGES     500000u    /* that the two threads are to meet in */

@@ -4,9 +4,6 @@
 
 /* Shared receive queues over the fakes: order, limits, and each call of libibverbs that fails. */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 #define DEPTH 8u
@@ -179,8 +176,7 @@ TEST(verbs_srq, failed_calls_are_reported)
 	fake.fail_errno = ENOSPC;
 	fake.fail_name = "create_srq";
 	TEST_ERR(rmem_srq_create(vt.pd, &conf, &other), ENOSPC);
-	fake.fail_name = "modify_srq";
-	fake.fail_errno = EFAULT;
+	vt_fail("modify_srq", EFAULT);
 	TEST_ERR(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT), EIO);
 	fake.fail_errno = ENOMEM;
 	TEST_ERR(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT), ENOMEM);

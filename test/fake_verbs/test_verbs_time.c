@@ -7,9 +7,6 @@
  * the clock of the device.
  */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 #define NB 5u
@@ -28,8 +25,7 @@ static void
 teardown(void)
 {
 	if (cq != NULL && vt.a != NULL && vt.a->send_cq == cq) {
-		TEST_OK(rmem_qp_destroy(vt.a));
-		vt.a = NULL;
+		vt_qp_destroy(&vt.a);
 	}
 	TEST_OK(rmem_cq_destroy(cq));
 	vt_teardown();
@@ -50,19 +46,6 @@ open_timed(void)
 	vt_replace_qp(&vt.a, &qp_conf);
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
-}
-
-static void
-post(uint64_t first, uint32_t n)
-{
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
-	uint32_t i;
-
-	wr.num_sge = 0;
-	for (i = 0; i < n; i++) {
-		wr.wr_id = first + i;
-		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
-	}
 }
 
 /* A poll returns n completions, with their requests' numbers and times. */
@@ -96,7 +79,7 @@ TEST(verbs_time, each_completion_has_the_time_of_the_device)
 	TEST_OK(rmem_dev_clock_get(vt.dev, &ticks));
 	TEST_EQ(ticks, 1000000002);
 	expect(0, 4, 0);
-	post(0, NB);
+	vt_post_writes(0, NB);
 	expect(0, 2, 2);
 	expect(2, 32, 3);
 	expect(5, 4, 0);
@@ -106,12 +89,12 @@ TEST(verbs_time, each_completion_has_the_time_of_the_device)
 TEST(verbs_time, resize_keeps_the_times)
 {
 	open_timed();
-	post(0, NB);
+	vt_post_writes(0, NB);
 	TEST_OK(rmem_cq_resize(cq, NB));
 	expect(0, 1, 1);
-	post(NB, 1);
+	vt_post_writes(NB, 1);
 	TEST_OK(rmem_cq_resize(cq, 8));
-	post(NB + 1, 2);
+	vt_post_writes(NB + 1, 2);
 	expect(1, 32, 7);
 }
 
@@ -147,8 +130,7 @@ TEST(verbs_time, failed_calls_are_their_errnos)
 	uint64_t ticks;
 
 	TEST_OK(vt_open());
-	fake.fail_name = "create_cq_ex";
-	fake.fail_errno = ENOMEM;
+	vt_fail("create_cq_ex", ENOMEM);
 	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
 	fake.fail_name = "query_rt_values";
 	TEST_ERR(rmem_dev_clock_get(vt.dev, &ticks), EIO);
@@ -170,7 +152,7 @@ overrun(uint32_t flags)
 	vt_replace_qp(&vt.a, &qp_conf);
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
-	post(0, NB);
+	vt_post_writes(0, NB);
 	TEST_EQ(rmem_poll_cq(cq, wc, 32), 3);
 	for (i = 0; i < 3; i++)
 		TEST_EQ(wc[i].wr_id, (uint32_t)i);
@@ -179,8 +161,7 @@ overrun(uint32_t flags)
 static void
 destroy(void)
 {
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	TEST_OK(rmem_cq_destroy(cq));
 	cq = NULL;
 }
@@ -200,7 +181,7 @@ TEST(verbs_time, overrun_is_ignored_by_devices_that_can)
 		overrun(flags[i]);
 		TEST_EQ(cq->timestamps != NULL, (flags[i] & RMEM_CQ_TIMESTAMP) != 0);
 		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
-		post(NB, 1);
+		vt_post_writes(NB, 1);
 		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
 		TEST_EQ(wc.wr_id, NB);
 		destroy();
@@ -227,7 +208,7 @@ TEST(verbs_time, saved_completions_are_lost_without_an_error)
 	TEST_OK(vt_open());
 	overrun(RMEM_CQ_IGNORE_OVERRUN);
 	for (i = 0; i < 2; i++) {
-		post(0, 2);
+		vt_post_writes(0, 2);
 		TEST_OK(rmem_qp_reset(vt.a));
 		TEST_OK(rmem_qp_reset(vt.b));
 		TEST_OK(vt_connect());

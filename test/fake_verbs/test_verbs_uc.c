@@ -4,9 +4,6 @@
 
 /* QPs of UC over the fakes: type, attributes, posts. */
 
-#include <errno.h>
-
-#include "../test.h"
 #include "setup.h"
 
 #define RC_ATTRIBUTES                                                                              \
@@ -58,10 +55,7 @@ TEST(verbs_uc, failed_transition_is_reported_and_undone)
 {
 	open_uc();
 	TEST_OK(rmem_qp_reset(vt.a));
-	fake.fail_name = "modify_qp";
-	fake.fail_errno = EINVAL;
-	TEST_ERR(vt_connect(), EINVAL);
-	fake.fail_name = NULL;
+	VT_FAILS("modify_qp", EINVAL, vt_connect(), EINVAL);
 	TEST_OK(rmem_qp_reset(vt.b));
 	TEST_OK(vt_connect());
 }

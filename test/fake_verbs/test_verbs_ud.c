@@ -4,12 +4,10 @@
 
 /* QPs of UD and address handles over the fakes: messages, the life of AHs, failing calls. */
 
-#include <errno.h>
 #include <string.h>
 
 #include <rmem_ah.h>
 
-#include "../test.h"
 #include "setup.h"
 
 #define QKEY 0x1234u
@@ -202,8 +200,7 @@ TEST(verbs_ud, ah_of_dropped_requests_is_destroyed)
 			TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
 		}
 	}
-	TEST_OK(rmem_qp_destroy(vt.a));
-	vt.a = NULL;
+	vt_qp_destroy(&vt.a);
 	TEST_EQ(fake.nb_live, nb_live - 2);
 }
 

@@ -255,8 +255,7 @@ TEST(verbs_xrc, failed_calls_are_their_errnos)
 
 	open_xrc();
 	open_file();
-	fake.fail_name = "open_xrcd";
-	fake.fail_errno = ENOMEM;
+	vt_fail("open_xrcd", ENOMEM);
 	TEST_ERR(open_domain(RMEM_XRCD_CREATE, &domain), ENOMEM);
 	fake.fail_errno = EINVAL;
 	TEST_ERR(open_domain(RMEM_XRCD_CREATE, &domain), EINVAL);
@@ -265,10 +264,7 @@ TEST(verbs_xrc, failed_calls_are_their_errnos)
 	TEST_EQ(number, 5);
 	fake.fail_name = NULL;
 	TEST_OK(open_domain(RMEM_XRCD_CREATE, &domain));
-	fake.fail_name = "close_xrcd";
-	fake.fail_errno = EIO;
-	TEST_ERR(rmem_xrcd_dealloc(domain), EIO);
-	fake.fail_name = NULL;
+	VT_FAILS("close_xrcd", EIO, rmem_xrcd_dealloc(domain), EIO);
 	TEST_OK(rmem_xrcd_dealloc(domain));
 }
 
@@ -289,8 +285,7 @@ TEST(verbs_xrc, xrc_is_a_capability)
 	struct rmem_xrcd *domain = NULL;
 
 	TEST_ASSERT(probed_capa() != 0);
-	fake.fail_name = "get_srq_num";
-	fake.fail_errno = EOPNOTSUPP;
+	vt_fail("get_srq_num", EOPNOTSUPP);
 	TEST_EQ(probed_capa(), 0);
 	fake.fail_name = NULL;
 	fake.has_xrc = false;

@@ -4,7 +4,6 @@
 
 /* See pair.h. */
 
-#include <errno.h>
 #include <string.h>
 
 #include "../test.h"

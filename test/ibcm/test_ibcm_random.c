@@ -8,7 +8,6 @@
  * is left. RMEM_SEED repeats a run.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

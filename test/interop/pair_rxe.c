@@ -4,7 +4,6 @@
 
 /* The end of a pair that is a device of the kernel, used with plain verbs. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,9 +17,6 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

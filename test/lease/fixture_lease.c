@@ -74,6 +74,13 @@ lx_teardown(void)
 }
 
 void
+lx_destroy(void)
+{
+	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
+	lx.ctx = NULL;
+}
+
+void
 lx_remake(void)
 {
 	if (lx.ctx != NULL) {
@@ -86,15 +93,11 @@ lx_remake(void)
 struct rmem_lease_req
 lx_req(size_t offset, uint32_t length, uint32_t access)
 {
-	const struct rmem_lease_req req = {
-			.mr = lx.mr,
+	return (struct rmem_lease_req){.mr = lx.mr,
 			.addr = fx.a.buf + offset,
 			.length = length,
 			.access = access,
-			.user = fx.a.buf + offset,
-	};
-
-	return req;
+			.user = fx.a.buf + offset};
 }
 
 void
@@ -106,6 +109,13 @@ lx_grant(uint16_t nb, uint32_t access)
 	for (i = 0; i < nb; i++)
 		req[i] = lx_req(i * FX_PAGE, FX_PAGE, access);
 	TEST_EQ(rmem_lease_grant(lx.ctx, req, nb, lx.lease), nb);
+}
+
+void
+lx_granted(uint16_t nb)
+{
+	lx_grant(nb, RMEM_ACCESS_REMOTE_WRITE);
+	lx_wait_state(lx.lease[nb - 1], RMEM_LEASE_GRANTED);
 }
 
 /* Completions of the application are not expected. */
@@ -132,6 +142,13 @@ lx_take(uint16_t nb, uint8_t how)
 	}
 	for (i = 0; i < nb; i++)
 		TEST_EQ(lx.ended[i]->end, how);
+}
+
+void
+lx_revoke(uint16_t nb)
+{
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, nb));
+	lx_take(nb, RMEM_LEASE_END_REVOKED);
 }
 
 void

@@ -47,14 +47,19 @@ void lx_teardown(void);
 	TEST_SUITE_OF(object##_mw, lx_setup_mw, lx_teardown, object);                              \
 	TEST_SUITE_OF(object##_umr, lx_setup_umr, lx_teardown, object)
 
+void lx_destroy(void);
 /* Destroy the context, and create it with lx.conf. */
 void lx_remake(void);
 /* A lease request for length bytes at offset of the buffer of a. */
 struct rmem_lease_req lx_req(size_t offset, uint32_t length, uint32_t access);
 /* Grant nb leases of 4 KiB each, from the first page, into lx.lease. */
 void lx_grant(uint16_t nb, uint32_t access);
+/* The same to write, and poll until they are granted. */
+void lx_granted(uint16_t nb);
 /* Poll until nb leases have ended, and reclaim them into lx.ended. */
 void lx_take(uint16_t nb, uint8_t how);
+/* Revoke the first nb of lx.lease, and reclaim them. */
+void lx_revoke(uint16_t nb);
 /* Poll until a lease is in a state. */
 void lx_wait_state(const struct rmem_lease *lease, uint8_t state);
 /*

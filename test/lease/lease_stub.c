@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "lease_stub.h"
@@ -179,6 +178,13 @@ int
 leaser_make(void)
 {
 	return rmem_lease_ctx_create(at.qp, &lx.conf, &lx.ctx);
+}
+
+void
+leaser_granted(uint16_t nb)
+{
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(nb), nb);
 }
 
 int

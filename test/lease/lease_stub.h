@@ -41,6 +41,8 @@ int leaser_make(void);
 
 /* As rmem_lease_grant(), into lx.lease. */
 int leaser_grant(uint16_t nb);
+/* Both. */
+void leaser_granted(uint16_t nb);
 
 /* Pass the completion of a posted request to the context; the number of WCs it left. */
 int leaser_complete_as(uint16_t at_wr, uint8_t status);

@@ -10,12 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_common.h>
-
 #include <rmem_lease.h>
 
 #include "rmem/random_ops.h"
-#include "test.h"
 
 #define MAX_LEASES 3u
 #define MAX_LENGTH (2 * MODEL_PAGE)

@@ -127,8 +127,7 @@ static void
 setup(void)
 {
 	lx_setup_auto();
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 	nb_used = nb_reused = 0;
 	TEST_RUN(open_leases(fx.a.qp, &lx.ctx));
 }

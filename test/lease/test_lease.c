@@ -137,8 +137,7 @@ TEST(lease, burst_takes_one_completion)
 {
 	struct rmem_wc wc[4];
 
-	lx_grant(LX_MAX, WRITE);
-	lx_wait_state(lx.lease[LX_MAX - 1], RMEM_LEASE_GRANTED);
+	lx_granted(LX_MAX);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, LX_MAX));
 	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
@@ -224,8 +223,7 @@ TEST(lease, lease_is_found_by_its_number)
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id + 77 * (UINT64_C(1) << 24)) == NULL);
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, LX_MAX) == NULL);
 	TEST_ASSERT(rmem_lease_lookup(NULL, id) == NULL);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == NULL);
 	/* The same key again is another lease. */
 	lx_grant(1, WRITE);
@@ -237,8 +235,7 @@ TEST(lease, statistics_count_all_events)
 	struct rmem_lease_stats stats;
 
 	lx_grant(5, WRITE);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
-	lx_take(3, RMEM_LEASE_END_REVOKED);
+	lx_revoke(3);
 	stats = lx_stats();
 	TEST_EQ(stats.granted, 5);
 	TEST_EQ(stats.revoked, 3);

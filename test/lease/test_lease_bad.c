@@ -74,12 +74,10 @@ TEST(lease_bad, length_above_the_limit_is_refused)
 TEST(lease_bad, disabled_mr_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
-	const struct rmem_mr_attr attr = {
-			.addr = fx.a.buf,
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = FX_BUF_SIZE,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
-			.flags = RMEM_MR_DISABLED,
-	};
+			.flags = RMEM_MR_DISABLED};
 	struct rmem_mr *mr;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE))
@@ -96,12 +94,10 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	const struct iovec iov[] = {{fx.a.buf, FX_PAGE}, {fx.b.buf, FX_BUF_SIZE - FX_PAGE}};
-	const struct rmem_mr_attr attr = {
-			.length = FX_BUF_SIZE,
+	const struct rmem_mr_attr attr = {.length = FX_BUF_SIZE,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
 			.iov = iov,
-			.iov_count = RTE_DIM(iov),
-	};
+			.iov_count = RTE_DIM(iov)};
 	struct rmem_mr *mr;
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV))
@@ -115,11 +111,9 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
-	struct rmem_mr_attr attr = {
-			.length = FX_PAGE,
+	struct rmem_mr_attr attr = {.length = FX_PAGE,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
-			.flags = RMEM_MR_FD,
-	};
+			.flags = RMEM_MR_FD};
 	struct rmem_mr *mr;
 
 	attr.fd = memfd_create("rmem_lease", MFD_CLOEXEC);
@@ -165,8 +159,7 @@ TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 		TEST_EQ(grant(&req), 1);
 	}
 	lx_expect_granted(lx.lease[0]);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_OK(fx_release((void *)(uintptr_t)req.mr));
 	TEST_OK(munmap(low, FX_PAGE));
 }
@@ -328,8 +321,7 @@ TEST(lease_bad, state_is_queried)
 	lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 }
 
 TEST(lease_bad, post_returns_the_error)

@@ -24,8 +24,7 @@ expect_backend(uint64_t capa, uint32_t wanted, int want)
 	}
 	TEST_OK(leaser_make());
 	TEST_EQ(lx_stats().backend, want);
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 }
 
 TEST(lease_driver, backend_follows_the_capabilities)
@@ -88,8 +87,7 @@ TEST(lease_driver, failed_device_is_reported)
 	struct rmem_lease *lease;
 	struct rmem_wc wc;
 
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(1), 1);
+	leaser_granted(1);
 	lease = lx.lease[0];
 	leaser.post_ret = -ENODEV;
 	TEST_ERR(leaser_grant(2), ENODEV);
@@ -102,8 +100,7 @@ TEST(lease_driver, failed_device_is_reported)
 
 TEST(lease_driver, unreleased_key_ends_no_lease)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(3), 3);
+	leaser_granted(3);
 	leaser.state = RMEM_QPS_RESET;
 	leaser.dealloc_ret = -EIO;
 	TEST_ERR(rmem_lease_recover(lx.ctx), EIO);
@@ -116,8 +113,7 @@ TEST(lease_driver, unreleased_key_ends_no_lease)
 	TEST_ERR(rmem_lease_trim(lx.ctx), EIO);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EIO);
 	leaser.dealloc_ret = 0;
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 	TEST_EQ(leaser.nb_mw, 0);
 }
 
@@ -125,8 +121,7 @@ TEST(lease_driver, failed_replacement_removes_the_key)
 {
 	uint32_t nb_keys;
 
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(3), 3);
+	leaser_granted(3);
 	nb_keys = lx_stats().nb_keys;
 	leaser.state = RMEM_QPS_RESET;
 	leaser.alloc_ret = -ENOSPC;
@@ -141,8 +136,7 @@ TEST(lease_driver, failed_replacement_removes_the_key)
 TEST(lease_driver, late_completion_of_a_grant_affects_no_later_lease)
 {
 	lx.conf.max_leases = 1;
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(1), 1);
+	leaser_granted(1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(leaser_grant(1), 1);
@@ -155,8 +149,7 @@ TEST(lease_driver, late_completion_of_a_grant_affects_no_later_lease)
 /* The same where that completion is of a failure: the lease has ended, and the key is replaced. */
 TEST(lease_driver, late_failure_of_a_grant_affects_no_later_lease)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(1), 1);
+	leaser_granted(1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(leaser_complete_as(0, RMEM_WC_WR_FLUSH_ERR), 0);
@@ -174,8 +167,7 @@ TEST(lease_driver, late_failure_of_a_grant_affects_no_later_lease)
 /* A key that can't be replaced after that is in no list. */
 TEST(lease_driver, failed_replacement_of_a_doubtful_key_removes_it)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(1), 1);
+	leaser_granted(1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	leaser.state = RMEM_QPS_RESET;
@@ -205,16 +197,14 @@ TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 	leaser.state = RMEM_QPS_RESET;
 	TEST_OK(rmem_lease_recover(lx.ctx));
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), LX_MAX - 1);
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 	TEST_EQ(leaser.nb_mw, 0);
 }
 
 /* Its request has not completed: not a failure of the device, and not released. */
 TEST(lease_driver, busy_key_is_kept)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(1), 1);
+	leaser_granted(1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	leaser.dealloc_ret = -EBUSY;
@@ -232,8 +222,7 @@ TEST(lease_driver, half_released_key_is_not_used)
 
 	leaser_open(RMEM_DEV_CAPA_FAST_REG | INV);
 	lx.conf.min_leases = 2;
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(4), 4);
+	leaser_granted(4);
 	TEST_EQ(leaser_complete(3), 0);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
 	TEST_EQ(leaser_complete(7), 0);

@@ -35,8 +35,7 @@ TEST(lease_hold, leased_memory_cannot_be_exchanged)
 	lx_grant(2, WRITE);
 	expect_held(lx.mr);
 	lx_expect_granted(lx.lease[0]);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	expect_held(lx.mr);
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
 	lx_wait_state(lx.lease[1], RMEM_LEASE_ENDED);
@@ -52,8 +51,7 @@ TEST(lease_hold, prepared_lease_holds_its_mr)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	expect_held(lx.mr);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_RUN(change_memory(lx.mr));
 }
 
@@ -124,8 +122,7 @@ TEST(lease_hold, leased_mr_may_be_held_by_others)
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_OK(rmem_extbuf_mr_del(shared));
 	expect_held(shared);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_RUN(fx_release(shared));
 }
 
@@ -151,8 +148,7 @@ lease_of_pool(uint32_t flags)
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
 	lx_expect_granted(lx.lease[0]);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_OK(rmem_pool_destroy(pool));
 }
 

@@ -19,8 +19,7 @@ use_once(uint32_t *rkey)
 {
 	lx_grant(1, WRITE);
 	*rkey = lx.lease[0]->rkey;
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 }
 
 /* One key, all of its tags. */
@@ -173,8 +172,7 @@ TEST(lease_key, minimum_of_keys_is_allocated_at_once_and_others_as_needed)
 {
 	struct rmem_dev_info before, after;
 
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
 	lx.conf.min_leases = 5;
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &lx.conf, &lx.ctx));
@@ -196,14 +194,12 @@ TEST(lease_key, idle_keys_are_released_down_to_the_minimum)
 	/* All that are free were made a moment ago, but are needed no more. */
 	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	TEST_ASSERT(lx_stats().nb_keys >= 8);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 8));
-	lx_take(8, RMEM_LEASE_END_REVOKED);
+	lx_revoke(8);
 	/* They were in use since the call before. */
 	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	TEST_ASSERT(lx_stats().nb_keys >= 8);
 	lx_grant(4, WRITE);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
-	lx_take(4, RMEM_LEASE_END_REVOKED);
+	lx_revoke(4);
 	/* Four of them were. */
 	TEST_ASSERT(rmem_lease_trim(lx.ctx) > 0);
 	TEST_EQ(lx_stats().nb_keys, 4);
@@ -238,8 +234,7 @@ expect_recovered(uint16_t nb, uint32_t nb_keys)
 
 TEST(lease_key, leases_end_with_their_connection)
 {
-	lx_grant(4, WRITE);
-	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
+	lx_granted(4);
 	expect_recovered(4, lx_stats().nb_keys);
 }
 
@@ -260,8 +255,7 @@ TEST(lease_key, flushed_grants_are_recovered)
 
 TEST(lease_key, flushed_revocations_are_recovered)
 {
-	lx_grant(4, WRITE);
-	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
+	lx_granted(4);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
 	lx_wait_state(lx.lease[1], RMEM_LEASE_LOST);
@@ -279,8 +273,7 @@ TEST(lease_key, dropped_requests_are_recovered)
 
 	if (fx_is_rxe())
 		test_skip("rdma_rxe can stop executing after a reset in an RNR wait");
-	lx_grant(2, WRITE);
-	lx_wait_state(lx.lease[1], RMEM_LEASE_GRANTED);
+	lx_granted(2);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and so do all after it */
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	expect_recovered(2, lx_stats().nb_keys);
@@ -353,8 +346,7 @@ TEST(lease_key, queued_grant_holds_its_mr)
 	TEST_ERR(rmem_mr_dereg(other), EBUSY);
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
 	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_RUN(fx_release(other));
 }
 

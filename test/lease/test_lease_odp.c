@@ -11,7 +11,6 @@
 
 #include "soft/fixture_odp.h"
 #include "lease.h"
-#include "test.h"
 
 static void
 setup_odp(void (*setup)(void))

@@ -159,8 +159,7 @@ run_rounds(uint32_t nb_leases)
 		if (round % pause == 0)
 			fx_wait_until(&race.nb_written,
 					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1);
-		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
-		lx_take(HALF, RMEM_LEASE_END_REVOKED);
+		lx_revoke(HALF);
 		scribble_half(round % 2);
 		if (round % (4 * pause) == 0)
 			fx_wait_until(&race.nb_refused,
@@ -201,8 +200,7 @@ nb_leases_wanted(uint32_t otherwise)
 static void
 open_race(void)
 {
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	memset(&race, 0, sizeof(race));
 	memset(fx.b.buf, PAYLOAD, LENGTH);
 	lx.conf.max_leases = 256;
@@ -314,8 +312,7 @@ run_lease(uint64_t n, uint64_t deadline)
 	} while (ret == -ENOSPC); /* the key is quarantined */
 	TEST_EQ(ret, 1);
 	id = lx.lease[0]->id;
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	return id;
 }
 

@@ -37,8 +37,7 @@ unblock_queue(void)
 TEST(lease_revoke, revoked_lease_is_invalid)
 {
 	lx_grant(1, WRITE);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
 	lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
@@ -94,8 +93,7 @@ TEST(lease_revoke, revoke_of_another_object_is_refused)
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
 	/* Nothing was revoked. */
 	lx_expect_granted(lx.lease[0]);
-	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-	lx_take(1, RMEM_LEASE_END_REVOKED);
+	lx_revoke(1);
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
 }
 
@@ -103,8 +101,7 @@ TEST(lease_revoke, buffer_is_kept_until_its_key_is_released)
 {
 	struct rmem_wc wc[4];
 
-	lx_grant(1, WRITE);
-	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
+	lx_granted(1);
 	block_queue();
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
@@ -121,8 +118,7 @@ TEST(lease_revoke, revocations_wait_for_free_entries_of_the_queue)
 	const uint64_t full = lx_stats().queue_full;
 	uint32_t i;
 
-	lx_grant(4, WRITE);
-	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
+	lx_granted(4);
 	for (i = 0; i < FX_DEPTH - 2; i++)
 		block_queue();
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
@@ -142,8 +138,7 @@ TEST(lease_revoke, revocations_continue_when_entries_are_free)
 	struct rmem_wc wc[4];
 	uint32_t i;
 
-	lx_grant(4, WRITE);
-	lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED);
+	lx_granted(4);
 	for (i = 0; i < FX_DEPTH - 3; i++)
 		block_queue();
 	wr.flags = RMEM_SEND_SIGNALED;
@@ -362,8 +357,7 @@ TEST(lease_revoke, lease_invalidated_by_both_sides_ends_once)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
 		test_skip("no SEND_WITH_INV");
-	lx_grant(1, WRITE);
-	lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED);
+	lx_granted(1);
 	send_with_inv(lx.lease[0]->rkey);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	expect_peer_inv(lx.lease[0]->rkey);

@@ -9,8 +9,7 @@
 /* Of a burst cut short the last is unsignaled: it ends by what is posted later, and no sooner. */
 TEST(lease_short, rest_of_a_short_post_is_posted_later)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(4), 4);
+	leaser_granted(4);
 	TEST_EQ(leaser.posted[3].flags, RMEM_SEND_SIGNALED);
 	leaser.room = 2;
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
@@ -33,8 +32,7 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 {
 	struct rmem_wc wc[2] = {{.status = RMEM_WC_SUCCESS, .qp_num = 18}};
 
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(2), 2);
+	leaser_granted(2);
 	wc[0].wr_id = leaser.posted[1].wr_id;
 	wc[1] = wc[0];
 	wc[1].status = RMEM_WC_WR_FLUSH_ERR;
@@ -50,8 +48,7 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 /* A LOCAL_INV that waits for an entry is not needed after an invalidation of the peer. */
 TEST(lease_short, invalidation_by_the_peer_replaces_a_waiting_local_inv)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(2), 2);
+	leaser_granted(2);
 	TEST_EQ(leaser_complete(1), 0);
 	leaser.room = 0;
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
@@ -90,8 +87,7 @@ TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
 static void
 leave_unsignaled(void)
 {
-	TEST_OK(leaser_make());
-	TEST_EQ(leaser_grant(3), 3);
+	leaser_granted(3);
 	TEST_EQ(leaser_complete(2), 0);
 	leaser.room = 2;
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));

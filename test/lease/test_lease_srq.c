@@ -7,7 +7,6 @@
  * receives, also when other QPs are destroyed and the SRQ is resized.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 
 #include "lease.h"
@@ -44,8 +43,7 @@ use_srq(uint32_t max_wr)
 	conf.async_channel = ls.channel;
 	TEST_OK(rmem_srq_create(fx.a.pd, &conf, &ls.srq));
 	fx_track(ls.srq);
-	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
-	lx.ctx = NULL;
+	lx_destroy();
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	fx.a.qp = make_qp(&fx.a, ls.srq);

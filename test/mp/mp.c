@@ -12,9 +12,7 @@
  * The end of the primary is tested by a primary that is a child of this process.
  */
 
-#include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +22,12 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
-#include <rte_malloc.h>
 
 #include <rmem_tracked.h>
 
 #include "mp.h"
 #include "proc.h"
 #include "rc.h"
-#include "test.h"
 
 #define DEV_ARGS "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
 

@@ -7,8 +7,6 @@
  * see mp.h. The primary refuses the messages, and executes nothing of the queues.
  */
 
-#include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +20,6 @@
 #include "../../lib/rmem/rmem_mp_priv.h"
 #include "mp.h"
 #include "rc.h"
-#include "test.h"
 
 /* The thing that a process garbles. */
 enum bad {

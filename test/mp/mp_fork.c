@@ -7,7 +7,6 @@
  * A child has the memory of DPDK and the handles of its parent, and can use no device.
  */
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>

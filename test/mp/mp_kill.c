@@ -9,7 +9,6 @@
  * RMEM_KILLS times in the middle of traffic.
  */
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 /* Messages to the primary that the library does not send; see mp.h. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

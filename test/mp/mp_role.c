@@ -4,8 +4,6 @@
 
 /* The roles of secondary processes; see mp.h. */
 
-#include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,6 @@
 
 #include "mp.h"
 #include "rc.h"
-#include "test.h"
 
 static struct rmem_dev *dev;
 

@@ -7,8 +7,6 @@
  * while they use the other; see mp.h.
  */
 
-#include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,7 +14,6 @@
 
 #include "mp.h"
 #include "rc.h"
-#include "test.h"
 
 #define NB_KILLS 4
 

@@ -12,7 +12,6 @@
  * which gets the addresses of the objects. Then it calls fork().
  */
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +20,8 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
-#include <rte_malloc.h>
 #include <rte_mempool.h>
 
-#include <rmem.h>
 #ifdef TEST_WITH_CM
 #include <rmem_cm.h>
 #endif
@@ -34,7 +31,6 @@
 
 #include "proc.h"
 #include "rc.h"
-#include "test.h"
 
 #define BUF_SIZE 4096u
 #define DEV_ARGS "max_mr=64,max_mw=64,max_qp=8,max_cq=8"

@@ -12,7 +12,6 @@
 
 #include "perf_row.h"
 #include "rc.h"
-#include "test.h"
 
 #define PERF_DEPTH 256u
 

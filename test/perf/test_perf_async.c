@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <rte_cycles.h>
 #include <rte_pause.h>
 
 #include "perf_row.h"

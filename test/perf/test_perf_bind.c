@@ -7,8 +7,6 @@
  * on one lcore. The baseline is the minimum for each: one compare-and-swap on one cache line.
  */
 
-#include <string.h>
-
 #include "perf_floor.h"
 #include "test.h"
 

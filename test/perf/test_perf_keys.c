@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 
 #include "perf_row.h"
 #include "test.h"

@@ -8,7 +8,6 @@
  */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>

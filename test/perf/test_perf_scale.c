@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rte_malloc.h>
 #include <rte_random.h>
 
 #include "perf_row.h"
 #include "rc.h"
-#include "test.h"
 
 #define SIZE      64u
 #define CQ_DEPTH  65536u

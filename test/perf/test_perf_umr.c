@@ -7,8 +7,6 @@
  * lcore. The baseline is a WRITE of as many bytes through the MR below.
  */
 
-#include <string.h>
-
 #include "perf_floor.h"
 #include "test.h"
 

@@ -12,7 +12,6 @@
 #endif
 #include <arpa/inet.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -8,16 +8,13 @@
  */
 
 #include <stdio.h>
-#include <string.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_prefetch.h>
 
 #include "perf_floor.h"
 #include "rc.h"
-#include "test.h"
 
 #define MANY_MRS    1000000u
 #define MANY_STRIDE 64u

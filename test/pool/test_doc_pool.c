@@ -12,7 +12,6 @@
 #include <rmem_tracked.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* example: mbuf_pool */
 static int

@@ -14,7 +14,6 @@
 #include <rmem_mbuf.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_MBUFS  512u
 #define PRIV_SIZE 16u
@@ -25,17 +24,13 @@ static struct rmem_mempool *other;
 static struct rmem_pktmbuf_pool_conf
 good_conf(const char *name)
 {
-	const struct rmem_pktmbuf_pool_conf conf = {
-			.name = name,
+	return (struct rmem_pktmbuf_pool_conf){.name = name,
 			.nb_mbufs = NB_MBUFS,
 			.cache_size = 32,
 			.priv_size = PRIV_SIZE,
 			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-	};
-
-	return conf;
+			.socket_id = SOCKET_ID_ANY};
 }
 
 static void
@@ -221,8 +216,7 @@ TEST(mbuf, send_arrives_in_the_tailroom_of_a_chain)
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, sge, 2), 1);
 	TEST_EQ(rmem_mbuf_sges(pool, out, sge, 1), 1);
 	wr = fx_wr(RMEM_WR_SEND, sge, 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	TEST_EQ(fx.wc.byte_len, 2000);
 	TEST_MEM(rte_pktmbuf_mtod_offset(in, uint8_t *, first), rte_pktmbuf_mtod(out, uint8_t *),
 			1500);

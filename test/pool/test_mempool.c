@@ -16,7 +16,6 @@
 #include <rmem_mbuf.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_OBJS  256u
 #define SIZE     2048u
@@ -504,8 +503,7 @@ TEST(mempool, lookups_race_with_registrations)
 	uint8_t *mem;
 	int ret;
 
-	if (nb == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	/* The one that is looked up is after those added and removed, and so moves each time. */
 	mem = fx_mem(4096, RTE_DIM(mrs) * 64 + SIZE);
 	for (i = 0; i < RTE_DIM(mrs); i++)

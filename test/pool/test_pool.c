@@ -13,7 +13,6 @@
 #include <rmem_pool_check.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_BUFS 1024u
 #define SIZE    2048u
@@ -23,16 +22,12 @@ static struct rmem_pool *pool;
 static struct rmem_pool_conf
 good_conf(void)
 {
-	const struct rmem_pool_conf conf = {
-			.name = "pool_test",
+	return (struct rmem_pool_conf){.name = "pool_test",
 			.nb_bufs = NB_BUFS,
 			.buf_size = SIZE,
 			.cache_size = 64,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-	};
-
-	return conf;
+			.socket_id = SOCKET_ID_ANY};
 }
 
 static void
@@ -55,6 +50,13 @@ setup(void)
 
 	setup_none();
 	open_pool(&conf);
+}
+
+static void
+destroy_pool(void)
+{
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
 }
 
 static void
@@ -263,8 +265,7 @@ TEST_WITH(pool, large_pool_is_registered_in_slices, setup_none)
 		TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_SUCCESS);
 	}
 	rmem_pool_put_sges(pool, sge, NB_BUFS);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 }
 
 /* Whether all buffers of a pool of at least so many MRs are in the MR of rmem_pool_mr(). */
@@ -284,8 +285,7 @@ check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs
 		TEST_ASSERT(sge[i].addr - mr->iova <= mr->length - conf->buf_size);
 	}
 	rmem_pool_put_sges(pool, sge, conf->nb_bufs);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 }
 
 /* One MR, several, and fewer MRs than slices: in most of those no buffer starts. */
@@ -332,8 +332,7 @@ TEST(pool, keys_of_a_destroyed_pool_are_refused)
 	uint32_t rkey = rmem_pool_rkey(pool, (void *)(uintptr_t)addr);
 	const struct rmem_pool_conf conf = good_conf();
 
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
 	fx_reconnect();
 	open_pool(&conf);
@@ -371,8 +370,7 @@ TEST(pool, lcores_never_share_a_buffer)
 	static uint8_t marks[] = {1, 2, 3};
 	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(marks));
 
-	if (nb < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	fx_launch(churn, marks, 1, nb);
 	fx_join(nb);
 	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
@@ -423,8 +421,7 @@ TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 		TEST_ASSERT(rmem_pool_mr(pool, NULL) == NULL);
 		TEST_ASSERT(rmem_pool_mr(pool, &on_stack) == NULL);
 		TEST_ASSERT(rmem_pool_mr(pool, (const void *)UINTPTR_MAX) == NULL);
-		TEST_OK(rmem_pool_destroy(pool));
-		pool = NULL;
+		destroy_pool();
 	}
 }
 
@@ -437,8 +434,7 @@ TEST(pool, pool_whose_mempool_was_freed_can_be_destroyed)
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	nb_mr = info.nb_mr;
 	rte_mempool_free(pool->mp);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.nb_mr, nb_mr - 1);
 }
@@ -467,8 +463,7 @@ TEST(pool, pool_check_races_with_devices_created_and_closed)
 	int ret = TEST_SUCCESS;
 	unsigned int i;
 
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	__atomic_store_n(&is_stopped, 0, __ATOMIC_RELAXED);
 	fx_launch(create_and_close_devices, NULL, 0, 1);
 	for (i = 0; i < 100 && ret == TEST_SUCCESS; i++) {
@@ -503,8 +498,7 @@ TEST_WITH(pool, no_region_left_is_enospc, setup_none)
 	TEST_ASSERT(pool == NULL);
 	TEST_OK(fx_release(mr));
 	TEST_OK(rmem_pool_create(pd, &conf, &pool));
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 }
 
 static int
@@ -544,8 +538,7 @@ TEST_WITH(pool, bad_names_and_ops_are_refused, setup_none)
 	TEST_ERR(create(&conf), EINVAL);
 	name[RTE_MEMPOOL_NAMESIZE - 1] = '\0';
 	open_pool(&conf);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 	conf = good_conf();
 	conf.ops_name = "no_such_ops";
 	TEST_ERR(create(&conf), EINVAL);
@@ -589,8 +582,7 @@ TEST_WITH(pool, buffer_over_max_mr_size_is_refused, setup_none)
 	conf.nb_bufs = 100;
 	TEST_OK(rmem_pool_create(pd, &conf, &pool));
 	TEST_EQ(pool->nb_mrs, 100);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 }
 
 TEST(pool, name_in_use_is_eexist)

@@ -15,23 +15,18 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static struct rmem_pool_report report;
 
 static struct rmem_pool_conf
 good_conf(void)
 {
-	const struct rmem_pool_conf conf = {
-			.name = "check_test",
+	return (struct rmem_pool_conf){.name = "check_test",
 			.nb_bufs = 1024,
 			.buf_size = 2048,
 			.cache_size = 64,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-	};
-
-	return conf;
+			.socket_id = SOCKET_ID_ANY};
 }
 
 static void

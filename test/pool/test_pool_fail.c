@@ -7,7 +7,6 @@
  * release can be tried again.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +18,6 @@
 
 #include "fixture.h"
 #include "rmem/stub_driver.h"
-#include "test.h"
 
 /* MRs of the device: limit, current number, and result of a deregistration. */
 static struct {
@@ -99,13 +97,11 @@ teardown(void)
 static struct rmem_pktmbuf_pool_conf
 mbuf_conf(const char *name)
 {
-	const struct rmem_pktmbuf_pool_conf conf = {.name = name,
+	return (struct rmem_pktmbuf_pool_conf){.name = name,
 			.nb_mbufs = 512,
 			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
 			.access = FX_ACCESS,
 			.socket_id = SOCKET_ID_ANY};
-
-	return conf;
 }
 
 TEST(pool_fail, mbuf_pool_keeps_registered_memory)

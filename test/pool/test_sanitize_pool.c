@@ -16,7 +16,6 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_BUFS 96u
 #define SIZE    192u
@@ -316,8 +315,7 @@ TEST(sanitize_pool, tracked_pool)
 	conf.cache_size = 0;
 	if (!has_slot()) {
 		TEST_ERR(rmem_pool_create(fx.a.pd, &conf, &made), ENOSPC);
-		printf("  no slot for the ops of tracked pools\n");
-		test_stop(TEST_SKIPPED);
+		test_skip("no slot for the ops of tracked pools");
 	}
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &made));
 	TEST_OK(rmem_pool_get_sges(made, &sge, 1));

@@ -21,7 +21,6 @@
 #include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_BUFS  1021u /* the last word of owners is not full */
 #define SIZE     2048u
@@ -35,16 +34,12 @@ static void *bufs[NB_BUFS];
 static struct rmem_pool_conf
 good_conf(void)
 {
-	const struct rmem_pool_conf conf = {
-			.name = "tracked_test",
+	return (struct rmem_pool_conf){.name = "tracked_test",
 			.nb_bufs = NB_BUFS,
 			.buf_size = SIZE,
 			.access = FX_ACCESS,
 			.socket_id = SOCKET_ID_ANY,
-			.flags = RMEM_POOL_TRACKED,
-	};
-
-	return conf;
+			.flags = RMEM_POOL_TRACKED};
 }
 
 static void
@@ -55,6 +50,13 @@ setup(void)
 	pool = NULL;
 	fx_setup();
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+}
+
+static void
+destroy_pool(void)
+{
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
 }
 
 static void
@@ -306,8 +308,7 @@ TEST(tracked, pool_with_owned_buffers_is_not_destroyed)
 	get_as(2, 5);
 	FX_ERR_LOG(rmem_pool_destroy(pool), EBUSY, "5 of process 2");
 	TEST_EQ(rmem_tracked_reap(2), 5);
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 }
 
 TEST(tracked, pool_is_found_by_name)
@@ -331,8 +332,7 @@ TEST(tracked, pool_is_found_by_name)
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &plain));
 	TEST_ERR(rmem_pool_lookup("plain", &found), ENOENT);
 	TEST_OK(rmem_pool_destroy(plain));
-	TEST_OK(rmem_pool_destroy(pool));
-	pool = NULL;
+	destroy_pool();
 	TEST_ERR(rmem_pool_lookup("tracked_test", &found), ENOENT);
 	TEST_ASSERT(found == NULL);
 }

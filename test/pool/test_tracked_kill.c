@@ -7,7 +7,6 @@
  * others get and put, and at each instruction. No buffer is lost, and nothing waits for the dead.
  */
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_BUFS    45u
 #define MAX_HELD   24u

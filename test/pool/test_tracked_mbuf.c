@@ -12,7 +12,6 @@
 #include <rmem_tracked.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* A process that dies with mbufs in a chain, attached, and with another reference. */
 static void

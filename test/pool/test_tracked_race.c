@@ -13,7 +13,6 @@
 #include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_WORKERS 3u
 #define NB_BUFS     333u
@@ -267,8 +266,7 @@ TEST(tracked_race, no_buffer_is_lost_or_owned_twice)
 	unsigned int i;
 	int result;
 
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	fx_launch(run_worker, workers, sizeof(workers[0]), nb_workers);
 	result = TEST_TRY(reap_all());
 	fx_join(nb_workers);

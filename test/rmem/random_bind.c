@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "random_ops.h"
-#include "test.h"
 
 /* A valid REG_MR, or one with an invalid field. */
 static void

@@ -10,7 +10,6 @@
 #include <rmem_driver.h>
 
 #include "random_ops.h"
-#include "test.h"
 
 uint32_t
 random_access(struct random_run *run)

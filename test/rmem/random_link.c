@@ -7,12 +7,10 @@
  * completions in them; and events of CQs. The rules of keys are those of all other requests.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "random_ops.h"
-#include "test.h"
 
 #define LINK_DEPTH  16u
 #define LINK_MTU    4096u /* of datagrams */

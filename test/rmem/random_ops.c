@@ -4,13 +4,11 @@
 
 /* Random requests that transfer bytes, and code shared by all operations; see random_ops.h. */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "random_ops.h"
-#include "test.h"
 
 struct random_extra random_extra;
 
@@ -273,17 +271,13 @@ count_change(struct random_run *run, uint32_t rkey)
 static struct model_side
 side_a(const struct pair *pair)
 {
-	const struct model_side side = {0, pair->a.qp};
-
-	return side;
+	return (struct model_side){0, pair->a.qp};
 }
 
 static struct model_side
 side_b(const struct pair *pair)
 {
-	const struct model_side side = {pair->pd_b, pair->b.qp};
-
-	return side;
+	return (struct model_side){pair->pd_b, pair->b.qp};
 }
 
 /* A pair of RC, or of another service with READs and atomics, or also without them. */

@@ -8,13 +8,11 @@
  * receive, whose keys are those of its PD.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "random_ops.h"
-#include "test.h"
 
 /* The QP of a side takes receives of the SRQ from now on. */
 static void

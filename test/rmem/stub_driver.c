@@ -111,8 +111,7 @@ stub_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 struct rmem_driver
 stub_driver_bare(const char *name)
 {
-	const struct rmem_driver driver = {
-			.version = RMEM_DRIVER_VERSION,
+	return (struct rmem_driver){.version = RMEM_DRIVER_VERSION,
 			.name = name,
 			.pd_size = sizeof(struct rmem_pd),
 			.mr_size = sizeof(struct rmem_mr_drv),
@@ -124,10 +123,7 @@ stub_driver_bare(const char *name)
 			.ops.dev_info_get = stub_dev_info_get,
 			.fp.post_send = stub_post_send,
 			.fp.post_recv = stub_post_recv,
-			.fp.poll_cq = stub_poll_cq,
-	};
-
-	return driver;
+			.fp.poll_cq = stub_poll_cq};
 }
 
 struct rmem_driver

@@ -7,11 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <rte_malloc.h>
-
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 #define MIB         (1024u * 1024)
 #define MAX_WORKERS 3u
@@ -21,13 +18,11 @@ static int marks[4]; /* their addresses are contexts */
 static struct rmem_mr_attr
 attr_of(struct rmem_eq *eq, void *addr, size_t length)
 {
-	const struct rmem_mr_attr attr = {.addr = addr,
+	return (struct rmem_mr_attr){.addr = addr,
 			.length = length,
 			.access = FX_ACCESS,
 			.eq = eq,
 			.context = &marks[0]};
-
-	return attr;
 }
 
 static uint8_t *
@@ -312,8 +307,7 @@ TEST(async, lcores_share_a_queue)
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 5);
 	uint32_t left = nb * ROUNDS;
 
-	if (nb < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	for (i = 0; i < nb; i++) {
 		workers[i].eq = eq;
 		workers[i].buf = fx_mem(FX_PAGE, FX_BUF_SIZE);

@@ -7,7 +7,6 @@
  * between drivers that generate it and threads that read it.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,11 +18,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <rmem_driver.h>
-
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 static struct rmem_srq *
 srq_of(struct rmem_async_channel *channel, void *context)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static struct rmem_send_wr
 fadd(const struct rmem_sge *sge, uint64_t add)
@@ -200,8 +199,7 @@ TEST(atomic, atomics_of_several_lcores_lose_none)
 	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(adders));
 	unsigned int i;
 
-	if (nb < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	for (i = 0; i < nb; i++) {
 		fx_side_open(&adders[i], fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect(adders[i].qp, adders[i].qp));
@@ -240,8 +238,7 @@ TEST(atomic, atomic_writes_are_never_seen_in_part)
 	uint64_t *word = (uint64_t *)(void *)fx.b.buf, value;
 	uint32_t *nb_done = (uint32_t *)(void *)(fx.b.buf + 64);
 
-	if (nb < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	for (i = 0; i < nb; i++) {
 		fx_side_open(&adders[i], fx.a.dev, fx.a.pd);
 		TEST_OK(fx_connect(adders[i].qp, adders[i].qp));

@@ -6,7 +6,6 @@
  * Completion channels: refused arguments, and no completion is lost between arming and polling.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,13 +19,10 @@
 #include <rte_debug.h>
 #include <rte_lcore.h>
 
-#include <rmem_driver.h>
-
 #include "../../drivers/soft/queue/rsoft_cq.h"
 
 #include "soft/fixture_odp.h"
 #include "stub_driver.h"
-#include "test.h"
 
 /* Bytes of a message, small enough that its entry of the CQ is reserved before the copy. */
 #define EARLY 512u

@@ -9,7 +9,6 @@
 #include <rte_lcore.h>
 
 #include "fixture.h"
-#include "test.h"
 
 TEST(cq, create_refuses_bad_configurations)
 {
@@ -129,7 +128,7 @@ TEST(cq, overrun_returns_saved_completions_then_eio)
 {
 	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
 	struct rmem_qp *qps[2];
-	uint32_t i, n;
+	uint32_t n;
 
 	n = cq->nb_cqe;
 	qps[0] = fx_qp(fx.a.pd, cq, n + 8);
@@ -138,10 +137,7 @@ TEST(cq, overrun_returns_saved_completions_then_eio)
 	fx_post_writes(qps[0], 0, n);
 	TEST_EQ(fx_state(qps[0]), RMEM_QPS_RTS);
 	fx_post_writes(qps[0], n, 1);
-	for (i = 0; i < n; i++) {
-		TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, i);
-	}
+	fx_expect_done(cq, 0, n);
 	TEST_EQ(fx_wait(cq), -EIO);
 	fx_post_writes(qps[0], n + 1, 1);
 	fx_post_writes(qps[1], 0, 1);

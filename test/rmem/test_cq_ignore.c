@@ -13,7 +13,6 @@
 #include <rte_lcore.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_CQE 4u
 #define DEPTH  16u
@@ -74,12 +73,7 @@ post(uint64_t first, uint16_t n)
 static void
 expect(uint64_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		TEST_STATUS(fx_wait(ig.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, first + i);
-	}
+	fx_expect_done(ig.cq, first, n);
 	TEST_EQ(rmem_poll_cq(ig.cq, &fx.wc, 1), 0);
 }
 

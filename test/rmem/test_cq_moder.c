@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define DEPTH 64u
 #define LONG  RMEM_CQ_MAX_PERIOD_US

@@ -9,7 +9,6 @@
 #include <rte_lcore.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SMALL 4u
 #define LARGE 64u
@@ -33,12 +32,7 @@ setup(void)
 static void
 expect(uint64_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		TEST_STATUS(fx_wait(rs.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, first + i);
-	}
+	fx_expect_done(rs.cq, first, n);
 }
 
 /* At each position of the ring, larger and smaller. */

@@ -5,7 +5,6 @@
 /* Completions have the times at which they were generated. */
 
 #include "fixture.h"
-#include "test.h"
 
 #define DEPTH 16u
 

@@ -7,11 +7,9 @@
 #undef RMEM_DEBUG
 #define RMEM_DEBUG 1
 
-#include <rmem.h>
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static uint64_t zeros[64] __rte_cache_aligned;
 

@@ -11,7 +11,6 @@
 #include <rte_memory.h>
 
 #include "fixture.h"
-#include "test.h"
 
 TEST(dev, created_device_is_found_by_name)
 {

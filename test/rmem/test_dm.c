@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SIZE   4096
 #define ACCESS (FX_ACCESS | RMEM_ACCESS_ZERO_BASED)
@@ -40,9 +39,7 @@ setup(void)
 static struct rmem_mr_ext
 whole(void)
 {
-	const struct rmem_mr_ext ext = {.dm = dm};
-
-	return ext;
+	return (struct rmem_mr_ext){.dm = dm};
 }
 
 static int

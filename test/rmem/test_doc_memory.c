@@ -14,7 +14,6 @@
 #include <rte_memory.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SIZE 256u
 

@@ -14,7 +14,6 @@
 
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 /* Results of calls on a device that is being closed. */
 static int closing[5];

@@ -13,7 +13,6 @@
 #include <rmem_telemetry.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static char *text; /* of the last dump; freed at the next */
 static size_t text_size;
@@ -63,11 +62,8 @@ DUMPER(srq)
 
 TEST(dump, pd_mr_mw_and_srq_are_printed)
 {
-	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
-			.length = 4096,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-			.name = "bufs"};
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = 4096, .access = FX_ACCESS, .name = "bufs"};
 	const struct rmem_srq_conf conf = {.max_wr = 4, .max_sge = 1, .name = "shared"};
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	char line[64];

@@ -4,14 +4,12 @@
 
 /* rmem_*_dump() while an lcore grants leases and WRITEs. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rmem_lease.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define DUMPS 200u
 
@@ -98,8 +96,7 @@ TEST(dump_race, objects_are_printed_while_an_lcore_uses_them)
 			.max_leases = 4, .max_length = 4096, .socket_id = SOCKET_ID_ANY};
 	int ret;
 
-	if (fx_nb_workers() < 1)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	memset(&race, 0, sizeof(race));
 	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &race.ctx));
 	fx_launch(work, &race, 0, 1);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static int
 reg(struct rmem_eq *eq, struct rmem_mr **mr)

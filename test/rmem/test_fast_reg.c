@@ -13,7 +13,6 @@
 
 #include "fixture.h"
 #include "steps.h"
-#include "test.h"
 #include "umr_layout.h"
 
 TEST(fastreg, number_of_pages_is_limited)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SIZE   (2 * FX_PAGE)
 #define RIGHTS (FX_ACCESS | RMEM_ACCESS_FLUSH)

@@ -4,11 +4,9 @@
 
 /* The general services QP of the software device: number 1. */
 
-#include <errno.h>
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAD 256u
 

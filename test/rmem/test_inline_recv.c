@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_INLINE 64u
 
@@ -120,8 +119,7 @@ TEST(inline_recv, messages_to_another_lcore_are_not_inline_after_the_first)
 	const struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
 	uint64_t i;
 
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
 	replace_qp(&conf);
 	for (i = 0; i < 3; i++) {
@@ -253,8 +251,7 @@ TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 	for (i = 0; i < 2; i++) { /* inside page 1, then over its end */
 		to.addr = iova + FX_PAGE + (i == 0 ? 8 : FX_PAGE - 24);
 		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		fx_deliver(&fx.b, &fx.a, &wr);
 	}
 	TEST_MEM(fx.fast.pages + 3 * FX_PAGE + 8, fx.b.buf, 48);
 	TEST_MEM(fx.fast.pages + 4 * FX_PAGE - 24, fx.b.buf, 24);

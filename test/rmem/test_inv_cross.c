@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_WRITERS   2u
 #define MIN_ROUNDS    100u

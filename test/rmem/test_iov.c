@@ -11,7 +11,6 @@
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 #include "umr_layout.h"
 
 #define NB     4u

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static uint64_t
 b_addr(size_t offset)

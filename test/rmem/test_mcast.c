@@ -8,11 +8,9 @@
  * messages are sent.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "soft/fixture_odp.h"
-#include "test.h"
 
 #define QKEY       7u
 #define DATA       64u
@@ -55,8 +53,7 @@ setup(void)
 	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 1, .port_num = 1};
 
 	fx_setup_odp();
-	if (!fx_is_soft())
-		test_skip("it is about the software device");
+	fx_need_soft();
 	memcpy(path.dgid, group, sizeof(group));
 	peer = make_qp(fx.a.pd, fx.a.cq);
 	mine = make_qp(fx.b.pd, fx.b.cq);
@@ -346,15 +343,13 @@ run_rounds(void (*run)(unsigned int round))
 
 TEST(mcast, qp_is_detached_while_messages_are_sent)
 {
-	if (fx_nb_workers() == 0)
-		test_skip("no worker lcore");
+	fx_need_workers(1);
 	run_rounds(attach_for_a_while);
 }
 
 TEST(mcast, qp_is_reset_while_messages_are_sent)
 {
-	if (fx_nb_workers() == 0)
-		test_skip("no worker lcore");
+	fx_need_workers(1);
 	attach(peer);
 	run_rounds(reset_for_a_while);
 	detach(peer);

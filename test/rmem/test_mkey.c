@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_ENTRIES 4u
 #define IOVA       UINT64_C(0x7000000)
@@ -87,8 +86,7 @@ TEST(mkey, send_and_read_with_inv_invalidate_the_mkey)
 	to.lkey = mkey->lkey;
 	TEST_EQ(fx_post_recv(fx.a.qp, 9, &to, 1), 1);
 	wr.invalidate_rkey = mkey->rkey;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_INV);
 	TEST_EQ(fx.wc.invalidated_rkey, wr.invalidate_rkey);
 	expect_used(wr.invalidate_rkey);

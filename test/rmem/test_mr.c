@@ -7,13 +7,11 @@
  * are cases of conformance.
  */
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fixture.h"
-#include "test.h"
 
 TEST(mr, iova_may_end_at_the_last_byte)
 {
@@ -33,7 +31,6 @@ TEST(mr, iova_0_remains_after_rereg)
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 100,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
 			.flags = RMEM_MR_IOVA};
 	struct rmem_mr *mr;
 

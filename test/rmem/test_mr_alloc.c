@@ -8,13 +8,11 @@
 
 #include <rte_eal.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_memory.h>
 
 #include <rmem_chunk.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
 

@@ -15,7 +15,6 @@
 #include <linux/perf_event.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_PAGES 4u
 #define SIZE     (NB_PAGES * FX_PAGE)

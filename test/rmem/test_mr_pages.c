@@ -17,7 +17,6 @@
 #include "rmem_mr_pages_priv.h"
 
 #include "fixture.h"
-#include "test.h"
 
 #define KIB    (UINT64_C(1) << 10)
 #define MIB    (UINT64_C(1) << 20)

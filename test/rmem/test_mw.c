@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define TYPE_1 RMEM_MW_TYPE_1
 #define TYPE_2 RMEM_MW_TYPE_2

@@ -11,7 +11,6 @@
 
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 #define CAPA_MW (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)
 #define IOVA    UINT64_C(0x10000)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define SKIP UINT64_C(40000)
 #define IOVA UINT64_C(0x4000000)

@@ -11,7 +11,6 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define LONGEST "0123456789012345678901234567890" /* RMEM_NAME_SIZE - 1 bytes */
 
@@ -30,13 +29,8 @@ named_pd(const char *name)
 static struct rmem_mr_attr
 mr_attr(const char *name)
 {
-	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
-			.length = FX_PAGE,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-			.name = name};
-
-	return attr;
+	return (struct rmem_mr_attr){
+			.addr = fx.a.buf, .length = FX_PAGE, .access = FX_ACCESS, .name = name};
 }
 
 TEST(obj_name, name_is_kept)

@@ -8,7 +8,6 @@
 
 #include "fixture.h"
 #include "object.h"
-#include "test.h"
 
 /* QPs, SRQs and CQs are created with these, or with NULL: with the CQ of a, without a channel. */
 static struct rmem_cq *cq;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 TEST(qp, new_qp_is_as_configured_and_in_reset)
 {

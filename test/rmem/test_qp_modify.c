@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_MSG 1000u
 #define ROUNDS 30u
@@ -70,8 +69,7 @@ TEST(qp_modify, qp_in_sqd_executes_requests_of_its_peer)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	TEST_EQ(fx_post_recv(fx.a.qp, 9, NULL, 0), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_SQD);
 }
 

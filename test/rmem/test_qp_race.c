@@ -18,7 +18,6 @@
 #include <ucontext.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define LIVES    16u
 #define RECEIVES 4u

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static void
 post_waiting_sends(struct rmem_qp *qp, uint64_t first, uint32_t n)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define DEPTH 8u
 
@@ -145,10 +144,7 @@ TEST(queue, burst_is_accepted_up_to_the_full_queue)
 	}
 	TEST_EQ(rmem_post_send(fx.a.qp, sends, RTE_DIM(sends)), DEPTH);
 	TEST_EQ(rmem_post_recv(fx.a.qp, recvs, RTE_DIM(recvs)), DEPTH);
-	for (i = 0; i < DEPTH; i++) {
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.wr_id, i);
-	}
+	fx_expect_done(fx.a.cq, 0, DEPTH);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(rmem_post_send(fx.a.qp, &sends[DEPTH], 4), 4);
 }
@@ -162,8 +158,7 @@ TEST(queue, receive_entry_is_freed_by_polling_its_completion)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);
 	TEST_ERR(fx_post_recv(fx.b.qp, i, NULL, 0), ENOSPC);
 	for (i = 0; i < 3 * DEPTH; i++) {
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		fx_deliver(&fx.a, &fx.b, &wr);
 		TEST_EQ(fx.wc.wr_id, i);
 		TEST_EQ(fx_post_recv(fx.b.qp, DEPTH + i, NULL, 0), 1);
 		TEST_ERR(fx_post_recv(fx.b.qp, 0, NULL, 0), ENOSPC);

@@ -16,9 +16,7 @@
 
 #include <rte_cycles.h>
 
-#include "fixture.h"
 #include "random_ops.h"
-#include "test.h"
 
 #define NB_OPS  20000u
 #define NB_RUNS 3u /* of half as many */
@@ -288,8 +286,7 @@ setup_lcores(void)
 
 	nb_runs = 0;
 	fx_setup_none();
-	if (nb < 2)
-		test_skip("fewer than 2 worker lcores");
+	fx_need_workers(2);
 	setup_runs(nb, false);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_MSG    (UINT32_C(1) << 31)
 #define NB_ENTRIES 512u
@@ -44,8 +43,7 @@ TEST(rdma, messages_over_one_mib_arrive_whole)
 		fx_fill(from, sizes[i], i + 200);
 		wr = fx_wr(RMEM_WR_SEND, &sge, 1);
 		TEST_EQ(fx_post_recv(fx.b.qp, 1, &to_sge, 1), 1);
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		fx_deliver(&fx.a, &fx.b, &wr);
 		TEST_EQ(fx.wc.byte_len, sizes[i]);
 		TEST_MEM(to, from, sizes[i]);
 	}
@@ -62,8 +60,7 @@ TEST(rdma, write_with_immediate_leaves_the_memory_of_the_receive)
 	fx_fill(fx.a.buf, 16, 6);
 	wr.flags = RMEM_SEND_SOLICITED;
 	TEST_EQ(fx_post_recv(fx.b.qp, 44, &to, 1), 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
 	TEST_ASSERT(fx_is_zero(fx.b.buf + 4096, 16));
 }

@@ -11,12 +11,10 @@
 #include <sys/mman.h>
 
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define TRANSLATION RMEM_REREG_CHANGE_TRANSLATION
 #define PD          RMEM_REREG_CHANGE_PD
@@ -41,9 +39,7 @@ struct change {
 static struct change
 good_change(uint32_t flags, struct rmem_pd *pd)
 {
-	const struct change change = {flags, pd, fx.a.buf + NEW_OFFSET, NEW_SIZE, READ_ONLY};
-
-	return change;
+	return (struct change){flags, pd, fx.a.buf + NEW_OFFSET, NEW_SIZE, READ_ONLY};
 }
 
 static int
@@ -267,7 +263,6 @@ TEST(rereg, disabled_mr_stays_disabled)
 	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = OLD_SIZE,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
 			.flags = RMEM_MR_DISABLED};
 	struct rmem_mr *mr = NULL;
 

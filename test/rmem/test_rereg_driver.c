@@ -7,12 +7,10 @@
  * deregistering and registering where the driver can do no better.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 #define SIZE 4096u
 #define ALL  (RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)

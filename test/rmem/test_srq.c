@@ -7,14 +7,12 @@
  * limit, counters, and lcores that take from one SRQ and post to it at the same time.
  */
 
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include <rte_lcore.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_WORKERS 4u
 #define NB_RECVS    8u
@@ -48,8 +46,7 @@ static void
 setup(void)
 {
 	fx_setup();
-	if (!fx_is_soft())
-		test_skip("it is about the software device");
+	fx_need_soft();
 	srq = make_srq(fx.a.pd, NB_RECVS);
 	TEST_ASSERT(srq != NULL);
 	TEST_OK(fx_release(fx.a.qp));
@@ -187,8 +184,7 @@ TEST(srq, taken_receive_is_posted_again_by_a_reset)
 	TEST_OK(rmem_dev_audit(fx.a.dev));
 	fx_reconnect();
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), -EINVAL);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, 7);
 }
 
@@ -245,8 +241,7 @@ TEST(srq, message_that_uc_drops_leaves_its_receive_to_others)
 	TEST_EQ(query().nb_wr, 1);
 	fx_reconnect();
 	from.length = 63;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.wr_id, 7);
 	TEST_EQ(post(8, &large, 1), 1);
 	send_unmapped();
@@ -361,8 +356,7 @@ TEST(srq, lcores_take_and_post_at_the_same_time)
 	struct rmem_srq_attr attr = {0};
 	int ret = TEST_SUCCESS;
 
-	if (nb < 2)
-		test_skip("fewer than 2 worker lcores");
+	fx_need_workers(2);
 	memset(owners, 0, sizeof(owners));
 	for (i = 0; i < nb; i++)
 		open_worker(&workers[i], i);

@@ -9,7 +9,6 @@
 #include <rmem_telemetry.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static int
 list_none(struct rte_tel_data *d)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_WORKERS 3u
 
@@ -55,6 +54,15 @@ static void
 launch(void (*func)(void *arg))
 {
 	fx_launch(func, workers, sizeof(workers[0]), nb_workers);
+}
+
+/* On all workers, of which there are two or more. */
+static void
+run_on_all(void (*func)(void *arg))
+{
+	fx_need_workers(2);
+	launch(func);
+	fx_join(nb_workers);
 }
 
 static void
@@ -129,10 +137,7 @@ use_own_regions(void *arg)
 
 TEST(threads, regions_are_registered_and_released_on_every_lcore)
 {
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
-	launch(use_own_regions);
-	fx_join(nb_workers);
+	run_on_all(use_own_regions);
 }
 
 /* PD, CQ, QP pair, message, and all of it away again. */
@@ -168,10 +173,7 @@ use_own_objects(void *arg)
 
 TEST(threads, objects_are_created_and_destroyed_on_every_lcore)
 {
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
-	launch(use_own_objects);
-	fx_join(nb_workers);
+	run_on_all(use_own_objects);
 }
 
 static void
@@ -196,10 +198,7 @@ use_own_device(void *arg)
 
 TEST(threads, devices_are_created_and_closed_on_every_lcore)
 {
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
-	launch(use_own_device);
-	fx_join(nb_workers);
+	run_on_all(use_own_device);
 }
 
 /* Only one of those that create a device of one name wins. */
@@ -228,10 +227,7 @@ TEST(threads, one_of_several_creators_of_a_device_wins)
 	uint64_t nb = 0;
 	unsigned int i;
 
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
-	launch(create_same_device);
-	fx_join(nb_workers);
+	run_on_all(create_same_device);
 	for (i = 0; i < nb_workers; i++)
 		nb += workers[i].nb_done;
 	TEST_ASSERT(nb >= 1);
@@ -288,8 +284,7 @@ invalidation_rounds(void)
 
 TEST(threads, one_of_several_invalidations_of_a_key_succeeds)
 {
-	if (nb_workers < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	launch(invalidate_shared_key);
 	stop(TEST_TRY(invalidation_rounds()));
 }
@@ -360,8 +355,7 @@ source_rounds(void)
 
 TEST(threads, source_is_not_read_after_its_dereg)
 {
-	if (nb_workers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	launch(write_from_shared_source);
 	stop(TEST_TRY(source_rounds()));
 }
@@ -455,8 +449,7 @@ end_by_destroy(void)
 static void
 expect_no_late_receive(void (*end)(void))
 {
-	if (nb_workers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	nb_workers = 1;
 	launch(send_to_main);
 	stop(TEST_TRY(receive_rounds(end)));
@@ -521,8 +514,7 @@ query_rounds(void)
 
 TEST(threads, queries_race_the_data_path)
 {
-	if (nb_workers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	launch(write_to_own_peer);
 	stop(TEST_TRY(query_rounds()));
 }
@@ -592,8 +584,7 @@ query_shapes(void)
 
 TEST(threads, query_returns_one_binding_of_an_indirect_mr)
 {
-	if (nb_workers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	nb_workers = 1;
 	shaped = fx_mkey(fx.a.pd, 4);
 	launch(bind_shapes);

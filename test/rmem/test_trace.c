@@ -20,13 +20,10 @@
 #include <rte_trace_point.h>
 
 #include <rmem_driver.h>
-#include <rmem_lease.h>
 #include <rmem_mbuf.h>
 #include <rmem_pool.h>
 
-#include "fixture.h"
 #include "lease/lease.h"
-#include "test.h"
 
 #define SIZE     4096u
 #define NB_MBUFS 63u
@@ -336,8 +333,7 @@ TEST(trace_lease, leases_are_traced)
 			fx.a.qp->qp_num);
 	for (i = 0; i < TAGS; i++) {
 		lx_grant(1, RMEM_ACCESS_REMOTE_WRITE);
-		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
-		lx_take(1, RMEM_LEASE_END_REVOKED);
+		lx_revoke(1);
 	}
 	expect("lib.rmem.lease.quarantine ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
 			lx.ended[0]->rkey);

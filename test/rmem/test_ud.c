@@ -7,14 +7,12 @@
  * paths that the device does not have, and QPs that end while messages are sent to them.
  */
 
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
 #include "soft/fixture_odp.h"
-#include "test.h"
 
 #define QKEY        7u
 #define DATA        64u
@@ -37,8 +35,7 @@ static void
 setup(void)
 {
 	fx_setup_odp();
-	if (!fx_is_soft())
-		test_skip("it is about the software device");
+	fx_need_soft();
 	peer = make_qp(&fx.a, fx.a.cq);
 	mine = make_qp(&fx.b, fx.b.cq);
 	TEST_OK(fx_ud_ready(mine, QKEY));
@@ -337,8 +334,7 @@ TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
 	uint32_t round, nb_messages = 0;
 	int ret = TEST_SUCCESS;
 
-	if (nb < 1)
-		test_skip("no worker lcore");
+	fx_need_workers(1);
 	is_over = 0;
 	target = peer->qp_num;
 	for (i = 0; i < nb; i++) {

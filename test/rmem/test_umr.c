@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 #include "umr_layout.h"
 
 #define IOVA      UINT64_C(0x123457)

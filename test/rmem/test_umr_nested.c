@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 #include "umr_layout.h"
 
 #define DEPTH     4u /* max_mkey_depth of the device, unless set by RMEM_TEST_ARGS */

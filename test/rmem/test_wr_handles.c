@@ -11,7 +11,6 @@
 
 #include "fixture.h"
 #include "stub_driver.h"
-#include "test.h"
 
 #define ALL RMEM_ACCESS_REMOTE
 

@@ -4,13 +4,11 @@
 
 /* The class's table of send requests is complete, and its check enforces each property. */
 
-#include <errno.h>
 #include <string.h>
 
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define ALL_FLAGS (RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
 

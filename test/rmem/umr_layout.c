@@ -11,7 +11,6 @@
 #include <rte_cycles.h>
 
 #include "fixture.h"
-#include "test.h"
 #include "umr_layout.h"
 
 const uint8_t layout_movers[LAYOUT_NB_MOVERS] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 struct fx_odp fx_odp;
 
@@ -42,6 +41,13 @@ fx_setup_odp(void)
 	/* Pages are checked one by one. */
 	madvise(fx_odp.mem, FX_ODP_SIZE, MADV_NOHUGEPAGE);
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
+}
+
+void
+fx_need_guard(void)
+{
+	if (!fx_odp_has_atomics())
+		test_skip("nothing is guarded by a signal handler here");
 }
 
 uint8_t *

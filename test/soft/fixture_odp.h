@@ -47,6 +47,8 @@ void fx_setup_odp(void);
 /* All rights that the device supports with ON_DEMAND; atomics only on some. */
 uint32_t fx_odp_access(void);
 bool fx_odp_has_atomics(void);
+/* Skip a case where no signal handler guards copies, which is where there are no such atomics. */
+void fx_need_guard(void);
 
 uint8_t *fx_odp_page(uint32_t page);
 bool fx_odp_is_resident(uint32_t page);

@@ -14,7 +14,6 @@
 #include <linux/capability.h>
 
 #include "fixture_pin.h"
-#include "test.h"
 
 uint8_t *pin_pages;
 struct rmem_pd *pin_pds[PIN_NB];
@@ -92,19 +91,18 @@ pin_setup(void)
 }
 
 /* Sanitizers have their own mlock(), which does nothing. */
-bool
-pin_can_lock(void)
+void
+pin_need_lock(void)
 {
-	return mlock(pin_pages, FX_PAGE) == 0 && pin_is_locked(0) &&
-			munlock(pin_pages, FX_PAGE) == 0;
+	if (mlock(pin_pages, FX_PAGE) != 0 || !pin_is_locked(0) || munlock(pin_pages, FX_PAGE) != 0)
+		test_skip("mlock() locks nothing here");
 }
 
 void
 pin_setup_lock(void)
 {
 	pin_setup();
-	if (!(pin_can_lock()))
-		test_skip("mlock() locks nothing here");
+	pin_need_lock();
 }
 
 void
@@ -151,8 +149,7 @@ pin_on_lcores(void (*run)(void *seed))
 	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
 	unsigned int nb = RTE_MIN(fx_nb_workers(), (unsigned int)RTE_DIM(seeds));
 
-	if (nb == 0)
-		test_skip("no worker lcore");
+	fx_need_workers(1);
 	fx_launch(run, seeds, sizeof(seeds[0]), nb);
 	fx_join(nb);
 }

@@ -36,8 +36,8 @@ void pin_teardown(void);
 uint64_t pin_counted(void);
 /* Give this thread CAP_IPC_LOCK, which lifts RLIMIT_MEMLOCK, if it may have it; or remove it. */
 int pin_set_may_lock(bool is_allowed);
-/* Whether mlock() has an effect here. */
-bool pin_can_lock(void);
+/* Skip a case where mlock() has no effect. */
+void pin_need_lock(void);
 /* Whether a page is locked: msync(MS_INVALIDATE) fails on it. */
 bool pin_is_locked(size_t page);
 /* The locked pages as a decimal number: a leading 1, then 0 or 1 for each page. */

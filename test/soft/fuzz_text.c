@@ -19,12 +19,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_telemetry.h>
 
 #include <rmem.h>

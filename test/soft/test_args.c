@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* The table of doc/driver_soft.md; engine and socket depend on the machine. */
 static const struct row {

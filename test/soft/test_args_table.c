@@ -10,7 +10,6 @@
 #include <rmem_args.h>
 
 #include "fixture.h"
-#include "test.h"
 
 struct values {
 	uint64_t u64;

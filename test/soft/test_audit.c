@@ -19,7 +19,6 @@
 #include "../../lib/rmem_lease/rmem_lease_priv.h"
 
 #include "fixture.h"
-#include "test.h"
 
 static struct rsoft_dev *
 soft(void)

@@ -21,27 +21,7 @@ static void
 open_pairs(const char *rules)
 {
 	chaos_sides_open(rules);
-	qp2 = fx_qp(fx.a.pd, fx.a.cq, 8);
-	peer2 = fx_qp(fx.a.pd, fx.b.cq, 8);
-	TEST_ASSERT(qp2 != NULL && peer2 != NULL);
-	TEST_OK(fx_connect_pair(qp2, peer2));
-}
-
-/* Number of polls without a completion, before the one with that number. */
-static unsigned int
-polls_before(struct rmem_cq *cq, uint64_t wr_id)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int nb_empty = 0;
-	struct rmem_wc wc;
-	int ret;
-
-	while ((ret = rmem_poll_cq(cq, &wc, 1)) == 0 && !fx_is_late(deadline))
-		nb_empty++;
-	TEST_EQ(ret, 1);
-	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	TEST_EQ(wc.wr_id, wr_id);
-	return nb_empty;
+	chaos_pair(&qp2, &peer2);
 }
 
 /* The rule hits the completion that a rule of another kind lets others overtake, or does not. */
@@ -52,9 +32,9 @@ TEST(chaos_cq, completion_that_is_overtaken_is_counted)
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 	chaos_send(fx.a.qp, fx.b.qp, 2);
 	chaos_send(fx.a.qp, fx.b.qp, 3);
-	TEST_ASSERT(polls_before(fx.b.cq, 1) < 9);
-	TEST_ASSERT(polls_before(fx.b.cq, 2) < 9);
-	TEST_ASSERT(polls_before(fx.b.cq, 3) >= 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 1) < 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 2) < 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 3) >= 9);
 }
 
 TEST(chaos_cq, completion_that_a_rule_hits_overtakes_none)
@@ -63,10 +43,10 @@ TEST(chaos_cq, completion_that_a_rule_hits_overtakes_none)
 	chaos_send(fx.a.qp, fx.b.qp, 1);
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
 	chaos_send(qp2, peer2, 2);
-	TEST_ASSERT(polls_before(fx.b.cq, 2) < 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 2) < 9);
 	chaos_send(qp2, peer2, 3);
-	TEST_ASSERT(polls_before(fx.b.cq, 1) < 9);
-	TEST_ASSERT(polls_before(fx.b.cq, 3) >= 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 1) < 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 3) >= 9);
 }
 
 /* A poll for many ends before the one that is late, each time. */
@@ -82,7 +62,7 @@ TEST(chaos_cq, every_late_receive_is_counted_once)
 		chaos_send(fx.a.qp, fx.b.qp, i);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, wc, 8), 1);
 	TEST_EQ(wc[0].wr_id, 1);
-	TEST_ASSERT(polls_before(fx.b.cq, 2) >= 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 2) >= 9);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, wc, 8), 1);
 	TEST_EQ(wc[0].wr_id, 3);
 	while ((ret = rmem_poll_cq(fx.b.cq, wc, 8)) == 0 && !fx_is_late(deadline))
@@ -122,7 +102,7 @@ expect_nth(const char *rule, unsigned int nb_polls)
 	for (; nb_polls != 0; nb_polls--)
 		TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), 0);
 	chaos_send(qp2, peer2, 1);
-	TEST_ASSERT(polls_before(fx.b.cq, 1) >= 9);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 1) >= 9);
 }
 
 TEST(chaos_cq, entry_that_is_no_receive_is_not_counted)

@@ -4,9 +4,6 @@
 
 /* Rules of chaos= about the port and the device: down, frozen, failed. */
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "chaos_rules.h"
 
 #define GID0 "127.0.16.94"
@@ -45,29 +42,17 @@ open_sides(const char *rules)
 	open_sides_by(device, rules);
 }
 
-static void
-post_write(uint64_t wr_id)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf + 64, fx.b.mr->rkey);
-
-	wr.wr_id = wr_id;
-	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-}
-
 /* A request and its acknowledgement are two packets: the second request loses its own. */
 TEST(chaos_port, port_is_down_from_a_packet_on_and_active_later)
 {
 	struct rmem_port_attr attr;
 
 	open_sides("port:PORT_ERR@nth:3@ms:100");
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
 	TEST_EQ(attr.state, RMEM_PORT_ACTIVE);
-	post_write(2);
+	chaos_write(fx.a.qp, 2);
 	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	fx_await_async(channel, RMEM_ASYNC_PORT_ACTIVE, fx.a.dev);
 	TEST_OK(rmem_dev_port_query(fx.a.dev, 1, &attr));
@@ -97,7 +82,7 @@ TEST(chaos_port, frozen_port_loses_packets_without_an_event)
 	struct rmem_dev_stats stats;
 
 	open_sides("port:FREEZE@nth:1@ms:20");
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_ASSERT(stats.wire_retransmits != 0);
@@ -108,9 +93,9 @@ TEST(chaos_port, frozen_port_loses_packets_without_an_event)
 TEST(chaos_port, device_fails_at_a_packet)
 {
 	open_sides("device:DEVICE_FATAL@nth:3");
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	post_write(2);
+	chaos_write(fx.a.qp, 2);
 	fx_await_async(channel, RMEM_ASYNC_DEVICE_FATAL, fx.a.dev);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 }
@@ -128,7 +113,7 @@ expect_delayed(const char *rule)
 	open_sides(rules);
 	chaos_send(fx.a.qp, fx.b.qp, 7);
 	TEST_ASSERT(fx_is_idle(fx.b.cq));
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	fx_await_async(channel, RMEM_ASYNC_DEVICE_FATAL, fx.a.dev);
 	while ((ret = rmem_poll_cq(fx.b.cq, &wc, 1)) == 0 && !fx_is_late(deadline))
 		;
@@ -170,7 +155,7 @@ TEST(chaos_port, gid_is_removed)
 {
 	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:600000");
 	TEST_ASSERT(has_gid());
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	TEST_ASSERT(!has_gid());
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
@@ -179,7 +164,7 @@ TEST(chaos_port, gid_is_removed)
 TEST(chaos_port, gid_is_added_again)
 {
 	open_sides_by("ip=" GID0 ",gids=" GID1, "port:GID_CHANGE@nth:1@ms:50");
-	post_write(1);
+	chaos_write(fx.a.qp, 1);
 	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	fx_await_async(channel, RMEM_ASYNC_GID_CHANGE, fx.a.dev);
 	TEST_ASSERT(has_gid());
@@ -235,8 +220,8 @@ TEST(chaos_port, log_of_a_port_replays)
 	TEST_ASSERT(fd >= 0);
 	snprintf(rules, sizeof(rules), "port:PORT_ERR@every:3@times:1@ms:30+log:%s", path);
 	open_sides(rules);
-	post_write(1);
-	post_write(2);
+	chaos_write(fx.a.qp, 1);
+	chaos_write(fx.a.qp, 2);
 	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	TEST_ASSERT(read(fd, text, sizeof(text) - 1) > 0);
 	close(fd);
@@ -245,8 +230,8 @@ TEST(chaos_port, log_of_a_port_replays)
 	fx_setup_none();
 	snprintf(rules, sizeof(rules), "replay:%s", path);
 	open_sides(rules);
-	post_write(1);
-	post_write(2);
+	chaos_write(fx.a.qp, 1);
+	chaos_write(fx.a.qp, 2);
 	fx_await_async(channel, RMEM_ASYNC_PORT_ERR, fx.a.dev);
 	unlink(path);
 }

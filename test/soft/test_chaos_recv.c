@@ -24,11 +24,9 @@ expect_failure(const char *rules, int status, int of_sender)
 		TEST_EQ(fx_post_recv(fx.b.qp, i, &into, 1), 1);
 	/* One without data is no event. */
 	wr = fx_wr(RMEM_WR_SEND, NULL, 0);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), of_sender);
 	TEST_STATUS(fx_wait(fx.b.cq), status);
 	TEST_EQ(fx.wc.wr_id, 2);
@@ -70,10 +68,7 @@ TEST(chaos_recv, completion_is_overtaken_by_those_of_other_qps)
 	unsigned int i;
 
 	chaos_sides_open("cq:REORDER@cq:1@nth:1@polls:1000000");
-	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
-	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
-	TEST_ASSERT(qp != NULL && peer != NULL);
-	TEST_OK(fx_connect_pair(qp, peer));
+	chaos_pair(&qp, &peer);
 	chaos_write(fx.a.qp, 10);
 	send_twice(fx.a.qp, fx.b.qp);
 	chaos_write(qp, 20);
@@ -91,17 +86,11 @@ TEST(chaos_recv, completion_is_overtaken_by_those_of_other_qps)
 /* It is returned without others too, after the polls of the rule. */
 TEST(chaos_recv, completion_that_is_held_is_returned)
 {
-	struct rmem_wc wc;
-	unsigned int nb_empty = 0;
-
 	chaos_sides_open("cq:REORDER@cq:1@nth:2@polls:9");
 	chaos_write(fx.a.qp, 1);
 	chaos_write(fx.a.qp, 2);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	while (rmem_poll_cq(fx.a.cq, &wc, 1) == 0)
-		nb_empty++;
-	TEST_ASSERT(nb_empty >= 9);
-	TEST_EQ(wc.wr_id, 2);
+	TEST_ASSERT(chaos_polls_before(fx.a.cq, 2) >= 9);
 }
 
 /* IBTA 10.8: completions of other queues overtake the receive, but not those of its own. */
@@ -112,10 +101,7 @@ TEST(chaos_recv, late_receive_is_overtaken_by_other_queues)
 	struct rmem_sge sge;
 
 	chaos_sides_open("recv:LATE@cq:2@nth:1@polls:100000000");
-	qp = fx_qp(fx.a.pd, fx.a.cq, 8);
-	peer = fx_qp(fx.a.pd, fx.b.cq, 8);
-	TEST_ASSERT(qp != NULL && peer != NULL);
-	TEST_OK(fx_connect_pair(qp, peer));
+	chaos_pair(&qp, &peer);
 	chaos_send(fx.a.qp, fx.b.qp, 1);
 	sge = fx_sge(fx.b.mr, 0, 8);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf + 64, fx.a.mr->rkey);
@@ -131,19 +117,13 @@ TEST(chaos_recv, late_receive_is_overtaken_by_other_queues)
 
 TEST(chaos_recv, late_receive_is_returned_in_order_of_its_queue)
 {
-	struct rmem_wc wc;
-	unsigned int nb_empty = 0;
-
 	chaos_sides_open("recv:LATE@cq:2@nth:2@polls:9");
 	chaos_send(fx.a.qp, fx.b.qp, 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 1);
 	chaos_send(fx.a.qp, fx.b.qp, 2);
 	chaos_send(fx.a.qp, fx.b.qp, 3);
-	while (rmem_poll_cq(fx.b.cq, &wc, 1) == 0)
-		nb_empty++;
-	TEST_ASSERT(nb_empty >= 9);
-	TEST_EQ(wc.wr_id, 2);
+	TEST_ASSERT(chaos_polls_before(fx.b.cq, 2) >= 9);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 3);
 }
@@ -216,8 +196,7 @@ post_on_lcore(void *arg)
 /* The thread that meets rules of threads first is number 1. */
 TEST(chaos_recv, rule_of_a_thread_is_about_its_requests)
 {
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	chaos_sides_open("RDMA_WRITE:RETRY_EXC_ERR@thread:2@nth:1");
 	chaos_write(fx.a.qp, 5);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);

@@ -7,11 +7,6 @@
  * the seed, a log replays, and illegal rules are refused.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "chaos_rules.h"
 
 #define NB_WRS 40u

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_WRITES 5000u
 #define WORDS     64u
@@ -154,8 +153,7 @@ TEST(counter, counted_data_is_visible)
 	char none = 0;
 	uint32_t n;
 
-	if (fx_nb_workers() < 1)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	nb_seen = 0;
 	fx_launch(watch, &none, 0, 1);
 	for (n = 1; n <= NB_WRITES && status == RMEM_WC_SUCCESS; n++) {

@@ -16,7 +16,6 @@
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* The last worker lcores become service lcores. */
 static uint32_t serving[2];

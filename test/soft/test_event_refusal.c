@@ -7,11 +7,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include <rmem_driver.h>
-
 #include "fixture.h"
 #include "rmem/stub_driver.h"
-#include "test.h"
 
 /* A driver that refuses to destroy; an event is read concurrently. */
 static struct {

@@ -7,7 +7,6 @@
  * once, other calls are refused, and all objects can be released.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +16,6 @@
 #include <rte_service.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_RECV 8
 #define NB_SEND 16
@@ -71,8 +69,7 @@ TEST(fatal, device_that_fails_ends_its_requests)
 	uint32_t i;
 
 	open_sides(2);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	for (i = 0; i < 4; i++) {
 		wr.wr_id = 100 + i;
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);

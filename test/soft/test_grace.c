@@ -17,7 +17,6 @@
 #include <rte_cycles.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* How long a call is watched that must not return. */
 #define WATCH_MS 100u
@@ -56,8 +55,7 @@ setup(void)
 {
 	memset(&held, 0, sizeof(held));
 	fx_setup_fast();
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	fx_side_open(&held.side, fx.a.dev, fx.a.pd);
 	fx_side_open(&held.peer, fx.a.dev, fx.a.pd);
 	TEST_OK(fx_connect_pair(held.side.qp, held.peer.qp));

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <rte_common.h>
-
 #include "soft/mem/rsoft_guard.h"
 
 #include "../test.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define LENGTH 32u
 #define OLD    0x11 /* the message */
@@ -165,8 +164,7 @@ TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fa
 	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 1);
 	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_ASSERT(is_all(fx.fast.pages, OLD, LENGTH));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 }
@@ -263,8 +261,7 @@ with_poller(void (*rounds)(void), bool is_flush_allowed)
 {
 	int result;
 
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	memset(&poller, 0, sizeof(poller));
 	poller.is_flush_allowed = is_flush_allowed;
 	fx_launch(run_poller, &poller, sizeof(poller), 1);

@@ -184,8 +184,7 @@ lease_some(void)
 	static uint32_t owner;
 	uint32_t i;
 
-	lx_grant(3, WRITE);
-	lx_wait_state(lx.lease[2], RMEM_LEASE_GRANTED);
+	lx_granted(3);
 	for (i = 0; i < 3; i++)
 		note(lx.lease[i]->rkey, ++owner);
 }
@@ -208,8 +207,7 @@ leases(uint32_t backend)
 			TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 			continue;
 		}
-		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
-		lx_take(3, RMEM_LEASE_END_REVOKED);
+		lx_revoke(3);
 		if (i % 4 == 1)
 			lx_remake();
 		TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);

@@ -12,7 +12,6 @@
 #include <ucontext.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define BURST 32u
 #define SIZE  64u

@@ -15,7 +15,6 @@
 #include <rte_memory.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define LOST 5u /* the evicted page */
 
@@ -90,8 +89,7 @@ open_iov(void)
 	const struct rmem_mr_attr attr = {.iov = iov,
 			.iov_count = 2,
 			.iova = fx_addr(fx_odp.mem),
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY};
+			.access = FX_ACCESS};
 	struct rmem_mr *mr;
 
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
@@ -295,11 +293,8 @@ TEST(mem_fault, unmapped_page_of_a_page_list_is_an_access_error)
 static void
 expect_truncated(int fd)
 {
-	struct rmem_mr_attr attr = {.flags = RMEM_MR_FD,
-			.fd = fd,
-			.length = FX_ODP_SIZE,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY};
+	struct rmem_mr_attr attr = {
+			.flags = RMEM_MR_FD, .fd = fd, .length = FX_ODP_SIZE, .access = FX_ACCESS};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr;
 	struct rmem_mr *mr;
@@ -345,8 +340,7 @@ TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)
 		TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
 	}
 	TEST_OK(fx_odp_protect(LOST, PROT_READ));
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.a, &fx.b, &wr);
 	TEST_EQ(fx.wc.wr_id, 5);
 }
 

@@ -13,7 +13,6 @@
 #include <rmem_pool.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static void *out;
 

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 TEST(odp, device_reports_its_odp_support)
 {

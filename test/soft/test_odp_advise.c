@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define LARGE_SIZE (UINT32_C(64) << 20)
 
@@ -17,13 +16,9 @@
 static struct rmem_sge
 pages(uint32_t first, uint32_t nb)
 {
-	const struct rmem_sge sge = {
-			.addr = fx_odp.mr->iova + (uint64_t)first * FX_PAGE,
+	return (struct rmem_sge){.addr = fx_odp.mr->iova + (uint64_t)first * FX_PAGE,
 			.length = nb * FX_PAGE,
-			.lkey = fx_odp.mr->lkey,
-	};
-
-	return sge;
+			.lkey = fx_odp.mr->lkey};
 }
 
 static int

@@ -8,9 +8,7 @@
  * work as if it were not there.
  */
 
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +17,6 @@
 #include <rte_lcore.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 static sigjmp_buf back;
 static volatile sig_atomic_t nb_signals;
@@ -72,8 +69,7 @@ static void
 setup(void)
 {
 	fx_setup_odp();
-	if (!fx_odp_has_atomics())
-		test_skip("nothing is guarded by a signal handler here");
+	fx_need_guard();
 	nb_signals = 0;
 	fx_teardown();
 }

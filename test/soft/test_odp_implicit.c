@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 static struct rmem_mr *all;
 

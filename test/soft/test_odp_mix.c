@@ -13,7 +13,6 @@
 #include <rte_memory.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define IOVA UINT64_C(0x10000)
 
@@ -306,14 +305,8 @@ TEST(odp_mix, counter_counts_on_demand_writes)
 static struct rmem_mr_attr
 attr_of_all(void)
 {
-	const struct rmem_mr_attr attr = {
-			.addr = fx_odp.mem,
-			.length = FX_ODP_SIZE,
-			.access = fx_odp_access(),
-			.socket_id = SOCKET_ID_ANY,
-	};
-
-	return attr;
+	return (struct rmem_mr_attr){
+			.addr = fx_odp.mem, .length = FX_ODP_SIZE, .access = fx_odp_access()};
 }
 
 TEST(odp_mix, disabled_mr_is_on_demand_when_enabled)

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define ROUNDS 2000u
 
@@ -111,8 +110,7 @@ race_with(enum change change, bool is_plain)
 {
 	int result;
 
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	memset(&race, 0, sizeof(race));
 	race.change = change;
 	race.is_plain = is_plain;
@@ -152,8 +150,7 @@ TEST(odp_race, pages_are_unmapped_below_requests)
 static void
 race_with_plain(enum change change)
 {
-	if (!fx_odp_has_atomics())
-		test_skip("nothing is guarded by a signal handler here");
+	fx_need_guard();
 	if (!MAY_RACE)
 		test_skip("a thread sanitizer reports the race");
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define LARGE_SIZE (UINT32_C(64) << 20)
 

@@ -4,7 +4,6 @@
 
 /* Helpers of the class for drivers: pages, threads, ranges; and the version of the library. */
 
-#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static void
 run(void *arg)

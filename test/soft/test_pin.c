@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture_pin.h"
-#include "test.h"
 
 /* Register, and check what counts. */
 static void

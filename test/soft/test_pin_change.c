@@ -16,7 +16,6 @@
 
 #include "fixture_odp.h"
 #include "fixture_pin.h"
-#include "test.h"
 
 #define NB   4u
 #define SIZE (NB * FX_PAGE)
@@ -99,8 +98,7 @@ on_args(const char *args, void (*func)(void))
 	uint64_t before;
 
 	fx_sides_open(fx_dev("soft10", args));
-	if (!fx_odp_has_atomics())
-		test_skip("nothing is guarded by a signal handler here");
+	fx_need_guard();
 	before = pin_counted();
 	mem = map(NULL, MAP_PRIVATE);
 	reg();

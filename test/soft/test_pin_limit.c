@@ -13,7 +13,6 @@
 #include <rmem_cache.h>
 
 #include "fixture_pin.h"
-#include "test.h"
 
 static struct rlimit old_limit;
 
@@ -99,8 +98,7 @@ TEST(pin_limit, lock_fails_at_the_limit)
 	const char *log;
 	int small, large;
 
-	if (!pin_can_lock())
-		test_skip("mlock() locks nothing here");
+	pin_need_lock();
 	limit_begin_locked(2);
 	small = rmem_mr_reg(pin_pds[PIN_LOCK], pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr);
 	if (small == 0)
@@ -162,8 +160,7 @@ TEST(pin_limit, locked_memory_needs_no_limit)
 {
 	struct rmem_mr *again, *first;
 
-	if (!pin_can_lock())
-		test_skip("mlock() locks nothing here");
+	pin_need_lock();
 	first = pin_reg(PIN_LOCK, 0, PIN_SIZE);
 	TEST_ASSERT(first != NULL);
 	limit_begin_locked(0);
@@ -261,8 +258,7 @@ TEST(pin_limit, list_is_locked_as_a_whole)
 	struct rmem_mr *mr = NULL;
 	int ret;
 
-	if (!pin_can_lock())
-		test_skip("mlock() locks nothing here");
+	pin_need_lock();
 	limit_begin_locked(3);
 	ret = rmem_mr_reg_attr(pin_pds[PIN_LOCK], two_ranges(), &mr);
 	limit_end();

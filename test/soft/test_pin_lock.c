@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "fixture_pin.h"
-#include "test.h"
 
 TEST(pin_lock, pages_of_a_region_are_locked_until_dereg)
 {

@@ -14,7 +14,6 @@
 #include <rmem_lease.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* As in doc/driver_soft.md. */
 static const struct profile {
@@ -118,8 +117,7 @@ ON_EACH(kinds_of_mrs_that_verbs_lacks_are_refused)
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = FX_PAGE,
 			.iova = fx_addr(fx.a.buf),
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY};
+			.access = FX_ACCESS};
 	const struct rmem_mr_attr plain = attr;
 
 	expect_reg(&attr, 0);

@@ -10,7 +10,6 @@
 #include <rmem_driver.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static struct rmem_qp_stats
 stats_of(const struct rmem_qp *qp)

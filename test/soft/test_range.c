@@ -16,7 +16,6 @@
 #include <rte_cycles.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_LENGTH (2 * FX_PAGE)
 #define NB_RANDOM  120u

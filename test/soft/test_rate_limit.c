@@ -12,7 +12,6 @@
 #include <rte_cycles.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define NB_MSGS 64u
 #define MSG     2048u
@@ -26,8 +25,7 @@ static void
 setup(void)
 {
 	fx_setup();
-	if (!fx_is_soft())
-		test_skip("it is about the software device");
+	fx_need_soft();
 }
 
 static struct rmem_qp *

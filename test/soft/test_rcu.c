@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define MAX_WRITERS 3u
 #define ROUNDS      16u
@@ -237,8 +236,7 @@ reg(uint8_t *pages)
 static void
 run_way(const struct way *way)
 {
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	if (way->is_alone)
 		nb_writers = 1;
 	others = fx_mem(FX_PAGE, SIZE);
@@ -334,8 +332,7 @@ send_with_inv(void)
 
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_deliver(&fx.b, &fx.a, &wr);
 	TEST_EQ(fx.wc.invalidated_rkey, fx.fast.mr->rkey);
 }
 
@@ -536,8 +533,7 @@ checker_rounds(void)
 
 TEST(rcu, checker_sees_writes_through_a_valid_key)
 {
-	if (nb_writers == 0)
-		test_skip("it takes a worker lcore");
+	fx_need_workers(1);
 	start_writers();
 	stop_writers(TEST_TRY(checker_rounds()));
 }

@@ -7,18 +7,15 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 static int
 reg_key(struct rmem_pd *pd, uint32_t rkey, struct rmem_mr **mr)
 {
-	const struct rmem_mr_attr attr = {
-			.addr = fx.a.buf,
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 4096,
 			.access = FX_ACCESS,
 			.flags = RMEM_MR_REQUESTED_KEY,
-			.requested_key = rkey,
-	};
+			.requested_key = rkey};
 	return fx_reg_attr(pd, &attr, mr);
 }
 
@@ -268,8 +265,7 @@ TEST(requested_key, requested_keys_are_registered_and_released_on_every_lcore)
 {
 	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
 
-	if (nb < 2)
-		test_skip("it takes two worker lcores");
+	fx_need_workers(2);
 	for (i = 0; i < nb; i++) {
 		workers[i] = (struct worker){.index = i};
 		fx_side_open(&workers[i].side, fx.a.dev, fx.a.pd);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* a connected to b by conn, b back to a. */
 static void

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 /* Two sides of a device with that argument. */
 static void
@@ -36,11 +35,8 @@ log_of_write(uint64_t addr, uint32_t rkey)
 static int
 reg_named(const char *name, struct rmem_mr **mr)
 {
-	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
-			.length = FX_PAGE,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-			.name = name};
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = FX_PAGE, .access = FX_ACCESS, .name = name};
 
 	return rmem_mr_reg_attr(fx.a.pd, &attr, mr);
 }
@@ -71,7 +67,6 @@ TEST(sanitize, requested_key_of_a_deregistered_mr)
 {
 	struct rmem_mr_attr attr = {.length = FX_PAGE,
 			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
 			.flags = RMEM_MR_REQUESTED_KEY,
 			.requested_key = UINT32_C(0x12345678)};
 	struct rmem_mr *mr;
@@ -212,10 +207,8 @@ TEST(sanitize, lkey_and_rkey_mixed_up)
 /* Requested keys share an index; the key need not be the one registered last. */
 TEST(sanitize, requested_keys_mixed_up)
 {
-	struct rmem_mr_attr attr = {.length = FX_PAGE,
-			.access = FX_ACCESS,
-			.socket_id = SOCKET_ID_ANY,
-			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr_attr attr = {
+			.length = FX_PAGE, .access = FX_ACCESS, .flags = RMEM_MR_REQUESTED_KEY};
 	struct rmem_mr *mr[3];
 	const char *log;
 	unsigned int i;

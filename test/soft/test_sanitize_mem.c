@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 
 #include "fixture_odp.h"
-#include "test.h"
 
 #define NB_PAGES 4u
 
@@ -27,7 +26,6 @@ reg_named(const char *name, void *addr, size_t length, struct rmem_mr **made)
 			.length = length,
 			.iova = (uintptr_t)addr,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
-			.socket_id = SOCKET_ID_ANY,
 			.name = name};
 
 	return fx_reg_attr(fx.a.pd, &attr, made);
@@ -37,8 +35,7 @@ static void
 setup(void)
 {
 	fx_sides_open(fx_dev("soft0", "sanitize=1"));
-	if (!fx_odp_has_atomics())
-		test_skip("nothing is guarded by a signal handler here");
+	fx_need_guard();
 	mem = fx_map(NB_PAGES * FX_PAGE);
 	TEST_OK(mprotect(mem, NB_PAGES * FX_PAGE, PROT_READ | PROT_WRITE));
 	TEST_RUN(reg_named("bufs", mem, NB_PAGES * FX_PAGE, &mr));

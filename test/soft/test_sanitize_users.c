@@ -23,7 +23,6 @@
 
 #include "../../drivers/soft/base/rsoft.h"
 #include "fixture.h"
-#include "test.h"
 
 #define HAND_OVERS 2000u
 

@@ -13,7 +13,6 @@
 #include "fixture.h"
 #include "rc.h"
 #include "steps.h"
-#include "test.h"
 
 #define FEW  64u
 #define MANY 1024u

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "test.h"
 
 #define IOVA UINT64_C(0x7000000)
 

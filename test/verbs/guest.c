@@ -6,9 +6,6 @@
 
 #include <stdlib.h>
 
-#include <rte_cycles.h>
-#include <rte_malloc.h>
-
 #include "guest.h"
 
 #define BURSTS  100

@@ -14,7 +14,6 @@
 
 #include <rte_byteorder.h>
 #include <rte_cycles.h>
-#include <rte_malloc.h>
 
 #include <rmem.h>
 #include <rmem_cm.h>
@@ -105,7 +104,7 @@ gc_addr(const char *name, uint16_t port)
 static struct rmem_cm_conf
 gc_conf(uint32_t timeout_ms, const struct gc_desc *desc)
 {
-	struct rmem_cm_conf conf = {.qp = gc.qp,
+	return (struct rmem_cm_conf){.qp = gc.qp,
 			.data = desc,
 			.data_size = desc != NULL ? sizeof(*desc) : 0,
 			.timeout_ms = timeout_ms,
@@ -113,8 +112,6 @@ gc_conf(uint32_t timeout_ms, const struct gc_desc *desc)
 			.retry_cnt = 7,
 			.rnr_retry = 7,
 			.min_rnr_timer = 12};
-
-	return conf;
 }
 
 /* The status of one request on the whole first page of both sides. */

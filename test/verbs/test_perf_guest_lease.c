@@ -8,7 +8,6 @@
  * signaled, on windows that the driver does not know.
  */
 
-#include <rte_cycles.h>
 #include <rte_memory.h>
 
 #include <rmem_lease.h>

@@ -8,8 +8,6 @@
  * QP, by hand with a window that the driver does not know.
  */
 
-#include <rte_cycles.h>
-
 #include "guest.h"
 
 static struct {

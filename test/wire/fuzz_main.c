@@ -8,8 +8,6 @@
  */
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "fuzz.h"

@@ -22,10 +22,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE /* struct ucred */
 #endif
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -13,12 +13,9 @@
  */
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_eal.h>
 
 #include "soft/base/rsoft.h"
 #include "soft/wire/rwire.h"

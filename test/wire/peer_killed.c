@@ -24,11 +24,8 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/wait.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>

@@ -8,13 +8,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <rte_cycles.h>
-
 #include <rmem_cm.h>
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
-#include "../test.h"
 #include "cm_peer.h"
 
 #define IP         "127.0.23.1"

@@ -21,7 +21,6 @@
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
-#include "../test.h"
 #include "cm_peer.h"
 
 #define IP         "127.0.19.1"

@@ -54,20 +54,40 @@ close_direct(void)
 	close_sides();
 }
 
-/* Post WRITEs to half of the entries of the send queue, by one call. */
+/* Post WRITEs by one call. */
 static void
-post_all(void)
+post_burst(uint32_t nb)
 {
 	struct rmem_sge sge = {.addr = (uintptr_t)sides[0].local,
 			.length = LENGTH,
 			.lkey = sides[0].mr->lkey};
 	struct rmem_send_wr wr[SLOTS];
-	unsigned int i;
+	uint32_t i;
 
-	for (i = 0; i < SLOTS; i++)
+	for (i = 0; i < nb; i++)
 		wr[i] = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)sides[1].target,
 				sides[1].mr->rkey);
-	TEST_EQ(rmem_post_send(sides[0].qp, wr, SLOTS), SLOTS);
+	TEST_EQ(rmem_post_send(sides[0].qp, wr, (uint16_t)nb), (int)nb);
+}
+
+/* Where the kernel permits direct access: begin it by the posts of post(). */
+static void
+open_granted(void (*post)(uint32_t nb), uint32_t nb)
+{
+	open_direct();
+	sim_direct.has_grant = true;
+	post(nb);
+	if (!sim_direct.link.is_refused)
+		return;
+	close_direct();
+	test_skip("direct access is refused");
+}
+
+static void
+post_pages(uint32_t nb)
+{
+	for (; nb != 0; nb--)
+		post_write(&sides[0], 4096);
 }
 
 static uint32_t
@@ -86,14 +106,8 @@ TEST(wire_sim, call_copies_no_more_than_its_budget)
 	struct rmem_wc wc[SLOTS];
 	int n;
 
-	open_direct();
-	sim_direct.has_grant = true;
-	post_all();
+	open_granted(post_burst, SLOTS);
 	queued = nb_queued();
-	if (sim_direct.link.is_refused) {
-		close_direct();
-		test_stop(TEST_SKIPPED);
-	}
 	TEST_EQ(queued, SLOTS - BUDGET / LENGTH);
 	while (nb_done < SLOTS) {
 		n = rmem_poll_cq(sides[0].send_cq, wc, SLOTS);
@@ -134,13 +148,7 @@ TEST(wire_sim, draining_ends_with_a_request_that_is_partly_copied)
 	const uint32_t nb_begun = BUDGET / LENGTH + 1;
 	struct rmem_qp_attr attr;
 
-	open_direct();
-	sim_direct.has_grant = true;
-	post_all();
-	if (sim_direct.link.is_refused) {
-		close_direct();
-		test_stop(TEST_SKIPPED);
-	}
+	open_granted(post_burst, SLOTS);
 	to_state(RMEM_QPS_SQD, &attr);
 	TEST_EQ(attr.sq_draining, 1);
 	poll_done(nb_begun);
@@ -158,14 +166,7 @@ TEST(wire_sim, post_of_a_stream_waits_for_later_ones)
 {
 	uint32_t i;
 
-	open_direct();
-	sim_direct.has_grant = true;
-	for (i = 0; i < SLOTS; i++)
-		post_write(&sides[0], 4096);
-	if (sim_direct.link.is_refused) {
-		close_direct();
-		test_stop(TEST_SKIPPED);
-	}
+	open_granted(post_pages, SLOTS);
 	TEST_EQ(nb_queued(), 0);
 	for (i = 0; i < SLOTS; i++) {
 		TEST_EQ(nb_queued(), i);
@@ -178,16 +179,7 @@ TEST(wire_sim, post_of_a_stream_waits_for_later_ones)
 
 TEST(wire_sim, poll_executes_the_posts_of_a_stream)
 {
-	uint32_t i;
-
-	open_direct();
-	sim_direct.has_grant = true;
-	for (i = 0; i < SLOTS + 3; i++)
-		post_write(&sides[0], 4096);
-	if (sim_direct.link.is_refused) {
-		close_direct();
-		test_stop(TEST_SKIPPED);
-	}
+	open_granted(post_pages, SLOTS + 3);
 	TEST_EQ(nb_queued(), 3);
 	poll_done(SLOTS + 3);
 	TEST_MEM(sides[1].target, sides[0].local, 4096);
@@ -197,21 +189,11 @@ TEST(wire_sim, poll_executes_the_posts_of_a_stream)
 /* A program that does not post or poll soon waits for its peer: it must not wait for the thread. */
 TEST(wire_sim, posts_after_one_that_waited_long_do_not_wait)
 {
-	uint32_t i;
-
-	open_direct();
-	sim_direct.has_grant = true;
-	for (i = 0; i < SLOTS + 1; i++)
-		post_write(&sides[0], 4096);
-	if (sim_direct.link.is_refused) {
-		close_direct();
-		test_stop(TEST_SKIPPED);
-	}
+	open_granted(post_pages, SLOTS + 1);
 	TEST_EQ(nb_queued(), 1);
 	sim_jump(1);
 	poll_done(SLOTS + 1);
-	for (i = 0; i < SLOTS + 1; i++)
-		post_write(&sides[0], 4096);
+	post_pages(SLOTS + 1);
 	TEST_EQ(nb_queued(), 0);
 	poll_done(SLOTS + 1);
 	close_direct();
@@ -225,7 +207,7 @@ TEST(wire_sim, receiver_copies_nothing)
 	int n;
 
 	open_direct();
-	post_all();
+	post_burst(SLOTS);
 	sim_direct.has_grant = true;
 	while (nb_done < SLOTS) {
 		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);

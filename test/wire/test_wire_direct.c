@@ -8,7 +8,6 @@
  */
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,7 +26,6 @@
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
-#include "../test.h"
 
 #define COPY 64
 

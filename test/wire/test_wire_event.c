@@ -4,10 +4,8 @@
 
 /* SQD with packets in flight: the end of draining is reported when they are acknowledged. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 #include "../../drivers/soft/mem/rsoft_grace.h"

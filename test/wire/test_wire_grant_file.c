@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "../../drivers/soft/mem/rsoft_grant_file.h"

@@ -14,10 +14,8 @@
 
 #include <rmem_ah.h>
 #include <rmem_cq.h>
-#include <rmem_dev.h>
 #include <rmem_dev_attr.h>
 #include <rmem_pd.h>
-#include <rmem_qp.h>
 
 #include "soft/wire/rwire.h"
 #include "soft/wire/port/rwire_shm.h"

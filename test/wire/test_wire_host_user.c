@@ -7,7 +7,6 @@
  * a share of the channels.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +45,24 @@ is_accepted(int fd, const struct rwire_ring *ring)
 	return n < 0 && errno == EAGAIN;
 }
 
+static void
+need_root(void)
+{
+	if (geteuid() != 0)
+		test_skip("only root has processes of another user");
+}
+
+/* Fork a process of a user. */
+static pid_t
+fork_as(uid_t user)
+{
+	pid_t pid = fork();
+
+	if (pid == 0 && setresuid(user, user, user) != 0)
+		_exit(2);
+	return pid;
+}
+
 /*
  * A process of another user sends from an address, at which it listens or not. It exits with 0 if
  * the device accepts that, with 1 if not, with another status if it can't be tried.
@@ -54,14 +71,12 @@ static pid_t
 start_sender_of(uid_t user, const struct rwire_addr *from, bool is_owner)
 {
 	struct rwire_ring *ring;
-	pid_t pid = fork();
+	pid_t pid = fork_as(user);
 	uint32_t uid;
 	int fd;
 
 	if (pid != 0)
 		return pid;
-	if (setresuid(user, user, user) != 0)
-		_exit(2);
 	if (is_owner && rwire_shm_listen(SHM_HOST, from) < 0)
 		_exit(3);
 	if (rwire_shm_connect(SHM_HOST, from, &host_address, &fd, &ring, &uid, NULL) != 0)
@@ -91,10 +106,7 @@ TEST(wire_host, other_user_sends_only_from_its_own_address)
 {
 	struct rwire_addr from;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has processes of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	need_root();
 	rwire_addr_of_lid(host_other_lid(1000), &from);
 	TEST_EQ(serve(start_sender(&from, true)), 0);
 	TEST_EQ(serve(start_sender(&from, false)), 1);
@@ -124,13 +136,11 @@ start_taker(const struct rwire_addr *addr)
 	struct rwire_ring *ring;
 	struct rwire_addr from;
 	uint32_t version, uid;
-	pid_t pid = fork();
+	pid_t pid = fork_as(OTHER_USER);
 	int fd, listener, rc;
 
 	if (pid != 0)
 		return pid;
-	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
-		_exit(2);
 	listener = rwire_shm_listen(SHM_HOST, addr);
 	if (listener < 0)
 		_exit(3);
@@ -166,10 +176,7 @@ TEST(wire_host, address_stays_with_its_first_user_while_a_qp_has_it)
 	int status = 0;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has processes of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	need_root();
 	rwire_addr_of_lid(host_other_lid(1001), &peer);
 	host_open_path(&path, &peer);
 	serve_once(&peer);
@@ -206,14 +213,12 @@ start_crowd(int ready)
 {
 	struct rwire_ring *ring;
 	struct rwire_addr from;
-	pid_t pid = fork();
+	pid_t pid = fork_as(OTHER_USER);
 	uint32_t i, uid;
 	int fd;
 
 	if (pid != 0)
 		return pid;
-	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
-		_exit(2);
 	for (i = 0; i < nb_channels(); i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(2000 + i)), &from);
 		if (rwire_shm_listen(SHM_HOST, &from) < 0)
@@ -239,10 +244,7 @@ TEST(wire_host, other_user_gets_half_of_the_channels)
 	char byte;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has processes of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	need_root();
 	TEST_OK(pipe2(fds, O_CLOEXEC | O_NONBLOCK));
 	pid = start_crowd(fds[1]);
 	while (read(fds[0], &byte, 1) != 1)
@@ -268,13 +270,11 @@ static pid_t
 start_listeners(int ready)
 {
 	struct rwire_addr addr;
-	pid_t pid = fork();
+	pid_t pid = fork_as(OTHER_USER);
 	uint32_t i;
 
 	if (pid != 0)
 		return pid;
-	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
-		_exit(2);
 	for (i = 0; i < nb_channels(); i++) {
 		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &addr);
 		if (rwire_shm_listen(SHM_HOST, &addr) < 0)
@@ -305,10 +305,7 @@ TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
 	char byte;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has processes of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	need_root();
 	TEST_OK(pipe2(fds, O_CLOEXEC));
 	pid = start_listeners(fds[1]);
 	close(fds[1]);
@@ -352,10 +349,8 @@ TEST(wire_host, dropped_privileges_change_the_user_of_a_device)
 	struct ucred owner = {0};
 	int fd, ret;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root drops privileges\n");
-		test_stop(TEST_SKIPPED);
-	}
+	if (geteuid() != 0)
+		test_skip("only root drops privileges");
 	TEST_OK(seteuid(OTHER_USER));
 	wire->port->ops->rx_sleep(wire->port);
 	fd = open_connection();

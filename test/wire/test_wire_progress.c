@@ -8,9 +8,7 @@
  */
 
 #include <pthread.h>
-#include <sched.h>
 
-#include <rte_cycles.h>
 #include <rte_debug.h>
 #include <rte_lcore.h>
 
@@ -21,7 +19,6 @@
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
-#include "../test.h"
 
 #define NB_POLLS   100u
 #define ENOUGH     (3 * NB_POLLS) /* READs in as many intervals */

@@ -11,10 +11,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,7 +28,6 @@
 
 #include "../rc.h"
 #include "../send_fds.h"
-#include "../test.h"
 
 #define ADDRESS      "127.0.16.1"
 #define PEER_ADDRESS "127.0.16.2"

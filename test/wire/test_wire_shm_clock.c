@@ -4,14 +4,11 @@
 
 /* The port over shared memory when the clock is set forward or back, and as peers come and go. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -209,10 +206,8 @@ TEST(wire_shm_clock, refused_connections_of_another_user_do_not_delay_the_next)
 	const uint32_t before = ins->nb;
 	int fds[8], i;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has connections of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	if (geteuid() != 0)
+		test_skip("only root has connections of another user");
 	TEST_OK(seteuid(65534));
 	for (i = 0; i < 7; i++)
 		fds[i] = connect_to(ports[0]);
@@ -258,10 +253,8 @@ TEST(wire_shm_clock, address_of_another_user_gets_no_packets)
 	char name[32];
 	int listener;
 
-	if (geteuid() != 0) {
-		printf("skipped: only root has listeners of another user\n");
-		test_stop(TEST_SKIPPED);
-	}
+	if (geteuid() != 0)
+		test_skip("only root has listeners of another user");
 	snprintf(name, sizeof(name), "clock-%d", (int)getpid());
 	TEST_ASSERT(rwire_addr_parse("127.0.22.99", &addr));
 	TEST_OK(seteuid(65534));
