@@ -19,6 +19,7 @@
 #include <rmem_srq.h>
 #include <rmem_xrcd.h>
 
+#include "soft/mem/rsoft_grace.h"
 #include "soft/wire/port/rwire_shm.h"
 #include "soft/wire/port/rwire_xrc_socket.h"
 #include "soft/wire/rwire_xrc.h"
@@ -183,7 +184,8 @@ TEST(wire_sim, xrc_link_without_the_file_or_a_valid_hello_is_refused)
 	post(1, MTU);
 	for (i = 0; i < 7; i++) {
 		hello = make_hello();
-		hello.magic[7] = i == 3 ? 'x' : hello.magic[7];
+		if (i == 3)
+			hello.magic[7] = 'x';
 		hello.version += i == 4;
 		hello.mtu = i == 5 ? 255 : i == 6 ? 8192 : hello.mtu;
 		TEST_EQ(dial(&hello,
@@ -367,6 +369,26 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 		while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1)
 			;
 	}
+	close(fd);
+	close_link();
+}
+
+TEST(wire_sim, failed_device_ends_xrc_links)
+{
+	struct rwire *wire;
+	unsigned int lcore;
+	int fd;
+
+	open_link();
+	wire = ((const struct rsoft_dev *)rmem_dev_drv(sides[1].dev)->priv)->wire;
+	post(1, 8);
+	fd = dial_ok();
+	lcore = rsoft_grace_enter();
+	rwire_fail_dev(wire, lcore);
+	rsoft_grace_leave(lcore);
+	TEST_EQ(send(fd, "", 1, MSG_NOSIGNAL), -1);
+	TEST_EQ(rwire_xrc_socket_connect(link_.domain, RWIRE_XRC_SRQ, link_.number), -ECONNREFUSED);
+	TEST_EQ(nb_posted(), 1);
 	close(fd);
 	close_link();
 }

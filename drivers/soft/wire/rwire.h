@@ -34,9 +34,9 @@
  *
  * Each source file only calls files after it in this list: rwire_dev.c, rwire_control.c,
  * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_xrc.c, rwire_req.c,
- * rwire_comp.c, rwire_timer.c, rwire_req_copy.c; rwire_xrc_ctl.c, rwire_xrc_in.c, rwire_resp.c,
- * rwire_resp_dup.c, rwire_reply.c; rwire_ud.c; rwire_qp.c; rwire_xrc_out.c; rwire_pace.c,
- * rwire_fail.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_comp.c, rwire_timer.c, rwire_req_copy.c; rwire_fail.c, rwire_xrc_ctl.c, rwire_xrc_in.c,
+ * rwire_resp.c, rwire_resp_dup.c, rwire_reply.c; rwire_ud.c; rwire_qp.c; rwire_xrc_out.c;
+ * rwire_pace.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H

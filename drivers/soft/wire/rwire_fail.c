@@ -8,6 +8,7 @@
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_rq.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 void
 rwire_fail_qp(struct rsoft_qp *qp, unsigned int lcore)
@@ -45,5 +46,6 @@ rwire_fail_dev(struct rwire *wire, unsigned int lcore)
 		if (qp != NULL)
 			rwire_fail_qp(qp, lcore);
 	}
+	rwire_xrc_in_fail(wire);
 	rmem_dev_async_event(wire->base_dev, RMEM_ASYNC_DEVICE_FATAL, 0);
 }

@@ -162,11 +162,14 @@ void rwire_xrc_in_run(struct rwire *wire, unsigned int lcore);
 /* Unlink the links to an SRQ, to be freed after a grace period. */
 struct rwire_xrc_in *rwire_xrc_in_take(struct rwire *wire, const struct rsoft_srq *srq);
 void rwire_xrc_in_free(struct rwire_xrc_in *in);
+/* The device has failed: close all links to its SRQs, and accept no other ones. */
+void rwire_xrc_in_fail(struct rwire *wire);
 
 /* rwire_xrc_out.c; under rx_lock. */
 /* Create rwire::xrc: 0, or -ENOMEM; logged. */
 int rwire_xrc_begin(struct rwire *wire);
 bool rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
+/* Close a descriptor, if it is open. */
 void rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
 struct rwire_xrc_hello rwire_xrc_hello_of(int status);
 bool rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, bool is_truncated);

@@ -37,8 +37,7 @@ rwire_xrc_in_free(struct rwire_xrc_in *in)
 static void
 in_unlink(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 {
-	if (in->end.fd >= 0)
-		rwire_xrc_unwatch(xrc, &in->end);
+	rwire_xrc_unwatch(xrc, &in->end);
 	if (in->q.rsp.is_inv_waiting)
 		xrc->nb_waiting--;
 	LIST_REMOVE(in, next);
@@ -50,8 +49,7 @@ static void
 in_close(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 {
 	if (in->q.rsp.is_inv_waiting) {
-		if (in->end.fd >= 0)
-			rwire_xrc_unwatch(xrc, &in->end);
+		rwire_xrc_unwatch(xrc, &in->end);
 		in->is_ending = true;
 		return;
 	}
@@ -71,6 +69,26 @@ rwire_xrc_in_take(struct rwire *wire, const struct rsoft_srq *srq)
 		return in;
 	}
 	return NULL;
+}
+
+void
+rwire_xrc_in_fail(struct rwire *wire)
+{
+	struct rwire_xrc *xrc = wire->xrc;
+	struct rwire_xrc_listener *listener;
+	struct rwire_xrc_in *in, *next;
+
+	if (xrc == NULL)
+		return;
+	xrc->nb_off = 0;
+	LIST_FOREACH(listener, &xrc->listeners, next) {
+		listener->is_off = false;
+		rwire_xrc_unwatch(xrc, &listener->end);
+	}
+	for (in = LIST_FIRST(&xrc->ins); in != NULL; in = next) {
+		next = LIST_NEXT(in, next);
+		in_close(xrc, in);
+	}
 }
 
 /* Make the responder of a link, which is not in the table of QPs. */

@@ -61,6 +61,8 @@ rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
 {
 	int fd = end->fd;
 
+	if (fd < 0)
+		return;
 	/* A child of this process may have a copy of the descriptor, which would stay watched. */
 	(void)epoll_ctl(xrc->epoll, EPOLL_CTL_DEL, fd, NULL);
 	end->fd = -1;
