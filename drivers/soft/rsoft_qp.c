@@ -198,8 +198,7 @@ qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	}
 	if (conn->remote.qp_num >> 24 != 0)
 		return -EINVAL;
-	if (rsoft_addr_dev(&conn->remote) == NULL ||
-			(qp->dev->args.loop != 0 && qp->dev->wire != NULL))
+	if (rsoft_addr_has_packets(qp, &conn->remote))
 		ret = rwire_qp_connect(qp, conn);
 	if (ret == 0) {
 		qp->conn = *conn;

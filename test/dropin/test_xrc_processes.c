@@ -38,7 +38,7 @@ enum op {
 	CREATE_QP,   /* -> a: number */
 	CONNECT,     /* a: number of the peer; of a QP that is reset first */
 	OPEN_QP,     /* a: number of a QP of another process */
-	CLOSE_DOMAIN,
+	SEND_OWN,    /* a: number of an SRQ: to it by QPs of this process -> wc */
 	END,
 };
 
@@ -193,6 +193,39 @@ create_recv_qp(void)
 	HOLDS(own.qp != NULL);
 }
 
+static struct ibv_qp *
+create_send_qp(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC_SEND,
+			.send_cq = own.cq,
+			.cap = {.max_send_wr = DEPTH, .max_send_sge = 1}};
+	struct ibv_qp *qp = ibv_create_qp(own.pd, &init);
+
+	HOLDS(qp != NULL);
+	return qp;
+}
+
+/* A request by two QPs of this process. */
+static struct ibv_wc
+send_own(uint32_t number)
+{
+	struct ibv_sge sge = {(uintptr_t)own.mem, 1, own.mr->lkey};
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	struct ibv_qp *recv = own.qp, *send = create_send_qp();
+	struct ibv_wc wc;
+
+	create_recv_qp();
+	connect_to(own.qp, send->qp_num, &own.gid, own.lid, 7);
+	connect_to(send, own.qp->qp_num, &own.gid, own.lid, 7);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.qp_type.xrc.remote_srqn = number;
+	HOLDS(ibv_post_send(send, &wr, &bad) == 0);
+	wc = wait_wc(own.cq);
+	HOLDS(ibv_destroy_qp(own.qp) == 0 && ibv_destroy_qp(send) == 0);
+	own.qp = recv;
+	return wc;
+}
+
 static void
 open_qp_fails(uint32_t qp_num)
 {
@@ -249,9 +282,8 @@ execute(const struct command *command, struct reply *reply)
 	case OPEN_QP:
 		open_qp_fails(command->a);
 		break;
-	case CLOSE_DOMAIN:
-		HOLDS(ibv_close_xrcd(own.xrcd) == 0);
-		own.xrcd = NULL;
+	case SEND_OWN:
+		reply->wc = send_own(command->a);
 		break;
 	case END:
 		close_all();
@@ -430,6 +462,19 @@ bursts_arrive(void)
 		status_is(IBV_WC_SUCCESS);
 }
 
+/* Also of a requester in the process of the XRC_RECV QP. */
+static void
+own_messages_arrive(void)
+{
+	struct reply reply;
+
+	call(&s, POST, 0, SMALL);
+	HOLDS(call(&p, SEND_OWN, number[0], 0).wc.status == IBV_WC_SUCCESS);
+	reply = call(&s, WAIT, 0, 0);
+	HOLDS(reply.wc.status == IBV_WC_SUCCESS && reply.wc.byte_len == 1);
+	HOLDS(call(&p, SEND_OWN, number[0] ^ 1, 0).wc.status == IBV_WC_REM_INV_REQ_ERR);
+}
+
 /* WRITEs reach the memory of the process that has the SRQ. */
 static void
 writes_arrive(void)
@@ -572,13 +617,8 @@ other_user_is_refused(const struct child *other)
 static void
 open_requester(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC_SEND,
-			.cap = {.max_send_wr = DEPTH, .max_send_sge = 1}};
-
 	open_own(1);
-	init.send_cq = own.cq;
-	own.qp = ibv_create_qp(own.pd, &init);
-	HOLDS(own.qp != NULL);
+	own.qp = create_send_qp();
 }
 
 /* The domain of P, which S opens too; each has an SRQ in it, or two. */
@@ -617,6 +657,7 @@ main(int argc, char **argv)
 	open_domain_of_both();
 	messages_arrive();
 	bursts_arrive();
+	own_messages_arrive();
 	writes_arrive();
 	missing_receive_is_waited_for();
 	refusals_reach_the_requester();

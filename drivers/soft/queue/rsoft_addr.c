@@ -10,6 +10,7 @@
 #include <rte_byteorder.h>
 
 #include "rsoft_addr.h"
+#include "rsoft_xrc.h"
 #include "../wire/codec/rwire_addr.h"
 
 static void
@@ -208,8 +209,9 @@ rsoft_addr_is_reachable(const struct rsoft_dev *dev, uint32_t slot, const struct
 	return is_reachable;
 }
 
-struct rsoft_dev *
-rsoft_addr_dev(const struct rmem_qp_addr *addr)
+/* Find the device of an address; NULL if there is none. Under the domain's lock. */
+static struct rsoft_dev *
+addr_dev(const struct rmem_qp_addr *addr)
 {
 	struct rsoft_gid gid;
 	struct rsoft_dev *dev;
@@ -227,7 +229,7 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 struct rsoft_qp *
 rsoft_addr_qp(const struct rmem_qp_addr *addr)
 {
-	struct rsoft_dev *dev = rsoft_addr_dev(addr);
+	struct rsoft_dev *dev = addr_dev(addr);
 	struct rsoft_qp *qp;
 
 	if (dev == NULL)
@@ -239,4 +241,24 @@ rsoft_addr_qp(const struct rmem_qp_addr *addr)
 			rsoft_gid_port(slot_of_gid(dev, addr->gid)) != rsoft_gid_port(qp->gid_slot))
 		return NULL;
 	return qp;
+}
+
+bool
+rsoft_addr_has_packets(const struct rsoft_qp *qp, const struct rmem_qp_addr *addr)
+{
+	const struct rsoft_dev *dev = addr_dev(addr);
+	const struct rsoft_qp *peer;
+
+	if (dev == NULL)
+		return true;
+	if (qp->dev->wire == NULL)
+		return false;
+	if (qp->dev->args.loop != 0)
+		return true;
+	/* Its port is not known before it is connected, too. */
+	peer = dev->qps[addr->qp_num & dev->qp_mask];
+	return dev == qp->dev &&
+			(rsoft_xrc_is_shared(qp) ||
+					(rsoft_xrc_is_shared(peer) &&
+							peer->qp.qp_num == addr->qp_num));
 }

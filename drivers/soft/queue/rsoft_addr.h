@@ -59,12 +59,15 @@ uint16_t rsoft_addr_lid(const struct rsoft_dev *dev, uint32_t port_num);
 /* The address of a QP. */
 void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 
-/* Find the device of an address; NULL if there is none. Under the domain's lock. */
-struct rsoft_dev *rsoft_addr_dev(const struct rmem_qp_addr *addr);
-
 /* Find the QP at an address, whose GID is one of the QP's port; NULL if there is none. Under the
  * domain's lock. */
 struct rsoft_qp *rsoft_addr_qp(const struct rmem_qp_addr *addr);
+
+/*
+ * Whether a QP exchanges packets with a peer at an address. QPs of one device do if processes share
+ * the domain of the XRC_RECV QP, since a request may be for another one. Under the domain's lock.
+ */
+bool rsoft_addr_has_packets(const struct rsoft_qp *qp, const struct rmem_qp_addr *addr);
 
 /* Path MTU as enum of verbs: 1 for 256 bytes to 5 for 4096. */
 static inline uint8_t

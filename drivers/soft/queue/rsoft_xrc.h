@@ -49,6 +49,13 @@ int rsoft_xrc_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf
 int rsoft_xrc_srq_destroy(struct rmem_srq *base);
 int rsoft_xrc_srq_num_get(struct rmem_srq *srq, uint32_t *srq_num);
 
+/* Whether a QP is an XRC_RECV QP of the domain of a file; NULL is allowed. */
+static inline bool
+rsoft_xrc_is_shared(const struct rsoft_qp *qp)
+{
+	return qp != NULL && qp->domain != NULL && qp->domain->fd >= 0;
+}
+
 /* Slow path of rsoft_xrc_select(): the last request named another SRQ. */
 bool rsoft_xrc_switch(struct rsoft_qp *qp, struct rsoft_srq *srq);
 

@@ -519,8 +519,7 @@ resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 static bool
 resp_may_forward(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
-	return q->qp->domain != NULL && q->qp->domain->fd >= 0 &&
-			(pkt->info & RWIRE_IS_MESSAGE) != 0;
+	return rsoft_xrc_is_shared(q->qp) && (pkt->info & RWIRE_IS_MESSAGE) != 0;
 }
 
 static int
