@@ -127,15 +127,16 @@ rsoft_post_progress(struct rsoft_dev *dev)
 static void
 post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
+	const bool has_engine = qp->dev->nb_engines != 0;
 	bool has_left = false;
 
-	if (qp->dev->nb_engines != 0) {
-		rsoft_sq_push(qp, wr, n);
-		return;
+	if (!has_engine) {
+		rsoft_grace_enter_lcore(lcore);
+		rsoft_lock(&qp->sq.lock);
 	}
-	rsoft_grace_enter_lcore(lcore);
-	rsoft_lock(&qp->sq.lock);
 	rsoft_sq_push(qp, wr, n);
+	if (has_engine)
+		return;
 	rsoft_sq_add_pending(qp);
 	if (qp->wire == NULL || !rwire_req_copy_defer(qp->wire)) {
 		rsoft_post_drain(qp, lcore);

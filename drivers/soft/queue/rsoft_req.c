@@ -463,6 +463,13 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 	return status;
 }
 
+/* Whether a QP flushes its requests in that state. In SQD they wait, in RESET they are dropped. */
+static bool
+req_is_flushed(uint32_t state)
+{
+	return state == RMEM_QPS_ERR || state == RMEM_QPS_SQE;
+}
+
 /* Body of rsoft_req_exec(). */
 static uint32_t
 req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -485,10 +492,10 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 			status = req_end_inv(batch, at, stride, n - i, &passed, &length);
 		} else if (likely(state == RMEM_QPS_RTS)) {
 			status = req_next(batch, at, stride, n - i, &passed, &length);
-		} else if (state == RMEM_QPS_ERR || state == RMEM_QPS_SQE) {
+		} else if (req_is_flushed(state)) {
 			status = RMEM_WC_WR_FLUSH_ERR;
 		} else {
-			break; /* RESET drops it, in SQD it waits */
+			break;
 		}
 		i += passed;
 		if (status == REQ_NEXT || status == RSOFT_WAIT_GRACE)
@@ -567,51 +574,60 @@ req_nb_unplanned(const struct rsoft_batch *batch, uint32_t n)
 	return i;
 }
 
-/* Fail the first request by a rule, or flush it outside of RTS; return how many have ended. */
-static uint32_t
-req_planned(struct rsoft_batch *batch, const uint8_t *at, size_t stride)
+/*
+ * Apply the rule of a request that must fail: 1 if it has ended, 0 if it will be flushed, or
+ * RSOFT_WAIT_PEER if it waits in this state of the QP.
+ */
+static int
+req_inject(struct rsoft_batch *batch, const struct rmem_send_wr *wr)
 {
-	const struct rmem_send_wr *wr = (const void *)at;
 	struct rsoft_qp *qp = batch->qp;
-	bool is_rts = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS;
-	uint32_t done, pos = batch->done;
+	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 	int status;
 
-	if (is_rts) {
-		status = rsoft_chaos_inject(qp->chaos, pos, wr);
-		if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR) {
-			rsoft_batch_lose(batch, wr);
-			return 1;
-		}
-		if (status != RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
-			batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
-			rsoft_batch_fail(batch, wr, status);
-			return 1;
-		}
+	if (state != RMEM_QPS_RTS) {
+		if (!req_is_flushed(state))
+			return RSOFT_WAIT_PEER;
+		rsoft_chaos_unplan(qp->chaos, batch->done);
+		return 0;
+	}
+	status = rsoft_chaos_inject(qp->chaos, batch->done, wr);
+	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_QP_FATAL) {
 		rsoft_batch_flush(batch);
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
+		return 0;
 	}
-	done = req_run(batch, at, stride, 1);
-	if (done != 0 && !is_rts)
-		rsoft_chaos_unplan(qp->chaos, pos);
-	return done;
+	if (status == RSOFT_CHAOS_EVENTS + RMEM_ASYNC_CQ_ERR) {
+		rsoft_batch_lose(batch, wr);
+		return 1;
+	}
+	batch->vendor_err = RMEM_VENDOR_ERR_CHAOS;
+	rsoft_batch_fail(batch, wr, status);
+	return 1;
 }
 
 /* req_run() for a QP with rules of chaos=. */
 static __rte_noinline uint32_t
 req_run_chaos(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	uint32_t part, done = 1, i = 0;
+	uint32_t part, done, i = 0;
+	int ended;
 
-	while (i < n && done != 0) {
+	while (i < n) {
+		const uint8_t *at = wrs + i * stride;
+
 		part = req_nb_unplanned(batch, n - i);
-		if (part != 0)
-			done = req_run_any(batch, wrs + i * stride, stride, part);
-		else
-			done = req_planned(batch, wrs + i * stride, stride);
-		i += done;
-		if (done < part)
+		if (part != 0) {
+			done = req_run_any(batch, at, stride, part);
+			i += done;
+			if (done < part)
+				break;
+			continue;
+		}
+		ended = req_inject(batch, (const void *)at);
+		if (ended < 0)
 			break;
+		i += (uint32_t)ended;
 	}
 	return i;
 }
@@ -643,12 +659,13 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_batch_begin(&batch, qp, lcore, is_queued);
-	if (unlikely(qp->chaos != NULL || qp->qp.type == RMEM_QPT_XRC_SEND ||
-			    rsoft_cq_part(rsoft_cq_of(qp->qp.send_cq), n) < n))
-		return req_run_parts(&batch, wrs, stride, n);
-	n = req_run(&batch, wrs, stride, n);
-	rsoft_batch_end(&batch);
-	return n;
+	if (likely(qp->chaos == NULL && qp->qp.type != RMEM_QPT_XRC_SEND &&
+			    rsoft_cq_part(rsoft_cq_of(qp->qp.send_cq), n) == n)) {
+		n = req_run(&batch, wrs, stride, n);
+		rsoft_batch_end(&batch);
+		return n;
+	}
+	return req_run_parts(&batch, wrs, stride, n);
 }
 
 void
