@@ -221,7 +221,7 @@ mp_revoke(struct rmem_obj *obj)
 	} while (!__atomic_compare_exchange_n(&key->word, &word,
 			rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false, __ATOMIC_SEQ_CST,
 			__ATOMIC_RELAXED));
-	rsoft_history_add(rsoft_dev_of(obj), key, rsoft_word_rkey(word), RSOFT_HISTORY_INV, NULL,
+	rsoft_key_note(rsoft_dev_of(obj), key, rsoft_word_rkey(word), RSOFT_HISTORY_INV, NULL,
 			NULL);
 	rsoft_grace_wait();
 	rsoft_key_release(key);

@@ -57,13 +57,4 @@ void rsoft_history_name(
 void rsoft_history_report(
 		const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory);
 
-static inline void
-rsoft_history_add(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_history_event event, const struct rmem_qp *qp,
-		const struct rmem_send_wr *wr)
-{
-	if (unlikely(dev->history != NULL))
-		rsoft_history_store(dev, key, rkey, event, qp, wr);
-}
-
 #endif /* RSOFT_HISTORY_H */

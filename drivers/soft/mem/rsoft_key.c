@@ -400,7 +400,7 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	uint32_t *nb = key->is_window ? &dev->nb_mw : &dev->nb_mr;
 	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
 
-	rsoft_history_add(dev, key, rsoft_word_rkey(key->word), RSOFT_HISTORY_DEREG, NULL, NULL);
+	rsoft_key_note(dev, key, rsoft_word_rkey(key->word), RSOFT_HISTORY_DEREG, NULL, NULL);
 	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
 		rsoft_lock(&dev->lock);
 		rsoft_key_hash_del(dev, slot, rsoft_word_rkey(key->word));

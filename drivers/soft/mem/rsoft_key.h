@@ -81,6 +81,19 @@ rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
 }
 
 /*
+ * With sanitize=1, record in the history that a key was created or ended: by a call, or by a
+ * request of a QP or its peer.
+ */
+static inline void
+rsoft_key_note(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
+		enum rsoft_history_event event, const struct rmem_qp *qp,
+		const struct rmem_send_wr *wr)
+{
+	if (unlikely(dev->history != NULL))
+		rsoft_history_store(dev, key, rkey, event, qp, wr);
+}
+
+/*
  * Publish a BUSY key of this rkey, after it was filled: with the tag chosen by a request of the QP,
  * as VALID with these rights, or as FREE with 0. A thread that reads the new word reads the new
  * fields.
@@ -90,7 +103,7 @@ rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, 
 		uint32_t rights, const struct rmem_send_wr *wr)
 {
 	rkey = rmem_rkey_of_tag(rkey, tag);
-	rsoft_history_add(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
+	rsoft_key_note(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
 			&qp->qp, wr);
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
 }
@@ -116,30 +129,23 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
-	rsoft_history_add(qp->dev, key, rkey, RSOFT_HISTORY_INV, &qp->qp, wr);
+	rsoft_key_note(qp->dev, key, rkey, RSOFT_HISTORY_INV, &qp->qp, wr);
 	return key;
 }
 
 /* Cause of a refusal by rsoft_key_invalidate(); an enum rmem_vendor_err. */
 uint32_t rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey);
 
-/* End the binding of a window after its grace period: release its MR. */
-static inline void
-rsoft_key_unbind(struct rsoft_key *key)
-{
-	if (key->is_window && key->mr != NULL) {
-		rmem_obj_unhold(&key->mr->mr.obj);
-		key->mr = NULL;
-	}
-}
-
-/* Move a key to FREE at the end of its grace period. */
+/* Move a key to FREE at the end of its grace period; a window releases its MR. */
 static inline void
 rsoft_key_release(struct rsoft_key *key)
 {
 	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 
-	rsoft_key_unbind(key);
+	if (key->is_window && key->mr != NULL) {
+		rmem_obj_unhold(&key->mr->mr.obj);
+		key->mr = NULL;
+	}
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
 }
 

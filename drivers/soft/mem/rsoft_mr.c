@@ -239,7 +239,7 @@ mr_reg_null(struct rsoft_mr *mr)
 	}
 	mr->key->iova = 0;
 	mr_set_list(mr, mr->mr.length);
-	rsoft_history_add(dev, mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL, NULL);
+	rsoft_key_note(dev, mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL, NULL);
 	return rsoft_mr_enable(&mr->mr);
 }
 
@@ -253,7 +253,7 @@ mr_reg_dm(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		return ret;
 	mr->key->iova = 0;
 	mr_set_stretch(mr, rsoft_dm_of(attr->ext->dm)->bytes + attr->ext->dm_offset, mr->mr.length);
-	rsoft_history_add(rsoft_dev_of(&mr->mr.obj), mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL,
+	rsoft_key_note(rsoft_dev_of(&mr->mr.obj), mr->key, mr->mr.rkey, RSOFT_HISTORY_REG, NULL,
 			NULL);
 	return rsoft_mr_enable(&mr->mr);
 }
@@ -275,7 +275,7 @@ mr_reg_memory(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		return ret;
 	}
 	mr->key->iova = base->iova;
-	rsoft_history_add(rsoft_dev_of(&base->obj), mr->key,
+	rsoft_key_note(rsoft_dev_of(&base->obj), mr->key,
 			rsoft_word_rkey(__atomic_load_n(&mr->key->word, __ATOMIC_RELAXED)),
 			RSOFT_HISTORY_REG, NULL, NULL);
 	if (mr->list != NULL)

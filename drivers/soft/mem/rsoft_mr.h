@@ -28,20 +28,24 @@ int rsoft_mkey_alloc(struct rmem_mr *mr);
 int rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list);
 int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
 
+/* Store a field of a BUSY key; see rsoft_mr_take(). */
+#define RSOFT_BIND_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+
 /*
- * Begin to fill a BUSY key.
+ * Move the key of an MR from FREE to BUSY, to be filled; false if it is not FREE.
  *
  * rsoft_mr_query() reads it concurrently, without a grace section. Invariant: the owner of a BUSY
  * key counts the bind, then stores its fields, then the word, each with release. So a reader that
  * loads a VALID word between two loads of the same count has read the fields of that bind.
  */
-#define RSOFT_BIND_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
-
-static inline void
-rsoft_mr_begin_bind(struct rsoft_mr *mr)
+static inline bool
+rsoft_mr_take(struct rsoft_mr *mr, uint32_t *rkey)
 {
+	if (unlikely(!rsoft_key_take(mr->key, rkey)))
+		return false;
 	__atomic_store_n(&mr->nb_binds, mr->nb_binds + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
 }
 
 /*

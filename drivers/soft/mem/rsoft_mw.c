@@ -137,54 +137,50 @@ rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 	return RMEM_VENDOR_ERR_KEY_STATE; /* the MR is disabled or being released */
 }
 
-/* Bind a BUSY key to its MR, which is held; return its rights. */
-static uint32_t
-mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
+/* Bind or unbind the key of a window, which is BUSY; the MR, if any, is held. */
+static __rte_always_inline void
+mw_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr);
-	const struct rsoft_key *from = mr->key;
-	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
-	uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
-	bool is_two = wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
-	uint32_t rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
-			(rsoft_word_rights(word) & RSOFT_SLOW);
-	uint8_t kind = from->kind;
-
-	key->mr = mr;
-	key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
-	key->length = wr->bind_mw.length;
-	key->kind = kind;
-	key->log2_page_size = from->log2_page_size;
-	key->pages = from->pages;
-	if (kind == RSOFT_KIND_BASE || kind == RSOFT_KIND_ODP)
-		key->base = (uint8_t *)((uintptr_t)from->base + offset);
-	else
-		key->map_offset = from->map_offset + offset;
-	key->qp_serial = is_two ? qp->serial : 0;
-	return is_two ? rights | RSOFT_SLOW | RSOFT_INV : rights;
-}
-
-/* Bind or unbind a BUSY key of this rkey. */
-static inline void
-mw_bind(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, const struct rmem_send_wr *wr)
-{
-	uint32_t rights = 0;
+	const bool is_two = wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr), *old = key->mr;
+	uint32_t rights = 0, rkey;
 
 	if (unlikely(!qp->has_bound))
 		__atomic_store_n(&qp->has_bound, 1, __ATOMIC_RELAXED);
-	rsoft_key_unbind(key);
-	if (likely(wr->bind_mw.mr != NULL))
-		rights = mw_fill(qp, key, wr);
+	key->mr = mr;
+	if (likely(mr != NULL)) {
+		const struct rsoft_key *from = mr->key;
+		uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
+		uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
+		uint8_t kind = from->kind;
+
+		key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
+		key->length = wr->bind_mw.length;
+		key->kind = kind;
+		key->log2_page_size = from->log2_page_size;
+		key->pages = from->pages;
+		if (kind == RSOFT_KIND_BASE || kind == RSOFT_KIND_ODP)
+			key->base = (uint8_t *)((uintptr_t)from->base + offset);
+		else
+			key->map_offset = from->map_offset + offset;
+		key->qp_serial = is_two ? qp->serial : 0;
+		rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
+				(rsoft_word_rights(word) & RSOFT_SLOW) |
+				(is_two ? RSOFT_SLOW | RSOFT_INV : 0);
+	}
+	rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
+	/* The MR of the previous binding, whose grace period is over. */
+	if (unlikely(old != NULL))
+		rmem_obj_unhold(&old->mr.obj);
 	RSOFT_COUNT(qp->stats.mw_binds, 1);
 }
 
 void
 rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
-
-	mw_bind(qp, key, rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)), wr);
+	mw_bind(qp, wr);
 }
 
 int
@@ -212,7 +208,7 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	}
 	if (rights & RSOFT_VALID)
 		return RSOFT_WAIT_GRACE;
-	mw_bind(qp, key, rsoft_word_rkey(word), wr);
+	mw_bind(qp, wr);
 	return RMEM_WC_SUCCESS;
 }
 

@@ -158,9 +158,8 @@ reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 
 	if (unlikely(reason != RMEM_VENDOR_ERR_NONE))
 		return reason;
-	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
+	if (unlikely(!rsoft_mr_take(mr, &rkey)))
 		return RMEM_VENDOR_ERR_NOT_FREE;
-	rsoft_mr_begin_bind(mr);
 	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr), wr);
 	return RMEM_VENDOR_ERR_NONE;
 }

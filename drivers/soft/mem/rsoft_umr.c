@@ -189,11 +189,10 @@ rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_e
 	*vendor_err = umr_check(qp, wr);
 	if (unlikely(*vendor_err != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
-	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
+	if (unlikely(!rsoft_mr_take(mr, &rkey))) {
 		*vendor_err = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rsoft_mr_begin_bind(mr);
 	*vendor_err = umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
 	if (likely(*vendor_err == RMEM_VENDOR_ERR_NONE))
 		*vendor_err = umr_check_below(qp, wr, mr->list, rkey >> 8);
