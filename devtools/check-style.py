@@ -508,7 +508,7 @@ def first_line_is_short(tree):
 
 
 def test_names_are_of_the_field(tree):
-    case = re.compile(r'\b(?:CONF_)?TEST(?:_WITH)?\(\w+,\s*(\w+)')
+    case = re.compile(r'\b(?:CONF_)?TEST(?:_WITH|_CALL)?\(\w+,\s*(\w+)')
     for path in tree.c_files('test'):
         text = tree.text(path)
         for found in case.finditer(text if glossary.covered(path) else ''):

@@ -83,7 +83,15 @@ struct test_command {
 #define TEST(suite, function)              TEST_ADD(suite, function, own, .setup = NULL)
 #define TEST_WITH(suite, function, set_up) TEST_ADD(suite, function, set_up, .setup = set_up)
 
-/* The three below need a semicolon after them. */
+/* These and those below need a semicolon after them. */
+/* A case that is a call of a function that several cases share. */
+#define TEST_CALL(suite, function, call)                                                           \
+	TEST(suite, function)                                                                      \
+	{                                                                                          \
+		call;                                                                              \
+	}                                                                                          \
+	static void function(void)
+
 #define REGISTER_RMEM_TEST(cmd, function)                                                          \
 	static struct test_command test_command_##cmd;                                             \
 	RTE_INIT(test_register_##cmd)                                                              \

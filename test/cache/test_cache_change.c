@@ -89,15 +89,10 @@ TEST(cache_uffd, unmapped_memory_is_registered_again)
 	cx_expect_replaced(cx.mem + CX_PAGE, 4 * CX_PAGE, unmap_last_page);
 }
 
-TEST(cache_uffd, memory_mapped_over_is_registered_again)
-{
-	cx_expect_replaced(cx.mem, 4 * CX_PAGE, map_over);
-}
-
-TEST(cache_uffd, discarded_memory_is_registered_again)
-{
-	cx_expect_replaced(cx.mem, 4 * CX_PAGE, discard);
-}
+TEST_CALL(cache_uffd, memory_mapped_over_is_registered_again,
+		cx_expect_replaced(cx.mem, 4 * CX_PAGE, map_over));
+TEST_CALL(cache_uffd, discarded_memory_is_registered_again,
+		cx_expect_replaced(cx.mem, 4 * CX_PAGE, discard));
 
 TEST(cache_uffd, moved_memory_is_registered_again)
 {
@@ -175,10 +170,7 @@ TEST(cache_uffd, mapping_of_a_file_is_deregistered)
 	TEST_RUN(ret);
 }
 
-TEST(cache_uffd, mapping_of_a_memfd_is_deregistered)
-{
-	fx_with_memfd(check_file);
-}
+TEST_CALL(cache_uffd, mapping_of_a_memfd_is_deregistered, fx_with_memfd(check_file));
 
 /* 0 if the call in a child was refused, and the parent's MR is not affected. */
 static int

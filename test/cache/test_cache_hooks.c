@@ -65,10 +65,8 @@ unmap_a_byte(uint8_t *buf, size_t length)
 	TEST_ASSERT(cx_map(page, CX_PAGE, MAP_FIXED_NOREPLACE) == page);
 }
 
-TEST(cache_hooks, last_page_of_a_call_is_registered_again)
-{
-	cx_expect_replaced(cx.mem + 8, 100, unmap_a_byte);
-}
+TEST_CALL(cache_hooks, last_page_of_a_call_is_registered_again,
+		cx_expect_replaced(cx.mem + 8, 100, unmap_a_byte));
 
 static void
 punch(uint8_t *buf, size_t length)

@@ -203,10 +203,8 @@ TEST(cache_race, get_waits_for_an_event_that_is_processed)
 TEST_SUITE(cache_race, cx_setup_uffd, cx_teardown);
 
 /* An MR that was registered during a call of another thread was for a single use. */
-TEST(cache_hooks_race, replaced_memory_is_registered_again_with_hooks)
-{
-	race_all(RMEM_CACHE_MONITOR_HOOKS);
-}
+TEST_CALL(cache_hooks_race, replaced_memory_is_registered_again_with_hooks,
+		race_all(RMEM_CACHE_MONITOR_HOOKS));
 
 /* The MR of the last thread that had the page mapped, which holds it; atomic. */
 static struct rmem_mr *previous;

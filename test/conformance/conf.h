@@ -75,6 +75,17 @@ void conf_reconnect(void);
  */
 void conf_expect_err(struct rmem_qp *qp);
 
+/*
+ * Send until a receive in that CQ completes, which is in fx.wc then; a status. A message that is
+ * late is not sent again too soon: it would arrive while its memory is compared.
+ */
+int conf_deliver(struct rmem_qp *qp, const struct rmem_send_wr *wr, struct rmem_cq *cq);
+/*
+ * Post WRITEs of b to all of an MR of a, and end its memory by a call: later bytes do not change.
+ * The completions are in wcs.
+ */
+void conf_end_writes(struct rmem_mr *mr, void (*end)(struct rmem_mr *mr), struct rmem_wc wcs[16]);
+
 /* The index of the GID of the QPs, on port 1. */
 uint8_t conf_gid_index(const uint8_t gid[16]);
 

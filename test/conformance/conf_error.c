@@ -294,7 +294,6 @@ CONF_TEST(error, message_without_receive_fails_after_its_retries, 0, 0,
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 }
 
-/* rnr_retry 7: unlimited. */
 CONF_TEST(error, message_waits_for_its_receive, 0, 0, "ibv_modify_qp(3): rnr_retry 7 is unlimited")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE_WITH_IMM};

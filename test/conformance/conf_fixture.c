@@ -85,6 +85,42 @@ conf_reconnect(void)
 	conf_reconnect_pair(fx.a.qp, fx.b.qp);
 }
 
+int
+conf_deliver(struct rmem_qp *qp, const struct rmem_send_wr *wr, struct rmem_cq *cq)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+
+	while (!fx_is_late(deadline)) {
+		TEST_STATUS(fx_send(qp, wr), RMEM_WC_SUCCESS);
+		for (i = 0; i < 8000; i++) {
+			if (rmem_poll_cq(cq, &fx.wc, 1) == 1)
+				return fx.wc.status;
+			fx_relax(&spins);
+		}
+	}
+	return -1;
+}
+
+void
+conf_end_writes(struct rmem_mr *mr, void (*end)(struct rmem_mr *mr), struct rmem_wc wcs[16])
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, (uint32_t)mr->length);
+	struct rmem_send_wr wrs[16];
+	unsigned int i;
+
+	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	end(mr);
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+}
+
 void
 conf_expect_err(struct rmem_qp *qp)
 {

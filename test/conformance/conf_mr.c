@@ -344,26 +344,20 @@ CONF_TEST(mr, deregistered_mr_grants_no_access, 0, 0,
 	conf_denied_locally(fx_addr(fx.a.buf), lkey);
 }
 
+static void
+release(struct rmem_mr *mr)
+{
+	TEST_OK(fx_release(mr));
+}
+
 /* Requests in flight end before the call returns; later requests of the burst may fail. */
 CONF_TEST(mr, no_write_arrives_after_dereg, 0, 0,
 		"IBTA 11.2.8.5: no access after Deregister has returned")
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 32768, ALL);
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32768);
-	struct rmem_send_wr wrs[16];
 	struct rmem_wc wcs[16];
 	unsigned int i;
 
-	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
-	for (i = 0; i < RTE_DIM(wrs); i++) {
-		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
-		wrs[i].flags = RMEM_SEND_SIGNALED;
-	}
-	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
-	TEST_OK(fx_release(mr));
-	memset(fx.a.buf, 0, FX_BUF_SIZE);
-	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
-	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	conf_end_writes(fx_mr(fx.a.pd, fx.a.buf, 32768, ALL), release, wcs);
 	for (i = 0; i < RTE_DIM(wcs) && wcs[i].status == RMEM_WC_SUCCESS; i++)
 		;
 	if (i < RTE_DIM(wcs))
@@ -372,7 +366,6 @@ CONF_TEST(mr, no_write_arrives_after_dereg, 0, 0,
 		TEST_STATUS(wcs[i].status, RMEM_WC_WR_FLUSH_ERR);
 }
 
-/* The receive's MR is checked when the message arrives. */
 CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
 		"IBTA 10.6.3: a receive's memory is checked when the message arrives")
 {

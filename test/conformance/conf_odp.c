@@ -112,7 +112,6 @@ CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
 	TEST_MEM(mem + FX_PAGE, fx.b.buf, FX_PAGE);
 }
 
-/* Rights, range and PD are checked as for any MR. */
 CONF_TEST(odp, on_demand_keys_are_checked, 0, ODP, "IBTA 10.6.3: rights, range and PD of the MR")
 {
 	struct rmem_mr *readable =

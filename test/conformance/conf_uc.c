@@ -31,25 +31,10 @@ setup(void)
 	TEST_ASSERT(several < FX_BUF_SIZE);
 }
 
-/*
- * Send until a receive of the peer completes, which is in fx.wc then. A message that is late is not
- * sent again too soon: it would arrive while its memory is compared.
- */
 static int
 deliver(const struct rmem_send_wr *wr)
 {
-	uint64_t deadline = fx_deadline();
-	unsigned int i, spins = 0;
-
-	while (!fx_is_late(deadline)) {
-		TEST_STATUS(fx_send(mine, wr), RMEM_WC_SUCCESS);
-		for (i = 0; i < 8000; i++) {
-			if (rmem_poll_cq(fx.a.cq, &fx.wc, 1) == 1)
-				return fx.wc.status;
-			fx_relax(&spins);
-		}
-	}
-	return -1;
+	return conf_deliver(mine, wr, fx.a.cq);
 }
 
 static struct rmem_send_wr

@@ -76,28 +76,10 @@ wr_to(const struct rmem_qp *qp, uint8_t opcode, const struct rmem_sge *sge)
 	return wr;
 }
 
-/* Send until a receive in that CQ completes, which is in fx.wc then. */
-static int
-deliver_by(struct rmem_qp *qp, const struct rmem_send_wr *wr, struct rmem_cq *cq)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int i, spins = 0;
-
-	while (!fx_is_late(deadline)) {
-		TEST_STATUS(fx_send(qp, wr), RMEM_WC_SUCCESS);
-		for (i = 0; i < 8000; i++) {
-			if (rmem_poll_cq(cq, &fx.wc, 1) == 1)
-				return fx.wc.status;
-			fx_relax(&spins);
-		}
-	}
-	return -1;
-}
-
 static int
 deliver(const struct rmem_send_wr *wr)
 {
-	return deliver_by(mine, wr, fx.a.cq);
+	return conf_deliver(mine, wr, fx.a.cq);
 }
 
 /* A receive for DATA bytes at the beginning of a's buffer. */
@@ -164,7 +146,7 @@ CONF_TEST(ud, grh_has_the_address_of_the_sender, RMEM_DEV_CAPA_UD, 0,
 	wr = wr_to(mine, RMEM_WR_SEND, &from);
 	wr.ud.remote_qpn = fx.wc.src_qp;
 	wr.ud.ah = make_ah(fx.a.pd, &back);
-	TEST_STATUS(deliver_by(peer, &wr, fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(conf_deliver(peer, &wr, fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 2);
 	TEST_EQ(fx.wc.src_qp, peer->qp_num);
 }

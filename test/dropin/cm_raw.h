@@ -61,6 +61,18 @@ raw_begin(struct raw_packet *packet, uint16_t type)
 	raw_put(packet->mad + 16, type, 2);
 }
 
+/* A connection to a port of 127.0.0.1, by a program of its own. */
+static inline int
+raw_connect(uint16_t port)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name;
+	socklen_t len = cm_name(RDMA_PS_TCP, port, &name);
+
+	HOLDS(fd >= 0 && connect(fd, (struct sockaddr *)&name, len) == 0);
+	return fd;
+}
+
 /* A valid request to a port of 127.0.0.1. */
 static inline void
 raw_req(struct raw_packet *packet, uint16_t port, uint32_t comm_id, uint32_t qpn)

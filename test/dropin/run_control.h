@@ -70,6 +70,16 @@ control_refuses(const char *program, const char *command, int status, const char
 	HOLDS(strstr(text, reason) != NULL);
 }
 
+static inline enum ibv_port_state
+port_state(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+
+	HOLDS(ibv_query_port(context, 1, &attr) == 0);
+	HOLDS((attr.phys_state == 5) == (attr.state == IBV_PORT_ACTIVE));
+	return attr.state;
+}
+
 static inline void
 expect_event(struct ibv_context *context, enum ibv_event_type type)
 {

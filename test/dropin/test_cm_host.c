@@ -52,17 +52,6 @@ hold_listening(uint16_t port, const char *text)
 #define AT_LOOPBACK "/l/400000000000000000000ffff7f000001"
 #define AT_ALL      "/l/4any"
 
-static int
-connect_raw(uint16_t port)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un name;
-	socklen_t len = cm_name(RDMA_PS_TCP, port, &name);
-
-	HOLDS(fd >= 0 && connect(fd, (struct sockaddr *)&name, len) == 0);
-	return fd;
-}
-
 static uint16_t
 free_port(void)
 {
@@ -85,7 +74,7 @@ disconnect_without_rtu_is_reported(void)
 	int fd;
 
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	fd = connect_raw(port);
+	fd = raw_connect(port);
 	raw_req(&packet, port, 17, 18);
 	raw_send(fd, &packet);
 	passive = cm_expect(server, CONNECT_REQUEST).id;
@@ -166,7 +155,7 @@ flood(uint16_t port)
 	int i, fd = -1;
 
 	for (i = 0; i < NB_REQUESTS; i++) {
-		fd = connect_raw(port);
+		fd = raw_connect(port);
 		raw_req(&packet, port, (uint32_t)i + 1, (uint32_t)i + 2);
 		raw_send(fd, &packet);
 	}

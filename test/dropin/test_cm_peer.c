@@ -16,18 +16,6 @@
 
 static int server, client; /* channels */
 
-/* A connection to the port, by a program of its own. */
-static int
-attack(uint16_t port)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct sockaddr_un name;
-	socklen_t len = cm_name(RDMA_PS_TCP, port, &name);
-
-	HOLDS(fd >= 0 && connect(fd, (struct sockaddr *)&name, len) == 0);
-	return fd;
-}
-
 /* A request that passes most checks, or another message. */
 static void
 almost_message(struct raw_packet *packet, uint16_t port, unsigned int *seed)
@@ -81,7 +69,7 @@ garbage_is_dropped_by_a_listener(void)
 	printf("seed %u\n", seed);
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
 	for (i = 0; i < ROUNDS; i++) {
-		fd = attack(port);
+		fd = raw_connect(port);
 		for (j = 0; j < sizeof(packets); j++)
 			bytes[j] = (uint8_t)rand_r(&seed);
 		if (i % 4 != 0)
@@ -107,7 +95,7 @@ silent_connections_are_bounded(void)
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
 	n = count_entries("/proc/self/fd");
 	for (i = 0; i < 3 * MAX_PENDING; i++) {
-		fds[i] = attack(port);
+		fds[i] = raw_connect(port);
 		drain();
 	}
 	HOLDS(count_entries("/proc/self/fd") <= n + 4 * MAX_PENDING);
@@ -216,7 +204,7 @@ connection_is_ended_by_its_peer_alone(void)
 	int fd, other;
 
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	fd = attack(port);
+	fd = raw_connect(port);
 	raw_req(&req, port, 17, 18);
 	raw_send(fd, &req);
 	passive = cm_expect(server, CONNECT_REQUEST).id;
@@ -225,7 +213,7 @@ connection_is_ended_by_its_peer_alone(void)
 	raw_answer(&packet, RAW_RTU, &rep);
 	raw_send(fd, &packet);
 	HOLDS(cm_expect(server, ESTABLISHED).id == passive);
-	other = attack(port);
+	other = raw_connect(port);
 	raw_answer(&packet, RAW_DREQ, &rep);
 	memcpy(packet.mad + RAW_DATA + 8, rep.mad + RAW_DATA + 12, 3); /* its QP number */
 	raw_send(other, &packet);

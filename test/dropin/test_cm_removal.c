@@ -102,14 +102,9 @@ static void
 by_rule(void)
 {
 	struct ibv_qp *qp = create_rc(own.pd, own.cq, 4);
-	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_1024,
-			.timeout = 14,
-			.retry_cnt = 7};
 
 	HOLDS(qp != NULL);
-	attr.dest_qp_num = qp->qp_num;
-	connect_qp(qp, attr);
+	connect_own_for(qp, 14, 7);
 	HOLDS(post_write(qp, own.mr, 0) == 0);
 	HOLDS(wait_wc(own.cq).status != IBV_WC_SUCCESS);
 	HOLDS(ibv_destroy_qp(qp) == 0);

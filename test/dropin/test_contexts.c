@@ -8,7 +8,6 @@
 
 static uint8_t buf[4096];
 
-/* The objects of one context. */
 struct side {
 	struct ibv_context *context;
 	struct ibv_pd *pd;

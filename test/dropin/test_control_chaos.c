@@ -39,15 +39,6 @@ hit_rule(void)
 	return qp;
 }
 
-static enum ibv_port_state
-port_state(void)
-{
-	struct ibv_port_attr attr;
-
-	HOLDS(ibv_query_port(own.context, 1, &attr) == 0);
-	return attr.state;
-}
-
 static void
 write_succeeds(void)
 {
@@ -69,7 +60,7 @@ up_ends_the_rule(void)
 	control_prints(program, "port soft0 thaw", "port 1 DOWN");
 	control_prints(program, "port soft0 up", "port 1 ACTIVE");
 	expect_event(own.context, IBV_EVENT_PORT_ACTIVE);
-	HOLDS(port_state() == IBV_PORT_ACTIVE);
+	HOLDS(port_state(own.context) == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	write_succeeds();
 }
@@ -95,9 +86,9 @@ down_outlasts_the_rule(void)
 	expect_event(own.context, IBV_EVENT_PORT_ERR);
 	control_prints(program, "port soft0 down", "port 1 DOWN");
 	while (now_ns() < until)
-		HOLDS(port_state() == IBV_PORT_DOWN);
+		HOLDS(port_state(own.context) == IBV_PORT_DOWN);
 	control_prints(program, "port soft0 up", "port 1 ACTIVE");
-	HOLDS(port_state() == IBV_PORT_ACTIVE);
+	HOLDS(port_state(own.context) == IBV_PORT_ACTIVE);
 	HOLDS(ibv_destroy_qp(qp) == 0);
 	write_succeeds();
 }

@@ -111,7 +111,6 @@ destroy(struct side *side)
 	HOLDS(ibv_dealloc_pd(side->pd) == 0 && ibv_close_device(side->context) == 0);
 }
 
-/* The file has this line. */
 static void
 expect_line(const char *dir, const char *name, const char *expected)
 {

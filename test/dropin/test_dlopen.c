@@ -377,7 +377,6 @@ library_is_looked_for_in_the_runpath_of_the_caller(void)
 	HOLDS(dl_iterate_phdr(is_from_runpath, NULL) != 0);
 }
 
-/* Run a case in a child. */
 static void
 in_child(void (*run)(void))
 {

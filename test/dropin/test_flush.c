@@ -30,7 +30,6 @@ create_qp(unsigned int access)
 	return ibv_qp_to_qp_ex(qp);
 }
 
-/* The status of a FLUSH of length bytes. */
 static enum ibv_wc_status
 flush(struct ibv_qp_ex *qp, const struct ibv_mr *mr, size_t length, uint8_t type, uint8_t level)
 {

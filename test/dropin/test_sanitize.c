@@ -152,7 +152,6 @@ execute(char *program, const char *what)
 	wait_child(pid);
 }
 
-/* Whether a report has calls. */
 static bool
 has_calls(const char *report)
 {

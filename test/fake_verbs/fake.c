@@ -97,14 +97,20 @@ fake_keeps(const char *name, void *object)
 	return kept[0] != NULL;
 }
 
+int
+fake_delete(void *object)
+{
+	free(object);
+	fake.nb_live--;
+	return 0;
+}
+
 static int
 fake_free(const char *name, void *object)
 {
 	if (fake_keeps(name, object))
 		return errno;
-	free(object);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(object);
 }
 
 /* That of libc for all the program, but for the files of our devices. */
@@ -398,9 +404,7 @@ ibv_dereg_mr(struct ibv_mr *ibv)
 	while (*at != mr)
 		at = &(*at)->next;
 	*at = mr->next;
-	free(mr);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(mr);
 }
 
 struct fake_mr *
@@ -483,9 +487,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		at = &(*at)->next;
 	*at = qp->next;
 	free(qp->mlx5);
-	free(qp);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(qp);
 }
 
 struct fake_qp *

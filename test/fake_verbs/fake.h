@@ -225,6 +225,8 @@ bool fake_fails(const char *name);
 void fake_crash(const char *what);
 /* An object, counted; NULL where the call is to fail. */
 void *fake_new(const char *name, size_t size);
+/* Its end; 0. */
+int fake_delete(void *object);
 /* True when a release is to fail: the object stays, and is the device's. */
 bool fake_keeps(const char *name, void *object);
 uint32_t fake_new_key(void);

@@ -42,9 +42,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (fake_keeps("destroy_comp_channel", channel))
 		return errno;
 	close(channel->fd);
-	free(channel);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(channel);
 }
 
 static void

@@ -121,9 +121,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 		fake_listener = NULL;
 	if (id == fake_conn)
 		fake_conn = NULL;
-	free(id);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(id);
 }
 
 int
@@ -272,7 +270,5 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 int
 rdma_ack_cm_event(struct rdma_cm_event *event)
 {
-	free(event);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(event);
 }

@@ -40,9 +40,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 		return errno;
 	fake_withdraw(cq);
 	free(cq->ring);
-	free(cq);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(cq);
 }
 
 struct ibv_cq *

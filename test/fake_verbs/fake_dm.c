@@ -60,9 +60,7 @@ fake_free_dm(struct ibv_dm *ibv)
 	if (fake_keeps("free_dm", dm))
 		return errno;
 	free(dm->bytes);
-	free(dm);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(dm);
 }
 
 static struct ibv_mr *

@@ -218,12 +218,9 @@ fake_destroy_mkey(struct mlx5dv_mkey *dv)
 	while (*at != mkey)
 		at = &(*at)->next;
 	*at = mkey->next;
-	free(mkey);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(mkey);
 }
 
-/* The mkey with that index. */
 static struct fake_mkey *
 fake_mkey_find(uint32_t key)
 {

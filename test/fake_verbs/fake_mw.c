@@ -56,9 +56,7 @@ fake_dealloc_mw(struct ibv_mw *ibv)
 		at = &(*at)->next;
 	*at = mw->next;
 	fake_unbind(mw);
-	free(mw);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(mw);
 }
 
 static int

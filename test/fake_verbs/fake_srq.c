@@ -75,9 +75,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 		cq->cons = cq->prod; /* as mlx4 drops the completions of the SRQ */
 		*at = (*at)->next;
 	}
-	free(ibv);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(ibv);
 }
 
 int
@@ -196,9 +194,7 @@ fake_close_xrcd(struct ibv_xrcd *ibv)
 	while (&(*at)->ibv != ibv)
 		at = &(*at)->next;
 	*at = (*at)->next;
-	free(ibv);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(ibv);
 }
 
 bool

@@ -48,9 +48,7 @@ ibv_destroy_ah(struct ibv_ah *ibv)
 	while (&(*at)->ibv != ibv)
 		at = &(*at)->next;
 	*at = (*at)->next;
-	free(ibv);
-	fake.nb_live--;
-	return 0;
+	return fake_delete(ibv);
 }
 
 static bool

@@ -193,15 +193,8 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 	test_stop(TEST_FAILED);
 }
 
-TEST(verbs_cm, cm_connect_leaves_nothing_when_a_call_fails)
-{
-	cm_each_call_fails(cm_connect);
-}
-
-TEST(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails)
-{
-	cm_each_call_fails(cm_accept);
-}
+TEST_CALL(verbs_cm, cm_connect_leaves_nothing_when_a_call_fails, cm_each_call_fails(cm_connect));
+TEST_CALL(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails, cm_each_call_fails(cm_accept));
 
 TEST(verbs_cm, cm_without_rdma_cm_logs_the_address)
 {
@@ -368,15 +361,9 @@ cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
 	cm_is_connected();
 }
 
-TEST(verbs_cm, cm_connect_refuses_wrong_data)
-{
-	cm_wrong_data_is_refused(cm_connect);
-}
-
-TEST(verbs_cm, cm_accept_refuses_wrong_data_and_continues)
-{
-	cm_wrong_data_is_refused(cm_accept);
-}
+TEST_CALL(verbs_cm, cm_connect_refuses_wrong_data, cm_wrong_data_is_refused(cm_connect));
+TEST_CALL(verbs_cm, cm_accept_refuses_wrong_data_and_continues,
+		cm_wrong_data_is_refused(cm_accept));
 
 /* The address is that of a device without the GID of the QP. */
 TEST(verbs_cm, cm_of_another_device_is_refused)

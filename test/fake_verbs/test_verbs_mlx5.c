@@ -188,7 +188,6 @@ TEST(verbs_mlx5, reg_mr_finds_changed_mrs)
 	TEST_OK(rmem_pd_dealloc(pd));
 }
 
-/* In one burst, in the order of the post. */
 TEST(verbs_mlx5, requests_of_a_burst_keep_their_order)
 {
 	struct rmem_sge sge = vt_sge(0, 8);

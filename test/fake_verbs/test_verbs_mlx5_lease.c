@@ -99,15 +99,8 @@ vz_rounds(uint32_t backend)
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 }
 
-TEST(verbs_mlx5_lease, leases_of_fast_register_mrs_begin_at_0)
-{
-	vz_rounds(RMEM_LEASE_FAST_REG);
-}
-
-TEST(verbs_mlx5_lease, leases_of_indirect_keys_begin_at_0)
-{
-	vz_rounds(RMEM_LEASE_UMR);
-}
+TEST_CALL(verbs_mlx5_lease, leases_of_fast_register_mrs_begin_at_0, vz_rounds(RMEM_LEASE_FAST_REG));
+TEST_CALL(verbs_mlx5_lease, leases_of_indirect_keys_begin_at_0, vz_rounds(RMEM_LEASE_UMR));
 
 /* The byte after the lease, which is in the MR. */
 TEST(verbs_mlx5_lease, end_of_a_lease_is_enforced)

@@ -75,15 +75,8 @@ vt_lose_by_error(void)
 	vt_reconnect();
 }
 
-TEST(verbs_mw_lost, flushed_requests_may_have_run)
-{
-	vt_lose_in_all_ways(vt_lose_by_error);
-}
-
-TEST(verbs_mw_lost, dropped_requests_may_have_run)
-{
-	vt_lose_in_all_ways(vt_reconnect);
-}
+TEST_CALL(verbs_mw_lost, flushed_requests_may_have_run, vt_lose_in_all_ways(vt_lose_by_error));
+TEST_CALL(verbs_mw_lost, dropped_requests_may_have_run, vt_lose_in_all_ways(vt_reconnect));
 
 /* The QP has failed, and that has not been polled when the next are posted. */
 static void
@@ -103,10 +96,8 @@ vt_lose_unseen(void)
 	vt_reconnect();
 }
 
-TEST(verbs_mw_lost, requests_after_a_failure_may_have_run)
-{
-	vt_lose_in_all_ways(vt_lose_unseen);
-}
+TEST_CALL(verbs_mw_lost, requests_after_a_failure_may_have_run,
+		vt_lose_in_all_ways(vt_lose_unseen));
 
 /* The QP is destroyed with its requests, and another is created. */
 static void
@@ -119,10 +110,7 @@ vt_lose_with_the_qp(void)
 	vt_reconnect();
 }
 
-TEST(verbs_mw_lost, destroyed_requests_may_have_run)
-{
-	vt_lose_in_all_ways(vt_lose_with_the_qp);
-}
+TEST_CALL(verbs_mw_lost, destroyed_requests_may_have_run, vt_lose_in_all_ways(vt_lose_with_the_qp));
 
 /* Nothing is reset: the MR is deregistered, and another QP binds the window. */
 TEST(verbs_mw_lost, lost_binding_holds_neither_mr_nor_qp)

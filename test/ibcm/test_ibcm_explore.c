@@ -66,7 +66,6 @@ struct state {
 	uint8_t nb_steps;
 };
 
-/* The bounds of an exploration. */
 struct bounds {
 	uint8_t losses, duplicates, retries;
 	bool has_calls; /* reject, notify, disconnect and release are explored too */
@@ -548,25 +547,14 @@ explore_within(struct bounds limits)
 			n);
 }
 
-TEST(ibcm_explore, loss_ends_in_agreement)
-{
-	explore_within((struct bounds){.losses = 3, .retries = 2});
-}
-
-TEST(ibcm_explore, duplicates_and_reordering_end_in_agreement)
-{
-	explore_within((struct bounds){.losses = 1, .duplicates = 2, .retries = 1});
-}
-
-TEST(ibcm_explore, all_calls_end_in_agreement)
-{
-	explore_within((struct bounds){.losses = 1, .retries = 1, .has_calls = true});
-}
-
-TEST(ibcm_explore, all_calls_with_a_duplicate_end_in_agreement)
-{
-	explore_within((struct bounds){.duplicates = 1, .retries = 1, .has_calls = true});
-}
+TEST_CALL(ibcm_explore, loss_ends_in_agreement,
+		explore_within((struct bounds){.losses = 3, .retries = 2}));
+TEST_CALL(ibcm_explore, duplicates_and_reordering_end_in_agreement,
+		explore_within((struct bounds){.losses = 1, .duplicates = 2, .retries = 1}));
+TEST_CALL(ibcm_explore, all_calls_end_in_agreement,
+		explore_within((struct bounds){.losses = 1, .retries = 1, .has_calls = true}));
+TEST_CALL(ibcm_explore, all_calls_with_a_duplicate_end_in_agreement,
+		explore_within((struct bounds){.duplicates = 1, .retries = 1, .has_calls = true}));
 
 /* Of long-tests. */
 TEST(ibcm_explore, all_calls_with_both_end_in_agreement)

@@ -81,7 +81,6 @@ void pair_connect(const struct pair_conf *conf);
 void pair_close(void);
 /* Counters of soft0. */
 int pair_stats(struct rmem_dev_stats *stats);
-/* Destroy the QP of an end. */
 int pair_destroy_qp(struct pair_end *end);
 
 /* Wait for a completion, a minute at most. */

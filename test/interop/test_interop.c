@@ -122,15 +122,8 @@ transfer_mtus(struct pair_end *end)
 	}
 }
 
-TEST(interop, soft_executes_send_write_and_read_on_rxe)
-{
-	transfer_mtus(&pair_soft);
-}
-
-TEST(interop, rxe_executes_send_write_and_read_on_soft)
-{
-	transfer_mtus(&pair_rxe);
-}
+TEST_CALL(interop, soft_executes_send_write_and_read_on_rxe, transfer_mtus(&pair_soft));
+TEST_CALL(interop, rxe_executes_send_write_and_read_on_soft, transfer_mtus(&pair_rxe));
 
 /* One atomic; the value before and after. */
 static void
@@ -167,15 +160,8 @@ atomics(struct pair_end *end)
 	atomic(end, RMEM_WR_ATOMIC_CMP_AND_SWP, big, 1, other, other);
 }
 
-TEST(interop, soft_executes_atomics_on_rxe)
-{
-	atomics(&pair_soft);
-}
-
-TEST(interop, rxe_executes_atomics_on_soft)
-{
-	atomics(&pair_rxe);
-}
+TEST_CALL(interop, soft_executes_atomics_on_rxe, atomics(&pair_soft));
+TEST_CALL(interop, rxe_executes_atomics_on_soft, atomics(&pair_rxe));
 
 /* SEND_WITH_INV of length bytes invalidates a window of the peer: its key is refused. */
 static void
@@ -211,15 +197,8 @@ invalidate_both(struct pair_end *end)
 	return; /* two */
 }
 
-TEST(interop, soft_invalidates_a_window_of_rxe)
-{
-	invalidate_both(&pair_soft);
-}
-
-TEST(interop, rxe_invalidates_a_window_of_soft)
-{
-	invalidate_both(&pair_rxe);
-}
+TEST_CALL(interop, soft_invalidates_a_window_of_rxe, invalidate_both(&pair_soft));
+TEST_CALL(interop, rxe_invalidates_a_window_of_soft, invalidate_both(&pair_rxe));
 
 static void
 setup(void)

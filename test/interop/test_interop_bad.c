@@ -40,7 +40,6 @@ refused(struct pair_end *end, uint8_t opcode, uint32_t rkey_diff, uint64_t addr_
 	return status_of(end, &wr);
 }
 
-/* Bad keys and ranges. */
 static void
 bad_keys(struct pair_end *end)
 {
@@ -66,15 +65,8 @@ bad_keys(struct pair_end *end)
 	TEST_STATUS(refused(end, RMEM_WR_RDMA_READ, 1, last + 8, 0), RMEM_WC_SUCCESS);
 }
 
-TEST(interop, rxe_refuses_bad_keys_and_ranges)
-{
-	bad_keys(&pair_soft);
-}
-
-TEST(interop, soft_refuses_bad_keys_and_ranges)
-{
-	bad_keys(&pair_rxe);
-}
+TEST_CALL(interop, rxe_refuses_bad_keys_and_ranges, bad_keys(&pair_soft));
+TEST_CALL(interop, soft_refuses_bad_keys_and_ranges, bad_keys(&pair_rxe));
 
 /* After a request is refused, those that follow are flushed, and the memory is unchanged. */
 static void
@@ -109,15 +101,8 @@ flushed(struct pair_end *end)
 		TEST_EQ(peer->memory[PAIR_TARGET + i], i < 1000 ? 0xff : 0);
 }
 
-TEST(interop, requests_of_soft_are_flushed_after_an_error)
-{
-	flushed(&pair_soft);
-}
-
-TEST(interop, requests_of_rxe_are_flushed_after_an_error)
-{
-	flushed(&pair_rxe);
-}
+TEST_CALL(interop, requests_of_soft_are_flushed_after_an_error, flushed(&pair_soft));
+TEST_CALL(interop, requests_of_rxe_are_flushed_after_an_error, flushed(&pair_rxe));
 
 /* Without the right, and atomics that are not aligned. */
 static void
@@ -146,17 +131,9 @@ bad_rights(struct pair_end *end)
 				RMEM_WC_REM_INV_REQ_ERR);
 }
 
-TEST(interop, rxe_refuses_requests_without_the_right)
-{
-	bad_rights(&pair_soft);
-}
+TEST_CALL(interop, rxe_refuses_requests_without_the_right, bad_rights(&pair_soft));
+TEST_CALL(interop, soft_refuses_requests_without_the_right, bad_rights(&pair_rxe));
 
-TEST(interop, soft_refuses_requests_without_the_right)
-{
-	bad_rights(&pair_rxe);
-}
-
-/* A SEND longer than the receive. */
 static void
 too_long(struct pair_end *end)
 {
@@ -182,15 +159,8 @@ too_long(struct pair_end *end)
 	TEST_STATUS(wc.status, RMEM_WC_LOC_LEN_ERR);
 }
 
-TEST(interop, rxe_refuses_a_send_longer_than_the_receive)
-{
-	too_long(&pair_soft);
-}
-
-TEST(interop, soft_refuses_a_send_longer_than_the_receive)
-{
-	too_long(&pair_rxe);
-}
+TEST_CALL(interop, rxe_refuses_a_send_longer_than_the_receive, too_long(&pair_soft));
+TEST_CALL(interop, soft_refuses_a_send_longer_than_the_receive, too_long(&pair_rxe));
 
 /* No receive: wait for one without limit, or fail after the retries. */
 static void
@@ -222,15 +192,8 @@ no_receive(struct pair_end *end)
 	}
 }
 
-TEST(interop, soft_retries_until_rxe_posts_a_receive)
-{
-	no_receive(&pair_soft);
-}
-
-TEST(interop, rxe_retries_until_soft_posts_a_receive)
-{
-	no_receive(&pair_rxe);
-}
+TEST_CALL(interop, soft_retries_until_rxe_posts_a_receive, no_receive(&pair_soft));
+TEST_CALL(interop, rxe_retries_until_soft_posts_a_receive, no_receive(&pair_rxe));
 
 /* The QP of the peer is destroyed. */
 static void
@@ -246,12 +209,5 @@ no_peer(struct pair_end *end)
 	TEST_STATUS(status_of(end, &wr), RMEM_WC_RETRY_EXC_ERR);
 }
 
-TEST(interop, soft_reports_a_destroyed_qp_of_rxe)
-{
-	no_peer(&pair_soft);
-}
-
-TEST(interop, rxe_reports_a_destroyed_qp_of_soft)
-{
-	no_peer(&pair_rxe);
-}
+TEST_CALL(interop, soft_reports_a_destroyed_qp_of_rxe, no_peer(&pair_soft));
+TEST_CALL(interop, rxe_reports_a_destroyed_qp_of_soft, no_peer(&pair_rxe));

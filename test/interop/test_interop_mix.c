@@ -21,7 +21,6 @@
 #define SLOT_SIZE 16384
 #define NB_RECV   8
 
-/* The requests of an end. */
 struct flow {
 	struct pair_end *end;
 	uint8_t opcode[SLOTS];

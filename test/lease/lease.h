@@ -80,7 +80,7 @@ void lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey);
  * depend on them are skipped there.
  */
 bool lx_has_bounds(void);
-void lx_skip_bounds(void);
+void lx_need_bounds(void);
 void lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /* Reset both QPs, call rmem_lease_recover(), and connect them. */
 void lx_recover(void);

@@ -27,10 +27,7 @@ TEST(lease, lease_grants_no_byte_before_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
-	if (!lx_has_bounds()) {
-		lx_skip_bounds();
-		return;
-	}
+	lx_need_bounds();
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
 	lx_expect_granted(lx.lease[0]);
 	lx_expect_denied(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
@@ -40,10 +37,7 @@ TEST(lease, lease_covers_no_byte_after_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
-	if (!lx_has_bounds()) {
-		lx_skip_bounds();
-		return;
-	}
+	lx_need_bounds();
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
 	lx_expect_denied(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
 }

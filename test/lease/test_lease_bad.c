@@ -19,7 +19,6 @@ grant(const struct rmem_lease_req *req)
 	return rmem_lease_grant(lx.ctx, req, 1, lx.lease);
 }
 
-/* A grant is refused, for this reason. */
 #define REFUSED(req, error, reason)                                                                \
 	do {                                                                                       \
 		TEST_ERR(grant(req), error);                                                       \

@@ -71,8 +71,7 @@ perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, stru
 	TEST_OK(rmem_qp_create(pd, &conf, qp));
 }
 
-/* Create and connect the QPs on the devices of the pair. */
-static void
+void
 perf_pair_connect(struct perf_pair *pair)
 {
 	perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a);
@@ -101,12 +100,18 @@ perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b)
 }
 
 void
-perf_pair_close(struct perf_pair *pair)
+perf_pair_disconnect(struct perf_pair *pair)
 {
 	TEST_OK(rmem_qp_destroy(pair->a));
 	TEST_OK(rmem_qp_destroy(pair->b));
 	TEST_OK(rmem_cq_destroy(pair->cq_a));
 	TEST_OK(rmem_cq_destroy(pair->cq_b));
+}
+
+void
+perf_pair_close(struct perf_pair *pair)
+{
+	perf_pair_disconnect(pair);
 	TEST_OK(rmem_pd_dealloc(pair->pd));
 	if (pair->dev_b != pair->dev) {
 		TEST_OK(rmem_pd_dealloc(pair->pd_b));

@@ -66,6 +66,14 @@ typedef double (*perf_func_t)(void *arg);
 	REGISTER_RMEM_TEST(name##_perf_autotest, test_##name);                                     \
 	static void test_##name(void)
 
+/* The autotest of a row that a function measures: func("name", ...). */
+#define PERF_CALL(name, func, ...)                                                                 \
+	PERF_TEST(name)                                                                            \
+	{                                                                                          \
+		func(#name, __VA_ARGS__);                                                          \
+	}                                                                                          \
+	static void test_##name(void)
+
 void perf_dev_open(const char *args, struct rmem_dev **dev);
 void perf_qp_open(
 		struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp);
@@ -74,6 +82,9 @@ void perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b);
 
 void perf_pair_open(struct perf_pair *pair, const char *args);
 void perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
+/* More QPs of a device and PD that are open. */
+void perf_pair_connect(struct perf_pair *pair);
+void perf_pair_disconnect(struct perf_pair *pair);
 void perf_pair_close(struct perf_pair *pair);
 
 /* Allocated memory, registered with all rights. */

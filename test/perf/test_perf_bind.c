@@ -297,22 +297,7 @@ compare(const char *name, const char *bar, bool is_mw, perf_func_t func, perf_fu
 	job_close(&job);
 }
 
-PERF_TEST(reg_mr_burst32)
-{
-	compare("reg_mr_burst32", "ratio <= 3", false, run_bind, run_floor_bind);
-}
-
-PERF_TEST(local_inv_burst32)
-{
-	compare("local_inv_burst32", "ratio <= 3", false, run_inv, run_floor_inv);
-}
-
-PERF_TEST(mw_bind_burst32)
-{
-	compare("mw_bind_burst32", "ratio <= 5", true, run_bind, run_floor_bind);
-}
-
-PERF_TEST(mw_inv_burst32)
-{
-	compare("mw_inv_burst32", "ratio <= 3", true, run_inv, run_floor_inv);
-}
+PERF_CALL(reg_mr_burst32, compare, "ratio <= 3", false, run_bind, run_floor_bind);
+PERF_CALL(local_inv_burst32, compare, "ratio <= 3", false, run_inv, run_floor_inv);
+PERF_CALL(mw_bind_burst32, compare, "ratio <= 5", true, run_bind, run_floor_bind);
+PERF_CALL(mw_inv_burst32, compare, "ratio <= 3", true, run_inv, run_floor_inv);

@@ -307,25 +307,10 @@ compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 	job_close(&job);
 }
 
-PERF_TEST(lease_grant_revoke_burst32)
-{
-	compare("lease_grant_revoke_burst32", "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
-}
-
-PERF_TEST(lease_write_revoke64)
-{
-	compare("lease_write_revoke64", "none", RMEM_LEASE_FAST_REG, true);
-}
-
-PERF_TEST(lease_mw_burst32)
-{
-	compare("lease_mw_burst32", "none", RMEM_LEASE_MW, false);
-}
-
-PERF_TEST(lease_umr_burst32)
-{
-	compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
-}
+PERF_CALL(lease_grant_revoke_burst32, compare, "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
+PERF_CALL(lease_write_revoke64, compare, "none", RMEM_LEASE_FAST_REG, true);
+PERF_CALL(lease_mw_burst32, compare, "none", RMEM_LEASE_MW, false);
+PERF_CALL(lease_umr_burst32, compare, "none", RMEM_LEASE_UMR, false);
 
 /* Leases that follow each other, while others are held. */
 struct held_job {

@@ -99,15 +99,8 @@ compare(const char *name, perf_func_t yardstick, perf_func_t value)
 	perf_pair_close(&job.pair);
 }
 
-PERF_TEST(pool_sge_bulk32)
-{
-	compare("pool_sge_bulk32", run_mempool_32, run_pool_32);
-}
-
-PERF_TEST(pool_sge_bulk1)
-{
-	compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
-}
+PERF_CALL(pool_sge_bulk32, compare, run_mempool_32, run_pool_32);
+PERF_CALL(pool_sge_bulk1, compare, run_mempool_1, run_pool_1);
 
 /* Without caches: a tracked pool, and the mempool ops given. */
 static void
@@ -137,15 +130,8 @@ compare_tracked(const char *name, const char *ops_name)
 	perf_pair_close(&job.pair);
 }
 
-PERF_TEST(tracked_ring_bulk32)
-{
-	compare_tracked("tracked_ring_bulk32", "ring_mp_mc");
-}
-
-PERF_TEST(tracked_stack_bulk32)
-{
-	compare_tracked("tracked_stack_bulk32", "stack");
-}
+PERF_CALL(tracked_ring_bulk32, compare_tracked, "ring_mp_mc");
+PERF_CALL(tracked_stack_bulk32, compare_tracked, "stack");
 
 static void
 lock_chunk(struct rte_mempool *mp, void *opaque, struct rte_mempool_memhdr *chunk, unsigned int i)

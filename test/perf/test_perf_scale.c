@@ -22,7 +22,6 @@
 #define NB_POLLS  100000u
 #define NB_WRITES 200000u
 
-/* The steps of a table. */
 enum step {
 	CREATE,
 	CONNECT,

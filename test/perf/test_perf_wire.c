@@ -419,10 +419,7 @@ compare_host(const char *name, const char *bar, uint8_t opcode, uint32_t size, u
 	compare_two_by(&row, HOST_SINK, "ip=host,progress=poll", &job);
 }
 
-PERF_TEST(wire_shm_two_write64k)
-{
-	compare_two("wire_shm_two_write64k", "ratio >= 0.6", 65536, 100);
-}
+PERF_CALL(wire_shm_two_write64k, compare_two, "ratio >= 0.6", 65536, 100);
 
 PERF_TEST(wire_shm_two_sizes)
 {
@@ -435,15 +432,8 @@ PERF_TEST(wire_shm_two_sizes)
 	}
 }
 
-PERF_TEST(wire_host_two_write64k)
-{
-	compare_host("wire_host_two_write64k", "ratio >= 0.95", RMEM_WR_RDMA_WRITE, 65536, 100);
-}
-
-PERF_TEST(wire_host_two_read64k)
-{
-	compare_host("wire_host_two_read64k", "ratio >= 0.95", RMEM_WR_RDMA_READ, 65536, 100);
-}
+PERF_CALL(wire_host_two_write64k, compare_host, "ratio >= 0.95", RMEM_WR_RDMA_WRITE, 65536, 100);
+PERF_CALL(wire_host_two_read64k, compare_host, "ratio >= 0.95", RMEM_WR_RDMA_READ, 65536, 100);
 
 PERF_TEST(wire_host_two_sizes)
 {

@@ -220,10 +220,7 @@ compare_write(const char *name, const char *bar, uint32_t size, uint32_t nb_bufs
 	job_close(&job);
 }
 
-PERF_TEST(write64_burst32)
-{
-	compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
-}
+PERF_CALL(write64_burst32, compare_write, "ratio <= 3", 64, 1024, 20000);
 
 /* A device without and one with an argument. */
 static void
@@ -239,17 +236,11 @@ compare_with(const char *name, const char *args, const char *yardstick, const ch
 	job_close(&jobs[1]);
 }
 
-PERF_TEST(write64_sanitize)
-{
-	compare_with("write64_sanitize", "sanitize=1", "without sanitize=1", "ratio <= 2");
-}
+PERF_CALL(write64_sanitize, compare_with, "sanitize=1", "without sanitize=1", "ratio <= 2");
 
 /* Rules that never match. */
-PERF_TEST(write64_chaos)
-{
-	compare_with("write64_chaos", "chaos=SEND:RETRY_EXC_ERR+RDMA_READ:RETRY_EXC_ERR",
-			"without chaos=", "ratio <= 1.1");
-}
+PERF_CALL(write64_chaos, compare_with, "chaos=SEND:RETRY_EXC_ERR+RDMA_READ:RETRY_EXC_ERR",
+		"without chaos=", "ratio <= 1.1");
 
 /* Requests of other opcodes compared with WRITEs of a size. */
 static void
@@ -276,26 +267,11 @@ compare_opcode(const char *name, const char *yardstick, const char *bar, enum rm
 	job_close(&jobs[1]);
 }
 
-PERF_TEST(atomic_write_burst32)
-{
-	compare_opcode("atomic_write_burst32", "write64_burst32", "ratio <= 1.2",
-			RMEM_WR_ATOMIC_WRITE, 64);
-}
-
-PERF_TEST(flush0_burst32)
-{
-	compare_opcode("flush0_burst32", "WRITEs of 0 bytes", "ratio <= 1.5", RMEM_WR_FLUSH, 0);
-}
-
-PERF_TEST(write4k)
-{
-	compare_write("write4k", "ratio >= 0.92", 4096, 32, 5000);
-}
-
-PERF_TEST(write64k)
-{
-	compare_write("write64k", "ratio >= 0.98", 65536, 16, 500);
-}
+PERF_CALL(atomic_write_burst32, compare_opcode, "write64_burst32", "ratio <= 1.2",
+		RMEM_WR_ATOMIC_WRITE, 64);
+PERF_CALL(flush0_burst32, compare_opcode, "WRITEs of 0 bytes", "ratio <= 1.5", RMEM_WR_FLUSH, 0);
+PERF_CALL(write4k, compare_write, "ratio >= 0.92", 4096, 32, 5000);
+PERF_CALL(write64k, compare_write, "ratio >= 0.98", 65536, 16, 500);
 
 /* The buffers of each size stay in the CPU caches: 128 KiB of them, of 1 MiB one. */
 PERF_TEST(write_sizes)
@@ -375,10 +351,7 @@ compare_mrs(const char *name, const char *bar, uint32_t nb_mrs)
 	job_close(&job);
 }
 
-PERF_TEST(write64_1m_mrs)
-{
-	compare_mrs("write64_1m_mrs", "ratio <= 1.5", MANY_MRS);
-}
+PERF_CALL(write64_1m_mrs, compare_mrs, "ratio <= 1.5", MANY_MRS);
 
 PERF_TEST(write64_mrs)
 {
@@ -505,18 +478,13 @@ PERF_TEST(write64_two_lcores)
 	perf_peer_lcore();
 	job_open(&jobs[0], 64, 1024, 20000, 0);
 	*other = jobs[0];
-	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_a, &other->pair.a);
-	perf_qp_open(other->pair.dev, other->pair.pd, &other->pair.cq_b, &other->pair.b);
-	perf_qp_connect_pair(other->pair.a, other->pair.b);
+	perf_pair_connect(&other->pair);
 	other->src = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
 	other->dst = perf_mr(other->pair.pd, (size_t)other->size * other->nb_bufs);
 	perf_wrs_init(&other->wrs, RMEM_WR_RDMA_WRITE, other->size, other->src, other->dst);
 	perf_measure(&row, run_write, run_two_lcores, jobs);
 	TEST_OK(rmem_mr_dereg(other->src));
 	TEST_OK(rmem_mr_dereg(other->dst));
-	TEST_OK(rmem_qp_destroy(other->pair.a));
-	TEST_OK(rmem_qp_destroy(other->pair.b));
-	TEST_OK(rmem_cq_destroy(other->pair.cq_a));
-	TEST_OK(rmem_cq_destroy(other->pair.cq_b));
+	perf_pair_disconnect(&other->pair);
 	job_close(&jobs[0]);
 }

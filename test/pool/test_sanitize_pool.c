@@ -55,7 +55,6 @@ teardown(void)
 	fx_teardown();
 }
 
-/* The log of a put. */
 static const char *
 log_of_put(struct rmem_pool *to, const struct rmem_sge *sge, unsigned int n)
 {

@@ -102,7 +102,6 @@ bool model_open_sges(struct model *model, const struct model_side *side, const s
 bool model_overlaps(
 		struct model *model, const struct model_span *from, const struct model_span *to);
 
-/* Copy length bytes. */
 void model_copy(struct model *model, const struct model_span *to, const struct model_span *from,
 		uint32_t length);
 

@@ -56,7 +56,6 @@ struct random_keys {
 	uint32_t nb_owners;
 };
 
-/* A receive. */
 struct random_recv {
 	uint64_t wr_id;
 	struct rmem_sge sge[RANDOM_MAX_SGE];
@@ -123,7 +122,6 @@ int random_end(struct random_run *run);
 /* Shared by random_ops.c, random_key.c, random_bind.c and random_link.c. */
 uint32_t random_below(struct random_run *run, uint32_t limit);
 bool random_one_in(struct random_run *run, uint32_t n);
-/* Record a released key. */
 void random_remember(struct random_run *run, uint32_t key);
 /* Record a valid rkey; not 0 if another owner ever had it. */
 int random_note_key(struct random_run *run, const struct model_region *region);

@@ -33,6 +33,9 @@ struct rmem_driver stub_driver_bare(const char *name);
 /* A driver with objects of each kind, whose other ops do nothing. */
 struct rmem_driver stub_driver_full(const char *name);
 
+/* Register a driver that may be registered, and zero stub; skips if there are too many. */
+void stub_register(const struct rmem_driver *driver);
+
 /* Capabilities of its devices; dev may be NULL. */
 int stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info);
 

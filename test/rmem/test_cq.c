@@ -181,15 +181,10 @@ expect_no_request_after_overrun(uint8_t flags)
 	TEST_ASSERT(fx_is_zero(fx.b.buf + 8 * n, 8 * (4 * cq->nb_cqe - n)));
 }
 
-TEST(cq, no_request_of_a_burst_is_executed_after_an_overrun)
-{
-	expect_no_request_after_overrun(RMEM_SEND_SIGNALED);
-}
-
-TEST(cq, no_request_of_a_burst_is_executed_after_an_overrun_by_fewer_completions)
-{
-	expect_no_request_after_overrun(0);
-}
+TEST_CALL(cq, no_request_of_a_burst_is_executed_after_an_overrun,
+		expect_no_request_after_overrun(RMEM_SEND_SIGNALED));
+TEST_CALL(cq, no_request_of_a_burst_is_executed_after_an_overrun_by_fewer_completions,
+		expect_no_request_after_overrun(0));
 
 TEST(cq, overrun_of_receives_is_reported_to_their_owner)
 {

@@ -175,10 +175,7 @@ make_larger(void **object)
 	return ret;
 }
 
-TEST(cq_resize, no_memory_is_enomem_and_nothing_changes)
-{
-	fx_expect_enomem(make_larger);
-}
+TEST_CALL(cq_resize, no_memory_is_enomem_and_nothing_changes, fx_expect_enomem(make_larger));
 
 #define RACE_DEPTH    8u
 #define RACE_MESSAGES 2000u

@@ -462,7 +462,6 @@ TEST(driver, op_that_fails_changes_nothing)
 	TEST_OK(fx_release(dev));
 }
 
-/* A release that fails leaves the object as it was. */
 TEST(driver, release_that_fails_keeps_the_object)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);

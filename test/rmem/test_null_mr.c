@@ -95,7 +95,6 @@ TEST(null_mr, read_of_a_gap_into_a_null_mr_succeeds)
 	TEST_ASSERT(fx.a.buf[100] != 0);
 }
 
-/* The result of an atomic may be discarded. */
 TEST(null_mr, result_of_an_atomic_is_discarded)
 {
 	struct rmem_sge sge = {.addr = 0, .length = 8};

@@ -135,10 +135,7 @@ use_own_regions(void *arg)
 	}
 }
 
-TEST(threads, regions_are_registered_and_released_on_every_lcore)
-{
-	run_on_all(use_own_regions);
-}
+TEST_CALL(threads, regions_are_registered_and_released_on_every_lcore, run_on_all(use_own_regions));
 
 /* PD, CQ, QP pair, message, and all of it away again. */
 static void
@@ -171,10 +168,7 @@ use_own_objects(void *arg)
 	}
 }
 
-TEST(threads, objects_are_created_and_destroyed_on_every_lcore)
-{
-	run_on_all(use_own_objects);
-}
+TEST_CALL(threads, objects_are_created_and_destroyed_on_every_lcore, run_on_all(use_own_objects));
 
 static void
 use_own_device(void *arg)
@@ -196,10 +190,7 @@ use_own_device(void *arg)
 	}
 }
 
-TEST(threads, devices_are_created_and_closed_on_every_lcore)
-{
-	run_on_all(use_own_device);
-}
+TEST_CALL(threads, devices_are_created_and_closed_on_every_lcore, run_on_all(use_own_device));
 
 /* Only one of those that create a device of one name wins. */
 static void
@@ -455,20 +446,12 @@ expect_no_late_receive(void (*end)(void))
 	stop(TEST_TRY(receive_rounds(end)));
 }
 
-TEST(threads, no_message_arrives_after_reset_of_the_receiver)
-{
-	expect_no_late_receive(end_by_reset);
-}
-
-TEST(threads, no_message_arrives_after_set_error_of_the_receiver)
-{
-	expect_no_late_receive(end_by_error);
-}
-
-TEST(threads, no_message_arrives_after_destroy_of_the_receiver)
-{
-	expect_no_late_receive(end_by_destroy);
-}
+TEST_CALL(threads, no_message_arrives_after_reset_of_the_receiver,
+		expect_no_late_receive(end_by_reset));
+TEST_CALL(threads, no_message_arrives_after_set_error_of_the_receiver,
+		expect_no_late_receive(end_by_error));
+TEST_CALL(threads, no_message_arrives_after_destroy_of_the_receiver,
+		expect_no_late_receive(end_by_destroy));
 
 static void
 write_to_own_peer(void *arg)

@@ -182,7 +182,6 @@ net_timer(struct net *net, uint64_t at, uint32_t id)
 	event_push(net, (struct net_event){.at = at, .id = id});
 }
 
-/* A packet arrives at the switch. */
 static void
 net_switch(struct net *net, struct net_packet *packet)
 {

@@ -168,10 +168,8 @@ failures_of(const char *rules)
 	return failed;
 }
 
-TEST(chaos_call, log_of_calls_replays)
-{
-	chaos_expect_replay(failures_of, "pd_alloc:EAGAIN@p:0.3");
-}
+TEST_CALL(chaos_call, log_of_calls_replays,
+		chaos_expect_replay(failures_of, "pd_alloc:EAGAIN@p:0.3"));
 
 TEST(chaos_call, illegal_errnos_are_refused)
 {

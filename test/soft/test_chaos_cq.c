@@ -105,20 +105,12 @@ expect_nth(const char *rule, unsigned int nb_polls)
 	TEST_ASSERT(chaos_polls_before(fx.b.cq, 1) >= 9);
 }
 
-TEST(chaos_cq, entry_that_is_no_receive_is_not_counted)
-{
-	expect_nth("recv:LATE@cq:2@nth:1@polls:9", 0);
-}
-
-TEST(chaos_cq, entry_that_is_no_completion_is_not_late)
-{
-	expect_nth("cq:LATE@cq:2@nth:1@polls:9", 20);
-}
-
-TEST(chaos_cq, entry_that_is_no_completion_is_not_overtaken)
-{
-	expect_nth("cq:REORDER@cq:2@nth:1@polls:9", 20);
-}
+TEST_CALL(chaos_cq, entry_that_is_no_receive_is_not_counted,
+		expect_nth("recv:LATE@cq:2@nth:1@polls:9", 0));
+TEST_CALL(chaos_cq, entry_that_is_no_completion_is_not_late,
+		expect_nth("cq:LATE@cq:2@nth:1@polls:9", 20));
+TEST_CALL(chaos_cq, entry_that_is_no_completion_is_not_overtaken,
+		expect_nth("cq:REORDER@cq:2@nth:1@polls:9", 20));
 
 /* Its completions are returned by the next polls, and those of other QPs are delayed. */
 static void
@@ -147,24 +139,13 @@ expect_prompt(const char *rule, unsigned int nb, bool is_destroyed)
 }
 
 /* IBTA 10.2.4.4: a QP that is destroyed; its completions may no longer be of use. */
-TEST(chaos_cq, receives_of_a_destroyed_qp_are_not_late)
-{
-	expect_prompt("recv:LATE@cq:2@" LONG, 3, true);
-}
-
-TEST(chaos_cq, completions_of_a_destroyed_qp_are_not_late)
-{
-	expect_prompt("cq:LATE@cq:2@" LONG, 3, true);
-}
-
-TEST(chaos_cq, completions_of_a_destroyed_qp_are_not_overtaken)
-{
-	expect_prompt("cq:REORDER@cq:2@" LONG, 1, true);
-}
-
-TEST(chaos_cq, completions_of_a_qp_that_is_reset_are_not_late)
-{
-	expect_prompt("recv:LATE@cq:2@" LONG, 3, false);
-}
+TEST_CALL(chaos_cq, receives_of_a_destroyed_qp_are_not_late,
+		expect_prompt("recv:LATE@cq:2@" LONG, 3, true));
+TEST_CALL(chaos_cq, completions_of_a_destroyed_qp_are_not_late,
+		expect_prompt("cq:LATE@cq:2@" LONG, 3, true));
+TEST_CALL(chaos_cq, completions_of_a_destroyed_qp_are_not_overtaken,
+		expect_prompt("cq:REORDER@cq:2@" LONG, 1, true));
+TEST_CALL(chaos_cq, completions_of_a_qp_that_is_reset_are_not_late,
+		expect_prompt("recv:LATE@cq:2@" LONG, 3, false));
 
 TEST_SUITE(chaos_cq, fx_setup_none, fx_teardown);

@@ -123,20 +123,12 @@ expect_delayed(const char *rule)
 	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), -EIO);
 }
 
-TEST(chaos_port, late_receive_is_returned_when_the_device_has_failed)
-{
-	expect_delayed("recv:LATE");
-}
-
-TEST(chaos_port, late_completion_is_returned_when_the_device_has_failed)
-{
-	expect_delayed("cq:LATE");
-}
-
-TEST(chaos_port, completion_that_is_held_is_returned_when_the_device_has_failed)
-{
-	expect_delayed("cq:REORDER");
-}
+TEST_CALL(chaos_port, late_receive_is_returned_when_the_device_has_failed,
+		expect_delayed("recv:LATE"));
+TEST_CALL(chaos_port, late_completion_is_returned_when_the_device_has_failed,
+		expect_delayed("cq:LATE"));
+TEST_CALL(chaos_port, completion_that_is_held_is_returned_when_the_device_has_failed,
+		expect_delayed("cq:REORDER"));
 
 /* Whether the second entry of the table is GID1; else it is empty. */
 static bool
@@ -211,7 +203,6 @@ TEST(chaos_port, gid_changes_while_datagrams_are_sent)
 	TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
 }
 
-/* The log of a packet replays. */
 TEST(chaos_port, log_of_a_port_replays)
 {
 	char path[] = "/tmp/rmem-chaos.XXXXXX", rules[128], text[256] = "";

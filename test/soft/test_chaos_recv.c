@@ -36,15 +36,12 @@ expect_failure(const char *rules, int status, int of_sender)
 }
 
 /* IBTA 11.6.2, 9.9.3. */
-TEST(chaos_recv, receive_fails_with_a_protection_error)
-{
-	expect_failure("recv:LOC_PROT_ERR@qp:2@nth:2", RMEM_WC_LOC_PROT_ERR, RMEM_WC_REM_OP_ERR);
-}
-
-TEST(chaos_recv, receive_fails_as_too_short)
-{
-	expect_failure("recv:LOC_LEN_ERR@qp:2@nth:2", RMEM_WC_LOC_LEN_ERR, RMEM_WC_REM_INV_REQ_ERR);
-}
+TEST_CALL(chaos_recv, receive_fails_with_a_protection_error,
+		expect_failure("recv:LOC_PROT_ERR@qp:2@nth:2", RMEM_WC_LOC_PROT_ERR,
+				RMEM_WC_REM_OP_ERR));
+TEST_CALL(chaos_recv, receive_fails_as_too_short,
+		expect_failure("recv:LOC_LEN_ERR@qp:2@nth:2", RMEM_WC_LOC_LEN_ERR,
+				RMEM_WC_REM_INV_REQ_ERR));
 
 /* The requests before these have completed when the second message has arrived. */
 static void

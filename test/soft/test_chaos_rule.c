@@ -170,7 +170,6 @@ TEST(chaos_rule, qp_works_after_reset)
 	}
 }
 
-/* A rule hits at most times: times. */
 TEST(chaos_rule, times_limits_the_hits_of_a_qp)
 {
 	struct rmem_send_wr wr;
@@ -228,10 +227,8 @@ TEST(chaos_rule, rule_that_does_not_match_changes_nothing)
 			0);
 }
 
-TEST(chaos_rule, log_replays)
-{
-	chaos_expect_replay(failures_of, "RDMA_WRITE:RETRY_EXC_ERR@p:0.2+seed:9");
-}
+TEST_CALL(chaos_rule, log_replays,
+		chaos_expect_replay(failures_of, "RDMA_WRITE:RETRY_EXC_ERR@p:0.2+seed:9"));
 
 /* A request that finds the queue full is not an event of its rule. */
 TEST(chaos_rule, refused_post_is_not_counted)

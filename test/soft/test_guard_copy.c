@@ -414,20 +414,9 @@ TEST(guard_copy, process_uses_the_widest_variant)
 
 TEST_SUITE(guard_copy, setup_variant, teardown_variant);
 #else
-TEST(guard_copy, arm64_copies_its_range_alone)
-{
-	expect_ranges();
-}
-
-TEST(guard_copy, arm64_copies_overlaps_as_memmove)
-{
-	expect_overlaps();
-}
-
-TEST(guard_copy, arm64_reports_each_missing_byte)
-{
-	expect_faults();
-}
+TEST_CALL(guard_copy, arm64_copies_its_range_alone, expect_ranges());
+TEST_CALL(guard_copy, arm64_copies_overlaps_as_memmove, expect_overlaps());
+TEST_CALL(guard_copy, arm64_reports_each_missing_byte, expect_faults());
 
 TEST_SUITE(guard_copy, setup, teardown);
 #endif

@@ -286,10 +286,8 @@ write_rounds(void)
 	}
 }
 
-TEST(inline_order, write_that_races_the_poll_is_not_overwritten)
-{
-	with_poller(write_rounds, false);
-}
+TEST_CALL(inline_order, write_that_races_the_poll_is_not_overwritten,
+		with_poller(write_rounds, false));
 
 /* The poll and the destruction of the QP race; later writes are not overwritten. */
 static void
@@ -316,9 +314,6 @@ end_rounds(void)
 	}
 }
 
-TEST(inline_order, no_poll_writes_after_the_end_of_the_qp)
-{
-	with_poller(end_rounds, true);
-}
+TEST_CALL(inline_order, no_poll_writes_after_the_end_of_the_qp, with_poller(end_rounds, true));
 
 TEST_SUITE(inline_order, fx_setup_inline, fx_teardown_inline);

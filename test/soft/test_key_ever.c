@@ -215,20 +215,9 @@ leases(uint32_t backend)
 	}
 }
 
-TEST(key_ever, leases_by_fast_register_mrs)
-{
-	leases(RMEM_LEASE_FAST_REG);
-}
-
-TEST(key_ever, leases_with_windows)
-{
-	leases(RMEM_LEASE_MW);
-}
-
-TEST(key_ever, leases_by_indirect_keys)
-{
-	leases(RMEM_LEASE_UMR);
-}
+TEST_CALL(key_ever, leases_by_fast_register_mrs, leases(RMEM_LEASE_FAST_REG));
+TEST_CALL(key_ever, leases_with_windows, leases(RMEM_LEASE_MW));
+TEST_CALL(key_ever, leases_by_indirect_keys, leases(RMEM_LEASE_UMR));
 
 /*
  * A slot that has used all of its indexes is quarantined while others have indexes left. Windows

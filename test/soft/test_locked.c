@@ -184,15 +184,8 @@ TEST(locked, send_burst)
 	expect(post, 1 + BURST);
 }
 
-TEST(locked, receive_burst)
-{
-	expect(post_receives, 1);
-}
-
-TEST(locked, poll_of_an_empty_cq)
-{
-	expect(poll_empty, 0);
-}
+TEST_CALL(locked, receive_burst, expect(post_receives, 1));
+TEST_CALL(locked, poll_of_an_empty_cq, expect(poll_empty, 0));
 
 /* REG_MR, then LOCAL_INV of what it made. */
 TEST(locked, reg_mr_and_local_inv)

@@ -252,20 +252,9 @@ run_kinds(enum loss loss)
 		run_kind(kind, loss);
 }
 
-TEST(mem_fault, unmapped_memory_is_an_access_error)
-{
-	run_kinds(LOSS_UNMAP);
-}
-
-TEST(mem_fault, protected_memory_is_an_access_error)
-{
-	run_kinds(LOSS_PROT_NONE);
-}
-
-TEST(mem_fault, write_to_read_only_memory_is_an_access_error)
-{
-	run_kinds(LOSS_READ_ONLY);
-}
+TEST_CALL(mem_fault, unmapped_memory_is_an_access_error, run_kinds(LOSS_UNMAP));
+TEST_CALL(mem_fault, protected_memory_is_an_access_error, run_kinds(LOSS_PROT_NONE));
+TEST_CALL(mem_fault, write_to_read_only_memory_is_an_access_error, run_kinds(LOSS_READ_ONLY));
 
 /* Pages of a page list are trusted to be the program's own, not to be there. */
 TEST(mem_fault, unmapped_page_of_a_page_list_is_an_access_error)
@@ -316,10 +305,7 @@ expect_truncated(int fd)
 	TEST_STATUS(fx_peer_write(mr->iova + FX_PAGE, 64, mr->rkey), RMEM_WC_SUCCESS);
 }
 
-TEST(mem_fault, truncated_file_is_an_access_error)
-{
-	fx_with_memfd(expect_truncated);
-}
+TEST_CALL(mem_fault, truncated_file_is_an_access_error, fx_with_memfd(expect_truncated));
 
 /* Its reserved entry of the CQ is released: the next completion is visible. */
 TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)

@@ -26,17 +26,12 @@ TEST(mistakes, configuration_that_is_not_zeroed)
 			"a reserved field is not zero");
 }
 
-TEST(mistakes, remote_write_without_local_write)
-{
-	FX_ERR_LOG(rmem_mr_reg(fx.a.pd, fx.a.buf, FX_PAGE, 0, RMEM_ACCESS_REMOTE_WRITE,
-				   (struct rmem_mr **)&out),
-			EINVAL, "LOCAL_WRITE");
-}
-
-TEST(mistakes, handle_of_another_type)
-{
-	FX_ERR_LOG(rmem_mr_dereg((struct rmem_mr *)fx.a.qp), EINVAL, "expected a MR");
-}
+TEST_CALL(mistakes, remote_write_without_local_write,
+		FX_ERR_LOG(rmem_mr_reg(fx.a.pd, fx.a.buf, FX_PAGE, 0, RMEM_ACCESS_REMOTE_WRITE,
+					   (struct rmem_mr **)&out),
+				EINVAL, "LOCAL_WRITE"));
+TEST_CALL(mistakes, handle_of_another_type,
+		FX_ERR_LOG(rmem_mr_dereg((struct rmem_mr *)fx.a.qp), EINVAL, "expected a MR"));
 
 TEST(mistakes, object_that_is_in_use)
 {

@@ -369,25 +369,10 @@ expect_losses(enum loss loss, bool is_warm)
 	}
 }
 
-TEST(odp, page_that_is_protected_gives_an_error)
-{
-	expect_losses(LOSS_PROT_NONE, false);
-}
-
-TEST(odp, page_that_is_not_mapped_gives_an_error)
-{
-	expect_losses(LOSS_UNMAP, false);
-}
-
-TEST(odp, known_page_that_is_protected_gives_an_error)
-{
-	expect_losses(LOSS_PROT_NONE, true);
-}
-
-TEST(odp, known_page_that_is_unmapped_gives_an_error)
-{
-	expect_losses(LOSS_UNMAP, true);
-}
+TEST_CALL(odp, page_that_is_protected_gives_an_error, expect_losses(LOSS_PROT_NONE, false));
+TEST_CALL(odp, page_that_is_not_mapped_gives_an_error, expect_losses(LOSS_UNMAP, false));
+TEST_CALL(odp, known_page_that_is_protected_gives_an_error, expect_losses(LOSS_PROT_NONE, true));
+TEST_CALL(odp, known_page_that_is_unmapped_gives_an_error, expect_losses(LOSS_UNMAP, true));
 
 /* As rxe: READ succeeds, WRITE is refused. */
 TEST(odp, page_that_is_read_only_can_be_read_only)
@@ -480,10 +465,7 @@ expect_truncated(int fd)
 	TEST_STATUS(fx_odp_write(1, FX_PAGE), RMEM_WC_SUCCESS);
 }
 
-TEST(odp, page_beyond_the_end_of_a_file_gives_an_error)
-{
-	fx_with_memfd(expect_truncated);
-}
+TEST_CALL(odp, page_beyond_the_end_of_a_file_gives_an_error, fx_with_memfd(expect_truncated));
 
 /* The receive was not consumed: it waits for another message. */
 TEST(odp, send_of_an_unmapped_page_leaves_the_receive)

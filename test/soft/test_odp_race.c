@@ -126,25 +126,10 @@ race_with(enum change change, bool is_plain)
 	TEST_ASSERT(race.is_plain || fx_stats(fx_odp.mr).failed_faults >= race.nb_refused);
 }
 
-TEST(odp_race, pages_are_discarded_below_requests)
-{
-	race_with(CHANGE_DISCARD, false);
-}
-
-TEST(odp_race, pages_are_replaced_below_requests)
-{
-	race_with(CHANGE_REPLACE, false);
-}
-
-TEST(odp_race, pages_are_protected_below_requests)
-{
-	race_with(CHANGE_PROTECT, false);
-}
-
-TEST(odp_race, pages_are_unmapped_below_requests)
-{
-	race_with(CHANGE_UNMAP, false);
-}
+TEST_CALL(odp_race, pages_are_discarded_below_requests, race_with(CHANGE_DISCARD, false));
+TEST_CALL(odp_race, pages_are_replaced_below_requests, race_with(CHANGE_REPLACE, false));
+TEST_CALL(odp_race, pages_are_protected_below_requests, race_with(CHANGE_PROTECT, false));
+TEST_CALL(odp_race, pages_are_unmapped_below_requests, race_with(CHANGE_UNMAP, false));
 
 /* Memory of plain MRs is unmapped, against the rule: errors, no signals. */
 static void
@@ -157,14 +142,8 @@ race_with_plain(enum change change)
 	race_with(change, true);
 }
 
-TEST(odp_race, pages_of_plain_mrs_are_protected_below_requests)
-{
-	race_with_plain(CHANGE_PROTECT);
-}
-
-TEST(odp_race, pages_of_plain_mrs_are_unmapped_below_requests)
-{
-	race_with_plain(CHANGE_UNMAP);
-}
+TEST_CALL(odp_race, pages_of_plain_mrs_are_protected_below_requests,
+		race_with_plain(CHANGE_PROTECT));
+TEST_CALL(odp_race, pages_of_plain_mrs_are_unmapped_below_requests, race_with_plain(CHANGE_UNMAP));
 
 TEST_SUITE(odp_race, fx_setup_odp, fx_teardown);

@@ -31,10 +31,7 @@ TEST(pin, pages_of_a_region_count_until_dereg)
 	expect(PIN_AUTO, 8, 1, 1);
 }
 
-TEST(pin, off_counts_nothing)
-{
-	expect(PIN_OFF, 0, PIN_SIZE, 0);
-}
+TEST_CALL(pin, off_counts_nothing, expect(PIN_OFF, 0, PIN_SIZE, 0));
 
 TEST(pin, regions_over_a_page_count_in_full)
 {

@@ -315,10 +315,8 @@ TEST(profile, keys_are_the_same_with_mlx5)
 	}
 }
 
-TEST(profile, wire_arguments_are_accepted)
-{
-	fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1");
-}
+TEST_CALL(profile, wire_arguments_are_accepted,
+		fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1"));
 
 /* They are no limits of a device. */
 TEST(profile, sanitizing_and_direct_copies_are_accepted)

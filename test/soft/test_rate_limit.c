@@ -83,15 +83,8 @@ expect_paced(uint16_t type)
 	(void)run(qp, &wr);
 }
 
-TEST(rate_limit, writes_of_rc_take_their_time)
-{
-	expect_paced(RMEM_QPT_RC);
-}
-
-TEST(rate_limit, writes_of_uc_take_their_time)
-{
-	expect_paced(RMEM_QPT_UC);
-}
+TEST_CALL(rate_limit, writes_of_rc_take_their_time, expect_paced(RMEM_QPT_RC));
+TEST_CALL(rate_limit, writes_of_uc_take_their_time, expect_paced(RMEM_QPT_UC));
 
 TEST(rate_limit, datagrams_take_their_time)
 {

@@ -41,7 +41,6 @@ setup(void)
 	TEST_RUN(reg_named("bufs", mem, NB_PAGES * FX_PAGE, &mr));
 }
 
-/* Unmap a page. */
 static void
 lose(unsigned int page)
 {
@@ -151,15 +150,8 @@ receive(uint32_t length)
 	expect_missing(log, "receive (LOC_PROT_ERR)", mr->lkey, mem, "not mapped");
 }
 
-TEST(sanitize_mem, receive_into_unmapped_memory)
-{
-	receive(512);
-}
-
-TEST(sanitize_mem, inline_receive_into_unmapped_memory)
-{
-	receive(32);
-}
+TEST_CALL(sanitize_mem, receive_into_unmapped_memory, receive(512));
+TEST_CALL(sanitize_mem, inline_receive_into_unmapped_memory, receive(32));
 
 /* The keys of an SRQ are those of its PD. */
 TEST(sanitize_mem, srq_receive_into_unmapped_memory)

@@ -218,11 +218,9 @@ destroy_with_keys(const char *args)
 	return nb;
 }
 
-TEST(scale, qp_is_destroyed_without_visiting_windows)
-{
-	expect("destroy a QP, keys", destroy_with_keys("profile=mlx5,max_mr=8,max_mw=8"),
-			destroy_with_keys("profile=mlx5,max_mr=8,max_mw=65536"));
-}
+TEST_CALL(scale, qp_is_destroyed_without_visiting_windows,
+		expect("destroy a QP, keys", destroy_with_keys("profile=mlx5,max_mr=8,max_mw=8"),
+				destroy_with_keys("profile=mlx5,max_mr=8,max_mw=65536")));
 
 /* The work to register MRs of any key, and of requested keys whose slots are free. */
 static void

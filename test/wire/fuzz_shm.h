@@ -121,7 +121,6 @@ int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
 void fuzz_shm_open(void);
 void fuzz_shm_close(void);
 
-/* Name of the port of the device. */
 const char *fuzz_shm_name(void);
 
 /* Poll the device after a time, and so receive; it handles connections each millisecond. */

@@ -94,7 +94,6 @@ start_caller(struct caller *caller, struct rmem_qp *qp, const struct sockaddr_in
 	TEST_EQ(pthread_create(&caller->thread, NULL, run_caller, caller), 0);
 }
 
-/* Connect a and b of the pair. */
 static void
 connect_pair(struct rmem_cm_listener *listener, struct rmem_cm_conn **connected,
 		struct rmem_cm_conn **accepted)

@@ -175,15 +175,8 @@ end_peer(void)
 	connection[1] = -1;
 }
 
-TEST(wire_direct, dereg_waits_for_a_peer_inside)
-{
-	dereg_beside(leave_inside);
-}
-
-TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_ended)
-{
-	dereg_beside(end_peer);
-}
+TEST_CALL(wire_direct, dereg_waits_for_a_peer_inside, dereg_beside(leave_inside));
+TEST_CALL(wire_direct, dereg_does_not_wait_for_a_peer_that_ended, dereg_beside(end_peer));
 
 static void *
 cancelled_main(void *ret)

@@ -436,10 +436,7 @@ expect_one_delay(void)
 	TEST_RUN(ret);
 }
 
-TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
-{
-	expect_one_delay();
-}
+TEST_CALL(wire_host, unread_datagrams_of_a_peer_delay_others_once, expect_one_delay());
 
 /* Also if packets pass the ports of these arguments. */
 static void

@@ -52,7 +52,6 @@ need_root(void)
 		test_skip("only root has processes of another user");
 }
 
-/* Fork a process of a user. */
 static pid_t
 fork_as(uid_t user)
 {

@@ -675,15 +675,8 @@ end_target(bool is_exec)
 		kill_target(pid, fd);
 }
 
-TEST(wire_map, nothing_is_copied_after_the_target_was_killed)
-{
-	end_target(false);
-}
-
-TEST(wire_map, nothing_is_copied_after_exec)
-{
-	end_target(true);
-}
+TEST_CALL(wire_map, nothing_is_copied_after_the_target_was_killed, end_target(false));
+TEST_CALL(wire_map, nothing_is_copied_after_exec, end_target(true));
 
 static void *
 hold_main(void *of)

@@ -239,10 +239,8 @@ run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
 	TEST_RUN(result);
 }
 
-TEST(wire_progress, uc_qp_leaves_sqe_after_the_flush)
-{
-	run_uc(pair.pd, pair.cq_a, local, restart);
-}
+TEST_CALL(wire_progress, uc_qp_leaves_sqe_after_the_flush,
+		run_uc(pair.pd, pair.cq_a, local, restart));
 
 TEST(wire_progress, uc_qp_in_process_leaves_sqe_after_the_flush)
 {

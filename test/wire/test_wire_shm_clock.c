@@ -98,15 +98,10 @@ talk_after(uint64_t cycles)
 	TEST_ASSERT(talk(ports[1], ports[0]) < 5);
 }
 
-TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_forward)
-{
-	talk_after(3600 * HZ);
-}
-
-TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back)
-{
-	talk_after(-(3600 * HZ));
-}
+TEST_CALL(wire_shm_clock, channels_are_opened_after_the_clock_was_set_forward,
+		talk_after(3600 * HZ));
+TEST_CALL(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back,
+		talk_after(-(3600 * HZ)));
 
 /* With the packet that sets them, and not with the next one. */
 TEST(wire_shm_clock, fields_of_the_grh_arrive)

@@ -60,15 +60,8 @@ receive(const char *ip)
 	TEST_MEM(frames[0]->bth, data, sizeof(data));
 }
 
-TEST(wire_udp, ipv4_packets_without_a_checksum_are_received)
-{
-	receive("127.0.17.1");
-}
-
-TEST(wire_udp, ipv6_packets_without_a_checksum_are_received)
-{
-	receive("::1");
-}
+TEST_CALL(wire_udp, ipv4_packets_without_a_checksum_are_received, receive("127.0.17.1"));
+TEST_CALL(wire_udp, ipv6_packets_without_a_checksum_are_received, receive("::1"));
 
 /* A burst with runs of one length, and packets between them that are longer or shorter. */
 static uint32_t
@@ -173,10 +166,8 @@ send_and_receive(const char *from, const char *to, int level, int option)
 	receive_burst();
 }
 
-TEST(wire_udp, ip_ids_of_a_burst_match_the_icrcs)
-{
-	send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
-}
+TEST_CALL(wire_udp, ip_ids_of_a_burst_match_the_icrcs,
+		send_and_receive("127.0.17.2", "127.0.17.3", 0, 0));
 
 TEST(wire_udp, traffic_classes_of_a_burst_arrive_by_ipv6)
 {
@@ -190,10 +181,8 @@ TEST(wire_udp, traffic_classes_of_a_burst_arrive_by_ipv6)
 }
 
 /* Segmentation needs checksums: the kernel refuses it for this socket. */
-TEST(wire_udp, burst_is_sent_packet_by_packet_without_segmentation)
-{
-	send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
-}
+TEST_CALL(wire_udp, burst_is_sent_packet_by_packet_without_segmentation,
+		send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK));
 
 /* The host of a peer that does not read drops its packets: the port is never full. */
 TEST(wire_udp, unread_packets_of_a_peer_do_not_fill_the_port)
