@@ -101,42 +101,64 @@ log_refused(uint32_t cmd, int ret)
 			name != NULL ? name : "unknown", cmd, strerror(-ret));
 }
 
+/* Data that the program wrote, as far as a command reads it. */
+struct written {
+	struct rdma_ucm_cmd_hdr hdr;
+	uint8_t in[sizeof(((struct rcm_cmd *)NULL)->in)];
+};
+
 static int
-run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const uint8_t *data, int cancel_state)
+run(int fd, const struct written *written, int cancel_state)
 {
+	const uint32_t number = written->hdr.cmd;
 	struct rcm_cmd cmd = {.channel = rcm_channel_of(fd),
-			.in_len = RTE_MIN((size_t)hdr->in, sizeof(cmd.in)),
-			.out_len = hdr->out,
+			.in_len = RTE_MIN((size_t)written->hdr.in, sizeof(cmd.in)),
+			.out_len = written->hdr.out,
 			.cancel_state = cancel_state};
 
-	memcpy(&cmd.in, data, cmd.in_len);
-	if (hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+	memcpy(&cmd.in, written->in, cmd.in_len);
+	if (number == RDMA_USER_CM_CMD_GET_EVENT)
 		return cmd.in_len < sizeof(cmd.in.get_event) ? -EINVAL : rcm_get_event(fd, &cmd);
-	if (hdr->cmd >= RTE_DIM(commands))
+	if (number >= RTE_DIM(commands))
 		return -ENOSYS;
-	if (cmd.in_len < commands[hdr->cmd].in_len)
+	if (cmd.in_len < commands[number].in_len)
 		return -EINVAL;
-	return commands[hdr->cmd].run(&cmd);
+	return commands[number].run(&cmd);
+}
+
+/* Copy the data; 0 or a negative errno. */
+static int
+read_data(uintptr_t data, size_t size, struct written *written)
+{
+	size_t n = RTE_MIN(size, sizeof(*written)), len;
+
+	memset(written, 0, sizeof(*written));
+	if (size < sizeof(written->hdr))
+		return -EINVAL;
+	if (rcm_user_read(written, data, n) == n)
+		return written->hdr.in > size - sizeof(written->hdr) ? -EINVAL : 0;
+	/* Not all of it is mapped: the command may need less. */
+	if (rcm_user_read(&written->hdr, data, sizeof(written->hdr)) != sizeof(written->hdr))
+		return -EFAULT;
+	if (written->hdr.in > size - sizeof(written->hdr))
+		return -EINVAL;
+	len = RTE_MIN((size_t)written->hdr.in, sizeof(written->in));
+	return rcm_user_read(written->in, data + sizeof(written->hdr), len) == len ? 0 : -EFAULT;
 }
 
 /* Run the command that the program wrote to a channel. */
 static int
 run_data(int fd, const void *data, size_t size, int cancel_state)
 {
-	struct rdma_ucm_cmd_hdr hdr;
-	int ret;
+	struct written written;
+	int ret = read_data((uintptr_t)data, size, &written);
 
-	if (data == NULL)
-		return -EFAULT;
-	if (size < sizeof(hdr))
-		return -EINVAL;
-	memcpy(&hdr, data, sizeof(hdr));
-	if (hdr.in > size - sizeof(hdr))
-		return -EINVAL;
-	ret = run(fd, &hdr, (const uint8_t *)data + sizeof(hdr), cancel_state);
+	if (ret != 0)
+		return ret;
+	ret = run(fd, &written, cancel_state);
 	/* An empty event queue (EAGAIN) and a signal (EINTR) are not logged. */
 	if (ret != 0 && ret != -EAGAIN && ret != -EINTR && ret != -ERESTART)
-		log_refused(hdr.cmd, ret);
+		log_refused(written.hdr.cmd, ret);
 	return ret;
 }
 
@@ -169,10 +191,12 @@ write_inherited(int fd, const void *data, size_t size, rcm_write_t next)
 
 	if (ret >= 0 || errno != EINVAL || size != sizeof(cmd))
 		return ret;
-	memcpy(&cmd, data, sizeof(cmd));
+	if (rcm_user_read(&cmd, (uintptr_t)data, sizeof(cmd)) != sizeof(cmd))
+		return ribv_minus_one(EFAULT);
 	if (cmd.hdr.cmd != RDMA_USER_CM_CMD_DESTROY_ID || cmd.hdr.out < sizeof(resp))
-		return ret;
-	memcpy((void *)(uintptr_t)cmd.in.response, &resp, sizeof(resp));
+		return ribv_minus_one(EINVAL);
+	if (rcm_user_write(cmd.in.response, &resp, sizeof(resp)) != 0)
+		return ribv_minus_one(EFAULT);
 	return (ssize_t)size;
 }
 

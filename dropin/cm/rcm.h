@@ -282,6 +282,12 @@ int __close(int fd);
  * other direction use the handlers that a higher file registers.
  */
 
+/* rcm_user.c: the program's memory. */
+/* Number of bytes that were copied; fewer than size if the rest is not mapped. */
+size_t rcm_user_read(void *to, uint64_t from, size_t size);
+/* 0 or -EFAULT; bytes at the front may be written then. */
+int rcm_user_write(uint64_t to, const void *from, size_t size);
+
 /* rcm_addr.c: addresses. */
 bool rcm_is_ud(const struct rcm_id *id);
 bool rcm_is_any(const struct rcm_addr *addr);

@@ -172,12 +172,7 @@ rcm_id_free(struct rcm_id *id)
 int
 rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size)
 {
-	if (cmd->out_len < size)
-		return -ENOSPC;
-	if (to == 0)
-		return -EFAULT;
-	memcpy((void *)(uintptr_t)to, resp, size);
-	return 0;
+	return cmd->out_len < size ? -ENOSPC : rcm_user_write(to, resp, size);
 }
 
 int
@@ -259,16 +254,18 @@ int
 rcm_set_option(const struct rcm_cmd *cmd)
 {
 	const struct rdma_ucm_set_option *in = &cmd->in.set_option;
+	uint8_t value[sizeof(int)] = {0};
+	size_t len = RTE_MIN((size_t)in->optlen, sizeof(value));
 	struct rcm_id *id;
 	int ret;
 
 	id = rcm_id_of(cmd, in->id, &ret);
 	if (id == NULL)
 		return ret;
-	if (in->optval == 0)
+	if (in->optval == 0 || rcm_user_read(value, in->optval, len) != len)
 		return -EFAULT;
 	/* The option sets a path of a subnet manager, and there is none. */
 	if (in->level != RDMA_OPTION_ID || in->optlen == 0)
 		return in->level == RDMA_OPTION_IB ? -EOPNOTSUPP : -ENOSYS;
-	return set_id_option(id, in->optname, (const void *)(uintptr_t)in->optval, in->optlen);
+	return set_id_option(id, in->optname, value, in->optlen);
 }
