@@ -513,39 +513,149 @@ TEST(wire_sim, peer_gets_the_answer_of_the_owner_of_an_srq)
 	}
 }
 
-TEST(wire_sim, packets_during_the_wait_for_an_owner_are_requested_after_it)
+static void
+answer_request(int fd, uint32_t seq, int32_t status)
+{
+	const struct rwire_xrc_answer answer = {.seq = seq, .status = status};
+
+	TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
+	progress();
+}
+
+TEST(wire_sim, packets_during_the_wait_for_an_owner_are_executed_after_it)
 {
 	struct rwire_xrc_request request;
-	struct rwire_xrc_answer answer;
-	int fd, i, listener;
+	struct rmem_wc wc;
+	int fd, listener;
+
+	open_link();
+	post(3, 8);
+	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
+	fd = accept_request(listener, &request);
+	deliver(FOREIGN, 0); /* again */
+	deliver(link_.number, 1);
+	deliver(link_.number, 1);
+	deliver(FOREIGN, 2);
+	TEST_RUN(expect_no_answer());
+	TEST_EQ(nb_posted(), 1);
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	TEST_RUN(expect_no_answer());
+	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
+	TEST_EQ(recv(fd, &request, sizeof(request), MSG_TRUNC), (ssize_t)sizeof(request) + 8);
+	/* The second one waits; a packet after a gap is requested after it. */
+	deliver(link_.number, 2);
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	TEST_RUN(expect_answer(RWIRE_AETH_NAK_PSN));
+	TEST_RUN(expect_no_answer());
+	close(fd);
+	close(listener);
+	close_link();
+}
+
+/* Packets that are held are passed on as one. */
+TEST(wire_sim, held_packets_of_an_xrc_message_need_one_answer)
+{
+	static const uint8_t opcodes[] = {RWIRE_SEND_FIRST, RWIRE_SEND_MIDDLE, RWIRE_SEND_MIDDLE,
+			RWIRE_SEND_LAST_WITH_IMM};
+	uint8_t payload[MTU], bytes[sizeof(struct rwire_xrc_request) + 3 * MTU];
+	struct rwire_xrc_request request;
+	struct rwire_pkt pkt;
+	int fd, listener;
+	uint32_t i;
 
 	open_link();
 	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	for (i = 0; i < 2; i++) {
-		if (i == 0)
-			fd = accept_request(listener, &request);
-		else
-			deliver(FOREIGN, 0);
-		/* Again, and then also the next one. */
-		deliver(FOREIGN, 0);
-		if (i == 1)
-			deliver(link_.number, 1);
-		TEST_RUN(expect_no_answer());
-		if (i == 1)
-			TEST_EQ(recv(fd, &request, sizeof(request), MSG_TRUNC),
-					(ssize_t)sizeof(request) + 8);
-		answer = (struct rwire_xrc_answer){.seq = request.seq};
-		TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
+	fd = accept_request(listener, &request);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		pkt = request_to(FOREIGN, i + 1);
+		pkt.opcode = opcodes[i];
+		pkt.imm = 77;
+		pkt.payload_len = i == 3 ? 5 : MTU;
+		pkt.is_ack_req = i == 3;
+		memset(payload, (int)i, sizeof(payload));
+		sim_inject(1, &link_.peer, &pkt, payload, true);
 		progress();
-		TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-		if (i == 1)
-			TEST_RUN(expect_answer(RWIRE_AETH_NAK_PSN));
-		TEST_RUN(expect_no_answer());
 	}
-	/* A request to the SRQ of this process is executed as before. */
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + MTU);
+	memcpy(&request, bytes, sizeof(request));
+	TEST_EQ(request.opcode, RWIRE_SEND_FIRST);
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + 2 * MTU + 5);
+	memcpy(&request, bytes, sizeof(request));
+	TEST_EQ(request.opcode, RWIRE_SEND_LAST_WITH_IMM);
+	TEST_EQ(request.imm, 77);
+	TEST_EQ(request.flags, RWIRE_XRC_SHARED | RWIRE_XRC_ANSWERED);
+	for (i = 0; i < 2 * MTU + 5; i++)
+		TEST_EQ(bytes[sizeof(request) + i], 1 + i / MTU);
+	TEST_RUN(expect_no_answer());
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_ASSERT(sim_take(0, &pkt));
+	TEST_EQ(pkt.syndrome, RWIRE_AETH_ACK);
+	TEST_EQ(rwire_psn_diff(request_to(FOREIGN, 0).psn, pkt.psn), 1);
+	TEST_RUN(expect_no_answer());
+	close(fd);
+	close(listener);
+	close_link();
+}
+
+/* The peer sends all of them again. */
+TEST(wire_sim, packets_after_one_without_a_receive_are_dropped)
+{
+	struct rwire_xrc_request request;
+	int fd, listener;
+
+	open_link();
 	post(3, 8);
+	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
+	fd = accept_request(listener, &request);
+	deliver(link_.number, 1);
+	deliver(link_.number, 2);
+	answer_request(fd, request.seq, RSOFT_WAIT_RNR);
+	TEST_RUN(expect_answer(RWIRE_AETH_RNR | 1));
+	TEST_RUN(expect_no_answer());
+	TEST_EQ(nb_posted(), 1);
 	deliver(link_.number, 0);
 	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	close(fd);
+	close(listener);
+	close_link();
+}
+
+/* As many as a QP holds; the rest is requested again. */
+TEST(wire_sim, packets_beyond_those_that_a_qp_holds_are_requested)
+{
+	static const uint8_t payload[MTU];
+	const uint32_t max = RWIRE_XRC_HELD / MTU;
+	struct rwire_xrc_request request;
+	struct rwire_pkt pkt, got = {.psn = 0};
+	int fd, listener;
+	uint32_t i;
+
+	open_link();
+	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
+	fd = accept_request(listener, &request);
+	for (i = 1; i <= max; i++) {
+		pkt = request_to(link_.number, i);
+		pkt.opcode = RWIRE_WRITE_ONLY;
+		pkt.addr = (uintptr_t)sides[1].target;
+		pkt.rkey = sides[1].mr->rkey;
+		pkt.payload_len = pkt.dma_len = MTU;
+		pkt.is_ack_req = false;
+		sim_inject(1, &link_.peer, &pkt, payload, true);
+		progress();
+	}
+	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+	TEST_ASSERT(sim_take(0, &got));
+	TEST_EQ(got.syndrome, RWIRE_AETH_NAK_PSN);
+	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) > 0);
+	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) < (int32_t)max / 2);
+	TEST_RUN(expect_no_answer());
 	close(fd);
 	close(listener);
 	close_link();
@@ -585,6 +695,7 @@ TEST(wire_sim, reset_qp_closes_its_xrc_links)
 	open_link();
 	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
 	fd = accept_request(listener, &request);
+	deliver(link_.number, 1); /* held */
 	TEST_OK(rmem_qp_reset(link_.recv));
 	TEST_EQ(recv(fd, &request, sizeof(request), 0), 0);
 	close(fd);

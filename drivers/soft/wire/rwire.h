@@ -181,6 +181,7 @@ struct rwire_rsp {
 	/* XRC: requests that another process executes (rwire_xrc.h). */
 	struct rwire_xrc_out *away; /* link of the message in progress; NULL: none */
 	uint32_t nb_away;           /* PSNs of the packet that waits for an answer; 0: none */
+	uint32_t nb_held;           /* PSNs of the packets that are held until then */
 	bool is_away;               /* the message in progress is one of them */
 
 	bool is_inv_waiting; /* a SEND_WITH_INV waits for its grace period */
@@ -202,11 +203,13 @@ struct rwire_qp {
 	uint32_t window; /* PSNs in flight, at most */
 	struct rwire_req req;
 	struct rwire_rsp rsp;
-	uint64_t cnp_at;                 /* time of the last CNP, TSC; 0: none; rx_lock */
-	LIST_HEAD(, rwire_xrc_out) away; /* links to SRQs of other processes; rx_lock */
-	bool is_busy;                    /* a reply or a wait blocks the responder; rx_lock */
-	bool is_listed;                  /* in rwire::reply_list; rx_lock */
-	TAILQ_ENTRY(rwire_qp) next;      /* next in rwire::reply_list */
+	uint64_t cnp_at;                    /* time of the last CNP, TSC; 0: none; rx_lock */
+	LIST_HEAD(, rwire_xrc_out) away;    /* links to SRQs of other processes; rx_lock */
+	STAILQ_HEAD(, rwire_xrc_held) held; /* packets of rwire_rsp::nb_held; rx_lock */
+	uint32_t held_bytes;
+	bool is_busy;               /* a reply or a wait blocks the responder; rx_lock */
+	bool is_listed;             /* in rwire::reply_list; rx_lock */
+	TAILQ_ENTRY(rwire_qp) next; /* next in rwire::reply_list */
 };
 
 TAILQ_HEAD(rwire_qp_list, rwire_qp);
@@ -313,6 +316,15 @@ bool rwire_req_copy_is_possible(const struct rwire_qp *q);
 bool rwire_req_copy_defer(struct rwire_qp *q);
 /* Whether a request should wait until no packet is in flight, because it may then need none. */
 bool rwire_req_copy_is_near(const struct rwire_qp *q, uint32_t pos);
+
+/* Number of PSNs of a packet; more than one only for a READ, or a payload in shared memory. */
+static inline uint32_t
+rwire_pkt_nb_psn(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	if (pkt->opcode == RWIRE_READ_REQUEST)
+		return rwire_nb_pkts(pkt->dma_len, q->mtu);
+	return pkt->is_shared ? rwire_nb_pkts(pkt->payload_len, q->mtu) : 1;
+}
 
 /* rwire_resp.c; under rx_lock. */
 /* Rkey in the completion of a receive. */

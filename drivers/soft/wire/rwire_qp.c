@@ -99,6 +99,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 		free(q);
 		return -ENOMEM;
 	}
+	STAILQ_INIT(&q->held);
 	q->qp = qp;
 	q->wire = wire;
 	q->addr = addr;
@@ -202,6 +203,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 	q->is_listed = false;
 	while ((away = LIST_FIRST(&q->away)) != NULL)
 		rwire_xrc_out_close(away);
+	rwire_xrc_drop_held(q);
 	rte_ticketlock_unlock(&q->wire->rx_lock);
 	pthread_setcancelstate(state, NULL);
 }

@@ -216,7 +216,7 @@ rwire_reply_run(struct rwire_qp *q)
 	rsoft_lock(&q->wire->tx_lock);
 	is_done = reply_flush(q);
 	/* Request the dropped packets, instead of waiting for the peer's timer. */
-	if (is_done && rsp->has_dropped && !rsp->has_failed && rsp->nb_away == 0) {
+	if (is_done && rsp->has_dropped && !rsp->has_failed && rsp->nb_away + rsp->nb_held == 0) {
 		rsp->has_dropped = false;
 		rsp->is_nak_sent = true;
 		rwire_reply_ack(q, rsp->psn, RWIRE_AETH_NAK_PSN);

@@ -145,15 +145,6 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 		rsoft_rq_flush(qp);
 }
 
-/* Number of PSNs of a packet; more than one only for a READ, or a payload in shared memory. */
-static uint32_t
-resp_nb_psn(const struct rwire_qp *q, const struct rwire_pkt *pkt)
-{
-	if (pkt->opcode == RWIRE_READ_REQUEST)
-		return rwire_nb_pkts(pkt->dma_len, q->mtu);
-	return pkt->is_shared ? rwire_nb_pkts(pkt->payload_len, q->mtu) : 1;
-}
-
 /*
  * Complete the receive of a message, and unlock. If it generates an event, the message is
  * acknowledged first: a program woken by the event answers concurrently, and its peer must get the
@@ -169,7 +160,7 @@ resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire
 	if (pkt->is_ack_req && rwire_service_is_reliable(q->service) &&
 			q->qp->qp.recv_cq->channel != NULL)
 		q->rsp.is_acked = rwire_reply_ack_now(
-				q, rwire_psn_add(pkt->psn, resp_nb_psn(q, pkt) - 1));
+				q, rwire_psn_add(pkt->psn, rwire_pkt_nb_psn(q, pkt) - 1));
 	resp_complete(q, &cqe, false);
 	return RMEM_WC_SUCCESS;
 }
@@ -563,7 +554,7 @@ resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	rsp->psn = rwire_psn_add(rsp->psn, resp_nb_psn(q, pkt));
+	rsp->psn = rwire_psn_add(rsp->psn, rwire_pkt_nb_psn(q, pkt));
 	if (pkt->info & RWIRE_IS_MESSAGE)
 		rsp->done_psn = rwire_psn_add(rsp->psn, RWIRE_PSN_MASK);
 	rsp->is_nak_sent = false;
@@ -674,7 +665,7 @@ resp_answer(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 		break;
 	case RSOFT_WAIT_AWAY:
 		q->is_busy = true;
-		rsp->nb_away = resp_nb_psn(q, pkt);
+		rsp->nb_away = rwire_pkt_nb_psn(q, pkt);
 		break;
 	default:
 		break;
@@ -694,8 +685,8 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	}
 	if (q->is_busy) {
 		RWIRE_COUNT(q->wire->stats.busy_drops);
-		/* The packet that waits for an answer may arrive again. */
-		rsp->has_dropped |= ahead >= (int32_t)rsp->nb_away;
+		/* Those that wait for an answer, or are held until then, may arrive again. */
+		rsp->has_dropped |= ahead >= (int32_t)(rsp->nb_away + rsp->nb_held);
 		return;
 	}
 	if (ahead < 0) {

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,7 +90,7 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire
 }
 
 static void
-rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+rx_execute(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
@@ -107,6 +108,14 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	/* Read the memory before the next request can write it. */
 	if (rsp->reply_head != rsp->reply_tail || rsp->has_dup_reply || rsp->is_inv_waiting)
 		rwire_resp_run(q, lcore);
+}
+
+static void
+rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	if (unlikely((q->rsp.nb_away | q->rsp.nb_held) != 0) && rwire_xrc_hold(q, pkt))
+		return;
+	rx_execute(q, lcore, pkt);
 }
 
 /*
@@ -237,6 +246,22 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	rx_response(q, lcore, &pkt);
 }
 
+/* Send pending packets of a responder, and execute packets that were held; true if all are sent. */
+static bool
+rx_run(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rwire_xrc_held *held;
+	bool is_done = rwire_resp_run(q, lcore);
+
+	while (is_done && unlikely(q->rsp.nb_held != 0) && q->rsp.nb_away == 0) {
+		held = rwire_xrc_take_held(q);
+		rx_execute(q, lcore, &held->pkt);
+		free(held);
+		is_done = rwire_resp_run(q, lcore);
+	}
+	return is_done;
+}
+
 /* Send pending packets of responders. */
 static void
 rx_answer(struct rwire *wire, unsigned int lcore)
@@ -245,7 +270,7 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 
 	for (q = TAILQ_FIRST(&wire->reply_list); q != NULL; q = next) {
 		next = TAILQ_NEXT(q, next);
-		if (!rwire_resp_run(q, lcore))
+		if (!rx_run(q, lcore))
 			continue;
 		TAILQ_REMOVE(&wire->reply_list, q, next);
 		q->is_listed = false;

@@ -14,9 +14,9 @@
  * - Each end first sends a hello with a descriptor of the domain's file. The forwarder keeps the
  *   first packet until the hello of the owner.
  * - The owner answers each packet that requests an answer: the first and last packet of a message,
- *   and every RWIRE_XRC_WINDOW-th one in between. Until the answer, the forwarder executes no later
- *   packet of the QP (rwire_rsp::nb_away), and answers the peer only then. It requests dropped
- *   packets afterwards, as after any wait of the responder.
+ *   and every RWIRE_XRC_WINDOW-th one in between. Until the answer, the forwarder holds the next
+ *   packets of the QP (rwire_rsp::nb_away, nb_held), and answers the peer only then. It drops those
+ *   beyond RWIRE_XRC_HELD, and requests them afterwards, as after any wait of the responder.
  * - If the link ends, the SRQ no longer exists: the forwarder refuses the request. If the forwarder
  *   resets its QP or ends, the owner returns the receive of an unfinished message to the SRQ.
  *
@@ -35,7 +35,8 @@
 #include "rwire.h"
 
 #define RWIRE_XRC_VERSION 1
-#define RWIRE_XRC_WINDOW  8 /* packets per answer; a socket of Linux holds 10 messages */
+#define RWIRE_XRC_HELD    (256 * 1024) /* bytes of the packets that a QP holds */
+#define RWIRE_XRC_WINDOW  8            /* packets per answer; a socket of Linux holds 10 messages */
 
 /* First message of each end. */
 struct rwire_xrc_hello {
@@ -118,6 +119,13 @@ struct rwire_xrc_out {
 	LIST_ENTRY(rwire_xrc_out) next; /* in rwire_qp::away */
 };
 
+/* A packet that is executed after the answer for another one. */
+struct rwire_xrc_held {
+	STAILQ_ENTRY(rwire_xrc_held) next; /* in rwire_qp::held */
+	struct rwire_pkt pkt;
+	uint8_t payload[];
+};
+
 struct rwire_xrc {
 	int epoll;
 	uint32_t max; /* links; so many descriptors are left to the application */
@@ -178,6 +186,11 @@ bool rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, 
  * answer; RSOFT_WAIT_PEER: handle it as lost; or an enum rmem_wc_status.
  */
 int rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt);
+/* Hold a packet that follows the one that waits, or those held; false: not such a one, or full. */
+bool rwire_xrc_hold(struct rwire_qp *q, const struct rwire_pkt *pkt);
+/* Remove the first packet that is held, with those of its message; the caller frees it. */
+struct rwire_xrc_held *rwire_xrc_take_held(struct rwire_qp *q);
+void rwire_xrc_drop_held(struct rwire_qp *q);
 /* The hello of the owner was received: send the packet that waits for it. */
 void rwire_xrc_out_open(struct rwire_xrc_out *out);
 void rwire_xrc_out_close(struct rwire_xrc_out *out);

@@ -19,6 +19,8 @@
 
 #define MIN_LINKS 64
 #define MAX_LINKS 4096
+/* PSNs of a packet that is held. Invariant: those of all that fit are less than 2^23. */
+#define MAX_HELD_PSNS 1024
 
 static const char magic[8] = "rmemxrc";
 
@@ -148,22 +150,28 @@ close:
 	return RSOFT_WAIT_PEER;
 }
 
+/* Copy the payload of a packet; false: its peer has unmapped it. */
+static bool
+copy_payload(uint8_t *data, const struct rwire_pkt *pkt)
+{
+	const struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
+	const struct rsoft_span to = {.ptr = data, .length = pkt->payload_len};
+
+	return pkt->payload_len == 0 ||
+			rsoft_copy_all(&to, &from, pkt->payload_len) == RSOFT_SIDE_NONE;
+}
+
 /* Keep the first request until the hello. */
 static int
 out_hold(struct rwire_xrc_out *out, const struct rwire_xrc_request *request,
 		const struct rwire_pkt *pkt)
 {
-	const struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
-	struct rsoft_span to = {.length = pkt->payload_len};
-
 	out->held_len = (uint32_t)sizeof(*request) + pkt->payload_len;
 	out->held = malloc(out->held_len);
 	if (out->held == NULL)
 		return RSOFT_WAIT_PEER;
 	memcpy(out->held, request, sizeof(*request));
-	to.ptr = out->held + sizeof(*request);
-	if (pkt->payload_len == 0 ||
-			rsoft_copy_all(&to, &from, pkt->payload_len) == RSOFT_SIDE_NONE)
+	if (copy_payload(out->held + sizeof(*request), pkt))
 		return RMEM_WC_SUCCESS;
 	free(out->held);
 	out->held = NULL;
@@ -262,4 +270,119 @@ rwire_xrc_out_close(struct rwire_xrc_out *out)
 	xrc->nb--;
 	free(out->held);
 	free(out);
+}
+
+bool
+rwire_xrc_hold(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	const int32_t ahead = rwire_psn_diff(pkt->psn, q->rsp.psn);
+	const uint32_t bytes = (uint32_t)sizeof(struct rwire_xrc_held) + pkt->payload_len;
+	const uint32_t nb_psn = rwire_pkt_nb_psn(q, pkt);
+	struct rwire_xrc_held *held;
+
+	if (ahead != (int32_t)(q->rsp.nb_away + q->rsp.nb_held) ||
+			q->held_bytes + bytes > RWIRE_XRC_HELD || nb_psn > MAX_HELD_PSNS)
+		return false;
+	held = malloc(bytes);
+	if (held == NULL)
+		return false;
+	held->pkt = *pkt;
+	held->pkt.payload = held->payload;
+	if (!copy_payload(held->payload, pkt)) {
+		free(held);
+		return false;
+	}
+	STAILQ_INSERT_TAIL(&q->held, held, next);
+	q->held_bytes += bytes;
+	q->rsp.nb_held += nb_psn;
+	return true;
+}
+
+/* Remove the first packet that is held. */
+static struct rwire_xrc_held *
+held_pop(struct rwire_qp *q)
+{
+	struct rwire_xrc_held *held = STAILQ_FIRST(&q->held);
+
+	STAILQ_REMOVE_HEAD(&q->held, next);
+	q->held_bytes -= (uint32_t)sizeof(*held) + held->pkt.payload_len;
+	q->rsp.nb_held -= rwire_pkt_nb_psn(q, &held->pkt);
+	return held;
+}
+
+/* Whether a packet continues the message in progress, with a payload of a valid length. */
+static bool
+held_is_part(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	return (pkt->info & q->rsp.message) != 0 && (pkt->info & RWIRE_IS_FIRST) == 0 &&
+			!pkt->is_shared && pkt->srqn == q->rsp.away->srqn &&
+			((pkt->info & RWIRE_IS_LAST) != 0 ? pkt->payload_len - 1 < q->mtu
+							  : pkt->payload_len == q->mtu);
+}
+
+/* Number of packets that are held and continue the message, and the bytes of their payload. */
+static uint32_t
+held_count(const struct rwire_qp *q, uint32_t *len)
+{
+	const struct rwire_xrc_held *held;
+	uint32_t nb = 0;
+
+	*len = 0;
+	STAILQ_FOREACH(held, &q->held, next) {
+		if (!held_is_part(q, &held->pkt) || *len + held->pkt.payload_len > RWIRE_MAX_SHARED)
+			break;
+		*len += held->pkt.payload_len;
+		nb++;
+		if (held->pkt.info & RWIRE_IS_LAST)
+			break;
+	}
+	return nb;
+}
+
+/*
+ * Remove the first packets that are held as one, whose payload is theirs: so that the owner answers
+ * once. It is the last of them, with the PSN of the first.
+ */
+static struct rwire_xrc_held *
+held_merge(struct rwire_qp *q, uint32_t nb, uint32_t len)
+{
+	struct rwire_xrc_held *held, *all = malloc(sizeof(*all) + len);
+	const uint32_t psn = STAILQ_FIRST(&q->held)->pkt.psn;
+	bool is_ack_req = false;
+	uint32_t done = 0;
+
+	if (all == NULL)
+		return held_pop(q);
+	for (; nb != 0; nb--) {
+		held = held_pop(q);
+		memcpy(all->payload + done, held->payload, held->pkt.payload_len);
+		done += held->pkt.payload_len;
+		is_ack_req |= held->pkt.is_ack_req;
+		all->pkt = held->pkt;
+		free(held);
+	}
+	all->pkt.psn = psn;
+	all->pkt.payload = all->payload;
+	all->pkt.payload_len = len;
+	all->pkt.is_ack_req = is_ack_req;
+	all->pkt.is_shared = true;
+	return all;
+}
+
+struct rwire_xrc_held *
+rwire_xrc_take_held(struct rwire_qp *q)
+{
+	uint32_t nb, len;
+
+	if (q->rsp.message == 0 || q->rsp.away == NULL)
+		return held_pop(q);
+	nb = held_count(q, &len);
+	return nb > 1 ? held_merge(q, nb, len) : held_pop(q);
+}
+
+void
+rwire_xrc_drop_held(struct rwire_qp *q)
+{
+	while (!STAILQ_EMPTY(&q->held))
+		free(held_pop(q));
 }
