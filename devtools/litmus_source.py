@@ -76,7 +76,7 @@ SOURCE = [
         ('release.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), @)'),
     ]),
     ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_bind', [
-        ('reg_mr.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), @)'),
+        ('reg_mr.word', '__atomic_store_n(&key->word, word, @)'),
     ]),
     ('drivers/soft/queue/rsoft_cq.c', 'rsoft_cq_attach', [
         ('attach.producers', '__atomic_fetch_add(&cq->nb_producers, 1, @)'),

@@ -16,6 +16,7 @@
 #include "mem/rsoft_dm.h"
 #include "mem/rsoft_grace.h"
 #include "base/rsoft_ids.h"
+#include "mem/rsoft_key_table.h"
 #include "mem/rsoft_mr.h"
 #include "mem/rsoft_mw.h"
 #include "mem/rsoft_odp.h"

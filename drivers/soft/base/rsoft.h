@@ -641,36 +641,6 @@ rsoft_dev_of(const struct rmem_obj *obj)
 	return rsoft_domain->dev[obj->dev_id];
 }
 
-static inline uint64_t
-rsoft_key_word(uint32_t rkey, uint32_t rights)
-{
-	return rkey | (uint64_t)rights << 32;
-}
-
-static inline uint32_t
-rsoft_word_rkey(uint64_t word)
-{
-	return (uint32_t)word;
-}
-
-static inline uint32_t
-rsoft_word_rights(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
-}
-
-/*
- * The entry in the slot of an rkey or lkey. The caller must compare its word, because the entry may
- * hold another key.
- */
-static inline struct rsoft_key *
-rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
-{
-	uint32_t slot = key_num >> 8 & dev->slot_mask;
-
-	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
-}
-
 /* Whether a QP in that state executes requests of its peer. */
 static inline bool
 rsoft_state_is_responding(uint32_t state)

@@ -16,7 +16,7 @@
 #ifndef RSOFT_ACCESS_H
 #define RSOFT_ACCESS_H
 
-#include "rsoft_key.h"
+#include "rsoft_key_hash.h"
 #include "rsoft_odp.h"
 
 enum rsoft_span_kind {

@@ -16,6 +16,7 @@
 
 #include <rte_malloc.h>
 
+#include "rsoft_key_hash.h"
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 

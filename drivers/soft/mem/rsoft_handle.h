@@ -11,7 +11,7 @@
 #ifndef RSOFT_HANDLE_H
 #define RSOFT_HANDLE_H
 
-#include "../base/rsoft.h"
+#include "rsoft_key.h"
 
 static inline struct rsoft_mr *
 rsoft_mr_of(struct rmem_mr *mr)

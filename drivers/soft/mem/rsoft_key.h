@@ -3,19 +3,10 @@
  */
 
 /*
- * The key table: keys and their owners.
+ * A key: its word, by which requests find whether it is valid, and the transitions of its state.
  *
- * A key has 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the
- * table, chosen at random among the free slots. The other bits change with each owner of the slot,
- * in an order that depends on a secret of the device. The first tag is random.
- *
- * Invariant: an index chosen by the device is chosen again only after its slot has had 2^(24 -
- * log2_slots) owners, one for each index. So no tag that requests choose (REG_MR, UMR, BIND_MW)
- * makes a key of an earlier owner valid. A slot that has used all of its indexes is quarantined, in
- * FIFO order, until few slots are free.
- *
- * A requested key may have any value (rsoft_key_hash.h). It uses the slot of its index if that is
- * free, otherwise any other. The index of a requested key counts as used.
+ * FREE, then BUSY while its owner fills it, then VALID, then BUSY again while a request invalidates
+ * it or binds it once more, then FREE. rsoft_key_table.h has the allocation of keys.
  */
 
 #ifndef RSOFT_KEY_H
@@ -25,36 +16,35 @@
 
 #include "../base/rsoft.h"
 #include "rsoft_history.h"
-#include "rsoft_key_hash.h"
 
-int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
-void rsoft_keys_fini(struct rsoft_dev *dev);
-
-/*
- * Allocate a key for an MR, or for a window if mr is NULL. It has an unused index, and is not valid
- * yet. NULL: all keys are in use.
- */
-struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
-
-/*
- * Allocate a key with this rkey; it is not valid yet. -EEXIST: the rkey is in use, -ENOSPC: all MRs
- * are in use, or -ENOMEM; with a log line.
- */
-int rsoft_key_request(
-		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
-
-/* Free a key whose word has lacked VALID for a grace period; may wait for another grace period. */
-void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
-
-/* Find the key with this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
-static inline struct rsoft_key *
-rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
+static inline uint64_t
+rsoft_key_word(uint32_t rkey, uint32_t rights)
 {
-	struct rsoft_key *key = rsoft_key_at(dev, rkey);
+	return rkey | (uint64_t)rights << 32;
+}
 
-	if (likely(rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey))
-		return key;
-	return rsoft_key_hash_find(dev, rkey);
+static inline uint32_t
+rsoft_word_rkey(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline uint32_t
+rsoft_word_rights(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/*
+ * The entry in the slot of an rkey or lkey. The caller must compare its word, because the entry may
+ * hold another key.
+ */
+static inline struct rsoft_key *
+rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
+{
+	uint32_t slot = key_num >> 8 & dev->slot_mask;
+
+	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
 }
 
 /* Whether the QP may use the key: a type 2 window only by the QP that bound it. */
@@ -102,10 +92,13 @@ static inline void
 rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, uint8_t tag,
 		uint32_t rights, const struct rmem_send_wr *wr)
 {
+	uint64_t word;
+
 	rkey = rmem_rkey_of_tag(rkey, tag);
+	word = rsoft_key_word(rkey, rights);
 	rsoft_key_note(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
 			&qp->qp, wr);
-	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+	__atomic_store_n(&key->word, word, __ATOMIC_RELEASE);
 }
 
 /*

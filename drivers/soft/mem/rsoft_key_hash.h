@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-#include "../base/rsoft.h"
+#include "rsoft_key.h"
 
 /* Allocate the table, if there is none; 0, or -ENOMEM and a log line. */
 int rsoft_key_hash_init(struct rsoft_dev *dev);
@@ -37,5 +37,16 @@ bool rsoft_key_hash_pass(struct rsoft_dev *dev, uint32_t index);
 
 /* Find the key with this rkey that is not in the slot of its index; NULL if there is none. */
 struct rsoft_key *rsoft_key_hash_find(const struct rsoft_dev *dev, uint32_t rkey);
+
+/* Find the key with this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
+static inline struct rsoft_key *
+rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	struct rsoft_key *key = rsoft_key_at(dev, rkey);
+
+	if (likely(rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey))
+		return key;
+	return rsoft_key_hash_find(dev, rkey);
+}
 
 #endif /* RSOFT_KEY_HASH_H */

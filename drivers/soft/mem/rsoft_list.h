@@ -16,7 +16,7 @@
 #ifndef RSOFT_LIST_H
 #define RSOFT_LIST_H
 
-#include "rsoft_key.h"
+#include "rsoft_key_hash.h"
 
 struct rsoft_list_entry {
 	uint64_t start; /* offset in a round: sum of the preceding lengths */

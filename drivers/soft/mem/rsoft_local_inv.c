@@ -4,6 +4,7 @@
 
 /* The LOCAL_INV request: its start, which invalidates a key, and its end after the grace period. */
 
+#include "rsoft_key_hash.h"
 #include "rsoft_mr.h"
 
 uint32_t
@@ -19,6 +20,30 @@ rsoft_local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, u
 			break;
 	}
 	return i;
+}
+
+uint32_t
+rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey)
+{
+	const struct rsoft_key *key = rsoft_key_of(qp->dev, rkey);
+	uint64_t word;
+
+	if (key == NULL)
+		key = rsoft_key_at(qp->dev, rkey);
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (rsoft_word_rkey(word) >> 8 != rkey >> 8)
+		return RMEM_VENDOR_ERR_KEY_INDEX;
+	if (rsoft_word_rkey(word) != rkey)
+		return RMEM_VENDOR_ERR_KEY_TAG;
+	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
+		return RMEM_VENDOR_ERR_KEY_STATE;
+	if (key->pd != qp->pd)
+		return RMEM_VENDOR_ERR_KEY_PD;
+	if ((rsoft_word_rights(word) & RSOFT_INV) == 0)
+		return RMEM_VENDOR_ERR_NOT_INV;
+	if (!rsoft_key_is_for(key, qp))
+		return RMEM_VENDOR_ERR_KEY_QP;
+	return RMEM_VENDOR_ERR_KEY_STATE; /* not valid at the time of the refusal */
 }
 
 /* Release references to an MR with one locked instruction. */

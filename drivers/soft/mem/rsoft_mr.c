@@ -12,6 +12,7 @@
 
 #include "rsoft_dm.h"
 #include "rsoft_grace.h"
+#include "rsoft_key_table.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "rsoft_grace.h"
+#include "rsoft_key_table.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The key table; see rsoft_key.h. */
+/* The key table; see rsoft_key_table.h. */
 
 #include <errno.h>
 
@@ -11,8 +11,9 @@
 
 #include "rsoft_grace.h"
 #include "../base/rsoft_ids.h"
-#include "rsoft_key.h"
 #include "rsoft_history.h"
+#include "rsoft_key_hash.h"
+#include "rsoft_key_table.h"
 
 /*
  * Random permutations by a Feistel network (Luby and Rackoff) whose round function is SipHash-2-4
@@ -417,28 +418,4 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	else
 		rsoft_ids_put(&pool->ids, id);
 	rte_ticketlock_unlock(&dev->lock);
-}
-
-uint32_t
-rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey)
-{
-	const struct rsoft_key *key = rsoft_key_of(qp->dev, rkey);
-	uint64_t word;
-
-	if (key == NULL)
-		key = rsoft_key_at(qp->dev, rkey);
-	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	if (rsoft_word_rkey(word) >> 8 != rkey >> 8)
-		return RMEM_VENDOR_ERR_KEY_INDEX;
-	if (rsoft_word_rkey(word) != rkey)
-		return RMEM_VENDOR_ERR_KEY_TAG;
-	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
-		return RMEM_VENDOR_ERR_KEY_STATE;
-	if (key->pd != qp->pd)
-		return RMEM_VENDOR_ERR_KEY_PD;
-	if ((rsoft_word_rights(word) & RSOFT_INV) == 0)
-		return RMEM_VENDOR_ERR_NOT_INV;
-	if (!rsoft_key_is_for(key, qp))
-		return RMEM_VENDOR_ERR_KEY_QP;
-	return RMEM_VENDOR_ERR_KEY_STATE; /* not valid at the time of the refusal */
 }
