@@ -170,16 +170,14 @@ write_check(struct write_side *from, const struct rsoft_qp *qp, struct write_sid
 			rsoft_resp_peek_write(peer, wr, length, &to->key, to_offset));
 }
 
-/* Check both sides of a WRITE and copy; return an enum rsoft_side or WRITE_LEFT. */
+/* Copy a WRITE that passed write_check(); return an enum rsoft_side or WRITE_LEFT. */
 static __rte_always_inline unsigned int
-write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
-		const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t length)
+write_one(struct write_side *from, const struct rsoft_qp *qp, uint64_t from_offset,
+		struct write_side *to, const struct rsoft_qp *peer, uint64_t to_offset,
+		uint32_t length)
 {
-	uint64_t from_offset, to_offset;
 	uint8_t *from_ptr, *to_ptr;
 
-	if (unlikely(!write_check(from, qp, to, peer, wr, length, &from_offset, &to_offset)))
-		return WRITE_LEFT;
 	if (likely(rsoft_key_cache_near(
 				   &from->key, from_offset, length, RSOFT_NEED_READ, &from_ptr) &&
 			    rsoft_key_cache_near(&to->key, to_offset, length,
@@ -193,18 +191,14 @@ write_one(struct write_side *from, const struct rsoft_qp *qp, struct write_side 
  * on-demand pages, keys with other rules, and failures.
  */
 static __rte_always_inline unsigned int
-write_word(struct write_side *from, const struct rsoft_qp *qp, struct write_side *to,
-		const struct rsoft_qp *peer, const struct rmem_send_wr *wr)
+write_word(const struct write_side *from, uint64_t from_offset, const struct write_side *to,
+		uint64_t to_offset, uint32_t length)
 {
-	uint64_t from_offset, to_offset, at;
+	const struct rsoft_key *key = to->key.key;
+	uint64_t at = (uintptr_t)key->base + to_offset, remote = key->iova + to_offset;
 
-	if (unlikely(wr->sg_list->length != sizeof(uint64_t) ||
-			    !write_check(from, qp, to, peer, wr, sizeof(uint64_t), &from_offset,
-					    &to_offset)))
-		return WRITE_LEFT;
-	at = (uintptr_t)to->key.key->base + to_offset;
-	if (unlikely(from->key.is_slow || to->key.is_slow ||
-			    (wr->rdma.remote_addr | at) % sizeof(uint64_t) != 0))
+	if (unlikely(length != sizeof(uint64_t) || from->key.is_slow || to->key.is_slow ||
+			    (remote | at) % sizeof(uint64_t) != 0))
 		return WRITE_LEFT;
 	return likely(rsoft_guard_move_fast((uint64_t *)(uintptr_t)at,
 			       (const uint8_t *)from->key.key->base + from_offset))
@@ -234,6 +228,7 @@ rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, 
 	to.key.num = to.below_lkey = RSOFT_KEY_CACHE_NONE;
 	for (; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
+		uint64_t from_offset, to_offset;
 		uint32_t length;
 
 		if (unlikely((wr->opcode != RMEM_WR_RDMA_WRITE &&
@@ -243,10 +238,13 @@ rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, 
 		length = wr->sg_list->length;
 		if (unlikely((uint64_t)length - 1 >= qp->max_msg_size))
 			break; /* also if it is 0 */
+		if (unlikely(!write_check(
+				    &from, qp, &to, peer, wr, length, &from_offset, &to_offset)))
+			break;
 		if (likely(wr->opcode == RMEM_WR_RDMA_WRITE))
-			side = write_one(&from, qp, &to, peer, wr, length);
+			side = write_one(&from, qp, from_offset, &to, peer, to_offset, length);
 		else
-			side = write_word(&from, qp, &to, peer, wr);
+			side = write_word(&from, from_offset, &to, to_offset, length);
 		if (unlikely(side != RSOFT_SIDE_NONE))
 			break;
 		bytes += length;
