@@ -36,7 +36,7 @@ JUSTIFIED = (
     ('split', 'lib/rmem_pool/rmem_pool_avx2.c', '*', 'compiled with options of its own'),
     ('split', 'lib/rmem_pool/rmem_pool_puts.c', '*',
      'pools without checked puts execute nothing of it'),
-    ('tiny', 'drivers/soft/queue/rsoft_write_burst.h', '*',
+    ('tiny', 'drivers/soft/queue/rsoft_*_burst.h', '*',
      'the fast path, whose inlining does not depend on the code of other requests'),
     ('split', 'dropin/verbs/*', 'dropin/verbs/ribv_ops.c', 'operations of a context'),
     ('split', 'dropin/verbs/ribv_ops.c', '*', 'a wrapper of each operation'),

@@ -208,6 +208,18 @@ rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 	return at;
 }
 
+/* Prefetch a line that is written soon, and that another core has. */
+static inline void
+rsoft_prefetch_write(const void *at)
+{
+#if defined(__x86_64__)
+	/* The compiler emits it only for some processors; all others ignore it. */
+	__asm__ volatile("prefetchw (%0)" : : "r"(at));
+#else
+	__builtin_prefetch(at, 1);
+#endif
+}
+
 static inline void
 rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {

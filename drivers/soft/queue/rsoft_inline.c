@@ -21,6 +21,13 @@ inline_is_slower(const struct rsoft_qp *qp)
 }
 
 bool
+rsoft_inline_is_used(const struct rsoft_qp *qp)
+{
+	return qp->rq.nb_inline != 0 ||
+			(qp->inline_recv != RSOFT_INLINE_NONE && !inline_is_slower(qp));
+}
+
+bool
 rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos, unsigned int *side)
 {

@@ -40,6 +40,10 @@ bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const st
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
 		unsigned int *side);
 
+/* Whether short messages to the QP from this lcore are delivered inline, or one is pending. Under
+ * rq.lock. */
+bool rsoft_inline_is_used(const struct rsoft_qp *qp);
+
 /*
  * Deliver all pending messages. True: one was refused, which moved the QP to ERR, and the caller
  * must flush the receives after unlocking. Under rq.lock, from inside of rsoft_grace_enter().

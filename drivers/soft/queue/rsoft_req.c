@@ -18,6 +18,7 @@
 #include "rsoft_resp.h"
 #include "rsoft_batch.h"
 #include "rsoft_rq.h"
+#include "rsoft_send_burst.h"
 #include "rsoft_ud.h"
 #include "rsoft_xrc.h"
 #include "rsoft_write_burst.h"
@@ -435,6 +436,13 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE || wr->opcode == RMEM_WR_ATOMIC_WRITE) {
 		*passed = rsoft_write_burst(batch, wrs, stride, n, &status);
 		if (likely(status == RMEM_WC_SUCCESS && *passed != 0)) {
+			qp->sq.wait = RSOFT_WAIT_NONE;
+			return REQ_NEXT;
+		}
+	}
+	if (wr->opcode == RMEM_WR_SEND && n > 1) {
+		*passed = rsoft_send_burst(batch, wrs, stride, n);
+		if (likely(*passed != 0)) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
 			return REQ_NEXT;
 		}

@@ -7,8 +7,8 @@
  *
  * This is the interface between the two sides. The requester passes the contents of a packet and
  * the bytes to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers in other
- * processes have an engine of their own: wire/.) Invariant: only rsoft_resp.c, rsoft_ud.c and this
- * header dereference a peer.
+ * processes have an engine of their own: wire/.) Invariant: only rsoft_resp.c, rsoft_send_burst.c,
+ * rsoft_ud.c and this header dereference a peer.
  *
  * Only between rsoft_grace_enter() and rsoft_grace_leave(); a peer pointer is valid until the lcore
  * passes the next grace point.
@@ -67,6 +67,11 @@ rsoft_flush_rights(uint8_t type)
 /* Execute a WRITE_WITH_IMM; return an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);
+
+/* Build the completion of the receive that a message consumes. */
+void rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
+		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
+		struct rsoft_cqe *cqe);
 
 /*
  * Execute a SEND of any kind; return an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a

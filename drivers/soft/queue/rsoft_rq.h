@@ -44,6 +44,13 @@ rsoft_rq_cache_prod(struct rsoft_rq *rq, uint32_t prod)
 	rq->prod_cached = likely(prod - rq->cons <= rq->mask + 1) ? prod : rq->cons;
 }
 
+/* Slot of the receive at a position. */
+static inline struct rsoft_rqe *
+rsoft_rq_at(const struct rsoft_rq *rq, uint32_t pos)
+{
+	return (struct rsoft_rqe *)(rq->ring + (size_t)(pos & rq->mask) * rq->stride);
+}
+
 /* The receive at the head; NULL if there is none. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_head(struct rsoft_rq *rq)
@@ -53,7 +60,7 @@ rsoft_rq_head(struct rsoft_rq *rq)
 		if (rq->cons == rq->prod_cached)
 			return NULL;
 	}
-	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
+	return rsoft_rq_at(rq, rq->cons);
 }
 
 /* Slow path of rsoft_rq_take(), for a claimed QP or one with rules of chaos=: the receive, or
@@ -98,7 +105,7 @@ rsoft_rq_owner(const struct rsoft_qp *qp)
 static inline void
 rsoft_rq_prefetch(const struct rsoft_rq *rq)
 {
-	__builtin_prefetch(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
+	__builtin_prefetch(rsoft_rq_at(rq, rq->cons));
 }
 
 /* Reserve an entry of the CQ for the receive at the head. Under rq.lock. */
@@ -131,6 +138,21 @@ rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_rq_overrun(qp);
+}
+
+/* Complete the n receives at the head of a QP without counters, in their order. Under rq.lock. */
+static inline void
+rsoft_rq_complete_all(struct rsoft_qp *qp, const struct rsoft_cqe *cqe, uint32_t n)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
+	uint32_t i, at = rsoft_cq_reserve(cq, n);
+
+	/* Store cons first: the consumer of a completion may post another receive. */
+	__atomic_store_n(&qp->rq.cons, qp->rq.cons + n, __ATOMIC_RELEASE);
+	for (i = 0; i < n; i++) {
+		if (unlikely(!rsoft_cq_write(cq, at + i, &cqe[i])))
+			rsoft_rq_overrun(qp);
+	}
 }
 
 /* Number of free entries; exact if less than wanted. For the posting thread. */
@@ -173,7 +195,7 @@ rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 			ret = rq->srq != NULL || rsoft_qp_is_xrc(qp) ? -EINVAL : -ENOSPC;
 			break;
 		}
-		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
+		rqe = rsoft_rq_at(rq, prod);
 		rsoft_rqe_fill(rqe, &wr[i]);
 		prod++;
 	}

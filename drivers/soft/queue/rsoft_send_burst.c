@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Bursts of SENDs; see rsoft_send_burst.h.
+ *
+ * Cost: the peer's lcore has the lines of the receives and of the entries of its CQ. One lock of
+ * the receive queue for the burst, and no locked instruction between messages, so that the stores
+ * to these lines overlap; two receives, and two entries, are in a line of 64 bytes. The completions
+ * are written together: a line that the peer polls does not return to it after each of them.
+ *
+ * The states of both QPs, and the keys cached by rsoft_key_cache.h, are loaded once per burst: a
+ * burst is short, and a thread that changes them waits for its end. rq.lock is held for copies of
+ * at most SEND_MAX bytes each.
+ */
+
+#include "rsoft_resp.h"
+#include "rsoft_send_burst.h"
+
+#define SEND_MAX 1024u
+
+/* A burst. */
+struct send_burst {
+	struct rsoft_key_cache from, to; /* of the sender, and of the receives */
+	uint32_t nb;                     /* messages placed */
+	struct rsoft_cqe cqe[RSOFT_BATCH_WCS];
+};
+
+/*
+ * Whether messages are copied to receives of the QP itself, without rules or counters, and its CQ
+ * has space for n completions. Under rq.lock.
+ */
+static bool
+send_is_plain(const struct rsoft_qp *peer, uint32_t n)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(peer->qp.recv_cq);
+
+	return rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)) &&
+			peer->rq.srq == NULL && peer->counts == 0 && !peer->has_late_recv &&
+			!rsoft_qp_is_claimed(peer) && !rsoft_inline_is_used(peer) &&
+			!rsoft_cq_ignores_overrun(cq) && rsoft_cq_part(cq, n) == n;
+}
+
+/* Place a message in the receive at a position; false: rsoft_resp_send() decides. */
+static __rte_always_inline bool
+send_one(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft_qp *peer,
+		const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr)
+{
+	const struct rmem_sge *from = wr->sg_list;
+	const uint32_t length = from->length;
+	uint64_t from_offset, to_offset;
+
+	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < length ||
+			    !rsoft_key_cache_check(&burst->from, qp, qp->dev->lkey_xor, from->lkey,
+					    from->addr, length, RSOFT_NEED_READ, &from_offset) ||
+			    !rsoft_key_cache_check(&burst->to, peer, peer->dev->lkey_xor,
+					    rqe->sge[0].lkey, rqe->sge[0].addr, length,
+					    RSOFT_NEED_WRITE, &to_offset)))
+		return false;
+	if (unlikely(burst->from.is_slow || burst->to.is_slow))
+		return false;
+	/* After a copy that failed, rsoft_resp_send() repeats it, and reports the failure. */
+	if (unlikely(rsoft_copy(burst->to.key->base + to_offset,
+				     burst->from.key->base + from_offset,
+				     length) != RSOFT_SIDE_NONE))
+		return false;
+	burst->cqe[burst->nb].vendor_err = RMEM_VENDOR_ERR_NONE;
+	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &burst->cqe[burst->nb++]);
+	return true;
+}
+
+/* Whether a request is a SEND of one SGE, without inline data. */
+static __rte_always_inline bool
+send_is_simple(const struct rmem_send_wr *wr)
+{
+	const uint8_t plain =
+			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
+
+	return wr->opcode == RMEM_WR_SEND && wr->num_sge == 1 && (wr->flags & plain) == 0 &&
+			wr->sg_list->length - 1u < SEND_MAX;
+}
+
+/* Place messages in the receives of a peer, and complete these. Under its rq.lock. */
+static void
+send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp *peer,
+		const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(peer->qp.recv_cq);
+	struct rsoft_rq *rq = &peer->rq;
+	uint32_t i, at;
+
+	rsoft_rq_cache_prod(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
+	n = RTE_MIN(n, rq->prod_cached - rq->cons);
+	if (unlikely(n == 0 || !send_is_plain(peer, n)))
+		return;
+	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i += 2) {
+		__builtin_prefetch(rsoft_rq_at(rq, rq->cons + i));
+		rsoft_prefetch_write(&cq->ring[(at + i) & cq->mask]);
+	}
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (!send_is_simple(wr) ||
+				!send_one(burst, qp, peer, rsoft_rq_at(rq, rq->cons + i), wr))
+			break;
+	}
+	if (likely(burst->nb != 0)) {
+		RSOFT_COUNT(rq->consumed, burst->nb);
+		rsoft_rq_complete_all(peer, burst->cqe, burst->nb);
+	}
+}
+
+uint32_t
+rsoft_send_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_qp *qp = batch->qp, *peer = rsoft_resp_peek_peer(qp);
+	struct send_burst burst;
+	uint32_t i;
+
+	if (peer == NULL || qp->max_msg_size < SEND_MAX)
+		return 0;
+	burst.nb = 0;
+	burst.from.num = burst.to.num = RSOFT_KEY_CACHE_NONE;
+	rte_ticketlock_lock(&peer->rq.lock);
+	send_place(&burst, qp, peer, wrs, stride, RTE_MIN(n, (uint32_t)RSOFT_BATCH_WCS));
+	rte_ticketlock_unlock(&peer->rq.lock);
+	for (i = 0; i < burst.nb; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		rsoft_batch_succeed(batch, wr, wr->sg_list->length);
+	}
+	return burst.nb;
+}
