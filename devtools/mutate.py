@@ -39,7 +39,8 @@ TEST_SECONDS = 90
 MESON_SECONDS = 1800
 # Minutes each, or not of what mutants break.
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
-PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
+PROGRAMS = {'cm_fuzz': 'test/dropin/dpdk-test-cm-fuzz',
+            'conformance': 'test/conformance/dpdk-test-rmem-conformance',
             'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
             'ibcm_fuzz': 'test/ibcm/dpdk-test-ibcm-fuzz',
             'ibcm': 'test/ibcm/dpdk-test-ibcm',
