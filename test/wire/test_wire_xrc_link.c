@@ -3,12 +3,15 @@
  */
 
 /*
- * Links of XRC domains: a process of the same user that sends requests to an SRQ, or that answers
- * them, sends any bytes. The other end of each link is a socket of the test.
+ * Links of XRC domains: a process of the same user sends any bytes to an SRQ. The other end of each
+ * link is a socket of the test.
  */
 
 #include <fcntl.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +19,7 @@
 #include <unistd.h>
 
 #include <rmem_driver.h>
+#include <rmem_fast_reg.h>
 #include <rmem_srq.h>
 #include <rmem_xrcd.h>
 
@@ -26,23 +30,14 @@
 
 #include "../rc.h"
 #include "sides.h"
+#include "xrc_link.h"
 
-#define MTU     256u
-#define FOREIGN 0x123456u /* number of an SRQ that a socket of the test has */
-#define STEPS   20000
+#define STEPS 20000
 
-/* Side 0 has the XRC_SEND QP, side 1 the XRC_RECV QP of a domain of a file, with an SRQ. */
-static struct {
-	int file;
-	struct rmem_xrcd *domain;
-	struct rmem_srq *srq;
-	uint32_t number;
-	struct rmem_qp *send, *recv;
-	struct rwire_addr peer;
-} link_;
+struct xrc_link link_;
 
-static void
-open_link(void)
+void
+link_open(void)
 {
 	struct rmem_xrcd_conf domain_conf = {.flags = RMEM_XRCD_FILE | RMEM_XRCD_CREATE};
 	struct rmem_srq_ext srq_ext = {.cq = NULL};
@@ -70,8 +65,8 @@ open_link(void)
 	rc_connect(link_.send, link_.recv, conn);
 }
 
-static void
-close_link(void)
+void
+link_close(void)
 {
 	TEST_OK(rmem_qp_destroy(link_.send));
 	TEST_OK(rmem_qp_destroy(link_.recv));
@@ -81,17 +76,31 @@ close_link(void)
 	close_sides();
 }
 
-/* Let side 1 receive: completions of receives alone are in its CQs. */
+/* The same with a link that waits. */
 static void
-progress(void)
+link_close_keeping(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list, int fd)
+{
+	TEST_OK(rmem_qp_destroy(link_.send));
+	TEST_OK(rmem_qp_destroy(link_.recv));
+	TEST_OK(rmem_srq_destroy(link_.srq));
+	TEST_OK(rmem_mr_dereg(mr));
+	rmem_fast_reg_page_list_free(list);
+	TEST_OK(rmem_xrcd_dealloc(link_.domain));
+	close(fd);
+	close(link_.file);
+	close_sides();
+}
+
+void
+link_progress(void)
 {
 	struct rmem_wc wc;
 
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
 }
 
-static void
-post(uint64_t wr_id, uint32_t length)
+void
+link_post(uint64_t wr_id, uint32_t length)
 {
 	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].target,
 			.length = length,
@@ -101,8 +110,8 @@ post(uint64_t wr_id, uint32_t length)
 	TEST_EQ(rmem_srq_post_recv(link_.srq, &wr, 1), 1);
 }
 
-static uint32_t
-nb_posted(void)
+uint32_t
+link_nb_posted(void)
 {
 	struct rmem_srq_attr attr;
 
@@ -130,7 +139,7 @@ dial(const struct rwire_xrc_hello *hello, int file, int *fd)
 	*fd = rwire_xrc_socket_connect(link_.domain, RWIRE_XRC_SRQ, link_.number);
 	TEST_ASSERT(*fd >= 0);
 	TEST_ASSERT(rwire_shm_send(*fd, hello, sizeof(*hello), file));
-	progress();
+	link_progress();
 	TEST_EQ(recv(*fd, &got, sizeof(got), 0), (ssize_t)sizeof(got));
 	return got.status;
 }
@@ -156,7 +165,7 @@ put_request(int fd, uint8_t opcode, uint32_t length)
 	memset(request.payload, opcode, sizeof(request.payload));
 	TEST_EQ(send(fd, &request, sizeof(request.head) + length, 0),
 			(ssize_t)(sizeof(request.head) + length));
-	progress();
+	link_progress();
 }
 
 /* The answer of the owner; RSOFT_WAIT_PEER: it has closed the link. */
@@ -176,12 +185,17 @@ get_answer(int fd)
 TEST(wire_sim, xrc_link_without_the_file_or_a_valid_hello_is_refused)
 {
 	const int other = memfd_create("other", MFD_CLOEXEC);
-	const int path = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	char name[64];
+	int path;
 	struct rwire_xrc_hello hello;
 	int fd, i;
 
-	open_link();
-	post(1, MTU);
+	link_open();
+	link_post(1, MTU);
+	/* Of the file, but not opened: only looked up. */
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", link_.file);
+	path = open(name, O_PATH | O_CLOEXEC);
+	TEST_ASSERT(path >= 0);
 	for (i = 0; i < 7; i++) {
 		hello = make_hello();
 		if (i == 3)
@@ -198,10 +212,10 @@ TEST(wire_sim, xrc_link_without_the_file_or_a_valid_hello_is_refused)
 		TEST_EQ(recv(fd, &hello, sizeof(hello), 0), 0);
 		close(fd);
 	}
-	TEST_EQ(nb_posted(), 1);
+	TEST_EQ(link_nb_posted(), 1);
 	close(path);
 	close(other);
-	close_link();
+	link_close();
 }
 
 TEST(wire_sim, xrc_link_executes_messages)
@@ -209,11 +223,11 @@ TEST(wire_sim, xrc_link_executes_messages)
 	struct rmem_wc wc;
 	int fd;
 
-	open_link();
+	link_open();
 	fd = dial_ok();
 	put_request(fd, RWIRE_SEND_ONLY, 8);
 	TEST_EQ(get_answer(fd), RSOFT_WAIT_RNR);
-	post(7, 2 * MTU);
+	link_post(7, 2 * MTU);
 	put_request(fd, RWIRE_SEND_FIRST, MTU);
 	TEST_EQ(get_answer(fd), RMEM_WC_SUCCESS);
 	put_request(fd, RWIRE_SEND_LAST, 8);
@@ -224,7 +238,7 @@ TEST(wire_sim, xrc_link_executes_messages)
 	TEST_EQ(wc.qp_num, 0x77);
 	TEST_EQ(wc.byte_len, MTU + 8);
 	close(fd);
-	close_link();
+	link_close();
 }
 
 TEST(wire_sim, xrc_link_that_ends_returns_the_receive)
@@ -232,14 +246,14 @@ TEST(wire_sim, xrc_link_that_ends_returns_the_receive)
 	struct rmem_wc wc;
 	int fd;
 
-	open_link();
-	post(7, 2 * MTU);
+	link_open();
+	link_post(7, 2 * MTU);
 	fd = dial_ok();
 	put_request(fd, RWIRE_SEND_FIRST, MTU);
-	TEST_EQ(nb_posted(), 0);
+	TEST_EQ(link_nb_posted(), 0);
 	close(fd);
-	progress();
-	TEST_EQ(nb_posted(), 1);
+	link_progress();
+	TEST_EQ(link_nb_posted(), 1);
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 0);
 	/* The answer finds that the forwarder has ended. */
 	fd = dial_ok();
@@ -249,9 +263,9 @@ TEST(wire_sim, xrc_link_that_ends_returns_the_receive)
 				sizeof(struct rwire_xrc_request), 0),
 			(ssize_t)sizeof(struct rwire_xrc_request));
 	close(fd);
-	progress();
-	TEST_EQ(nb_posted(), 1);
-	close_link();
+	link_progress();
+	TEST_EQ(link_nb_posted(), 1);
+	link_close();
 }
 
 /* Errors of a request are those of all later ones. */
@@ -275,10 +289,10 @@ TEST(wire_sim, xrc_link_that_failed_executes_nothing)
 	unsigned int i;
 	int fd;
 
-	open_link();
+	link_open();
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		post(1, 8);
-		post(2, 8);
+		link_post(1, 8);
+		link_post(2, 8);
 		fd = dial_ok();
 		put_request(fd, rows[i].opcode, rows[i].length);
 		TEST_STATUS(get_answer(fd), rows[i].status);
@@ -286,9 +300,9 @@ TEST(wire_sim, xrc_link_that_failed_executes_nothing)
 		TEST_STATUS(get_answer(fd),
 				rows[i].status != RMEM_WC_SUCCESS ? rows[i].status
 								  : RMEM_WC_REM_OP_ERR);
-		TEST_ASSERT(nb_posted() >= 1);
+		TEST_ASSERT(link_nb_posted() >= 1);
 		close(fd);
-		progress();
+		link_progress();
 		TEST_OK(rmem_srq_destroy(link_.srq));
 		while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1)
 			TEST_ASSERT(wc.status != RMEM_WC_SUCCESS);
@@ -300,7 +314,7 @@ TEST(wire_sim, xrc_link_that_failed_executes_nothing)
 				&link_.srq));
 		TEST_OK(rmem_srq_num_get(link_.srq, &link_.number));
 	}
-	close_link();
+	link_close();
 }
 
 TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
@@ -310,8 +324,8 @@ TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 	unsigned int i;
 	int fd;
 
-	open_link();
-	post(1, 8);
+	link_open();
+	link_post(1, 8);
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		fd = dial_ok();
 		put_request(fd, opcodes[i], 8);
@@ -320,11 +334,11 @@ TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 	}
 	fd = dial_ok();
 	TEST_EQ(send(fd, "x", 1, 0), 1);
-	progress();
+	link_progress();
 	TEST_EQ(get_answer(fd), RSOFT_WAIT_PEER);
 	close(fd);
-	TEST_EQ(nb_posted(), 1);
-	close_link();
+	TEST_EQ(link_nb_posted(), 1);
+	link_close();
 }
 
 TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
@@ -338,7 +352,7 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 	uint32_t i;
 	int fd;
 
-	open_link();
+	link_open();
 	fd = dial_ok();
 	for (i = 0; i < STEPS; i++) {
 		memset(&request, (int)sim_random(256), sizeof(request));
@@ -351,8 +365,8 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 		memcpy(bytes, &request, sizeof(bytes));
 		if (sim_random(16) == 0)
 			bytes[sim_random(sizeof(request.head))] ^= (uint8_t)sim_random(256);
-		if (nb_posted() < 2)
-			post(i, MTU + sim_random(MTU));
+		if (link_nb_posted() < 2)
+			link_post(i, MTU + sim_random(MTU));
 		if (send(fd, bytes,
 				    sim_random(4) == 0 ? sim_random(sizeof(bytes))
 						       : sizeof(request.head) +
@@ -360,17 +374,128 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 				    MSG_NOSIGNAL) < 0 ||
 				sim_random(64) == 0) {
 			close(fd);
-			progress();
+			link_progress();
 			fd = dial_ok();
 		}
-		progress();
+		link_progress();
 		while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 			;
 		while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1)
 			;
 	}
 	close(fd);
-	close_link();
+	link_close();
+}
+
+/* A thread that uses keys until is_ending. */
+struct user {
+	pthread_t thread;
+	bool is_inside, is_ending; /* atomic */
+};
+
+static void *
+use_keys(void *arg)
+{
+	struct user *user = arg;
+	unsigned int lcore;
+
+	if (rte_thread_register() != 0)
+		return arg;
+	lcore = rsoft_grace_enter();
+	__atomic_store_n(&user->is_inside, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&user->is_ending, __ATOMIC_ACQUIRE))
+		sched_yield();
+	rsoft_grace_leave(lcore);
+	rte_thread_unregister();
+	return NULL;
+}
+
+static void
+start_user(struct user *user)
+{
+	*user = (struct user){.is_inside = false};
+	TEST_EQ(pthread_create(&user->thread, NULL, use_keys, user), 0);
+	while (!__atomic_load_n(&user->is_inside, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void
+end_user(struct user *user)
+{
+	void *result;
+
+	__atomic_store_n(&user->is_ending, true, __ATOMIC_RELEASE);
+	TEST_EQ(pthread_join(user->thread, &result), 0);
+	TEST_ASSERT(result == NULL);
+}
+
+/* Bind a fast-register MR of side 1, whose key a peer can invalidate. */
+static void
+bind_mr(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_REG_MR, .flags = RMEM_SEND_SIGNALED};
+	struct rmem_wc wc;
+
+	list->page_list[0] = RTE_ALIGN_CEIL((uintptr_t)sides[1].target, 4096);
+	wr.reg_mr.mr = mr;
+	wr.reg_mr.page_list = list;
+	wr.reg_mr.page_list_len = 1;
+	wr.reg_mr.log2_page_size = 12;
+	wr.reg_mr.length = 4096;
+	wr.reg_mr.iova = list->page_list[0];
+	wr.reg_mr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
+	wr.reg_mr.key_tag = rmem_rkey_next_tag(mr->rkey);
+	TEST_EQ(rmem_post_send(sides[1].qp, &wr, 1), 1);
+	while (rmem_poll_cq(sides[1].send_cq, &wc, 1) == 0)
+		;
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+}
+
+/* The owner answers after the grace period of the key; a link that ends before is closed then. */
+TEST(wire_sim, xrc_link_waits_for_the_grace_period_of_a_key)
+{
+	struct rwire_xrc_request request = {
+			.seq = 5, .opcode = RWIRE_SEND_ONLY_WITH_INV, .flags = RWIRE_XRC_ANSWERED};
+	struct rmem_fast_reg_page_list *list;
+	struct rmem_mr *mr;
+	struct user user;
+	struct rmem_wc wc;
+	int fd, i;
+
+	link_open();
+	TEST_OK(rmem_fast_reg_page_list_alloc(sides[1].dev, 1, &list));
+	for (i = 0; i < 4; i++) {
+		TEST_OK(rmem_fast_reg_mr_alloc(sides[1].pd, 1, &mr));
+		bind_mr(mr, list);
+		link_post(i, 8);
+		fd = dial_ok();
+		start_user(&user);
+		request.imm = mr->rkey;
+		TEST_EQ(send(fd, &request, sizeof(request), 0), (ssize_t)sizeof(request));
+		link_progress();
+		link_progress();
+		TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 0);
+		TEST_EQ(recv(fd, &request, sizeof(request), MSG_DONTWAIT), -1);
+		if (i == 1)
+			TEST_EQ(send(fd, &request, sizeof(request), 0), (ssize_t)sizeof(request));
+		if (i == 2)
+			close(fd);
+		link_progress();
+		end_user(&user);
+		if (i == 3)
+			break;
+		link_progress();
+		TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc.invalidated_rkey, mr->rkey);
+		if (i < 2)
+			TEST_STATUS(get_answer(fd), i == 0 ? RMEM_WC_SUCCESS : RSOFT_WAIT_PEER);
+		if (i != 2)
+			close(fd);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	/* The SRQ is destroyed during the wait. */
+	link_close_keeping(mr, list, fd);
 }
 
 TEST(wire_sim, failed_device_ends_xrc_links)
@@ -379,326 +504,16 @@ TEST(wire_sim, failed_device_ends_xrc_links)
 	unsigned int lcore;
 	int fd;
 
-	open_link();
+	link_open();
 	wire = ((const struct rsoft_dev *)rmem_dev_drv(sides[1].dev)->priv)->wire;
-	post(1, 8);
+	link_post(1, 8);
 	fd = dial_ok();
 	lcore = rsoft_grace_enter();
 	rwire_fail_dev(wire, lcore);
 	rsoft_grace_leave(lcore);
 	TEST_EQ(send(fd, "", 1, MSG_NOSIGNAL), -1);
 	TEST_EQ(rwire_xrc_socket_connect(link_.domain, RWIRE_XRC_SRQ, link_.number), -ECONNREFUSED);
-	TEST_EQ(nb_posted(), 1);
+	TEST_EQ(link_nb_posted(), 1);
 	close(fd);
-	close_link();
-}
-
-/* An owner: the test has the SRQ of the number FOREIGN. */
-
-static struct rwire_pkt
-request_to(uint32_t srqn, uint32_t ahead)
-{
-	const struct rwire_qp *q = ((const struct rsoft_qp *)link_.recv)->wire;
-
-	return (struct rwire_pkt){.service = RWIRE_XRC,
-			.opcode = RWIRE_SEND_ONLY,
-			.qpn = link_.recv->qp_num,
-			.psn = rwire_psn_add(q->rsp.psn, ahead),
-			.srqn = srqn,
-			.payload_len = 8,
-			.is_ack_req = true};
-}
-
-static void
-deliver(uint32_t srqn, uint32_t ahead)
-{
-	static const uint8_t payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-	struct rwire_pkt pkt = request_to(srqn, ahead);
-
-	sim_inject(1, &link_.peer, &pkt, payload, true);
-	progress();
-}
-
-/* Take the packet that the forwarder passes on, after an exchange of hellos. */
-static int
-accept_request(int listener, struct rwire_xrc_request *request)
-{
-	const struct rwire_xrc_hello hello = rwire_xrc_hello_of(0);
-	uint8_t bytes[sizeof(*request) + MTU];
-	int fd;
-
-	deliver(FOREIGN, 0);
-	fd = rwire_xrc_socket_accept(listener);
-	TEST_ASSERT(fd >= 0);
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(hello));
-	TEST_ASSERT(rwire_shm_send(fd, &hello, sizeof(hello), link_.file));
-	progress();
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(*request) + 8);
-	memcpy(request, bytes, sizeof(*request));
-	TEST_EQ(request->opcode, RWIRE_SEND_ONLY);
-	TEST_EQ(request->flags, RWIRE_XRC_ANSWERED);
-	return fd;
-}
-
-static int
-expect_answer(uint8_t syndrome)
-{
-	struct rwire_pkt got;
-
-	TEST_ASSERT(sim_take(0, &got));
-	TEST_EQ(got.opcode, RWIRE_ACKNOWLEDGE);
-	TEST_EQ(got.syndrome, syndrome);
-	return TEST_SUCCESS;
-}
-
-static int
-expect_no_answer(void)
-{
-	struct rwire_pkt got;
-
-	TEST_ASSERT(!sim_take(0, &got));
-	return TEST_SUCCESS;
-}
-
-/* Any answer of an owner, and its end. */
-TEST(wire_sim, peer_gets_the_answer_of_the_owner_of_an_srq)
-{
-	static const struct {
-		int32_t status;
-		uint8_t syndrome;
-		ssize_t length; /* 0: the link ends */
-	} rows[] = {
-			{RMEM_WC_SUCCESS, RWIRE_AETH_ACK, sizeof(struct rwire_xrc_answer)},
-			{RSOFT_WAIT_RNR, RWIRE_AETH_RNR | 1, sizeof(struct rwire_xrc_answer)},
-			{RMEM_WC_REM_INV_REQ_ERR, RWIRE_AETH_NAK_INV,
-					sizeof(struct rwire_xrc_answer)},
-			{RMEM_WC_REM_ACCESS_ERR, RWIRE_AETH_NAK_ACC,
-					sizeof(struct rwire_xrc_answer)},
-			{RMEM_WC_REM_OP_ERR, RWIRE_AETH_NAK_OP, sizeof(struct rwire_xrc_answer)},
-			{RSOFT_WAIT_AWAY, RWIRE_AETH_NAK_OP, sizeof(struct rwire_xrc_answer)},
-			{INT32_MIN, RWIRE_AETH_NAK_OP, sizeof(struct rwire_xrc_answer)},
-			{RMEM_WC_WR_FLUSH_ERR, RWIRE_AETH_NAK_OP, sizeof(struct rwire_xrc_answer)},
-			{RMEM_WC_SUCCESS, RWIRE_AETH_NAK_INV, 1},
-			{RMEM_WC_SUCCESS, RWIRE_AETH_NAK_INV, 0},
-	};
-	struct rwire_xrc_request request;
-	struct rwire_xrc_answer answer;
-	unsigned int i;
-	int fd, listener;
-
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		open_link();
-		listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-		TEST_ASSERT(listener >= 0);
-		fd = accept_request(listener, &request);
-		/* Of no request. */
-		answer = (struct rwire_xrc_answer){.seq = request.seq + 1};
-		TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
-		progress();
-		TEST_RUN(expect_no_answer());
-		answer = (struct rwire_xrc_answer){.seq = request.seq,
-				.status = rows[i].status,
-				.vendor_err = UINT32_MAX};
-		if (rows[i].length != 0)
-			TEST_EQ(send(fd, &answer, (size_t)rows[i].length, 0), rows[i].length);
-		if (rows[i].length == 0)
-			close(fd);
-		progress();
-		TEST_RUN(expect_answer(rows[i].syndrome));
-		TEST_RUN(expect_no_answer());
-		if (rows[i].length != 0)
-			close(fd);
-		close(listener);
-		close_link();
-	}
-}
-
-static void
-answer_request(int fd, uint32_t seq, int32_t status)
-{
-	const struct rwire_xrc_answer answer = {.seq = seq, .status = status};
-
-	TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
-	progress();
-}
-
-TEST(wire_sim, packets_during_the_wait_for_an_owner_are_executed_after_it)
-{
-	struct rwire_xrc_request request;
-	struct rmem_wc wc;
-	int fd, listener;
-
-	open_link();
-	post(3, 8);
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
-	deliver(FOREIGN, 0); /* again */
-	deliver(link_.number, 1);
-	deliver(link_.number, 1);
-	deliver(FOREIGN, 2);
-	TEST_RUN(expect_no_answer());
-	TEST_EQ(nb_posted(), 1);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_no_answer());
-	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
-	TEST_EQ(recv(fd, &request, sizeof(request), MSG_TRUNC), (ssize_t)sizeof(request) + 8);
-	/* The second one waits; a packet after a gap is requested after it. */
-	deliver(link_.number, 2);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_answer(RWIRE_AETH_NAK_PSN));
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	close_link();
-}
-
-/* Packets that are held are passed on as one. */
-TEST(wire_sim, held_packets_of_an_xrc_message_need_one_answer)
-{
-	static const uint8_t opcodes[] = {RWIRE_SEND_FIRST, RWIRE_SEND_MIDDLE, RWIRE_SEND_MIDDLE,
-			RWIRE_SEND_LAST_WITH_IMM};
-	uint8_t payload[MTU], bytes[sizeof(struct rwire_xrc_request) + 3 * MTU];
-	struct rwire_xrc_request request;
-	struct rwire_pkt pkt;
-	int fd, listener;
-	uint32_t i;
-
-	open_link();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
-	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		pkt = request_to(FOREIGN, i + 1);
-		pkt.opcode = opcodes[i];
-		pkt.imm = 77;
-		pkt.payload_len = i == 3 ? 5 : MTU;
-		pkt.is_ack_req = i == 3;
-		memset(payload, (int)i, sizeof(payload));
-		sim_inject(1, &link_.peer, &pkt, payload, true);
-		progress();
-	}
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + MTU);
-	memcpy(&request, bytes, sizeof(request));
-	TEST_EQ(request.opcode, RWIRE_SEND_FIRST);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + 2 * MTU + 5);
-	memcpy(&request, bytes, sizeof(request));
-	TEST_EQ(request.opcode, RWIRE_SEND_LAST_WITH_IMM);
-	TEST_EQ(request.imm, 77);
-	TEST_EQ(request.flags, RWIRE_XRC_SHARED | RWIRE_XRC_ANSWERED);
-	for (i = 0; i < 2 * MTU + 5; i++)
-		TEST_EQ(bytes[sizeof(request) + i], 1 + i / MTU);
-	TEST_RUN(expect_no_answer());
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_ASSERT(sim_take(0, &pkt));
-	TEST_EQ(pkt.syndrome, RWIRE_AETH_ACK);
-	TEST_EQ(rwire_psn_diff(request_to(FOREIGN, 0).psn, pkt.psn), 1);
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	close_link();
-}
-
-/* The peer sends all of them again. */
-TEST(wire_sim, packets_after_one_without_a_receive_are_dropped)
-{
-	struct rwire_xrc_request request;
-	int fd, listener;
-
-	open_link();
-	post(3, 8);
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
-	deliver(link_.number, 1);
-	deliver(link_.number, 2);
-	answer_request(fd, request.seq, RSOFT_WAIT_RNR);
-	TEST_RUN(expect_answer(RWIRE_AETH_RNR | 1));
-	TEST_RUN(expect_no_answer());
-	TEST_EQ(nb_posted(), 1);
-	deliver(link_.number, 0);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	close(fd);
-	close(listener);
-	close_link();
-}
-
-/* As many as a QP holds; the rest is requested again. */
-TEST(wire_sim, packets_beyond_those_that_a_qp_holds_are_requested)
-{
-	static const uint8_t payload[MTU];
-	const uint32_t max = RWIRE_XRC_HELD / MTU;
-	struct rwire_xrc_request request;
-	struct rwire_pkt pkt, got = {.psn = 0};
-	int fd, listener;
-	uint32_t i;
-
-	open_link();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
-	for (i = 1; i <= max; i++) {
-		pkt = request_to(link_.number, i);
-		pkt.opcode = RWIRE_WRITE_ONLY;
-		pkt.addr = (uintptr_t)sides[1].target;
-		pkt.rkey = sides[1].mr->rkey;
-		pkt.payload_len = pkt.dma_len = MTU;
-		pkt.is_ack_req = false;
-		sim_inject(1, &link_.peer, &pkt, payload, true);
-		progress();
-	}
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_ASSERT(sim_take(0, &got));
-	TEST_EQ(got.syndrome, RWIRE_AETH_NAK_PSN);
-	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) > 0);
-	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) < (int32_t)max / 2);
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	close_link();
-}
-
-/* Without a hello, or the file. */
-TEST(wire_sim, owner_without_the_file_gets_no_request)
-{
-	struct rwire_xrc_hello hello;
-	uint8_t bytes[512];
-	int fd, i, listener;
-
-	for (i = 0; i < 3; i++) {
-		open_link();
-		listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-		deliver(FOREIGN, 0);
-		fd = rwire_xrc_socket_accept(listener);
-		TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(hello));
-		hello = rwire_xrc_hello_of(i == 2 ? RSOFT_WAIT_RNR : 0);
-		hello.version += i == 1;
-		TEST_ASSERT(rwire_shm_send(fd, &hello, sizeof(hello), i == 1 ? link_.file : -1));
-		progress();
-		TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), 0);
-		TEST_RUN(expect_answer(i == 2 ? RWIRE_AETH_RNR | 1 : RWIRE_AETH_NAK_INV));
-		close(fd);
-		close(listener);
-		close_link();
-	}
-}
-
-/* The wait of a QP that is reset ends with its link. */
-TEST(wire_sim, reset_qp_closes_its_xrc_links)
-{
-	struct rwire_xrc_request request;
-	int fd, listener;
-
-	open_link();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
-	deliver(link_.number, 1); /* held */
-	TEST_OK(rmem_qp_reset(link_.recv));
-	TEST_EQ(recv(fd, &request, sizeof(request), 0), 0);
-	close(fd);
-	close(listener);
-	close_link();
+	link_close();
 }
