@@ -106,7 +106,7 @@ void
 fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
 		unsigned int nb_rows, int (*call)(const void *conf))
 {
-	uint64_t conf[32];
+	uint64_t conf[128];
 	unsigned int i;
 
 	TEST_ASSERT(size <= sizeof(conf));
@@ -123,9 +123,8 @@ fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *r
 static void
 check_empty(struct rmem_dev *dev)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.nb_qp, 0);
 	TEST_EQ(info.nb_cq, 0);
 	TEST_EQ(info.nb_mr, 0);
@@ -384,6 +383,15 @@ fx_async_channel(struct rmem_dev *dev)
 	return made(ret, channel, "rmem_async_channel_create");
 }
 
+struct rmem_dev_info
+fx_dev_info(struct rmem_dev *dev)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	return info;
+}
+
 struct rmem_dev_stats
 fx_dev_stats(struct rmem_dev *dev)
 {
@@ -580,8 +588,7 @@ fx_is_soft(void)
 void
 fx_need_soft(void)
 {
-	if (!fx_is_soft())
-		test_skip("it is about the software device");
+	TEST_SKIP_IF(!fx_is_soft(), "it is about the software device");
 }
 
 bool

@@ -122,6 +122,7 @@ struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
 void fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
 /* Fill both sides, on one device and with one PD, and connect their QPs. */
 void fx_sides_open(struct rmem_dev *dev);
+struct rmem_dev_info fx_dev_info(struct rmem_dev *dev);
 struct rmem_dev_stats fx_dev_stats(struct rmem_dev *dev);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
@@ -161,6 +162,9 @@ struct rmem_sge fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length)
 struct rmem_send_wr fx_wr(uint8_t opcode, const struct rmem_sge *sge, uint16_t num_sge);
 struct rmem_send_wr fx_rdma(
 		uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey);
+/* The same at the start of the buffer of a side. */
+struct rmem_send_wr fx_rdma_to(
+		uint8_t opcode, const struct rmem_sge *sge, const struct fx_side *side);
 struct rmem_send_wr fx_atomic(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr,
 		uint32_t rkey, uint64_t compare_add);
 struct rmem_send_wr fx_inv(uint32_t rkey);

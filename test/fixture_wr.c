@@ -166,6 +166,12 @@ fx_rdma(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32
 }
 
 struct rmem_send_wr
+fx_rdma_to(uint8_t opcode, const struct rmem_sge *sge, const struct fx_side *side)
+{
+	return fx_rdma(opcode, sge, fx_addr(side->buf), side->mr->rkey);
+}
+
+struct rmem_send_wr
 fx_atomic(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey,
 		uint64_t compare_add)
 {

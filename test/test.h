@@ -168,6 +168,12 @@ __rte_noreturn void test_stop(int result);
 		test_leave(&test_frame_);                                                          \
 	})
 
+#define TEST_SKIP_IF(condition, reason)                                                            \
+	do {                                                                                       \
+		if (condition)                                                                     \
+			test_skip(reason);                                                         \
+	} while (0)
+
 #define TEST_STOP_UNLESS(held)                                                                     \
 	do {                                                                                       \
 		if (!(held))                                                                       \

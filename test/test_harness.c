@@ -134,8 +134,7 @@ launch_and_join(void)
 
 TEST(harness, failed_check_of_an_lcore_fails_the_join)
 {
-	if (fx_nb_workers() == 0)
-		test_skip("it takes a worker lcore");
+	TEST_SKIP_IF(fx_nb_workers() == 0, "it takes a worker lcore");
 	TEST_EQ(TEST_TRY(launch_and_join()), TEST_FAILED);
 	TEST_ASSERT(!is_after);
 }

@@ -90,8 +90,7 @@ cx_setup_hooks(void)
 	bool is_loaded = cx_hooks() != NULL;
 
 	setup_any(is_loaded ? RMEM_CACHE_MONITOR_HOOKS : RMEM_CACHE_MONITOR_NONE);
-	if (!(is_loaded))
-		test_skip("librmem_cache_hooks.so is not preloaded");
+	TEST_SKIP_IF(!(is_loaded), "librmem_cache_hooks.so is not preloaded");
 }
 
 void
@@ -374,8 +373,7 @@ TEST(cache, hooks_without_the_preloaded_object_are_refused)
 	struct rmem_cache_conf conf = {
 			.monitor = RMEM_CACHE_MONITOR_HOOKS, .socket_id = SOCKET_ID_ANY};
 
-	if (cx_hooks() != NULL)
-		test_skip("librmem_cache_hooks.so is preloaded");
+	TEST_SKIP_IF(cx_hooks() != NULL, "librmem_cache_hooks.so is preloaded");
 	TEST_ERR(create(&conf), EOPNOTSUPP);
 }
 

@@ -109,8 +109,7 @@ TEST(cache_hooks, shared_segment_is_registered_again)
 	int ret;
 
 	segment = shmget(IPC_PRIVATE, 4 * CX_PAGE, IPC_CREAT | 0600);
-	if (segment < 0)
-		test_skip("no shared memory segment");
+	TEST_SKIP_IF(segment < 0, "no shared memory segment");
 	buf = shmat(segment, NULL, 0);
 	ret = buf != (void *)-1 ? TEST_SUCCESS : TEST_FAILED;
 	if (ret == TEST_SUCCESS)

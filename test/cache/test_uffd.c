@@ -86,8 +86,7 @@ TEST(uffd, watchers_share_memory)
 	struct watcher two = one;
 	int ret = rmem_uffd_watch(&one.watch);
 
-	if (ret == -EOPNOTSUPP)
-		test_skip("the kernel gives this user no userfaultfd");
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the kernel gives this user no userfaultfd");
 	TEST_OK(ret);
 	TEST_OK(rmem_uffd_watch(&two.watch));
 	ret = TEST_TRY(check_shared(&one, &two));
@@ -138,8 +137,7 @@ TEST(uffd, child_of_fork_watches_its_own_memory)
 	struct watcher one = {.watch = {.event = event, .needs = needs}, .start = fx_addr(mem)};
 	int ret = rmem_uffd_watch(&one.watch);
 
-	if (ret == -EOPNOTSUPP)
-		test_skip("the kernel gives this user no userfaultfd");
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the kernel gives this user no userfaultfd");
 	TEST_OK(ret);
 	ret = TEST_TRY(check_child(&one));
 	rmem_uffd_unwatch(&one.watch, fx_addr(mem), fx_addr(mem) + SIZE);

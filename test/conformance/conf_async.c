@@ -257,8 +257,7 @@ CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMO
 		"IBTA 11.6.3.2: Invalid Request Local Work Queue Error")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	const struct rmem_qp_attr attr = {.access = 0};
 
 	need_no_nic();
@@ -319,8 +318,7 @@ CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
 		"IBTA 11.6.3.1: Communication Established")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	struct rmem_qp_attr attr;
 
 	need_no_nic();

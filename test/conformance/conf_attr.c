@@ -67,7 +67,7 @@ CONF_TEST(attr, disabled_mr_grants_no_access_until_enabled, RMEM_DEV_CAPA_MR_ENA
 	TEST_ASSERT(mr != NULL);
 	rkey = mr->rkey;
 	sge = fx_sge(mr, 0, 64);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
 	conf_denied(mr->iova, 64, rkey);
 	conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
@@ -155,7 +155,7 @@ CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE_WITH_IMM, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	wr = fx_rdma(RMEM_WR_RDMA_READ, &mine, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_READ, &mine, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post_recv(fx.a.qp, 2, &mine, 1), 1);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -59,7 +59,7 @@ static void
 message(uint8_t opcode, uint8_t flags)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr = fx_rdma(opcode, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(opcode, &from, &fx.a);
 
 	if (opcode == RMEM_WR_SEND)
 		wr = fx_wr(opcode, &from, 1);
@@ -90,8 +90,7 @@ CONF_TEST(channel, armed_cq_reports_the_next_completion_once, CAPA, 0,
 CONF_TEST(channel, send_completion_wakes_the_waiter, CAPA, 0, "ibv_get_cq_event(3)")
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	unsigned int i;
 
 	wr.flags |= RMEM_SEND_SIGNALED;

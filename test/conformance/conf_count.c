@@ -109,7 +109,7 @@ CONF_TEST(count, requests_that_are_not_signaled_are_counted, CAPA, 0,
 	make_pair();
 	TEST_OK(rmem_qp_attach_counter(qp, counter, RMEM_QP_COUNT_RDMA_WRITE));
 	TEST_OK(conf_connect(qp, peer));
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	wr.flags = 0;
 	for (i = 0; i < 3; i++)
 		TEST_EQ(fx_post(qp, &wr), 1);
@@ -251,7 +251,7 @@ CONF_TEST(count, requests_of_uc_are_counted, CAPA | RMEM_DEV_CAPA_UC, 0,
 	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
 	expect(sends, deliver(&wr), 0);
 	expect(recvs, 1, 0);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, &fx.b);
 	TEST_EQ(fx_post_recv(peer, 2, &to, 1), 1);
 	nb = deliver(&wr);
 	expect(writes, nb, 0);

@@ -11,7 +11,7 @@
 static struct rmem_send_wr
 good_write(const struct rmem_sge *sge)
 {
-	return fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	return fx_rdma_to(RMEM_WR_RDMA_WRITE, sge, &fx.a);
 }
 
 CONF_TEST(error, first_error_flushes_the_rest, 0, 0,
@@ -301,8 +301,7 @@ CONF_TEST(error, message_waits_for_its_receive, 0, 0, "ibv_modify_qp(3): rnr_ret
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		struct rmem_send_wr wr =
-				fx_rdma(opcodes[i], &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+		struct rmem_send_wr wr = fx_rdma_to(opcodes[i], &from, &fx.a);
 
 		fx_fill(fx.b.buf, 8, i);
 		wr.flags = RMEM_SEND_SIGNALED;
@@ -406,8 +405,7 @@ CONF_TEST(error, opcodes_without_capability_are_refused, 0, 0,
 		TEST_ERR(fx_post(fx.b.qp, &wr), EOPNOTSUPP);
 		nb++;
 	}
-	if (!(nb != 0))
-		test_skip("the device has the capability for each opcode");
+	TEST_SKIP_IF(!(nb != 0), "the device has the capability for each opcode");
 }
 
 CONF_TEST(error, unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,

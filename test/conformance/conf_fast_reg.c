@@ -14,8 +14,7 @@
 static void
 setup(void)
 {
-	if ((conf.info.page_size_cap & FX_PAGE) == 0)
-		test_skip("the device has no pages of 4 KiB");
+	TEST_SKIP_IF((conf.info.page_size_cap & FX_PAGE) == 0, "the device has no pages of 4 KiB");
 	conf_setup_fast();
 }
 
@@ -362,7 +361,7 @@ CONF_TEST(fast_reg, later_requests_use_the_bound_mr, CAPA, 0,
 	wrs[0] = fx_reg(fx.fast.mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
 	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 1), 1);
 	sge.lkey = fx.fast.mr->lkey;
-	wrs[1] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[1] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	wrs[2] = fx_inv(fx.fast.mr->rkey);
 	wrs[2].flags = RMEM_SEND_SIGNALED | RMEM_SEND_FENCE;
 	TEST_EQ(rmem_post_send(fx.a.qp, &wrs[1], 2), 2);

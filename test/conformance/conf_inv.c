@@ -179,11 +179,10 @@ CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
 
-	if (fx.fast.mr == NULL)
-		test_skip("the device has no fast-register MRs");
+	TEST_SKIP_IF(fx.fast.mr == NULL, "the device has no fast-register MRs");
 	bind(&rkey);
 	sge.lkey = fx.fast.mr->lkey;
-	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_READ_WITH_INV, &sge, &fx.b);
 	wr.invalidate_rkey = rkey;
 	fx_fill(fx.b.buf, sge.length, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
@@ -202,12 +201,11 @@ CONF_TEST(inv, local_inv_is_ordered_in_the_send_queue, CAPA, 0,
 	struct rmem_wc wcs[3];
 	uint32_t rkey = 0;
 
-	if (fx.fast.mr == NULL)
-		test_skip("the device has no fast-register MRs");
+	TEST_SKIP_IF(fx.fast.mr == NULL, "the device has no fast-register MRs");
 	bind(&rkey);
 	fx_fill(fx.a.buf, 64, 1);
 	sge.lkey = fx.fast.mr->lkey;
-	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[0] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	wrs[0].flags = RMEM_SEND_SIGNALED;
 	wrs[1] = fx_inv(rkey);
 	wrs[1].flags = RMEM_SEND_SIGNALED;

@@ -35,8 +35,7 @@ CONF_TEST(key, wrong_rkey_is_refused, 0, 0, "IBTA 10.6.3: index and key of the R
 CONF_TEST(key, wrong_lkey_fails, 0, 0, "IBTA 10.6.3: index and key of the L_Key must match")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	uint32_t lkey = fx.b.mr->lkey;
 	unsigned int bit;
 

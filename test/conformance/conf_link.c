@@ -164,8 +164,7 @@ expect_attr(bool (*has)(void), bool is_expected)
 CONF_TEST(link, interface_that_is_down_is_an_event_of_the_port, CAPA, 0,
 		"IBTA 11.6.3.4: Port Error, Port Active; ibv_query_port(3)")
 {
-	if (li.interface == NULL)
-		test_skip("RMEM_TEST_LINK is not the interface of the device");
+	TEST_SKIP_IF(li.interface == NULL, "RMEM_TEST_LINK is not the interface of the device");
 	expect_attr(is_active, true);
 	TEST_OK(ip("link set down"));
 	expect_event(RMEM_ASYNC_PORT_ERR);
@@ -178,8 +177,7 @@ CONF_TEST(link, interface_that_is_down_is_an_event_of_the_port, CAPA, 0,
 CONF_TEST(link, address_that_is_removed_changes_the_gid_table, CAPA, 0,
 		"IBTA A17: GIDs are addresses; ibv_get_async_event(3): IBV_EVENT_GID_CHANGE")
 {
-	if (li.interface == NULL)
-		test_skip("RMEM_TEST_LINK is not the interface of the device");
+	TEST_SKIP_IF(li.interface == NULL, "RMEM_TEST_LINK is not the interface of the device");
 	expect_attr(has_gid, true);
 	TEST_OK(ip_addr("del"));
 	expect_event(RMEM_ASYNC_GID_CHANGE);

@@ -172,8 +172,7 @@ CONF_TEST(mr, sges_are_used_in_order, 0, 0,
 	struct rmem_send_wr wr =
 			fx_rdma(RMEM_WR_RDMA_WRITE, sges, fx_addr(fx.a.buf) + 9, fx.a.mr->rkey);
 
-	if (conf.info.max_send_sge < RTE_DIM(sges))
-		test_skip("the device takes fewer than 3 SGEs");
+	TEST_SKIP_IF(conf.info.max_send_sge < RTE_DIM(sges), "the device takes fewer than 3 SGEs");
 	sges[2] = fx_sge(other, 1, 3000);
 	wr.num_sge = RTE_DIM(sges);
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
@@ -237,8 +236,7 @@ CONF_TEST(mr, local_access_beyond_the_mr_fails, 0, 0,
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 5000, 200, ALL);
 	static const int64_t offsets[] = {-1, 193, 200, 4096};
 	struct rmem_sge sge = {.length = 8, .lkey = mr->lkey};
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	unsigned int i;
 
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
@@ -287,7 +285,7 @@ CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests address
 	conf_denied(iova + 1000, 1, mr->rkey);
 	conf_denied(fx_addr(fx.a.buf) + 4196, 8, mr->rkey);
 	sge = fx_sge(mr, 10, 100);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 4206, 100);
@@ -308,7 +306,7 @@ CONF_TEST(mr, zero_based_mr_starts_at_0, 0, RMEM_ACCESS_ZERO_BASED,
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	sge = fx_sge(mr, 20, 80);
 	TEST_EQ(sge.addr, 20);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 97, 80);
 	conf_granted(0, 1000, mr->rkey, fx.a.buf + 77);

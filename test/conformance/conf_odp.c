@@ -131,8 +131,7 @@ CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 	struct rmem_sge sge = fx_sge(mr, 0, SIZE);
 	int ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, RMEM_ADVISE_FLUSH, &sge, 1);
 
-	if (ret == -EOPNOTSUPP)
-		test_skip("the device does not support advice");
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the device does not support advice");
 	TEST_OK(ret);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, 99, 0, &sge, 1), EINVAL);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 31, &sge, 1), EINVAL);

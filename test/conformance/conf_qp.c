@@ -90,8 +90,7 @@ at_port(const struct rmem_qp_attr *of, const struct rmem_gid_entry *gid, uint16_
 CONF_TEST(qp, requests_are_executed_by_each_port, 0, 0, "ibv_modify_qp(3): port_num")
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	struct rmem_gid_entry gid;
 	struct rmem_port_attr port;
 	struct rmem_dev_attr dev;
@@ -99,8 +98,7 @@ CONF_TEST(qp, requests_are_executed_by_each_port, 0, 0, "ibv_modify_qp(3): port_
 	uint32_t i;
 
 	TEST_OK(rmem_dev_attr_get(conf.dev, &dev));
-	if (dev.nb_ports == 1)
-		test_skip("the device has one port");
+	TEST_SKIP_IF(dev.nb_ports == 1, "the device has one port");
 	for (i = 1; i <= dev.nb_ports; i++) {
 		TEST_OK(rmem_dev_port_query(conf.dev, i, &port));
 		if (port.state != RMEM_PORT_ACTIVE)
@@ -257,8 +255,7 @@ CONF_TEST(qp, rights_of_a_connected_qp_change, 0, RMEM_ACCESS_REMOTE_WRITE,
 {
 	struct rmem_qp_attr attr = {.access = RMEM_ACCESS_REMOTE_READ};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf, fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 
 	TEST_OK(move_to_rts(fx.a.qp, &of_a));
 	TEST_OK(move_to_rts(fx.b.qp, &of_b));
@@ -272,8 +269,7 @@ CONF_TEST(qp, rights_set_with_rtr_replace_those_of_init, 0, RMEM_ACCESS_REMOTE_W
 		"ibv_modify_qp(3): IBV_QP_ACCESS_FLAGS of INIT to RTR")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf, fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	struct rmem_qp_attr attr = of_a;
 
 	TEST_OK(move(fx.a.qp, attr, RMEM_QPS_INIT, INIT_MASK));

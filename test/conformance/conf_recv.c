@@ -75,8 +75,7 @@ CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list i
 			fx_sge(fx.a.mr, 0, 5), fx_sge(fx.a.mr, 0, 0), fx_sge(fx.a.mr, 100, 200)};
 	uint32_t length;
 
-	if (conf.info.max_recv_sge < RTE_DIM(to))
-		test_skip("the device supports fewer than 3 SGEs");
+	TEST_SKIP_IF(conf.info.max_recv_sge < RTE_DIM(to), "the device supports fewer than 3 SGEs");
 	for (length = 1; length <= 70; length++) {
 		uint32_t first = RTE_MIN(length, 5u);
 
@@ -134,8 +133,7 @@ CONF_TEST(recv, write_with_immediate_consumes_a_receive, 0, 0,
 		"IBTA 9.4.3: RDMA WRITE with Immediate consumes a receive")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
-	struct rmem_send_wr wr = fx_rdma(
-			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE_WITH_IMM, &from, &fx.a);
 
 	fx_fill(fx.b.buf, 32, 1);
 	wr.imm_data = 0xdeadbeef;

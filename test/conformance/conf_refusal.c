@@ -151,8 +151,7 @@ void
 conf_denied_locally(uint64_t addr, uint32_t lkey)
 {
 	const struct rmem_sge sge = {.addr = addr, .length = 8, .lkey = lkey};
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 
 	conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
 	wr.opcode = RMEM_WR_RDMA_READ;

@@ -120,7 +120,7 @@ CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,
 	rereg(mr, TRANSLATION, NULL);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	sge = fx_sge(mr, 100, 64);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + OFFSET + 100, 64);
 	sge.addr = fx_addr(fx.a.buf);

@@ -235,8 +235,7 @@ CONF_TEST(right, inline_data_needs_no_key, 0, 0,
 {
 	uint8_t stack[16] = {0};
 	struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 
 	if (conf.info.max_inline_data < sizeof(stack))
 		test_skip("the device supports less inline data");

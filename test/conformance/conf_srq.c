@@ -281,8 +281,7 @@ try_lengths(void)
 {
 	uint32_t length;
 
-	if (conf.info.max_srq_sge < 2)
-		test_skip("the device supports fewer than 2 SGEs");
+	TEST_SKIP_IF(conf.info.max_srq_sge < 2, "the device supports fewer than 2 SGEs");
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
 	for (length = 0; length <= 70; length++)
 		try_message(length);
@@ -329,8 +328,7 @@ CONF_TEST(srq, write_with_immediate_consumes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 9.4.3: RDMA WRITE with Immediate consumes a receive")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
-	struct rmem_send_wr wr = fx_rdma(
-			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE_WITH_IMM, &from, &fx.a);
 
 	fx_fill(fx.b.buf, 32, 1);
 	wr.imm_data = 0xdeadbeef;

@@ -136,7 +136,7 @@ CONF_TEST(umr, lkey_is_valid_for_local_requests, CAPA, 0,
 	TEST_STATUS(bind(2, 1), RMEM_WC_SUCCESS);
 	sge.lkey = mkey->lkey;
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 100, 50);
 	TEST_MEM(fx.b.buf + 50, fx.a.buf + 9000, 100);
@@ -230,8 +230,7 @@ CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys ov
 	struct rmem_mkey_entry both[2];
 	struct rmem_send_wr wr;
 
-	if (conf.info.max_mkey_depth < 2)
-		test_skip("the device has no keys over indirect keys");
+	TEST_SKIP_IF(conf.info.max_mkey_depth < 2, "the device has no keys over indirect keys");
 	entries[0] = fx_entry(fx.a.mr, 100, 10);
 	entries[0].skip = 90;
 	TEST_STATUS(bind(1, 8), RMEM_WC_SUCCESS);

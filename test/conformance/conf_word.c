@@ -110,9 +110,9 @@ CONF_TEST(word, requests_of_a_qp_are_executed_in_order, CAPA, 0,
 	const struct rmem_sge sges[] = {
 			fx_sge(fx.b.mr, 0, 16), fx_sge(fx.b.mr, 32, 8), fx_sge(fx.b.mr, 64, 16)};
 	struct rmem_send_wr wrs[] = {
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sges[0], fx_addr(fx.a.buf), fx.a.mr->rkey),
+			fx_rdma_to(RMEM_WR_RDMA_WRITE, &sges[0], &fx.a),
 			store_wr(&sges[1], fx.a.buf),
-			fx_rdma(RMEM_WR_RDMA_READ, &sges[2], fx_addr(fx.a.buf), fx.a.mr->rkey),
+			fx_rdma_to(RMEM_WR_RDMA_READ, &sges[2], &fx.a),
 	};
 	unsigned int i;
 

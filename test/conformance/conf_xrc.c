@@ -210,7 +210,7 @@ CONF_TEST(xrc, rkeys_are_of_the_pd_of_the_srq, CAPA, 0,
 
 	TEST_ASSERT(srq != NULL);
 	fx_fill(fx.b.buf, 64, 1);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	TEST_STATUS(do_wr(wr, number(cx.srq)), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, fx.b.buf, 64);
 	conf_status(CONF_REMOTE_KEY, do_wr(wr, number(srq)));
@@ -276,7 +276,7 @@ CONF_TEST(xrc, rights_are_those_of_the_qp, CAPA, 0, "IBTA 9.7.4.1.4: the QP perm
 	cx.recv = make_recv(cx.domain, RMEM_ACCESS_REMOTE_READ);
 	TEST_OK(rmem_qp_reset(cx.send));
 	TEST_OK(conf_connect(cx.send, cx.recv));
-	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_READ, &sge, &fx.a);
 	TEST_STATUS(do_wr(wr, number(cx.srq)), RMEM_WC_SUCCESS);
 	wr.opcode = RMEM_WR_RDMA_WRITE;
 	conf_status(CONF_QP_RIGHT, do_wr(wr, number(cx.srq)));

@@ -120,40 +120,35 @@ TEST(verbs_mwq, another_qp_does_not_invalidate)
 	vt_is_granted(vt.two->rkey);
 }
 
+/* A valid binding with one change. */
+#define BAD_BIND(change, check)                                                                    \
+	do {                                                                                       \
+		wr = good;                                                                         \
+		change;                                                                            \
+		check;                                                                             \
+	} while (0)
+#define BIND_REFUSED(change)      BAD_BIND(change, vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR))
+#define BIND_FAILS(change, error) BAD_BIND(change, TEST_ERR(vt_run(&wr), error))
+
 TEST(verbs_mwq, bad_bindings_are_refused)
 {
-	struct rmem_send_wr good = vt_bind_wr(vt.two), wr = good;
+	struct rmem_send_wr good = vt_bind_wr(vt.two), wr;
 	struct rmem_mr *fixed;
 
-	wr.bind_mw.length = 0;
-	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
-	wr.bind_mw.length = VT_BUF;
-	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
-	wr = good;
-	wr.bind_mw.mr = vt.mr; /* lacks MW_BIND */
-	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
+	BIND_REFUSED(wr.bind_mw.length = 0);
+	BIND_REFUSED(wr.bind_mw.length = VT_BUF);
+	BIND_REFUSED(wr.bind_mw.mr = vt.mr); /* lacks MW_BIND */
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, RMEM_ACCESS_MW_BIND, &fixed));
-	wr.bind_mw.mr = fixed;
-	vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR);
+	BIND_REFUSED(wr.bind_mw.mr = fixed);
 	TEST_OK(rmem_mr_dereg(fixed));
 	TEST_STATUS(vt_run(&good), RMEM_WC_SUCCESS);
 	vt_is_refused(&good, RMEM_WC_MW_BIND_ERR); /* bound already */
-	wr = good;
-	wr.bind_mw.mw = NULL;
-	TEST_ERR(vt_run(&wr), EINVAL);
-	wr.bind_mw.mw = vt.one;
-	TEST_ERR(vt_run(&wr), EINVAL);
-	wr = good;
-	wr.bind_mw.mr = NULL;
-	TEST_ERR(vt_run(&wr), EINVAL);
-	wr = good;
-	wr.flags |= RMEM_SEND_INLINE;
-	TEST_ERR(vt_run(&wr), EINVAL);
-	wr = good;
-	wr.opcode = RMEM_WR_REG_MR;
-	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
-	wr.opcode = RMEM_WR_RDMA_READ_WITH_INV;
-	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
+	BIND_FAILS(wr.bind_mw.mw = NULL, EINVAL);
+	BIND_FAILS(wr.bind_mw.mw = vt.one, EINVAL);
+	BIND_FAILS(wr.bind_mw.mr = NULL, EINVAL);
+	BIND_FAILS(wr.flags |= RMEM_SEND_INLINE, EINVAL);
+	BIND_FAILS(wr.opcode = RMEM_WR_REG_MR, EOPNOTSUPP);
+	BIND_FAILS(wr.opcode = RMEM_WR_RDMA_READ_WITH_INV, EOPNOTSUPP);
 }
 
 /* A binding that the device refuses leaves a window that can be bound. */

@@ -52,8 +52,7 @@ TEST(verbs_slot, reused_slot_returns_no_other_qp)
 	uint32_t i, gen, last = 0, nb_changes = 0, nb_wrong = 0;
 	struct rverbs_qp *qp;
 
-	if (lcore == RTE_MAX_LCORE)
-		test_skip("one lcore alone");
+	TEST_SKIP_IF(lcore == RTE_MAX_LCORE, "one lcore alone");
 	__atomic_store_n(&is_done, 0, __ATOMIC_RELAXED);
 	TEST_OK(rte_eal_remote_launch(fill_and_empty, NULL, lcore));
 	for (i = 0; i < MAX_LOOKUPS && nb_changes < CHANGES; i++) {

@@ -559,8 +559,7 @@ TEST_CALL(ibcm_explore, all_calls_with_a_duplicate_end_in_agreement,
 /* Of long-tests. */
 TEST(ibcm_explore, all_calls_with_both_end_in_agreement)
 {
-	if (getenv("RMEM_TEST_IBCM_LONG") == NULL)
-		test_skip("RMEM_TEST_IBCM_LONG is not set");
+	TEST_SKIP_IF(getenv("RMEM_TEST_IBCM_LONG") == NULL, "RMEM_TEST_IBCM_LONG is not set");
 	explore_within((struct bounds){
 			.losses = 1, .duplicates = 1, .retries = 1, .has_calls = true});
 }

@@ -211,8 +211,7 @@ lx_has_bounds(void)
 void
 lx_need_bounds(void)
 {
-	if (!lx_has_bounds())
-		test_skip("rdma_rxe does not check the bounds of windows");
+	TEST_SKIP_IF(!lx_has_bounds(), "rdma_rxe does not check the bounds of windows");
 }
 
 void

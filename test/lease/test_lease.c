@@ -98,8 +98,7 @@ TEST(lease, lease_of_atomics_permits_only_atomics)
 	struct rmem_send_wr wr;
 	uint64_t value = 40;
 
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ATOMIC))
-		test_skip("no atomics");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ATOMIC), "no atomics");
 	memcpy(fx.a.buf, &value, sizeof(value));
 	lx_grant(1, RMEM_ACCESS_REMOTE_ATOMIC);
 	lx_wait_granted(lx.lease[0]);
@@ -188,8 +187,7 @@ TEST(lease, prepared_lease_grants_no_access_until_posted)
 TEST(lease, other_completions_are_returned_in_order)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &from, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &from, &fx.b);
 	struct rmem_wc wc[8];
 	uint16_t i;
 

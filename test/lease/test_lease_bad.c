@@ -79,8 +79,7 @@ TEST(lease_bad, disabled_mr_is_refused)
 			.flags = RMEM_MR_DISABLED};
 	struct rmem_mr *mr;
 
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE))
-		test_skip("no disabled MRs");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE), "no disabled MRs");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	REFUSED(&req, EINVAL, MR_STATE);
@@ -99,8 +98,7 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 			.iov_count = RTE_DIM(iov)};
 	struct rmem_mr *mr;
 
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV))
-		test_skip("no MRs over several ranges");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV), "no MRs over several ranges");
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	REFUSED(&req, EINVAL, RANGES);
@@ -137,17 +135,14 @@ TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	void *low;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	lx.conf.max_length = 1 << 30;
-	if (info.max_mr_size < lx.conf.max_length)
-		test_skip("no MRs of 1 GiB");
+	TEST_SKIP_IF(info.max_mr_size < lx.conf.max_length, "no MRs of 1 GiB");
 	low = mmap((void *)(uintptr_t)(64 << 20), FX_PAGE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (low != (void *)(uintptr_t)(64 << 20))
-		test_skip("no memory at 64 MiB");
+	TEST_SKIP_IF(low != (void *)(uintptr_t)(64 << 20), "no memory at 64 MiB");
 	lx_remake();
 	req.addr = low;
 	req.mr = fx_mr(fx.a.pd, low, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
@@ -394,8 +389,7 @@ LEASE_SUITES(lease_bad);
 
 TEST(lease_auto, fast_registration_is_taken_first)
 {
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_FAST_REG))
-		test_skip("no fast registration");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_FAST_REG), "no fast registration");
 	TEST_EQ(lx_stats().backend, RMEM_LEASE_FAST_REG);
 }
 

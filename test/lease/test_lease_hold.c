@@ -113,8 +113,7 @@ TEST(lease_hold, leased_mr_may_be_held_by_others)
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_mr *shared;
 
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SHARED_MR))
-		test_skip("no shared MRs");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SHARED_MR), "no shared MRs");
 	TEST_OK(rmem_mr_reg_shared(lx.mr, fx.a.pd, 0, lx.mr->access, &shared));
 	fx_track(shared);
 	TEST_OK(rmem_extbuf_mr_add(shared));

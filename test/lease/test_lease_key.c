@@ -271,8 +271,7 @@ TEST(lease_key, dropped_requests_are_recovered)
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
-	if (fx_is_rxe())
-		test_skip("rdma_rxe can stop executing after a reset in an RNR wait");
+	TEST_SKIP_IF(fx_is_rxe(), "rdma_rxe can stop executing after a reset in an RNR wait");
 	lx_granted(2);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and so do all after it */
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
@@ -337,8 +336,7 @@ TEST(lease_key, queued_grant_holds_its_mr)
 	struct rmem_mr *other;
 
 	/* See test_lease_end.c: there, what waits before a binding ends the QP. */
-	if (fx_is_rxe())
-		test_skip("rdma_rxe repeats a binding after a request that it retransmits");
+	TEST_SKIP_IF(fx_is_rxe(), "rdma_rxe repeats a binding after a request that it retransmits");
 	other = fx_mr(fx.a.pd, fx.a.buf, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and all after it */
 	req.mr = other;

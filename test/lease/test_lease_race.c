@@ -404,8 +404,7 @@ TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_leased_window, lx_setu
 	int result = TEST_SUCCESS;
 	uint32_t i;
 
-	if (fx_is_rxe())
-		test_skip("rdma_rxe may place a packet after the end of its window");
+	TEST_SKIP_IF(fx_is_rxe(), "rdma_rxe may place a packet after the end of its window");
 	open_race();
 	fx_launch(run_peer, &race, sizeof(race), 1);
 	for (i = 0; i < nb_leases && result == TEST_SUCCESS; i += HALF)

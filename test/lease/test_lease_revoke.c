@@ -321,8 +321,7 @@ TEST(lease_revoke, invalidation_by_the_peer_replaces_the_local_inv)
 {
 	uint32_t rkey;
 
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
-		test_skip("no SEND_WITH_INV");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV), "no SEND_WITH_INV");
 	lx_grant(2, WRITE);
 	rkey = lx.lease[0]->rkey;
 	lx_wait_granted(lx.lease[0]);
@@ -355,8 +354,7 @@ TEST(lease_revoke, invalidation_of_another_key_is_ignored)
 /* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
 TEST(lease_revoke, lease_invalidated_by_both_sides_ends_once)
 {
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
-		test_skip("no SEND_WITH_INV");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV), "no SEND_WITH_INV");
 	lx_granted(1);
 	send_with_inv(lx.lease[0]->rkey);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));

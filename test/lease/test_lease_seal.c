@@ -36,8 +36,7 @@ setup_seal(void)
 	here = there = NULL;
 	fx_setup_none();
 	ret = rmem_lease_sealer_create(key, &here);
-	if (ret == -EOPNOTSUPP)
-		test_skip("built without libcrypto");
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "built without libcrypto");
 	TEST_OK(ret);
 	TEST_OK(rmem_lease_sealer_create(key, &there));
 }

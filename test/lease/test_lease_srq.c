@@ -147,8 +147,7 @@ TEST(lease_srq, srq_is_resized_between_grant_and_invalidation)
 	const struct rmem_srq_attr more = {.max_wr = 32}, less = {.max_wr = 2};
 
 	use_srq(2);
-	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SRQ_RESIZE))
-		test_skip("no resize of SRQs");
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SRQ_RESIZE), "no resize of SRQs");
 	lx_grant(3, WRITE);
 	post(1);
 	post(2);

@@ -153,8 +153,7 @@ perf_peer_lcore(void)
 {
 	unsigned int lcore = rte_get_next_lcore(-1, 1, 0);
 
-	if (lcore >= RTE_MAX_LCORE)
-		test_skip("two lcores are needed");
+	TEST_SKIP_IF(lcore >= RTE_MAX_LCORE, "two lcores are needed");
 	return lcore;
 }
 

@@ -127,8 +127,7 @@ PERF_TEST(reg_parallel_1g)
 			PERF_ROW("reg_parallel_1g", "ms", "in the calling thread", "ratio <= 0.6");
 	struct async_job job;
 
-	if (available() < 2 * SIZE)
-		test_skip("it takes 2 GiB of available memory");
+	TEST_SKIP_IF(available() < 2 * SIZE, "it takes 2 GiB of available memory");
 	perf_pair_open(&job.pair, NULL);
 	TEST_OK(rmem_eq_create(job.pair.dev, &(struct rmem_eq_conf){.nb_events = 1}, &job.eq));
 	perf_measure(&row, run_serial, run_parallel, &job);

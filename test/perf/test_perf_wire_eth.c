@@ -141,8 +141,7 @@ PERF_TEST(wire_eth_write1k)
 
 	perf_peer_lcore();
 	for (i = 0; i < NB_PORTS; i++) {
-		if (!create_port(i))
-			test_skip("no interfaces perf0 to perf3, or no permission");
+		TEST_SKIP_IF(!create_port(i), "no interfaces perf0 to perf3, or no permission");
 	}
 	pool = rte_pktmbuf_pool_create("perf_eth", 8191, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, -1);
 	TEST_ASSERT(pool != NULL);

@@ -561,14 +561,12 @@ TEST_WITH(mbuf, access_that_the_device_lacks_is_eopnotsupp, setup_none)
 {
 	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_bad");
 	struct rmem_mempool *reg = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	uint32_t lacking;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	/* Verbs' bits 4 to 7: those that this device has not. */
 	lacking = UINT32_C(0xf0) & ~info.access;
-	if (lacking == 0)
-		test_skip("the device has all access bits");
+	TEST_SKIP_IF(lacking == 0, "the device has all access bits");
 	conf.access = FX_ACCESS | lacking;
 	expect_refused_by(fx.a.pd, &conf, EOPNOTSUPP);
 	conf.access = FX_ACCESS;

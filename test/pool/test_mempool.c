@@ -95,7 +95,7 @@ expect_reachable(const struct rmem_mempool *by, void *obj, uint32_t n)
 	struct rmem_send_wr wr;
 
 	fx_fill(obj, n, (uint32_t)(uintptr_t)obj);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, obj, n);
 	fx_fill(fx.b.buf, n, 77);

@@ -97,7 +97,7 @@ TEST(pool, sges_are_ready_to_post)
 		TEST_EQ(sge[i].lkey, rmem_pool_lkey(pool, buf));
 		TEST_EQ(sge[i].addr, rmem_pool_iova(pool, buf));
 		fx_fill(buf, SIZE, i);
-		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge[i], fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge[i], &fx.b);
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_MEM(fx.b.buf, buf, SIZE);
 		fx_fill(fx.b.buf, SIZE, 100 + i);
@@ -428,10 +428,9 @@ TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 /* Without a buffer or a list of them: its memory is deregistered all the same. */
 TEST(pool, pool_whose_mempool_was_freed_can_be_destroyed)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	uint32_t nb_mr;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	nb_mr = info.nb_mr;
 	rte_mempool_free(pool->mp);
 	destroy_pool();

@@ -199,8 +199,7 @@ TEST(pool_check, short_memlock_is_reported)
 		_exit(check_with_memlock(&conf, 65536));
 	TEST_EQ(waitpid(pid, &status, 0), pid);
 	TEST_ASSERT(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 2)
-		test_skip("no right to change the limit or the user");
+	TEST_SKIP_IF(WEXITSTATUS(status) == 2, "no right to change the limit or the user");
 	TEST_EQ(WEXITSTATUS(status), 0);
 }
 

@@ -215,8 +215,7 @@ TEST(sanitize_pool, buffers_of_another_lcore_are_not_reported)
 	const char *log;
 	int i;
 
-	if (fx_nb_workers() == 0)
-		test_skip("it needs two lcores");
+	TEST_SKIP_IF(fx_nb_workers() == 0, "it needs two lcores");
 	fx_log_begin();
 	for (i = 0; i < 100; i++) {
 		TEST_OK(rmem_pool_get_sges(pool, passed, RTE_DIM(passed)));

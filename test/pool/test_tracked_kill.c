@@ -227,8 +227,7 @@ step(uint64_t *nb)
 		TEST_OK(kill(pid, SIGKILL));
 		TEST_EQ(waitpid(pid, &status, 0), pid);
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		test_skip("no ptrace");
+	TEST_SKIP_IF(WIFEXITED(status) && WEXITSTATUS(status) == 2, "no ptrace");
 	TEST_ASSERT(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
 }
 

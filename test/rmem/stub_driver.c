@@ -155,8 +155,7 @@ stub_register(const struct rmem_driver *driver)
 {
 	int ret = rmem_driver_register(driver);
 
-	if (ret == -ENOSPC)
-		test_skip("another test has filled the table of drivers");
+	TEST_SKIP_IF(ret == -ENOSPC, "another test has filled the table of drivers");
 	TEST_ASSERT(ret == 0 || ret == -EEXIST);
 	memset(&stub, 0, sizeof(stub));
 }

@@ -215,8 +215,7 @@ write_words(void *arg)
 {
 	struct fx_side *side = arg;
 	const struct rmem_sge sge = fx_sge(side->mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_ATOMIC_WRITE, &sge, &fx.b);
 	bool is_ok = true;
 	struct rmem_wc wc;
 	uint32_t i;

@@ -116,8 +116,7 @@ TEST(comp_channel, completion_after_an_unsolicited_one_generates_an_event)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
-	if (!fx_is_soft())
-		test_skip("it writes a CQ of the software device");
+	TEST_SKIP_IF(!fx_is_soft(), "it writes a CQ of the software device");
 	expect_event_of_first(&wr, RMEM_WC_SUCCESS, true, 2);
 }
 

@@ -14,9 +14,8 @@ TEST(cq, create_refuses_bad_configurations)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = 0};
 	struct rmem_cq *cq = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ERR(rmem_cq_create(fx.a.dev, NULL, &cq), EINVAL);
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.nb_cqe = info.max_cqe + 1;

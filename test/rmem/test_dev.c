@@ -120,8 +120,7 @@ TEST(dev, no_memory_is_enomem_and_nothing_stays)
 TEST_WITH(dev, device_is_usable_after_a_refused_close, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 
 	fx_fill(fx.a.buf, 64, 1);
 	FX_ERR_LOG(rmem_dev_close(fx.a.dev), EBUSY, "soft0");
@@ -135,9 +134,8 @@ TEST(dev, info_reports_limits_and_capabilities)
 			"max_pd=3,max_mr=5,max_cq=7,max_qp=9,max_cqe=100,"
 			"max_wr=20,max_sge=2,max_inline=32,"
 			"max_mr_size=8192,max_page_list_len=11,max_mw=6");
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(strcmp(info.driver_name, "soft"), 0);
 	TEST_EQ(info.capa,
 			RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
@@ -256,7 +254,7 @@ TEST_WITH(dev, stats_count_failed_requests, fx_setup)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
 	fx_reconnect();
 	sge.lkey ^= 1;
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.errors, 2);

@@ -98,9 +98,8 @@ TEST(dm, device_without_it_is_eopnotsupp)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "profile=rxe");
 	struct rmem_dm *made = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.capa & RMEM_DEV_CAPA_DM, 0);
 	TEST_EQ(info.max_dm_size, 0);
 	TEST_ERR(alloc(dev, 64, &made), EOPNOTSUPP);
@@ -169,7 +168,7 @@ TEST(dm, exported_memory_is_that_of_the_device_that_imports_it)
 
 TEST(dm, descriptor_that_is_not_exported_is_refused)
 {
-	int file = memfd_create("other", MFD_ALLOW_SEALING), pipes[2], fd = -1;
+	int file = memfd_create("other", MFD_ALLOW_SEALING), pipes[2] = {-1, -1}, fd = -1;
 	struct rmem_dm *made = NULL;
 
 	TEST_ASSERT(file >= 0 && ftruncate(file, SIZE) == 0 && pipe(pipes) == 0);

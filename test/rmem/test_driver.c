@@ -140,11 +140,10 @@ TEST(driver, log_names_the_outermost_call)
 TEST(driver, class_keeps_the_limits_of_the_device)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 	struct rmem_pd *pd;
 	uint32_t i;
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.nb_pd, 0);
 	for (i = 0; i < info.max_pd; i++) {
 		pd = fx_pd(dev);
@@ -178,31 +177,24 @@ TEST(driver, bad_names_are_refused)
 	}
 }
 
-static void
-expect_refused(const struct rmem_driver *driver)
+static int
+register_conf(const void *conf)
 {
-	TEST_ERR(rmem_driver_register(driver), EINVAL);
+	return rmem_driver_register(conf);
 }
 
 TEST(driver, objects_smaller_than_their_public_part_are_refused)
 {
 	const struct rmem_driver good = bare_driver("small");
-	struct rmem_driver driver = good;
+	const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_driver, pd_size, good.pd_size - 1, EINVAL),
+			FX_BAD(rmem_driver, mr_size, good.mr_size - 1, EINVAL),
+			FX_BAD(rmem_driver, page_list_size, 0, EINVAL),
+			FX_BAD(rmem_driver, cq_size, good.cq_size - 1, EINVAL),
+			FX_BAD(rmem_driver, qp_size, good.qp_size - 1, EINVAL),
+	};
 
-	driver.pd_size--;
-	expect_refused(&driver);
-	driver = good;
-	driver.mr_size--;
-	expect_refused(&driver);
-	driver = good;
-	driver.page_list_size = 0;
-	expect_refused(&driver);
-	driver = good;
-	driver.cq_size--;
-	expect_refused(&driver);
-	driver = good;
-	driver.qp_size--;
-	expect_refused(&driver);
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), register_conf);
 }
 
 static int
@@ -226,33 +218,22 @@ TEST(driver, incomplete_table_of_device_memory_is_refused)
 	struct rmem_driver driver = bare_driver("nodm");
 
 	driver.ops.dm = &ops;
-	fx_log_begin();
-	expect_refused(&driver);
-	TEST_TEXT(fx_log_end(), "device memory: lacks a function");
+	FX_ERR_LOG(rmem_driver_register(&driver), EINVAL, "device memory: lacks a function");
 }
 
 TEST(driver, driver_without_a_required_function_is_refused)
 {
 	const struct rmem_driver good = bare_driver("lacking");
-	struct rmem_driver driver = good;
+	static const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_driver, ops.dev_create, NULL, EINVAL),
+			FX_BAD(rmem_driver, ops.dev_close, NULL, EINVAL),
+			FX_BAD(rmem_driver, ops.dev_info_get, NULL, EINVAL),
+			FX_BAD(rmem_driver, fp.post_send, NULL, EINVAL),
+			FX_BAD(rmem_driver, fp.post_recv, NULL, EINVAL),
+			FX_BAD(rmem_driver, fp.poll_cq, NULL, EINVAL),
+	};
 
-	driver.ops.dev_create = NULL;
-	expect_refused(&driver);
-	driver = good;
-	driver.ops.dev_close = NULL;
-	expect_refused(&driver);
-	driver = good;
-	driver.ops.dev_info_get = NULL;
-	expect_refused(&driver);
-	driver = good;
-	driver.fp.post_send = NULL;
-	expect_refused(&driver);
-	driver = good;
-	driver.fp.post_recv = NULL;
-	expect_refused(&driver);
-	driver = good;
-	driver.fp.poll_cq = NULL;
-	expect_refused(&driver);
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), register_conf);
 }
 
 static void
@@ -263,21 +244,17 @@ later_op(void)
 TEST(driver, driver_of_another_version_is_refused)
 {
 	const struct rmem_driver good = bare_driver("later");
+	const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_driver, reserved[0], 1, EINVAL),
+			FX_BAD(rmem_driver, ops.reserved[0], later_op, EINVAL),
+			FX_BAD(rmem_driver, fp.reserved[0], later_op, EINVAL),
+	};
 	struct rmem_driver driver = good;
 
 	driver.version++;
-	fx_log_begin();
-	expect_refused(&driver);
-	TEST_TEXT(fx_log_end(), "wrong version of the driver interface: 4 (expected 3)");
-	driver = good;
-	driver.reserved[0] = 1;
-	expect_refused(&driver);
-	driver = good;
-	driver.ops.reserved[0] = later_op;
-	expect_refused(&driver);
-	driver = good;
-	driver.fp.reserved[0] = later_op;
-	expect_refused(&driver);
+	FX_ERR_LOG(rmem_driver_register(&driver), EINVAL,
+			"wrong version of the driver interface: 4 (expected 3)");
+	fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), register_conf);
 }
 
 TEST(driver, known_name_is_eexist)

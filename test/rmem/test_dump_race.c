@@ -51,8 +51,7 @@ static void
 work(void *arg)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
-	const struct rmem_send_wr write =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	const struct rmem_send_wr write = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 
 	RTE_SET_USED(arg);
 	while (is_running()) {

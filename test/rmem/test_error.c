@@ -88,10 +88,9 @@ TEST(error, longest_sge_is_refused)
 {
 	struct rmem_sge sges[2] = {fx_sge(fx.a.mr, 1, UINT32_MAX), fx_sge(fx.a.mr, 0, 8)};
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	int status;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	for (wr.num_sge = 1; wr.num_sge <= 2; wr.num_sge++) {
 		status = fx_send(fx.a.qp, &wr);
 		TEST_ASSERT(status == RMEM_WC_LOC_PROT_ERR || status == RMEM_WC_LOC_LEN_ERR);
@@ -124,17 +123,15 @@ TEST(error, message_over_the_limit_is_loc_len_err)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	struct rmem_sge sges[16];
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	struct rmem_send_wr wr;
 	struct rmem_mr *mr;
 	uint32_t size;
 	void *mem;
 	int i;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.max_msg_size >= FX_BUF_SIZE && info.max_send_sge >= 16);
-	if (info.max_msg_size > UINT32_MAX)
-		test_skip("the device takes messages of 4 GiB");
+	TEST_SKIP_IF(info.max_msg_size > UINT32_MAX, "the device takes messages of 4 GiB");
 	size = (uint32_t)(info.max_msg_size / 16 + FX_PAGE);
 	mem = fx_map(size);
 	mr = fx_mr(fx.a.pd, mem, size, 0);

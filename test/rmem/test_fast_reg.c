@@ -19,9 +19,8 @@ TEST(fastreg, number_of_pages_is_limited)
 {
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_mr *mr = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ERR(rmem_fast_reg_mr_alloc(fx.a.pd, 0, &mr), EINVAL);
 	TEST_ERR(rmem_fast_reg_mr_alloc(fx.a.pd, info.max_page_list_len + 1, &mr), EINVAL);
 	TEST_ERR(rmem_fast_reg_page_list_alloc(fx.a.dev, 0, &list), EINVAL);
@@ -36,11 +35,10 @@ TEST(fastreg, number_of_pages_is_limited)
 /* A page of each size of the device, in a mapping of which only the start is touched. */
 TEST(fastreg, every_page_size_of_the_device_is_bound)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	uint64_t size;
 	unsigned int bit;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	for (bit = 0; bit < 64 && (info.page_size_cap >> bit) != 0; bit++) {
 		struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, 0, 64);
 		uint8_t *mem, *page;
@@ -192,8 +190,7 @@ TEST(fastreg, refused_one_of_a_burst_flushes_the_rest)
 TEST(fastreg, read_with_inv_of_a_bad_key_is_refused)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_READ_WITH_INV, &sge, &fx.b);
 	uint32_t bad[5];
 	unsigned int i;
 
@@ -333,8 +330,7 @@ TEST_WITH(fastreg, both_sides_use_scattered_pages, setup_pages)
 TEST_WITH(fastreg, refused_access_moves_no_byte_of_any_page, setup_pages)
 {
 	const struct rmem_sge sge = page_sge(0, LENGTH + 1);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_READ, &sge, &fx.b);
 
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 11);
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH + 1, fx.fast.mr->rkey), RMEM_WC_REM_ACCESS_ERR);
@@ -371,8 +367,7 @@ TEST(fastreg, query_returns_one_binding)
 	bool is_interrupted;
 	uint64_t at = 0;
 
-	if (!STEPS_CAN_COUNT)
-		test_skip("it takes an x86 processor");
+	TEST_SKIP_IF(!STEPS_CAN_COUNT, "it takes an x86 processor");
 	do {
 		wr = fx_reg(fx.fast.mr, fx.fast.list, 4, 16 * FX_PAGE, 4 * FX_PAGE);
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);

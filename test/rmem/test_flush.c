@@ -50,8 +50,7 @@ setup(void)
 	TEST_OK(ftruncate(fd, SIZE));
 	attr.fd = fd;
 	ret = fx_reg_attr(fx.b.pd, &attr, &mr);
-	if (ret == -EOPNOTSUPP)
-		test_skip("the files here are in memory alone");
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the files here are in memory alone");
 	TEST_OK(ret);
 	conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
 	conf.access = RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH;

@@ -38,8 +38,7 @@ static void
 setup(void)
 {
 	fx_setup();
-	if (!fx_is_soft())
-		test_skip("the kernel has QP 1 of other devices");
+	TEST_SKIP_IF(!fx_is_soft(), "the kernel has QP 1 of other devices");
 }
 
 TEST(gsi, there_is_one)

@@ -43,10 +43,9 @@ TEST(inline_recv, message_reaches_the_memory_at_the_poll)
 {
 	static const uint32_t lengths[] = {1, 8, 63, MAX_INLINE};
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.b.dev);
 	unsigned int i;
 
-	TEST_OK(rmem_dev_info_get(fx.b.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_INLINE_RECV) != 0);
 	TEST_EQ(info.max_inline_recv, MAX_INLINE);
 	for (i = 0; i < RTE_DIM(lengths); i++) {

@@ -477,9 +477,8 @@ TEST(iov, limits_hold)
 	struct rmem_dev *dev = fx_dev("soft1", "max_iov=3,max_mr_size=8192");
 	struct rmem_pd *pd = fx_pd(dev);
 	struct rmem_mr *mr = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(info.max_iov, 3);
 	TEST_ASSERT(info.capa & RMEM_DEV_CAPA_MR_IOV);
 	FX_ERR_LOG(rmem_mr_reg_attr(pd, &attr, &mr), EINVAL, "iov_count out of range: 4 (1 to 3)");

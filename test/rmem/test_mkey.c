@@ -42,9 +42,8 @@ bind(void)
 TEST(mkey, number_of_entries_is_limited)
 {
 	struct rmem_mr *mr = NULL;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.capa & RMEM_DEV_CAPA_UMR);
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mkey_alloc(fx.a.pd, info.max_mkey_entries + 1, &mr), EINVAL);
@@ -93,7 +92,7 @@ TEST(mkey, send_and_read_with_inv_invalidate_the_mkey)
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
 	fx_fill(fx.b.buf, 46, 5);
 	to.lkey = mkey->lkey;
-	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &to, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_READ_WITH_INV, &to, &fx.b);
 	wr.invalidate_rkey = mkey->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	expect_used(wr.invalidate_rkey);

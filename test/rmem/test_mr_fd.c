@@ -376,8 +376,7 @@ TEST(mr_fd, file_of_hugepages_is_registered)
 	struct rmem_mr *mr = NULL;
 	void *addr;
 
-	if (fd < 0 || ftruncate(fd, (off_t)HUGE) != 0)
-		test_skip("no files of hugepages");
+	TEST_SKIP_IF(fd < 0 || ftruncate(fd, (off_t)HUGE) != 0, "no files of hugepages");
 	attr.fd = fd;
 	attr.length = HUGE;
 	attr.access = FX_ACCESS | RMEM_ACCESS_HUGETLB;
@@ -415,8 +414,7 @@ TEST(mr_fd, memory_of_a_driver_is_registered)
 	event.type = PERF_TYPE_SOFTWARE;
 	event.config = PERF_COUNT_SW_DUMMY;
 	fd = (int)syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		test_skip("perf_event_open() is not allowed");
+	TEST_SKIP_IF(fd < 0, "perf_event_open() is not allowed");
 	attr.fd = fd;
 	attr.length = 2 * FX_PAGE;
 	attr.access = RMEM_ACCESS_REMOTE_READ;

@@ -309,8 +309,7 @@ TEST(mr_pages, hugetlb_requires_and_reports_hugepages)
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr_info info;
 
-	if (mem == NULL)
-		test_skip("no 3 hugepages of 2 MiB are free");
+	TEST_SKIP_IF(mem == NULL, "no 3 hugepages of 2 MiB are free");
 	TEST_OK(rmem_mr_reg(fx.a.pd, mem, 2 * HUGE, 0, FX_ACCESS | RMEM_ACCESS_HUGETLB, &mr));
 	fx_track(mr);
 	info = fx_query(mr);
@@ -356,8 +355,7 @@ TEST(mr_pages, rereg_checks_hugetlb)
 			EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mr->rkey), RMEM_WC_SUCCESS);
-	if (mem == NULL)
-		test_skip("no hugepage of 2 MiB is free");
+	TEST_SKIP_IF(mem == NULL, "no hugepage of 2 MiB is free");
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS | RMEM_REREG_CHANGE_TRANSLATION, NULL,
 			mem, HUGE, access, &result));
 	TEST_EQ(result, RMEM_REREG_OK);

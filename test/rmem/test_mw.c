@@ -39,7 +39,7 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	struct rmem_send_wr wrs[2];
 
 	TEST_OK(fx_connect_by(qp, fx_qp(fx.a.pd, fx.a.cq, 8), &conn));
-	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[0] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	wrs[1] = fx_mw_wr(fx.mw.two, 0, 8, RMEM_ACCESS_REMOTE);
 	TEST_EQ(rmem_post_send(qp, wrs, 2), 2);
 	TEST_ERR(rmem_mw_dealloc(fx.mw.two), EBUSY);
@@ -144,8 +144,7 @@ TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, RMEM_ACCESS_REMOTE);
 	const struct rmem_qp_conn conn = fx_conn();
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	uint32_t rkey;
 
 	TEST_STATUS(fx_mw_bind_1(0, 64, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);

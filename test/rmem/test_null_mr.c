@@ -87,7 +87,7 @@ TEST(null_mr, read_of_a_gap_into_a_null_mr_succeeds)
 	sge.lkey = other->lkey;
 	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, IOVA, mkey->rkey);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	sge.length = 100;
 	fx_fill(fx.a.buf, 101, 3);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);

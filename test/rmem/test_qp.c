@@ -81,9 +81,8 @@ TEST(qp, bad_fields_are_refused)
 {
 	const struct rmem_qp_ext bad_ext = {.reserved = {[6] = UINT64_C(1) << 63}};
 	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	{
 		const struct fx_bad_field rows[] = {
 				FX_BAD(rmem_qp_conf, max_send_wr, info.max_send_wr + 1, EINVAL),

@@ -41,8 +41,7 @@ set_access(struct rmem_qp *qp, uint32_t access)
 TEST(qp_modify, requests_posted_in_sqd_wait_for_rts)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	struct rmem_qp_attr attr;
 
 	wr.flags = RMEM_SEND_SIGNALED;
@@ -62,8 +61,7 @@ TEST(qp_modify, requests_posted_in_sqd_wait_for_rts)
 TEST(qp_modify, qp_in_sqd_executes_requests_of_its_peer)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf, fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 
 	TEST_OK(move(fx.a.qp, RMEM_QPS_SQD));
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);

@@ -69,12 +69,11 @@ TEST(rdma, max_send_sge_entries_are_gathered)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	struct rmem_sge sges[64];
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	struct rmem_send_wr wr;
 	struct rmem_qp *qp;
 	uint16_t i, n;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	n = (uint16_t)RTE_MIN(info.max_send_sge, RTE_DIM(sges));
 	conf.max_send_sge = n;
 	qp = fx_qp_by(fx.a.pd, &conf);
@@ -212,7 +211,7 @@ TEST(rdma, two_devices_are_connected_to_each_other)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
 	/* The key of b is one of soft0, for any key of soft1 with that number. */
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 }
 
@@ -238,7 +237,7 @@ TEST(rdma, sge_longer_than_a_message_ends_a_burst)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	far.lkey = mkey->lkey;
 	for (i = 0; i < RTE_DIM(wrs); i++) {
-		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wrs[i] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 		wrs[i].flags = RMEM_SEND_SIGNALED;
 	}
 	wrs[1] = fx_rdma(RMEM_WR_RDMA_WRITE, &far, 0, mkey->rkey);

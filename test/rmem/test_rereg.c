@@ -136,10 +136,9 @@ TEST(rereg, access_that_the_device_lacks_is_eopnotsupp)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct change bad = good_change(0, fx.a.pd);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	uint32_t bit;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	/* Verbs' bits. */
 	for (bit = 1 << 4; bit <= 1 << 7; bit <<= 1) {
 		if (info.access & bit)

@@ -32,8 +32,7 @@ TEST(send, sges_of_both_sides_need_not_match)
 TEST(send, requests_after_a_waiting_one_keep_their_order)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
-	const struct rmem_send_wr write =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr write = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint32_t i;
 

@@ -82,10 +82,9 @@ nb_taken(void)
 
 TEST(srq, capabilities_and_limits_are_reported)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	struct rmem_qp_attr attr;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_SRQ) != 0);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_SRQ_RESIZE) != 0);
 	TEST_EQ(info.max_srq_wr, info.max_recv_wr);
@@ -255,8 +254,7 @@ TEST(srq, counters_count_completed_messages)
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	struct rmem_dev_stats before;
-	struct rmem_send_wr wr = fx_rdma(
-			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE_WITH_IMM, &from, &fx.a);
 
 	TEST_OK(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &before));

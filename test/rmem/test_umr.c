@@ -285,8 +285,7 @@ static void
 expect_refused_below(void)
 {
 	const struct rmem_sge sge = {IOVA, ALL, mkey->lkey};
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_READ, &sge, &fx.b);
 
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 9);
 	memset(fx.a.buf, 0, FX_BUF_SIZE);

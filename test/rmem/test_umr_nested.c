@@ -75,9 +75,8 @@ expect_refused(const struct rmem_mr *mr)
 /* Each level swaps the halves. */
 TEST(umr_nested, keys_nest_up_to_the_limit_of_the_device)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.max_mkey_depth, DEPTH);
 	bind_tower(DEPTH);
 	fx_fill(fx.b.buf, 64, 1);

@@ -46,8 +46,7 @@ fx_setup_odp(void)
 void
 fx_need_guard(void)
 {
-	if (!fx_odp_has_atomics())
-		test_skip("nothing is guarded by a signal handler here");
+	TEST_SKIP_IF(!fx_odp_has_atomics(), "nothing is guarded by a signal handler here");
 }
 
 uint8_t *

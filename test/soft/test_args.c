@@ -63,9 +63,8 @@ static void
 expect_limit(const struct row *row, const char *args, uint64_t want)
 {
 	struct rmem_dev *dev = fx_dev("soft1", args);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(dev);
 
-	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(limit_of(&info, row), want);
 	TEST_OK(fx_release(dev));
 }

@@ -75,8 +75,7 @@ TEST(audit, sound_device_passes)
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
 	unsigned int i;
 
-	if (!fx_is_soft())
-		test_skip("it looks into the software device");
+	TEST_SKIP_IF(!fx_is_soft(), "it looks into the software device");
 	TEST_OK(rmem_dev_audit(fx.a.dev));
 	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
@@ -172,8 +171,7 @@ TEST(audit, flaws_of_completion_queues_are_found)
 {
 	struct rsoft_cq *cq = (struct rsoft_cq *)fx.a.cq;
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 
 	wr.flags = RMEM_SEND_SIGNALED;
 	TEST_EQ(rmem_post_send(fx.a.qp, &wr, 1), 1);

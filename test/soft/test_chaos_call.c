@@ -114,7 +114,7 @@ TEST(chaos_call, post_of_a_send_is_refused)
 		   "RDMA_WRITE:RETRY_EXC_ERR@qp:1@nth:5");
 	sge = fx_sge(fx.a.mr, 0, 8);
 	for (i = 0; i < RTE_DIM(wr); i++) {
-		wr[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+		wr[i] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 		wr[i].flags = RMEM_SEND_SIGNALED;
 		wr[i].wr_id = i;
 	}

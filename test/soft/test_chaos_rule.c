@@ -307,7 +307,7 @@ TEST(chaos_rule, request_of_no_bytes_has_no_bad_rkey)
 	struct rmem_send_wr wr;
 
 	open_sides("RDMA_WRITE:REM_ACCESS_ERR@qp:1");
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, NULL, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, NULL, &fx.b);
 	wr.num_sge = 0;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 }

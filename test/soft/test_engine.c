@@ -32,8 +32,7 @@ start_serving(unsigned int nb)
 		TEST_OK(rte_service_lcore_add(lcore));
 		serving[nb_serving++] = lcore;
 	}
-	if (!(nb_serving == nb))
-		test_skip("it takes worker lcores to serve");
+	TEST_SKIP_IF(!(nb_serving == nb), "it takes worker lcores to serve");
 }
 
 static void
@@ -79,8 +78,7 @@ TEST_WITH(engine, device_without_a_service_lcore_is_refused, setup_none)
 	const char *log;
 	int ret;
 
-	if (rte_service_lcore_count() != 0)
-		test_skip("EAL was given service lcores");
+	TEST_SKIP_IF(rte_service_lcore_count() != 0, "EAL was given service lcores");
 	fx_log_begin();
 	ret = rmem_dev_create("soft0", "engine=1", &dev);
 	log = fx_log_end();
@@ -105,7 +103,7 @@ TEST(engine, requests_run_without_a_poll)
 	fx.a.buf[FX_PAGE] = 1;
 	sges[0] = fx_sge(fx.a.mr, 0, 1000);
 	sges[1] = fx_sge(fx.a.mr, FX_PAGE, 8);
-	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[0], fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[0] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sges[0], &fx.b);
 	wrs[1] = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sges[1], fx_addr(flag), fx.b.mr->rkey, 1);
 	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
 	FX_AWAIT(__atomic_load_n((uint64_t *)(void *)flag, __ATOMIC_ACQUIRE) != 0);
@@ -151,7 +149,7 @@ TEST(engine, reset_and_destroy_stop_what_is_being_executed)
 	uint32_t round, i;
 
 	for (round = 0; round < 100; round++) {
-		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 		for (i = 0; i < FX_DEPTH; i++)
 			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 		if (round % 2 == 0) {

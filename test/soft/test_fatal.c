@@ -155,7 +155,7 @@ TEST(fatal, requests_posted_concurrently_complete_once)
 
 	open_sides(1000);
 	sge = fx_sge(fx.a.mr, 0, 64);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	wr.flags = RMEM_SEND_SIGNALED;
 	do {
 		posted = rmem_post_send(fx.a.qp, &wr, 1);

@@ -300,8 +300,7 @@ force_sse2(void)
 static void
 force_avx2(uint64_t rep_min)
 {
-	if (!__builtin_cpu_supports("avx2"))
-		test_skip("variant avx2: this processor has no AVX2");
+	TEST_SKIP_IF(!__builtin_cpu_supports("avx2"), "variant avx2: this processor has no AVX2");
 	rsoft_guard_choice.copy = rsoft_guard_x86_copy_avx2;
 	rsoft_guard_choice.rep_min = rsoft_guard_choice.rep_min_skewed = rep_min;
 }

@@ -30,7 +30,7 @@ static int
 send_from(uint8_t opcode, uint8_t value, uint32_t length)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, length);
-	struct rmem_send_wr wr = fx_rdma(opcode, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(opcode, &sge, &fx.b);
 
 	memset(fx.a.buf, value, length);
 	return fx_send(fx.a.qp, &wr);
@@ -90,8 +90,7 @@ TEST(inline_order, burst_after_a_message_keeps_the_order)
 	memset(fx.a.buf, OLD, LENGTH);
 	memset(fx.a.buf + 64, NEW, LENGTH);
 	for (i = 0; i < RTE_DIM(wrs); i++)
-		wrs[i] = fx_rdma(
-				RMEM_WR_RDMA_WRITE, &sges[i % 2], fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wrs[i] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sges[i % 2], &fx.b);
 	wrs[0].opcode = RMEM_WR_SEND;
 	wrs[2].opcode = RMEM_WR_SEND;
 	wrs[3].flags = RMEM_SEND_SIGNALED;

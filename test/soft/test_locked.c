@@ -100,8 +100,7 @@ lk_setup(void)
 	test_skip("single-stepping is done on x86-64");
 #endif
 	fx_setup();
-	if (!fx_is_soft())
-		test_skip("the table is of the software device");
+	TEST_SKIP_IF(!fx_is_soft(), "the table is of the software device");
 	lk.qp = make_qp(&fx.a);
 	lk.peer = make_qp(&fx.b);
 	TEST_OK(fx_connect(lk.qp, lk.peer));

@@ -56,8 +56,7 @@ setup(void)
 {
 	setenv("RMEM_SCATTER_TO_CQE", "0", 1);
 	fx_setup();
-	if (!HAS_GUARD)
-		test_skip("nothing is guarded by a signal handler here");
+	TEST_SKIP_IF(!HAS_GUARD, "nothing is guarded by a signal handler here");
 	fx_odp.mem = fx_map(FX_ODP_SIZE);
 	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
 	base = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);

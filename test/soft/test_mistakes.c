@@ -50,8 +50,7 @@ TEST(mistakes, number_over_a_limit)
 TEST(mistakes, post_before_connect)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 4);
 
 	TEST_ERR(rmem_post_send(qp, &wr, 1), EBUSY);

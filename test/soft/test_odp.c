@@ -21,9 +21,8 @@ TEST(odp, device_reports_its_odp_support)
 {
 	const uint32_t rc_caps = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_SRQ_RECV |
 			RMEM_ODP_WRITE | RMEM_ODP_READ;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT);
 	TEST_EQ(info.odp.rc & ~(RMEM_ODP_ATOMIC | RMEM_ODP_ATOMIC_WRITE), rc_caps);
 	TEST_EQ(info.odp.uc, RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE);
@@ -267,8 +266,7 @@ TEST(odp, atomics_on_demand_are_refused_where_there_are_none)
 	const uint32_t flags = RMEM_REREG_CHANGE_ACCESS;
 	struct rmem_mr *mr;
 
-	if (fx_odp_has_atomics())
-		test_skip("the device has atomics on demand");
+	TEST_SKIP_IF(fx_odp_has_atomics(), "the device has atomics on demand");
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_PAGE, 0, FX_ODP_ACCESS, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_rereg(fx_odp.mr, flags, NULL, NULL, 0, FX_ODP_ACCESS, NULL), EOPNOTSUPP);
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);

@@ -136,8 +136,7 @@ static void
 race_with_plain(enum change change)
 {
 	fx_need_guard();
-	if (!MAY_RACE)
-		test_skip("a thread sanitizer reports the race");
+	TEST_SKIP_IF(!MAY_RACE, "a thread sanitizer reports the race");
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS);
 	race_with(change, true);
 }

@@ -25,8 +25,7 @@ setup(void)
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	fx_setup_odp();
-	if (fd < 0)
-		test_skip("the kernel gives this user no userfaultfd");
+	TEST_SKIP_IF(fd < 0, "the kernel gives this user no userfaultfd");
 	close(fd);
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
 }

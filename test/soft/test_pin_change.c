@@ -84,7 +84,7 @@ expect_gone(const uint8_t *page)
 		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 		TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
 		fx_reconnect();
-		wr = fx_rdma(writes[i].opcode, &own, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr = fx_rdma_to(writes[i].opcode, &own, &fx.b);
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
 		fx_reconnect();
 	}

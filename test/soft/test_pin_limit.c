@@ -275,8 +275,7 @@ TEST(pin_limit, hugepages_count_as_pinned)
 
 	mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
-	if (mem == MAP_FAILED)
-		test_skip("no hugepage of 2 MiB is free");
+	TEST_SKIP_IF(mem == MAP_FAILED, "no hugepage of 2 MiB is free");
 	limit_begin(0);
 	mr = fx_mr(pin_pds[PIN_REQUIRE], mem, size, FX_ACCESS | RMEM_ACCESS_HUGETLB);
 	if (mr != NULL)
@@ -312,8 +311,7 @@ TEST(pin_limit, locking_stops_before_the_mapping_limit)
 	while (nb > 0)
 		TEST_OK(rmem_mr_dereg(mrs[--nb]));
 	TEST_OK(munmap(mem, size));
-	if (ret == 0)
-		test_skip("vm.max_map_count is large");
+	TEST_SKIP_IF(ret == 0, "vm.max_map_count is large");
 	TEST_ERR(ret, ENOMEM);
 	if (strstr(log, "RLIMIT_MEMLOCK is") != NULL)
 		test_skip("RLIMIT_MEMLOCK is less than so many pages");

@@ -65,9 +65,8 @@ on_each(void (*func)(const struct profile *profile))
 
 ON_EACH(capabilities_and_limits_are_those_of_the_profile)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_EQ(info.capa, profile->capa | RMEM_DEV_CAPA_GSI); /* of each device of soft */
 	TEST_EQ(info.access & ~RMEM_ACCESS_ON_DEMAND, profile->access & ~RMEM_ACCESS_ON_DEMAND);
 	if ((profile->access & RMEM_ACCESS_ON_DEMAND) == 0)
@@ -161,7 +160,7 @@ ON_EACH(requests_that_verbs_lacks_are_refused)
 
 	for (i = 0; i < RTE_DIM(refused); i++) {
 		memset(wr, 0, sizeof(wr));
-		wr[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr[0] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 		wr[0].flags = RMEM_SEND_SIGNALED;
 		wr[1].opcode = refused[i];
 		TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EOPNOTSUPP);
@@ -178,11 +177,10 @@ ON_EACH(messages_longer_than_the_profile_has_are_refused)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_SEND, RMEM_WR_RDMA_READ};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	struct rmem_send_wr wr;
 	unsigned int i;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.max_msg_size < UINT32_MAX);
 	sge.length = (uint32_t)info.max_msg_size + 1;
 	for (i = 0; i < RTE_DIM(opcodes); i++) {

@@ -34,8 +34,7 @@ now_ns(void)
 TEST(qp_stats, requests_are_counted)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 100);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, &sge, 1);
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 100);
 
@@ -93,8 +92,7 @@ TEST(qp_stats, flush_and_reset_keep_the_last_error)
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_send_wr bad =
 			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), UINT32_MAX);
-	const struct rmem_send_wr good =
-			fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr good = fx_rdma_to(RMEM_WR_RDMA_READ, &sge, &fx.b);
 
 	TEST_STATUS(fx_send(fx.a.qp, &bad), RMEM_WC_REM_ACCESS_ERR);
 	TEST_STATUS(fx_send(fx.a.qp, &good), RMEM_WC_WR_FLUSH_ERR);
@@ -111,7 +109,7 @@ TEST(qp_stats, last_error_names_the_sge_that_was_refused)
 	struct rmem_sge sge[3] = {
 			fx_sge(fx.a.mr, 0, 8), fx_sge(fx.a.mr, 8, 8), fx_sge(fx.a.mr, 16, 8)};
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
-	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, sge, &fx.b);
 	struct rmem_qp_error error;
 	struct rmem_qp *qp;
 
@@ -203,8 +201,7 @@ TEST(qp_stats, overruns_of_a_cq_are_counted)
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 2};
 	struct rmem_cq *cq = fx_cq_by(fx.a.dev, &cq_conf);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.a);
 	struct rmem_qp *qp;
 	unsigned int i;
 

@@ -93,8 +93,7 @@ static void
 try_local(uint64_t addr, uint32_t length)
 {
 	const struct rmem_sge sge = {addr, length, target.lkey};
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	int want = is_inside(addr, length) ? RMEM_WC_SUCCESS : RMEM_WC_LOC_PROT_ERR;
 
 	if (length > UINT32_C(1) << 31)

@@ -65,8 +65,7 @@ expect_paced(uint16_t type)
 {
 	struct rmem_qp *qp = make_qp(type), *peer = make_qp(type);
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &from, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &from, &fx.b);
 	struct rmem_qp_attr attr;
 
 	TEST_OK(fx_connect_pair(qp, peer));
@@ -106,8 +105,7 @@ TEST(rate_limit, datagrams_take_their_time)
 TEST(rate_limit, reset_drops_requests_that_wait)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &from, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &from, &fx.b);
 	struct rmem_qp *qp = make_qp(RMEM_QPT_RC), *peer = make_qp(RMEM_QPT_RC);
 	unsigned int i;
 
@@ -128,8 +126,7 @@ TEST(rate_limit, reset_drops_requests_that_wait)
 TEST(rate_limit, error_flushes_requests_that_wait)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, MSG);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &from, (uintptr_t)fx.b.buf, fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &from, &fx.b);
 	struct rmem_qp *qp = make_qp(RMEM_QPT_RC), *peer = make_qp(RMEM_QPT_RC);
 	unsigned int i, nb_flushed = 0;
 

@@ -70,7 +70,7 @@ expect_own(struct rmem_mr **mrs, unsigned int nb)
 		TEST_MEM(mrs[i]->addr, fx.b.buf, 8);
 		memset(fx.b.buf, 0, 8);
 		sge = fx_sge(mrs[i], 0, 8);
-		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_MEM(mrs[i]->addr, fx.b.buf, 8);
 	}

@@ -108,7 +108,7 @@ expect_retry_exceeded(int state_b)
 
 	for (i = 0; i <= RTE_DIM(opcodes); i++) {
 		if (i < RTE_DIM(opcodes))
-			wr = fx_rdma(opcodes[i], &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+			wr = fx_rdma_to(opcodes[i], &sge, &fx.b);
 		else
 			wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(fx.b.buf),
 					fx.b.mr->rkey, 1);
@@ -137,8 +137,7 @@ TEST(retry, peer_that_is_not_ready_is_retry_exc_err)
 TEST(retry, peer_reconnected_to_another_is_retry_exc_err)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	const struct rmem_qp_conn conn = impatient();
 	struct fx_side c = {0};
 
@@ -191,8 +190,7 @@ TEST(retry, peer_of_a_closed_device_is_retry_exc_err)
 TEST(retry, requests_continue_when_the_peer_connects_later)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	const struct rmem_qp_conn conn = patient();
 
 	wr.flags = RMEM_SEND_SIGNALED;

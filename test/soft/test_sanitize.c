@@ -160,7 +160,7 @@ TEST(sanitize, lkey_of_a_deregistered_mr)
 	TEST_OK(reg_named("own", &mr));
 	sge = fx_sge(mr, 0, 8);
 	TEST_OK(rmem_mr_dereg(mr));
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	fx_log_begin();
 	status = fx_send(fx.a.qp, &wr);
 	log = fx_log_end();

@@ -97,7 +97,7 @@ TEST(sanitize_mem, requests_of_the_peer_to_unmapped_memory)
 TEST(sanitize_mem, sges_of_lost_memory)
 {
 	const struct rmem_sge sge[] = {fx_sge(fx.a.mr, 0, 8), fx_sge(mr, 3 * FX_PAGE, 8)};
-	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, sge, &fx.b);
 	struct rmem_qp_stats stats;
 
 	TEST_OK(mprotect(mem + 3 * FX_PAGE, FX_PAGE, PROT_NONE));

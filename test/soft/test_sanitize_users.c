@@ -54,8 +54,7 @@ static int
 call_post_send(void)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 
 	return rmem_post_send(fx.a.qp, &wr, 1);
 }

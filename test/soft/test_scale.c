@@ -32,11 +32,9 @@ static struct {
 static void
 sc_setup(void)
 {
-	if (!STEPS_CAN_COUNT)
-		test_skip("single-stepping is done on x86-64");
+	TEST_SKIP_IF(!STEPS_CAN_COUNT, "single-stepping is done on x86-64");
 	fx_setup();
-	if (!fx_is_soft())
-		test_skip("the work of the software device");
+	TEST_SKIP_IF(!fx_is_soft(), "the work of the software device");
 }
 
 static void

@@ -41,7 +41,7 @@ expect(const struct rmem_send_wr *wr, int status, uint32_t why)
 static void
 expect_sge(const struct rmem_sge *sge, uint8_t opcode, uint32_t why)
 {
-	const struct rmem_send_wr wr = fx_rdma(opcode, sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(opcode, sge, &fx.b);
 
 	expect(&wr, RMEM_WC_LOC_PROT_ERR, why);
 }
@@ -101,7 +101,7 @@ TEST(vendor_err, each_fault_of_a_peer_has_its_cause)
 	qp = fx_qp_by(fx.b.pd, &conf);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect_pair(fx.a.qp, qp));
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 	expect(&wr, RMEM_WC_REM_INV_REQ_ERR, RMEM_VENDOR_ERR_QP_RIGHT);
 	conn.rnr_retry = 0;
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -161,52 +161,42 @@ good_reg(void)
 TEST(vendor_err, message_beyond_the_limit_has_its_cause)
 {
 	const struct rmem_sge sge = {fx_addr(fx.a.buf), (UINT32_C(1) << 31) + 1, fx.a.mr->lkey};
-	const struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
 
 	expect(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_VENDOR_ERR_MSG_SIZE);
 }
 
+/* The cause of a valid request with one change. */
+#define BAD_REG(change, why)                                                                       \
+	do {                                                                                       \
+		wr = good_reg();                                                                   \
+		change;                                                                            \
+		expect_reg(&wr, RMEM_VENDOR_ERR_##why);                                            \
+	} while (0)
+
 TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 {
 	struct rmem_fast_reg_page_list *shorter = fx_page_list(fx.a.dev, FX_FAST_PAGES - 1);
-	struct rmem_send_wr wr = good_reg();
+	struct rmem_send_wr wr;
 
-	wr.reg_mr.page_list_len = 0;
-	expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES);
+	BAD_REG(wr.reg_mr.page_list_len = 0, NB_PAGES);
 	/* The memory beyond the list must have no effect. */
-	wr = good_reg();
-	wr.reg_mr.page_list = shorter;
-	expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES);
-	wr = good_reg();
-	wr.reg_mr.log2_page_size = 11;
-	expect_reg(&wr, RMEM_VENDOR_ERR_PAGE_SIZE);
-	wr = good_reg();
-	wr.reg_mr.first_byte_offset = FX_PAGE;
-	expect_reg(&wr, RMEM_VENDOR_ERR_OFFSET);
-	wr = good_reg();
-	wr.reg_mr.length = 0;
-	expect_reg(&wr, RMEM_VENDOR_ERR_LENGTH);
-	wr = good_reg();
-	wr.reg_mr.iova = UINT64_MAX - FX_PAGE + 1;
-	expect_reg(&wr, RMEM_VENDOR_ERR_WRAP);
-	wr = good_reg();
-	fx.fast.list->page_list[1]++;
-	expect_reg(&wr, RMEM_VENDOR_ERR_PAGE_ADDR);
+	BAD_REG(wr.reg_mr.page_list = shorter, NB_PAGES);
+	BAD_REG(wr.reg_mr.log2_page_size = 11, PAGE_SIZE);
+	BAD_REG(wr.reg_mr.first_byte_offset = FX_PAGE, OFFSET);
+	BAD_REG(wr.reg_mr.length = 0, LENGTH);
+	BAD_REG(wr.reg_mr.iova = UINT64_MAX - FX_PAGE + 1, WRAP);
+	BAD_REG(fx.fast.list->page_list[1]++, PAGE_ADDR);
 }
 
 TEST(vendor_err, each_fault_of_a_reg_mr_has_its_cause)
 {
 	struct rmem_mr *other = fx_fast_mr(other_pd, FX_FAST_PAGES);
-	struct rmem_send_wr wr = good_reg();
+	struct rmem_send_wr wr;
 
-	wr.reg_mr.mr = fx.a.mr;
-	expect_reg(&wr, RMEM_VENDOR_ERR_MR_TYPE);
-	wr.reg_mr.mr = other;
-	expect_reg(&wr, RMEM_VENDOR_ERR_KEY_PD);
-	wr = good_reg();
-	wr.reg_mr.access = RMEM_ACCESS_REMOTE_WRITE;
-	expect_reg(&wr, RMEM_VENDOR_ERR_ACCESS);
+	BAD_REG(wr.reg_mr.mr = fx.a.mr, MR_TYPE);
+	BAD_REG(wr.reg_mr.mr = other, KEY_PD);
+	BAD_REG(wr.reg_mr.access = RMEM_ACCESS_REMOTE_WRITE, ACCESS);
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	wr = good_reg();
 	expect_reg(&wr, RMEM_VENDOR_ERR_NOT_FREE);
@@ -220,37 +210,34 @@ good_umr(void)
 	return fx_umr(mkey, entries, RTE_DIM(entries), IOVA);
 }
 
+#define BAD_UMR(change, why)                                                                       \
+	do {                                                                                       \
+		wr = good_umr();                                                                   \
+		change;                                                                            \
+		expect_reg(&wr, RMEM_VENDOR_ERR_##why);                                            \
+	} while (0)
+
 TEST(vendor_err, each_fault_of_an_entry_has_its_cause)
 {
-	struct rmem_send_wr wr = good_umr();
+	struct rmem_send_wr wr;
 
-	wr.umr.nb_entries = 0;
-	expect_reg(&wr, RMEM_VENDOR_ERR_NB_ENTRIES);
-	wr = good_umr();
-	entries[1].length = 0;
-	expect_reg(&wr, RMEM_VENDOR_ERR_ENTRY);
-	wr = good_umr();
-	entries[1].addr = UINT64_MAX;
-	expect_reg(&wr, RMEM_VENDOR_ERR_WRAP);
+	BAD_UMR(wr.umr.nb_entries = 0, NB_ENTRIES);
+	BAD_UMR(entries[1].length = 0, ENTRY);
+	BAD_UMR(entries[1].addr = UINT64_MAX, WRAP);
+	BAD_UMR(entries[1].lkey ^= 1, KEY_BELOW);
 	wr = good_umr();
 	entries[0].length = UINT64_MAX / 2;
 	entries[0].addr = 0;
 	expect_reg(&wr, RMEM_VENDOR_ERR_LENGTH);
-	wr = good_umr();
-	entries[1].lkey ^= 1;
-	expect_reg(&wr, RMEM_VENDOR_ERR_KEY_BELOW);
 }
 
 TEST(vendor_err, each_fault_of_a_umr_has_its_cause)
 {
 	struct rmem_mr *other = fx_mkey(other_pd, RTE_DIM(entries));
-	struct rmem_send_wr wr = good_umr();
+	struct rmem_send_wr wr;
 
-	wr.umr.mr = other;
-	expect_reg(&wr, RMEM_VENDOR_ERR_KEY_PD);
-	wr = good_umr();
-	wr.umr.access = RMEM_ACCESS_REMOTE_WRITE;
-	expect_reg(&wr, RMEM_VENDOR_ERR_ACCESS);
+	BAD_UMR(wr.umr.mr = other, KEY_PD);
+	BAD_UMR(wr.umr.access = RMEM_ACCESS_REMOTE_WRITE, ACCESS);
 	wr = good_umr();
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	expect_reg(&wr, RMEM_VENDOR_ERR_NOT_FREE);
@@ -262,10 +249,9 @@ TEST(vendor_err, levels_and_cycles_have_their_causes)
 	struct rmem_mr *mr, *below = mkey, *first = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr;
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = fx_dev_info(fx.a.dev);
 	uint32_t i;
 
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	TEST_ASSERT(info.max_mkey_depth > 2);
 	mr = first;
 	for (i = 0; i < info.max_mkey_depth; i++) {

@@ -48,8 +48,7 @@ is_accepted(int fd, const struct rwire_ring *ring)
 static void
 need_root(void)
 {
-	if (geteuid() != 0)
-		test_skip("only root has processes of another user");
+	TEST_SKIP_IF(geteuid() != 0, "only root has processes of another user");
 }
 
 static pid_t
@@ -348,8 +347,7 @@ TEST(wire_host, dropped_privileges_change_the_user_of_a_device)
 	struct ucred owner = {0};
 	int fd, ret;
 
-	if (geteuid() != 0)
-		test_skip("only root drops privileges");
+	TEST_SKIP_IF(geteuid() != 0, "only root drops privileges");
 	TEST_OK(seteuid(OTHER_USER));
 	wire->port->ops->rx_sleep(wire->port);
 	fd = open_connection();

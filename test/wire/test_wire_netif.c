@@ -77,8 +77,7 @@ is_active(void)
 TEST(wire_netif, link_that_leaves_a_bridge_stays_up)
 {
 	TEST_ASSERT(is_active());
-	if (!replace_kernel())
-		test_skip("not permitted");
+	TEST_SKIP_IF(!replace_kernel(), "not permitted");
 	send_link(RTM_NEWLINK, AF_UNSPEC, 0);
 	TEST_ASSERT(!is_active());
 	send_link(RTM_NEWLINK, AF_UNSPEC, IFF_UP | LOWER_UP);
@@ -93,8 +92,7 @@ TEST(wire_netif, state_after_lost_messages_is_that_of_the_interface)
 	unsigned int i;
 
 	TEST_ASSERT(is_active());
-	if (!replace_kernel())
-		test_skip("not permitted");
+	TEST_SKIP_IF(!replace_kernel(), "not permitted");
 	for (i = 0; i < NB_MANY; i++)
 		send_link(RTM_NEWLINK, AF_UNSPEC, 0);
 	TEST_ASSERT(is_active());
@@ -125,8 +123,7 @@ TEST(wire_netif, gid_remains_without_descriptors)
 	int ret;
 
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
-	if (!replace_kernel())
-		test_skip("not permitted");
+	TEST_SKIP_IF(!replace_kernel(), "not permitted");
 	send_addr();
 	TEST_OK(getrlimit(RLIMIT_NOFILE, &limit));
 	none = limit;
@@ -159,12 +156,10 @@ TEST(wire_netif, gid_remains_in_a_thread_of_another_namespace)
 	int ret = 0;
 
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
-	if (!replace_kernel())
-		test_skip("not permitted");
+	TEST_SKIP_IF(!replace_kernel(), "not permitted");
 	TEST_OK(pthread_create(&thread, NULL, query_in_namespace, &ret));
 	TEST_OK(pthread_join(thread, NULL));
-	if (ret == 1)
-		test_skip("not permitted");
+	TEST_SKIP_IF(ret == 1, "not permitted");
 	TEST_OK(ret);
 	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
 }

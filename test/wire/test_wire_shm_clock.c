@@ -201,8 +201,7 @@ TEST(wire_shm_clock, refused_connections_of_another_user_do_not_delay_the_next)
 	const uint32_t before = ins->nb;
 	int fds[8], i;
 
-	if (geteuid() != 0)
-		test_skip("only root has connections of another user");
+	TEST_SKIP_IF(geteuid() != 0, "only root has connections of another user");
 	TEST_OK(seteuid(65534));
 	for (i = 0; i < 7; i++)
 		fds[i] = connect_to(ports[0]);
@@ -248,8 +247,7 @@ TEST(wire_shm_clock, address_of_another_user_gets_no_packets)
 	char name[32];
 	int listener;
 
-	if (geteuid() != 0)
-		test_skip("only root has listeners of another user");
+	TEST_SKIP_IF(geteuid() != 0, "only root has listeners of another user");
 	snprintf(name, sizeof(name), "clock-%d", (int)getpid());
 	TEST_ASSERT(rwire_addr_parse("127.0.22.99", &addr));
 	TEST_OK(seteuid(65534));
@@ -372,8 +370,7 @@ TEST(wire_shm_clock, ring_has_few_pages_until_it_is_used_and_after_a_pause)
 	const struct shm_out *out;
 	int i, j;
 
-	if (!rwire_shm_is_lazy())
-		test_skip("rings are allocated as a whole");
+	TEST_SKIP_IF(!rwire_shm_is_lazy(), "rings are allocated as a whole");
 	for (i = 0; i < 2; i++) {
 		TEST_ASSERT(talk(ports[0], ports[1]) < 5);
 		out = ((struct shm_port *)ports[0])->outs.out[0];

@@ -49,8 +49,7 @@ receive(const char *ip)
 	struct pollfd pfd;
 
 	TEST_ASSERT(rwire_addr_parse(ip, &addr));
-	if (rwire_port_udp_open(&addr, &port) == -ENODEV)
-		test_skip("no such address");
+	TEST_SKIP_IF(rwire_port_udp_open(&addr, &port) == -ENODEV, "no such address");
 	TEST_ASSERT(port != NULL);
 	send_unchecked(&addr, data, sizeof(data));
 	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
