@@ -124,6 +124,28 @@ TEST(wr_info, check_enforces_each_property)
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
 }
 
+TEST(wr_info, a_queued_request_holds_each_of_its_objects)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));
+	uint32_t refs[RMEM_WR_MAX_HANDLES] = {0};
+	struct rmem_send_wr wr;
+	struct rmem_obj *obj;
+	unsigned int i;
+	uint8_t opcode;
+
+	for (opcode = 0; opcode < RMEM_WR_OPCODE_NB; opcode++) {
+		wr = good_wr(opcode, &sge);
+		for (i = 0; i < RMEM_WR_MAX_HANDLES && (obj = rmem_wr_obj(&wr, i)) != NULL; i++)
+			refs[i] = obj->refs;
+		rmem_wr_hold(&wr);
+		for (i = 0; i < RMEM_WR_MAX_HANDLES && (obj = rmem_wr_obj(&wr, i)) != NULL; i++)
+			TEST_EQ(obj->refs, refs[i] + 1);
+		rmem_wr_unhold(&wr);
+		for (i = 0; i < RMEM_WR_MAX_HANDLES && (obj = rmem_wr_obj(&wr, i)) != NULL; i++)
+			TEST_EQ(obj->refs, refs[i]);
+	}
+}
+
 TEST(wr_info, some_opcodes_need_the_service_rc)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));
