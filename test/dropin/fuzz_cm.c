@@ -217,8 +217,7 @@ on_event(const struct rdma_ucm_event_resp *event, uint8_t channel)
 		CHECK(id->uid == event->uid && id->uid != 0);
 		break;
 	}
-	CHECK(id->channel == channel && event->event != RCM_CONNECT_ERROR_EVENT &&
-			event->event != RCM_DEVICE_REMOVAL_EVENT);
+	CHECK(id->channel == channel && event->event != RCM_CONNECT_ERROR_EVENT);
 	id->nb_events++;
 }
 
@@ -396,6 +395,9 @@ run_step(const struct step *step, const uint8_t *bytes, uint32_t n)
 		break;
 	case STEP_DROP:
 		fuzz_cm_drop(step->value);
+		break;
+	case STEP_FAULT:
+		fuzz_cm_fault(step->what, step->value);
 		break;
 	case STEP_TIME:
 		step_time(step);

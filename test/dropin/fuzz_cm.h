@@ -31,10 +31,11 @@ enum step_kind {
 	STEP_RAW,                                   /* any command, of the bytes that follow */
 	STEP_OPEN,
 	STEP_CLOSE,
-	STEP_LOST, /* close the descriptor without the library */
-	STEP_COPY, /* dup() */
-	STEP_RUN,  /* the agent */
-	STEP_DROP, /* MADs on the network */
+	STEP_LOST,  /* close the descriptor without the library */
+	STEP_COPY,  /* dup() */
+	STEP_RUN,   /* the agent */
+	STEP_DROP,  /* MADs on the network */
+	STEP_FAULT, /* of the next connection that reaches its step */
 	STEP_TIME,
 	STEP_NB,
 };
@@ -144,6 +145,8 @@ int fuzz_cm_write(int fd, struct command *command, const struct step *step, cons
 extern struct ibcm *fuzz_cm; /* the engine; NULL: none yet */
 extern uint64_t fuzz_cm_now; /* ns */
 void fuzz_cm_drop(uint32_t n);
+/* Inject a fault of a connection, after a delay. */
+void fuzz_cm_fault(uint32_t which, uint32_t ms);
 /* A new input begins, with no MAD on the network. */
 void fuzz_cm_wrap_reset(void);
 

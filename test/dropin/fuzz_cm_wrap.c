@@ -4,8 +4,8 @@
 
 /*
  * Functions that the core calls, wrapped so that an input is repeatable: the agent has no thread,
- * the time and the random numbers are the fuzzer's, and QP 1 of the device with an address sends to
- * itself.
+ * the time, the random numbers and the faults of chaos= are the fuzzer's, and QP 1 of the device
+ * with an address sends to itself.
  */
 
 #include <string.h>
@@ -33,6 +33,8 @@ void __wrap_rmem_gsi_poll(struct rmem_gsi *gsi);
 void __wrap_rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
 uint64_t __wrap_rmem_gsi_random(void *arg);
+int __wrap_rsoft_chaos_rdma_cm_fault(struct rmem_dev *dev, enum rmem_rdma_cm_step step,
+		uint32_t number, struct rmem_rdma_cm_fault *fault);
 int __wrap_rmem_thread_start(struct rmem_thread *thread, const char *name);
 int __real_rmem_thread_start(struct rmem_thread *thread, const char *name);
 int __wrap_timerfd_settime(
@@ -56,6 +58,29 @@ static struct rmem_gsi {
 } net = {.fd = -1};
 
 static uint64_t random_state = 1;
+
+/* The faults that chaos= has. */
+static const struct {
+	enum rmem_rdma_cm_step step;
+	enum rmem_rdma_cm_fault_type type;
+} faults[] = {
+		{RMEM_RDMA_CM_RESOLVE_ADDR, RMEM_RDMA_CM_TIMEOUT},
+		{RMEM_RDMA_CM_RESOLVE_ROUTE, RMEM_RDMA_CM_TIMEOUT},
+		{RMEM_RDMA_CM_RESOLVE_ROUTE, RMEM_RDMA_CM_DEVICE_REMOVAL},
+		{RMEM_RDMA_CM_CONNECT, RMEM_RDMA_CM_REJECT},
+		{RMEM_RDMA_CM_CONNECT, RMEM_RDMA_CM_UNREACHABLE},
+		{RMEM_RDMA_CM_CONNECT, RMEM_RDMA_CM_TIMEOUT},
+		{RMEM_RDMA_CM_CONNECT, RMEM_RDMA_CM_DEVICE_REMOVAL},
+		{RMEM_RDMA_CM_ACCEPT, RMEM_RDMA_CM_REJECT},
+		{RMEM_RDMA_CM_ACCEPT, RMEM_RDMA_CM_TIMEOUT},
+		{RMEM_RDMA_CM_ACCEPT, RMEM_RDMA_CM_DISCONNECTED},
+		{RMEM_RDMA_CM_ACCEPT, RMEM_RDMA_CM_DEVICE_REMOVAL},
+		{RMEM_RDMA_CM_ESTABLISHED, RMEM_RDMA_CM_DISCONNECTED},
+		{RMEM_RDMA_CM_ESTABLISHED, RMEM_RDMA_CM_DEVICE_REMOVAL},
+};
+
+/* The next fault; RTE_DIM(faults): none. */
+static uint32_t next_fault, fault_ms;
 
 int
 __wrap_ibcm_create(const struct ibcm_conf *conf, struct ibcm **cm)
@@ -96,6 +121,33 @@ __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct it
 			(soon.it_value.tv_sec != 0 || soon.it_value.tv_nsec != 0))
 		soon.it_value = (struct timespec){.tv_nsec = 1};
 	return __real_timerfd_settime(fd, flags, &soon, before);
+}
+
+/* A reply that is followed by a DREQ has no delay. */
+int
+__wrap_rsoft_chaos_rdma_cm_fault(struct rmem_dev *dev, enum rmem_rdma_cm_step step, uint32_t number,
+		struct rmem_rdma_cm_fault *fault)
+{
+	const uint32_t i = next_fault;
+
+	RTE_SET_USED(dev);
+	RTE_SET_USED(number);
+	if (i == RTE_DIM(faults) || faults[i].step != step)
+		return 0;
+	*fault = (struct rmem_rdma_cm_fault){.type = faults[i].type, .delay_ms = fault_ms};
+	if (step == RMEM_RDMA_CM_ACCEPT && faults[i].type == RMEM_RDMA_CM_DISCONNECTED)
+		fault->delay_ms = 0;
+	if (faults[i].type == RMEM_RDMA_CM_REJECT)
+		fault->reason = RCM_REJ_CONSUMER;
+	next_fault = RTE_DIM(faults);
+	return 1;
+}
+
+void
+fuzz_cm_fault(uint32_t which, uint32_t ms)
+{
+	next_fault = which % RTE_DIM(faults);
+	fault_ms = 1 + ms % 200;
 }
 
 uint64_t
@@ -170,5 +222,6 @@ void
 fuzz_cm_wrap_reset(void)
 {
 	net.first = net.nb = 0;
+	next_fault = RTE_DIM(faults);
 	random_state = 1;
 }
