@@ -347,8 +347,8 @@ foreign_dm(struct ibv_context *context, uint32_t handle)
 {
 	const struct ribv_context *own = ribv_context_of(context);
 	struct ribv_table_entry entry;
+	struct rmem_dm *memory = NULL;
 	struct ibv_dm *dm = NULL;
-	struct rmem_dm *memory;
 	int ret;
 
 	pthread_mutex_lock(&lock);

@@ -85,10 +85,11 @@ count(void (*call)(void), unsigned int *nb)
 #endif
 
 static struct rmem_qp *
-make_qp(const struct fx_side *side)
+make_qp(const struct fx_side *side, uint32_t flags)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx_cq(side->dev, 2 * BURST), BURST);
 
+	conf.flags = flags;
 	conf.recv_cq = fx_cq(side->dev, 2 * BURST);
 	return fx_qp_by(side->pd, &conf);
 }
@@ -101,10 +102,9 @@ lk_setup(void)
 #endif
 	fx_setup();
 	TEST_SKIP_IF(!fx_is_soft(), "the table is of the software device");
-	lk.qp = make_qp(&fx.a);
-	lk.peer = make_qp(&fx.b);
-	TEST_OK(fx_connect(lk.qp, lk.peer));
-	TEST_OK(fx_connect(lk.peer, lk.qp));
+	lk.qp = make_qp(&fx.a, 0);
+	lk.peer = make_qp(&fx.b, 0);
+	TEST_OK(fx_connect_pair(lk.qp, lk.peer));
 }
 
 static void
@@ -181,6 +181,19 @@ TEST(locked, send_burst)
 	post();
 	post_receives();
 	expect(post, 1 + BURST);
+}
+
+/* Messages that are not inline share the lock of the receive queue. */
+TEST(locked, send_burst_to_memory)
+{
+	TEST_OK(rmem_qp_reset(lk.qp));
+	lk.peer = make_qp(&fx.b, RMEM_QP_NO_INLINE_RECV);
+	TEST_OK(fx_connect_pair(lk.qp, lk.peer));
+	fill(RMEM_WR_SEND, false);
+	post_receives();
+	post();
+	post_receives();
+	expect(post, 2);
 }
 
 TEST_CALL(locked, receive_burst, expect(post_receives, 1));

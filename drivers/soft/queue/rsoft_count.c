@@ -24,32 +24,26 @@ void
 rsoft_count_send(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool is_ok,
 		uint64_t length)
 {
-	switch (rmem_wr_info[wr->opcode].wc_opcode) {
-	case RMEM_WC_SEND:
-		rsoft_count(qp, RMEM_QP_COUNT_SEND, is_ok, length);
-		break;
-	case RMEM_WC_RDMA_READ:
-		rsoft_count(qp, RMEM_QP_COUNT_RDMA_READ, is_ok, length);
-		break;
-	case RMEM_WC_RDMA_WRITE:
-		rsoft_count(qp, RMEM_QP_COUNT_RDMA_WRITE, is_ok, length);
-		break;
-	default:
-		break;
-	}
+	static const uint32_t kinds[] = {
+			[RMEM_WC_SEND] = RMEM_QP_COUNT_SEND,
+			[RMEM_WC_RDMA_READ] = RMEM_QP_COUNT_RDMA_READ,
+			[RMEM_WC_RDMA_WRITE] = RMEM_QP_COUNT_RDMA_WRITE,
+	};
+	uint32_t opcode = rmem_wr_info[wr->opcode].wc_opcode;
+
+	if (opcode < RTE_DIM(kinds))
+		rsoft_count(qp, kinds[opcode], is_ok, length);
 }
 
 void
 rsoft_count_remote(const struct rsoft_qp *qp, uint8_t opcode, bool is_ok, uint64_t length)
 {
-	switch (rmem_wr_info[opcode].wc_opcode) {
-	case RMEM_WC_RDMA_READ:
-		rsoft_count(qp, RMEM_QP_COUNT_REMOTE_RDMA_READ, is_ok, length);
-		break;
-	case RMEM_WC_RDMA_WRITE:
-		rsoft_count(qp, RMEM_QP_COUNT_REMOTE_RDMA_WRITE, is_ok, length);
-		break;
-	default:
-		break;
-	}
+	static const uint32_t kinds[] = {
+			[RMEM_WC_RDMA_READ] = RMEM_QP_COUNT_REMOTE_RDMA_READ,
+			[RMEM_WC_RDMA_WRITE] = RMEM_QP_COUNT_REMOTE_RDMA_WRITE,
+	};
+
+	opcode = rmem_wr_info[opcode].wc_opcode;
+	if (opcode < RTE_DIM(kinds))
+		rsoft_count(qp, kinds[opcode], is_ok, length);
 }

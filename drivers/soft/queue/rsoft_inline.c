@@ -23,7 +23,7 @@ inline_is_slower(const struct rsoft_qp *qp)
 bool
 rsoft_inline_is_used(const struct rsoft_qp *qp)
 {
-	return qp->rq.nb_inline != 0 ||
+	return __atomic_load_n(&qp->rq.nb_inline, __ATOMIC_RELAXED) != 0 ||
 			(qp->inline_recv != RSOFT_INLINE_NONE && !inline_is_slower(qp));
 }
 

@@ -40,8 +40,8 @@ bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const st
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
 		unsigned int *side);
 
-/* Whether short messages to the QP from this lcore are delivered inline, or one is pending. Under
- * rq.lock. */
+/* Whether short messages to the QP from this lcore are delivered inline, or one is pending; the
+ * latter may change while rq.lock is free. */
 bool rsoft_inline_is_used(const struct rsoft_qp *qp);
 
 /*

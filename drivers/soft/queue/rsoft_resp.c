@@ -310,10 +310,10 @@ rsoft_resp_flush(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint32_t 
 	return resp_persist(key, offset, is_range ? length : key->length, vendor_err);
 }
 
-void
-rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
-		struct rsoft_cqe *cqe)
+/* Build the completion of the receive that a message consumes. */
+static void
+resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
+		uint64_t length, uint8_t status, struct rsoft_cqe *cqe)
 {
 	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
 	uint16_t flags = info->recv_flags;
@@ -403,7 +403,7 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	if (to.kind != RSOFT_SPAN_FLAT)
 		rsoft_access_count(&to);
 	rsoft_resp_count(peer, wr->opcode, length);
-	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
 }
@@ -474,7 +474,7 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 
 	if (!placed->is_early)
 		cq_pos = rsoft_rq_reserve(peer);
-	rsoft_resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
+	resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
 	if (placed->is_inline)
 		cqe.info |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
 	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
@@ -567,7 +567,7 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RMEM_WC_RETRY_EXC_ERR;
 	}
-	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
 }

@@ -68,11 +68,6 @@ rsoft_flush_rights(uint8_t type)
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *vendor_err);
 
-/* Build the completion of the receive that a message consumes. */
-void rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
-		struct rsoft_cqe *cqe);
-
 /*
  * Execute a SEND of any kind; return an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a
  * SEND_WITH_INV was executed and waits for its grace period, after which rsoft_resp_send_end()
@@ -181,15 +176,6 @@ rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 {
 	return (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_NO_RIGHTS)) ==
 			RMEM_ACCESS_REMOTE_WRITE;
-}
-
-/* Check the remote range of a WRITE to such a peer. False: rsoft_resp_write() returns the cause. */
-static __rte_always_inline bool
-rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
-		struct rsoft_key_cache *cache, uint64_t *offset)
-{
-	return rsoft_key_cache_check(cache, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
-			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, offset);
 }
 
 /* A READ or WRITE of that opcode has succeeded. */

@@ -28,16 +28,23 @@ struct send_burst {
 };
 
 /*
- * Whether messages are copied to receives of the QP itself, without rules or counters, and its CQ
- * has space for n completions. Under rq.lock.
+ * Whether messages are copied to receives of the QP itself, without rules or counters. The answer
+ * may change until rq.lock is taken.
  */
+static bool
+send_may_burst(const struct rsoft_qp *peer)
+{
+	return peer->rq.srq == NULL && peer->counts == 0 && !peer->has_late_recv &&
+			!rsoft_inline_is_used(peer);
+}
+
+/* Whether they still are, and the CQ has space for n completions. Under rq.lock. */
 static bool
 send_is_plain(const struct rsoft_qp *peer, uint32_t n)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(peer->qp.recv_cq);
 
 	return rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)) &&
-			peer->rq.srq == NULL && peer->counts == 0 && !peer->has_late_recv &&
 			!rsoft_qp_is_claimed(peer) && !rsoft_inline_is_used(peer) &&
 			!rsoft_cq_ignores_overrun(cq) && rsoft_cq_part(cq, n) == n;
 }
@@ -50,6 +57,7 @@ send_one(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft
 	const struct rmem_sge *from = wr->sg_list;
 	const uint32_t length = from->length;
 	uint64_t from_offset, to_offset;
+	struct rsoft_cqe *cqe;
 
 	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < length ||
 			    !rsoft_key_cache_check(&burst->from, qp, qp->dev->lkey_xor, from->lkey,
@@ -65,8 +73,13 @@ send_one(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft
 				     burst->from.key->base + from_offset,
 				     length) != RSOFT_SIDE_NONE))
 		return false;
-	burst->cqe[burst->nb].vendor_err = RMEM_VENDOR_ERR_NONE;
-	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &burst->cqe[burst->nb++]);
+	cqe = &burst->cqe[burst->nb++];
+	cqe->wr_id = rqe->wr_id;
+	cqe->info = rsoft_cqe_info(RMEM_WC_SUCCESS, RMEM_WC_RECV,
+			(wr->flags & RMEM_SEND_SOLICITED) != 0 ? RMEM_WC_SOLICITED : 0,
+			peer->qp.qp_num);
+	cqe->data = rsoft_cqe_data(length, 0);
+	cqe->vendor_err = RMEM_VENDOR_ERR_NONE;
 	return true;
 }
 
@@ -119,7 +132,7 @@ rsoft_send_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, u
 	struct send_burst burst;
 	uint32_t i;
 
-	if (peer == NULL || qp->max_msg_size < SEND_MAX)
+	if (peer == NULL || qp->max_msg_size < SEND_MAX || !send_may_burst(peer))
 		return 0;
 	burst.nb = 0;
 	burst.from.num = burst.to.num = RSOFT_KEY_CACHE_NONE;

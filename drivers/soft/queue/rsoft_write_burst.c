@@ -167,7 +167,9 @@ write_check(struct write_side *from, const struct rsoft_qp *qp, struct write_sid
 
 	return likely(rsoft_key_cache_check(&from->key, qp, qp->dev->lkey_xor, sge->lkey, sge->addr,
 				      length, RSOFT_NEED_READ, from_offset) &&
-			rsoft_resp_peek_write(peer, wr, length, &to->key, to_offset));
+			rsoft_key_cache_check(&to->key, peer, 0, wr->rdma.rkey,
+					wr->rdma.remote_addr, length,
+					RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, to_offset));
 }
 
 /* Copy a WRITE that passed write_check(); return an enum rsoft_side or WRITE_LEFT. */
