@@ -190,6 +190,9 @@ struct rwire_rsp {
 	struct rsoft_cqe inv_cqe;
 };
 
+LIST_HEAD(rwire_xrc_out_list, rwire_xrc_out);
+STAILQ_HEAD(rwire_xrc_held_list, rwire_xrc_held);
+
 struct rwire_qp {
 	struct rsoft_qp *qp;
 	struct rwire *wire;
@@ -203,9 +206,9 @@ struct rwire_qp {
 	uint32_t window; /* PSNs in flight, at most */
 	struct rwire_req req;
 	struct rwire_rsp rsp;
-	uint64_t cnp_at;                    /* time of the last CNP, TSC; 0: none; rx_lock */
-	LIST_HEAD(, rwire_xrc_out) away;    /* links to SRQs of other processes; rx_lock */
-	STAILQ_HEAD(, rwire_xrc_held) held; /* packets of rwire_rsp::nb_held; rx_lock */
+	uint64_t cnp_at;                 /* time of the last CNP, TSC; 0: none; rx_lock */
+	struct rwire_xrc_out_list away;  /* links to SRQs of other processes; rx_lock */
+	struct rwire_xrc_held_list held; /* packets of rwire_rsp::nb_held; rx_lock */
 	uint32_t held_bytes;
 	bool is_busy;               /* a reply or a wait blocks the responder; rx_lock */
 	bool is_listed;             /* in rwire::reply_list; rx_lock */

@@ -104,6 +104,8 @@ struct rwire_xrc_in {
 	struct rsoft_qp qp;
 };
 
+LIST_HEAD(rwire_xrc_in_list, rwire_xrc_in);
+
 /* A link from an XRC_RECV QP to an SRQ of another process. */
 struct rwire_xrc_out {
 	struct rwire_xrc_end end;
@@ -134,10 +136,10 @@ struct rwire_xrc {
 	uint32_t nb_off;     /* listeners that are not watched */
 	uint64_t off_at;     /* since this time, TSC */
 	bool is_refusal_logged;
-	LIST_HEAD(, rwire_xrc_listener) listeners;
-	LIST_HEAD(, rwire_xrc_in) ins;
-	TAILQ_HEAD(, rwire_xrc_out) outs; /* least recently used first */
-	struct rwire_xrc_request request; /* being received; its payload follows */
+	LIST_HEAD(rwire_xrc_listener_list, rwire_xrc_listener) listeners;
+	struct rwire_xrc_in_list ins;
+	TAILQ_HEAD(rwire_xrc_out_lru, rwire_xrc_out) outs; /* least recently used first */
+	struct rwire_xrc_request request;                  /* being received; its payload follows */
 	uint8_t payload[RWIRE_MAX_SHARED];
 };
 

@@ -112,7 +112,7 @@ void
 rwire_xrc_srq_close(struct rsoft_srq *srq)
 {
 	struct rwire *wire = srq->owner.dev->wire;
-	LIST_HEAD(, rwire_xrc_in) ins = LIST_HEAD_INITIALIZER(ins);
+	struct rwire_xrc_in_list ins = LIST_HEAD_INITIALIZER(ins);
 	struct rwire_xrc_listener *listener;
 	struct rwire_xrc_in *in;
 	int state;

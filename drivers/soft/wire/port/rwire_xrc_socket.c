@@ -98,7 +98,9 @@ rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t numbe
 int
 rwire_xrc_socket_accept(int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	int fd = accept4(listener, (struct sockaddr *)&un, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? -ENFILE : -EAGAIN;
