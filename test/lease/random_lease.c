@@ -87,9 +87,14 @@ write_to(struct random_run *run, uint64_t addr, uint32_t length, uint32_t rkey)
 	const struct leases *own = run->leases;
 	const struct rmem_sge sge = fx_sge(own->pair.b.mr, 0, length);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, addr, rkey);
+	struct rmem_wc wc;
 
 	fx_fill(own->pair.b.buf, length, random_below(run, UINT32_MAX));
-	return fx_send(own->pair.b.qp, &wr);
+	wr.flags |= RMEM_SEND_SIGNALED;
+	/* Not fx_send(), whose completion is in memory of all lcores. */
+	if (fx_post(own->pair.b.qp, &wr) != 1 || fx_poll(own->pair.b.cq, &wc, 1) != 1)
+		return -EPROTO;
+	return wc.status;
 }
 
 static int
