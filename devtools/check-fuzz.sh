@@ -22,7 +22,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 fuzz() {
 	mkdir -p "build-fuzz/$2"
 	"build-fuzz/test/$1" -artifact_prefix=build-fuzz/ \
-		-max_len=8192 -use_value_profile=1 -print_final_stats=1 -verbosity=1 \
+		-max_len=8192 -error_exitcode=1 -use_value_profile=1 -print_final_stats=1 -verbosity=1 \
 		"-max_total_time=${RMEM_FUZZ_SECONDS:-15}" "${@:3}" "build-fuzz/$2" 2>&1 | tail -n 30
 }
 

@@ -333,11 +333,46 @@ open_controlled(void)
 					      (size_t)len)) == 0);
 }
 
+static struct mp_req
+request_of(uint32_t op)
+{
+	struct mp_req req = {.version = RMEM_VERSION,
+			.op = op,
+			.id = {.pid = getppid()},
+			.type = RMEM_OBJ_QP,
+			.dev_id = fz.dev->obj.dev_id,
+			.obj = fz.qp};
+
+	req.id.start = rmem_mp_start_time(req.id.pid);
+	snprintf(req.name, sizeof(req.name), "%s", op == MP_ATTACH ? "soft0" : FUZZ_QP);
+	return req;
+}
+
+static int
+answer_of(const struct mp_req *req, uint32_t size)
+{
+	struct rte_mp_msg msg = {.name = MP_ACTION, .len_param = (int)size};
+
+	memcpy(msg.param, req, sizeof(*req));
+	fz.nb_answers = 0;
+	CHECK(fz.receive(&msg, "peer") == 0 && fz.nb_answers == 1);
+	CHECK((fz.answer.ret == 0) == (fz.answer.reason[0] == '\0'));
+	CHECK(memchr(fz.answer.reason, '\0', sizeof(fz.answer.reason)) != NULL);
+	CHECK(fz.answer.ret <= 0 && fz.answer.obj == (fz.answer.obj == NULL ? NULL : fz.qp));
+	return fz.answer.ret;
+}
+
 static void
 close_controlled(void)
 {
+	struct mp_req detach;
+
 	if (fz.controlled == NULL)
 		return;
+	/* A message may have attached its process to the device. */
+	detach = request_of(MP_DETACH);
+	detach.dev_id = fz.controlled->obj.dev_id;
+	(void)answer_of(&detach, sizeof(detach));
 	close(fz.control_fd);
 	CHECK(rmem_dev_close(fz.controlled) == 0);
 	fz.controlled = NULL;
@@ -368,35 +403,6 @@ run_control(const void *bytes, size_t size)
 		open_controlled();
 	}
 	return is_ok;
-}
-
-static struct mp_req
-request_of(uint32_t op)
-{
-	struct mp_req req = {.version = RMEM_VERSION,
-			.op = op,
-			.id = {.pid = getppid()},
-			.type = RMEM_OBJ_QP,
-			.dev_id = fz.dev->obj.dev_id,
-			.obj = fz.qp};
-
-	req.id.start = rmem_mp_start_time(req.id.pid);
-	snprintf(req.name, sizeof(req.name), "%s", op == MP_ATTACH ? "soft0" : FUZZ_QP);
-	return req;
-}
-
-static int
-answer_of(const struct mp_req *req, uint32_t size)
-{
-	struct rte_mp_msg msg = {.name = MP_ACTION, .len_param = (int)size};
-
-	memcpy(msg.param, req, sizeof(*req));
-	fz.nb_answers = 0;
-	CHECK(fz.receive(&msg, "peer") == 0 && fz.nb_answers == 1);
-	CHECK((fz.answer.ret == 0) == (fz.answer.reason[0] == '\0'));
-	CHECK(memchr(fz.answer.reason, '\0', sizeof(fz.answer.reason)) != NULL);
-	CHECK(fz.answer.ret <= 0 && fz.answer.obj == (fz.answer.obj == NULL ? NULL : fz.qp));
-	return fz.answer.ret;
 }
 
 /* A request by the first byte; the next ones are an offset and what changes there. */
