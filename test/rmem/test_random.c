@@ -474,10 +474,16 @@ TEST_WITH(random, checker_notices_a_receive_posted_without_the_model, setup_srq)
 
 TEST(random, checker_notices_a_receive_of_uc_posted_without_the_model)
 {
-	const struct rmem_recv_wr wr = {.wr_id = UINT64_MAX};
+	struct rmem_sge sge = {.length = UINT32_MAX / 2};
+	const struct rmem_recv_wr wr = {.wr_id = UINT64_MAX, .sg_list = &sge, .num_sge = 1};
+	struct rmem_mr *mr = NULL;
 	bool is_noticed = false;
 	unsigned int i;
 
+	/* For messages of any length: one that is dropped would be waited for. */
+	TEST_OK(rmem_null_mr_alloc(run->links[RANDOM_UC].b.pd, &mr));
+	fx_track(mr);
+	sge.lkey = mr->lkey;
 	start(run, 1);
 	TEST_ASSERT(!finds_difference(run, 1000));
 	/* A reset of the QP drops it. */
