@@ -353,25 +353,33 @@ target_does_nothing(struct side *side)
 	HOLDS(ask(side, CHECK, 5).value);
 }
 
-/* With a rate limit, a stopped target answers no WRITE; when the limit ends, none is needed. */
+/* A WRITE completes only when a stopped target continues. */
 static void
-limited_requests_are_packets(struct side *side)
+write_needs_target(struct side *side)
 {
-	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
 	struct ibv_wc wc;
 	int i;
 
-	connect_sides(side, 0);
-	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
-	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
-	HOLDS(ibv_modify_qp_rate_limit(side->qp, &limit) == 0);
-	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
 	stop(side);
 	post(side, IBV_WR_RDMA_WRITE, 0, LONG);
 	for (i = 0; i < 1000; i++)
 		HOLDS(ibv_poll_cq(side->cq, 1, &wc) == 0);
 	HOLDS(kill(side->pid, SIGCONT) == 0);
 	HOLDS(wait_for(side) == IBV_WC_SUCCESS);
+}
+
+/* With a rate limit, a stopped target answers no WRITE; when the limit ends, none is needed. */
+static void
+limited_requests_are_packets(struct side *side)
+{
+	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
+
+	connect_sides(side, 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	HOLDS(ibv_modify_qp_rate_limit(side->qp, &limit) == 0);
+	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
+	write_needs_target(side);
 	limit.rate_limit = 0;
 	HOLDS(ibv_modify_qp_rate_limit(side->qp, &limit) == 0);
 	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
@@ -453,21 +461,13 @@ forbid(void)
 static void
 forbidden_access_uses_packets(struct side *side)
 {
-	struct ibv_wc wc;
-	int i;
-
 	connect_sides(side, 0);
 	forbid();
 	memset(side->buf, 3, SIZE);
 	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, SIZE) == IBV_WC_SUCCESS);
 	HOLDS(transfer(side, IBV_WR_RDMA_READ, 0, SIZE) == IBV_WC_SUCCESS);
 	HOLDS(ask(side, CHECK, 3).value);
-	stop(side);
-	post(side, IBV_WR_RDMA_WRITE, 0, LONG);
-	for (i = 0; i < 1000; i++)
-		HOLDS(ibv_poll_cq(side->cq, 1, &wc) == 0);
-	HOLDS(kill(side->pid, SIGCONT) == 0);
-	HOLDS(wait_for(side) == IBV_WC_SUCCESS);
+	write_needs_target(side);
 }
 
 /* Start a process that executes requests of the other one. */
