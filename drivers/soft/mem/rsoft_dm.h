@@ -7,7 +7,7 @@
  * no access to the mapping raises a signal.
  *
  * Invariant: rsoft_dev::dms lists all device memory, and rsoft_dev::dm_bytes is the sum of the
- * lengths of that which is not imported, at most max_dm_size. Both are protected by
+ * lengths, at most max_dm_size; imported memory does not count. Both are protected by
  * rsoft_dev::lock.
  */
 
