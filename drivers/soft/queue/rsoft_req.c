@@ -26,8 +26,9 @@
 /* In rsoft_sq::token: the grace period is over. */
 #define REQ_GRACE_OVER UINT64_MAX
 
-/* Result, in addition to enum rsoft_wait: execute the next request. */
-#define REQ_NEXT (-16)
+/* Results, in addition to enum rsoft_wait. */
+#define REQ_NEXT (-16) /* execute the next request */
+#define REQ_SENT (-17) /* complete a burst of SENDs, and execute the next request */
 
 /* The peer is not ready: wait for it, or fail. */
 static int
@@ -422,7 +423,7 @@ req_outcome(struct rsoft_batch *batch, const struct rmem_send_wr *wr, int status
 /*
  * Execute the first of n requests, with following ones of its kind. *passed requests have
  * succeeded; the result is that of the next one, an enum rmem_wc_status or rsoft_wait; or REQ_NEXT
- * if that one has not begun.
+ * or REQ_SENT if that one has not begun.
  */
 static int
 req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n, uint32_t *passed,
@@ -441,10 +442,10 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 		}
 	}
 	if (wr->opcode == RMEM_WR_SEND && n > 1) {
-		*passed = rsoft_send_burst(batch, wrs, stride, n);
+		*passed = rsoft_send_burst(qp, wrs, stride, n);
 		if (likely(*passed != 0)) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
-			return REQ_NEXT;
+			return REQ_SENT;
 		}
 	}
 	if (unlikely(status != RMEM_WC_SUCCESS)) {
@@ -506,7 +507,11 @@ req_run(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n
 			break;
 		}
 		i += passed;
-		if (status == REQ_NEXT || status == RSOFT_WAIT_GRACE)
+		for (; status == REQ_SENT && passed != 0; passed--, at += stride) {
+			wr = (const void *)at;
+			rsoft_batch_succeed(batch, wr, wr->sg_list->length);
+		}
+		if (status == REQ_NEXT || status == REQ_SENT || status == RSOFT_WAIT_GRACE)
 			continue;
 		if (status < 0)
 			break;

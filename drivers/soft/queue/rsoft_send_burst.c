@@ -126,11 +126,10 @@ send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp 
 }
 
 uint32_t
-rsoft_send_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n)
+rsoft_send_burst(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	struct rsoft_qp *qp = batch->qp, *peer = rsoft_resp_peek_peer(qp);
+	struct rsoft_qp *peer = rsoft_resp_peek_peer(qp);
 	struct send_burst burst;
-	uint32_t i;
 
 	if (peer == NULL || qp->max_msg_size < SEND_MAX || !send_may_burst(peer))
 		return 0;
@@ -139,10 +138,5 @@ rsoft_send_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, u
 	rte_ticketlock_lock(&peer->rq.lock);
 	send_place(&burst, qp, peer, wrs, stride, RTE_MIN(n, (uint32_t)RSOFT_BATCH_WCS));
 	rte_ticketlock_unlock(&peer->rq.lock);
-	for (i = 0; i < burst.nb; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-
-		rsoft_batch_succeed(batch, wr, wr->sg_list->length);
-	}
 	return burst.nb;
 }

@@ -11,8 +11,8 @@
 
 /*
  * Execute SENDs of one SGE to receives of one SGE, whose CQ another lcore polls, up to the first of
- * n that is different or whose keys are not valid; return their number.
+ * n that is different or whose keys are not valid; return their number. The caller completes them.
  */
-uint32_t rsoft_send_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n);
+uint32_t rsoft_send_burst(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n);
 
 #endif /* RSOFT_SEND_BURST_H */
