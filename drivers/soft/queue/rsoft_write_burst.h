@@ -10,9 +10,9 @@
 #include "rsoft_batch.h"
 
 /*
- * Execute WRITEs and ATOMIC_WRITEs with one SGE each, up to the first of n that is different or
- * whose keys are not valid; return their number. Unless *status is RMEM_WC_SUCCESS, the copy of the
- * next request failed with it.
+ * Execute WRITEs or ATOMIC_WRITEs with one SGE each, up to the first of n that has another opcode,
+ * is different, or whose keys are not valid; return their number. Unless *status is
+ * RMEM_WC_SUCCESS, the copy of the next request failed with it.
  */
 uint32_t rsoft_write_burst(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
 		int *status);
