@@ -11,6 +11,7 @@ kernel and the load, are in build-bench/result.json, with the charts in the same
 import argparse
 import contextlib
 import fnmatch
+import functools
 import glob
 import json
 import math
@@ -83,10 +84,20 @@ def wait_listen(server, port):
 
 # Each of these functions measures once and returns rows as perf_report() of the tests writes them.
 
+@functools.lru_cache
+def programs(build):
+    """The perf tests of rmem in a build that this program runs: name -> its program."""
+    tests = json.loads(run(["meson", "introspect", "--tests", build]))
+    return {test["name"]: test["cmd"][-2] for test in tests
+            if any("perf-tests" in suite for suite in test["suite"])
+            and not test["name"].startswith(("guest_", "dropin_", "verbs_"))}
+
+
 def rmem_row(build, name):
     """Run a perf test of rmem."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as rows:
-        run(["test/perf/perf.sh", f"{build}/test/dpdk-test-rmem", name], {"RMEM_PERF_JSON": rows.name})
+        run(["test/perf/perf.sh", f"{build}/{programs(build)[name]}", name],
+            {"RMEM_PERF_JSON": rows.name})
         return [json.loads(line) for line in rows]
 
 
@@ -137,10 +148,7 @@ def fabric_lat(_build, _name):
 
 def jobs(build, pattern):
     """Return what to measure: (name, function, argument)."""
-    tests = json.loads(run(["meson", "introspect", "--tests", build]))
-    names = [test["name"] for test in tests if any("perf-tests" in s for s in test["suite"])]
-    rows = [(name, rmem_row, name) for name in names
-            if not name.startswith(("guest_", "dropin_", "verbs_"))]
+    rows = [(name, rmem_row, name) for name in programs(build)]
     rows += [(f"ucx_put_{size}", ucx_put, size) for size in SIZES]
     rows += [("ucx_am", ucx_lat, "am"), ("ucx_tag", ucx_lat, "tag"), ("fi_shm", fabric_lat, None),
              ("ucx_am_rate", ucx_am_rate, None)]
@@ -275,6 +283,11 @@ def confirmed(first, second):
             if name in second and (first[name][0] > 1) == (second[name][0] > 1)}
 
 
+def build_programs(build):
+    """Build the programs of the perf tests."""
+    run(["ninja", "-C", build, *sorted(set(programs(build).values()))])
+
+
 def build_of(revision):
     """Build a revision in a directory of its own; return its build directory."""
     name = run(["git", "rev-parse", "--short=12", f"{revision}^{{commit}}"]).strip()
@@ -285,7 +298,7 @@ def build_of(revision):
         # As the build of this tree, see setup_main_build.
         run(["meson", "setup", f"{tree}/build", tree, "-Ddefault_library=both"],
             {"CC": "ccache gcc"} if shutil.which("ccache") else {})
-    run(["ninja", "-C", f"{tree}/build", "test/dpdk-test-rmem"])
+    build_programs(f"{tree}/build")
     return f"{tree}/build"
 
 
@@ -361,7 +374,8 @@ def main():
     """Build and measure."""
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    subprocess.run(["devtools/bench.sh", "--build"], check=True)
+    subprocess.run(["devtools/bench.sh", "--setup"], check=True)
+    build_programs("build")
     os.makedirs(OUT, exist_ok=True)
     with hugepages():
         return compare(args) != 0 if args.against else report(args)

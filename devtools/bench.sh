@@ -4,9 +4,8 @@
 
 . "$(dirname -- "$0")/common.sh"
 
-# bench.py calls this with --build once its arguments are known to be right.
-[ "${1-}" = --build ] || exec python3 devtools/bench.py "$@"
+# bench.py calls this with --setup once its arguments are known to be right.
+[ "${1-}" = --setup ] || exec python3 devtools/bench.py "$@"
 devtools/install-deps.sh bench
 say 'building'
 setup_main_build >/dev/null
-ninja -C build test/dpdk-test-rmem >/dev/null

@@ -230,6 +230,23 @@ test_bench() {
 	[ "$(<out)" = "(1, 1) {'good': {'name': 'good', 'unit': 'ns', 'value': [1.0, 1.0], 'job': 'good', 'baseline': [], 'ratio': []}}" ] &&
 		said err 'bad: no such program'
 	verdict 'bench.sh: a row that fails' $?
+	# Each row is measured by the program that meson names, of each build.
+	(cd tree/devtools && python3 -B - <<-'EOF') >out 2>err
+		import bench, json
+		tests = [{"name": name, "suite": ["rmem:perf-tests"], "cmd": ["perf.sh", f"test/{program}", name]}
+		         for name, program in (("a", "one"), ("b", "two"), ("guest_c", "three"))]
+		def run(command, env=None):
+		    if command[0] == "meson":
+		        return json.dumps(tests)
+		    print(*command[1:])
+		    return ""
+		bench.run = run
+		bench.build_programs("old")
+		bench.rmem_row("old", "a")
+		bench.rmem_row("new", "b")
+	EOF
+	[ "$(xargs <out)" = '-C old test/one test/two old/test/one a new/test/two b' ]
+	verdict 'bench.sh: the program of a row' $?
 	# The pages are those of the results in doc/bench.
 	mkdir -p tree/doc/bench
 	cp "$source/README.md" tree
