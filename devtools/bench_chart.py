@@ -51,7 +51,7 @@ def bandwidth(rows, path):
     lines = (("rmem, WRITE in one process", "write_size_", "value"),
              ("UCX posix, put to another process", "ucx_put_", "value"),
              ("memcpy", "write_size_", "baseline"),
-             ("rmem, WRITE to another process", "wire_shm_two_size_", "value"))
+             ("rmem, WRITE to another process", "wire_host_two_size_", "value"))
     series = [(title, [(size, size / took) for size, took in values(rows, prefix, key, True)])
               for title, prefix, key in lines]
     plot(path, """set key bottom right
@@ -133,7 +133,7 @@ def others(rows, path):
             ("UCX\\n(tag)", median(rows, "ucx_tag_p50", 0.5), 2),
             ("libfabric\\nshm", median(rows, "fi_shm_mean", 0.5), 4))
     written = (("rmem\\n1 proc.", median(rows, "write64_burst32"), 1),
-               ("rmem\\n2 proc.", median(rows, "wire_shm_two_size_64"), 1),
+               ("rmem\\n2 proc.", median(rows, "wire_host_two_size_64"), 1),
                ("UCX\\nput", median(rows, "ucx_put_64"), 2))
     gnuplot(path, "set multiplot layout 1,2\n" +
             bars("sent", "message of 64 bytes, one way: ns", sent) +
@@ -144,7 +144,7 @@ def rate(rows, path):
     """Operations of 64 bytes per second, and of 8 bytes."""
     names = (("WRITE\\n8 B", "write_size_8", 1), ("WRITE\\n64 B", "write64_burst32", 1),
              ("SEND\\n64 B", "send64_rate", 1),
-             ("2 proc.\\n8 B", "wire_shm_two_size_8", 1),
+             ("2 proc.\\n8 B", "wire_host_two_size_8", 1),
              ("UCX put\\n8 B", "ucx_put_8", 2), ("UCX put\\n64 B", "ucx_put_64", 2),
              ("UCX am\\n64 B", "ucx_am_rate", 2))
     data = [(title, 1e3 / rows[name]["value"]["median"] if name in rows else None, style)

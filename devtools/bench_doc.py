@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of bench.py in doc/performance.md and README.md, of all machines in doc/bench."""
+"""The results of bench.py, of all machines in doc/bench, in the pages of doc/ and README.md."""
 
 import glob
 import json
@@ -8,9 +8,11 @@ import re
 
 import bench_chart
 
-PAGE, README = "doc/performance.md", "README.md"
+PAGE, SCALE, README = "doc/performance.md", "doc/scale.md", "README.md"
 DIRECTORY = "doc/bench"
 SWEEP = re.compile(r"(.*_(?:size|mrs|qps|held|bytes|put))_([0-9]+)$")
+STEP = re.compile(r"scale_(.*?)_(qps|wire_qps|mrs)_([0-9]+)$")
+OBJECTS = {"qps": "QPs", "wire_qps": "QPs, over the wire", "mrs": "MRs"}
 
 
 def number(value):
@@ -130,11 +132,11 @@ OTHERS = (
     ("message of 64 B, one way", "pingpong64_p50", "wire_shm_two_pingpong64", "ucx_am_p50",
      "fi_shm_mean", 0.5, "<= 0.5"),
     ("the same with tags", None, None, "ucx_tag_p50", None, 0.5, ""),
-    ("WRITE or put of 64 B", "write64_burst32", "wire_shm_two_size_64", "ucx_put_64", None, 1,
+    ("WRITE or put of 64 B", "write64_burst32", "wire_host_two_size_64", "ucx_put_64", None, 1,
      "<= 0.5"),
-    ("WRITE or put of 4 KiB", "write_size_4096", "wire_shm_two_size_4096", "ucx_put_4096", None, 1,
+    ("WRITE or put of 4 KiB", "write_size_4096", "wire_host_two_size_4096", "ucx_put_4096", None, 1,
      ""),
-    ("WRITE or put of 64 KiB", "write_size_65536", "wire_shm_two_size_65536", "ucx_put_65536", None,
+    ("WRITE or put of 64 KiB", "write_size_65536", "wire_host_two_size_65536", "ucx_put_65536", None,
      1, ""),
     ("SENDs or messages of 64 B, one after the other", "send64_rate", None, "ucx_am_rate", None, 1,
      ""),
@@ -171,6 +173,24 @@ def others(results):
                      "libfabric shm", "ratio", "bar", ""], lines) if lines else ""
 
 
+def steps(results):
+    """The cost of each step with objects: a table for each kind and machine."""
+    tables = {}
+    for result in results:
+        for name, row in result["rows"].items():
+            match = STEP.match(name)
+            if match:
+                table = tables.setdefault((match[2], cpu(result)), {})
+                table.setdefault(int(match[3]), {})[match[1].replace("_", " ")] = row
+    parts = []
+    for (kind, machine), table in tables.items():
+        title = list(dict.fromkeys(step for row in table.values() for step in row))
+        rows = [[str(count), *(shown(row.get(step), "value") for step in title)]
+                for count, row in sorted(table.items())]
+        parts.append(lines_of([f"{OBJECTS[kind]}, {machine}", *title], rows))
+    return "\n\n".join(parts)
+
+
 def sweeps(results):
     """The growth in each sweep: the ratio to its yardstick at the fewest and at the most."""
     rows = []
@@ -178,7 +198,7 @@ def sweeps(results):
         found = {}
         for name, row in result["rows"].items():
             match = SWEEP.match(name)
-            if match and "ratio" in row and not match[1].endswith("size"):
+            if match and "ratio" in row and not match[1].endswith("size") and not STEP.match(name):
                 found.setdefault(match[1], []).append((int(match[2]), row))
         for prefix, points in found.items():
             points.sort(key=lambda point: point[0])
@@ -218,7 +238,7 @@ def charts(result, names):
 
 
 def sections(results, drawn):
-    """The results as sections of the page; drawn has the names of the charts of each result."""
+    """The results as sections of each page; drawn has the names of the charts of each result."""
     def of(*names):
         return "\n".join(line for result, those in zip(results, drawn)
                          for line in charts(result, [name for name in those if name in names]))
@@ -226,15 +246,15 @@ def sections(results, drawn):
              "### Next to UCX and libfabric", of("others", "latency", "rate", "bandwidth"),
              others(results),
              "### Targets", targets(results), of("control"),
-             "### Growth", of("growth"), sweeps(results),
              "### Other rows", plain(results))
-    return "\n\n".join(filter(None, parts))
+    growth = (steps(results), of("growth"), sweeps(results))
+    return {PAGE: "\n\n".join(filter(None, parts)), SCALE: "\n\n".join(filter(None, growth))}
 
 
 def text(results):
     """Return all tables."""
-    return "\n\n".join(filter(None, [others(results), targets(results), sweeps(results),
-                                     plain(results)]))
+    return "\n\n".join(filter(None, [others(results), targets(results), steps(results),
+                                     sweeps(results), plain(results)]))
 
 
 # The rows in README: work, row.
@@ -253,9 +273,9 @@ def readme(result):
     where = (f"{cpu(result)} (family {result['machine']['family']}, model "
              f"{result['machine']['model']}), measured by `devtools/bench.sh`, medians of "
              f"{rounds(result)}; lower is better.")
-    notes = ("In one process `soft` checks the keys and copies the data; between two processes it sends packets over\n"
-             "shared memory. A UCX put is a copy to mapped memory without checks. [performance.md](doc/performance.md)\n"
-             "has all results and how to reproduce them.")
+    notes = ("In one process `soft` checks the keys and copies the data. Between two processes a message is a packet in\n"
+             "shared memory, and a WRITE a copy to [mapped memory](doc/wire_direct.md) by a key that the target can revoke.\n"
+             "A UCX put is such a copy without a key. [performance.md](doc/performance.md) has all results.")
     picture = (f"![rmem, UCX and libfabric: messages and WRITEs of 64 bytes]"
                f"({DIRECTORY}/{slug(result)}-others.svg)")
     rows = [(title, result["rows"][name]) for title, name in COSTS if name in result["rows"]]
@@ -289,5 +309,6 @@ def write(result):
         with open(path, encoding="ascii") as lines:
             results.append(json.load(lines))
         drawn.append(bench_chart.draw(results[-1], DIRECTORY, f"{slug(results[-1])}-"))
-    replace(PAGE, {"results": sections(results, drawn)})
+    for page, blocks in sections(results, drawn).items():
+        replace(page, {"results": blocks})
     replace(README, readme(result))

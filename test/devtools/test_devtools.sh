@@ -250,7 +250,7 @@ test_bench() {
 	# The pages are those of the results in doc/bench.
 	mkdir -p tree/doc/bench
 	cp "$source/README.md" tree
-	cp "$source/doc/performance.md" tree/doc
+	cp "$source/doc/performance.md" "$source/doc/scale.md" tree/doc
 	cp "$source"/doc/bench/*.json tree/doc/bench
 	fake gnuplot <<<'sed -n "s/^set output \"\(.*\)\"/\1/p" | xargs touch'
 	(cd tree && PATH=$PWD/../bin:$PATH PYTHONPATH=devtools python3 -B - <<-'EOF') >out 2>err
@@ -262,6 +262,7 @@ test_bench() {
 		        bench_doc.write(result)
 	EOF
 	[ ! -s err ] && cmp "$source/doc/performance.md" tree/doc/performance.md >out 2>&1 &&
+		cmp "$source/doc/scale.md" tree/doc/scale.md >out 2>&1 &&
 		[ "$(grep -c 'bench/.*svg' tree/README.md)" = 1 ] &&
 		for file in "$source"/doc/bench/*; do
 			[ -e "tree/doc/bench/${file##*/}" ] || echo "${file##*/} is of no result" >>err
