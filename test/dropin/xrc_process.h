@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Processes that share the XRC domain of a file: each has a device, and executes commands. */
+
+#ifndef XRC_PROCESS_H
+#define XRC_PROCESS_H
+
+#include <stdbool.h>
+
+#include "own_qp.h"
+
+#define SIZE    (1u << 20)
+#define SMALL   64u
+#define LARGE   (200u * 1024 + 3) /* packets of all kinds, with answers in between */
+#define NB_SRQS 2u
+#define DEPTH   16u
+
+enum op {
+	OPEN_DOMAIN, /* a: flags; -1 if it must fail with EAGAIN or EINVAL */
+	CREATE_SRQ,  /* a: index -> a: number */
+	DESTROY_SRQ, /* a: index */
+	POST,        /* a: index, b: length */
+	WAIT,        /* -> wc, and whether the bytes are those of a message */
+	CREATE_QP,   /* -> a: number */
+	CONNECT,     /* a: number of the peer; of a QP that is reset first */
+	OPEN_QP,     /* a: number of a QP of another process */
+	SEND_OWN,    /* a: number of an SRQ: to it by QPs of this process -> wc */
+	END,
+};
+
+struct command {
+	enum op op;
+	uint32_t a, b;
+	union ibv_gid gid;
+	uint16_t lid;
+};
+
+struct reply {
+	uint32_t a;
+	bool is_sound;
+	uint64_t addr;
+	uint32_t rkey;
+	struct ibv_wc wc;
+	union ibv_gid gid;
+	uint16_t lid;
+};
+
+struct child {
+	pid_t pid;
+	int fd;
+};
+
+/* This process: the requester, or a child. */
+struct xrc_process {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq[NB_SRQS];
+	struct ibv_qp *qp;
+	uint8_t *mem;
+	union ibv_gid gid;
+	uint16_t lid;
+	uint64_t nb_posted;
+};
+
+extern struct xrc_process own;
+extern int file;            /* of the domain */
+extern const char *network; /* NULL: ip=host */
+extern bool has_retries;    /* of QPs that are connected */
+
+/* Byte i of a message, after the first one, which is the seed. */
+uint8_t byte_of(uint32_t seed, uint32_t i);
+/* The n-th process has the n-th address of the network. */
+void open_own(unsigned int n);
+void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint16_t lid,
+		uint8_t rnr_retry);
+struct ibv_qp *create_send_qp(void);
+/* Close everything, and end the process. */
+void close_all(void);
+
+/* Start a child, as a user if not 0. */
+struct child start(unsigned int n, uid_t user);
+/* Send a command, and receive the reply. */
+void order(const struct child *child, struct command command);
+struct reply result(const struct child *child);
+struct reply call(const struct child *child, enum op op, uint32_t a, uint32_t b);
+void end_child(const struct child *child);
+void kill_child(const struct child *child);
+
+#endif /* XRC_PROCESS_H */
