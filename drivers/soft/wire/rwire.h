@@ -35,8 +35,8 @@
  * Each source file only calls files after it in this list: rwire_dev.c, rwire_control.c,
  * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_xrc.c, rwire_req.c,
  * rwire_comp.c, rwire_timer.c, rwire_req_copy.c; rwire_fail.c, rwire_xrc_ctl.c, rwire_xrc_in.c,
- * rwire_resp.c, rwire_resp_dup.c, rwire_reply.c; rwire_ud.c; rwire_qp.c; rwire_xrc_out.c;
- * rwire_pace.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_resp.c, rwire_resp_dup.c, rwire_resp_error.c, rwire_reply.c; rwire_ud.c; rwire_qp.c;
+ * rwire_xrc_out.c; rwire_pace.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -347,6 +347,21 @@ void rwire_resp_answered(
 int rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt,
 		uint32_t *vendor_err);
 int rwire_resp_serve_end(struct rwire_qp *q, unsigned int lcore);
+
+/* rwire_resp_error.c; under rx_lock. */
+/* Opcode of a request; for WRITEs and SENDs without immediate data or invalidation. */
+uint8_t rwire_resp_opcode(const struct rwire_pkt *pkt);
+/* Record the error of a request that was refused without consuming a receive; return an enum
+ * rmem_vendor_err. */
+uint32_t rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);
+
+/* Whether the packet is an ATOMIC_WRITE with its only valid length. */
+static inline bool
+rwire_pkt_is_word(const struct rwire_pkt *pkt)
+{
+	return pkt->opcode == RWIRE_ATOMIC_WRITE && pkt->payload_len == sizeof(uint64_t) &&
+			pkt->dma_len == sizeof(uint64_t);
+}
 
 /* rwire_resp_dup.c; under rx_lock. Answer a request again that was already executed (IBTA
  * 9.7.4.5.1). */

@@ -20,85 +20,6 @@
 #include "rwire.h"
 #include "rwire_xrc.h"
 
-/* Whether the packet is an ATOMIC_WRITE with its only valid length. */
-static bool
-is_word(const struct rwire_pkt *pkt)
-{
-	return pkt->opcode == RWIRE_ATOMIC_WRITE && pkt->payload_len == sizeof(uint64_t) &&
-			pkt->dma_len == sizeof(uint64_t);
-}
-
-/* Opcode of a request; for WRITEs and SENDs without immediate data or invalidation. */
-static uint8_t
-wr_opcode(const struct rwire_pkt *pkt)
-{
-	if (pkt->info & RWIRE_IS_SEND)
-		return RMEM_WR_SEND;
-	switch (pkt->opcode) {
-	case RWIRE_READ_REQUEST:
-		return RMEM_WR_RDMA_READ;
-	case RWIRE_COMPARE_SWAP:
-		return RMEM_WR_ATOMIC_CMP_AND_SWP;
-	case RWIRE_FETCH_ADD:
-		return RMEM_WR_ATOMIC_FETCH_AND_ADD;
-	case RWIRE_ATOMIC_WRITE:
-		return RMEM_WR_ATOMIC_WRITE;
-	case RWIRE_FLUSH:
-		return RMEM_WR_FLUSH;
-	default:
-		return RMEM_WR_RDMA_WRITE;
-	}
-}
-
-/* Record the error of a request that was refused without consuming a receive; return an enum
- * rmem_vendor_err. */
-static __rte_noinline uint32_t
-note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
-{
-	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
-	struct rmem_send_wr wr = {0};
-	bool has_srq = true;
-	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
-	uint32_t length = pkt->dma_len;
-
-	/* Gives the same result as in resp_exec(). */
-	if (q->service == RWIRE_XRC && status == RMEM_WC_REM_INV_REQ_ERR)
-		has_srq = rsoft_xrc_select(q->qp, pkt->srqn);
-	if ((pkt->info & RWIRE_IS_SEND) && has_srq)
-		return RMEM_VENDOR_ERR_NONE;
-	wr.opcode = wr_opcode(pkt);
-	right = rmem_wr_info[wr.opcode].remote_access;
-	if (pkt->opcode == RWIRE_FLUSH) {
-		right = rsoft_flush_rights(pkt->type);
-		length = pkt->level == RMEM_FLUSH_RANGE ? length : 0;
-	}
-	wr.rdma.remote_addr = pkt->addr;
-	wr.rdma.rkey = pkt->rkey;
-	/* Only the first packet of a WRITE has these fields; it may be missing. */
-	if (is_write && (pkt->info & RWIRE_IS_FIRST) == 0) {
-		length = q->rsp.left;
-		wr.rdma.remote_addr = q->rsp.message != 0 ? q->rsp.addr : 0;
-		wr.rdma.rkey = q->rsp.message != 0 ? q->rsp.rkey : 0;
-	}
-	if (!has_srq)
-		vendor_err = RMEM_VENDOR_ERR_XRC_SRQ;
-	else if (status == RMEM_WC_REM_ACCESS_ERR)
-		vendor_err = rsoft_access_vendor_err(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
-				length, RSOFT_VALID | right);
-	else if (status == RMEM_WC_REM_OP_ERR)
-		vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
-	else if ((q->qp->access & right) != right)
-		vendor_err = RMEM_VENDOR_ERR_QP_RIGHT;
-	else if (right == RMEM_ACCESS_REMOTE_ATOMIC || is_word(pkt))
-		vendor_err = RMEM_VENDOR_ERR_ALIGNMENT;
-	if (right == RMEM_ACCESS_REMOTE_ATOMIC) {
-		wr.atomic.remote_addr = pkt->addr;
-		wr.atomic.rkey = pkt->rkey;
-	}
-	rsoft_error_peer(q->qp, &wr, status, vendor_err);
-	return vendor_err;
-}
-
 /* Build the completion of the receive that a message consumes. */
 static void
 resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
@@ -456,7 +377,7 @@ resp_atomic_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	uint64_t value;
 	int status;
 
-	if (!is_word(pkt))
+	if (!rwire_pkt_is_word(pkt))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	memcpy(&value, pkt->payload, sizeof(value));
 	status = rsoft_resp_atomic_write(q->qp, &wr, value, &vendor_err);
@@ -637,7 +558,7 @@ static void
 resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err)
 {
 	q->rsp.has_failed = true;
-	rsoft_count_remote(q->qp, wr_opcode(pkt), false, 0);
+	rsoft_count_remote(q->qp, rwire_resp_opcode(pkt), false, 0);
 	rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
 	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM) && !q->rsp.is_away)
 		rsoft_resp_fail_imm(q->qp, vendor_err);
@@ -703,7 +624,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	rsp->is_acked = false;
 	status = resp_exec(q, lcore, pkt);
 	if (unlikely(status > RMEM_WC_SUCCESS))
-		resp_refuse(q, pkt, status, note_error(q, pkt, status));
+		resp_refuse(q, pkt, status, rwire_resp_note_error(q, pkt, status));
 	else
 		resp_answer(q, pkt, status);
 }
@@ -730,7 +651,7 @@ rwire_resp_answered(
 		struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err)
 {
 	struct rwire_rsp *rsp = &q->rsp;
-	const struct rmem_send_wr wr = {.opcode = wr_opcode(pkt)};
+	const struct rmem_send_wr wr = {.opcode = rwire_resp_opcode(pkt)};
 
 	rsp->nb_away = 0;
 	rsp->is_acked = false;
@@ -756,7 +677,7 @@ rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt 
 		resp_advance(q, pkt);
 	if (status <= RMEM_WC_SUCCESS)
 		return status;
-	*vendor_err = note_error(q, pkt, status);
+	*vendor_err = rwire_resp_note_error(q, pkt, status);
 	if (status == RMEM_WC_REM_ACCESS_ERR && (pkt->info & RWIRE_HAS_IMM))
 		rsoft_resp_fail_imm(q->qp, *vendor_err);
 	else
