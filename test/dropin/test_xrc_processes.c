@@ -44,11 +44,8 @@ request(uint32_t srqn, enum ibv_wr_opcode opcode, uint32_t length, uint8_t seed,
 {
 	struct ibv_sge sge = {(uintptr_t)own.mem, length, own.mr->lkey};
 	struct ibv_send_wr *bad, wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1};
-	uint32_t i;
 
-	own.mem[0] = seed;
-	for (i = 1; i < length; i++)
-		own.mem[i] = byte_of(seed, i);
+	fill(seed, length);
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.imm_data = 0x1234;
 	wr.qp_type.xrc.remote_srqn = srqn;
@@ -155,9 +152,99 @@ writes_arrive(void)
 	request(number[0], IBV_WR_RDMA_WRITE, SMALL, 5, &reply);
 	status_is(IBV_WC_REM_ACCESS_ERR);
 	reconnect(&p, 7);
-	request(number[0], IBV_WR_RDMA_READ, SMALL, 5, &reply);
-	status_is(IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* A READ, to the second half of the memory. */
+static void
+post_read(const struct reply *from, uint32_t srqn, uint32_t length)
+{
+	struct ibv_sge sge = {(uintptr_t)own.mem + SIZE / 2, length, own.mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.opcode = IBV_WR_RDMA_READ,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.rdma = {from->addr, from->rkey}};
+
+	wr.qp_type.xrc.remote_srqn = srqn;
+	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+}
+
+static void
+is_read(uint8_t seed, uint32_t length)
+{
+	const uint8_t *data = own.mem + SIZE / 2;
+	uint32_t i;
+
+	status_is(IBV_WC_SUCCESS);
+	HOLDS(length == 0 || data[0] == seed);
+	for (i = 1; i < length; i++)
+		HOLDS(data[i] == byte_of(seed, i));
+}
+
+/* READs return the memory of the process that has the SRQ, in order with other requests. */
+static void
+reads_arrive(void)
+{
+	static const uint32_t lengths[] = {SMALL, 0, 1024, 1025, LARGE, 1, SIZE / 2};
+	struct reply reply;
+	uint8_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		reply = call(&s, FILL, i, lengths[i]);
+		post_read(&reply, number[i % 2], lengths[i]);
+		is_read(i, lengths[i]);
+	}
+	for (i = 0; i < 4; i++) {
+		call(&s, POST, 0, SMALL);
+		request(number[0], IBV_WR_RDMA_WRITE, LARGE, i, &reply);
+		post_read(&reply, number[1], LARGE);
+		status_is(IBV_WC_SUCCESS);
+		is_read(i, LARGE);
+		post_read(&reply, number[1], LARGE);
+		post_read(&reply, number[0], SMALL);
+		request(number[0], IBV_WR_SEND, SMALL, i, NULL);
+		status_is(IBV_WC_SUCCESS);
+		is_read(i, SMALL);
+		is_received(&s, SMALL);
+	}
+	call(&s, REGISTER, 0, 0);
+	post_read(&reply, number[0], SMALL);
+	status_is(IBV_WC_REM_ACCESS_ERR);
 	reconnect(&p, 7);
+}
+
+/* An atomic on the first word of a process; the previous value. */
+static uint64_t
+atomic(const struct reply *to, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
+{
+	uint64_t *result = (uint64_t *)(void *)own.mem;
+	struct ibv_sge sge = {(uintptr_t)result, sizeof(*result), own.mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.opcode = opcode,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.atomic = {to->addr, compare_add, swap, to->rkey}};
+
+	wr.qp_type.xrc.remote_srqn = number[0];
+	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+	status_is(IBV_WC_SUCCESS);
+	return *result;
+}
+
+static void
+atomics_arrive(void)
+{
+	const struct reply reply = call(&s, FILL, 3, 8);
+	uint64_t value;
+
+	fill(3, sizeof(value));
+	memcpy(&value, own.mem, sizeof(value));
+	HOLDS(atomic(&reply, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0) == value);
+	HOLDS(atomic(&reply, IBV_WR_ATOMIC_CMP_AND_SWP, value, 9) == value + 2);
+	HOLDS(atomic(&reply, IBV_WR_ATOMIC_CMP_AND_SWP, value + 2, 9) == value + 2);
+	HOLDS(atomic(&reply, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0) == 9);
 }
 
 static void
@@ -322,6 +409,8 @@ main(int argc, char **argv)
 	bursts_arrive_without_retries();
 	own_messages_arrive();
 	writes_arrive();
+	reads_arrive();
+	atomics_arrive();
 	missing_receive_is_waited_for();
 	refusals_reach_the_requester();
 	messages_arrive();

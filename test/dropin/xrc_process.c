@@ -24,10 +24,26 @@ byte_of(uint32_t seed, uint32_t i)
 	return (uint8_t)(seed * 31 + i * 7 + i / 251);
 }
 
+static void
+register_own(void)
+{
+	own.mr = ibv_reg_mr(own.pd, own.mem, SIZE, IBV_ACCESS_LOCAL_WRITE | RIGHTS);
+	HOLDS(own.mr != NULL);
+}
+
+void
+fill(uint8_t seed, uint32_t length)
+{
+	uint32_t i;
+
+	own.mem[0] = seed;
+	for (i = 1; i < length; i++)
+		own.mem[i] = byte_of(seed, i);
+}
+
 void
 open_own(unsigned int n)
 {
-	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct ibv_port_attr port;
 	char device[64];
 
@@ -41,8 +57,8 @@ open_own(unsigned int n)
 	own.mem = aligned_alloc(4096, SIZE);
 	HOLDS(own.pd != NULL && own.cq != NULL && own.mem != NULL);
 	memset(own.mem, 0, SIZE);
-	own.mr = ibv_reg_mr(own.pd, own.mem, SIZE, access);
-	HOLDS(own.mr != NULL && ibv_query_gid(own.context, 1, 0, &own.gid) == 0);
+	register_own();
+	HOLDS(ibv_query_gid(own.context, 1, 0, &own.gid) == 0);
 	HOLDS(ibv_query_port(own.context, 1, &port) == 0);
 	own.lid = port.lid;
 }
@@ -51,7 +67,9 @@ void
 connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint16_t lid,
 		uint8_t rnr_retry)
 {
-	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	struct ibv_qp_attr attr = {.qp_access_flags = RIGHTS,
+			.max_rd_atomic = 8,
+			.max_dest_rd_atomic = 8,
 			.path_mtu = IBV_MTU_1024,
 			.dest_qp_num = peer,
 			.timeout = has_retries ? 14 : 0,
@@ -206,6 +224,13 @@ execute(const struct command *command, struct reply *reply)
 	case WAIT:
 		reply->wc = wait_wc(own.cq);
 		reply->is_sound = is_sound(&reply->wc);
+		break;
+	case FILL:
+		fill((uint8_t)command->a, command->b);
+		break;
+	case REGISTER:
+		HOLDS(ibv_dereg_mr(own.mr) == 0);
+		register_own();
 		break;
 	case CREATE_QP:
 		create_recv_qp();

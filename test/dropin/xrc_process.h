@@ -16,6 +16,7 @@
 #define LARGE   (200u * 1024 + 3) /* packets of all kinds, with answers in between */
 #define NB_SRQS 2u
 #define DEPTH   16u
+#define RIGHTS  (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 enum op {
 	OPEN_DOMAIN, /* a: flags; -1 if it must fail with EAGAIN or EINVAL */
@@ -23,6 +24,8 @@ enum op {
 	DESTROY_SRQ, /* a: index */
 	POST,        /* a: index, b: length */
 	WAIT,        /* -> wc, and whether the bytes are those of a message */
+	FILL,        /* a: seed, b: length: the memory has the bytes of a message */
+	REGISTER,    /* the memory again, with other keys */
 	CREATE_QP,   /* -> a: number */
 	CONNECT,     /* a: number of the peer; of a QP that is reset first */
 	OPEN_QP,     /* a: number of a QP of another process */
@@ -74,6 +77,8 @@ extern bool has_retries;    /* of QPs that are connected */
 
 /* Byte i of a message, after the first one, which is the seed. */
 uint8_t byte_of(uint32_t seed, uint32_t i);
+/* Store the bytes of a message in the memory of this process. */
+void fill(uint8_t seed, uint32_t length);
 /* The n-th process has the n-th address of the network. */
 void open_own(unsigned int n);
 void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint16_t lid,

@@ -317,10 +317,177 @@ TEST(wire_sim, xrc_link_that_failed_executes_nothing)
 	link_close();
 }
 
+/* A READ or an atomic in the memory of side 1. */
+static struct rwire_xrc_request
+rdma_request(uint8_t opcode, uint32_t length)
+{
+	return (struct rwire_xrc_request){.seq = 5,
+			.opcode = opcode,
+			.flags = RWIRE_XRC_ANSWERED,
+			.access = RMEM_ACCESS_REMOTE,
+			.rkey = sides[1].mr->rkey,
+			.dma_len = length,
+			.addr = (uintptr_t)sides[1].target,
+			.compare = 1,
+			.swap_add = 2};
+}
+
+static struct {
+	struct rwire_xrc_answer head;
+	uint8_t data[RWIRE_XRC_CHUNK + 1];
+} got;
+
+/* Send a request without payload; the status, with that many bytes of data. */
+static int
+exchange(int fd, const struct rwire_xrc_request *request, uint32_t len)
+{
+	ssize_t n;
+
+	TEST_EQ(send(fd, request, sizeof(*request), 0), (ssize_t)sizeof(*request));
+	link_progress();
+	n = recv(fd, &got, sizeof(got), 0);
+	if (n == 0)
+		return RSOFT_WAIT_PEER;
+	TEST_EQ(got.head.seq, 5);
+	TEST_EQ(n, (ssize_t)(sizeof(got.head) + (got.head.status == RMEM_WC_SUCCESS ? len : 0)));
+	return got.head.status;
+}
+
+TEST(wire_sim, xrc_link_executes_reads_and_atomics)
+{
+	static const uint32_t lengths[] = {1, 0, MTU + 1, RWIRE_XRC_CHUNK, SIZE};
+	struct rwire_xrc_request request;
+	uint64_t value = 1;
+	unsigned int i;
+	int fd;
+
+	link_open();
+	fd = dial_ok();
+	for (i = 0; i < SIZE; i++)
+		sides[1].target[i] = (uint8_t)(i * 7 + i / 251);
+	for (i = 0; i < 2 * RTE_DIM(lengths); i++) {
+		const uint32_t n = RTE_MIN(lengths[i / 2], (uint32_t)RWIRE_XRC_CHUNK);
+
+		request = rdma_request(RWIRE_READ_REQUEST, lengths[i / 2]);
+		request.flags |= i % 2 != 0 ? RWIRE_XRC_AGAIN : 0;
+		TEST_STATUS(exchange(fd, &request, n), RMEM_WC_SUCCESS);
+		TEST_MEM(got.data, sides[1].target, n);
+	}
+	memcpy(sides[1].target, &value, sizeof(value));
+	for (i = 0; i < 3; i++) {
+		request = rdma_request(i == 1 ? RWIRE_FETCH_ADD : RWIRE_COMPARE_SWAP, 0);
+		TEST_STATUS(exchange(fd, &request, sizeof(value)), RMEM_WC_SUCCESS);
+		memcpy(&value, got.data, sizeof(value));
+		TEST_EQ(value, i == 0 ? 1 : 2 * i);
+	}
+	memcpy(&value, sides[1].target, sizeof(value));
+	TEST_EQ(value, 4);
+	close(fd);
+	link_close();
+}
+
+/* A duplicate does not change the state of the link, of which a message is in progress. */
+TEST(wire_sim, xrc_link_repeats_a_read_amid_a_message)
+{
+	struct rwire_xrc_request request;
+	struct rmem_wc wc;
+	int fd;
+
+	link_open();
+	link_post(7, 2 * MTU);
+	fd = dial_ok();
+	put_request(fd, RWIRE_SEND_FIRST, MTU);
+	TEST_EQ(get_answer(fd), RMEM_WC_SUCCESS);
+	request = rdma_request(RWIRE_READ_REQUEST, 8);
+	request.flags |= RWIRE_XRC_AGAIN;
+	TEST_STATUS(exchange(fd, &request, 8), RMEM_WC_SUCCESS);
+	request.rkey ^= 1;
+	TEST_STATUS(exchange(fd, &request, 8), RMEM_WC_REM_ACCESS_ERR);
+	put_request(fd, RWIRE_SEND_LAST, 8);
+	TEST_EQ(get_answer(fd), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
+	TEST_EQ(wc.byte_len, MTU + 8);
+	close(fd);
+	link_close();
+}
+
+TEST(wire_sim, xrc_link_refuses_reads_and_atomics_without_the_key_or_right)
+{
+	static const struct {
+		uint8_t opcode, flags;
+		uint32_t length, access, rkey, addr; /* differences */
+		int status;
+		bool has_failed; /* the link executes nothing more */
+	} rows[] = {
+			{RWIRE_READ_REQUEST, 0, 8, 0, 1, 0, RMEM_WC_REM_ACCESS_ERR, true},
+			{RWIRE_READ_REQUEST, 0, 64 * SIZE, 0, 0, 0, RMEM_WC_REM_ACCESS_ERR, true},
+			{RWIRE_READ_REQUEST, 0, UINT32_MAX, 0, 0, 0, RMEM_WC_REM_INV_REQ_ERR, true},
+			{RWIRE_READ_REQUEST, 0, 8, RMEM_ACCESS_REMOTE_READ, 0, 0,
+					RMEM_WC_REM_INV_REQ_ERR, true},
+			{RWIRE_READ_REQUEST, RWIRE_XRC_AGAIN, 8, 0, 1, 0, RMEM_WC_REM_ACCESS_ERR,
+					false},
+			{RWIRE_READ_REQUEST, RWIRE_XRC_AGAIN, 8, RMEM_ACCESS_REMOTE_READ, 0, 0,
+					RMEM_WC_REM_ACCESS_ERR, false},
+			{RWIRE_FETCH_ADD, 0, 0, 0, 1, 0, RMEM_WC_REM_ACCESS_ERR, true},
+			{RWIRE_FETCH_ADD, 0, 0, 0, 0, 1, RMEM_WC_REM_INV_REQ_ERR, true},
+			{RWIRE_COMPARE_SWAP, 0, 0, RMEM_ACCESS_REMOTE_ATOMIC, 0, 0,
+					RMEM_WC_REM_INV_REQ_ERR, true},
+	};
+	struct rwire_xrc_request request;
+	unsigned int i;
+	int fd;
+
+	link_open();
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		fd = dial_ok();
+		request = rdma_request(rows[i].opcode, rows[i].length);
+		request.flags |= rows[i].flags;
+		request.access ^= rows[i].access;
+		request.rkey ^= rows[i].rkey;
+		request.addr ^= rows[i].addr;
+		TEST_STATUS(exchange(fd, &request, 0), rows[i].status);
+		request = rdma_request(RWIRE_READ_REQUEST, 8);
+		TEST_STATUS(exchange(fd, &request, 8),
+				rows[i].has_failed ? rows[i].status : RMEM_WC_SUCCESS);
+		close(fd);
+	}
+	link_close();
+}
+
+/* Nothing is read after the deregistration. */
+TEST(wire_sim, xrc_link_reads_no_revoked_memory)
+{
+	struct rwire_xrc_request request;
+	struct rmem_mr *mr;
+	int fd;
+
+	link_open();
+	fd = dial_ok();
+	TEST_OK(rmem_mr_reg(sides[1].pd, sides[1].target, SIZE, (uintptr_t)sides[1].target,
+			RMEM_ACCESS_REMOTE_READ, &mr));
+	request = rdma_request(RWIRE_READ_REQUEST, SIZE);
+	request.rkey = mr->rkey;
+	TEST_STATUS(exchange(fd, &request, RWIRE_XRC_CHUNK), RMEM_WC_SUCCESS);
+	request.flags |= RWIRE_XRC_AGAIN;
+	request.addr += RWIRE_XRC_CHUNK;
+	request.dma_len = RWIRE_XRC_CHUNK;
+	TEST_STATUS(exchange(fd, &request, RWIRE_XRC_CHUNK), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_STATUS(exchange(fd, &request, 0), RMEM_WC_REM_ACCESS_ERR);
+	request.flags &= (uint8_t)~RWIRE_XRC_AGAIN;
+	TEST_STATUS(exchange(fd, &request, 0), RMEM_WC_REM_ACCESS_ERR);
+	close(fd);
+	link_close();
+}
+
 TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 {
 	static const uint8_t opcodes[] = {RWIRE_READ_REQUEST, RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE,
-			RWIRE_READ_RESPONSE_ONLY, 0x15, RWIRE_OPCODE_NB, 0xff};
+			RWIRE_READ_RESPONSE_ONLY, 0x15, RWIRE_FLUSH, RWIRE_ATOMIC_WRITE,
+			RWIRE_OPCODE_NB, 0xff};
+	static const uint8_t no_reads[] = {
+			RWIRE_SEND_ONLY, RWIRE_WRITE_ONLY, RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE};
+	struct rwire_xrc_request request;
 	unsigned int i;
 	int fd;
 
@@ -330,6 +497,13 @@ TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 		fd = dial_ok();
 		put_request(fd, opcodes[i], 8);
 		TEST_EQ(get_answer(fd), RSOFT_WAIT_PEER);
+		close(fd);
+	}
+	for (i = 0; i < RTE_DIM(no_reads); i++) {
+		fd = dial_ok();
+		request = rdma_request(no_reads[i], 0);
+		request.flags |= RWIRE_XRC_AGAIN;
+		TEST_EQ(exchange(fd, &request, 0), RSOFT_WAIT_PEER);
 		close(fd);
 	}
 	fd = dial_ok();
@@ -343,6 +517,7 @@ TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 
 TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 {
+	static const uint32_t lengths[] = {0, 8, MTU};
 	struct {
 		struct rwire_xrc_request head;
 		uint8_t payload[2 * MTU];
@@ -357,7 +532,8 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 	for (i = 0; i < STEPS; i++) {
 		memset(&request, (int)sim_random(256), sizeof(request));
 		request.head.opcode = (uint8_t)sim_random(RWIRE_OPCODE_NB);
-		request.head.flags = (uint8_t)sim_random(8);
+		request.head.flags = (uint8_t)sim_random(16);
+		request.head.access = RMEM_ACCESS_REMOTE;
 		request.head.dma_len = sim_random(2) != 0 ? MTU : 8;
 		request.head.addr = (uintptr_t)sides[1].target;
 		request.head.rkey = sim_random(8) != 0 ? sides[1].mr->rkey : sim_random(UINT32_MAX);
@@ -368,9 +544,9 @@ TEST(wire_sim, random_requests_of_an_xrc_link_are_harmless)
 		if (link_nb_posted() < 2)
 			link_post(i, MTU + sim_random(MTU));
 		if (send(fd, bytes,
-				    sim_random(4) == 0 ? sim_random(sizeof(bytes))
-						       : sizeof(request.head) +
-								    (sim_random(2) != 0 ? MTU : 8),
+				    sim_random(4) == 0
+						    ? sim_random(sizeof(bytes))
+						    : sizeof(request.head) + lengths[sim_random(3)],
 				    MSG_NOSIGNAL) < 0 ||
 				sim_random(64) == 0) {
 			close(fd);

@@ -138,12 +138,14 @@ struct rwire_req {
 /* Reply to a READ, an atomic, an ATOMIC_WRITE or a FLUSH. */
 struct rwire_reply {
 	uint8_t opcode; /* opcode of the request */
+	bool is_away;   /* READ: another process has the memory (rwire_xrc.h) */
 	uint32_t psn;   /* PSN of the first response */
 	uint32_t nb_psn;
 	uint32_t sent; /* responses sent */
 	uint32_t rkey;
 	uint32_t length;
-	uint32_t pd; /* XRC READ: PD of its SRQ */
+	uint32_t pd;   /* XRC READ: PD of its SRQ */
+	uint32_t srqn; /* is_away: its SRQ */
 	uint64_t addr;
 	uint64_t value; /* atomic: previous value */
 };
@@ -183,6 +185,10 @@ struct rwire_rsp {
 	uint32_t nb_away;           /* PSNs of the packet that waits for an answer; 0: none */
 	uint32_t nb_held;           /* PSNs of the packets that are held until then */
 	bool is_away;               /* the message in progress is one of them */
+	/* Link with the data of the reply that is being sent; NULL: none. No answer is outstanding
+	 * with both, nb_away and is_fetching. */
+	struct rwire_xrc_out *fetch;
+	bool is_fetching; /* the data was requested */
 
 	bool is_inv_waiting; /* a SEND_WITH_INV waits for its grace period */
 	uint64_t inv_token;
@@ -339,13 +345,15 @@ bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
 /* The process of the SRQ has executed the packet of rwire_rsp::nb_away, or not. */
 void rwire_resp_answered(
 		struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err);
+/* It has sent the data of rwire_rsp::fetch, or not. */
+void rwire_resp_fetched(struct rwire_qp *q, int status, uint32_t vendor_err);
 /*
  * Execute a packet for the XRC_RECV QP of another process. Return an enum rmem_wc_status or
- * rsoft_wait. After RSOFT_WAIT_GRACE, rwire_resp_serve_end() ends it: RSOFT_WAIT_GRACE, too, or the
- * status.
+ * rsoft_wait; with success, *reply is that of a READ or an atomic. After RSOFT_WAIT_GRACE,
+ * rwire_resp_serve_end() ends it: RSOFT_WAIT_GRACE, too, or the status.
  */
 int rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt,
-		uint32_t *vendor_err);
+		uint32_t *vendor_err, struct rwire_reply *reply);
 int rwire_resp_serve_end(struct rwire_qp *q, unsigned int lcore);
 
 /* rwire_resp_error.c; under rx_lock. */
@@ -376,6 +384,11 @@ void rwire_reply_schedule(struct rwire_qp *q);
 void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
 /* Acknowledge the current message, up to psn; false if the port is full. */
 bool rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn);
+/* Copy the bytes of the next READ response; false if the key is not valid for them. */
+bool rwire_reply_data(
+		struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, uint32_t n);
+/* Discard the replies that are not sent. */
+void rwire_reply_drop(struct rwire_qp *q);
 /* Request the reply to a duplicate. */
 void rwire_reply_dup(struct rwire_qp *q, const struct rwire_reply *reply);
 

@@ -13,6 +13,7 @@
 #include "../mem/rsoft_access.h"
 #include "../queue/rsoft_resp.h"
 #include "rwire.h"
+#include "rwire_xrc.h"
 
 void
 rwire_reply_schedule(struct rwire_qp *q)
@@ -43,9 +44,8 @@ rwire_reply_dup(struct rwire_qp *q, const struct rwire_reply *reply)
 	rwire_reply_schedule(q);
 }
 
-/* Copy the bytes of one READ response; false if the key is no longer valid for them. */
-static bool
-reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, uint32_t n)
+bool
+rwire_reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, uint32_t n)
 {
 	struct rsoft_span from, to = {.ptr = data, .length = n};
 	uint64_t addr = reply->addr + (uint64_t)reply->sent * q->mtu;
@@ -54,6 +54,10 @@ reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, u
 
 	if (n == 0)
 		return true;
+	if (unlikely(reply->is_away)) {
+		rwire_xrc_fetched(q, reply, data, n);
+		return true;
+	}
 	/* The SRQ of the current message may have another PD. */
 	if (unlikely(q->service == RWIRE_XRC))
 		q->qp->pd = reply->pd;
@@ -94,7 +98,8 @@ reply_send(struct rwire_qp *q, struct rwire_reply *reply)
 		return false;
 	if (reply->opcode == RWIRE_READ_REQUEST) {
 		pkt.payload_len = (uint32_t)RTE_MIN(reply->length - done, (uint64_t)q->mtu);
-		if (!reply_data(q, reply, frame->bth + rwire_hdr_len(rwire_opcode_info[pkt.opcode]),
+		if (!rwire_reply_data(q, reply,
+				    frame->bth + rwire_hdr_len(rwire_opcode_info[pkt.opcode]),
 				    pkt.payload_len)) {
 			q->rsp.has_failed = true;
 			q->rsp.syndrome = RWIRE_AETH_NAK_ACC;
@@ -112,9 +117,14 @@ static bool
 reply_finish(struct rwire_qp *q, struct rwire_reply *reply, uint32_t *budget)
 {
 	for (; reply->sent != reply->nb_psn; --*budget) {
-		if (*budget == 0 || !reply_send(q, reply))
-			return false;
+		if (*budget == 0 || (unlikely(reply->is_away) && !rwire_xrc_fetch(q, reply)) ||
+				!reply_send(q, reply))
+			break;
 	}
+	if (reply->sent != reply->nb_psn)
+		return false;
+	if (unlikely(reply->is_away))
+		rwire_xrc_fetch_end(q);
 	return true;
 }
 
@@ -166,6 +176,17 @@ reply_send_ack(struct rwire_qp *q)
 	return true;
 }
 
+void
+rwire_reply_drop(struct rwire_qp *q)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	rsp->has_dup_reply = false;
+	rsp->reply_head = rsp->reply_tail;
+	if (unlikely(rsp->fetch != NULL) && !rsp->is_fetching)
+		rwire_xrc_fetch_end(q);
+}
+
 bool
 rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
 {
@@ -195,8 +216,7 @@ reply_flush(struct rwire_qp *q)
 	if (!reply_all(q)) {
 		if (!rsp->has_failed)
 			return false;
-		rsp->has_dup_reply = false;
-		rsp->reply_head = rsp->reply_tail;
+		rwire_reply_drop(q);
 		rsp->has_ack = true;
 	}
 	return !rsp->has_ack || reply_send_ack(q);
@@ -209,10 +229,8 @@ rwire_reply_run(struct rwire_qp *q)
 	bool is_done, had_failed = rsp->has_failed;
 
 	/* A QP in ERR acknowledges what it has executed, and reads no more memory. */
-	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
-		rsp->has_dup_reply = false;
-		rsp->reply_head = rsp->reply_tail;
-	}
+	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE)))
+		rwire_reply_drop(q);
 	rsoft_lock(&q->wire->tx_lock);
 	is_done = reply_flush(q);
 	/* Request the dropped packets, instead of waiting for the peer's timer. */
@@ -223,7 +241,9 @@ rwire_reply_run(struct rwire_qp *q)
 		is_done = reply_send_ack(q);
 	}
 	rte_ticketlock_unlock(&q->wire->tx_lock);
-	q->is_busy = !is_done || rsp->nb_away != 0;
+	q->is_busy = !is_done || rsp->nb_away != 0 || rsp->is_fetching;
+	/* The answer of another process schedules it. */
+	is_done |= rsp->is_fetching;
 	if (!is_done)
 		rwire_reply_schedule(q);
 	if (rsp->has_failed && !had_failed) {

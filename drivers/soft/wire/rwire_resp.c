@@ -431,7 +431,8 @@ resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 static bool
 resp_may_forward(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
-	return rsoft_xrc_is_shared(q->qp) && (pkt->info & RWIRE_IS_MESSAGE) != 0;
+	return rsoft_xrc_is_shared(q->qp) &&
+			(pkt->opcode != RWIRE_READ_REQUEST || pkt->dma_len <= q->qp->max_msg_size);
 }
 
 static int
@@ -646,6 +647,21 @@ rwire_resp_run(struct rwire_qp *q, unsigned int lcore)
 	return rwire_reply_run(q);
 }
 
+/* Queue the reply to a READ or an atomic that another process has executed. */
+static void
+resp_reply_away(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rwire_reply *reply = resp_reply(q, pkt, rwire_pkt_nb_psn(q, pkt));
+
+	reply->is_away = pkt->opcode == RWIRE_READ_REQUEST;
+	reply->srqn = pkt->srqn;
+	q->rsp.fetch = q->rsp.away;
+	if (reply->is_away)
+		return;
+	rwire_xrc_fetched(q, reply, (uint8_t *)&reply->value, sizeof(reply->value));
+	rwire_xrc_fetch_end(q);
+}
+
 void
 rwire_resp_answered(
 		struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_t vendor_err)
@@ -661,20 +677,47 @@ rwire_resp_answered(
 		rsoft_error_peer(q->qp, &wr, status, vendor_err);
 		resp_refuse(q, pkt, status, vendor_err);
 	} else {
+		if (status == RMEM_WC_SUCCESS && (pkt->info & RWIRE_IS_MESSAGE) == 0)
+			resp_reply_away(q, pkt);
 		resp_answer(q, pkt, status);
 	}
 	if (rsp->message == 0)
 		rsp->away = NULL;
 }
 
+void
+rwire_resp_fetched(struct rwire_qp *q, int status, uint32_t vendor_err)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ};
+	struct rwire_rsp *rsp = &q->rsp;
+	const struct rwire_reply *reply = &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC];
+	const struct rwire_pkt pkt = {.opcode = RWIRE_READ_REQUEST,
+			.psn = rwire_psn_add(reply->psn, reply->sent)};
+	bool is_first = rsp->reply_head != rsp->reply_tail;
+
+	rsp->is_fetching = false;
+	rwire_reply_schedule(q);
+	if (status == RMEM_WC_SUCCESS && (is_first || rsp->has_dup_reply))
+		return;
+	/* A duplicate that fails has no effect. */
+	rwire_reply_drop(q);
+	if (!is_first)
+		return;
+	status = status < 0 ? RMEM_WC_REM_OP_ERR : status;
+	rsoft_error_peer(q->qp, &wr, status, vendor_err);
+	resp_refuse(q, &pkt, status, vendor_err);
+}
+
 int
 rwire_resp_serve(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt,
-		uint32_t *vendor_err)
+		uint32_t *vendor_err, struct rwire_reply *reply)
 {
 	int status = resp_exec(q, lcore, pkt);
 
 	if (status == RMEM_WC_SUCCESS || status == RSOFT_WAIT_GRACE)
 		resp_advance(q, pkt);
+	if (q->rsp.reply_head != q->rsp.reply_tail)
+		*reply = q->rsp.reply[q->rsp.reply_head++ % RWIRE_MAX_RD_ATOMIC];
 	if (status <= RMEM_WC_SUCCESS)
 		return status;
 	*vendor_err = rwire_resp_note_error(q, pkt, status);

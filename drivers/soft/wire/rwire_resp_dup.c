@@ -22,6 +22,7 @@ resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 			.rkey = pkt->rkey,
 			.length = pkt->dma_len,
 			.pd = q->qp->pd,
+			.srqn = pkt->srqn,
 			.addr = pkt->addr};
 	const struct rsoft_srq *srq;
 
@@ -33,9 +34,11 @@ resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	if (q->service == RWIRE_XRC) {
 		/* Don't select the SRQ: a message to another SRQ may be in progress. */
 		srq = rsoft_xrc_find(q->qp, pkt->srqn);
-		if (srq == NULL)
+		reply.is_away = srq == NULL;
+		if (srq != NULL)
+			reply.pd = srq->owner.pd;
+		else if (!rsoft_xrc_is_shared(q->qp))
 			return;
-		reply.pd = srq->owner.pd;
 	}
 	rwire_reply_dup(q, &reply);
 }

@@ -113,7 +113,8 @@ rx_execute(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 static void
 rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
-	if (unlikely((q->rsp.nb_away | q->rsp.nb_held) != 0) && rwire_xrc_hold(q, pkt))
+	if (unlikely((q->rsp.nb_away | q->rsp.nb_held) != 0 || q->rsp.fetch != NULL) &&
+			rwire_xrc_hold(q, pkt))
 		return;
 	rx_execute(q, lcore, pkt);
 }
@@ -253,7 +254,8 @@ rx_run(struct rwire_qp *q, unsigned int lcore)
 	struct rwire_xrc_held *held;
 	bool is_done = rwire_resp_run(q, lcore);
 
-	while (is_done && unlikely(q->rsp.nb_held != 0) && q->rsp.nb_away == 0) {
+	while (is_done && unlikely(q->rsp.nb_held != 0) && q->rsp.nb_away == 0 &&
+			q->rsp.fetch == NULL) {
 		held = rwire_xrc_take_held(q);
 		rx_execute(q, lcore, &held->pkt);
 		free(held);

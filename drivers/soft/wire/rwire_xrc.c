@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "port/rwire_shm.h"
@@ -15,12 +16,28 @@
 
 #define XRC_BURST 32 /* events per call */
 
-/* End the wait for an answer of a link, if it has one. */
+/* Whether a packet waits for the answer of a link. */
+static bool
+has_waiting(const struct rwire_xrc_out *out)
+{
+	return out->q->rsp.away == out && out->q->rsp.nb_away != 0;
+}
+
+/* Whether anything does. */
+static bool
+is_waiting(const struct rwire_xrc_out *out)
+{
+	return has_waiting(out) || (out->q->rsp.fetch == out && out->q->rsp.is_fetching);
+}
+
+/* End the wait for an answer of a link, or for more data, if it has one. */
 static void
 end_wait(struct rwire_xrc_out *out, int status, uint32_t vendor_err)
 {
-	if (out->q->rsp.away == out && out->q->rsp.nb_away != 0)
+	if (has_waiting(out))
 		rwire_resp_answered(out->q, &out->pkt, status, vendor_err);
+	else if (out->q->rsp.fetch == out)
+		rwire_resp_fetched(out->q, status, vendor_err);
 }
 
 /* Close a link whose SRQ does not exist any more, or does not accept it. */
@@ -76,22 +93,31 @@ static void
 receive_answer(struct rwire_xrc_out *out)
 {
 	struct rwire_xrc_answer answer;
+	struct iovec iov[2] = {{&answer, sizeof(answer)}, {out->data, out->data_len}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = RTE_DIM(iov)};
 	uint32_t vendor_err;
 	ssize_t len;
 
 	if (!out->is_open && !receive_hello(out))
 		return;
-	len = recv(out->end.fd, &answer, sizeof(answer), MSG_DONTWAIT);
+	len = recvmsg(out->end.fd, &msg, MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (len != (ssize_t)sizeof(answer)) {
+	if (len < (ssize_t)sizeof(answer) || (msg.msg_flags & MSG_TRUNC) != 0) {
+		end_link(out, RMEM_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	if (answer.seq != out->seq || !is_waiting(out))
+		return;
+	/* Memory that was not received must not be sent to the peer. */
+	if ((size_t)len - sizeof(answer) !=
+			(answer.status == RMEM_WC_SUCCESS ? out->data_len : 0)) {
 		end_link(out, RMEM_WC_REM_INV_REQ_ERR);
 		return;
 	}
 	vendor_err = answer.vendor_err < RMEM_VENDOR_ERR_NB ? answer.vendor_err
 							    : RMEM_VENDOR_ERR_NONE;
-	if (answer.seq == out->seq)
-		end_wait(out, valid_status(answer.status), vendor_err);
+	end_wait(out, valid_status(answer.status), vendor_err);
 }
 
 static void

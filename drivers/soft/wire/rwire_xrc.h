@@ -7,9 +7,9 @@
  *
  * The process with the XRC_RECV QP (the forwarder) connects to the socket of the SRQ
  * (port/rwire_xrc_socket.h), by one link for each pair of QP and SRQ, and sends it the packets of
- * SENDs and WRITEs. The process with the SRQ (the owner) executes them as if they had arrived on
- * its wire, with a responder of its own for the link, and returns their status. READs and atomics
- * are refused.
+ * requests. The process with the SRQ (the owner) executes them as if they had arrived on its wire,
+ * with a responder of its own for the link, and returns their status, and the data of a READ or the
+ * result of an atomic, which the forwarder sends to the peer.
  *
  * - Each end first sends a hello with a descriptor of the domain's file. The forwarder keeps the
  *   first packet until the hello of the owner.
@@ -17,6 +17,10 @@
  *   and every RWIRE_XRC_WINDOW-th one in between. Until the answer, the forwarder holds the next
  *   packets of the QP (rwire_rsp::nb_away, nb_held), and answers the peer only then. It drops those
  *   beyond RWIRE_XRC_HELD, and requests them afterwards, as after any wait of the responder.
+ * - A READ is answered with RWIRE_XRC_CHUNK bytes. The forwarder requests the rest when these are
+ *   sent (rwire_rsp::fetch), so it holds no more of them, and the owner checks the key each time.
+ *   Later packets of the QP are held until the last response is sent. A duplicate READ is read
+ *   again from the owner; the result of an atomic is repeated by the forwarder.
  * - If the link ends, the SRQ no longer exists: the forwarder refuses the request. If the forwarder
  *   resets its QP or ends, the owner returns the receive of an unfinished message to the SRQ.
  *
@@ -25,7 +29,8 @@
  * - Each end copies a message before it checks it. The owner executes it with the checks of a
  *   packet of the wire: SGEs, keys, PD and lengths are its own; the rights of the QP are the
  *   forwarder's, which is a process of the same user with the file open.
- * - A link with an unfinished message, or an outstanding answer, is not closed to make space.
+ * - A link with an unfinished message, an outstanding answer, or the data of a reply, is not closed
+ *   to make space.
  */
 
 #ifndef RWIRE_XRC_H
@@ -37,6 +42,7 @@
 #define RWIRE_XRC_VERSION 1
 #define RWIRE_XRC_HELD    (256 * 1024) /* bytes of the packets that a QP holds */
 #define RWIRE_XRC_WINDOW  8            /* packets per answer; a socket of Linux holds 10 messages */
+#define RWIRE_XRC_CHUNK   (32 * 1024)  /* bytes of a READ per answer: whole packets */
 
 /* First message of each end. */
 struct rwire_xrc_hello {
@@ -51,11 +57,12 @@ struct rwire_xrc_hello {
 #define RWIRE_XRC_SOLICITED (1u << 0)
 #define RWIRE_XRC_SHARED    (1u << 1) /* the payload spans several PSNs */
 #define RWIRE_XRC_ANSWERED  (1u << 2) /* the owner answers */
+#define RWIRE_XRC_AGAIN     (1u << 3) /* the rest, or a duplicate, of a READ that was accepted */
 
 /* A packet of the forwarder; its payload follows. */
 struct rwire_xrc_request {
 	uint32_t seq;
-	uint8_t opcode; /* enum rwire_opcode of a SEND or WRITE */
+	uint8_t opcode; /* enum rwire_opcode of a request of XRC */
 	uint8_t flags;
 	uint16_t reserved;
 	uint32_t access; /* rights of the peer */
@@ -63,8 +70,11 @@ struct rwire_xrc_request {
 	uint32_t rkey;
 	uint32_t dma_len;
 	uint64_t addr;
+	uint64_t compare; /* atomic */
+	uint64_t swap_add;
 };
 
+/* With RMEM_WC_SUCCESS, rwire_xrc_data_len() bytes of data follow. */
 struct rwire_xrc_answer {
 	uint32_t seq;
 	int32_t status; /* enum rmem_wc_status, or RSOFT_WAIT_RNR */
@@ -115,6 +125,9 @@ struct rwire_xrc_out {
 	uint32_t nb_unanswered; /* packets of the message since the last answer */
 	bool is_open;           /* the hello was received */
 	struct rwire_pkt pkt;   /* with rwire_rsp::nb_away: the packet that waits */
+	uint8_t *data;          /* of the answer that is outstanding, or was received last */
+	uint32_t data_len;      /* 0: data is NULL */
+	uint32_t data_at;       /* offset of the first byte in the READ */
 	uint8_t *held;          /* the first request, until the hello */
 	uint32_t held_len;
 	TAILQ_ENTRY(rwire_xrc_out) lru;
@@ -140,7 +153,7 @@ struct rwire_xrc {
 	struct rwire_xrc_in_list ins;
 	TAILQ_HEAD(rwire_xrc_out_lru, rwire_xrc_out) outs; /* least recently used first */
 	struct rwire_xrc_request request;                  /* being received; its payload follows */
-	uint8_t payload[RWIRE_MAX_SHARED];
+	uint8_t payload[RWIRE_MAX_SHARED];                 /* or the data of the answer */
 };
 
 /* rwire_xrc_ctl.c: control path. */
@@ -178,6 +191,8 @@ void rwire_xrc_in_fail(struct rwire *wire);
 /* rwire_xrc_out.c; under rx_lock. */
 /* Create rwire::xrc: 0, or -ENOMEM; logged. */
 int rwire_xrc_begin(struct rwire *wire);
+/* Bytes of data in the answer to a request: of a READ, or the previous value of an atomic. */
+uint32_t rwire_xrc_data_len(uint8_t opcode, uint32_t dma_len);
 bool rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
 /* Close a descriptor, if it is open. */
 void rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
@@ -188,6 +203,17 @@ bool rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, 
  * answer; RSOFT_WAIT_PEER: handle it as lost; or an enum rmem_wc_status.
  */
 int rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt);
+/*
+ * Whether the data of the next response of a reply was received. If not, it is requested; or, if
+ * that is not possible now, the rest of the reply is handled as lost, and reply->nb_psn is what was
+ * sent.
+ */
+bool rwire_xrc_fetch(struct rwire_qp *q, struct rwire_reply *reply);
+/* Copy that data, or the first n bytes of any other answer. */
+void rwire_xrc_fetched(const struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data,
+		uint32_t n);
+/* The data was sent, and none is outstanding. */
+void rwire_xrc_fetch_end(struct rwire_qp *q);
 /* Hold a packet that follows the one that waits, or those held; false: not such a one, or full. */
 bool rwire_xrc_hold(struct rwire_qp *q, const struct rwire_pkt *pkt);
 /* Remove the first packet that is held, with those of its message; the caller frees it. */

@@ -195,21 +195,32 @@ in_open(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 	return true;
 }
 
-/* Answer a request; false: the link was closed. */
+/* Send an answer with the first len bytes of rwire_xrc::payload; false: the link was closed. */
 static bool
-in_answer(struct rwire_xrc *xrc, struct rwire_xrc_in *in, uint32_t seq)
+in_send(struct rwire_xrc *xrc, struct rwire_xrc_in *in, struct rwire_xrc_answer answer,
+		uint32_t len)
+{
+	struct iovec iov[2] = {{&answer, sizeof(answer)},
+			{xrc->payload, answer.status == RMEM_WC_SUCCESS ? len : 0}};
+	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = RTE_DIM(iov)};
+
+	/* If not, the forwarder has ended, or does not read its answers. */
+	if (sendmsg(in->end.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	in_close(xrc, in);
+	return false;
+}
+
+/* Answer a request, as in_send(). */
+static bool
+in_answer(struct rwire_xrc *xrc, struct rwire_xrc_in *in, uint32_t seq, uint32_t len)
 {
 	const struct rwire_xrc_answer answer = {
 			.seq = seq, .status = in->status, .vendor_err = in->vendor_err};
 
-	/* The forwarder has ended, or does not read its answers. */
-	if (send(in->end.fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		in_close(xrc, in);
-		return false;
-	}
 	if (in->status == RSOFT_WAIT_RNR)
 		in->status = RMEM_WC_SUCCESS;
-	return true;
+	return in_send(xrc, in, answer, len);
 }
 
 /* Set the status of a request; the first error is that of all later ones. */
@@ -224,11 +235,63 @@ in_set_status(struct rwire_xrc_in *in, int status, uint32_t vendor_err)
 	in->vendor_err = vendor_err;
 }
 
+/* Get the data of the answer to a READ or an atomic that was accepted; false: not readable. */
+static bool
+in_get_data(struct rwire_xrc *xrc, struct rwire_xrc_in *in, const struct rwire_reply *reply)
+{
+	const uint32_t n = rwire_xrc_data_len(reply->opcode, reply->length);
+
+	if (reply->opcode == RWIRE_READ_REQUEST)
+		return rwire_reply_data(&in->q, reply, xrc->payload, n);
+	memcpy(xrc->payload, &reply->value, n);
+	return true;
+}
+
+/*
+ * Read more of a READ that was accepted, or a duplicate; false: the link was closed. The state of
+ * the responder does not change: a message may be in progress.
+ */
+static bool
+in_read_again(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
+{
+	const struct rwire_xrc_request *request = &xrc->request;
+	const struct rwire_reply reply = {.opcode = RWIRE_READ_REQUEST,
+			.rkey = request->rkey,
+			.length = request->dma_len,
+			.pd = in->srq->owner.pd,
+			.addr = request->addr};
+	struct rwire_xrc_answer answer = {.seq = request->seq, .status = in->status};
+
+	/* As for a duplicate of a peer. */
+	rsoft_guard_ignore_begin();
+	if (in->status == RMEM_WC_SUCCESS &&
+			((request->access & RMEM_ACCESS_REMOTE_READ) == 0 ||
+					!in_get_data(xrc, in, &reply)))
+		answer.status = RMEM_WC_REM_ACCESS_ERR;
+	rsoft_guard_ignore_end();
+	return in_send(xrc, in, answer, rwire_xrc_data_len(reply.opcode, reply.length));
+}
+
+/* Whether a request is one of XRC, whose payload its opcode allows. */
+static bool
+in_is_valid(const struct rwire_xrc_request *request, uint32_t payload_len)
+{
+	const uint32_t info = request->opcode <= RWIRE_SEND_ONLY_WITH_INV
+			? rwire_opcode_info[request->opcode]
+			: 0;
+
+	return (info & RWIRE_IS_REQUEST) != 0 &&
+			((info & RWIRE_IS_MESSAGE) != 0 || payload_len == 0) &&
+			((request->flags & RWIRE_XRC_AGAIN) == 0 ||
+					request->opcode == RWIRE_READ_REQUEST);
+}
+
 /* Execute a request; false: the link was closed, or waits. */
 static bool
 in_execute(struct rwire *wire, struct rwire_xrc_in *in, unsigned int lcore, uint32_t payload_len)
 {
 	const struct rwire_xrc_request *request = &wire->xrc->request;
+	struct rwire_reply reply = {.opcode = request->opcode};
 	struct rwire_pkt pkt = {.service = RWIRE_XRC,
 			.opcode = request->opcode,
 			.is_solicited = (request->flags & RWIRE_XRC_SOLICITED) != 0,
@@ -239,27 +302,29 @@ in_execute(struct rwire *wire, struct rwire_xrc_in *in, unsigned int lcore, uint
 			.imm = request->imm,
 			.payload_len = payload_len,
 			.addr = request->addr,
+			.compare = request->compare,
+			.swap_add = request->swap_add,
 			.payload = wire->xrc->payload};
 	uint32_t vendor_err = RMEM_VENDOR_ERR_NONE;
 	int status;
 
-	if (pkt.opcode >= RWIRE_OPCODE_NB ||
-			(rwire_opcode_info[pkt.opcode] & RWIRE_IS_MESSAGE) == 0) {
-		in_close(wire->xrc, in);
-		return false;
-	}
 	pkt.info = rwire_pkt_info(&pkt);
 	if (in->status == RMEM_WC_SUCCESS) {
 		in->qp.access = request->access & RMEM_ACCESS_REMOTE;
-		status = rwire_resp_serve(&in->q, lcore, &pkt, &vendor_err);
+		status = rwire_resp_serve(&in->q, lcore, &pkt, &vendor_err, &reply);
 		if (status == RSOFT_WAIT_GRACE) {
 			wire->xrc->nb_waiting++;
 			in->seq = request->seq;
 			return false;
 		}
+		if (status == RMEM_WC_SUCCESS && (pkt.info & RWIRE_IS_MESSAGE) == 0 &&
+				!in_get_data(wire->xrc, in, &reply))
+			status = RMEM_WC_REM_ACCESS_ERR;
 		in_set_status(in, status, vendor_err);
 	}
-	return (request->flags & RWIRE_XRC_ANSWERED) == 0 || in_answer(wire->xrc, in, request->seq);
+	return (request->flags & RWIRE_XRC_ANSWERED) == 0 ||
+			in_answer(wire->xrc, in, request->seq,
+					rwire_xrc_data_len(request->opcode, request->dma_len));
 }
 
 void
@@ -286,7 +351,14 @@ rwire_xrc_in_receive(struct rwire *wire, struct rwire_xrc_in *in, unsigned int l
 			in_close(xrc, in);
 			return;
 		}
-		if (!in_execute(wire, in, lcore, (uint32_t)((size_t)len - sizeof(xrc->request))))
+		len -= (ssize_t)sizeof(xrc->request);
+		if (!in_is_valid(&xrc->request, (uint32_t)len)) {
+			in_close(xrc, in);
+			return;
+		}
+		if ((xrc->request.flags & RWIRE_XRC_AGAIN) != 0
+						? !in_read_again(xrc, in)
+						: !in_execute(wire, in, lcore, (uint32_t)len))
 			return;
 	}
 }
@@ -310,6 +382,6 @@ rwire_xrc_in_run(struct rwire *wire, unsigned int lcore)
 		if (in->is_ending)
 			in_close(xrc, in);
 		else
-			(void)in_answer(xrc, in, in->seq);
+			(void)in_answer(xrc, in, in->seq, 0);
 	}
 }

@@ -88,6 +88,14 @@ rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, bool 
 			hello->version == RWIRE_XRC_VERSION;
 }
 
+uint32_t
+rwire_xrc_data_len(uint8_t opcode, uint32_t dma_len)
+{
+	if (opcode == RWIRE_READ_REQUEST)
+		return RTE_MIN(dma_len, (uint32_t)RWIRE_XRC_CHUNK);
+	return (rwire_opcode_info[opcode] & RWIRE_HAS_ATOMIC) != 0 ? sizeof(uint64_t) : 0;
+}
+
 /* Close the least recently used link that is not in use; false if there is none. */
 static bool
 out_reclaim(struct rwire_xrc *xrc)
@@ -95,7 +103,7 @@ out_reclaim(struct rwire_xrc *xrc)
 	struct rwire_xrc_out *out;
 
 	TAILQ_FOREACH(out, &xrc->outs, lru) {
-		if (out->q->rsp.away == out)
+		if (out->q->rsp.away == out || out->q->rsp.fetch == out)
 			continue;
 		rwire_xrc_out_close(out);
 		return true;
@@ -208,6 +216,39 @@ out_get(struct rwire_qp *q, uint32_t srqn, struct rwire_xrc_out **out)
 	return rwire_xrc_begin(q->wire) == 0 ? out_connect(q, srqn, out) : RSOFT_WAIT_PEER;
 }
 
+static void
+set_data(struct rwire_xrc_out *out, uint8_t *data, uint32_t len, uint32_t at)
+{
+	free(out->data);
+	out->data = data;
+	out->data_len = len;
+	out->data_at = at;
+}
+
+/* Send the next request, with memory for the data of its answer; as rwire_xrc_forward(). */
+static int
+out_request(struct rwire_xrc_out *out, struct rwire_xrc_request *request,
+		const struct rwire_pkt *pkt, uint32_t at)
+{
+	const uint32_t len = rwire_xrc_data_len(request->opcode, request->dma_len);
+	uint8_t *data = len != 0 ? malloc(len) : NULL;
+	int status;
+
+	if (len != 0 && data == NULL)
+		return RSOFT_WAIT_PEER;
+	request->seq = out->seq + 1;
+	status = out_send(out, request, pkt);
+	if (status != RMEM_WC_SUCCESS) {
+		free(data);
+		return status;
+	}
+	set_data(out, data, len, at);
+	out->seq++;
+	TAILQ_REMOVE(&out->q->wire->xrc->outs, out, lru);
+	TAILQ_INSERT_TAIL(&out->q->wire->xrc->outs, out, lru);
+	return RMEM_WC_SUCCESS;
+}
+
 int
 rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -218,23 +259,21 @@ rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt)
 			.imm = pkt->imm,
 			.rkey = pkt->rkey,
 			.dma_len = pkt->dma_len,
-			.addr = pkt->addr};
+			.addr = pkt->addr,
+			.compare = pkt->compare,
+			.swap_add = pkt->swap_add};
 	struct rwire_xrc_out *out = NULL;
 	bool is_answered;
 	int status = out_get(q, pkt->srqn, &out);
 
 	if (status != 0)
 		return status;
-	request.seq = out->seq + 1;
 	is_answered = (pkt->info & (RWIRE_IS_FIRST | RWIRE_IS_LAST)) != 0 || pkt->is_shared ||
 			out->nb_unanswered + 1 == RWIRE_XRC_WINDOW;
 	request.flags |= is_answered ? RWIRE_XRC_ANSWERED : 0;
-	status = out_send(out, &request, pkt);
+	status = out_request(out, &request, pkt, 0);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	out->seq++;
-	TAILQ_REMOVE(&q->wire->xrc->outs, out, lru);
-	TAILQ_INSERT_TAIL(&q->wire->xrc->outs, out, lru);
 	q->rsp.away = out;
 	out->nb_unanswered = is_answered ? 0 : out->nb_unanswered + 1;
 	if (!is_answered)
@@ -242,6 +281,65 @@ rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	out->pkt = *pkt;
 	out->pkt.payload = NULL;
 	return RSOFT_WAIT_AWAY;
+}
+
+/* Request the data of a reply from an offset on; false: not possible now. */
+static bool
+fetch_request(struct rwire_qp *q, const struct rwire_reply *reply, uint32_t at)
+{
+	struct rwire_xrc_request request = {.opcode = RWIRE_READ_REQUEST,
+			.flags = RWIRE_XRC_ANSWERED | RWIRE_XRC_AGAIN,
+			.access = q->qp->access & RMEM_ACCESS_REMOTE,
+			.rkey = reply->rkey,
+			.dma_len = RTE_MIN(reply->length - at, (uint32_t)RWIRE_XRC_CHUNK),
+			.addr = reply->addr + at};
+	const struct rwire_pkt no_payload = {.payload = NULL};
+	struct rwire_xrc_out *out = q->rsp.fetch;
+
+	if (out == NULL)
+		out = out_find(q, reply->srqn);
+	if (out == NULL &&
+			(rwire_xrc_begin(q->wire) != 0 || out_connect(q, reply->srqn, &out) != 0))
+		return false;
+	/* If the owner has closed the link, an event follows, which ends the wait. */
+	if (out_request(out, &request, &no_payload, at) == RSOFT_WAIT_PEER)
+		return false;
+	q->rsp.fetch = out;
+	q->rsp.is_fetching = true;
+	out->nb_unanswered = 0;
+	return true;
+}
+
+bool
+rwire_xrc_fetch(struct rwire_qp *q, struct rwire_reply *reply)
+{
+	const struct rwire_xrc_out *out = q->rsp.fetch;
+	const uint32_t at = reply->sent * q->mtu;
+
+	if (q->rsp.is_fetching)
+		return false;
+	if (reply->length == 0 || (out != NULL && at - out->data_at < out->data_len))
+		return true;
+	if (!fetch_request(q, reply, at))
+		reply->nb_psn = reply->sent;
+	return false;
+}
+
+void
+rwire_xrc_fetched(const struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data,
+		uint32_t n)
+{
+	const struct rwire_xrc_out *out = q->rsp.fetch;
+
+	memcpy(data, out->data + (reply->sent * q->mtu - out->data_at), n);
+}
+
+void
+rwire_xrc_fetch_end(struct rwire_qp *q)
+{
+	if (q->rsp.fetch != NULL)
+		set_data(q->rsp.fetch, NULL, 0, 0);
+	q->rsp.fetch = NULL;
 }
 
 void
@@ -264,10 +362,15 @@ rwire_xrc_out_close(struct rwire_xrc_out *out)
 
 	if (out->q->rsp.away == out)
 		out->q->rsp.away = NULL;
+	if (out->q->rsp.fetch == out) {
+		out->q->rsp.fetch = NULL;
+		out->q->rsp.is_fetching = false;
+	}
 	rwire_xrc_unwatch(xrc, &out->end);
 	LIST_REMOVE(out, next);
 	TAILQ_REMOVE(&xrc->outs, out, lru);
 	xrc->nb--;
+	free(out->data);
 	free(out->held);
 	free(out);
 }
