@@ -5,6 +5,7 @@
 /* Completion queues hold completions, oldest first, and report an overrun. */
 
 #include <pthread.h>
+#include <string.h>
 
 #include <rte_lcore.h>
 
@@ -23,25 +24,14 @@ TEST(cq, create_refuses_bad_configurations)
 	conf.nb_cqe = UINT32_MAX;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.nb_cqe = 1;
+	conf.flags = 1u << 2;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.flags = 1u << 31;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	conf.flags = 0;
 	conf.reserved[1] = 1;
 	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
 	TEST_ASSERT(cq == NULL);
-}
-
-TEST(cq, cq_holds_at_least_the_requested_number)
-{
-	static const uint32_t sizes[] = {1, 2, 3, 100, 4096};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		struct rmem_cq *cq = fx_cq(fx.a.dev, sizes[i]);
-
-		TEST_ASSERT(cq->nb_cqe >= sizes[i]);
-		TEST_EQ(rmem_poll_cq(cq, &fx.wc, 1), 0);
-	}
 }
 
 TEST(cq, destroy_while_a_qp_is_attached_is_ebusy)
@@ -66,26 +56,6 @@ TEST(cq, destroy_loses_completions_not_polled)
 	TEST_OK(fx_release(fx.a.cq));
 }
 
-TEST(cq, completions_come_oldest_first_in_any_burst)
-{
-	struct rmem_wc wc[16];
-	uint64_t next = 100;
-	uint32_t burst, i;
-
-	for (burst = 1; burst <= 16; burst++) {
-		fx_post_writes(fx.a.qp, next, 16);
-		TEST_EQ(fx_poll(fx.a.cq, wc, burst), burst);
-		TEST_EQ(fx_poll(fx.a.cq, &wc[burst], 16 - burst), 16 - burst);
-		for (i = 0; i < 16; i++) {
-			TEST_EQ(wc[i].wr_id, next++);
-			TEST_EQ(wc[i].status, RMEM_WC_SUCCESS);
-			TEST_EQ(wc[i].opcode, RMEM_WC_RDMA_WRITE);
-			TEST_EQ(wc[i].qp_num, fx.a.qp->qp_num);
-		}
-	}
-	TEST_ASSERT(fx_is_idle(fx.a.cq));
-}
-
 TEST(cq, poll_writes_at_most_nb_wc)
 {
 	static const struct rmem_wc untouched = {.wr_id = 0x5555, .status = 77};
@@ -94,15 +64,6 @@ TEST(cq, poll_writes_at_most_nb_wc)
 	fx_post_writes(fx.a.qp, 0, 8);
 	TEST_EQ(fx_poll(fx.a.cq, wc, 2), 2);
 	TEST_MEM(&wc[2], &untouched, sizeof(untouched));
-}
-
-/* It only makes progress. */
-TEST(cq, poll_of_zero_returns_zero_and_takes_nothing)
-{
-	fx_post_writes(fx.a.qp, 7, 1);
-	TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.wr_id, 7);
 }
 
 TEST(cq, sends_and_receives_use_their_own_queue)
@@ -125,11 +86,12 @@ TEST(cq, sends_and_receives_use_their_own_queue)
 /* IBTA C11-39: saved completions are returned, then -EIO permanently; the QPs move to ERR. */
 TEST(cq, overrun_returns_saved_completions_then_eio)
 {
-	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
+	struct rmem_cq *cq = fx_cq(fx.a.dev, 3);
 	struct rmem_qp *qps[2];
 	uint32_t n;
 
 	n = cq->nb_cqe;
+	TEST_ASSERT(n >= 3);
 	qps[0] = fx_qp(fx.a.pd, cq, n + 8);
 	qps[1] = fx_qp(fx.a.pd, cq, 8);
 	TEST_OK(fx_connect_pair(qps[0], qps[1]));
@@ -255,6 +217,22 @@ TEST(cq, thread_registered_with_eal_posts_and_polls)
 	TEST_EQ(results[0], 1);
 	TEST_EQ(results[1], 1);
 	TEST_EQ(results[2], 0);
+}
+
+TEST(cq, statuses_and_opcodes_have_names)
+{
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_SUCCESS), "SUCCESS"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_REM_ACCESS_ERR), "REM_ACCESS_ERR"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_GENERAL_ERR), "GENERAL_ERR"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_GENERAL_ERR + 1), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(-1), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RDMA_WRITE), "RDMA_WRITE"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_REG_MR), "REG_MR"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_BIND_MW), "BIND_MW"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_UMR), "UMR"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RECV), "RECV"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(7), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(-1), "unknown"), 0);
 }
 
 TEST_SUITE(cq, fx_setup, fx_teardown);

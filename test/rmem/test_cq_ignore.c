@@ -211,14 +211,6 @@ TEST(cq_ignore, channel_and_timestamps_are_those_of_kept_completions)
 	expect_lost(DEPTH - NB_CQE);
 }
 
-TEST(cq_ignore, unknown_flag_is_refused)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 2, .flags = 1u << 2};
-	struct rmem_cq *cq = NULL;
-
-	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
-}
-
 #define RACE_WRITES 6000u
 
 struct writer {

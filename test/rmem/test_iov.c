@@ -124,18 +124,6 @@ TEST(iov, iova_is_that_of_the_first_range_or_the_requested_one)
 	layout_check_borders(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-TEST(iov, access_beyond_the_ranges_is_refused)
-{
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(reg(&mr));
-	TEST_STATUS(fx_peer_write(mr->iova + 1, LENGTH, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-	TEST_STATUS(fx_peer_write(mr->iova + LENGTH, 1, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	fx_reconnect();
-	TEST_STATUS(fx_peer_write(mr->iova - 1, 1, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-}
-
 TEST(iov, one_range_equals_an_address)
 {
 	struct rmem_mr *mr = NULL;

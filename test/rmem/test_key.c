@@ -17,33 +17,6 @@ b_addr(size_t offset)
 	return fx_addr(fx.b.buf + offset);
 }
 
-TEST(key, lkey_and_rkey_differ)
-{
-	int i;
-
-	for (i = 0; i < 300; i++) {
-		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, 0);
-
-		TEST_ASSERT(mr->lkey != mr->rkey);
-	}
-}
-
-TEST(key, each_wrong_tag_of_an_index_is_refused)
-{
-	uint32_t rkey = fx.b.mr->rkey;
-	unsigned int tag;
-
-	for (tag = 0; tag < 256; tag++) {
-		uint32_t other = rmem_rkey_of_tag(rkey, (uint8_t)tag);
-		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-		struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), other);
-
-		if (other != rkey)
-			fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR);
-	}
-	TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
-}
-
 /* A new domain in the slot of a released one is another. */
 TEST(key, pd_in_a_reused_slot_does_not_accept_former_keys)
 {

@@ -96,43 +96,6 @@ expect_drops(const struct rmem_dev_stats *before, uint64_t no_recv, uint64_t len
 	TEST_EQ(after.drop_access, before->drop_access);
 }
 
-TEST(mcast, each_attached_qp_gets_one_copy)
-{
-	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
-	struct rmem_send_wr wr = wr_to_group(&from);
-	struct rmem_qp *qps[3];
-	unsigned int i, j;
-
-	fx_fill(fx.b.buf, DATA, 5);
-	for (i = 0; i < RTE_DIM(qps); i++) {
-		qps[i] = make_qp(fx.a.pd, fx.a.cq);
-		attach(qps[i]);
-		attach(qps[i]); /* no second copy */
-		post_recv(qps[i], 2 * i);
-		post_recv(qps[i], 2 * i + 1);
-	}
-	attach(mine);
-	post_recv(mine, 8);
-	post_recv(mine, 9);
-	wr.flags |= RMEM_SEND_SIGNALED;
-	TEST_EQ(rmem_post_send(mine, &wr, 1), 1);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS); /* one of both */
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	for (i = 0; i < RTE_DIM(qps); i++) {
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-		TEST_EQ(fx.wc.byte_len, RMEM_GRH_SIZE + DATA);
-		TEST_EQ(fx.wc.src_qp, mine->qp_num);
-		TEST_MEM(fx.a.buf + fx.wc.wr_id * SLOT + RMEM_GRH_SIZE, fx.b.buf, DATA);
-		TEST_MEM(fx.a.buf + fx.wc.wr_id * SLOT + 24, group, sizeof(group));
-	}
-	TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0);
-	TEST_EQ(rmem_poll_cq(fx.b.cq, &fx.wc, 1), 0);
-	TEST_OK(rmem_dev_audit(fx.a.dev));
-	for (j = 0; j < RTE_DIM(qps); j++)
-		detach(qps[j]);
-	detach(mine);
-}
-
 TEST(mcast, qps_of_all_devices_are_reached)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);

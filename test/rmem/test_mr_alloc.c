@@ -65,20 +65,6 @@ TEST(mr_alloc, small_mr_costs_little_more_than_its_page)
 	TEST_EQ(test_heap().heap_allocsz_bytes, before);
 }
 
-TEST(mr_alloc, dereg_frees_allocated_memory)
-{
-	size_t before = test_heap().heap_allocsz_bytes;
-	struct rmem_mr *mr;
-	int i;
-
-	for (i = 0; i < 8; i++) {
-		mr = fx_mr(fx.a.pd, NULL, 32u << 20, ALLOCATE);
-		TEST_ASSERT(test_heap().heap_allocsz_bytes >= before + (32u << 20));
-		TEST_OK(fx_release(mr));
-		TEST_EQ(test_heap().heap_allocsz_bytes, before);
-	}
-}
-
 TEST(mr_alloc, allocated_memory_takes_a_chosen_iova)
 {
 	struct rmem_mr *mr = NULL;

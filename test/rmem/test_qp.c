@@ -36,18 +36,6 @@ TEST(qp, new_qp_is_as_configured_and_in_reset)
 	TEST_MEM(&attr.remote, &nowhere, sizeof(nowhere));
 }
 
-TEST(qp, qps_of_a_device_have_different_numbers)
-{
-	struct rmem_qp *qps[32];
-	int i, j;
-
-	for (i = 0; i < 32; i++) {
-		qps[i] = fx_qp(fx.a.pd, fx.a.cq, 1);
-		for (j = 0; j < i; j++)
-			TEST_ASSERT(qps[i]->qp_num != qps[j]->qp_num);
-	}
-}
-
 TEST(qp, create_refuses_missing_and_wrong_cqs)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);

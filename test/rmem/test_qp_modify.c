@@ -71,16 +71,23 @@ TEST(qp_modify, qp_in_sqd_executes_requests_of_its_peer)
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_SQD);
 }
 
+/* Each in the order posted; an unsignaled request too. */
 TEST(qp_modify, error_in_sqd_flushes_both_queues)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint64_t next[2] = {0, 20};
+	uint32_t i;
 
-	wr.wr_id = 1;
 	TEST_OK(move(fx.a.qp, RMEM_QPS_SQD));
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	for (wr.wr_id = 0; wr.wr_id < 5; wr.wr_id++) {
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 20 + wr.wr_id, NULL, 0), 1);
+	}
 	TEST_OK(move(fx.a.qp, RMEM_QPS_ERR));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
-	TEST_EQ(fx.wc.wr_id, 1);
+	for (i = 0; i < 10; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+		TEST_EQ(fx.wc.wr_id, next[fx.wc.wr_id >= 20]++);
+	}
 	TEST_OK(move(fx.a.qp, RMEM_QPS_RESET));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
 }

@@ -40,29 +40,6 @@ TEST(qp_state, connect_requires_reset)
 	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
 }
 
-/* In the order posted, send queue and receive queue each, signaled or not. */
-TEST(qp_state, set_error_flushes_both_queues_in_order)
-{
-	uint64_t next_send = 10;
-	uint64_t next_recv = 20;
-	uint32_t i;
-
-	post_waiting_sends(fx.a.qp, 10, 5);
-	post_receives(fx.a.qp, 20, 5);
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	for (i = 0; i < 10; i++) {
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
-		TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
-		if (fx.wc.wr_id >= 20)
-			TEST_EQ(fx.wc.wr_id, next_recv++);
-		else
-			TEST_EQ(fx.wc.wr_id, next_send++);
-	}
-	TEST_EQ(next_send, 15);
-	TEST_EQ(next_recv, 25);
-	TEST_ASSERT(fx_is_idle(fx.a.cq));
-}
-
 /* IBTA C10-97 */
 TEST(qp_state, reset_drops_requests_and_keeps_completions)
 {
@@ -102,31 +79,6 @@ TEST(qp_state, reset_empties_the_queues)
 		TEST_ERR(fx_post_recv(fx.a.qp, 0, NULL, 0), ENOSPC);
 		fx_reconnect();
 	}
-}
-
-TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
-{
-	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 100);
-	const struct rmem_sge to = fx_sge(fx.a.mr, 1000, 100);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
-	struct rmem_wc wc[2];
-
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_OK(fx_connect(fx.a.qp, fx.a.qp));
-	fx_fill(fx.a.buf, 100, 2);
-	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_EQ(fx_poll(fx.a.cq, wc, 2), 2);
-	TEST_EQ(wc[0].status + wc[1].status, 0);
-	TEST_ASSERT(wc[0].wr_id != wc[1].wr_id);
-	TEST_MEM(fx.a.buf + 1000, fx.a.buf, 100);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &from, fx_addr(fx.a.buf + 2000), fx.a.mr->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf + 2000, fx.a.buf, 100);
-	wr.rdma.rkey ^= 1;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 }
 
 TEST(qp_state, destroy_drops_queued_requests_without_completions)

@@ -101,25 +101,4 @@ TEST(send, inline_payloads_of_a_burst_are_all_kept)
 	}
 }
 
-/* The limit is the QP's; the sum of the SGEs must not wrap around it. */
-TEST(send, more_inline_bytes_than_the_qp_takes_are_einval)
-{
-	uint8_t payload[80] = {0};
-	struct rmem_sge sges[] = {{.addr = fx_addr(payload), .length = 65},
-			{.addr = fx_addr(payload), .length = UINT32_MAX}};
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, sges, 1);
-
-	wr.flags = RMEM_SEND_INLINE;
-	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
-	sges[0].length = 64;
-	wr.num_sge = 2;
-	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
-	sges[1].length = 1;
-	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
-	sges[1].length = 0;
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-	wr.num_sge = 0;
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-}
-
 TEST_SUITE(send, fx_setup, fx_teardown);

@@ -119,18 +119,6 @@ TEST(srq, srq_beyond_max_srq_or_memory_is_refused)
 	TEST_EQ(query().max_wr, 16384);
 }
 
-TEST(srq, limit_above_receives_posted_is_reached_at_once)
-{
-	struct rmem_srq_attr attr = {.srq_limit = 2};
-
-	TEST_EQ(post(1, NULL, 0), 1);
-	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
-	TEST_EQ(query().srq_limit, 0);
-	attr.srq_limit = 1;
-	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
-	TEST_EQ(query().srq_limit, 1);
-}
-
 /* A message of b to unmapped memory, which is detected after a receive was consumed. */
 static void
 send_unmapped(void)

@@ -109,29 +109,6 @@ TEST(umr_nested, key_that_became_too_deep_is_refused_at_access)
 	expect_refused(mkeys[DEPTH]);
 }
 
-TEST(umr_nested, depth_is_an_argument)
-{
-	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=1");
-	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
-	struct rmem_mkey_entry entry;
-	struct rmem_mr *low, *high;
-	struct rmem_send_wr wr;
-	struct fx_side a, b;
-
-	TEST_ASSERT(pd != NULL);
-	fx_side_open(&a, dev, pd);
-	fx_side_open(&b, dev, pd);
-	TEST_OK(fx_connect_pair(a.qp, b.qp));
-	low = fx_mkey(pd, 1);
-	high = fx_mkey(pd, 1);
-	entry = fx_entry(a.mr, 0, 64);
-	wr = fx_umr(low, &entry, 1, 0);
-	TEST_STATUS(fx_send(a.qp, &wr), RMEM_WC_SUCCESS);
-	entry = (struct rmem_mkey_entry){.length = 64, .lkey = low->lkey};
-	wr = fx_umr(high, &entry, 1, 0);
-	TEST_STATUS(fx_send(a.qp, &wr), RMEM_WC_MW_BIND_ERR);
-}
-
 /* 0 below 1 below 2, and then 2 below 0, under the key that 0 had and has again. */
 TEST(umr_nested, cycles_are_refused_when_they_are_bound)
 {

@@ -169,12 +169,18 @@ TEST(wr_info, lengths_of_inline_data_and_atomics_are_checked)
 			RMEM_WR_ATOMIC_WRITE};
 	static const uint32_t lengths[] = {0, 4, 7, 9, 16};
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, limits.max_inline_data);
+	/* Their sum must not wrap. */
+	const struct rmem_sge long_sges[] = {sge, fx_sge(fx.a.mr, 0, UINT32_MAX)};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
 	unsigned int i;
 
 	wr.flags = RMEM_SEND_INLINE;
 	TEST_OK(checked(fx.a.qp, &limits, &wr));
 	sge.length++;
+	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
+	limits.max_send_sge = 2;
+	wr.sg_list = long_sges;
+	wr.num_sge = 2;
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
 	for (i = 0; i < RTE_DIM(atomics) * RTE_DIM(lengths); i++) {
 		wr = fx_wr(atomics[i / RTE_DIM(lengths)], &sge, 1);
