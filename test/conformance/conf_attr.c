@@ -131,6 +131,10 @@ CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNT
 				RMEM_WC_SUCCESS);
 		TEST_EQ(rmem_counter_read(counter), want);
 	}
+	if ((conf.info.capa & RMEM_DEV_CAPA_ATOMIC_WRITE) != 0) {
+		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_WRITE, mr->iova, 8, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_EQ(rmem_counter_read(counter), ++want);
+	}
 	TEST_OK(count(mr, NULL));
 	TEST_OK(count(mr, NULL));
 	conf_granted(mr->iova, 64, mr->rkey, fx.a.buf);

@@ -82,22 +82,27 @@ CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0,
 	static const struct {
 		uint8_t opcode;
 		uint32_t right;
+		uint64_t capa;
 	} rows[] = {
-			{RMEM_WR_RDMA_WRITE, RMEM_ACCESS_REMOTE_WRITE},
-			{RMEM_WR_RDMA_READ, RMEM_ACCESS_REMOTE_READ},
-			{RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_ACCESS_REMOTE_ATOMIC},
+			{RMEM_WR_RDMA_WRITE, RMEM_ACCESS_REMOTE_WRITE, 0},
+			{RMEM_WR_RDMA_READ, RMEM_ACCESS_REMOTE_READ, 0},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_ACCESS_REMOTE_ATOMIC,
+					RMEM_DEV_CAPA_ATOMIC},
+			{RMEM_WR_ATOMIC_WRITE, RMEM_ACCESS_REMOTE_WRITE,
+					RMEM_DEV_CAPA_ATOMIC_WRITE},
 	};
-	unsigned int nb = (ALL & RMEM_ACCESS_REMOTE_ATOMIC) != 0 ? 3 : 2;
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	uint32_t access;
 	unsigned int i;
 
 	for (access = 0; access <= ALL; access += RMEM_ACCESS_REMOTE_WRITE) {
 		TEST_STATUS(bind_window(0, 64, access), RMEM_WC_SUCCESS);
-		for (i = 0; i < nb; i++) {
+		for (i = 0; i < RTE_DIM(rows); i++) {
 			const struct rmem_send_wr wr = conf_request(
 					rows[i].opcode, &sge, fx_addr(fx.a.buf), window->rkey);
 
+			if ((rows[i].capa & ~conf.info.capa) != 0)
+				continue;
 			if ((access & rows[i].right) != 0)
 				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 			else

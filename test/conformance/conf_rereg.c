@@ -107,7 +107,10 @@ CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CH
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
 	conf_denied(fx_addr(fx.a.buf), 8, mr->rkey);
-	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(mine));
+	rereg(mr, PD, fx.a.pd);
+	TEST_OK(fx_release(pd));
+	conf_granted(mr->iova, 8, mr->rkey, fx.a.buf);
 }
 
 CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,

@@ -82,23 +82,6 @@ TEST(atomic, atomic_write_to_unaligned_memory_is_refused)
 	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
 }
 
-TEST(atomic, atomic_write_needs_no_right_of_atomics)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_mr *mr = fx_mr(
-			fx.b.pd, fx.b.buf, 64, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE);
-	struct rmem_counter *counter = fx_counter(fx.b.dev);
-	struct rmem_send_wr wr;
-
-	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
-	fx_fill(fx.a.buf, 8, 1);
-	wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, fx_addr(fx.b.buf) + 56, mr->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.b.buf + 56, fx.a.buf, 8);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-}
-
 /* An ATOMIC_WRITE of b to an address of a window of a; its status. */
 static int
 write_word_by(uint64_t addr, uint32_t rkey)
@@ -110,43 +93,6 @@ write_word_by(uint64_t addr, uint32_t rkey)
 	if (status != RMEM_WC_SUCCESS)
 		fx_reconnect();
 	return status;
-}
-
-static void
-expect_words(uint32_t rkey, uint64_t addr)
-{
-	fx_fill(fx.b.buf, 8, 3);
-	memset(fx.a.buf, 0, 64);
-	TEST_STATUS(write_word_by(addr, rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(write_word_by(addr + 8, rkey), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf + 16, fx.b.buf, 8);
-	TEST_MEM(fx.a.buf + 24, fx.b.buf, 8);
-	TEST_ASSERT(fx_is_zero(fx.a.buf, 16) && fx_is_zero(fx.a.buf + 32, 32));
-	TEST_STATUS(write_word_by(addr - 8, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_STATUS(write_word_by(addr + 16, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_STATUS(write_word_by(addr + 4, rkey), RMEM_WC_REM_INV_REQ_ERR);
-	TEST_ASSERT(fx_is_zero(fx.a.buf, 16) && fx_is_zero(fx.a.buf + 32, 32));
-}
-
-/* IBTA A19.4.2: REMOTE_WRITE of the window, its range, and an aligned word. */
-TEST_WITH(atomic, atomic_write_through_a_window_of_type_1, fx_setup_mw)
-{
-	TEST_STATUS(fx_mw_bind_1(16, 16, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
-	expect_words(fx.mw.one->rkey, fx_addr(fx.a.buf) + 16);
-	TEST_STATUS(fx_mw_bind_1(16, 16, RMEM_ACCESS_REMOTE_ATOMIC | RMEM_ACCESS_REMOTE_READ),
-			RMEM_WC_SUCCESS);
-	TEST_STATUS(write_word_by(fx_addr(fx.a.buf) + 16, fx.mw.one->rkey), RMEM_WC_REM_ACCESS_ERR);
-}
-
-TEST_WITH(atomic, atomic_write_through_a_window_of_type_2, fx_setup_mw)
-{
-	uint32_t rkey;
-
-	TEST_STATUS(fx_mw_bind_2(16, 16, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
-	rkey = fx.mw.two->rkey;
-	expect_words(rkey, fx_addr(fx.a.buf) + 16);
-	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(write_word_by(fx_addr(fx.a.buf) + 16, rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* Address and memory of a zero-based window are aligned differently. */

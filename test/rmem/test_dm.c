@@ -307,38 +307,6 @@ TEST(dm, requested_key_is_the_rkey)
 	TEST_EQ(mr->rkey, attr.requested_key);
 }
 
-TEST(dm, calls_for_registered_memory_refuse_its_mrs)
-{
-	struct rmem_counter *counter = fx_counter(fx.a.dev);
-	enum rmem_rereg_result result = RMEM_REREG_OK;
-	const struct rmem_mr_ext ext = whole();
-	struct rmem_mr *mr = NULL, *shared = NULL;
-
-	TEST_OK(reg(&ext, SIZE, &mr));
-	TEST_ERR(rmem_mr_enable(mr), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(mr, fx.a.pd, 0, 0, &shared), EINVAL);
-	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, fx.b.pd, NULL, 0, 0, &result), EINVAL);
-	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
-	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EINVAL);
-	TEST_ASSERT(shared == NULL);
-}
-
-TEST(dm, windows_cannot_be_bound_to_its_mrs)
-{
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
-	const struct rmem_mr_ext ext = whole();
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(reg(&ext, SIZE, &mr));
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = mr;
-	wr.bind_mw.length = 64;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE_READ;
-	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_MW_BIND_ERR);
-}
-
 /* The MR is released with an error of memory too. */
 TEST(dm, failed_registration_leaves_it_free)
 {

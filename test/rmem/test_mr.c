@@ -13,19 +13,6 @@
 
 #include "fixture.h"
 
-TEST(mr, iova_may_end_at_the_last_byte)
-{
-	const uint64_t iova = UINT64_MAX - 99;
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf, 100, iova, FX_ACCESS, &mr));
-	fx_track(mr);
-	fx_fill(fx.b.buf, 100, 3);
-	TEST_STATUS(fx_peer_write(iova, 100, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf, fx.b.buf, 100);
-	TEST_STATUS(fx_peer_write(iova + 1, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-}
-
 TEST(mr, iova_0_remains_after_rereg)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -184,14 +171,45 @@ TEST(mr, query_refuses_null_and_wrong_handles)
 	TEST_ERR(rmem_mr_query(fx.a.mr, NULL), EINVAL);
 }
 
-TEST_WITH(mr, enable_requires_a_user_region, fx_setup_fast)
+TEST(mr, enable_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ERR(rmem_mr_enable(NULL), EINVAL);
 	TEST_ERR(rmem_mr_enable((struct rmem_mr *)zeros), EINVAL);
 	TEST_ERR(rmem_mr_enable((struct rmem_mr *)fx.a.pd), EINVAL);
-	TEST_ERR(rmem_mr_enable(fx.fast.mr), EINVAL);
+}
+
+/* Those bound by requests, of device memory, and null MRs. */
+TEST(mr, calls_for_registered_memory_refuse_other_mrs)
+{
+	const struct rmem_dm_conf conf = {.length = 64};
+	struct rmem_mr_ext ext = {.dm = NULL};
+	const struct rmem_mr_attr attr = {
+			.length = 64, .access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED, .ext = &ext};
+	struct rmem_mr *mrs[4] = {fx_fast_mr(fx.a.pd, 1), fx_mkey(fx.a.pd, 1)}, *shared = NULL;
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	struct rmem_sge sge = {.length = 8};
+	unsigned int i;
+
+	TEST_OK(rmem_dm_alloc(fx.a.dev, &conf, &ext.dm));
+	fx_track(ext.dm);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mrs[2]));
+	TEST_OK(rmem_null_mr_alloc(fx.a.pd, &mrs[3]));
+	fx_track(mrs[3]);
+	for (i = 0; i < RTE_DIM(mrs); i++) {
+		enum rmem_rereg_result result = RMEM_REREG_OK;
+		uint32_t change = RMEM_REREG_CHANGE_PD;
+
+		TEST_ERR(rmem_mr_enable(mrs[i]), EINVAL);
+		TEST_ERR(rmem_mr_reg_shared(mrs[i], fx.a.pd, 0, 0, &shared), EINVAL);
+		TEST_ERR(rmem_mr_rereg(mrs[i], change, fx.b.pd, NULL, 0, 0, &result), EINVAL);
+		TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+		TEST_ERR(rmem_mr_bind_counter(mrs[i], counter, RMEM_COUNTER_REMOTE_WRITE), EINVAL);
+	}
+	sge.lkey = mrs[3]->lkey;
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
+	TEST_ASSERT(shared == NULL);
 }
 
 #define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
@@ -209,7 +227,7 @@ share(struct rmem_mr *from, uint32_t access)
 
 TEST(mr, sharing_with_bad_arguments_is_refused)
 {
-	struct rmem_mr *const fast = fx_fast_mr(fx.a.pd, 1), *const from = fx.a.mr;
+	struct rmem_mr *const from = fx.a.mr;
 	struct rmem_pd *far = fx_pd(fx_dev("soft7", NULL)), *const pd = fx.a.pd;
 	/* A device without atomics on demand. */
 	struct rmem_pd *plain = fx_pd(fx_dev("soft8", "odp_guard=0"));
@@ -220,8 +238,7 @@ TEST(mr, sharing_with_bad_arguments_is_refused)
 		uint32_t access;
 		int error;
 	} bad[] = {{NULL, pd, 0, 0, EINVAL}, {(struct rmem_mr *)pd, pd, 0, 0, EINVAL},
-			{fast, pd, 0, 0, EINVAL}, {from, far, 0, 0, EINVAL},
-			{from, pd, 0, ALLOCATE, EINVAL},
+			{from, far, 0, 0, EINVAL}, {from, pd, 0, ALLOCATE, EINVAL},
 			{from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, EINVAL},
 			{from, pd, 0, UINT32_C(1) << 31, EINVAL}, {from, pd, UINT64_MAX, 0, EINVAL},
 			{from, pd, 1, RMEM_ACCESS_ZERO_BASED, EINVAL},

@@ -284,16 +284,16 @@ TEST(mw_class, range_outside_the_mr_is_refused)
 	}
 }
 
-/* No windows over objects bound by requests: the windows would outlive them. */
+/* No windows over those bound by requests, which would outlive them, or without memory. */
 TEST(mw_class, only_registered_mrs_can_be_bound_to)
 {
-	struct rmem_mr_drv fast = *rmem_mr_drv(obj.mr);
+	struct rmem_mr_drv other = *rmem_mr_drv(obj.mr);
 	struct rmem_mw_bind_info info = good_bind().bind_info;
 
-	info.mr = &fast.mr;
+	info.mr = &other.mr;
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
-	fast.mr.type = RMEM_MR_TYPE_FAST_REG;
-	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
+	for (other.mr.type++; other.mr.type <= RMEM_MR_TYPE_DM; other.mr.type++)
+		TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
 }
 
 TEST_SUITE(mw_class, setup, fx_teardown);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A null MR is below other keys and among ranges, and is refused where memory is needed. */
+/* A null MR is below other keys, and takes the result of an atomic. */
 
 #include <string.h>
 
@@ -110,35 +110,6 @@ TEST(null_mr, result_of_an_atomic_is_discarded)
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	memcpy(&word, fx.a.buf, sizeof(word));
 	TEST_EQ(word, 42);
-}
-
-TEST(null_mr, calls_for_registered_memory_refuse_it)
-{
-	struct rmem_counter *counter = fx_counter(fx.a.dev);
-	enum rmem_rereg_result result = RMEM_REREG_OK;
-	struct rmem_mr *mr = NULL;
-	struct rmem_sge sge = {.addr = 0, .length = 8, .lkey = null->lkey};
-
-	TEST_ERR(rmem_mr_enable(null), EINVAL);
-	TEST_ERR(rmem_mr_reg_shared(null, fx.a.pd, 0, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_rereg(null, RMEM_REREG_CHANGE_PD, fx.b.pd, NULL, 0, 0, &result), EINVAL);
-	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
-	TEST_ERR(rmem_mr_bind_counter(null, counter, RMEM_COUNTER_REMOTE_WRITE), EINVAL);
-	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
-	TEST_ASSERT(mr == NULL);
-}
-
-TEST(null_mr, windows_cannot_be_bound_to_it)
-{
-	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
-
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.mr = null;
-	wr.bind_mw.length = 64;
-	wr.bind_mw.access = RMEM_ACCESS_REMOTE_READ;
-	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_MW_BIND_ERR);
 }
 
 TEST_SUITE(null_mr, setup, fx_teardown);

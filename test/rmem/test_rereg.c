@@ -151,45 +151,15 @@ TEST(rereg, access_that_the_device_lacks_is_eopnotsupp)
 TEST(rereg, bad_handles_are_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
-	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
 	const struct change bad = good_change(ACCESS, fx.a.pd);
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 
 	TEST_ERR(rereg(NULL, &bad, &result), EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_ERR(rereg((struct rmem_mr *)fx.a.pd, &bad, &result), EINVAL);
-	TEST_ERR(rereg(fast, &bad, &result), EINVAL);
-	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
 	/* Without a result argument the errno is returned too. */
-	TEST_ERR(rereg(fast, &bad, NULL), EINVAL);
+	TEST_ERR(rereg(NULL, &bad, NULL), EINVAL);
 	TEST_OK(rereg(mr, &bad, NULL));
-}
-
-/* Memory that can only be read is refused as soon as the device may write it. */
-TEST(rereg, write_access_needs_writable_memory)
-{
-	uint8_t *pages = fx_map(FX_PAGE);
-	struct rmem_mr *mr = fx_mr(fx.a.pd, pages, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
-	enum rmem_rereg_result result = RMEM_REREG_OK;
-
-	TEST_ERR(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, FX_ACCESS, &result), EFAULT);
-	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
-	TEST_EQ(mr->access, RMEM_ACCESS_REMOTE_READ);
-	expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, true);
-}
-
-TEST(rereg, mr_belongs_to_its_new_pd_alone)
-{
-	struct rmem_pd *old_pd = fx_pd(fx.a.dev), *pd = fx_pd(fx.a.dev);
-	struct rmem_mr *mr = fx_mr(old_pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
-
-	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
-	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
-	TEST_OK(fx_release(old_pd));
-	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	TEST_OK(rmem_mr_rereg(mr, PD, fx.a.pd, NULL, 0, 0, NULL));
-	TEST_OK(fx_release(pd));
-	expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true);
 }
 
 /* From memory of the user to that of the library, twice, and back: all is freed. */
