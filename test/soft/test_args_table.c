@@ -105,8 +105,34 @@ TEST(args_table, refusals_name_key_value_and_limit)
 	expect_line("text=abcde", "args test: text='abcde': invalid value (1 to 4 characters)\n");
 	expect_line("text=", "args test: text='': invalid value (1 to 4 characters)\n");
 	expect_line("u8=1,u8=1", "args test: arguments: repeated key: 'u8'\n");
+	expect_line("u8=1,u16=2,u8=3", "args test: arguments: repeated key: 'u8'\n");
+	expect_line("u9=1,u9=1", "args test: arguments: repeated key: 'u9'\n");
 	expect_line("u9=1", "args test: arguments: unknown key: 'u9' (see the page)\n");
+	expect_line("u8=1,U8=1", "args test: arguments: unknown key: 'U8' (see the page)\n");
+	expect_line("u16x=2", "args test: arguments: unknown key: 'u16x' (see the page)\n");
+	expect_line("u1=2", "args test: arguments: unknown key: 'u1' (see the page)\n");
 	expect_line("u8", "args test: u8='': invalid value (0 to 9)\n");
+}
+
+TEST(args_table, other_forms_of_numbers_and_lists_are_refused)
+{
+	static const char *const forms[] = {"u8=-1", "u8=+1", "u8= 1", "u8=1 ", "u8=1k", "u8=0x",
+			"u8=0xg", "u8=1.5", "u8=1e3", "u8=0x1 ", "u8=--1",
+			"u64=18446744073709551616", "u8=1=2", "=1", "u8=1,=2", "u8 =1",
+			"u8=1;u16=2", "u8=[1,2]"};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(forms); i++) {
+		int ret = rmem_args_parse(&table, forms[i], &values);
+
+		if (ret != -EINVAL)
+			test_note("\"%s\": %d", forms[i], ret);
+		TEST_ERR(ret, EINVAL);
+	}
+	/* Not octal. */
+	TEST_OK(rmem_args_parse(&table, "u16=010,u32=0x1f", &values));
+	TEST_EQ(values.u16, 10);
+	TEST_EQ(values.u32, 31);
 }
 
 TEST(args_table, limits_of_a_row_have_its_note)

@@ -4,7 +4,7 @@
 
 /*
  * The table "Likely mistakes" of doc/errors.md: each is refused, and the cause is named. Other rows
- * are cases of test_vendor_err.c, test_qp_stats.c, test_dev.c and test_args.c.
+ * are cases of test_vendor_err.c, test_qp_stats.c, test_dev.c, test_args.c, and of conformance.
  */
 
 #include <string.h>
@@ -47,66 +47,11 @@ TEST(mistakes, number_over_a_limit)
 			"nb_cqe out of range: 4294967295 (1 to ");
 }
 
-TEST(mistakes, post_before_connect)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	const struct rmem_send_wr wr = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
-	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 4);
-
-	TEST_ERR(rmem_post_send(qp, &wr, 1), EBUSY);
-}
-
 TEST(mistakes, connect_twice)
 {
 	const struct rmem_qp_conn conn = fx_conn();
 
 	FX_ERR_LOG(rmem_qp_connect(fx.a.qp, &conn), EBUSY, "wrong state: 3 (must be RESET, 0)");
-}
-
-/* A WRITE of a ends with this status and cause. */
-static void
-expect(const struct rmem_send_wr *wr, int status, const char *cause)
-{
-	TEST_STATUS(fx_send(fx.a.qp, wr), status);
-	TEST_ASSERT(strcmp(rmem_wc_vendor_err_str(fx.wc.vendor_err), cause) == 0);
-}
-
-TEST(mistakes, wrong_keys_and_addresses)
-{
-	const struct rmem_mr *foreign = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_PAGE, FX_ACCESS);
-	const struct rmem_mr *weak = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, RMEM_ACCESS_LOCAL_WRITE);
-	struct rmem_mr *gone = fx_mr(fx.b.pd, fx.b.buf, FX_PAGE, FX_ACCESS);
-	const uint32_t lkey = fx.a.mr->lkey, rkey = fx.b.mr->rkey;
-	const uint64_t at = fx_addr(fx.b.buf);
-	const struct {
-		uint32_t lkey;
-		uint32_t rkey;
-		uint64_t addr;
-		int status;
-		const char *cause;
-	} rows[] = {
-			{lkey, fx.b.mr->lkey, at, RMEM_WC_REM_ACCESS_ERR, "KEY_TAG"}, /* an lkey */
-			{fx.a.mr->rkey, rkey, at, RMEM_WC_LOC_PROT_ERR, "KEY_TAG"},   /* an rkey */
-			{lkey, rkey, 0, RMEM_WC_REM_ACCESS_ERR, "KEY_RANGE"}, /* an offset */
-			{lkey, weak->rkey, at, RMEM_WC_REM_ACCESS_ERR, "KEY_RIGHT"},
-			{foreign->lkey, rkey, at, RMEM_WC_LOC_PROT_ERR, "KEY_PD"},
-	};
-	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr;
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		sge.lkey = rows[i].lkey;
-		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, rows[i].addr, rows[i].rkey);
-		expect(&wr, rows[i].status, rows[i].cause);
-		fx_reconnect();
-	}
-	sge.lkey = lkey;
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, at, gone->rkey);
-	TEST_OK(fx_release(gone));
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_ASSERT(fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_STATE ||
-			fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_INDEX);
 }
 
 TEST(mistakes, lease_of_an_mr_of_another_pd)

@@ -151,27 +151,6 @@ ON_EACH(counters_are_refused)
 	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
 }
 
-ON_EACH(requests_that_verbs_lacks_are_refused)
-{
-	static const uint8_t refused[] = {RMEM_WR_REG_MR, RMEM_WR_UMR, RMEM_WR_RDMA_READ_WITH_INV};
-	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr[2];
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(refused); i++) {
-		memset(wr, 0, sizeof(wr));
-		wr[0] = fx_rdma_to(RMEM_WR_RDMA_WRITE, &sge, &fx.b);
-		wr[0].flags = RMEM_SEND_SIGNALED;
-		wr[1].opcode = refused[i];
-		TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EOPNOTSUPP);
-		/* After one that is accepted. */
-		TEST_EQ(rmem_post_send(fx.a.qp, wr, 2), 1);
-		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	}
-	wr[1].opcode = RMEM_WR_OPCODE_NB;
-	TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EINVAL);
-}
-
 /* Before a packet is sent, with any key. */
 ON_EACH(messages_longer_than_the_profile_has_are_refused)
 {
@@ -202,21 +181,6 @@ ON_EACH(qp_with_a_bound_window_is_not_destroyed)
 	TEST_STATUS(fx_invalidate(mw->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(fx_release(fx.a.qp));
-}
-
-ON_EACH(re_registration_keeps_keys_on_mlx5_only)
-{
-	bool is_kept = (profile->capa & RMEM_DEV_CAPA_REREG) != 0;
-	enum rmem_rereg_result result;
-	uint32_t rkey = fx.a.mr->rkey;
-
-	TEST_OK(rmem_mr_rereg(fx.a.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0,
-			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &result));
-	TEST_EQ(result, is_kept ? RMEM_REREG_OK : RMEM_REREG_NEW_KEYS);
-	TEST_EQ(fx.a.mr->rkey == rkey, is_kept);
-	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
-	if (!is_kept)
-		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
 }
 
 /* Leases use windows here, not fast registration; an MR without MW_BIND fails. */

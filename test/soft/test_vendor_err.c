@@ -121,6 +121,21 @@ expect_rkey(uint64_t addr, uint32_t rkey, uint32_t why)
 	fx_reconnect();
 }
 
+TEST(vendor_err, each_fault_of_an_rkey_has_its_cause)
+{
+	struct rmem_mr *gone = fx_mr(fx.a.pd, fx.a.buf, FX_PAGE, FX_ACCESS);
+	const uint64_t at = fx_addr(fx.a.buf);
+	const uint32_t rkey = gone->rkey;
+
+	expect_rkey(at, fx.a.mr->lkey, RMEM_VENDOR_ERR_KEY_TAG);
+	expect_rkey(0, rkey, RMEM_VENDOR_ERR_KEY_RANGE);
+	expect_rkey(at, read_only->rkey, RMEM_VENDOR_ERR_KEY_RIGHT);
+	TEST_OK(fx_release(gone));
+	TEST_STATUS(fx_peer_write(at, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_ASSERT(fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_STATE ||
+			fx.wc.vendor_err == RMEM_VENDOR_ERR_KEY_INDEX);
+}
+
 TEST(vendor_err, each_fault_of_a_windows_rkey_has_its_cause)
 {
 	const uint32_t access = RMEM_ACCESS_REMOTE_WRITE;
