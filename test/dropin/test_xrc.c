@@ -160,34 +160,6 @@ domains_have_files(void)
 	HOLDS(ibv_close_xrcd(one) == 0 && ibv_close_xrcd(two) == 0);
 }
 
-/* By another handle of the file, of a child; its QP is of its process alone. */
-static void
-file_of_another_process_names_the_domain(const struct ibv_qp *recv)
-{
-	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-					IBV_QP_OPEN_ATTR_TYPE,
-			.qp_num = recv->qp_num,
-			.qp_type = IBV_QPT_XRC_RECV};
-	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
-	struct ibv_xrcd *parent = open_xrcd(fd, O_CREAT | O_EXCL);
-	int status;
-	pid_t pid;
-
-	HOLDS(parent != NULL);
-	pid = fork();
-	if (pid == 0) {
-		own.context = open_device("soft0");
-		HOLDS(open_xrcd(fd, O_CREAT | O_EXCL) == NULL && errno == EINVAL);
-		attr.xrcd = open_xrcd(fd, 0);
-		HOLDS(attr.xrcd != NULL);
-		HOLDS(ibv_open_qp(own.context, &attr) == NULL && errno == EINVAL);
-		_exit(0);
-	}
-	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-	HOLDS(ibv_close_xrcd(parent) == 0);
-	HOLDS(open_xrcd(fd, 0) == NULL && errno == EAGAIN && close(fd) == 0);
-}
-
 /* A child of fork() has no part in the domain: it ends with the last process that opened it. */
 static void
 domain_ends_with_its_process(void)
@@ -252,7 +224,6 @@ main(void)
 	connect_to(recv, send->qp_num);
 	connect_to(send, recv->qp_num);
 	message_is_received(send, recv);
-	file_of_another_process_names_the_domain(recv);
 	domain_ends_with_its_process();
 	qp_is_opened_again(send, recv);
 	HOLDS(ibv_destroy_qp(send) == 0 && ibv_destroy_srq(srq) == 0);
