@@ -257,7 +257,7 @@ rsoft_addr_has_packets(const struct rsoft_qp *qp, const struct rmem_qp_addr *add
 		return true;
 	/* Its port is not known before it is connected, too. */
 	peer = dev->qps[addr->qp_num & dev->qp_mask];
-	return dev == qp->dev &&
+	return (dev == qp->dev || rsoft_addr_can_reach(qp->dev, qp->gid_slot, addr->gid)) &&
 			(rsoft_xrc_is_shared(qp) ||
 					(rsoft_xrc_is_shared(peer) &&
 							peer->qp.qp_num == addr->qp_num));

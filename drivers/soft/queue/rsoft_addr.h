@@ -64,8 +64,9 @@ void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 struct rsoft_qp *rsoft_addr_qp(const struct rmem_qp_addr *addr);
 
 /*
- * Whether a QP exchanges packets with a peer at an address. QPs of one device do if processes share
- * the domain of the XRC_RECV QP, since a request may be for another one. Under the domain's lock.
+ * Whether a QP exchanges packets with a peer at an address. QPs of one process do if the domain of
+ * the XRC_RECV QP is of a file, since a request may be for another process or device. Under the
+ * domain's lock.
  */
 bool rsoft_addr_has_packets(const struct rsoft_qp *qp, const struct rmem_qp_addr *addr);
 

@@ -3,12 +3,12 @@
  */
 
 /*
- * Sockets by which processes share the XRC domain of a file.
+ * Sockets by which processes and devices share the XRC domain of a file.
  *
- * Their abstract names contain the name of the device, and device and inode of the file. A handle
- * of a domain listens at the first free slot, so that other processes find that the domain exists.
- * An SRQ listens at its number, which makes numbers unique among the processes of a domain. Names
- * end with the process.
+ * Their abstract names contain device and inode of the file. A handle of a domain listens at the
+ * first free slot of its device, whose name is in the name, so that other processes find that the
+ * domain exists. An SRQ listens at its number, which makes numbers unique among the processes and
+ * devices that have the file. Names end with the process.
  *
  * A process of any user can connect to a name, or take it. So each end of a connection checks that
  * the kernel reports its own user for the other end, and that this passes a descriptor of the file
