@@ -332,10 +332,74 @@ killed_forwarder_loses_no_receive(const struct child *next)
 	HOLDS(next_length() == SMALL);
 }
 
-/* A request waits for a receive when S is killed, or finds it killed. */
+/* The next owner, with SRQs. */
+static void
+replace_owner(const struct child *next)
+{
+	unsigned int i;
+
+	reconnect(&p, 7);
+	s = *next;
+	domain_is_shared(&s);
+	for (i = 0; i < NB_SRQS; i++)
+		number[i] = call(&s, CREATE_SRQ, i, 0).a;
+}
+
+/* The first READ that is not executed fails: one in progress too. */
+static void
+killed_owner_fails_reads(const struct child *next)
+{
+	const struct reply reply = call(&s, FILL, 1, LARGE);
+	enum ibv_wc_status status = IBV_WC_SUCCESS;
+	unsigned int i;
+
+	for (i = 0; i < DEPTH; i++)
+		post_read(&reply, number[i % 2], LARGE);
+	(void)sched_yield();
+	kill_child(&s);
+	for (i = 0; i < DEPTH && status == IBV_WC_SUCCESS; i++)
+		status = wait_wc(own.cq).status;
+	HOLDS(status == IBV_WC_SUCCESS || status == IBV_WC_REM_INV_REQ_ERR);
+	for (; i < DEPTH; i++)
+		status_is(IBV_WC_WR_FLUSH_ERR);
+	replace_owner(next);
+}
+
+/* It continues when it runs again. */
+static void
+stopped_owner_is_waited_for(void)
+{
+	const struct reply reply = call(&s, FILL, 1, LARGE);
+
+	HOLDS(kill(s.pid, SIGSTOP) == 0);
+	post_read(&reply, number[0], LARGE);
+	status_is(IBV_WC_RETRY_EXC_ERR);
+	HOLDS(kill(s.pid, SIGCONT) == 0);
+	reconnect(&p, 7);
+	reads_arrive();
+}
+
+static void
+forked_processes_continue(void)
+{
+	call(&p, FORK, 0, 0);
+	call(&s, FORK, 0, 0);
+	reads_arrive();
+	messages_arrive();
+}
+
+/*
+ * A request waits for a receive when S is killed, or finds it killed. Links and SRQs end with S
+ * although its child of fork() continues.
+ */
 static void
 killed_owner_fails_requests(const struct child *next)
 {
+	const struct reply reply = call(&s, FILL, 1, SMALL);
+
+	post_read(&reply, number[0], SMALL);
+	is_read(1, SMALL);
+	call(&s, FORK, 0, 0);
 	request(number[0], IBV_WR_SEND, LARGE, 3, NULL);
 	kill_child(&s);
 	status_is(IBV_WC_REM_INV_REQ_ERR);
@@ -392,17 +456,19 @@ int
 main(int argc, char **argv)
 {
 	const bool has_user = argc == 1 && geteuid() == 0;
-	struct child others[2], user;
+	struct child others[3], user;
+	unsigned int i;
 
 	network = argc == 2 ? argv[1] : NULL;
 	file = memfd_create("xrcd", MFD_CLOEXEC);
+	HOLDS(pipe(life) == 0);
 	/* Before this process has a device, which a child would inherit. */
 	p = start(2, 0);
 	s = start(3, 0);
-	others[0] = start(4, 0);
-	others[1] = start(5, 0);
+	for (i = 0; i < 3; i++)
+		others[i] = start(4 + i, 0);
 	if (has_user)
-		user = start(6, USER);
+		user = start(7, USER);
 	open_requester();
 	open_domain_of_both();
 	messages_arrive();
@@ -416,8 +482,11 @@ main(int argc, char **argv)
 	messages_arrive();
 	if (has_user)
 		other_user_is_refused(&user);
+	stopped_owner_is_waited_for();
+	forked_processes_continue();
 	killed_forwarder_loses_no_receive(&others[0]);
-	killed_owner_fails_requests(&others[1]);
+	killed_owner_fails_reads(&others[1]);
+	killed_owner_fails_requests(&others[2]);
 	end_child(&s);
 	end_child(&p);
 	HOLDS(ibv_destroy_qp(own.qp) == 0);

@@ -15,6 +15,7 @@
 
 struct xrc_process own;
 int file;
+int life[2];
 const char *network;
 bool has_retries = true;
 
@@ -204,6 +205,19 @@ close_all(void)
 }
 
 static void
+fork_waiting(void)
+{
+	const pid_t pid = fork();
+	char byte;
+
+	HOLDS(pid >= 0);
+	if (pid != 0)
+		return;
+	(void)!read(life[0], &byte, sizeof(byte));
+	_exit(0);
+}
+
+static void
 execute(const struct command *command, struct reply *reply)
 {
 	switch (command->op) {
@@ -245,6 +259,9 @@ execute(const struct command *command, struct reply *reply)
 	case SEND_OWN:
 		reply->wc = send_own(command->a);
 		break;
+	case FORK:
+		fork_waiting();
+		break;
 	case END:
 		close_all();
 	}
@@ -256,6 +273,7 @@ serve(int fd, unsigned int n, uid_t user)
 	struct command command;
 	struct reply reply;
 
+	close(life[1]);
 	HOLDS(user == 0 || setresuid(user, user, user) == 0);
 	HOLDS(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	open_own(n);

@@ -30,6 +30,7 @@ enum op {
 	CONNECT,     /* a: number of the peer; of a QP that is reset first */
 	OPEN_QP,     /* a: number of a QP of another process */
 	SEND_OWN,    /* a: number of an SRQ: to it by QPs of this process -> wc */
+	FORK,        /* a child of fork(), which ends after the requester */
 	END,
 };
 
@@ -72,6 +73,7 @@ struct xrc_process {
 
 extern struct xrc_process own;
 extern int file;            /* of the domain */
+extern int life[2];         /* a pipe that is open until the requester ends */
 extern const char *network; /* NULL: ip=host */
 extern bool has_retries;    /* of QPs that are connected */
 
