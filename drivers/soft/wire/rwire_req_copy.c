@@ -15,6 +15,7 @@
 #include <rte_cycles.h>
 
 #include "../chaos/rsoft_chaos.h"
+#include "../mem/rsoft_key_cache.h"
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
 
@@ -39,6 +40,13 @@
 #define DIRECT_MAX_WAIT_US    200
 #define DIRECT_MIN_UNDEFERRED 64u
 #define DIRECT_MAX_LONG_WAITS 8
+
+/* The oldest requests of a QP, as one copy. */
+struct direct_burst {
+	struct rwire_copy copy;
+	uint64_t length[RWIRE_COPY_WRS]; /* of each request */
+	struct rsoft_key_cache local;
+};
 
 static enum rwire_copy_result
 direct_begin(struct rwire_qp *q, struct rwire_copy_link *direct)
@@ -96,43 +104,70 @@ direct_length(const struct rwire_qp *q, uint32_t pos)
 	return length <= q->qp->max_msg_size ? length : 0;
 }
 
-/* Add n bytes of a request, from offset on. False: they are left to packets, or to a later call. */
+/* Add the local memory of n bytes of a request, from offset on, as direct_add(). */
 static bool
-direct_add(struct rwire_qp *q, struct rwire_copy *copy, const struct rmem_send_wr *wr,
+direct_add_local(struct rwire_qp *q, struct direct_burst *burst, const struct rmem_send_wr *wr,
 		uint64_t offset, uint64_t n)
 {
-	struct rwire_range *range = &copy->range[copy->nb];
+	struct rwire_copy *copy = &burst->copy;
+	struct iovec *iov = &copy->local[copy->nb_local];
+	bool is_read = copy->right == RMEM_ACCESS_REMOTE_READ;
+	const struct rmem_sge *sge = wr->sg_list;
 	uint32_t nb;
+	uint64_t at;
 
-	if (copy->nb == RWIRE_COPY_WRS || copy->nb_local + wr->num_sge > RTE_DIM(copy->local))
+	if (likely(wr->num_sge == 1 && (wr->flags & RMEM_SEND_INLINE) == 0 &&
+			    copy->nb_local < RTE_DIM(copy->local) &&
+			    rsoft_key_cache_check(&burst->local, q->qp, q->qp->dev->lkey_xor,
+					    sge->lkey, sge->addr + offset, n,
+					    is_read ? RSOFT_NEED_WRITE : RSOFT_NEED_READ, &at) &&
+			    !burst->local.is_slow)) {
+		iov->iov_base = (uint8_t *)burst->local.key->base + at;
+		iov->iov_len = n;
+		copy->nb_local++;
+		return true;
+	}
+	if (copy->nb_local + wr->num_sge > RTE_DIM(copy->local))
 		return false;
-	nb = rwire_sge_iov(q->qp, wr, offset, (uint32_t)n, copy->right == RMEM_ACCESS_REMOTE_READ,
-			copy->local + copy->nb_local);
-	if (nb == 0)
+	nb = rwire_sge_iov(q->qp, wr, offset, (uint32_t)n, is_read, iov);
+	copy->nb_local += nb;
+	return nb != 0;
+}
+
+/* Add n bytes of a request, from offset on. False: they are left to packets, or to a later call. */
+static bool
+direct_add(struct rwire_qp *q, struct direct_burst *burst, const struct rmem_send_wr *wr,
+		uint64_t offset, uint64_t n)
+{
+	struct rwire_copy *copy = &burst->copy;
+	struct rwire_range *range = &copy->range[copy->nb];
+
+	if (copy->nb == RWIRE_COPY_WRS || !direct_add_local(q, burst, wr, offset, n))
 		return false;
 	range->rkey = wr->rdma.rkey;
 	range->addr = wr->rdma.remote_addr + offset;
 	range->length = n;
 	copy->nb++;
-	copy->nb_local += nb;
 	return true;
 }
 
 /* Gather the oldest requests, up to n bytes; in SQD only the request in progress. */
 static void
-direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
+direct_gather(struct rwire_qp *q, struct direct_burst *burst, uint64_t n)
 {
 	const struct rsoft_sq *sq = &q->qp->sq;
 	const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
 	uint32_t pos = sq->cons, prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint64_t offset = q->req.direct_done, length, part;
+	struct rwire_copy *copy = &burst->copy;
 	uint8_t opcode = wr->opcode;
-	uint64_t offset = q->req.direct_done, length;
 
 	copy->qp_num = q->qpn;
 	copy->right = opcode == RMEM_WR_RDMA_READ ? RMEM_ACCESS_REMOTE_READ
 						  : RMEM_ACCESS_REMOTE_WRITE;
 	copy->nb = 0;
 	copy->nb_local = 1;
+	burst->local.num = RSOFT_KEY_CACHE_NONE;
 	if (__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) != RMEM_QPS_RTS)
 		prod = pos + 1;
 	for (; pos != prod && n != 0; pos++, offset = 0) {
@@ -140,33 +175,35 @@ direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
 		length = direct_length(q, pos);
 		if (wr->opcode != opcode || length == 0)
 			break;
-		length = RTE_MIN(length - offset, n);
-		if (!direct_add(q, copy, wr, offset, length))
+		part = RTE_MIN(length - offset, n);
+		if (!direct_add(q, burst, wr, offset, part))
 			break;
-		n -= length;
+		burst->length[copy->nb - 1] = length;
+		n -= part;
 	}
 }
 
 /* Complete the requests whose bytes are all copied. */
 static void
-direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t copied)
+direct_complete(struct rwire_qp *q, struct rsoft_batch *batch, const struct direct_burst *burst)
 {
+	uint64_t copied = burst->copy.copied, left;
 	struct rsoft_sq *sq = &q->qp->sq;
+	uint32_t i;
 
-	while (copied != 0) {
-		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
-		uint64_t length = direct_length(q, sq->cons), left = length - q->req.direct_done;
-
+	for (i = 0; copied != 0; i++) {
+		left = burst->length[i] - q->req.direct_done;
 		if (copied < left) {
 			q->req.direct_done += copied;
-			return;
+			break;
 		}
 		copied -= left;
 		q->req.direct_done = 0;
-		rsoft_batch_succeed(batch, wr, length);
-		rsoft_sq_pop(sq, 1);
-		q->req.begun = ++q->req.sq_pos;
+		rsoft_batch_succeed(batch, rsoft_sq_slot(sq, sq->cons + i), burst->length[i]);
 	}
+	rsoft_sq_pop(sq, i);
+	q->req.sq_pos += i;
+	q->req.begun = q->req.sq_pos;
 }
 
 /* Whether requests of this length are faster as packets if the program sends a stream of them. */
@@ -194,21 +231,21 @@ direct_requests(struct rwire_qp *q, struct rsoft_batch *batch, uint64_t *n)
 	uint64_t length = direct_length(q, q->qp->sq.cons);
 	enum rwire_copy_result result = RWIRE_COPY_NO;
 	struct rwire_copy_link direct;
-	struct rwire_copy copy;
+	struct direct_burst burst;
 
 	if (length == 0 || (direct_is_short(q, length) && direct_is_stream(batch)))
 		return RWIRE_COPY_NO;
-	copy.is_mapped = false;
-	direct_gather(q, &copy, *n);
-	if (copy.nb != 0)
+	burst.copy.is_mapped = false;
+	direct_gather(q, &burst, *n);
+	if (burst.copy.nb != 0)
 		result = direct_begin(q, &direct);
 	if (result == RWIRE_COPY_DONE) {
-		result = rwire_copy_run(&direct, &copy);
+		result = rwire_copy_run(&direct, &burst.copy);
 		rwire_copy_end(&direct);
-		direct_complete(q, batch, copy.copied);
-		*n -= copy.copied;
+		direct_complete(q, batch, &burst);
+		*n -= burst.copy.copied;
 	}
-	direct_note(&q->req, result, copy.is_mapped, copy.nb);
+	direct_note(&q->req, result, burst.copy.is_mapped, burst.copy.nb);
 	if (result == RWIRE_COPY_DONE)
 		q->req.direct = RWIRE_DIRECT_WORKS;
 	else if (result == RWIRE_COPY_ASK &&

@@ -70,23 +70,6 @@ rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_
 	return status;
 }
 
-/* Like rwire_sge_iov(), for one SGE. */
-static uint32_t
-sge_iov_one(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint64_t offset, uint32_t n,
-		uint32_t need, struct iovec *iov)
-{
-	struct rsoft_span span;
-
-	if (n == 0 || offset > sge->length || n > sge->length - offset ||
-			!rsoft_access(qp, qp->dev->lkey_xor, sge->lkey, sge->addr + offset, n, need,
-					&span) ||
-			span.kind != RSOFT_SPAN_FLAT)
-		return 0;
-	iov->iov_base = span.ptr;
-	iov->iov_len = n;
-	return 1;
-}
-
 uint32_t
 rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset, uint32_t n,
 		bool is_to_sges, struct iovec *iov)
@@ -95,8 +78,6 @@ rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t
 	uint32_t need = is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ, nb, i, vendor_err;
 	struct rmem_sge sge[RSOFT_MAX_SGE];
 
-	if (wr->num_sge == 1 && (wr->flags & RMEM_SEND_INLINE) == 0)
-		return sge_iov_one(qp, wr->sg_list, offset, n, need, iov);
 	nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge);
 	if (nb == 0 || sge_open(qp, wr, sge, nb, need, n, spans, &vendor_err) != RMEM_WC_SUCCESS)
 		return 0;

@@ -83,16 +83,22 @@ rwire_copy_wait(struct rwire_copy_peer *peer)
 		rsoft_relax(&spins);
 }
 
-/* The entry of the grant for an rkey, which may be that of the previous range; NULL: none. */
+/* A grant, as it was loaded inside: the target waits for this thread after it has revoked it. */
+struct copy_grant {
+	uint32_t rkey;
+	uint64_t iova;
+	uint64_t length;
+	uint64_t base; /* in the target's process */
+	uint8_t *map;  /* in this process; NULL: not mapped */
+};
+
+/* The entry of the grant for an rkey; NULL: none. */
 static const struct rsoft_grant *
-copy_entry(struct rsoft_grants *shared, uint32_t qp_num, uint32_t rkey,
-		const struct rsoft_grant *previous)
+copy_entry(struct rsoft_grants *shared, uint32_t qp_num, uint32_t rkey)
 {
 	const struct rsoft_grant *grant = rsoft_grant_set(shared, qp_num, rkey);
 	const struct rsoft_grant *end = grant + RSOFT_GRANT_WAYS;
 
-	if (previous != NULL && __atomic_load_n(&previous->rkey, __ATOMIC_RELAXED) == rkey)
-		return previous;
 	for (; grant < end; grant++) {
 		if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) == rkey &&
 				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) == qp_num)
@@ -101,32 +107,36 @@ copy_entry(struct rsoft_grants *shared, uint32_t qp_num, uint32_t rkey,
 	return NULL;
 }
 
-/*
- * Address of the range in the target's process, if the target grants it; otherwise 0. *file is the
- * range in a file; id 0 if there is none.
- */
-static uint64_t
-copy_find(const struct rsoft_grant *grant, const struct rwire_copy *copy,
-		const struct rwire_range *range, struct rwire_map_range *file)
+/* Load the target's grant for an rkey, if it has the right. */
+static bool
+copy_find(struct rsoft_grants *shared, const struct rwire_copy *copy, uint32_t rkey,
+		struct rwire_maps *maps, struct copy_grant *out)
 {
-	uint32_t version = __atomic_load_n(&grant->version, __ATOMIC_ACQUIRE);
-	uint32_t rights = __atomic_load_n(&grant->rights, __ATOMIC_RELAXED);
-	uint64_t size = __atomic_load_n(&grant->length, __ATOMIC_RELAXED);
-	uint64_t base = __atomic_load_n(&grant->base, __ATOMIC_RELAXED);
-	uint64_t offset = range->addr - __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
+	const struct rsoft_grant *grant = copy_entry(shared, copy->qp_num, rkey);
+	struct rwire_map_range file;
+	uint32_t version, rights;
 
-	file->id = __atomic_load_n(&grant->file_id, __ATOMIC_RELAXED);
-	file->offset = __atomic_load_n(&grant->file_offset, __ATOMIC_RELAXED) + offset;
-	file->length = range->length;
-	if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != range->rkey ||
+	if (grant == NULL)
+		return false;
+	version = __atomic_load_n(&grant->version, __ATOMIC_ACQUIRE);
+	rights = __atomic_load_n(&grant->rights, __ATOMIC_RELAXED);
+	out->rkey = rkey;
+	out->iova = __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
+	out->length = __atomic_load_n(&grant->length, __ATOMIC_RELAXED);
+	out->base = __atomic_load_n(&grant->base, __ATOMIC_RELAXED);
+	file.id = __atomic_load_n(&grant->file_id, __ATOMIC_RELAXED);
+	file.offset = __atomic_load_n(&grant->file_offset, __ATOMIC_RELAXED);
+	file.length = out->length;
+	if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != rkey ||
 			__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != copy->qp_num)
-		return 0;
+		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (version % 2 != 0 || __atomic_load_n(&grant->version, __ATOMIC_RELAXED) != version)
-		return 0;
-	if ((rights & copy->right) == 0 || offset > size || range->length > size - offset)
-		return 0;
-	return base + offset;
+		return false;
+	if ((rights & copy->right) == 0)
+		return false;
+	out->map = rwire_maps_find(maps, &file, copy->right == RMEM_ACCESS_REMOTE_WRITE);
+	return true;
 }
 
 /* Copy by the kernel, the sentinel first. Return the bytes copied including the sentinel, or a
@@ -173,25 +183,27 @@ static void
 copy_resolve(struct rwire_maps *maps, struct rsoft_grants *shared, const struct rwire_copy *copy,
 		struct copy_places *at)
 {
-	bool is_written = copy->right == RMEM_ACCESS_REMOTE_WRITE;
-	const struct rsoft_grant *grant = NULL;
-	struct rwire_map_range file;
-	uint64_t addr;
+	struct copy_grant grant;
+	uint64_t offset;
 	uint32_t i;
 
 	at->is_mapped = true;
 	at->length = 0;
 	for (i = 0; i < copy->nb; i++) {
-		grant = copy_entry(shared, copy->qp_num, copy->range[i].rkey, grant);
-		addr = grant == NULL ? 0 : copy_find(grant, copy, &copy->range[i], &file);
-		if (addr == 0)
+		const struct rwire_range *range = &copy->range[i];
+
+		if ((i == 0 || range->rkey != grant.rkey) &&
+				!copy_find(shared, copy, range->rkey, maps, &grant))
 			break;
-		at->remote[1 + i].iov_base = (void *)(uintptr_t)addr;
-		at->remote[1 + i].iov_len = copy->range[i].length;
-		at->length += copy->range[i].length;
-		if (at->is_mapped)
-			at->map[i] = rwire_maps_find(maps, &file, is_written);
-		at->is_mapped = at->is_mapped && at->map[i] != NULL;
+		offset = range->addr - grant.iova;
+		if (offset > grant.length || range->length > grant.length - offset)
+			break;
+		at->remote[1 + i].iov_base = (void *)(uintptr_t)(grant.base + offset);
+		at->remote[1 + i].iov_len = range->length;
+		at->length += range->length;
+		at->is_mapped = at->is_mapped && grant.map != NULL;
+		if (likely(at->is_mapped))
+			at->map[i] = grant.map + offset;
 	}
 	at->nb = i;
 }
