@@ -37,14 +37,20 @@ struct end {
 	int status;
 };
 
-/* One end of the minimal program: receives, completions, and memory for the messages. */
+/*
+ * One end of the minimal program: receives, completions, and memory for the messages. Each line is
+ * written by one of the two lcores, except that of the completions' owner when it reads them.
+ */
 struct floor_end {
+	struct rmem_wc cqe[NB_RECVS] __rte_cache_aligned; /* reserved: message number, from 1 */
 	struct {
-		uint64_t phase; /* number of the message, from 1 */
-		struct rmem_wc wc;
-	} cqe[NB_RECVS] __rte_cache_aligned;
-	struct rmem_sge recv[NB_RECVS] __rte_cache_aligned;
+		uint64_t wr_id;
+		uint64_t pad;
+		struct rmem_sge sge;
+	} recv[NB_RECVS] __rte_cache_aligned;
 	uint64_t nb_posted __rte_cache_aligned;
+	uint64_t nb_seen __rte_cache_aligned;  /* nb_posted as the sender has loaded it */
+	struct rmem_wc wc __rte_cache_aligned; /* of the last poll */
 	uint8_t in[MESSAGE] __rte_cache_aligned;
 	uint8_t out[MESSAGE] __rte_cache_aligned;
 };
@@ -192,45 +198,58 @@ floor_post_recvs(struct floor_end *end)
 {
 	uint64_t i;
 
-	for (i = 0; i < NB_RECVS / 2; i++)
-		end->recv[(end->nb_posted + i) % NB_RECVS] =
+	for (i = 0; i < NB_RECVS / 2; i += 2)
+		__builtin_prefetch(&end->recv[(end->nb_posted + i) % NB_RECVS], 1);
+	for (i = end->nb_posted; i < end->nb_posted + NB_RECVS / 2; i++) {
+		end->recv[i % NB_RECVS].wr_id = i;
+		end->recv[i % NB_RECVS].sge =
 				(struct rmem_sge){(uintptr_t)end->in, MESSAGE, 1 << 8};
-	__atomic_store_n(&end->nb_posted, end->nb_posted + NB_RECVS / 2, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&end->nb_posted, i, __ATOMIC_RELEASE);
 }
 
 /* Message n, from 0: the receive, both keys, the copy and the completion. */
 static int
 floor_send(struct floor_end *from, struct floor_end *to, uint64_t n)
 {
-	const struct rmem_sge *recv = &to->recv[n % NB_RECVS];
+	const struct rmem_sge *sge = &to->recv[n % NB_RECVS].sge;
+	struct rmem_wc *cqe = &to->cqe[n % NB_RECVS];
 	uint8_t *src, *dst;
 
-	if (unlikely(__atomic_load_n(&to->nb_posted, __ATOMIC_ACQUIRE) <= n))
-		return -1;
+	if (unlikely(to->nb_seen <= n)) {
+		to->nb_seen = __atomic_load_n(&to->nb_posted, __ATOMIC_ACQUIRE);
+		if (to->nb_seen <= n)
+			return -1;
+	}
 	src = perf_floor_access(floor_keys, 1 << 8, (uintptr_t)from->out, MESSAGE, 1);
-	dst = perf_floor_access(floor_keys, recv->lkey, recv->addr, MESSAGE, 1);
-	if (unlikely(src == NULL || dst == NULL || recv->length < MESSAGE))
+	dst = perf_floor_access(floor_keys, sge->lkey, sge->addr, MESSAGE, 1);
+	if (unlikely(src == NULL || dst == NULL || sge->length < MESSAGE))
 		return -1;
 	perf_floor_copy(dst, src, MESSAGE);
-	to->cqe[n % NB_RECVS].wc = (struct rmem_wc){.wr_id = n,
-			.status = RMEM_WC_SUCCESS,
-			.opcode = RMEM_WC_RECV,
-			.byte_len = MESSAGE};
-	__atomic_store_n(&to->cqe[n % NB_RECVS].phase, n + 1, __ATOMIC_RELEASE);
+	cqe->wr_id = to->recv[n % NB_RECVS].wr_id;
+	cqe->status = RMEM_WC_SUCCESS;
+	cqe->opcode = RMEM_WC_RECV;
+	cqe->flags = 0;
+	cqe->qp_num = 1;
+	cqe->byte_len = MESSAGE;
+	cqe->imm_data = 0;
+	cqe->vendor_err = 0;
+	__atomic_store_n(&cqe->reserved, (uint32_t)n + 1, __ATOMIC_RELEASE);
+	__builtin_prefetch(&to->recv[(n + 1) % NB_RECVS]);
 	return 0;
 }
 
 static int
 floor_receive(struct floor_end *end, uint64_t n)
 {
-	volatile struct rmem_wc wc;
+	const struct rmem_wc *cqe = &end->cqe[n % NB_RECVS];
 
-	while (__atomic_load_n(&end->cqe[n % NB_RECVS].phase, __ATOMIC_ACQUIRE) != n + 1)
+	while (__atomic_load_n(&cqe->reserved, __ATOMIC_ACQUIRE) != (uint32_t)n + 1)
 		rte_compiler_barrier();
-	wc = end->cqe[n % NB_RECVS].wc;
+	end->wc = *cqe;
 	if ((n + 1) % (NB_RECVS / 2) == 0)
 		floor_post_recvs(end);
-	return wc.status == RMEM_WC_SUCCESS ? 0 : -1;
+	return end->wc.status == RMEM_WC_SUCCESS ? 0 : -1;
 }
 
 static int

@@ -134,6 +134,16 @@ post(void)
 }
 
 static void
+post_one(void)
+{
+	struct rmem_wc wc;
+
+	TEST_EQ(rmem_post_send(lk.qp, lk.wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(lk.qp->send_cq, &wc, 1), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+}
+
+static void
 poll_empty(void)
 {
 	struct rmem_wc wc[BURST];
@@ -194,6 +204,8 @@ TEST(locked, send_burst_to_memory)
 	post();
 	post_receives();
 	expect(post, 2);
+	post_receives();
+	expect(post_one, 2);
 }
 
 TEST_CALL(locked, receive_burst, expect(post_receives, 1));

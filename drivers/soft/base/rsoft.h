@@ -404,17 +404,24 @@ struct rsoft_rqe {
 	struct rmem_sge sge[];
 };
 
+/*
+ * The thread that posts, and the lcore that executes requests of the peer, each have a line that
+ * the other does not access. The line of cons moves between them only if the queue seems full, and
+ * that of prod if it seems empty.
+ */
 struct rsoft_rq {
 	uint32_t prod __rte_cache_aligned; /* receives posted so far; atomic */
 	uint32_t cons_cached;              /* producer's view of cons */
-	uint32_t mask;
+
+	uint32_t mask __rte_cache_aligned; /* constant, as the next four */
 	uint32_t depth;
 	uint32_t stride;
 	uint8_t *ring;
 	struct rsoft_srq *srq; /* SRQ of the QP (rsoft_srq.h), or NULL */
 
+	uint32_t cons __rte_cache_aligned; /* consumed so far; written under lock, atomic */
+
 	rte_ticketlock_t lock __rte_cache_aligned;
-	uint32_t cons;        /* receives consumed so far; written under lock, atomic */
 	uint32_t prod_cached; /* consumer's view of prod; under lock */
 	uint64_t consumed;    /* counter: receives consumed by messages */
 	uint64_t inlined;     /* counter: messages delivered inline */

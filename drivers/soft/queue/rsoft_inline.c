@@ -9,24 +9,6 @@
 #include "rsoft_inline.h"
 #include "rsoft_rq.h"
 
-/* Whether a message from this lcore is delivered faster if it is copied immediately. */
-static bool
-inline_is_slower(const struct rsoft_qp *qp)
-{
-	const struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
-	unsigned int lcore = __atomic_load_n(&cq->inline_lcore, __ATOMIC_RELAXED);
-
-	return qp->inline_recv == RSOFT_INLINE_OWN && lcore != LCORE_ID_ANY &&
-			lcore != rte_lcore_id();
-}
-
-bool
-rsoft_inline_is_used(const struct rsoft_qp *qp)
-{
-	return __atomic_load_n(&qp->rq.nb_inline, __ATOMIC_RELAXED) != 0 ||
-			(qp->inline_recv != RSOFT_INLINE_NONE && !inline_is_slower(qp));
-}
-
 bool
 rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos, unsigned int *side)
@@ -36,7 +18,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	struct rsoft_inline *message;
 
 	/* The message must be contiguous, and fit in the first SGE. */
-	if (inline_is_slower(qp) || length == 0 || length > RSOFT_MAX_INLINE_RECV ||
+	if (rsoft_inline_is_slower(qp) || length == 0 || length > RSOFT_MAX_INLINE_RECV ||
 			to->kind != RSOFT_SPAN_FLAT || rqe->sge[0].length < length)
 		return false;
 	message = rsoft_cq_message(rsoft_cq_of(qp->qp.recv_cq), cq_pos);

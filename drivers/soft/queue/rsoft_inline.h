@@ -40,9 +40,25 @@ bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const st
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
 		unsigned int *side);
 
+/* Whether a message from this lcore is delivered faster if it is copied immediately. */
+static inline bool
+rsoft_inline_is_slower(const struct rsoft_qp *qp)
+{
+	const struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
+	unsigned int lcore = __atomic_load_n(&cq->inline_lcore, __ATOMIC_RELAXED);
+
+	return qp->inline_recv == RSOFT_INLINE_OWN && lcore != LCORE_ID_ANY &&
+			lcore != rte_lcore_id();
+}
+
 /* Whether short messages to the QP from this lcore are delivered inline, or one is pending; the
  * latter may change while rq.lock is free. */
-bool rsoft_inline_is_used(const struct rsoft_qp *qp);
+static inline bool
+rsoft_inline_is_used(const struct rsoft_qp *qp)
+{
+	return __atomic_load_n(&qp->rq.nb_inline, __ATOMIC_RELAXED) != 0 ||
+			(qp->inline_recv != RSOFT_INLINE_NONE && !rsoft_inline_is_slower(qp));
+}
 
 /*
  * Deliver all pending messages. True: one was refused, which moved the QP to ERR, and the caller

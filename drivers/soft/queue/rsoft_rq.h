@@ -168,6 +168,22 @@ rsoft_rq_nb_free(struct rsoft_rq *rq, uint32_t wanted)
 	return room;
 }
 
+/* Maximum number of slots that are prefetched for a post. */
+#define RSOFT_RQ_PREFETCH 32u
+
+/*
+ * Prefetch n free slots from a position on. The peer's lcore has read them: without this, the
+ * stores to their lines wait for it one after the other.
+ */
+static inline void
+rsoft_rq_prefetch_free(const struct rsoft_rq *rq, uint32_t pos, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < RTE_MIN(n, RSOFT_RQ_PREFETCH); i++)
+		rsoft_prefetch_write(rsoft_rq_at(rq, pos + i));
+}
+
 /*
  * Post receives; return the number accepted, or -errno. The caller then loads the state of the QP
  * with SEQ_CST, and flushes the receives if it is ERR (rsoft.h).
@@ -184,6 +200,8 @@ rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
 	room = rsoft_rq_nb_free(rq, nb_wr);
+	if (nb_wr > 1)
+		rsoft_rq_prefetch_free(rq, prod, RTE_MIN(room, (uint32_t)nb_wr));
 	for (i = 0; i < nb_wr; i++) {
 		struct rsoft_rqe *rqe;
 

@@ -23,6 +23,7 @@
 /* A burst. */
 struct send_burst {
 	struct rsoft_key_cache from, to; /* of the sender, and of the receives */
+	uint8_t *src, *dst;              /* of the message that was checked last */
 	uint32_t nb;                     /* messages placed */
 	struct rsoft_cqe cqe[RSOFT_BATCH_WCS];
 };
@@ -49,29 +50,39 @@ send_is_plain(const struct rsoft_qp *peer, uint32_t n)
 			!rsoft_cq_ignores_overrun(cq) && rsoft_cq_part(cq, n) == n;
 }
 
-/* Place a message in the receive at a position; false: rsoft_resp_send() decides. */
+/*
+ * Check the receive for a message, and both keys, and find the addresses; false: rsoft_resp_send()
+ * decides.
+ */
 static __rte_always_inline bool
-send_one(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft_qp *peer,
-		const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr)
+send_check(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft_qp *peer,
+		const struct rsoft_rqe *rqe, const struct rmem_sge *from)
 {
-	const struct rmem_sge *from = wr->sg_list;
-	const uint32_t length = from->length;
 	uint64_t from_offset, to_offset;
-	struct rsoft_cqe *cqe;
 
-	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < length ||
+	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < from->length ||
 			    !rsoft_key_cache_check(&burst->from, qp, qp->dev->lkey_xor, from->lkey,
-					    from->addr, length, RSOFT_NEED_READ, &from_offset) ||
+					    from->addr, from->length, RSOFT_NEED_READ,
+					    &from_offset) ||
 			    !rsoft_key_cache_check(&burst->to, peer, peer->dev->lkey_xor,
-					    rqe->sge[0].lkey, rqe->sge[0].addr, length,
+					    rqe->sge[0].lkey, rqe->sge[0].addr, from->length,
 					    RSOFT_NEED_WRITE, &to_offset)))
 		return false;
-	if (unlikely(burst->from.is_slow || burst->to.is_slow))
-		return false;
+	burst->src = burst->from.key->base + from_offset;
+	burst->dst = burst->to.key->base + to_offset;
+	return likely(!burst->from.is_slow && !burst->to.is_slow);
+}
+
+/* Copy a checked message, and make the completion of its receive. */
+static __rte_always_inline bool
+send_copy(struct send_burst *burst, const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
+		const struct rmem_send_wr *wr)
+{
+	const uint32_t length = wr->sg_list->length;
+	struct rsoft_cqe *cqe;
+
 	/* After a copy that failed, rsoft_resp_send() repeats it, and reports the failure. */
-	if (unlikely(rsoft_copy(burst->to.key->base + to_offset,
-				     burst->from.key->base + from_offset,
-				     length) != RSOFT_SIDE_NONE))
+	if (unlikely(rsoft_copy(burst->dst, burst->src, length) != RSOFT_SIDE_NONE))
 		return false;
 	cqe = &burst->cqe[burst->nb++];
 	cqe->wr_id = rqe->wr_id;
@@ -103,11 +114,13 @@ send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp 
 	struct rsoft_rq *rq = &peer->rq;
 	uint32_t i, at;
 
-	rsoft_rq_cache_prod(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
+	if (rq->prod_cached - rq->cons < n)
+		rsoft_rq_cache_prod(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
 	n = RTE_MIN(n, rq->prod_cached - rq->cons);
 	if (unlikely(n == 0 || !send_is_plain(peer, n)))
 		return;
 	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
+	rsoft_prefetch_write(&rq->cons);
 	for (i = 0; i < n; i += 2) {
 		__builtin_prefetch(rsoft_rq_at(rq, rq->cons + i));
 		rsoft_prefetch_write(&cq->ring[(at + i) & cq->mask]);
@@ -115,14 +128,41 @@ send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp 
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 
-		if (!send_is_simple(wr) ||
-				!send_one(burst, qp, peer, rsoft_rq_at(rq, rq->cons + i), wr))
+		const struct rsoft_rqe *rqe = rsoft_rq_at(rq, rq->cons + i);
+
+		if (!send_is_simple(wr) || !send_check(burst, qp, peer, rqe, wr->sg_list) ||
+				!send_copy(burst, peer, rqe, wr))
 			break;
 	}
 	if (likely(burst->nb != 0)) {
 		RSOFT_COUNT(rq->consumed, burst->nb);
 		rsoft_rq_complete_all(peer, burst->cqe, burst->nb);
 	}
+}
+
+/*
+ * The same for one message. The entry of the CQ is reserved before the copy, as in
+ * rsoft_resp_send().
+ */
+static __rte_always_inline void
+send_place_one(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp *peer,
+		const struct rmem_send_wr *wr)
+{
+	struct rsoft_rq *rq = &peer->rq;
+	const struct rsoft_rqe *rqe = rsoft_rq_head(rq);
+	uint32_t at;
+
+	if (unlikely(rqe == NULL || !send_is_plain(peer, 1) || !send_is_simple(wr) ||
+			    !send_check(burst, qp, peer, rqe, wr->sg_list)))
+		return;
+	at = rsoft_rq_reserve(peer);
+	if (unlikely(!send_copy(burst, peer, rqe, wr))) {
+		rsoft_rq_unreserve(peer, at);
+		return;
+	}
+	RSOFT_COUNT(rq->consumed, 1);
+	rsoft_rq_complete(peer, at, burst->cqe);
+	rsoft_rq_prefetch(rq);
 }
 
 uint32_t
@@ -136,7 +176,10 @@ rsoft_send_burst(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_
 	burst.nb = 0;
 	burst.from.num = burst.to.num = RSOFT_KEY_CACHE_NONE;
 	rte_ticketlock_lock(&peer->rq.lock);
-	send_place(&burst, qp, peer, wrs, stride, RTE_MIN(n, (uint32_t)RSOFT_BATCH_WCS));
+	if (n == 1)
+		send_place_one(&burst, qp, peer, (const void *)wrs);
+	else
+		send_place(&burst, qp, peer, wrs, stride, RTE_MIN(n, (uint32_t)RSOFT_BATCH_WCS));
 	rte_ticketlock_unlock(&peer->rq.lock);
 	return burst.nb;
 }
