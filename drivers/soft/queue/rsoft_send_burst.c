@@ -105,26 +105,36 @@ send_is_simple(const struct rmem_send_wr *wr)
 			wr->sg_list->length - 1u < SEND_MAX;
 }
 
+/* Prefetch the next n entries of a CQ, whose lines another lcore polls. */
+static __rte_always_inline void
+send_prefetch(const struct rsoft_cq *cq, uint32_t n)
+{
+	uint32_t i, at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
+
+	/* It is 0 while the ring may be replaced; see rsoft_cq.h. */
+	if (unlikely(__atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE) == 0))
+		n = 0;
+	for (i = 0; i < n; i += 2)
+		rsoft_prefetch_write(&cq->ring[(at + i) & cq->mask]);
+}
+
 /* Place messages in the receives of a peer, and complete these. Under its rq.lock. */
 static void
 send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp *peer,
 		const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	struct rsoft_cq *cq = rsoft_cq_of(peer->qp.recv_cq);
 	struct rsoft_rq *rq = &peer->rq;
-	uint32_t i, at;
+	uint32_t i;
 
 	if (rq->prod_cached - rq->cons < n)
 		rsoft_rq_cache_prod(rq, __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE));
 	n = RTE_MIN(n, rq->prod_cached - rq->cons);
 	if (unlikely(n == 0 || !send_is_plain(peer, n)))
 		return;
-	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
 	rsoft_prefetch_write(&rq->cons);
-	for (i = 0; i < n; i += 2) {
+	for (i = 0; i < n; i += 2)
 		__builtin_prefetch(rsoft_rq_at(rq, rq->cons + i));
-		rsoft_prefetch_write(&cq->ring[(at + i) & cq->mask]);
-	}
+	send_prefetch(rsoft_cq_of(peer->qp.recv_cq), n);
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 
@@ -175,6 +185,8 @@ rsoft_send_burst(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_
 		return 0;
 	burst.nb = 0;
 	burst.from.num = burst.to.num = RSOFT_KEY_CACHE_NONE;
+	if (n == 1)
+		send_prefetch(rsoft_cq_of(peer->qp.recv_cq), 1);
 	rte_ticketlock_lock(&peer->rq.lock);
 	if (n == 1)
 		send_place_one(&burst, qp, peer, (const void *)wrs);
