@@ -441,7 +441,7 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 			return REQ_NEXT;
 		}
 	}
-	if (wr->opcode == RMEM_WR_SEND) {
+	if (wr->opcode == RMEM_WR_SEND && qp->qp.type != RMEM_QPT_XRC_SEND) {
 		*passed = rsoft_send_burst(qp, wrs, stride, n);
 		if (likely(*passed != 0)) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
