@@ -352,9 +352,13 @@ CONF_TEST(error, post_to_a_full_queue_is_enospc, 0, 0,
 CONF_TEST(error, malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_wr")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_recv_wr recv = {.num_sge = conf.info.max_recv_sge + 1};
 	struct rmem_send_wr wrs[4];
 	unsigned int i;
 
+	TEST_ERR(rmem_post_recv(fx.b.qp, &recv, 1), EINVAL);
+	recv = (struct rmem_recv_wr){.reserved = 1};
+	TEST_ERR(rmem_post_recv(fx.b.qp, &recv, 1), EINVAL);
 	fx_fill(fx.b.buf, 8, 3);
 	for (i = 0; i < RTE_DIM(wrs); i++) {
 		wrs[i] = good_write(&sge);

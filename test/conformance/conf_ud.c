@@ -426,6 +426,7 @@ CONF_TEST(ud, receives_of_an_srq_are_consumed, RMEM_DEV_CAPA_UD | RMEM_DEV_CAPA_
 	TEST_STATUS(deliver(&wr), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.wr_id, 7);
 	TEST_EQ(fx.wc.qp_num, qp->qp_num);
+	TEST_EQ(fx.wc.flags & RMEM_WC_GRH, RMEM_WC_GRH);
 	TEST_EQ(fx.wc.byte_len, RMEM_GRH_SIZE + DATA);
 }
 

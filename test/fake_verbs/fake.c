@@ -45,6 +45,7 @@ fake_reset(void)
 	fake.link_layer = IBV_LINK_LAYER_ETHERNET;
 	fake.nb_gids = FAKE_NB_GIDS;
 	fake.max_inline = 256;
+	fake.max_objects = 16;
 	fake.rereg_flags = IBV_REREG_MR_FLAGS_SUPPORTED;
 	fake.odp_general = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	fake.odp_rc = 0x3f; /* with an SRQ's receives */
@@ -176,9 +177,8 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->vendor_id = fake.vendor_id;
 	orig->node_guid = htobe64(UINT64_C(0x0102030405060708));
 	orig->max_mr_size = UINT64_C(1) << 40;
-	orig->max_pd = orig->max_cq = orig->max_qp = 16;
-	orig->max_mr = 32;
-	orig->max_mw = 16;
+	orig->max_pd = orig->max_cq = orig->max_qp = orig->max_mw = fake.max_objects;
+	orig->max_mr = 2 * fake.max_objects;
 	orig->max_cqe = 1024;
 	orig->max_qp_wr = FAKE_QUEUE;
 	orig->max_mcast_grp = fake.has_no_mcast ? 0 : FAKE_GROUPS;

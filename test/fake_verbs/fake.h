@@ -101,6 +101,7 @@ struct fake {
 	uint32_t dm_log_align;  /* of the last ibv_alloc_dm() */
 	int advise_result;      /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
+	int max_objects;                /* of most types */
 	const struct fake_mkeys *mkeys; /* NULL: none */
 	unsigned int nb_withdrawn; /* events that the kernel withdraws between poll() and read() */
 	/* Failures. */

@@ -5,7 +5,6 @@
 /* Completion channels over the fakes: events and their CQs, and each call that fails. */
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -57,14 +56,6 @@ teardown(void)
 	vt_teardown();
 }
 
-static bool
-is_readable(void)
-{
-	struct pollfd fd = {.fd = ch.channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) == 1;
-}
-
 static void
 write_one(void)
 {
@@ -86,46 +77,6 @@ get_event(void)
 	TEST_ASSERT(cq == ch.cq);
 	TEST_ASSERT(context == &ch);
 	return 0;
-}
-
-/* A message to vt.a, solicited or not. */
-static void
-message(uint8_t flags)
-{
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, NULL);
-	const struct rmem_recv_wr recv = {.wr_id = 1};
-	struct rmem_wc wc;
-
-	wr.num_sge = 0;
-	wr.flags |= flags;
-	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
-	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
-	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_wait(ch.cq, &wc), RMEM_WC_SUCCESS);
-}
-
-TEST(verbs_channel, armed_cq_generates_one_event)
-{
-	open_channel();
-	write_one();
-	TEST_ERR(get_event(), EAGAIN);
-	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	write_one();
-	write_one();
-	TEST_OK(get_event());
-	TEST_ERR(get_event(), EAGAIN);
-	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
-}
-
-TEST(verbs_channel, solicited_only_is_passed_to_the_device)
-{
-	open_channel();
-	TEST_OK(rmem_cq_req_notify(ch.cq, true));
-	message(0);
-	TEST_ERR(get_event(), EAGAIN);
-	message(RMEM_SEND_SOLICITED);
-	TEST_OK(get_event());
-	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
 }
 
 /* Else ibv_destroy_cq() would wait for the application. */
@@ -193,18 +144,6 @@ TEST(verbs_channel, event_of_a_cq_being_destroyed_is_dropped)
 	TEST_OK(pthread_join(destroyer, NULL));
 	TEST_OK(destroyed);
 	ch.cq = NULL;
-}
-
-TEST(verbs_channel, event_not_returned_is_withdrawn_with_its_cq)
-{
-	open_channel();
-	TEST_OK(rmem_cq_req_notify(ch.cq, false));
-	write_one();
-	TEST_ASSERT(is_readable());
-	vt_qp_destroy(&vt.a);
-	TEST_OK(rmem_cq_destroy(ch.cq));
-	ch.cq = NULL;
-	TEST_ASSERT(!is_readable());
 }
 
 TEST(verbs_channel, moderation_has_the_limits_of_the_device)

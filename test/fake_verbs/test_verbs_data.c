@@ -8,113 +8,6 @@
 
 #include "setup.h"
 
-TEST(verbs_data, each_opcode_transfers_its_data)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + VT_HALF);
-
-	*source = 41;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*target, 41);
-	*target = 43;
-	wr = vt_wr(RMEM_WR_RDMA_READ, &sge);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*source, 43);
-	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
-	wr.atomic.compare_add = 7;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*source, 43);
-	TEST_EQ(*target, 50);
-	wr = vt_wr(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge);
-	wr.atomic.compare_add = 50;
-	wr.atomic.swap = 99;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*source, 50);
-	TEST_EQ(*target, 99);
-}
-
-TEST(verbs_data, sends_complete_receives)
-{
-	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 64);
-	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
-	static const uint8_t opcodes[] = {
-			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_WRITE_WITH_IMM};
-	struct rmem_send_wr wr;
-	struct rmem_wc wc;
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		vt.buf[0] = (uint8_t)(i + 1);
-		wr = vt_wr(opcodes[i], &sge);
-		wr.imm_data = 0x12345678;
-		TEST_EQ(rmem_post_recv(vt.b, &recv, 1), 1);
-		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-		TEST_EQ(wc.wr_id, 77);
-		TEST_EQ(wc.qp_num, vt.b->qp_num);
-		TEST_EQ(wc.opcode, i == 2 ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV);
-		TEST_EQ(wc.flags, i == 0 ? 0 : RMEM_WC_WITH_IMM);
-		if (i != 0)
-			TEST_EQ(wc.imm_data, 0x12345678);
-		TEST_EQ(vt.buf[VT_HALF], i + 1);
-	}
-}
-
-TEST(verbs_data, sge_lists_and_inline_data_arrive)
-{
-	struct rmem_sge sge[3] = {vt_sge(0, 3), vt_sge(10, 0), vt_sge(20, 5)};
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
-
-	memcpy(vt.buf, "abc", 3);
-	memcpy(vt.buf + 20, "defgh", 5);
-	wr.num_sge = 3;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + VT_HALF, "abcdefgh", 8);
-	memset(vt.buf + VT_HALF, 0, 8);
-	wr.flags |= RMEM_SEND_INLINE;
-	sge[0].lkey = sge[2].lkey = 1; /* not checked */
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_MEM(vt.buf + VT_HALF, "abcdefgh", 8);
-	wr.num_sge = 0;
-	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-}
-
-TEST(verbs_data, malformed_requests_are_refused)
-{
-	struct rmem_sge sge[5] = {
-			vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8)};
-	struct rmem_send_wr good = vt_wr(RMEM_WR_RDMA_WRITE, sge), wr = good;
-	struct rmem_recv_wr recv = {.sg_list = sge, .num_sge = 5};
-
-	wr.opcode = 200;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	wr = good;
-	wr.flags = 0x80;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	wr = good;
-	wr.num_sge = 5;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	wr = good;
-	wr.flags |= RMEM_SEND_INLINE;
-	sge[0].length = 65;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	sge[0].length = 8;
-	wr.opcode = RMEM_WR_RDMA_READ;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, sge);
-	wr.num_sge = 2;
-	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
-	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), EINVAL);
-	recv.num_sge = 1;
-	recv.reserved = 1;
-	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), EINVAL);
-	TEST_EQ(rmem_post_send(vt.a, NULL, 0), 0);
-	TEST_EQ(rmem_post_recv(vt.a, NULL, 0), 0);
-	TEST_EQ(fake.nb_ex, 0);
-}
-
 /* Lengths that add up to little in 32 bits: as inline data they would be copied to the stack. */
 TEST(verbs_data, sge_lengths_are_added_without_overflow)
 {
@@ -158,18 +51,6 @@ vt_polled(unsigned int n)
 		TEST_EQ(wc[i].status, RMEM_WC_SUCCESS);
 		TEST_EQ(wc[i].wr_id, i);
 	}
-}
-
-TEST(verbs_data, burst_stops_at_the_first_bad_request)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr[40];
-
-	vt_fill(wr, &sge, 40);
-	wr[35].opcode = 99;
-	TEST_EQ(rmem_post_send(vt.a, wr, 40), 35);
-	vt_polled(35);
-	TEST_ERR(rmem_post_send(vt.a, wr + 35, 5), EINVAL);
 }
 
 /* The device accepts 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Device memory is offered if the provider has it; requests reach it by offsets. */
+/* Device memory is offered if the provider has it, and each call that fails. */
 
 #include <string.h>
 
@@ -67,25 +67,6 @@ TEST(verbs_dm, copies_have_the_errno_of_the_provider)
 	TEST_ERR(rmem_dm_copy_to(dm, 0, in, 8), EIO);
 	fake.fail_name = "memcpy_from_dm";
 	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 8), EIO);
-}
-
-TEST(verbs_dm, write_reaches_an_mr_by_its_offset)
-{
-	struct rmem_mr *mr = NULL;
-	struct rmem_sge sge = vt_sge(0, 16);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-	uint8_t out[16];
-
-	TEST_OK(reg(&mr));
-	TEST_ASSERT(mr->addr == NULL && mr->iova == 0);
-	TEST_EQ(fake.access, ACCESS);
-	memset(vt.buf, 0x5a, 16);
-	wr.rdma.remote_addr = 32;
-	wr.rdma.rkey = mr->rkey;
-	TEST_EQ(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_dm_copy_from(dm, 96, out, 16));
-	TEST_MEM(out, vt.buf, 16);
-	TEST_OK(rmem_mr_dereg(mr));
 }
 
 TEST(verbs_dm, failed_calls_are_their_errnos)

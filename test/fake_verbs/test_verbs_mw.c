@@ -107,50 +107,6 @@ TEST(verbs_mwq, invalidation_of_an_unbound_window_fails)
 	vt_only_bound_is_invalidated();
 }
 
-TEST(verbs_mwq, another_qp_does_not_invalidate)
-{
-	struct rmem_send_wr wr;
-	struct rmem_wc wc;
-
-	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
-	wr = vt_inv_wr(vt.two->rkey);
-	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
-	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
-	vt_reconnect();
-	vt_is_granted(vt.two->rkey);
-}
-
-/* A valid binding with one change. */
-#define BAD_BIND(change, check)                                                                    \
-	do {                                                                                       \
-		wr = good;                                                                         \
-		change;                                                                            \
-		check;                                                                             \
-	} while (0)
-#define BIND_REFUSED(change)      BAD_BIND(change, vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR))
-#define BIND_FAILS(change, error) BAD_BIND(change, TEST_ERR(vt_run(&wr), error))
-
-TEST(verbs_mwq, bad_bindings_are_refused)
-{
-	struct rmem_send_wr good = vt_bind_wr(vt.two), wr;
-	struct rmem_mr *fixed;
-
-	BIND_REFUSED(wr.bind_mw.length = 0);
-	BIND_REFUSED(wr.bind_mw.length = VT_BUF);
-	BIND_REFUSED(wr.bind_mw.mr = vt.mr); /* lacks MW_BIND */
-	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, RMEM_ACCESS_MW_BIND, &fixed));
-	BIND_REFUSED(wr.bind_mw.mr = fixed);
-	TEST_OK(rmem_mr_dereg(fixed));
-	TEST_STATUS(vt_run(&good), RMEM_WC_SUCCESS);
-	vt_is_refused(&good, RMEM_WC_MW_BIND_ERR); /* bound already */
-	BIND_FAILS(wr.bind_mw.mw = NULL, EINVAL);
-	BIND_FAILS(wr.bind_mw.mw = vt.one, EINVAL);
-	BIND_FAILS(wr.bind_mw.mr = NULL, EINVAL);
-	BIND_FAILS(wr.flags |= RMEM_SEND_INLINE, EINVAL);
-	BIND_FAILS(wr.opcode = RMEM_WR_REG_MR, EOPNOTSUPP);
-	BIND_FAILS(wr.opcode = RMEM_WR_RDMA_READ_WITH_INV, EOPNOTSUPP);
-}
-
 /* A binding that the device refuses leaves a window that can be bound. */
 TEST(verbs_mwq, failed_bind_keeps_the_window)
 {
@@ -253,34 +209,6 @@ TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 	vt_reconnect();
 	vt_is_granted(vt.two->rkey);
 	vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
-}
-
-TEST(verbs_mw, type_1_window_is_bound_repeatedly)
-{
-	struct rmem_mw_bind bind = vt_bind(VT_HALF);
-	struct rmem_wc wc;
-	uint32_t before;
-	unsigned int i;
-
-	for (i = 0; i < 300; i++) {
-		before = vt.one->rkey;
-		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
-		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-		TEST_EQ(wc.wr_id, bind.wr_id);
-		TEST_EQ(wc.opcode, RMEM_WC_BIND_MW);
-		TEST_ASSERT(vt.one->rkey != before);
-	}
-	vt_is_granted(vt.one->rkey);
-	vt_is_denied(before);
-	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
-	before = vt.one->rkey;
-	for (i = 0; i < 2; i++) { /* also when nothing is bound */
-		TEST_STATUS(vt_bind_one(0), RMEM_WC_SUCCESS);
-		vt_is_denied(before);
-		vt_is_denied(vt.one->rkey);
-	}
-	TEST_OK(rmem_mr_dereg(vt.mw_mr));
-	vt.mw_mr = NULL;
 }
 
 TEST(verbs_mw, refused_calls_keep_the_key)

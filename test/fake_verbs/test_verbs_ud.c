@@ -14,7 +14,6 @@
 #define DATA 32u
 
 static struct rmem_ah *ah;
-static struct rmem_srq *srq;
 static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = {0xfe, 0x80}};
 
 static void
@@ -23,7 +22,6 @@ make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 	struct rmem_qp_conf conf = vt_qp_conf(cq, RMEM_QPT_UD);
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
 
-	conf.srq = srq;
 	vt_replace_qp(qp, &conf);
 	TEST_OK(rmem_qp_modify(*qp, &attr,
 			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
@@ -48,7 +46,6 @@ static void
 setup(void)
 {
 	ah = NULL;
-	srq = NULL;
 	vt_setup_fake();
 }
 
@@ -57,12 +54,6 @@ teardown(void)
 {
 	fake.fail_name = NULL;
 	TEST_OK(rmem_ah_destroy(ah));
-	if (srq != NULL) {
-		TEST_OK(rmem_qp_destroy(vt.a));
-		TEST_OK(rmem_qp_destroy(vt.b));
-		vt.a = vt.b = NULL;
-		TEST_OK(rmem_srq_destroy(srq));
-	}
 	vt_teardown();
 }
 
@@ -84,7 +75,7 @@ post_recv(void)
 	const struct rmem_sge to = vt_sge(VT_BUF / 2, RMEM_GRH_SIZE + DATA);
 	const struct rmem_recv_wr recv = {.wr_id = 7, .sg_list = &to, .num_sge = 1};
 
-	return srq != NULL ? rmem_srq_post_recv(srq, &recv, 1) : rmem_post_recv(vt.b, &recv, 1);
+	return rmem_post_recv(vt.b, &recv, 1);
 }
 
 static void
@@ -118,40 +109,6 @@ TEST(verbs_ud, message_arrives_with_its_grh_and_sender)
 	wr.ud.remote_qkey = QKEY + 1;
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_poll_cq(vt.cq_b, &(struct rmem_wc){0}, 1), 0);
-}
-
-TEST(verbs_ud, qkey_is_set_and_returned)
-{
-	struct rmem_qp_attr attr = {.qkey = 99};
-
-	open_ud();
-	TEST_EQ(fake_qp_find(vt.a->qp_num)->init.qp_type, IBV_QPT_UD);
-	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_QKEY));
-	TEST_EQ(fake_qp_find(vt.a->qp_num)->qkey, 99);
-	memset(&attr, 0, sizeof(attr));
-	TEST_OK(rmem_qp_query(vt.a, &attr));
-	TEST_EQ(attr.qkey, 99);
-}
-
-/* The receives of QPs of RC on the same SRQ have none, even if the device reports one. */
-TEST(verbs_ud, receives_of_an_srq_have_a_grh)
-{
-	const struct rmem_srq_conf conf = {.max_wr = 8, .max_sge = 1};
-	struct rmem_sge sge;
-	struct rmem_send_wr wr;
-
-	fake.has_srq = true;
-	TEST_OK(vt_open());
-	TEST_OK(rmem_srq_create(vt.pd, &conf, &srq));
-	make_qp(vt.cq_a, &vt.a);
-	make_qp(vt.cq_b, &vt.b);
-	TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
-	memset(vt.buf, 0x44, DATA);
-	sge = vt_sge(0, DATA);
-	wr = wr_to(vt.b, &sge);
-	TEST_EQ(post_recv(), 1);
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	expect_message();
 }
 
 TEST(verbs_ud, ah_exists_until_its_requests_have_completed)
