@@ -9,6 +9,7 @@
 #include "../drivers/soft/base/rsoft.h"
 #include "../drivers/soft/wire/rwire.h"
 #include "../drivers/soft/wire/rwire_xrc.h"
+#include "../drivers/soft/wire/rwire_xrc_qp.h"
 #include "rmem_env.h"
 
 void
@@ -23,6 +24,7 @@ rmem_env_forked(void)
 			continue;
 		dev->wire->port->ops->close(dev->wire->port);
 		rwire_xrc_forked(dev);
+		rwire_xrc_qp_forked(dev);
 		rwire_netif_close(dev->wire);
 		rwire_control_close(dev->wire);
 		if (dev->args.progress == RSOFT_PROGRESS_THREAD)

@@ -111,7 +111,7 @@ rsoft_chaos_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf)
 {
 	int ret = check(&qp->obj, RSOFT_CHAOS_QP_CREATE);
 
-	return ret != 0 ? ret : rsoft_qp_create(qp, conf);
+	return ret != 0 ? ret : rsoft_xrcd_qp_create(qp, conf);
 }
 
 int

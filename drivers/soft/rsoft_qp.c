@@ -59,6 +59,30 @@ qp_entry(struct rsoft_dev *dev, bool is_gsi)
 	return id != 0 ? id + RSOFT_FIRST_QP - 1 : 0;
 }
 
+/*
+ * Set the number of a QP in an entry of the device's table, different from that of the previous QP
+ * there. Under the domain's lock.
+ */
+static void
+qp_number(struct rsoft_qp *qp, uint32_t index)
+{
+	struct rsoft_dev *dev = qp->dev;
+
+	do {
+		dev->qp_generation += dev->qp_mask + 1;
+		qp->serial = dev->qp_generation | index;
+	} while ((qp->serial & 0xffffff) == RMEM_MCAST_QPN);
+	qp->qp.qp_num = (uint32_t)qp->serial & 0xffffff;
+}
+
+void
+rsoft_qp_renumber(struct rsoft_qp *qp)
+{
+	rsoft_lock(&rsoft_domain->lock);
+	qp_number(qp, qp->qp.qp_num & qp->dev->qp_mask);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+}
+
 /* Assign a number and an entry of the device's table to the QP. */
 static int
 qp_enter(struct rsoft_qp *qp, bool is_gsi)
@@ -69,12 +93,9 @@ qp_enter(struct rsoft_qp *qp, bool is_gsi)
 	rsoft_lock(&rsoft_domain->lock);
 	index = qp_entry(dev, is_gsi);
 	if (index != 0) {
-		/* The number differs from that of the previous QP in this entry. */
-		do {
-			dev->qp_generation += dev->qp_mask + 1;
-			qp->serial = dev->qp_generation | index;
-		} while ((qp->serial & 0xffffff) == RMEM_MCAST_QPN);
-		qp->qp.qp_num = is_gsi ? RSOFT_GSI_QP : (uint32_t)qp->serial & 0xffffff;
+		qp_number(qp, index);
+		if (is_gsi)
+			qp->qp.qp_num = RSOFT_GSI_QP;
 		__atomic_store_n(&dev->qps[index], qp, __ATOMIC_RELEASE);
 		dev->nb_qp++;
 	}
@@ -717,37 +738,6 @@ int
 rsoft_qp_reset(struct rmem_qp *base)
 {
 	qp_quiesce(qp_of(base), false);
-	return 0;
-}
-
-int
-rsoft_qp_attach_counter(struct rmem_qp *base, struct rmem_counter *counter, uint32_t counts)
-{
-	struct rsoft_qp *qp = qp_of(base);
-	unsigned int i;
-	uint32_t state;
-
-	rte_ticketlock_lock(&qp->ctl_lock);
-	state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
-	if (state != RMEM_QPS_RESET && state != RMEM_QPS_INIT) {
-		rte_ticketlock_unlock(&qp->ctl_lock);
-		RSOFT_LOG(ERR, "QP 0x%06x%s: no counter attached: no longer in RESET or INIT",
-				base->qp_num, RSOFT_QP_NAME(base));
-		return -EBUSY;
-	}
-	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
-		if ((counts & UINT32_C(1) << i) != 0)
-			qp->counters[i] = counter;
-	}
-	qp->counts |= (uint8_t)counts;
-	if ((counts & RSOFT_COUNT_REMOTE) != 0)
-		__atomic_fetch_or(&qp->access, RSOFT_QP_COUNTED, __ATOMIC_RELAXED);
-	/* The memory of a counted receive has its data. */
-	if ((counts & RMEM_QP_COUNT_RECV) != 0 && qp->inline_recv != RSOFT_INLINE_NONE) {
-		rsoft_grace_wait(); /* as qp_quiesce() */
-		qp->inline_recv = RSOFT_INLINE_NONE;
-	}
-	rte_ticketlock_unlock(&qp->ctl_lock);
 	return 0;
 }
 

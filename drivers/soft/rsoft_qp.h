@@ -12,12 +12,13 @@
 #include "base/rsoft.h"
 
 int rsoft_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
+/* Give a QP, which no other thread uses, another number. */
+void rsoft_qp_renumber(struct rsoft_qp *qp);
 int rsoft_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 int rsoft_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 int rsoft_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rsoft_qp_set_error(struct rmem_qp *qp);
 int rsoft_qp_reset(struct rmem_qp *qp);
-int rsoft_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts);
 int rsoft_qp_destroy(struct rmem_qp *qp);
 
 #endif /* RSOFT_QP_H */

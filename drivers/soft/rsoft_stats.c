@@ -4,8 +4,12 @@
 
 /* Counters; see rsoft_stats.h. struct rmem_dev_stats is accessed as an array of 64-bit counters. */
 
+#include <errno.h>
 #include <string.h>
 
+#include "mem/rsoft_grace.h"
+#include "queue/rsoft_count.h"
+#include "queue/rsoft_inline.h"
 #include "rsoft_stats.h"
 #include "wire/rwire.h"
 
@@ -80,5 +84,36 @@ int
 rsoft_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats)
 {
 	rsoft_stats_add(stats, (const struct rsoft_qp *)qp);
+	return 0;
+}
+
+int
+rsoft_qp_attach_counter(struct rmem_qp *base, struct rmem_counter *counter, uint32_t counts)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	unsigned int i;
+	uint32_t state;
+
+	rte_ticketlock_lock(&qp->ctl_lock);
+	state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+	if (state != RMEM_QPS_RESET && state != RMEM_QPS_INIT) {
+		rte_ticketlock_unlock(&qp->ctl_lock);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: no counter attached: no longer in RESET or INIT",
+				base->qp_num, RSOFT_QP_NAME(base));
+		return -EBUSY;
+	}
+	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
+		if ((counts & UINT32_C(1) << i) != 0)
+			qp->counters[i] = counter;
+	}
+	qp->counts |= (uint8_t)counts;
+	if ((counts & RSOFT_COUNT_REMOTE) != 0)
+		__atomic_fetch_or(&qp->access, RSOFT_QP_COUNTED, __ATOMIC_RELAXED);
+	/* The memory of a counted receive has its data. */
+	if ((counts & RMEM_QP_COUNT_RECV) != 0 && qp->inline_recv != RSOFT_INLINE_NONE) {
+		rsoft_grace_wait(); /* as qp_quiesce() */
+		qp->inline_recv = RSOFT_INLINE_NONE;
+	}
+	rte_ticketlock_unlock(&qp->ctl_lock);
 	return 0;
 }

@@ -5,12 +5,17 @@
 /* XRC domains; see rsoft_xrcd.h. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "queue/rsoft_xrc.h"
+#include "rsoft_qp.h"
 #include "rsoft_xrcd.h"
 #include "wire/rwire_xrc.h"
+#include "wire/rwire_xrc_qp.h"
+
+#define QP_TRIES 64 /* numbers tried for an XRC_RECV QP */
 
 static struct rsoft_xrcd *
 xrcd_of(struct rmem_xrcd *xrcd)
@@ -106,10 +111,52 @@ rsoft_xrcd_srq_destroy(struct rmem_srq *srq)
 	return rsoft_xrc_srq_destroy(srq);
 }
 
+/* Other processes can open a QP of a file's domain. Without a listener, the QP is of this one. */
+static void
+qp_publish(struct rsoft_qp *qp)
+{
+	unsigned int i;
+
+	for (i = 0; i < QP_TRIES && rwire_xrc_qp_publish(qp) == -EADDRINUSE; i++)
+		rsoft_qp_renumber(qp);
+	if (qp->listener == NULL)
+		RSOFT_LOG(WARNING, "QP 0x%06x: other processes can't open it", qp->qp.qp_num);
+}
+
+int
+rsoft_xrcd_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	int ret = rsoft_qp_create(base, conf);
+
+	if (ret == 0 && qp->dev->wire != NULL && rsoft_xrc_is_shared(qp))
+		qp_publish(qp);
+	return ret;
+}
+
+int
+rsoft_xrcd_qp_destroy(struct rmem_qp *qp)
+{
+	struct rwire_xrc_qp_listener *listener = rwire_xrc_qp_withdraw((struct rsoft_qp *)qp);
+	int ret = rsoft_qp_destroy(qp);
+
+	free(listener);
+	return ret;
+}
+
+static const struct rmem_qp_share_ops share_ops = {
+		.qp_open = rwire_xrc_qp_open,
+		.qp_call = rwire_xrc_qp_call,
+		.qp_close = rwire_xrc_qp_close,
+		.qp_event = rwire_xrc_qp_event,
+		.qp_leave = rwire_xrc_qp_leave,
+};
+
 const struct rmem_xrc_ops rsoft_xrcd_ops = {
 		.xrcd_size = sizeof(struct rsoft_xrcd),
 		.flags = RMEM_XRC_OPS_SHARED,
 		.srq_num_get = rsoft_xrc_srq_num_get,
 		.xrcd_dealloc = xrcd_dealloc,
 		.xrcd_alloc = xrcd_alloc,
+		.share = &share_ops,
 };

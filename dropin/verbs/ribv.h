@@ -222,6 +222,7 @@ struct ribv_qp {
 	struct ribv_pd *pd; /* NULL for XRC_RECV, as are the CQs */
 	bool is_ud;
 	bool is_xrc;                       /* XRC_SEND */
+	bool is_opened;                    /* XRC_RECV of another process */
 	struct ribv_cq *send_cq, *recv_cq; /* equal for XRC_SEND */
 	LIST_ENTRY(ribv_qp) next;          /* in the lists of ribv_qp.c */
 	struct ibv_qp_init_attr init;
@@ -653,6 +654,7 @@ bool ribv_is_channel(const struct ibv_comp_channel *channel);
 /* ribv_ah.c */
 /* Convert an address vector to the class's format. */
 void ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr);
+void ribv_ah_attr_back(const struct rmem_ah_attr *attr, struct ibv_ah_attr *ibv);
 /* Set the destination of a UD request; 0 or an errno. */
 int ribv_ud_wr(const struct ribv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 		uint32_t remote_qkey, struct rmem_send_wr *wr);

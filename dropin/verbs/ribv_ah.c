@@ -48,6 +48,23 @@ ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr)
 	memcpy(attr->dgid, ibv->grh.dgid.raw, sizeof(attr->dgid));
 }
 
+void
+ribv_ah_attr_back(const struct rmem_ah_attr *attr, struct ibv_ah_attr *ibv)
+{
+	memset(ibv, 0, sizeof(*ibv));
+	ibv->is_global = attr->is_global;
+	ibv->dlid = attr->dlid;
+	ibv->sl = attr->sl;
+	ibv->src_path_bits = attr->src_path_bits;
+	ibv->static_rate = attr->static_rate;
+	ibv->port_num = attr->port_num;
+	ibv->grh.flow_label = attr->flow_label;
+	ibv->grh.sgid_index = attr->sgid_index;
+	ibv->grh.hop_limit = attr->hop_limit;
+	ibv->grh.traffic_class = attr->traffic_class;
+	memcpy(ibv->grh.dgid.raw, attr->dgid, sizeof(attr->dgid));
+}
+
 struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {

@@ -145,27 +145,53 @@ qp_enter(struct ribv_qp *qp, struct ibv_context *context, const struct ibv_qp_in
 	return &qp->ibv;
 }
 
+/* Create an XRC_RECV QP, or a handle of one of this process; -EAGAIN: it has none of the number. */
+static int
+xrc_recv_own(const struct ibv_xrcd *ibv, uint32_t qp_num, struct rmem_qp **own)
+{
+	const struct rmem_qp_ext ext = {.xrcd = ((const struct ribv_xrcd *)ibv)->xrcd};
+	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .ext = &ext};
+	const struct rmem_dev *dev = ribv_dev_of(ibv->context);
+	const struct ribv_qp *qp;
+	int ret = -EAGAIN;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(qp, &qps[qp_num % NB_LISTS], next) {
+		if (qp->qp->qp_num == qp_num && qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
+				!qp->is_opened && ribv_dev_of(qp->context) == dev)
+			break;
+	}
+	if (qp_num == 0)
+		ret = rmem_qp_create(NULL, &conf, own);
+	else if (qp != NULL)
+		ret = rmem_qp_get(ext.xrcd, qp_num, own);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 /*
- * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. The QP has no events: they would
- * refer to the handle that created the QP, which may be destroyed before the others.
+ * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. A QP of this process has no events:
+ * they would refer to the handle that created the QP, which may be destroyed before the others.
  */
 static struct ibv_qp *
-xrc_recv_enter(const struct ibv_xrcd *xrcd, uint32_t qp_num, void *context)
+xrc_recv_enter(const struct ibv_xrcd *ibv, uint32_t qp_num, void *context)
 {
-	const struct rmem_qp_ext ext = {.xrcd = ((const struct ribv_xrcd *)xrcd)->xrcd};
-	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .ext = &ext};
 	const struct ibv_qp_init_attr init = {.qp_context = context, .qp_type = IBV_QPT_XRC_RECV};
+	struct rmem_qp_shared_conf conf = {.qp_num = qp_num};
 	struct ribv_qp *qp = ribv_new();
 	int ret;
 
 	if (qp == NULL)
 		return NULL;
-	pthread_mutex_lock(&lock);
-	ret = qp_num == 0 ? rmem_qp_create(NULL, &conf, &qp->qp)
-			  : rmem_qp_get(ext.xrcd, qp_num, &qp->qp);
-	pthread_mutex_unlock(&lock);
+	ret = xrc_recv_own(ibv, qp_num, &qp->qp);
+	if (ret == -EAGAIN) {
+		conf.async_channel = ribv_async_of(ibv->context);
+		conf.context = qp;
+		qp->is_opened = true;
+		ret = rmem_qp_get_shared(((const struct ribv_xrcd *)ibv)->xrcd, &conf, &qp->qp);
+	}
 	if (ret == 0)
-		return qp_enter(qp, xrcd->context, &init);
+		return qp_enter(qp, ibv->context, &init);
 	ribv_leave(qp);
 	return ribv_fail(ret == -ENOENT ? EINVAL : ribv_errno(ret));
 }
@@ -390,11 +416,15 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return ret;
 	attr_of_ibv(qp, attr, mask, &own);
 	/* Other threads of the program may post, which the class does not allow during a modify. */
-	ribv_lock(&qp->send_lock);
-	ribv_lock(&qp->recv_lock);
+	if (!qp->is_opened) {
+		ribv_lock(&qp->send_lock);
+		ribv_lock(&qp->recv_lock);
+	}
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
-	ribv_unlock(&qp->recv_lock);
-	ribv_unlock(&qp->send_lock);
+	if (!qp->is_opened) {
+		ribv_unlock(&qp->recv_lock);
+		ribv_unlock(&qp->send_lock);
+	}
 	if (ret != 0)
 		return ribv_errno(ret);
 	if ((mask & IBV_QP_AV) != 0)
@@ -454,6 +484,11 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	attr->qp_access_flags = qp->access;
 	attr->cap = qp->init.cap;
 	attr->ah_attr = qp->ah;
+	/* Also as set by other handles. */
+	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) {
+		attr->qp_access_flags = own.access;
+		ribv_ah_attr_back(&own.ah, &attr->ah_attr);
+	}
 	attr->pkey_index = own.pkey_index;
 	attr->sq_draining = own.sq_draining;
 	attr->max_rd_atomic = own.max_rd_atomic;
@@ -536,10 +571,11 @@ ribv_qp_has_wc(const struct rmem_dev *dev, uint32_t qp_num)
 	if (pthread_mutex_trylock(&lock) != 0)
 		return true;
 	LIST_FOREACH(qp, &qps[qp_num % NB_LISTS], next) {
-		if (qp->qp->qp_num != qp_num || ribv_dev_of(qp->context) != dev)
+		/* QPs of other processes may have numbers of this one's. */
+		if (qp->qp->qp_num != qp_num || ribv_dev_of(qp->context) != dev ||
+				qp->send_cq == NULL)
 			continue;
-		has_wc = qp->send_cq != NULL &&
-				(ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq));
+		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
 		break;
 	}
 	pthread_mutex_unlock(&lock);

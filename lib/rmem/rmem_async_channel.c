@@ -168,6 +168,20 @@ rmem_async_channel_unbind(struct rmem_async_events *events)
 	rmem_obj_unhold(&channel->obj);
 }
 
+void
+rmem_async_channel_mute(struct rmem_async_events *events)
+{
+	struct rmem_eventfd *efd;
+
+	if (events == NULL)
+		return;
+	efd = &channel_of(events->channel)->efd;
+	pthread_mutex_lock(&efd->lock);
+	events->is_muted = true;
+	pthread_mutex_unlock(&efd->lock);
+	rmem_eventfd_remove(efd, &events->base);
+}
+
 /* Add an event; NULL has no effect. */
 static void
 channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
@@ -182,8 +196,10 @@ channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
 		events->port_num = port_num;
 	if (type == RMEM_ASYNC_PORT_ACTIVE || type == RMEM_ASYNC_PORT_ERR)
 		events->is_port_active = type == RMEM_ASYNC_PORT_ACTIVE;
-	events->base.pending |= UINT32_C(1) << type;
-	rmem_eventfd_list(efd, &events->base);
+	if (!events->is_muted) {
+		events->base.pending |= UINT32_C(1) << type;
+		rmem_eventfd_list(efd, &events->base);
+	}
 	pthread_mutex_unlock(&efd->lock);
 }
 
@@ -197,7 +213,11 @@ rmem_cq_async_event(struct rmem_cq *cq, uint32_t type)
 void
 rmem_qp_async_event(struct rmem_qp *qp, uint32_t type)
 {
-	channel_put(((struct rmem_qp_drv *)qp)->async, type, 0);
+	struct rmem_qp_drv *drv = (struct rmem_qp_drv *)qp;
+
+	channel_put(drv->async, type, 0);
+	if (__atomic_load_n(&drv->has_openers, __ATOMIC_ACQUIRE) != 0)
+		rmem_obj_driver(&qp->obj)->ops.xrc->share->qp_event(qp, type);
 }
 
 void

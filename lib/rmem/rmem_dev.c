@@ -136,6 +136,19 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 			info.nb_srq, info.nb_cq);
 }
 
+/* As rmem_obj_kill_quietly(); QPs that only other processes hold do not count. */
+static uint32_t
+kill_dev(struct rmem_dev *dev)
+{
+	const struct rmem_xrc_ops *xrc = rmem_obj_driver(&dev->obj)->ops.xrc;
+	uint32_t refs = rmem_obj_kill_quietly(&dev->obj);
+
+	if (refs == 0 || xrc == NULL || xrc->share == NULL)
+		return refs;
+	xrc->share->qp_leave(dev);
+	return rmem_obj_kill_quietly(&dev->obj);
+}
+
 /* Close a device; call with the lock held. */
 static int
 do_close(struct rmem_dev *dev)
@@ -146,7 +159,7 @@ do_close(struct rmem_dev *dev)
 	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret != 0)
 		return ret;
-	refs = rmem_obj_kill_quietly(&dev->obj);
+	refs = kill_dev(dev);
 	if (refs != 0)
 		return refuse_close(dev, refs);
 	rmem_trace_dev_close(dev->name);

@@ -64,7 +64,9 @@ struct rmem_qp_drv {
 	struct rmem_qp qp;                /**< Public part. */
 	struct rmem_qp_error *last_error; /**< Private to the class: rmem_qp_note_error(). */
 	uint16_t flags;                   /**< RMEM_QP_* of its configuration; set by the class. */
-	uint16_t reserved[3];             /**< Zero. */
+	uint16_t is_opened;               /**< 1: of rmem_qp_get_shared(); set by the class. */
+	uint16_t has_openers;             /**< 1: rmem_qp_hold() holds it; by the class, atomic. */
+	uint16_t reserved[1];             /**< Zero. */
 	struct rmem_async_events *async;  /**< Private to the class: events, or NULL. */
 };
 
@@ -374,17 +376,71 @@ typedef int (*rmem_xrcd_dealloc_t)(struct rmem_xrcd *xrcd);
 /** Get the number of an SRQ that was created with rmem_srq_ext::xrcd. */
 typedef int (*rmem_srq_num_get_t)(struct rmem_srq *srq, uint32_t *srq_num);
 
+/** Calls of QPs that other processes open: rmem_qp_call::op. */
+enum rmem_qp_call_op {
+	RMEM_QP_CALL_QUERY = 1, /**< rmem_qp_query(): fills attr. */
+	RMEM_QP_CALL_MODIFY,    /**< rmem_qp_modify() with attr and mask. */
+	RMEM_QP_CALL_CONNECT,   /**< rmem_qp_connect() with conn. */
+	RMEM_QP_CALL_RESET,     /**< rmem_qp_reset(). */
+	RMEM_QP_CALL_SET_ERROR, /**< rmem_qp_set_error(). */
+};
+
+/** A call of a QP by another process; plain bytes. */
+struct rmem_qp_call {
+	uint32_t op;   /**< enum rmem_qp_call_op. */
+	uint32_t mask; /**< MODIFY: RMEM_QP_STATE and following bits; else 0. */
+	union {
+		struct rmem_qp_attr attr; /**< QUERY, MODIFY. */
+		struct rmem_qp_conn conn; /**< CONNECT. */
+	};
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Open an XRC_RECV QP of another process.
+ *
+ * As rmem_qp_get_shared(); qp->qp_num is its number. -ENOENT, -ENOSPC, -ENOMEM or -ETIMEDOUT.
+ */
+typedef int (*rmem_qp_open_t)(struct rmem_qp *qp, struct rmem_xrcd *xrcd);
+/**
+ * Let the other process execute a call of an opened QP.
+ *
+ * The result of rmem_qp_execute() there, -EIO if the process has ended, or -ETIMEDOUT.
+ */
+typedef int (*rmem_qp_call_t)(struct rmem_qp *qp, struct rmem_qp_call *call);
+/** Release the resources of qp_open, and the reference to the QP. */
+typedef void (*rmem_qp_close_t)(struct rmem_qp *qp);
+/**
+ * Report an event of a QP with rmem_qp_drv::has_openers to those processes.
+ *
+ * Called as rmem_qp_async_event(): must not wait.
+ */
+typedef void (*rmem_qp_event_t)(struct rmem_qp *qp, uint32_t type);
+/** Release all QPs that only other processes hold (rmem_qp_is_left()). */
+typedef void (*rmem_qp_leave_t)(struct rmem_dev *dev);
+
+/** Operations on QPs that several processes open; all are required. */
+struct rmem_qp_share_ops {
+	rmem_qp_open_t qp_open;   /**< QPs of other processes. */
+	rmem_qp_call_t qp_call;   /**< QPs of other processes. */
+	rmem_qp_close_t qp_close; /**< QPs of other processes. */
+	rmem_qp_event_t qp_event; /**< QPs that other processes have opened. */
+	rmem_qp_leave_t qp_leave; /**< QPs that other processes have opened. */
+	uint64_t reserved[3];     /**< Zero. */
+};
+
 /** rmem_xrc_ops::flags: processes share the domain of a file; the driver finds if it exists. */
 #define RMEM_XRC_OPS_SHARED (1u << 0)
 
-/** Operations of XRC; all are required. */
+/** Operations of XRC; all but share are required. */
 struct rmem_xrc_ops {
 	uint32_t xrcd_size;               /**< Bytes of its XRC domain, struct rmem_xrcd first. */
 	uint32_t flags;                   /**< Bitwise OR of RMEM_XRC_OPS_*. */
 	rmem_srq_num_get_t srq_num_get;   /**< SRQs of XRC. */
 	rmem_xrcd_dealloc_t xrcd_dealloc; /**< XRC domains. */
 	rmem_xrcd_alloc_t xrcd_alloc;     /**< XRC domains. */
-	uint64_t reserved[4];             /**< Zero. */
+	const struct rmem_qp_share_ops *share; /**< XRC_RECV QPs of other processes, or NULL. */
+	uint64_t reserved[3];                  /**< Zero. */
 };
 
 /** Allocate dm->length bytes; the class has checked conf with the limits of the device. */
@@ -560,6 +616,75 @@ int rmem_driver_register(const struct rmem_driver *driver);
  */
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
+
+/**
+ * Hold an XRC_RECV QP for another process that opens it.
+ *
+ * Until rmem_qp_unhold() the QP is not destroyed: rmem_qp_destroy() of this process returns 0, and
+ * releases only its own handle.
+ *
+ * Control path. Safe to call from any thread. The domain must not be released during the call.
+ *
+ * @param xrcd
+ *   Any handle of the domain of the QP.
+ * @param qp_num
+ *   Number of the QP.
+ * @param[out] qp
+ *   The QP. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOENT: the domain has no such QP.
+ *   - -ENOSPC: 65535 references are held.
+ */
+int rmem_qp_hold(const struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
+
+/**
+ * Release a reference of rmem_qp_hold().
+ *
+ * The last one of a QP without a handle destroys it.
+ *
+ * Control path, as rmem_qp_destroy(). Safe to call from any thread.
+ *
+ * @param qp
+ *   QP.
+ */
+void rmem_qp_unhold(struct rmem_qp *qp);
+
+/**
+ * Check whether only other processes hold a QP.
+ *
+ * Then this process has destroyed all of its handles.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP that the caller holds by rmem_qp_hold().
+ *
+ * @return
+ *   True if so.
+ */
+bool rmem_qp_is_left(const struct rmem_qp *qp);
+
+/**
+ * Execute a call of another process, which may have any content.
+ *
+ * Control path, as the call itself. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP that the caller holds by rmem_qp_hold().
+ * @param call
+ *   The call; QUERY fills its attributes.
+ *
+ * @return
+ *   0 on success, otherwise as the call:
+ *   - -EINVAL: also for an unknown call.
+ *   - -EBUSY: the state of the QP.
+ *   - -EOPNOTSUPP: the device can't change the attribute.
+ *   - -ENOMEM: no memory for the connection.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_execute(struct rmem_qp *qp, struct rmem_qp_call *call);
 
 /**
  * Trace a failed request with the trace point lib.rmem.error.wc.

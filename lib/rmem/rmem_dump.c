@@ -12,6 +12,7 @@
 
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
+#include "rmem_qp_priv.h"
 #include "rmem_report_priv.h"
 
 #define COUNTER(name)                                                                              \
@@ -189,6 +190,11 @@ report_qp(struct rmem_report *out, const struct rmem_obj *obj)
 	rmem_report_uint(out, "qp_num", qp->qp_num);
 	if (qp->pd != NULL)
 		report_pd_of(out, qp->pd);
+	/* Its process might not answer. */
+	if (rmem_qp_is_opened(qp)) {
+		rmem_report_text(out, "state", "of another process");
+		return;
+	}
 	if (rmem_obj_driver(obj)->ops.qp_query((struct rmem_qp *)(uintptr_t)qp, &attr) == 0) {
 		rmem_report_text(out, "state", rmem_qp_state_str(attr.state));
 		rmem_report_uint(out, "remote_qp_num", attr.remote.qp_num);

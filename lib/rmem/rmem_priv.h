@@ -98,9 +98,6 @@ void rmem_telemetry_init(void);
 /** Call func for each device until it returns not 0; excludes creating and closing devices. */
 int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
 
-/** Name of a state of a QP: enum rmem_qp_state. */
-const char *rmem_qp_state_str(uint32_t state);
-
 /** A counter of struct rmem_dev_stats. */
 struct rmem_dev_stat_name {
 	const char *name;
@@ -255,6 +252,7 @@ struct rmem_async_events {
 	uint32_t port_num;                  /**< Port of the last port event; under the lock. */
 	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
 	bool is_port_active;                /**< From the last port event; under the lock. */
+	bool is_muted;                      /**< Generates no more; under the lock. */
 };
 
 /** Return 0 if channel is NULL or a channel of dev, else -EINVAL. */
@@ -272,6 +270,9 @@ void rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj
 
 /** Drop the events of an object that generates no more, and free them; NULL has no effect. */
 void rmem_async_channel_unbind(struct rmem_async_events *events);
+
+/** Drop the events of an object, and all later ones; NULL has no effect. */
+void rmem_async_channel_mute(struct rmem_async_events *events);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
@@ -318,6 +319,15 @@ void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_
 
 /** Return 0 if dev has XRC and xrcd is a domain of it; else -EINVAL or -EOPNOTSUPP. */
 int rmem_xrcd_check(const struct rmem_xrcd *xrcd, const struct rmem_dev *dev);
+
+/** Add nb, 1 or -1, to the QPs of a handle that only other processes hold. */
+void rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb);
+
+/**
+ * rmem_obj_drop() of a QP; is_left: only other processes held it. Also frees a handle that was
+ * closed before its last QP.
+ */
+void rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left);
 
 /** Return 0 if [offset, offset + length) is within device memory, else -EINVAL. */
 int rmem_dm_check_range(const struct rmem_dm *dm, uint64_t offset, size_t length);

@@ -9,16 +9,13 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "rmem_obj_priv.h"
 #include "rmem_priv.h"
+#include "rmem_qp_priv.h"
 #include "rmem_trace_priv.h"
-
-/* Protects qp_more::counters of all QPs. */
-static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV | RMEM_QP_LATE_ERRORS | RMEM_QP_GSI)
 
@@ -219,45 +216,23 @@ async_of(struct rmem_qp *qp)
 	return &((struct rmem_qp_drv *)qp)->async;
 }
 
-const char *
-rmem_qp_state_str(uint32_t state)
-{
-	static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-
-	return state < RTE_DIM(names) ? names[state] : "unknown";
-}
-
-/* Part of a QP that is private to the class; it follows the driver's part. */
-struct qp_more {
-	struct rmem_qp_error last_error;
-	struct rmem_obj *parent; /* the PD, or the XRC domain */
-	uint32_t nb_opens;       /* calls of rmem_qp_get(); under the lock of the lists */
-	uint32_t xrcd;           /* number of the domain, or 0 */
-	/* By bit of enum rmem_qp_count: a counter with a reference, or NULL. */
-	struct rmem_counter *counters[RMEM_QP_NB_COUNTS];
-};
-
-static struct qp_more *
-more_of(const struct rmem_qp *qp)
-{
-	return (struct qp_more *)((const struct rmem_qp_drv *)qp)->last_error;
-}
-
 static struct rmem_qp *
 alloc(struct rmem_obj *parent, int *ret)
 {
 	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(parent)->qp_size);
 	struct rmem_qp *qp;
 
-	qp = rmem_obj_create(parent, RMEM_OBJ_QP, size + sizeof(struct qp_more), ret);
+	qp = rmem_obj_create(parent, RMEM_OBJ_QP, size + sizeof(struct rmem_qp_more), ret);
 	if (qp == NULL)
 		return NULL;
 	((struct rmem_qp_drv *)qp)->last_error = RTE_PTR_ADD(qp, size);
-	more_of(qp)->parent = parent;
-	if (parent->type == RMEM_OBJ_XRCD)
-		more_of(qp)->xrcd = ((struct rmem_xrcd *)parent)->handle;
-	else
+	rmem_qp_more_of(qp)->parent = parent;
+	if (parent->type == RMEM_OBJ_XRCD) {
+		rmem_qp_more_of(qp)->xrcd = ((struct rmem_xrcd *)parent)->handle;
+		rmem_qp_more_of(qp)->nb_opens = 1;
+	} else {
 		qp->pd = (struct rmem_pd *)parent;
+	}
 	return qp;
 }
 
@@ -370,11 +345,16 @@ int
 rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 {
 	RMEM_CALL(qp);
+	struct rmem_qp_call call = {.op = RMEM_QP_CALL_CONNECT};
 	int ret;
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
 	if (ret == 0)
 		ret = rmem_check_arg(conn, "connection");
+	if (ret == 0 && rmem_qp_is_opened(qp)) {
+		call.conn = *conn;
+		return rmem_qp_forward(qp, &call);
+	}
 	if (ret == 0 && qp->type == RMEM_QPT_UD)
 		ret = RMEM_FAIL(EINVAL, "%s: QP %u: a UD QP has no peer (use rmem_qp_modify())",
 				rmem_obj_dev(&qp->obj)->name, qp->qp_num);
@@ -395,7 +375,7 @@ int
 rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr)
 {
 	RMEM_CALL(qp);
-	struct rmem_qp_attr tmp;
+	struct rmem_qp_call call = {.op = RMEM_QP_CALL_QUERY};
 	int ret;
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
@@ -403,10 +383,12 @@ rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr)
 		ret = rmem_check_arg(attr, "result");
 	if (ret != 0)
 		return ret;
-	memset(&tmp, 0, sizeof(tmp));
-	ret = RMEM_OP(qp, qp_query, (struct rmem_qp *)(uintptr_t)qp, &tmp);
+	if (rmem_qp_is_opened(qp))
+		ret = rmem_qp_forward(qp, &call);
+	else
+		ret = RMEM_OP(qp, qp_query, (struct rmem_qp *)(uintptr_t)qp, &call.attr);
 	if (ret == 0)
-		*attr = tmp;
+		*attr = call.attr;
 	return ret;
 }
 
@@ -414,9 +396,12 @@ int
 rmem_qp_set_error(struct rmem_qp *qp)
 {
 	RMEM_CALL(qp);
+	struct rmem_qp_call call = {.op = RMEM_QP_CALL_SET_ERROR};
 	int ret;
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	if (ret == 0 && rmem_qp_is_opened(qp))
+		return rmem_qp_forward(qp, &call);
 	if (ret == 0)
 		ret = check_state(qp, false);
 	if (ret == 0)
@@ -430,9 +415,12 @@ int
 rmem_qp_reset(struct rmem_qp *qp)
 {
 	RMEM_CALL(qp);
+	struct rmem_qp_call call = {.op = RMEM_QP_CALL_RESET};
 	int ret;
 
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	if (ret == 0 && rmem_qp_is_opened(qp))
+		return rmem_qp_forward(qp, &call);
 	if (ret == 0)
 		ret = RMEM_OP(qp, qp_reset, qp);
 	if (ret == 0)
@@ -445,6 +433,8 @@ struct qp_search {
 	uint16_t dev_id;
 	uint32_t xrcd;
 	uint32_t qp_num;
+	bool is_hold; /* for another process */
+	bool is_left; /* this process had destroyed all of its handles */
 	struct rmem_qp *qp;
 };
 
@@ -452,27 +442,80 @@ static int
 open_again(struct rmem_obj *obj, void *arg)
 {
 	struct rmem_qp *qp = (struct rmem_qp *)obj;
+	struct rmem_qp_more *more = rmem_qp_more_of(qp);
 	struct qp_search *search = arg;
+	uint32_t *nb = search->is_hold ? &more->nb_holds : &more->nb_opens;
 
 	if (obj->dev_id != search->dev_id || qp->qp_num != search->qp_num ||
-			more_of(qp)->xrcd != search->xrcd)
+			more->xrcd != search->xrcd || rmem_qp_is_opened(qp) ||
+			(more->nb_opens == 0 && more->nb_holds == 0))
 		return 0;
 	search->qp = qp;
-	if (more_of(qp)->nb_opens == UINT16_MAX)
+	/* The first handle is that of rmem_qp_create(). */
+	if (*nb == (search->is_hold ? UINT16_MAX : UINT16_MAX + UINT32_C(1)))
 		return -ENOSPC;
-	more_of(qp)->nb_opens++;
+	search->is_left = more->nb_opens == 0;
+	++*nb;
+	__atomic_store_n(&((struct rmem_qp_drv *)qp)->has_openers, more->nb_holds != 0,
+			__ATOMIC_RELEASE);
 	return 1;
 }
 
+/* Results of close_one(). */
+enum close_result {
+	CLOSE_REMAINS = 1, /* the process has other handles */
+	CLOSE_LEFT,        /* other processes hold the QP */
+	CLOSE_LAST,
+};
+
+/* Close a handle of this process. */
 static int
-close_again(struct rmem_obj *obj, void *arg)
+close_one(struct rmem_obj *obj, void *arg)
 {
-	struct qp_more *more = more_of((struct rmem_qp *)obj);
+	struct rmem_qp_more *more = rmem_qp_more_of((struct rmem_qp *)obj);
 
 	if (obj != arg || more->nb_opens == 0)
 		return 0;
+	if (more->nb_opens == 1 && more->nb_holds != 0 &&
+			__atomic_load_n(&obj->refs, __ATOMIC_ACQUIRE) != 0)
+		return -EBUSY;
 	more->nb_opens--;
+	if (more->nb_opens != 0)
+		return CLOSE_REMAINS;
+	if (more->nb_holds == 0)
+		return CLOSE_LAST;
+	more->nb_holds++; /* until destroy_shared() has finished */
+	return CLOSE_LEFT;
+}
+
+/* The last handle was not destroyed. */
+static int
+reopen(struct rmem_obj *obj, void *arg)
+{
+	if (obj != arg)
+		return 0;
+	rmem_qp_more_of((struct rmem_qp *)obj)->nb_opens++;
 	return 1;
+}
+
+/* Release a reference of another process: 1 if it was not the last one. */
+static int
+unhold(struct rmem_obj *obj, void *arg)
+{
+	struct rmem_qp_more *more = rmem_qp_more_of((struct rmem_qp *)obj);
+
+	if (obj != arg)
+		return 0;
+	more->nb_holds--;
+	if (more->nb_holds == 0)
+		__atomic_store_n(&((struct rmem_qp_drv *)arg)->has_openers, 0, __ATOMIC_RELEASE);
+	return more->nb_holds != 0 || more->nb_opens != 0;
+}
+
+static int
+is_left(struct rmem_obj *obj, void *arg)
+{
+	return obj == arg && rmem_qp_more_of((struct rmem_qp *)obj)->nb_opens == 0;
 }
 
 int
@@ -496,91 +539,162 @@ rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp)
 	if (ret < 0)
 		return RMEM_FAIL(ENOSPC, "%s: QP %u: opened %u times",
 				rmem_obj_dev(&xrcd->obj)->name, qp_num, UINT16_MAX);
+	if (search.is_left)
+		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(search.qp)->parent, -1);
 	*qp = search.qp;
 	return 0;
 }
 
 static int
-check_attach(struct rmem_qp *qp, const struct rmem_counter *counter, uint32_t counts)
+check_open(struct rmem_xrcd *xrcd, const struct rmem_qp_shared_conf *conf)
 {
-	struct rmem_qp_attr attr = {0};
-	unsigned int i;
+	const struct rmem_dev *dev;
 	int ret;
 
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	ret = rmem_obj_check(xrcd, RMEM_OBJ_XRCD);
 	if (ret == 0)
-		ret = rmem_obj_check_of(counter, RMEM_OBJ_COUNTER, &qp->obj);
+		ret = rmem_check_arg(conf, "configuration");
 	if (ret != 0)
 		return ret;
-	if (counts == 0 || (counts & ~RMEM_QP_COUNT_ALL) != 0)
-		return RMEM_FAIL(EINVAL, "QP %u: unknown counts: 0x%x (of 0x%x)", qp->qp_num,
-				counts, RMEM_QP_COUNT_ALL);
-	if ((rmem_obj_info(&qp->obj)->capa & RMEM_DEV_CAPA_QP_COUNTER) == 0)
-		return RMEM_FAIL(
-				EOPNOTSUPP, "%s: no counters of QPs", rmem_obj_dev(&qp->obj)->name);
-	ret = RMEM_OP(qp, qp_query, qp, &attr);
-	if (ret != 0)
-		return ret;
-	if (attr.state != RMEM_QPS_RESET && attr.state != RMEM_QPS_INIT)
-		return RMEM_FAIL(EBUSY, "QP %u: wrong state for a counter: %s (RESET, INIT)",
-				qp->qp_num, rmem_qp_state_str(attr.state));
-	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
-		if ((counts & UINT32_C(1) << i) != 0 && more_of(qp)->counters[i] != NULL)
-			return RMEM_FAIL(EEXIST, "QP %u: has a counter for 0x%x", qp->qp_num,
-					UINT32_C(1) << i);
-	}
-	return 0;
-}
-
-/* Attach a counter, with one reference for each of the counts. */
-static int
-do_attach(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
-{
-	struct rmem_counter **counters = more_of(qp)->counters;
-	unsigned int i;
-	int ret = 0;
-
-	for (i = 0; i < RMEM_QP_NB_COUNTS && ret == 0; i++) {
-		if ((counts & UINT32_C(1) << i) == 0)
-			continue;
-		ret = rmem_obj_get(&counter->obj);
-		if (ret == 0)
-			counters[i] = counter;
-	}
+	dev = rmem_obj_dev(&xrcd->obj);
+	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	if (ret == 0 && (conf->pad != 0 || conf->qp_num >> 24 != 0))
+		ret = RMEM_FAIL(EINVAL,
+				"%s: QP number 0x%x over 0xffffff, or a pad that is not zero",
+				dev->name, conf->qp_num);
 	if (ret == 0)
-		ret = RMEM_OP(qp, qp_attach_counter, qp, counter, counts);
-	for (i = 0; i < RMEM_QP_NB_COUNTS && ret != 0; i++) {
-		if ((counts & UINT32_C(1) << i) == 0 || counters[i] == NULL)
-			continue;
-		counters[i] = NULL;
-		rmem_obj_unhold(&counter->obj);
-	}
+		ret = rmem_async_channel_check(conf->async_channel, dev);
+	if (ret == 0)
+		ret = rmem_name_check(conf->name);
+	if (ret == 0 && rmem_obj_driver(&xrcd->obj)->ops.xrc->share == NULL)
+		ret = RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of other processes", dev->name);
+	if (ret == 0 && xrcd->fd < 0)
+		ret = RMEM_FAIL(ENOENT, "%s: QP %u: the XRC domain has no file", dev->name,
+				conf->qp_num);
 	return ret;
 }
 
 int
-rmem_qp_attach_counter(struct rmem_qp *qp, struct rmem_counter *counter, uint32_t counts)
+rmem_qp_get_shared(
+		struct rmem_xrcd *xrcd, const struct rmem_qp_shared_conf *conf, struct rmem_qp **qp)
 {
-	RMEM_CALL(qp);
+	RMEM_CALL(xrcd);
+	struct rmem_qp *new_qp;
 	int ret;
 
-	pthread_mutex_lock(&attach_lock);
-	ret = check_attach(qp, counter, counts);
+	ret = check_open(xrcd, conf);
 	if (ret == 0)
-		ret = do_attach(qp, counter, counts);
-	pthread_mutex_unlock(&attach_lock);
+		ret = rmem_check_arg(qp, "QP pointer");
+	if (ret != 0)
+		return ret;
+	new_qp = alloc(&xrcd->obj, &ret);
+	if (new_qp == NULL)
+		return ret;
+	new_qp->type = RMEM_QPT_XRC_RECV;
+	new_qp->qp_num = conf->qp_num;
+	((struct rmem_qp_drv *)new_qp)->is_opened = 1;
+	ret = rmem_async_channel_bind(
+			conf->async_channel, &new_qp->obj, conf->context, async_of(new_qp));
+	if (ret != 0)
+		goto drop_qp;
+	ret = RMEM_OP(new_qp, xrc->share->qp_open, new_qp, xrcd);
+	if (ret != 0)
+		goto unbind;
+	rmem_obj_set_name(&new_qp->obj, conf->name);
+	rmem_obj_list(&new_qp->obj);
+	*qp = new_qp;
+	return 0;
+
+unbind:
+	rmem_async_channel_unbind(*async_of(new_qp));
+drop_qp:
+	rmem_obj_drop(&new_qp->obj, &xrcd->obj);
 	return ret;
 }
 
-static void
-put_counters(struct rmem_qp *qp)
+int
+rmem_qp_hold(const struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp)
 {
-	unsigned int i;
+	struct qp_search search = {.dev_id = xrcd->obj.dev_id,
+			.xrcd = xrcd->handle,
+			.qp_num = qp_num,
+			.is_hold = true};
+	int ret = rmem_obj_visit(RMEM_OBJ_QP, open_again, &search);
 
-	for (i = 0; i < RMEM_QP_NB_COUNTS; i++) {
-		if (more_of(qp)->counters[i] != NULL)
-			rmem_obj_unhold(&more_of(qp)->counters[i]->obj);
+	if (ret <= 0)
+		return ret == 0 ? -ENOENT : ret;
+	*qp = search.qp;
+	return 0;
+}
+
+bool
+rmem_qp_is_left(const struct rmem_qp *qp)
+{
+	return rmem_obj_visit(RMEM_OBJ_QP, is_left, (void *)(uintptr_t)qp) != 0;
+}
+
+/* Destroy a QP without handles. is_left: only other processes held it. */
+static int
+do_destroy(struct rmem_qp *qp, bool is_left)
+{
+	struct rmem_obj *parent = rmem_qp_more_of(qp)->parent;
+	int ret;
+
+	ret = rmem_obj_kill(&qp->obj);
+	if (ret != 0)
+		return ret;
+	if (rmem_qp_is_opened(qp))
+		rmem_obj_driver(&qp->obj)->ops.xrc->share->qp_close(qp);
+	else
+		ret = RMEM_OP(qp, qp_destroy, qp);
+	if (ret != 0) {
+		rmem_async_channel_revive(*async_of(qp), &qp->obj);
+		return ret;
 	}
+	rmem_trace_qp_destroy(qp, qp->qp_num);
+	rmem_async_channel_unbind(*async_of(qp));
+	put_queues(qp->send_cq, qp->recv_cq, qp->srq);
+	rmem_qp_counter_put(qp);
+	if (parent->type == RMEM_OBJ_XRCD)
+		rmem_xrcd_drop_qp((struct rmem_xrcd *)parent, &qp->obj, is_left);
+	else
+		rmem_obj_drop(&qp->obj, parent);
+	return 0;
+}
+
+void
+rmem_qp_unhold(struct rmem_qp *qp)
+{
+	RMEM_CALL(qp);
+
+	if (rmem_obj_visit(RMEM_OBJ_QP, unhold, qp) == 0)
+		(void)do_destroy(qp, true);
+}
+
+/* Destroy a handle of an XRC_RECV QP, and the QP with the last one. */
+static int
+destroy_shared(struct rmem_qp *qp)
+{
+	int ret = rmem_obj_visit(RMEM_OBJ_QP, close_one, qp);
+
+	switch (ret) {
+	case CLOSE_REMAINS:
+		return 0;
+	case CLOSE_LEFT:
+		rmem_async_channel_mute(*async_of(qp));
+		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(qp)->parent, 1);
+		rmem_qp_unhold(qp);
+		return 0;
+	case -EBUSY:
+		return RMEM_FAIL(EBUSY, "QP %u: in use: its events are not acknowledged",
+				qp->qp_num);
+	default:
+		break;
+	}
+	ret = do_destroy(qp, false);
+	if (ret != 0)
+		(void)rmem_obj_visit(RMEM_OBJ_QP, reopen, qp);
+	return ret;
 }
 
 int
@@ -592,23 +706,9 @@ rmem_qp_destroy(struct rmem_qp *qp)
 	if (qp == NULL)
 		return 0;
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
-	if (ret == 0 && more_of(qp)->xrcd != 0 && rmem_obj_visit(RMEM_OBJ_QP, close_again, qp) != 0)
-		return 0;
-	if (ret == 0)
-		ret = rmem_obj_kill(&qp->obj);
 	if (ret != 0)
 		return ret;
-	ret = RMEM_OP(qp, qp_destroy, qp);
-	if (ret == 0) {
-		rmem_trace_qp_destroy(qp, qp->qp_num);
-		rmem_async_channel_unbind(*async_of(qp));
-		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
-		put_counters(qp);
-		rmem_obj_drop(&qp->obj, more_of(qp)->parent);
-	} else {
-		rmem_async_channel_revive(*async_of(qp), &qp->obj);
-	}
-	return ret;
+	return rmem_qp_more_of(qp)->xrcd != 0 ? destroy_shared(qp) : do_destroy(qp, false);
 }
 
 const char *

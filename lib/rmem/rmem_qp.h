@@ -343,9 +343,9 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 /**
  * Get a QP of RMEM_QPT_XRC_RECV by its number.
  *
- * As ibv_open_qp(3), for the QPs of this process. Returns the handle of rmem_qp_create(). Each call
- * needs its own rmem_qp_destroy(), in addition to that of rmem_qp_create(); the last one destroys
- * the QP.
+ * As ibv_open_qp(3), for the QPs of this process; rmem_qp_get_shared() is for those of other
+ * processes. Returns the handle of rmem_qp_create(). Each call needs its own rmem_qp_destroy(), in
+ * addition to that of rmem_qp_create(); the last one destroys the QP.
  *
  * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
  *
@@ -363,6 +363,54 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
  *   - -ENOSPC: 65535 calls for the QP are not yet matched by rmem_qp_destroy().
  */
 int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
+
+/** Configuration of rmem_qp_get_shared(). The caller zeroes it first. */
+struct rmem_qp_shared_conf {
+	uint32_t qp_num;                          /**< Number of the QP. */
+	uint32_t pad;                             /**< Zero. */
+	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
+	void *context;                            /**< Any value, returned with its events. */
+	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[4]; /**< Zero. */
+};
+
+/**
+ * Open a QP of RMEM_QPT_XRC_RECV that another process has created.
+ *
+ * As ibv_open_qp(3), by a domain of a file that both processes have opened. Each call returns a new
+ * handle. rmem_qp_query(), rmem_qp_modify(), rmem_qp_connect(), rmem_qp_reset() and
+ * rmem_qp_set_error() of the handle are executed by the process of the QP, with its errors, and
+ * fail with -ETIMEDOUT if it does not answer within 5 s (it may still execute the call), or with
+ * -EIO if it has ended. All asynchronous events of the QP are also reported for the handle; the end
+ * of its process, or of its device there, is reported as RMEM_ASYNC_QP_FATAL.
+ *
+ * The QP remains until each process has destroyed its handles: rmem_qp_destroy() of the process
+ * that has created it releases only the handle there, and then its domain can be closed. It can't
+ * outlive that process, nor the device there.
+ *
+ * Control path: waits for the other process, at most 5 s. Safe to call from any thread.
+ *
+ * @param xrcd
+ *   A handle of the domain of the QP, opened with a file.
+ * @param conf
+ *   Configuration; not needed after the call.
+ * @param[out] qp
+ *   The new handle. Written only on success. Release it with rmem_qp_destroy().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an XRC domain, NULL conf or qp, a number over 0xffffff, an async_channel
+ *     that is not one or of another device, a bad name, or a reserved field that is not zero.
+ *   - -EOPNOTSUPP: the device can't open QPs of other processes.
+ *   - -ENOENT: no process of the domain has such a QP, or the domain has no file.
+ *   - -ENOSPC: the device has rmem_dev_info::max_qp queue pairs, or the QP 65535 handles.
+ *   - -ENOMEM: no memory, or no file descriptor, for the handle.
+ *   - -ETIMEDOUT: the process of the QP does not answer.
+ *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_get_shared(struct rmem_xrcd *xrcd, const struct rmem_qp_shared_conf *conf,
+		struct rmem_qp **qp);
 
 /**
  * Connect a QP to its peer: from RESET to RTS.
@@ -382,7 +430,8 @@ int rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp);
  *   - -EINVAL: NULL or not a QP, a QP of UD, NULL conn, an address that the device does not
  *     support, a time or count out of range, or a reserved field that is not zero.
  *   - -EBUSY: not in the RESET state.
- *   - -EIO: the device failed.
+ *   - -EIO: the device failed, or the process of an opened QP has ended.
+ *   - -ETIMEDOUT: the process of an opened QP does not answer.
  */
 int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 
@@ -418,7 +467,8 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *   - -EOPNOTSUPP: the device can't modify QPs, can't change an attribute of a connected QP, or
  *     lacks RMEM_DEV_CAPA_RATE_LIMIT.
  *   - -ENOMEM: no memory for the connection.
- *   - -EIO: the device failed.
+ *   - -EIO: the device failed, or the process of an opened QP has ended.
+ *   - -ETIMEDOUT: the process of an opened QP does not answer.
  */
 int rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 
@@ -435,7 +485,8 @@ int rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP, or NULL attr.
- *   - -EIO: the device failed.
+ *   - -EIO: the device failed, or the process of an opened QP has ended.
+ *   - -ETIMEDOUT: the process of an opened QP does not answer.
  */
 int rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr);
 
@@ -454,7 +505,8 @@ int rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP.
  *   - -EBUSY: in the RESET state.
- *   - -EIO: the device failed.
+ *   - -EIO: the device failed, or the process of an opened QP has ended.
+ *   - -ETIMEDOUT: the process of an opened QP does not answer.
  */
 int rmem_qp_set_error(struct rmem_qp *qp);
 
@@ -473,7 +525,8 @@ int rmem_qp_set_error(struct rmem_qp *qp);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP.
- *   - -EIO: the device failed.
+ *   - -EIO: the device failed, or the process of an opened QP has ended.
+ *   - -ETIMEDOUT: the process of an opened QP does not answer.
  */
 int rmem_qp_reset(struct rmem_qp *qp);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "rmem_priv.h"
+#include "rmem_qp_priv.h"
 #include "rmem_trace_priv.h"
 
 #define NB_STATES (RMEM_QPS_ERR + 1)
@@ -277,6 +278,11 @@ rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mas
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
 	if (ret == 0)
 		ret = rmem_check_arg(attr, "attributes");
+	if (ret == 0 && rmem_qp_is_opened(qp)) {
+		struct rmem_qp_call call = {.op = RMEM_QP_CALL_MODIFY, .mask = mask, .attr = *attr};
+
+		return rmem_qp_forward(qp, &call);
+	}
 	if (ret == 0)
 		ret = check_args(qp, attr, mask);
 	if (ret == 0)

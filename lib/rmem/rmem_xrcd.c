@@ -8,6 +8,9 @@
  *
  * All handles of a file have the same number. Each has its own file descriptor, so that the inode
  * is not used for another file while the domain exists.
+ *
+ * Other processes may hold QPs of which this process has destroyed its handles. A handle of the
+ * domain with such QPs only can be closed, as if it had none; it is freed with the last of them.
  */
 
 #include <errno.h>
@@ -178,6 +181,60 @@ rmem_xrcd_alloc(struct rmem_dev *dev, const struct rmem_xrcd_conf *conf, struct 
 	return 0;
 }
 
+/* Release a handle without references. */
+static int
+release(struct rmem_xrcd *xrcd)
+{
+	int ret;
+
+	ret = RMEM_OP(xrcd, xrc->xrcd_dealloc, xrcd);
+	if (ret == 0) {
+		put_file(xrcd);
+		rmem_trace_xrcd_dealloc(xrcd);
+	}
+	return rmem_obj_end(&xrcd->obj, &rmem_obj_dev(&xrcd->obj)->obj, ret);
+}
+
+/* Close a handle that only QPs of other processes use; false: it has other references. */
+static bool
+close_left(struct rmem_xrcd *xrcd)
+{
+	bool is_left;
+
+	pthread_mutex_lock(&lock);
+	is_left = xrcd->nb_left != 0 && xrcd->is_closed == 0 &&
+			__atomic_load_n(&xrcd->obj.refs, __ATOMIC_ACQUIRE) == xrcd->nb_left;
+	if (is_left)
+		xrcd->is_closed = 1;
+	pthread_mutex_unlock(&lock);
+	return is_left;
+}
+
+void
+rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb)
+{
+	pthread_mutex_lock(&lock);
+	xrcd->nb_left += (uint32_t)nb;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left)
+{
+	bool is_last;
+
+	pthread_mutex_lock(&lock);
+	(void)rmem_obj_hold(&xrcd->obj);
+	rmem_obj_drop(qp, &xrcd->obj);
+	if (is_left)
+		xrcd->nb_left--;
+	rmem_obj_unhold(&xrcd->obj);
+	is_last = xrcd->is_closed != 0 && rmem_obj_kill_quietly(&xrcd->obj) == 0;
+	pthread_mutex_unlock(&lock);
+	if (is_last)
+		(void)release(xrcd);
+}
+
 int
 rmem_xrcd_dealloc(struct rmem_xrcd *xrcd)
 {
@@ -187,14 +244,9 @@ rmem_xrcd_dealloc(struct rmem_xrcd *xrcd)
 	if (xrcd == NULL)
 		return 0;
 	ret = rmem_obj_check(xrcd, RMEM_OBJ_XRCD);
+	if (ret == 0 && close_left(xrcd))
+		return 0;
 	if (ret == 0)
 		ret = rmem_obj_kill(&xrcd->obj);
-	if (ret != 0)
-		return ret;
-	ret = RMEM_OP(xrcd, xrc->xrcd_dealloc, xrcd);
-	if (ret == 0) {
-		put_file(xrcd);
-		rmem_trace_xrcd_dealloc(xrcd);
-	}
-	return rmem_obj_end(&xrcd->obj, &rmem_obj_dev(&xrcd->obj)->obj, ret);
+	return ret != 0 ? ret : release(xrcd);
 }

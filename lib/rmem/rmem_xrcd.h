@@ -33,7 +33,9 @@ struct rmem_xrcd {
 	uint32_t handle;      /**< Number of the domain; the same in all handles of a domain. */
 	int fd;               /**< Of the file, or -1; private to class and driver. */
 	uint64_t file[2];     /**< Device and inode of the file; likewise. */
-	uint64_t reserved[2]; /**< Zero. */
+	uint32_t nb_left;     /**< QPs that only other processes hold; private to the class. */
+	uint32_t is_closed;   /**< 1: released when these QPs are destroyed; likewise. */
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /** rmem_xrcd_conf::fd identifies the domain. */

@@ -448,7 +448,6 @@ open_domain_of_both(void)
 		number[i] = call(&s, CREATE_SRQ, i, 0).a;
 	own_number = call(&p, CREATE_SRQ, 0, 0).a;
 	recv_num = call(&p, CREATE_QP, 0, 0).a;
-	call(&s, OPEN_QP, recv_num, 0);
 	reconnect(&p, 7);
 }
 

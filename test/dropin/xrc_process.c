@@ -180,18 +180,6 @@ send_own(uint32_t number)
 	return wc;
 }
 
-static void
-open_qp_fails(uint32_t qp_num)
-{
-	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-					IBV_QP_OPEN_ATTR_TYPE,
-			.qp_num = qp_num,
-			.xrcd = own.xrcd,
-			.qp_type = IBV_QPT_XRC_RECV};
-
-	HOLDS(ibv_open_qp(own.context, &attr) == NULL && errno == EINVAL);
-}
-
 void
 close_all(void)
 {
@@ -252,9 +240,6 @@ execute(const struct command *command, struct reply *reply)
 		break;
 	case CONNECT:
 		connect_to(own.qp, command->a, &command->gid, command->lid, 7);
-		break;
-	case OPEN_QP:
-		open_qp_fails(command->a);
 		break;
 	case SEND_OWN:
 		reply->wc = send_own(command->a);

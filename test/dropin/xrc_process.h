@@ -28,7 +28,6 @@ enum op {
 	REGISTER,    /* the memory again, with other keys */
 	CREATE_QP,   /* -> a: number */
 	CONNECT,     /* a: number of the peer; of a QP that is reset first */
-	OPEN_QP,     /* a: number of a QP of another process */
 	SEND_OWN,    /* a: number of an SRQ: to it by QPs of this process -> wc */
 	FORK,        /* a child of fork(), which ends after the requester */
 	END,

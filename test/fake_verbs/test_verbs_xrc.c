@@ -193,6 +193,16 @@ TEST(verbs_xrc, domain_of_another_process_is_opened)
 	TEST_OK(rmem_xrcd_dealloc(domain));
 }
 
+TEST(verbs_xrc, qps_of_other_processes_are_not_supported)
+{
+	struct rmem_qp_shared_conf conf = {.qp_num = 1};
+	struct rmem_qp *qp;
+
+	open_xrc();
+	conf.qp_num = vx.recv->qp_num;
+	TEST_ERR(rmem_qp_get_shared(vx.domain, &conf, &qp), EOPNOTSUPP);
+}
+
 TEST(verbs_xrc, failed_calls_are_their_errnos)
 {
 	struct rmem_xrcd *domain = NULL;

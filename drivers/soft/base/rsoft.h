@@ -63,6 +63,8 @@ struct rsoft_chaos_qp;
 struct rsoft_group;
 struct rsoft_srq;
 struct rsoft_xrcd;
+struct rwire_xrc_qp_listener;
+struct rwire_xrc_qp_out;
 struct rwire;
 struct rwire_qp;
 
@@ -487,6 +489,10 @@ struct rsoft_qp {
 	uint32_t nb_groups;      /* multicast groups of the QP; under rsoft_domain::lock */
 	void (*revoke)(void);    /* revokes direct access (rsoft_grant.h) or NULL; atomic */
 	struct rmem_counter *counters[RMEM_QP_NB_COUNTS]; /* by the bits of counts; else NULL */
+
+	/* XRC_RECV (wire/rwire_xrc_qp.h). */
+	struct rwire_xrc_qp_listener *listener; /* for processes that open it, or NULL */
+	struct rwire_xrc_qp_out *out;           /* QP of another process: connection to it */
 
 	struct rsoft_thread_check senders;
 	struct rsoft_thread_check receivers;

@@ -36,7 +36,8 @@
  * rwire_gid.c, rwire_port_fault.c, (rsoft_post.c), rwire_rx.c, rwire_xrc.c, rwire_req.c,
  * rwire_comp.c, rwire_timer.c, rwire_req_copy.c; rwire_fail.c, rwire_xrc_ctl.c, rwire_xrc_in.c,
  * rwire_resp.c, rwire_resp_dup.c, rwire_resp_error.c, rwire_reply.c; rwire_ud.c; rwire_qp.c;
- * rwire_xrc_out.c; rwire_pace.c, rwire_sge.c, rwire_tx.c, rwire_netif.c.
+ * rwire_xrc_qp_thread.c, rwire_xrc_qp_in.c, rwire_xrc_qp_out.c; rwire_xrc_out.c; rwire_pace.c,
+ * rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -265,9 +266,10 @@ struct rwire {
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
-	uint64_t nb_polls;     /* number of attempts to receive; atomic */
-	uint32_t nb_idle;      /* calls of rwire_idle(); atomic */
-	bool has_waiting;      /* a post has deferred requests; atomic */
+	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */
+	uint64_t nb_polls;             /* number of attempts to receive; atomic */
+	uint32_t nb_idle;              /* calls of rwire_idle(); atomic */
+	bool has_waiting;              /* a post has deferred requests; atomic */
 	struct rwire_stats stats;
 	uint64_t now; /* start of the last attempt to receive, TSC; atomic */
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */

@@ -26,6 +26,7 @@
 #include "../queue/rsoft_addr.h"
 #include "rwire.h"
 #include "rwire_xrc.h"
+#include "rwire_xrc_qp.h"
 
 /* Longest sleep of the thread, for timers; and its sleep while lcores receive; in ms. */
 #define WIRE_TICK_MS 10
@@ -542,6 +543,7 @@ rwire_close(struct rsoft_dev *dev)
 	rsoft_grant_close_all(dev);
 	rwire_control_close(wire);
 	rwire_netif_close(wire);
+	rwire_xrc_qp_end(wire);
 	rwire_xrc_close(wire);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);

@@ -189,6 +189,8 @@ void rwire_xrc_in_free(struct rwire_xrc_in *in);
 void rwire_xrc_in_fail(struct rwire *wire);
 
 /* rwire_xrc_out.c; under rx_lock. */
+/* Connections that a process may have for XRC domains: a quarter of its descriptors. */
+uint32_t rwire_xrc_max_links(void);
 /* Create rwire::xrc: 0, or -ENOMEM; logged. */
 int rwire_xrc_begin(struct rwire *wire);
 /* Bytes of data in the answer to a request: of a READ, or the previous value of an atomic. */

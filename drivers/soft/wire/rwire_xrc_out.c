@@ -24,10 +24,18 @@
 
 static const char magic[8] = "rmemxrc";
 
+uint32_t
+rwire_xrc_max_links(void)
+{
+	struct rlimit limit = {.rlim_cur = 0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return (uint32_t)RTE_MIN(RTE_MAX(limit.rlim_cur / 4, (rlim_t)MIN_LINKS), (rlim_t)MAX_LINKS);
+}
+
 int
 rwire_xrc_begin(struct rwire *wire)
 {
-	struct rlimit limit = {.rlim_cur = 0};
 	struct rwire_xrc *xrc;
 
 	if (wire->xrc != NULL)
@@ -41,9 +49,7 @@ rwire_xrc_begin(struct rwire *wire)
 		free(xrc);
 		return -ENOMEM;
 	}
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	xrc->max = (uint32_t)RTE_MIN(
-			RTE_MAX(limit.rlim_cur / 4, (rlim_t)MIN_LINKS), (rlim_t)MAX_LINKS);
+	xrc->max = rwire_xrc_max_links();
 	TAILQ_INIT(&xrc->outs);
 	__atomic_store_n(&wire->xrc, xrc, __ATOMIC_RELEASE);
 	return 0;

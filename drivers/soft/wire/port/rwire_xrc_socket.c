@@ -36,8 +36,8 @@ get_name(const struct rmem_xrcd *xrcd, char kind, uint32_t number, struct sockad
 	/* Starts with a zero byte: an abstract name. Fits, because names of devices are short. */
 	len = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1,
 			"rmem-xrc/%s/%" PRIx64 ":%" PRIx64 "/%c%x",
-			kind == RWIRE_XRC_HANDLE ? rmem_obj_dev(&xrcd->obj)->name : "",
-			xrcd->file[0], xrcd->file[1], kind, number);
+			kind != RWIRE_XRC_SRQ ? rmem_obj_dev(&xrcd->obj)->name : "", xrcd->file[0],
+			xrcd->file[1], kind, number);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 

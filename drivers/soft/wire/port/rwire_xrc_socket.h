@@ -8,7 +8,8 @@
  * Their abstract names contain device and inode of the file. A handle of a domain listens at the
  * first free slot of its device, whose name is in the name, so that other processes find that the
  * domain exists. An SRQ listens at its number, which makes numbers unique among the processes and
- * devices that have the file. Names end with the process.
+ * devices that have the file; and an XRC_RECV QP at its number, of the device of that name. Names
+ * end with the process.
  *
  * A process of any user can connect to a name, or take it. So each end of a connection checks that
  * the kernel reports its own user for the other end, and that this passes a descriptor of the file
@@ -28,6 +29,7 @@
 /* Kinds of names. */
 #define RWIRE_XRC_SRQ    's' /* number: of an SRQ */
 #define RWIRE_XRC_HANDLE 'h' /* number: a slot */
+#define RWIRE_XRC_QP     'q' /* number: of an XRC_RECV QP */
 
 /* Listen at a name: a descriptor, -EADDRINUSE, or -ENOMEM. Logs the latter. */
 int rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t number);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* XRC_RECV QPs of this process that others open; see rwire_xrc_qp.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "port/rwire_shm.h"
+#include "port/rwire_xrc_socket.h"
+#include "rwire_xrc_qp.h"
+
+#define IN_BURST 16 /* calls of a connection at once */
+
+struct rwire_xrc_qp_listener *
+rwire_xrc_qp_listen(struct rwire_xrc_qps *qps, struct rsoft_qp *qp, int fd)
+{
+	struct rwire_xrc_qp_listener *listener = calloc(1, sizeof(*listener));
+
+	if (listener == NULL)
+		return NULL;
+	*listener = (struct rwire_xrc_qp_listener){
+			.end = {.kind = RWIRE_XRC_QP_LISTENER, .fd = fd}, .qp = qp};
+	pthread_mutex_lock(&qps->lock);
+	if (rwire_xrc_qp_watch(qps, &listener->end)) {
+		LIST_INSERT_HEAD(&qps->listeners, listener, next);
+	} else {
+		free(listener);
+		listener = NULL;
+	}
+	pthread_mutex_unlock(&qps->lock);
+	return listener;
+}
+
+struct rwire_xrc_qp_listener *
+rwire_xrc_qp_withdraw(struct rsoft_qp *qp)
+{
+	struct rwire_xrc_qp_listener *listener = qp->listener;
+	struct rwire_xrc_qps *qps;
+
+	if (listener == NULL)
+		return NULL;
+	qps = qp->dev->wire->xrc_qps;
+	pthread_mutex_lock(&qps->lock);
+	LIST_REMOVE(listener, next);
+	rwire_xrc_qp_unwatch(qps, &listener->end);
+	pthread_mutex_unlock(&qps->lock);
+	return listener;
+}
+
+void
+rwire_xrc_qp_event(struct rmem_qp *base, uint32_t type)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	const uint64_t one = 1;
+
+	__atomic_fetch_or(&qp->listener->events, UINT32_C(1) << type, __ATOMIC_RELEASE);
+	(void)!write(qp->dev->wire->xrc_qps->wake, &one, sizeof(one));
+}
+
+void
+rwire_xrc_qp_in_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
+{
+	struct rmem_qp *qp = in->qp;
+
+	TAILQ_REMOVE(&qps->ins, in, next);
+	rwire_xrc_qp_unwatch(qps, &in->end);
+	qps->nb--;
+	free(in);
+	if (qp == NULL)
+		return;
+	pthread_mutex_unlock(&qps->lock);
+	rmem_qp_unhold(qp);
+	pthread_mutex_lock(&qps->lock);
+}
+
+/* Make space for a connection, by closing the oldest one without a hello. */
+static bool
+has_space(struct rwire_xrc_qps *qps)
+{
+	struct rwire_xrc_qp_in *in;
+
+	if (qps->nb < qps->max)
+		return true;
+	TAILQ_FOREACH_REVERSE(in, &qps->ins, rwire_xrc_qp_ins, next)
+	{
+		if (in->qp != NULL)
+			continue;
+		rwire_xrc_qp_in_close(qps, in);
+		return true;
+	}
+	return false;
+}
+
+void
+rwire_xrc_qp_in_accept(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
+{
+	const uint32_t qp_num = listener->qp->qp.qp_num;
+	int fd = rwire_xrc_socket_accept(listener->end.fd);
+	struct rwire_xrc_hello hello;
+	struct rwire_xrc_qp_in *in;
+
+	if (fd == -ENFILE)
+		qps->is_starved = true;
+	if (fd < 0)
+		return;
+	in = has_space(qps) ? calloc(1, sizeof(*in)) : NULL;
+	if (in == NULL) {
+		hello = rwire_xrc_hello_of(-ENOMEM);
+		(void)rwire_shm_send(fd, &hello, sizeof(hello), -1);
+		close(fd);
+		return;
+	}
+	in->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_IN, .fd = fd};
+	in->qp_num = qp_num;
+	qps->nb++;
+	TAILQ_INSERT_HEAD(&qps->ins, in, next);
+	if (!rwire_xrc_qp_watch(qps, &in->end))
+		rwire_xrc_qp_in_close(qps, in);
+}
+
+static struct rwire_xrc_qp_listener *
+find_listener(const struct rwire_xrc_qps *qps, uint32_t qp_num)
+{
+	struct rwire_xrc_qp_listener *listener;
+
+	LIST_FOREACH(listener, &qps->listeners, next) {
+		if (listener->qp->qp.qp_num == qp_num)
+			break;
+	}
+	return listener;
+}
+
+/* Receive the hello of an opener, hold the QP, and answer. */
+static void
+receive_hello(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
+{
+	const struct rwire_xrc_qp_listener *listener = find_listener(qps, in->qp_num);
+	struct rwire_xrc_hello hello = {.version = 0}, own;
+	bool is_truncated = false, is_sent;
+	int file, ret = -ENOENT;
+	ssize_t len = rwire_shm_recv(in->end.fd, &hello, sizeof(hello), &file, &is_truncated);
+
+	if (len == -EAGAIN)
+		return;
+	if (listener != NULL && rwire_xrc_hello_is_valid(&hello, len, is_truncated) &&
+			rwire_xrc_socket_is_file(listener->qp->domain, file))
+		ret = rmem_qp_hold(listener->qp->domain, in->qp_num, &in->qp);
+	if (file >= 0)
+		close(file);
+	own = rwire_xrc_hello_of(ret);
+	is_sent = len > 0 &&
+			rwire_shm_send(in->end.fd, &own, sizeof(own),
+					ret == 0 ? listener->qp->domain->fd : -1);
+	if (ret != 0 || !is_sent)
+		rwire_xrc_qp_in_close(qps, in);
+}
+
+/* Execute a call, without the lock, and answer it; false: the opener does not read answers. */
+static bool
+execute(struct rwire_xrc_qps *qps, const struct rwire_xrc_qp_in *in,
+		struct rwire_xrc_qp_request *request)
+{
+	struct rwire_xrc_qp_answer answer = {.seq = request->seq};
+
+	pthread_mutex_unlock(&qps->lock);
+	answer.ret = rmem_qp_execute(in->qp, &request->call);
+	pthread_mutex_lock(&qps->lock);
+	if (request->call.op == RMEM_QP_CALL_QUERY && answer.ret == 0) {
+		answer.has_attr = 1;
+		answer.attr = request->call.attr;
+	}
+	return send(in->end.fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+void
+rwire_xrc_qp_in_receive(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
+{
+	struct rwire_xrc_qp_request request;
+	unsigned int i;
+	ssize_t len;
+
+	if (in->qp == NULL) {
+		receive_hello(qps, in);
+		return;
+	}
+	for (i = 0; i < IN_BURST; i++) {
+		len = recv(in->end.fd, &request, sizeof(request), MSG_DONTWAIT | MSG_TRUNC);
+		if (len < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (len != (ssize_t)sizeof(request) || request.seq == 0 ||
+				!execute(qps, in, &request)) {
+			rwire_xrc_qp_in_close(qps, in);
+			return;
+		}
+	}
+}
+
+/* Report events to the openers of a QP. */
+static void
+report(struct rwire_xrc_qps *qps, const struct rwire_xrc_qp_listener *listener, uint32_t events)
+{
+	struct rwire_xrc_qp_answer answer = {.seq = 0};
+	struct rwire_xrc_qp_in *in;
+
+	for (; events != 0; events &= events - 1) {
+		answer.ret = __builtin_ctz(events);
+		TAILQ_FOREACH(in, &qps->ins, next) {
+			if (in->qp == &listener->qp->qp &&
+					send(in->end.fd, &answer, sizeof(answer),
+							MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+				in->has_failed = true;
+		}
+	}
+}
+
+void
+rwire_xrc_qp_in_report(struct rwire_xrc_qps *qps)
+{
+	struct rwire_xrc_qp_listener *listener;
+	struct rwire_xrc_qp_in *in, *next;
+
+	LIST_FOREACH(listener, &qps->listeners, next) {
+		if (__atomic_load_n(&listener->events, __ATOMIC_RELAXED) != 0)
+			report(qps, listener,
+					__atomic_exchange_n(
+							&listener->events, 0, __ATOMIC_ACQUIRE));
+	}
+	for (in = TAILQ_FIRST(&qps->ins); in != NULL; in = next) {
+		next = TAILQ_NEXT(in, next);
+		if (in->has_failed)
+			rwire_xrc_qp_in_close(qps, in);
+	}
+}
+
+void
+rwire_xrc_qp_in_leave(struct rwire_xrc_qps *qps)
+{
+	struct rwire_xrc_qp_in *in, *next;
+
+	for (in = TAILQ_FIRST(&qps->ins); in != NULL; in = next) {
+		next = TAILQ_NEXT(in, next);
+		if (in->qp != NULL && rmem_qp_is_left(in->qp))
+			rwire_xrc_qp_in_close(qps, in);
+	}
+}
