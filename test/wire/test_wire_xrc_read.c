@@ -475,14 +475,16 @@ deliver_any(void)
 static void
 accept_any(void)
 {
-	const struct rwire_xrc_hello hello = rwire_xrc_hello_of(0);
+	struct rwire_xrc_hello hello;
 
-	if (owner.fd < 0)
-		owner.fd = rwire_xrc_socket_accept(owner.listener);
-	else
-		return;
 	if (owner.fd >= 0)
-		(void)rwire_shm_send(owner.fd, &hello, sizeof(hello), link_.file);
+		return;
+	owner.fd = rwire_xrc_socket_accept(owner.listener);
+	if (owner.fd < 0)
+		return;
+	TEST_EQ(recv(owner.fd, &hello, sizeof(hello), 0), (ssize_t)sizeof(hello));
+	hello = rwire_xrc_hello_of(0);
+	(void)rwire_shm_send(owner.fd, &hello, sizeof(hello), link_.file);
 }
 
 static void
