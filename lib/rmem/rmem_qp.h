@@ -50,8 +50,8 @@ enum rmem_qp_type {
 	/**
 	 * Sender of XRC (rmem_xrcd.h); needs RMEM_DEV_CAPA_XRC.
 	 *
-	 * All requests of RC except ATOMIC_WRITE and FLUSH, to an XRC_RECV QP. The QP has no
-	 * receives, and its recv_cq is its send_cq.
+	 * All requests of RC, to an XRC_RECV QP. The QP has no receives, and its recv_cq is its
+	 * send_cq.
 	 */
 	RMEM_QPT_XRC_SEND = 9,
 	/**

@@ -163,9 +163,8 @@ is_of_service(uint16_t type, const struct rmem_wr_info *info, bool is_late)
 {
 	if (type == RMEM_QPT_UD)
 		return (info->props & RMEM_WR_UD) != 0 || (is_late && info->remote_access != 0);
-	if (type == RMEM_QPT_XRC_SEND)
-		return (info->capa & (RMEM_DEV_CAPA_ATOMIC_WRITE | RMEM_DEV_CAPA_FLUSH)) == 0;
-	return type == RMEM_QPT_RC || (type == RMEM_QPT_UC && (info->props & RMEM_WR_RC_ONLY) == 0);
+	return type == RMEM_QPT_RC || type == RMEM_QPT_XRC_SEND ||
+			(type == RMEM_QPT_UC && (info->props & RMEM_WR_RC_ONLY) == 0);
 }
 
 void

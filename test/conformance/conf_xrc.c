@@ -86,7 +86,7 @@ setup(void)
 	cx.cq = fx_cq(conf.dev, DEPTH);
 	cx.srq = make_srq(fx.a.pd, cx.domain, cx.cq);
 	TEST_ASSERT(cx.srq != NULL);
-	cx.recv = make_recv(cx.domain, RMEM_ACCESS_REMOTE);
+	cx.recv = make_recv(cx.domain, RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH_GLOBAL);
 	cx.send = conf_qp_of(fx.b.pd, fx.b.cq, 0, RMEM_QPT_XRC_SEND);
 	TEST_OK(conf_connect(cx.send, cx.recv));
 }
@@ -237,6 +237,34 @@ CONF_TEST(xrc, receive_has_the_pd_of_the_srq, CAPA, 0,
 	reconnect();
 }
 
+/* If the device has them: an ATOMIC_WRITE of a word, and a FLUSH of it. */
+static void
+place_word(void)
+{
+	const struct rmem_sge word = fx_sge(fx.b.mr, 64, 8);
+	struct rmem_mr *mr;
+	struct rmem_send_wr wr;
+
+	if ((conf.info.capa & RMEM_DEV_CAPA_ATOMIC_WRITE) != 0) {
+		fx_fill(fx.b.buf + 64, 8, 2);
+		wr = fx_rdma(RMEM_WR_ATOMIC_WRITE, &word, fx_addr(fx.a.buf), fx.a.mr->rkey);
+		TEST_STATUS(do_wr(wr, number(cx.srq)), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_ATOMIC_WRITE);
+		TEST_MEM(fx.a.buf, fx.b.buf + 64, 8);
+	}
+	if ((conf.info.capa & RMEM_DEV_CAPA_FLUSH) == 0)
+		return;
+	mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS | RMEM_ACCESS_FLUSH_GLOBAL);
+	wr = fx_wr(RMEM_WR_FLUSH, NULL, 0);
+	wr.flush.remote_addr = fx_addr(fx.a.buf);
+	wr.flush.rkey = mr->rkey;
+	wr.flush.length = 8;
+	wr.flush.type = RMEM_FLUSH_GLOBAL;
+	wr.flush.level = RMEM_FLUSH_RANGE;
+	TEST_STATUS(do_wr(wr, number(cx.srq)), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_FLUSH);
+}
+
 CONF_TEST(xrc, requests_of_rc_are_executed, CAPA, RMEM_ACCESS_REMOTE_ATOMIC,
 		"IBTA A14.2: SEND, WRITE, READ and atomics, with immediate data")
 {
@@ -265,6 +293,7 @@ CONF_TEST(xrc, requests_of_rc_are_executed, CAPA, RMEM_ACCESS_REMOTE_ATOMIC,
 	TEST_MEM(fx.b.buf + 64, &value, sizeof(value));
 	value = 10;
 	TEST_MEM(fx.a.buf, &value, sizeof(value));
+	place_word();
 }
 
 CONF_TEST(xrc, rights_are_those_of_the_qp, CAPA, 0, "IBTA 9.7.4.1.4: the QP permits the operation")

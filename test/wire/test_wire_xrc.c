@@ -193,6 +193,7 @@ TEST(wire_sim, packets_of_xrc_requests_name_their_srq)
 			{RMEM_WR_RDMA_READ, {RWIRE_READ_REQUEST}, 8, 1},
 			{RMEM_WR_ATOMIC_FETCH_AND_ADD, {RWIRE_FETCH_ADD}, 8, 1},
 			{RMEM_WR_ATOMIC_CMP_AND_SWP, {RWIRE_COMPARE_SWAP}, 8, 1},
+			{RMEM_WR_ATOMIC_WRITE, {RWIRE_ATOMIC_WRITE}, 8, 1},
 	};
 	struct rmem_sge sge = {0};
 	struct rmem_send_wr wr;

@@ -386,6 +386,45 @@ TEST(wire_sim, xrc_link_executes_reads_and_atomics)
 	link_close();
 }
 
+/* With the rights that the forwarder reports, and only then. */
+TEST(wire_sim, xrc_link_executes_flushes_and_atomic_writes)
+{
+	struct {
+		struct rwire_xrc_request head;
+		uint64_t value;
+	} write;
+	struct rwire_xrc_request flush;
+	struct rmem_mr *mr;
+	int fd;
+
+	link_open();
+	TEST_OK(rmem_mr_reg(sides[1].pd, sides[1].target, SIZE, (uintptr_t)sides[1].target,
+			RMEM_ACCESS_FLUSH_GLOBAL, &mr));
+	fd = dial_ok();
+	write.head = rdma_request(RWIRE_ATOMIC_WRITE, sizeof(write.value));
+	write.value = 77;
+	TEST_EQ(send(fd, &write, sizeof(write), 0), (ssize_t)sizeof(write));
+	link_progress();
+	TEST_STATUS(get_answer(fd), RMEM_WC_SUCCESS);
+	TEST_MEM(sides[1].target, &write.value, sizeof(write.value));
+	flush = rdma_request(RWIRE_FLUSH, 8);
+	flush.rkey = mr->rkey;
+	flush.type = RMEM_FLUSH_GLOBAL;
+	flush.access |= RMEM_ACCESS_FLUSH_GLOBAL;
+	TEST_STATUS(exchange(fd, &flush, 0), RMEM_WC_SUCCESS);
+	flush.access &= RMEM_ACCESS_REMOTE;
+	TEST_STATUS(exchange(fd, &flush, 0), RMEM_WC_REM_INV_REQ_ERR);
+	close(fd);
+	/* Of another length than a word. */
+	fd = dial_ok();
+	TEST_EQ(send(fd, &write, sizeof(write) - 1, 0), (ssize_t)sizeof(write) - 1);
+	link_progress();
+	TEST_STATUS(get_answer(fd), RMEM_WC_REM_INV_REQ_ERR);
+	close(fd);
+	TEST_OK(rmem_mr_dereg(mr));
+	link_close();
+}
+
 /* A duplicate does not change the state of the link, of which a message is in progress. */
 TEST(wire_sim, xrc_link_repeats_a_read_amid_a_message)
 {
@@ -483,8 +522,7 @@ TEST(wire_sim, xrc_link_reads_no_revoked_memory)
 TEST(wire_sim, xrc_link_with_a_bad_request_is_closed)
 {
 	static const uint8_t opcodes[] = {RWIRE_READ_REQUEST, RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE,
-			RWIRE_READ_RESPONSE_ONLY, 0x15, RWIRE_FLUSH, RWIRE_ATOMIC_WRITE,
-			RWIRE_OPCODE_NB, 0xff};
+			RWIRE_READ_RESPONSE_ONLY, 0x15, RWIRE_FLUSH, RWIRE_OPCODE_NB, 0xff};
 	static const uint8_t no_reads[] = {
 			RWIRE_SEND_ONLY, RWIRE_WRITE_ONLY, RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE};
 	struct rwire_xrc_request request;

@@ -54,7 +54,8 @@ packet_of(uint8_t opcode, uint32_t srqn, uint32_t ahead)
 			.dma_len = LONG,
 			.compare = 11,
 			.swap_add = 12,
-			.payload_len = opcode == RWIRE_SEND_ONLY ? 8 : 0,
+			.type = 1,
+			.payload_len = rwire_opcode_info[opcode] & RWIRE_HAS_PAYLOAD ? 8 : 0,
 			.is_ack_req = true};
 }
 
@@ -269,6 +270,42 @@ TEST(wire_sim, peer_gets_the_result_of_an_atomic_of_the_owner_of_an_srq)
 	close_owner();
 }
 
+static struct rwire_pkt
+flush_of(uint32_t length)
+{
+	struct rwire_pkt pkt = packet_of(RWIRE_FLUSH, FOREIGN, 0);
+
+	pkt.dma_len = length;
+	pkt.level = 2;
+	return pkt;
+}
+
+/* A duplicate gets the response without the owner: it was executed. */
+TEST(wire_sim, peer_gets_the_response_of_a_flush_by_the_owner_of_an_srq)
+{
+	struct rwire_pkt pkt, got;
+	unsigned int i;
+
+	open_owner(flush_of, LONG);
+	pkt = flush_of(LONG);
+	take_request(RWIRE_FLUSH, RWIRE_XRC_ANSWERED);
+	TEST_EQ(owner.request.addr, ADDR);
+	TEST_EQ(owner.request.dma_len, LONG);
+	TEST_EQ(owner.request.type, 1);
+	TEST_EQ(owner.request.level, 2);
+	answer(RMEM_WC_SUCCESS, 0, 0);
+	for (i = 0; i < 2; i++) {
+		TEST_ASSERT(sim_take(0, &got));
+		TEST_EQ(got.opcode, RWIRE_READ_RESPONSE_ONLY);
+		TEST_EQ(got.psn, pkt.psn);
+		TEST_EQ(got.payload_len, 0);
+		expect_nothing();
+		deliver(pkt);
+	}
+	expect_no_request();
+	close_owner();
+}
+
 /* No byte that was not received is sent to the peer. */
 TEST(wire_sim, owner_with_other_lengths_or_a_bad_status_gets_its_request_refused)
 {
@@ -460,9 +497,10 @@ random_len(void)
 static void
 deliver_any(void)
 {
-	static const uint8_t opcodes[] = {RWIRE_SEND_ONLY, RWIRE_READ_REQUEST, RWIRE_FETCH_ADD};
+	static const uint8_t opcodes[] = {
+			RWIRE_SEND_ONLY, RWIRE_READ_REQUEST, RWIRE_FETCH_ADD, RWIRE_ATOMIC_WRITE};
 	static const uint32_t lengths[] = {0, 8, MTU, CHUNK};
-	struct rwire_pkt pkt = packet_of(opcodes[sim_random(3)],
+	struct rwire_pkt pkt = packet_of(opcodes[sim_random(4)],
 			sim_random(4) != 0 ? FOREIGN : link_.number, sim_random(3));
 
 	pkt.psn -= sim_random(4) == 0 ? sim_random(300) : 0;

@@ -647,7 +647,7 @@ rwire_resp_run(struct rwire_qp *q, unsigned int lcore)
 	return rwire_reply_run(q);
 }
 
-/* Queue the reply to a READ or an atomic that another process has executed. */
+/* Queue the reply to a request that is no message, and that another process has executed. */
 static void
 resp_reply_away(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
@@ -658,7 +658,8 @@ resp_reply_away(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	q->rsp.fetch = q->rsp.away;
 	if (reply->is_away)
 		return;
-	rwire_xrc_fetched(q, reply, (uint8_t *)&reply->value, sizeof(reply->value));
+	if (pkt->info & RWIRE_HAS_ATOMIC)
+		rwire_xrc_fetched(q, reply, (uint8_t *)&reply->value, sizeof(reply->value));
 	rwire_xrc_fetch_end(q);
 }
 

@@ -59,12 +59,16 @@ struct rwire_xrc_hello {
 #define RWIRE_XRC_ANSWERED  (1u << 2) /* the owner answers */
 #define RWIRE_XRC_AGAIN     (1u << 3) /* the rest, or a duplicate, of a READ that was accepted */
 
+/* Rights of the peer that a request may need. */
+#define RWIRE_XRC_ACCESS (RMEM_ACCESS_REMOTE | RMEM_ACCESS_FLUSH)
+
 /* A packet of the forwarder; its payload follows. */
 struct rwire_xrc_request {
 	uint32_t seq;
-	uint8_t opcode; /* enum rwire_opcode of a request of XRC */
+	uint8_t opcode; /* enum rwire_opcode of a request */
 	uint8_t flags;
-	uint16_t reserved;
+	uint8_t type; /* FLUSH */
+	uint8_t level;
 	uint32_t access; /* rights of the peer */
 	uint32_t imm;
 	uint32_t rkey;

@@ -272,16 +272,15 @@ in_read_again(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 	return in_send(xrc, in, answer, rwire_xrc_data_len(reply.opcode, reply.length));
 }
 
-/* Whether a request is one of XRC, whose payload its opcode allows. */
+/* Whether it is a request, whose payload its opcode allows. */
 static bool
 in_is_valid(const struct rwire_xrc_request *request, uint32_t payload_len)
 {
-	const uint32_t info = request->opcode <= RWIRE_SEND_ONLY_WITH_INV
-			? rwire_opcode_info[request->opcode]
-			: 0;
+	const uint32_t info =
+			request->opcode < RWIRE_OPCODE_NB ? rwire_opcode_info[request->opcode] : 0;
 
 	return (info & RWIRE_IS_REQUEST) != 0 &&
-			((info & RWIRE_IS_MESSAGE) != 0 || payload_len == 0) &&
+			((info & RWIRE_HAS_PAYLOAD) != 0 || payload_len == 0) &&
 			((request->flags & RWIRE_XRC_AGAIN) == 0 ||
 					request->opcode == RWIRE_READ_REQUEST);
 }
@@ -295,6 +294,8 @@ in_execute(struct rwire *wire, struct rwire_xrc_in *in, unsigned int lcore, uint
 	struct rwire_pkt pkt = {.service = RWIRE_XRC,
 			.opcode = request->opcode,
 			.is_solicited = (request->flags & RWIRE_XRC_SOLICITED) != 0,
+			.type = request->type & 0xf,
+			.level = request->level & 3,
 			.is_shared = (request->flags & RWIRE_XRC_SHARED) != 0,
 			.rkey = request->rkey,
 			.dma_len = request->dma_len,
@@ -310,7 +311,7 @@ in_execute(struct rwire *wire, struct rwire_xrc_in *in, unsigned int lcore, uint
 
 	pkt.info = rwire_pkt_info(&pkt);
 	if (in->status == RMEM_WC_SUCCESS) {
-		in->qp.access = request->access & RMEM_ACCESS_REMOTE;
+		in->qp.access = request->access & RWIRE_XRC_ACCESS;
 		status = rwire_resp_serve(&in->q, lcore, &pkt, &vendor_err, &reply);
 		if (status == RSOFT_WAIT_GRACE) {
 			wire->xrc->nb_waiting++;

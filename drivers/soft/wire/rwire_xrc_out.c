@@ -261,7 +261,9 @@ rwire_xrc_forward(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	struct rwire_xrc_request request = {.opcode = pkt->opcode,
 			.flags = (pkt->is_solicited ? RWIRE_XRC_SOLICITED : 0) |
 					(pkt->is_shared ? RWIRE_XRC_SHARED : 0),
-			.access = q->qp->access & RMEM_ACCESS_REMOTE,
+			.type = pkt->type,
+			.level = pkt->level,
+			.access = q->qp->access & RWIRE_XRC_ACCESS,
 			.imm = pkt->imm,
 			.rkey = pkt->rkey,
 			.dma_len = pkt->dma_len,
@@ -295,7 +297,7 @@ fetch_request(struct rwire_qp *q, const struct rwire_reply *reply, uint32_t at)
 {
 	struct rwire_xrc_request request = {.opcode = RWIRE_READ_REQUEST,
 			.flags = RWIRE_XRC_ANSWERED | RWIRE_XRC_AGAIN,
-			.access = q->qp->access & RMEM_ACCESS_REMOTE,
+			.access = q->qp->access & RWIRE_XRC_ACCESS,
 			.rkey = reply->rkey,
 			.dma_len = RTE_MIN(reply->length - at, (uint32_t)RWIRE_XRC_CHUNK),
 			.addr = reply->addr + at};

@@ -164,7 +164,7 @@ info_of(uint8_t opcode)
 			return 0;
 		return rwire_opcode_info[of_rc] | RWIRE_HAS_DETH;
 	case RWIRE_XRC:
-		info = of_rc <= RWIRE_SEND_ONLY_WITH_INV ? rwire_opcode_info[of_rc] : 0;
+		info = of_rc < RWIRE_OPCODE_NB ? rwire_opcode_info[of_rc] : 0;
 		return info | (info & RWIRE_IS_REQUEST ? RWIRE_HAS_XETH : 0);
 	case RWIRE_CN:
 		return of_rc == RWIRE_CNP ? RWIRE_IS_VALID | RWIRE_HAS_PAYLOAD : 0;

@@ -49,8 +49,8 @@
 #define RWIRE_CNP_LEN 16
 
 /*
- * Opcodes of the RC service. XRC uses those up to SEND_ONLY_WITH_INV, UC its SENDs and WRITEs, UD
- * its SENDs of one packet.
+ * Opcodes of the RC service. XRC uses all of them, UC its SENDs and WRITEs, UD its SENDs of one
+ * packet.
  */
 enum rwire_opcode {
 	RWIRE_SEND_FIRST = 0x00,
