@@ -188,24 +188,24 @@ reads_arrive(void)
 {
 	static const uint32_t lengths[] = {SMALL, 0, 1024, 1025, LARGE, 1, SIZE / 2};
 	struct reply reply;
-	uint8_t i;
+	uint32_t i;
 
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		reply = call(&s, FILL, i, lengths[i]);
 		post_read(&reply, number[i % 2], lengths[i]);
-		is_read(i, lengths[i]);
+		is_read((uint8_t)i, lengths[i]);
 	}
 	for (i = 0; i < 4; i++) {
 		call(&s, POST, 0, SMALL);
-		request(number[0], IBV_WR_RDMA_WRITE, LARGE, i, &reply);
+		request(number[0], IBV_WR_RDMA_WRITE, LARGE, (uint8_t)i, &reply);
 		post_read(&reply, number[1], LARGE);
 		status_is(IBV_WC_SUCCESS);
-		is_read(i, LARGE);
+		is_read((uint8_t)i, LARGE);
 		post_read(&reply, number[1], LARGE);
 		post_read(&reply, number[0], SMALL);
-		request(number[0], IBV_WR_SEND, SMALL, i, NULL);
+		request(number[0], IBV_WR_SEND, SMALL, (uint8_t)i, NULL);
 		status_is(IBV_WC_SUCCESS);
-		is_read(i, SMALL);
+		is_read((uint8_t)i, SMALL);
 		is_received(&s, SMALL);
 	}
 	call(&s, REGISTER, 0, 0);

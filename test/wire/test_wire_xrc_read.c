@@ -245,7 +245,7 @@ TEST(wire_sim, peer_gets_the_result_of_an_atomic_of_the_owner_of_an_srq)
 {
 	struct rwire_pkt pkt;
 	uint64_t value = 0;
-	uint8_t i;
+	uint32_t i;
 
 	open_owner(atomic_of, 0);
 	for (i = 0; i < sizeof(value); i++)
