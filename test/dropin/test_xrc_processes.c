@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "xrc_process.h"
 
@@ -372,6 +373,7 @@ stopped_owner_is_waited_for(void)
 	const struct reply reply = call(&s, FILL, 1, LARGE);
 
 	HOLDS(kill(s.pid, SIGSTOP) == 0);
+	HOLDS(waitpid(s.pid, NULL, WUNTRACED) == s.pid);
 	post_read(&reply, number[0], LARGE);
 	status_is(IBV_WC_RETRY_EXC_ERR);
 	HOLDS(kill(s.pid, SIGCONT) == 0);
