@@ -17,7 +17,7 @@ usage() {
 	  --seeds N         seeds of the random tests ($seeds)
 	  --ops N           operations of each seed, 100000 or more ($ops)
 	  --fuzz SECONDS    time of each fuzzer in total, in runs of up to an hour ($fuzz)
-	  --chaos SECONDS   time of each test of chaos ($chaos)
+	  --chaos SECONDS   time of each test of chaos, and of storms of signals ($chaos)
 	  --mutants N       mutants drawn from all functions, of which tests kill 95 % ($mutants)
 	  --no-gates        omit devtools/test.sh all, platforms and compilers
 	0 omits a step. Exit status: 0 if all steps passed, 1 if not. A step that is skipped has not passed.
@@ -112,6 +112,17 @@ long_tests() {
 	RMEM_TEST_CHAOS_SECONDS=$chaos run_suite build long-tests --timeout-multiplier 0
 }
 
+# Processes that are killed, stopped and forked, again and again until the time is over.
+storms() {
+	local end=$((SECONDS + chaos)) seed=0
+	while ((SECONDS < end)); do
+		seed=$((seed + 1))
+		RMEM_SEED=$seed test/dropin/all_to_all.sh usertools/rmem-run build/test/dropin/all_to_all 40 10 3600 ||
+			return
+	done
+	say "$seed seeds, each by shared memory and by UDP"
+}
+
 # The tables of doc/scale.md; a run that breaks an invariant fails.
 sim_tables() {
 	build/test/sim/dpdk-sim --ms 1000 --table hosts --max-hosts 10000 || return
@@ -151,6 +162,7 @@ setup_main_build >"$dir/build.txt" 2>&1 && ninja -C build >>"$dir/build.txt" 2>&
 	step "random-$seed-of-$ops" random $seed
 done
 [ "$chaos" = 0 ] || step "long-tests-of-$chaos-s" long_tests
+[ "$chaos" = 0 ] || step "storms-of-$chaos-s" storms
 step sim-tables sim_tables
 [ "$mutants" = 0 ] || step "mutants-$mutants" devtools/mutate.py --sample "$mutants" --seconds 300
 [ "$fuzz" = 0 ] || step "fuzz-of-$fuzz-s" fuzz_all

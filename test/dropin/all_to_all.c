@@ -3,9 +3,9 @@
  */
 
 /*
- * Processes that all exchange SENDs, WRITEs and READs with all others, and check each byte, while
- * one in ten is killed with SIGKILL and started again. Which and when is random; RMEM_SEED repeats
- * it. all_to_all.sh runs it.
+ * Processes that all exchange SENDs, WRITEs and READs with all others, check each byte, and fork
+ * children, while one in ten is killed with SIGKILL and started again, and as many are stopped for
+ * a while. Which and when is random; RMEM_SEED repeats it. all_to_all.sh runs it.
  *
  * A pair of QPs is connected in epochs: each side offers one, on the board that all map, and the
  * higher of the two counts. After an error a side offers the next one. It posts when its peer is
@@ -25,6 +25,8 @@
 #define NB_RECV       2u
 #define PARTS         (3 + NB_RECV) /* of the memory of a process, one for each peer in each part */
 #define DEPTH         4u
+#define FORK_ROUNDS   8u   /* a process forks once in so many of its rounds */
+#define MAX_STOP_MS   200u /* less than the peers wait for an answer */
 #define BOARD_FD      "ALL_TO_ALL_BOARD"
 
 /* The side of a process in its connection with a peer; epoch is written last, and 0 before. */
@@ -243,6 +245,20 @@ serve(uint32_t to)
 		post_round(to, &other);
 }
 
+/* Fork a child that writes to the memory of the MR, of which it has a copy, and ends. */
+static void
+fork_child(void)
+{
+	pid_t pid = fork();
+
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		memset(memory, 0, sizeof(memory));
+		_exit(0);
+	}
+	wait_child(pid);
+}
+
 static void
 completed(const struct ibv_wc *wc)
 {
@@ -264,7 +280,8 @@ completed(const struct ibv_wc *wc)
 	HOLDS(memcmp(memory[RESULT][to], memory[SOURCE][to], SIZE) == 0);
 	peer->is_busy = false;
 	peer->nb_rounds++;
-	__atomic_add_fetch(&board->rounds, 1, __ATOMIC_RELAXED);
+	if (__atomic_add_fetch(&board->rounds, 1, __ATOMIC_RELAXED) % FORK_ROUNDS == 0)
+		fork_child();
 }
 
 /* The objects, and an offer to each peer that is above those of a process that was killed. */
@@ -384,26 +401,51 @@ check_alive(const pid_t *pids)
 		HOLDS(waitpid(pids[i], NULL, WNOHANG) == 0);
 }
 
-/* Kill one process in ten, each at its part of the rounds of all, and wait for all to be done. */
+/* Kill a process, and start it again. */
+static void
+disturb_kill(char *program, pid_t *pids, uint32_t victim, bool is_udp)
+{
+	HOLDS(kill(pids[victim], SIGKILL) == 0);
+	HOLDS(waitpid(pids[victim], NULL, 0) == pids[victim]);
+	STORE(board->is_done[victim], 0);
+	pids[victim] = spawn(program, victim, is_udp);
+}
+
+/* Stop a process, which may copy to or from others at that time, and continue it. */
+static void
+disturb_stop(pid_t pid, uint32_t ms)
+{
+	int status;
+
+	HOLDS(kill(pid, SIGSTOP) == 0);
+	HOLDS(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	poll(NULL, 0, (int)ms);
+	HOLDS(kill(pid, SIGCONT) == 0);
+}
+
+/*
+ * Kill one process in ten, and stop as many, in turn, each at its part of the rounds of all, and
+ * wait for all to be done. Return the number of those killed.
+ */
 static uint32_t
 disturb(char *program, pid_t *pids, bool is_udp, unsigned int *seed)
 {
 	uint64_t all = (uint64_t)board->nb * (board->nb - 1) * board->nb_rounds;
-	uint32_t nb_kills = board->nb < 10 ? 1 : board->nb / 10, killed = 0, victim;
+	uint32_t nb = 2 * (board->nb < 10 ? 1 : board->nb / 10), done = 0, victim;
 
-	while (killed < nb_kills || !all_are_done()) {
+	while (done < nb || !all_are_done()) {
 		check_alive(pids);
 		poll(NULL, 0, 1);
-		if (killed == nb_kills || LOAD(board->rounds) < all * (killed + 1) / (nb_kills + 2))
+		if (done == nb || LOAD(board->rounds) < all * (done + 1) / (nb + 2))
 			continue;
 		victim = (uint32_t)rand_r(seed) % board->nb;
-		HOLDS(kill(pids[victim], SIGKILL) == 0);
-		HOLDS(waitpid(pids[victim], NULL, 0) == pids[victim]);
-		STORE(board->is_done[victim], 0);
-		pids[victim] = spawn(program, victim, is_udp);
-		killed++;
+		if (done % 2 == 0)
+			disturb_kill(program, pids, victim, is_udp);
+		else
+			disturb_stop(pids[victim], (uint32_t)rand_r(seed) % MAX_STOP_MS);
+		done++;
 	}
-	return killed;
+	return nb / 2;
 }
 
 static void
@@ -423,8 +465,9 @@ run(char *program, bool is_udp)
 	STORE(board->is_over, 1);
 	for (i = 0; i < board->nb; i++)
 		wait_child(pids[i]);
-	printf("%u processes, %u killed, %llu rounds, %llu requests failed\n", board->nb, killed,
-			(unsigned long long)board->rounds, (unsigned long long)board->errors);
+	printf("%u processes, %u killed, %u stopped, %llu rounds, %llu requests failed\n",
+			board->nb, killed, killed, (unsigned long long)board->rounds,
+			(unsigned long long)board->errors);
 }
 
 static uint32_t
