@@ -569,6 +569,14 @@ killed_creator_ends_the_qp(void)
 	OK(&b, DESTROY, 2, 0);
 }
 
+/* kill() returns before all threads of the process have stopped. */
+static void
+stop_creator(void)
+{
+	HOLDS(kill(c.pid, SIGSTOP) == 0);
+	HOLDS(waitpid(c.pid, NULL, WUNTRACED) == c.pid);
+}
+
 /* The creator is stopped: calls fail after a time, and the handle works again later. */
 static void
 stopped_creator_is_not_waited_for(void)
@@ -576,12 +584,12 @@ stopped_creator_is_not_waited_for(void)
 	const struct reply owner = call(&c, CREATE, 0, 0);
 
 	OK(&b, OPEN, 0, owner.a);
-	HOLDS(kill(c.pid, SIGSTOP) == 0);
+	stop_creator();
 	FAILS(&b, TO_INIT, 0, 0, ETIMEDOUT);
 	FAILS(&b, OPEN, 1, owner.a, ETIMEDOUT);
 	HOLDS(kill(c.pid, SIGCONT) == 0);
 	state_is(&b, 0, IBV_QPS_INIT);
-	HOLDS(kill(c.pid, SIGSTOP) == 0);
+	stop_creator();
 	OK(&b, DESTROY, 0, 0);
 	HOLDS(kill(c.pid, SIGCONT) == 0);
 	OK(&c, DESTROY, 0, 0);
