@@ -743,6 +743,11 @@ uint32_t ribv_flush_rights(const struct rmem_dev *dev);
 /* Largest rate limit in kbit/s: the nominal rate of the link. */
 #define RIBV_MAX_RATE UINT32_C(100000000)
 /* ribv_qp.c */
+/*
+ * The oldest handle, of a context, of an XRC_RECV QP of this process, which gets an event of it;
+ * NULL: none is left in the context.
+ */
+struct ribv_qp *ribv_qp_take_event(const struct ibv_context *context, const struct rmem_qp *own);
 int ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /* ribv_qp_ex.c: create the batch of a QP for ibv_wr_*; 0 or an errno. */

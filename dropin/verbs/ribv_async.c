@@ -57,6 +57,28 @@ notice(struct ribv_qp *qp, enum ibv_event_type type)
 		ribv_watch_state(qp->watch, IBV_QPS_ERR);
 }
 
+/* Get an event of an object that the program has, in its terms. Return 0, or a negative errno. */
+static int
+get(struct ibv_context *context, struct rmem_async_event *own, struct ibv_async_event *event)
+{
+	int ret;
+
+	do {
+		ret = rmem_async_channel_get_event(ribv_async_of(context), own);
+		if (ret != 0)
+			return ret;
+		event->event_type = (enum ibv_event_type)own->type;
+		if (element_of(event->event_type) != ELEMENT_QP)
+			return 0;
+		if (own->context != NULL) {
+			count(&((struct ribv_qp *)own->context)->nb_events);
+			return 0;
+		}
+		own->context = ribv_qp_take_event(context, own->qp);
+	} while (own->context == NULL && rmem_async_event_ack(own) == 0);
+	return 0;
+}
+
 int
 ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
@@ -69,10 +91,9 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 		return ribv_minus_one(ENOENT);
 	if (event == NULL)
 		return ribv_minus_one(EINVAL);
-	ret = rmem_async_channel_get_event(ribv_async_of(context), &own);
+	ret = get(context, &own, event);
 	if (ret != 0)
 		return ribv_minus_one(-ret);
-	event->event_type = (enum ibv_event_type)own.type;
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
 		event->element.cq = own.context;
@@ -80,7 +101,6 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 		break;
 	case ELEMENT_QP:
 		event->element.qp = own.context;
-		count(&((struct ribv_qp *)own.context)->nb_events);
 		notice(own.context, event->event_type);
 		break;
 	case ELEMENT_SRQ:

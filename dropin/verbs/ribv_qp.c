@@ -150,7 +150,9 @@ static int
 xrc_recv_own(const struct ibv_xrcd *ibv, uint32_t qp_num, struct rmem_qp **own)
 {
 	const struct rmem_qp_ext ext = {.xrcd = ((const struct ribv_xrcd *)ibv)->xrcd};
-	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .ext = &ext};
+	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV,
+			.async_channel = ribv_async_of(ibv->context),
+			.ext = &ext};
 	const struct rmem_dev *dev = ribv_dev_of(ibv->context);
 	const struct ribv_qp *qp;
 	int ret = -EAGAIN;
@@ -170,8 +172,8 @@ xrc_recv_own(const struct ibv_xrcd *ibv, uint32_t qp_num, struct rmem_qp **own)
 }
 
 /*
- * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. A QP of this process has no events:
- * they would refer to the handle that created the QP, which may be destroyed before the others.
+ * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. Events of a QP of this process name
+ * no handle, since that which created the QP may be destroyed before the others.
  */
 static struct ibv_qp *
 xrc_recv_enter(const struct ibv_xrcd *ibv, uint32_t qp_num, void *context)
@@ -504,16 +506,34 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	return 0;
 }
 
-/* Destroy the QP of the class, and remove its completions. */
+struct ribv_qp *
+ribv_qp_take_event(const struct ibv_context *context, const struct rmem_qp *own)
+{
+	struct ribv_qp *qp, *oldest = NULL;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(qp, &qps[own->qp_num % NB_LISTS], next) {
+		if (qp->qp == own && qp->context == context)
+			oldest = qp;
+	}
+	if (oldest != NULL)
+		__atomic_fetch_add(&oldest->nb_events, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return oldest;
+}
+
+/* Destroy the QP of the class, and remove its completions. Under qp->ibv.mutex. */
 static int
 destroy(struct ribv_qp *qp)
 {
 	uint32_t qp_num;
-	int ret;
+	int ret = -EBUSY;
 
 	pthread_mutex_lock(&lock);
 	qp_num = qp->qp->qp_num;
-	ret = rmem_qp_destroy(qp->qp);
+	/* An event of a QP with several handles is acknowledged by the one that has it. */
+	if (__atomic_load_n(&qp->nb_events, __ATOMIC_RELAXED) == qp->ibv.events_completed)
+		ret = rmem_qp_destroy(qp->qp);
 	if (ret == 0) {
 		LIST_REMOVE(qp, next);
 		forget(qp->send_cq, qp->recv_cq, qp_num);

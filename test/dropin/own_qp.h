@@ -11,6 +11,7 @@
 #ifndef OWN_QP_H
 #define OWN_QP_H
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
@@ -148,6 +149,24 @@ reconnect_own(struct ibv_qp *qp)
 {
 	reset_qp(qp);
 	connect_own(qp);
+}
+
+/* Whether a thread of this process sleeps, as in a system call that waits for a lock. */
+static inline bool
+is_asleep(pid_t tid)
+{
+	char name[64], line[256] = "";
+	const char *end;
+	ssize_t n;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", (int)tid);
+	fd = open(name, O_RDONLY);
+	HOLDS(fd >= 0);
+	n = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	end = strrchr(line, ')');
+	return n > 0 && end != NULL && end[2] == 'S';
 }
 
 /* A device, and a QP of it connected with itself. */

@@ -30,24 +30,6 @@ call_verbs(void *arg)
 	return arg;
 }
 
-/* Whether the thread sleeps, as in a system call that waits for a lock. */
-static bool
-is_asleep(pid_t tid)
-{
-	char name[64], line[256] = "";
-	const char *end;
-	ssize_t n;
-	int fd;
-
-	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", (int)tid);
-	fd = open(name, O_RDONLY);
-	HOLDS(fd >= 0);
-	n = read(fd, line, sizeof(line) - 1);
-	close(fd);
-	end = strrchr(line, ')');
-	return n > 0 && end != NULL && end[2] == 'S';
-}
-
 /* The constructor: this thread has the lock of the loader, for which the other one waits. */
 void
 run_early(void)

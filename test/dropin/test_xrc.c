@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -124,6 +125,67 @@ message_is_received(struct ibv_qp *send, const struct ibv_qp *recv)
 	HOLDS(nb_recv == 1 && memcmp(mem, mem + 64, 64) == 0);
 }
 
+/* Get the event of a WRITE without a right, which is of the given handle. */
+static struct ibv_async_event
+event_of(struct ibv_qp *handle, struct ibv_qp *send)
+{
+	struct ibv_sge sge = {(uintptr_t)mem, 8, own.mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.wr.rdma = {(uintptr_t)mem, own.mr->rkey}};
+	struct ibv_async_event event;
+
+	wr.qp_type.xrc.remote_srqn = srq_num;
+	HOLDS(ibv_post_send(send, &wr, &bad) == 0);
+	HOLDS(wait_wc(own.cq).status == IBV_WC_REM_INV_REQ_ERR);
+	HOLDS(ibv_get_async_event(own.context, &event) == 0);
+	HOLDS(event.event_type == IBV_EVENT_QP_REQ_ERR && event.element.qp == handle);
+	return event;
+}
+
+static void
+connect_again(struct ibv_qp *send, struct ibv_qp *recv)
+{
+	reset_qp(send);
+	reset_qp(recv);
+	connect_to(recv, send->qp_num);
+	connect_to(send, recv->qp_num);
+}
+
+static pid_t destroyer;   /* atomic */
+static bool is_destroyed; /* atomic */
+
+static void *
+destroy_qp(void *qp)
+{
+	__atomic_store_n(&destroyer, gettid(), __ATOMIC_RELEASE);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+	__atomic_store_n(&is_destroyed, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The oldest handle has the events, and is destroyed when they are acknowledged. */
+static void
+events_are_of_a_handle(struct ibv_qp *send, struct ibv_qp *recv, struct ibv_qp *again)
+{
+	struct ibv_async_event event = event_of(recv, send);
+	pthread_t thread;
+	pid_t tid;
+
+	HOLDS(pthread_create(&thread, NULL, destroy_qp, recv) == 0);
+	while ((tid = __atomic_load_n(&destroyer, __ATOMIC_ACQUIRE)) == 0 || !is_asleep(tid))
+		HOLDS(!__atomic_load_n(&is_destroyed, __ATOMIC_ACQUIRE));
+	ibv_ack_async_event(&event);
+	HOLDS(pthread_join(thread, NULL) == 0);
+	connect_again(send, again);
+	event = event_of(again, send);
+	ibv_ack_async_event(&event);
+	connect_again(send, again);
+}
+
 /* The QP remains until its last handle is destroyed, the domain until it is unused. */
 static void
 qp_is_opened_again(struct ibv_qp *send, struct ibv_qp *recv)
@@ -136,7 +198,7 @@ qp_is_opened_again(struct ibv_qp *send, struct ibv_qp *recv)
 	struct ibv_qp *again = ibv_open_qp(own.context, &attr);
 
 	HOLDS(again != NULL && again != recv && again->qp_num == recv->qp_num);
-	HOLDS(ibv_destroy_qp(recv) == 0);
+	events_are_of_a_handle(send, recv, again);
 	HOLDS(ibv_destroy_qp(recv) == ENOENT);
 	message_is_received(send, again);
 	HOLDS(ibv_close_xrcd(xrcd) == EBUSY);
