@@ -497,6 +497,10 @@ CONF_TEST(srq, resize_keeps_receives_in_order, RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA
 			TEST_EQ(post(cs.srq, wr_id++, NULL, 0), 1);
 		}
 	}
+	attr.max_wr = RTE_MIN(4 * DEPTH, conf.info.max_srq_wr);
+	TEST_OK(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR));
+	for (i = wr_id - next; i < attr.max_wr; i++)
+		TEST_EQ(post(cs.srq, wr_id++, NULL, 0), 1);
 	/* Also above what the device rounds it up to. */
 	attr.srq_limit = conf.info.max_srq_wr;
 	TEST_ERR(rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_MAX_WR | RMEM_SRQ_LIMIT), EINVAL);

@@ -87,6 +87,8 @@ ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		return errno;
 	if ((mask & IBV_SRQ_MAX_WR) != 0 && attr->max_wr < srq->prod - srq->cons)
 		return EINVAL;
+	if ((mask & IBV_SRQ_LIMIT) != 0 && attr->srq_limit > srq->attr.max_wr)
+		return EINVAL;
 	if ((mask & IBV_SRQ_MAX_WR) != 0)
 		srq->attr.max_wr = attr->max_wr;
 	if ((mask & IBV_SRQ_LIMIT) != 0)

@@ -2,15 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Device memory is offered if the provider has it, and each call that fails. */
-
-#include <string.h>
+/* Device memory is offered if the provider has it; its copies have the errno of the provider. */
 
 #include "setup.h"
-
-#define ACCESS                                                                                     \
-	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |            \
-			RMEM_ACCESS_ZERO_BASED)
 
 static struct rmem_dm *dm;
 
@@ -32,15 +26,6 @@ vt_teardown_dm(void)
 	fake.fail_name = NULL;
 	TEST_OK(rmem_dm_free(dm));
 	vt_teardown();
-}
-
-static int
-reg(struct rmem_mr **mr)
-{
-	const struct rmem_mr_ext ext = {.dm = dm, .dm_offset = 64};
-	const struct rmem_mr_attr attr = {.length = 128, .access = ACCESS, .ext = &ext};
-
-	return rmem_mr_reg_attr(vt.pd, &attr, mr);
 }
 
 TEST(verbs_dm, limits_are_those_of_the_device)
@@ -67,31 +52,6 @@ TEST(verbs_dm, copies_have_the_errno_of_the_provider)
 	TEST_ERR(rmem_dm_copy_to(dm, 0, in, 8), EIO);
 	fake.fail_name = "memcpy_from_dm";
 	TEST_ERR(rmem_dm_copy_from(dm, 0, out, 8), EIO);
-}
-
-TEST(verbs_dm, failed_calls_are_their_errnos)
-{
-	const struct rmem_dm_conf conf = {.length = 64};
-	struct rmem_dm *other = NULL;
-	struct rmem_mr *mr = NULL;
-	int nb = fake.nb_live;
-
-	vt_fail("alloc_dm", ENOMEM);
-	TEST_ERR(rmem_dm_alloc(vt.dev, &conf, &other), ENOMEM);
-	fake.fail_name = "reg_dm_mr";
-	TEST_ERR(reg(&mr), ENOMEM);
-	TEST_ASSERT(other == NULL && mr == NULL);
-	fake.fail_name = NULL;
-	TEST_OK(reg(&mr));
-	vt_fail("dereg_mr", EIO);
-	TEST_ERR(rmem_mr_dereg(mr), EIO);
-	TEST_ERR(rmem_dm_free(dm), EBUSY);
-	fake.fail_name = NULL;
-	TEST_OK(rmem_mr_dereg(mr));
-	fake.fail_name = "free_dm";
-	TEST_ERR(rmem_dm_free(dm), EIO);
-	fake.fail_name = NULL;
-	TEST_EQ(fake.nb_live, nb);
 }
 
 TEST_SUITE(verbs_dm, vt_setup_dm, vt_teardown_dm);

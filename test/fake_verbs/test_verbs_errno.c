@@ -10,6 +10,8 @@
 
 #include <rmem_ah.h>
 #include <rmem_dm.h>
+#include <rmem_srq.h>
+#include <rmem_xrcd.h>
 
 #include "setup.h"
 
@@ -44,9 +46,11 @@ static const struct {
 };
 
 static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = {0xfe, 0x80}};
+static const struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
 static const struct rmem_cq_conf timed_conf = {.nb_cqe = 4, .flags = RMEM_CQ_TIMESTAMP};
 static const struct rmem_dm_conf dm_conf = {.length = 64};
 static const struct rmem_srq_conf srq_conf = {.max_wr = 8};
+static const struct rmem_xrcd_conf xrcd_conf = {.flags = 0};
 static const uint8_t group[16] = {0xff, 0x0e};
 
 /* A call, with what it declares. */
@@ -57,31 +61,106 @@ static const uint8_t group[16] = {0xff, 0x0e};
 		return call;                                                                       \
 	}
 
+/* A release of an object, which is released after that. */
+#define RELEASE(name, type, make, release)                                                         \
+	static int name(void)                                                                      \
+	{                                                                                          \
+		struct type *object;                                                               \
+		int ret;                                                                           \
+                                                                                                   \
+		TEST_OK(make);                                                                     \
+		ret = release(object);                                                             \
+		fake.fail_name = NULL;                                                             \
+		TEST_OK(release(object));                                                          \
+		return ret;                                                                        \
+	}
+
 CALL(do_qp_set_error, , rmem_qp_set_error(vt.b))
 CALL(do_qp_reset, , rmem_qp_reset(vt.b))
 CALL(do_qp_destroy, , rmem_qp_destroy(vt.b))
 CALL(do_mw_dealloc, , rmem_mw_dealloc(vt.two))
 CALL(do_pd_alloc, struct rmem_pd *pd, rmem_pd_alloc(vt.dev, &pd))
+CALL(do_cq_create, struct rmem_cq *cq, rmem_cq_create(vt.dev, &cq_conf, &cq))
 CALL(do_mw_alloc, struct rmem_mw *mw, rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw))
 CALL(do_mr_reg, struct rmem_mr *mr, rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr))
 CALL(do_channel_create, struct rmem_comp_channel *c, rmem_comp_channel_create(vt.dev, &c))
 CALL(do_dm_alloc, struct rmem_dm *dm, rmem_dm_alloc(vt.dev, &dm_conf, &dm))
 CALL(do_srq_create, struct rmem_srq *srq, rmem_srq_create(vt.pd, &srq_conf, &srq))
 CALL(do_null_mr_alloc, struct rmem_mr *mr, rmem_null_mr_alloc(vt.pd, &mr))
+CALL(do_xrcd_alloc, struct rmem_xrcd *xrcd, rmem_xrcd_alloc(vt.dev, &xrcd_conf, &xrcd))
 CALL(do_clock_get, uint64_t ticks, rmem_dev_clock_get(vt.dev, &ticks))
 CALL(do_timed_cq, struct rmem_cq *cq, rmem_cq_create(vt.dev, &timed_conf, &cq))
 CALL(do_ah_create, struct rmem_ah *ah, rmem_ah_create(vt.pd, &path, &ah))
 CALL(do_qp_query, struct rmem_qp_attr attr, rmem_qp_query(vt.b, &attr))
 CALL(do_dev_create, struct rmem_dev *dev, rmem_dev_create("verbs1", NULL, &dev))
 
-static int
-do_cq_create(void)
-{
-	struct rmem_cq_conf conf = {.nb_cqe = 4};
-	struct rmem_cq *cq;
+RELEASE(do_ah_destroy, rmem_ah, rmem_ah_create(vt.pd, &path, &object), rmem_ah_destroy)
+RELEASE(do_cq_destroy, rmem_cq, rmem_cq_create(vt.dev, &cq_conf, &object), rmem_cq_destroy)
+RELEASE(do_dm_free, rmem_dm, rmem_dm_alloc(vt.dev, &dm_conf, &object), rmem_dm_free)
+RELEASE(do_null_mr_dereg, rmem_mr, rmem_null_mr_alloc(vt.pd, &object), rmem_mr_dereg)
+RELEASE(do_pd_dealloc, rmem_pd, rmem_pd_alloc(vt.dev, &object), rmem_pd_dealloc)
+RELEASE(do_srq_destroy, rmem_srq, rmem_srq_create(vt.pd, &srq_conf, &object), rmem_srq_destroy)
+RELEASE(do_xrcd_dealloc, rmem_xrcd, rmem_xrcd_alloc(vt.dev, &xrcd_conf, &object), rmem_xrcd_dealloc)
 
-	return rmem_cq_create(vt.dev, &conf, &cq);
+static int
+do_dm_reg(void)
+{
+	struct rmem_mr_ext ext = {.dm_offset = 0};
+	const struct rmem_mr_attr attr = {
+			.length = 64, .access = RMEM_ACCESS_ZERO_BASED, .ext = &ext};
+	struct rmem_mr *mr;
+	int ret;
+
+	TEST_OK(rmem_dm_alloc(vt.dev, &dm_conf, &ext.dm));
+	ret = rmem_mr_reg_attr(vt.pd, &attr, &mr);
+	TEST_OK(rmem_dm_free(ext.dm));
+	return ret;
 }
+
+/* A call for an SRQ of XRC. */
+static int
+with_srq(int (*func)(struct rmem_srq *srq))
+{
+	struct rmem_srq_ext ext = {.cq = vt.cq_a};
+	const struct rmem_srq_conf conf = {.max_wr = 8, .ext = &ext};
+	struct rmem_srq *srq;
+	int ret;
+
+	TEST_OK(rmem_xrcd_alloc(vt.dev, &xrcd_conf, &ext.xrcd));
+	TEST_OK(rmem_srq_create(vt.pd, &conf, &srq));
+	ret = func(srq);
+	TEST_OK(rmem_srq_destroy(srq));
+	TEST_OK(rmem_xrcd_dealloc(ext.xrcd));
+	return ret;
+}
+
+static int
+limit_srq(struct rmem_srq *srq)
+{
+	const struct rmem_srq_attr attr = {.srq_limit = 1};
+
+	return rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT);
+}
+
+static int
+query_srq(struct rmem_srq *srq)
+{
+	struct rmem_srq_attr attr;
+
+	return rmem_srq_query(srq, &attr);
+}
+
+static int
+number_srq(struct rmem_srq *srq)
+{
+	uint32_t number;
+
+	return rmem_srq_num_get(srq, &number);
+}
+
+CALL(do_srq_modify, , with_srq(limit_srq))
+CALL(do_srq_query, , with_srq(query_srq))
+CALL(do_srq_num_get, , with_srq(number_srq))
 
 static int
 create_qp(enum rmem_qp_type type)
@@ -120,21 +199,6 @@ do_cq_resize(void)
 }
 
 static int
-do_ah_destroy(void)
-{
-	const char *name = fake.fail_name;
-	struct rmem_ah *ah;
-	int ret;
-
-	TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
-	ret = rmem_ah_destroy(ah);
-	fake.fail_name = NULL;
-	TEST_OK(rmem_ah_destroy(ah));
-	fake.fail_name = name;
-	return ret;
-}
-
-static int
 do_mr_rereg(void)
 {
 	enum rmem_rereg_result result;
@@ -162,43 +226,12 @@ do_qp_connect(void)
 }
 
 static int
-do_cq_destroy(void)
-{
-	struct rmem_cq_conf conf = {.nb_cqe = 4};
-	const char *name = fake.fail_name;
-	struct rmem_cq *cq;
-	int ret;
-
-	TEST_OK(rmem_cq_create(vt.dev, &conf, &cq));
-	ret = rmem_cq_destroy(cq);
-	fake.fail_name = NULL;
-	TEST_OK(rmem_cq_destroy(cq));
-	fake.fail_name = name;
-	return ret;
-}
-
-static int
 do_mr_dereg(void)
 {
 	int ret = rmem_mr_dereg(vt.mr);
 
 	/* The errno of rdma_rxe for an MR with a window is mapped to EBUSY. */
 	return ret == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : ret;
-}
-
-static int
-do_pd_dealloc(void)
-{
-	const char *name = fake.fail_name;
-	struct rmem_pd *pd;
-	int ret;
-
-	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
-	ret = rmem_pd_dealloc(pd);
-	fake.fail_name = NULL;
-	TEST_OK(rmem_pd_dealloc(pd));
-	fake.fail_name = name;
-	return ret;
 }
 
 static int
@@ -244,6 +277,11 @@ TEST(verbs_errno, creating_calls_map_errnos)
 	VT_FOLDS("reg_mr", do_mr_reg, reg);
 	VT_FOLDS("create_ah", do_ah_create, resize);
 	VT_FOLDS("attach_mcast", do_mcast_attach, make);
+	VT_FOLDS("create_srq", do_srq_create, make);
+	VT_FOLDS("alloc_null_mr", do_null_mr_alloc, make);
+	VT_FOLDS("alloc_dm", do_dm_alloc, make);
+	VT_FOLDS("reg_dm_mr", do_dm_reg, make);
+	VT_FOLDS("create_cq_ex", do_timed_cq, make);
 }
 
 TEST(verbs_errno, modifying_calls_map_errnos)
@@ -257,6 +295,7 @@ TEST(verbs_errno, modifying_calls_map_errnos)
 	VT_FOLDS("", do_mr_advise, advise);
 	VT_FOLDS("resize_cq", do_cq_resize, resize);
 	VT_FOLDS("detach_mcast", do_mcast_detach, change);
+	VT_FAILS("query_rt_values", ENOMEM, do_clock_get(), EIO);
 }
 
 TEST(verbs_errno, releasing_calls_map_errnos)
@@ -267,6 +306,22 @@ TEST(verbs_errno, releasing_calls_map_errnos)
 	VT_FOLDS("dereg_mr", do_mr_dereg, release);
 	VT_FOLDS("dealloc_pd", do_pd_dealloc, release);
 	VT_FOLDS("destroy_ah", do_ah_destroy, release);
+	VT_FOLDS("destroy_srq", do_srq_destroy, release);
+	VT_FOLDS("dereg_mr", do_null_mr_dereg, release);
+	VT_FOLDS("free_dm", do_dm_free, release);
+}
+
+/* Which devices with the windows of rdma_rxe do not have. */
+TEST(verbs_errno, calls_of_xrc_map_errnos)
+{
+	TEST_OK(vt_close());
+	fake.has_rxe_windows = false;
+	TEST_OK(vt_open());
+	VT_FOLDS("open_xrcd", do_xrcd_alloc, make);
+	VT_FOLDS("close_xrcd", do_xrcd_dealloc, release);
+	VT_FOLDS("modify_srq", do_srq_modify, resize);
+	VT_FOLDS("query_srq", do_srq_query, change);
+	VT_FOLDS("get_srq_num", do_srq_num_get, change);
 }
 
 /* Capabilities that the fake lacks: of itself, by a field, or if a call of the probe fails. */
@@ -370,4 +425,18 @@ TEST(verbs_errno, low_memlock_is_reported_in_one_line)
 	vt_logs_memlock(EPERM, 0, do_dev_create, "probe: ibv_reg_mr: 4096 bytes at ");
 }
 
-TEST_SUITE(verbs_errno, vt_setup_mw, vt_teardown);
+/* With all that the fake has. */
+static void
+setup(void)
+{
+	vt_setup_fake();
+	fake.has_rxe_windows = true;
+	fake.has_srq = true;
+	fake.has_xrc = true;
+	fake.has_null_mr = true;
+	fake.max_dm_size = 65536;
+	fake.timestamp_mask = UINT64_MAX;
+	TEST_OK(vt_open_mw());
+}
+
+TEST_SUITE(verbs_errno, setup, vt_teardown);

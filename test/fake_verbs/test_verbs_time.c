@@ -124,19 +124,6 @@ TEST(verbs_time, failed_poll_is_eio)
 	fake.is_poll_bad = false;
 }
 
-TEST(verbs_time, failed_calls_are_their_errnos)
-{
-	const struct rmem_cq_conf conf = {.nb_cqe = 16, .flags = RMEM_CQ_TIMESTAMP};
-	uint64_t ticks;
-
-	TEST_OK(vt_open());
-	vt_fail("create_cq_ex", ENOMEM);
-	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
-	fake.fail_name = "query_rt_values";
-	TEST_ERR(rmem_dev_clock_get(vt.dev, &ticks), EIO);
-	fake.fail_name = NULL;
-}
-
 /* A post of 5 WRITEs to a CQ of 3 entries, with those flags. */
 static void
 overrun(uint32_t flags)
