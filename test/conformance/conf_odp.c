@@ -133,8 +133,12 @@ CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 
 	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the device does not support advice");
 	TEST_OK(ret);
-	TEST_ERR(rmem_mr_advise(fx.a.pd, 99, 0, &sge, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 31, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(NULL, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise((void *)mr, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_NO_FAULT + 1, 0, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, -1, 0, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 0), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 1, &sge, 1), EINVAL);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, NULL, 1), EINVAL);
 	sge.length = SIZE + 1;
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EFAULT);

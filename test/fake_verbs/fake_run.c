@@ -8,6 +8,13 @@
 
 #include "fake.h"
 
+/* That of the memory which requests to a QP access. */
+static const struct ibv_pd *
+fake_pd(const struct fake_qp *qp)
+{
+	return qp->init.srq != NULL && qp->init.xrcd != NULL ? qp->init.srq->pd : qp->ex.qp_base.pd;
+}
+
 /* The memory of a key, for a request to that QP or a local one; or NULL. */
 static void *
 fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
@@ -18,6 +25,8 @@ fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t leng
 
 	if (mr == NULL && qp != NULL)
 		return fake_mw_access(qp, key, addr, length, right);
+	if (mr != NULL && qp != NULL && mr->ibv.pd != fake_pd(qp))
+		return NULL;
 	if (mr == NULL || (mr->access & right) != right || addr < mr->iova ||
 			addr - mr->iova + length > mr->ibv.length)
 		return NULL;

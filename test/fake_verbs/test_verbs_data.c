@@ -156,25 +156,6 @@ TEST(verbs_data, unknown_status_is_general_err)
 	}
 }
 
-TEST(verbs_data, reset_keeps_completions)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr[4];
-
-	vt_fill(wr, &sge, 4);
-	TEST_EQ(rmem_post_send(vt.a, wr, 4), 4);
-	TEST_OK(rmem_qp_reset(vt.a));
-	TEST_ERR(rmem_post_send(vt.a, wr, 1), EBUSY);
-	vt_polled(4);
-	TEST_OK(rmem_qp_reset(vt.b));
-	TEST_OK(vt_connect());
-	TEST_EQ(rmem_post_send(vt.a, wr, 3), 3);
-	vt_polled(3);
-	TEST_EQ(rmem_post_send(vt.a, wr, 2), 2);
-	vt_qp_destroy(&vt.a);
-	vt_polled(2);
-}
-
 /* As of rdma_rxe, whose tasks end after the state was set. */
 TEST(verbs_data, reset_is_repeated_after_a_late_error)
 {

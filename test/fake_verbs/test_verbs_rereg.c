@@ -38,29 +38,6 @@ vt_write_at(uint32_t offset, uint32_t rkey)
 	return status;
 }
 
-TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
-{
-	enum rmem_rereg_result result;
-	uint32_t rkey = mr->rkey, lkey = mr->lkey;
-	struct rmem_pd *pd;
-
-	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + VT_HALF + 128, 32,
-			0, &result));
-	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write_at(VT_HALF + 128, rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(vt_write_at(VT_HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result));
-	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_STATUS(vt_write_at(VT_HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
-	TEST_OK(rmem_mr_rereg(mr, FLAGS, pd, vt.buf + VT_HALF, 64, LOCAL_W | REMOTE_W, &result));
-	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_ASSERT(mr->pd == pd && mr->rkey == rkey && mr->lkey == lkey);
-	TEST_STATUS(vt_write_at(VT_HALF, rkey), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, vt.pd, NULL, 0, 0, &result));
-	TEST_OK(rmem_pd_dealloc(pd));
-}
-
 /* Changes that the provider doesn't support are two calls. */
 static void
 vt_has_new_keys(uint32_t flags)

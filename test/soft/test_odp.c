@@ -417,16 +417,6 @@ TEST(odp, discarded_page_is_zero_at_the_next_access)
 	TEST_MEM(fx_odp_page(3), fx.b.buf, 64);
 }
 
-TEST(odp, remapped_page_is_visible_to_the_next_access)
-{
-	fx_fill(fx.b.buf, 64, 8);
-	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);
-	TEST_OK(fx_odp_map(2));
-	TEST_ASSERT(fx_is_zero(fx_odp_page(2), FX_PAGE));
-	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);
-	TEST_MEM(fx_odp_page(2), fx.b.buf, 64);
-}
-
 TEST(odp, page_moved_by_mremap_is_not_followed)
 {
 	void *to = fx_map(FX_PAGE);

@@ -141,23 +141,6 @@ TEST(odp_advise, advice_ends_with_its_mr)
 	}
 }
 
-TEST(odp_advise, advice_that_makes_no_sense_is_refused)
-{
-	const struct rmem_sge sge = pages(0, 1), plain = fx_sge(fx.a.mr, 0, 64);
-	struct rmem_pd *pd = fx.a.pd;
-
-	TEST_ERR(rmem_mr_advise(NULL, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise((struct rmem_pd *)fx.a.mr, RMEM_ADVISE_PREFETCH, 0, &sge, 1),
-			EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, -1, 0, &sge, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, 3, 0, &sge, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 2, &sge, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, NULL, 1), EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &sge, 0), EINVAL);
-	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &plain, 1), EINVAL);
-	TEST_EQ(fx_stats(fx_odp.mr).prefetches, 0);
-}
-
 /* Also with valid preceding parts: all of them are checked first. */
 TEST(odp_advise, advice_on_invalid_keys_is_refused)
 {

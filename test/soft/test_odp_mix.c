@@ -7,6 +7,7 @@
  * re-registered, shared, counted, disabled, registered in the background.
  */
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -357,30 +358,38 @@ TEST(odp_mix, on_demand_mr_has_any_iova)
 	TEST_MEM(fx_odp.mem + 5, fx.b.buf, FX_PAGE);
 }
 
-TEST(odp_mix, inline_message_is_copied_to_pages_on_demand)
+static void
+setup_inline(void)
 {
-	fx_fill(fx.b.buf, 32, 12);
-	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_SUCCESS);
-	TEST_MEM(fx_odp.mem, fx.b.buf, 32);
-	TEST_OK(fx_odp_protect(0, PROT_NONE));
-	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_REM_OP_ERR);
-	TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
+	fx_setup_odp();
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
 }
 
-/* The message is in its completion when the receive's MR becomes an on-demand one. */
-TEST(odp_mix, inline_message_is_copied_after_a_rereg_to_on_demand)
+/* A message in its completion when its MR becomes an on-demand one, and when a page is lost. */
+TEST_WITH(odp_mix, inline_message_is_copied_to_pages_on_demand, setup_inline)
 {
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 32);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, FX_ACCESS);
 	const struct rmem_sge own = fx_sge(mr, 0, 64);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &peer, 1);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &peer, 1);
+	unsigned int i;
 
 	fx_fill(fx.b.buf, 32, 13);
-	TEST_EQ(fx_post_recv(fx.a.qp, 1, &own, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(), NULL));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_MEM(fx_odp.mem, fx.b.buf, 32);
+	for (i = 0; i < 2; i++) {
+		TEST_OK(rmem_mr_rereg(
+				mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL));
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &own, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx_dev_stats(fx.a.dev).inline_recvs, 1 + i);
+		TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(),
+				NULL));
+		if (i == 1)
+			TEST_OK(fx_odp_protect(0, PROT_NONE));
+		TEST_STATUS(fx_wait(fx.a.cq), i == 0 ? RMEM_WC_SUCCESS : RMEM_WC_LOC_PROT_ERR);
+		if (i == 0)
+			TEST_MEM(fx_odp.mem, fx.b.buf, 32);
+	}
 }
 
 TEST_SUITE(odp_mix, fx_setup_odp, fx_teardown);

@@ -245,26 +245,6 @@ TEST(wire_sim, answers_to_xrc_requests_are_of_xrc)
 	close_xrc();
 }
 
-/* By the PD of the SRQ, as rkeys of the other PD show. */
-TEST(wire_sim, xrc_request_has_the_pd_of_its_srq)
-{
-	struct rwire_pkt pkt;
-
-	open_xrc();
-	pkt = request(RWIRE_WRITE_ONLY, 8, 0);
-	deliver(&pkt);
-	TEST_RUN(expect_answer(RWIRE_ACKNOWLEDGE, RWIRE_AETH_ACK));
-	pkt = request(RWIRE_WRITE_ONLY, 8, 1);
-	deliver(&pkt);
-	TEST_RUN(expect_answer(RWIRE_ACKNOWLEDGE, RWIRE_AETH_ACK));
-	pkt = request(RWIRE_WRITE_ONLY, 8, 0);
-	pkt.rkey = xrc.mr->rkey;
-	deliver(&pkt);
-	TEST_RUN(expect_answer(RWIRE_ACKNOWLEDGE, RWIRE_AETH_NAK_ACC));
-	TEST_EQ(state_of(xrc.recv), RMEM_QPS_ERR);
-	close_xrc();
-}
-
 /* A service, a direction and an SRQ that the QP does not have. */
 TEST(wire_sim, packets_that_no_xrc_qp_sends_are_dropped)
 {
