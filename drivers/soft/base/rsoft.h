@@ -409,19 +409,18 @@ struct rsoft_rqe {
 /*
  * The thread that posts, and the lcore that executes requests of the peer, each have a line that
  * the other does not access. The line of cons moves between them only if the queue seems full, and
- * that of prod if it seems empty.
+ * that of prod if it seems empty. Lines of 128 bytes hold two of these parts, since QPs are many.
  */
 struct rsoft_rq {
 	uint32_t prod __rte_cache_aligned; /* receives posted so far; atomic */
 	uint32_t cons_cached;              /* producer's view of cons */
 
-	uint32_t mask __rte_cache_aligned; /* constant, as the next four */
+	/* Constant, as the next four. */
+	uint32_t mask __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 	uint32_t depth;
 	uint32_t stride;
 	uint8_t *ring;
 	struct rsoft_srq *srq; /* SRQ of the QP (rsoft_srq.h), or NULL */
-
-	uint32_t cons __rte_cache_aligned; /* consumed so far; written under lock, atomic */
 
 	rte_ticketlock_t lock __rte_cache_aligned;
 	uint32_t prod_cached; /* consumer's view of prod; under lock */
@@ -432,6 +431,9 @@ struct rsoft_rq {
 	uint32_t inline_first;
 	uint32_t inline_last;
 	bool is_established; /* a request arrived in RTR; by the responder */
+
+	/* Consumed so far; written under lock, atomic. */
+	uint32_t cons __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 };
 
 /*
