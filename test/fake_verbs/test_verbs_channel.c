@@ -167,14 +167,6 @@ TEST(verbs_channel, moderation_has_the_limits_of_the_device)
 	VT_FAILS("modify_cq", ENOMEM, rmem_cq_modify(ch.cq, &attr), ENOMEM);
 }
 
-TEST(verbs_channel, moderation_is_refused_by_devices_without_it)
-{
-	const struct rmem_cq_attr attr = {.count = 4, .period_us = 100};
-
-	open_channel();
-	TEST_ERR(rmem_cq_modify(ch.cq, &attr), EOPNOTSUPP);
-}
-
 TEST(verbs_channel, errnos_of_the_device_are_mapped)
 {
 	static const struct {

@@ -47,6 +47,7 @@ static const struct {
 
 static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = {0xfe, 0x80}};
 static const struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
+static const struct rmem_cq_attr moderation = {.count = 4, .period_us = 100};
 static const struct rmem_cq_conf timed_conf = {.nb_cqe = 4, .flags = RMEM_CQ_TIMESTAMP};
 static const struct rmem_dm_conf dm_conf = {.length = 64};
 static const struct rmem_srq_conf srq_conf = {.max_wr = 8};
@@ -81,6 +82,7 @@ CALL(do_qp_destroy, , rmem_qp_destroy(vt.b))
 CALL(do_mw_dealloc, , rmem_mw_dealloc(vt.two))
 CALL(do_pd_alloc, struct rmem_pd *pd, rmem_pd_alloc(vt.dev, &pd))
 CALL(do_cq_create, struct rmem_cq *cq, rmem_cq_create(vt.dev, &cq_conf, &cq))
+CALL(do_cq_modify, , rmem_cq_modify(vt.cq_a, &moderation))
 CALL(do_mw_alloc, struct rmem_mw *mw, rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw))
 CALL(do_mr_reg, struct rmem_mr *mr, rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr))
 CALL(do_channel_create, struct rmem_comp_channel *c, rmem_comp_channel_create(vt.dev, &c))
@@ -333,6 +335,7 @@ static const struct {
 } features[] = {
 		{RMEM_DEV_CAPA_COMP_CHANNEL, do_channel_create, NULL, "create_comp_channel"},
 		{RMEM_DEV_CAPA_COMP_CHANNEL, do_channel_create, NULL, "req_notify_cq"},
+		{RMEM_DEV_CAPA_CQ_MODERATION, do_cq_modify, NULL, NULL},
 		{RMEM_DEV_CAPA_CQ_RESIZE, do_cq_resize, &fake.has_no_resize, NULL},
 		{RMEM_DEV_CAPA_CQ_TIMESTAMP, do_timed_cq, NULL, NULL},
 		{RMEM_DEV_CAPA_CQ_TIMESTAMP, do_clock_get, NULL, NULL},
@@ -346,6 +349,8 @@ static const struct {
 		{RMEM_DEV_CAPA_UC, do_uc_create, &fake.has_no_uc, NULL},
 		{RMEM_DEV_CAPA_UD, do_ah_create, &fake.has_no_ud, NULL},
 		{RMEM_DEV_CAPA_UD, do_ah_create, NULL, "create_ah"},
+		{RMEM_DEV_CAPA_XRC, do_xrcd_alloc, NULL, NULL},
+		{RMEM_DEV_CAPA_XRC, do_xrcd_alloc, NULL, "get_srq_num"},
 };
 
 TEST(verbs_errno, calls_without_their_capability_are_eopnotsupp)
@@ -361,6 +366,8 @@ TEST(verbs_errno, calls_without_their_capability_are_eopnotsupp)
 		if (features[i].fails != NULL) {
 			fake.max_dm_size = 65536;
 			fake.timestamp_mask = UINT64_MAX;
+			fake.has_srq = true;
+			fake.has_xrc = true;
 		}
 		fake.fail_name = features[i].fails;
 		fake.fail_errno = EOPNOTSUPP;

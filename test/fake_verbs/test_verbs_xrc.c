@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* XRC over the fakes: a capability, domains and QPs of other processes. */
+/* XRC over the fakes: domains and QPs of other processes. */
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -79,31 +79,6 @@ TEST(verbs_xrc, qps_of_other_processes_are_not_supported)
 	TEST_ERR(rmem_qp_get_shared(ext.xrcd, &conf, &other), EOPNOTSUPP);
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_OK(rmem_xrcd_dealloc(ext.xrcd));
-}
-
-static uint64_t
-probed_capa(void)
-{
-	struct rmem_dev_info info = {.capa = 0};
-
-	TEST_OK(vt_open());
-	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_OK(vt_close());
-	return info.capa & RMEM_DEV_CAPA_XRC;
-}
-
-TEST(verbs_xrc, xrc_is_a_capability)
-{
-	const struct rmem_xrcd_conf conf = {.flags = 0};
-	struct rmem_xrcd *domain = NULL;
-
-	TEST_ASSERT(probed_capa() != 0);
-	vt_fail("get_srq_num", EOPNOTSUPP);
-	TEST_EQ(probed_capa(), 0);
-	fake.fail_name = NULL;
-	fake.has_xrc = false;
-	TEST_OK(vt_open());
-	TEST_ERR(rmem_xrcd_alloc(vt.dev, &conf, &domain), EOPNOTSUPP);
 }
 
 TEST_SUITE(verbs_xrc, setup, teardown);

@@ -89,18 +89,6 @@ TEST(odp_implicit, addresses_without_memory_give_an_error)
 	expect_error(FX_ODP_WRITE_TO, (UINT64_C(1) << 47) - 32, 64);
 }
 
-TEST(odp_implicit, implicit_mr_enforces_its_rights)
-{
-	struct rmem_mr *mr = fx_mr(
-			fx.a.pd, NULL, SIZE_MAX, RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
-
-	TEST_STATUS(fx_peer_write(fx_addr(fx_odp.mem), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.vendor_err, 5);
-	fx_reconnect();
-	fx_odp.mr = mr;
-	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp.mem), 64), RMEM_WC_SUCCESS);
-}
-
 /* Far from each other in the table. */
 TEST(odp_implicit, implicit_mr_counts_its_pages)
 {

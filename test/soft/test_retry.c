@@ -64,27 +64,6 @@ TEST(retry, send_without_receive_ends_with_rnr_retry_exc_err)
 	}
 }
 
-TEST(retry, rnr_retry_seven_waits_forever)
-{
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
-	struct rmem_qp_conn conn = impatient();
-	struct rmem_dev_stats stats;
-	uint64_t deadline = fx_deadline();
-
-	conn.rnr_retry = 7;
-	wr.flags = RMEM_SEND_SIGNALED;
-	reconnect_by(&conn);
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	/* Many more tries than could be counted down from. */
-	do {
-		TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0);
-		TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
-	} while (stats.rnr_retries < 50 && !fx_is_late(deadline));
-	TEST_ASSERT(stats.rnr_retries >= 50);
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-}
-
 /* Each opcode that asks the peer something, with a's QP connected as it is. */
 static void
 expect_retry_exceeded(int state_b)
