@@ -320,17 +320,6 @@ TEST(verbs_data, failed_poll_ends_the_cq)
 	TEST_ERR(rmem_poll_cq(vt.cq_a, &wc, 1), EIO);
 }
 
-TEST(verbs_data, post_uses_the_calls_of_the_provider)
-{
-	struct rmem_sge sge = vt_sge(0, 8);
-	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
-
-	fake.nb_classic = fake.nb_ex = 0;
-	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_EQ(fake.nb_ex, fake.has_no_ex ? 0 : 1);
-	TEST_EQ(fake.nb_classic, fake.has_no_ex ? 1 : 0);
-}
-
 TEST_SUITE(verbs_data, vt_setup, vt_teardown);
 /* The same with the classic calls of libibverbs. */
 TEST_SUITE_OF(verbs_data_classic, vt_setup_classic, vt_teardown, verbs_data);

@@ -89,12 +89,13 @@ TEST(verbs_srq, entries_are_reused)
 	open_srq();
 	wr = vt_wr(RMEM_WR_SEND, NULL);
 	wr.num_sge = 0;
+	for (j = 0; j < DEPTH; j++)
+		TEST_EQ(post(j), 1);
 	for (i = 0; i < 100; i++) {
-		for (j = 0; j < DEPTH; j++)
-			TEST_EQ(post(i * DEPTH + j), 1);
 		for (j = 0; j < DEPTH; j++) {
 			wr.flags = j < DEPTH - 2 ? 0 : RMEM_SEND_SIGNALED;
 			TEST_EQ(rmem_post_send(j % 2 == 0 ? vt.a : vt.b, &wr, 1), 1);
+			TEST_EQ(post((i + 1) * DEPTH + j), 1);
 		}
 		expect_recvs(vt.cq_b, i * DEPTH);
 		expect_recvs(vt.cq_a, i * DEPTH + 1);
