@@ -23,7 +23,8 @@
 /* A burst. */
 struct send_burst {
 	struct rsoft_key_cache from, to; /* of the sender, and of the receives */
-	uint8_t *src, *dst;              /* of the message that was checked last */
+	uint8_t *src, *dst;              /* of the message that was checked last, */
+	uint32_t length;                 /* and its length */
 	uint32_t nb;                     /* messages placed */
 	struct rsoft_cqe cqe[RSOFT_BATCH_WCS];
 };
@@ -58,16 +59,18 @@ static __rte_always_inline bool
 send_check(struct send_burst *burst, const struct rsoft_qp *qp, const struct rsoft_qp *peer,
 		const struct rsoft_rqe *rqe, const struct rmem_sge *from)
 {
+	/* Once: another process may change a request that is queued. */
+	const uint32_t length = __atomic_load_n(&from->length, __ATOMIC_RELAXED);
 	uint64_t from_offset, to_offset;
 
-	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < from->length ||
+	if (unlikely(rqe->num_sge != 1 || rqe->sge[0].length < length ||
 			    !rsoft_key_cache_check(&burst->from, qp, qp->dev->lkey_xor, from->lkey,
-					    from->addr, from->length, RSOFT_NEED_READ,
-					    &from_offset) ||
+					    from->addr, length, RSOFT_NEED_READ, &from_offset) ||
 			    !rsoft_key_cache_check(&burst->to, peer, peer->dev->lkey_xor,
-					    rqe->sge[0].lkey, rqe->sge[0].addr, from->length,
+					    rqe->sge[0].lkey, rqe->sge[0].addr, length,
 					    RSOFT_NEED_WRITE, &to_offset)))
 		return false;
+	burst->length = length;
 	burst->src = burst->from.key->base + from_offset;
 	burst->dst = burst->to.key->base + to_offset;
 	return likely(!burst->from.is_slow && !burst->to.is_slow);
@@ -78,18 +81,17 @@ static __rte_always_inline bool
 send_copy(struct send_burst *burst, const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 		const struct rmem_send_wr *wr)
 {
-	const uint32_t length = wr->sg_list->length;
 	struct rsoft_cqe *cqe;
 
 	/* After a copy that failed, rsoft_resp_send() repeats it, and reports the failure. */
-	if (unlikely(rsoft_copy(burst->dst, burst->src, length) != RSOFT_SIDE_NONE))
+	if (unlikely(rsoft_copy(burst->dst, burst->src, burst->length) != RSOFT_SIDE_NONE))
 		return false;
 	cqe = &burst->cqe[burst->nb++];
 	cqe->wr_id = rqe->wr_id;
 	cqe->info = rsoft_cqe_info(RMEM_WC_SUCCESS, RMEM_WC_RECV,
 			(wr->flags & RMEM_SEND_SOLICITED) != 0 ? RMEM_WC_SOLICITED : 0,
 			peer->qp.qp_num);
-	cqe->data = rsoft_cqe_data(length, 0);
+	cqe->data = rsoft_cqe_data(burst->length, 0);
 	cqe->vendor_err = RMEM_VENDOR_ERR_NONE;
 	return true;
 }

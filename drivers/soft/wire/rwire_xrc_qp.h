@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "rwire_xrc.h"
@@ -124,6 +125,8 @@ rwire_xrc_qp_unwatch(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_end *end)
 		return;
 	(void)epoll_ctl(qps->epoll, EPOLL_CTL_DEL, fd, NULL);
 	end->fd = -1;
+	/* Also for the other end if a child of fork() has a copy of the descriptor. */
+	(void)shutdown(fd, SHUT_RDWR);
 	close(fd);
 }
 

@@ -39,14 +39,18 @@ rwire_xrc_qp_withdraw(struct rsoft_qp *qp)
 {
 	struct rwire_xrc_qp_listener *listener = qp->listener;
 	struct rwire_xrc_qps *qps;
+	int state;
 
 	if (listener == NULL)
 		return NULL;
 	qps = qp->dev->wire->xrc_qps;
+	/* A thread cancelled in a system call would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&qps->lock);
 	LIST_REMOVE(listener, next);
 	rwire_xrc_qp_unwatch(qps, &listener->end);
 	pthread_mutex_unlock(&qps->lock);
+	pthread_setcancelstate(state, NULL);
 	return listener;
 }
 

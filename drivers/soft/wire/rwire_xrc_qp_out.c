@@ -172,8 +172,10 @@ rwire_xrc_qp_connect(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 				qp->qp.qp_num, qps->max);
 		ret = -ENOMEM;
 	}
-	if (ret != 0)
+	if (ret != 0) {
+		(void)shutdown(fd, SHUT_RDWR); /* a child of fork() may have a copy */
 		close(fd);
+	}
 	return ret;
 }
 
@@ -248,12 +250,16 @@ rwire_xrc_qp_close(struct rmem_qp *base)
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
 	struct rwire_xrc_qps *qps = qp->dev->wire->xrc_qps;
 	struct rwire_xrc_qp_out *out = qp->out;
+	int state;
 
+	/* A thread cancelled in a system call would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&qps->lock);
 	LIST_REMOVE(out, next);
 	rwire_xrc_qp_unwatch(qps, &out->end);
 	qps->nb--;
 	pthread_mutex_unlock(&qps->lock);
+	pthread_setcancelstate(state, NULL);
 	pthread_cond_destroy(&out->cond);
 	free(out);
 }

@@ -173,15 +173,19 @@ rwire_xrc_qp_leave(struct rmem_dev *base)
 {
 	const struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	struct rwire_xrc_qps *qps = dev->wire != NULL ? dev->wire->xrc_qps : NULL;
+	int state;
 
 	if (qps == NULL)
 		return;
+	/* A thread cancelled in the wait would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&qps->lock);
 	qps->is_leaving = true;
 	wake(qps);
 	while (qps->is_leaving)
 		pthread_cond_wait(&qps->left, &qps->lock);
 	pthread_mutex_unlock(&qps->lock);
+	pthread_setcancelstate(state, NULL);
 }
 
 void
