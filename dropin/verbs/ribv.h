@@ -744,8 +744,8 @@ uint32_t ribv_flush_rights(const struct rmem_dev *dev);
 #define RIBV_MAX_RATE UINT32_C(100000000)
 /* ribv_qp.c */
 /*
- * The oldest handle, of a context, of an XRC_RECV QP of this process, which gets an event of it;
- * NULL: none is left in the context.
+ * The oldest handle of an XRC_RECV QP, of a context if that has one, which gets an event of the QP;
+ * NULL: this process has none.
  */
 struct ribv_qp *ribv_qp_take_event(const struct ibv_context *context, const struct rmem_qp *own);
 int ribv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);

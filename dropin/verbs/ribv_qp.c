@@ -172,8 +172,9 @@ xrc_recv_own(const struct ibv_xrcd *ibv, uint32_t qp_num, struct rmem_qp **own)
 }
 
 /*
- * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. Events of a QP of this process name
- * no handle, since that which created the QP may be destroyed before the others.
+ * Create a handle of an XRC_RECV QP; a new QP if qp_num is 0. Events name no handle: that which
+ * created the QP may be destroyed before the others, and one of another process's QP may have
+ * events before it is entered.
  */
 static struct ibv_qp *
 xrc_recv_enter(const struct ibv_xrcd *ibv, uint32_t qp_num, void *context)
@@ -188,7 +189,6 @@ xrc_recv_enter(const struct ibv_xrcd *ibv, uint32_t qp_num, void *context)
 	ret = xrc_recv_own(ibv, qp_num, &qp->qp);
 	if (ret == -EAGAIN) {
 		conf.async_channel = ribv_async_of(ibv->context);
-		conf.context = qp;
 		qp->is_opened = true;
 		ret = rmem_qp_get_shared(((const struct ribv_xrcd *)ibv)->xrcd, &conf, &qp->qp);
 	}
@@ -513,7 +513,9 @@ ribv_qp_take_event(const struct ibv_context *context, const struct rmem_qp *own)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps[own->qp_num % NB_LISTS], next) {
-		if (qp->qp == own && qp->context == context)
+		if (qp->qp == own &&
+				(oldest == NULL || oldest->context != context ||
+						qp->context == context))
 			oldest = qp;
 	}
 	if (oldest != NULL)
