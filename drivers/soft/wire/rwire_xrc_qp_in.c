@@ -84,18 +84,18 @@ rwire_xrc_qp_in_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
 static bool
 has_space(struct rwire_xrc_qps *qps)
 {
-	struct rwire_xrc_qp_in *in;
+	struct rwire_xrc_qp_in *in, *oldest = NULL;
 
 	if (qps->nb < qps->max)
 		return true;
-	TAILQ_FOREACH_REVERSE(in, &qps->ins, rwire_xrc_qp_ins, next)
-	{
-		if (in->qp != NULL)
-			continue;
-		rwire_xrc_qp_in_close(qps, in);
-		return true;
+	TAILQ_FOREACH(in, &qps->ins, next) {
+		if (in->qp == NULL)
+			oldest = in;
 	}
-	return false;
+	if (oldest == NULL)
+		return false;
+	rwire_xrc_qp_in_close(qps, oldest);
+	return true;
 }
 
 void
