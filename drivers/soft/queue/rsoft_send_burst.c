@@ -70,10 +70,13 @@ send_check(struct send_burst *burst, const struct rsoft_qp *qp, const struct rso
 					    rqe->sge[0].lkey, rqe->sge[0].addr, length,
 					    RSOFT_NEED_WRITE, &to_offset)))
 		return false;
+	/* A key with other rules may have no base. */
+	if (unlikely(burst->from.is_slow || burst->to.is_slow))
+		return false;
 	burst->length = length;
 	burst->src = burst->from.key->base + from_offset;
 	burst->dst = burst->to.key->base + to_offset;
-	return likely(!burst->from.is_slow && !burst->to.is_slow);
+	return true;
 }
 
 /* Copy a checked message, and make the completion of its receive. */
