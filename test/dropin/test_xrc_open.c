@@ -12,149 +12,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
-#include "own_qp.h"
+#include "xrc_process.h"
 
-#define SIZE    4096u
-#define LENGTH  64u
-#define DEPTH   16u
-#define NB_QPS  4u
 #define USER    65534
 #define ANOTHER 1 /* file */
-
-enum op {
-	OPEN_DOMAIN,  /* a: flags, b: file -> errno */
-	CLOSE_DOMAIN, /* -> errno */
-	CREATE_SRQ,   /* -> a: number */
-	POST,
-	WAIT,       /* -> whether a message was received */
-	CREATE,     /* a: slot -> a: number */
-	OPEN,       /* a: slot, b: number -> errno */
-	DESTROY,    /* a: slot -> errno */
-	TO_INIT,    /* a: slot -> errno */
-	TO_RTR,     /* a: slot, b: number of the peer -> errno */
-	TO_RTS,     /* a: slot -> errno */
-	TO_RESET,   /* a: slot -> errno */
-	QUERY,      /* a: slot -> errno, state, a: number of the peer */
-	GET_EVENT,  /* -> a: type, b: slot */
-	FORK_CHILD, /* that ends with the test */
-	END,
-};
-
-struct command {
-	enum op op;
-	uint32_t a, b;
-	union ibv_gid gid;
-	uint16_t lid;
-};
-
-struct reply {
-	int err;
-	uint32_t a, b;
-	enum ibv_qp_state state;
-	bool is_received;
-	union ibv_gid gid;
-	uint16_t lid;
-};
-
-struct child {
-	pid_t pid;
-	int fd;
-};
-
-/* A process: the requester, or a child. */
-static struct {
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq;
-	struct ibv_qp *qp[NB_QPS];
-	union ibv_gid gid;
-	uint16_t lid;
-} own;
-
-static uint8_t mem[SIZE];
-static int files[2], end_of_test[2];
-static const char *network;
-
-/* The n-th process has the n-th address of the network. */
-static void
-open_own(unsigned int n)
-{
-	struct ibv_port_attr port;
-	char device[64];
-
-	if (network != NULL) {
-		snprintf(device, sizeof(device), "soft0,ip=%s.%u", network, n);
-		HOLDS(setenv("RMEM_IBV", device, 1) == 0);
-	}
-	own.context = open_device("soft0");
-	own.pd = ibv_alloc_pd(own.context);
-	own.cq = ibv_create_cq(own.context, 64, NULL, NULL, 0);
-	HOLDS(own.pd != NULL && own.cq != NULL);
-	own.mr = ibv_reg_mr(own.pd, mem, SIZE, WRITABLE);
-	HOLDS(own.mr != NULL && ibv_query_gid(own.context, 1, 0, &own.gid) == 0);
-	HOLDS(ibv_query_port(own.context, 1, &port) == 0);
-	own.lid = port.lid;
-}
-
-static int
-open_domain(int oflags, uint32_t i)
-{
-	struct ibv_xrcd_init_attr attr = {
-			.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-			.fd = files[i],
-			.oflags = oflags};
-
-	own.xrcd = ibv_open_xrcd(own.context, &attr);
-	return own.xrcd != NULL ? 0 : errno;
-}
-
-static void
-create_srq(uint32_t *number)
-{
-	struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = DEPTH, .max_sge = 1},
-			.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-					IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-			.srq_type = IBV_SRQT_XRC,
-			.pd = own.pd,
-			.xrcd = own.xrcd,
-			.cq = own.cq};
-
-	own.srq = ibv_create_srq_ex(own.context, &attr);
-	HOLDS(own.srq != NULL && ibv_get_srq_num(own.srq, number) == 0);
-}
-
-static void
-post(void)
-{
-	struct ibv_sge sge = {(uintptr_t)mem, SIZE, own.mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
-
-	HOLDS(ibv_post_srq_recv(own.srq, &wr, &bad) == 0);
-}
-
-static uint32_t
-create(uint32_t slot)
-{
-	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
-			.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-			.xrcd = own.xrcd};
-
-	own.qp[slot] = ibv_create_qp_ex(own.context, &attr);
-	HOLDS(own.qp[slot] != NULL);
-	return own.qp[slot]->qp_num;
-}
 
 static int
 open_qp(uint32_t slot, uint32_t number)
@@ -246,54 +109,13 @@ get_event(struct reply *reply)
 }
 
 static void
-fork_child(void)
-{
-	char byte;
-
-	if (fork() != 0)
-		return;
-	close(end_of_test[1]);
-	(void)!read(end_of_test[0], &byte, 1);
-	_exit(0);
-}
-
-static void
-close_all(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < NB_QPS; i++)
-		HOLDS(own.qp[i] == NULL || ibv_destroy_qp(own.qp[i]) == 0);
-	HOLDS(own.srq == NULL || ibv_destroy_srq(own.srq) == 0);
-	HOLDS(own.xrcd == NULL || ibv_close_xrcd(own.xrcd) == 0);
-	HOLDS(ibv_dereg_mr(own.mr) == 0 && ibv_destroy_cq(own.cq) == 0);
-	HOLDS(ibv_dealloc_pd(own.pd) == 0 && ibv_close_device(own.context) == 0);
-	exit(0);
-}
-
-static void
 execute(const struct command *command, struct reply *reply)
 {
 	switch (command->op) {
-	case OPEN_DOMAIN:
-		reply->err = open_domain((int)command->a, command->b);
-		break;
 	case CLOSE_DOMAIN:
 		reply->err = ibv_close_xrcd(own.xrcd);
 		if (reply->err == 0)
 			own.xrcd = NULL;
-		break;
-	case CREATE_SRQ:
-		create_srq(&reply->a);
-		break;
-	case POST:
-		post();
-		break;
-	case WAIT:
-		reply->is_received = wait_wc(own.cq).status == IBV_WC_SUCCESS;
-		break;
-	case CREATE:
-		reply->a = create(command->a);
 		break;
 	case OPEN:
 		reply->err = open_qp(command->a, command->b);
@@ -301,100 +123,19 @@ execute(const struct command *command, struct reply *reply)
 	case DESTROY:
 		reply->err = destroy(command->a);
 		break;
-	case TO_INIT:
-	case TO_RTR:
-	case TO_RTS:
-	case TO_RESET:
-		reply->err = modify(own.qp[command->a], command);
-		break;
 	case QUERY:
 		query(own.qp[command->a], reply);
 		break;
 	case GET_EVENT:
 		get_event(reply);
 		break;
-	case FORK_CHILD:
-		fork_child();
-		break;
-	case END:
-		close_all();
+	default:
+		reply->err = modify(own.qp[command->a], command);
 	}
-}
-
-static void
-serve(int fd, unsigned int n, uid_t user)
-{
-	struct command command;
-	struct reply reply;
-
-	HOLDS(user == 0 || setresuid(user, user, user) == 0);
-	HOLDS(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
-	close(end_of_test[1]);
-	open_own(n);
-	while (recv(fd, &command, sizeof(command), 0) == sizeof(command)) {
-		memset(&reply, 0, sizeof(reply));
-		execute(&command, &reply);
-		reply.gid = own.gid;
-		reply.lid = own.lid;
-		HOLDS(send(fd, &reply, sizeof(reply), 0) == sizeof(reply));
-	}
-	_exit(1);
-}
-
-static struct child
-start(unsigned int n, uid_t user)
-{
-	struct child child;
-	int pair[2];
-
-	HOLDS(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	child.pid = fork();
-	HOLDS(child.pid >= 0);
-	if (child.pid == 0) {
-		close(pair[0]);
-		serve(pair[1], n, user);
-	}
-	close(pair[1]);
-	child.fd = pair[0];
-	return child;
-}
-
-static struct reply
-ask(const struct child *child, struct command command)
-{
-	struct reply reply;
-
-	HOLDS(send(child->fd, &command, sizeof(command), 0) == sizeof(command));
-	HOLDS(recv(child->fd, &reply, sizeof(reply), 0) == sizeof(reply));
-	return reply;
-}
-
-static struct reply
-call(const struct child *child, enum op op, uint32_t a, uint32_t b)
-{
-	return ask(child, (struct command){.op = op, .a = a, .b = b});
 }
 
 #define OK(child, op, a, b)          HOLDS(call(child, op, a, b).err == 0)
 #define FAILS(child, op, a, b, err_) HOLDS(call(child, op, a, b).err == (err_))
-
-static void
-kill_child(struct child *child)
-{
-	HOLDS(kill(child->pid, SIGKILL) == 0 && waitpid(child->pid, NULL, 0) == child->pid);
-	close(child->fd);
-	child->pid = 0;
-}
-
-static void
-end_child(const struct child *child)
-{
-	const struct command command = {.op = END};
-
-	HOLDS(send(child->fd, &command, sizeof(command), 0) == sizeof(command));
-	wait_child(child->pid);
-	close(child->fd);
-}
 
 static struct child a, b, c, spare;
 static uint32_t srqn;
@@ -421,7 +162,8 @@ connect_by(const struct child *by, uint32_t slot, uint32_t number, const struct 
 
 	OK(by, TO_RESET, slot, 0);
 	OK(by, TO_INIT, slot, 0);
-	HOLDS(ask(by, to_rtr).err == 0);
+	order(by, to_rtr);
+	HOLDS(result(by).err == 0);
 	if (is_to_rts)
 		OK(by, TO_RTS, slot, 0);
 	reset_qp(own.qp[0]);
@@ -432,15 +174,15 @@ connect_by(const struct child *by, uint32_t slot, uint32_t number, const struct 
 static void
 message_arrives(void)
 {
-	struct ibv_sge sge = {(uintptr_t)mem, LENGTH, own.mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)own.mem, SMALL, own.mr->lkey};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
 
-	call(&c, POST, 0, 0);
+	call(&c, POST, 0, SMALL);
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.qp_type.xrc.remote_srqn = srqn;
 	HOLDS(ibv_post_send(own.qp[0], &wr, &bad) == 0);
 	HOLDS(wait_wc(own.cq).status == IBV_WC_SUCCESS);
-	HOLDS(call(&c, WAIT, 0, 0).is_received);
+	HOLDS(call(&c, WAIT, 0, 0).wc.status == IBV_WC_SUCCESS);
 }
 
 /* State, and the peer's number, of a handle. */
@@ -457,7 +199,7 @@ state_is(const struct child *by, uint32_t slot, enum ibv_qp_state state)
 static uint32_t
 opener_connects(void)
 {
-	const struct reply owner = call(&a, CREATE, 0, 0);
+	const struct reply owner = call(&a, CREATE_QP, 0, 0);
 
 	OK(&b, OPEN, 0, owner.a);
 	OK(&c, OPEN, 0, owner.a);
@@ -507,7 +249,7 @@ ends_with_its_last_handle(uint32_t number)
 static void
 opener_destroys_first(void)
 {
-	const struct reply owner = call(&a, CREATE, 0, 0);
+	const struct reply owner = call(&a, CREATE_QP, 0, 0);
 
 	OK(&b, OPEN, 0, owner.a);
 	OK(&b, OPEN, 1, owner.a);
@@ -523,7 +265,7 @@ opener_destroys_first(void)
 static void
 wrong_qps_are_not_found(const struct child *user)
 {
-	const struct reply owner = call(&a, CREATE, 0, 0);
+	const struct reply owner = call(&a, CREATE_QP, 0, 0);
 
 	FAILS(&b, OPEN, 0, owner.a ^ 1, EINVAL);
 	/* In the domain of another file. */
@@ -542,11 +284,11 @@ wrong_qps_are_not_found(const struct child *user)
 static void
 killed_opener_releases_the_qp(struct child *opener)
 {
-	const struct reply owner = call(&a, CREATE, 0, 0);
+	const struct reply owner = call(&a, CREATE_QP, 0, 0);
 
 	OK(opener, OPEN, 0, owner.a);
 	OK(&a, DESTROY, 0, 0);
-	call(opener, FORK_CHILD, 0, 0);
+	call(opener, FORK, 0, 0);
 	state_is(opener, 0, IBV_QPS_RESET);
 	kill_child(opener);
 	while (call(&b, OPEN, 0, owner.a).err == 0)
@@ -556,7 +298,7 @@ killed_opener_releases_the_qp(struct child *opener)
 static void
 killed_creator_ends_the_qp(void)
 {
-	const struct reply owner = call(&a, CREATE, 1, 0);
+	const struct reply owner = call(&a, CREATE_QP, 1, 0);
 	struct reply event;
 
 	OK(&b, OPEN, 2, owner.a);
@@ -581,7 +323,7 @@ stop_creator(void)
 static void
 stopped_creator_is_not_waited_for(void)
 {
-	const struct reply owner = call(&c, CREATE, 0, 0);
+	const struct reply owner = call(&c, CREATE_QP, 0, 0);
 
 	OK(&b, OPEN, 0, owner.a);
 	stop_creator();
@@ -599,9 +341,9 @@ stopped_creator_is_not_waited_for(void)
 static void
 start_all(void)
 {
-	files[0] = memfd_create("xrcd", MFD_CLOEXEC);
-	files[1] = memfd_create("xrcd", MFD_CLOEXEC);
-	HOLDS(files[0] >= 0 && files[1] >= 0 && pipe(end_of_test) == 0);
+	file[0] = memfd_create("xrcd", MFD_CLOEXEC);
+	file[1] = memfd_create("xrcd", MFD_CLOEXEC);
+	HOLDS(file[0] >= 0 && file[1] >= 0 && pipe(life) == 0);
 	/* Before this process has a device, which a child would inherit. */
 	a = start(2, 0);
 	b = start(3, 0);
@@ -612,13 +354,8 @@ start_all(void)
 static void
 open_requester(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC_SEND,
-			.cap = {.max_send_wr = DEPTH, .max_send_sge = 1}};
-
 	open_own(1);
-	init.send_cq = own.cq;
-	own.qp[0] = ibv_create_qp(own.pd, &init);
-	HOLDS(own.qp[0] != NULL);
+	own.qp[0] = create_send_qp();
 }
 
 int
@@ -629,6 +366,7 @@ main(int argc, char **argv)
 	uint32_t number;
 
 	network = argc == 2 ? argv[1] : NULL;
+	execute_more = execute;
 	start_all();
 	if (has_user)
 		user = start(6, USER);

@@ -31,11 +31,11 @@ reconnect(const struct child *to, uint8_t rnr_retry)
 
 	order(to,
 			(struct command){.op = CONNECT,
-					.a = own.qp->qp_num,
+					.a = own.qp[0]->qp_num,
 					.gid = own.gid,
 					.lid = own.lid});
 	reply = result(to);
-	connect_to(own.qp, recv_num, &reply.gid, reply.lid, rnr_retry);
+	connect_to(own.qp[0], recv_num, &reply.gid, reply.lid, rnr_retry);
 }
 
 /* A request of a message with a seed, or a WRITE to an address. */
@@ -54,7 +54,7 @@ request(uint32_t srqn, enum ibv_wr_opcode opcode, uint32_t length, uint8_t seed,
 		wr.wr.rdma.remote_addr = to->addr;
 		wr.wr.rdma.rkey = to->rkey;
 	}
-	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+	HOLDS(ibv_post_send(own.qp[0], &wr, &bad) == 0);
 }
 
 static void
@@ -168,7 +168,7 @@ post_read(const struct reply *from, uint32_t srqn, uint32_t length)
 					.wr.rdma = {from->addr, from->rkey}};
 
 	wr.qp_type.xrc.remote_srqn = srqn;
-	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+	HOLDS(ibv_post_send(own.qp[0], &wr, &bad) == 0);
 }
 
 static void
@@ -229,7 +229,7 @@ atomic(const struct reply *to, enum ibv_wr_opcode opcode, uint64_t compare_add, 
 					.wr.atomic = {to->addr, compare_add, swap, to->rkey}};
 
 	wr.qp_type.xrc.remote_srqn = number[0];
-	HOLDS(ibv_post_send(own.qp, &wr, &bad) == 0);
+	HOLDS(ibv_post_send(own.qp[0], &wr, &bad) == 0);
 	status_is(IBV_WC_SUCCESS);
 	return *result;
 }
@@ -292,8 +292,8 @@ refusals_reach_the_requester(void)
 static void
 domain_is_shared(const struct child *other)
 {
-	HOLDS(call(other, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).a == EINVAL);
-	HOLDS(call(other, OPEN_DOMAIN, 0, 0).a == 0);
+	HOLDS(call(other, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).err == EINVAL);
+	HOLDS(call(other, OPEN_DOMAIN, 0, 0).err == 0);
 }
 
 /* Receive by S: the length of the message. */
@@ -419,8 +419,8 @@ other_user_is_refused(const struct child *other)
 {
 	const uint32_t qp_num = recv_num;
 
-	HOLDS(call(other, OPEN_DOMAIN, 0, 0).a == EAGAIN);
-	HOLDS(call(other, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).a == 0);
+	HOLDS(call(other, OPEN_DOMAIN, 0, 0).err == EAGAIN);
+	HOLDS(call(other, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).err == 0);
 	recv_num = call(other, CREATE_QP, 0, 0).a;
 	reconnect(other, 7);
 	request(number[0], IBV_WR_SEND, SMALL, 7, NULL);
@@ -434,7 +434,7 @@ static void
 open_requester(void)
 {
 	open_own(1);
-	own.qp = create_send_qp();
+	own.qp[0] = create_send_qp();
 }
 
 /* The domain of P, which S opens too; each has an SRQ in it, or two. */
@@ -443,8 +443,8 @@ open_domain_of_both(void)
 {
 	unsigned int i;
 
-	HOLDS(call(&p, OPEN_DOMAIN, 0, 0).a == EAGAIN);
-	HOLDS(call(&p, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).a == 0);
+	HOLDS(call(&p, OPEN_DOMAIN, 0, 0).err == EAGAIN);
+	HOLDS(call(&p, OPEN_DOMAIN, O_CREAT | O_EXCL, 0).err == 0);
 	domain_is_shared(&s);
 	for (i = 0; i < NB_SRQS; i++)
 		number[i] = call(&s, CREATE_SRQ, i, 0).a;
@@ -461,7 +461,7 @@ main(int argc, char **argv)
 	unsigned int i;
 
 	network = argc == 2 ? argv[1] : NULL;
-	file = memfd_create("xrcd", MFD_CLOEXEC);
+	file[0] = memfd_create("xrcd", MFD_CLOEXEC);
 	HOLDS(pipe(life) == 0);
 	/* Before this process has a device, which a child would inherit. */
 	p = start(2, 0);
@@ -490,7 +490,7 @@ main(int argc, char **argv)
 	killed_owner_fails_requests(&others[2]);
 	end_child(&s);
 	end_child(&p);
-	HOLDS(ibv_destroy_qp(own.qp) == 0);
-	own.qp = NULL;
+	HOLDS(ibv_destroy_qp(own.qp[0]) == 0);
+	own.qp[0] = NULL;
 	close_all();
 }

@@ -14,10 +14,11 @@
 #include "xrc_process.h"
 
 struct xrc_process own;
-int file;
+int file[2];
 int life[2];
 const char *network;
 bool has_retries = true;
+void (*execute_more)(const struct command *command, struct reply *reply);
 
 uint8_t
 byte_of(uint32_t seed, uint32_t i)
@@ -85,15 +86,16 @@ connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint16_t 
 	connect_qp_at(qp, attr, lid);
 }
 
-static struct ibv_xrcd *
-open_domain(int oflags)
+static int
+open_domain(int oflags, uint32_t i)
 {
 	struct ibv_xrcd_init_attr attr = {
 			.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-			.fd = file,
+			.fd = file[i],
 			.oflags = oflags};
 
-	return ibv_open_xrcd(own.context, &attr);
+	own.xrcd = ibv_open_xrcd(own.context, &attr);
+	return own.xrcd != NULL ? 0 : errno;
 }
 
 static void
@@ -137,14 +139,14 @@ is_sound(const struct ibv_wc *wc)
 }
 
 static void
-create_recv_qp(void)
+create_recv_qp(uint32_t slot)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
 			.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 			.xrcd = own.xrcd};
 
-	own.qp = ibv_create_qp_ex(own.context, &attr);
-	HOLDS(own.qp != NULL);
+	own.qp[slot] = ibv_create_qp_ex(own.context, &attr);
+	HOLDS(own.qp[slot] != NULL);
 }
 
 struct ibv_qp *
@@ -165,25 +167,28 @@ send_own(uint32_t number)
 {
 	struct ibv_sge sge = {(uintptr_t)own.mem, 1, own.mr->lkey};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
-	struct ibv_qp *recv = own.qp, *send = create_send_qp();
+	struct ibv_qp *send = create_send_qp();
 	struct ibv_wc wc;
 
-	create_recv_qp();
-	connect_to(own.qp, send->qp_num, &own.gid, own.lid, 7);
-	connect_to(send, own.qp->qp_num, &own.gid, own.lid, 7);
+	create_recv_qp(1);
+	connect_to(own.qp[1], send->qp_num, &own.gid, own.lid, 7);
+	connect_to(send, own.qp[1]->qp_num, &own.gid, own.lid, 7);
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.qp_type.xrc.remote_srqn = number;
 	HOLDS(ibv_post_send(send, &wr, &bad) == 0);
 	wc = wait_wc(own.cq);
-	HOLDS(ibv_destroy_qp(own.qp) == 0 && ibv_destroy_qp(send) == 0);
-	own.qp = recv;
+	HOLDS(ibv_destroy_qp(own.qp[1]) == 0 && ibv_destroy_qp(send) == 0);
+	own.qp[1] = NULL;
 	return wc;
 }
 
 void
 close_all(void)
 {
-	HOLDS(own.qp == NULL || ibv_destroy_qp(own.qp) == 0);
+	unsigned int i;
+
+	for (i = 0; i < NB_QPS; i++)
+		HOLDS(own.qp[i] == NULL || ibv_destroy_qp(own.qp[i]) == 0);
 	HOLDS(own.srq[0] == NULL || ibv_destroy_srq(own.srq[0]) == 0);
 	HOLDS(own.srq[1] == NULL || ibv_destroy_srq(own.srq[1]) == 0);
 	HOLDS(own.xrcd == NULL || ibv_close_xrcd(own.xrcd) == 0);
@@ -210,8 +215,7 @@ execute(const struct command *command, struct reply *reply)
 {
 	switch (command->op) {
 	case OPEN_DOMAIN:
-		own.xrcd = open_domain((int)command->a);
-		reply->a = own.xrcd != NULL ? 0 : (uint32_t)errno;
+		reply->err = open_domain((int)command->a, command->b);
 		break;
 	case CREATE_SRQ:
 		create_srq(command->a, &reply->a);
@@ -235,11 +239,11 @@ execute(const struct command *command, struct reply *reply)
 		register_own();
 		break;
 	case CREATE_QP:
-		create_recv_qp();
-		reply->a = own.qp->qp_num;
+		create_recv_qp(command->a);
+		reply->a = own.qp[command->a]->qp_num;
 		break;
 	case CONNECT:
-		connect_to(own.qp, command->a, &command->gid, command->lid, 7);
+		connect_to(own.qp[0], command->a, &command->gid, command->lid, 7);
 		break;
 	case SEND_OWN:
 		reply->wc = send_own(command->a);
@@ -249,6 +253,9 @@ execute(const struct command *command, struct reply *reply)
 		break;
 	case END:
 		close_all();
+		break;
+	default:
+		execute_more(command, reply);
 	}
 }
 

@@ -15,22 +15,34 @@
 #define SMALL   64u
 #define LARGE   (200u * 1024 + 3) /* packets of all kinds, with answers in between */
 #define NB_SRQS 2u
+#define NB_QPS  4u
 #define DEPTH   16u
 #define RIGHTS  (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 enum op {
-	OPEN_DOMAIN, /* a: flags; -1 if it must fail with EAGAIN or EINVAL */
+	OPEN_DOMAIN, /* a: flags, b: file -> err */
 	CREATE_SRQ,  /* a: index -> a: number */
 	DESTROY_SRQ, /* a: index */
 	POST,        /* a: index, b: length */
 	WAIT,        /* -> wc, and whether the bytes are those of a message */
 	FILL,        /* a: seed, b: length: the memory has the bytes of a message */
 	REGISTER,    /* the memory again, with other keys */
-	CREATE_QP,   /* -> a: number */
-	CONNECT,     /* a: number of the peer; of a QP that is reset first */
+	CREATE_QP,   /* a: slot -> a: number */
+	CONNECT,     /* a: number of the peer; of the first QP, which is reset first */
 	SEND_OWN,    /* a: number of an SRQ: to it by QPs of this process -> wc */
 	FORK,        /* a child of fork(), which ends after the requester */
 	END,
+
+	/* By execute_more(). */
+	CLOSE_DOMAIN, /* -> err */
+	OPEN,         /* a: slot, b: number -> err */
+	DESTROY,      /* a: slot -> err */
+	TO_INIT,      /* a: slot -> err */
+	TO_RTR,       /* a: slot, b: number of the peer -> err */
+	TO_RTS,       /* a: slot -> err */
+	TO_RESET,     /* a: slot -> err */
+	QUERY,        /* a: slot -> err, state, a: number of the peer */
+	GET_EVENT,    /* -> a: type, b: slot */
 };
 
 struct command {
@@ -41,7 +53,9 @@ struct command {
 };
 
 struct reply {
-	uint32_t a;
+	int err;
+	uint32_t a, b;
+	enum ibv_qp_state state;
 	bool is_sound;
 	uint64_t addr;
 	uint32_t rkey;
@@ -63,7 +77,7 @@ struct xrc_process {
 	struct ibv_mr *mr;
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq[NB_SRQS];
-	struct ibv_qp *qp;
+	struct ibv_qp *qp[NB_QPS];
 	uint8_t *mem;
 	union ibv_gid gid;
 	uint16_t lid;
@@ -71,10 +85,12 @@ struct xrc_process {
 };
 
 extern struct xrc_process own;
-extern int file;            /* of the domain */
+extern int file[2];         /* of domains */
 extern int life[2];         /* a pipe that is open until the requester ends */
 extern const char *network; /* NULL: ip=host */
 extern bool has_retries;    /* of QPs that are connected */
+/* Execute the other commands. */
+extern void (*execute_more)(const struct command *command, struct reply *reply);
 
 /* Byte i of a message, after the first one, which is the seed. */
 uint8_t byte_of(uint32_t seed, uint32_t i);
