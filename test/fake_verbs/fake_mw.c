@@ -102,7 +102,7 @@ fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t l
 		unsigned int right)
 {
 	const struct fake_mw *mw = fake_mw_find(key);
-	uint64_t base;
+	uint64_t base, offset;
 
 	if (mw == NULL || mw->key != key || mw->mr == NULL || (mw->access & right) != right ||
 			(mw->qp != NULL && mw->qp != qp))
@@ -110,9 +110,11 @@ fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t l
 	base = mw->access & IBV_ACCESS_ZERO_BASED ? 0 : mw->addr;
 	if (!fake.has_rxe_windows && (addr < base || addr - base + length > mw->length))
 		return NULL;
-	if (addr - base + (mw->addr - mw->mr->iova) + length > mw->mr->ibv.length)
+	/* Before the window, too, but in the MR. */
+	offset = addr - base + (mw->addr - mw->mr->iova);
+	if (offset + length > mw->mr->ibv.length)
 		return NULL;
-	return (uint8_t *)mw->mr->ibv.addr + (mw->addr - mw->mr->iova) + (addr - base);
+	return (uint8_t *)mw->mr->ibv.addr + offset;
 }
 
 int
