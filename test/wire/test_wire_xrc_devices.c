@@ -231,7 +231,7 @@ TEST(wire_sim, loss_changes_no_result_of_xrc_on_two_devices)
 	close_sides();
 }
 
-/* A device with the port of its arguments, and what the functions above use of its objects. */
+/* A device with the port of its arguments, and the objects used above, but without a QP. */
 static void
 open_device(unsigned int i, const char *args)
 {
@@ -252,17 +252,6 @@ open_device(unsigned int i, const char *args)
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE, &side->mr));
 }
 
-static void
-close_device(struct side *side)
-{
-	TEST_OK(rmem_mr_dereg(side->mr));
-	TEST_OK(rmem_cq_destroy(side->send_cq));
-	TEST_OK(rmem_cq_destroy(side->recv_cq));
-	TEST_OK(rmem_pd_dealloc(side->pd));
-	TEST_OK(rmem_dev_close(side->dev));
-	free(side->target);
-}
-
 /* The requester of one device reaches the SRQs of both, by packets, and from there by the link. */
 static void
 exchange(const char *first, const char *second)
@@ -278,8 +267,7 @@ exchange(const char *first, const char *second)
 		sched_yield();
 	}
 	close_two();
-	close_device(&sides[0]);
-	close_device(&sides[1]);
+	close_sides();
 }
 
 TEST_CALL(wire_udp, xrc_qps_of_two_devices_reach_srqs_of_both,

@@ -142,7 +142,6 @@ send_place(struct send_burst *burst, const struct rsoft_qp *qp, struct rsoft_qp 
 	send_prefetch(rsoft_cq_of(peer->qp.recv_cq), n);
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
-
 		const struct rsoft_rqe *rqe = rsoft_rq_at(rq, rq->cons + i);
 
 		if (!send_is_simple(wr) || !send_check(burst, qp, peer, rqe, wr->sg_list) ||
