@@ -34,90 +34,6 @@
 
 #define STEPS 20000
 
-struct xrc_link link_;
-
-void
-link_open(void)
-{
-	struct rmem_xrcd_conf domain_conf = {.flags = RMEM_XRCD_FILE | RMEM_XRCD_CREATE};
-	struct rmem_srq_ext srq_ext = {.cq = NULL};
-	const struct rmem_srq_conf srq_conf = {.max_wr = 4, .max_sge = 1, .ext = &srq_ext};
-	struct rmem_qp_ext ext = {.xrcd = NULL};
-	struct rmem_qp_conf send = {
-			.type = RMEM_QPT_XRC_SEND, .max_send_wr = SLOTS, .max_send_sge = 1};
-	const struct rmem_qp_conf recv = {
-			.type = RMEM_QPT_XRC_RECV, .access = RMEM_ACCESS_REMOTE, .ext = &ext};
-	const struct rmem_qp_conn conn = {
-			.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
-
-	open_sides(MTU);
-	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &link_.peer));
-	domain_conf.fd = link_.file = memfd_create("xrcd", MFD_CLOEXEC);
-	TEST_OK(rmem_xrcd_alloc(sides[1].dev, &domain_conf, &link_.domain));
-	srq_ext.xrcd = ext.xrcd = link_.domain;
-	srq_ext.cq = sides[1].recv_cq;
-	TEST_OK(rmem_srq_create(sides[1].pd, &srq_conf, &link_.srq));
-	TEST_OK(rmem_srq_num_get(link_.srq, &link_.number));
-	send.send_cq = send.recv_cq = sides[0].send_cq;
-	TEST_OK(rmem_qp_create(NULL, &recv, &link_.recv));
-	TEST_OK(rmem_qp_create(sides[0].pd, &send, &link_.send));
-	rc_connect(link_.recv, link_.send, conn);
-	rc_connect(link_.send, link_.recv, conn);
-}
-
-void
-link_close(void)
-{
-	TEST_OK(rmem_qp_destroy(link_.send));
-	TEST_OK(rmem_qp_destroy(link_.recv));
-	TEST_OK(rmem_srq_destroy(link_.srq));
-	TEST_OK(rmem_xrcd_dealloc(link_.domain));
-	close(link_.file);
-	close_sides();
-}
-
-/* The same with a link that waits. */
-static void
-link_close_keeping(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list, int fd)
-{
-	TEST_OK(rmem_qp_destroy(link_.send));
-	TEST_OK(rmem_qp_destroy(link_.recv));
-	TEST_OK(rmem_srq_destroy(link_.srq));
-	TEST_OK(rmem_mr_dereg(mr));
-	rmem_fast_reg_page_list_free(list);
-	TEST_OK(rmem_xrcd_dealloc(link_.domain));
-	close(fd);
-	close(link_.file);
-	close_sides();
-}
-
-void
-link_progress(void)
-{
-	struct rmem_wc wc;
-
-	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
-}
-
-void
-link_post(uint64_t wr_id, uint32_t length)
-{
-	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].target,
-			.length = length,
-			.lkey = sides[1].mr->lkey};
-	const struct rmem_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
-
-	TEST_EQ(rmem_srq_post_recv(link_.srq, &wr, 1), 1);
-}
-
-uint32_t
-link_nb_posted(void)
-{
-	struct rmem_srq_attr attr;
-
-	return rmem_srq_query(link_.srq, &attr) == 0 ? attr.nb_wr : UINT32_MAX;
-}
-
 /* A forwarder: the test. */
 
 static struct rwire_xrc_hello
@@ -306,13 +222,7 @@ TEST(wire_sim, xrc_link_that_failed_executes_nothing)
 		TEST_OK(rmem_srq_destroy(link_.srq));
 		while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1)
 			TEST_ASSERT(wc.status != RMEM_WC_SUCCESS);
-		TEST_OK(rmem_srq_create(sides[1].pd,
-				&(struct rmem_srq_conf){.max_wr = 4,
-						.max_sge = 1,
-						.ext = &(struct rmem_srq_ext){.xrcd = link_.domain,
-								.cq = sides[1].recv_cq}},
-				&link_.srq));
-		TEST_OK(rmem_srq_num_get(link_.srq, &link_.number));
+		xrc_make_srq(&sides[1], sides[1].pd, link_.domain, &link_.srq, &link_.number);
 	}
 	link_close();
 }
@@ -709,7 +619,12 @@ TEST(wire_sim, xrc_link_waits_for_the_grace_period_of_a_key)
 		TEST_OK(rmem_mr_dereg(mr));
 	}
 	/* The SRQ is destroyed during the wait. */
-	link_close_keeping(mr, list, fd);
+	TEST_OK(rmem_srq_destroy(link_.srq));
+	TEST_OK(rmem_mr_dereg(mr));
+	rmem_fast_reg_page_list_free(list);
+	close(fd);
+	xrc_make_srq(&sides[1], sides[1].pd, link_.domain, &link_.srq, &link_.number);
+	link_close();
 }
 
 TEST(wire_sim, failed_device_ends_xrc_links)

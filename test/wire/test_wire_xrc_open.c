@@ -26,8 +26,6 @@
 #include "../rc.h"
 #include "xrc_link.h"
 
-#define FOREIGN 0x654321u /* number of a QP that a socket of the test has */
-
 static int
 open_num(uint32_t qp_num, struct rmem_async_channel *channel, struct rmem_qp **qp)
 {

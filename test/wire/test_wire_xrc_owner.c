@@ -19,71 +19,32 @@
 
 #include "xrc_link.h"
 
-#define FOREIGN 0x123456u /* number of an SRQ that a socket of the test has */
-
 static struct rwire_pkt
-request_to(uint32_t srqn, uint32_t ahead)
+send_of(uint32_t length)
 {
-	const struct rwire_qp *q = ((const struct rsoft_qp *)link_.recv)->wire;
-
-	return (struct rwire_pkt){.service = RWIRE_XRC,
-			.opcode = RWIRE_SEND_ONLY,
-			.qpn = link_.recv->qp_num,
-			.psn = rwire_psn_add(q->rsp.psn, ahead),
-			.srqn = srqn,
-			.payload_len = 8,
-			.is_ack_req = true};
+	RTE_SET_USED(length);
+	return link_packet(RWIRE_SEND_ONLY, FOREIGN, 0);
 }
 
 static void
 deliver(uint32_t srqn, uint32_t ahead)
 {
-	static const uint8_t payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-	struct rwire_pkt pkt = request_to(srqn, ahead);
-
-	sim_inject(1, &link_.peer, &pkt, payload, true);
-	link_progress();
+	link_deliver(link_packet(RWIRE_SEND_ONLY, srqn, ahead));
 }
 
-/* Take the packet that the forwarder passes on, after an exchange of hellos. */
-static int
-accept_request(int listener, struct rwire_xrc_request *request)
+static void
+expect_ack(uint8_t syndrome)
 {
-	const struct rwire_xrc_hello hello = rwire_xrc_hello_of(0);
-	uint8_t bytes[sizeof(*request) + MTU];
-	int fd;
-
-	deliver(FOREIGN, 0);
-	fd = rwire_xrc_socket_accept(listener);
-	TEST_ASSERT(fd >= 0);
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(hello));
-	TEST_ASSERT(rwire_shm_send(fd, &hello, sizeof(hello), link_.file));
-	link_progress();
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(*request) + 8);
-	memcpy(request, bytes, sizeof(*request));
-	TEST_EQ(request->opcode, RWIRE_SEND_ONLY);
-	TEST_EQ(request->flags, RWIRE_XRC_ANSWERED);
-	return fd;
+	xrc_expect(RWIRE_ACKNOWLEDGE, syndrome);
 }
 
-static int
-expect_answer(uint8_t syndrome)
+/* A link over which a SEND was passed on. */
+static void
+open_owner(void)
 {
-	struct rwire_pkt got;
-
-	TEST_ASSERT(sim_take(0, &got));
-	TEST_EQ(got.opcode, RWIRE_ACKNOWLEDGE);
-	TEST_EQ(got.syndrome, syndrome);
-	return TEST_SUCCESS;
-}
-
-static int
-expect_no_answer(void)
-{
-	struct rwire_pkt got;
-
-	TEST_ASSERT(!sim_take(0, &got));
-	return TEST_SUCCESS;
+	owner_open(send_of, 0);
+	owner_take(RWIRE_SEND_ONLY, RWIRE_XRC_ANSWERED);
+	TEST_EQ(owner_.payload_len, 8);
 }
 
 /* Any answer of an owner, and its end. */
@@ -107,124 +68,94 @@ TEST(wire_sim, peer_gets_the_answer_of_the_owner_of_an_srq)
 			{RMEM_WC_SUCCESS, RWIRE_AETH_NAK_INV, 1},
 			{RMEM_WC_SUCCESS, RWIRE_AETH_NAK_INV, 0},
 	};
-	struct rwire_xrc_request request;
 	struct rwire_xrc_answer answer;
 	unsigned int i;
-	int fd, listener;
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		link_open();
-		listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-		TEST_ASSERT(listener >= 0);
-		fd = accept_request(listener, &request);
+		open_owner();
 		/* Of no request. */
-		answer = (struct rwire_xrc_answer){.seq = request.seq + 1};
-		TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
-		link_progress();
-		TEST_RUN(expect_no_answer());
-		answer = (struct rwire_xrc_answer){.seq = request.seq,
+		owner_.request.seq++;
+		owner_answer(RMEM_WC_SUCCESS, 0, 0);
+		xrc_expect_nothing();
+		answer = (struct rwire_xrc_answer){.seq = owner_.request.seq - 1,
 				.status = rows[i].status,
 				.vendor_err = UINT32_MAX};
 		if (rows[i].length != 0)
-			TEST_EQ(send(fd, &answer, (size_t)rows[i].length, 0), rows[i].length);
-		if (rows[i].length == 0)
-			close(fd);
+			TEST_EQ(send(owner_.fd, &answer, (size_t)rows[i].length, 0),
+					rows[i].length);
+		else
+			owner_hang_up();
 		link_progress();
-		TEST_RUN(expect_answer(rows[i].syndrome));
-		TEST_RUN(expect_no_answer());
-		if (rows[i].length != 0)
-			close(fd);
-		close(listener);
-		link_close();
+		expect_ack(rows[i].syndrome);
+		xrc_expect_nothing();
+		owner_close();
 	}
-}
-
-static void
-answer_request(int fd, uint32_t seq, int32_t status)
-{
-	const struct rwire_xrc_answer answer = {.seq = seq, .status = status};
-
-	TEST_EQ(send(fd, &answer, sizeof(answer), 0), (ssize_t)sizeof(answer));
-	link_progress();
 }
 
 TEST(wire_sim, packets_during_the_wait_for_an_owner_are_executed_after_it)
 {
-	struct rwire_xrc_request request;
 	struct rmem_wc wc;
-	int fd, listener;
 
-	link_open();
+	open_owner();
 	link_post(3, 8);
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
 	deliver(FOREIGN, 0); /* again */
 	deliver(link_.number, 1);
 	deliver(link_.number, 1);
 	deliver(FOREIGN, 2);
-	TEST_RUN(expect_no_answer());
+	xrc_expect_nothing();
 	TEST_EQ(link_nb_posted(), 1);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_no_answer());
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	expect_ack(RWIRE_AETH_ACK);
+	expect_ack(RWIRE_AETH_ACK);
+	xrc_expect_nothing();
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
-	TEST_EQ(recv(fd, &request, sizeof(request), MSG_TRUNC), (ssize_t)sizeof(request) + 8);
+	owner_take(RWIRE_SEND_ONLY, RWIRE_XRC_ANSWERED);
+	TEST_EQ(owner_.payload_len, 8);
 	/* The second one waits; a packet after a gap is requested after it. */
 	deliver(link_.number, 2);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_RUN(expect_answer(RWIRE_AETH_NAK_PSN));
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	link_close();
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	expect_ack(RWIRE_AETH_ACK);
+	expect_ack(RWIRE_AETH_NAK_PSN);
+	xrc_expect_nothing();
+	owner_close();
 }
 
 /* The next packet of the peer, of a message of several packets. */
 static void
 deliver_part(uint32_t srqn, uint8_t opcode)
 {
-	static const uint8_t payload[MTU];
-	struct rwire_pkt pkt = request_to(srqn, 0);
+	struct rwire_pkt pkt = link_packet(opcode, srqn, 0);
 
-	pkt.opcode = opcode;
-	pkt.payload_len = opcode == RWIRE_SEND_FIRST ? MTU : 8;
-	sim_inject(1, &link_.peer, &pkt, payload, true);
-	link_progress();
+	if (opcode == RWIRE_SEND_FIRST)
+		pkt.payload_len = MTU;
+	link_deliver(pkt);
 }
 
 /* It does not continue in an SRQ of another process, either way. */
 TEST(wire_sim, xrc_message_has_one_srq_of_one_process)
 {
-	struct rwire_xrc_request request;
-	uint8_t bytes[sizeof(request) + MTU];
 	struct rmem_wc wc;
-	int fd, i, listener;
+	int i;
 
 	for (i = 0; i < 2; i++) {
-		link_open();
+		open_owner();
 		link_post(1, 2 * MTU);
-		listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-		fd = accept_request(listener, &request);
-		answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-		TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+		owner_answer(RMEM_WC_SUCCESS, 0, 0);
+		expect_ack(RWIRE_AETH_ACK);
 		deliver_part(i == 0 ? FOREIGN : link_.number, RWIRE_SEND_FIRST);
 		if (i == 0) {
-			TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
-			memcpy(&request, bytes, sizeof(request));
-			answer_request(fd, request.seq, RMEM_WC_SUCCESS);
+			owner_take(RWIRE_SEND_FIRST, RWIRE_XRC_ANSWERED);
+			TEST_EQ(owner_.payload_len, MTU);
+			owner_answer(RMEM_WC_SUCCESS, 0, 0);
 		}
-		TEST_RUN(expect_answer(RWIRE_AETH_ACK));
+		expect_ack(RWIRE_AETH_ACK);
 		deliver_part(i == 0 ? link_.number : FOREIGN, RWIRE_SEND_LAST);
-		TEST_RUN(expect_answer(RWIRE_AETH_NAK_INV));
+		expect_ack(RWIRE_AETH_NAK_INV);
 		TEST_EQ(link_nb_posted(), i == 0);
-		TEST_EQ(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+		owner_expect_nothing();
 		while (rmem_poll_cq(sides[1].recv_cq, &wc, 1) == 1)
 			TEST_STATUS(wc.status, RMEM_WC_WR_FLUSH_ERR);
-		close(fd);
-		close(listener);
-		link_close();
+		owner_close();
 	}
 }
 
@@ -233,18 +164,13 @@ TEST(wire_sim, held_packets_of_an_xrc_message_need_one_answer)
 {
 	static const uint8_t opcodes[] = {RWIRE_SEND_FIRST, RWIRE_SEND_MIDDLE, RWIRE_SEND_MIDDLE,
 			RWIRE_SEND_LAST_WITH_IMM};
-	uint8_t payload[MTU], bytes[sizeof(struct rwire_xrc_request) + 3 * MTU];
-	struct rwire_xrc_request request;
+	uint8_t payload[MTU];
 	struct rwire_pkt pkt;
-	int fd, listener;
 	uint32_t i;
 
-	link_open();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
+	open_owner();
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
-		pkt = request_to(FOREIGN, i + 1);
-		pkt.opcode = opcodes[i];
+		pkt = link_packet(opcodes[i], FOREIGN, i + 1);
 		pkt.imm = 77;
 		pkt.payload_len = i == 3 ? 5 : MTU;
 		pkt.is_ack_req = i == 3;
@@ -252,126 +178,97 @@ TEST(wire_sim, held_packets_of_an_xrc_message_need_one_answer)
 		sim_inject(1, &link_.peer, &pkt, payload, true);
 		link_progress();
 	}
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + MTU);
-	memcpy(&request, bytes, sizeof(request));
-	TEST_EQ(request.opcode, RWIRE_SEND_FIRST);
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(request) + 2 * MTU + 5);
-	memcpy(&request, bytes, sizeof(request));
-	TEST_EQ(request.opcode, RWIRE_SEND_LAST_WITH_IMM);
-	TEST_EQ(request.imm, 77);
-	TEST_EQ(request.flags, RWIRE_XRC_SHARED | RWIRE_XRC_ANSWERED);
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	expect_ack(RWIRE_AETH_ACK);
+	owner_take(RWIRE_SEND_FIRST, RWIRE_XRC_ANSWERED);
+	TEST_EQ(owner_.payload_len, MTU);
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	owner_take(RWIRE_SEND_LAST_WITH_IMM, RWIRE_XRC_SHARED | RWIRE_XRC_ANSWERED);
+	TEST_EQ(owner_.payload_len, 2 * MTU + 5);
+	TEST_EQ(owner_.request.imm, 77);
 	for (i = 0; i < 2 * MTU + 5; i++)
-		TEST_EQ(bytes[sizeof(request) + i], 1 + i / MTU);
-	TEST_RUN(expect_no_answer());
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_ASSERT(sim_take(0, &pkt));
-	TEST_EQ(pkt.syndrome, RWIRE_AETH_ACK);
-	TEST_EQ(rwire_psn_diff(request_to(FOREIGN, 0).psn, pkt.psn), 1);
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	link_close();
+		TEST_EQ(owner_.payload[i], 1 + i / MTU);
+	xrc_expect_nothing();
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	pkt = xrc_expect(RWIRE_ACKNOWLEDGE, RWIRE_AETH_ACK);
+	TEST_EQ(rwire_psn_diff(send_of(0).psn, pkt.psn), 1);
+	xrc_expect_nothing();
+	owner_close();
 }
 
 /* The peer sends all of them again. */
 TEST(wire_sim, packets_after_one_without_a_receive_are_dropped)
 {
-	struct rwire_xrc_request request;
-	int fd, listener;
-
-	link_open();
+	open_owner();
 	link_post(3, 8);
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
 	deliver(link_.number, 1);
 	deliver(link_.number, 2);
-	answer_request(fd, request.seq, RSOFT_WAIT_RNR);
-	TEST_RUN(expect_answer(RWIRE_AETH_RNR | 1));
-	TEST_RUN(expect_no_answer());
+	owner_answer(RSOFT_WAIT_RNR, 0, 0);
+	expect_ack(RWIRE_AETH_RNR | 1);
+	xrc_expect_nothing();
 	TEST_EQ(link_nb_posted(), 1);
 	deliver(link_.number, 0);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	close(fd);
-	close(listener);
-	link_close();
+	expect_ack(RWIRE_AETH_ACK);
+	owner_close();
 }
 
 /* As many as a QP holds; the rest is requested again. */
 TEST(wire_sim, packets_beyond_those_that_a_qp_holds_are_requested)
 {
-	static const uint8_t payload[MTU];
 	const uint32_t max = RWIRE_XRC_HELD / MTU;
-	struct rwire_xrc_request request;
-	struct rwire_pkt pkt, got = {.psn = 0};
-	int fd, listener;
+	struct rwire_pkt pkt, got;
 	uint32_t i;
 
-	link_open();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
+	open_owner();
 	for (i = 1; i <= max; i++) {
-		pkt = request_to(link_.number, i);
-		pkt.opcode = RWIRE_WRITE_ONLY;
+		pkt = link_packet(RWIRE_WRITE_ONLY, link_.number, i);
 		pkt.addr = (uintptr_t)sides[1].target;
 		pkt.rkey = sides[1].mr->rkey;
 		pkt.payload_len = pkt.dma_len = MTU;
 		pkt.is_ack_req = false;
-		sim_inject(1, &link_.peer, &pkt, payload, true);
-		link_progress();
+		link_deliver(pkt);
 	}
-	answer_request(fd, request.seq, RMEM_WC_SUCCESS);
-	TEST_RUN(expect_answer(RWIRE_AETH_ACK));
-	TEST_ASSERT(sim_take(0, &got));
-	TEST_EQ(got.syndrome, RWIRE_AETH_NAK_PSN);
+	owner_answer(RMEM_WC_SUCCESS, 0, 0);
+	expect_ack(RWIRE_AETH_ACK);
+	got = xrc_expect(RWIRE_ACKNOWLEDGE, RWIRE_AETH_NAK_PSN);
 	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) > 0);
 	TEST_ASSERT(rwire_psn_diff(pkt.psn, got.psn) < (int32_t)max / 2);
-	TEST_RUN(expect_no_answer());
-	close(fd);
-	close(listener);
-	link_close();
+	xrc_expect_nothing();
+	owner_close();
 }
 
 /* Without a hello, or the file. */
 TEST(wire_sim, owner_without_the_file_gets_no_request)
 {
 	struct rwire_xrc_hello hello;
-	uint8_t bytes[512];
-	int fd, i, listener;
+	uint8_t byte;
+	int i;
 
 	for (i = 0; i < 3; i++) {
 		link_open();
-		listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
+		owner_.listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
 		deliver(FOREIGN, 0);
-		fd = rwire_xrc_socket_accept(listener);
-		TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(hello));
+		owner_.fd = rwire_xrc_socket_accept(owner_.listener);
+		TEST_EQ(recv(owner_.fd, &hello, sizeof(hello), 0), (ssize_t)sizeof(hello));
 		hello = rwire_xrc_hello_of(i == 2 ? RSOFT_WAIT_RNR : 0);
 		hello.version += i == 1;
-		TEST_ASSERT(rwire_shm_send(fd, &hello, sizeof(hello), i == 1 ? link_.file : -1));
+		TEST_ASSERT(rwire_shm_send(
+				owner_.fd, &hello, sizeof(hello), i == 1 ? link_.file : -1));
 		link_progress();
-		TEST_EQ(recv(fd, bytes, sizeof(bytes), 0), 0);
-		TEST_RUN(expect_answer(i == 2 ? RWIRE_AETH_RNR | 1 : RWIRE_AETH_NAK_INV));
-		close(fd);
-		close(listener);
-		link_close();
+		TEST_EQ(recv(owner_.fd, &byte, sizeof(byte), 0), 0);
+		expect_ack(i == 2 ? RWIRE_AETH_RNR | 1 : RWIRE_AETH_NAK_INV);
+		owner_close();
 	}
 }
 
 /* The wait of a QP that is reset ends with its link. */
 TEST(wire_sim, reset_qp_closes_its_xrc_links)
 {
-	struct rwire_xrc_request request;
-	int fd, listener;
+	uint8_t byte;
 
-	link_open();
-	listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
-	fd = accept_request(listener, &request);
+	open_owner();
 	deliver(link_.number, 1); /* held */
 	TEST_OK(rmem_qp_reset(link_.recv));
-	TEST_EQ(recv(fd, &request, sizeof(request), 0), 0);
-	close(fd);
-	close(listener);
-	link_close();
+	TEST_EQ(recv(owner_.fd, &byte, sizeof(byte), 0), 0);
+	owner_close();
 }
