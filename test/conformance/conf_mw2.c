@@ -188,6 +188,76 @@ CONF_TEST(mw2_bind, bad_bindings_are_refused, CAPA, 0,
 	TEST_STATUS(fx_send(fx.a.qp, &good), RMEM_WC_SUCCESS);
 }
 
+/* Post a good bind and a bad one of the same MR: only the second fails. */
+static void
+second_is_refused(const struct rmem_send_wr *good, const struct rmem_send_wr *bad)
+{
+	struct rmem_send_wr wrs[] = {*good, *bad};
+
+	wrs[0].flags = 0;
+	wrs[1].wr_id = wrs[0].wr_id + 1;
+	if (rmem_post_send(fx.a.qp, wrs, 2) == 2) {
+		conf_status(CONF_BIND, fx_wait(fx.a.cq));
+		TEST_EQ(fx.wc.wr_id, wrs[1].wr_id);
+		conf_expect_err(fx.a.qp);
+		conf_reconnect();
+	}
+	TEST_STATUS(fx_invalidate(good->bind_mw.mw->rkey), RMEM_WC_SUCCESS);
+}
+
+CONF_TEST(mw2_bind, each_binding_of_a_burst_is_checked, CAPA, 0,
+		"IBTA 10.6.7.2: each request by itself, and none holds the MR that failed")
+{
+	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_MW_BIND);
+	struct rmem_mw *other = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_send_wr good = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_READ);
+	struct rmem_send_wr bad = fx_mw_wr(other, 0, 0, RMEM_ACCESS_REMOTE_READ);
+
+	second_is_refused(&good, &bad);
+	bad.bind_mw.length = FX_BUF_SIZE + 1;
+	second_is_refused(&good, &bad);
+	bad.bind_mw.length = 64;
+	bad.bind_mw.addr--;
+	second_is_refused(&good, &bad);
+	bad = fx_mw_wr(other, 0, 64, RMEM_ACCESS_LOCAL_WRITE);
+	second_is_refused(&good, &bad);
+	bad = fx_mw_wr(fx_mw(fx_pd(conf.dev), RMEM_MW_TYPE_2), 0, 64, RMEM_ACCESS_REMOTE_READ);
+	second_is_refused(&good, &bad);
+	bad = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_READ);
+	bad.bind_mw.key_tag = good.bind_mw.key_tag;
+	second_is_refused(&good, &bad);
+	bad = fx_mw_wr(other, 0, 64, RMEM_ACCESS_REMOTE_WRITE);
+	bad.bind_mw.mr = good.bind_mw.mr = fixed;
+	second_is_refused(&good, &bad);
+	TEST_OK(fx_release(fixed));
+	TEST_OK(fx_release(fx.mw.mr));
+}
+
+CONF_TEST(mw2_bind, bindings_of_a_burst_hold_their_mrs, CAPA, 0,
+		"ibv_dereg_mr(3): it fails while a window is bound")
+{
+	struct rmem_mr *mrs[] = {fx.mw.mr,
+			fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, conf_access() | RMEM_ACCESS_MW_BIND)};
+	struct rmem_send_wr wrs[6];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_mw_wr(fx_mw(fx.a.pd, RMEM_MW_TYPE_2), 64 * i, 64, ALL);
+		wrs[i].bind_mw.mr = mrs[i / 2 % 2];
+		wrs[i].flags = i == RTE_DIM(wrs) - 1 ? RMEM_SEND_SIGNALED : 0;
+	}
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		TEST_ERR(rmem_mr_dereg(mrs[i / 2 % 2]), EBUSY);
+		conf_granted(fx_addr(fx.a.buf) + 64 * i, 64, wrs[i].bind_mw.mw->rkey,
+				fx.a.buf + 64 * i);
+		TEST_STATUS(fx_invalidate(wrs[i].bind_mw.mw->rkey), RMEM_WC_SUCCESS);
+	}
+	TEST_OK(fx_release(mrs[0]));
+	TEST_OK(fx_release(mrs[1]));
+}
+
 CONF_TEST(mw2_bind, no_window_is_within_an_mr_of_length_0, CAPA, 0,
 		"IBTA C10-75: the range of a window is within its MR")
 {

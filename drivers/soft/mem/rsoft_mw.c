@@ -68,17 +68,17 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 }
 
 /* Whether the range is in the MR; an implicit MR is longer than the length in its key. */
-static bool
-mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
+static __rte_always_inline bool
+mw_is_inside(const struct rsoft_key *key, const struct rmem_send_wr *wr)
 {
-	uint64_t offset = info->addr - key->iova;
+	uint64_t offset = wr->bind_mw.addr - key->iova;
 
-	return offset < key->length && info->length <= key->length - offset;
+	return offset < key->length && wr->bind_mw.length <= key->length - offset;
 }
 
-/* Check a bind, and take a reference to its MR, if any. */
-static bool
-mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+/* Check a bind to an MR, and take nb references to it. */
+static __rte_always_inline bool
+mw_hold_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb)
 {
 	const struct rmem_mw_bind_info info = {
 			.mr = wr->bind_mw.mr,
@@ -87,19 +87,16 @@ mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 			.access = wr->bind_mw.access,
 	};
 	const struct rsoft_key *key;
+	uint32_t *refs = &info.mr->obj.refs;
 
-	if (unlikely(info.mr == NULL)) /* unbind by rmem_mw_bind() */
-		return wr->bind_mw.mw->pd == qp->qp.pd;
-	if (unlikely(!rmem_obj_hold(&info.mr->obj)))
-		return false;
-	if (likely(rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0)) {
+	if (likely((__atomic_fetch_add(refs, nb, __ATOMIC_ACQUIRE) & RMEM_OBJ_REFS_DEAD) == 0 &&
+			    rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0)) {
 		key = rsoft_mr_of(info.mr)->key;
 		if (likely((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
-					   RSOFT_VALID) &&
-				    mw_is_inside(key, &info)))
+					   RSOFT_VALID) != 0))
 			return true;
 	}
-	rmem_obj_unhold(&info.mr->obj);
+	__atomic_fetch_sub(refs, nb, __ATOMIC_RELEASE);
 	return false;
 }
 
@@ -138,42 +135,46 @@ rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 	return RMEM_VENDOR_ERR_KEY_STATE; /* the MR is disabled or being released */
 }
 
-/* Bind or unbind the key of a window, which is BUSY; the MR, if any, is held. */
-static __rte_always_inline void
-mw_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+/* Fill the BUSY key of a window from the key of its MR; return the rights of either type. */
+static __rte_always_inline uint32_t
+mw_fill(struct rsoft_key *key, struct rsoft_mr *mr, uint64_t qp_serial,
+		const struct rmem_send_wr *wr)
 {
-	const bool is_two = wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	const struct rsoft_key *from = mr->key;
+	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
+	uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
+	uint8_t kind = from->kind;
+
+	key->mr = mr;
+	key->qp_serial = qp_serial;
+	key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
+	key->length = wr->bind_mw.length;
+	key->kind = kind;
+	key->log2_page_size = from->log2_page_size;
+	key->pages = from->pages;
+	if (kind == RSOFT_KIND_BASE || kind == RSOFT_KIND_ODP)
+		key->base = (uint8_t *)((uintptr_t)from->base + offset);
+	else
+		key->map_offset = from->map_offset + offset;
+	return RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
+			(rsoft_word_rights(word) & RSOFT_SLOW);
+}
+
+/* Bind or unbind the key of a type 1 window, which is BUSY; the MR, if any, is held. */
+static void
+mw_bind_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
 	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
 	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr), *old = key->mr;
 	uint32_t rights = 0, rkey;
 
-	if (unlikely(!qp->has_bound))
-		__atomic_store_n(&qp->has_bound, 1, __ATOMIC_RELAXED);
-	key->mr = mr;
-	if (likely(mr != NULL)) {
-		const struct rsoft_key *from = mr->key;
-		uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
-		uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
-		uint8_t kind = from->kind;
-
-		key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
-		key->length = wr->bind_mw.length;
-		key->kind = kind;
-		key->log2_page_size = from->log2_page_size;
-		key->pages = from->pages;
-		if (kind == RSOFT_KIND_BASE || kind == RSOFT_KIND_ODP)
-			key->base = (uint8_t *)((uintptr_t)from->base + offset);
-		else
-			key->map_offset = from->map_offset + offset;
-		key->qp_serial = is_two ? qp->serial : 0;
-		rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
-				(rsoft_word_rights(word) & RSOFT_SLOW) |
-				(is_two ? RSOFT_SLOW | RSOFT_INV : 0);
-	}
+	key->mr = NULL;
+	if (mr != NULL)
+		rights = mw_fill(key, mr, 0, wr);
 	rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
 	/* The MR of the previous binding, whose grace period is over. */
-	if (unlikely(old != NULL))
+	if (old != NULL)
 		rmem_obj_unhold(&old->mr.obj);
 	RSOFT_COUNT(qp->stats.mw_binds, 1);
 }
@@ -181,7 +182,21 @@ mw_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 void
 rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	mw_bind(qp, wr);
+	mw_bind_one(qp, wr);
+}
+
+/* Take the MR of a type 1 window, if any. */
+static bool
+mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (wr->bind_mw.mr == NULL) /* unbind by rmem_mw_bind() */
+		return wr->bind_mw.mw->pd == qp->qp.pd;
+	if (!mw_hold_mr(qp, wr, 1))
+		return false;
+	if (mw_is_inside(rsoft_mr_of(wr->bind_mw.mr)->key, wr))
+		return true;
+	rmem_obj_unhold(&wr->bind_mw.mr->obj);
+	return false;
 }
 
 int
@@ -190,11 +205,8 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
 	uint32_t rights = rsoft_word_rights(word);
-	uint32_t bad = RSOFT_BUSY;
 
-	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2)
-		bad |= RSOFT_VALID; /* IBTA o10-37.2.30: from FREE only */
-	if (unlikely((rights & bad) != 0 || !mw_take_mr(qp, wr)))
+	if (unlikely((rights & RSOFT_BUSY) != 0 || !mw_take_mr(qp, wr)))
 		return RMEM_WC_MW_BIND_ERR;
 	/*
 	 * Only one of concurrent binds proceeds; this is also the full fence before the grace
@@ -209,7 +221,7 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	}
 	if (rights & RSOFT_VALID)
 		return RSOFT_WAIT_GRACE;
-	mw_bind(qp, wr);
+	mw_bind_one(qp, wr);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -219,4 +231,76 @@ rsoft_mw_bind_drop(const struct rmem_send_wr *wr)
 	if (wr->bind_mw.mr != NULL)
 		rmem_obj_unhold(&wr->bind_mw.mr->obj);
 	rsoft_key_release(rsoft_mw_of(wr->bind_mw.mw)->key);
+}
+
+/* Number of consecutive binds to the MR of the first, up to n, until one is signaled. */
+static __rte_always_inline uint32_t
+mw_nb_of_mr(const uint8_t *wrs, size_t stride, uint32_t n, uint8_t always)
+{
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	const struct rmem_mr *mr = wr->bind_mw.mr;
+	uint32_t i;
+
+	for (i = 1; i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0; i++) {
+		wr = (const void *)(wrs + i * stride);
+		if (wr->opcode != RMEM_WR_BIND_MW || wr->bind_mw.mr != mr)
+			break;
+	}
+	return i;
+}
+
+/*
+ * Bind a type 2 window to an MR that is held, and that mw_hold_mr() has checked for another bind of
+ * the QP: what it has not checked depends on the window, and on range and rights of this bind.
+ */
+static __rte_always_inline bool
+mw_bind_two(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t allowed)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr);
+	const struct rmem_mw *mw = wr->bind_mw.mw;
+	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+	uint32_t rights, rkey;
+
+	if (unlikely(mw->pd != qp->qp.pd || (wr->bind_mw.access & ~allowed) != 0 ||
+			    wr->bind_mw.length == 0 || !mw_is_inside(mr->key, wr)))
+		return false;
+	/* IBTA o10-37.2.30: from FREE only. Only one of concurrent binds proceeds. */
+	if (unlikely(!rsoft_key_take(key, &rkey)))
+		return false;
+	rights = mw_fill(key, mr, qp->serial, wr) | RSOFT_SLOW | RSOFT_INV;
+	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
+	return true;
+}
+
+/*
+ * Invariant: while the references are held, the checked fields of the MR and of its key do not
+ * change, so they are checked, and the references taken, once for consecutive binds to one MR.
+ */
+uint32_t
+rsoft_mw_binds(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, int *status,
+		uint32_t *vendor_err)
+{
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	uint32_t nb = mw_nb_of_mr(wrs, stride, n, qp->sig_all ? RMEM_SEND_SIGNALED : 0);
+	uint32_t i = 0, allowed = RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED;
+	struct rmem_mr *mr = wr->bind_mw.mr;
+
+	if (unlikely(!qp->has_bound))
+		__atomic_store_n(&qp->has_bound, 1, __ATOMIC_RELAXED);
+	if (likely(mw_hold_mr(qp, wr, nb))) {
+		if ((mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+			allowed &= ~(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC);
+		while (i < nb && likely(mw_bind_two(qp, wr, allowed)))
+			wr = (const void *)(wrs + ++i * stride);
+		if (unlikely(i < nb))
+			__atomic_fetch_sub(&mr->obj.refs, nb - i, __ATOMIC_RELEASE);
+	}
+	RSOFT_COUNT(qp->stats.mw_binds, i);
+	if (likely(i == nb)) {
+		*status = RMEM_WC_SUCCESS;
+		return nb;
+	}
+	*vendor_err = rsoft_mw_bind_vendor_err(qp, wr);
+	*status = RMEM_WC_MW_BIND_ERR;
+	return i + 1;
 }

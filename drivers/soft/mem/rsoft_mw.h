@@ -26,9 +26,17 @@ int rsoft_mw_dealloc(struct rmem_mw *mw);
 bool rsoft_mw_is_bound_by(const struct rsoft_qp *qp);
 
 /*
- * Execute a BIND_MW request of a QP. Return RMEM_WC_SUCCESS; RMEM_WC_MW_BIND_ERR with nothing
- * changed; or RSOFT_WAIT_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
- * rsoft_mw_bind_drop() must be called after the grace period.
+ * Execute consecutive BIND_MWs of type 2 windows of a QP: the first of n requests, and following
+ * ones of the same MR until one is signaled or fails. Return how many have ended; *status is the
+ * status of the last one, an enum rmem_wc_status, and all others have succeeded.
+ */
+uint32_t rsoft_mw_binds(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
+		int *status, uint32_t *vendor_err);
+
+/*
+ * Execute a BIND_MW request of a type 1 window. Return RMEM_WC_SUCCESS; RMEM_WC_MW_BIND_ERR with
+ * nothing changed; or RSOFT_WAIT_GRACE: the previous binding is invalidated, and
+ * rsoft_mw_bind_end() or rsoft_mw_bind_drop() must be called after the grace period.
  */
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 

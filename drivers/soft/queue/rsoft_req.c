@@ -356,9 +356,27 @@ req_bind_mw(struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *
 	return status;
 }
 
+/* Execute consecutive requests that make keys valid: rsoft_reg_mrs(), rsoft_mw_binds(). */
+typedef uint32_t (*rsoft_bind_t)(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
+		int *status, uint32_t *vendor_err);
+
+static const rsoft_bind_t rsoft_bind[] = {
+		[RMEM_WR_REG_MR] = rsoft_reg_mrs,
+		[RMEM_WR_BIND_MW] = rsoft_mw_binds,
+};
+
+/* Whether rsoft_bind has the request; the previous binding of a type 1 window may need a grace
+ * period. */
+static inline bool
+req_is_bind(const struct rmem_send_wr *wr)
+{
+	return wr->opcode == RMEM_WR_REG_MR ||
+			(wr->opcode == RMEM_WR_BIND_MW && wr->bind_mw.mw->type == RMEM_MW_TYPE_2);
+}
+
 /*
- * Execute one request, not a REG_MR or LOCAL_INV; return an enum rmem_wc_status or rsoft_wait, and
- * the bytes transferred.
+ * Execute one request, not a LOCAL_INV or one of rsoft_bind; return an enum rmem_wc_status or
+ * rsoft_wait, and the bytes transferred.
  */
 typedef int (*rsoft_exec_t)(
 		struct rsoft_batch *batch, const struct rmem_send_wr *wr, uint64_t *length);
@@ -451,9 +469,9 @@ req_next(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t 
 	if (unlikely(status != RMEM_WC_SUCCESS)) {
 		wr = (const void *)(wrs + *passed * stride);
 		*length = wr->sg_list[0].length;
-	} else if (wr->opcode == RMEM_WR_REG_MR) {
+	} else if (req_is_bind(wr)) {
 		/* Queued requests release their objects one by one. */
-		nb = rsoft_reg_mrs(qp, wrs, stride, batch->is_queued ? 1 : n, &status,
+		nb = rsoft_bind[wr->opcode](qp, wrs, stride, batch->is_queued ? 1 : n, &status,
 				&batch->vendor_err);
 		*passed = nb - 1;
 		batch->done += *passed;
