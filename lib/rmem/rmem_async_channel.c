@@ -59,6 +59,9 @@ static const struct {
 /* Protects rmem_dev_slot::async_channels. */
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Held while a QP generates an event, or is detached. */
+static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct channel *
 channel_of(struct rmem_async_channel *channel)
 {
@@ -169,17 +172,15 @@ rmem_async_channel_unbind(struct rmem_async_events *events)
 }
 
 void
-rmem_async_channel_mute(struct rmem_async_events *events)
+rmem_async_channel_detach(struct rmem_async_events **events)
 {
-	struct rmem_eventfd *efd;
+	struct rmem_async_events *detached;
 
-	if (events == NULL)
-		return;
-	efd = &channel_of(events->channel)->efd;
-	pthread_mutex_lock(&efd->lock);
-	events->is_muted = true;
-	pthread_mutex_unlock(&efd->lock);
-	rmem_eventfd_remove(efd, &events->base);
+	pthread_mutex_lock(&qps_lock);
+	detached = *events;
+	*events = NULL;
+	pthread_mutex_unlock(&qps_lock);
+	rmem_async_channel_unbind(detached);
 }
 
 /* Add an event; NULL has no effect. */
@@ -196,10 +197,8 @@ channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
 		events->port_num = port_num;
 	if (type == RMEM_ASYNC_PORT_ACTIVE || type == RMEM_ASYNC_PORT_ERR)
 		events->is_port_active = type == RMEM_ASYNC_PORT_ACTIVE;
-	if (!events->is_muted) {
-		events->base.pending |= UINT32_C(1) << type;
-		rmem_eventfd_list(efd, &events->base);
-	}
+	events->base.pending |= UINT32_C(1) << type;
+	rmem_eventfd_list(efd, &events->base);
 	pthread_mutex_unlock(&efd->lock);
 }
 
@@ -215,7 +214,9 @@ rmem_qp_async_event(struct rmem_qp *qp, uint32_t type)
 {
 	struct rmem_qp_drv *drv = (struct rmem_qp_drv *)qp;
 
+	pthread_mutex_lock(&qps_lock);
 	channel_put(drv->async, type, 0);
+	pthread_mutex_unlock(&qps_lock);
 	if (__atomic_load_n(&drv->has_openers, __ATOMIC_ACQUIRE) != 0)
 		rmem_obj_driver(&qp->obj)->ops.xrc->share->qp_event(qp, type);
 }

@@ -143,7 +143,7 @@ kill_dev(struct rmem_dev *dev)
 	const struct rmem_xrc_ops *xrc = rmem_obj_driver(&dev->obj)->ops.xrc;
 	uint32_t refs = rmem_obj_kill_quietly(&dev->obj);
 
-	if (refs == 0 || xrc == NULL || xrc->share == NULL)
+	if (refs == 0 || xrc == NULL || xrc->share == NULL || !rmem_xrcd_all_left(dev))
 		return refs;
 	xrc->share->qp_leave(dev);
 	return rmem_obj_kill_quietly(&dev->obj);

@@ -252,7 +252,6 @@ struct rmem_async_events {
 	uint32_t port_num;                  /**< Port of the last port event; under the lock. */
 	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
 	bool is_port_active;                /**< From the last port event; under the lock. */
-	bool is_muted;                      /**< Generates no more; under the lock. */
 };
 
 /** Return 0 if channel is NULL or a channel of dev, else -EINVAL. */
@@ -271,8 +270,11 @@ void rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj
 /** Drop the events of an object that generates no more, and free them; NULL has no effect. */
 void rmem_async_channel_unbind(struct rmem_async_events *events);
 
-/** Drop the events of an object, and all later ones; NULL has no effect. */
-void rmem_async_channel_mute(struct rmem_async_events *events);
+/**
+ * Drop the events of a QP without references, which may generate more, free them, and set *events
+ * to NULL.
+ */
+void rmem_async_channel_detach(struct rmem_async_events **events);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
@@ -328,6 +330,9 @@ void rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb);
  * closed before its last QP.
  */
 void rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left);
+
+/** Whether only closed handles, whose QPs only other processes hold, refer to a device. */
+bool rmem_xrcd_all_left(const struct rmem_dev *dev);
 
 /** Return 0 if [offset, offset + length) is within device memory, else -EINVAL. */
 int rmem_dm_check_range(const struct rmem_dm *dm, uint64_t offset, size_t length);

@@ -476,15 +476,12 @@ close_one(struct rmem_obj *obj, void *arg)
 
 	if (obj != arg || more->nb_opens == 0)
 		return 0;
-	if (more->nb_opens == 1 && more->nb_holds != 0 &&
-			__atomic_load_n(&obj->refs, __ATOMIC_ACQUIRE) != 0)
-		return -EBUSY;
 	more->nb_opens--;
 	if (more->nb_opens != 0)
 		return CLOSE_REMAINS;
 	if (more->nb_holds == 0)
 		return CLOSE_LAST;
-	more->nb_holds++; /* until destroy_shared() has finished */
+	more->nb_holds++; /* until leave() has finished */
 	return CLOSE_LEFT;
 }
 
@@ -671,23 +668,39 @@ rmem_qp_unhold(struct rmem_qp *qp)
 		(void)do_destroy(qp, true);
 }
 
+/*
+ * Leave a QP to the other processes. It is detached from its channel while it is dead: an event
+ * that was got then would hold it, and could not be acknowledged.
+ */
+static int
+leave(struct rmem_qp *qp)
+{
+	int ret = 0;
+
+	if (rmem_obj_kill_quietly(&qp->obj) == 0) {
+		rmem_async_channel_detach(async_of(qp));
+		rmem_obj_revive(&qp->obj);
+		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(qp)->parent, 1);
+	} else {
+		(void)rmem_obj_visit(RMEM_OBJ_QP, reopen, qp);
+		ret = RMEM_FAIL(EBUSY, "QP %u: in use: its events are not acknowledged",
+				qp->qp_num);
+	}
+	rmem_qp_unhold(qp);
+	return ret;
+}
+
 /* Destroy a handle of an XRC_RECV QP, and the QP with the last one. */
 static int
 destroy_shared(struct rmem_qp *qp)
 {
-	int ret = rmem_obj_visit(RMEM_OBJ_QP, close_one, qp);
+	int ret;
 
-	switch (ret) {
+	switch (rmem_obj_visit(RMEM_OBJ_QP, close_one, qp)) {
 	case CLOSE_REMAINS:
 		return 0;
 	case CLOSE_LEFT:
-		rmem_async_channel_mute(*async_of(qp));
-		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(qp)->parent, 1);
-		rmem_qp_unhold(qp);
-		return 0;
-	case -EBUSY:
-		return RMEM_FAIL(EBUSY, "QP %u: in use: its events are not acknowledged",
-				qp->qp_num);
+		return leave(qp);
 	default:
 		break;
 	}

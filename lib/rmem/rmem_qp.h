@@ -347,6 +347,9 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
  * processes. Returns the handle of rmem_qp_create(). Each call needs its own rmem_qp_destroy(), in
  * addition to that of rmem_qp_create(); the last one destroys the QP.
  *
+ * A QP that only other processes still hold (rmem_qp_get_shared()) can be got again, but it has no
+ * channel any more: its events are reported to the other processes only.
+ *
  * Control path. Safe to call from any thread, but not during the last rmem_qp_destroy().
  *
  * @param xrcd

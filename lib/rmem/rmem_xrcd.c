@@ -195,19 +195,55 @@ release(struct rmem_xrcd *xrcd)
 	return rmem_obj_end(&xrcd->obj, &rmem_obj_dev(&xrcd->obj)->obj, ret);
 }
 
+/* Whether only QPs of other processes use a handle. Under the lock. */
+static bool
+is_left(const struct rmem_xrcd *xrcd)
+{
+	return xrcd->nb_left != 0 &&
+			__atomic_load_n(&xrcd->obj.refs, __ATOMIC_ACQUIRE) == xrcd->nb_left;
+}
+
 /* Close a handle that only QPs of other processes use; false: it has other references. */
 static bool
 close_left(struct rmem_xrcd *xrcd)
 {
-	bool is_left;
+	bool is_closed;
 
 	pthread_mutex_lock(&lock);
-	is_left = xrcd->nb_left != 0 && xrcd->is_closed == 0 &&
-			__atomic_load_n(&xrcd->obj.refs, __ATOMIC_ACQUIRE) == xrcd->nb_left;
-	if (is_left)
+	is_closed = xrcd->is_closed == 0 && is_left(xrcd);
+	if (is_closed)
 		xrcd->is_closed = 1;
 	pthread_mutex_unlock(&lock);
-	return is_left;
+	return is_closed;
+}
+
+struct count {
+	uint16_t dev_id;
+	uint32_t nb;
+};
+
+static int
+count_left(struct rmem_obj *obj, void *arg)
+{
+	const struct rmem_xrcd *xrcd = (const struct rmem_xrcd *)obj;
+	struct count *count = arg;
+
+	if (obj->dev_id == count->dev_id && xrcd->is_closed != 0 && is_left(xrcd))
+		count->nb++;
+	return 0;
+}
+
+bool
+rmem_xrcd_all_left(const struct rmem_dev *dev)
+{
+	struct count count = {.dev_id = dev->obj.dev_id};
+	bool is_only;
+
+	pthread_mutex_lock(&lock);
+	(void)rmem_obj_visit(RMEM_OBJ_XRCD, count_left, &count);
+	is_only = __atomic_load_n(&dev->obj.refs, __ATOMIC_ACQUIRE) == count.nb;
+	pthread_mutex_unlock(&lock);
+	return is_only;
 }
 
 void
@@ -221,18 +257,15 @@ rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb)
 void
 rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left)
 {
-	bool is_last;
-
 	pthread_mutex_lock(&lock);
 	(void)rmem_obj_hold(&xrcd->obj);
 	rmem_obj_drop(qp, &xrcd->obj);
 	if (is_left)
 		xrcd->nb_left--;
 	rmem_obj_unhold(&xrcd->obj);
-	is_last = xrcd->is_closed != 0 && rmem_obj_kill_quietly(&xrcd->obj) == 0;
-	pthread_mutex_unlock(&lock);
-	if (is_last)
+	if (xrcd->is_closed != 0 && rmem_obj_kill_quietly(&xrcd->obj) == 0)
 		(void)release(xrcd);
+	pthread_mutex_unlock(&lock);
 }
 
 int

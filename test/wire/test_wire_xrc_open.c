@@ -120,6 +120,117 @@ TEST(wire_sim, qp_without_handles_remains_while_it_is_held)
 	link_close();
 }
 
+/* Create a QP with a channel that another process holds. */
+static struct rmem_qp *
+create_with_channel(struct rmem_async_channel *channel)
+{
+	const struct rmem_qp_ext ext = {.xrcd = link_.domain};
+	const struct rmem_qp_conf conf = {
+			.type = RMEM_QPT_XRC_RECV, .async_channel = channel, .ext = &ext};
+	struct rmem_qp *qp, *held;
+
+	TEST_OK(rmem_qp_create(NULL, &conf, &qp));
+	TEST_OK(rmem_qp_hold(link_.domain, qp->qp_num, &held));
+	return qp;
+}
+
+TEST(wire_sim, qp_without_handles_has_no_channel)
+{
+	struct rmem_async_channel *channel;
+	struct rmem_async_event event;
+	struct rmem_qp *qp;
+
+	link_open();
+	TEST_OK(rmem_async_channel_create(sides[1].dev, &channel));
+	qp = create_with_channel(channel);
+	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+	TEST_OK(rmem_async_channel_get_event(channel, &event));
+	/* Not while an event is not acknowledged: the handle remains, and its channel. */
+	TEST_ERR(rmem_qp_destroy(qp), EBUSY);
+	TEST_ASSERT(!rmem_qp_is_left(qp));
+	TEST_OK(rmem_async_event_ack(&event));
+	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+	TEST_OK(rmem_async_channel_get_event(channel, &event));
+	TEST_OK(rmem_async_event_ack(&event));
+	TEST_ERR(rmem_async_channel_destroy(channel), EBUSY);
+	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_ASSERT(rmem_qp_is_left(qp));
+	rmem_qp_async_event(qp, RMEM_ASYNC_QP_FATAL);
+	TEST_OK(rmem_async_channel_destroy(channel));
+	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+	rmem_qp_unhold(qp);
+	link_close();
+}
+
+/* Get and acknowledge events until one of the device. */
+static void *
+run_reader(void *arg)
+{
+	struct rmem_async_event event;
+
+	do {
+		TEST_OK(rmem_async_channel_get_event(arg, &event));
+		TEST_OK(rmem_async_event_ack(&event));
+	} while (event.type != RMEM_ASYNC_CLIENT_REREGISTER);
+	return NULL;
+}
+
+struct reporter {
+	struct rmem_qp *qp; /* NULL: none; atomic */
+	bool is_ending;     /* atomic */
+};
+
+/* Generate events of each QP. */
+static void *
+run_reporter(void *arg)
+{
+	struct reporter *reporter = arg;
+	struct rmem_qp *qp;
+	unsigned int i;
+
+	while (!__atomic_load_n(&reporter->is_ending, __ATOMIC_ACQUIRE)) {
+		qp = __atomic_load_n(&reporter->qp, __ATOMIC_ACQUIRE);
+		for (i = 0; qp != NULL && i < 4; i++)
+			rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+		if (qp != NULL)
+			__atomic_store_n(&reporter->qp, NULL, __ATOMIC_RELEASE);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* A QP is left to others, or EBUSY, and never has an event that can't be acknowledged. */
+TEST(wire_sim, events_while_a_qp_loses_its_handles)
+{
+	struct reporter reporter = {NULL, false};
+	struct rmem_async_channel *channel;
+	pthread_t threads[2];
+	struct rmem_qp *qp;
+	unsigned int i;
+
+	link_open();
+	TEST_OK(rmem_async_channel_create(sides[1].dev, &channel));
+	TEST_EQ(pthread_create(&threads[0], NULL, run_reader, channel), 0);
+	TEST_EQ(pthread_create(&threads[1], NULL, run_reporter, &reporter), 0);
+	for (i = 0; i < 200; i++) {
+		qp = create_with_channel(channel);
+		__atomic_store_n(&reporter.qp, qp, __ATOMIC_RELEASE);
+		while (rmem_qp_destroy(qp) != 0)
+			sched_yield();
+		while (__atomic_load_n(&reporter.qp, __ATOMIC_ACQUIRE) != NULL)
+			sched_yield();
+		TEST_ASSERT(rmem_qp_is_left(qp));
+		rmem_qp_unhold(qp);
+	}
+	__atomic_store_n(&reporter.is_ending, true, __ATOMIC_RELEASE);
+	rmem_dev_async_event(sides[1].dev, RMEM_ASYNC_CLIENT_REREGISTER, 1);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	TEST_OK(rmem_async_channel_destroy(channel));
+	link_close();
+}
+
 /* The handle of the domain is released with the QP. */
 TEST(wire_sim, domain_of_a_qp_that_others_hold_can_be_closed)
 {
@@ -292,6 +403,36 @@ TEST(wire_sim, device_closes_although_openers_hold_qps)
 	link_open();
 	fd = dial_well();
 	link_close();
+	is_hung_up(fd);
+}
+
+/* A close that is refused ends no QP. */
+TEST(wire_sim, device_that_is_in_use_keeps_qps_of_openers)
+{
+	struct rwire_xrc_qp_request request = {.seq = 1, .call.op = RMEM_QP_CALL_QUERY};
+	struct rwire_xrc_qp_answer answer;
+	struct rmem_xrcd *unused;
+	int fd;
+
+	link_open();
+	fd = dial_well();
+	TEST_OK(rmem_qp_destroy(link_.recv));
+	TEST_ERR(rmem_dev_close(sides[1].dev), EBUSY);
+	TEST_OK(rmem_srq_destroy(link_.srq));
+	TEST_OK(rmem_xrcd_dealloc(link_.domain));
+	/* Of the same file. */
+	TEST_OK(rmem_xrcd_alloc(sides[1].dev,
+			&(struct rmem_xrcd_conf){.flags = RMEM_XRCD_FILE, .fd = link_.file},
+			&unused));
+	TEST_ERR(rmem_dev_close(sides[1].dev), EBUSY);
+	TEST_OK(rmem_xrcd_dealloc(unused));
+	TEST_EQ(send(fd, &request, sizeof(request), 0), (ssize_t)sizeof(request));
+	TEST_EQ(take(fd, &answer, sizeof(answer)), (ssize_t)sizeof(answer));
+	TEST_EQ(answer.ret, 0);
+	TEST_EQ(answer.attr.state, RMEM_QPS_RTS);
+	TEST_OK(rmem_qp_destroy(link_.send));
+	close(link_.file);
+	close_sides();
 	is_hung_up(fd);
 }
 
