@@ -30,6 +30,13 @@
 #define WATCH_MS     10
 #define MIN_PAUSE_US 50000
 #define MAX_PAUSE_US 500000
+/*
+ * A client posts a receive before each request, so its answer needs no retry. One that has none
+ * would stop the server's queue, and with it the end of its leases: up to 5 s, by the largest RNR
+ * timer.
+ */
+#define SERVER_RNR_RETRY 6
+#define CLIENT_RNR_RETRY 7 /* unlimited */
 
 /* The settings of a side. */
 struct hello {
@@ -120,7 +127,7 @@ check_hello(const struct hello *mine, const struct rmem_cm_peer *peer, uint32_t 
 }
 
 static struct rmem_cm_conf
-make_conf(struct rmem_qp *qp, const struct hello *hello, uint32_t timeout_ms)
+make_conf(struct rmem_qp *qp, const struct hello *hello, uint32_t timeout_ms, uint8_t rnr_retry)
 {
 	return (struct rmem_cm_conf){
 			.qp = qp,
@@ -129,7 +136,7 @@ make_conf(struct rmem_qp *qp, const struct hello *hello, uint32_t timeout_ms)
 			.timeout_ms = timeout_ms,
 			.timeout = 16,  /* 0.27 s, for hosts that are busy */
 			.retry_cnt = 6, /* rdma_rxe treats 7 as unlimited */
-			.rnr_retry = 7,
+			.rnr_retry = rnr_retry,
 			.min_rnr_timer = 12, /* 0.64 ms */
 	};
 }
@@ -174,7 +181,7 @@ int
 kv_cm_connect(const struct kv_conf *conf, struct kv_conn *conn, struct rmem_qp *qp)
 {
 	struct hello hello = make_hello(conf, conn->number);
-	struct rmem_cm_conf cm_conf = make_conf(qp, &hello, CONNECT_MS);
+	struct rmem_cm_conf cm_conf = make_conf(qp, &hello, CONNECT_MS, CLIENT_RNR_RETRY);
 	struct rmem_cm_peer peer;
 	uint32_t number;
 	int ret;
@@ -217,7 +224,8 @@ static int
 accept_client(struct kv_listener *listener, struct kv_conn *conn)
 {
 	struct hello hello = make_hello(listener->conf, listener->number);
-	struct rmem_cm_conf cm_conf = make_conf(conn->server_qp, &hello, ACCEPT_MS);
+	struct rmem_cm_conf cm_conf =
+			make_conf(conn->server_qp, &hello, ACCEPT_MS, SERVER_RNR_RETRY);
 	struct rmem_cm_peer peer;
 	uint32_t number;
 	int ret;

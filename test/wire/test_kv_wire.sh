@@ -4,13 +4,14 @@
 # with and without injected faults; a killed and restarted server, a killed client, Ctrl-C at any time,
 # and refused arguments.
 #
-# usage: test_kv_wire.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_TESTRMEM
+# usage: test_kv_wire.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_TESTRMEM PATH_TO_KV_PEER
 
 set -u
 . "$(dirname -- "$0")/../app/said.sh"
 
 program=$(realpath -- "${1:?path to dpdk-rmem-kv}")
 testrmem=$(realpath -- "${2:?path to dpdk-testrmem}")
+peer=$(realpath -- "${3:?path to kv-peer}")
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
@@ -147,6 +148,23 @@ test_client_killed() {
 	held 1 4 60
 	verdict 'the only connection is free again after its client was killed' $?
 	server_ends 'the server has all leases back after a client was killed'
+}
+
+# A PUT of another client waits for the lease of one that posts no receives, and so stops the server's queue.
+test_client_without_receives() {
+	local silent
+	trap end_left EXIT
+	serve 127.0.11.12 '' "${few[@]}" --lease-ms 3600000
+	"$peer" "${eal[@]}" --lcores "0@($cpus)" -- ip=127.0.11.13 127.0.11.12 10 3600000 >peer.out \
+		2>peer.err </dev/null &
+	silent=$!
+	until_seen "$silent" said peer.out '^a lease, and no receive$'
+	connect 127.0.11.14 '' 127.0.11.12 "${few[@]}" --lease-ms 3600000
+	until_seen "$client" said out '^client 1: revoked lease refused: yes$'
+	ended "$silent"
+	verdict 'a client that posts no receives ends its connection alone' $rc
+	ended "$client" INT
+	server_ends 'the server has the lease back of a client that posts no receives'
 }
 
 # The client with the only connection waits for the end of a lease. The other one is refused twice in
@@ -291,5 +309,5 @@ test_refusals() {
 	wait "$server"
 }
 
-in_parallel test_runs test_faults test_server_killed test_client_killed test_no_connection \
-	test_signals test_refusals
+in_parallel test_runs test_faults test_server_killed test_client_killed test_client_without_receives \
+	test_no_connection test_signals test_refusals
