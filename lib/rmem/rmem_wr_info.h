@@ -140,6 +140,43 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 }
 
 /**
+ * Count the requests at the start of an array that rmem_wr_is_simple() accepts.
+ *
+ * Opcode and number of SGEs are checked once for consecutive requests in which they are equal.
+ *
+ * Fast path.
+ *
+ * @param limits
+ *   Limits of the QP.
+ * @param wr
+ *   Requests, of any opcode.
+ * @param nb_wr
+ *   Number of requests.
+ *
+ * @return
+ *   Their number, up to nb_wr.
+ */
+static inline uint32_t
+rmem_wr_nb_simple(
+		const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr, uint32_t nb_wr)
+{
+	const uint8_t other =
+			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
+	uint32_t i = 0;
+
+	while (i < nb_wr && likely(rmem_wr_is_simple(limits, &wr[i]))) {
+		const uint8_t opcode = wr[i].opcode;
+		const uint16_t num_sge = wr[i].num_sge;
+
+		do {
+			i++;
+		} while (i < nb_wr && wr[i].opcode == opcode && wr[i].num_sge == num_sge &&
+				(wr[i].flags & other) == 0);
+	}
+	return i;
+}
+
+/**
  * Check that an object exists, has a type, and is of the device of another object.
  *
  * Fast path.

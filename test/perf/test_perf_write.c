@@ -385,6 +385,7 @@ run_qps(void *arg)
 		double one;
 
 		job->write.pair.a = job->a[i & (job->nb_qps - 1)];
+		job->write.at = 0; /* the same buffers by each QP */
 		one = run_write(&job->write);
 		took = one < 0.0 ? one : took + one;
 	}

@@ -124,6 +124,33 @@ TEST(wr_info, check_enforces_each_property)
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
 }
 
+/* Any request by its number: opcode, number of SGEs and flags. */
+static struct rmem_send_wr
+any_wr(uint32_t i)
+{
+	return (struct rmem_send_wr){.opcode = (uint8_t)(i % (RMEM_WR_OPCODE_NB + 1)),
+			.num_sge = (uint16_t)(i / (RMEM_WR_OPCODE_NB + 1) % 3),
+			.flags = (uint8_t)(i / (RMEM_WR_OPCODE_NB + 1) / 3)};
+}
+
+TEST(wr_info, simple_requests_are_counted_as_one_by_one)
+{
+	const uint32_t nb = (RMEM_WR_OPCODE_NB + 1) * 3 * (ALL_FLAGS + 2);
+	uint32_t i, j, k, n;
+
+	for (i = 0; i < nb; i++) {
+		for (j = 0; j < nb; j++) {
+			const struct rmem_send_wr wr[] = {
+					any_wr(i), any_wr(j), any_wr(j), any_wr(i)};
+
+			for (k = 0; k < RTE_DIM(wr) && rmem_wr_is_simple(&limits, &wr[k]); k++)
+				;
+			for (n = 0; n <= RTE_DIM(wr); n++)
+				TEST_EQ(rmem_wr_nb_simple(&limits, wr, n), RTE_MIN(n, k));
+		}
+	}
+}
+
 TEST(wr_info, a_queued_request_holds_each_of_its_objects)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));

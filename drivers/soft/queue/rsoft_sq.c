@@ -87,9 +87,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
 		n = 1; /* a malformed request is -EINVAL, even if the queue is full */
-	for (i = 0; i < n; i++) {
-		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
-			continue;
+	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i++) {
 		err = rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(err != 0)) {
 			*ret = err;
