@@ -140,12 +140,15 @@ qp_init_chaos(struct rsoft_qp *qp, const struct rmem_qp_conf *conf)
 	return ret;
 }
 
-/* Attach the QP to its CQs; an XRC_RECV QP has none. */
+/* Attach the QP to its CQs; an XRC_RECV QP has none, and is noted by the wire. */
 static void
 qp_attach_cqs(struct rsoft_qp *qp)
 {
-	if (qp->xrcd != 0)
+	if (qp->xrcd != 0) {
+		if (qp->dev->wire != NULL)
+			rwire_qp_note_xrc(qp->dev->wire);
 		return;
+	}
 	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
 	rsoft_cq_attach(rsoft_cq_of(qp->qp.recv_cq));
 	if (qp->inline_recv != RSOFT_INLINE_NONE)

@@ -324,13 +324,14 @@ write_cancelled(void *arg)
 }
 
 /* They hold locks while the port makes system calls. */
-TEST(wire_progress, post_and_poll_are_no_cancellation_points)
+static void
+try_cancelled(const char *args)
 {
 	struct rmem_mr *mr;
 	pthread_t thread;
 	void *result;
 
-	perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll");
+	perf_pair_open(&polled, args);
 	mr = perf_mr(polled.pd, 4096);
 	TEST_ASSERT(mr != NULL);
 	TEST_OK(pthread_create(&thread, NULL, write_cancelled, mr));
@@ -341,6 +342,12 @@ TEST(wire_progress, post_and_poll_are_no_cancellation_points)
 	TEST_OK(rmem_mr_dereg(mr));
 	perf_pair_close(&polled);
 }
+
+TEST_CALL(wire_progress, post_and_poll_are_no_cancellation_points,
+		try_cancelled("ip=127.0.17.6,loop=1,progress=poll"));
+/* The first packet connects to the device's own socket, which the poll accepts. */
+TEST_CALL(wire_progress, post_and_poll_over_shm_are_no_cancellation_points,
+		try_cancelled("ip=127.0.17.6,port=shm:cancel,loop=1,progress=poll"));
 
 static void
 setup(void)

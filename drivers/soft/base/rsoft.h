@@ -70,7 +70,13 @@ struct rwire_qp;
 
 extern int rsoft_logtype;
 
-#define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__)
+/* Log a line; not a cancellation point, because the caller may hold locks. */
+#define RSOFT_LOG(level, ...)                                                                      \
+	do {                                                                                       \
+		int log_state_ = rsoft_cancel_disable();                                           \
+		RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__);                     \
+		rsoft_cancel_restore(log_state_);                                                  \
+	} while (0)
 
 /* The text that follows the number of a QP in log lines: its name. */
 #define RSOFT_QP_NAME(qp) rmem_name_text(rmem_qp_name(qp), &(struct rmem_name_text){.text = ""})

@@ -7,6 +7,7 @@
 #ifndef RSOFT_LOCK_H
 #define RSOFT_LOCK_H
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <rte_branch_prediction.h>
@@ -34,6 +35,25 @@ rsoft_lock(rte_ticketlock_t *lock)
 
 	while (unlikely(rte_ticketlock_trylock(lock) == 0))
 		rsoft_relax(&spins);
+}
+
+/*
+ * Disable the cancellation of the calling thread before a system call, in which a cancelled thread
+ * would keep its locks. Return the state for rsoft_cancel_restore().
+ */
+static inline int
+rsoft_cancel_disable(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void
+rsoft_cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
 }
 
 #endif /* RSOFT_LOCK_H */

@@ -266,6 +266,7 @@ struct rwire {
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
+	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */
 	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */
 	uint64_t nb_polls;             /* number of attempts to receive; atomic */
 	uint32_t nb_idle;              /* calls of rwire_idle(); atomic */
@@ -513,6 +514,16 @@ rwire_is_lossless(const struct rwire *wire)
 	return !wire->port->has_icrc;
 }
 
+/*
+ * Whether a thread with locks of the wire need not disable its cancellation: the port does so for
+ * its system calls, which are few, and there are no others.
+ */
+static inline bool
+rwire_is_uncancellable(const struct rwire *wire)
+{
+	return rwire_is_lossless(wire) && !__atomic_load_n(&wire->has_xrc, __ATOMIC_RELAXED);
+}
+
 /* Half of a small window is acknowledged while the other half is in flight. */
 static inline void
 rwire_set_window(struct rwire_qp *q, uint32_t window)
@@ -556,6 +567,8 @@ uint16_t rwire_qp_pkey(const struct rsoft_qp *qp);
 /* Update the P_Key of a QP, which may be connected, after its index or the table entry has
  * changed. */
 void rwire_qp_set_pkey(struct rsoft_qp *qp);
+/* The device has an XRC_RECV QP, which is not connected yet: rwire::has_xrc. */
+void rwire_qp_note_xrc(struct rwire *wire);
 /* Connect a QP. -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: apply its initial PSN, timeout and retries. Not while it sends. */

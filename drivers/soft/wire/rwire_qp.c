@@ -73,6 +73,14 @@ rwire_qp_set_pkey(struct rsoft_qp *qp)
 		__atomic_store_n(&q->pkey, rwire_qp_pkey(qp), __ATOMIC_RELAXED);
 }
 
+void
+rwire_qp_note_xrc(struct rwire *wire)
+{
+	rsoft_lock(&wire->rx_lock);
+	__atomic_store_n(&wire->has_xrc, true, __ATOMIC_RELAXED);
+	rte_ticketlock_unlock(&wire->rx_lock);
+}
+
 int
 rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {

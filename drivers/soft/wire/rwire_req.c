@@ -10,8 +10,6 @@
  * key or a length, also waits for these, so that the first error is reported by the oldest request.
  */
 
-#include <pthread.h>
-
 #include <rte_cycles.h>
 
 #include "../chaos/rsoft_chaos.h"
@@ -512,8 +510,12 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 		q->req.copied = 0;
 		return;
 	}
+	if (rwire_is_uncancellable(q->wire)) {
+		req_run(q, lcore, is_copying);
+		return;
+	}
 	/* The port makes system calls, and the caller holds locks: see rwire_progress(). */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	req_run(q, lcore, is_copying);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }

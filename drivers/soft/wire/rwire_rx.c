@@ -322,17 +322,20 @@ rx_burst(struct rwire *wire, unsigned int lcore)
 bool
 rwire_progress(struct rwire *wire, unsigned int lcore)
 {
-	bool is_busy;
-	int state;
+	bool is_busy, is_safe;
+	int state = 0;
 
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
+	is_safe = rwire_is_uncancellable(wire);
 	/* The port makes system calls: a thread cancelled in one would keep the locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!is_safe)
+		state = rsoft_cancel_disable();
 	RSOFT_COUNT(wire->nb_polls, 1);
 	is_busy = rx_burst(wire, lcore) != 0 || !TAILQ_EMPTY(&wire->reply_list);
 	rte_ticketlock_unlock(&wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	if (!is_safe)
+		rsoft_cancel_restore(state);
 	return is_busy;
 }
 

@@ -51,6 +51,7 @@ rwire_xrc_begin(struct rwire *wire)
 	}
 	xrc->max = rwire_xrc_max_links();
 	TAILQ_INIT(&xrc->outs);
+	__atomic_store_n(&wire->has_xrc, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&wire->xrc, xrc, __ATOMIC_RELEASE);
 	return 0;
 }

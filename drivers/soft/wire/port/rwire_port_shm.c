@@ -184,11 +184,15 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	struct shm_port *port = (struct shm_port *)base;
 	uint64_t now = shm_now(base);
 	uint32_t i, at, nb = 0;
+	int state;
 
 	rwire_shm_ins_release(&port->ins);
 	/* The difference is also large if the clock was set back. */
-	if (now - port->ins.serviced_at >= port->ins.pause)
+	if (now - port->ins.serviced_at >= port->ins.pause) {
+		state = rsoft_cancel_disable();
 		rwire_shm_ins_service(&port->ins, now);
+		rsoft_cancel_restore(state);
+	}
 	/* Start with another channel each time, so that no peer starves the others. */
 	at = port->first_in < port->ins.nb_active ? port->first_in : 0;
 	port->first_in = at + 1;
@@ -221,13 +225,16 @@ shm_rx_grant(struct rwire_port *base, const struct rwire_frame *frame, struct rs
 {
 	struct shm_port *port = (struct shm_port *)base;
 	struct shm_in *in = port->rx_in[frame - port->rx];
+	int state;
 
 	if (in->uid != geteuid() || in->is_closed)
 		return;
+	state = rsoft_cancel_disable();
 	if (in->direct == NULL)
 		in->direct = rsoft_grant_open(qp->dev, &in->end.ring->direct, in->fd);
 	if (in->direct != NULL)
 		rsoft_grant_add(in->direct, qp, rkey);
+	rsoft_cancel_restore(state);
 }
 
 /* Send side. */
@@ -246,6 +253,32 @@ shm_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32
 	return true;
 }
 
+/* Find the channel to an address, or prepare one; NULL as of rwire_shm_out_of(). */
+static struct shm_out *
+shm_tx_channel(struct shm_port *port, const struct rwire_addr *dst, uint64_t now)
+{
+	struct shm_out *out = rwire_shm_out_find(&port->outs, dst);
+	int state;
+
+	if (likely(out != NULL))
+		return out;
+	state = rsoft_cancel_disable();
+	out = rwire_shm_out_of(&port->outs, dst, now);
+	rsoft_cancel_restore(state);
+	return out;
+}
+
+/* Check the channel for the next frame, and another one. */
+static void
+shm_tx_check(struct shm_port *port, struct shm_out *out, uint64_t now)
+{
+	int state = rsoft_cancel_disable();
+
+	rwire_shm_out_check(&port->outs, out, now);
+	rwire_shm_outs_sweep(&port->outs, now);
+	rsoft_cancel_restore(state);
+}
+
 static struct rwire_frame *
 shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
@@ -254,11 +287,9 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	uint64_t now = shm_now(base);
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
-		out = rwire_shm_out_of(&port->outs, dst, now);
-	if (out != NULL && now - out->checked_at >= out->pause) {
-		rwire_shm_out_check(&port->outs, out, now);
-		rwire_shm_outs_sweep(&port->outs, now);
-	}
+		out = shm_tx_channel(port, dst, now);
+	if (out != NULL && now - out->checked_at >= out->pause)
+		shm_tx_check(port, out, now);
 	port->to = out;
 	port->slot = NULL;
 	port->shared.len = 0;
@@ -297,10 +328,16 @@ static bool
 shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 {
 	struct shm_port *port = (struct shm_port *)base;
+	bool is_shared;
+	int state;
 
-	return port->slot != NULL && port->ins.is_sharing && !base->has_icrc &&
-			rwire_regions_share(&port->to->regions, port->to->fd, port->to->end.ring,
-					data, len, &port->shared);
+	if (port->slot == NULL || !port->ins.is_sharing || base->has_icrc)
+		return false;
+	state = rsoft_cancel_disable();
+	is_shared = rwire_regions_share(&port->to->regions, port->to->fd, port->to->end.ring, data,
+			len, &port->shared);
+	rsoft_cancel_restore(state);
+	return is_shared;
 }
 
 /*
@@ -353,6 +390,15 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len + port->shared.len);
 }
 
+static void
+shm_wake(const struct shm_out *out)
+{
+	int state = rsoft_cancel_disable();
+
+	(void)!send(out->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	rsoft_cancel_restore(state);
+}
+
 /* The packets are already visible: ring the doorbells of receivers that sleep. */
 static void
 shm_tx_flush(struct rwire_port *base)
@@ -364,20 +410,17 @@ shm_tx_flush(struct rwire_port *base)
 		out = port->outs.dirty;
 		out->is_dirty = false;
 		if (out->fd >= 0 && rwire_ring_must_wake(&out->end))
-			(void)!send(out->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+			shm_wake(out);
 	}
 }
 
 static enum rwire_copy_result
-shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_copy_link *direct)
+shm_tx_begin_copy(
+		struct shm_port *port, const struct rwire_addr *dst, struct rwire_copy_link *direct)
 {
-	struct shm_port *port = (struct shm_port *)base;
-	uint64_t now = shm_now(base);
-	struct shm_out *out;
+	uint64_t now = shm_now(&port->port);
+	struct shm_out *out = port->to;
 
-	if (!port->is_direct || base->has_icrc)
-		return RWIRE_COPY_NO;
-	out = port->to;
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
 		out = rwire_shm_out_of(&port->outs, dst, now);
 	if (out != NULL && out->fd >= 0 && now - out->checked_at >= out->pause)
@@ -388,10 +431,28 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 	return rwire_copy_begin(&out->peer, &out->end.ring->direct, direct);
 }
 
+static enum rwire_copy_result
+shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_copy_link *direct)
+{
+	struct shm_port *port = (struct shm_port *)base;
+	enum rwire_copy_result result;
+	int state;
+
+	if (!port->is_direct || base->has_icrc)
+		return RWIRE_COPY_NO;
+	state = rsoft_cancel_disable();
+	result = shm_tx_begin_copy(port, dst, direct);
+	rsoft_cancel_restore(state);
+	return result;
+}
+
 static void
 shm_tx_idle(struct rwire_port *base)
 {
+	int state = rsoft_cancel_disable();
+
 	rwire_shm_outs_sweep(&((struct shm_port *)base)->outs, shm_now(base));
+	rsoft_cancel_restore(state);
 }
 
 static int

@@ -326,14 +326,18 @@ void
 rwire_shm_ins_release(struct shm_ins *ins)
 {
 	uint32_t i;
+	int state;
 
 	/* The last channel is moved to the entry of a freed one. */
 	for (i = ins->nb_active; i > 0; i--) {
 		struct shm_in *in = ins->active[i - 1];
 
 		rwire_ring_release(&in->end);
-		if (in->is_closed && (in->left == 0 || !rwire_ring_is_ready(&in->end)))
-			shm_in_free(ins, in);
+		if (likely(!in->is_closed) || (in->left != 0 && rwire_ring_is_ready(&in->end)))
+			continue;
+		state = rsoft_cancel_disable();
+		shm_in_free(ins, in);
+		rsoft_cancel_restore(state);
 	}
 }
 
