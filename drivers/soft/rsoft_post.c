@@ -97,8 +97,12 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 	return post_end_visits(dev, nb, qp) || is_busy;
 }
 
-bool
-rsoft_post_progress(struct rsoft_dev *dev)
+/*
+ * Body of rsoft_post_progress(). With a CQ, for its consumer: if the CQ has a completion then, the
+ * pending QPs are left to the next call, and nb_found is incremented.
+ */
+static bool
+post_progress(struct rsoft_dev *dev, struct rsoft_cq *cq)
 {
 	bool is_busy = false;
 	unsigned int lcore;
@@ -111,6 +115,13 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		return false;
 	if (dev->wire != NULL)
 		is_busy = rwire_progress(dev->wire, lcore);
+	if (cq != NULL && rsoft_cq_entry(cq, cq->cons) != NULL) {
+		rsoft_grace_leave(lcore);
+		cq->nb_found++;
+		return is_busy;
+	}
+	if (cq != NULL)
+		cq->nb_found = 0;
 	/* If another lcore holds the lock, it does the same work. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		is_busy |= post_drain_pending(dev, lcore);
@@ -120,6 +131,12 @@ rsoft_post_progress(struct rsoft_dev *dev)
 	if (dev->wire != NULL && !is_busy)
 		rwire_idle(dev->wire);
 	return is_busy;
+}
+
+bool
+rsoft_post_progress(struct rsoft_dev *dev)
+{
+	return post_progress(dev, NULL);
 }
 
 /* Queue accepted requests for the engine, or for the wire, and send as far as the window
@@ -235,23 +252,23 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 }
 
 /*
- * Make progress. Over shared memory, a poll that finds a completion leaves packets in the ring, for
- * up to POST_MAX_FOUND consecutive polls: a program that polls two CQs in turn then makes progress
- * once for both.
+ * Make progress. Over shared memory, a poll that finds a completion leaves packets in the ring, and
+ * one that receives a completion leaves the pending QPs, for up to POST_MAX_FOUND consecutive
+ * polls: a program that polls two CQs in turn then makes progress once for both, and a message is
+ * returned before other work is done.
  */
 static void
 post_poll(struct rsoft_dev *dev, struct rsoft_cq *cq, uint16_t nb_wc)
 {
-	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
-
-	if (dev->wire != NULL && rwire_is_lossless(dev->wire) && nb_wc != 0 &&
-			cq->nb_found < POST_MAX_FOUND &&
-			__atomic_load_n(&head->number, __ATOMIC_ACQUIRE) == cq->cons + 1) {
+	if (dev->wire == NULL || !rwire_is_lossless(dev->wire) || nb_wc == 0 ||
+			cq->nb_found >= POST_MAX_FOUND) {
+		cq->nb_found = 0;
+		post_progress(dev, NULL);
+	} else if (rsoft_cq_entry(cq, cq->cons) != NULL) {
 		cq->nb_found++;
-		return;
+	} else {
+		post_progress(dev, cq);
 	}
-	cq->nb_found = 0;
-	rsoft_post_progress(dev);
 }
 
 int

@@ -265,6 +265,7 @@ struct rwire {
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
+	bool has_unflushed;              /* the port has packets of responders to flush; rx_lock */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
 	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */
 	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */

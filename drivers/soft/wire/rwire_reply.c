@@ -200,6 +200,7 @@ rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
 	frame = rwire_tx_get(q);
 	if (frame != NULL)
 		rwire_tx_put(q, frame, &pkt);
+	q->wire->has_unflushed = true;
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	/* It also acknowledges the preceding packets. */
 	if (frame != NULL)
@@ -239,6 +240,12 @@ rwire_reply_run(struct rwire_qp *q)
 		rsp->is_nak_sent = true;
 		rwire_reply_ack(q, rsp->psn, RWIRE_AETH_NAK_PSN);
 		is_done = reply_send_ack(q);
+	}
+	/* The last QP of the list flushes for all, so that the lock is not taken again. */
+	q->wire->has_unflushed = true;
+	if (q->is_listed && TAILQ_NEXT(q, next) == NULL) {
+		q->wire->has_unflushed = false;
+		q->wire->port->ops->tx_flush(q->wire->port);
 	}
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	q->is_busy = !is_done || rsp->nb_away != 0 || rsp->is_fetching;

@@ -145,6 +145,7 @@ rx_mark(struct rwire_qp *q)
 		frame->grh.traffic_class &= (uint8_t)~RSOFT_GRH_CE;
 		memcpy(frame->bth + RWIRE_BTH_LEN, reserved, sizeof(reserved));
 		rwire_tx_send(wire, frame, &pkt);
+		wire->has_unflushed = true;
 		RWIRE_COUNT(wire->stats.cnps_sent);
 		q->cnp_at = wire->now;
 	}
@@ -277,6 +278,10 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 		TAILQ_REMOVE(&wire->reply_list, q, next);
 		q->is_listed = false;
 	}
+	/* Other ports may hold packets until the next flush. */
+	if (!wire->has_unflushed && rwire_is_lossless(wire))
+		return;
+	wire->has_unflushed = false;
 	rsoft_lock(&wire->tx_lock);
 	wire->port->ops->tx_flush(wire->port);
 	rte_ticketlock_unlock(&wire->tx_lock);
