@@ -12,7 +12,7 @@
 #include <rmem_pool.h>
 #include <rmem_pool_check.h>
 
-#include "fixture.h"
+#include "fixture_pool.h"
 
 #define NB_BUFS 1024u
 #define SIZE    2048u
@@ -109,47 +109,9 @@ TEST(pool, sges_are_ready_to_post)
 	rmem_pool_put_sges(pool, sge, 16);
 }
 
-static int
-compare_addr(const void *a, const void *b)
-{
-	const struct rmem_sge *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* All buffers, got in bursts of any size: each once, none over another. */
-static void
-expect_every_buffer_once(unsigned int burst)
-{
-	static struct rmem_sge sge[NB_BUFS];
-	unsigned int i, n;
-
-	for (i = 0; i < NB_BUFS; i += n) {
-		n = RTE_MIN(burst, NB_BUFS - i);
-		TEST_OK(rmem_pool_get_sges(pool, &sge[i], n));
-	}
-	TEST_ERR(rmem_pool_get_sges(pool, sge, 1), ENOENT);
-	qsort(sge, NB_BUFS, sizeof(sge[0]), compare_addr);
-	for (i = 0; i < NB_BUFS; i++) {
-		memset((void *)(uintptr_t)sge[i].addr, (int)i, SIZE);
-		if (i != 0)
-			TEST_ASSERT(sge[i].addr >= sge[i - 1].addr + SIZE);
-	}
-	for (i = 0; i < NB_BUFS; i += n) {
-		n = RTE_MIN(burst, NB_BUFS - i);
-		rmem_pool_put_sges(pool, &sge[i], n);
-	}
-	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
-}
-
 TEST(pool, every_buffer_is_allocated_once_in_any_burst)
 {
-	static const unsigned int bursts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65,
-			100, 512, 1000, NB_BUFS};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(bursts); i++)
-		expect_every_buffer_once(bursts[i]);
+	fx_every_buffer_in_any_burst(pool);
 }
 
 TEST_WITH(pool, every_buffer_is_allocated_once_without_a_cache, setup_none)

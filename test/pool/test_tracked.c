@@ -20,7 +20,7 @@
 
 #include "../../lib/rmem_pool/rmem_tracked_priv.h"
 
-#include "fixture.h"
+#include "fixture_pool.h"
 
 #define NB_BUFS  1021u /* the last word of owners is not full */
 #define SIZE     2048u
@@ -107,46 +107,9 @@ TEST(tracked, buffer_belongs_to_the_process_that_got_it)
 	expect_free(NB_BUFS);
 }
 
-static int
-compare_addr(const void *a, const void *b)
-{
-	const struct rmem_sge *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* All buffers in bursts, each once; put back in another order. */
-static void
-expect_every_buffer_once(unsigned int burst)
-{
-	unsigned int i, n;
-
-	for (i = 0; i < NB_BUFS; i += n) {
-		n = RTE_MIN(burst, NB_BUFS - i);
-		TEST_OK(rmem_pool_get_sges(pool, &sges[i], n));
-	}
-	TEST_ERR(rmem_pool_get_sges(pool, sges, 1), ENOENT);
-	qsort(sges, NB_BUFS, sizeof(sges[0]), compare_addr);
-	for (i = 0; i < NB_BUFS; i++) {
-		memset((void *)(uintptr_t)sges[i].addr, (int)i, SIZE);
-		if (i != 0)
-			TEST_ASSERT(sges[i].addr >= sges[i - 1].addr + SIZE);
-	}
-	for (i = 0; i < NB_BUFS; i += n) {
-		n = RTE_MIN(burst, NB_BUFS - i);
-		rmem_pool_put_sges(pool, &sges[i], n);
-	}
-	expect_free(NB_BUFS);
-}
-
 TEST(tracked, every_buffer_is_got_once_in_any_burst)
 {
-	static const unsigned int bursts[] = {
-			1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 1000, NB_BUFS};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(bursts); i++)
-		expect_every_buffer_once(bursts[i]);
+	fx_every_buffer_in_any_burst(pool);
 }
 
 TEST(tracked, get_of_too_many_takes_none)
@@ -249,7 +212,7 @@ TEST(tracked, free_and_foreign_buffers_are_not_put)
 	TEST_ASSERT(strstr(fx_log_end(), "put refused") == NULL);
 	TEST_EQ(((struct rmem_tracked *)pool->mp->pool_data)->bad_puts, 4 + 9 + 1);
 	expect_free(NB_BUFS);
-	expect_every_buffer_once(32);
+	fx_every_buffer_once(pool, 32);
 }
 
 TEST(tracked, bad_calls_are_refused)
