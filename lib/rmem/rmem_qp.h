@@ -517,7 +517,8 @@ int rmem_qp_set_error(struct rmem_qp *qp);
  * Move a QP to the RESET state, from any state.
  *
  * Requests not executed are dropped without a completion; completions in the CQs remain
- * (IBTA C10-97). The QP can be connected again.
+ * (IBTA C10-97). The QP can be connected again. If the device uses packets, rmem_qp_attr::addr may
+ * have another psn then, which the peer needs for its rmem_qp_connect().
  *
  * Control path: waits for lcores that are executing its requests. No other thread may post to the
  * QP.

@@ -227,12 +227,14 @@ TEST(doc_examples, device_takes_arguments)
 
 /* example: recover */
 /*
- * Recover after a completion with an error. conn is the argument of the first rmem_qp_connect();
- * only this QP uses the CQ. The buffers of all requests are owned by the caller again.
+ * Recover after a completion with an error: reset the QP, send the peer its new address, and
+ * connect the QP to that of the peer. Only this QP uses the CQ. The buffers of all requests are
+ * owned by the caller again.
  */
 static int
-recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
+reset(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_qp_addr *addr)
 {
+	struct rmem_qp_attr attr;
 	struct rmem_wc wc[32];
 	int n;
 
@@ -241,7 +243,10 @@ recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
 	/* Completions from before the reset are still in the CQ. */
 	while ((n = rmem_poll_cq(cq, wc, 32)) > 0)
 		;
-	return n == 0 ? rmem_qp_connect(qp, conn) : -1;
+	if (n != 0 || rmem_qp_query(qp, &attr) != 0)
+		return -1;
+	*addr = attr.addr; /* with packets, it has another psn */
+	return 0;
 }
 /* end of example */
 
@@ -250,15 +255,13 @@ TEST_WITH(doc_examples, queue_pair_is_usable_after_recover, fx_setup)
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
 	struct rmem_qp_conn to_a = fx_conn(), to_b = fx_conn();
-	struct rmem_qp_attr attr;
 
-	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
-	to_a.remote = attr.addr;
-	to_b.remote = attr.remote;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* flushed, and left in the CQ */
-	TEST_OK(recover(fx.a.qp, fx.a.cq, &to_b));
-	TEST_OK(recover(fx.b.qp, fx.b.cq, &to_a));
+	TEST_OK(reset(fx.a.qp, fx.a.cq, &to_a.remote));
+	TEST_OK(reset(fx.b.qp, fx.b.cq, &to_b.remote));
+	TEST_OK(rmem_qp_connect(fx.a.qp, &to_b));
+	TEST_OK(rmem_qp_connect(fx.b.qp, &to_a));
 	wr.rdma.rkey = fx.b.mr->rkey;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 }
