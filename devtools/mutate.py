@@ -39,17 +39,6 @@ TEST_SECONDS = 90
 MESON_SECONDS = 1800
 # Minutes each, or not of what mutants break.
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
-PROGRAMS = {'cm_fuzz': 'test/dropin/dpdk-test-cm-fuzz',
-            'conformance': 'test/conformance/dpdk-test-rmem-conformance',
-            'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
-            'ibcm_fuzz': 'test/ibcm/dpdk-test-ibcm-fuzz',
-            'ibcm': 'test/ibcm/dpdk-test-ibcm',
-            'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
-            'mp': 'test/dpdk-test-mp',
-            'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto',
-            'wire_fuzz': 'test/wire/dpdk-test-wire-fuzz',
-            'wire_ring': 'test/wire/dpdk-test-wire',
-            'wire_sim': 'test/wire/dpdk-test-wire-sim'}
 
 
 def run(command, **more):
@@ -129,11 +118,20 @@ def ninja(*targets):
     return run(['ninja', '-C', BUILD, *targets])
 
 
-def program_of(test):
-    for prefix, program in PROGRAMS.items():
-        if test.startswith(prefix):
-            return program
-    return 'test/dpdk-test-rmem'
+def introspect(what):
+    return json.loads(run(['meson', 'introspect', BUILD, '--' + what]).stdout)
+
+
+def programs_of(names):
+    """What ninja has to build for tests: the files of their commands, and their dependencies."""
+    files = {target['id']: target['filename'] for target in introspect('targets')}
+    needed = set()
+    for test in introspect('tests'):
+        if test['name'] in names:
+            needed.update(test['cmd'])
+            needed.update(path for target in test['depends'] for path in files[target])
+    built = {path for paths in files.values() for path in paths}
+    return sorted(os.path.relpath(path, BUILD) for path in needed & built)
 
 
 def meson_tests(names, seconds):
@@ -160,7 +158,7 @@ def kill(mutant, all_tests, seconds, is_quick):
     else:
         killers = [test for test in mutant[5] if test in all_tests]
         killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
-        programs = sorted({program_of(test) for test in killers})
+        programs = programs_of(killers)
     if ninja(*programs).returncode != 0:
         return 'build'
     found = meson_tests(killers, seconds) if killers else None
