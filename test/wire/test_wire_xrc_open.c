@@ -466,6 +466,26 @@ TEST(wire_sim, connections_of_openers_are_limited)
 	link_close();
 }
 
+/* The owner sends why it refuses a connection, and does not read the hello of the opener. */
+TEST(wire_sim, opener_beyond_the_limit_gets_enomem)
+{
+	struct rwire_xrc_qps *qps;
+	struct rmem_qp *qp;
+	unsigned int i;
+	int fd;
+
+	link_open();
+	fd = dial_well();
+	qps = ((const struct rsoft_qp *)link_.recv)->dev->wire->xrc_qps;
+	pthread_mutex_lock(&qps->lock);
+	qps->max = 1;
+	pthread_mutex_unlock(&qps->lock);
+	for (i = 0; i < 16; i++)
+		TEST_ERR(open_num(link_.recv->qp_num, NULL, &qp), ENOMEM);
+	close(fd);
+	link_close();
+}
+
 /* An owner: a thread of the test that answers a hello, and a call, as its row requests. */
 struct owner {
 	int listener;

@@ -261,6 +261,21 @@ TEST(wire_sim, owner_without_the_file_gets_no_request)
 	}
 }
 
+/* It does not read the hello of the forwarder, whose socket reports ECONNRESET first. */
+TEST(wire_sim, owner_without_space_for_a_link_is_tried_again)
+{
+	const struct rwire_xrc_hello hello = rwire_xrc_hello_of(RSOFT_WAIT_RNR);
+
+	link_open();
+	owner_.listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_SRQ, FOREIGN);
+	deliver(FOREIGN, 0);
+	owner_.fd = rwire_xrc_socket_accept(owner_.listener);
+	TEST_ASSERT(rwire_shm_send(owner_.fd, &hello, sizeof(hello), -1));
+	owner_hang_up();
+	expect_ack(RWIRE_AETH_RNR | 1);
+	owner_close();
+}
+
 /* The wait of a QP that is reset ends with its link. */
 TEST(wire_sim, reset_qp_closes_its_xrc_links)
 {

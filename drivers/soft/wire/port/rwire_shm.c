@@ -549,6 +549,9 @@ rwire_shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncat
 			.msg_controllen = CMSG_LEN(sizeof(*memory))};
 	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
+	/* The other end closed with unread messages; this is reported once, before its own ones. */
+	if (len < 0 && errno == ECONNRESET)
+		len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	*memory = -1;
 	if (len < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
