@@ -158,6 +158,7 @@ static const struct rwire_port_ops wire_ops = {
 		.mcast_members = NULL,
 		.rx_burst = wire_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
+		.rx_release = rwire_port_rx_release,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
 		.tx_direct = rwire_port_tx_direct,

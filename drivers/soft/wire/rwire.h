@@ -106,6 +106,7 @@ struct rwire_req {
 	uint32_t una;          /* oldest PSN not acknowledged */
 	uint32_t nb_rd;        /* requests with responses in [cons, begun) */
 	uint32_t since_ack;    /* packets sent since the last AckReq */
+	uint32_t asked_psn;    /* PSN after the last packet with an AckReq */
 	/* The window is below rwire_qp::window after a loss (rwire_timer.c). */
 	uint32_t window;    /* PSNs in flight at the start of a packet, at most */
 	uint32_t threshold; /* window from which on it grows slowly */
@@ -220,6 +221,9 @@ struct rwire_qp {
 	bool is_busy;               /* a reply or a wait blocks the responder; rx_lock */
 	bool is_listed;             /* in rwire::reply_list; rx_lock */
 	TAILQ_ENTRY(rwire_qp) next; /* next in rwire::reply_list */
+	bool is_late;               /* in rwire::late_list; rx_lock */
+	uint64_t late_at;           /* since then, TSC */
+	TAILQ_ENTRY(rwire_qp) next_late;
 };
 
 TAILQ_HEAD(rwire_qp_list, rwire_qp);
@@ -265,7 +269,10 @@ struct rwire {
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list reply_list; /* QPs whose responder has packets to send */
-	bool has_unflushed;              /* the port has packets of responders to flush; rx_lock */
+	/* QPs that have executed messages which they acknowledge after late_cycles; rx_lock. */
+	struct rwire_qp_list late_list;
+	uint64_t late_cycles;
+	bool has_unflushed;    /* the port has packets of responders to flush; rx_lock */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
 	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */
 	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */
@@ -386,6 +393,12 @@ bool rwire_reply_run(struct rwire_qp *q);
 void rwire_reply_schedule(struct rwire_qp *q);
 /* Request an acknowledgement after the pending replies. */
 void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
+/* Acknowledge the executed messages within rwire::late_cycles. */
+void rwire_reply_later(struct rwire_qp *q);
+/* Request the acknowledgements for which that time is over; now is the TSC. */
+void rwire_reply_late(struct rwire *wire, uint64_t now);
+/* The QP is detached: send its acknowledgement now. */
+void rwire_reply_end_late(struct rwire_qp *q);
 /* Acknowledge the current message, up to psn; false if the port is full. */
 bool rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn);
 /* Copy the bytes of the next READ response; false if the key is not valid for them. */

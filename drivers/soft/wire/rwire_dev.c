@@ -39,6 +39,8 @@
 #define WIRE_SPIN_US 20
 /* Interval of the housekeeping of an idle port. */
 #define WIRE_IDLE_MS 100
+/* Delay of acknowledgements that were not requested. */
+#define WIRE_LATE_US 10
 
 static void
 wire_add_stats(const struct rwire_port_stats *port, struct rmem_dev_stats *stats)
@@ -82,7 +84,7 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 	stats->drop_qkey += __atomic_load_n(&own->drop_qkey, __ATOMIC_RELAXED);
 }
 
-/* Prepare for a sleep of the thread; false if packets wait. */
+/* Prepare for a sleep of the thread; false if packets wait, or late acknowledgements. */
 static bool
 wire_may_sleep(struct rwire *wire)
 {
@@ -91,7 +93,7 @@ wire_may_sleep(struct rwire *wire)
 	/* Otherwise the holder receives. */
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
-	is_empty = wire->port->ops->rx_sleep(wire->port);
+	is_empty = TAILQ_EMPTY(&wire->late_list) && wire->port->ops->rx_sleep(wire->port);
 	rte_ticketlock_unlock(&wire->rx_lock);
 	return is_empty;
 }
@@ -500,7 +502,9 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	rte_ticketlock_init(&wire->owners.lock);
 	rwire_netif_init(wire);
 	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
+	wire->late_cycles = rte_get_tsc_hz() / US_PER_S * WIRE_LATE_US;
 	TAILQ_INIT(&wire->reply_list);
+	TAILQ_INIT(&wire->late_list);
 	rc = wire_open_port(wire, &dev->args, &dev->address);
 	if (rc != 0)
 		goto free;

@@ -37,7 +37,7 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 {
 	struct rwire_req *req = &q->req;
 
-	req->psn = req->next_psn = req->end_psn = req->una = psn;
+	req->psn = req->next_psn = req->end_psn = req->una = req->asked_psn = psn;
 	rwire_set_window(q, q->window);
 	req->sq_pos = req->begun = q->qp->sq.cons;
 	req->retry_left = conn->retry_cnt;
@@ -209,6 +209,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 	if (q->is_listed)
 		TAILQ_REMOVE(&q->wire->reply_list, q, next);
 	q->is_listed = false;
+	rwire_reply_end_late(q);
 	while ((away = LIST_FIRST(&q->away)) != NULL)
 		rwire_xrc_out_close(away);
 	rwire_xrc_drop_held(q);

@@ -8,6 +8,9 @@
  *
  * Replies are sent in the order of the requests, followed by at most one acknowledgement, which
  * covers all preceding packets.
+ *
+ * Over shared memory, an acknowledgement that no packet has requested is sent later, after the
+ * answer of the program; often one that is requested precedes it.
  */
 
 #include "../mem/rsoft_access.h"
@@ -66,6 +69,41 @@ rwire_reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *d
 	if (unlikely(q->service == RWIRE_XRC))
 		q->qp->pd = pd;
 	return is_permitted && rsoft_copy_all(&to, &from, n) == RSOFT_SIDE_NONE;
+}
+
+void
+rwire_reply_later(struct rwire_qp *q)
+{
+	struct rwire *wire = q->wire;
+
+	if (q->is_late)
+		return;
+	q->is_late = true;
+	q->late_at = wire->now;
+	TAILQ_INSERT_TAIL(&wire->late_list, q, next_late);
+}
+
+static void
+reply_unlist_late(struct rwire_qp *q)
+{
+	if (!q->is_late)
+		return;
+	q->is_late = false;
+	TAILQ_REMOVE(&q->wire->late_list, q, next_late);
+}
+
+void
+rwire_reply_late(struct rwire *wire, uint64_t now)
+{
+	struct rwire_qp *q;
+
+	/* The difference is also large if the clock was set back. */
+	while ((q = TAILQ_FIRST(&wire->late_list)) != NULL &&
+			now - q->late_at >= wire->late_cycles) {
+		reply_unlist_late(q);
+		if (!q->rsp.has_ack && !q->rsp.has_failed)
+			rwire_reply_ack(q, q->rsp.done_psn, RWIRE_AETH_ACK);
+	}
 }
 
 static uint8_t
@@ -169,6 +207,7 @@ reply_send_ack(struct rwire_qp *q)
 		return false;
 	rwire_tx_put(q, frame, &pkt);
 	rsp->has_ack = false;
+	reply_unlist_late(q);
 	if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_RNR)
 		RWIRE_COUNT(q->wire->stats.rnr_sent);
 	else if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_KIND_NAK)
@@ -203,9 +242,28 @@ rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
 	q->wire->has_unflushed = true;
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	/* It also acknowledges the preceding packets. */
-	if (frame != NULL)
-		q->rsp.has_ack = false;
-	return frame != NULL;
+	if (frame == NULL)
+		return false;
+	q->rsp.has_ack = false;
+	reply_unlist_late(q);
+	return true;
+}
+
+void
+rwire_reply_end_late(struct rwire_qp *q)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	bool is_wanted = q->is_late && !rsp->has_failed && !rsp->is_inv_waiting;
+
+	reply_unlist_late(q);
+	if (!is_wanted)
+		return;
+	rsp->ack_psn = rsp->done_psn;
+	rsp->syndrome = RWIRE_AETH_ACK;
+	rsoft_lock(&q->wire->tx_lock);
+	(void)reply_send_ack(q);
+	q->wire->port->ops->tx_flush(q->wire->port);
+	rte_ticketlock_unlock(&q->wire->tx_lock);
 }
 
 /* Send all pending packets, in order. Under tx_lock. */

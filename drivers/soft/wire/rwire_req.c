@@ -138,16 +138,38 @@ req_fill_flush(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
 	pkt->level = wr->flush.level;
 }
 
-/* Whether the peer must acknowledge this packet; with it, nb_psn are in flight. */
+/*
+ * Whether nothing waits for the acknowledgement of the SEND at sq_pos, over shared memory, where
+ * the peer then sends it later. A direct copy and a local request wait until nothing is in flight.
+ */
 static bool
-req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
+req_may_ack_late(const struct rwire_qp *q, const struct rmem_send_wr *wr)
+{
+	const struct rsoft_sq *sq = &q->qp->sq;
+	const struct rwire_req *req = &q->req;
+
+	if ((wr->flags & RMEM_SEND_SIGNALED) != 0 || q->qp->sig_all || q->service != RWIRE_RC ||
+			!rwire_is_lossless(q->wire) || req->is_rewound)
+		return false;
+	if (wr->opcode != RMEM_WR_SEND && wr->opcode != RMEM_WR_SEND_WITH_IMM)
+		return false;
+	if (req->direct == RWIRE_DIRECT_ASKED || req->direct == RWIRE_DIRECT_WORKS)
+		return false;
+	return req->sq_pos + 1 == __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) ||
+			!req_is_local(rsoft_sq_slot(sq, req->sq_pos + 1));
+}
+
+/* Whether the peer must acknowledge this packet at once; with it, nb_psn are in flight. */
+static bool
+req_needs_ack(struct rwire_qp *q, const struct rmem_send_wr *wr, bool is_last, uint32_t nb_psn)
 {
 	struct rwire_req *req = &q->req;
 
 	if (!rwire_service_is_reliable(q->service))
 		return false;
-	/* Always for the last packet of a message: a later request may wait for its completion. */
-	if (!is_last && ++req->since_ack < req->ack_every && nb_psn < req->window)
+	/* For the last packet of most messages: a later request may wait for its completion. */
+	if ((!is_last || req_may_ack_late(q, wr)) && ++req->since_ack < req->ack_every &&
+			nb_psn < req->window)
 		return false;
 	req->since_ack = 0;
 	return true;
@@ -223,7 +245,7 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	*nb_psn = 1;
 	req_fill_message(wr, at == 0, at + 1 == wqe->nb_psn, pkt);
 	pkt->payload_len = (uint32_t)RTE_MIN(left, (uint64_t)q->mtu);
-	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
+	pkt->is_ack_req = req_needs_ack(q, wr, at + 1 == wqe->nb_psn, in_flight + 1);
 	return rwire_sge_copy(q->qp, wr, offset, frame->bth + rwire_hdr_len(rwire_pkt_info(pkt)),
 			pkt->payload_len, false, vendor_err);
 }
@@ -333,6 +355,8 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *vendor_err
 	if (unlikely(req->pace != 0))
 		rwire_pace_count(q, req_payload(q, wr, nb_psn));
 	req->psn = rwire_psn_add(req->psn, nb_psn);
+	if (pkt.is_ack_req)
+		req->asked_psn = req->psn;
 	if (rwire_psn_diff(req->psn, req->end_psn) > 0)
 		req->end_psn = req->psn;
 	if (req->psn == rwire_psn_add(wqe->first_psn, wqe->nb_psn))

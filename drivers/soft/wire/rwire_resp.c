@@ -567,6 +567,16 @@ resp_refuse(struct rwire_qp *q, const struct rwire_pkt *pkt, int status, uint32_
 		rsoft_resp_fail(q->qp, status);
 }
 
+/* Acknowledge a message, at once if the peer requests it. */
+static void
+resp_acknowledge(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	if (pkt->is_ack_req)
+		rwire_reply_ack(q, q->rsp.done_psn, RWIRE_AETH_ACK);
+	else if ((pkt->info & RWIRE_IS_LAST) && rwire_is_lossless(q->wire))
+		rwire_reply_later(q);
+}
+
 /* Answer a request that was executed or not, except for one that is refused. */
 static void
 resp_answer(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
@@ -577,8 +587,8 @@ resp_answer(struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 	case RMEM_WC_SUCCESS:
 	case RSOFT_WAIT_GRACE:
 		resp_advance(q, pkt);
-		if (pkt->is_ack_req && (pkt->info & RWIRE_IS_MESSAGE) && !rsp->is_acked)
-			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
+		if ((pkt->info & RWIRE_IS_MESSAGE) && !rsp->is_acked)
+			resp_acknowledge(q, pkt);
 		break;
 	case RSOFT_WAIT_RNR:
 		/* The peer sends the request again, so the packets after it need no NAK. */

@@ -319,6 +319,11 @@ rx_burst(struct rwire *wire, unsigned int lcore)
 		rx_idle(wire, now);
 	if (unlikely(wire->xrc != NULL))
 		n += rwire_xrc_poll(wire, lcore);
+	if (!TAILQ_EMPTY(&wire->late_list)) {
+		/* Until then the timers of peers rely on this report (rwire_timer.c). */
+		wire->port->ops->rx_release(wire->port);
+		rwire_reply_late(wire, now);
+	}
 	if (n != 0 || !TAILQ_EMPTY(&wire->reply_list))
 		rx_answer(wire, lcore);
 	return n;

@@ -60,25 +60,30 @@ rwire_retry(struct rwire_qp *q)
 /*
  * Whether the timer is restarted without a retry: the peer's device, on this host, is receiving
  * packets but has not reached the ones of this QP, or they wait for space. A NIC is never as late
- * as a process without CPU time. At most TIMER_MAX_UNREAD times per packet, because the peer itself
- * reports what it has received.
+ * as a process without CPU time. Or it has received all of them, and none has requested an
+ * acknowledgement, which is only late. At most TIMER_MAX_UNREAD times per packet, because the peer
+ * itself reports what it has received.
  */
 static bool
 timer_is_unread(struct rwire_qp *q)
 {
 	struct rwire_port *port = q->wire->port;
 	struct rwire_unread *unread = &q->req.unread, now = {.una = q->req.una};
-	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
+	bool is_known, is_late, is_first = unread->left == 0 || unread->una != q->req.una;
 
 	rsoft_lock(&q->wire->tx_lock);
 	rwire_port_set_tx_slot(port, q->grh.gid_slot);
 	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
-	if (is_known && is_first && now.sent != now.taken) {
+	is_late = rwire_psn_diff(q->req.una, q->req.asked_psn) >= 0 && q->req.psn != q->req.una &&
+			(int32_t)((is_first ? now.sent : unread->sent) - now.taken) <= 0;
+	if (is_known && is_first && (now.sent != now.taken || is_late)) {
 		*unread = now;
 		unread->left = TIMER_MAX_UNREAD;
 		return true;
 	}
+	if (is_known && is_late)
+		return --unread->left != 0;
 	if (!is_known || is_first || now.taken == unread->taken ||
 			(q->req.psn != q->req.una && (int32_t)(unread->sent - now.taken) <= 0)) {
 		unread->left = 0;

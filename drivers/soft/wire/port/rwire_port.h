@@ -74,6 +74,8 @@ struct rwire_port_ops {
 	int (*mcast_members)(struct rwire_port *port, const struct rwire_addr *group,
 			struct rwire_addr members[RWIRE_MAX_MEMBERS]);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
+	/* Report that the frames of the last rx_burst() are received, before the next call. */
+	void (*rx_release)(struct rwire_port *port);
 	/* Prepare for a sleep until fd is readable; false if packets have already arrived. */
 	bool (*rx_sleep)(struct rwire_port *port);
 	/* Send the frames passed to tx_put(). */
@@ -219,6 +221,13 @@ rwire_port_mcast_members(struct rwire_port *port, const struct rwire_addr *group
 	RTE_SET_USED(group);
 	RTE_SET_USED(members);
 	return -1;
+}
+
+/* For a port whose senders learn nothing. */
+static inline void
+rwire_port_rx_release(struct rwire_port *port)
+{
+	RTE_SET_USED(port);
 }
 
 /* For a port whose descriptor is readable while packets wait. */

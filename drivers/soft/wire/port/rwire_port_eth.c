@@ -533,6 +533,7 @@ static const struct rwire_port_ops eth_ops = {
 		.mcast_members = rwire_port_mcast_members,
 		.rx_burst = eth_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
+		.rx_release = rwire_port_rx_release,
 		.rx_sleep = eth_rx_sleep,
 		.tx_count = rwire_port_tx_count,
 		.tx_direct = rwire_port_tx_direct,

@@ -375,6 +375,7 @@ static const struct rwire_port_ops fault_ops = {
 		.mcast_members = NULL,
 		.rx_burst = fault_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
+		.rx_release = rwire_port_rx_release,
 		.rx_sleep = fault_rx_sleep,
 		.tx_count = fault_tx_count,
 		.tx_direct = rwire_port_tx_direct,

@@ -93,6 +93,15 @@ links_rx_grant(struct rwire_port *base, const struct rwire_frame *frame, struct 
 	part->ops->rx_grant(part, frame, qp, rkey);
 }
 
+static void
+links_rx_release(struct rwire_port *base)
+{
+	uint32_t i;
+
+	for (i = 0; i < base->nb_parts; i++)
+		base->parts[i]->ops->rx_release(base->parts[i]);
+}
+
 static bool
 links_rx_sleep(struct rwire_port *base)
 {
@@ -183,6 +192,7 @@ static const struct rwire_port_ops links_ops = {
 		.mcast_members = links_mcast_members,
 		.rx_burst = links_rx_burst,
 		.rx_grant = links_rx_grant,
+		.rx_release = links_rx_release,
 		.rx_sleep = links_rx_sleep,
 		.tx_count = links_tx_count,
 		.tx_direct = links_tx_direct,

@@ -195,6 +195,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.mcast_members = NULL,
 		.rx_burst = pcap_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
+		.rx_release = rwire_port_rx_release,
 		.rx_sleep = pcap_rx_sleep,
 		.tx_count = pcap_tx_count,
 		.tx_direct = rwire_port_tx_direct,

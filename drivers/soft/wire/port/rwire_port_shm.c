@@ -206,6 +206,12 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	return nb;
 }
 
+static void
+shm_rx_release(struct rwire_port *base)
+{
+	rwire_shm_ins_release(&((struct shm_port *)base)->ins);
+}
+
 static bool
 shm_rx_sleep(struct rwire_port *base)
 {
@@ -540,6 +546,7 @@ static const struct rwire_port_ops shm_ops = {
 		.mcast_members = shm_mcast_members,
 		.rx_burst = shm_rx_burst,
 		.rx_grant = shm_rx_grant,
+		.rx_release = shm_rx_release,
 		.rx_sleep = shm_rx_sleep,
 		.tx_count = shm_tx_count,
 		.tx_direct = shm_tx_direct,

@@ -557,6 +557,7 @@ static const struct rwire_port_ops udp_ops = {
 		.mcast_members = rwire_port_mcast_members,
 		.rx_burst = udp_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
+		.rx_release = rwire_port_rx_release,
 		.rx_sleep = udp_rx_sleep,
 		.tx_count = rwire_port_tx_count,
 		.tx_direct = rwire_port_tx_direct,

@@ -29,7 +29,7 @@
 #include "rwire_ring.h"
 
 /* Version of the ring and the messages; a change of either needs another number. */
-#define SHM_VERSION  7
+#define SHM_VERSION  8
 #define SHM_MAX_NAME 31
 /* Minimum and maximum number of channels of a device in each direction (rwire_shm_users_open()). */
 #define SHM_MIN_PEERS 64

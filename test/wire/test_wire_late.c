@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Over shared memory, the acknowledgement of a SEND for whose completion nothing waits follows
+ * later. Cases read private structures of the software device, on a virtual clock.
+ */
+
+#include <rte_cycles.h>
+
+#include "../../drivers/soft/wire/rwire.h"
+
+#include "../perf/perf_row.h"
+#include "../rc.h"
+
+#define NB_RECVS 64u
+#define MESSAGE  64u
+
+static struct perf_pair pair;
+static struct rmem_mr *from, *to;
+static uint64_t (*real_clock)(void);
+static uint64_t virtual_clock;
+
+static uint64_t
+get_clock(void)
+{
+	return virtual_clock;
+}
+
+static struct rmem_dev_stats
+stats_of(const struct rmem_dev *dev)
+{
+	struct rmem_dev_stats stats = {0};
+
+	TEST_OK(rmem_dev_stats_get(dev, &stats));
+	return stats;
+}
+
+/* Whether all packets of a QP are acknowledged. */
+static bool
+is_acknowledged(const struct rmem_qp *qp)
+{
+	const struct rwire_req *req = &((const struct rsoft_qp *)qp)->wire->req;
+
+	return req->una == req->psn;
+}
+
+/* Poll until a completion has arrived, at most a number of times. */
+static int
+poll_cq(struct rmem_cq *cq, uint32_t nb_polls)
+{
+	struct rmem_wc wc;
+	int n = 0;
+
+	for (; nb_polls != 0 && n == 0; nb_polls--)
+		n = rmem_poll_cq(cq, &wc, 1);
+	if (n == 1)
+		TEST_EQ(wc.status, RMEM_WC_SUCCESS);
+	return n;
+}
+
+static int
+post_send(uint8_t flags)
+{
+	struct rmem_sge sge = {from->iova, MESSAGE, from->lkey};
+	const struct rmem_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = RMEM_WR_SEND, .flags = flags};
+
+	return rmem_post_send(pair.a, &wr, 1);
+}
+
+/* Send a message, and receive it. */
+static void
+pass_message(uint8_t flags)
+{
+	TEST_EQ(post_send(flags), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
+}
+
+static void
+pass_time(uint64_t us)
+{
+	virtual_clock += rte_get_tsc_hz() / US_PER_S * us;
+}
+
+static void
+setup(void)
+{
+	struct rmem_sge sge;
+	const struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+	uint32_t i;
+
+	perf_pair_open_two(&pair, "ip=127.0.17.8,port=shm:late,loop=1,progress=poll",
+			"ip=127.0.17.9,port=shm:late,loop=1,progress=poll");
+	from = perf_mr(pair.pd, MESSAGE);
+	to = perf_mr(pair.pd_b, MESSAGE);
+	TEST_ASSERT(from != NULL && to != NULL);
+	sge = (struct rmem_sge){to->iova, MESSAGE, to->lkey};
+	for (i = 0; i < NB_RECVS; i++)
+		TEST_EQ(rmem_post_recv(pair.b, &wr, 1), 1);
+	/* The first packets open the channels. */
+	TEST_EQ(post_send(RMEM_SEND_SIGNALED), 1);
+	while (poll_cq(pair.cq_b, 1) == 0)
+		;
+	while (poll_cq(pair.cq_a, 1) == 0)
+		;
+	real_clock = rwire_clock;
+	virtual_clock = real_clock();
+	rwire_clock = get_clock;
+}
+
+static void
+teardown(void)
+{
+	rwire_clock = real_clock;
+	TEST_OK(rmem_mr_dereg(from));
+	TEST_OK(rmem_mr_dereg(to));
+	perf_pair_close(&pair);
+}
+
+TEST(wire_late, signaled_send_is_acknowledged_at_once)
+{
+	pass_message(RMEM_SEND_SIGNALED);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
+}
+
+TEST(wire_late, unsignaled_send_is_acknowledged_by_a_later_poll)
+{
+	const uint64_t before = stats_of(pair.dev_b).wire_tx_packets;
+
+	pass_message(0);
+	TEST_EQ(poll_cq(pair.cq_b, 10), 0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before);
+	pass_time(100);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+TEST(wire_late, one_of_16_unsignaled_sends_is_acknowledged_at_once)
+{
+	const uint64_t before = stats_of(pair.dev_b).wire_tx_packets;
+	uint32_t i;
+
+	for (i = 0; i < 2 * RWIRE_ACK_EVERY; i++)
+		pass_message(0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 2);
+}
+
+TEST(wire_late, next_requested_acknowledgement_replaces_a_late_one)
+{
+	const uint64_t before = stats_of(pair.dev_b).wire_tx_packets;
+
+	pass_message(0);
+	pass_message(RMEM_SEND_SIGNALED);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
+	pass_time(100);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
+}
+
+TEST(wire_late, qp_that_is_reset_acknowledges_what_it_has_received)
+{
+	const struct rmem_qp_attr attr = {.state = RMEM_QPS_RESET};
+
+	pass_message(0);
+	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+/* A local request waits for its completion. */
+TEST(wire_late, send_before_a_local_request_is_acknowledged_at_once)
+{
+	struct rmem_sge sge = {from->iova, MESSAGE, from->lkey};
+	const struct rmem_send_wr wr[2] = {{.sg_list = &sge, .num_sge = 1, .opcode = RMEM_WR_SEND},
+			{.opcode = RMEM_WR_LOCAL_INV,
+					.flags = RMEM_SEND_SIGNALED,
+					.invalidate_rkey = from->rkey}};
+	struct rmem_wc wc;
+
+	TEST_EQ(rmem_post_send(pair.a, wr, 2), 2);
+	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
+	/* The MR is not one that a request invalidates, which does not matter here. */
+	TEST_EQ(rmem_poll_cq(pair.cq_a, &wc, 1), 1);
+}
+
+/* The peer has read the message: it is not lost, and only its acknowledgement is late. */
+TEST(wire_late, timer_does_not_send_a_message_again_that_was_read)
+{
+	uint32_t i;
+
+	pass_message(0);
+	for (i = 0; i < 20; i++) {
+		pass_time(1000 * 1000);
+		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
+	}
+	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
+	TEST_EQ(stats_of(pair.dev).wire_retransmits, 0);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+TEST(wire_late, timer_sends_a_message_again_that_is_never_read)
+{
+	uint32_t i;
+
+	TEST_EQ(post_send(0), 1);
+	for (i = 0; i < 5; i++) {
+		pass_time(1000 * 1000);
+		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
+	}
+	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);
+}
+
+TEST_SUITE(wire_late, setup, teardown);
