@@ -215,11 +215,39 @@ CONF_TEST(fast_reg, reg_mr_sets_the_requested_iova, CAPA, 0,
 	}
 }
 
+/* The same after a good REG_MR in one post, which succeeds. */
+static void
+second_is_refused(const struct rmem_send_wr *bad)
+{
+	const uint16_t nb = RTE_MAX(1, RTE_MIN(bad->reg_mr.page_list_len, FX_FAST_PAGES));
+	struct rmem_fast_reg_page_list *list = fx_page_list(conf.dev, FX_FAST_PAGES);
+	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
+	struct rmem_send_wr wrs[2];
+	bool is_zero;
+
+	fx_list_pages(list, fx.a.buf, FX_FAST_PAGES);
+	/* The good one has the same number of pages, and is zero-based if the other is. */
+	is_zero = (bad->reg_mr.access & RMEM_ACCESS_ZERO_BASED) != 0;
+	wrs[0] = fx_reg(mr, list, nb, is_zero ? 0 : fx_addr(fx.a.buf), 100);
+	wrs[0].reg_mr.access |= is_zero ? RMEM_ACCESS_ZERO_BASED : 0;
+	wrs[0].flags = 0;
+	wrs[1] = *bad;
+	if (rmem_post_send(fx.a.qp, wrs, 2) == 2) {
+		conf_status(CONF_BIND, fx_wait(fx.a.cq));
+		conf_expect_err(fx.a.qp);
+		conf_reconnect();
+	}
+	TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(list));
+}
+
 /* It is still FREE, and its key is not valid. */
 static void
 refused(const struct rmem_send_wr *wr)
 {
 	conf_refused(CONF_BIND, fx.a.qp, wr);
+	second_is_refused(wr);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	conf_denied(wr->reg_mr.iova, 1, fx.fast.mr->rkey);
 }
@@ -344,9 +372,11 @@ CONF_TEST(fast_reg, reg_mr_in_another_pd_fails, CAPA, 0, "IBTA 10.2.3: one PD")
 
 	wr = fx_reg(mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
 	conf_refused(CONF_BIND, fx.a.qp, &wr);
+	second_is_refused(&wr);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
 	wr.reg_mr.mr = fx.a.mr; /* no fast-register MR */
 	conf_refused(CONF_BIND, fx.a.qp, &wr);
+	second_is_refused(&wr);
 	conf_granted(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf);
 }
 

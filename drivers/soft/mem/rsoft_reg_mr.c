@@ -10,6 +10,10 @@
  * that the signal handler does not guard: only the kernel may copy them.
  */
 
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 
@@ -45,22 +49,20 @@ rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
 }
 
-/* Check the alignment of the pages; an enum rmem_vendor_err. */
-static uint32_t
-reg_mr_check_pages(const struct rmem_send_wr *wr)
+/* Whether there is a page at each address, and none at 0. */
+static __rte_always_inline bool
+reg_mr_are_aligned(const uint64_t *page, uint32_t nb, uint64_t mask)
 {
-	const uint64_t *page = wr->reg_mr.page_list->page_list;
-	uint64_t mask = (UINT64_C(1) << wr->reg_mr.log2_page_size) - 1;
 	uint32_t i = 0;
 
 	do {
 		if (page[i] == 0 || (page[i] & mask) != 0)
-			return RMEM_VENDOR_ERR_PAGE_ADDR;
-	} while (++i < wr->reg_mr.page_list_len);
-	return RMEM_VENDOR_ERR_NONE;
+			return false;
+	} while (++i < nb);
+	return true;
 }
 
-static uint32_t
+static __rte_noinline uint32_t
 reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
@@ -77,7 +79,85 @@ reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))
 		return RMEM_VENDOR_ERR_ACCESS;
 	vendor_err = reg_mr_check_range(qp->dev, wr);
-	return vendor_err != RMEM_VENDOR_ERR_NONE ? vendor_err : reg_mr_check_pages(wr);
+	if (vendor_err == RMEM_VENDOR_ERR_NONE &&
+			!reg_mr_are_aligned(list->page_list, wr->reg_mr.page_list_len,
+					(UINT64_C(1) << wr->reg_mr.log2_page_size) - 1))
+		return RMEM_VENDOR_ERR_PAGE_ADDR;
+	return vendor_err;
+}
+
+/* Fields of a request that decide whether its shape is valid. */
+union reg_fields {
+	struct {
+		uint32_t access;
+		uint16_t page_list_len;
+		uint8_t log2_page_size;
+		uint8_t key_tag; /* any value */
+	} of;
+	uint64_t word;
+};
+
+#define REG_FIELD(field) offsetof(struct rmem_send_wr, reg_mr.field)
+
+static_assert(REG_FIELD(page_list_len) == REG_FIELD(access) + 4 &&
+				REG_FIELD(log2_page_size) == REG_FIELD(access) + 6 &&
+				REG_FIELD(key_tag) == REG_FIELD(access) + 7,
+		"in the order of union reg_fields");
+
+/* No request has them: the tag is cleared. */
+#define REG_FIELDS_NONE UINT64_MAX
+
+static __rte_always_inline uint64_t
+reg_mr_fields(const struct rmem_send_wr *wr)
+{
+	union reg_fields fields;
+
+	memcpy(&fields, &wr->reg_mr.access, sizeof(fields));
+	fields.of.key_tag = 0;
+	return fields.word;
+}
+
+/*
+ * Rights, page size and number of pages that reg_mr_check() has accepted, which most requests of a
+ * burst have in common.
+ */
+struct reg_shape {
+	uint64_t fields; /* of reg_mr_fields(), or REG_FIELDS_NONE */
+	uint64_t page_mask;
+	uint64_t room;       /* bytes of all pages */
+	uint64_t max_length; /* of the device and the pages */
+	uint32_t rights;     /* of the key */
+};
+
+static void
+reg_mr_set_shape(
+		struct reg_shape *shape, const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
+{
+	/* Whether a zero-based key is valid depends on its iova, too. */
+	const bool is_zero = (wr->reg_mr.access & RMEM_ACCESS_ZERO_BASED) != 0;
+
+	shape->fields = is_zero ? REG_FIELDS_NONE : reg_mr_fields(wr);
+	shape->page_mask = (UINT64_C(1) << wr->reg_mr.log2_page_size) - 1;
+	shape->room = (shape->page_mask + 1) * wr->reg_mr.page_list_len;
+	shape->max_length = RTE_MIN(shape->room, dev->args.max_mr_size);
+	shape->rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
+}
+
+/* Whether reg_mr_check() accepts a request of this shape. */
+static __rte_always_inline bool
+reg_mr_fits(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct reg_shape *shape)
+{
+	const struct rmem_mr *mr = wr->reg_mr.mr;
+	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
+	uint64_t length = wr->reg_mr.length, offset = wr->reg_mr.first_byte_offset;
+	uint32_t nb = wr->reg_mr.page_list_len;
+
+	return reg_mr_fields(wr) == shape->fields && mr->type == RMEM_MR_TYPE_FAST_REG &&
+			mr->pd->handle == qp->pd && nb <= rmem_mr_drv(mr)->max_size &&
+			nb <= list->max_page_list_len && offset <= shape->page_mask &&
+			length - 1 < shape->max_length && offset + length <= shape->room &&
+			length - 1 <= UINT64_MAX - wr->reg_mr.iova &&
+			reg_mr_are_aligned(list->page_list, nb, shape->page_mask);
 }
 
 /* Whether each page begins where the previous one ends. */
@@ -125,10 +205,9 @@ reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 }
 
 /* Fill a BUSY key; return its rights. */
-static uint32_t
-reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
+static __rte_always_inline uint32_t
+reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rights)
 {
-	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
 
 	RSOFT_BIND_SET(key->iova, wr->reg_mr.iova);
@@ -151,16 +230,20 @@ reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 
 /* Execute a request; return an enum rmem_vendor_err. */
 static __rte_always_inline uint32_t
-reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct reg_shape *shape)
 {
-	uint32_t rkey, reason = reg_mr_check(qp, wr);
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
+	uint32_t rkey, reason;
 
-	if (unlikely(reason != RMEM_VENDOR_ERR_NONE))
-		return reason;
+	if (unlikely(!reg_mr_fits(qp, wr, shape))) {
+		reason = reg_mr_check(qp, wr);
+		if (unlikely(reason != RMEM_VENDOR_ERR_NONE))
+			return reason;
+		reg_mr_set_shape(shape, qp->dev, wr);
+	}
 	if (unlikely(!rsoft_mr_take(mr, &rkey)))
 		return RMEM_VENDOR_ERR_NOT_FREE;
-	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr), wr);
+	rsoft_key_bind(qp, mr->key, rkey, wr->reg_mr.key_tag, reg_mr_do(mr, wr, shape->rights), wr);
 	return RMEM_VENDOR_ERR_NONE;
 }
 
@@ -173,6 +256,7 @@ rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 		uint32_t *vendor_err)
 {
 	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
+	struct reg_shape shape = {.fields = REG_FIELDS_NONE};
 	uint32_t reason, i = 0;
 
 	*status = RMEM_WC_SUCCESS;
@@ -181,7 +265,7 @@ rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 
 		if (wr->opcode != RMEM_WR_REG_MR)
 			break;
-		reason = reg_mr_one(qp, wr);
+		reason = reg_mr_one(qp, wr, &shape);
 		i++;
 		if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
 			*vendor_err = reason;

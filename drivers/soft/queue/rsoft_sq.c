@@ -88,7 +88,9 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
 		n = 1; /* a malformed request is -EINVAL, even if the queue is full */
 	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i++) {
-		err = rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
+		err = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
+				? 0
+				: rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(err != 0)) {
 			*ret = err;
 			break;
