@@ -15,6 +15,9 @@
 #define FREE UINT32_MAX /* rights of the word of a key */
 #define BUSY UINT32_C(0)
 
+/* Rights that need LOCAL_WRITE. */
+#define FLOOR_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
+
 struct line {
 	uint64_t word;
 } __rte_cache_aligned;
@@ -110,44 +113,96 @@ run_inv(void *arg)
 	return run_cycle(arg, false, bind_all, invalidate_all);
 }
 
-/* Change the rights of a key, if they are as expected. */
+/* Change the rights of a key, if its word is as expected. */
 static __rte_always_inline bool
-floor_take(struct perf_floor_key *key, uint32_t rights, uint32_t next)
+floor_take(struct perf_floor_key *key, uint64_t word, uint32_t next)
 {
-	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
-
-	return word >> 32 == rights &&
+	return __atomic_load_n(&key->word, __ATOMIC_RELAXED) == word &&
 			__atomic_compare_exchange_n(&key->word, &word,
 					(uint32_t)word | (uint64_t)next << 32, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Fill a key from its request: of an MR, or of a window, which holds a reference to its MR. */
+/* Whether a handle is an object of a type and of the device of the QP. */
+static __rte_always_inline bool
+floor_is_of(const struct bind_job *job, const struct rmem_obj *obj, uint32_t type)
+{
+	return obj != NULL && obj->type == type && obj->dev_id == job->pair.a->obj.dev_id;
+}
+
+/* The rules of a REG_MR of one page. */
+static __rte_always_inline bool
+floor_check_reg(const struct bind_job *job, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mr *mr = wr->reg_mr.mr;
+	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
+	uint64_t size = UINT64_C(1) << (wr->reg_mr.log2_page_size & 63);
+	uint64_t length = wr->reg_mr.length, page;
+
+	if (unlikely(!floor_is_of(job, &mr->obj, RMEM_OBJ_MR) ||
+			    !floor_is_of(job, &list->obj, RMEM_OBJ_PAGE_LIST) ||
+			    mr->type != RMEM_MR_TYPE_FAST_REG || mr->pd != job->pair.pd ||
+			    wr->reg_mr.page_list_len != 1 || list->max_page_list_len == 0))
+		return false;
+	page = list->page_list[0];
+	return (wr->reg_mr.access & ~PERF_ACCESS) == 0 &&
+			((wr->reg_mr.access & RMEM_ACCESS_LOCAL_WRITE) != 0 ||
+					(wr->reg_mr.access & FLOOR_MODIFY) == 0) &&
+			(size & UINT64_C(0x7ffff000)) != 0 && wr->reg_mr.log2_page_size < 64 &&
+			length != 0 && wr->reg_mr.first_byte_offset + length <= size &&
+			length - 1 <= UINT64_MAX - wr->reg_mr.iova && page != 0 &&
+			(page & (size - 1)) == 0;
+}
+
+/* The rules of a BIND_MW to the MR of the burst. */
+static __rte_always_inline bool
+floor_check_bind(const struct bind_job *job, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mw *mw = wr->bind_mw.mw;
+	const struct rmem_mr *mr = wr->bind_mw.mr;
+	uint64_t offset = wr->bind_mw.addr - mr->iova;
+
+	return likely(floor_is_of(job, &mw->obj, RMEM_OBJ_MW) &&
+			floor_is_of(job, &mr->obj, RMEM_OBJ_MR) && mw->type == RMEM_MW_TYPE_2 &&
+			mw->pd == job->pair.pd && mr == job->memory &&
+			(wr->bind_mw.access & ~RMEM_ACCESS_REMOTE) == 0 &&
+			wr->bind_mw.length != 0 && offset < mr->length &&
+			wr->bind_mw.length <= mr->length - offset);
+}
+
+/* The rules of an MR for windows. */
+static __rte_always_inline bool
+floor_check_mr(const struct bind_job *job, const struct rmem_mr *mr)
+{
+	return mr->type == RMEM_MR_TYPE_USER && mr->pd == job->pair.pd &&
+			(mr->access & RMEM_ACCESS_MW_BIND) != 0 &&
+			(mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+}
+
+/* Check a request, and fill a key from it. */
 static __rte_always_inline int
 floor_bind(struct bind_job *job, uint32_t i)
 {
 	struct perf_floor_key *key = &job->key[i];
 	const struct rmem_send_wr *wr = &job->bind[i];
-	uint64_t length, tag;
+	const bool is_reg = wr->opcode == RMEM_WR_REG_MR;
+	uint64_t word = (uint32_t)key->word | (uint64_t)FREE << 32, length, tag;
 
-	if (unlikely(!floor_take(key, FREE, BUSY)))
+	if (unlikely(!(is_reg ? floor_check_reg(job, wr) : floor_check_bind(job, wr)) ||
+			    !floor_take(key, word, BUSY)))
 		return -1;
-	if (wr->opcode == RMEM_WR_REG_MR) {
-		key->base = (uint8_t *)(uintptr_t)wr->reg_mr.page_list->page_list[0];
+	if (is_reg) {
+		key->base = (uint8_t *)(uintptr_t)wr->reg_mr.page_list->page_list[0] +
+				wr->reg_mr.first_byte_offset;
 		key->iova = wr->reg_mr.iova;
 		length = wr->reg_mr.length;
 		tag = wr->reg_mr.key_tag;
 	} else {
-		const struct rmem_mr *mr = wr->bind_mw.mr;
-		uint64_t offset = wr->bind_mw.addr - mr->iova;
-
-		__atomic_fetch_add(&job->references.word, 1, __ATOMIC_RELAXED);
+		key->base = (uint8_t *)wr->bind_mw.mr->addr +
+				(wr->bind_mw.addr - wr->bind_mw.mr->iova);
+		key->iova = wr->bind_mw.addr;
 		length = wr->bind_mw.length;
 		tag = wr->bind_mw.key_tag;
-		if (unlikely(offset > mr->length || length > mr->length - offset))
-			return -1;
-		key->base = (uint8_t *)mr->addr + offset;
-		key->iova = wr->bind_mw.addr;
 	}
 	key->length = length;
 	key->pd = PERF_FLOOR_PD;
@@ -172,6 +227,12 @@ floor_bind_all(struct bind_job *job)
 
 	for (i = 0; i < PERF_BURST; i++)
 		*job->tag[i] = rmem_rkey_next_tag((uint32_t)job->key[i].word);
+	/* The windows of the burst take their references to the MR together. */
+	if (job->bind[0].opcode == RMEM_WR_BIND_MW) {
+		__atomic_fetch_add(&job->references.word, PERF_BURST, __ATOMIC_ACQUIRE);
+		if (unlikely(!floor_check_mr(job, job->bind[0].bind_mw.mr)))
+			return -1;
+	}
 	for (i = 0; i < PERF_BURST; i++) {
 		if (unlikely(floor_bind(job, i) != 0))
 			return -1;
@@ -187,13 +248,16 @@ floor_invalidate_all(struct bind_job *job)
 	for (i = 0; i < PERF_BURST; i++)
 		job->inv[i].invalidate_rkey = (uint32_t)job->key[i].word;
 	for (i = 0; i < PERF_BURST; i++) {
-		if (unlikely(!floor_take(&job->key[i], 1, BUSY)))
+		if (unlikely(job->key[i].pd != PERF_FLOOR_PD ||
+				    !floor_take(&job->key[i],
+						    job->inv[i].invalidate_rkey | UINT64_C(1) << 32,
+						    BUSY)))
 			return -1;
 	}
 	/* No access that started before is in progress on this lcore. */
+	if (job->bind[0].opcode == RMEM_WR_BIND_MW)
+		__atomic_fetch_sub(&job->references.word, PERF_BURST, __ATOMIC_RELEASE);
 	for (i = 0; i < PERF_BURST; i++) {
-		if (job->bind[i].opcode == RMEM_WR_BIND_MW)
-			__atomic_fetch_sub(&job->references.word, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&job->key[i].word,
 				(uint32_t)job->key[i].word | (uint64_t)FREE << 32,
 				__ATOMIC_RELEASE);
