@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* End the program with a line if the condition is false. */
 #define HOLDS(condition)                                                                           \
@@ -33,6 +34,19 @@ wait_child(pid_t pid)
 	int status;
 
 	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Run it in a child of fork(), which must not fail: all of its objects end with it. */
+static inline void
+run_in_child(void (*run)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		run();
+		_exit(EXIT_SUCCESS);
+	}
+	wait_child(pid);
 }
 
 /* Whether a descriptor is readable now. */

@@ -599,19 +599,6 @@ exec_of_target_ends_access(void)
 	wait_child(side.pid);
 }
 
-/* In a process of its own, so that all of its objects end with it. */
-static void
-run_alone(void (*run)(void))
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		run();
-		_exit(0);
-	}
-	wait_child(pid);
-}
-
 /* Whether the process has mapped a file of the target. */
 static bool
 maps_target(const struct side *side)
@@ -695,10 +682,10 @@ run_shared(void)
 	struct side side = {0};
 
 	for (; nb_rounds < ROUNDS; nb_rounds++)
-		run_alone(killed_requester_is_not_waited_for);
-	run_alone(requester_without_guard_maps_nothing);
-	run_alone(target_without_guard_is_not_mapped);
-	run_alone(memory_that_was_unmapped_is_detected_with_sanitize);
+		run_in_child(killed_requester_is_not_waited_for);
+	run_in_child(requester_without_guard_maps_nothing);
+	run_in_child(target_without_guard_is_not_mapped);
+	run_in_child(memory_that_was_unmapped_is_detected_with_sanitize);
 	start(&side);
 	open_side(&side);
 	target_does_nothing(&side);
@@ -723,8 +710,8 @@ main(int argc, char **argv)
 	if (argc == 2)
 		return exec_main((int)strtol(argv[1], NULL, 10));
 	for (; nb_rounds < ROUNDS; nb_rounds++) {
-		run_alone(killed_requester_is_not_waited_for);
-		run_alone(exec_of_target_ends_access);
+		run_in_child(killed_requester_is_not_waited_for);
+		run_in_child(exec_of_target_ends_access);
 	}
 	start(&side);
 	open_side(&side);

@@ -377,18 +377,6 @@ library_is_looked_for_in_the_runpath_of_the_caller(void)
 	HOLDS(dl_iterate_phdr(is_from_runpath, NULL) != 0);
 }
 
-static void
-in_child(void (*run)(void))
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		run();
-		_exit(EXIT_SUCCESS);
-	}
-	wait_child(pid);
-}
-
 /* Libc finds out when a program starts whether the directory is there. */
 static void
 start_in_runpath(void)
@@ -427,7 +415,7 @@ make_runpath(void)
 		return;
 	}
 	/* It remains, for runs of this program at the same time. */
-	in_child(start_in_runpath);
+	run_in_child(start_in_runpath);
 }
 
 int
@@ -442,17 +430,17 @@ main(int argc, char **argv)
 	}
 	if (argc > 1) {
 		device = argv[1];
-		in_child(any_version_finds_the_device);
+		run_in_child(any_version_finds_the_device);
 		return 0;
 	}
 	make_runpath();
-	in_child(all_functions_are_found);
-	in_child(any_version_finds_the_device);
-	in_child(write_with_functions_of_a_version);
-	in_child(flags_have_their_effect);
-	in_child(deepbind_is_refused_with_one_line);
-	in_child(handles_are_one_and_are_closed);
-	in_child(threads_open_at_a_time);
-	in_child(functions_of_rdma_cm_are_found);
+	run_in_child(all_functions_are_found);
+	run_in_child(any_version_finds_the_device);
+	run_in_child(write_with_functions_of_a_version);
+	run_in_child(flags_have_their_effect);
+	run_in_child(deepbind_is_refused_with_one_line);
+	run_in_child(handles_are_one_and_are_closed);
+	run_in_child(threads_open_at_a_time);
+	run_in_child(functions_of_rdma_cm_are_found);
 	return 0;
 }
