@@ -181,6 +181,7 @@ static void
 report_qp(struct rmem_report *out, const struct rmem_obj *obj)
 {
 	const struct rmem_qp *qp = (const struct rmem_qp *)obj;
+	const bool is_opened = ((const struct rmem_qp_drv *)qp)->is_opened != 0;
 	struct rmem_report group;
 	struct rmem_qp_stats stats;
 	struct rmem_qp_attr attr;
@@ -190,6 +191,8 @@ report_qp(struct rmem_report *out, const struct rmem_obj *obj)
 	rmem_report_uint(out, "qp_num", qp->qp_num);
 	if (qp->pd != NULL)
 		report_pd_of(out, qp->pd);
+	if (is_opened)
+		rmem_report_uint(out, "opened", 1);
 	/* Its process might not answer. */
 	if (rmem_qp_is_opened(qp)) {
 		rmem_report_text(out, "state", "of another process");
@@ -206,7 +209,8 @@ report_qp(struct rmem_report *out, const struct rmem_obj *obj)
 		rmem_report_uint(out, "max_inline_data", attr.max_inline_data);
 		rmem_report_uint(out, "bad_rkeys", attr.bad_rkeys);
 	}
-	if (rmem_qp_stats_get(qp, &stats) != 0)
+	/* A handle of a QP of the device has no counters. */
+	if (is_opened || rmem_qp_stats_get(qp, &stats) != 0)
 		return;
 	rmem_report_begin(out, &group, "stats");
 	for (i = 0; i < RTE_DIM(qp_counters); i++)

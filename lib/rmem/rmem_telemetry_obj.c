@@ -47,8 +47,18 @@ struct search {
 	struct rmem_report out;
 	struct rmem_tel_names names;
 	uint64_t oldest_ms;
-	char oldest[RMEM_NAME_SIZE + 16];
+	char oldest[RMEM_NAME_SIZE + 24];
 };
+
+/* The number of a QP; with a serial number for each of the handles that were opened. */
+static void
+qp_id(const struct rmem_qp *qp, const char *dev, char *id, size_t size)
+{
+	if (((const struct rmem_qp_drv *)qp)->is_opened == 0)
+		snprintf(id, size, "%s,%u", dev, qp->qp_num);
+	else
+		snprintf(id, size, "%s,%u,%u", dev, qp->qp_num, rmem_obj_head(&qp->obj)->number);
+}
 
 /* Write an ID: the device, and a QP number, the rkey of an MR or window, or the serial number. */
 static void
@@ -58,7 +68,7 @@ obj_id(const struct rmem_obj *obj, char *id, size_t size)
 
 	switch (obj->type) {
 	case RMEM_OBJ_QP:
-		snprintf(id, size, "%s,%u", dev, ((const struct rmem_qp *)obj)->qp_num);
+		qp_id((const struct rmem_qp *)obj, dev, id, size);
 		break;
 	case RMEM_OBJ_MR:
 		snprintf(id, size, "%s,0x%x", dev, ((const struct rmem_mr *)obj)->rkey);
@@ -75,7 +85,7 @@ obj_id(const struct rmem_obj *obj, char *id, size_t size)
 static int
 list_obj(struct rmem_obj *obj, void *arg)
 {
-	char id[RMEM_NAME_SIZE + 16];
+	char id[RMEM_NAME_SIZE + 24];
 	struct search *search = arg;
 	uint64_t age_ms;
 
@@ -95,7 +105,7 @@ list_obj(struct rmem_obj *obj, void *arg)
 static int
 get_obj(struct rmem_obj *obj, void *arg)
 {
-	char id[2 * RMEM_NAME_SIZE + 16];
+	char id[2 * RMEM_NAME_SIZE + 24];
 	struct search *search = arg;
 
 	obj_id(obj, id, sizeof(id));

@@ -11,9 +11,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <rte_telemetry.h>
 
 #include <rmem_async_channel.h>
 #include <rmem_counter.h>
@@ -93,6 +96,81 @@ TEST(wire_sim, opened_qp_has_no_queues_and_counters)
 	TEST_OK(rmem_qp_stats_get(qp, &stats));
 	TEST_EQ(stats.recv_wrs, 0);
 	TEST_OK(rmem_qp_destroy(qp));
+	link_close();
+}
+
+static telemetry_cb get_qp; /* the command /rmem/qp */
+
+/* Instead of DPDK's, which the program does not start. */
+int
+rte_telemetry_register_cmd(const char *cmd, telemetry_cb fn, const char *help)
+{
+	RTE_SET_USED(help);
+	if (strcmp(cmd, "/rmem/qp") == 0)
+		get_qp = fn;
+	return 0;
+}
+
+static bool
+has_id(const char *id)
+{
+	struct rte_tel_data *d = rte_tel_data_alloc();
+	int ret;
+
+	TEST_ASSERT(d != NULL);
+	ret = get_qp("/rmem/qp", id, d);
+	rte_tel_data_free(d);
+	return ret == 0;
+}
+
+/* Number of handles whose ID is that of the QP, with a serial number. */
+static unsigned int
+nb_handle_ids(const struct rmem_qp *qp)
+{
+	unsigned int i, nb = 0;
+	char id[64];
+
+	for (i = 0; i < 4096; i++) {
+		snprintf(id, sizeof(id), "%s,%u,%u", sides[1].dev->name, qp->qp_num, i);
+		nb += has_id(id);
+	}
+	return nb;
+}
+
+static bool
+dump_has(const struct rmem_qp *qp, const char *line)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	bool has_line;
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_qp_dump(qp, f));
+	fclose(f);
+	has_line = strstr(text, line) != NULL;
+	free(text);
+	return has_line;
+}
+
+/* And not as a QP without requests. */
+TEST(wire_sim, opened_qp_is_reported_as_a_handle)
+{
+	struct rmem_qp *first, *second;
+	char id[64];
+
+	link_open();
+	TEST_OK(open_num(link_.recv->qp_num, NULL, &first));
+	TEST_OK(open_num(link_.recv->qp_num, NULL, &second));
+	TEST_ASSERT(dump_has(first, "opened: 1") && dump_has(first, "of another process"));
+	TEST_ASSERT(!dump_has(first, "stats:") && !dump_has(first, "recv_wrs"));
+	TEST_ASSERT(dump_has(link_.recv, "recv_wrs") && !dump_has(link_.recv, "opened"));
+	/* Each has an ID of its own. */
+	TEST_EQ(nb_handle_ids(link_.recv), 2);
+	snprintf(id, sizeof(id), "%s,%u", sides[1].dev->name, link_.recv->qp_num);
+	TEST_ASSERT(has_id(id));
+	TEST_OK(rmem_qp_destroy(first));
+	TEST_OK(rmem_qp_destroy(second));
 	link_close();
 }
 
