@@ -467,6 +467,7 @@ void rverbs_events_stop(struct rverbs_dev *dev);
 enum rverbs_err_kind {
 	RVERBS_ERR_OPEN,    /* opens a device */
 	RVERBS_ERR_MAKE,    /* creates an object */
+	RVERBS_ERR_SHARE,   /* opens a QP of another process */
 	RVERBS_ERR_REG,     /* registers memory */
 	RVERBS_ERR_CHANGE,  /* changes a state, or queries one */
 	RVERBS_ERR_RELEASE, /* releases an object */
@@ -555,6 +556,8 @@ int rverbs_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 void rverbs_cq_save(struct rverbs_cq *cq);
 
 int rverbs_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
+/* As rmem_qp_open_t: a QP of another process, or of this one. */
+int rverbs_qp_open(struct rmem_qp *qp, struct rmem_xrcd *xrcd);
 int rverbs_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 int rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t mask);
 int rverbs_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);

@@ -174,17 +174,13 @@ create(const struct rverbs_qp *qp, const struct rmem_qp_conf *conf)
 	return rverbs_ibv_qp(qp->dev, pd, send_cq, recv_cq, conf);
 }
 
-int
-rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+/* Set up the driver's part of a QP; free_rings() undoes it, also if it fails. */
+static int
+qp_init(struct rverbs_qp *qp, const struct rmem_qp_conf *conf)
 {
-	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
-	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct rverbs_dev *dev = rverbs_dev_of(&qp->qp.obj);
 	int ret;
 
-	if ((conf->flags & RMEM_QP_LATE_ERRORS) != 0) {
-		RVERBS_LOG(ERR, "RMEM_QP_LATE_ERRORS: not supported: the NIC decides");
-		return -EOPNOTSUPP;
-	}
 	qp->dev = dev;
 	qp->conf = *conf;
 	qp->conf.ext = NULL; /* it is the caller's */
@@ -202,6 +198,21 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		ret = rverbs_ud_create(qp);
 	if (ret == 0 && rverbs_has_mw_ops(dev->capa))
 		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
+	return ret;
+}
+
+int
+rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	int ret;
+
+	if ((conf->flags & RMEM_QP_LATE_ERRORS) != 0) {
+		RVERBS_LOG(ERR, "RMEM_QP_LATE_ERRORS: not supported: the NIC decides");
+		return -EOPNOTSUPP;
+	}
+	ret = qp_init(qp, conf);
 	if (ret != 0)
 		goto free_rings;
 	qp->ibv = create(qp, conf);
@@ -214,6 +225,57 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->ibv->qp_context = qp;
 	base->qp_num = qp->ibv->qp_num;
 	ret = slot_take(dev, qp);
+	if (ret == 0)
+		return 0;
+	ibv_destroy_qp(qp->ibv);
+free_rings:
+	free_rings(qp);
+	return ret;
+}
+
+/* Open a QP of the kernel, whose handle has the events of all of them. */
+static int
+open_ibv(struct rverbs_qp *qp, const struct rmem_xrcd *xrcd)
+{
+	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+					IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
+			.qp_num = qp->qp.qp_num,
+			.xrcd = rverbs_xrcd_of((struct rmem_xrcd *)(uintptr_t)xrcd)->ibv,
+			.qp_context = qp,
+			.qp_type = IBV_QPT_XRC_RECV};
+
+	qp->ibv = ibv_open_qp(qp->dev->context, &attr);
+	if (qp->ibv != NULL)
+		return 0;
+	if (errno != EINVAL)
+		return rverbs_err_code(errno, RVERBS_ERR_SHARE, "ibv_open_qp");
+	RVERBS_LOG(ERR, "QP %u: not an XRC_RECV QP of the XRC domain", qp->qp.qp_num);
+	return -ENOENT;
+}
+
+/* The device has the QP, which other processes may modify: query its attributes at each call. */
+int
+rverbs_qp_open(struct rmem_qp *base, struct rmem_xrcd *xrcd)
+{
+	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV};
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret;
+
+	ret = qp_init(qp, &conf);
+	if (ret == 0)
+		ret = open_ibv(qp, xrcd);
+	if (ret != 0)
+		goto free_rings;
+	memset(&attr, 0, sizeof(attr));
+	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &attr, IBV_QP_ACCESS_FLAGS, &init),
+			RVERBS_ERR_MAKE, "ibv_query_qp");
+	qp->conf.access = attr.qp_access_flags & RMEM_ACCESS_REMOTE;
+	qp->ibv->qp_context = qp;
+	qp->drv.is_opened = RMEM_QP_OPENED_DEVICE;
+	if (ret == 0)
+		ret = slot_take(qp->dev, qp);
 	if (ret == 0)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
@@ -365,6 +427,16 @@ qp_set_gate(struct rverbs_qp *qp, uint32_t gate)
 	rte_ticketlock_unlock(&dev->lock);
 }
 
+/* The state of an XRC_RECV QP, which others may modify, is that which the class has queried. */
+static bool
+gate_is_reset(const struct rverbs_qp *qp)
+{
+	const uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
+
+	return gate == RVERBS_GATE_RESET ||
+			(qp->qp.type == RMEM_QPT_XRC_RECV && gate != RVERBS_GATE_REMOVED);
+}
+
 int
 rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
@@ -374,7 +446,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	int ret;
 
 	ret = qp_check_addr(dev, &conn->remote);
-	if (ret == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
+	if (ret == 0 && !gate_is_reset(qp))
 		ret = -EBUSY;
 	if (ret == 0) {
 		ret = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn, &what);
@@ -485,17 +557,37 @@ rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t
 	return 0;
 }
 
+/* Attributes that another process may have set: as the device reports them. */
+static void
+attr_of_shared(const struct ibv_qp_attr *ibv, struct rmem_qp_attr *attr)
+{
+	memset(&attr->remote, 0, sizeof(attr->remote));
+	if (ibv->qp_state == IBV_QPS_RESET)
+		return;
+	attr->access = ibv->qp_access_flags & RMEM_ACCESS_REMOTE;
+	if (ibv->qp_state == IBV_QPS_INIT)
+		return;
+	attr->remote.qp_num = ibv->dest_qp_num;
+	attr->remote.psn = ibv->rq_psn;
+	attr->remote.lid = ibv->ah_attr.dlid;
+	attr->remote.mtu = (uint8_t)ibv->path_mtu;
+	memcpy(attr->remote.gid, ibv->ah_attr.grh.dgid.raw, sizeof(attr->remote.gid));
+}
+
 int
 rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
+	const bool is_shared = base->type == RMEM_QPT_XRC_RECV;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr ibv;
 	int ret;
 
 	memset(&ibv, 0, sizeof(ibv));
-	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, RVERBS_QUERY, &init), RVERBS_ERR_CHANGE,
-			"ibv_query_qp");
+	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv,
+					      RVERBS_QUERY | (is_shared ? IBV_QP_ACCESS_FLAGS : 0),
+					      &init),
+			RVERBS_ERR_CHANGE, "ibv_query_qp");
 	if (ret != 0)
 		return ret;
 	attr_of_ibv(&ibv, attr);
@@ -507,6 +599,8 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	attr->addr.lid = qp->dev->port.lid;
 	attr->addr.mtu = qp->dev->port.mtu;
 	attr->remote = qp->remote;
+	if (is_shared)
+		attr_of_shared(&ibv, attr);
 	attr->max_send_wr = qp->conf.max_send_wr;
 	attr->max_recv_wr = qp->conf.max_recv_wr;
 	attr->max_send_sge = qp->conf.max_send_sge;

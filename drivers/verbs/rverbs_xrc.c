@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* XRC: domains, and SRQs by number. A domain by file is one of all processes of the device. */
+/*
+ * XRC: domains, SRQs by number, and QPs of other processes. A domain by file is one of all
+ * processes of the device.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,10 +106,23 @@ rverbs_xrc_probe(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *cq)
 	return is_released && ibv_close_xrcd(xrcd) == 0;
 }
 
+/* The kernel has the QPs: they remain until all processes have destroyed their handles. */
+static void
+qp_leave(struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+}
+
+static const struct rmem_qp_share_ops share_ops = {
+		.qp_open = rverbs_qp_open,
+		.qp_leave = qp_leave,
+};
+
 const struct rmem_xrc_ops rverbs_xrc_ops = {
 		.xrcd_size = sizeof(struct rverbs_xrcd),
 		.flags = RMEM_XRC_OPS_SHARED,
 		.srq_num_get = srq_num_get,
 		.xrcd_dealloc = xrcd_dealloc,
 		.xrcd_alloc = xrcd_alloc,
+		.share = &share_ops,
 };

@@ -76,14 +76,19 @@ check_sizes(const struct rmem_driver *driver)
 }
 
 static bool
+has_share(const struct rmem_qp_share_ops *share)
+{
+	const bool has_calls = share->qp_call != NULL;
+
+	return share->qp_open != NULL && share->qp_leave != NULL &&
+			(share->qp_close != NULL) == has_calls &&
+			(share->qp_event != NULL) == has_calls;
+}
+
+static bool
 has_xrc(const struct rmem_xrc_ops *xrc)
 {
-	const struct rmem_qp_share_ops *share = xrc->share;
-
-	if (share != NULL &&
-			(share->qp_open == NULL || share->qp_call == NULL ||
-					share->qp_close == NULL || share->qp_event == NULL ||
-					share->qp_leave == NULL))
+	if (xrc->share != NULL && !has_share(xrc->share))
 		return false;
 	return xrc->srq_num_get != NULL && xrc->xrcd_dealloc != NULL && xrc->xrcd_alloc != NULL &&
 			xrc->xrcd_size >= sizeof(struct rmem_xrcd);

@@ -59,12 +59,17 @@ struct rmem_dev_drv {
 	void (*failed)(struct rmem_dev *dev);
 };
 
+/** rmem_qp_drv::is_opened: another process executes its calls; set by the class. */
+#define RMEM_QP_OPENED_CALLS 1
+/** The device has the QP, as the kernel: its calls are those of a QP of this process. */
+#define RMEM_QP_OPENED_DEVICE 2
+
 /** Head of a driver's QP. */
 struct rmem_qp_drv {
 	struct rmem_qp qp;                /**< Public part. */
 	struct rmem_qp_error *last_error; /**< Private to the class: rmem_qp_note_error(). */
 	uint16_t flags;                   /**< RMEM_QP_* of its configuration; set by the class. */
-	uint16_t is_opened;               /**< 1: of rmem_qp_get_shared(); set by the class. */
+	uint16_t is_opened;               /**< RMEM_QP_OPENED_*; 0: not of rmem_qp_get_shared(). */
 	uint16_t has_openers;             /**< 1: rmem_qp_hold() holds it; by the class, atomic. */
 	uint16_t reserved[1];             /**< Zero. */
 	struct rmem_async_events *async;  /**< Private to the class: events, or NULL. */
@@ -419,7 +424,11 @@ typedef void (*rmem_qp_event_t)(struct rmem_qp *qp, uint32_t type);
 /** Release all QPs that only other processes hold (rmem_qp_is_left()). */
 typedef void (*rmem_qp_leave_t)(struct rmem_dev *dev);
 
-/** Operations on QPs that several processes open; all are required. */
+/**
+ * Operations on QPs that several processes open; all are required. If qp_open sets
+ * RMEM_QP_OPENED_DEVICE in each QP, qp_call, qp_close and qp_event are NULL: then the handle is
+ * destroyed by qp_destroy.
+ */
 struct rmem_qp_share_ops {
 	rmem_qp_open_t qp_open;   /**< QPs of other processes. */
 	rmem_qp_call_t qp_call;   /**< QPs of other processes. */

@@ -381,7 +381,10 @@ struct rmem_qp_shared_conf {
  * Open a QP of RMEM_QPT_XRC_RECV that another process has created.
  *
  * As ibv_open_qp(3), by a domain of a file that both processes have opened. Each call returns a new
- * handle. rmem_qp_query(), rmem_qp_modify(), rmem_qp_connect(), rmem_qp_reset() and
+ * handle. On devices of verbs the kernel has the QP, which remains until all handles are destroyed.
+ * On other devices a process has it, as follows.
+ *
+ * rmem_qp_query(), rmem_qp_modify(), rmem_qp_connect(), rmem_qp_reset() and
  * rmem_qp_set_error() of the handle are executed by the process of the QP, with its errors, and
  * fail with -ETIMEDOUT if it does not answer within 5 s (it may still execute the call), or with
  * -EIO if it has ended. All asynchronous events of the QP are also reported for the handle; the end

@@ -43,11 +43,11 @@ rmem_qp_state_str(uint32_t state)
 	return state < RTE_DIM(names) ? names[state] : "unknown";
 }
 
-/** Whether the QP is of another process. */
+/** Whether another process executes the calls of the QP. */
 static inline bool
 rmem_qp_is_opened(const struct rmem_qp *qp)
 {
-	return ((const struct rmem_qp_drv *)qp)->is_opened != 0;
+	return ((const struct rmem_qp_drv *)qp)->is_opened == RMEM_QP_OPENED_CALLS;
 }
 
 /** Let the process of an opened QP execute a call. */

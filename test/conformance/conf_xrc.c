@@ -7,8 +7,10 @@
  * the QP that receives it.
  */
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "conf.h"
@@ -534,6 +536,55 @@ CONF_TEST(xrc, opened_qp_is_destroyed_with_its_last_handle, CAPA, 0,
 	TEST_EQ(post(cx.srq, 1, NULL), 1);
 	TEST_STATUS(do_wr(fx_wr(RMEM_WR_SEND, NULL, 0), number(cx.srq)), RMEM_WC_SUCCESS);
 	expect_recv(cx.cq, 1);
+}
+
+static uint32_t
+nb_qps(void)
+{
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(conf.dev, &info) == 0 ? info.nb_qp : UINT32_MAX;
+}
+
+/* As by another process: by the file, and by calls of the handle. */
+CONF_TEST(xrc, qp_is_opened_by_the_file_of_its_domain, CAPA, 0, "ibv_open_qp(3)")
+{
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	struct rmem_qp_shared_conf shared = {.qp_num = 0};
+	struct rmem_xrcd *first, *second;
+	struct rmem_srq *srq;
+	const uint32_t nb = nb_qps();
+	struct rmem_qp *qp;
+	int ret;
+
+	TEST_ASSERT(fd >= 0);
+	first = make_domain(RMEM_XRCD_FILE | RMEM_XRCD_CREATE, fd);
+	second = make_domain(RMEM_XRCD_FILE, fd);
+	TEST_ASSERT(first != NULL && second != NULL);
+	close(fd);
+	TEST_OK(fx_release(cx.recv));
+	cx.recv = make_recv(first, 0);
+	shared.qp_num = cx.recv->qp_num;
+	ret = rmem_qp_get_shared(second, &shared, &qp);
+	TEST_SKIP_IF(ret == -EOPNOTSUPP, "the device opens no QPs of other processes");
+	TEST_SKIP_IF(ret == -ENOENT, "the device opens QPs of other processes only with ip=");
+	TEST_OK(ret);
+	fx_track(qp);
+	srq = make_srq(fx.a.pd, second, cx.cq);
+	TEST_ASSERT(srq != NULL);
+	TEST_OK(rmem_qp_reset(cx.send));
+	TEST_OK(conf_connect(cx.send, qp));
+	TEST_EQ(post(srq, 9, NULL), 1);
+	TEST_STATUS(do_wr(fx_wr(RMEM_WR_SEND, NULL, 0), number(srq)), RMEM_WC_SUCCESS);
+	expect_recv(cx.cq, 9);
+	TEST_OK(rmem_qp_set_error(qp));
+	conf_expect_err(cx.recv);
+	TEST_OK(fx_release(qp));
+	conf_expect_err(cx.recv);
+	TEST_OK(fx_release(cx.recv));
+	/* The process of a QP may release the reference of a handle later. */
+	while (nb_qps() >= nb)
+		sched_yield();
 }
 
 CONF_TEST(xrc, qps_have_no_other_queue, CAPA, 0, "ibv_create_qp_ex(3): one direction each")

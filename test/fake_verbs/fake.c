@@ -470,10 +470,36 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return ex->wr_start != NULL ? ex : NULL;
 }
 
+static int
+fake_unlink_qp(struct fake_qp *qp)
+{
+	struct fake_qp **at = &fake_qps;
+
+	while (*at != qp)
+		at = &(*at)->next;
+	*at = qp->next;
+	free(qp->mlx5);
+	free(qp);
+	return 0;
+}
+
+/* The last handle of a QP destroys it. */
+static int
+fake_close_qp(struct fake_qp *handle)
+{
+	struct fake_qp *qp = handle->opened;
+
+	if (--qp->nb_openers == 0 && qp->is_left)
+		fake_unlink_qp(qp);
+	else if (qp->opener == handle)
+		qp->opener = NULL;
+	return fake_delete(handle);
+}
+
 int
 ibv_destroy_qp(struct ibv_qp *ibv)
 {
-	struct fake_qp **at = &fake_qps, *qp = (struct fake_qp *)ibv;
+	struct fake_qp *qp = (struct fake_qp *)ibv;
 
 	if (fake_nb_bound_on(qp) != 0 && !fake.has_rxe_windows)
 		return EBUSY;
@@ -483,11 +509,11 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		return EBUSY;
 	if (fake_keeps("destroy_qp", qp))
 		return errno;
-	while (*at != qp)
-		at = &(*at)->next;
-	*at = qp->next;
-	free(qp->mlx5);
-	return fake_delete(qp);
+	if (qp->opened != NULL)
+		return fake_close_qp(qp);
+	fake.nb_live--;
+	qp->is_left = qp->nb_openers != 0;
+	return qp->is_left ? 0 : fake_unlink_qp(qp);
 }
 
 struct fake_qp *
@@ -503,7 +529,7 @@ fake_qp_find(uint32_t qp_num)
 int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
-	struct fake_qp *qp = (struct fake_qp *)ibv;
+	struct fake_qp *qp = fake_qp_of_ibv(ibv);
 
 	if (fake_fails("modify_qp"))
 		return errno;
@@ -516,14 +542,20 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		qp->dest = attr->dest_qp_num;
 	qp->mask = mask;
 	qp->attr = *attr;
+	if ((mask & IBV_QP_AV) != 0)
+		qp->path = *attr;
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
+		qp->access = attr->qp_access_flags;
 	if (attr->qp_state == IBV_QPS_ERR)
 		fake_qp_error(qp);
-	if (attr->qp_state == IBV_QPS_RESET)
+	if (attr->qp_state == IBV_QPS_RESET) {
 		fake_qp_drop(qp);
-	ibv->state = attr->qp_state;
+		qp->access = 0;
+	}
+	qp->ex.qp_base.state = attr->qp_state;
 	if (attr->qp_state == IBV_QPS_RESET && fake.nb_late_errors != 0) {
 		fake.nb_late_errors--;
-		ibv->state = IBV_QPS_ERR;
+		qp->ex.qp_base.state = IBV_QPS_ERR;
 	}
 	return 0;
 }
@@ -531,15 +563,21 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 int
 ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	const struct fake_qp *qp = (const struct fake_qp *)ibv;
+	const struct fake_qp *qp = fake_qp_of_ibv(ibv);
 
-	RTE_SET_USED(mask);
 	RTE_SET_USED(init);
 	if (fake_fails("query_qp"))
 		return errno;
 	*attr = qp->attr;
-	attr->qp_state = ibv->state;
+	attr->qp_state = qp->ex.qp_base.state;
 	attr->qkey = qp->qkey;
+	if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
+		return 0;
+	attr->qp_access_flags = qp->access;
+	attr->dest_qp_num = qp->dest;
+	attr->ah_attr = qp->path.ah_attr;
+	attr->path_mtu = qp->path.path_mtu;
+	attr->rq_psn = qp->path.rq_psn;
 	return 0;
 }
 

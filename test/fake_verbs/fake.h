@@ -58,6 +58,7 @@ struct fake {
 	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_ud;             /* no QPs of UD */
 	bool has_xrc;               /* XRC */
+	bool has_no_open_qp;        /* ibv_open_qp() is not supported */
 	uint64_t other_inode;       /* file of an XRC domain of another process; 0: none */
 	bool has_ignore_overrun;    /* CQs that ignore an overrun */
 	uint16_t max_cq_period;     /* of moderation; 0: there is none */
@@ -183,6 +184,13 @@ struct fake_qp {
 	unsigned int nb_groups;
 	int mask; /* of the last ibv_modify_qp() */
 	struct ibv_qp_attr attr;
+	struct ibv_qp_attr path; /* of the last one with IBV_QP_AV */
+	unsigned int access;     /* of the last one with IBV_QP_ACCESS_FLAGS; 0 in RESET */
+	/* Of ibv_open_qp(). */
+	struct fake_qp *opened; /* a handle: its QP; else NULL */
+	struct fake_qp *opener; /* a QP: its last handle */
+	unsigned int nb_openers;
+	bool is_left; /* only openers have it */
 	struct fake_wqe batch[FAKE_QUEUE];
 	uint32_t nb_batch;
 	int ex_err;                /* of ibv_wr_complete(), by a request of the batch */
@@ -254,6 +262,14 @@ void fake_fill_recv(struct fake_wqe *wqe, const struct ibv_recv_wr *wr);
 /* A request to an XRC_RECV QP names an SRQ; false: the domain of the QP has no such SRQ. */
 bool fake_srq_select(struct fake_qp *qp, uint32_t number);
 void fake_xrc_ops(struct verbs_context *context);
+/* The QP of a handle, which may be its own. */
+static inline struct fake_qp *
+fake_qp_of_ibv(struct ibv_qp *ibv)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	return qp->opened != NULL ? qp->opened : qp;
+}
 /* A message needs a receive: one of the SRQ, if the QP has one. */
 void fake_srq_take(struct fake_qp *qp);
 /* A completion of a CQ, which may be armed. */

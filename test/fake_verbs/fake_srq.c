@@ -199,17 +199,50 @@ fake_close_xrcd(struct ibv_xrcd *ibv)
 	return fake_delete(ibv);
 }
 
+static bool
+fake_is_domain(const struct ibv_xrcd *a, const struct ibv_xrcd *b)
+{
+	return a != NULL &&
+			(a == b ||
+					(((const struct fake_xrcd *)a)->inode != 0 &&
+							((const struct fake_xrcd *)a)->inode ==
+									((const struct fake_xrcd *)b)
+											->inode));
+}
+
+/* As ib_uverbs_open_qp() of the kernel, and the providers. */
+static struct ibv_qp *
+fake_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	struct fake_qp *handle, *qp = fake_qp_find(attr->qp_num);
+
+	if (attr->comp_mask != IBV_QP_OPEN_ATTR_RESERVED - 1 || attr->qp_type != IBV_QPT_XRC_RECV ||
+			qp == NULL || !fake_is_domain(qp->init.xrcd, attr->xrcd)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	handle = fake_new("open_qp", sizeof(*handle));
+	if (handle == NULL)
+		return NULL;
+	handle->ex.qp_base.context = context;
+	handle->ex.qp_base.qp_context = attr->qp_context;
+	handle->ex.qp_base.qp_num = attr->qp_num;
+	handle->ex.qp_base.qp_type = attr->qp_type;
+	handle->opened = qp;
+	qp->init.xrcd = attr->xrcd; /* the owner may close its own */
+	qp->opener = handle;
+	qp->nb_openers++;
+	return &handle->ex.qp_base;
+}
+
 bool
 fake_srq_select(struct fake_qp *qp, uint32_t number)
 {
-	const struct fake_xrcd *xrcd = (struct fake_xrcd *)qp->init.xrcd;
 	struct fake_srq *srq = fake_xrc_srqs;
 
 	while (srq != NULL && srq->number != number)
 		srq = srq->next;
-	if (srq == NULL || xrcd == NULL ||
-			(srq->xrcd != xrcd &&
-					(xrcd->inode == 0 || srq->xrcd->inode != xrcd->inode)))
+	if (srq == NULL || !fake_is_domain(qp->init.xrcd, &srq->xrcd->ibv))
 		return false;
 	qp->init.srq = &srq->ibv;
 	qp->ex.qp_base.recv_cq = srq->cq;
@@ -224,6 +257,8 @@ fake_xrc_ops(struct verbs_context *context)
 	context->create_srq_ex = fake_create_srq_ex;
 	context->get_srq_num = fake_get_srq_num;
 	context->open_xrcd = fake_open_xrcd;
+	if (!fake.has_no_open_qp)
+		context->open_qp = fake_open_qp;
 	context->close_xrcd = fake_close_xrcd;
 }
 

@@ -241,6 +241,35 @@ later_op(void)
 {
 }
 
+/* Functions for calls by other processes: all, or none. */
+TEST(driver, incomplete_table_of_shared_qps_is_refused)
+{
+	const struct rmem_qp_share_ops all = {.qp_open = (rmem_qp_open_t)later_op,
+			.qp_call = (rmem_qp_call_t)later_op,
+			.qp_close = (rmem_qp_close_t)later_op,
+			.qp_event = (rmem_qp_event_t)later_op,
+			.qp_leave = (rmem_qp_leave_t)later_op};
+	struct rmem_qp_share_ops share;
+	const struct rmem_xrc_ops ops = {.xrcd_size = sizeof(struct rmem_xrcd),
+			.srq_num_get = (rmem_srq_num_get_t)later_op,
+			.xrcd_dealloc = (rmem_xrcd_dealloc_t)later_op,
+			.xrcd_alloc = (rmem_xrcd_alloc_t)later_op,
+			.share = &share};
+	struct rmem_driver driver = bare_driver("noshare");
+	unsigned int i;
+
+	driver.ops.xrc = &ops;
+	for (i = 0; i < 5; i++) {
+		share = all;
+		share.qp_open = i != 0 ? share.qp_open : NULL;
+		share.qp_call = i != 1 ? share.qp_call : NULL;
+		share.qp_close = i != 2 ? share.qp_close : NULL;
+		share.qp_event = i != 3 ? share.qp_event : NULL;
+		share.qp_leave = i != 4 ? share.qp_leave : NULL;
+		FX_ERR_LOG(rmem_driver_register(&driver), EINVAL, "XRC");
+	}
+}
+
 TEST(driver, driver_of_another_version_is_refused)
 {
 	const struct rmem_driver good = bare_driver("later");
