@@ -4,6 +4,8 @@
 
 /* RESET, RTS and ERR: what moves a QP between them, what is flushed, dropped and kept. */
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -88,6 +90,30 @@ TEST(qp_state, destroy_drops_queued_requests_without_completions)
 	TEST_OK(fx_release(fx.a.qp));
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
+}
+
+static bool has_reset;
+
+/* The PSN of the QP is the first random number of the thread. */
+static void *
+reset_cancelled(void *qp)
+{
+	pthread_cancel(pthread_self());
+	has_reset = rmem_qp_reset(qp) == 0;
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(qp_state, thread_that_is_cancelled_in_a_reset_keeps_no_lock)
+{
+	pthread_t thread;
+	void *result;
+
+	has_reset = false;
+	TEST_EQ(pthread_create(&thread, NULL, reset_cancelled, fx.a.qp), 0);
+	TEST_EQ(pthread_join(thread, &result), 0);
+	TEST_ASSERT(has_reset && result == PTHREAD_CANCELED);
+	fx_reconnect();
 }
 
 TEST_SUITE(qp_state, fx_setup, fx_teardown);

@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/random.h>
 
 #include <rte_malloc.h>
@@ -90,6 +91,19 @@ rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
 	ids_set(ids, ids->nb_free++, id);
 }
 
+/* Callers hold locks, which a thread cancelled in the system call would keep. */
+static bool
+draw(uint32_t *pool, size_t size)
+{
+	ssize_t n;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	n = getrandom(pool, size, 0);
+	pthread_setcancelstate(state, NULL);
+	return n == (ssize_t)size;
+}
+
 uint32_t
 rsoft_random(void)
 {
@@ -98,7 +112,7 @@ rsoft_random(void)
 	static __thread unsigned int left;
 
 	if (left == 0) {
-		if (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+		if (!draw(pool, sizeof(pool)))
 			return (uint32_t)rte_rand();
 		left = RTE_DIM(pool);
 	}
