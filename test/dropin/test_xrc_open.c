@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "xrc_process.h"
@@ -35,6 +37,31 @@ open_qp(uint32_t slot, uint32_t number)
 	HOLDS(qp->qp_num == number && qp->qp_context == &own.qp[slot]);
 	own.qp[slot] = qp;
 	return 0;
+}
+
+static int forked[2]; /* a pipe */
+
+/* When the thread waits for a process that is stopped. */
+static void *
+fork_while_asleep(void *tid)
+{
+	while (!is_asleep(*(const pid_t *)tid))
+		sched_yield();
+	fork_waiting(forked[1]);
+	return NULL;
+}
+
+static int
+open_forking(uint32_t slot, uint32_t number)
+{
+	pid_t tid = gettid();
+	pthread_t thread;
+	int err;
+
+	HOLDS(pthread_create(&thread, NULL, fork_while_asleep, &tid) == 0);
+	err = open_qp(slot, number);
+	HOLDS(pthread_join(thread, NULL) == 0);
+	return err;
 }
 
 static int
@@ -120,6 +147,9 @@ execute(const struct command *command, struct reply *reply)
 	case OPEN:
 		reply->err = open_qp(command->a, command->b);
 		break;
+	case OPEN_FORKING:
+		reply->err = open_forking(command->a, command->b);
+		break;
 	case DESTROY:
 		reply->err = destroy(command->a);
 		break;
@@ -137,7 +167,7 @@ execute(const struct command *command, struct reply *reply)
 #define OK(child, op, a, b)          HOLDS(call(child, op, a, b).err == 0)
 #define FAILS(child, op, a, b, err_) HOLDS(call(child, op, a, b).err == (err_))
 
-static struct child a, b, c, spare;
+static struct child a, b, c, spare, forking;
 static uint32_t srqn;
 
 /* Connect this process to a QP by a handle of another process; to RTS, or RTR. */
@@ -338,17 +368,35 @@ stopped_creator_is_not_waited_for(void)
 	FAILS(&b, OPEN, 0, owner.a, EINVAL);
 }
 
+/* The child that the opener has made, while it waited, has no part in the connection. */
+static void
+opener_that_is_killed_while_it_opens_has_no_handle(void)
+{
+	const struct reply owner = call(&c, CREATE_QP, 0, 0);
+	char byte;
+
+	stop_creator();
+	order(&forking, (struct command){.op = OPEN_FORKING, .a = 0, .b = owner.a});
+	HOLDS(read(forked[0], &byte, 1) == 1);
+	kill_child(&forking);
+	HOLDS(kill(c.pid, SIGCONT) == 0);
+	OK(&c, DESTROY, 0, 0);
+	while (call(&b, OPEN, 0, owner.a).err == 0)
+		OK(&b, DESTROY, 0, 0);
+}
+
 static void
 start_all(void)
 {
 	file[0] = memfd_create("xrcd", MFD_CLOEXEC);
 	file[1] = memfd_create("xrcd", MFD_CLOEXEC);
-	HOLDS(file[0] >= 0 && file[1] >= 0 && pipe(life) == 0);
+	HOLDS(file[0] >= 0 && file[1] >= 0 && pipe(life) == 0 && pipe(forked) == 0);
 	/* Before this process has a device, which a child would inherit. */
 	a = start(2, 0);
 	b = start(3, 0);
 	c = start(4, 0);
 	spare = start(5, 0);
+	forking = start(7, 0);
 }
 
 static void
@@ -382,6 +430,8 @@ main(int argc, char **argv)
 	wrong_qps_are_not_found(has_user ? &user : NULL);
 	killed_opener_releases_the_qp(&spare);
 	killed_creator_ends_the_qp();
+	OK(&forking, OPEN_DOMAIN, 0, 0);
+	opener_that_is_killed_while_it_opens_has_no_handle();
 	if (network == NULL)
 		stopped_creator_is_not_waited_for();
 	if (has_user)

@@ -197,8 +197,8 @@ close_all(void)
 	exit(0);
 }
 
-static void
-fork_waiting(void)
+void
+fork_waiting(int pipe_fd)
 {
 	const pid_t pid = fork();
 	char byte;
@@ -206,6 +206,7 @@ fork_waiting(void)
 	HOLDS(pid >= 0);
 	if (pid != 0)
 		return;
+	HOLDS(pipe_fd < 0 || write(pipe_fd, "", 1) == 1);
 	(void)!read(life[0], &byte, sizeof(byte));
 	_exit(0);
 }
@@ -249,7 +250,7 @@ execute(const struct command *command, struct reply *reply)
 		reply->wc = send_own(command->a);
 		break;
 	case FORK:
-		fork_waiting();
+		fork_waiting(-1);
 		break;
 	case END:
 		close_all();

@@ -36,6 +36,7 @@ enum op {
 	/* By execute_more(). */
 	CLOSE_DOMAIN, /* -> err */
 	OPEN,         /* a: slot, b: number -> err */
+	OPEN_FORKING, /* the same; another thread calls fork() when it waits for the creator */
 	DESTROY,      /* a: slot -> err */
 	TO_INIT,      /* a: slot -> err */
 	TO_RTR,       /* a: slot, b: number of the peer -> err */
@@ -104,6 +105,8 @@ struct ibv_qp *create_send_qp(void);
 /* Close everything, and end the process. */
 void close_all(void);
 
+/* Make a child of fork(), which ends after the requester; it writes a byte to a pipe, or none. */
+void fork_waiting(int pipe_fd);
 /* Start a child, as a user if not 0. */
 struct child start(unsigned int n, uid_t user);
 /* Send a command, and receive the reply. */

@@ -679,6 +679,71 @@ TEST(wire_sim, bad_answers_of_owners_are_errors)
 	link_close();
 }
 
+/* A thread that is cancelled before its call, which has cancellation points. */
+struct cancelled {
+	enum {
+		CANCELLED_OPEN,
+		CANCELLED_QUERY,
+		CANCELLED_CLOSE,
+		CANCELLED_DESTROY, /* a QP of this process that others can open */
+		CANCELLED_NB,
+	} call;
+	struct rmem_qp *qp;
+	int ret;
+	bool has_returned;
+};
+
+static void *
+run_cancelled(void *arg)
+{
+	struct cancelled *cancelled = arg;
+	struct rmem_qp_attr attr;
+
+	pthread_cancel(pthread_self());
+	switch (cancelled->call) {
+	case CANCELLED_OPEN:
+		cancelled->ret = open_num(FOREIGN, NULL, &cancelled->qp);
+		break;
+	case CANCELLED_QUERY:
+		cancelled->ret = rmem_qp_query(cancelled->qp, &attr);
+		break;
+	case CANCELLED_CLOSE:
+		cancelled->ret = rmem_qp_destroy(cancelled->qp);
+		break;
+	default:
+		cancelled->ret = rmem_qp_destroy(link_.recv);
+		break;
+	}
+	cancelled->has_returned = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* They keep neither a lock nor an object. */
+TEST(wire_sim, threads_are_cancelled_after_calls_of_opened_qps)
+{
+	struct owner owner = {.has_file = true, .len = LEN, .answer = {.has_attr = 1}};
+	struct cancelled cancelled = {.call = CANCELLED_OPEN};
+	pthread_t of_owner, thread;
+	void *result;
+
+	link_open();
+	owner.listener = rwire_xrc_socket_listen(link_.domain, RWIRE_XRC_QP, FOREIGN);
+	TEST_ASSERT(owner.listener >= 0);
+	TEST_EQ(pthread_create(&of_owner, NULL, run_owner, &owner), 0);
+	for (; cancelled.call < CANCELLED_NB; cancelled.call++) {
+		cancelled.has_returned = false;
+		TEST_EQ(pthread_create(&thread, NULL, run_cancelled, &cancelled), 0);
+		TEST_EQ(pthread_join(thread, &result), 0);
+		TEST_ASSERT(cancelled.has_returned && result == PTHREAD_CANCELED);
+		TEST_OK(cancelled.ret);
+	}
+	link_.recv = NULL;
+	TEST_EQ(pthread_join(of_owner, NULL), 0);
+	close(owner.listener);
+	link_close();
+}
+
 /* Of types that a QP has; the end of the owner is one. */
 TEST(wire_sim, events_of_owners_are_checked)
 {

@@ -55,27 +55,27 @@ fail_absent(const struct rsoft_qp *qp)
 	return -ENOENT;
 }
 
-/* Connect to the socket of the QP: a descriptor, or an errno, which is logged. */
+/* Connect to the socket of the QP: 0, or an errno, which is logged. */
 static int
-reach(const struct rsoft_qp *qp, uint64_t until)
+reach(const struct rsoft_qp *qp, int *fd, uint64_t until)
 {
-	int fd;
+	int ret;
 
 	for (;;) {
-		fd = rwire_xrc_socket_connect(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num);
-		if (fd != -EAGAIN)
+		ret = rwire_xrc_socket_dial(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num, fd);
+		if (ret != -EAGAIN)
 			break;
 		/* The backlog is full. */
 		if (remaining(until) == 0)
 			return fail_silent(qp);
 		(void)poll(NULL, 0, RETRY_MS);
 	}
-	if (fd == -ENFILE) {
+	if (ret == -ENFILE) {
 		RSOFT_LOG(ERR, "QP 0x%06x: of another process: no file descriptor is free",
 				qp->qp.qp_num);
 		return -ENOMEM;
 	}
-	return fd < 0 ? fail_absent(qp) : fd;
+	return ret < 0 ? fail_absent(qp) : 0;
 }
 
 /* Check the hello of the owner. */
@@ -120,63 +120,86 @@ greet(const struct rsoft_qp *qp, int fd, uint64_t until)
 	return n <= 0 ? fail_silent(qp) : check_hello(qp, fd);
 }
 
+/* List a new connection, whose descriptor a child of fork() then closes. */
 static struct rwire_xrc_qp_out *
-out_new(struct rsoft_qp *qp, int fd)
+out_new(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 {
 	struct rwire_xrc_qp_out *out = calloc(1, sizeof(*out));
 	pthread_condattr_t attr;
 
 	if (out == NULL)
 		return NULL;
-	out->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_OUT, .fd = fd};
+	out->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_OUT, .fd = -1};
 	out->qp = qp;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&out->cond, &attr);
 	pthread_condattr_destroy(&attr);
+	pthread_mutex_lock(&qps->lock);
+	LIST_INSERT_HEAD(&qps->outs, out, next);
+	pthread_mutex_unlock(&qps->lock);
 	return out;
 }
 
-/* List a connection that is ready for calls; false: no memory. */
-static bool
-out_add(struct rwire_xrc_qps *qps, struct rsoft_qp *qp, int fd)
+/* Close a connection; is_open: it was ready for calls. */
+static void
+out_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_out *out, bool is_open)
 {
-	struct rwire_xrc_qp_out *out = out_new(qp, fd);
-	bool is_added;
-
-	if (out == NULL)
-		return false;
 	pthread_mutex_lock(&qps->lock);
-	is_added = qps->nb < qps->max && rwire_xrc_qp_watch(qps, &out->end);
-	if (is_added) {
+	LIST_REMOVE(out, next);
+	rwire_xrc_qp_unwatch(qps, &out->end);
+	qps->nb -= is_open;
+	pthread_mutex_unlock(&qps->lock);
+	pthread_cond_destroy(&out->cond);
+	free(out);
+}
+
+/* Let the thread receive from a connection; false: no memory, or too many. */
+static bool
+out_open(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_out *out)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&qps->lock);
+	is_open = qps->nb < qps->max && rwire_xrc_qp_watch(qps, &out->end);
+	if (is_open) {
 		qps->nb++;
-		qp->out = out;
-		LIST_INSERT_HEAD(&qps->outs, out, next);
+		out->qp->out = out;
 	}
 	pthread_mutex_unlock(&qps->lock);
-	if (!is_added)
-		free(out);
-	return is_added;
+	return is_open;
+}
+
+static int
+connect_new(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
+{
+	const uint64_t until = now_ms() + RWIRE_XRC_QP_TIMEOUT_MS;
+	struct rwire_xrc_qp_out *out = out_new(qps, qp);
+	int ret = 0;
+
+	if (out != NULL)
+		ret = reach(qp, &out->end.fd, until);
+	if (out != NULL && ret == 0)
+		ret = greet(qp, out->end.fd, until);
+	if (out == NULL || (ret == 0 && !out_open(qps, out))) {
+		RSOFT_LOG(ERR, "QP 0x%06x: of another process: no memory, or %u connections",
+				qp->qp.qp_num, qps->max);
+		ret = -ENOMEM;
+	}
+	if (out != NULL && ret != 0)
+		out_close(qps, out, false);
+	return ret;
 }
 
 int
 rwire_xrc_qp_connect(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 {
-	const uint64_t until = now_ms() + RWIRE_XRC_QP_TIMEOUT_MS;
-	int ret, fd = reach(qp, until);
+	int ret, state;
 
-	if (fd < 0)
-		return fd;
-	ret = greet(qp, fd, until);
-	if (ret == 0 && !out_add(qps, qp, fd)) {
-		RSOFT_LOG(ERR, "QP 0x%06x: of another process: no memory, or %u connections",
-				qp->qp.qp_num, qps->max);
-		ret = -ENOMEM;
-	}
-	if (ret != 0) {
-		(void)shutdown(fd, SHUT_RDWR); /* a child of fork() may have a copy */
-		close(fd);
-	}
+	/* A thread cancelled in the wait would keep the connection, and the QP. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ret = connect_new(qps, qp);
+	pthread_setcancelstate(state, NULL);
 	return ret;
 }
 
@@ -249,20 +272,12 @@ void
 rwire_xrc_qp_close(struct rmem_qp *base)
 {
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
-	struct rwire_xrc_qps *qps = qp->dev->wire->xrc_qps;
-	struct rwire_xrc_qp_out *out = qp->out;
 	int state;
 
 	/* A thread cancelled in a system call would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&qps->lock);
-	LIST_REMOVE(out, next);
-	rwire_xrc_qp_unwatch(qps, &out->end);
-	qps->nb--;
-	pthread_mutex_unlock(&qps->lock);
+	out_close(qp->dev->wire->xrc_qps, qp->out, true);
 	pthread_setcancelstate(state, NULL);
-	pthread_cond_destroy(&out->cond);
-	free(out);
 }
 
 void

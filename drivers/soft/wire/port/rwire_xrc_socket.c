@@ -77,23 +77,33 @@ rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t number
 }
 
 int
-rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number)
+rwire_xrc_socket_dial(const struct rmem_xrcd *xrcd, char kind, uint32_t number, int *fd)
 {
 	struct sockaddr_un un;
 	socklen_t len = get_name(xrcd, kind, number, &un);
-	int err, fd = make_socket();
+	int err, own;
 
-	if (fd < 0)
+	*fd = own = make_socket();
+	if (own < 0)
 		return -ENFILE;
-	if (connect(fd, (const struct sockaddr *)&un, len) == 0) {
-		if (is_own_user(fd))
-			return fd;
+	if (connect(own, (const struct sockaddr *)&un, len) == 0) {
+		if (is_own_user(own))
+			return 0;
 		err = ECONNREFUSED;
 	} else {
 		err = errno == EAGAIN ? EAGAIN : ECONNREFUSED;
 	}
-	close(fd);
+	*fd = -1;
+	close(own);
 	return -err;
+}
+
+int
+rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number)
+{
+	int fd, ret = rwire_xrc_socket_dial(xrcd, kind, number, &fd);
+
+	return ret == 0 ? fd : ret;
 }
 
 int

@@ -40,6 +40,11 @@ int rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t nu
  */
 int rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number);
 
+/*
+ * The same, with 0 for a descriptor. It is in *fd once it exists, for a child of fork(); or -1.
+ */
+int rwire_xrc_socket_dial(const struct rmem_xrcd *xrcd, char kind, uint32_t number, int *fd);
+
 /* Accept a connection of this user: a descriptor, -EAGAIN (none waits), -EPERM or -ENFILE. */
 int rwire_xrc_socket_accept(int listener);
 
