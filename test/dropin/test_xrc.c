@@ -23,14 +23,20 @@ static struct ibv_srq *srq;
 static uint32_t srq_num;
 
 static struct ibv_xrcd *
-open_xrcd(int fd, int oflags)
+open_xrcd_of(struct ibv_context *context, int fd, int oflags)
 {
 	struct ibv_xrcd_init_attr attr = {
 			.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 			.fd = fd,
 			.oflags = oflags};
 
-	return ibv_open_xrcd(own.context, &attr);
+	return ibv_open_xrcd(context, &attr);
+}
+
+static struct ibv_xrcd *
+open_xrcd(int fd, int oflags)
+{
+	return open_xrcd_of(own.context, fd, oflags);
 }
 
 static struct ibv_srq *
@@ -207,6 +213,50 @@ qp_is_opened_again(struct ibv_qp *send, struct ibv_qp *recv)
 	HOLDS(ibv_destroy_qp(again) == 0);
 }
 
+/*
+ * A handle of another context has the events of the QP when that context has none; they are read
+ * from the context that created the QP, which remains.
+ */
+static void
+handles_are_of_two_contexts(struct ibv_qp *send)
+{
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	struct ibv_xrcd *unnamed = xrcd, *second;
+	struct ibv_srq *of_unnamed = srq;
+	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+					IBV_QP_OPEN_ATTR_TYPE,
+			.qp_type = IBV_QPT_XRC_RECV};
+	struct ibv_context *other = open_device("soft0");
+	struct ibv_async_event event;
+	struct ibv_qp *recv, *again;
+
+	HOLDS(fd >= 0);
+	xrcd = open_xrcd(fd, O_CREAT);
+	second = open_xrcd_of(other, fd, 0);
+	HOLDS(xrcd != NULL && second != NULL);
+	srq = create_srq(xrcd);
+	HOLDS(srq != NULL && ibv_get_srq_num(srq, &srq_num) == 0);
+	recv = create_recv(xrcd);
+	attr.qp_num = recv->qp_num;
+	attr.xrcd = second;
+	again = ibv_open_qp(other, &attr);
+	HOLDS(again != NULL && again->context == other);
+	connect_again(send, recv);
+	event = event_of(recv, send);
+	ibv_ack_async_event(&event);
+	HOLDS(ibv_destroy_qp(recv) == 0);
+	connect_again(send, again);
+	event = event_of(again, send);
+	ibv_ack_async_event(&event);
+	HOLDS(ibv_destroy_qp(again) == 0 && ibv_close_xrcd(second) == 0);
+	HOLDS(ibv_close_device(other) == 0);
+	HOLDS(ibv_destroy_srq(srq) == 0 && ibv_close_xrcd(xrcd) == 0 && close(fd) == 0);
+	reset_qp(send);
+	xrcd = unnamed;
+	srq = of_unnamed;
+	HOLDS(ibv_get_srq_num(srq, &srq_num) == 0);
+}
+
 static void
 domains_have_files(void)
 {
@@ -288,6 +338,7 @@ main(void)
 	message_is_received(send, recv);
 	domain_ends_with_its_process();
 	qp_is_opened_again(send, recv);
+	handles_are_of_two_contexts(send);
 	HOLDS(ibv_destroy_qp(send) == 0 && ibv_destroy_srq(srq) == 0);
 	HOLDS(ibv_close_xrcd(xrcd) == 0);
 	HOLDS(ibv_close_xrcd(xrcd) == ENOENT);

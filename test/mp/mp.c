@@ -432,6 +432,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	mp_bad_run(sh);
 	test_set_running("fork");
 	mp_fork_run(sh);
+	test_set_running("not_claimed");
+	mp_refused_run(sh);
 	test_set_running("two");
 	mp_two_run(sh);
 	test_set_running("kill");

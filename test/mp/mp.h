@@ -86,6 +86,8 @@ void mp_fork_orphan(struct mp_shared *sh);
 /* Roles that use both devices (mp_two.c): while MP_DEV2 is closed, and until they are killed. */
 void mp_two_role(struct mp_shared *sh);
 void mp_two_loop(struct mp_shared *sh);
+/* A role that claims the QP of MP_DEV2, which is refused. */
+void mp_refused_role(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
 void mp_bad_messages(struct mp_shared *sh);
@@ -120,5 +122,7 @@ void mp_fork_run(struct mp_shared *sh);
 void mp_fork_leave(int pid);
 /* Two devices. */
 void mp_two_run(struct mp_shared *sh);
+/* QPs of MP_DEV2 that no process can claim. */
+void mp_refused_run(struct mp_shared *sh);
 
 #endif /* MP_H */

@@ -588,7 +588,8 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"drain", role_drain}, {"numbers", role_numbers},
 			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again},
 			{"fork", mp_fork_role}, {"fork_orphan", mp_fork_orphan},
-			{"two", mp_two_role}, {"two_loop", mp_two_loop}};
+			{"two", mp_two_role}, {"two_loop", mp_two_loop},
+			{"not_claimed", mp_refused_role}};
 	size_t i;
 
 	test_set_running(args[0]);

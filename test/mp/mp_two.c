@@ -164,6 +164,54 @@ mp_two_loop(struct mp_shared *sh)
 	}
 }
 
+void
+mp_refused_role(struct mp_shared *sh)
+{
+	struct rmem_dev *dev;
+	struct rmem_qp *qp;
+
+	RTE_SET_USED(sh);
+	TEST_OK(rmem_dev_attach(MP_DEV2, &dev));
+	TEST_OK(rmem_qp_lookup(dev, MP_QP, &qp));
+	TEST_ERR(rmem_qp_claim(qp), EOPNOTSUPP);
+	TEST_OK(rmem_dev_detach(dev));
+}
+
+/* No process claims a QP of the device. */
+static void
+run_refused(struct mp_shared *sh, struct rmem_dev *dev, enum rmem_qp_type type)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = MP_DEPTH};
+	struct rmem_qp_conf qp_conf = {
+			.type = type, .max_send_wr = 1, .max_send_sge = 1, .name = MP_QP};
+	struct rmem_pd *pd;
+	struct rmem_qp *qp;
+	struct rmem_cq *cq;
+
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_cq_create(dev, &conf, &cq));
+	qp_conf.send_cq = qp_conf.recv_cq = cq;
+	TEST_OK(rmem_qp_create(pd, &qp_conf, &qp));
+	mp_run_role(sh, "not_claimed");
+	TEST_EQ(qp->obj.process, 0);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_cq_destroy(cq));
+	TEST_OK(rmem_pd_dealloc(pd));
+	TEST_OK(rmem_dev_close(dev));
+}
+
+/* Those of ip=, whose bursts are packets or copies to mapped memory, and of XRC. */
+void
+mp_refused_run(struct mp_shared *sh)
+{
+	struct rmem_dev *dev;
+
+	TEST_OK(rmem_dev_create(MP_DEV2, "ip=host,progress=poll", &dev));
+	run_refused(sh, dev, RMEM_QPT_RC);
+	TEST_OK(rmem_dev_create(MP_DEV2, NULL, &dev));
+	run_refused(sh, dev, RMEM_QPT_XRC_SEND);
+}
+
 /* Wait until the process has left the device; its QP is in RESET then. */
 static void
 wait_for_end(struct mp_two *two, struct rmem_dev *dev)
