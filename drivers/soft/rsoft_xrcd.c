@@ -5,6 +5,7 @@
 /* XRC domains; see rsoft_xrcd.h. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,12 +65,15 @@ xrcd_alloc(struct rmem_xrcd *base, const struct rmem_xrcd_conf *conf)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_xrcd *xrcd = xrcd_of(base);
-	int ret;
+	int ret, state;
 
 	xrcd->socket = -1;
 	if ((conf->flags & RMEM_XRCD_FILE) == 0)
 		return 0;
+	/* The class holds a lock, which a thread cancelled in a system call would keep. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = open_file(dev, xrcd, conf->flags);
+	pthread_setcancelstate(state, NULL);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&rsoft_domain->lock);

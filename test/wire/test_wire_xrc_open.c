@@ -685,10 +685,12 @@ struct cancelled {
 		CANCELLED_OPEN,
 		CANCELLED_QUERY,
 		CANCELLED_CLOSE,
+		CANCELLED_DOMAIN,  /* a handle of a domain */
 		CANCELLED_DESTROY, /* a QP of this process that others can open */
 		CANCELLED_NB,
 	} call;
 	struct rmem_qp *qp;
+	struct rmem_xrcd *xrcd;
 	int ret;
 	bool has_returned;
 };
@@ -696,6 +698,7 @@ struct cancelled {
 static void *
 run_cancelled(void *arg)
 {
+	const struct rmem_xrcd_conf conf = {.fd = link_.file, .flags = RMEM_XRCD_FILE};
 	struct cancelled *cancelled = arg;
 	struct rmem_qp_attr attr;
 
@@ -709,6 +712,9 @@ run_cancelled(void *arg)
 		break;
 	case CANCELLED_CLOSE:
 		cancelled->ret = rmem_qp_destroy(cancelled->qp);
+		break;
+	case CANCELLED_DOMAIN:
+		cancelled->ret = rmem_xrcd_alloc(sides[1].dev, &conf, &cancelled->xrcd);
 		break;
 	default:
 		cancelled->ret = rmem_qp_destroy(link_.recv);
@@ -739,6 +745,7 @@ TEST(wire_sim, threads_are_cancelled_after_calls_of_opened_qps)
 		TEST_OK(cancelled.ret);
 	}
 	link_.recv = NULL;
+	TEST_OK(rmem_xrcd_dealloc(cancelled.xrcd));
 	TEST_EQ(pthread_join(of_owner, NULL), 0);
 	close(owner.listener);
 	link_close();
