@@ -313,7 +313,7 @@ step_answer(const struct step *step, struct peer *peer, const uint8_t *bytes, ui
 		;
 	if (!peer->is_taking || step->peer & STEP_SILENT)
 		return;
-	memset(fz.bytes, step->value, sizeof(fz.bytes));
+	memset(fz.bytes, step->value & 0x7f, sizeof(fz.bytes)); /* not SECRET */
 	*answer = (struct rwire_xrc_answer){.seq = peer->request.seq,
 			.status = statuses[step->what % RTE_DIM(statuses)]};
 	if (answer->status == RMEM_WC_SUCCESS && peer->request.opcode < RWIRE_OPCODE_NB)
