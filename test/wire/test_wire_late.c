@@ -161,6 +161,20 @@ TEST(wire_late, next_requested_acknowledgement_replaces_a_late_one)
 	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
 }
 
+/* Both arrive in one burst, and the first one's acknowledgement is sent after the second one. */
+TEST(wire_late, acknowledgement_of_an_earlier_message_replaces_none)
+{
+	TEST_EQ(post_send(RMEM_SEND_SIGNALED), 1);
+	TEST_EQ(post_send(0), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 1), 1);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
+	pass_time(100);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
 TEST(wire_late, qp_that_is_reset_acknowledges_what_it_has_received)
 {
 	const struct rmem_qp_attr attr = {.state = RMEM_QPS_RESET};

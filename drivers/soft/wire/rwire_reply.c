@@ -101,7 +101,9 @@ rwire_reply_late(struct rwire *wire, uint64_t now)
 	while ((q = TAILQ_FIRST(&wire->late_list)) != NULL &&
 			now - q->late_at >= wire->late_cycles) {
 		reply_unlist_late(q);
-		if (!q->rsp.has_ack && !q->rsp.has_failed)
+		/* After a pending NAK the peer sends again; an acknowledgement may be older. */
+		if (!q->rsp.has_failed &&
+				(!q->rsp.has_ack || RWIRE_AETH_KIND(q->rsp.syndrome) == 0))
 			rwire_reply_ack(q, q->rsp.done_psn, RWIRE_AETH_ACK);
 	}
 }
@@ -207,7 +209,9 @@ reply_send_ack(struct rwire_qp *q)
 		return false;
 	rwire_tx_put(q, frame, &pkt);
 	rsp->has_ack = false;
-	reply_unlist_late(q);
+	/* Messages after the one that requested it may have been executed. */
+	if (rwire_psn_diff(rsp->done_psn, pkt.psn) <= 0)
+		reply_unlist_late(q);
 	if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_RNR)
 		RWIRE_COUNT(q->wire->stats.rnr_sent);
 	else if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_KIND_NAK)
