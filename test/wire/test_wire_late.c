@@ -85,14 +85,13 @@ pass_time(uint64_t us)
 }
 
 static void
-setup(void)
+open_pair(const char *args_b)
 {
 	struct rmem_sge sge;
 	const struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
 	uint32_t i;
 
-	perf_pair_open_two(&pair, "ip=127.0.17.8,port=shm:late,loop=1,progress=poll",
-			"ip=127.0.17.9,port=shm:late,loop=1,progress=poll");
+	perf_pair_open_two(&pair, "ip=127.0.17.8,port=shm:late,loop=1,progress=poll", args_b);
 	from = perf_mr(pair.pd, MESSAGE);
 	to = perf_mr(pair.pd_b, MESSAGE);
 	TEST_ASSERT(from != NULL && to != NULL);
@@ -108,6 +107,12 @@ setup(void)
 	real_clock = rwire_clock;
 	virtual_clock = real_clock();
 	rwire_clock = get_clock;
+}
+
+static void
+setup(void)
+{
+	open_pair("ip=127.0.17.9,port=shm:late,loop=1,progress=poll");
 }
 
 static void
@@ -169,6 +174,18 @@ TEST(wire_late, acknowledgement_of_an_earlier_message_replaces_none)
 	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
 	TEST_EQ(poll_cq(pair.cq_b, 1), 1);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
+	pass_time(100);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+/* Only the packets that such a device itself sends can be lost. */
+TEST(wire_late, device_with_faults_acknowledges_later)
+{
+	teardown();
+	open_pair("ip=127.0.17.9,port=shm:late,loop=1,progress=poll,fault=seed:1");
+	pass_message(0);
 	pass_time(100);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);

@@ -573,7 +573,7 @@ resp_acknowledge(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	if (pkt->is_ack_req)
 		rwire_reply_ack(q, q->rsp.done_psn, RWIRE_AETH_ACK);
-	else if ((pkt->info & RWIRE_IS_LAST) && rwire_is_lossless(q->wire))
+	else if ((pkt->info & RWIRE_IS_LAST) && (!pkt->has_icrc || rwire_is_lossless(q->wire)))
 		rwire_reply_later(q);
 }
 

@@ -211,6 +211,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		RWIRE_COUNT(wire->stats.icrc_errors);
 		return;
 	}
+	pkt.has_icrc = frame->has_icrc;
 	if (frame->shared == NULL) {
 		pkt.payload = frame->data + (pkt.payload - frame->bth);
 	} else if (!rx_share(frame, &pkt)) {

@@ -125,6 +125,7 @@ struct rwire_pkt {
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
 	bool is_shared; /* the payload may span several PSNs; not encoded */
+	bool has_icrc;  /* received: its sender requests all acknowledgements; not encoded */
 	uint16_t pkey;  /* bits that differ from RWIRE_PKEY */
 	uint32_t info;  /* rwire_pkt_info() */
 	uint32_t qpn;
