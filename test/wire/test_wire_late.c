@@ -235,6 +235,23 @@ TEST(wire_late, timer_does_not_send_a_message_again_that_was_read)
 	TEST_ASSERT(is_acknowledged(pair.a));
 }
 
+/* Its previous message was read, and is still to be acknowledged: the peer has stopped since. */
+TEST(wire_late, timer_sends_a_later_message_again_that_is_never_read)
+{
+	uint32_t i;
+
+	pass_message(0);
+	pass_time(1000 * 1000);
+	TEST_EQ(poll_cq(pair.cq_a, 2), 0);
+	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
+	TEST_EQ(post_send(0), 1);
+	for (i = 0; i < 5; i++) {
+		pass_time(1000 * 1000);
+		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
+	}
+	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);
+}
+
 TEST(wire_late, timer_sends_a_message_again_that_is_never_read)
 {
 	uint32_t i;

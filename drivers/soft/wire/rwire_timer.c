@@ -82,8 +82,12 @@ timer_is_unread(struct rwire_qp *q)
 		unread->left = TIMER_MAX_UNREAD;
 		return true;
 	}
-	if (is_known && is_late)
+	if (is_known && is_late) {
+		/* Packets sent since then must be read, too. */
+		unread->sent = now.sent;
+		unread->taken = now.taken;
 		return --unread->left != 0;
+	}
 	if (!is_known || is_first || now.taken == unread->taken ||
 			(q->req.psn != q->req.una && (int32_t)(unread->sent - now.taken) <= 0)) {
 		unread->left = 0;
