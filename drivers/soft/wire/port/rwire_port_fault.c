@@ -219,6 +219,14 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 	return 0;
 }
 
+static void
+fault_rx_release(struct rwire_port *base)
+{
+	struct rwire_port *inner = ((struct fault_port *)base)->inner;
+
+	inner->ops->rx_release(inner);
+}
+
 static bool
 fault_rx_sleep(struct rwire_port *base)
 {
@@ -375,7 +383,7 @@ static const struct rwire_port_ops fault_ops = {
 		.mcast_members = NULL,
 		.rx_burst = fault_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
-		.rx_release = rwire_port_rx_release,
+		.rx_release = fault_rx_release,
 		.rx_sleep = fault_rx_sleep,
 		.tx_count = fault_tx_count,
 		.tx_direct = rwire_port_tx_direct,

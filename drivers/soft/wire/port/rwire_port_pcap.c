@@ -136,6 +136,14 @@ pcap_tx_flush(struct rwire_port *base)
 	inner->ops->tx_flush(inner);
 }
 
+static void
+pcap_rx_release(struct rwire_port *base)
+{
+	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
+
+	inner->ops->rx_release(inner);
+}
+
 static bool
 pcap_rx_sleep(struct rwire_port *base)
 {
@@ -195,7 +203,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.mcast_members = NULL,
 		.rx_burst = pcap_rx_burst,
 		.rx_grant = rwire_port_rx_grant,
-		.rx_release = rwire_port_rx_release,
+		.rx_release = pcap_rx_release,
 		.rx_sleep = pcap_rx_sleep,
 		.tx_count = pcap_tx_count,
 		.tx_direct = rwire_port_tx_direct,
