@@ -225,7 +225,7 @@ TEST(wire_late, send_before_a_local_request_is_acknowledged_at_once)
 }
 
 /* The peer has read the message: it is not lost, and only its acknowledgement is late. */
-TEST(wire_late, timer_does_not_send_a_message_again_that_was_read)
+TEST(wire_late, timer_only_requests_the_acknowledgement_of_a_message_that_was_read)
 {
 	uint32_t i;
 
@@ -235,7 +235,7 @@ TEST(wire_late, timer_does_not_send_a_message_again_that_was_read)
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
-	TEST_EQ(stats_of(pair.dev).wire_retransmits, 0);
+	TEST_EQ(stats_of(pair.dev).wire_retransmits, 1);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
 	TEST_ASSERT(is_acknowledged(pair.a));
@@ -252,6 +252,22 @@ TEST(wire_late, timer_sends_a_later_message_again_that_is_never_read)
 	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
 	TEST_EQ(post_send(0), 1);
 	for (i = 0; i < 5; i++) {
+		pass_time(1000 * 1000);
+		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
+	}
+	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);
+}
+
+/* The peer's device reads the message, and drops it. */
+TEST(wire_late, timer_finds_that_the_qp_of_the_peer_is_reset)
+{
+	const struct rmem_qp_attr attr = {.state = RMEM_QPS_RESET};
+	uint32_t i;
+
+	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
+	TEST_EQ(post_send(0), 1);
+	for (i = 0; i < 5; i++) {
+		TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 		pass_time(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}

@@ -94,6 +94,7 @@ struct rwire_unread {
 	uint32_t sent;  /* packets sent to the peer's address until that time */
 	uint32_t taken; /* packets of these received, as last reported */
 	uint8_t left;   /* remaining restarts of the timer; 0: not waiting */
+	bool is_asked;  /* late acknowledgements were requested after that */
 };
 
 struct rwire_req {

@@ -57,12 +57,31 @@ rwire_retry(struct rwire_qp *q)
 	return RMEM_WC_SUCCESS;
 }
 
+/* The peer has read packets, but acknowledges them late: request it. Returns whether to wait. */
+static bool
+timer_ask(struct rwire_qp *q, const struct rwire_unread *now)
+{
+	struct rwire_unread *unread = &q->req.unread;
+
+	/* Packets sent since the last expiry must be read, too. */
+	unread->sent = now->sent;
+	unread->taken = now->taken;
+	if (now->sent == now->taken) {
+		/* Each is one PSN. If the peer reads none of them, it is busy, but alive. */
+		unread->sent += (uint32_t)rwire_psn_diff(q->req.psn, q->req.una);
+		unread->is_asked = true;
+		rwire_rewind(q);
+	}
+	return --unread->left != 0;
+}
+
 /*
  * Whether the timer is restarted without a retry: the peer's device, on this host, is receiving
  * packets but has not reached the ones of this QP, or they wait for space. A NIC is never as late
  * as a process without CPU time. Or it has received all of them, and none has requested an
- * acknowledgement, which is only late. At most TIMER_MAX_UNREAD times per packet, because the peer
- * itself reports what it has received.
+ * acknowledgement, which is only late: then it is requested, without a retry, since a device whose
+ * QP does not exist has received them, too. At most TIMER_MAX_UNREAD times per packet, because the
+ * peer itself reports what it has received.
  */
 static bool
 timer_is_unread(struct rwire_qp *q)
@@ -82,12 +101,11 @@ timer_is_unread(struct rwire_qp *q)
 		unread->left = TIMER_MAX_UNREAD;
 		return true;
 	}
-	if (is_known && is_late) {
-		/* Packets sent since then must be read, too. */
-		unread->sent = now.sent;
-		unread->taken = now.taken;
+	if (is_known && is_late)
+		return timer_ask(q, &now);
+	if (is_known && !is_first && unread->is_asked && now.sent == unread->sent &&
+			now.sent != now.taken)
 		return --unread->left != 0;
-	}
 	if (!is_known || is_first || now.taken == unread->taken ||
 			(q->req.psn != q->req.una && (int32_t)(unread->sent - now.taken) <= 0)) {
 		unread->left = 0;
