@@ -36,6 +36,24 @@ TEST(qp, new_qp_is_as_configured_and_in_reset)
 	TEST_MEM(&attr.remote, &nowhere, sizeof(nowhere));
 }
 
+/* Packets to a QP that was destroyed do not reach the next one in its place. */
+TEST(qp, number_is_not_that_of_the_previous_qp)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_qp=1");
+	struct rmem_pd *pd = fx_pd(dev);
+	const struct rmem_qp_conf conf = fx_qp_conf(fx_cq(dev, 1), 1);
+	uint32_t last = 0;
+	struct rmem_qp *qp;
+	unsigned int i;
+
+	for (i = 0; i < 300; i++) {
+		TEST_OK(rmem_qp_create(pd, &conf, &qp));
+		TEST_ASSERT(qp->qp_num != last && qp->qp_num >> 24 == 0);
+		last = qp->qp_num;
+		TEST_OK(rmem_qp_destroy(qp));
+	}
+}
+
 TEST(qp, create_refuses_missing_and_wrong_cqs)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
