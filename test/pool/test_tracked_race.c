@@ -201,7 +201,7 @@ reset_buffer(struct rmem_tracked *owners, void *obj)
 {
 	struct buffer *buffer = obj;
 
-	RTE_SET_USED(owners);
+	TEST_EQ(rmem_tracked_owner_of(owners, obj), TRACKED_PRIMARY);
 	buffer->value = 0;
 }
 
