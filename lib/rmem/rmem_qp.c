@@ -463,8 +463,9 @@ open_again(struct rmem_obj *obj, void *arg)
 
 /* Results of close_one(). */
 enum close_result {
-	CLOSE_REMAINS = 1, /* the process has other handles */
-	CLOSE_LEFT,        /* other processes hold the QP */
+	CLOSE_NONE,    /* the process has no handle */
+	CLOSE_REMAINS, /* the process has other handles */
+	CLOSE_LEFT,    /* other processes hold the QP */
 	CLOSE_LAST,
 };
 
@@ -475,7 +476,7 @@ close_one(struct rmem_obj *obj, void *arg)
 	struct rmem_qp_more *more = rmem_qp_more_of((struct rmem_qp *)obj);
 
 	if (obj != arg || more->nb_opens == 0)
-		return 0;
+		return CLOSE_NONE;
 	more->nb_opens--;
 	if (more->nb_opens != 0)
 		return CLOSE_REMAINS;
@@ -697,6 +698,8 @@ destroy_shared(struct rmem_qp *qp)
 	int ret;
 
 	switch (rmem_obj_visit(RMEM_OBJ_QP, close_one, qp)) {
+	case CLOSE_NONE: /* other processes may hold it, or a thread is destroying it */
+		return RMEM_FAIL(EINVAL, "QP %u: its handles are destroyed", qp->qp_num);
 	case CLOSE_REMAINS:
 		return 0;
 	case CLOSE_LEFT:

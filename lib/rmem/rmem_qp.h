@@ -550,7 +550,7 @@ int rmem_qp_reset(struct rmem_qp *qp);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: not a QP.
+ *   - -EINVAL: not a QP, or only other processes hold it.
  *   - -EBUSY: it has references, is attached to a multicast group, or its events are not
  *     acknowledged.
  *   - -EIO: the device failed.

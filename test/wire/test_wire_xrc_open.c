@@ -185,6 +185,8 @@ TEST(wire_sim, qp_without_handles_remains_while_it_is_held)
 	TEST_ASSERT(qp == link_.recv && !rmem_qp_is_left(qp));
 	TEST_OK(rmem_qp_destroy(qp));
 	TEST_ASSERT(rmem_qp_is_left(qp));
+	/* Not the reference of the other process. */
+	TEST_ERR(rmem_qp_destroy(qp), EINVAL);
 	TEST_OK(rmem_qp_execute(qp, &call));
 	TEST_EQ(call.attr.state, RMEM_QPS_RTS);
 	call.op = UINT32_MAX;
