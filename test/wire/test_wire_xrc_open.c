@@ -243,6 +243,34 @@ TEST(wire_sim, qp_without_handles_has_no_channel)
 	link_close();
 }
 
+/* Generate an event of a QP in a thread whose cancellation is requested; NULL: it returned. */
+static void *
+run_cancelled(void *qp)
+{
+	int state;
+
+	pthread_cancel(pthread_self());
+	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return NULL;
+}
+
+/* A post generates events, with locks held. */
+TEST(wire_sim, event_of_a_qp_that_others_hold_is_no_cancellation_point)
+{
+	struct rmem_qp *qp;
+	pthread_t thread;
+	void *result;
+
+	link_open();
+	TEST_OK(rmem_qp_hold(link_.domain, link_.recv->qp_num, &qp));
+	TEST_EQ(pthread_create(&thread, NULL, run_cancelled, qp), 0);
+	TEST_EQ(pthread_join(thread, &result), 0);
+	TEST_ASSERT(result == NULL);
+	rmem_qp_unhold(qp);
+	link_close();
+}
+
 /* Get and acknowledge events until one of the device. */
 static void *
 run_reader(void *arg)

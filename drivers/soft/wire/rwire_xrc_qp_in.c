@@ -59,9 +59,13 @@ rwire_xrc_qp_event(struct rmem_qp *base, uint32_t type)
 {
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
 	const uint64_t one = 1;
+	int state;
 
 	__atomic_fetch_or(&qp->listener->events, UINT32_C(1) << type, __ATOMIC_RELEASE);
+	/* A post that is cancelled here would keep its locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)!write(qp->dev->wire->xrc_qps->wake, &one, sizeof(one));
+	pthread_setcancelstate(state, NULL);
 }
 
 void
