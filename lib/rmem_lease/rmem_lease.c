@@ -177,6 +177,8 @@ set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 	struct rmem_qp_attr attr;
 	int ret = rmem_qp_query(qp, &attr);
 
+	if (ret == 0 && qp->pd == NULL)
+		ret = LEASE_FAIL(EINVAL, "QP 0x%06x: of XRC_RECV: posts no requests", qp->qp_num);
 	if (ret != 0)
 		return ret;
 	ctx->qp = qp;

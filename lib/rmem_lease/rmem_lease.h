@@ -200,7 +200,7 @@ struct rmem_lease_stats {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP, NULL conf or ctx, an unknown backend or flag, a number out of
  *     range, a max_length beyond the page lists of the device, a reserved field that is not
- *     zero, or a QP that is being destroyed.
+ *     zero, an XRC_RECV QP, or a QP that is being destroyed.
  *   - -EOPNOTSUPP: the device lacks the capability for the backend, or for all of them.
  *   - -ENOSPC: the device has too few MRs or windows left for min_leases.
  *   - -ENOMEM: no memory for the context or its keys.

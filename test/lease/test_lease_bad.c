@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <rmem_xrcd.h>
+
 #include "lease.h"
 
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
@@ -57,6 +59,22 @@ TEST(lease_bad, wrong_fields_are_refused)
 		BAD(MR_TYPE, mr, mkey);
 	}
 	TEST_EQ(grant(&all), 1);
+}
+
+/* It posts no requests, and has no PD. */
+TEST(lease_bad, xrc_recv_qp_is_refused)
+{
+	struct rmem_qp_ext ext = {.xrcd = NULL};
+	const struct rmem_qp_conf conf = {.type = RMEM_QPT_XRC_RECV, .ext = &ext};
+	struct rmem_lease_ctx *ctx;
+	struct rmem_qp *qp;
+
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_XRC), "no XRC");
+	TEST_OK(rmem_xrcd_alloc(fx.a.dev, &(struct rmem_xrcd_conf){.flags = 0}, &ext.xrcd));
+	TEST_OK(rmem_qp_create(NULL, &conf, &qp));
+	TEST_ERR(rmem_lease_ctx_create(qp, &lx.conf, &ctx), EINVAL);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_xrcd_dealloc(ext.xrcd));
 }
 
 TEST(lease_bad, length_above_the_limit_is_refused)
