@@ -257,13 +257,17 @@ rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb)
 void
 rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left)
 {
+	bool is_closed;
+
 	pthread_mutex_lock(&lock);
+	is_closed = xrcd->is_closed != 0;
 	(void)rmem_obj_hold(&xrcd->obj);
 	rmem_obj_drop(qp, &xrcd->obj);
 	if (is_left)
 		xrcd->nb_left--;
+	/* A handle that is not closed may be freed from here on. */
 	rmem_obj_unhold(&xrcd->obj);
-	if (xrcd->is_closed != 0 && rmem_obj_kill_quietly(&xrcd->obj) == 0)
+	if (is_closed && rmem_obj_kill_quietly(&xrcd->obj) == 0)
 		(void)release(xrcd);
 	pthread_mutex_unlock(&lock);
 }

@@ -132,6 +132,20 @@ TEST(rereg, bad_argument_is_refused_and_the_old_stays)
 	TEST_OK(fx_release(far));
 }
 
+TEST(rereg, right_to_write_needs_memory_that_can_be_written)
+{
+	uint8_t *page = fx_map(FX_PAGE);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, page, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
+	const struct change change = {.flags = ACCESS, .access = READ_ONLY};
+	enum rmem_rereg_result result;
+
+	TEST_ERR(rereg(mr, &change, &result), EFAULT);
+	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
+	expect_remote(RMEM_WR_RDMA_READ, fx_addr(page), mr->rkey, true);
+	TEST_OK(mprotect(page, FX_PAGE, PROT_READ | PROT_WRITE));
+	TEST_OK(rereg(mr, &change, &result));
+}
+
 TEST(rereg, access_that_the_device_lacks_is_eopnotsupp)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
