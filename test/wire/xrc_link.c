@@ -133,6 +133,16 @@ link_close(void)
 	close_sides();
 }
 
+uint32_t
+link_state_of(const struct rmem_qp *qp)
+{
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(qp, &attr));
+	TEST_EQ(attr.addr.qp_num, qp->qp_num);
+	return attr.state;
+}
+
 void
 link_progress(void)
 {

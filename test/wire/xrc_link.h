@@ -53,6 +53,8 @@ void xrc_expect_nothing(void);
 void link_open(void);
 void link_open_two(void);
 void link_close(void);
+/* State of a QP of the domain, or of a handle of it. */
+uint32_t link_state_of(const struct rmem_qp *qp);
 /* Let side 1 receive: completions of receives alone are in its CQs. */
 void link_progress(void);
 /* Post a receive to the SRQ; and the number of those posted. */
