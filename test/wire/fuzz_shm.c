@@ -29,6 +29,7 @@
 #include "soft/base/rsoft.h"
 #include "../send_fds.h"
 #include "fuzz_eal.h"
+#include "fuzz_port.h"
 #include "fuzz_shm.h"
 #include "xorshift.h"
 
@@ -537,7 +538,7 @@ check_descriptors(void)
 	int fd;
 
 	fuzz_shm_reset();
-	for (i = 0; fuzz_shm_nb_open() != fz.nb_open; i++) {
+	for (i = 0; fuzz_nb_open() != fz.nb_open; i++) {
 		CHECK(i < 1000);
 		while ((fd = __real_accept4(fz.listeners[fz.dev], NULL, NULL, SOCK_CLOEXEC)) >= 0)
 			close(fd);

@@ -25,7 +25,6 @@
 
 #define TARGET     (16u * 1024) /* bytes that the peers may access */
 #define GUARD      8192u        /* bytes on both sides of it, not registered */
-#define SECRET     0xa5
 #define QKEY       0x1234567u
 #define MAX_PEERS  4u
 #define MAX_NAMES  4u
@@ -135,8 +134,5 @@ void fuzz_shm_connect(void);
 
 /* Write bytes into the ring that a step selects. */
 void fuzz_shm_write(const struct step *step, const uint8_t *bytes, uint32_t n);
-
-/* Open descriptors, except pipes: AddressSanitizer opens two at any time. */
-uint32_t fuzz_shm_nb_open(void);
 
 #endif /* FUZZ_SHM_H */

@@ -9,21 +9,18 @@
 #endif
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_memzone.h>
 
 #include "soft/base/rsoft.h"
-#include "fuzz.h"
+#include "fuzz_port.h"
 #include "fuzz_shm.h"
 
 #include <rmem_driver.h>
 
-#define DEPTH   8u
-#define SECRETS 16u /* so many in a row are the guards' */
-#define MAX_FDS 128
+#define DEPTH 8u
 
 struct fuzz_dev devs[2];
 struct fuzz_shm fz;
@@ -200,13 +197,9 @@ port_tx_share(struct rwire_port *port, const uint8_t *data, uint32_t len)
 static void
 check_secrets(const struct rwire_frame *frame)
 {
-	uint8_t secret[SECRETS];
-	uint32_t i;
-
 	CHECK(frame->len <= RWIRE_MAX_PKT);
-	memset(secret, SECRET, sizeof(secret));
-	for (i = 0; !fz.is_racing && i + SECRETS <= frame->len; i++)
-		CHECK(memcmp(frame->bth + i, secret, SECRETS) != 0);
+	if (!fz.is_racing)
+		fuzz_check_secrets(frame->bth, frame->len);
 }
 
 /* A packet and the fields that follow it are within their slot. */
@@ -304,18 +297,6 @@ open_dev(uint32_t no, const char *name, const char *args)
 	open_qps(no);
 }
 
-uint32_t
-fuzz_shm_nb_open(void)
-{
-	struct stat st;
-	uint32_t nb = 0;
-	int fd;
-
-	for (fd = 0; fd < MAX_FDS; fd++)
-		nb += fstat(fd, &st) == 0 && !S_ISFIFO(st.st_mode);
-	return nb;
-}
-
 void
 fuzz_shm_open(void)
 {
@@ -343,7 +324,7 @@ fuzz_shm_open(void)
 	snprintf(args, sizeof(args), "ip=127.0.13.1,port=shm:%s,share=1,progress=poll", fz.name);
 	open_dev(0, "soft0", args);
 	open_dev(1, "soft1", "ip=host,direct=0,progress=poll");
-	fz.nb_open = fuzz_shm_nb_open();
+	fz.nb_open = fuzz_nb_open();
 }
 
 const char *

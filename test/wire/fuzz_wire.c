@@ -20,7 +20,7 @@
 #include "soft/base/rsoft.h"
 #include "soft/wire/rwire.h"
 #include "fuzz_eal.h"
-#include "stub_port.h"
+#include "fuzz_port.h"
 #include "xorshift.h"
 
 #include <rmem_cq.h>
@@ -31,13 +31,11 @@
 #include <rmem_srq.h>
 #include <rmem_xrcd.h>
 
-#define DEPTH   8u
-#define TARGET  (16u * 1024) /* bytes that the peer may access */
-#define QKEY    0x1234567u
-#define GUARD   8192u /* bytes on both sides of it, not registered */
-#define SECRET  0xa5
-#define SECRETS 16u /* so many in a row are the guards' */
-#define MTU     1024u
+#define DEPTH  8u
+#define TARGET (16u * 1024) /* bytes that the peer may access */
+#define QKEY   0x1234567u
+#define GUARD  8192u /* bytes on both sides of it, not registered */
+#define MTU    1024u
 
 /* Of an input; the bytes of the packet follow. */
 struct step {
@@ -77,14 +75,10 @@ static struct {
 	struct rmem_ah *ah;     /* of the peer */
 	struct rmem_mr *mr;
 	uint8_t *memory; /* a guard, the target, a guard */
-	struct rwire_port port;
-	struct rwire_port *inner;
+	struct fuzz_port port;
 	struct rwire_addr peer, other;
-	struct stub_frame tx, rx;
-	bool has_rx;
 	uint64_t now;
-	uint64_t nb_sent[256]; /* by service and opcode */
-	uint64_t nb_done[2];   /* requests and receives that succeeded */
+	uint64_t nb_done[2]; /* requests and receives that succeeded */
 } fz;
 
 static uint64_t
@@ -92,64 +86,6 @@ fuzz_clock(void)
 {
 	return fz.now;
 }
-
-static struct rwire_frame *
-port_tx_get(struct rwire_port *port, const struct rwire_addr *dst)
-{
-	return stub_tx_get(port, &fz.tx, dst);
-}
-
-static void
-port_tx_put(struct rwire_port *port, struct rwire_frame *frame)
-{
-	uint8_t secret[SECRETS];
-	uint32_t i;
-
-	RTE_SET_USED(port);
-	memset(secret, SECRET, sizeof(secret));
-	CHECK(frame->len <= RWIRE_MAX_PKT);
-	fz.nb_sent[frame->bth[0]]++;
-	for (i = 0; i + SECRETS <= frame->len; i++)
-		CHECK(memcmp(frame->bth + i, secret, SECRETS) != 0);
-}
-
-static uint32_t
-port_rx_burst(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n)
-{
-	RTE_SET_USED(port);
-	if (!fz.has_rx || n == 0)
-		return 0;
-	fz.has_rx = false;
-	frames[0] = &fz.rx.frame;
-	return 1;
-}
-
-static void
-port_close(struct rwire_port *port)
-{
-	RTE_SET_USED(port);
-	fz.inner->ops->close(fz.inner);
-}
-
-static const struct rwire_port_ops port_ops = {
-		.close = port_close,
-		.link_is_up = rwire_port_link_is_up,
-		.mcast_join = NULL, /* those of the innermost port are called */
-		.mcast_leave = NULL,
-		.mcast_members = NULL,
-		.rx_burst = port_rx_burst,
-		.rx_grant = rwire_port_rx_grant,
-		.rx_release = rwire_port_rx_release,
-		.rx_sleep = rwire_port_rx_sleep,
-		.tx_count = rwire_port_tx_count,
-		.tx_direct = rwire_port_tx_direct,
-		.tx_flush = stub_tx_flush,
-		.tx_get = port_tx_get,
-		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = rwire_port_tx_is_late,
-		.tx_put = port_tx_put,
-		.tx_share = rwire_port_tx_share,
-};
 
 /* conf: of a QP of the device. */
 static void
@@ -182,7 +118,7 @@ open_all(void)
 
 	CHECK(rmem_dev_create("soft0", "ip=" FUZZ_IP ",loop=1,progress=poll,mtu=1024", &fz.dev) ==
 			0);
-	fz.inner = stub_attach(rmem_dev_drv(fz.dev)->priv, &fz.port, &port_ops);
+	fuzz_port_attach(&fz.port, rmem_dev_drv(fz.dev)->priv);
 	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer) &&
 			rwire_addr_parse("127.0.13.3", &fz.other));
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
@@ -302,14 +238,14 @@ deliver(const struct step *step, uint32_t len)
 {
 	const struct rwire_flow flow = {
 			.src = step->kind & STEP_BAD_PEER ? fz.other : fz.peer,
-			.dst = fz.port.addr,
+			.dst = fz.port.port.addr,
 			.src_port = 49152,
 	};
-	struct rwire_frame *rx = stub_rx(&fz.rx, len, (step->sel & 0x80) == 0, &flow);
+	struct rwire_frame *rx = stub_rx(&fz.port.rx, len, (step->sel & 0x80) == 0, &flow);
 
 	if ((step->kind & STEP_BAD_ICRC) == 0 && len > RWIRE_ICRC_LEN + RWIRE_BTH_LEN)
 		rwire_icrc_set(rx->bth, len, &rx->flow);
-	fz.has_rx = true;
+	fz.port.has_rx = true;
 }
 
 /* Addresses at both ends of the memory, and beyond. */
@@ -359,11 +295,12 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 	if ((rwire_opcode_info[opcode] & RWIRE_HAS_PAYLOAD) == 0)
 		n = 0;
 	pkt.payload_len = n;
-	memset(fz.rx.data, 0, sizeof(fz.rx.data));
+	memset(fz.port.rx.data, 0, sizeof(fz.port.rx.data));
 	if (n != 0 && (step->sel & 4) == 0)
-		memcpy(fz.rx.data + RWIRE_HEADROOM + rwire_hdr_len(rwire_pkt_info(&pkt)), bytes, n);
-	n = rwire_pkt_build(fz.rx.data + RWIRE_HEADROOM, &pkt);
-	fz.rx.data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
+		memcpy(fz.port.rx.data + RWIRE_HEADROOM + rwire_hdr_len(rwire_pkt_info(&pkt)),
+				bytes, n);
+	n = rwire_pkt_build(fz.port.rx.data + RWIRE_HEADROOM, &pkt);
+	fz.port.rx.data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
 	deliver(step, n);
 }
 
@@ -377,10 +314,10 @@ put_number(uint8_t *to, unsigned int nb_bytes, uint32_t number)
 static void
 send_raw(const struct step *step, const uint8_t *bytes, uint32_t n)
 {
-	uint8_t *bth = fz.rx.data + RWIRE_HEADROOM;
+	uint8_t *bth = fz.port.rx.data + RWIRE_HEADROOM;
 
 	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_PKT);
-	memset(fz.rx.data, 0, sizeof(fz.rx.data));
+	memset(fz.port.rx.data, 0, sizeof(fz.port.rx.data));
 	memcpy(bth, bytes, n);
 	if (n >= RWIRE_BTH_LEN && (step->sel & 1)) {
 		put_number(&bth[2], 2, RWIRE_PKEY);
@@ -531,9 +468,9 @@ fuzz_report(void)
 	printf("%" PRIu64 " requests and %" PRIu64 " receives succeeded\n", fz.nb_done[0],
 			fz.nb_done[1]);
 	for (i = 0; i < RTE_DIM(sent); i++) {
-		printf("%" PRIu64 " packets of opcode 0x%02x were sent\n", fz.nb_sent[sent[i]],
+		printf("%" PRIu64 " packets of opcode 0x%02x were sent\n", fz.port.nb_sent[sent[i]],
 				sent[i]);
-		rc |= fz.nb_sent[sent[i]] == 0;
+		rc |= fz.port.nb_sent[sent[i]] == 0;
 	}
 	return rc;
 }

@@ -258,20 +258,21 @@ packet_of(const struct step *step, const struct rwire_qp *q, uint32_t n)
 static void
 step_packet(const struct step *step, const uint8_t *bytes, uint32_t n)
 {
-	const struct rwire_flow flow = {.src = fz.peer, .dst = fz.port.addr, .src_port = 49152};
+	const struct rwire_flow flow = {
+			.src = fz.peer, .dst = fz.port.port.addr, .src_port = 49152};
 	const struct rwire_qp *q = ((const struct rsoft_qp *)fz.qp)->wire;
-	uint8_t *bth = fz.rx.data + RWIRE_HEADROOM;
+	uint8_t *bth = fz.port.rx.data + RWIRE_HEADROOM;
 	struct rwire_pkt pkt;
 	uint32_t len;
 
 	if (q == NULL) /* in RESET */
 		return;
 	pkt = packet_of(step, q, n);
-	memset(fz.rx.data, 0, sizeof(fz.rx.data));
+	memset(fz.port.rx.data, 0, sizeof(fz.port.rx.data));
 	memcpy(bth + rwire_hdr_len(rwire_pkt_info(&pkt)), bytes, RTE_MIN(n, pkt.payload_len));
 	len = rwire_pkt_build(bth, &pkt);
-	rwire_icrc_set(bth, len, &stub_rx(&fz.rx, len, true, &flow)->flow);
-	fz.has_rx = true;
+	rwire_icrc_set(bth, len, &stub_rx(&fz.port.rx, len, true, &flow)->flow);
+	fz.port.has_rx = true;
 }
 
 static void
@@ -289,7 +290,7 @@ receive(struct peer *peer)
 	ssize_t len = recv(peer->fd, fz.bytes, sizeof(fz.bytes), MSG_DONTWAIT);
 
 	if (len > 0)
-		fuzz_xrc_check_secrets(fz.bytes, (size_t)len);
+		fuzz_check_secrets(fz.bytes, (size_t)len);
 	if (len == (ssize_t)sizeof(struct rwire_xrc_qp_answer))
 		fz.nb_answered++;
 	if (len >= (ssize_t)sizeof(peer->request)) {
@@ -531,10 +532,10 @@ check_end(void)
 
 	for (i = 0; i < MAX_PEERS; i++)
 		peer_close(&fz.peers[i]);
-	fz.has_rx = false;
+	fz.port.has_rx = false;
 	check_service();
 	fuzz_xrc_connect();
-	for (i = 0; fuzz_xrc_nb_open() != fz.nb_open; i++) {
+	for (i = 0; fuzz_nb_open() != fz.nb_open; i++) {
 		CHECK(i < 1000);
 		while ((fd = rwire_xrc_socket_accept(fz.srqs)) >= 0)
 			close(fd);

@@ -12,7 +12,7 @@
 
 #include "soft/base/rsoft.h"
 #include "soft/wire/rwire_xrc.h"
-#include "stub_port.h"
+#include "fuzz_port.h"
 
 #include <rmem_async_channel.h>
 #include <rmem_cq.h>
@@ -25,7 +25,6 @@
 
 #define TARGET    (48u * 1024) /* bytes that requests may access: more than RWIRE_XRC_CHUNK */
 #define GUARD     8192u        /* bytes on both sides of it, not registered */
-#define SECRET    0xa5
 #define MTU       256u
 #define MAX_PEERS 4u
 #define FOREIGN   0x123456u /* number of the SRQ and of the QP of a hostile process */
@@ -50,10 +49,8 @@ struct fuzz_xrc {
 	struct rmem_qp_attr attr; /* of the QP, after its connection */
 	uint8_t *memory;          /* a guard, the target, a guard */
 	uint8_t bytes[sizeof(struct rwire_xrc_answer) + RWIRE_MAX_SHARED];
-	struct rwire_port port, *inner;
+	struct fuzz_port port;
 	struct rwire_addr peer;
-	struct stub_frame tx, rx;
-	bool has_rx;
 	int file, other;
 	int srqs, qps; /* listeners of the foreign SRQ and QP */
 	int honest;    /* connection of an opener to the quiet QP */
@@ -82,10 +79,5 @@ int fuzz_xrc_dial(const struct rmem_qp *qp);
 int32_t fuzz_xrc_call(int fd, uint32_t op);
 /* Let the thread of the QPs process what was sent: it serves its sockets one after another. */
 void fuzz_xrc_settle(void);
-
-/* No byte of the guards is sent. */
-void fuzz_xrc_check_secrets(const uint8_t *bytes, size_t len);
-/* Open descriptors, except pipes: AddressSanitizer opens two at any time. */
-uint32_t fuzz_xrc_nb_open(void);
 
 #endif /* FUZZ_XRC_H */

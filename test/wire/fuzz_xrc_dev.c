@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -22,10 +21,8 @@
 #include "fuzz.h"
 #include "fuzz_xrc.h"
 
-#define DEPTH      8u
-#define SECRETS    16u /* so many in a row are the guards' */
-#define MAX_LINKS  6u  /* of the device */
-#define MAX_NUMBER 128
+#define DEPTH     8u
+#define MAX_LINKS 6u /* of the device */
 
 struct fuzz_xrc fz;
 
@@ -34,69 +31,6 @@ fuzz_clock(void)
 {
 	return fz.now;
 }
-
-void
-fuzz_xrc_check_secrets(const uint8_t *bytes, size_t len)
-{
-	uint8_t secret[SECRETS];
-	size_t i;
-
-	memset(secret, SECRET, sizeof(secret));
-	for (i = 0; i + SECRETS <= len; i++)
-		CHECK(memcmp(bytes + i, secret, SECRETS) != 0);
-}
-
-static struct rwire_frame *
-port_tx_get(struct rwire_port *port, const struct rwire_addr *dst)
-{
-	return stub_tx_get(port, &fz.tx, dst);
-}
-
-static void
-port_tx_put(struct rwire_port *port, struct rwire_frame *frame)
-{
-	RTE_SET_USED(port);
-	CHECK(frame->len <= RWIRE_MAX_PKT);
-	fuzz_xrc_check_secrets(frame->bth, frame->len);
-}
-
-static uint32_t
-port_rx_burst(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n)
-{
-	RTE_SET_USED(port);
-	if (!fz.has_rx || n == 0)
-		return 0;
-	fz.has_rx = false;
-	frames[0] = &fz.rx.frame;
-	return 1;
-}
-
-static void
-port_close(struct rwire_port *port)
-{
-	RTE_SET_USED(port);
-	fz.inner->ops->close(fz.inner);
-}
-
-static const struct rwire_port_ops port_ops = {
-		.close = port_close,
-		.link_is_up = rwire_port_link_is_up,
-		.mcast_join = NULL, /* those of the innermost port are called */
-		.mcast_leave = NULL,
-		.mcast_members = NULL,
-		.rx_burst = port_rx_burst,
-		.rx_grant = rwire_port_rx_grant,
-		.rx_release = rwire_port_rx_release,
-		.rx_sleep = rwire_port_rx_sleep,
-		.tx_count = rwire_port_tx_count,
-		.tx_direct = rwire_port_tx_direct,
-		.tx_flush = stub_tx_flush,
-		.tx_get = port_tx_get,
-		.tx_idle = rwire_port_tx_idle,
-		.tx_is_late = rwire_port_tx_is_late,
-		.tx_put = port_tx_put,
-		.tx_share = rwire_port_tx_share,
-};
 
 void
 fuzz_xrc_poll(void)
@@ -183,18 +117,6 @@ fuzz_xrc_srq_number(void)
 	return number;
 }
 
-uint32_t
-fuzz_xrc_nb_open(void)
-{
-	struct stat st;
-	uint32_t nb = 0;
-	int fd;
-
-	for (fd = 0; fd < MAX_NUMBER; fd++)
-		nb += fstat(fd, &st) == 0 && !S_ISFIFO(st.st_mode);
-	return nb;
-}
-
 static void
 open_domain(void)
 {
@@ -247,7 +169,7 @@ fuzz_xrc_open(void)
 			(int)getpid(), MTU);
 	CHECK(rmem_dev_create("soft0", args, &fz.dev) == 0);
 	dev = rmem_dev_drv(fz.dev)->priv;
-	fz.inner = stub_attach(dev, &fz.port, &port_ops);
+	fuzz_port_attach(&fz.port, dev);
 	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer));
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
 	CHECK(rmem_cq_create(fz.dev, &cq_conf, &fz.cq) == 0);
@@ -262,7 +184,7 @@ fuzz_xrc_open(void)
 	dev->wire->xrc_qps->max = MAX_LINKS;
 	pthread_mutex_unlock(&dev->wire->xrc_qps->lock);
 	fuzz_xrc_connect();
-	fz.nb_open = fuzz_xrc_nb_open();
+	fz.nb_open = fuzz_nb_open();
 }
 
 void
