@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,40 +107,49 @@ typedef rte_thread_func thread_func_t;
 struct start {
 	thread_func_t func;
 	void *arg;
+	sem_t has_begun;
 };
 
 static void *
 thread_main(void *arg)
 {
-	struct start start = *(struct start *)arg;
+	struct start *start = arg;
+	thread_func_t func = start->func;
+	void *func_arg = start->arg;
 
-	free(arg);
 	__atomic_add_fetch(&nb_begun, 1, __ATOMIC_SEQ_CST);
-	(void)start.func(start.arg);
+	sem_post(&start->has_begun);
+	(void)func(func_arg);
 	__atomic_add_fetch(&nb_ended, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
-/* With all signals blocked: signals of a program are for its own threads. */
+/*
+ * With all signals blocked: signals of a program are for its own threads. The new thread frees
+ * nothing, because its first call of malloc() or free() unmaps memory: the program may be about to
+ * replace munmap(), as libfabric does when it opens a domain.
+ */
 static int
 start_thread(pthread_t *id, const char *name, const pthread_attr_t *attr, thread_func_t func,
 		void *arg)
 {
-	struct start *start = malloc(sizeof(*start));
+	struct start start = {.func = func, .arg = arg};
 	sigset_t all, old;
-	int ret;
+	int ret, state;
 
-	if (start == NULL)
-		return -ENOMEM;
-	*start = (struct start){func, arg};
+	sem_init(&start.has_begun, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(id, attr, thread_main, start);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (ret == 0)
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ret = pthread_create(id, attr, thread_main, &start);
+	if (ret == 0) {
 		pthread_setname_np(*id, name);
-	else
-		free(start);
+		while (sem_wait(&start.has_begun) != 0)
+			;
+	}
+	pthread_setcancelstate(state, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	sem_destroy(&start.has_begun);
 	return -ret;
 }
 
