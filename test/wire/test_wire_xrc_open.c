@@ -7,6 +7,7 @@
  * any bytes, or this process itself.
  */
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -101,15 +102,28 @@ rte_telemetry_register_cmd(const char *cmd, telemetry_cb fn, const char *help)
 	return 0;
 }
 
+/* Those of a reply: DPDK frees the inner ones when it sends it. */
+static struct rte_tel_data *parts[16];
+static unsigned int nb_parts;
+
+struct rte_tel_data *
+rte_tel_data_alloc(void)
+{
+	struct rte_tel_data *(*next)(void);
+
+	*(void **)&next = dlsym(RTLD_NEXT, "rte_tel_data_alloc");
+	TEST_ASSERT(nb_parts != RTE_DIM(parts));
+	parts[nb_parts] = next();
+	return parts[nb_parts++];
+}
+
 static bool
 has_id(const char *id)
 {
-	struct rte_tel_data *d = rte_tel_data_alloc();
-	int ret;
+	int ret = get_qp("/rmem/qp", id, rte_tel_data_alloc());
 
-	TEST_ASSERT(d != NULL);
-	ret = get_qp("/rmem/qp", id, d);
-	rte_tel_data_free(d);
+	while (nb_parts != 0)
+		rte_tel_data_free(parts[--nb_parts]);
 	return ret == 0;
 }
 
@@ -528,41 +542,44 @@ struct cancelled {
 	struct rmem_qp *qp;
 	struct rmem_xrcd *xrcd;
 	int ret;
-	bool has_returned;
 };
 
+static int
+call_cancelled(struct cancelled *cancelled)
+{
+	const struct rmem_xrcd_conf conf = {.fd = link_.file, .flags = RMEM_XRCD_FILE};
+	struct rmem_qp_attr attr;
+
+	switch (cancelled->call) {
+	case CANCELLED_OPEN:
+		return open_num(FOREIGN, NULL, &cancelled->qp);
+	case CANCELLED_QUERY:
+		return rmem_qp_query(cancelled->qp, &attr);
+	case CANCELLED_CLOSE:
+		return rmem_qp_destroy(cancelled->qp);
+	case CANCELLED_DOMAIN:
+		return rmem_xrcd_alloc(sides[1].dev, &conf, &cancelled->xrcd);
+	default:
+		return rmem_qp_destroy(link_.recv);
+	}
+}
+
+/* NULL: it was not cancelled, and can still be. */
 static void *
 run_cancelled(void *arg)
 {
-	const struct rmem_xrcd_conf conf = {.fd = link_.file, .flags = RMEM_XRCD_FILE};
 	struct cancelled *cancelled = arg;
-	struct rmem_qp_attr attr;
+	int state;
 
 	pthread_cancel(pthread_self());
-	switch (cancelled->call) {
-	case CANCELLED_OPEN:
-		cancelled->ret = open_num(FOREIGN, NULL, &cancelled->qp);
-		break;
-	case CANCELLED_QUERY:
-		cancelled->ret = rmem_qp_query(cancelled->qp, &attr);
-		break;
-	case CANCELLED_CLOSE:
-		cancelled->ret = rmem_qp_destroy(cancelled->qp);
-		break;
-	case CANCELLED_DOMAIN:
-		cancelled->ret = rmem_xrcd_alloc(sides[1].dev, &conf, &cancelled->xrcd);
-		break;
-	default:
-		cancelled->ret = rmem_qp_destroy(link_.recv);
-		break;
-	}
-	cancelled->has_returned = true;
-	pthread_testcancel();
-	return NULL;
+	cancelled->ret = call_cancelled(cancelled);
+	/* Not ended by the request: AddressSanitizer does not learn that functions end. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state == PTHREAD_CANCEL_ENABLE ? NULL : PTHREAD_CANCELED;
 }
 
-/* They keep neither a lock nor an object. */
-TEST(wire_sim, threads_are_cancelled_after_calls_of_opened_qps)
+/* A thread cancelled within one would keep a lock or an object. */
+TEST(wire_sim, calls_of_opened_qps_are_no_cancellation_points)
 {
 	struct owner owner = {.has_file = true, .len = LEN, .answer = {.has_attr = 1}};
 	struct cancelled cancelled = {.call = CANCELLED_OPEN};
@@ -574,10 +591,9 @@ TEST(wire_sim, threads_are_cancelled_after_calls_of_opened_qps)
 	TEST_ASSERT(owner.listener >= 0);
 	TEST_EQ(pthread_create(&of_owner, NULL, run_owner, &owner), 0);
 	for (; cancelled.call < CANCELLED_NB; cancelled.call++) {
-		cancelled.has_returned = false;
 		TEST_EQ(pthread_create(&thread, NULL, run_cancelled, &cancelled), 0);
 		TEST_EQ(pthread_join(thread, &result), 0);
-		TEST_ASSERT(cancelled.has_returned && result == PTHREAD_CANCELED);
+		TEST_ASSERT(result == NULL);
 		TEST_OK(cancelled.ret);
 	}
 	link_.recv = NULL;
