@@ -5,7 +5,6 @@
 /* XRC domains; see rsoft_xrcd.h. */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,9 +70,9 @@ xrcd_alloc(struct rmem_xrcd *base, const struct rmem_xrcd_conf *conf)
 	if ((conf->flags & RMEM_XRCD_FILE) == 0)
 		return 0;
 	/* The class holds a lock, which a thread cancelled in a system call would keep. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	ret = open_file(dev, xrcd, conf->flags);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&rsoft_domain->lock);

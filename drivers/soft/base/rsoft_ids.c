@@ -9,13 +9,13 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/random.h>
 
 #include <rte_malloc.h>
 #include <rte_random.h>
 
 #include "rsoft_ids.h"
+#include "rsoft_lock.h"
 
 int
 rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id)
@@ -98,9 +98,9 @@ draw(uint32_t *pool, size_t size)
 	ssize_t n;
 	int state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	n = getrandom(pool, size, 0);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	return n == (ssize_t)size;
 }
 

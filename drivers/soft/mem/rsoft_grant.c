@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,12 +311,12 @@ grant_is_over(uint64_t token)
 	int state;
 
 	/* A thread cancelled in a system call would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&grant_lock);
 	LIST_FOREACH(peer, &grant_peers, next)
 		is_over &= peer_is_over(peer, token);
 	rte_ticketlock_unlock(&grant_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	return is_over;
 }
 

@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -181,14 +180,14 @@ read_link(struct rwire *wire, struct rwire_netif *netif)
 	int state;
 
 	/* A thread cancelled in a system call would keep the locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	if (netif->fd >= 0)
 		read_messages(wire, netif);
 	else
 		set_state(wire, netif,
 				RWIRE_NETIF_GID |
 						(port->ops->link_is_up(port) ? RWIRE_NETIF_UP : 0));
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 static void

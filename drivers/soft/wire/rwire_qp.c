@@ -204,7 +204,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 	if (q == NULL)
 		return;
 	/* A thread cancelled in a system call would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&q->wire->rx_lock);
 	if (q->is_listed)
 		TAILQ_REMOVE(&q->wire->reply_list, q, next);
@@ -214,7 +214,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 		rwire_xrc_out_close(away);
 	rwire_xrc_drop_held(q);
 	rte_ticketlock_unlock(&q->wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 void

@@ -4,7 +4,6 @@
 
 /* Received packets: each is checked, and passed to the responder or the completer of its QP. */
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,12 +357,12 @@ rwire_catch_up(struct rwire *wire)
 
 	if (lcore == LCORE_ID_ANY)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&wire->rx_lock);
 	for (i = 0; i < RX_MAX_BURSTS && rx_burst(wire, lcore) != 0; i++)
 		;
 	rte_ticketlock_unlock(&wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	rsoft_grace_leave(lcore);
 }
 

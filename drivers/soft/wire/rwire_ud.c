@@ -418,11 +418,11 @@ rwire_ud_join(struct rwire *wire, const uint8_t gid[16])
 
 	memcpy(group.gid, gid, sizeof(group.gid));
 	/* A thread cancelled in a system call would keep the locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&wire->rx_lock);
 	ret = wire->inner->ops->mcast_join(wire->inner, &group);
 	rte_ticketlock_unlock(&wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	return ret;
 }
 
@@ -433,9 +433,9 @@ rwire_ud_leave(struct rwire *wire, const uint8_t gid[16])
 	int state;
 
 	memcpy(group.gid, gid, sizeof(group.gid));
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&wire->rx_lock);
 	wire->inner->ops->mcast_leave(wire->inner, &group);
 	rte_ticketlock_unlock(&wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }

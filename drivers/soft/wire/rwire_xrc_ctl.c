@@ -5,7 +5,6 @@
 /* Control calls on XRC domains of several processes; see rwire_xrc.h. */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,7 +52,7 @@ lock_rx(struct rwire *wire)
 {
 	int state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	rsoft_lock(&wire->rx_lock);
 	return state;
 }
@@ -62,7 +61,7 @@ static void
 unlock_rx(struct rwire *wire, int state)
 {
 	rte_ticketlock_unlock(&wire->rx_lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 int

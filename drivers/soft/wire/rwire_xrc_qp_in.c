@@ -45,12 +45,12 @@ rwire_xrc_qp_withdraw(struct rsoft_qp *qp)
 		return NULL;
 	qps = qp->dev->wire->xrc_qps;
 	/* A thread cancelled in a system call would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	pthread_mutex_lock(&qps->lock);
 	LIST_REMOVE(listener, next);
 	rwire_xrc_qp_unwatch(qps, &listener->end);
 	pthread_mutex_unlock(&qps->lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	return listener;
 }
 
@@ -63,9 +63,9 @@ rwire_xrc_qp_event(struct rmem_qp *base, uint32_t type)
 
 	__atomic_fetch_or(&qp->listener->events, UINT32_C(1) << type, __ATOMIC_RELEASE);
 	/* A post that is cancelled here would keep its locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	(void)!write(qp->dev->wire->xrc_qps->wake, &one, sizeof(one));
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 void

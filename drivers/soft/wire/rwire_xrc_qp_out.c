@@ -197,9 +197,9 @@ rwire_xrc_qp_connect(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 	int ret, state;
 
 	/* A thread cancelled in the wait would keep the connection, and the QP. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	ret = connect_new(qps, qp);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	return ret;
 }
 
@@ -248,12 +248,12 @@ rwire_xrc_qp_call(struct rmem_qp *base, struct rmem_qp_call *call)
 	struct rwire_xrc_qp_answer answer;
 	int state, ret;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	pthread_mutex_lock(&qps->lock);
 	ret = exchange(qps, qp->out, call);
 	answer = qp->out->answer;
 	pthread_mutex_unlock(&qps->lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 	if (ret == -ETIMEDOUT)
 		return fail_silent(qp);
 	if (ret != 0) {
@@ -275,9 +275,9 @@ rwire_xrc_qp_close(struct rmem_qp *base)
 	int state;
 
 	/* A thread cancelled in a system call would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	out_close(qp->dev->wire->xrc_qps, qp->out, true);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 void

@@ -178,14 +178,14 @@ rwire_xrc_qp_leave(struct rmem_dev *base)
 	if (qps == NULL)
 		return;
 	/* A thread cancelled in the wait would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	state = rsoft_cancel_disable();
 	pthread_mutex_lock(&qps->lock);
 	qps->is_leaving = true;
 	wake(qps);
 	while (qps->is_leaving)
 		pthread_cond_wait(&qps->left, &qps->lock);
 	pthread_mutex_unlock(&qps->lock);
-	pthread_setcancelstate(state, NULL);
+	rsoft_cancel_restore(state);
 }
 
 void

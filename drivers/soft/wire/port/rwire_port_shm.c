@@ -21,7 +21,6 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -509,9 +508,9 @@ shm_mcast_members(struct rwire_port *base, const struct rwire_addr *group,
 
 	if (now - news->read_at >= news->pause || !rwire_addr_is_equal(&news->group, group)) {
 		/* A thread cancelled in a system call would keep the locks. */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		state = rsoft_cancel_disable();
 		news->nb = rwire_shm_members(port->name, group, news->members, RWIRE_MAX_MEMBERS);
-		pthread_setcancelstate(state, NULL);
+		rsoft_cancel_restore(state);
 		news->group = *group;
 		news->read_at = rte_rdtsc();
 		news->pause = RTE_MAX(
