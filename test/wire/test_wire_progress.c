@@ -352,7 +352,7 @@ TEST_CALL(wire_progress, post_and_poll_over_shm_are_no_cancellation_points,
 static void
 setup(void)
 {
-	perf_pair_open_two(&pair, "ip=127.0.17.4,loop=1", "ip=127.0.17.5,loop=1");
+	perf_pair_open_two(&pair, "ip=127.0.17.10,loop=1", "ip=127.0.17.11,loop=1");
 	local = perf_mr(pair.pd, 4096);
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(local != NULL && target != NULL);
