@@ -93,21 +93,23 @@ mp_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return rsoft_post_poll(rsoft_cq_of(cq), wc, nb_wc);
 }
 
-/* Disable inline messages: the poll copies them with keys and locks of the primary. */
+/*
+ * Claim the CQs of a QP. The poll of an inline message copies it with keys and locks of the
+ * primary, so the CQs must have none, also of other QPs.
+ */
 static int
-mp_disable_inline(struct rsoft_qp *qp)
+mp_take_cqs(struct rsoft_qp *qp)
 {
-	bool is_pending;
+	struct rsoft_cq *send_cq = rsoft_cq_of(qp->qp.send_cq);
 
-	rsoft_lock(&qp->rq.lock);
-	is_pending = qp->rq.nb_inline != 0;
-	if (!is_pending)
-		qp->inline_recv = RSOFT_INLINE_NONE;
-	rte_ticketlock_unlock(&qp->rq.lock);
-	if (is_pending)
-		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: messages were received and not polled",
-				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
-	return is_pending ? -EBUSY : 0;
+	if (rsoft_cq_claim(send_cq)) {
+		if (rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq)))
+			return 0;
+		rsoft_cq_unclaim(send_cq);
+	}
+	RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: messages were received and not polled",
+			qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
+	return -EBUSY;
 }
 
 /* Wait until requests whose completions are visible have left the send queue. */
@@ -139,11 +141,12 @@ mp_take(struct rsoft_qp *qp)
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
 		return -EBUSY;
 	}
-	ret = mp_disable_inline(qp);
+	ret = mp_take_cqs(qp);
 	if (ret != 0)
 		return ret;
-	rsoft_cq_claim(rsoft_cq_of(qp->qp.send_cq));
-	rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq));
+	rsoft_lock(&qp->rq.lock);
+	qp->inline_recv = RSOFT_INLINE_NONE;
+	rte_ticketlock_unlock(&qp->rq.lock);
 	/* A poll that has found the QP unclaimed has removed it from the list before. */
 	rsoft_lock(&qp->sq.lock);
 	__atomic_store_n(&qp->is_claimed, true, __ATOMIC_RELEASE);

@@ -92,7 +92,7 @@ int rmem_dev_detach(struct rmem_dev *dev);
  *
  * From then on only this process may post to the QP and poll its CQs; control calls stay with the
  * primary. Requests are executed by the engine of the QP or, without engine=, whenever the primary
- * polls a CQ of the device. The QP receives no messages inline.
+ * polls a CQ of the device. Its CQs receive no messages inline, of any QP.
  *
  * Control path: sends a request to the primary. Safe to call from any thread.
  *
@@ -102,8 +102,8 @@ int rmem_dev_detach(struct rmem_dev *dev);
  * @return
  *   0 on success, also if this process has claimed it already, otherwise:
  *   - -EINVAL: not a QP of a device that this process is attached to.
- *   - -EBUSY: another process has claimed it, its send queue is not empty, or it has received
- *     messages inline that were not polled.
+ *   - -EBUSY: another process has claimed it, its send queue is not empty, or its CQs have messages
+ *     received inline, of any QP, that were not polled.
  *   - -EOPNOTSUPP: the device has ip=.
  *   - -ENODEV: the primary does not answer, or has ended. A slow primary claims the QP when it
  *     reads the request; the call can be repeated.

@@ -428,6 +428,8 @@ run_all(struct mp_shared *sh, bool is_engine)
 	close_in_attach(sh);
 	test_set_running("keys_end");
 	keys_end(sh, is_engine);
+	test_set_running("cq");
+	mp_cq_run(sh);
 	test_set_running("bad");
 	mp_bad_run(sh);
 	test_set_running("fork");

@@ -589,7 +589,7 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again},
 			{"fork", mp_fork_role}, {"fork_orphan", mp_fork_orphan},
 			{"two", mp_two_role}, {"two_loop", mp_two_loop},
-			{"not_claimed", mp_refused_role}};
+			{"not_claimed", mp_refused_role}, {"cq", mp_cq_role}};
 	size_t i;
 
 	test_set_running(args[0]);

@@ -291,19 +291,40 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	return ret;
 }
 
-void
+/* Whether the CQ has a message that was not polled. The caller ensures that none is put. */
+static bool
+has_messages(const struct rsoft_cq *cq)
+{
+	uint32_t i;
+
+	for (i = 0; cq->messages != NULL && i < cq->nb_messages; i++) {
+		if (__atomic_load_n(&cq->messages[i].qp, __ATOMIC_ACQUIRE) != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool
 rsoft_cq_claim(struct rsoft_cq *cq)
 {
+	bool is_claimed;
+
 	rte_ticketlock_lock(&cq->ctl_lock);
-	cq->nb_claims++;
+	__atomic_store_n(&cq->nb_claims, cq->nb_claims + 1, __ATOMIC_RELEASE);
+	/* Until no thread puts a message that has found the CQ unclaimed. */
+	rsoft_grace_wait();
+	is_claimed = !has_messages(cq);
+	if (!is_claimed)
+		__atomic_store_n(&cq->nb_claims, cq->nb_claims - 1, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&cq->ctl_lock);
+	return is_claimed;
 }
 
 void
 rsoft_cq_unclaim(struct rsoft_cq *cq)
 {
 	rte_ticketlock_lock(&cq->ctl_lock);
-	cq->nb_claims--;
+	__atomic_store_n(&cq->nb_claims, cq->nb_claims - 1, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&cq->ctl_lock);
 }
 

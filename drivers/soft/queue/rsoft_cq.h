@@ -84,8 +84,11 @@ int rsoft_cq_stats_get(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
 
-/* Another process polls the CQ between these calls; its ring is not replaced. */
-void rsoft_cq_claim(struct rsoft_cq *cq);
+/*
+ * Another process polls the CQ between these calls: its ring is not replaced, and no messages are
+ * put into it. False: the CQ has messages, and is not claimed.
+ */
+bool rsoft_cq_claim(struct rsoft_cq *cq);
 void rsoft_cq_unclaim(struct rsoft_cq *cq);
 
 /* Allocate memory for inline messages; without it none are delivered inline. */
@@ -289,13 +292,15 @@ rsoft_cq_is_overrun(struct rmem_cq *cq)
 	return __atomic_load_n(&rsoft_cq_of(cq)->overrun, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Memory for an inline message of a reserved entry; NULL if there is none. */
+/* Memory for an inline message of a reserved entry; NULL if there is none. From inside of
+ * rsoft_grace_enter(). */
 static inline struct rsoft_inline *
 rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 {
 	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
 
-	if (messages == NULL || !rsoft_cq_has_space(cq, at, cq->nb_messages))
+	if (messages == NULL || __atomic_load_n(&cq->nb_claims, __ATOMIC_RELAXED) != 0 ||
+			!rsoft_cq_has_space(cq, at, cq->nb_messages))
 		return NULL;
 	return &messages[at & (cq->nb_messages - 1)];
 }

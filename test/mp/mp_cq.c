@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A CQ to which a claimed QP completes, and a QP of the primary: the process polls the completions
+ * of both, and messages to the other QP are in memory that only the primary has mapped; see mp.h.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "mp.h"
+#include "rc.h"
+
+#define LENGTH 16u /* of a message, which fits in a completion */
+
+/* A QP of the primary that completes to the CQ of the claimed QP, and its peer. */
+static struct {
+	struct rmem_qp *qp, *peer;
+	struct rmem_mr *mr; /* a page of the primary alone */
+} own;
+
+void
+mp_cq_role(struct mp_shared *sh)
+{
+	struct rmem_dev *dev;
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+	/* A message in the CQ would be copied by the poll. */
+	TEST_ERR(rmem_qp_claim(sh->qp), EBUSY);
+	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE))
+		sched_yield();
+	TEST_OK(rmem_qp_claim(sh->qp));
+	__atomic_store_n(&sh->progress, 2, __ATOMIC_RELEASE);
+	TEST_EQ(rc_wait(sh->qp->recv_cq, &wc), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc.wr_id, 2);
+	TEST_EQ(wc.byte_len, LENGTH);
+	TEST_OK(rmem_dev_detach(dev));
+}
+
+static void
+send_own(struct mp_shared *sh, uint64_t wr_id)
+{
+	struct rmem_sge to = {
+			.addr = (uintptr_t)own.mr->addr, .length = LENGTH, .lkey = own.mr->lkey};
+	struct rmem_sge from = {.addr = (uintptr_t)&sh->buf[MP_PEER * MP_PART],
+			.length = LENGTH,
+			.lkey = sh->mr->lkey};
+	const struct rmem_recv_wr recv = {.wr_id = wr_id, .sg_list = &to, .num_sge = 1};
+	const struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &from);
+	struct rmem_wc wc;
+
+	memset(&sh->buf[MP_PEER * MP_PART], (int)wr_id, LENGTH);
+	TEST_EQ(rmem_post_recv(own.qp, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(own.peer, &wr, 1), 1);
+	TEST_EQ(rc_wait(sh->peer_cq, &wc), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+}
+
+static void
+run_shared(struct mp_shared *sh)
+{
+	struct rmem_wc wc;
+	int pid, status;
+
+	send_own(sh, 1);
+	mp_spawn(sh, "cq", 0, &pid);
+	mp_wait_for(sh, pid, 1, true);
+	TEST_EQ(rc_wait(sh->qp->recv_cq, &wc), 1);
+	TEST_EQ(wc.wr_id, 1);
+	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
+	mp_wait_for(sh, pid, 2, true);
+	send_own(sh, 2);
+	TEST_MEM(own.mr->addr, &sh->buf[MP_PEER * MP_PART], LENGTH);
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(status, 0);
+}
+
+void
+mp_cq_run(struct mp_shared *sh)
+{
+	void *mem = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	TEST_ASSERT(mem != MAP_FAILED);
+	TEST_OK(rmem_mr_reg(sh->mr->pd, mem, LENGTH, 0, RMEM_ACCESS_LOCAL_WRITE, &own.mr));
+	mp_make_qp(sh->mr->pd, "cq-own", sh->qp->recv_cq, 0, &own.qp);
+	mp_make_qp(sh->mr->pd, "cq-peer", sh->peer_cq, 0, &own.peer);
+	mp_connect_two(own.qp, own.peer);
+	run_shared(sh);
+	TEST_OK(rmem_qp_destroy(own.qp));
+	TEST_OK(rmem_qp_destroy(own.peer));
+	TEST_OK(rmem_mr_dereg(own.mr));
+	TEST_OK(munmap(mem, LENGTH));
+	mp_check_reaped(sh, true);
+}
