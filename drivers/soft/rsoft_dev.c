@@ -232,19 +232,30 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	return 0;
 }
 
+/* The free and the quarantined keys. Call with the lock of the device held. */
+static void
+nb_keys(const struct rsoft_key_pool *keys, uint32_t nb[2])
+{
+	nb[0] = keys->ids.nb_free;
+	nb[1] = keys->quarantined.nb_free;
+}
+
 static int
 dev_dump(struct rmem_dev *base, FILE *f)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
+	uint32_t mr_keys[2], mw_keys[2];
 	unsigned int i;
 
+	/* The file may block. */
 	rsoft_lock(&dev->lock);
-	fprintf(f, "  keys: %u free, %u quarantined, of %" PRIu64 "\n", dev->mr_keys.ids.nb_free,
-			dev->mr_keys.quarantined.nb_free, dev->args.max_mr);
-	fprintf(f, "  window keys: %u free, %u quarantined, of %" PRIu64 "\n",
-			dev->mw_keys.ids.nb_free, dev->mw_keys.quarantined.nb_free,
-			dev->args.max_mw);
+	nb_keys(&dev->mr_keys, mr_keys);
+	nb_keys(&dev->mw_keys, mw_keys);
 	rte_ticketlock_unlock(&dev->lock);
+	fprintf(f, "  keys: %u free, %u quarantined, of %" PRIu64 "\n", mr_keys[0], mr_keys[1],
+			dev->args.max_mr);
+	fprintf(f, "  window keys: %u free, %u quarantined, of %" PRIu64 "\n", mw_keys[0],
+			mw_keys[1], dev->args.max_mw);
 	fprintf(f, "  profile: %s\n", rsoft_profile_words[dev->args.profile]);
 	fprintf(f, "  QPs that wait: %u\n",
 			__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) -

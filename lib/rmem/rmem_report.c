@@ -7,10 +7,14 @@
  * Properties of objects, written to a reply of telemetry or to a file.
  */
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rmem_telemetry.h>
+
+#include "rmem_priv.h"
 
 static void
 print(const struct rmem_report *report, const char *name, const char *text)
@@ -69,4 +73,26 @@ rmem_report_end(struct rmem_report *report, struct rmem_report *group, const cha
 {
 	if (group->d != NULL && rte_tel_data_add_dict_container(report->d, name, group->d, 0) != 0)
 		rte_tel_data_free(group->d);
+}
+
+int
+rmem_dump_begin(struct rmem_dump *dump)
+{
+	memset(dump, 0, sizeof(*dump));
+	dump->f = open_memstream(&dump->text, &dump->size);
+	return dump->f != NULL ? 0 : RMEM_FAIL(ENOMEM, "dump: no memory for the text");
+}
+
+int
+rmem_dump_end(struct rmem_dump *dump, FILE *to)
+{
+	bool is_bad = ferror(dump->f) != 0;
+	int ret = 0;
+
+	if (fclose(dump->f) != 0 || is_bad)
+		ret = RMEM_FAIL(ENOMEM, "dump: no memory for the text");
+	else
+		fwrite(dump->text, 1, dump->size, to);
+	free(dump->text);
+	return ret;
 }

@@ -93,6 +93,45 @@ void rmem_report_begin(struct rmem_report *report, struct rmem_report *group, co
  */
 void rmem_report_end(struct rmem_report *report, struct rmem_report *group, const char *name);
 
+/**
+ * Text of a dump.
+ *
+ * A write to the caller's stream may block until the stream is read, so a dump that takes a lock
+ * prints to memory while it holds the lock, and to the stream after it released the lock.
+ */
+struct rmem_dump {
+	FILE *f;           /**< Stream in memory. */
+	char *text;        /**< Printed so far; private. */
+	size_t size;       /**< Its length; private. */
+	uint64_t reserved; /**< Zero. */
+};
+
+/**
+ * Begin a dump.
+ *
+ * @param[out] dump
+ *   Dump, with a stream to print to. End it with rmem_dump_end().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOMEM: no memory.
+ */
+int rmem_dump_begin(struct rmem_dump *dump);
+
+/**
+ * End a dump: print what it has. Call without a lock.
+ *
+ * @param dump
+ *   Dump; no longer valid.
+ * @param to
+ *   File to print to.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOMEM: there was no memory for the text. Nothing is printed.
+ */
+int rmem_dump_end(struct rmem_dump *dump, FILE *to);
+
 /** Command of telemetry: objects of one kind, listed or by name. */
 struct rmem_tel_cmd {
 	const char *cmd;  /**< Command, such as "/rmem/pool". */

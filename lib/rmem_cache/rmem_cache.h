@@ -258,6 +258,7 @@ int rmem_cache_stats_get(const struct rmem_cache *cache, struct rmem_cache_stats
  *   - -EINVAL: NULL or not a cache, or NULL f.
  *   - -EPERM: this is a child of fork().
  *   - -EOPNOTSUPP: this is a secondary process.
+ *   - -ENOMEM: no memory for the text.
  */
 int rmem_cache_dump(const struct rmem_cache *cache, FILE *f);
 

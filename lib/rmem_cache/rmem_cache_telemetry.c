@@ -128,13 +128,17 @@ rmem_cache_dump(const struct rmem_cache *cache, FILE *f)
 	RMEM_CALL(cache);
 	struct rmem_cache_stats stats;
 	int ret = rmem_cache_stats_get(cache, &stats);
+	struct rmem_dump dump;
 	uint32_t i;
 
 	if (ret != 0)
 		return ret;
 	if (f == NULL)
 		return CACHE_FAIL(EINVAL, "%s: file: NULL", cache->name);
-	fprintf(f,
+	ret = rmem_dump_begin(&dump);
+	if (ret != 0)
+		return ret;
+	fprintf(dump.f,
 			"cache %s on %s: monitor %s, %u of %u MRs, %" PRIu64 " bytes, %" PRIu64
 			" hits, %" PRIu64 " misses, %" PRIu64 " evictions, %" PRIu64
 			" invalidations\n",
@@ -144,10 +148,10 @@ rmem_cache_dump(const struct rmem_cache *cache, FILE *f)
 	cache_lock(cache);
 	for (i = 0; i < cache->nb_slots; i++) {
 		if (cache->entries[i].state != CACHE_FREE)
-			dump_entry(&cache->entries[i], f);
+			dump_entry(&cache->entries[i], dump.f);
 	}
 	cache_unlock(cache);
-	return 0;
+	return rmem_dump_end(&dump, f);
 }
 
 RTE_INIT(rmem_cache_telemetry_init)

@@ -238,6 +238,7 @@ void rmem_cm_disconnect(struct rmem_cm_conn *conn);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL f.
+ *   - -ENOMEM: no memory for the text.
  */
 int rmem_cm_dump(FILE *f);
 

@@ -217,11 +217,16 @@ int
 rmem_cm_dump(FILE *f)
 {
 	RMEM_CALL(NULL);
+	struct rmem_dump dump;
+	int ret;
 
 	if (f == NULL)
 		return CM_FAIL(EINVAL, "file: NULL");
-	rmem_cm_ports_visit(dump_port, f);
-	return 0;
+	ret = rmem_dump_begin(&dump);
+	if (ret != 0)
+		return ret;
+	rmem_cm_ports_visit(dump_port, dump.f);
+	return rmem_dump_end(&dump, f);
 }
 
 void

@@ -515,6 +515,7 @@ const char *rmem_lease_refusal_str(uint32_t refusal);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a context, or NULL f.
+ *   - -ENOMEM: no memory for the text.
  */
 int rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f);
 

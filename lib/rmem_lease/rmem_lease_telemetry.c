@@ -298,19 +298,24 @@ int
 rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f)
 {
 	RMEM_CALL(ctx);
-	struct rmem_report top = {.f = f}, out;
+	struct rmem_report top = {.f = NULL}, out;
 	int ret = rmem_lease_check_ctx(ctx);
+	struct rmem_dump dump;
 
 	if (ret != 0)
 		return ret;
 	if (f == NULL)
 		return LEASE_FAIL(EINVAL, "file: NULL");
+	ret = rmem_dump_begin(&dump);
+	if (ret != 0)
+		return ret;
+	top.f = dump.f;
 	rmem_report_begin(&top, &out, "lease context");
 	rte_ticketlock_lock(&lock);
 	report_ctx(&out, (struct rmem_lease_ctx *)(uintptr_t)ctx);
 	rte_ticketlock_unlock(&lock);
 	rmem_report_end(&top, &out, "lease context");
-	return 0;
+	return rmem_dump_end(&dump, f);
 }
 
 const char *

@@ -165,6 +165,7 @@ int rmem_pool_lookup(const char *name, struct rmem_pool **pool);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a pool, or NULL f.
+ *   - -ENOMEM: no memory for the text.
  */
 int rmem_pool_dump(const struct rmem_pool *pool, FILE *f);
 

@@ -210,20 +210,26 @@ int
 rmem_pool_dump(const struct rmem_pool *pool, FILE *f)
 {
 	RMEM_CALL(pool);
-	struct rmem_report top = {.f = f};
+	struct rmem_report top = {.f = NULL};
+	struct rmem_dump dump;
 	struct query query;
+	int ret;
 
 	if (rmem_process_check() != 0)
 		return -EOPNOTSUPP;
 	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || f == NULL)
 		return POOL_FAIL(EINVAL, "pool or file: NULL, or not a pool: %p",
 				(const void *)pool);
+	ret = rmem_dump_begin(&dump);
+	if (ret != 0)
+		return ret;
+	top.f = dump.f;
 	memset(&query, 0, sizeof(query));
 	query.name = pool->mp->name;
 	rmem_report_begin(&top, &query.out, "pool");
 	(void)report(&query);
 	rmem_report_end(&top, &query.out, "pool");
-	return 0;
+	return rmem_dump_end(&dump, f);
 }
 
 void

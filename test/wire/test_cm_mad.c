@@ -21,6 +21,7 @@
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
+#include "../slow_stream.h"
 #include "cm_peer.h"
 
 #define IP         "127.0.19.1"
@@ -215,6 +216,22 @@ TEST(cm_mad, dump_has_both_sides_and_why_they_ended)
 	end_pair(connected, accepted);
 	TEST_ASSERT(dump_has(end, RTE_DIM(end)));
 	TEST_ERR(rmem_cm_dump(NULL), EINVAL);
+}
+
+static int
+dump(const void *obj, FILE *f)
+{
+	RTE_SET_USED(obj);
+	return rmem_cm_dump(f);
+}
+
+TEST(cm_mad, dump_to_a_stream_that_is_not_read_makes_no_other_thread_wait)
+{
+	struct rmem_cm_conn *connected, *accepted;
+
+	connect_pair(server, &connected, &accepted);
+	test_dump_slowly(dump, NULL);
+	end_pair(connected, accepted);
 }
 
 /* The CM of the device has ended with its last connection. */
