@@ -411,7 +411,14 @@ rsoft_guard_x86_copy_sse2:
 	.p2align 6
 .Lcopy_below_16:
 	cmpq	$8, %rdx
-	jae	.Lcopy_8
+	jb	.Lcopy_below_8
+	movq	(%rsi), %rcx
+	movq	-8(%rsi, %rdx), %r8
+	movq	%rcx, (%rdi)
+	movq	%r8, -8(%rdi, %rdx)
+	xorl	%eax, %eax
+	ret
+.Lcopy_below_8:
 	cmpq	$4, %rdx
 	jae	.Lcopy_4
 	cmpq	$2, %rdx
@@ -438,12 +445,6 @@ rsoft_guard_x86_copy_sse2:
 	movups	-16(%rsi, %rdx), %xmm1
 	movups	%xmm0, (%rdi)
 	movups	%xmm1, -16(%rdi, %rdx)
-	jmp	.Lcopy_done
-.Lcopy_8:
-	movq	(%rsi), %rcx
-	movq	-8(%rsi, %rdx), %r8
-	movq	%rcx, (%rdi)
-	movq	%r8, -8(%rdi, %rdx)
 	jmp	.Lcopy_done
 .Lcopy_4:
 	movl	(%rsi), %ecx
