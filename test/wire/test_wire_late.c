@@ -3,7 +3,7 @@
  */
 
 /*
- * Over shared memory, the acknowledgement of a SEND for whose completion nothing waits follows
+ * Over shared memory, the acknowledgement of a message for whose completion nothing waits follows
  * later. Cases read private structures of the software device, on a virtual clock.
  */
 
@@ -136,6 +136,25 @@ TEST(wire_late, unsignaled_send_is_acknowledged_by_a_later_poll)
 
 	pass_message(0);
 	TEST_EQ(poll_cq(pair.cq_b, 10), 0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before);
+	pass_time(100);
+	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+TEST(wire_late, unsignaled_write_is_acknowledged_by_a_later_poll)
+{
+	struct rmem_sge sge = {from->iova, MESSAGE, from->lkey};
+	const uint64_t before = stats_of(pair.dev_b).wire_tx_packets;
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, to->iova, to->rkey);
+
+	wr.flags = 0;
+	memset(from->addr, 'w', MESSAGE);
+	TEST_EQ(rmem_post_send(pair.a, &wr, 1), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 10), 0);
+	TEST_MEM(to->addr, from->addr, MESSAGE);
 	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before);
 	pass_time(100);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);

@@ -139,7 +139,7 @@ req_fill_flush(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
 }
 
 /*
- * Whether nothing waits for the acknowledgement of the SEND at sq_pos, over shared memory, where
+ * Whether nothing waits for the acknowledgement of the message at sq_pos, over shared memory, where
  * the peer then sends it later. A direct copy and a local request wait until nothing is in flight.
  */
 static bool
@@ -151,7 +151,7 @@ req_may_ack_late(const struct rwire_qp *q, const struct rmem_send_wr *wr)
 	if ((wr->flags & RMEM_SEND_SIGNALED) != 0 || q->qp->sig_all || q->service != RWIRE_RC ||
 			!rwire_is_lossless(q->wire) || req->is_rewound)
 		return false;
-	if (wr->opcode != RMEM_WR_SEND && wr->opcode != RMEM_WR_SEND_WITH_IMM)
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
 		return false;
 	if (req->direct == RWIRE_DIRECT_ASKED || req->direct == RWIRE_DIRECT_WORKS)
 		return false;
