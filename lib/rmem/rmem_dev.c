@@ -136,17 +136,29 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 			info.nb_srq, info.nb_cq);
 }
 
-/* As rmem_obj_kill_quietly(); QPs that only other processes hold do not count. */
+/*
+ * As rmem_obj_kill_quietly(); QPs that only other processes hold do not count, and are released.
+ *
+ * Invariant: they are released only if the device is closed. The mark precedes their release, so a
+ * thread that creates an object concurrently is refused, or its reference is found before. Such
+ * threads change the count for a moment even then, so the handles left are counted, which only
+ * their release changes.
+ */
 static uint32_t
 kill_dev(struct rmem_dev *dev)
 {
 	const struct rmem_xrc_ops *xrc = rmem_obj_driver(&dev->obj)->ops.xrc;
+	const uint32_t *nb = &rmem_devs[dev->obj.dev_id].nb[RMEM_OBJ_KIND(RMEM_OBJ_XRCD)];
 	uint32_t refs = rmem_obj_kill_quietly(&dev->obj);
 
-	if (refs == 0 || xrc == NULL || xrc->share == NULL || !rmem_xrcd_all_left(dev))
+	if (refs == 0 || xrc == NULL || xrc->share == NULL || !rmem_xrcd_kill_left(dev))
 		return refs;
 	xrc->share->qp_leave(dev);
-	return rmem_obj_kill_quietly(&dev->obj);
+	refs = __atomic_load_n(nb, __ATOMIC_ACQUIRE);
+	/* The driver or a test holds others. */
+	if (refs != 0)
+		__atomic_fetch_and(&dev->obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELEASE);
+	return refs;
 }
 
 /* Close a device; call with the lock held. */

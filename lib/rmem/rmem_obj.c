@@ -10,6 +10,8 @@
  * released. They exclude each other: the mark is set with a compare-and-swap from 0 references, and
  * rmem_obj_hold() undoes its increment if it finds the mark. So an object with references cannot be
  * released, and no reference can be taken to an object that is being released.
+ * rmem_xrcd_kill_left() sets the mark of a device whose only references are those of closed XRC
+ * domains, which are then released.
  *
  * Each object but a device refers to its parent, a device or a PD, from rmem_obj_create() to
  * rmem_obj_drop(), and is counted in its device for the same time.

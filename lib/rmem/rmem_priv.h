@@ -322,8 +322,16 @@ void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_
 /** Return 0 if dev has XRC and xrcd is a domain of it; else -EINVAL or -EOPNOTSUPP. */
 int rmem_xrcd_check(const struct rmem_xrcd *xrcd, const struct rmem_dev *dev);
 
-/** Add nb, 1 or -1, to the QPs of a handle that only other processes hold. */
-void rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb);
+/**
+ * Release the caller's reference to a QP without handles of this process: unhold(qp, qp), of
+ * rmem_obj_visit(), returns 1 if other processes hold it. Then the QP counts as one that only they
+ * hold, from the same moment on. Return this.
+ */
+bool rmem_xrcd_leave(struct rmem_xrcd *xrcd, struct rmem_qp *qp,
+		int (*unhold)(struct rmem_obj *qp, void *arg));
+
+/** This process has opened such a QP again. */
+void rmem_xrcd_reopen_qp(struct rmem_xrcd *xrcd);
 
 /**
  * rmem_obj_drop() of a QP; is_left: only other processes held it. Also frees a handle that was
@@ -331,8 +339,11 @@ void rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb);
  */
 void rmem_xrcd_drop_qp(struct rmem_xrcd *xrcd, struct rmem_obj *qp, bool is_left);
 
-/** Whether only closed handles, whose QPs only other processes hold, refer to a device. */
-bool rmem_xrcd_all_left(const struct rmem_dev *dev);
+/**
+ * Begin the release of a device to which only closed handles refer, whose QPs only other processes
+ * hold: allow no new references. Return false, without an effect, if it has other references.
+ */
+bool rmem_xrcd_kill_left(struct rmem_dev *dev);
 
 /** Return 0 if [offset, offset + length) is within device memory, else -EINVAL. */
 int rmem_dm_check_range(const struct rmem_dm *dm, uint64_t offset, size_t length);

@@ -538,7 +538,7 @@ rmem_qp_get(struct rmem_xrcd *xrcd, uint32_t qp_num, struct rmem_qp **qp)
 		return RMEM_FAIL(ENOSPC, "%s: QP %u: opened %u times",
 				rmem_obj_dev(&xrcd->obj)->name, qp_num, UINT16_MAX);
 	if (search.is_left)
-		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(search.qp)->parent, -1);
+		rmem_xrcd_reopen_qp((struct rmem_xrcd *)rmem_qp_more_of(search.qp)->parent);
 	*qp = search.qp;
 	return 0;
 }
@@ -676,19 +676,20 @@ rmem_qp_unhold(struct rmem_qp *qp)
 static int
 leave(struct rmem_qp *qp)
 {
-	int ret = 0;
+	int ret;
 
-	if (rmem_obj_kill_quietly(&qp->obj) == 0) {
-		rmem_async_channel_detach(async_of(qp));
-		rmem_obj_revive(&qp->obj);
-		rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(qp)->parent, 1);
-	} else {
+	if (rmem_obj_kill_quietly(&qp->obj) != 0) {
 		(void)rmem_obj_visit(RMEM_OBJ_QP, reopen, qp);
 		ret = RMEM_FAIL(EBUSY, "QP %u: in use: its events are not acknowledged",
 				qp->qp_num);
+		rmem_qp_unhold(qp);
+		return ret;
 	}
-	rmem_qp_unhold(qp);
-	return ret;
+	rmem_async_channel_detach(async_of(qp));
+	rmem_obj_revive(&qp->obj);
+	if (!rmem_xrcd_leave((struct rmem_xrcd *)rmem_qp_more_of(qp)->parent, qp, unhold))
+		(void)do_destroy(qp, false);
+	return 0;
 }
 
 /* Destroy a handle of an XRC_RECV QP, and the QP with the last one. */

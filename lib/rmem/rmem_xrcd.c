@@ -233,24 +233,46 @@ count_left(struct rmem_obj *obj, void *arg)
 	return 0;
 }
 
+/*
+ * Each handle is one reference, which it releases under the lock. So if the compare-and-swap
+ * succeeds, the device has no other reference, and rmem_obj_hold() of a thread that creates an
+ * object precedes it, and makes it fail, or fails itself.
+ */
 bool
-rmem_xrcd_all_left(const struct rmem_dev *dev)
+rmem_xrcd_kill_left(struct rmem_dev *dev)
 {
 	struct count count = {.dev_id = dev->obj.dev_id};
-	bool is_only;
+	bool is_dead;
 
 	pthread_mutex_lock(&lock);
 	(void)rmem_obj_visit(RMEM_OBJ_XRCD, count_left, &count);
-	is_only = __atomic_load_n(&dev->obj.refs, __ATOMIC_ACQUIRE) == count.nb;
+	is_dead = count.nb != 0 &&
+			__atomic_compare_exchange_n(&dev->obj.refs, &count.nb,
+					count.nb | RMEM_OBJ_REFS_DEAD, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
-	return is_only;
+	return is_dead;
+}
+
+bool
+rmem_xrcd_leave(struct rmem_xrcd *xrcd, struct rmem_qp *qp,
+		int (*unhold)(struct rmem_obj *qp, void *arg))
+{
+	bool is_left;
+
+	pthread_mutex_lock(&lock);
+	is_left = rmem_obj_visit(RMEM_OBJ_QP, unhold, qp) != 0;
+	if (is_left)
+		xrcd->nb_left++;
+	pthread_mutex_unlock(&lock);
+	return is_left;
 }
 
 void
-rmem_xrcd_leave(struct rmem_xrcd *xrcd, int nb)
+rmem_xrcd_reopen_qp(struct rmem_xrcd *xrcd)
 {
 	pthread_mutex_lock(&lock);
-	xrcd->nb_left += (uint32_t)nb;
+	xrcd->nb_left--;
 	pthread_mutex_unlock(&lock);
 }
 
