@@ -299,6 +299,30 @@ held_qp_is_refused(struct mp_shared *sh)
 
 /* Memory that only the primary has mapped, and whose pages are populated by the request. */
 static void
+use_on_demand(struct mp_shared *sh, void *mem, size_t size)
+{
+	unsigned int i;
+	int pid;
+
+	mp_spawn(sh, "on_demand", 0, &pid);
+	for (i = 1; i <= 4; i++) {
+		mp_wait_for(sh, pid, i, true);
+		if (i % 2 == 0) {
+			mp_connect(sh);
+			TEST_ASSERT(mmap(mem, size, PROT_READ | PROT_WRITE,
+						    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+						    0) == mem);
+		} else {
+			TEST_OK(munmap(mem, size));
+		}
+		__atomic_store_n(&sh->is_going, i, __ATOMIC_RELEASE);
+	}
+	run_to_end(sh, pid);
+	mp_check_reaped(sh, true);
+	TEST_MEM(mem, &sh->buf[MP_FROM * MP_PART], size);
+}
+
+static void
 write_on_demand(struct mp_shared *sh)
 {
 	const size_t size = MP_PART;
@@ -311,11 +335,11 @@ write_on_demand(struct mp_shared *sh)
 			&sh->odp);
 	TEST_ASSERT(ret == 0 || ret == -EOPNOTSUPP);
 	if (ret == 0) {
-		mp_run_role(sh, "on_demand");
-		mp_connect(sh);
-		TEST_MEM(mem, &sh->buf[MP_FROM * MP_PART], size);
+		nb_refs = dev->obj.refs;
+		use_on_demand(sh, mem, size);
 		TEST_OK(rmem_mr_dereg(sh->odp));
 	}
+	nb_refs = dev->obj.refs;
 	TEST_OK(munmap(mem, size));
 }
 

@@ -89,8 +89,9 @@ void mp_two_loop(struct mp_shared *sh);
 /* A role that claims the QP of MP_DEV2, which is refused. */
 void mp_refused_role(struct mp_shared *sh);
 
-/* A role that polls completions of a QP of the primary (mp_cq.c). */
+/* Roles that poll completions of a QP of the primary, and that leave completions (mp_cq.c). */
 void mp_cq_role(struct mp_shared *sh);
+void mp_cq_leave(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
 void mp_bad_messages(struct mp_shared *sh);
@@ -125,7 +126,7 @@ void mp_fork_run(struct mp_shared *sh);
 void mp_fork_leave(int pid);
 /* Two devices. */
 void mp_two_run(struct mp_shared *sh);
-/* A QP of the primary that completes to the CQ of a claimed QP. */
+/* A QP of the primary that completes to the CQ of a claimed QP; completions of a killed process. */
 void mp_cq_run(struct mp_shared *sh);
 /* QPs of MP_DEV2 that no process can claim. */
 void mp_refused_run(struct mp_shared *sh);

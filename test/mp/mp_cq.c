@@ -7,14 +7,17 @@
  * of both, and messages to the other QP are in memory that only the primary has mapped; see mp.h.
  */
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "mp.h"
 #include "rc.h"
 
-#define LENGTH 16u /* of a message, which fits in a completion */
+#define LENGTH  16u /* of a message, which fits in a completion */
+#define NB_LEFT 5u  /* completions that a process did not poll */
 
 /* A QP of the primary that completes to the CQ of the claimed QP, and its peer. */
 static struct {
@@ -41,6 +44,55 @@ mp_cq_role(struct mp_shared *sh)
 	TEST_EQ(wc.wr_id, 2);
 	TEST_EQ(wc.byte_len, LENGTH);
 	TEST_OK(rmem_dev_detach(dev));
+}
+
+/* Leave completions in the CQ. */
+void
+mp_cq_leave(struct mp_shared *sh)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr = mp_write_wr(sh, &sge, 8);
+
+	mp_attach(sh);
+	for (wr.wr_id = 0; wr.wr_id < NB_LEFT; wr.wr_id++)
+		TEST_EQ(rmem_post_send(sh->qp, &wr, 1), 1);
+	__atomic_store_n(&sh->progress, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/* A resize keeps them, after the process has been killed. */
+static void
+run_left(struct mp_shared *sh)
+{
+	struct rmem_cq *cq = sh->qp->send_cq;
+	struct rmem_cq_stats stats = {0};
+	struct rmem_wc wc;
+	int pid, status;
+	uint64_t i;
+
+	mp_spawn(sh, "cq_left", 0, &pid);
+	mp_wait_for(sh, pid, 1, true);
+	while (stats.outstanding < NB_LEFT) {
+		mp_serve(sh);
+		TEST_OK(rmem_cq_stats_get(cq, &stats));
+	}
+	TEST_ERR(rmem_cq_resize(cq, 8 * MP_DEPTH), EBUSY);
+	TEST_OK(kill(pid, SIGKILL));
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	while (__atomic_load_n(&sh->qp->obj.process, __ATOMIC_ACQUIRE) != 0)
+		sched_yield();
+	TEST_ERR(rmem_cq_resize(cq, NB_LEFT - 1), EINVAL);
+	TEST_OK(rmem_cq_resize(cq, NB_LEFT));
+	TEST_OK(rmem_cq_resize(cq, 8 * MP_DEPTH));
+	for (i = 0; i < NB_LEFT; i++) {
+		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, i);
+	}
+	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
+	TEST_OK(rmem_cq_resize(cq, 4 * MP_DEPTH));
+	mp_check_reaped(sh, true);
 }
 
 static void
@@ -97,4 +149,5 @@ mp_cq_run(struct mp_shared *sh)
 	TEST_OK(rmem_mr_dereg(own.mr));
 	TEST_OK(munmap(mem, LENGTH));
 	mp_check_reaped(sh, true);
+	run_left(sh);
 }

@@ -22,6 +22,15 @@
 
 static struct rmem_dev *dev;
 
+/* Let the primary do the next step. */
+static void
+mp_step(struct mp_shared *sh, uint32_t progress)
+{
+	__atomic_store_n(&sh->progress, progress, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&sh->is_going, __ATOMIC_ACQUIRE) != progress)
+		sched_yield();
+}
+
 static uint64_t
 part(const struct mp_shared *sh, unsigned int i)
 {
@@ -181,17 +190,35 @@ traffic_late(struct mp_shared *sh)
 	TEST_OK(rmem_qp_unclaim(sh->other[0]));
 }
 
+/* The primary unmaps the memory between the requests, and maps it again. */
 static void
 role_on_demand(struct mp_shared *sh)
 {
+	struct rmem_send_wr reg = reg_wr(sh, (uint8_t)(sh->fast->rkey + 1));
 	struct rmem_sge sge;
 	struct rmem_send_wr wr = mp_write_wr(sh, &sge, MP_PART);
+	unsigned int i;
 
 	mp_attach(sh);
 	memset(&sh->buf[MP_FROM * MP_PART], 0x33, MP_PART);
 	wr.rdma.remote_addr = sh->odp->iova;
 	wr.rdma.rkey = sh->odp->rkey;
 	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	/* A key over its pages. */
+	sh->list->page_list[0] = sh->odp->iova;
+	reg.reg_mr.iova = sh->odp->iova;
+	reg.reg_mr.first_byte_offset = 0;
+	mp_post_and_poll(sh, &reg, RMEM_WC_SUCCESS);
+	wr.rdma.rkey = sh->fast->rkey;
+	mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	for (i = 1; i <= 2; i++) {
+		mp_step(sh, 2 * i - 1);
+		wr.rdma.rkey = i == 1 ? sh->odp->rkey : sh->fast->rkey;
+		mp_post_and_poll(sh, &wr, RMEM_WC_REM_ACCESS_ERR);
+		mp_post_and_poll(sh, &wr, RMEM_WC_WR_FLUSH_ERR);
+		mp_step(sh, 2 * i);
+		mp_post_and_poll(sh, &wr, RMEM_WC_SUCCESS);
+	}
 	TEST_OK(rmem_dev_detach(dev));
 }
 
@@ -589,7 +616,8 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"bad_messages", mp_bad_messages}, {"attach_again", mp_attach_again},
 			{"fork", mp_fork_role}, {"fork_orphan", mp_fork_orphan},
 			{"two", mp_two_role}, {"two_loop", mp_two_loop},
-			{"not_claimed", mp_refused_role}, {"cq", mp_cq_role}};
+			{"not_claimed", mp_refused_role}, {"cq", mp_cq_role},
+			{"cq_left", mp_cq_leave}};
 	size_t i;
 
 	test_set_running(args[0]);
