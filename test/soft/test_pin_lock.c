@@ -160,4 +160,33 @@ TEST(pin_lock, locked_pages_are_not_discarded)
 	TEST_OK(madvise(pin_pages, PIN_SIZE, MADV_DONTNEED));
 }
 
+static void
+map_over(size_t page, size_t nb)
+{
+	void *at = pin_pages + page * FX_PAGE;
+
+	TEST_ASSERT(mmap(at, nb * FX_PAGE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+}
+
+/* An MR of the old memory that is still held, as by a cache of another device, does not matter. */
+TEST(pin_lock, memory_mapped_over_a_region_is_locked)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft20", "pin=lock"));
+	struct rmem_mr *old, *mr;
+
+	TEST_OK(mlock(pin_pages + 4 * FX_PAGE, 2 * FX_PAGE));
+	old = pin_reg(PIN_LOCK, 0, 6 * FX_PAGE);
+	TEST_EQ(pin_locked(), 111111100);
+	map_over(1, 2);
+	map_over(4, 1);
+	TEST_EQ(pin_locked(), 110010100);
+	mr = fx_mr(pd, pin_pages, 6 * FX_PAGE, FX_ACCESS);
+	TEST_EQ(pin_locked(), 111111100);
+	TEST_OK(fx_release(old));
+	TEST_EQ(pin_locked(), 111111100);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000100);
+}
+
 TEST_SUITE(pin_lock, pin_setup_lock, pin_teardown);

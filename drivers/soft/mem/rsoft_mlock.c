@@ -34,6 +34,7 @@ struct mlock_seg {
 	uintptr_t end;
 	uint64_t nb_pins;
 	uint32_t priority;
+	int flags;    /* of mlock2() */
 	bool is_ours; /* locked by this driver, not by the program */
 };
 
@@ -223,28 +224,60 @@ mlock_cut(uintptr_t at)
 	if (behind == NULL)
 		return false;
 	behind->nb_pins = seg->nb_pins;
+	behind->flags = seg->flags;
 	behind->is_ours = seg->is_ours;
 	seg->end = at;
 	return true;
 }
 
-/* Lock a segment of the tree; 0, or a positive errno. */
+/* Lock a segment of the tree; 0, or a positive errno with no change. */
 static int
 mlock_lock(struct mlock_seg *seg, int flags)
 {
+	bool is_locked = seg->is_ours;
 	int error = 0;
 
-	mlock_sum(seg, 1);
-	seg->is_ours = true;
+	if (!is_locked) {
+		mlock_sum(seg, 1);
+		seg->is_ours = true;
+		seg->flags = flags;
+	}
 	if (mlocks.nb_runs > mlock_max_runs())
 		error = EMFILE;
-	else if (mlock2((void *)seg->first, seg->end - seg->first, flags) != 0)
+	else if (mlock2((void *)seg->first, seg->end - seg->first, seg->flags) != 0)
 		error = errno;
-	if (error != 0) {
+	if (error != 0 && !is_locked) {
 		mlock_sum(seg, -1);
-		segs_remove(&mlocks.segs, seg);
+		seg->is_ours = false;
 	}
 	return error;
+}
+
+/* End of the first part of a range that is either locked or not; whether it is locked. */
+static uintptr_t
+mlock_part(uintptr_t first, uintptr_t end, bool *is_locked)
+{
+	*is_locked = mlock_is_locked(first, end);
+	if (*is_locked && end - first > (uintptr_t)sysconf(_SC_PAGESIZE)) {
+		/* A mapping is either locked as a whole, or not. */
+		end = RTE_MIN(end, mlock_mapping_end(first));
+		*is_locked = mlock_is_locked(first, end);
+	}
+	return end;
+}
+
+/*
+ * Lock a segment once more, or the start of one that the program had locked: the program may have
+ * mapped other memory there since. 0, or a positive errno.
+ */
+static int
+mlock_again(struct mlock_seg *seg, int flags)
+{
+	bool is_locked = false;
+
+	if (!seg->is_ours && !mlock_cut(mlock_part(seg->first, seg->end, &is_locked)))
+		return ENOMEM;
+	return is_locked ? 0 : mlock_lock(seg, flags);
 }
 
 /*
@@ -254,18 +287,18 @@ mlock_lock(struct mlock_seg *seg, int flags)
 static int
 mlock_gap(uintptr_t first, uintptr_t end, int flags, struct mlock_seg **seg)
 {
-	bool is_locked = mlock_is_locked(first, end);
+	bool is_locked;
+	int error;
 
-	if (is_locked && end - first > (uintptr_t)sysconf(_SC_PAGESIZE)) {
-		/* A mapping is either locked as a whole, or not. */
-		end = RTE_MIN(end, mlock_mapping_end(first));
-		is_locked = mlock_is_locked(first, end);
-	}
+	end = mlock_part(first, end, &is_locked);
 	*seg = segs_add(&mlocks.segs, first, end);
 	if (*seg == NULL)
 		return ENOMEM;
 	(*seg)->nb_pins = 1;
-	return is_locked ? 0 : mlock_lock(*seg, flags);
+	error = is_locked ? 0 : mlock_lock(*seg, flags);
+	if (error != 0)
+		segs_remove(&mlocks.segs, *seg);
+	return error;
 }
 
 /* Remove one lock from the segments of [at, end); false: some could not be unlocked. */
@@ -303,10 +336,12 @@ mlock_add(uintptr_t first, uintptr_t end, int flags)
 	for (; at < end; at = seg->end) {
 		seg = segs_find(mlocks.segs, at);
 		if (seg != NULL && seg->first <= at) {
-			seg->nb_pins++;
-			continue;
+			error = mlock_again(seg, flags);
+			seg->nb_pins += error == 0;
+		} else {
+			error = mlock_gap(at, seg != NULL ? RTE_MIN(seg->first, end) : end, flags,
+					&seg);
 		}
-		error = mlock_gap(at, seg != NULL ? RTE_MIN(seg->first, end) : end, flags, &seg);
 		if (error != 0) {
 			mlock_drop(first, at);
 			return error;
