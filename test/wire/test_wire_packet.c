@@ -8,8 +8,11 @@
  */
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rmem_driver.h>
+
+#include "soft/mem/rsoft_guard.h"
 
 #include "../rc.h"
 #include "sides.h"
@@ -146,6 +149,33 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	close_sides();
 }
 
+/* Its first reply may have arrived, and the program invalidated the key then. */
+TEST(wire_sim, duplicate_read_of_an_invalid_key_does_not_end_the_qp)
+{
+	const struct rwire_rsp *rsp;
+	struct rwire_pkt pkt, answer;
+	struct rwire_addr peer;
+
+	open_sides(1024);
+	rsp = &((const struct rsoft_qp *)sides[1].qp)->wire->rsp;
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	pkt = make_attack(RWIRE_READ_REQUEST);
+	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
+	pkt.rkey ^= 1;
+	attack(&peer, &pkt, true);
+	TEST_ASSERT(sim_take(0, &answer));
+	TEST_EQ(answer.opcode, RWIRE_ACKNOWLEDGE);
+	TEST_EQ(answer.syndrome, RWIRE_AETH_NAK_ACC);
+	TEST_EQ(answer.psn, pkt.psn);
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_RTS);
+	pkt = make_attack(RWIRE_READ_REQUEST);
+	attack(&peer, &pkt, true);
+	TEST_ASSERT(sim_take(0, &answer));
+	TEST_EQ(answer.opcode, RWIRE_READ_RESPONSE_ONLY);
+	TEST_EQ(rsp->psn, rwire_psn_add(pkt.psn, 1));
+	close_sides();
+}
+
 /* A packet after a good WRITE of another address, and what its QP keeps of its refusal. */
 struct refused {
 	uint8_t opcode;
@@ -219,6 +249,57 @@ TEST(wire_sim, refused_packet_is_the_last_error)
 
 	for (i = 0; i < RTE_DIM(rows); i++)
 		check_refused(&rows[i]);
+}
+
+/* A packet to memory that the program of side 1 has protected. */
+static void
+check_missing(uint8_t opcode, void *memory, uint32_t rkey)
+{
+	static const uint8_t payload[8];
+	struct rmem_dev_stats stats;
+	struct rmem_qp_stats qp_stats;
+	struct rwire_addr peer;
+	struct rwire_pkt pkt;
+
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	pkt = make_attack(opcode);
+	pkt.addr = (uintptr_t)memory;
+	pkt.rkey = rkey;
+	pkt.payload_len = rwire_opcode_info[opcode] & RWIRE_HAS_PAYLOAD ? 8 : 0;
+	sim_inject(1, &peer, &pkt, payload, true);
+	TEST_ASSERT(rmem_poll_cq(sides[1].send_cq, &(struct rmem_wc){0}, 1) == 0);
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_ERR);
+	TEST_OK(rmem_qp_stats_get(sides[1].qp, &qp_stats));
+	TEST_STATUS(qp_stats.last_error.status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(qp_stats.last_error.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
+	TEST_EQ(qp_stats.last_error.key, rkey);
+	TEST_EQ(qp_stats.last_error.addr, pkt.addr);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.mem_faults, 1);
+}
+
+TEST(wire_sim, packet_to_missing_memory_is_a_page_fault)
+{
+	static const uint8_t opcodes[] = {RWIRE_WRITE_ONLY, RWIRE_WRITE_ONLY_WITH_IMM,
+			RWIRE_READ_REQUEST, RWIRE_FETCH_ADD, RWIRE_COMPARE_SWAP,
+			RWIRE_ATOMIC_WRITE};
+	void *memory = mmap(NULL, 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rmem_mr *mr;
+	unsigned int i;
+
+	TEST_SKIP_IF(!rsoft_guard_has_fast(), "nothing is guarded by a signal handler here");
+	TEST_ASSERT(memory != MAP_FAILED);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		TEST_OK(mprotect(memory, 64, PROT_READ | PROT_WRITE));
+		open_sides(1024);
+		TEST_OK(rmem_mr_reg(sides[1].pd, memory, 64, 0,
+				RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE, &mr));
+		TEST_OK(mprotect(memory, 64, PROT_NONE));
+		check_missing(opcodes[i], memory, mr->rkey);
+		TEST_OK(rmem_mr_dereg(mr));
+		close_sides();
+	}
+	munmap(memory, 64);
 }
 
 /* Deliver a packet to side 1; the opcode and the PSN of its answer. */

@@ -423,6 +423,7 @@ TEST(wire_sim, xrc_link_reads_no_revoked_memory)
 	TEST_STATUS(exchange(fd, &request, RWIRE_XRC_CHUNK), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_STATUS(exchange(fd, &request, 0), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(got.head.vendor_err, RMEM_VENDOR_ERR_KEY_STATE);
 	request.flags &= (uint8_t)~RWIRE_XRC_AGAIN;
 	TEST_STATUS(exchange(fd, &request, 0), RMEM_WC_REM_ACCESS_ERR);
 	close(fd);

@@ -140,9 +140,10 @@ struct rwire_req {
 
 /* Reply to a READ, an atomic, an ATOMIC_WRITE or a FLUSH. */
 struct rwire_reply {
-	uint8_t opcode; /* opcode of the request */
-	bool is_away;   /* READ: another process has the memory (rwire_xrc.h) */
-	uint32_t psn;   /* PSN of the first response */
+	uint8_t opcode;  /* opcode of the request */
+	bool is_away;    /* READ: another process has the memory (rwire_xrc.h) */
+	bool has_failed; /* READ: the memory is not readable */
+	uint32_t psn;    /* PSN of the first response */
 	uint32_t nb_psn;
 	uint32_t sent; /* responses sent */
 	uint32_t rkey;
@@ -169,12 +170,13 @@ struct rwire_rsp {
 	uint64_t addr;    /* address of the next byte of the WRITE */
 	uint64_t left;    /* bytes of the WRITE not yet received */
 	uint64_t done;    /* bytes of the message placed so far */
+	uint32_t vendor_err; /* cause of the last refused access to memory */
 
 	/* Ring of replies to send, and of results of the last atomics for duplicates. */
 	struct rwire_reply reply[RWIRE_MAX_RD_ATOMIC];
 	uint32_t reply_head;          /* next to send */
 	uint32_t reply_tail;          /* next to fill */
-	struct rwire_reply dup_reply; /* reply to a duplicate */
+	struct rwire_reply dup_reply; /* reply to a duplicate, or the READ that failed */
 	bool has_dup_reply;
 
 	bool has_failed; /* the QP is in ERR; syndrome answers each request */
@@ -371,6 +373,9 @@ int rwire_resp_serve_end(struct rwire_qp *q, unsigned int lcore);
 /* rwire_resp_error.c; under rx_lock. */
 /* Opcode of a request; for WRITEs and SENDs without immediate data or invalidation. */
 uint8_t rwire_resp_opcode(const struct rwire_pkt *pkt);
+/* Record the error of a request of the peer. */
+void rwire_resp_note(const struct rwire_qp *q, const struct rmem_send_wr *wr, int status,
+		uint32_t vendor_err);
 /* Record the error of a request that was refused without consuming a receive; return an enum
  * rmem_vendor_err. */
 uint32_t rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);

@@ -52,8 +52,8 @@ rwire_reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *d
 {
 	struct rsoft_span from, to = {.ptr = data, .length = n};
 	uint64_t addr = reply->addr + (uint64_t)reply->sent * q->mtu;
-	const uint32_t pd = q->qp->pd;
-	bool is_permitted;
+	const uint32_t pd = q->qp->pd, need = RSOFT_VALID | RMEM_ACCESS_REMOTE_READ;
+	int status;
 
 	if (n == 0)
 		return true;
@@ -64,11 +64,17 @@ rwire_reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *d
 	/* The SRQ of the current message may have another PD. */
 	if (unlikely(q->service == RWIRE_XRC))
 		q->qp->pd = reply->pd;
-	is_permitted = rsoft_access(q->qp, 0, reply->rkey, addr, n,
-			RSOFT_VALID | RMEM_ACCESS_REMOTE_READ, &from);
+	status = RMEM_WC_SUCCESS;
+	if (unlikely(!rsoft_access(q->qp, 0, reply->rkey, addr, n, need, &from))) {
+		q->rsp.vendor_err = rsoft_access_vendor_err(q->qp, 0, reply->rkey, addr, n, need);
+		status = RMEM_WC_REM_ACCESS_ERR;
+	}
 	if (unlikely(q->service == RWIRE_XRC))
 		q->qp->pd = pd;
-	return is_permitted && rsoft_copy_all(&to, &from, n) == RSOFT_SIDE_NONE;
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_copy_status(
+				rsoft_copy_all(&to, &from, n), RSOFT_SIDE_TO, &q->rsp.vendor_err);
+	return status == RMEM_WC_SUCCESS;
 }
 
 void
@@ -122,7 +128,7 @@ reply_opcode(const struct rwire_reply *reply)
 	return is_last ? RWIRE_READ_RESPONSE_LAST : RWIRE_READ_RESPONSE_MIDDLE;
 }
 
-/* Send one response. False: the port is full, or the QP has failed. */
+/* Send one response. False: the port is full, or the reply has failed. */
 static bool
 reply_send(struct rwire_qp *q, struct rwire_reply *reply)
 {
@@ -141,9 +147,7 @@ reply_send(struct rwire_qp *q, struct rwire_reply *reply)
 		if (!rwire_reply_data(q, reply,
 				    frame->bth + rwire_hdr_len(rwire_opcode_info[pkt.opcode]),
 				    pkt.payload_len)) {
-			q->rsp.has_failed = true;
-			q->rsp.syndrome = RWIRE_AETH_NAK_ACC;
-			q->rsp.ack_psn = pkt.psn;
+			reply->has_failed = true;
 			return false;
 		}
 	}
@@ -168,6 +172,37 @@ reply_finish(struct rwire_qp *q, struct rwire_reply *reply, uint32_t *budget)
 	return true;
 }
 
+/* Answer the rest of a reply that has failed with a NAK. */
+static void
+reply_refuse(struct rwire_rsp *rsp, const struct rwire_reply *reply)
+{
+	rsp->has_ack = true;
+	rsp->syndrome = RWIRE_AETH_NAK_ACC;
+	rsp->ack_psn = rwire_psn_add(reply->psn, reply->sent);
+}
+
+/*
+ * Send the reply to a duplicate; false: a part of it is left. If the first reply has arrived, the
+ * memory and its key may change, and the requester drops this data, or this NAK. So the QP does not
+ * fail.
+ */
+static bool
+reply_again(struct rwire_qp *q, uint32_t *budget)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	rsoft_guard_ignore_begin();
+	rsp->has_dup_reply =
+			!reply_finish(q, &rsp->dup_reply, budget) && !rsp->dup_reply.has_failed;
+	rsoft_guard_ignore_end();
+	if (rsp->has_dup_reply)
+		return false;
+	/* A pending acknowledgement precedes a NAK, which the requester can request again. */
+	if (rsp->dup_reply.has_failed && !rsp->has_ack)
+		reply_refuse(rsp, &rsp->dup_reply);
+	return true;
+}
+
 static bool
 reply_all(struct rwire_qp *q)
 {
@@ -175,20 +210,18 @@ reply_all(struct rwire_qp *q)
 	uint32_t budget = RWIRE_REPLY_BURST;
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (rsp->has_dup_reply) {
-		/* If the first reply has arrived, the memory may change; the requester then drops
-		 * this data. */
-		rsoft_guard_ignore_begin();
-		rsp->has_dup_reply = !reply_finish(q, &rsp->dup_reply, &budget);
-		rsoft_guard_ignore_end();
-		if (rsp->has_dup_reply)
-			return false;
-	}
+	if (rsp->has_dup_reply && !reply_again(q, &budget))
+		return false;
 	for (; rsp->reply_head != rsp->reply_tail; rsp->reply_head++) {
 		struct rwire_reply *reply = &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC];
 
-		if (!reply_finish(q, reply, &budget))
+		if (!reply_finish(q, reply, &budget)) {
+			if (reply->has_failed) {
+				rsp->has_failed = true;
+				rsp->dup_reply = *reply;
+			}
 			return false;
+		}
 		if (reply->opcode == RWIRE_READ_REQUEST)
 			rsoft_resp_count(q->qp, RMEM_WR_RDMA_READ, reply->length);
 	}
@@ -280,9 +313,23 @@ reply_flush(struct rwire_qp *q)
 		if (!rsp->has_failed)
 			return false;
 		rwire_reply_drop(q);
-		rsp->has_ack = true;
+		reply_refuse(rsp, &rsp->dup_reply);
 	}
 	return !rsp->has_ack || reply_send_ack(q);
+}
+
+/* The memory of a READ that was accepted is no longer readable. */
+static void
+reply_fail(struct rwire_qp *q)
+{
+	const struct rwire_rsp *rsp = &q->rsp;
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ,
+			.rdma.remote_addr = rsp->dup_reply.addr,
+			.rdma.rkey = rsp->dup_reply.rkey};
+
+	rwire_resp_note(q, &wr, RMEM_WC_REM_ACCESS_ERR, rsp->vendor_err);
+	rsoft_count_remote(q->qp, RMEM_WR_RDMA_READ, false, 0);
+	rsoft_rq_fail_event(q->qp, RMEM_ASYNC_QP_ACCESS_ERR);
 }
 
 bool
@@ -315,9 +362,7 @@ rwire_reply_run(struct rwire_qp *q)
 	is_done |= rsp->is_fetching;
 	if (!is_done)
 		rwire_reply_schedule(q);
-	if (rsp->has_failed && !had_failed) {
-		rsoft_count_remote(q->qp, RMEM_WR_RDMA_READ, false, 0);
-		rsoft_rq_fail_event(q->qp, RMEM_ASYNC_QP_ACCESS_ERR);
-	}
+	if (rsp->has_failed && !had_failed)
+		reply_fail(q);
 	return is_done;
 }

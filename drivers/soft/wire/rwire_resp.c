@@ -224,9 +224,7 @@ static int
 resp_open(struct rwire_qp *q, uint32_t right, uint64_t addr, uint32_t rkey, uint64_t n,
 		struct rsoft_span *span)
 {
-	uint32_t vendor_err;
-
-	return rsoft_resp_open(q->qp, right, addr, rkey, n, span, &vendor_err);
+	return rsoft_resp_open(q->qp, right, addr, rkey, n, span, &q->rsp.vendor_err);
 }
 
 /* Check the RETH of a WRITE: its whole range, before the first byte is placed. */
@@ -262,8 +260,11 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	if (status != RMEM_WC_SUCCESS || pkt->payload_len == 0)
 		return status;
 	side = rsoft_copy_all(&to, &from, pkt->payload_len);
-	if (side != RSOFT_SIDE_NONE)
-		return side == RSOFT_SIDE_FROM ? resp_lose(q) : RMEM_WC_REM_ACCESS_ERR;
+	if (side == RSOFT_SIDE_FROM)
+		return resp_lose(q);
+	status = rsoft_copy_status(side, RSOFT_SIDE_FROM, &rsp->vendor_err);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
 	if (to.kind != RSOFT_SPAN_FLAT && (pkt->info & RWIRE_IS_LAST))
 		rsoft_access_count(&to);
 	rsp->addr += pkt->payload_len;
@@ -355,12 +356,11 @@ resp_atomic(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	};
 	struct rsoft_span span;
 	uint64_t before = 0;
-	uint32_t vendor_err;
 	int status;
 
-	status = rsoft_resp_atomic_open(q->qp, &wr, &span, &vendor_err);
+	status = rsoft_resp_atomic_open(q->qp, &wr, &span, &q->rsp.vendor_err);
 	if (status == RMEM_WC_SUCCESS)
-		status = rsoft_resp_atomic(&wr, &span, &before, &vendor_err);
+		status = rsoft_resp_atomic(&wr, &span, &before, &q->rsp.vendor_err);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	resp_reply(q, pkt, 1)->value = before;
@@ -373,14 +373,13 @@ resp_atomic_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	const struct rmem_send_wr wr = {.opcode = RMEM_WR_ATOMIC_WRITE,
 			.rdma.remote_addr = pkt->addr,
 			.rdma.rkey = pkt->rkey};
-	uint32_t vendor_err;
 	uint64_t value;
 	int status;
 
 	if (!rwire_pkt_is_word(pkt))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	memcpy(&value, pkt->payload, sizeof(value));
-	status = rsoft_resp_atomic_write(q->qp, &wr, value, &vendor_err);
+	status = rsoft_resp_atomic_write(q->qp, &wr, value, &q->rsp.vendor_err);
 	if (status == RMEM_WC_SUCCESS)
 		resp_reply(q, pkt, 1);
 	return status;
@@ -395,12 +394,11 @@ resp_flush(struct rwire_qp *q, const struct rwire_pkt *pkt)
 			.flush.length = pkt->dma_len,
 			.flush.type = pkt->type,
 			.flush.level = pkt->level};
-	uint32_t vendor_err;
 	int status;
 
 	if (!rmem_wr_objs_fit(&q->qp->qp, &wr))
 		return RMEM_WC_REM_INV_REQ_ERR;
-	status = rsoft_resp_flush(q->qp, &wr, &vendor_err);
+	status = rsoft_resp_flush(q->qp, &wr, &q->rsp.vendor_err);
 	if (status == RMEM_WC_SUCCESS)
 		resp_reply(q, pkt, 1);
 	return status;
@@ -440,6 +438,7 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
+	rsp->vendor_err = RMEM_VENDOR_ERR_NONE;
 	if (unlikely(q->service == RWIRE_XRC)) {
 		if (rsp->message == 0)
 			rsp->is_away = !rsoft_xrc_select(q->qp, pkt->srqn);

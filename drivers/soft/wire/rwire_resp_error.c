@@ -31,6 +31,18 @@ rwire_resp_opcode(const struct rwire_pkt *pkt)
 	}
 }
 
+void
+rwire_resp_note(const struct rwire_qp *q, const struct rmem_send_wr *wr, int status,
+		uint32_t vendor_err)
+{
+	if (vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT) {
+		rsoft_lock(&q->qp->rq.lock);
+		RSOFT_COUNT(q->qp->rq.faults, 1);
+		rte_ticketlock_unlock(&q->qp->rq.lock);
+	}
+	rsoft_error_peer(q->qp, wr, status, vendor_err);
+}
+
 uint32_t
 rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
 {
@@ -38,7 +50,6 @@ rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int
 	struct rmem_send_wr wr = {0};
 	bool has_srq = true;
 	uint32_t right, vendor_err = RMEM_VENDOR_ERR_MSG_SIZE;
-	uint32_t length = pkt->dma_len;
 
 	/* Gives the same result as in resp_exec(). */
 	if (q->service == RWIRE_XRC && status == RMEM_WC_REM_INV_REQ_ERR)
@@ -47,23 +58,19 @@ rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int
 		return RMEM_VENDOR_ERR_NONE;
 	wr.opcode = rwire_resp_opcode(pkt);
 	right = rmem_wr_info[wr.opcode].remote_access;
-	if (pkt->opcode == RWIRE_FLUSH) {
+	if (pkt->opcode == RWIRE_FLUSH)
 		right = rsoft_flush_rights(pkt->type);
-		length = pkt->level == RMEM_FLUSH_RANGE ? length : 0;
-	}
 	wr.rdma.remote_addr = pkt->addr;
 	wr.rdma.rkey = pkt->rkey;
 	/* Only the first packet of a WRITE has these fields; it may be missing. */
 	if (is_write && (pkt->info & RWIRE_IS_FIRST) == 0) {
-		length = q->rsp.left;
 		wr.rdma.remote_addr = q->rsp.message != 0 ? q->rsp.addr : 0;
 		wr.rdma.rkey = q->rsp.message != 0 ? q->rsp.rkey : 0;
 	}
 	if (!has_srq)
 		vendor_err = RMEM_VENDOR_ERR_XRC_SRQ;
 	else if (status == RMEM_WC_REM_ACCESS_ERR)
-		vendor_err = rsoft_access_vendor_err(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
-				length, RSOFT_VALID | right);
+		vendor_err = q->rsp.vendor_err;
 	else if (status == RMEM_WC_REM_OP_ERR)
 		vendor_err = RMEM_VENDOR_ERR_PAGE_FAULT;
 	else if ((q->qp->access & right) != right)
@@ -74,6 +81,6 @@ rwire_resp_note_error(const struct rwire_qp *q, const struct rwire_pkt *pkt, int
 		wr.atomic.remote_addr = pkt->addr;
 		wr.atomic.rkey = pkt->rkey;
 	}
-	rsoft_error_peer(q->qp, &wr, status, vendor_err);
+	rwire_resp_note(q, &wr, status, vendor_err);
 	return vendor_err;
 }

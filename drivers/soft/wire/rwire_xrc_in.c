@@ -262,12 +262,15 @@ in_read_again(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 			.addr = request->addr};
 	struct rwire_xrc_answer answer = {.seq = request->seq, .status = in->status};
 
+	in->q.rsp.vendor_err = RMEM_VENDOR_ERR_QP_RIGHT; /* or that of the key or memory */
 	/* As for a duplicate of a peer. */
 	rsoft_guard_ignore_begin();
 	if (in->status == RMEM_WC_SUCCESS &&
 			((request->access & RMEM_ACCESS_REMOTE_READ) == 0 ||
-					!in_get_data(xrc, in, &reply)))
+					!in_get_data(xrc, in, &reply))) {
 		answer.status = RMEM_WC_REM_ACCESS_ERR;
+		answer.vendor_err = in->q.rsp.vendor_err;
+	}
 	rsoft_guard_ignore_end();
 	return in_send(xrc, in, answer, rwire_xrc_data_len(reply.opcode, reply.length));
 }
@@ -319,8 +322,10 @@ in_execute(struct rwire *wire, struct rwire_xrc_in *in, unsigned int lcore, uint
 			return false;
 		}
 		if (status == RMEM_WC_SUCCESS && (pkt.info & RWIRE_IS_MESSAGE) == 0 &&
-				!in_get_data(wire->xrc, in, &reply))
+				!in_get_data(wire->xrc, in, &reply)) {
 			status = RMEM_WC_REM_ACCESS_ERR;
+			vendor_err = in->q.rsp.vendor_err;
+		}
 		in_set_status(in, status, vendor_err);
 	}
 	return (request->flags & RWIRE_XRC_ANSWERED) == 0 ||
