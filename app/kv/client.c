@@ -169,6 +169,15 @@ fill_request(struct kv_request *request, uint32_t op, uint32_t tag, uint64_t key
 	request->key = rte_cpu_to_be_64(key);
 }
 
+/* The -errno of an answer; no server has an error above those of the kernel. */
+static int
+error_of(const struct kv_answer *answer)
+{
+	uint32_t error = rte_be_to_cpu_32(answer->error);
+
+	return error < 4096 ? -(int)error : -EBADMSG;
+}
+
 int
 client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked)
 {
@@ -190,7 +199,7 @@ client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *n
 	if (ret != 0)
 		return ret;
 	*nb_revoked = rte_be_to_cpu_32(client->answers[0].nb_revoked);
-	return -(int)rte_be_to_cpu_32(client->answers[0].error);
+	return error_of(&client->answers[0]);
 }
 
 int
@@ -215,10 +224,10 @@ static int
 take_lease(struct kv_client *client, const struct kv_answer *answer)
 {
 	uint32_t tag = rte_be_to_cpu_32(answer->tag);
-	int ret;
+	int ret = error_of(answer);
 
-	if (answer->error != 0)
-		return -(int)rte_be_to_cpu_32(answer->error);
+	if (ret != 0)
+		return ret;
 	if (tag >= KV_BURST)
 		return -EBADMSG;
 	ret = client_open_desc(client, answer, &client->desc[tag]);

@@ -49,7 +49,10 @@ is_broken(const char *what)
 	return broken != NULL && strcmp(broken, what) == 0;
 }
 
-/* "value", "run": the lease covers other bytes; "run" only in bursts. */
+/*
+ * "value", "run": the lease covers other bytes; "run" only in bursts. "error": the error of bursts is
+ * none of the kernel.
+ */
 int
 __wrap_rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease)
@@ -57,6 +60,8 @@ __wrap_rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_re
 	struct rmem_lease_req other[MAX_BURST];
 	uint16_t i;
 
+	if (nb > 1 && is_broken("error"))
+		return -70000;
 	if (nb > MAX_BURST || !(is_broken("value") || (is_broken("run") && nb > 1)))
 		return __real_rmem_lease_prepare(ctx, req, nb, lease);
 	for (i = 0; i < nb; i++) {

@@ -113,6 +113,9 @@ test_broken() {
 	finds run '^client 1: 0 GETs '
 	said err '^rmem-kv: client 1: after 0 GETs: Bad message$'
 	verdict 'a wrong value of the run is reported' $?
+	finds error '^client 1: 0 GETs '
+	said err '^rmem-kv: client 1: after 0 GETs: Bad message$'
+	verdict 'an error that is no errno is reported' $?
 }
 
 # refused ERROR [options]: exit status 1 and one line on stderr; no output of a server.
