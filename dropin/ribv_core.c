@@ -8,11 +8,25 @@
 #include "rmem_env.h"
 #include "verbs/ribv.h"
 
+static void
+prepare(void)
+{
+	rcm_lock();
+	rmem_env_fork_prepare();
+}
+
+static void
+parent(void)
+{
+	rmem_env_fork_parent();
+	rcm_unlock();
+}
+
 void
 ribv_core_init(ribv_next_t next)
 {
 	ribv_obj_init(next);
-	ribv_env_init(rcm_lock, rcm_unlock, rcm_forked);
+	ribv_env_init(prepare, parent, rcm_forked);
 }
 
 void

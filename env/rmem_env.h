@@ -44,6 +44,10 @@
 /* Variables that a child of fork() keeps; the drop-in resets others (dropin/ribv_env.c). */
 #define RMEM_ENV_KEPT __attribute__((section("rmem_kept")))
 
+/* In a thread that calls fork(): before, after all other locks are taken; and after. */
+void rmem_env_fork_prepare(void);
+void rmem_env_fork_parent(void);
+
 /*
  * In a child of fork(), before its data is reset: close the ports of devices, which the child must
  * not keep open when its parent ends. Locks are not taken.

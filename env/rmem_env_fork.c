@@ -7,10 +7,23 @@
 #include <unistd.h>
 
 #include "../drivers/soft/base/rsoft.h"
+#include "../drivers/soft/base/rsoft_fork.h"
 #include "../drivers/soft/wire/rwire.h"
 #include "../drivers/soft/wire/rwire_xrc.h"
 #include "../drivers/soft/wire/rwire_xrc_qp.h"
 #include "rmem_env.h"
+
+void
+rmem_env_fork_prepare(void)
+{
+	rsoft_fork_lock();
+}
+
+void
+rmem_env_fork_parent(void)
+{
+	rsoft_fork_unlock();
+}
 
 void
 rmem_env_forked(void)
@@ -18,6 +31,7 @@ rmem_env_forked(void)
 	const struct rsoft_dev *dev;
 	unsigned int i;
 
+	rsoft_fork_unlock();
 	for (i = 0; rsoft_domain != NULL && i < RMEM_MAX_DEVS; i++) {
 		dev = rsoft_domain->dev[i];
 		if (dev == NULL || dev->wire == NULL)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/rsoft_fork.h"
 #include "queue/rsoft_xrc.h"
 #include "rsoft_qp.h"
 #include "rsoft_xrcd.h"
@@ -37,13 +38,42 @@ is_open(const struct rsoft_dev *dev, const struct rmem_xrcd *xrcd)
 	return is_found;
 }
 
+/* List a handle, before it has a socket. */
+static void
+list_file(struct rsoft_dev *dev, struct rsoft_xrcd *xrcd)
+{
+	int state;
+
+	rsoft_lock(&rsoft_domain->lock);
+	state = rsoft_fork_begin();
+	LIST_INSERT_HEAD(&dev->xrcds, xrcd, next);
+	rsoft_fork_end(state);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+}
+
+/* Unlist a handle and close its socket. */
+static void
+close_file(struct rsoft_xrcd *xrcd)
+{
+	int state;
+
+	rsoft_lock(&rsoft_domain->lock);
+	state = rsoft_fork_begin();
+	LIST_REMOVE(xrcd, next);
+	if (xrcd->socket >= 0)
+		close(xrcd->socket);
+	rsoft_fork_end(state);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+}
+
 /* The class has found that no handle of this process makes EXCL fail. */
 static int
-open_file(const struct rsoft_dev *dev, struct rsoft_xrcd *xrcd, uint32_t flags)
+open_file(struct rsoft_dev *dev, struct rsoft_xrcd *xrcd, uint32_t flags)
 {
 	bool is_known = is_open(dev, &xrcd->xrcd);
 	int ret = 0;
 
+	list_file(dev, xrcd);
 	if (dev->wire != NULL)
 		ret = rwire_xrc_domain_open(xrcd, &is_known,
 				(flags & RMEM_XRCD_EXCL) != 0 || (flags & RMEM_XRCD_CREATE) == 0);
@@ -54,15 +84,14 @@ open_file(const struct rsoft_dev *dev, struct rsoft_xrcd *xrcd, uint32_t flags)
 	if (ret == -ENOENT || ret == -EEXIST)
 		RSOFT_LOG(ERR, "XRC domain: file 0x%" PRIx64 ":%" PRIu64 ": %s", xrcd->xrcd.file[0],
 				xrcd->xrcd.file[1], ret == -EEXIST ? "exists" : "does not exist");
-	if (ret != 0 && xrcd->socket >= 0)
-		close(xrcd->socket);
+	if (ret != 0)
+		close_file(xrcd);
 	return ret;
 }
 
 static int
 xrcd_alloc(struct rmem_xrcd *base, const struct rmem_xrcd_conf *conf)
 {
-	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_xrcd *xrcd = xrcd_of(base);
 	int ret, state;
 
@@ -71,28 +100,16 @@ xrcd_alloc(struct rmem_xrcd *base, const struct rmem_xrcd_conf *conf)
 		return 0;
 	/* The class holds a lock, which a thread cancelled in a system call would keep. */
 	state = rsoft_cancel_disable();
-	ret = open_file(dev, xrcd, conf->flags);
+	ret = open_file(rsoft_dev_of(&base->obj), xrcd, conf->flags);
 	rsoft_cancel_restore(state);
-	if (ret != 0)
-		return ret;
-	rsoft_lock(&rsoft_domain->lock);
-	LIST_INSERT_HEAD(&dev->xrcds, xrcd, next);
-	rte_ticketlock_unlock(&rsoft_domain->lock);
-	return 0;
+	return ret;
 }
 
 static int
 xrcd_dealloc(struct rmem_xrcd *base)
 {
-	struct rsoft_xrcd *xrcd = xrcd_of(base);
-
-	if (base->fd < 0)
-		return 0;
-	rsoft_lock(&rsoft_domain->lock);
-	LIST_REMOVE(xrcd, next);
-	rte_ticketlock_unlock(&rsoft_domain->lock);
-	if (xrcd->socket >= 0)
-		close(xrcd->socket);
+	if (base->fd >= 0)
+		close_file(xrcd_of(base));
 	return 0;
 }
 

@@ -44,6 +44,8 @@ enum op {
 	TO_RESET,     /* a: slot -> err */
 	QUERY,        /* a: slot -> err, state, a: number of the peer */
 	GET_EVENT,    /* -> a: type, b: slot */
+	ARM,          /* a: system call, after which another thread calls fork() */
+	SEND,         /* a: number of an SRQ: to it by the first QP -> wc */
 };
 
 struct command {

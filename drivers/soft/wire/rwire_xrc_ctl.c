@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../base/rsoft_fork.h"
 #include "../mem/rsoft_grace.h"
 #include "port/rwire_xrc_socket.h"
 #include "rwire_xrc.h"
@@ -17,9 +18,12 @@ static int
 take_slot(struct rsoft_xrcd *xrcd)
 {
 	uint32_t slot;
+	int state;
 
 	for (slot = 0; slot < RWIRE_XRC_SLOTS; slot++) {
+		state = rsoft_fork_begin();
 		xrcd->socket = rwire_xrc_socket_listen(&xrcd->xrcd, RWIRE_XRC_HANDLE, slot);
+		rsoft_fork_end(state);
 		if (xrcd->socket >= 0)
 			return (int)slot;
 		if (xrcd->socket != -EADDRINUSE)
@@ -64,34 +68,57 @@ unlock_rx(struct rwire *wire, int state)
 	rsoft_cancel_restore(state);
 }
 
+/* Listen for links to the SRQ of a listener: 0, -EADDRINUSE or -ENOMEM. Under rx_lock. */
+static int
+listen_at(struct rwire_xrc *xrc, struct rwire_xrc_listener *listener)
+{
+	const struct rsoft_srq *srq = listener->srq;
+	int fd, state = rsoft_fork_begin();
+
+	fd = rwire_xrc_socket_listen(srq->domain, RWIRE_XRC_SRQ, srq->number);
+	listener->end = (struct rwire_xrc_end){.kind = RWIRE_XRC_LISTENER, .fd = fd};
+	if (fd >= 0)
+		LIST_INSERT_HEAD(&xrc->listeners, listener, next);
+	rsoft_fork_end(state);
+	return fd < 0 ? fd : 0;
+}
+
+/* Unlist a listener and close its socket. Under rx_lock. */
+static void
+unlisten(struct rwire_xrc *xrc, struct rwire_xrc_listener *listener)
+{
+	int state = rsoft_fork_begin();
+
+	LIST_REMOVE(listener, next);
+	rwire_xrc_unwatch(xrc, &listener->end);
+	rsoft_fork_end(state);
+}
+
 int
 rwire_xrc_srq_open(struct rsoft_srq *srq)
 {
 	struct rwire *wire = srq->owner.dev->wire;
 	struct rwire_xrc_listener *listener;
-	int fd, state, ret = -ENOMEM;
+	int state, ret = -ENOMEM;
 
 	if (wire == NULL || srq->domain->fd < 0)
 		return 0;
-	fd = rwire_xrc_socket_listen(srq->domain, RWIRE_XRC_SRQ, srq->number);
-	if (fd < 0)
-		return fd;
 	listener = calloc(1, sizeof(*listener));
 	state = lock_rx(wire);
 	if (listener != NULL && rwire_xrc_begin(wire) == 0) {
-		*listener = (struct rwire_xrc_listener){
-				.end = {.kind = RWIRE_XRC_LISTENER, .fd = fd}, .srq = srq};
-		if (rwire_xrc_watch(wire->xrc, &listener->end)) {
-			LIST_INSERT_HEAD(&wire->xrc->listeners, listener, next);
-			ret = 0;
+		listener->srq = srq;
+		ret = listen_at(wire->xrc, listener);
+		if (ret == 0 && !rwire_xrc_watch(wire->xrc, &listener->end)) {
+			unlisten(wire->xrc, listener);
+			ret = -ENOMEM;
 		}
 	}
 	unlock_rx(wire, state);
 	if (ret == 0)
 		return 0;
-	RSOFT_LOG(ERR, "SRQ 0x%06x: no memory for its socket", srq->number);
+	if (ret != -EADDRINUSE)
+		RSOFT_LOG(ERR, "SRQ 0x%06x: no memory for its socket", srq->number);
 	free(listener);
-	close(fd);
 	return ret;
 }
 
@@ -120,10 +147,9 @@ rwire_xrc_srq_close(struct rsoft_srq *srq)
 		return;
 	state = lock_rx(wire);
 	listener = find_listener(wire->xrc, srq);
-	LIST_REMOVE(listener, next);
 	if (listener->is_off)
 		wire->xrc->nb_off--;
-	rwire_xrc_unwatch(wire->xrc, &listener->end);
+	unlisten(wire->xrc, listener);
 	while ((in = rwire_xrc_in_take(wire, srq)) != NULL)
 		LIST_INSERT_HEAD(&ins, in, next);
 	unlock_rx(wire, state);

@@ -14,6 +14,7 @@
 
 #include <rte_malloc.h>
 
+#include "../base/rsoft_fork.h"
 #include "../mem/rsoft_key.h"
 #include "../queue/rsoft_rq.h"
 #include "port/rwire_shm.h"
@@ -37,10 +38,13 @@ rwire_xrc_in_free(struct rwire_xrc_in *in)
 static void
 in_unlink(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 {
+	int state = rsoft_fork_begin();
+
 	rwire_xrc_unwatch(xrc, &in->end);
+	LIST_REMOVE(in, next);
+	rsoft_fork_end(state);
 	if (in->q.rsp.is_inv_waiting)
 		xrc->nb_waiting--;
-	LIST_REMOVE(in, next);
 	xrc->nb--;
 }
 
@@ -130,12 +134,30 @@ refuse(int fd, int status)
 	close(fd);
 }
 
+/* Accept a link, and list it; without memory for it (NULL) it is refused. Return its descriptor. */
+static int
+accept_link(struct rwire_xrc *xrc, const struct rwire_xrc_listener *listener,
+		struct rwire_xrc_in *in)
+{
+	int fd, state = rsoft_fork_begin();
+
+	fd = rwire_xrc_socket_accept(listener->end.fd);
+	if (fd >= 0 && in != NULL) {
+		in->end = (struct rwire_xrc_end){.kind = RWIRE_XRC_IN, .fd = fd};
+		LIST_INSERT_HEAD(&xrc->ins, in, next);
+	} else if (fd >= 0) {
+		refuse(fd, RSOFT_WAIT_RNR);
+	}
+	rsoft_fork_end(state);
+	return fd;
+}
+
 void
 rwire_xrc_in_accept(struct rwire *wire, struct rwire_xrc_listener *listener)
 {
 	struct rwire_xrc *xrc = wire->xrc;
-	struct rwire_xrc_in *in;
-	int fd = rwire_xrc_socket_accept(listener->end.fd);
+	struct rwire_xrc_in *in = xrc->nb < xrc->max ? in_new(wire, listener->srq) : NULL;
+	int fd = accept_link(xrc, listener, in);
 
 	if (fd == -ENFILE) {
 		/* It stays readable, and would keep the thread awake. */
@@ -144,16 +166,13 @@ rwire_xrc_in_accept(struct rwire *wire, struct rwire_xrc_listener *listener)
 		xrc->nb_off++;
 		xrc->off_at = wire->now;
 	}
-	if (fd < 0)
+	if (in == NULL)
 		return;
-	in = xrc->nb < xrc->max ? in_new(wire, listener->srq) : NULL;
-	if (in == NULL) {
-		refuse(fd, RSOFT_WAIT_RNR);
+	if (fd < 0) {
+		rwire_xrc_in_free(in);
 		return;
 	}
-	in->end = (struct rwire_xrc_end){.kind = RWIRE_XRC_IN, .fd = fd};
 	xrc->nb++;
-	LIST_INSERT_HEAD(&xrc->ins, in, next);
 	if (!rwire_xrc_watch(xrc, &in->end))
 		in_close(xrc, in);
 }

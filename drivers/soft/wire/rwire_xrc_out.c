@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../base/rsoft_fork.h"
 #include "port/rwire_shm.h"
 #include "port/rwire_xrc_socket.h"
 #include "rwire_xrc.h"
@@ -64,18 +65,21 @@ rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
 	return epoll_ctl(xrc->epoll, EPOLL_CTL_ADD, end->fd, &event) == 0;
 }
 
-/* Clear the descriptor before closing it: a child of fork() must not close it again. */
 void
 rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
 {
-	int fd = end->fd;
+	int state;
 
-	if (fd < 0)
+	if (end->fd < 0)
 		return;
-	/* A child of this process may have a copy of the descriptor, which would stay watched. */
-	(void)epoll_ctl(xrc->epoll, EPOLL_CTL_DEL, fd, NULL);
+	state = rsoft_fork_begin();
+	/* A child of a program of DPDK has a copy of the descriptor, which would stay watched. */
+	(void)epoll_ctl(xrc->epoll, EPOLL_CTL_DEL, end->fd, NULL);
+	/* For the other end, then, too. */
+	(void)shutdown(end->fd, SHUT_RDWR);
+	close(end->fd);
 	end->fd = -1;
-	close(fd);
+	rsoft_fork_end(state);
 }
 
 struct rwire_xrc_hello
@@ -130,39 +134,54 @@ out_find(struct rwire_qp *q, uint32_t srqn)
 	return out;
 }
 
-/* Connect to an SRQ: 0 with *out, or an enum rmem_wc_status or rsoft_wait. */
+/* Connect to an SRQ, send a hello, and list the link. In a section; as out_connect(). */
 static int
-out_connect(struct rwire_qp *q, uint32_t srqn, struct rwire_xrc_out **out)
+out_open(struct rwire_qp *q, struct rwire_xrc_out *out)
 {
 	const struct rmem_xrcd *domain = q->qp->domain;
 	struct rwire_xrc_hello hello = rwire_xrc_hello_of(0);
 	struct rwire_xrc *xrc = q->wire->xrc;
-	struct rwire_xrc_out *new_out;
-	int fd;
+	int fd = rwire_xrc_socket_connect(domain, RWIRE_XRC_SRQ, out->srqn);
 
-	fd = xrc->nb < xrc->max || out_reclaim(xrc)
-			? rwire_xrc_socket_connect(domain, RWIRE_XRC_SRQ, srqn)
-			: -ENFILE;
 	if (fd < 0)
 		return fd == -ECONNREFUSED ? RMEM_WC_REM_INV_REQ_ERR : RSOFT_WAIT_PEER;
 	hello.qp_num = q->qp->qp.qp_num;
 	hello.mtu = q->mtu;
-	new_out = calloc(1, sizeof(*new_out));
-	if (new_out == NULL || !rwire_shm_send(fd, &hello, sizeof(hello), domain->fd))
-		goto close;
-	*new_out = (struct rwire_xrc_out){
-			.end = {.kind = RWIRE_XRC_OUT, .fd = fd}, .q = q, .srqn = srqn};
-	if (!rwire_xrc_watch(xrc, &new_out->end))
-		goto close;
+	out->end = (struct rwire_xrc_end){.kind = RWIRE_XRC_OUT, .fd = fd};
+	if (!rwire_shm_send(fd, &hello, sizeof(hello), domain->fd) ||
+			!rwire_xrc_watch(xrc, &out->end)) {
+		close(fd);
+		return RSOFT_WAIT_PEER;
+	}
 	xrc->nb++;
-	LIST_INSERT_HEAD(&q->away, new_out, next);
-	TAILQ_INSERT_TAIL(&xrc->outs, new_out, lru);
-	*out = new_out;
+	LIST_INSERT_HEAD(&q->away, out, next);
+	TAILQ_INSERT_TAIL(&xrc->outs, out, lru);
 	return 0;
-close:
-	free(new_out);
-	close(fd);
-	return RSOFT_WAIT_PEER;
+}
+
+/* Connect to an SRQ: 0 with *out, or an enum rmem_wc_status or rsoft_wait. */
+static int
+out_connect(struct rwire_qp *q, uint32_t srqn, struct rwire_xrc_out **out)
+{
+	struct rwire_xrc *xrc = q->wire->xrc;
+	struct rwire_xrc_out *new_out;
+	int ret, state;
+
+	if (xrc->nb >= xrc->max && !out_reclaim(xrc))
+		return RSOFT_WAIT_PEER;
+	new_out = calloc(1, sizeof(*new_out));
+	if (new_out == NULL)
+		return RSOFT_WAIT_PEER;
+	new_out->q = q;
+	new_out->srqn = srqn;
+	state = rsoft_fork_begin();
+	ret = out_open(q, new_out);
+	rsoft_fork_end(state);
+	if (ret == 0)
+		*out = new_out;
+	else
+		free(new_out);
+	return ret;
 }
 
 /* Copy the payload of a packet; false: its peer has unmapped it. */
@@ -232,6 +251,18 @@ set_data(struct rwire_xrc_out *out, uint8_t *data, uint32_t len, uint32_t at)
 	out->data_at = at;
 }
 
+/* A link that is not the most recently used one is used. */
+static void
+out_used(struct rwire_xrc_out *out)
+{
+	struct rwire_xrc *xrc = out->q->wire->xrc;
+	int state = rsoft_fork_begin();
+
+	TAILQ_REMOVE(&xrc->outs, out, lru);
+	TAILQ_INSERT_TAIL(&xrc->outs, out, lru);
+	rsoft_fork_end(state);
+}
+
 /* Send the next request, with memory for the data of its answer; as rwire_xrc_forward(). */
 static int
 out_request(struct rwire_xrc_out *out, struct rwire_xrc_request *request,
@@ -251,8 +282,8 @@ out_request(struct rwire_xrc_out *out, struct rwire_xrc_request *request,
 	}
 	set_data(out, data, len, at);
 	out->seq++;
-	TAILQ_REMOVE(&out->q->wire->xrc->outs, out, lru);
-	TAILQ_INSERT_TAIL(&out->q->wire->xrc->outs, out, lru);
+	if (TAILQ_NEXT(out, lru) != NULL)
+		out_used(out);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -368,6 +399,7 @@ void
 rwire_xrc_out_close(struct rwire_xrc_out *out)
 {
 	struct rwire_xrc *xrc = out->q->wire->xrc;
+	int state;
 
 	if (out->q->rsp.away == out)
 		out->q->rsp.away = NULL;
@@ -375,9 +407,11 @@ rwire_xrc_out_close(struct rwire_xrc_out *out)
 		out->q->rsp.fetch = NULL;
 		out->q->rsp.is_fetching = false;
 	}
+	state = rsoft_fork_begin();
 	rwire_xrc_unwatch(xrc, &out->end);
 	LIST_REMOVE(out, next);
 	TAILQ_REMOVE(&xrc->outs, out, lru);
+	rsoft_fork_end(state);
 	xrc->nb--;
 	free(out->data);
 	free(out->held);

@@ -31,6 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/rsoft_fork.h"
 #include "rwire_xrc.h"
 
 #define RWIRE_XRC_QP_TIMEOUT_MS 5000
@@ -119,15 +120,16 @@ rwire_xrc_qp_watch(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_end *end)
 static inline void
 rwire_xrc_qp_unwatch(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_end *end)
 {
-	int fd = end->fd;
+	int state;
 
-	if (fd < 0)
+	if (end->fd < 0)
 		return;
-	(void)epoll_ctl(qps->epoll, EPOLL_CTL_DEL, fd, NULL);
+	state = rsoft_fork_begin();
+	(void)epoll_ctl(qps->epoll, EPOLL_CTL_DEL, end->fd, NULL);
+	(void)shutdown(end->fd, SHUT_RDWR);
+	close(end->fd);
 	end->fd = -1;
-	/* Also for the other end if a child of fork() has a copy of the descriptor. */
-	(void)shutdown(fd, SHUT_RDWR);
-	close(fd);
+	rsoft_fork_end(state);
 }
 
 /* rwire_xrc_qp_thread.c */
@@ -142,8 +144,8 @@ void rwire_xrc_qp_end(struct rwire *wire);
 void rwire_xrc_qp_forked(const struct rsoft_dev *dev);
 
 /* rwire_xrc_qp_in.c */
-struct rwire_xrc_qp_listener *rwire_xrc_qp_listen(
-		struct rwire_xrc_qps *qps, struct rsoft_qp *qp, int fd);
+/* As rwire_xrc_qp_publish(). */
+int rwire_xrc_qp_listen(struct rwire_xrc_qps *qps, struct rsoft_qp *qp);
 /* Accept no more openers; the caller frees the result. NULL: the QP has no listener. */
 struct rwire_xrc_qp_listener *rwire_xrc_qp_withdraw(struct rsoft_qp *qp);
 void rwire_xrc_qp_event(struct rmem_qp *qp, uint32_t type);

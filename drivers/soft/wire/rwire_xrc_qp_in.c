@@ -14,24 +14,53 @@
 
 #define IN_BURST 16 /* calls of a connection at once */
 
-struct rwire_xrc_qp_listener *
-rwire_xrc_qp_listen(struct rwire_xrc_qps *qps, struct rsoft_qp *qp, int fd)
+/* Listen for openers of the QP of a listener: 0, -EADDRINUSE or -ENOMEM. Under the lock. */
+static int
+listen_at(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
+{
+	const struct rsoft_qp *qp = listener->qp;
+	int fd, state = rsoft_fork_begin();
+
+	fd = rwire_xrc_socket_listen(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num);
+	listener->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_LISTENER, .fd = fd};
+	if (fd >= 0)
+		LIST_INSERT_HEAD(&qps->listeners, listener, next);
+	rsoft_fork_end(state);
+	return fd < 0 ? fd : 0;
+}
+
+/* Unlist a listener and close its socket. Under the lock. */
+static void
+unlisten(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
+{
+	int state = rsoft_fork_begin();
+
+	LIST_REMOVE(listener, next);
+	rwire_xrc_qp_unwatch(qps, &listener->end);
+	rsoft_fork_end(state);
+}
+
+int
+rwire_xrc_qp_listen(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 {
 	struct rwire_xrc_qp_listener *listener = calloc(1, sizeof(*listener));
+	int ret;
 
 	if (listener == NULL)
-		return NULL;
-	*listener = (struct rwire_xrc_qp_listener){
-			.end = {.kind = RWIRE_XRC_QP_LISTENER, .fd = fd}, .qp = qp};
+		return -ENOMEM;
+	listener->qp = qp;
 	pthread_mutex_lock(&qps->lock);
-	if (rwire_xrc_qp_watch(qps, &listener->end)) {
-		LIST_INSERT_HEAD(&qps->listeners, listener, next);
-	} else {
-		free(listener);
-		listener = NULL;
+	ret = listen_at(qps, listener);
+	if (ret == 0 && !rwire_xrc_qp_watch(qps, &listener->end)) {
+		unlisten(qps, listener);
+		ret = -ENOMEM;
 	}
 	pthread_mutex_unlock(&qps->lock);
-	return listener;
+	if (ret == 0)
+		qp->listener = listener;
+	else
+		free(listener);
+	return ret;
 }
 
 struct rwire_xrc_qp_listener *
@@ -47,8 +76,7 @@ rwire_xrc_qp_withdraw(struct rsoft_qp *qp)
 	/* A thread cancelled in a system call would keep the lock. */
 	state = rsoft_cancel_disable();
 	pthread_mutex_lock(&qps->lock);
-	LIST_REMOVE(listener, next);
-	rwire_xrc_qp_unwatch(qps, &listener->end);
+	unlisten(qps, listener);
 	pthread_mutex_unlock(&qps->lock);
 	rsoft_cancel_restore(state);
 	return listener;
@@ -72,9 +100,11 @@ void
 rwire_xrc_qp_in_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
 {
 	struct rmem_qp *qp = in->qp;
+	int state = rsoft_fork_begin();
 
 	TAILQ_REMOVE(&qps->ins, in, next);
 	rwire_xrc_qp_unwatch(qps, &in->end);
+	rsoft_fork_end(state);
 	qps->nb--;
 	free(in);
 	if (qp == NULL)
@@ -102,29 +132,40 @@ has_space(struct rwire_xrc_qps *qps)
 	return true;
 }
 
-void
-rwire_xrc_qp_in_accept(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
+/* Accept a connection, and list it; NULL: there is none, or no space for it. */
+static struct rwire_xrc_qp_in *
+accept_listed(struct rwire_xrc_qps *qps, const struct rwire_xrc_qp_listener *listener)
 {
-	const uint32_t qp_num = listener->qp->qp.qp_num;
-	int fd = rwire_xrc_socket_accept(listener->end.fd);
+	int fd, state = rsoft_fork_begin();
+	struct rwire_xrc_qp_in *in = NULL;
 	struct rwire_xrc_hello hello;
-	struct rwire_xrc_qp_in *in;
 
+	fd = rwire_xrc_socket_accept(listener->end.fd);
 	if (fd == -ENFILE)
 		qps->is_starved = true;
-	if (fd < 0)
-		return;
-	in = has_space(qps) ? calloc(1, sizeof(*in)) : NULL;
-	if (in == NULL) {
+	if (fd >= 0 && has_space(qps))
+		in = calloc(1, sizeof(*in));
+	if (in != NULL) {
+		in->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_IN, .fd = fd};
+		TAILQ_INSERT_HEAD(&qps->ins, in, next);
+	} else if (fd >= 0) {
 		hello = rwire_xrc_hello_of(-ENOMEM);
 		(void)rwire_shm_send(fd, &hello, sizeof(hello), -1);
 		close(fd);
-		return;
 	}
-	in->end = (struct rwire_xrc_qp_end){.kind = RWIRE_XRC_QP_IN, .fd = fd};
-	in->qp_num = qp_num;
+	rsoft_fork_end(state);
+	return in;
+}
+
+void
+rwire_xrc_qp_in_accept(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
+{
+	struct rwire_xrc_qp_in *in = accept_listed(qps, listener);
+
+	if (in == NULL)
+		return;
+	in->qp_num = listener->qp->qp.qp_num;
 	qps->nb++;
-	TAILQ_INSERT_HEAD(&qps->ins, in, next);
 	if (!rwire_xrc_qp_watch(qps, &in->end))
 		rwire_xrc_qp_in_close(qps, in);
 }

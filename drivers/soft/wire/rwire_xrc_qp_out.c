@@ -59,10 +59,12 @@ fail_absent(const struct rsoft_qp *qp)
 static int
 reach(const struct rsoft_qp *qp, int *fd, uint64_t until)
 {
-	int ret;
+	int ret, state;
 
 	for (;;) {
-		ret = rwire_xrc_socket_dial(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num, fd);
+		state = rsoft_fork_begin();
+		*fd = ret = rwire_xrc_socket_connect(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num);
+		rsoft_fork_end(state);
 		if (ret != -EAGAIN)
 			break;
 		/* The backlog is full. */
@@ -126,6 +128,7 @@ out_new(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 {
 	struct rwire_xrc_qp_out *out = calloc(1, sizeof(*out));
 	pthread_condattr_t attr;
+	int state;
 
 	if (out == NULL)
 		return NULL;
@@ -136,7 +139,9 @@ out_new(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 	pthread_cond_init(&out->cond, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_lock(&qps->lock);
+	state = rsoft_fork_begin();
 	LIST_INSERT_HEAD(&qps->outs, out, next);
+	rsoft_fork_end(state);
 	pthread_mutex_unlock(&qps->lock);
 	return out;
 }
@@ -145,9 +150,13 @@ out_new(struct rwire_xrc_qps *qps, struct rsoft_qp *qp)
 static void
 out_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_out *out, bool is_open)
 {
+	int state;
+
 	pthread_mutex_lock(&qps->lock);
+	state = rsoft_fork_begin();
 	LIST_REMOVE(out, next);
 	rwire_xrc_qp_unwatch(qps, &out->end);
+	rsoft_fork_end(state);
 	qps->nb -= is_open;
 	pthread_mutex_unlock(&qps->lock);
 	pthread_cond_destroy(&out->cond);

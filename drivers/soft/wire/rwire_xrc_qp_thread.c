@@ -125,19 +125,14 @@ int
 rwire_xrc_qp_publish(struct rsoft_qp *qp)
 {
 	struct rwire_xrc_qps *qps = qps_begin(qp->dev->wire);
-	int fd;
+	int ret;
 
 	if (qps == NULL)
 		return -ENOMEM;
-	fd = rwire_xrc_socket_listen(qp->domain, RWIRE_XRC_QP, qp->qp.qp_num);
-	if (fd < 0)
-		return fd;
-	qp->listener = rwire_xrc_qp_listen(qps, qp, fd);
-	if (qp->listener != NULL)
-		return 0;
-	close(fd);
-	RSOFT_LOG(ERR, "QP 0x%06x: no memory for its socket", qp->qp.qp_num);
-	return -ENOMEM;
+	ret = rwire_xrc_qp_listen(qps, qp);
+	if (ret != 0 && ret != -EADDRINUSE)
+		RSOFT_LOG(ERR, "QP 0x%06x: no memory for its socket", qp->qp.qp_num);
+	return ret;
 }
 
 int

@@ -22,6 +22,7 @@
 #include <rmem_driver.h>
 
 #include "../../base/rsoft.h"
+#include "../../base/rsoft_fork.h"
 #include "rwire_xrc_socket.h"
 
 #define BACKLOG 64
@@ -77,33 +78,23 @@ rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t number
 }
 
 int
-rwire_xrc_socket_dial(const struct rmem_xrcd *xrcd, char kind, uint32_t number, int *fd)
+rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number)
 {
 	struct sockaddr_un un;
 	socklen_t len = get_name(xrcd, kind, number, &un);
-	int err, own;
+	int err, fd = make_socket();
 
-	*fd = own = make_socket();
-	if (own < 0)
+	if (fd < 0)
 		return -ENFILE;
-	if (connect(own, (const struct sockaddr *)&un, len) == 0) {
-		if (is_own_user(own))
-			return 0;
+	if (connect(fd, (const struct sockaddr *)&un, len) == 0) {
+		if (is_own_user(fd))
+			return fd;
 		err = ECONNREFUSED;
 	} else {
 		err = errno == EAGAIN ? EAGAIN : ECONNREFUSED;
 	}
-	*fd = -1;
-	close(own);
+	close(fd);
 	return -err;
-}
-
-int
-rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number)
-{
-	int fd, ret = rwire_xrc_socket_dial(xrcd, kind, number, &fd);
-
-	return ret == 0 ? fd : ret;
 }
 
 int
@@ -125,12 +116,14 @@ bool
 rwire_xrc_socket_exists(const struct rmem_xrcd *xrcd, uint32_t nb)
 {
 	uint32_t slot;
-	int fd;
+	int fd, state;
 
 	for (slot = 0; slot < nb; slot++) {
+		state = rsoft_fork_begin();
 		fd = rwire_xrc_socket_connect(xrcd, RWIRE_XRC_HANDLE, slot);
 		if (fd >= 0)
 			close(fd);
+		rsoft_fork_end(state);
 		/* Nothing accepts these connections: with -EAGAIN the backlog is full. */
 		if (fd >= 0 || fd == -EAGAIN)
 			return true;

@@ -14,6 +14,8 @@
  * A process of any user can connect to a name, or take it. So each end of a connection checks that
  * the kernel reports its own user for the other end, and that this passes a descriptor of the file
  * (rwire_xrc_socket_is_file()), as ibv_open_xrcd(3) requires one.
+ *
+ * The caller of a function that returns a descriptor lists it in the same section (rsoft_fork.h).
  */
 
 #ifndef RWIRE_XRC_SOCKET_H
@@ -39,11 +41,6 @@ int rwire_xrc_socket_listen(const struct rmem_xrcd *xrcd, char kind, uint32_t nu
  * (later), or -ENFILE (no descriptor is free).
  */
 int rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t number);
-
-/*
- * The same, with 0 for a descriptor. It is in *fd once it exists, for a child of fork(); or -1.
- */
-int rwire_xrc_socket_dial(const struct rmem_xrcd *xrcd, char kind, uint32_t number, int *fd);
 
 /* Accept a connection of this user: a descriptor, -EAGAIN (none waits), -EPERM or -ENFILE. */
 int rwire_xrc_socket_accept(int listener);
