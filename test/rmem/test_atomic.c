@@ -109,6 +109,61 @@ TEST_WITH(atomic, atomic_write_through_a_zero_based_window_needs_both_aligned, f
 	TEST_STATUS(write_word_by(4, fx.mw.two->rkey), RMEM_WC_REM_INV_REQ_ERR);
 }
 
+/* The right REMOTE_ATOMIC does not permit it, and it needs all 8 bytes in the window. */
+TEST_WITH(atomic, atomic_write_through_a_window_needs_its_right_and_range, fx_setup_mw)
+{
+	static const struct {
+		uint32_t access;
+		uint32_t length;
+		int32_t at;
+		int status;
+	} rows[] = {
+			{RMEM_ACCESS_REMOTE_WRITE, 8, 0, RMEM_WC_SUCCESS},
+			{RMEM_ACCESS_REMOTE_WRITE, 16, 8, RMEM_WC_SUCCESS},
+			{RMEM_ACCESS_REMOTE_ATOMIC, 8, 0, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_READ, 8, 0, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_WRITE, 7, 0, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_WRITE, 15, 8, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_WRITE, 16, -8, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_WRITE, 16, 16, RMEM_WC_REM_ACCESS_ERR},
+			{RMEM_ACCESS_REMOTE_WRITE, 16, 4, RMEM_WC_REM_INV_REQ_ERR},
+	};
+	const uint64_t addr = fx.mw.mr->iova + 64;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		TEST_STATUS(fx_mw_bind_1(64, rows[i].length, rows[i].access), RMEM_WC_SUCCESS);
+		TEST_STATUS(write_word_by(addr + (uint64_t)rows[i].at, fx.mw.one->rkey),
+				rows[i].status);
+		TEST_STATUS(fx_mw_bind_2(64, rows[i].length, rows[i].access), RMEM_WC_SUCCESS);
+		TEST_STATUS(write_word_by(addr + (uint64_t)rows[i].at, fx.mw.two->rkey),
+				rows[i].status);
+		TEST_STATUS(fx_invalidate(fx.mw.two->rkey), RMEM_WC_SUCCESS);
+		TEST_STATUS(write_word_by(addr, fx.mw.two->rkey), RMEM_WC_REM_ACCESS_ERR);
+	}
+}
+
+/* A QP connected to itself: requests of one post bind the window, use it and invalidate it. */
+TEST_WITH(atomic, atomic_write_between_bind_and_invalidation_of_a_burst, fx_setup_mw)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const uint64_t addr = fx.mw.mr->iova + 64;
+	struct rmem_send_wr wr[4];
+	uint32_t rkey;
+
+	fx_fill(fx.a.buf, 8, 1);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect(fx.a.qp, fx.a.qp));
+	wr[0] = fx_mw_wr(fx.mw.two, 64, 8, RMEM_ACCESS_REMOTE_WRITE);
+	rkey = rmem_rkey_of_tag(fx.mw.two->rkey, wr[0].bind_mw.key_tag);
+	wr[1] = wr[3] = fx_rdma(RMEM_WR_ATOMIC_WRITE, &sge, addr, rkey);
+	wr[2] = fx_inv(rkey);
+	wr[3].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wr, RTE_DIM(wr)), RTE_DIM(wr));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
+	TEST_MEM(fx.a.buf + 64, fx.a.buf, 8);
+}
+
 #define ROUNDS 5000u
 
 static struct fx_side adders[4];

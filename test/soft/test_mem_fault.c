@@ -306,6 +306,30 @@ expect_truncated(int fd)
 
 TEST_CALL(mem_fault, truncated_file_is_an_access_error, fx_with_memfd(expect_truncated));
 
+/* Of each request, on either side of it; and the pages that are left. */
+static void
+expect_truncated_by_each(int fd)
+{
+	struct rmem_mr_attr attr = {
+			.flags = RMEM_MR_FD, .fd = fd, .length = FX_ODP_SIZE, .access = FX_ACCESS};
+	uint8_t *pages = fx_odp.mem;
+	struct rmem_mr *mr;
+	enum fx_odp_op op;
+
+	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+	fx_odp.mem = mr->addr;
+	fx_odp.mr = mr;
+	for (op = 0; op < FX_ODP_NB; op++) {
+		TEST_OK(ftruncate(fd, LOST * FX_PAGE));
+		expect_faults(op, LOSS_UNMAP);
+		TEST_STATUS(fx_odp_do(op, mr->iova, 64), RMEM_WC_SUCCESS);
+	}
+	fx_odp.mem = pages;
+}
+
+TEST_CALL(mem_fault, truncated_file_fails_each_request, fx_with_memfd(expect_truncated_by_each));
+
 /* Its reserved entry of the CQ is released: the next completion is visible. */
 TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)
 {
