@@ -368,7 +368,7 @@ rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return 0;
 }
 
-/* Return a slot that can't be granted next: its key is stuck, missing, or out of tags. */
+/* Return a slot that can't be granted next: its key is stuck, missing, or out of uses. */
 static __rte_noinline void
 put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
@@ -392,7 +392,7 @@ void
 rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_FREE);
-	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags == LEASE_TAGS)) {
+	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags >= LEASE_USES)) {
 		put_aside(ctx, slot);
 		return;
 	}

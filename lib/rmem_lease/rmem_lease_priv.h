@@ -66,6 +66,8 @@ extern int rmem_lease_logtype;
 #define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
 /** Tags of a key. */
 #define LEASE_TAGS 256
+/** Leases of a key between two quarantines. The last tag is left for bind_again(). */
+#define LEASE_USES (LEASE_TAGS - 1)
 /** Words of random numbers per fill: whole groups of blocks. */
 #define LEASE_RANDOM 1024u
 /** Words for the tags of a key. */

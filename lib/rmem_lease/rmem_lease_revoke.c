@@ -57,11 +57,14 @@ note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
  * The peer has ended the last lease whose LOCAL_INV was deferred, but unsignaled requests need a
  * signaled one after them to complete. Bind the key of this lease again, with a tag that was never
  * sent, and invalidate it with a signaled request, which ends the lease.
+ *
+ * Invariant: such a tag exists, because a key has LEASE_USES leases between two quarantines, and
+ * each lease is bound again once at most.
  */
 static void
 bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint32_t rkey = slot->lease.rkey;
+	uint32_t rkey = slot->lease.rkey, run = ctx->nb_unsignaled;
 	struct rmem_send_wr wr[2];
 	uint8_t tag = lease_take_tag(ctx, slot);
 	int ret;
@@ -70,6 +73,7 @@ bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	LEASE_SET(slot->lease.rkey, rmem_rkey_of_tag(rkey, tag));
 	ctx->backend->fill(ctx, slot, &wr[0], tag);
 	wr[0].wr_id = (uint64_t)ctx->wr_tag << 32 | ctx->ops_tail;
+	wr[0].flags = lease_flags(ctx, false, &run);
 	wr[1].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + 1);
 	wr[1].opcode = RMEM_WR_LOCAL_INV;
 	wr[1].flags = RMEM_SEND_SIGNALED;
@@ -93,6 +97,16 @@ bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	lease_posted(ctx, (uint32_t)ret, 2);
 }
 
+/*
+ * Whether a lease that waits for its revocation was ended by the peer. A key that is bound again is
+ * invalidated in any case: the peer does not have its tag, and can only guess it.
+ */
+static bool
+is_ended_by_peer(const struct lease_slot *slot)
+{
+	return slot->is_peer_inv && slot->lease.end != RMEM_LEASE_END_PEER_INV;
+}
+
 /* Collect LOCAL_INVs of leases that wait for their revocation. Return their number. */
 static uint32_t
 collect(struct rmem_lease_ctx *ctx, uint32_t *number)
@@ -107,8 +121,8 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 		slot = &ctx->slots[number[n]];
 		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
 			continue; /* lost since it was added */
-		if (unlikely(slot->is_peer_inv)) {
-			if (n == 0 && ctx->nb_unsignaled != 0 && slot->nb_tags != LEASE_TAGS &&
+		if (unlikely(is_ended_by_peer(slot))) {
+			if (n == 0 && ctx->nb_unsignaled != 0 &&
 					lease_fifo_is_empty(&ctx->revokes)) {
 				bind_again(ctx, slot);
 				return 0;

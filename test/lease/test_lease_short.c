@@ -83,17 +83,23 @@ TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 8);
 }
 
-/* Two LOCAL_INVs were posted unsignaled, and the peer invalidated the last lease that waits. */
+/* Of three leases, two LOCAL_INVs are posted unsignaled, and the peer invalidates the last one. */
 static void
-leave_unsignaled(void)
+revoke_in_part(void)
 {
-	leaser_granted(3);
 	TEST_EQ(leaser_complete(2), 0);
 	leaser.room = 2;
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
 	TEST_EQ(leaser.nb_posted, 5);
 	TEST_EQ(leaser_peer_inv(lx.lease[2]->rkey), 1);
 	TEST_EQ(leaser.nb_posted, 5);
+}
+
+static void
+leave_unsignaled(void)
+{
+	leaser_granted(3);
+	revoke_in_part();
 }
 
 static void
@@ -138,6 +144,76 @@ TEST(lease_short, key_is_bound_again_one_request_at_a_time)
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 7);
 	expect_all_end(rkey, 5, 6);
+}
+
+/* The request fails, and its QP; those before have succeeded. */
+TEST(lease_short, key_bound_again_is_invalidated_although_the_peer_guessed_it)
+{
+	leave_unsignaled();
+	leaser.room = 1;
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 6);
+	TEST_EQ(leaser_peer_inv(lx.lease[2]->rkey), 1);
+	leaser.room = 8;
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 7);
+	TEST_EQ(leaser.posted[6].opcode, RMEM_WR_LOCAL_INV);
+	TEST_EQ(leaser.posted[6].flags, RMEM_SEND_SIGNALED);
+	TEST_EQ(leaser_complete_as(6, RMEM_WC_MW_BIND_ERR), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_EQ(lx.ended[1]->end, RMEM_LEASE_END_REVOKED);
+	TEST_EQ(lx.ended[2]->end, RMEM_LEASE_END_PEER_INV);
+}
+
+/* Use a key, which is granted first each time. */
+static void
+use_key(uint32_t nb)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		leaser.nb_posted = 0;
+		leaser.room = 64;
+		TEST_EQ(leaser_grant(1), 1);
+		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+		TEST_EQ(leaser_complete(1), 0);
+		TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
+	}
+	leaser.nb_posted = 0;
+	leaser.room = 64;
+}
+
+/* Then grant it and two others, whose revocations are posted in part. */
+static void
+expect_end_after(uint32_t nb_uses)
+{
+	struct rmem_lease *last;
+
+	TEST_OK(leaser_make());
+	use_key(nb_uses);
+	TEST_EQ(leaser_grant(3), 3);
+	last = lx.lease[0];
+	lx.lease[0] = lx.lease[2];
+	lx.lease[2] = last;
+	revoke_in_part();
+	leaser.room = 8;
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 7);
+	TEST_EQ(leaser.posted[6].flags, RMEM_SEND_SIGNALED);
+	TEST_EQ(leaser_complete(6), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
+	lx.ctx = NULL;
+}
+
+/* A key always has a tag to be bound again with, also for its last lease before the quarantine. */
+TEST(lease_short, unsignaled_revocations_end_although_a_key_was_used_often)
+{
+	uint32_t i;
+
+	lx.conf.quarantine_us = 3600u * 1000000;
+	for (i = 253; i < 258; i++)
+		expect_end_after(i);
 }
 
 TEST_SUITE(lease_short, leaser_setup, leaser_teardown);
