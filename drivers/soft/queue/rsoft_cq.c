@@ -291,14 +291,21 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	return ret;
 }
 
-/* Whether the CQ has a message that was not polled. The caller ensures that none is put. */
+/*
+ * Whether a completion of an inline message was not polled, also of one that was delivered early or
+ * flushed: the poll still looks it up. The caller ensures that none is put.
+ */
 static bool
 has_messages(const struct rsoft_cq *cq)
 {
-	uint32_t i;
+	const uint64_t is_inline = (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
+	uint32_t at = __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
+	uint32_t i, nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - at;
+	const struct rsoft_cqe *cqe;
 
-	for (i = 0; cq->messages != NULL && i < cq->nb_messages; i++) {
-		if (__atomic_load_n(&cq->messages[i].qp, __ATOMIC_ACQUIRE) != NULL)
+	for (i = 0; i < RTE_MIN(nb, cq->mask + 1); i++) {
+		cqe = rsoft_cq_entry(cq, at + i);
+		if (cqe != NULL && (cqe->info & is_inline) != 0)
 			return true;
 	}
 	return false;
