@@ -242,7 +242,8 @@ mlock_lock(struct mlock_seg *seg, int flags)
 		seg->is_ours = true;
 		seg->flags = flags;
 	}
-	if (mlocks.nb_runs > mlock_max_runs())
+	/* The end of other locks may have split a range. */
+	if (!is_locked && mlocks.nb_runs > mlock_max_runs())
 		error = EMFILE;
 	else if (mlock2((void *)seg->first, seg->end - seg->first, seg->flags) != 0)
 		error = errno;
