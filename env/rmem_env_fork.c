@@ -31,7 +31,7 @@ rmem_env_forked(void)
 	const struct rsoft_dev *dev;
 	unsigned int i;
 
-	rsoft_fork_unlock();
+	rsoft_fork_unlock_child();
 	for (i = 0; rsoft_domain != NULL && i < RMEM_MAX_DEVS; i++) {
 		dev = rsoft_domain->dev[i];
 		if (dev == NULL || dev->wire == NULL)

@@ -44,8 +44,9 @@ enum op {
 	TO_RESET,     /* a: slot -> err */
 	QUERY,        /* a: slot -> err, state, a: number of the peer */
 	GET_EVENT,    /* -> a: type, b: slot */
-	ARM,          /* a: system call, after which another thread calls fork() */
-	SEND,         /* a: number of an SRQ: to it by the first QP -> wc */
+	ARM,          /* a: system call, after which another thread calls fork(); b: its sockets */
+	PREPARE,      /* -> a: number of the QP of SEND */
+	SEND,         /* a: number of an SRQ, b: of the peer, or 0: by the first QP -> wc */
 };
 
 struct command {

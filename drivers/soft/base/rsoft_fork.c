@@ -24,3 +24,9 @@ rsoft_fork_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
+
+void
+rsoft_fork_unlock_child(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}

@@ -13,8 +13,8 @@
  * creates a descriptor and lists it, another one unlists and closes it, or moves it. Read by the
  * child, which begins between two sections, because the thread that calls fork() holds the lock.
  *
- * The lock follows all others, but those of memory: a section takes none and does not wait. It logs
- * only if no memory or descriptor is left. It may contain others.
+ * A section takes no lock that a thread may hold around a section, and does not wait. It logs only
+ * if no memory or descriptor is left. It may contain others.
  */
 
 #ifndef RSOFT_FORK_H
@@ -22,9 +22,11 @@
 
 #include "rsoft_lock.h"
 
-/* For handlers of pthread_atfork(): in the thread that calls fork(), and in the child. */
+/* For handlers of pthread_atfork(): in the thread that calls fork(), also afterwards. */
 void rsoft_fork_lock(void);
 void rsoft_fork_unlock(void);
+/* In the child, whose thread does not own the lock of its parent. */
+void rsoft_fork_unlock_child(void);
 
 /* Begin a section, in which the thread is not cancelled. Return the argument of the end. */
 static inline int

@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "../../base/rsoft.h"
+#include "../../base/rsoft_fork.h"
 #include "rwire_shm_in.h"
 
 #define SHM_EVENTS   64
@@ -47,15 +48,15 @@ shm_in_deactivate(struct shm_ins *ins, struct shm_in *in)
 	in->active_at = SHM_ASLEEP;
 }
 
-/* Clear each descriptor before closing it: a child of fork() must not close it again. */
 static void
 shm_in_close(struct shm_in *in)
 {
 	struct rwire_ring *ring = in->end.ring;
-	int fd = in->fd;
+	int state = rsoft_fork_begin();
 
+	close(in->fd);
 	in->fd = -1;
-	close(fd);
+	rsoft_fork_end(state);
 	rwire_regions_unmap(&in->regions);
 	in->end.ring = NULL;
 	rwire_shm_unmap(ring);
@@ -163,28 +164,39 @@ shm_in_add(struct shm_ins *ins, int fd, uint32_t uid, uint64_t now)
 	return false;
 }
 
+/* Accept a connection, and add its channel: as rwire_shm_accept(), or -ENOSPC if it is refused. */
+static int
+shm_accept(struct shm_ins *ins, uint64_t now)
+{
+	int fd, state = rsoft_fork_begin();
+	uint32_t uid = 0;
+
+	fd = rwire_shm_accept(ins->name, ins->listener, &uid);
+	if (fd >= 0 && !shm_in_add(ins, fd, uid, now)) {
+		rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
+		close(fd);
+		fd = -ENOSPC;
+	}
+	rsoft_fork_end(state);
+	return fd;
+}
+
 static void
 shm_accept_all(struct shm_ins *ins, uint64_t now)
 {
 	unsigned int n;
-	uint32_t uid = 0;
 	int fd;
 
 	for (n = 0; n < SHM_CHECKS; n++) {
-		fd = rwire_shm_accept(ins->name, ins->listener, &uid);
-		if (fd == -EPERM) {
+		fd = shm_accept(ins, now);
+		if (fd == -EPERM)
 			shm_log_refusal(ins, SHM_BAD_USER, 0);
-			continue;
-		}
-		if (fd == -ENFILE)
+		else if (fd == -ENOSPC)
+			shm_log_refusal(ins, SHM_NO_SPACE, 0);
+		else if (fd == -ENFILE)
 			shm_ignore(ins, now);
-		if (fd < 0)
+		if (fd < 0 && fd != -EPERM && fd != -ENOSPC)
 			return;
-		if (shm_in_add(ins, fd, uid, now))
-			continue;
-		shm_log_refusal(ins, SHM_NO_SPACE, 0);
-		rwire_shm_refuse(fd, SHM_NO_SPACE, &ins->addr);
-		close(fd);
 	}
 }
 

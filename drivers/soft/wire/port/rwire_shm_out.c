@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../base/rsoft.h"
+#include "../../base/rsoft_fork.h"
 #include "rwire_shm_out.h"
 
 #define SHM_REFUSED 1000 /* checks before a peer that refused is tried again */
@@ -21,15 +22,15 @@
 
 static_assert(RWIRE_RING_SLOTS / SHM_OUT_GROUP <= 32, "a bit for each group");
 
-/* Clear each descriptor before closing it: a child of fork() must not close it again. */
 static void
 shm_out_end(struct shm_out *out)
 {
 	struct rwire_ring *ring = out->end.ring;
-	int fd = out->fd;
+	int state = rsoft_fork_begin();
 
+	close(out->fd);
 	out->fd = -1;
-	close(fd);
+	rsoft_fork_end(state);
 	rwire_maps_close(&out->peer.maps);
 	out->end.ring = NULL;
 	rwire_shm_unmap(ring);
@@ -87,7 +88,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 {
 	char text[RWIRE_ADDR_TEXT];
 	uint32_t uid = 0;
-	int rc, fd;
+	int rc, fd, state;
 
 	memset(&out->end, 0, sizeof(out->end));
 	memset(&out->peer, 0, sizeof(out->peer));
@@ -96,10 +97,13 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	out->ready = 0;
 	out->empty_at = out->checked_at;
 	out->empty_pos = 0;
+	state = rsoft_fork_begin();
 	rc = rwire_shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
 			outs->owners);
-	if (rc == 0) {
+	if (rc == 0)
 		out->fd = fd;
+	rsoft_fork_end(state);
+	if (rc == 0) {
 		out->uid = uid;
 		rwire_copy_connect(&out->peer, rwire_shm_pid(fd), uid);
 		out->peer.maps.is_refused = !outs->is_mapping;
@@ -256,8 +260,12 @@ shm_outs_add(struct shm_outs *outs)
 	if (outs->nb == outs->max)
 		return NULL;
 	out = calloc(1, sizeof(*out));
-	if (out != NULL)
-		outs->out[outs->nb++] = out;
+	if (out == NULL)
+		return NULL;
+	out->fd = -1;
+	outs->out[outs->nb] = out;
+	/* A child of fork() closes the descriptors of the first nb. */
+	__atomic_store_n(&outs->nb, outs->nb + 1, __ATOMIC_RELEASE);
 	return out;
 }
 
@@ -280,7 +288,8 @@ shm_outs_unused(struct shm_outs *outs, uint64_t now)
 static void
 shm_out_rename(struct shm_outs *outs, struct shm_out *out, const struct rwire_addr *addr)
 {
-	const struct shm_out keep = {.next_dirty = out->next_dirty, .is_dirty = out->is_dirty};
+	const struct shm_out keep = {
+			.fd = -1, .next_dirty = out->next_dirty, .is_dirty = out->is_dirty};
 	struct shm_out **at;
 
 	for (at = shm_outs_list(outs, &out->addr); *at != NULL; at = &(*at)->next) {
@@ -291,7 +300,6 @@ shm_out_rename(struct shm_outs *outs, struct shm_out *out, const struct rwire_ad
 	}
 	*out = keep;
 	out->addr = *addr;
-	out->fd = -1;
 	at = shm_outs_list(outs, addr);
 	out->next = *at;
 	*at = out;
