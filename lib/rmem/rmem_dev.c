@@ -178,6 +178,8 @@ do_close(struct rmem_dev *dev)
 	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
 	rmem_mp_forget(dev);
 	rmem_obj_driver(&dev->obj)->ops.dev_close(dev);
+	/* A thread of the driver may have reported that the device failed: rmem_dev_fail(). */
+	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
 	__atomic_store_n(&dev->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 	return 0;
 }

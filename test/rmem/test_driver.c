@@ -42,6 +42,7 @@ driver_dev_close(struct rmem_dev *dev)
 	closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
 	closing[3] = rmem_eq_create(dev, &(struct rmem_eq_conf){.nb_events = 1}, &eq);
 	closing[4] = rmem_counter_create(dev, NULL, &counter);
+	rmem_dev_async_event(dev, RMEM_ASYNC_DEVICE_FATAL, 0);
 }
 
 /* The least that a driver can be. */
@@ -501,6 +502,19 @@ TEST(driver, device_being_closed_is_enodev)
 	TEST_OK(fx_release(dev));
 	for (i = 0; i < RTE_DIM(closing); i++)
 		TEST_ERR(closing[i], ENODEV);
+}
+
+/* The functions of a number without a device, also if the device fails while it is closed. */
+TEST(driver, closed_device_has_no_fast_path)
+{
+	const struct rmem_fp_ops *none = &rmem_fp[RMEM_MAX_DEVS - 1];
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	const struct rmem_fp_ops *fp = &rmem_fp[dev->obj.dev_id];
+
+	TEST_ASSERT(fp->poll_cq != none->poll_cq);
+	TEST_OK(fx_release(dev));
+	TEST_ASSERT(fp->post_send == none->post_send && fp->post_recv == none->post_recv);
+	TEST_ASSERT(fp->srq_post_recv == none->srq_post_recv && fp->poll_cq == none->poll_cq);
 }
 
 TEST(driver, fast_path_is_that_of_the_driver)
