@@ -98,17 +98,17 @@ mp_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
  * primary, so the CQs must have none, also of other QPs.
  */
 static int
-mp_take_cqs(struct rsoft_qp *qp)
+mp_take_cqs(struct rsoft_qp *qp, uint16_t process)
 {
 	struct rsoft_cq *send_cq = rsoft_cq_of(qp->qp.send_cq);
 
-	if (rsoft_cq_claim(send_cq)) {
-		if (rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq)))
+	if (rsoft_cq_claim(send_cq, process)) {
+		if (rsoft_cq_claim(rsoft_cq_of(qp->qp.recv_cq), process))
 			return 0;
 		rsoft_cq_unclaim(send_cq);
 	}
-	RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: messages were received and not polled",
-			qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
+	RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: its CQs are in use", qp->qp.qp_num,
+			RSOFT_QP_NAME(&qp->qp));
 	return -EBUSY;
 }
 
@@ -121,7 +121,7 @@ mp_settle(struct rsoft_qp *qp)
 }
 
 static int
-mp_take(struct rsoft_qp *qp)
+mp_take(struct rsoft_qp *qp, uint16_t process)
 {
 	int ret;
 
@@ -141,7 +141,7 @@ mp_take(struct rsoft_qp *qp)
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
 		return -EBUSY;
 	}
-	ret = mp_take_cqs(qp);
+	ret = mp_take_cqs(qp, process);
 	if (ret != 0)
 		return ret;
 	rsoft_lock(&qp->rq.lock);
@@ -177,7 +177,7 @@ mp_claim(struct rmem_qp *base, uint16_t process)
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
 
 	if (process != 0)
-		return mp_take(qp);
+		return mp_take(qp, process);
 	mp_release(qp);
 	return 0;
 }

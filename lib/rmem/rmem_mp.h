@@ -102,8 +102,8 @@ int rmem_dev_detach(struct rmem_dev *dev);
  * @return
  *   0 on success, also if this process has claimed it already, otherwise:
  *   - -EINVAL: not a QP of a device that this process is attached to.
- *   - -EBUSY: another process has claimed it, its send queue is not empty, or its CQs have messages
- *     received inline, of any QP, that were not polled.
+ *   - -EBUSY: another process has claimed it or another QP of its CQs, its send queue is not empty,
+ *     or its CQs have messages received inline, of any QP, that were not polled.
  *   - -EOPNOTSUPP: the device has ip=.
  *   - -ENODEV: the primary does not answer, or has ended. A slow primary claims the QP when it
  *     reads the request; the call can be repeated.

@@ -536,9 +536,11 @@ run_secondary(int argc, char **argv)
 {
 	const char *role = argv[7];
 	const char *fd = getenv("MP_RESULT_FD");
-	unsigned int lcore = strcmp(role, "clash") == 0                           ? 0
-			: strcmp(role, "late") == 0 || strcmp(role, "drain") == 0 ? MP_LCORE + 1
-										  : MP_LCORE;
+	unsigned int lcore = strcmp(role, "clash") == 0 ? 0
+			: strcmp(role, "late") == 0 || strcmp(role, "drain") == 0 ||
+					strcmp(role, "cq_other") == 0
+			? MP_LCORE + 1
+			: MP_LCORE;
 	char **args = proc_start_secondary(argv, lcore);
 	int ret;
 

@@ -92,6 +92,7 @@ void mp_refused_role(struct mp_shared *sh);
 /* Roles that poll completions of a QP of the primary, and that leave completions (mp_cq.c). */
 void mp_cq_role(struct mp_shared *sh);
 void mp_cq_leave(struct mp_shared *sh);
+void mp_cq_other(struct mp_shared *sh);
 
 /* Roles that write what no library writes (mp_bad.c). */
 void mp_bad_messages(struct mp_shared *sh);

@@ -50,6 +50,20 @@ mp_cq_role(struct mp_shared *sh)
 	TEST_OK(rmem_dev_detach(dev));
 }
 
+/* Another process polls the CQ of the other QP. */
+void
+mp_cq_other(struct mp_shared *sh)
+{
+	struct rmem_dev *dev;
+	struct rmem_qp *qp;
+
+	RTE_SET_USED(sh);
+	TEST_OK(rmem_dev_attach(MP_DEV, &dev));
+	TEST_OK(rmem_qp_lookup(dev, "cq-own", &qp));
+	TEST_ERR(rmem_qp_claim(qp), EBUSY);
+	TEST_OK(rmem_dev_detach(dev));
+}
+
 /* Leave completions in the CQ. */
 void
 mp_cq_leave(struct mp_shared *sh)
@@ -138,6 +152,7 @@ run_shared(struct mp_shared *sh)
 	}
 	__atomic_store_n(&sh->is_going, 2, __ATOMIC_RELEASE);
 	mp_wait_for(sh, pid, 3, true);
+	mp_run_role(sh, "cq_other");
 	send_own(sh, 2, LENGTH);
 	TEST_MEM(own.mr->addr, &sh->buf[MP_PEER * MP_PART], LENGTH);
 	TEST_EQ(waitpid(pid, &status, 0), pid);

@@ -617,7 +617,7 @@ mp_role_run(struct mp_shared *sh, char **args)
 			{"fork", mp_fork_role}, {"fork_orphan", mp_fork_orphan},
 			{"two", mp_two_role}, {"two_loop", mp_two_loop},
 			{"not_claimed", mp_refused_role}, {"cq", mp_cq_role},
-			{"cq_left", mp_cq_leave}};
+			{"cq_left", mp_cq_leave}, {"cq_other", mp_cq_other}};
 	size_t i;
 
 	test_set_running(args[0]);

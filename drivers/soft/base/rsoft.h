@@ -347,7 +347,8 @@ struct rsoft_cq {
 	uint32_t nb_found;                 /* non-empty polls since the last progress */
 
 	uint32_t is_resizing;      /* rsoft_cq_write() must take lock; atomic */
-	uint32_t nb_claims;        /* claims by processes; under ctl_lock, atomic */
+	uint32_t nb_claims;        /* claims by a process; under ctl_lock, atomic */
+	uint32_t process;          /* its number; under ctl_lock */
 	uint64_t nb_lost;          /* counter: completions lost; atomic */
 	rte_ticketlock_t lock;     /* protects ring and mask while they change */
 	rte_ticketlock_t ctl_lock; /* serialises control calls */

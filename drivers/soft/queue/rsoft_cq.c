@@ -312,11 +312,17 @@ has_messages(const struct rsoft_cq *cq)
 }
 
 bool
-rsoft_cq_claim(struct rsoft_cq *cq)
+rsoft_cq_claim(struct rsoft_cq *cq, uint32_t process)
 {
 	bool is_claimed;
 
 	rte_ticketlock_lock(&cq->ctl_lock);
+	if (cq->nb_claims != 0 && cq->process != process) {
+		rte_ticketlock_unlock(&cq->ctl_lock);
+		RSOFT_LOG(ERR, "CQ: not claimed: another process polls it");
+		return false;
+	}
+	cq->process = process;
 	__atomic_store_n(&cq->nb_claims, cq->nb_claims + 1, __ATOMIC_RELEASE);
 	/* Until no thread puts a message that has found the CQ unclaimed. */
 	rsoft_grace_wait();
@@ -324,6 +330,8 @@ rsoft_cq_claim(struct rsoft_cq *cq)
 	if (!is_claimed)
 		__atomic_store_n(&cq->nb_claims, cq->nb_claims - 1, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&cq->ctl_lock);
+	if (!is_claimed)
+		RSOFT_LOG(ERR, "CQ: not claimed: messages were received inline and not polled");
 	return is_claimed;
 }
 

@@ -86,9 +86,9 @@ void rsoft_cq_detach(struct rsoft_cq *cq);
 
 /*
  * Another process polls the CQ between these calls: its ring is not replaced, and no messages are
- * put into it. False: the CQ has messages, and is not claimed.
+ * put into it. False: the CQ has messages or is another process's, and is not claimed.
  */
-bool rsoft_cq_claim(struct rsoft_cq *cq);
+bool rsoft_cq_claim(struct rsoft_cq *cq, uint32_t process);
 void rsoft_cq_unclaim(struct rsoft_cq *cq);
 
 /* Allocate memory for inline messages; without it none are delivered inline. */
