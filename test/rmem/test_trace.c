@@ -27,7 +27,7 @@
 
 #define SIZE     4096u
 #define NB_MBUFS 63u
-#define TAGS     256u
+#define USES     255u /* leases of a key before its quarantine */
 #define BAD_KEY  UINT32_C(0xdead00)
 
 static void expect(const char *format, ...) __rte_format_printf(1, 2);
@@ -331,7 +331,7 @@ TEST(trace_lease, leases_are_traced)
 	lx_remake();
 	expect("lib.rmem.lease.create ctx=%" PRIu64 " qp_num=%u max_leases=1", at(lx.ctx),
 			fx.a.qp->qp_num);
-	for (i = 0; i < TAGS; i++) {
+	for (i = 0; i < USES; i++) {
 		lx_grant(1, RMEM_ACCESS_REMOTE_WRITE);
 		lx_revoke(1);
 	}
