@@ -199,6 +199,71 @@ TEST(wire_late, acknowledgement_of_an_earlier_message_replaces_none)
 	TEST_ASSERT(is_acknowledged(pair.a));
 }
 
+/* Two more QPs; one completes its receives to a CQ with a channel. */
+static struct {
+	struct rmem_comp_channel *channel;
+	struct rmem_cq *cq;
+	struct rmem_qp *a, *b;
+} woken;
+
+static void
+open_woken(void)
+{
+	const struct rmem_qp_conn conn = {
+			.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+	struct rmem_sge sge = {to->iova, MESSAGE, to->lkey};
+	const struct rmem_recv_wr recv = {.sg_list = &sge, .num_sge = 1};
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
+	struct rmem_qp_conf conf = rc_conf(pair.cq_a, 2, 1);
+
+	TEST_OK(rmem_comp_channel_create(pair.dev_b, &woken.channel));
+	cq_conf.channel = woken.channel;
+	TEST_OK(rmem_cq_create(pair.dev_b, &cq_conf, &woken.cq));
+	TEST_OK(rmem_qp_create(pair.pd, &conf, &woken.a));
+	conf = rc_conf(woken.cq, 1, 1);
+	TEST_OK(rmem_qp_create(pair.pd_b, &conf, &woken.b));
+	rc_connect(woken.a, woken.b, conn);
+	rc_connect(woken.b, woken.a, conn);
+	TEST_EQ(rmem_post_recv(woken.b, &recv, 1), 1);
+}
+
+static void
+close_woken(void)
+{
+	TEST_OK(rmem_qp_destroy(woken.a));
+	TEST_OK(rmem_qp_destroy(woken.b));
+	TEST_OK(rmem_cq_destroy(woken.cq));
+	TEST_OK(rmem_comp_channel_destroy(woken.channel));
+}
+
+/*
+ * The program that the event of the second message wakes may answer at once, so the first one must
+ * be acknowledged before: then both are. They are received together.
+ */
+TEST(wire_late, event_follows_the_acknowledgement_of_an_earlier_message)
+{
+	struct rmem_send_wr wr[2];
+	rte_ticketlock_t *rx_lock;
+	struct rmem_sge sge;
+
+	teardown();
+	open_pair("ip=127.0.17.9,port=shm:late,loop=1");
+	open_woken();
+	rx_lock = &((const struct rsoft_qp *)woken.b)->wire->wire->rx_lock;
+	sge = (struct rmem_sge){from->iova, MESSAGE, from->lkey};
+	wr[0] = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, to->iova, to->rkey);
+	wr[1] = rc_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, to->iova, to->rkey);
+	wr[1].flags = 0;
+	rte_ticketlock_lock(rx_lock);
+	TEST_EQ(rmem_post_send(woken.a, wr, 2), 2);
+	rte_ticketlock_unlock(rx_lock);
+	while (poll_cq(woken.cq, 1) == 0)
+		sched_yield();
+	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
+	TEST_ASSERT(is_acknowledged(woken.a));
+	close_woken();
+}
+
 /* Only the packets that such a device itself sends can be lost. */
 TEST(wire_late, device_with_faults_acknowledges_later)
 {

@@ -66,11 +66,18 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 		rsoft_rq_flush(qp);
 }
 
+/* Whether the peer may wait for an acknowledgement of this packet, or of those before it. */
+static bool
+resp_owes_ack(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	return pkt->is_ack_req || (q->rsp.has_ack && RWIRE_AETH_KIND(q->rsp.syndrome) == 0);
+}
+
 /*
- * Complete the receive of a message, and unlock. If it generates an event, the message is
- * acknowledged first: a program woken by the event answers concurrently, and its peer must get the
- * completion of its request, with the event, before those of the answer. Programs with one channel
- * for both CQs (perftest) rely on this order.
+ * Complete the receive of a message, and unlock. If it generates an event, the message and those
+ * before it are acknowledged first: a program woken by the event answers concurrently, and its peer
+ * must get the completions of its requests, with their events, before those of the answer. Programs
+ * with one channel for both CQs (perftest) rely on this order.
  */
 static int
 resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt)
@@ -78,7 +85,7 @@ resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire
 	struct rsoft_cqe cqe = {0};
 
 	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
-	if (pkt->is_ack_req && rwire_service_is_reliable(q->service) &&
+	if (resp_owes_ack(q, pkt) && rwire_service_is_reliable(q->service) &&
 			q->qp->qp.recv_cq->channel != NULL)
 		q->rsp.is_acked = rwire_reply_ack_now(
 				q, rwire_psn_add(pkt->psn, rwire_pkt_nb_psn(q, pkt) - 1));
