@@ -93,6 +93,7 @@ int
 rmem_obj_check(const void *handle, uint32_t type)
 {
 	const struct rmem_obj *obj = handle;
+	uint32_t tag;
 	int ret;
 
 	/* Checked first, because a handle of another process may not be mapped here. */
@@ -101,9 +102,11 @@ rmem_obj_check(const void *handle, uint32_t type)
 		return ret;
 	if (obj == NULL)
 		return RMEM_FAIL(EINVAL, "handle: NULL, expected a %s", name_of(type));
-	if (obj->type != type)
+	/* Another thread may create a device of this number, or close it: with release. */
+	tag = __atomic_load_n(&obj->type, __ATOMIC_ACQUIRE);
+	if (tag != type)
 		return RMEM_FAIL(EINVAL, "handle: %p, a %s (tag 0x%x), expected a %s", handle,
-				name_of(obj->type), obj->type, name_of(type));
+				name_of(tag), tag, name_of(type));
 	return 0;
 }
 
@@ -144,10 +147,12 @@ rmem_check_live(const struct rmem_obj *obj)
 int
 rmem_obj_get(struct rmem_obj *obj)
 {
+	const uint32_t tag = __atomic_load_n(&obj->type, __ATOMIC_RELAXED);
+
 	if (rmem_obj_hold(obj))
 		return 0;
-	return RMEM_FAIL(obj->type == RMEM_OBJ_DEV ? ENODEV : EINVAL, "%s %p: is being released",
-			name_of(obj->type), (void *)obj);
+	return RMEM_FAIL(tag == RMEM_OBJ_DEV ? ENODEV : EINVAL, "%s %p: is being released",
+			name_of(tag), (void *)obj);
 }
 
 static uint32_t
