@@ -706,9 +706,11 @@ static void
 qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 {
 	struct rsoft_dev *dev = qp->dev;
+	struct rmem_qp_addr remote;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rsoft_lock(&rsoft_domain->lock);
+	remote = qp->conn.remote;
 	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
 	qp_leave_peer(qp);
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
@@ -722,6 +724,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_grace_wait();
 	rwire_qp_stop(qp);
 	rsoft_engine_lock_qp(qp);
+	rsoft_req_end_send(qp, &remote);
 	rsoft_sq_drop(qp);
 	rsoft_engine_unlock_qp(qp);
 	rwire_qp_free(qp);

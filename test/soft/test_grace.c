@@ -208,20 +208,27 @@ TEST(grace, invalidation_dropped_by_a_reset_leaves_the_key_free)
 	TEST_OK(fx_release(fx.fast.mr));
 }
 
-/* The key is the receiver's, the request that waits the sender's. */
-TEST(grace, send_with_inv_dropped_by_a_reset_leaves_the_key_free)
+/* The key is the receiver's, the request that waits the sender's. The message has arrived. */
+TEST(grace, send_with_inv_of_a_qp_that_is_reset_completes_its_receive)
 {
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	struct rmem_sge to = {(uintptr_t)fx.a.buf, 8, fx.a.mr->lkey};
+	struct rmem_sge from = {(uintptr_t)fx.b.buf, 8, fx.b.mr->lkey};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
 	struct rmem_wc wc;
 
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
 	wr.invalidate_rkey = fx.fast.mr->rkey;
 	start_held();
 	TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
 	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), 0);
 	expect_wait(reset_b);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
+	TEST_EQ(wc.invalidated_rkey, wr.invalidate_rkey);
+	TEST_EQ(wc.byte_len, 8);
 	TEST_OK(fx_release(fx.fast.mr));
 }
 

@@ -14,6 +14,7 @@
 #include "../mem/rsoft_grace.h"
 #include "../mem/rsoft_mr.h"
 #include "../mem/rsoft_mw.h"
+#include "rsoft_addr.h"
 #include "rsoft_req.h"
 #include "rsoft_resp.h"
 #include "rsoft_batch.h"
@@ -299,6 +300,17 @@ req_grace(struct rsoft_batch *batch)
 	return true;
 }
 
+static uint64_t
+req_length(const struct rmem_send_wr *wr)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length;
+}
+
 /* End the first of the waiting requests at the head, with following LOCAL_INVs; see req_next(). */
 static int
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
@@ -308,7 +320,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	struct rsoft_qp *qp = batch->qp;
 	struct rsoft_sq *sq = &qp->sq;
 	int status = RMEM_WC_SUCCESS;
-	uint32_t i, nb = 1;
+	uint32_t nb = 1;
 
 	if (wr->opcode == RMEM_WR_LOCAL_INV) {
 		/* Queued requests release their objects one by one. */
@@ -317,8 +329,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	} else if (wr->opcode == RMEM_WR_BIND_MW) {
 		rsoft_mw_bind_end(qp, wr);
 	} else {
-		for (i = 0; i < wr->num_sge; i++)
-			*length += wr->sg_list[i].length;
+		*length = req_length(wr);
 		if (wr->opcode == RMEM_WR_SEND_WITH_INV)
 			status = rsoft_resp_send_end(
 					rsoft_resp_peer(qp), wr, *length, sq->inv_key, sq->rq_pos);
@@ -334,6 +345,26 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	if (sq->nb_inv == 0)
 		sq->wait = RSOFT_WAIT_NONE;
 	return status;
+}
+
+void
+rsoft_req_end_send(struct rsoft_qp *qp, const struct rmem_qp_addr *remote)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
+	struct rsoft_qp *peer;
+
+	if (sq->wait != RSOFT_WAIT_GRACE || !rsoft_sq_is_sound(qp, sq->cons, 1) ||
+			wr->opcode != RMEM_WR_SEND_WITH_INV)
+		return;
+	/* With the lock held, the peer is not freed. Its receive is the one at rq_pos if it was not
+	 * flushed or reset since. */
+	rsoft_lock(&rsoft_domain->lock);
+	peer = rsoft_addr_qp(remote);
+	(void)rsoft_resp_send_end(peer, wr, req_length(wr), sq->inv_key, sq->rq_pos);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	sq->wait = RSOFT_WAIT_NONE;
+	sq->nb_inv = 0;
 }
 
 static int

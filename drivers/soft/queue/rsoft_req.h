@@ -29,6 +29,13 @@ uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued,
 /* Execute queued requests until one must wait; under the same conditions. */
 void rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore);
 
+/*
+ * End a SEND_WITH_INV that waits for its grace period, whose QP is reset: the message has arrived,
+ * so the QP at remote, to which qp was connected, completes its receive. After the grace period;
+ * no thread executes the queue.
+ */
+void rsoft_req_end_send(struct rsoft_qp *qp, const struct rmem_qp_addr *remote);
+
 /* Start the invalidation of a READ_WITH_INV after its data was copied. False: refused. */
 bool rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *vendor_err);
 

@@ -561,7 +561,7 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 	struct rsoft_cqe cqe = {0};
 
 	rsoft_key_release(inv_key);
-	if (peer == NULL || resp_take(peer, 0, &rqe) != 0)
+	if (peer == NULL || resp_take(peer, RSOFT_RQ_CONTINUED, &rqe) != 0)
 		return RMEM_WC_RETRY_EXC_ERR;
 	if (peer->rq.cons != rq_pos) {
 		rte_ticketlock_unlock(&peer->rq.lock);
