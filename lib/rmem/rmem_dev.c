@@ -149,10 +149,11 @@ kill_dev(struct rmem_dev *dev)
 {
 	const struct rmem_xrc_ops *xrc = rmem_obj_driver(&dev->obj)->ops.xrc;
 	const uint32_t *nb = &rmem_devs[dev->obj.dev_id].nb[RMEM_OBJ_KIND(RMEM_OBJ_XRCD)];
-	uint32_t refs = rmem_obj_kill_quietly(&dev->obj);
+	uint32_t refs;
 
-	if (refs == 0 || xrc == NULL || xrc->share == NULL || !rmem_xrcd_kill_left(dev))
-		return refs;
+	/* First: otherwise a thread of the driver may release the last one between both. */
+	if (xrc == NULL || xrc->share == NULL || !rmem_xrcd_kill_left(dev))
+		return rmem_obj_kill_quietly(&dev->obj);
 	xrc->share->qp_leave(dev);
 	refs = __atomic_load_n(nb, __ATOMIC_ACQUIRE);
 	/* The driver or a test holds others. */
