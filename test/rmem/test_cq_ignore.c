@@ -36,18 +36,13 @@ create_qp(void)
 static void
 create(struct rmem_cq_conf conf)
 {
-	struct rmem_qp_conn conn = fx_conn();
-
 	conf.async_channel = ig.events;
 	conf.flags |= RMEM_CQ_IGNORE_OVERRUN;
 	ig.cq = fx_cq_by(fx.a.dev, &conf);
 	TEST_EQ(ig.cq->nb_cqe, NB_CQE);
 	ig.qp = create_qp();
 	ig.peer = create_qp();
-	/* The threads that send and receive may wait for a CPU. */
-	conn.timeout = 18;
-	TEST_OK(fx_connect_by(ig.qp, ig.peer, &conn));
-	TEST_OK(fx_connect_by(ig.peer, ig.qp, &conn));
+	TEST_OK(fx_connect_pair(ig.qp, ig.peer));
 }
 
 static void
