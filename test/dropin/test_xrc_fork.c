@@ -301,7 +301,7 @@ accepting_a_sender(void)
 static void
 get_name(char name[32], uint16_t lid)
 {
-	snprintf(name, 32, "/127.76.%u.%u\n", lid >> 8, lid & 0xff);
+	snprintf(name, 32, "/127.76.%d.%d\n", lid >> 8, lid & 0xff);
 }
 
 /* A process opens a channel to A with the first message, and A opens one for the answer. */
