@@ -300,17 +300,6 @@ req_grace(struct rsoft_batch *batch)
 	return true;
 }
 
-static uint64_t
-req_length(const struct rmem_send_wr *wr)
-{
-	uint64_t length = 0;
-	uint32_t i;
-
-	for (i = 0; i < wr->num_sge; i++)
-		length += wr->sg_list[i].length;
-	return length;
-}
-
 /* End the first of the waiting requests at the head, with following LOCAL_INVs; see req_next(). */
 static int
 req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32_t n,
@@ -329,7 +318,7 @@ req_end_inv(struct rsoft_batch *batch, const uint8_t *wrs, size_t stride, uint32
 	} else if (wr->opcode == RMEM_WR_BIND_MW) {
 		rsoft_mw_bind_end(qp, wr);
 	} else {
-		*length = req_length(wr);
+		*length = rsoft_sges_length(wr->sg_list, wr->num_sge, UINT64_MAX);
 		if (wr->opcode == RMEM_WR_SEND_WITH_INV)
 			status = rsoft_resp_send_end(
 					rsoft_resp_peer(qp), wr, *length, sq->inv_key, sq->rq_pos);
@@ -353,6 +342,7 @@ rsoft_req_end_send(struct rsoft_qp *qp, const struct rmem_qp_addr *remote)
 	struct rsoft_sq *sq = &qp->sq;
 	const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
 	struct rsoft_qp *peer;
+	uint64_t length;
 
 	if (sq->wait != RSOFT_WAIT_GRACE || !rsoft_sq_is_sound(qp, sq->cons, 1) ||
 			wr->opcode != RMEM_WR_SEND_WITH_INV)
@@ -361,7 +351,8 @@ rsoft_req_end_send(struct rsoft_qp *qp, const struct rmem_qp_addr *remote)
 	 * flushed or reset since. */
 	rsoft_lock(&rsoft_domain->lock);
 	peer = rsoft_addr_qp(remote);
-	(void)rsoft_resp_send_end(peer, wr, req_length(wr), sq->inv_key, sq->rq_pos);
+	length = rsoft_sges_length(wr->sg_list, wr->num_sge, UINT64_MAX);
+	(void)rsoft_resp_send_end(peer, wr, length, sq->inv_key, sq->rq_pos);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	sq->wait = RSOFT_WAIT_NONE;
 	sq->nb_inv = 0;
