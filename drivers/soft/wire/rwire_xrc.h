@@ -200,8 +200,6 @@ int rwire_xrc_begin(struct rwire *wire);
 /* Bytes of data in the answer to a request: of a READ, or the previous value of an atomic. */
 uint32_t rwire_xrc_data_len(uint8_t opcode, uint32_t dma_len);
 bool rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
-/* Close a descriptor, if it is open. */
-void rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end);
 struct rwire_xrc_hello rwire_xrc_hello_of(int status);
 bool rwire_xrc_hello_is_valid(const struct rwire_xrc_hello *hello, ssize_t len, bool is_truncated);
 /*

@@ -90,7 +90,7 @@ unlisten(struct rwire_xrc *xrc, struct rwire_xrc_listener *listener)
 	int state = rsoft_fork_begin();
 
 	LIST_REMOVE(listener, next);
-	rwire_xrc_unwatch(xrc, &listener->end);
+	rwire_xrc_socket_unwatch(xrc->epoll, &listener->end.fd);
 	rsoft_fork_end(state);
 }
 

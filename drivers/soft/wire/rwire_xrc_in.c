@@ -40,7 +40,7 @@ in_unlink(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 {
 	int state = rsoft_fork_begin();
 
-	rwire_xrc_unwatch(xrc, &in->end);
+	rwire_xrc_socket_unwatch(xrc->epoll, &in->end.fd);
 	LIST_REMOVE(in, next);
 	rsoft_fork_end(state);
 	if (in->q.rsp.is_inv_waiting)
@@ -53,7 +53,7 @@ static void
 in_close(struct rwire_xrc *xrc, struct rwire_xrc_in *in)
 {
 	if (in->q.rsp.is_inv_waiting) {
-		rwire_xrc_unwatch(xrc, &in->end);
+		rwire_xrc_socket_unwatch(xrc->epoll, &in->end.fd);
 		in->is_ending = true;
 		return;
 	}
@@ -87,7 +87,7 @@ rwire_xrc_in_fail(struct rwire *wire)
 	xrc->nb_off = 0;
 	LIST_FOREACH(listener, &xrc->listeners, next) {
 		listener->is_off = false;
-		rwire_xrc_unwatch(xrc, &listener->end);
+		rwire_xrc_socket_unwatch(xrc->epoll, &listener->end.fd);
 	}
 	for (in = LIST_FIRST(&xrc->ins); in != NULL; in = next) {
 		next = LIST_NEXT(in, next);

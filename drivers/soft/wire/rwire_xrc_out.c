@@ -65,23 +65,6 @@ rwire_xrc_watch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
 	return epoll_ctl(xrc->epoll, EPOLL_CTL_ADD, end->fd, &event) == 0;
 }
 
-void
-rwire_xrc_unwatch(struct rwire_xrc *xrc, struct rwire_xrc_end *end)
-{
-	int state;
-
-	if (end->fd < 0)
-		return;
-	state = rsoft_fork_begin();
-	/* A child of a program of DPDK has a copy of the descriptor, which would stay watched. */
-	(void)epoll_ctl(xrc->epoll, EPOLL_CTL_DEL, end->fd, NULL);
-	/* For the other end, then, too. */
-	(void)shutdown(end->fd, SHUT_RDWR);
-	close(end->fd);
-	end->fd = -1;
-	rsoft_fork_end(state);
-}
-
 struct rwire_xrc_hello
 rwire_xrc_hello_of(int status)
 {
@@ -408,7 +391,7 @@ rwire_xrc_out_close(struct rwire_xrc_out *out)
 		out->q->rsp.is_fetching = false;
 	}
 	state = rsoft_fork_begin();
-	rwire_xrc_unwatch(xrc, &out->end);
+	rwire_xrc_socket_unwatch(xrc->epoll, &out->end.fd);
 	LIST_REMOVE(out, next);
 	TAILQ_REMOVE(&xrc->outs, out, lru);
 	rsoft_fork_end(state);

@@ -28,10 +28,7 @@
 
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "../base/rsoft_fork.h"
 #include "rwire_xrc.h"
 
 #define RWIRE_XRC_QP_TIMEOUT_MS 5000
@@ -114,22 +111,6 @@ rwire_xrc_qp_watch(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_end *end)
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = end};
 
 	return epoll_ctl(qps->epoll, EPOLL_CTL_ADD, end->fd, &event) == 0;
-}
-
-/* As rwire_xrc_unwatch(). */
-static inline void
-rwire_xrc_qp_unwatch(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_end *end)
-{
-	int state;
-
-	if (end->fd < 0)
-		return;
-	state = rsoft_fork_begin();
-	(void)epoll_ctl(qps->epoll, EPOLL_CTL_DEL, end->fd, NULL);
-	(void)shutdown(end->fd, SHUT_RDWR);
-	close(end->fd);
-	end->fd = -1;
-	rsoft_fork_end(state);
 }
 
 /* rwire_xrc_qp_thread.c */

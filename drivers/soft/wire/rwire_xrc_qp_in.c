@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "../base/rsoft_fork.h"
 #include "port/rwire_shm.h"
 #include "port/rwire_xrc_socket.h"
 #include "rwire_xrc_qp.h"
@@ -36,7 +38,7 @@ unlisten(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_listener *listener)
 	int state = rsoft_fork_begin();
 
 	LIST_REMOVE(listener, next);
-	rwire_xrc_qp_unwatch(qps, &listener->end);
+	rwire_xrc_socket_unwatch(qps->epoll, &listener->end.fd);
 	rsoft_fork_end(state);
 }
 
@@ -103,7 +105,7 @@ rwire_xrc_qp_in_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_in *in)
 	int state = rsoft_fork_begin();
 
 	TAILQ_REMOVE(&qps->ins, in, next);
-	rwire_xrc_qp_unwatch(qps, &in->end);
+	rwire_xrc_socket_unwatch(qps->epoll, &in->end.fd);
 	rsoft_fork_end(state);
 	qps->nb--;
 	free(in);

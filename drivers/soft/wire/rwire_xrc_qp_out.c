@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "../base/rsoft_fork.h"
 #include "port/rwire_shm.h"
 #include "port/rwire_xrc_socket.h"
 #include "rwire_xrc_qp.h"
@@ -155,7 +157,7 @@ out_close(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_out *out, bool is_open)
 	pthread_mutex_lock(&qps->lock);
 	state = rsoft_fork_begin();
 	LIST_REMOVE(out, next);
-	rwire_xrc_qp_unwatch(qps, &out->end);
+	rwire_xrc_socket_unwatch(qps->epoll, &out->end.fd);
 	rsoft_fork_end(state);
 	qps->nb -= is_open;
 	pthread_mutex_unlock(&qps->lock);
@@ -298,7 +300,7 @@ rwire_xrc_qp_out_receive(struct rwire_xrc_qps *qps, struct rwire_xrc_qp_out *out
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (len != (ssize_t)sizeof(answer)) {
-		rwire_xrc_qp_unwatch(qps, &out->end);
+		rwire_xrc_socket_unwatch(qps->epoll, &out->end.fd);
 		out->is_dead = true;
 		rmem_qp_async_event(&out->qp->qp, RMEM_ASYNC_QP_FATAL);
 		pthread_cond_broadcast(&out->cond);

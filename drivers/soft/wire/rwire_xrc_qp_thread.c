@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "../base/rsoft_profile.h"
 #include "port/rwire_xrc_socket.h"

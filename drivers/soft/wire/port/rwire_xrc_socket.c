@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -110,6 +111,22 @@ rwire_xrc_socket_accept(int listener)
 		return fd;
 	close(fd);
 	return -EPERM;
+}
+
+void
+rwire_xrc_socket_unwatch(int epoll, int *fd)
+{
+	int state;
+
+	if (*fd < 0)
+		return;
+	state = rsoft_fork_begin();
+	/* Children of programs of DPDK keep a copy: it would stay watched, and connected. */
+	(void)epoll_ctl(epoll, EPOLL_CTL_DEL, *fd, NULL);
+	(void)shutdown(*fd, SHUT_RDWR);
+	close(*fd);
+	*fd = -1;
+	rsoft_fork_end(state);
 }
 
 bool

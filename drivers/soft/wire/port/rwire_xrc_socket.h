@@ -45,6 +45,9 @@ int rwire_xrc_socket_connect(const struct rmem_xrcd *xrcd, char kind, uint32_t n
 /* Accept a connection of this user: a descriptor, -EAGAIN (none waits), -EPERM or -ENFILE. */
 int rwire_xrc_socket_accept(int listener);
 
+/* Close a descriptor that an epoll instance watches, and clear it; -1: none is open. */
+void rwire_xrc_socket_unwatch(int epoll, int *fd);
+
 /* Whether a handle of the domain listens at one of the first nb slots. */
 bool rwire_xrc_socket_exists(const struct rmem_xrcd *xrcd, uint32_t nb);
 
