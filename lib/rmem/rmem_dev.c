@@ -151,7 +151,7 @@ kill_dev(struct rmem_dev *dev)
 	const uint32_t *nb = &rmem_devs[dev->obj.dev_id].nb[RMEM_OBJ_KIND(RMEM_OBJ_XRCD)];
 	uint32_t refs;
 
-	/* First: otherwise a thread of the driver may release the last one between both. */
+	/* Count other references later: the driver may release the last QP until then. */
 	if (xrc == NULL || xrc->share == NULL || !rmem_xrcd_kill_left(dev))
 		return rmem_obj_kill_quietly(&dev->obj);
 	xrc->share->qp_leave(dev);

@@ -241,11 +241,11 @@ mlock_lock(struct mlock_seg *seg, int flags)
 		mlock_sum(seg, 1);
 		seg->is_ours = true;
 		seg->flags = flags;
+		/* Only here: the end of other locks may have split a range that is locked. */
+		if (mlocks.nb_runs > mlock_max_runs())
+			error = EMFILE;
 	}
-	/* The end of other locks may have split a range. */
-	if (!is_locked && mlocks.nb_runs > mlock_max_runs())
-		error = EMFILE;
-	else if (mlock2((void *)seg->first, seg->end - seg->first, seg->flags) != 0)
+	if (error == 0 && mlock2((void *)seg->first, seg->end - seg->first, seg->flags) != 0)
 		error = errno;
 	if (error != 0 && !is_locked) {
 		mlock_sum(seg, -1);
