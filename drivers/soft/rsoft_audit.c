@@ -382,12 +382,10 @@ audit_locked(const struct rsoft_dev *dev)
 	return ret != 0 ? ret : keys_are_valid(dev);
 }
 
-int
-rsoft_audit(struct rmem_dev *base)
+static void
+lock_all(struct rsoft_dev *dev)
 {
-	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	unsigned int i;
-	int ret;
 
 	for (i = 0; i < dev->nb_engines; i++)
 		rte_ticketlock_lock(&dev->engine[i].lock);
@@ -396,7 +394,13 @@ rsoft_audit(struct rmem_dev *base)
 	rsoft_lock(&dev->pending_lock);
 	rsoft_lock(&rsoft_domain->lock);
 	rsoft_lock(&dev->lock);
-	ret = audit_locked(dev);
+}
+
+static void
+unlock_all(struct rsoft_dev *dev)
+{
+	unsigned int i;
+
 	rte_ticketlock_unlock(&dev->lock);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_ticketlock_unlock(&dev->pending_lock);
@@ -404,5 +408,22 @@ rsoft_audit(struct rmem_dev *base)
 		rte_ticketlock_unlock(&dev->wire->rx_lock);
 	for (i = 0; i < dev->nb_engines; i++)
 		rte_ticketlock_unlock(&dev->engine[i].lock);
+}
+
+int
+rsoft_audit(struct rmem_dev *base)
+{
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
+	int ret;
+
+	lock_all(dev);
+	/* A QP that other processes held is destroyed by the device's thread. */
+	while (dev->nb_dying_qp != 0) {
+		unlock_all(dev);
+		rte_pause();
+		lock_all(dev);
+	}
+	ret = audit_locked(dev);
+	unlock_all(dev);
 	return ret;
 }

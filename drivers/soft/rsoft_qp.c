@@ -763,6 +763,9 @@ rsoft_qp_destroy(struct rmem_qp *base)
 				base->qp_num, RSOFT_QP_NAME(base));
 		return -EBUSY;
 	}
+	rsoft_lock(&rsoft_domain->lock);
+	dev->nb_dying_qp++;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_engine_remove_qp(qp);
 	qp_quiesce(qp, true);
 	if (qp->xrcd == 0) {
@@ -774,6 +777,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	if (base->qp_num != RSOFT_GSI_QP)
 		rsoft_ids_put(&dev->qp_ids, (base->qp_num & dev->qp_mask) - RSOFT_FIRST_QP + 1);
 	dev->nb_qp--;
+	dev->nb_dying_qp--;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_chaos_qp_fini(qp->chaos);
 	rte_free(qp->rq.ring);

@@ -574,6 +574,37 @@ CONF_TEST(xrc, qp_is_opened_by_the_file_of_its_domain, CAPA, 0, "ibv_open_qp(3)"
 	TEST_OK(fx_release(cx.recv));
 }
 
+/* The QP is destroyed by a thread of the device: at any time of the audit. */
+CONF_TEST(xrc, audit_holds_while_a_qp_of_others_ends, CAPA, 0, "rmem_dev_audit()")
+{
+	const int fd = memfd_create("xrcd", MFD_CLOEXEC);
+	struct rmem_qp_shared_conf shared = {.qp_num = 0};
+	struct rmem_xrcd *domain;
+	struct rmem_qp *recv, *qp;
+	uint32_t round, nb_qp;
+	int ret;
+
+	TEST_ASSERT(fd >= 0);
+	domain = make_domain(RMEM_XRCD_FILE | RMEM_XRCD_CREATE, fd);
+	TEST_ASSERT(domain != NULL);
+	close(fd);
+	nb_qp = fx_dev_info(conf.dev).nb_qp;
+	for (round = 0; round < 500; round++) {
+		recv = make_recv(domain, 0);
+		shared.qp_num = recv->qp_num;
+		ret = rmem_qp_get_shared(domain, &shared, &qp);
+		TEST_SKIP_IF(ret == -EOPNOTSUPP, "the device opens no QPs of other processes");
+		TEST_SKIP_IF(ret == -ENOENT,
+				"the device opens QPs of other processes only with ip=");
+		TEST_OK(ret);
+		TEST_OK(rmem_qp_destroy(qp));
+		TEST_OK(fx_release(recv));
+		FX_AWAIT((ret = rmem_dev_audit(conf.dev)) != 0 ||
+				fx_dev_info(conf.dev).nb_qp == nb_qp);
+		TEST_OK(ret);
+	}
+}
+
 CONF_TEST(xrc, qps_have_no_other_queue, CAPA, 0, "ibv_create_qp_ex(3): one direction each")
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);

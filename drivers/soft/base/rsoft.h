@@ -601,6 +601,7 @@ struct rsoft_dev {
 	uint32_t nb_mr; /* also read by posts; atomic */
 	uint32_t nb_mw;
 	uint32_t nb_qp;
+	uint32_t nb_dying_qp; /* QPs that are being destroyed; under rsoft_domain::lock */
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
