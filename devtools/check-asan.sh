@@ -5,7 +5,6 @@
 # check the memory of rte_malloc() too.
 
 . "$(dirname -- "$0")/common.sh"
-unset RMEM_AGAIN # a report is a defect, however rare
 need clang meson ninja pkg-config
 
 # Debug information has lines only, which is enough for reports. Shared libraries use the functions

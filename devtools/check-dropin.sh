@@ -53,12 +53,24 @@ program() {
 	printf -v entry '%s\t' "$1" "$2" "${version:--}" "$3" "${4--}"
 }
 
+# again LOG: whether a row that failed may run once more, as tests of run_suite do.
+nb_again=0
+again() {
+	[ "$nb_again" -lt "${RMEM_AGAIN:-0}" ] && ! grep -qE 'ERROR: [A-Za-z]+Sanitizer|runtime error:' "$1"
+}
+
 # try NAME COMMAND...: a row; functions limit their time themselves. Status 77: not run, with a reason.
 try() {
 	local name=$1 begin=${EPOCHREALTIME/./} rc=0 result
 	shift
 	[ "$(type -t "$1")" = function ] || set -- timeout "$limit" "$@"
 	"$@" >"$tmp/log" 2>&1 || rc=$?
+	if [ $rc != 0 ] && [ $rc != 77 ] && again "$tmp/log"; then
+		nb_again=$((nb_again + 1)) rc=0
+		tail -n 20 "$tmp/log"
+		printf 'Row again: %s\n' "$name"
+		"$@" >"$tmp/log" 2>&1 || rc=$?
+	fi
 	case $rc in
 	0) result=ok ;;
 	77) result=skipped ;;

@@ -3,7 +3,6 @@
 # gcc with ThreadSanitizer; the tests of suite tsan, in which lcores race.
 
 . "$(dirname -- "$0")/common.sh"
-unset RMEM_AGAIN # a report is a defect, however rare
 need gcc meson ninja pkg-config
 
 # Two warnings are off: about fences, which ThreadSanitizer does not support and DPDK's headers use;

@@ -87,7 +87,7 @@ reconfigure() {
 }
 
 # run_suite DIR SUITE [meson test options]: a suite without tests is a failure, not a pass.
-# RMEM_AGAIN=N: if at most N tests failed, they run once more, one at a time. Gates of sanitizers unset it.
+# RMEM_AGAIN=N: if at most N tests failed, and no sanitizer reported a defect, they run once more, one at a time.
 run_suite() {
 	local dir=$1 suite=$2 rc=0 log=testlog again i
 	shift 2

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Print the output of failed gates and of their failed tests in few lines, since of a CI run only
 the end is kept. usage: failures.py LOGS GATE..., where LOGS has a log of each gate;
-failures.py --names JSON prints the names of the failed tests in a log of meson."""
+failures.py --names JSON prints the names of the failed tests in a log of meson, or none if a
+sanitizer reported a defect: such tests do not run again."""
 
 import json
 import pathlib
@@ -19,6 +20,7 @@ PASSED = re.compile(r'\s*$|PASS |ok[: ]|EAL: (Detected|Selected|Physical)')
 # The reason is at the start of a compiler's or sanitizer's report, not at its end.
 CAUSE = re.compile(r'\S+\.[ch]:\d+|FAIL|.*(ERROR: |WARNING: ThreadSan|runtime error:| error: '
                    r'|\| FAILED, status)')
+REPORT = re.compile(r'ERROR: \w+Sanitizer|WARNING: ThreadSan|runtime error:')
 # A guest ends with its console; what ran is in the lines above.
 GUEST_ENDED = re.compile(r'run\.sh: the guest')
 
@@ -54,12 +56,17 @@ def failed_in(path):
             yield re.split(r' / |:', test['name'])[-1], test
 
 
+def output_of(test):
+    """Return what a test printed, if meson captured it."""
+    return (test.get('stdout') or '') + (test.get('stderr') or '')
+
+
 def failed_tests(log):
     """Yield title and output of the tests that failed in the runs of meson that a gate logged."""
     names = re.findall(r'^Full log written to (.*)\.txt$', log, re.MULTILINE)
     for path in (pathlib.Path(name + '.json') for name in dict.fromkeys(names)):
         for name, test in failed_in(path):
-            text = (test.get('stdout') or '') + (test.get('stderr') or '')
+            text = output_of(test)
             yield ('test %s: %s, status %s after %.1f s' % (
                 name, test['result'], test['returncode'], test['duration']),
                 text if text.strip() else shown_in(log, name))
@@ -68,7 +75,10 @@ def failed_tests(log):
 def main():
     """Share the lines among the failures."""
     if sys.argv[1] == '--names':
-        for name, _ in failed_in(pathlib.Path(sys.argv[2])):
+        tests = list(failed_in(pathlib.Path(sys.argv[2])))
+        if any(REPORT.search(output_of(test)) for _, test in tests):
+            return
+        for name, _ in tests:
             print(name)
         return
     failed = []

@@ -122,7 +122,10 @@ report_gate() {
 	printf -v line '%-12s %4d s %5d CPU s  %9s  ' "$name" "$seconds" $((user + system)) \
 		"$([ "$tests" = 0 ] || echo "$tests tests")"
 	case $rc in
-	0) passed=$((passed + 1)) line+=ok$(sed -n 's/^Run again: [0-9]* (\(.*\))$/, unstable: \1/p' "$log") ;;
+	0)
+		passed=$((passed + 1)) line+=ok
+		line+=$(sed -n 's/^Row again: /, unstable: /p; s/^Run again: [0-9]* (\(.*\))$/, unstable: \1/p' "$log" | tr -d '\n')
+		;;
 	77) skipped=$((skipped + 1)) line+=$(sed -n '$s/^[^:]*: //p' "$log") ;;
 	*) failed=$((failed + 1)) failed_gates+=("$name") line+="FAILED, status $rc" ;;
 	esac
