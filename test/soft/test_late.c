@@ -11,7 +11,7 @@
 #define QKEY 0x1234u
 
 static struct rmem_qp *qp, *strict;
-static struct rmem_ah *ah, *other_ah;
+static struct rmem_ah *ah, *group_ah, *other_ah;
 
 static struct rmem_qp *
 create_qp(uint16_t type, uint16_t flags)
@@ -33,6 +33,7 @@ to_rts(struct rmem_qp *ud)
 static void
 open_ud(const char *args)
 {
+	static const uint8_t group[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, 7, 0, 9};
 	struct rmem_ah_attr attr = {.port_num = 1, .is_global = 1, .hop_limit = 64};
 	struct rmem_qp_attr own;
 
@@ -48,6 +49,9 @@ open_ud(const char *args)
 	fx_track(ah);
 	TEST_OK(rmem_ah_create(fx_pd(fx.a.dev), &attr, &other_ah));
 	fx_track(other_ah);
+	memcpy(attr.dgid, group, sizeof(attr.dgid));
+	TEST_OK(rmem_ah_create(fx.a.pd, &attr, &group_ah));
+	fx_track(group_ah);
 }
 
 static struct rmem_send_wr
@@ -56,7 +60,7 @@ datagram(uint8_t opcode, const struct rmem_sge *sge, struct rmem_ah *to)
 	struct rmem_send_wr wr = fx_wr(opcode, sge, 1);
 
 	wr.ud.ah = to;
-	wr.ud.remote_qpn = qp->qp_num;
+	wr.ud.remote_qpn = to == group_ah ? RMEM_MCAST_QPN : qp->qp_num;
 	wr.ud.remote_qkey = QKEY;
 	return wr;
 }
@@ -84,6 +88,9 @@ check_ud(const char *args)
 	sge = fx_sge(fx.a.mr, 0, 8);
 	for (i = 0; i < RTE_DIM(opcodes); i++) {
 		wr = datagram(opcodes[i], &sge, ah);
+		expect_late(&wr, EOPNOTSUPP, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_SERVICE);
+		to_rts(qp);
+		wr = datagram(opcodes[i], &sge, group_ah);
 		expect_late(&wr, EOPNOTSUPP, RMEM_WC_LOC_QP_OP_ERR, RMEM_VENDOR_ERR_SERVICE);
 		to_rts(qp);
 	}

@@ -263,17 +263,19 @@ ud_send(struct rwire_qp *q, unsigned int lcore, const struct rmem_send_wr *wr,
 	struct rsoft_batch batch;
 	uint64_t length = 0;
 	uint32_t i;
-	int status = RMEM_WC_LOC_QP_OP_ERR;
+	int status;
 
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	rsoft_batch_begin(&batch, q->qp, lcore, true);
 	batch.vendor_err = rsoft_ud_vendor_err(wr, dest);
-	if (batch.vendor_err == RMEM_VENDOR_ERR_NONE && length > q->qp->max_msg_size) {
+	if (unlikely(batch.vendor_err != RMEM_VENDOR_ERR_NONE)) {
+		status = RMEM_WC_LOC_QP_OP_ERR;
+	} else if (length > q->qp->max_msg_size) {
 		status = RMEM_WC_LOC_LEN_ERR;
 	} else if (unlikely(dest->qpn == RSOFT_UD_GROUP)) {
 		status = ud_send_group(q, wr, dest, (uint32_t)length, &batch.vendor_err);
-	} else if (batch.vendor_err == RMEM_VENDOR_ERR_NONE) {
+	} else {
 		rsoft_lock(&q->wire->tx_lock);
 		status = ud_send_packet(q, wr, dest, (uint32_t)length, &batch.vendor_err);
 		rte_ticketlock_unlock(&q->wire->tx_lock);
