@@ -35,12 +35,6 @@ check_group(const struct rsoft_qp *qp, const uint8_t gid[16], uint16_t lid)
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), lid, MIN_LID, MAX_LID);
 		return -EINVAL;
 	}
-	if (rsoft_gid_port(qp->gid_slot) != 1) {
-		RSOFT_LOG(ERR, "QP 0x%06x%s: not attached: port %u has no multicast, only port 1",
-				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp),
-				rsoft_gid_port(qp->gid_slot));
-		return -EINVAL;
-	}
 	if (!rsoft_addr_has_group(dev, gid)) {
 		RSOFT_LOG(ERR, "QP 0x%06x%s: multicast GID of another family than ip=%s",
 				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), dev->args.ip);
@@ -101,6 +95,12 @@ attach(struct rsoft_qp *qp, const uint8_t gid[16])
 	struct rsoft_group *group;
 	int ret;
 
+	if (rsoft_gid_port(qp->gid_slot) != 1) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not attached: port %u has no multicast, only port 1",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp),
+				rsoft_gid_port(qp->gid_slot));
+		return -EINVAL;
+	}
 	rsoft_lock(&rsoft_domain->lock);
 	ret = find_group(qp, gid, &group);
 	rte_ticketlock_unlock(&rsoft_domain->lock);

@@ -198,6 +198,34 @@ datagrams_by_another_port_are_refused(void)
 	expect_refused(&near, 2, 1, near_ips[0]);
 }
 
+/* Only port 1 has multicast. A QP may get its port after it was attached, and can be detached. */
+static void
+multicast_is_of_port_1(void)
+{
+	const union ibv_gid group = gid_of("239.16.0.103");
+	struct ibv_ah_attr path = {
+			.port_num = 1, .is_global = 1, .dlid = 0xc001, .grh = {.dgid = group}};
+	struct ibv_ah *ah = ibv_create_ah(near.pd, &path);
+	struct ibv_qp *qp = create_qp(&near, IBV_QPT_UD), *other = create_ud(&near, 1);
+	struct ibv_wc wc;
+
+	HOLDS(ah != NULL);
+	HOLDS(ibv_attach_mcast(qp, &group, path.dlid) == 0);
+	HOLDS(ibv_attach_mcast(other, &group, path.dlid) == 0);
+	start_ud_at(qp, QKEY, 2);
+	post_recv(qp, &near);
+	post_recv(other, &near);
+	send_to(other, ah, 0xffffff);
+	/* In one process, a message is delivered before its request completes. */
+	HOLDS(wait_wc(near.cq).qp_num == other->qp_num);
+	HOLDS(wait_wc(near.cq).qp_num == other->qp_num);
+	HOLDS(ibv_poll_cq(near.cq, 1, &wc) == 0);
+	HOLDS(ibv_detach_mcast(qp, &group, path.dlid) == 0);
+	HOLDS(ibv_attach_mcast(qp, &group, path.dlid) == EINVAL);
+	HOLDS(ibv_detach_mcast(other, &group, path.dlid) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_ah(ah) == 0);
+}
+
 /* Status of a WRITE from port 1 to a QP at port 2, with an address of a port. */
 static enum ibv_wc_status
 near_status(const char *to)
@@ -373,6 +401,7 @@ main(int argc, char **argv)
 	ports_that_do_not_exist_are_refused();
 	datagrams_are_answered_by_their_port();
 	datagrams_by_another_port_are_refused();
+	multicast_is_of_port_1();
 	qps_of_one_device_are_reached_by_their_ports();
 	one_port_is_down_and_the_others_work();
 	pkeys_of_ports_differ();

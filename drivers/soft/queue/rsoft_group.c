@@ -54,16 +54,21 @@ rsoft_group_remove(struct rsoft_group *group, struct rsoft_qp *qp)
 		LIST_REMOVE(group, entry);
 }
 
-/* Under the domain's lock. */
+/* Copy the QPs of port 1, which alone has multicast: a QP may get its port after it was attached.
+ * Under the domain's lock. */
 static uint32_t
 copy_qps(const struct rsoft_dev *dev, const uint8_t gid[16], struct rsoft_qp **qps)
 {
 	const struct rsoft_group *group = rsoft_group_find(dev, gid);
+	uint32_t i, n = 0;
 
 	if (group == NULL)
 		return 0;
-	memcpy(qps, group->qps, group->nb_qps * sizeof(struct rsoft_qp *));
-	return group->nb_qps;
+	for (i = 0; i < group->nb_qps; i++) {
+		if (likely(rsoft_gid_port(group->qps[i]->gid_slot) == 1))
+			qps[n++] = group->qps[i];
+	}
+	return n;
 }
 
 uint32_t

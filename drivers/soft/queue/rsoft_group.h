@@ -39,10 +39,10 @@ void rsoft_group_add(struct rsoft_group *group, struct rsoft_qp *qp);
 void rsoft_group_remove(struct rsoft_group *group, struct rsoft_qp *qp);
 
 /*
- * Get the attached QPs of the next device, in the order of device numbers from *dev_id on. Return
- * their number, up to RSOFT_MAX_GROUP_QPS, and set *dev_id to the following device; 0: there are no
- * more. The QPs are valid until the lcore leaves (rsoft_grace.h). has_wire: include devices with a
- * wire.
+ * Get the attached QPs of port 1 of the next device, in the order of device numbers from *dev_id
+ * on. Return their number, up to RSOFT_MAX_GROUP_QPS, and set *dev_id to the following device; 0:
+ * there are no more. The QPs are valid until the lcore leaves (rsoft_grace.h). has_wire: include
+ * devices with a wire.
  */
 uint32_t rsoft_group_next(const uint8_t gid[16], bool has_wire, unsigned int *dev_id,
 		struct rsoft_qp *qps[RSOFT_MAX_GROUP_QPS]);
