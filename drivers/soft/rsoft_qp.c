@@ -440,6 +440,7 @@ qp_set_access(struct rsoft_qp *qp, uint32_t access)
 static int
 modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
+	const uint8_t gid_slot = qp->gid_slot, pkey_slot = qp->pkey_slot;
 	struct rmem_qp_conn conn = qp->conn;
 	uint32_t state = attr->cur_state;
 	int ret = 0;
@@ -458,8 +459,11 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	} else {
 		modify_conn(qp->dev, attr, mask, &qp->conn);
 	}
-	if (ret != 0)
+	if (ret != 0) {
+		qp->gid_slot = gid_slot;
+		qp->pkey_slot = pkey_slot;
 		return ret;
+	}
 	if ((mask & RMEM_QP_PKEY_INDEX) != 0)
 		rwire_qp_set_pkey(qp);
 	/* No error can happen in INIT, so in RTR the peer has these rights from the start. */

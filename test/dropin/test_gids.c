@@ -121,6 +121,37 @@ indices_without_entry_are_refused(void)
 	HOLDS(ibv_destroy_qp(qp) == 0);
 }
 
+/* A modify that fails changes no index: packets have the P_Key that a query returns. */
+static void
+failed_modify_changes_no_index(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_RC);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_RC);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_init_attr init;
+
+	HOLDS(ibv_modify_qp(qp, &attr, INIT_MASK) == 0);
+	/* An IPv6 address can't be reached from an IPv4 one. */
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+			.path_mtu = IBV_MTU_256,
+			.dest_qp_num = peer->qp_num,
+			.pkey_index = 1,
+			.ah_attr = {.port_num = 1,
+					.is_global = 1,
+					.grh = {.dgid.raw = {0x20, 1, [15] = 1}, .sgid_index = 1}}};
+	HOLDS(ibv_modify_qp(qp, &attr, RTR_MASK | IBV_QP_PKEY_INDEX) == EINVAL);
+	HOLDS(connect_rc(peer, qp, GID0, (struct place){1, 0, 0}) == 0);
+	attr.ah_attr.grh.dgid = gid_of(OTHER);
+	attr.ah_attr.grh.sgid_index = 0;
+	HOLDS(ibv_modify_qp(qp, &attr, RTR_MASK) == 0);
+	HOLDS(ibv_query_qp(qp, &attr, 0, &init) == 0 && attr.pkey_index == 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7};
+	HOLDS(ibv_modify_qp(qp, &attr, RTS_MASK) == 0);
+	HOLDS(post_write(qp, sides[0].mr, 0) == 0);
+	HOLDS(wait_wc(sides[0].cq).status == IBV_WC_REM_ACCESS_ERR);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+}
+
 /* An answer is sent from the GID that the datagram was sent to. */
 static void
 datagrams_have_gid_of_handle(void)
@@ -229,6 +260,7 @@ main(int argc, char **argv)
 	packets_have_gid_of_index();
 	packets_of_other_partitions_are_lost();
 	indices_without_entry_are_refused();
+	failed_modify_changes_no_index();
 	datagrams_have_gid_of_handle();
 	removed_gid_has_no_packets();
 	removed_pkey_has_no_packets();
