@@ -306,6 +306,9 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 		return ribv_fail(EINVAL);
 	/* The extended struct begins with the plain struct. */
 	memcpy(&plain, init, sizeof(plain));
+	/* A request of ibv_wr_* has its inline data, or the value of an ATOMIC_WRITE, in an SGE. */
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
+		plain.cap.max_send_sge = RTE_MAX(plain.cap.max_send_sge, 1u);
 	qp = qp_create(init->pd, &plain);
 	if (qp != NULL)
 		init->cap = plain.cap;

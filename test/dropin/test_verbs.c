@@ -188,6 +188,36 @@ extended(void)
 	HOLDS(ibv_dealloc_pd(domain) == 0 && ibv_dealloc_td(td) == 0);
 }
 
+/* Inline data, and the value of an ATOMIC_WRITE, need no SGE of the program. */
+static void
+requests_without_sge(void)
+{
+	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_RC,
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = pd,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_ATOMIC_WRITE,
+			.cap = {16, 16, 0, 1, 0}};
+	struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
+	char text[] = "no SGE", word[8] = "a value";
+	struct ibv_qp_ex *ex;
+
+	HOLDS(qp != NULL && init.cap.max_inline_data >= sizeof(text));
+	ex = ibv_qp_to_qp_ex(qp);
+	connect_to(qp, qp);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)buf);
+	ibv_wr_set_inline_data(ex, text, sizeof(text));
+	ibv_wr_atomic_write(ex, mr->rkey, (uintptr_t)buf + 64, word);
+	HOLDS(ibv_wr_complete(ex) == 0);
+	expect(qp, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
+	expect(qp, IBV_WC_SUCCESS, IBV_WC_ATOMIC_WRITE);
+	HOLDS(strcmp((char *)buf, text) == 0 && strcmp((char *)buf + 64, word) == 0);
+	HOLDS(ibv_destroy_qp(qp) == 0);
+}
+
 /* Not of test_groups.c and test_errnos.c. */
 static void
 shared_receives(void)
@@ -237,6 +267,7 @@ main(int argc, char **argv)
 	transfer();
 	reset();
 	extended();
+	requests_without_sge();
 	shared_receives();
 	destroy();
 	printf("all groups of verbs calls passed\n");
