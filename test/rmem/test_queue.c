@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "../../drivers/soft/queue/rsoft_cq.h"
+
 #include "fixture.h"
 
 #define DEPTH 8u
@@ -83,6 +85,42 @@ TEST(queue, entry_is_freed_by_polling_its_completion)
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 		post_writes(1, true);
 		expect_full();
+	}
+}
+
+/* Advance a CQ as nb completions of other QPs do, when all of them were polled. */
+static void
+pass_completions(struct rmem_cq *base, uint32_t nb)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	uint32_t i, at;
+
+	TEST_EQ(cq->prod, cq->cons);
+	cq->prod += nb;
+	cq->cons += nb;
+	cq->cons_cached = cq->cons;
+	for (i = 0, at = cq->cons; i <= cq->mask; i++, at++)
+		cq->ring[at & cq->mask].number = at - cq->mask;
+}
+
+/* The positions of a CQ wrap around while a QP posts nothing. */
+TEST(queue, entry_is_free_long_after_its_completion_was_polled)
+{
+	static const uint32_t passed[] = {UINT32_C(1) << 31, UINT32_C(3) << 30, -8 * DEPTH};
+	unsigned int i, n;
+
+	for (i = 0; i < RTE_DIM(passed); i++) {
+		use_depth(DEPTH);
+		for (n = 0; n < DEPTH / 2; n++)
+			post_writes(1, true);
+		for (n = 0; n < DEPTH / 2; n++)
+			TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		pass_completions(fx.a.cq, passed[i]);
+		for (n = 0; n < DEPTH; n++)
+			post_writes(1, true);
+		expect_full();
+		for (n = 0; n < DEPTH; n++)
+			TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	}
 }
 

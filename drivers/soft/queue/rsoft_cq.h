@@ -305,11 +305,17 @@ rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 	return &messages[at & (cq->nb_messages - 1)];
 }
 
-/* Whether the completion in an entry was polled. */
+/*
+ * Whether the completion at a position was polled, however long ago: all were but those from cons
+ * to prod, which both wrap around. prod is loaded last, so it is not before cons, nor before a
+ * position that its producer has published.
+ */
 static inline bool
 rsoft_cq_is_polled(const struct rsoft_cq *cq, uint32_t pos)
 {
-	return (int32_t)(__atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) - pos) > 0;
+	uint32_t cons = __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
+
+	return pos - cons >= __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cons;
 }
 
 #endif /* RSOFT_CQ_H */
