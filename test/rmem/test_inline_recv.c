@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../drivers/soft/queue/rsoft_cq.h"
+
 #include "fixture.h"
 
 #define MAX_INLINE 64u
@@ -255,6 +257,30 @@ TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 	TEST_MEM(fx.fast.pages + 3 * FX_PAGE + 8, fx.b.buf, 48);
 	TEST_MEM(fx.fast.pages + 4 * FX_PAGE - 24, fx.b.buf, 24);
 	TEST_MEM(fx.fast.pages + 2 * FX_PAGE, fx.b.buf + 24, 24);
+}
+
+/*
+ * Two messages to one receive buffer, and a READ of it: the later message is there. The first of
+ * the messages that were pending since then arrived 2^31 and more completions ago.
+ */
+TEST(inline_recv, pending_messages_reach_memory_in_order_after_any_time)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8), to = fx_sge(fx.b.mr, 0, 8);
+	struct rsoft_qp *qp = (struct rsoft_qp *)fx.b.qp;
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		memset(fx.a.buf, (int)i + 1, 8);
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	TEST_EQ(fx_dev_stats(fx.b.dev).inline_recvs, 2);
+	qp->rq.inline_first += 1 - (UINT32_C(1) << 31) - rsoft_cq_of(fx.b.cq)->nb_messages;
+	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.a.buf[0], 2);
+	fx_expect_done(fx.b.cq, 0, 2);
 }
 
 /* A CQ that overflows loses completions, not the messages of those it has. */

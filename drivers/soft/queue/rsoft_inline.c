@@ -103,10 +103,12 @@ inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 static uint32_t
 inline_first(const struct rsoft_qp *qp)
 {
-	uint32_t cons = __atomic_load_n(&rsoft_cq_of(qp->qp.recv_cq)->cons, __ATOMIC_ACQUIRE);
+	const struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
+	uint32_t cons = __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
 	uint32_t first = qp->rq.inline_first;
 
-	return (int32_t)(cons - first) > 0 ? cons : first;
+	/* Polled positions may be any number of completions back. */
+	return first - cons < cq->nb_messages ? first : cons;
 }
 
 bool
