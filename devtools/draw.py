@@ -2,7 +2,7 @@
 """Mutants drawn at random from all functions of the product, for mutate.py.
 
 A mutant changes one line: an operator, a condition, a constant, or a statement that is left out. Lines that
-only log or trace are not drawn.
+only log, trace or silence a warning are not drawn.
 """
 
 import os
@@ -20,18 +20,34 @@ OPERATORS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r'(?<=\w) - (?=\w)', ' + '), (r'\btrue\b', 'false'), (r'\bfalse\b', 'true'), (r' \+= ', ' -= '),
     (r' \|= ', ' &= '), (r'(?<=if \()(?=.*\)( \{)?$)', '!'), (r'(?<=\breturn )0(?=;)', '-1'))]
 STATEMENT = re.compile(r'^\t+(\(void\))?[\w>.\[\]*-]+(\(.*\)|( [-+|&^]?= .*)|\+\+|--);$')
-NOT_DRAWN = re.compile(r'LOG|trace|printf|RMEM_FAIL|assert|^\t*(const|struct|u?int\w*|bool|size_t|char|void) ')
-# (directory, pattern of the tests that are run first)
+NOT_DRAWN = re.compile(
+    r'LOG|trace|printf|RMEM_(CALL|FAIL)|RTE_SET_USED|assert|^\t*(const|struct|u?int\w*|bool|size_t|char|void) ')
+# Tests of one process and its secondary processes.
+PLAIN = ('(?!cm|devtools|doc|dropin|engine|example|fake|harness|hooks|ibcm|kernel|lease|man|plain|recheck|trace|'
+         'verbs|wire).*')
+# (directory, pattern of the tests that kill most, and of further ones)
 KILLERS = (
-    ('drivers/soft/wire/', 'wire_'), ('drivers/soft/', 'conformance|random|engine_'),
-    ('drivers/verbs/', 'fake_verbs'), ('dropin/cm/', 'dropin_cm'), ('dropin/', 'dropin_'),
-    ('ibcm/', 'ibcm|cm_'), ('lib/rmem_cm/', 'cm'), ('lib/rmem_pool/', 'pool|mbuf|tracked|mempool'),
-    ('lib/rmem_lease/', 'lease'), ('lib/rmem_cache/', 'cache|uffd'), ('lib/', 'conformance|mr|mw|cq|qp|srq|pd|dev'))
+    ('drivers/soft/wire/codec/', 'wire_(golden|hdr|icrc|ring)', '(dropin_)?(ports|wire|udp|xrc).*'),
+    ('drivers/soft/wire/', 'wire_(sim|conformance_shm)', '(dropin_)?(cm|conformance|host|ports|wire|sim|udp|xrc).*'),
+    ('drivers/soft/chaos/', 'chaos_.*', '(dropin_|engine_|wire_)?(args|chaos|conformance|control).*'),
+    ('drivers/soft/', 'conformance(_sanitize)?|engine_conformance',
+     PLAIN + '|engine(?!_lease).*|dropin_xrc.*|wire_conformance(_shm)?'),
+    ('drivers/verbs/', 'fake_verbs_(?!mw_random).*', 'fake_.*|verbs.*'),
+    ('dropin/cm/', 'dropin_(cm|cm_poll|cm_refused|errnos_cm)', 'dropin_.*|cm_.*'),
+    ('dropin/', 'dropin_(verbs|errnos|groups|requests|refusals|sanitize)', 'dropin_.*'),
+    ('ibcm/', 'ibcm(_mad|_peer|_link)?', '(ibcm|cm|dropin_cm).*'),
+    ('lib/rmem_cm/', 'cm_.*', '(dropin_|fake_)?cm.*'),
+    ('lib/rmem_pool/', '(pool|mbuf|tracked|mempool).*', 'dump|doc_pool|left.*|mp|object|sanitize_pool|secondary|tel_cmd'),
+    ('lib/rmem_lease/', 'lease_(fast_reg|mw|umr|bad_.*)', '.*lease.*'),
+    ('lib/rmem_cache/', 'cache', '.*(cache|uffd).*'),
+    ('lib/', 'conformance|mr|qp|dev|object', PLAIN))
 
 
 def killers(path, all_tests):
-    pattern = next(pattern for room, pattern in KILLERS if path.startswith(room))
-    return [test for test in all_tests if re.match(pattern, test)]
+    """The tests that are run first, and those that are run next."""
+    first, more = next(patterns for room, *patterns in KILLERS if path.startswith(room))
+    early = [test for test in all_tests if re.fullmatch(first, test)]
+    return [early, [test for test in all_tests if re.fullmatch(more, test) and test not in early]]
 
 
 def _changes(line):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Apply the mutants of mutants.txt one at a time, and check that a test fails with each: build a copy
-of the tree, run the likely killers, then the rest of fast-tests.
+of the tree, run the likely killers, those that kill most first, then the rest of fast-tests.
 
 usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--sample N [--seed S]] [--quick] [--retry]
                  [--seconds N] [--state FILE]
@@ -12,13 +12,14 @@ mutants.txt. In the same tree, the same seed draws the same mutants.
 A mutant is killed if it does not compile, if a test fails, or if a test exceeds the given seconds,
 which should be several times the duration of the slowest test. The state file keeps the results, so
 that an interrupted run can be resumed; a result is dropped when the text of its mutant changes. The
-tree must first pass without a mutant, except with --only and --quick. --quick runs only the likely
-killers; a mutant that they do not kill counts as not run. The last line has the score. The exit
-status is 1 if a mutant survives without a reason, or does not match its file; of --sample, if more than
-5 % survive.
+tree must first pass without a mutant; with --only and --quick, the likely killers run without a mutant
+first, and those that fail are left out. --quick runs only the likely killers; a mutant that they do not
+kill counts as not run. The last line has the score. The exit status is 1 if a mutant survives without a
+reason, or does not match its file; of --sample, if more than 5 % survive.
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -33,12 +34,13 @@ import draw
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.join(ROOT, 'build-mutate')
 TREE = os.path.join(WORK, 'tree')
-BUILD = os.path.join(WORK, 'build')
+# rmem-run of a tree finds its library there alone.
+BUILD = os.path.join(TREE, 'build')
 TEST_SECONDS = 90
 # The timeout of tests in test/meson.build, which a factor changes.
 MESON_SECONDS = 1800
 # Minutes each, or not of what mutants break.
-SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
+SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos_conformance|(engine_)?chaos$')
 
 
 def run(command, **more):
@@ -118,6 +120,7 @@ def ninja(*targets):
     return run(['ninja', '-C', BUILD, *targets])
 
 
+@functools.lru_cache(maxsize=None)
 def introspect(what):
     return json.loads(run(['meson', 'introspect', BUILD, '--' + what]).stdout)
 
@@ -134,14 +137,14 @@ def programs_of(names):
     return sorted(os.path.relpath(path, BUILD) for path in needed & built)
 
 
-def meson_tests(names, seconds):
-    """The first test that fails, or None."""
-    done = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--maxfail=1', '--num-processes=2',
-                '--timeout-multiplier=%g' % (seconds / MESON_SECONDS), *names])
-    if done.returncode == 0:
-        return None
-    found = re.search(r'^ *\d+/\d+ (?:.*/ )?(\S+) +(FAIL|TIMEOUT|ERROR)', done.stdout, re.M)
-    return '%s (%s)' % (found.group(1), found.group(2).lower()) if found else done.stdout[-400:]
+def meson_tests(names, seconds, *more):
+    """The tests that fail, as (name, how)."""
+    if not names:
+        return []
+    done = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--num-processes=2',
+                '--timeout-multiplier=%g' % (seconds / MESON_SECONDS), *more, *names])
+    failed = re.findall(r'^ *\d+/\d+ (?:.*/ )?(\S+) +(FAIL|TIMEOUT|ERROR)', done.stdout, re.M)
+    return failed if done.returncode == 0 or failed else [(done.stdout[-400:], 'ERROR')]
 
 
 def fast_tests():
@@ -151,24 +154,26 @@ def fast_tests():
     return [name for name in names if not SLOW.search(name)]
 
 
+def stages(mutant, all_tests):
+    """The lists of likely killers of a mutant, in the order in which they run."""
+    if mutant[0].startswith('drawn-'):
+        return draw.killers(mutant[1], all_tests)
+    killers = [test for test in mutant[5] if test in all_tests]
+    return [killers + [test for test in ('engine_' + name for name in killers) if test in all_tests]]
+
+
 def kill(mutant, all_tests, seconds, is_quick):
     """How the mutant that is in the tree died, or None."""
-    if mutant[0].startswith('drawn-'):
-        killers, programs = draw.killers(mutant[1], all_tests), []
-    else:
-        killers = [test for test in mutant[5] if test in all_tests]
-        killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
-        programs = programs_of(killers)
-    if ninja(*programs).returncode != 0:
-        return 'build'
-    found = meson_tests(killers, seconds) if killers else None
-    if found is not None:
-        return found
-    if is_quick:
-        return None
-    if ninja().returncode != 0:
-        return 'build'
-    return meson_tests([test for test in all_tests if test not in killers], seconds)
+    lists = stages(mutant, all_tests)
+    if not is_quick:
+        lists.append([test for test in all_tests if not any(test in names for names in lists)])
+    for names in filter(None, lists):
+        if ninja(*programs_of(names)).returncode != 0:
+            return 'build'
+        failed = meson_tests(names, seconds, '--maxfail=1')
+        if failed:
+            return '%s (%s)' % (failed[0][0], failed[0][1].lower())
+    return None
 
 
 def try_one(mutant, all_tests, seconds, is_quick):
@@ -189,7 +194,8 @@ def load(path):
     return json.loads(read(path)) if os.path.isfile(path) else {}
 
 
-def prepare(has_baseline):
+def prepare(mutants, has_baseline):
+    """The tests, without likely killers that fail without a mutant."""
     os.makedirs(TREE, exist_ok=True)
     sync()
     configure()
@@ -199,10 +205,13 @@ def prepare(has_baseline):
     all_tests = fast_tests()
     if not all_tests:
         sys.exit('no tests were found')
-    failed = meson_tests(all_tests, MESON_SECONDS) if has_baseline else None
-    if failed is not None:
-        sys.exit('the tree fails without a mutant: ' + failed)
-    return all_tests
+    likely = {test for mutant in mutants for names in stages(mutant, all_tests) for test in names}
+    failed = dict(meson_tests(all_tests if has_baseline else sorted(likely), MESON_SECONDS))
+    if has_baseline and failed:
+        sys.exit('the tree fails without a mutant: ' + ' '.join(failed))
+    for name in failed:
+        print('mutate.py: left out, since it fails without a mutant: ' + name, flush=True)
+    return [test for test in all_tests if test not in failed]
 
 
 def outcome(mutant, done):
@@ -243,6 +252,10 @@ def arguments():
     return args
 
 
+def is_due(args, before):
+    return before is None or args.only or (args.retry and before['killer'] is None)
+
+
 def main():
     args = arguments()
     known = draw.draw(ROOT, args.sample, args.seed) if args.sample else read_mutants()
@@ -262,11 +275,9 @@ def main():
                                           outcome(mutant, state.get(mutant[0]))))
     if args.list or args.check:
         return 0
-    all_tests = prepare(has_baseline=not args.only and not args.quick)
-    for mutant in mutants:
-        before = state.get(mutant[0])
-        if before is not None and not args.only and not (args.retry and before['killer'] is None):
-            continue
+    to_run = [mutant for mutant in mutants if is_due(args, state.get(mutant[0]))]
+    all_tests = prepare(to_run, has_baseline=not args.only and not args.quick)
+    for mutant in to_run:
         start = time.monotonic()
         killer = try_one(mutant, all_tests, args.seconds, args.quick)
         if killer is not None or not args.quick:
