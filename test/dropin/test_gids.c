@@ -15,6 +15,7 @@
 #define GID0  "127.0.16.26"
 #define GID1  "127.0.16.27"
 #define GID2  "127.0.16.29"
+#define GID3  "127.0.16.34"
 #define OTHER "127.0.16.28"
 
 static const char *program;
@@ -191,6 +192,34 @@ removed_gid_has_no_packets(void)
 	HOLDS(write_status(1, GID1, 0, 0) == IBV_WC_REM_ACCESS_ERR);
 }
 
+/* A handle of a removed GID sends nothing: not from the GID that is added next, either. */
+static void
+handle_keeps_removed_gid(void)
+{
+	struct ibv_qp *qp = create_qp(&sides[0], IBV_QPT_UD);
+	struct ibv_qp *peer = create_qp(&sides[1], IBV_QPT_UD);
+	struct ibv_ah_attr path = {.port_num = 1,
+			.is_global = 1,
+			.grh = {.dgid = gid_of(OTHER), .sgid_index = 1, .hop_limit = 64}};
+	struct ibv_ah *ah = ibv_create_ah(sides[0].pd, &path);
+
+	HOLDS(ah != NULL);
+	control_prints(program, "gid soft0 del " GID1, "");
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	HOLDS(ibv_create_ah(sides[0].pd, &path) == NULL && errno == EINVAL);
+	control_prints(program, "gid soft0 add " GID3, "");
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	HOLDS(!has_gid(1));
+	HOLDS(ibv_destroy_ah(ah) == 0);
+	control_prints(program, "gid soft0 del " GID3, "");
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	control_prints(program, "gid soft0 add " GID1, "");
+	expect_event(sides[0].context, IBV_EVENT_GID_CHANGE);
+	start_ud(qp, QKEY);
+	start_ud(peer, QKEY);
+	exchange_datagrams(qp, peer, GID1, (struct place){.port_num = 1, .sgid_index = 1});
+}
+
 static void
 removed_pkey_has_no_packets(void)
 {
@@ -263,6 +292,7 @@ main(int argc, char **argv)
 	failed_modify_changes_no_index();
 	datagrams_have_gid_of_handle();
 	removed_gid_has_no_packets();
+	handle_keeps_removed_gid();
 	removed_pkey_has_no_packets();
 	mtu_is_that_of_later_queries();
 	wrong_commands_are_refused();

@@ -543,6 +543,7 @@ struct rsoft_tables {
 	uint32_t nb_pkeys;                /* of a port */
 	uint8_t gid[RSOFT_GID_SLOTS][16]; /* from slot 1 on; zeros: none */
 	uint32_t ifindex[RSOFT_GID_SLOTS];
+	uint32_t nb_ahs[RSOFT_GID_SLOTS];                 /* AHs with that GID, from slot 1 on */
 	uint16_t pkey[RSOFT_MAX_PORTS * RSOFT_MAX_PKEYS]; /* 0: none; atomic */
 };
 

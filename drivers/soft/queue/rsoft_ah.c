@@ -17,6 +17,25 @@
 static_assert(UD_AT + sizeof(struct rsoft_ud_dest) <= sizeof(struct rmem_send_wr),
 		"a request can hold its destination");
 
+/*
+ * Let an AH have the GID of a slot, which another GID does not get until the AH is destroyed;
+ * false: there is none. The first GID never changes.
+ */
+static bool
+hold_gid(struct rsoft_dev *dev, uint32_t slot)
+{
+	uint8_t gid[16];
+	bool has_gid;
+
+	if (likely(slot == 0))
+		return true;
+	rsoft_lock(&rsoft_domain->lock);
+	has_gid = rsoft_addr_gid_at(dev, slot, gid);
+	dev->tables.nb_ahs[slot] += has_gid;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return has_gid;
+}
+
 int
 rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 {
@@ -24,13 +43,14 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 	struct rsoft_ah *ah = (struct rsoft_ah *)base;
 	bool is_group = attr->is_global && rmem_gid_is_mcast(attr->dgid);
 	struct rmem_qp_addr addr = {.qp_num = 0};
-	uint8_t own[16], slot;
+	uint8_t slot;
 
 	/* Multicast groups belong to the first GID. */
 	if (!rsoft_addr_slot(dev, attr->port_num, attr->sgid_index, &slot) ||
-			!rsoft_addr_gid(dev, slot, own) || !rsoft_addr_of_ah(dev, attr, &addr) ||
+			!rsoft_addr_of_ah(dev, attr, &addr) ||
 			!(is_group ? slot == 0 && rsoft_addr_has_group(dev, addr.gid)
-				   : rsoft_addr_is_reachable(dev, slot, &addr))) {
+				   : rsoft_addr_is_reachable(dev, slot, &addr)) ||
+			!hold_gid(dev, slot)) {
 		RSOFT_LOG(ERR, "AH: no such path: port_num %u, is_global %u, sgid_index %u, dlid %u (a port, an index with a GID, a GID of a soft device of this process or reachable with ip=, or of a multicast group)",
 				attr->port_num, attr->is_global, attr->sgid_index, attr->dlid);
 		return -EINVAL;
@@ -49,7 +69,14 @@ rsoft_ah_create(struct rmem_ah *base, const struct rmem_ah_attr *attr)
 int
 rsoft_ah_destroy(struct rmem_ah *base)
 {
-	RTE_SET_USED(base);
+	const struct rsoft_ah *ah = (const struct rsoft_ah *)base;
+	const uint32_t slot = ah->grh.gid_slot;
+
+	if (likely(slot == 0))
+		return 0;
+	rsoft_lock(&rsoft_domain->lock);
+	rsoft_dev_of(&base->obj)->tables.nb_ahs[slot]--;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
 }
 

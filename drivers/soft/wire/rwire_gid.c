@@ -7,9 +7,9 @@
  * but the first one of port 1 is an address with its own socket, so only port=udp has several of a
  * port.
  *
- * QPs keep the index of a removed GID: their packets are lost, as with NICs, and RC requests fail
- * with RETRY_EXC_ERR. The index is free again when no QP uses it, as in the kernel's table. QPs
- * whose P_Key is removed have none, so no packet of a peer matches.
+ * QPs and AHs keep the index of a removed GID: their packets are lost, as with NICs, and requests
+ * of RC fail with RETRY_EXC_ERR. The index is free again when none of them has it, as in the
+ * kernel's table. QPs whose P_Key is removed have none, so no packet of a peer matches.
  */
 
 #include <errno.h>
@@ -23,12 +23,14 @@
 
 static const uint8_t none[16];
 
-/* Whether a QP sends from that GID. Under the domain's lock. */
+/* Whether a QP or an AH has that GID. Under the domain's lock. */
 static bool
 is_in_use(const struct rsoft_dev *dev, uint32_t slot)
 {
 	uint32_t i;
 
+	if (dev->tables.nb_ahs[slot] != 0)
+		return true;
 	for (i = 0; i <= dev->qp_mask; i++) {
 		if (dev->qps[i] != NULL && dev->qps[i]->gid_slot == slot)
 			return true;
