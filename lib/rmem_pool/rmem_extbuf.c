@@ -41,10 +41,12 @@ check_mr(const struct rmem_mr *mr)
 	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR)
 		return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected an MR", (const void *)mr,
 				mr == NULL ? 0 : mr->obj.type);
-	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr)
+	/* The extents of a map are sorted: an empty one has no place among them. */
+	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->length == 0 ||
+			mr->iova != (uintptr_t)mr->addr)
 		return POOL_FAIL(EINVAL,
-				"MR %p: iova is not the address, or no MR of rmem_mr_reg(): type %u at %p, iova 0x%" PRIx64,
-				(const void *)mr, mr->type, mr->addr, mr->iova);
+				"MR %p: empty, iova is not the address, or no MR of rmem_mr_reg(): type %u, %zu bytes at %p, iova 0x%" PRIx64,
+				(const void *)mr, mr->type, mr->length, mr->addr, mr->iova);
 	return 0;
 }
 

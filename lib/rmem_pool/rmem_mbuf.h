@@ -173,8 +173,8 @@ int rmem_pktmbuf_pool_check(const struct rmem_pd *pd, const struct rmem_pktmbuf_
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, a fast-register MR, an iova that is not the address, or an MR
- *     that is being deregistered or re-registered.
+ *   - -EINVAL: NULL or not an MR, a fast-register MR, an MR of length 0, an iova that is not the
+ *     address, or an MR that is being deregistered or re-registered.
  *   - -EEXIST: part of the memory is already in the lookups of its PD.
  *   - -ENOMEM: no memory.
  */

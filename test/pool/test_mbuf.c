@@ -383,6 +383,7 @@ TEST(mbuf, unsupported_kinds_of_mrs_are_refused)
 	TEST_OK(rmem_mr_reg(fx.a.pd, mem, 4096, 4096, FX_ACCESS, &elsewhere));
 	fx_track(elsewhere);
 	TEST_ERR(rmem_extbuf_mr_add(elsewhere), EINVAL);
+	TEST_ERR(rmem_extbuf_mr_add(fx_mr(fx.a.pd, mem, 0, FX_ACCESS)), EINVAL);
 	TEST_ERR(rmem_extbuf_mr_del(NULL), EINVAL);
 	TEST_ERR(rmem_extbuf_mr_del(mr), ENOENT);
 	TEST_OK(rmem_extbuf_mr_add(mr));
