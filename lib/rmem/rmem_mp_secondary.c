@@ -167,6 +167,10 @@ rmem_dev_attach(const char *name, struct rmem_dev **dev)
 		ret = rmem_check_arg(name, "name");
 	if (ret == 0)
 		ret = rmem_check_arg(dev, "device pointer");
+	/* A request has a part of it, which may be the name of another device. */
+	if (ret == 0 && strnlen(name, RMEM_NAME_SIZE) == RMEM_NAME_SIZE)
+		ret = RMEM_FAIL(ENODEV, "no device \"%.*s...\": name too long (up to %d bytes)",
+				RMEM_NAME_SIZE, name, RMEM_NAME_SIZE - 1);
 	if (ret != 0)
 		return ret;
 	pthread_mutex_lock(&lock);

@@ -432,6 +432,8 @@ mp_check_reaped(struct mp_shared *sh, bool has_claimed)
 static void
 run_all(struct mp_shared *sh, bool is_engine)
 {
+	struct rmem_dev *third;
+
 	test_set_running("traffic");
 	mp_run_role(sh, "traffic");
 	TEST_EQ(__atomic_load_n(&nb_ends, __ATOMIC_ACQUIRE), 1);
@@ -439,7 +441,10 @@ run_all(struct mp_shared *sh, bool is_engine)
 	mp_connect(sh);
 	test_set_running("refused");
 	TEST_OK(rte_mempool_get(sh->pool->mp, &sh->kept));
+	TEST_EQ(strlen(MP_DEV3), RMEM_NAME_SIZE - 1);
+	TEST_OK(rmem_dev_create(MP_DEV3, NULL, &third));
 	mp_run_role(sh, "refused");
+	TEST_OK(rmem_dev_close(third));
 	TEST_EQ(rmem_tracked_owner(sh->pool->mp, sh->kept), RMEM_PROCESS_PRIMARY);
 	rte_mempool_put(sh->pool->mp, sh->kept);
 	mp_connect(sh);

@@ -16,8 +16,10 @@
 #include <rmem_driver.h>
 #include <rmem_pool.h>
 
-#define MP_DEV   "soft0"
-#define MP_DEV2  "soft1" /* closed while a process attaches */
+#define MP_DEV  "soft0"
+#define MP_DEV2 "soft1" /* closed while a process attaches */
+/* The longest name of a device. */
+#define MP_DEV3  "soft000000000000000000000000002"
 #define MP_QP    "mp-qp"
 #define MP_MR    "mp-mr"
 #define MP_DEPTH 16u

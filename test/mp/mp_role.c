@@ -334,6 +334,7 @@ role_refused(struct mp_shared *sh)
 	TEST_ERR(rmem_post_send(sh->qp, &wr, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_claim(sh->qp), EINVAL);
 	TEST_ERR(rmem_dev_attach("soft7", &again), ENODEV);
+	TEST_ERR(rmem_dev_attach(MP_DEV3 "0", &again), ENODEV);
 	TEST_ERR(rmem_dev_attach(NULL, &again), EINVAL);
 	TEST_ERR(rmem_dev_attach(MP_DEV, NULL), EINVAL);
 	TEST_ERR(rmem_dev_detach((struct rmem_dev *)sh), EINVAL);
