@@ -276,7 +276,8 @@ parse_time(const char *text, uint64_t *value)
 		return -EINVAL;
 	if (*end == '.') {
 		for (end++; *end >= '0' && *end <= '9'; end++) {
-			*value += digit * (uint64_t)(*end - '0');
+			if (__builtin_add_overflow(*value, digit * (uint64_t)(*end - '0'), value))
+				return -EINVAL;
 			digit /= 10;
 		}
 	}

@@ -149,6 +149,7 @@ test_options() {
 	refused "bad value '0' for qps" --qps 0
 	refused "bad value '0' for mrs" --mrs 0
 	refused "bad value '1x' for seconds" --seconds 1x
+	refused "bad value '18446744073709551.9' for seconds" --seconds 18446744073709551.9
 	refused "bad value 'x' for stats-period" --stats-period x
 	refused "bad value 'move' for mode: .*write\\|read\\|send\\|mbuf\\|atomic\\|fastreg\\|mw\\|umr\\|lease\\|odp\\|inline\\|copy" --mode move
 	refused 'depth 16 is less than burst 32' --depth 16
