@@ -211,7 +211,6 @@ sweep_next(struct sweep *sweep, struct testrmem_conf *conf)
 {
 	uint64_t *value = value_of(conf, sweep->param);
 
-	sweep->value[sweep->nb - 1] = *value;
 	if (*value > sweep->to / 2)
 		return false;
 	*value *= 2;
@@ -247,9 +246,11 @@ run_sweep(struct app *app)
 		return TESTRMEM_EXIT_USAGE;
 	do {
 		code = run(app);
-		if (code == 0)
-			sweep.rates[sweep.nb++] = stats_rates(&app->stats);
-	} while (code == 0 && !app->is_quit_requested && sweep_next(&sweep, &app->conf));
+		if (code != 0)
+			break;
+		sweep.value[sweep.nb] = *value_of(&app->conf, sweep.param);
+		sweep.rates[sweep.nb++] = stats_rates(&app->stats);
+	} while (!app->is_quit_requested && sweep_next(&sweep, &app->conf));
 	sweep_print(&sweep, app->conf.is_latency);
 	return code;
 }

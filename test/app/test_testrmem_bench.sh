@@ -148,6 +148,7 @@ test_script() {
 }
 
 test_sweep() {
+	local pid
 	rm -f sweep.csv
 	run one --mode read --ops 1000 --sweep size=10..100 --csv sweep.csv
 	[ "$rc" = 0 ] && is_quiet && [ "$(grep -c '^verified: yes' out)" = 4 ] &&
@@ -162,6 +163,15 @@ test_sweep() {
 	[ "$rc" = 1 ] && said err 'depth 64 is less than burst 128' &&
 		[ "$(sed '1,/^ *burst  /d' out | awk '{ print $1 }' | xargs)" = '32 64' ]
 	verdict 'a sweep that ends early' $?
+	: >out
+	"$program" "${one[@]}" -- --seconds 0 --stats-period 0.1 --sweep size=32..64 >out 2>err </dev/null &
+	pid=$!
+	until_seen $pid said out 'Mops/s'
+	kill -INT $pid
+	wait $pid
+	rc=$?
+	[ "$rc" = 0 ] && [ "$(sed '1,/^ *size  /d' out | awk '{ print $1 }' | xargs)" = 32 ]
+	verdict 'a sweep that is interrupted has the value of its last run' $?
 	refused "bad value 'size=8' for sweep: want NAME=FROM..TO" --sweep size=8
 	refused "bad value 'ops=1..2' for sweep: want NAME=FROM..TO" --sweep ops=1..2
 	refused "bad value 'size=auto..2' for sweep: want NAME" --sweep size=auto..2
