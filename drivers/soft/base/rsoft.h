@@ -537,11 +537,12 @@ struct rsoft_address {
 #define RSOFT_MAX_PKEYS 16 /* of a port */
 #define RSOFT_GID_SLOTS (RSOFT_MAX_PORTS * RSOFT_MAX_GIDS)
 struct rsoft_tables {
-	uint32_t nb_ports;                /* at least 1 */
-	uint32_t nb_gids;                 /* of a port; some entries may be empty */
-	uint32_t nb_slots;                /* slots of gid[] that may have a GID */
-	uint32_t nb_pkeys;                /* of a port */
-	uint8_t gid[RSOFT_GID_SLOTS][16]; /* from slot 1 on; zeros: none */
+	uint32_t nb_ports;                    /* at least 1 */
+	uint32_t nb_gids;                     /* of a port; some entries may be empty */
+	uint32_t nb_slots;                    /* slots of gid[] that may have a GID */
+	uint32_t nb_pkeys;                    /* of a port */
+	uint8_t gid[RSOFT_GID_SLOTS][16];     /* from slot 1 on; zeros: none */
+	uint8_t removed[RSOFT_GID_SLOTS][16]; /* GID that a slot without one had; zeros: none */
 	uint32_t ifindex[RSOFT_GID_SLOTS];
 	uint32_t nb_ahs[RSOFT_GID_SLOTS];                 /* AHs with that GID, from slot 1 on */
 	uint16_t pkey[RSOFT_MAX_PORTS * RSOFT_MAX_PKEYS]; /* 0: none; atomic */

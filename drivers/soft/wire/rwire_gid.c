@@ -9,7 +9,8 @@
  *
  * QPs and AHs keep the index of a removed GID: their packets are lost, as with NICs, and requests
  * of RC fail with RETRY_EXC_ERR. The index is free again when none of them has it, as in the
- * kernel's table. QPs whose P_Key is removed have none, so no packet of a peer matches.
+ * kernel's table, and for the same GID at any time. QPs whose P_Key is removed have none, so no
+ * packet of a peer matches.
  */
 
 #include <errno.h>
@@ -38,19 +39,26 @@ is_in_use(const struct rsoft_dev *dev, uint32_t slot)
 	return false;
 }
 
-/* Free slot of a port, which is not its first one; RSOFT_GID_SLOTS if there is none. Under the
- * domain's lock. */
+/*
+ * Slot of a port for a GID, which is not its first one: the one that the GID had, whose QPs and AHs
+ * then have it again, or a free one; RSOFT_GID_SLOTS if there is none. Under the domain's lock.
+ */
 static uint32_t
-free_slot(const struct rsoft_dev *dev, uint32_t port_num)
+free_slot(const struct rsoft_dev *dev, uint32_t port_num, const uint8_t gid[16])
 {
-	uint32_t i, slot;
+	const struct rsoft_tables *tables = &dev->tables;
+	uint32_t i, slot, found = RSOFT_GID_SLOTS;
 
-	for (i = 1; i < dev->tables.nb_gids; i++) {
+	for (i = 1; i < tables->nb_gids; i++) {
 		slot = rsoft_gid_slot(port_num, i);
-		if (memcmp(dev->tables.gid[slot], none, sizeof(none)) == 0 && !is_in_use(dev, slot))
+		if (memcmp(tables->gid[slot], none, sizeof(none)) != 0)
+			continue;
+		if (memcmp(tables->removed[slot], gid, sizeof(none)) == 0)
 			return slot;
+		if (found == RSOFT_GID_SLOTS && !is_in_use(dev, slot))
+			found = slot;
 	}
-	return RSOFT_GID_SLOTS;
+	return found;
 }
 
 /* Slot of a further GID of a port; RSOFT_GID_SLOTS if there is none. */
@@ -83,6 +91,7 @@ static void
 set_entry(struct rsoft_dev *dev, uint32_t slot, const uint8_t gid[16], uint32_t ifindex)
 {
 	rsoft_lock(&rsoft_domain->lock);
+	memcpy(dev->tables.removed[slot], dev->tables.gid[slot], 16);
 	memcpy(dev->tables.gid[slot], gid, 16);
 	dev->tables.ifindex[slot] = ifindex;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -130,7 +139,7 @@ add_addr(struct rwire *wire, uint32_t port_num, const struct rwire_addr *addr)
 
 	rsoft_lock(&rsoft_domain->lock);
 	has_it = is_known(wire, addr);
-	slot = free_slot(wire->dev, port_num);
+	slot = free_slot(wire->dev, port_num, addr->gid);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (has_it || slot == RSOFT_GID_SLOTS)
 		return has_it ? -EEXIST : -ENOSPC;
