@@ -244,7 +244,7 @@ PERF_TEST(scale_qps)
 
 PERF_TEST(scale_wire_qps)
 {
-	measure_qps("max_qp=65536,ip=192.0.2.1,port=shm:scale,loop=1", "wire_qps", 16384, 10000);
+	measure_qps("max_qp=65536,ip=192.0.2.1,port=shm:scale,loop=1", "wire_qps", 65536, 10000);
 }
 
 static void

@@ -9,6 +9,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "rc.h"
@@ -16,6 +18,7 @@
 
 #define FEW  64u
 #define MANY 1024u
+#define RING 128u /* packets */
 #define ARGS "max_qp=4096,max_mr=65536,max_mw=1"
 
 static struct {
@@ -200,6 +203,104 @@ TEST(scale, qps_are_created_and_destroyed_without_scans)
 	close_dev();
 	expect("create a QP", create[0], create[1]);
 	expect("destroy a QP", destroy[0], destroy[1]);
+}
+
+/*
+ * The requester of these QPs does not poll: its ring is full of acknowledgements, and the others
+ * wait at the responder, sc.dev.
+ */
+static struct {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_mr *mr;
+	struct rmem_qp *qps[MANY];
+	uint8_t from;
+	uint8_t to[MANY];
+} far;
+
+static void
+open_far(void)
+{
+	char args[128];
+	uint32_t side;
+
+	for (side = 0; side < 2; side++) {
+		snprintf(args, sizeof(args),
+				ARGS
+				",ip=192.0.2.%u,port=shm:scale%d,progress=poll,loop=1,direct=0",
+				side + 1, (int)getpid());
+		sc.dev = fx_dev(side == 0 ? "soft1" : "soft2", args);
+		sc.pd = fx_pd(sc.dev);
+		sc.cq = fx_cq(sc.dev, 4 * MANY);
+		sc.mr = fx_mr(sc.pd, side == 0 ? (void *)&far.from : far.to,
+				side == 0 ? sizeof(far.from) : sizeof(far.to), FX_ACCESS);
+		if (side != 0)
+			break;
+		far.dev = sc.dev;
+		far.pd = sc.pd;
+		far.cq = sc.cq;
+		far.mr = sc.mr;
+	}
+	far.from = 1;
+	memset(far.to, 0, sizeof(far.to));
+}
+
+/* Connect a QP of each device, send a WRITE, and let the responder execute it. */
+static void
+write_far(uint32_t i)
+{
+	const struct rmem_qp_conf conf = rc_conf(far.cq, 2, 2);
+	const struct rmem_sge sge = {(uintptr_t)&far.from, 1, far.mr->lkey};
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma = {.remote_addr = (uintptr_t)&far.to[i], .rkey = sc.mr->rkey}};
+
+	TEST_OK(rmem_qp_create(far.pd, &conf, &far.qps[i]));
+	create_qp();
+	TEST_OK(sc.result);
+	sc.qps[i] = sc.qp;
+	rc_connect(far.qps[i], sc.qp, (struct rmem_qp_conn){.rnr_retry = 7});
+	rc_connect(sc.qp, far.qps[i], (struct rmem_qp_conn){.rnr_retry = 7});
+	TEST_EQ(rmem_post_send(far.qps[i], &wr, 1), 1);
+	FX_AWAIT((poll(), far.to[i] == 1));
+}
+
+/* Then each acknowledgement is sent. */
+static void
+poll_far(void)
+{
+	struct rmem_wc wc;
+	uint32_t i;
+	int n;
+
+	for (i = 0; i < MANY; i++) {
+		FX_AWAIT((poll(), n = rmem_poll_cq(far.cq, &wc, 1)) != 0);
+		TEST_EQ(n, 1);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	}
+}
+
+TEST(scale, poll_does_not_visit_all_qps_that_must_answer)
+{
+	uint64_t few, many;
+	uint32_t i;
+
+	open_far();
+	for (i = 0; i < 2 * RING; i++)
+		write_far(i);
+	few = work(poll, NULL);
+	for (; i < MANY; i++)
+		write_far(i);
+	many = work(poll, NULL);
+	poll_far();
+	for (i = 0; i < MANY; i++) {
+		TEST_OK(rmem_qp_destroy(far.qps[i]));
+		TEST_OK(rmem_qp_destroy(sc.qps[i]));
+	}
+	expect("poll", few, many);
 }
 
 /* With a profile, a QP that has bound windows is not destroyed. */

@@ -23,7 +23,9 @@
 /* Number of bursts that rwire_catch_up() receives: more than a ring or a socket holds, but
  * limited. */
 #define RX_MAX_BURSTS 64
-#define RX_CNPS_PER_S 20000 /* limit per QP: one per 50 us, as in DCQCN */
+/* Maximum number of responders that answer in one call, if they wait for space in the ring. */
+#define RX_MAX_ANSWERS 64
+#define RX_CNPS_PER_S  20000 /* limit per QP: one per 50 us, as in DCQCN */
 
 /*
  * Whether two P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3).
@@ -265,18 +267,24 @@ rx_run(struct rwire_qp *q, unsigned int lcore)
 	return is_done;
 }
 
-/* Send pending packets of responders. */
+/* Send pending packets of responders. Those that fail have their turn after all others. */
 static void
 rx_answer(struct rwire *wire, unsigned int lcore)
 {
-	struct rwire_qp *q, *next;
+	struct rwire_qp *q, *left = NULL;
+	uint32_t nb;
 
-	for (q = TAILQ_FIRST(&wire->reply_list); q != NULL; q = next) {
-		next = TAILQ_NEXT(q, next);
-		if (!rx_run(q, lcore))
-			continue;
+	for (nb = 0; nb < RX_MAX_ANSWERS; nb++) {
+		q = TAILQ_FIRST(&wire->reply_list);
+		if (q == left)
+			break;
+		q->is_listed = !rx_run(q, lcore);
 		TAILQ_REMOVE(&wire->reply_list, q, next);
-		q->is_listed = false;
+		if (!q->is_listed)
+			continue;
+		TAILQ_INSERT_TAIL(&wire->reply_list, q, next);
+		if (left == NULL)
+			left = q;
 	}
 	/* Other ports may hold packets until the next flush. */
 	if (!wire->has_unflushed && rwire_is_lossless(wire))
