@@ -296,6 +296,67 @@ TEST(verbs_mw, removed_device_releases_windows)
 	vt.two = NULL;
 }
 
+/* A bind and an invalidation, a message, and two requests that fail, each with one flushed. */
+static void
+vt_run_counted(void)
+{
+	static const int statuses[] = {IBV_WC_LOC_PROT_ERR, IBV_WC_REM_ACCESS_ERR};
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(VT_HALF, 8);
+	struct rmem_recv_wr recv = {.sg_list = &to, .num_sge = 1};
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, &sge), bad = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+	unsigned int i;
+
+	TEST_STATUS(vt_bind_two(), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_inv(vt.two->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_post_recv(vt.b, &recv, 1), 1);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	bad.rdma.rkey ^= 0x55;
+	for (i = 0; i < RTE_DIM(statuses); i++) {
+		fake.failure_status = statuses[i];
+		TEST_ASSERT(vt_run(&bad) != RMEM_WC_SUCCESS);
+		fake.failure_status = 0;
+		TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+		vt_reconnect();
+	}
+}
+
+/* Since its last reset, and also those of QPs that were destroyed. */
+TEST(verbs_mw, counters_of_the_device_are_those_of_its_qps)
+{
+	struct rmem_dev_stats first, stats;
+	struct rmem_qp_stats a, b;
+
+	vt_run_counted();
+	TEST_OK(rmem_dev_stats_get(vt.dev, &first));
+	TEST_OK(rmem_qp_stats_get(vt.a, &a));
+	TEST_OK(rmem_qp_stats_get(vt.b, &b));
+#define COUNTS(member, nb)                                                                         \
+	do {                                                                                       \
+		TEST_EQ(first.member, nb);                                                         \
+		TEST_EQ(a.member + b.member, nb);                                                  \
+	} while (0)
+	COUNTS(send_wrs, 7);
+	COUNTS(recv_wrs, 1);
+	COUNTS(bytes, 8);
+	COUNTS(errors, 2);
+	COUNTS(flushed, 2);
+	COUNTS(local_prot_errors, 1);
+	COUNTS(rem_access_errors, 1);
+	COUNTS(invalidates, 1);
+	COUNTS(mw_binds, 1);
+#undef COUNTS
+	TEST_OK(rmem_dev_stats_reset(vt.dev));
+	vt_run_counted();
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(memcmp(&stats, &first, sizeof(stats)), 0);
+	vt_qp_destroy(&vt.a);
+	vt_qp_destroy(&vt.b);
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(memcmp(&stats, &first, sizeof(stats)), 0);
+}
+
 TEST_SUITE(verbs_mw, vt_setup_mw, vt_teardown);
 /* The same with the classic calls of libibverbs, and of a device without the quirk. */
 TEST_SUITE_OF(verbs_mw_classic, vt_setup_mw_classic, vt_teardown, verbs_mw);
