@@ -109,9 +109,12 @@ static int
 fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct fake_srq *srq = (struct fake_srq *)ibv;
+	unsigned int n;
 
-	for (; wr != NULL; wr = wr->next) {
+	for (n = 0; wr != NULL; wr = wr->next, n++) {
 		*bad = wr;
+		if (fake.post_errno != 0 && n == fake.post_take)
+			return fake.post_errno;
 		if (srq->prod - srq->cons >= srq->attr.max_wr)
 			return ENOMEM;
 		fake_fill_recv(&srq->recv[srq->prod++ % FAKE_QUEUE], wr);

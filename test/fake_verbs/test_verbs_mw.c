@@ -169,9 +169,10 @@ TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 	vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
 }
 
-TEST(verbs_mw, refused_calls_keep_the_key)
+TEST(verbs_mw, refused_calls_keep_the_key_and_count_nothing)
 {
 	struct rmem_mw_bind bind = vt_bind(VT_HALF);
+	struct rmem_dev_stats stats;
 	uint32_t rkey = vt.one->rkey;
 	unsigned int i;
 
@@ -184,6 +185,9 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EINVAL);
 	fake.fail_name = NULL;
 	TEST_EQ(vt.one->rkey, rkey);
+	TEST_STATUS(vt_bind_one(VT_HALF), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(stats.mw_binds, 1);
 	bind.flags = 0;
 	for (i = 0; i < VT_DEPTH; i++)
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));

@@ -104,4 +104,45 @@ TEST(verbs_srq, entries_are_reused)
 	TEST_EQ(stats.recv_wrs, 100 * DEPTH);
 }
 
+/* Receives of the wr_ids from first on; the number posted, or -errno. */
+static int
+post_n(uint64_t first, uint16_t n)
+{
+	struct rmem_recv_wr wr[DEPTH];
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		wr[i] = (struct rmem_recv_wr){.wr_id = first + i};
+	return rmem_srq_post_recv(srq, wr, n);
+}
+
+/* The device takes a part of a burst, or none: the entries of the others are free. */
+TEST(verbs_srq, refused_receives_are_not_posted)
+{
+	struct rmem_recv_wr long_wr = {.num_sge = 3};
+	struct rmem_send_wr wr;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	open_srq();
+	fake.post_take = 3;
+	fake.post_errno = ENOMEM;
+	TEST_EQ(post_n(0, 5), 3);
+	fake.post_take = 0;
+	for (i = 0; i < 10 * DEPTH; i++)
+		TEST_ERR(post_n(90, DEPTH), ENOSPC);
+	fake.post_errno = EINVAL;
+	TEST_ERR(post_n(90, 1), EINVAL);
+	fake.post_errno = 0;
+	TEST_ERR(rmem_srq_post_recv(srq, &long_wr, 1), EINVAL);
+	TEST_EQ(post_n(3, DEPTH - 3), DEPTH - 3);
+	wr = vt_wr(RMEM_WR_SEND, NULL);
+	wr.num_sge = 0;
+	for (i = 0; i < DEPTH; i++) {
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, i);
+	}
+}
+
 TEST_SUITE(verbs_srq, setup, teardown);
