@@ -149,6 +149,42 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	close_sides();
 }
 
+/* Each NAK, by the side that sends it and by its receiver; RNR NAKs are counted apart. */
+TEST(wire_sim, naks_are_counted_by_both_sides)
+{
+	struct rmem_sge sge;
+	struct rmem_dev_stats stats[2] = {0};
+	struct rmem_send_wr wr;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	open_sides(1024);
+	sge = (struct rmem_sge){(uintptr_t)sides[0].local, 8, sides[0].mr->lkey};
+	wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)sides[1].target, sides[1].mr->rkey ^ 1);
+	TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
+	while (rmem_poll_cq(sides[0].send_cq, &wc, 1) == 0) {
+		sim_step(false);
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+	}
+	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	connect_sides();
+	wr = rc_wr(RMEM_WR_SEND, &sge);
+	for (i = 0; i <= NB_RECV; i++)
+		TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
+	while (stats[1].wire_rnr_naks_sent == 0) {
+		sim_step(false);
+		for (i = 0; i < 2; i++) {
+			TEST_ASSERT(rmem_poll_cq(sides[i].send_cq, &wc, 1) >= 0);
+			TEST_OK(rmem_dev_stats_get(sides[i].dev, &stats[i]));
+		}
+	}
+	TEST_EQ(stats[1].wire_naks_sent, 1);
+	TEST_EQ(stats[0].wire_naks_received, 1);
+	TEST_EQ(stats[0].wire_naks_sent + stats[0].wire_rnr_naks_sent, 0);
+	TEST_EQ(stats[1].wire_naks_received, 0);
+	close_sides();
+}
+
 /* Its first reply may have arrived, and the program invalidated the key then. */
 TEST(wire_sim, duplicate_read_of_an_invalid_key_does_not_end_the_qp)
 {
