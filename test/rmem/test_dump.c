@@ -106,6 +106,26 @@ TEST(dump, qp_is_printed_with_its_last_error)
 	TEST_ASSERT(has_line("CQ:") && has_line("overruns: 0"));
 }
 
+/* A get of more than the cache has fills the cache too. */
+TEST(dump, low_water_of_a_pool_is_that_after_its_largest_get)
+{
+	const struct rmem_pool_conf conf = {.name = "dumped",
+			.nb_bufs = 64,
+			.buf_size = 64,
+			.cache_size = 8,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_pool *pool;
+	struct rmem_sge sge[48];
+
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+	TEST_OK(rmem_pool_get_sges(pool, sge, RTE_DIM(sge)));
+	rmem_pool_put_sges(pool, sge, RTE_DIM(sge));
+	TEST_OK(dump_pool(pool));
+	TEST_ASSERT(has_line("low_water: 8") && has_line("failed_gets: 0"));
+	TEST_OK(rmem_pool_destroy(pool));
+}
+
 TEST(dump, pool_is_printed_with_low_water_and_failed_gets)
 {
 	const struct rmem_pool_conf conf = {.name = "dumped",

@@ -65,12 +65,13 @@ send_to_peer(void)
 	return fx_wait(peer->recv_cq);
 }
 
-TEST(ud, fields_of_the_ah_are_in_the_grh)
+TEST(ud, fields_of_the_ah_are_in_the_grh_and_in_the_path_back)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + DATA);
 	struct rmem_ah_attr path = fx_path_to(peer);
 	struct rmem_send_wr wr = wr_to(peer, &from);
+	struct rmem_ah_attr back;
 	uint32_t first;
 
 	path.traffic_class = 0xfd;
@@ -83,6 +84,10 @@ TEST(ud, fields_of_the_ah_are_in_the_grh)
 	memcpy(&first, fx.a.buf, sizeof(first));
 	TEST_EQ(rte_be_to_cpu_32(first), UINT32_C(0x6fdabcde));
 	TEST_EQ(fx.a.buf[7], 3);
+	TEST_OK(rmem_ah_attr_from_wc(fx.a.dev, 1, &fx.wc, fx.a.buf, &back));
+	TEST_EQ(back.traffic_class, 0xfd);
+	TEST_EQ(back.flow_label, 0xabcde);
+	TEST_EQ(back.hop_limit, UINT8_MAX);
 	TEST_OK(rmem_ah_destroy(wr.ud.ah));
 }
 

@@ -34,24 +34,37 @@ pin_set_may_lock(bool is_allowed)
 	return syscall(SYS_capset, &head, data) != 0 ? -errno : 0;
 }
 
-uint64_t
-pin_counted(void)
+/* The number after a word in the dump of the device. */
+static uint64_t
+dumped(const char *word, uint64_t missing)
 {
-	const char *word = "of all soft devices: ", *at = NULL;
-	uint64_t counted = UINT64_MAX;
+	uint64_t number = missing;
+	const char *at = NULL;
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
 	if (f == NULL)
-		return counted;
+		return missing;
 	rmem_dev_dump(fx.a.dev, f);
 	if (fclose(f) == 0)
 		at = strstr(text, word);
 	if (at != NULL)
-		counted = strtoull(at + strlen(word), NULL, 10);
+		number = strtoull(at + strlen(word), NULL, 10);
 	free(text);
-	return counted;
+	return number;
+}
+
+uint64_t
+pin_counted(void)
+{
+	return dumped("of all soft devices: ", UINT64_MAX);
+}
+
+uint64_t
+pin_nb_ranges(void)
+{
+	return dumped(" bytes locked in ", 0);
 }
 
 bool

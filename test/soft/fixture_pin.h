@@ -34,6 +34,8 @@ void pin_teardown(void);
 
 /* Bytes that all MRs of the process count. */
 uint64_t pin_counted(void);
+/* Separate ranges that the devices have locked. */
+uint64_t pin_nb_ranges(void);
 /* Give this thread CAP_IPC_LOCK, which lifts RLIMIT_MEMLOCK, if it may have it; or remove it. */
 int pin_set_may_lock(bool is_allowed);
 /* Skip a case where mlock() has no effect. */

@@ -98,11 +98,14 @@ TEST(pin_lock, all_ranges_of_a_list_are_pinned)
 			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
 	struct rmem_mr *mr = NULL;
 
+	TEST_EQ(pin_nb_ranges(), 0);
 	TEST_OK(fx_reg_attr(pin_pds[PIN_LOCK], &attr, &mr));
 	TEST_EQ(pin_locked(), 111000100);
+	TEST_EQ(pin_nb_ranges(), 2);
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(pin_nb_ranges(), 0);
 }
 
 /* Of locked memory alone. The class DO_FORK_OLD of ibv_rereg_mr: the new MR is valid. */
