@@ -40,7 +40,6 @@ JUSTIFIED = (
      'the fast path, whose inlining does not depend on the code of other requests'),
     ('split', 'dropin/verbs/*', 'dropin/verbs/ribv_ops.c', 'operations of a context'),
     ('split', 'dropin/verbs/ribv_ops.c', '*', 'a wrapper of each operation'),
-    ('split', 'dropin/cm/rcm_report.c', '*', 'the report of connections, apart from their engine'),
     ('unused', 'dropin/preload/ribv_dlopen.c', 'ribv_dlopen_to', 'called by assembly'),
     ('unused', 'dropin/*', '*ibv_[gq]*', 'functions of libibverbs, which programs call'),
     ('unused', 'env/*', 'rte_*', 'functions of DPDK, which its headers declare'),

@@ -28,6 +28,7 @@
 
 #define MAX_HALF_OPEN 1024 /* requests of other hosts; descriptors limit links */
 #define EXIT_TRIES    1000
+#define FLOOD_NS      UINT64_C(1000000) /* pause of QP 1 after a poll that left MADs */
 
 /* Timeout of a message, as exponent (4.096 us * 2^n), and its retries. With --ip 1.07 s, 17 s in
  * all; with links 4.3 s, 60 s in all, for a peer that gets no CPU time. */
@@ -46,6 +47,8 @@ static struct ibcm *cm; /* NULL: not created yet */
 static struct ibcm_log cm_log;
 static int report_fd = -1; /* listening socket for rmem-top, or -1 */
 static struct rmem_gsi *gsis[RCM_MAX_DEVS];
+static uint32_t pausing; /* bitmap of devices whose QP 1 pauses, until again_ns */
+static uint64_t again_ns;
 static const struct rcm_packet *arrived; /* packet of a link in ibcm_input(); else NULL */
 static int send_error;                   /* error of a link since rcm_mad_send() was called */
 
@@ -585,19 +588,50 @@ rcm_mad_close(struct rcm_id *id)
 	}
 }
 
+/* Don't watch QP 1 of a device until the end of a pause. */
+static void
+pause_gsi(uint32_t number)
+{
+	rcm_agent_unwatch(rmem_gsi_fd(gsis[number]));
+	pausing |= UINT32_C(1) << number;
+	again_ns = rcm_now() + FLOOD_NS;
+}
+
+/*
+ * Pass the MADs that have arrived to the engine. If some are left, there is a flood of them, which
+ * must not keep the lock from the program.
+ */
 void
 rcm_mad_ready(uint32_t number)
 {
 	if (gsis[number] == NULL || !ribv_env_attach())
 		return;
-	rmem_gsi_poll(gsis[number]);
+	if (rmem_gsi_poll(gsis[number]))
+		pause_gsi(number);
 	rcm_timer_set();
 }
 
 uint64_t
 rcm_mad_next(void)
 {
-	return cm != NULL ? ibcm_next(cm) : IBCM_NEVER;
+	uint64_t next = cm != NULL ? ibcm_next(cm) : IBCM_NEVER;
+
+	return pausing != 0 ? RTE_MIN(next, again_ns) : next;
+}
+
+/* The pause is over. */
+static void
+poll_again(void)
+{
+	uint32_t left = pausing, number;
+
+	for (pausing = 0; left != 0; left &= left - 1) {
+		number = (uint32_t)__builtin_ctz(left);
+		if (have_gsi(number) == 0)
+			rcm_mad_ready(number);
+		else
+			pause_gsi(number);
+	}
 }
 
 void
@@ -605,6 +639,8 @@ rcm_mad_time(uint64_t now)
 {
 	if (cm != NULL && ibcm_next(cm) <= now)
 		ibcm_timeout(cm, now);
+	if (pausing != 0 && again_ns <= now)
+		poll_again();
 }
 
 void
@@ -615,6 +651,7 @@ rcm_mad_check(void)
 	/* The old socket may still be open; it then keeps the name. */
 	if (report_fd >= 0)
 		listen_for_reports();
+	pausing = 0;
 	for (i = 0; i < RCM_MAX_DEVS; i++) {
 		if (gsis[i] == NULL || !ribv_env_attach())
 			continue;

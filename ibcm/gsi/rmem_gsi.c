@@ -374,12 +374,15 @@ poll_once(struct rmem_gsi *gsi)
 	return n;
 }
 
-void
+bool
 rmem_gsi_poll(struct rmem_gsi *gsi)
 {
+	int n = 1, nb = 0;
+
 	arm(gsi);
-	while (poll_once(gsi) > 0)
-		;
+	for (; n > 0 && nb < RMEM_GSI_MAX_POLL; nb += n)
+		n = poll_once(gsi);
+	return n > 0;
 }
 
 /* Find the index of a GID of a port. */

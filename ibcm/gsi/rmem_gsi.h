@@ -11,13 +11,15 @@
  *
  * Callers serialise all calls for a QP 1. The calling threads must be registered with EAL, because
  * they post and poll. They wait until the descriptor of rmem_gsi_fd() is readable, and then call
- * rmem_gsi_poll().
+ * rmem_gsi_poll(). If it leaves MADs, they first let other threads have their locks.
  */
 
 #ifndef RMEM_GSI_H
 #define RMEM_GSI_H
 
 #include "ibcm.h"
+
+#define RMEM_GSI_MAX_POLL 4096 /* 10 ms */
 
 struct rmem_gsi;
 struct rmem_dev;
@@ -54,8 +56,11 @@ void rmem_gsi_abandon(struct rmem_gsi *gsi);
 int rmem_gsi_fd(const struct rmem_gsi *gsi);
 /* GID of the device. */
 const uint8_t *rmem_gsi_gid(const struct rmem_gsi *gsi);
-/* Pass all MADs that have arrived to the callback. */
-void rmem_gsi_poll(struct rmem_gsi *gsi);
+/*
+ * Pass the MADs that have arrived to the callback, at most RMEM_GSI_MAX_POLL: peers may send more
+ * and more. True: some may be left, for which the descriptor need not become readable.
+ */
+bool rmem_gsi_poll(struct rmem_gsi *gsi);
 /* Send a MAD. It may be lost, as on the network. */
 void rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);

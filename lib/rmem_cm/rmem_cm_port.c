@@ -33,7 +33,7 @@
 #define MAX_IDS       4096
 #define MAX_HALF_OPEN 64
 #define MAX_OUTBOX    256
-/* Polling interval of a device without completion channels. */
+/* Polling interval of a device without completion channels, and pause in a flood of MADs. */
 #define POLL_MS 1
 /* Limit of the last user's wait for DREPs. */
 #define LINGER_MS 2000
@@ -247,18 +247,19 @@ serve_once(struct cm_port *port)
 {
 	struct pollfd fds[2] = {{.fd = port->wake_fd, .events = POLLIN},
 			{.fd = rmem_gsi_fd(port->gsi), .events = POLLIN}};
+	bool has_more = rmem_gsi_poll(port->gsi);
 	uint64_t n;
 	int ms;
 
-	rmem_gsi_poll(port->gsi);
 	if (ibcm_next(port->cm) <= rmem_cm_port_now())
 		ibcm_timeout(port->cm, rmem_cm_port_now());
 	flush(port);
 	pthread_cond_broadcast(&port->changed);
-	ms = sleep_ms(port);
+	/* A flood of MADs must not keep the lock from other threads. */
+	ms = has_more ? POLL_MS : sleep_ms(port);
 	port->is_thread = false;
 	pthread_mutex_unlock(&port->lock);
-	poll(fds, RTE_DIM(fds), ms);
+	poll(fds, has_more ? 1 : RTE_DIM(fds), ms);
 	if (fds[0].revents & POLLIN)
 		(void)!read(port->wake_fd, &n, sizeof(n));
 	pthread_mutex_lock(&port->lock);

@@ -29,7 +29,7 @@ uint64_t __wrap_rcm_now(void);
 int __wrap_rmem_gsi_open(
 		struct rmem_dev *dev, rmem_gsi_recv_t recv, void *arg, struct rmem_gsi **gsi);
 int __wrap_rmem_gsi_fd(const struct rmem_gsi *gsi);
-void __wrap_rmem_gsi_poll(struct rmem_gsi *gsi);
+bool __wrap_rmem_gsi_poll(struct rmem_gsi *gsi);
 void __wrap_rmem_gsi_send(struct rmem_gsi *gsi, const struct ibcm_path *path,
 		const uint8_t mad[IBCM_MAD_LEN]);
 uint64_t __wrap_rmem_gsi_random(void *arg);
@@ -179,7 +179,7 @@ __wrap_rmem_gsi_fd(const struct rmem_gsi *gsi)
 }
 
 /* MADs that are sent now arrive later. */
-void
+bool
 __wrap_rmem_gsi_poll(struct rmem_gsi *gsi)
 {
 	uint32_t n = gsi->nb, at;
@@ -192,6 +192,7 @@ __wrap_rmem_gsi_poll(struct rmem_gsi *gsi)
 		gsi->nb--;
 		gsi->recv(gsi->arg, &gsi->mads[at].path, gsi->mads[at].mad);
 	}
+	return false;
 }
 
 void

@@ -443,6 +443,49 @@ TEST(cm_hostile, datagrams_that_are_no_mads_are_counted)
 	TEST_OK(rmem_mr_dereg(mr));
 }
 
+#define FLOOD_IP    "127.0.23.5"
+#define FLOOD_LIMIT (3 * RMEM_GSI_MAX_POLL)
+
+/* QP 1 of a device that sends a MAD to itself for each one that it receives. */
+static struct {
+	struct rmem_dev *dev;
+	struct rmem_gsi *gsi;
+	int nb;
+} flood;
+
+static void
+flooded(void *arg, const struct ibcm_path *path, const uint8_t mad[IBCM_MAD_LEN])
+{
+	RTE_SET_USED(arg);
+	if (++flood.nb < FLOOD_LIMIT)
+		rmem_gsi_send(flood.gsi, path, mad);
+}
+
+/* A poll ends though another MAD has arrived whenever one was received. */
+TEST(cm_hostile, flood_of_mads_does_not_keep_a_poll)
+{
+	const uint8_t mad[IBCM_MAD_LEN] = {1, IBCM_MAD_CLASS};
+	struct ibcm_path path = {.hop_limit = 64};
+	bool has_more;
+	int nb;
+
+	flood.nb = 0;
+	TEST_OK(rmem_dev_create("soft32", "ip=" FLOOD_IP, &flood.dev));
+	TEST_OK(rmem_gsi_open(flood.dev, flooded, NULL, &flood.gsi));
+	memcpy(path.local_gid, rmem_gsi_gid(flood.gsi), sizeof(path.local_gid));
+	memcpy(path.remote_gid, path.local_gid, sizeof(path.remote_gid));
+	rmem_gsi_send(flood.gsi, &path, mad);
+	while (flood.nb < FLOOD_LIMIT) {
+		nb = flood.nb;
+		has_more = rmem_gsi_poll(flood.gsi);
+		nb = flood.nb - nb;
+		TEST_ASSERT(nb < 2 * RMEM_GSI_MAX_POLL);
+		TEST_ASSERT(has_more || nb < RMEM_GSI_MAX_POLL);
+	}
+	rmem_gsi_close(flood.gsi);
+	TEST_OK(rmem_dev_close(flood.dev));
+}
+
 static void
 setup(void)
 {
