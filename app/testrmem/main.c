@@ -80,6 +80,7 @@ run(struct app *app)
 
 	testrmem_session_close(app->session);
 	app->session = NULL;
+	app->stats.session = NULL;
 	ret = testrmem_session_open(&app->conf, app->devs, &app->session);
 	if (ret != 0 || app->session == NULL)
 		return TESTRMEM_EXIT_USAGE;

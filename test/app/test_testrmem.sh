@@ -356,6 +356,9 @@ test_prompt() {
 	prompt one 'set mode mbuf\nset ops 1000\nstart\nwait\nshow pool\nshow mr\nset mode write\nstart\nquit\n'
 	[ "$rc" = 0 ] && is_quiet && said out '^tr_soft0: .* mbufs of 2048 bytes' '^  mbufs '
 	verdict 'prompt: mode mbuf, its pool and MRs' $?
+	prompt one 'set ops 10\nstart\nwait\nset mrs 16M\nstart\nclear\nshow stats\nquit\n'
+	[ "$rc" = 1 ] && said err 'needs 16777217 MRs' && said out '^verified: yes' '^no run yet'
+	verdict 'prompt: clear after a run that did not start' $?
 	prompt one 'help\nshow config\nshow device\nshow mr\nclear\nquit\n' --burst 7
 	[ "$rc" = 0 ] && is_quiet && said out '^set <parameter> <value>' '^burst +7' \
 		'^device soft0' '^no run yet: use start'
