@@ -350,6 +350,19 @@ rmem_lease_ctx_create(
 	return 0;
 }
 
+/*
+ * Whether requests of the context have completions that were not polled: those after the last
+ * signaled one have none. A reset drops requests.
+ */
+static bool
+has_completions(const struct rmem_lease_ctx *ctx)
+{
+	struct rmem_qp_attr attr;
+
+	return ctx->ops_tail - ctx->ops_head > ctx->nb_unsignaled &&
+			(rmem_qp_query(ctx->qp, &attr) != 0 || attr.state != RMEM_QPS_RESET);
+}
+
 int
 rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 {
@@ -364,6 +377,8 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	if (ctx->stats.nb_leases != 0)
 		return LEASE_FAIL(EBUSY, "context: in use: %u leases were not reclaimed",
 				ctx->stats.nb_leases);
+	if (has_completions(ctx))
+		return LEASE_FAIL(EBUSY, "context: in use: a completion was not polled");
 	ret = release_all(ctx);
 	if (ret == -EBUSY)
 		return LEASE_FAIL(EBUSY, "context: in use: a request has not completed");

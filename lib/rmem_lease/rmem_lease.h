@@ -222,7 +222,7 @@ int rmem_lease_ctx_create(struct rmem_qp *qp, const struct rmem_lease_conf *conf
  *   0 on success, otherwise:
  *   - -EINVAL: not a context.
  *   - -EBUSY: leases were not reclaimed; the log has their number. Or the peer ended a lease, and
- *     the completion of its grant was not polled yet.
+ *     the completion of its grant was not polled yet; not if the QP is in RESET.
  *   - -EIO: the device failed to release a key. Other keys may have been released; the context
  *     remains usable with the remaining keys, and can be destroyed again.
  */

@@ -339,6 +339,24 @@ TEST(lease_revoke, invalidation_by_the_peer_replaces_the_local_inv)
 	lx_expect_granted(lx.lease[1]);
 }
 
+/* Otherwise the application would poll the completion of a request that it has not posted. */
+TEST(lease_revoke, context_waits_for_the_completion_of_a_grant)
+{
+	struct rmem_wc wc;
+
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV), "no SEND_WITH_INV");
+	lx_grant(1, WRITE);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	wc = fx.wc;
+	TEST_EQ(wc.wr_id >> 48, RMEM_LEASE_WR_ID);
+	send_with_inv(lx.lease[0]->rkey);
+	expect_peer_inv(lx.lease[0]->rkey);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &wc, 1), 0);
+	lx_destroy();
+}
+
 TEST(lease_revoke, invalidation_of_another_key_is_ignored)
 {
 	lx_grant(1, WRITE);
