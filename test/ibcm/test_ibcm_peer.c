@@ -397,6 +397,50 @@ TEST(ibcm_peer, repeated_request_is_answered_at_once)
 	TEST_MEM(pair.net[1].mad, pair.net[0].mad, IBCM_MAD_LEN);
 }
 
+/* Deliver the only MAD in flight twice: the duplicates of its type that its receiver counts. */
+static uint64_t
+deliver_twice(uint16_t type)
+{
+	const struct pair_mad mad = pair.net[0];
+	const struct pair_side *side = &pair.side[mad.to];
+
+	TEST_EQ(pair.nb_net, 1);
+	TEST_EQ(pair_msg(&pair, 0).type, type);
+	pair_deliver(&pair, 0);
+	ibcm_input(side->cm, side->now, &mad.path, mad.mad);
+	pair.nb_net = 0;
+	return ibcm_stats(side->cm)->duplicates[type - IBCM_REQ];
+}
+
+TEST(ibcm_peer, repeated_messages_are_counted_by_type)
+{
+	const struct ibcm_sidr_conf sidr = {.path = pair_req(&pair, 0).path,
+			.service_id = PAIR_SERVICE,
+			.cm_timeout = PAIR_TIMEOUT};
+	struct ibcm_qp_conf qp = pair_qp(1);
+	struct ibcm_id *id;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		qp.qpn += i; /* that of the first connection is in TIMEWAIT */
+		TEST_OK(pair_connect(&pair, 0, &id));
+		TEST_EQ(deliver_twice(IBCM_REQ), i + 1);
+		TEST_OK(ibcm_accept(pair_last(&pair, 1)->id, 0, &qp, NULL));
+		TEST_EQ(deliver_twice(IBCM_REP), i + 1);
+		if (i == 0) {
+			TEST_OK(ibcm_ready(id, NULL));
+			TEST_EQ(deliver_twice(IBCM_RTU), 1);
+			TEST_OK(ibcm_disconnect(id, 0, NULL));
+			TEST_EQ(deliver_twice(IBCM_DREQ), 1);
+		} else {
+			TEST_OK(ibcm_reject(id, 0, IBCM_REJ_CONSUMER, NULL));
+			TEST_EQ(deliver_twice(IBCM_REJ), 1);
+		}
+	}
+	TEST_OK(ibcm_resolve(pair.side[0].cm, 0, &sidr, &id));
+	TEST_EQ(deliver_twice(IBCM_SIDR_REQ), 1);
+}
+
 /* The peer decides when it uses its QP number again. */
 TEST(ibcm_peer, qp_number_of_the_peer_in_time_wait_is_accepted)
 {

@@ -196,6 +196,39 @@ TEST(odp_guard, sent_signals_call_the_earlier_handler)
 	sigaction(SIGSEGV, &old, NULL);
 }
 
+static sigset_t blocked; /* in note_mask() */
+
+static void
+note_mask(int sig)
+{
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	count_signal(sig);
+}
+
+/* As the kernel would have called it: sigaction(2). */
+TEST(odp_guard, earlier_handler_has_its_own_mask)
+{
+	static const int flags[] = {0, SA_NODEFER};
+	struct sigaction old, action;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		memset(&action, 0, sizeof(action));
+		action.sa_handler = note_mask;
+		action.sa_flags = flags[i];
+		sigaddset(&action.sa_mask, SIGUSR1);
+		TEST_OK(sigaction(SIGSEGV, &action, &old));
+		fx_setup_odp();
+		raise(SIGSEGV);
+		fx_teardown();
+		sigaction(SIGSEGV, &old, NULL);
+		TEST_EQ(nb_signals, i + 1);
+		TEST_EQ(sigismember(&blocked, SIGSEGV), flags[i] == 0);
+		TEST_EQ(sigismember(&blocked, SIGUSR1), 1);
+		TEST_EQ(sigismember(&blocked, SIGUSR2), 0);
+	}
+}
+
 TEST(odp_guard, ignored_sent_signals_stay_ignored)
 {
 	struct sigaction old;
