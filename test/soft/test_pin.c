@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#include <rte_eal.h>
+#include <rte_malloc.h>
+
 #include "fixture_pin.h"
 
 /* Register, and check what counts. */
@@ -63,6 +66,22 @@ TEST(pin, ranges_of_a_list_count)
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(pin_counted(), before);
+}
+
+/* Hugepages do not: the kernel never swaps them. */
+TEST(pin, plain_pages_of_eal_count)
+{
+	uint64_t before = pin_counted();
+	struct rmem_mr *mr;
+	void *mem;
+
+	TEST_SKIP_IF(rte_eal_has_hugepages(), "EAL has hugepages");
+	mem = rte_malloc(NULL, 2 * FX_PAGE, FX_PAGE);
+	mr = fx_mr(pin_pds[PIN_AUTO], mem, 2 * FX_PAGE, FX_ACCESS);
+	TEST_EQ(pin_counted(), before + 2 * FX_PAGE);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_counted(), before);
+	rte_free(mem);
 }
 
 TEST(pin, sharers_count_again)
