@@ -31,14 +31,14 @@ KILLERS = (
     ('drivers/soft/wire/', 'wire_(sim|conformance_shm)', '(dropin_)?(cm|conformance|host|ports|wire|sim|udp|xrc).*'),
     ('drivers/soft/chaos/', 'chaos_.*', '(dropin_|engine_|wire_)?(args|chaos|conformance|control).*'),
     ('drivers/soft/', 'conformance(_sanitize)?|engine_conformance',
-     PLAIN + '|engine(?!_lease).*|dropin_xrc.*|wire_conformance(_shm)?'),
+     PLAIN + '|engine(?!_lease).*|dropin_xrc.*|wire_(conformance(_shm)?|sim)'),
     ('drivers/verbs/', 'fake_verbs_(?!mw_random).*', 'fake_.*|verbs.*'),
     ('dropin/cm/', 'dropin_(cm|cm_poll|cm_refused|errnos_cm)', 'dropin_.*|cm_.*'),
     ('dropin/', 'dropin_(verbs|errnos|groups|requests|refusals|sanitize)', 'dropin_.*'),
     ('ibcm/', 'ibcm(_mad|_peer|_link)?', '(ibcm|cm|dropin_cm).*'),
     ('lib/rmem_cm/', 'cm_.*', '(dropin_|fake_)?cm.*'),
     ('lib/rmem_pool/', '(pool|mbuf|tracked|mempool).*', 'dump|doc_pool|left.*|mp|object|sanitize_pool|secondary|tel_cmd'),
-    ('lib/rmem_lease/', 'lease_(fast_reg|mw|umr|bad_.*)', '.*lease.*'),
+    ('lib/rmem_lease/', 'lease_(fast_reg|mw|umr|bad_.*)', '.*lease.*|audit|dump|tel_cmd'),
     ('lib/rmem_cache/', 'cache', '.*(cache|uffd).*'),
     ('lib/', 'conformance|mr|qp|dev|object', PLAIN))
 

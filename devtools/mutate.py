@@ -12,10 +12,10 @@ mutants.txt. In the same tree, the same seed draws the same mutants.
 A mutant is killed if it does not compile, if a test fails, or if a test exceeds the given seconds,
 which should be several times the duration of the slowest test. The state file keeps the results, so
 that an interrupted run can be resumed; a result is dropped when the text of its mutant changes. The
-tree must first pass without a mutant; with --only and --quick, the likely killers run without a mutant
-first, and those that fail are left out. --quick runs only the likely killers; a mutant that they do not
-kill counts as not run. The last line has the score. The exit status is 1 if a mutant survives without a
-reason, or does not match its file; of --sample, if more than 5 % survive.
+tree must first pass without a mutant, except with --only and --quick. A test that kills its first mutant
+runs once without one, and is left out if it fails then too. --quick runs only the likely killers; a
+mutant that they do not kill counts as not run. The last line has the score. The exit status is 1 if a
+mutant survives without a reason, or does not match its file; of --sample, if more than 5 % survive.
 """
 
 import argparse
@@ -137,14 +137,14 @@ def programs_of(names):
     return sorted(os.path.relpath(path, BUILD) for path in needed & built)
 
 
-def meson_tests(names, seconds, *more):
-    """The tests that fail, as (name, how)."""
-    if not names:
-        return []
-    done = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--num-processes=2',
-                '--timeout-multiplier=%g' % (seconds / MESON_SECONDS), *more, *names])
-    failed = re.findall(r'^ *\d+/\d+ (?:.*/ )?(\S+) +(FAIL|TIMEOUT|ERROR)', done.stdout, re.M)
-    return failed if done.returncode == 0 or failed else [(done.stdout[-400:], 'ERROR')]
+def meson_tests(names, seconds):
+    """(name, how) of the first test that fails, or None."""
+    done = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--maxfail=1', '--num-processes=3',
+                '--timeout-multiplier=%g' % (seconds / MESON_SECONDS), *names])
+    if done.returncode == 0:
+        return None
+    found = re.search(r'^ *\d+/\d+ (?:.*/ )?(\S+) +(FAIL|TIMEOUT|ERROR)', done.stdout, re.M)
+    return found.groups() if found else (done.stdout[-400:], 'ERROR')
 
 
 def fast_tests():
@@ -163,27 +163,39 @@ def stages(mutant, all_tests):
 
 
 def kill(mutant, all_tests, seconds, is_quick):
-    """How the mutant that is in the tree died, or None."""
+    """(test, how) of the death of the mutant that is in the tree, or None."""
     lists = stages(mutant, all_tests)
     if not is_quick:
         lists.append([test for test in all_tests if not any(test in names for names in lists)])
     for names in filter(None, lists):
         if ninja(*programs_of(names)).returncode != 0:
-            return 'build'
-        failed = meson_tests(names, seconds, '--maxfail=1')
-        if failed:
-            return '%s (%s)' % (failed[0][0], failed[0][1].lower())
+            return 'build', ''
+        found = meson_tests(names, seconds)
+        if found is not None:
+            return found
     return None
 
 
-def try_one(mutant, all_tests, seconds, is_quick):
+def try_one(mutant, all_tests, seconds, is_quick, proven):
+    """How a mutant died, or None. Tests that fail without it are removed from all_tests."""
     path = os.path.join(TREE, mutant[1])
     whole = read(path)
-    write(path, whole.replace(mutant[2], mutant[3]))
-    try:
-        return kill(mutant, all_tests, seconds, is_quick)
-    finally:
-        write(path, whole)
+    while True:
+        write(path, whole.replace(mutant[2], mutant[3]))
+        try:
+            found = kill(mutant, all_tests, seconds, is_quick)
+        finally:
+            write(path, whole)
+        if found is None or found[0] not in all_tests:
+            return found and found[0]
+        if found[0] not in proven:
+            ninja(*programs_of(found[:1]))
+            if meson_tests(found[:1], seconds) is None:
+                proven.add(found[0])
+        if found[0] in proven:
+            return '%s (%s)' % (found[0], found[1].lower())
+        print('mutate.py: left out, since it fails without a mutant: ' + found[0], flush=True)
+        all_tests.remove(found[0])
 
 
 def mark(mutant):
@@ -194,8 +206,7 @@ def load(path):
     return json.loads(read(path)) if os.path.isfile(path) else {}
 
 
-def prepare(mutants, has_baseline):
-    """The tests, without likely killers that fail without a mutant."""
+def prepare(has_baseline):
     os.makedirs(TREE, exist_ok=True)
     sync()
     configure()
@@ -205,13 +216,10 @@ def prepare(mutants, has_baseline):
     all_tests = fast_tests()
     if not all_tests:
         sys.exit('no tests were found')
-    likely = {test for mutant in mutants for names in stages(mutant, all_tests) for test in names}
-    failed = dict(meson_tests(all_tests if has_baseline else sorted(likely), MESON_SECONDS))
-    if has_baseline and failed:
-        sys.exit('the tree fails without a mutant: ' + ' '.join(failed))
-    for name in failed:
-        print('mutate.py: left out, since it fails without a mutant: ' + name, flush=True)
-    return [test for test in all_tests if test not in failed]
+    failed = meson_tests(all_tests, MESON_SECONDS) if has_baseline else None
+    if failed is not None:
+        sys.exit('the tree fails without a mutant: %s (%s)' % failed)
+    return all_tests
 
 
 def outcome(mutant, done):
@@ -276,10 +284,11 @@ def main():
     if args.list or args.check:
         return 0
     to_run = [mutant for mutant in mutants if is_due(args, state.get(mutant[0]))]
-    all_tests = prepare(to_run, has_baseline=not args.only and not args.quick)
+    all_tests = prepare(has_baseline=not args.only and not args.quick)
+    proven = set()
     for mutant in to_run:
         start = time.monotonic()
-        killer = try_one(mutant, all_tests, args.seconds, args.quick)
+        killer = try_one(mutant, all_tests, args.seconds, args.quick, proven)
         if killer is not None or not args.quick:
             state[mutant[0]] = {'mark': mark(mutant), 'killer': killer}
             write(args.state, json.dumps(state, indent=1, sort_keys=True) + '\n')
