@@ -192,6 +192,9 @@ test_again() {
 	RMEM_AGAIN=1 tree/devtools/test.sh clang >out 2>err
 	[ $? = 1 ] && said out '^clang .* 1 tests  FAILED' '^1 passed, 2 failed, 0 skipped$'
 	verdict 'test.sh: a test that fails twice fails' $?
+	gate dropin <<<'echo "Row again: a (b)"; echo "Row again: c"'
+	tree/devtools/test.sh dropin >out 2>err && said out '^dropin .* ok, unstable: a .b., unstable: c$'
+	verdict 'test.sh: rows of programs that were run again' $?
 	rm ran
 	RMEM_AGAIN=1 tree/devtools/test.sh asan >out 2>err
 	[ $? = 1 ] && said out '^asan .* FAILED'
