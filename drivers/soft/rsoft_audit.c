@@ -418,7 +418,7 @@ rsoft_audit(struct rmem_dev *base)
 
 	lock_all(dev);
 	/* A QP that other processes held is destroyed by the device's thread. */
-	while (dev->nb_dying_qp != 0) {
+	while (!LIST_EMPTY(&dev->dying_qps)) {
 		unlock_all(dev);
 		rte_pause();
 		lock_all(dev);

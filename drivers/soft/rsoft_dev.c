@@ -104,6 +104,7 @@ dev_init_lists(struct rsoft_dev *dev)
 {
 	TAILQ_INIT(&dev->pending);
 	LIST_INIT(&dev->dms);
+	LIST_INIT(&dev->dying_qps);
 	LIST_INIT(&dev->groups);
 	LIST_INIT(&dev->srqs);
 	LIST_INIT(&dev->xrcds);

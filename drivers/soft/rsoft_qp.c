@@ -768,7 +768,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 		return -EBUSY;
 	}
 	rsoft_lock(&rsoft_domain->lock);
-	dev->nb_dying_qp++;
+	LIST_INSERT_HEAD(&dev->dying_qps, qp, dying);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_engine_remove_qp(qp);
 	qp_quiesce(qp, true);
@@ -778,10 +778,10 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	}
 	rsoft_lock(&rsoft_domain->lock);
 	rsoft_stats_add(&dev->stats_destroyed, qp);
+	LIST_REMOVE(qp, dying);
 	if (base->qp_num != RSOFT_GSI_QP)
 		rsoft_ids_put(&dev->qp_ids, (base->qp_num & dev->qp_mask) - RSOFT_FIRST_QP + 1);
 	dev->nb_qp--;
-	dev->nb_dying_qp--;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_chaos_qp_fini(qp->chaos);
 	rte_free(qp->rq.ring);

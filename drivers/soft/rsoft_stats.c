@@ -36,6 +36,7 @@ rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
 static void
 stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 {
+	const struct rsoft_qp *qp;
 	uint32_t i;
 
 	*sum = dev->stats_destroyed;
@@ -46,6 +47,11 @@ stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 	for (i = 0; i <= dev->qp_mask; i++) {
 		if (dev->qps[i] != NULL)
 			rsoft_stats_add(sum, dev->qps[i]);
+	}
+	/* QPs that have left the table and are not among the destroyed ones yet. */
+	LIST_FOREACH(qp, &dev->dying_qps, dying) {
+		if (dev->qps[qp->qp.qp_num & dev->qp_mask] != qp)
+			rsoft_stats_add(sum, qp);
 	}
 	if (dev->wire != NULL)
 		rwire_stats_get(dev->wire, sum);

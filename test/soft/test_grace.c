@@ -32,6 +32,7 @@ static struct {
 	uint32_t is_back;     /* the call has returned; atomic */
 	int (*call)(void);
 	int result;
+	struct rmem_dev_stats stats; /* of the device, after the call was watched */
 	struct sigaction old;
 } held;
 
@@ -130,6 +131,7 @@ expect_wait(int (*call)(void))
 	held.call = call;
 	TEST_OK(pthread_create(&thread, NULL, run_call, NULL));
 	watch();
+	held.stats = fx_dev_stats(fx.a.dev);
 	TEST_RUN(release());
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_EQ(held.is_early, 0);
@@ -151,6 +153,25 @@ WAITS(reset_waits_for_lcores, rmem_qp_reset(held.peer.qp))
 WAITS(destroy_waits_for_lcores, fx_release(held.peer.qp))
 WAITS(set_error_waits_for_lcores, rmem_qp_set_error(held.peer.qp))
 WAITS(another_producer_of_a_cq_waits_for_lcores, fx_qp(fx.a.pd, held.side.cq, 4) == NULL ? -1 : 0)
+
+/* Until the call returns, and later, the counters of the device have the requests of the QP. */
+TEST(grace, qp_that_is_being_destroyed_is_counted)
+{
+	const struct rmem_sge sge = fx_sge(held.peer.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_rdma(
+			RMEM_WR_RDMA_WRITE, &sge, fx_addr(held.side.buf), held.side.mr->rkey);
+	uint64_t before;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		TEST_STATUS(fx_send(held.peer.qp, &wr), RMEM_WC_SUCCESS);
+	before = fx_dev_stats(fx.a.dev).bytes;
+	start_held();
+	expect_wait(call_destroy_waits_for_lcores);
+	TEST_ASSERT(held.stats.bytes >= before);
+	TEST_ASSERT(fx_dev_stats(fx.a.dev).bytes >= before);
+	TEST_ASSERT(fx_dev_stats(fx.a.dev).bytes <= before + FX_PAGE);
+}
 
 static int
 unbind_counter(void)

@@ -491,12 +491,13 @@ struct rsoft_qp {
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* written by the executor of sq */
 	struct rsoft_rq rq;
-	uint64_t bad_rkeys;      /* counter: bad rkeys in requests of peers; atomic */
-	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
-	uint32_t conf_access;    /* access at creation */
-	uint32_t qkey;           /* of UD; atomic */
-	uint32_t nb_groups;      /* multicast groups of the QP; under rsoft_domain::lock */
-	void (*revoke)(void);    /* revokes direct access (rsoft_grant.h) or NULL; atomic */
+	uint64_t bad_rkeys;         /* counter: bad rkeys in requests of peers; atomic */
+	struct rmem_qp_attr set;    /* attributes as set, for queries; under rsoft_domain::lock */
+	uint32_t conf_access;       /* access at creation */
+	uint32_t qkey;              /* of UD; atomic */
+	uint32_t nb_groups;         /* multicast groups of the QP; under rsoft_domain::lock */
+	LIST_ENTRY(rsoft_qp) dying; /* in rsoft_dev::dying_qps */
+	void (*revoke)(void);       /* revokes direct access (rsoft_grant.h) or NULL; atomic */
 	struct rmem_counter *counters[RMEM_QP_NB_COUNTS]; /* by the bits of counts; else NULL */
 
 	/* XRC_RECV (wire/rwire_xrc_qp.h). */
@@ -603,10 +604,10 @@ struct rsoft_dev {
 	uint32_t nb_mr; /* also read by posts; atomic */
 	uint32_t nb_mw;
 	uint32_t nb_qp;
-	uint32_t nb_dying_qp; /* QPs that are being destroyed; under rsoft_domain::lock */
 	struct rsoft_ids qp_ids;
-	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
-	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
+	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */
+	LIST_HEAD(rsoft_dying, rsoft_qp) dying_qps;  /* being destroyed; under rsoft_domain::lock */
+	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs;       /* under rsoft_domain::lock */
 	LIST_HEAD(rsoft_xrcds, rsoft_xrcd) xrcds;    /* XRC domains; under rsoft_domain::lock */
 	LIST_HEAD(rsoft_groups, rsoft_group) groups; /* multicast; under rsoft_domain::lock */
 	rte_ticketlock_t group_lock; /* held by calls that change groups; taken first */
