@@ -51,7 +51,7 @@ static const struct {
 } defaults[] = {
 		{"ip=", ",ip=host", "engine="}, /* engines exclude ip= */
 		{"max_cq=", ",max_cq=4096", NULL},
-		{"max_cqe=", ",max_cqe=262144", "profile="}, /* libfabric's ofi_rxm needs 131073 */
+		{"max_cqe=", ",max_cqe=4194303", "profile="}, /* as mlx5 */
 		{"max_qp=", ",max_qp=4096", NULL},
 };
 

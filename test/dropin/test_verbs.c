@@ -22,6 +22,17 @@ query(void)
 
 	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
 	HOLDS(attr.orig_attr.max_qp == 4096 && attr.orig_attr.max_cq == 4096);
+	HOLDS(attr.orig_attr.max_cqe == 4194303);
+}
+
+/* As ib_write_bw -q 4096: entries for 128 requests of each QP. */
+static void
+create_large(void)
+{
+	struct ibv_cq *large = ibv_create_cq(context, 128 * 4096, NULL, NULL, 0);
+
+	HOLDS(large != NULL && large->cqe >= 128 * 4096);
+	HOLDS(ibv_destroy_cq(large) == 0);
 }
 
 static void
@@ -261,6 +272,7 @@ main(int argc, char **argv)
 {
 	context = open_device(argc > 1 ? argv[1] : "soft0");
 	query();
+	create_large();
 	create();
 	connect_to(qps[0], qps[1]);
 	connect_to(qps[1], qps[0]);
