@@ -4,7 +4,7 @@
 
 /*
  * Telemetry and dump. A cache is in the list from its creation to its destruction. Both take the
- * lock of the list, and no lock of a cache while they hold it.
+ * lock of the list without that of a cache; telemetry takes that of a cache within it.
  */
 
 #include <string.h>
