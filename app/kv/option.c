@@ -120,14 +120,18 @@ set_seal(struct kv_conf *conf, const char *name)
 {
 	uint8_t bytes[RMEM_LEASE_SEAL_KEY_SIZE + 1];
 	FILE *file = fopen(name, "re");
-	size_t nb;
+	size_t nb = 0;
+	int error = errno;
 
-	if (file == NULL) {
-		KV_ERR("cannot read '%s': %s", name, strerror(errno));
+	if (file != NULL) {
+		nb = fread(bytes, 1, sizeof(bytes), file);
+		error = ferror(file) ? errno : 0;
+		fclose(file);
+	}
+	if (error != 0) {
+		KV_ERR("cannot read '%s': %s", name, strerror(error));
 		return -EINVAL;
 	}
-	nb = fread(bytes, 1, sizeof(bytes), file);
-	fclose(file);
 	if (nb != RMEM_LEASE_SEAL_KEY_SIZE) {
 		KV_ERR("seal '%s' has %s%zu bytes: a key has %d", name,
 				nb < sizeof(bytes) ? "" : "more than ",

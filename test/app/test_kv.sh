@@ -143,6 +143,7 @@ test_options() {
 	refused "bad value '0' for lease-ms: .* 1 to 3600000" --lease-ms 0
 	refused "bad value 'tcp' for backend: auto, fast_reg, mw or umr" --backend tcp
 	refused "cannot read 'missing': No such file" --seal missing
+	refused "cannot read '.': Is a directory" --seal .
 	printf 'short' >short
 	refused "seal 'short' has 5 bytes: a key has 32" --seal short
 	head -c 33 /dev/zero >long
