@@ -52,7 +52,9 @@ static const struct {
 		{"ip=", ",ip=host", "engine="}, /* engines exclude ip= */
 		{"max_cq=", ",max_cq=4096", NULL},
 		{"max_cqe=", ",max_cqe=4194303", "profile="}, /* as mlx5 */
-		{"max_qp=", ",max_qp=4096", NULL},
+		{"max_qp=", ",max_qp=4096", NULL}, {"max_srq=", ",max_srq=4096", NULL},
+		{"max_pd=", ",max_pd=4096", NULL},
+		{"max_mr=", ",max_mr=65536", NULL}, /* more than the objects of a process */
 };
 
 static int
@@ -61,7 +63,7 @@ rmem_create(const char *name, const char *args, struct rmem_dev **dev)
 	char own[4096]; /* longer than all arguments of soft together */
 	size_t i, len;
 
-	if (strncmp(name, "soft", 4) != 0 || strlen(args) >= sizeof(own) - 64)
+	if (strncmp(name, "soft", 4) != 0 || strlen(args) >= sizeof(own) - 128)
 		return rmem_dev_create(name, args, dev);
 	len = (size_t)snprintf(own, sizeof(own), "%s", args);
 	for (i = 0; i < RTE_DIM(defaults); i++) {

@@ -22,7 +22,8 @@ query(void)
 
 	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
 	HOLDS(attr.orig_attr.max_qp == 4096 && attr.orig_attr.max_cq == 4096);
-	HOLDS(attr.orig_attr.max_cqe == 4194303);
+	HOLDS(attr.orig_attr.max_cqe == 4194303 && attr.orig_attr.max_srq == 4096);
+	HOLDS(attr.orig_attr.max_mr == 65536 && attr.orig_attr.max_pd == 4096);
 }
 
 /* As ib_write_bw -q 4096: entries for 128 requests of each QP. */
