@@ -232,7 +232,9 @@ on_event(void *arg, const struct ibcm_event *event)
 		handlers->ended(id, 0);
 		break;
 	case IBCM_EVENT_TIMEWAIT_EXIT:
-		handlers->timewait_exit(id);
+		/* The program knows no time-wait of a link, which has no use for it. */
+		if (ibcm_path(event->id)->link == 0)
+			handlers->timewait_exit(id);
 		break;
 	}
 }
