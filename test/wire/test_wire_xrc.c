@@ -4,6 +4,8 @@
 
 /* Packets of XRC: each request names its SRQ, and what a hostile peer makes of that. */
 
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include <rmem_driver.h>
@@ -247,6 +249,46 @@ TEST(wire_sim, rest_of_an_xrc_message_to_a_destroyed_srq_is_refused)
 	TEST_EQ(state_of(link_.recv), RMEM_QPS_ERR);
 	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 0);
 	xrc_make_srq(&sides[1], sides[1].pd, link_.domain, &link_.srq, &link_.number);
+	link_close();
+}
+
+static void *
+destroy_recv(void *arg)
+{
+	int *ret = arg;
+
+	*ret = rmem_qp_destroy(link_.recv);
+	return NULL;
+}
+
+/* It is held when it has left the table of QPs, before it returns the receive of the message. */
+TEST(wire_sim, xrc_srq_is_destroyed_while_its_qp_is_being_destroyed)
+{
+	const struct rsoft_qp *qp;
+	pthread_t thread;
+	struct rsoft_qp **entry;
+	bool is_used;
+	int ret = -1;
+
+	link_open_two();
+	qp = (const struct rsoft_qp *)link_.recv;
+	entry = &qp->dev->qps[link_.recv->qp_num & qp->dev->qp_mask];
+	link_post(1, 3 * MTU);
+	link_deliver(request(RWIRE_SEND_FIRST, MTU, false));
+	expect_ack(RWIRE_AETH_ACK);
+	TEST_ASSERT(qp->rq.srq != NULL && qp->rq.cons != qp->rq.prod);
+	rte_ticketlock_lock(&qp->dev->wire->rx_lock);
+	TEST_OK(pthread_create(&thread, NULL, destroy_recv, &ret));
+	while (__atomic_load_n(entry, __ATOMIC_ACQUIRE) != NULL)
+		sched_yield();
+	TEST_OK(rmem_srq_destroy(link_.srq));
+	is_used = qp->rq.srq != NULL;
+	rte_ticketlock_unlock(&qp->dev->wire->rx_lock);
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_OK(ret);
+	TEST_ASSERT(!is_used);
+	link_.recv = NULL;
+	link_.srq = NULL;
 	link_close();
 }
 

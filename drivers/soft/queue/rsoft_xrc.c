@@ -92,6 +92,8 @@ xrc_number(struct rsoft_srq *srq, const struct rsoft_xrc_claim *claim)
 static void
 xrc_forget(struct rsoft_qp *qp, const struct rsoft_srq *srq)
 {
+	if (qp->xrcd != srq->xrcd)
+		return;
 	rte_ticketlock_lock(&qp->rq.lock);
 	if (qp->rq.srq == srq) {
 		rsoft_rq_drop(qp);
@@ -106,6 +108,7 @@ static void
 xrc_leave(struct rsoft_srq *srq)
 {
 	struct rsoft_dev *dev = srq->owner.dev;
+	struct rsoft_qp *qp;
 	uint32_t i;
 
 	rsoft_lock(&rsoft_domain->lock);
@@ -114,9 +117,12 @@ xrc_leave(struct rsoft_srq *srq)
 	rsoft_grace_wait();
 	rsoft_lock(&rsoft_domain->lock);
 	for (i = 0; i <= dev->qp_mask; i++) {
-		if (dev->qps[i] != NULL && dev->qps[i]->xrcd == srq->xrcd)
+		if (dev->qps[i] != NULL)
 			xrc_forget(dev->qps[i], srq);
 	}
+	/* One that has left the table may still have a receive to return. */
+	LIST_FOREACH(qp, &dev->dying_qps, dying)
+		xrc_forget(qp, srq);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_grace_wait();
 	rsoft_cq_detach(srq->cq);
