@@ -360,6 +360,30 @@ TEST(wire_sim, xrc_link_repeats_a_read_amid_a_message)
 	link_close();
 }
 
+/* No QP of the device has received the requests. */
+TEST(wire_sim, xrc_link_counts_for_the_device)
+{
+	struct rwire_xrc_request request;
+	struct rmem_dev_stats stats;
+	int fd;
+
+	link_open();
+	link_post(7, MTU);
+	fd = dial_ok();
+	put_request(fd, RWIRE_SEND_ONLY, 8);
+	TEST_EQ(get_answer(fd), RMEM_WC_SUCCESS);
+	request = rdma_request(RWIRE_READ_REQUEST, 8);
+	request.rkey ^= 1;
+	TEST_STATUS(exchange(fd, &request, 0), RMEM_WC_REM_ACCESS_ERR);
+	close(fd);
+	link_progress();
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.recv_wrs, 1);
+	TEST_EQ(stats.bad_rkeys, 1);
+	TEST_EQ(stats.mem_faults, 0);
+	link_close();
+}
+
 TEST(wire_sim, xrc_link_refuses_reads_and_atomics_without_the_key_or_right)
 {
 	static const struct {

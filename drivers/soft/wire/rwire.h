@@ -254,6 +254,9 @@ struct rwire_stats {
 	uint64_t ecn_marked; /* RC and UC packets received with Congestion Experienced */
 	uint64_t cnps_sent;
 	uint64_t cnps_received;
+	uint64_t link_recvs; /* of links to SRQs, as of QPs: rwire_xrc_in.c */
+	uint64_t link_bad_rkeys;
+	uint64_t link_faults;
 };
 
 struct rwire {

@@ -82,6 +82,9 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 	stats->drop_length += __atomic_load_n(&own->drop_length, __ATOMIC_RELAXED);
 	stats->drop_access += __atomic_load_n(&own->drop_access, __ATOMIC_RELAXED);
 	stats->drop_qkey += __atomic_load_n(&own->drop_qkey, __ATOMIC_RELAXED);
+	stats->recv_wrs += __atomic_load_n(&own->link_recvs, __ATOMIC_RELAXED);
+	stats->bad_rkeys += __atomic_load_n(&own->link_bad_rkeys, __ATOMIC_RELAXED);
+	stats->mem_faults += __atomic_load_n(&own->link_faults, __ATOMIC_RELAXED);
 }
 
 /* Prepare for a sleep of the thread; false if packets wait, or late acknowledgements. */

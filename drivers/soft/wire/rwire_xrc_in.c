@@ -242,10 +242,23 @@ in_answer(struct rwire_xrc *xrc, struct rwire_xrc_in *in, uint32_t seq, uint32_t
 	return in_send(xrc, in, answer, len);
 }
 
+/* Move the counters of a link to those of the device: its responder is not in the table of QPs. */
+static void
+in_count(struct rwire_xrc_in *in)
+{
+	struct rwire_stats *stats = &in->q.wire->stats;
+
+	RSOFT_COUNT(stats->link_recvs, in->qp.rq.consumed);
+	RSOFT_COUNT(stats->link_bad_rkeys, in->qp.bad_rkeys);
+	RSOFT_COUNT(stats->link_faults, in->qp.rq.faults);
+	in->qp.rq.consumed = in->qp.bad_rkeys = in->qp.rq.faults = 0;
+}
+
 /* Set the status of a request; the first error is that of all later ones. */
 static void
 in_set_status(struct rwire_xrc_in *in, int status, uint32_t vendor_err)
 {
+	in_count(in);
 	if (status < 0 && status != RSOFT_WAIT_RNR) {
 		status = RMEM_WC_REM_OP_ERR;
 		vendor_err = RMEM_VENDOR_ERR_NONE;
