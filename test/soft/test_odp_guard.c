@@ -125,6 +125,29 @@ TEST(odp_guard, device_without_a_guard_installs_no_handler)
 	sigaction(SIGSEGV, &old, NULL);
 }
 
+/* With sanitize=1, by the first MR: reports of unmapped memory need the handler. */
+TEST(odp_guard, device_that_sanitizes_without_a_guard_logs_it_once)
+{
+	static const char *const args[] = {"odp_guard=0", "odp_guard=0,sanitize=1"};
+	const char *line, *log;
+	char name[] = "soft7";
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(args); i++) {
+		struct rmem_pd *pd;
+
+		name[4] = (char)('7' + i);
+		pd = fx_pd(fx_dev(name, args[i]));
+		fx_log_begin();
+		fx_mr(pd, fx_mem(FX_PAGE, FX_PAGE), FX_PAGE, FX_ACCESS);
+		fx_mr(pd, fx_mem(FX_PAGE, FX_PAGE), FX_PAGE, FX_ACCESS);
+		log = fx_log_end();
+		line = strstr(log, "raises a signal: odp_guard=0");
+		TEST_EQ(line != NULL, i == 1);
+		TEST_ASSERT(line == NULL || strstr(line + 1, "raises a signal") == NULL);
+	}
+}
+
 static void
 expect_own_fault(int sig, const volatile uint8_t *at)
 {
