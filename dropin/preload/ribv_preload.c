@@ -82,8 +82,11 @@ route(const struct ribv_pass *pass)
 	void name(params)                                                                          \
 	{                                                                                          \
 		static PASS_ENTRY(name);                                                           \
+		int state;                                                                         \
                                                                                                    \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
 		((__typeof__(&name))route(&pass))(args);                                           \
+		pthread_setcancelstate(state, NULL);                                               \
 	}
 
 /*

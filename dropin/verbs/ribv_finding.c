@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -368,9 +369,13 @@ void
 ribv_find(const struct ribv_finding *finding)
 {
 	struct ribv_calls *calls = malloc(2 * sizeof(*calls));
+	int state;
 
+	/* Posts and polls, which report under locks, are not cancellation points. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (calls != NULL)
 		report(finding, calls, NULL);
+	pthread_setcancelstate(state, NULL);
 	free(calls);
 }
 
@@ -402,8 +407,10 @@ log_write(void *cookie, const char *text, size_t size)
 {
 	const char *at = text, *end_of, *next;
 	char *line;
+	int state;
 
 	RTE_SET_USED(cookie);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* as in ribv_find() */
 	for (; at < text + size; at = next) {
 		end_of = memchr(at, '\n', (size_t)(text + size - at));
 		next = end_of != NULL ? end_of + 1 : text + size;
@@ -412,6 +419,7 @@ log_write(void *cookie, const char *text, size_t size)
 			log_line(line);
 		free(line);
 	}
+	pthread_setcancelstate(state, NULL);
 	return (ssize_t)size;
 }
 

@@ -12,6 +12,7 @@
 #define OWN_QP_H
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
@@ -252,6 +253,36 @@ write_to(struct ibv_qp *qp, struct ibv_sge from, uint64_t to, uint32_t rkey)
 {
 	HOLDS(post_write_to(qp, from, to, rkey, 0) == 0);
 	return wait_wc(qp->send_cq).status;
+}
+
+struct cancelled {
+	void (*call)(void *arg);
+	void *arg;
+	bool has_returned;
+};
+
+static inline void *
+call_cancelled(void *arg)
+{
+	struct cancelled *cancelled = arg;
+
+	pthread_cancel(pthread_self());
+	cancelled->call(cancelled->arg);
+	cancelled->has_returned = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Call a function in a thread that is cancelled; false: it is a cancellation point. */
+static inline bool
+returns_cancelled(void (*call)(void *arg), void *arg)
+{
+	struct cancelled cancelled = {call, arg, false};
+	pthread_t thread;
+
+	HOLDS(pthread_create(&thread, NULL, call_cancelled, &cancelled) == 0);
+	HOLDS(pthread_join(thread, NULL) == 0);
+	return cancelled.has_returned;
 }
 
 #endif /* OWN_QP_H */

@@ -329,6 +329,12 @@ stop(const struct side *side)
 	HOLDS(waitpid(side->pid, &status, WUNTRACED) == side->pid && WIFSTOPPED(status));
 }
 
+static void
+write_long(void *side)
+{
+	post(side, IBV_WR_RDMA_WRITE, 0, LONG);
+}
+
 /* The first request asks the target; afterwards the target may be stopped. */
 static void
 target_does_nothing(struct side *side)
@@ -339,6 +345,8 @@ target_does_nothing(struct side *side)
 	memset(side->buf, 5, SIZE);
 	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS);
 	HOLDS(transfer(side, IBV_WR_RDMA_WRITE, LONG, SIZE - LONG) == IBV_WC_SUCCESS);
+	/* The post wakes a thread, which copies the rest. */
+	HOLDS(returns_cancelled(write_long, side) && wait_for(side) == IBV_WC_SUCCESS);
 	memset(side->buf, 0, SIZE);
 	HOLDS(transfer(side, IBV_WR_RDMA_READ, 0, SIZE) == IBV_WC_SUCCESS);
 	HOLDS(has_value(side, 5));

@@ -389,10 +389,14 @@ void
 rwire_wake(struct rwire *wire)
 {
 	uint64_t one = 1;
+	int state;
 
-	/* The write would block only after 2^64 - 2 values. */
-	if (wire->dev->args.progress == RSOFT_PROGRESS_THREAD)
-		(void)!write(wire->wake_fd, &one, sizeof(one));
+	if (wire->dev->args.progress != RSOFT_PROGRESS_THREAD)
+		return;
+	/* A post is not a cancellation point. The write would block only after 2^64 - 2 values. */
+	state = rsoft_cancel_disable();
+	(void)!write(wire->wake_fd, &one, sizeof(one));
+	rsoft_cancel_restore(state);
 }
 
 void
