@@ -8,6 +8,7 @@
  * keys whose invalidation waited for the lcore, and was dropped by a reset, are FREE again.
  */
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -273,6 +274,51 @@ TEST(grace, mw_bind_dropped_by_a_reset_leaves_the_window)
 	expect_wait(reset_a);
 	TEST_OK(fx_release(mw));
 	TEST_OK(fx_release(fx.mw.mr));
+}
+
+static struct rmem_qp *drained;
+
+static int
+drain(void)
+{
+	const struct rmem_qp_attr attr = {.state = RMEM_QPS_SQD, .en_sqd_async_notify = 1};
+
+	return rmem_qp_modify(drained, &attr, RMEM_QP_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+/* IBTA 11.6.3.1: Send Queue Drained. */
+TEST(grace, invalidation_that_waits_is_drained_when_it_completes)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+	struct rmem_async_event event;
+	struct rmem_send_wr wr;
+	struct rmem_qp_attr attr;
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_async_channel_create(fx.a.dev, &conf.async_channel));
+	fx_track(conf.async_channel);
+	TEST_OK(fcntl(conf.async_channel->fd, F_SETFL, O_NONBLOCK));
+	drained = fx_qp_by(fx.a.pd, &conf);
+	TEST_OK(fx_connect(drained, fx.b.qp));
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	wr = fx_inv(fx.fast.mr->rkey);
+	wr.flags = RMEM_SEND_SIGNALED;
+	start_held();
+	TEST_EQ(rmem_post_send(drained, &wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
+	expect_wait(drain);
+	TEST_EQ(rmem_async_channel_get_event(conf.async_channel, &event), -EAGAIN);
+	TEST_OK(rmem_qp_query(drained, &attr));
+	TEST_EQ(attr.sq_draining, 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_query(drained, &attr));
+	TEST_EQ(attr.sq_draining, 0);
+	TEST_OK(rmem_async_channel_get_event(conf.async_channel, &event));
+	TEST_EQ(event.type, RMEM_ASYNC_SQ_DRAINED);
+	TEST_ASSERT(event.qp == drained);
+	TEST_OK(rmem_async_event_ack(&event));
+	TEST_OK(fx_release(drained));
+	TEST_OK(fx_release(fx.fast.mr));
 }
 
 /* After a failure the lcore may still be held. */
