@@ -240,7 +240,6 @@ struct rwire_stats {
 	uint64_t naks_sent;
 	uint64_t naks_received;
 	uint64_t rnr_sent;
-	uint64_t rnr_received;
 	uint64_t icrc_errors;
 	uint64_t malformed;
 	uint64_t wrong_peer; /* source address is not the QP's peer */

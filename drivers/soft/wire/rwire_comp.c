@@ -154,7 +154,6 @@ comp_rnr(struct comp *comp, uint8_t code)
 	struct rwire_qp *q = comp->q;
 	struct rwire_req *req = &q->req;
 
-	RWIRE_COUNT(q->wire->stats.rnr_received);
 	RSOFT_COUNT(q->qp->stats.rnr_retries, 1);
 	if (req->rnr_until != 0)
 		return;
