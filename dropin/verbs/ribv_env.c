@@ -111,7 +111,10 @@ forked(void)
 {
 	size_t before = (size_t)(__start_rmem_kept - data.at);
 	size_t until = (size_t)(__stop_rmem_kept - data.at);
+	int state;
 
+	/* fork() is not a cancellation point; close() is. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rmem_env_forked();
 	ribv_obj_forked();
 	before_reset();
@@ -123,6 +126,7 @@ forked(void)
 	dl_iterate_phdr(reset_thread, NULL);
 	memcpy(data.at, loaded, before);
 	memcpy(data.at + until, loaded + until, data.size - until);
+	pthread_setcancelstate(state, NULL);
 }
 
 void

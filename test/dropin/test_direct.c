@@ -169,15 +169,23 @@ has_value(const struct side *side, uint8_t value)
 }
 
 static void
-write_in_child(struct side *side)
+fork_writer(void *arg)
 {
-	pid_t pid = fork();
+	struct side *side = arg;
 
-	if (pid == 0) {
+	side->pid = fork();
+	if (side->pid == 0) {
 		memset(side->buf, 0xff, SIZE);
 		_exit(0);
 	}
-	wait_child(pid);
+}
+
+/* Forked by a thread that is cancelled, which a child must not notice in fork(). */
+static void
+write_in_child(struct side *side)
+{
+	HOLDS(returns_cancelled(fork_writer, side));
+	wait_child(side->pid);
 }
 
 static void
