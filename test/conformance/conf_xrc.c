@@ -589,7 +589,7 @@ CONF_TEST(xrc, audit_holds_while_a_qp_of_others_ends, CAPA, 0, "rmem_dev_audit()
 	TEST_ASSERT(domain != NULL);
 	close(fd);
 	nb_qp = fx_dev_info(conf.dev).nb_qp;
-	for (round = 0; round < 500; round++) {
+	for (round = 0; round < 100; round++) {
 		recv = make_recv(domain, 0);
 		shared.qp_num = recv->qp_num;
 		ret = rmem_qp_get_shared(domain, &shared, &qp);
