@@ -170,13 +170,14 @@ completions_precede_the_end_of_the_connection(void)
 			HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id == 5);
 		HOLDS(err == 0 || cm_expect(client, DISCONNECTED).id == active);
 		HOLDS(ibv_poll_cq(cq, 1, &wc) == i);
-		/* Time-wait, which is over by now the second time, is not reported on this host. */
+		/* Time-wait, which is over by now the second time, is not reported on one host. */
 		HOLDS(fcntl(client, F_SETFL, flags | O_NONBLOCK) == 0);
-		HOLDS(cm_event(client, &event) == EAGAIN);
+		err = cm_event(client, &event);
+		HOLDS(err == EAGAIN || (cm_has_address() && event.event == TIMEWAIT_EXIT));
 		HOLDS(fcntl(client, F_SETFL, flags) == 0);
-		HOLDS(cm_expect(server, DISCONNECTED).id == passive);
+		HOLDS(cm_expect_next(server, DISCONNECTED).id == passive);
 		HOLDS(cm_destroy(server, passive) == 2);
-		HOLDS(cm_destroy(client, active) == 4 && ibv_destroy_qp(qp) == 0);
+		HOLDS(cm_destroy(client, active) == (err == 0 ? 5 : 4) && ibv_destroy_qp(qp) == 0);
 	}
 	HOLDS(cm_destroy(server, listener) == 2);
 	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
