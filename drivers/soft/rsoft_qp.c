@@ -728,6 +728,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_grace_wait();
 	rwire_qp_stop(qp);
 	rsoft_engine_lock_qp(qp);
+	rsoft_sq_leave_pending(qp);
 	rsoft_req_end_send(qp, &remote);
 	rsoft_sq_drop(qp);
 	rsoft_engine_unlock_qp(qp);

@@ -213,6 +213,15 @@ rsoft_sq_remove_pending(struct rsoft_qp *qp)
 }
 
 void
+rsoft_sq_leave_pending(struct rsoft_qp *qp)
+{
+	rsoft_lock(&qp->dev->pending_lock);
+	if (qp->sq.is_pending)
+		rsoft_sq_remove_pending(qp);
+	rte_ticketlock_unlock(&qp->dev->pending_lock);
+}
+
+void
 rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first)
 {
 	struct rsoft_qp *qp;
@@ -229,10 +238,6 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	struct rsoft_sq *sq = &qp->sq;
 	uint32_t i, nb;
 
-	rsoft_lock(&qp->dev->pending_lock);
-	if (sq->is_pending)
-		rsoft_sq_remove_pending(qp);
-	rte_ticketlock_unlock(&qp->dev->pending_lock);
 	/* Invalidated keys stay invalid, and the grace period has ended. */
 	if (sq->wait == RSOFT_WAIT_GRACE) {
 		for (i = 0; i < sq->nb_inv; i++) {

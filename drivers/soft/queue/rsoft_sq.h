@@ -43,6 +43,9 @@ void rsoft_sq_add_pending(struct rsoft_qp *qp);
 /* Remove the QP from the pending list. Under pending_lock. */
 void rsoft_sq_remove_pending(struct rsoft_qp *qp);
 
+/* Take a QP from the list if it is in it: no poll executes its queue then. Without these locks. */
+void rsoft_sq_leave_pending(struct rsoft_qp *qp);
+
 /* Rotate a list so that it begins with `first`. Under the lock of the list. */
 void rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first);
 
