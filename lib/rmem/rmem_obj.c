@@ -300,11 +300,12 @@ int
 rmem_obj_counts_check(const struct rmem_dev *dev)
 {
 	const struct rmem_dev_slot *slot = &rmem_devs[dev->obj.dev_id];
-	uint32_t i;
+	uint32_t i, nb;
 
 	for (i = 0; i < RMEM_OBJ_NB_KINDS; i++) {
-		if (slot->nb[i] > max_of(slot, i))
-			return RMEM_FAIL(EIO, "audit: %s: %u %ss of %u", dev->name, slot->nb[i],
+		nb = __atomic_load_n(&slot->nb[i], __ATOMIC_RELAXED);
+		if (nb > max_of(slot, i))
+			return RMEM_FAIL(EIO, "audit: %s: %u %ss of %u", dev->name, nb,
 					kinds[i].name, max_of(slot, i));
 	}
 	return 0;
