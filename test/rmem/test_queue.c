@@ -106,7 +106,8 @@ pass_completions(struct rmem_cq *base, uint32_t nb)
 /* The positions of a CQ wrap around while a QP posts nothing. */
 TEST(queue, entry_is_free_long_after_its_completion_was_polled)
 {
-	static const uint32_t passed[] = {UINT32_C(1) << 31, UINT32_C(3) << 30, -8 * DEPTH};
+	static const uint32_t passed[] = {
+			UINT32_C(1) << 31, UINT32_C(3) << 30, UINT32_MAX - 8 * DEPTH + 1};
 	unsigned int i, n;
 
 	for (i = 0; i < RTE_DIM(passed); i++) {
