@@ -9,6 +9,7 @@
 
 #include <rte_cycles.h>
 
+#include "../../drivers/soft/wire/port/rwire_ring.h"
 #include "../../drivers/soft/wire/rwire.h"
 
 #include "../perf/perf_row.h"
@@ -292,6 +293,115 @@ TEST(wire_late, qp_that_is_reset_acknowledges_what_it_has_received)
 	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
 	TEST_ASSERT(is_acknowledged(pair.a));
+}
+
+/* More QPs of both devices, without a channel. */
+struct more {
+	struct rmem_qp *a, *b;
+};
+
+static struct more
+open_more(uint8_t type)
+{
+	const struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	const struct rmem_recv_wr recv = {.num_sge = 0};
+	struct rmem_qp_conf conf = rc_conf(pair.cq_a, 2 * RWIRE_RING_SLOTS, 1);
+	struct more more;
+
+	conf.type = type;
+	TEST_OK(rmem_qp_create(pair.pd, &conf, &more.a));
+	conf.send_cq = conf.recv_cq = pair.cq_b;
+	TEST_OK(rmem_qp_create(pair.pd_b, &conf, &more.b));
+	rc_connect(more.a, more.b, conn);
+	rc_connect(more.b, more.a, conn);
+	TEST_EQ(rmem_post_recv(more.b, &recv, 1), 1);
+	return more;
+}
+
+static void
+close_more(struct more more)
+{
+	TEST_OK(rmem_qp_destroy(more.a));
+	TEST_OK(rmem_qp_destroy(more.b));
+}
+
+/* Send messages, and receive them while the ring of the acknowledgements is full. */
+static void
+pass_to_full(struct more full, struct more more)
+{
+	struct rmem_sge sge = {to->iova, 1, to->lkey};
+	struct rmem_send_wr wr = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, from->iova, from->rkey);
+	const struct rmem_send_wr send = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
+	const uint64_t before = stats_of(pair.dev_b).wire_tx_packets;
+	uint32_t i;
+
+	wr.flags = 0;
+	TEST_EQ(poll_cq(pair.cq_a, 2), 0); /* releases the slots of packets that were read */
+	for (i = 0; i < RWIRE_RING_SLOTS; i++)
+		TEST_EQ(rmem_post_send(full.b, &wr, 1), 1);
+	TEST_EQ(post_send(RMEM_SEND_SIGNALED), 1);
+	TEST_EQ(rmem_post_send(more.a, &send, 1), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
+	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
+	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + RWIRE_RING_SLOTS);
+}
+
+static uint32_t nb_clock_calls;
+
+/* The peer reads its ring after a while. */
+static uint64_t
+get_clock_of_reader(void)
+{
+	if (++nb_clock_calls == 10) {
+		rwire_clock = get_clock;
+		TEST_EQ(poll_cq(pair.cq_a, 20), 0);
+	}
+	return virtual_clock;
+}
+
+TEST(wire_late, qp_that_is_reset_waits_for_space_for_its_acknowledgement)
+{
+	const struct rmem_qp_attr attr = {.state = RMEM_QPS_RESET};
+	struct more full = open_more(RMEM_QPT_UC), more = open_more(RMEM_QPT_RC);
+
+	pass_to_full(full, more);
+	nb_clock_calls = 0;
+	rwire_clock = get_clock_of_reader;
+	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
+	TEST_OK(rmem_qp_modify(more.b, &attr, RMEM_QP_STATE));
+	TEST_EQ(poll_cq(pair.cq_a, 20), 1);
+	TEST_EQ(poll_cq(pair.cq_a, 20), 1);
+	close_more(full);
+	close_more(more);
+}
+
+/* The peer reads nothing. */
+static uint64_t
+get_clock_of_ms(void)
+{
+	nb_clock_calls++;
+	pass_time(1000);
+	return virtual_clock;
+}
+
+TEST(wire_late, one_qp_that_is_reset_waits_in_vain)
+{
+	const struct rmem_qp_attr attr = {.state = RMEM_QPS_RESET};
+	struct more full = open_more(RMEM_QPT_UC), more = open_more(RMEM_QPT_RC);
+	uint32_t nb_first;
+
+	pass_to_full(full, more);
+	nb_clock_calls = 0;
+	rwire_clock = get_clock_of_ms;
+	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
+	nb_first = nb_clock_calls;
+	TEST_OK(rmem_qp_modify(more.b, &attr, RMEM_QP_STATE));
+	rwire_clock = get_clock;
+	printf("calls of the clock: %u, then %u\n", nb_first, nb_clock_calls - nb_first);
+	TEST_ASSERT(nb_first >= 20 && nb_first <= 200);
+	TEST_ASSERT(nb_clock_calls - nb_first <= 4);
+	close_more(full);
+	close_more(more);
 }
 
 /* A local request waits for its completion. */

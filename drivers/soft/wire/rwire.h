@@ -277,7 +277,8 @@ struct rwire {
 	/* QPs that have executed messages which they acknowledge after late_cycles; rx_lock. */
 	struct rwire_qp_list late_list;
 	uint64_t late_cycles;
-	bool has_unflushed;    /* the port has packets of responders to flush; rx_lock */
+	uint64_t full_at;   /* an ending QP had waited in vain for space, TSC; 0: none; rx_lock */
+	bool has_unflushed; /* the port has packets of responders to flush; rx_lock */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
 	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */
 	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */
@@ -296,6 +297,8 @@ struct rwire {
 	sem_t started;        /* start_rc is valid */
 	struct rmem_thread thread;
 	bool (*progress)(struct rsoft_dev *dev); /* makes progress, for the thread */
+	pid_t process;                           /* process of the thread */
+	LIST_ENTRY(rwire) entry;                 /* wires with a thread (rwire_dev.c) */
 };
 
 /* The clock of timers in TSC cycles; tests replace it. */

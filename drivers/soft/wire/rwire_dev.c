@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -41,6 +42,12 @@
 #define WIRE_IDLE_MS 100
 /* Delay of acknowledgements that were not requested. */
 #define WIRE_LATE_US 10
+/* Longest wait of exit() for the answers that a device has not sent. */
+#define WIRE_EXIT_MS 500
+
+/* The wires with a thread, for wires_end(). The lock protects the list. */
+static rte_ticketlock_t wires_lock = RTE_TICKETLOCK_INITIALIZER;
+static LIST_HEAD(, rwire) wires = LIST_HEAD_INITIALIZER(wires);
 
 static void
 wire_add_stats(const struct rwire_port_stats *port, struct rmem_dev_stats *stats)
@@ -222,6 +229,53 @@ wire_start_thread(struct rwire *wire)
 	return -ENOSPC;
 }
 
+/* Whether the thread has sent all answers. */
+static bool
+wire_has_answered(struct rwire *wire)
+{
+	bool has_answered;
+
+	/* The holder may have completed a receive, and not answered yet. */
+	if (!rte_ticketlock_trylock(&wire->rx_lock))
+		return false;
+	has_answered = TAILQ_EMPTY(&wire->reply_list) && TAILQ_EMPTY(&wire->late_list);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return has_answered;
+}
+
+/*
+ * At exit, while the threads still run: wait until the requests are acknowledged whose completions
+ * the program may have seen. Otherwise they fail at their peers. Locks are only tried: a signal
+ * handler that interrupted their holder may call exit().
+ */
+static __attribute__((destructor)) void
+wires_end(void)
+{
+	const uint64_t wait = rte_get_tsc_hz() / 1000 * WIRE_EXIT_MS, start = rte_rdtsc();
+	struct rwire *wire;
+
+	if (!rte_ticketlock_trylock(&wires_lock))
+		return;
+	LIST_FOREACH(wire, &wires, entry) {
+		while (wire->process == getpid() && !wire_has_answered(wire) &&
+				rte_rdtsc() - start < wait)
+			sched_yield();
+	}
+	rte_ticketlock_unlock(&wires_lock);
+}
+
+/* The thread runs from now on, or is about to end. */
+static void
+wire_list(struct rwire *wire, bool is_running)
+{
+	rsoft_lock(&wires_lock);
+	if (is_running)
+		LIST_INSERT_HEAD(&wires, wire, entry);
+	else
+		LIST_REMOVE(wire, entry);
+	rte_ticketlock_unlock(&wires_lock);
+}
+
 static int
 wire_start(struct rwire *wire)
 {
@@ -235,7 +289,10 @@ wire_start(struct rwire *wire)
 	sem_init(&wire->started, 0, 0);
 	rc = wire_start_thread(wire);
 	sem_destroy(&wire->started);
-	if (rc != 0)
+	wire->process = getpid();
+	if (rc == 0)
+		wire_list(wire, true);
+	else
 		close(wire->wake_fd);
 	return rc;
 }
@@ -542,6 +599,7 @@ rwire_close(struct rsoft_dev *dev)
 	if (wire == NULL)
 		return;
 	if (dev->args.progress == RSOFT_PROGRESS_THREAD) {
+		wire_list(wire, false);
 		__atomic_store_n(&wire->is_stopping, true, __ATOMIC_RELEASE);
 		rwire_wake(wire);
 		pthread_join(wire->thread.id, NULL);

@@ -5,6 +5,7 @@
 /* The engine's part of a QP, from connect to reset. */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include <rte_cycles.h>
@@ -13,6 +14,10 @@
 #include "../mem/rsoft_key.h"
 #include "rwire.h"
 #include "rwire_xrc.h"
+
+/* Longest wait for space in the port when a QP ends, and the time after it without another one. */
+#define QP_ANSWER_MS 50
+#define QP_PAUSE_MS  1000
 
 /* Path MTU for an enum of verbs (1: 256 to 5: 4096; else unknown), at most the port's. */
 static uint32_t
@@ -194,6 +199,39 @@ rwire_qp_copied(const struct rsoft_qp *qp)
 	return qp->wire != NULL ? qp->wire->req.copied : 0;
 }
 
+/* Whether an ending QP may still wait for space; a peer that reads nothing must not delay many. */
+static bool
+qp_may_wait(struct rwire *wire, uint64_t start)
+{
+	uint64_t ms = rte_get_tsc_hz() / 1000, now = rwire_clock();
+
+	if (wire->full_at != 0 && now - wire->full_at < QP_PAUSE_MS * ms)
+		return false;
+	wire->full_at = now - start < QP_ANSWER_MS * ms ? 0 : now;
+	return wire->full_at == 0;
+}
+
+/*
+ * Acknowledge what the QP has executed: nothing answers when the peer sends it again. Under
+ * rx_lock, which is released while the port is full.
+ */
+static void
+qp_answer(struct rwire_qp *q)
+{
+	struct rwire *wire = q->wire;
+	uint64_t start = rwire_clock();
+
+	while (q->is_listed && !q->rsp.is_inv_waiting && !rwire_reply_run(q) &&
+			qp_may_wait(wire, start)) {
+		rte_ticketlock_unlock(&wire->rx_lock);
+		sched_yield();
+		rsoft_lock(&wire->rx_lock);
+	}
+	rsoft_lock(&wire->tx_lock);
+	wire->port->ops->tx_flush(wire->port);
+	rte_ticketlock_unlock(&wire->tx_lock);
+}
+
 void
 rwire_qp_stop(struct rsoft_qp *qp)
 {
@@ -206,6 +244,8 @@ rwire_qp_stop(struct rsoft_qp *qp)
 	/* A thread cancelled in a system call would keep the lock. */
 	state = rsoft_cancel_disable();
 	rsoft_lock(&q->wire->rx_lock);
+	if (q->is_listed)
+		qp_answer(q);
 	if (q->is_listed)
 		TAILQ_REMOVE(&q->wire->reply_list, q, next);
 	q->is_listed = false;
