@@ -72,7 +72,8 @@ table_map(struct ribv_context *context)
 	pthread_mutex_lock(&map_lock);
 	table = context->table;
 	if (table == NULL && context->owner == 0 && fstat(context->cmd_fd, &st) == 0 &&
-			st.st_ino == context->file_ino && st.st_size == sizeof(*table)) {
+			st.st_dev == context->file_dev && st.st_ino == context->file_ino &&
+			st.st_size == sizeof(*table)) {
 		table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED,
 				context->cmd_fd, 0);
 		if (table == MAP_FAILED)

@@ -4,6 +4,9 @@
 
 /* Objects of a context that was opened separately are refused with EINVAL, as by the kernel. */
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+
 #include "own_qp.h"
 
 static uint8_t buf[4096];
@@ -138,11 +141,55 @@ requests(const struct side *a, const struct side *b)
 	HOLDS(ibv_post_send(a->ud, &wr, &bad) == 0);
 }
 
+/* A descriptor whose file is of another file system, with that inode number; -1: none. */
+static int foreign_fd = -1;
+static ino_t foreign_ino;
+
+/* For the library, too: the number of an inode cannot be chosen. */
+int
+fstat(int fd, struct stat *st)
+{
+	int ret = fstatat(fd, "", st, AT_EMPTY_PATH);
+
+	if (ret == 0 && fd == foreign_fd) {
+		st->st_dev++;
+		st->st_ino = foreign_ino;
+	}
+	return ret;
+}
+
+/* The program has closed the descriptor of a context, and opened another file of that number. */
+static void
+use_descriptor(void)
+{
+	struct ibv_context *context = open_device("soft0");
+	int file = memfd_create("own", MFD_CLOEXEC), fd = context->cmd_fd;
+	const uint8_t *bytes;
+	struct ibv_pd *pd;
+	struct stat st;
+	off_t at;
+
+	HOLDS(file >= 0 && fstat(fd, &st) == 0);
+	HOLDS(ftruncate(file, st.st_size) == 0 && dup2(file, fd) == fd);
+	foreign_ino = st.st_ino;
+	foreign_fd = fd;
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, file, 0);
+	HOLDS(bytes != MAP_FAILED);
+	for (at = 0; at < st.st_size; at++)
+		HOLDS(bytes[at] == 0);
+	foreign_fd = -1;
+	HOLDS(munmap((void *)(uintptr_t)bytes, (size_t)st.st_size) == 0);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && close(file) == 0 && ibv_close_device(context) == 0);
+}
+
 int
 main(void)
 {
 	struct side a, b;
 
+	use_descriptor();
 	create(&a);
 	create(&b);
 	creation(&a, &b);

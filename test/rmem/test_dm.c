@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -16,6 +17,20 @@
 #define ACCESS (FX_ACCESS | RMEM_ACCESS_ZERO_BASED)
 
 static struct rmem_dm *dm;
+
+/* A descriptor whose file is of another file system, with the same inode number; -1: none. */
+static int foreign_fd = -1;
+
+/* For the library, too: the number of an inode cannot be chosen. */
+int
+fstat(int fd, struct stat *st)
+{
+	int ret = fstatat(fd, "", st, AT_EMPTY_PATH);
+
+	if (ret == 0 && fd == foreign_fd)
+		st->st_dev++;
+	return ret;
+}
 
 static int
 alloc(struct rmem_dev *dev, size_t length, struct rmem_dm **made)
@@ -225,6 +240,21 @@ TEST(dm, descriptor_of_the_program_stays_open)
 	TEST_ERR(rmem_dm_export_fd(made, &fd), EOPNOTSUPP);
 	TEST_OK(fx_release(made));
 	TEST_ASSERT(close(other) == 0);
+}
+
+TEST(dm, file_with_the_same_inode_number_stays_open)
+{
+	struct rmem_dm *made = NULL;
+	int next = dup(0), fd = -1;
+
+	TEST_ASSERT(next >= 0);
+	close(next);
+	TEST_OK(alloc(fx.a.dev, SIZE, &made));
+	foreign_fd = next;
+	TEST_ERR(rmem_dm_export_fd(made, &fd), EOPNOTSUPP);
+	TEST_OK(fx_release(made));
+	foreign_fd = -1;
+	TEST_ASSERT(close(next) == 0);
 }
 
 TEST(dm, bad_registrations_are_refused)

@@ -58,7 +58,8 @@ dm_has_file(const struct rsoft_dm *dm)
 {
 	struct stat st;
 
-	return dm->fd >= 0 && fstat(dm->fd, &st) == 0 && st.st_ino == dm->ino;
+	return dm->fd >= 0 && fstat(dm->fd, &st) == 0 && st.st_dev == dm->dev &&
+			st.st_ino == dm->ino;
 }
 
 static int
@@ -168,6 +169,7 @@ dm_map(struct rsoft_dm *dm)
 		return -ENOMEM;
 	}
 	dm->bytes = bytes;
+	dm->dev = st.st_dev;
 	dm->ino = st.st_ino;
 	return 0;
 }

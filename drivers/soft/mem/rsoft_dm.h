@@ -20,7 +20,8 @@ struct rsoft_dm {
 	struct rmem_dm dm;
 	uint8_t *bytes; /* mapping, of whole pages */
 	int fd;         /* of the memfd; -1: private memory */
-	ino_t ino;      /* of the memfd: the program may have closed the descriptor */
+	dev_t dev;      /* of the memfd: the program may have closed the descriptor */
+	ino_t ino;      /* the same */
 	bool is_imported;
 	LIST_ENTRY(rsoft_dm) entry;
 };
