@@ -44,6 +44,18 @@ set_kept(struct ribv_cq *cq, struct rmem_wc *kept, uint32_t n)
 		cq->kept_times = (uint64_t *)(kept + n);
 }
 
+/* Entries of a CQ, as the program gets them: it may pass them to ibv_resize_cq(), so not more than
+ * the limit, although the device has a power of two. */
+static int
+cqe_of(const struct ribv_cq *cq)
+{
+	struct rmem_dev_info info;
+
+	if (rmem_dev_info_get(ribv_dev_of(cq->context), &info) != 0)
+		return (int)cq->cq->nb_cqe;
+	return (int)RTE_MIN(cq->cq->nb_cqe, info.max_cqe);
+}
+
 struct ibv_cq *
 ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector, uint32_t flags)
@@ -84,7 +96,7 @@ ribv_cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
 	cq->roce_header = ribv_roce_header(ribv_context_of(context)->dev);
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
-	cq->ibv.cqe = (int)cq->cq->nb_cqe;
+	cq->ibv.cqe = cqe_of(cq);
 	cq->ibv.handle = ribv_enter(cq, RIBV_CQ);
 	return &cq->ibv;
 }
@@ -150,7 +162,7 @@ resize_locked(struct ribv_cq *cq, uint32_t nb_cqe, struct rmem_wc **kept)
 	*kept = old;
 	cq->first_kept = 0;
 	cq->last_kept = nb;
-	cq->ibv.cqe = (int)cq->cq->nb_cqe;
+	cq->ibv.cqe = cqe_of(cq);
 	return 0;
 }
 

@@ -36,6 +36,21 @@ create_large(void)
 	HOLDS(ibv_destroy_cq(large) == 0);
 }
 
+/* A CQ has at most max_cqe entries, so that it can be given the size that it has. */
+static void
+create_largest(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_cq *largest;
+
+	HOLDS(ibv_query_device(context, &attr) == 0);
+	largest = ibv_create_cq(context, attr.max_cqe, NULL, NULL, 0);
+	HOLDS(largest != NULL && largest->cqe == attr.max_cqe);
+	HOLDS(ibv_resize_cq(largest, 1) == 0 && largest->cqe >= 1);
+	HOLDS(ibv_resize_cq(largest, attr.max_cqe) == 0 && largest->cqe == attr.max_cqe);
+	HOLDS(ibv_destroy_cq(largest) == 0);
+}
+
 static void
 create(void)
 {
@@ -274,6 +289,7 @@ main(int argc, char **argv)
 	context = open_device(argc > 1 ? argv[1] : "soft0");
 	query();
 	create_large();
+	create_largest();
 	create();
 	connect_to(qps[0], qps[1]);
 	connect_to(qps[1], qps[0]);
