@@ -221,6 +221,20 @@ fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr 
 	attr->active_speed = 32;
 	attr->max_msg_sz = 1u << 30;
 	attr->link_layer = fake.link_layer;
+	attr->port_cap_flags = 0x10000;
+	attr->port_cap_flags2 = 0x20;
+	attr->bad_pkey_cntr = 2;
+	attr->qkey_viol_cntr = 3;
+	attr->lid = 4;
+	attr->sm_lid = 5;
+	attr->lmc = 6;
+	attr->sm_sl = 7;
+	attr->max_vl_num = 8;
+	attr->subnet_timeout = 9;
+	attr->init_type_reply = 10;
+	attr->active_width = 11;
+	attr->phys_state = 12;
+	attr->flags = 13;
 	attr->gid_tbl_len = (int)(port == 1 ? fake.nb_gids : fake.nb_other_gids);
 	return 0;
 }
@@ -511,6 +525,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		return errno;
 	if (qp->opened != NULL)
 		return fake_close_qp(qp);
+	if (fake.is_run_at_end)
+		fake_run_held(ibv->qp_num, FAKE_QUEUE);
 	fake.nb_live--;
 	qp->is_left = qp->nb_openers != 0;
 	return qp->is_left ? 0 : fake_unlink_qp(qp);

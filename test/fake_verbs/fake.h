@@ -82,8 +82,9 @@ struct fake {
 	bool has_kernel_inv;  /* reports an invalidation by the kernel's flag, as rdma_rxe does */
 	bool has_rxe_windows; /* without bounds and states, as those of rdma_rxe */
 	uint32_t vendor_id;
-	bool is_held;      /* requests wait for fake_run_held() */
-	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
+	bool is_held;       /* requests wait for fake_run_held() */
+	bool is_flush_run;  /* what waits when its QP fails is executed, and flushed all the same */
+	bool is_run_at_end; /* what waits when its QP is destroyed is executed before that */
 	bool is_told_flushed;        /* so is a request that fails by itself */
 	int failure_status;          /* of a request that fails; 0: its own */
 	unsigned int nb_late_errors; /* resets that a late error undoes */

@@ -34,4 +34,23 @@ TEST(verbs_cq, resize_below_the_sum_of_completions_is_refused)
 	expect(0, 6);
 }
 
+/* The device completes a request after the driver began to destroy its QP. */
+TEST(verbs_cq, completions_of_a_qp_that_ends_are_polled)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	TEST_OK(vt_open());
+	sge = vt_sge(0, 8);
+	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	wr.flags = RMEM_SEND_SIGNALED;
+	wr.wr_id = 7;
+	fake.is_held = true;
+	fake.is_run_at_end = true;
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	expect(7, 1);
+}
+
 TEST_SUITE(verbs_cq, vt_setup_fake, vt_teardown);

@@ -409,6 +409,30 @@ fail_at(unsigned int at)
 	fake.fail_errno = EIO;
 }
 
+/* Each field has a value of its own in fake.c. */
+static void
+expect_port(const struct rmem_port_attr *port)
+{
+	TEST_EQ(port->state, RMEM_PORT_ACTIVE);
+	TEST_EQ(port->pkey_tbl_len, 1);
+	TEST_EQ(port->cap_flags, 0x10000);
+	TEST_EQ(port->cap_flags2, 0x20);
+	TEST_EQ(port->max_msg_size, 1u << 30);
+	TEST_EQ(port->bad_pkeys, 2);
+	TEST_EQ(port->bad_qkeys, 3);
+	TEST_EQ(port->lid, 4);
+	TEST_EQ(port->sm_lid, 5);
+	TEST_EQ(port->lmc, 6);
+	TEST_EQ(port->sm_sl, 7);
+	TEST_EQ(port->max_vl_num, 8);
+	TEST_EQ(port->subnet_timeout, 9);
+	TEST_EQ(port->init_type_reply, 10);
+	TEST_EQ(port->active_width, 11);
+	TEST_EQ(port->phys_state, 12);
+	TEST_EQ(port->link_layer, IBV_LINK_LAYER_ETHERNET);
+	TEST_EQ(port->flags, 13);
+}
+
 TEST(verbs_dev, attributes_are_those_of_verbs)
 {
 	static const uint8_t guid[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -431,6 +455,7 @@ TEST(verbs_dev, attributes_are_those_of_verbs)
 	TEST_EQ(port.max_mtu, IBV_MTU_4096);
 	TEST_EQ(port.active_speed, 32);
 	TEST_EQ(port.gid_tbl_len, fake.nb_gids);
+	expect_port(&port);
 	TEST_OK(rmem_dev_gid_query(vt.dev, 1, 1, &entry));
 	TEST_EQ(entry.type, RMEM_GID_TYPE_ROCE_V2);
 	TEST_EQ(entry.gid[0], 0xfe);

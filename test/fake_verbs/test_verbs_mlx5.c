@@ -377,4 +377,15 @@ TEST(verbs_mlx5, query_returns_the_binding_posted_last)
 	TEST_EQ(info.max_page_list_len, 4);
 }
 
+TEST(verbs_mlx5, dump_reports_the_mkeys)
+{
+	char dump[4096] = "";
+	FILE *f = fmemopen(dump, sizeof(dump), "w");
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_dev_dump(vt.dev, f));
+	fclose(f);
+	TEST_TEXT(dump, "  REG_MR and UMR by mlx5dv, ");
+}
+
 TEST_SUITE(verbs_mlx5, vx_setup, vx_teardown);
