@@ -260,11 +260,27 @@ find_file(const char *expected)
 	return -1;
 }
 
+/* A connection that the thread has accepted, and that sends no request. */
+static int
+accepted_connection(void)
+{
+	int n, half;
+	uint16_t port;
+
+	cm_listener(server, RDMA_PS_TCP, &port);
+	n = count_entries("/proc/self/fd");
+	half = half_open(port);
+	while (count_entries("/proc/self/fd") < n + 2)
+		poll(NULL, 0, 1);
+	return half;
+}
+
 /* The program has an epoll and a timer with the numbers of those of the thread: the library takes
- * no event for one of its own, and changes nothing. */
+ * no event for one of its own, and changes nothing. It ends what it can no longer watch. */
 static int
 replace_agent(void)
 {
+	struct pollfd half = {.fd = -1, .events = POLLIN};
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 0x7fffffff7fffffff};
 	struct itimerspec set = {.it_value.tv_sec = 1000000};
 	int own, ready = eventfd(1, 0), timer, timer_fd, epoll_fd = 3;
@@ -277,6 +293,8 @@ replace_agent(void)
 		epoll_fd++;
 	HOLDS(ready >= 0 && timer_fd >= 0 && epoll_fd < 256);
 	connects();
+	if (!cm_has_address())
+		half.fd = accepted_connection();
 	own = epoll_create1(0);
 	timer = timerfd_create(CLOCK_MONOTONIC, 0);
 	HOLDS(dup2(own, epoll_fd) == epoll_fd && dup2(timer, timer_fd) == timer_fd);
@@ -285,6 +303,7 @@ replace_agent(void)
 	HOLDS(epoll_ctl(own, EPOLL_CTL_ADD, ready, &event) == 0);
 	HOLDS(cm_event(server, &resp) == EAGAIN);
 	connects();
+	HOLDS(half.fd < 0 || (poll(&half, 1, 30000) == 1 && (half.revents & POLLHUP) != 0));
 	HOLDS(epoll_wait(own, &event, 1, 0) == 1 && event.data.u64 == 0x7fffffff7fffffff);
 	HOLDS(timerfd_gettime(timer, &set) == 0 && set.it_value.tv_sec > 900000);
 	return 0;

@@ -165,6 +165,7 @@ device_memory_is_shared(void)
 	HOLDS(twin != NULL && twin->handle == dm->handle);
 	HOLDS(ibv_memcpy_to_dm(dm, 8, &in, 4) == 0 && ibv_memcpy_from_dm(&out, twin, 8, 4) == 0);
 	HOLDS(in == out);
+	ibv_unimport_dm(dm); /* not imported */
 	mr = ibv_reg_dm_mr(own.pd, dm, 0, SIZE, IBV_ACCESS_ZERO_BASED);
 	HOLDS(mr != NULL && ibv_free_dm(twin) == EBUSY);
 	ibv_unimport_dm(twin);

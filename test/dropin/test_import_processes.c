@@ -175,6 +175,21 @@ unimport_dm(void *dm)
 }
 
 /* After each step the owner destroys what was released. */
+/* As many can be made as the device has. */
+static void
+check_no_pd_is_left(void)
+{
+	struct ibv_context *context = open_device("soft0");
+	struct ibv_device_attr attr;
+	int i;
+
+	HOLDS(context != NULL && ibv_query_device(context, &attr) == 0);
+	for (i = 0; i < attr.max_pd; i++)
+		HOLDS(ibv_alloc_pd(context) != NULL);
+	errno = 0;
+	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOMEM);
+}
+
 static void
 importer_releases(int fd, struct ibv_mr **mr, struct ibv_dm *dm)
 {
@@ -236,6 +251,7 @@ importer(int fd)
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
 	/* The other objects end with the context. */
 	HOLDS(ibv_close_device(context) == 0);
+	check_no_pd_is_left();
 	signal_peer(fd);
 	exit(EXIT_SUCCESS);
 }
