@@ -37,6 +37,22 @@ TEST(debug, post_recv_refuses_null_and_wrong_handles)
 	TEST_EQ(rmem_post_recv(fx.a.qp, &wr, 1), 1);
 }
 
+TEST(debug, srq_post_recv_refuses_null_and_wrong_handles)
+{
+	const struct rmem_srq_conf conf = {.max_wr = 4, .max_sge = 1};
+	const struct rmem_recv_wr wr = {.wr_id = 1};
+	struct rmem_srq *srq;
+
+	TEST_OK(rmem_srq_create(fx.a.pd, &conf, &srq));
+	TEST_ERR(rmem_srq_post_recv(NULL, &wr, 1), EINVAL);
+	TEST_ERR(rmem_srq_post_recv((struct rmem_srq *)zeros, &wr, 1), EINVAL);
+	TEST_ERR(rmem_srq_post_recv((struct rmem_srq *)fx.a.qp, &wr, 1), EINVAL);
+	TEST_ERR(rmem_srq_post_recv(srq, NULL, 1), EINVAL);
+	TEST_EQ(rmem_srq_post_recv(srq, NULL, 0), 0);
+	TEST_EQ(rmem_srq_post_recv(srq, &wr, 1), 1);
+	TEST_OK(rmem_srq_destroy(srq));
+}
+
 TEST(debug, poll_cq_refuses_null_and_wrong_handles)
 {
 	struct rmem_wc wc;

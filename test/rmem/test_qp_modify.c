@@ -126,6 +126,28 @@ TEST(qp_modify, timeout_set_in_sqd_ends_a_wait_for_the_peer)
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_RETRY_EXC_ERR);
 }
 
+/* A request that finds no receive would fail at once before. */
+TEST(qp_modify, rnr_retry_set_in_sqd_waits_for_a_receive)
+{
+	struct rmem_qp_attr attr = {.rnr_retry = 7};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_qp_conn conn = fx_conn();
+
+	conn.rnr_retry = 0;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
+	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
+	TEST_OK(move(fx.a.qp, RMEM_QPS_SQD));
+	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_RNR_RETRY));
+	TEST_OK(move(fx.a.qp, RMEM_QPS_RTS));
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+}
+
 /* Messages that remain in their completions, each followed by a WRITE that delivers it. */
 static void
 send_and_write(void *arg)

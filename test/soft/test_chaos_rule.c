@@ -312,6 +312,29 @@ TEST(chaos_rule, request_of_no_bytes_has_no_bad_rkey)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 }
 
+/* The peer checks the rkey of each FLUSH. */
+TEST(chaos_rule, flush_has_a_bad_rkey)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_FLUSH, NULL, 0);
+	struct rmem_qp_conf conf;
+
+	open_sides("FLUSH:REM_ACCESS_ERR@nth:2");
+	conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+	conf.access |= RMEM_ACCESS_FLUSH_GLOBAL;
+	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
+	fx.a.cq = fx.b.cq;
+	fx.b.qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	fx.b.mr = fx_mr(fx.a.pd, fx.b.buf, 64, FX_ACCESS | RMEM_ACCESS_FLUSH_GLOBAL);
+	wr.flush.remote_addr = fx_addr(fx.b.buf);
+	wr.flush.length = 64;
+	wr.flush.rkey = fx.b.mr->rkey;
+	wr.flush.type = RMEM_FLUSH_GLOBAL;
+	wr.flush.level = RMEM_FLUSH_RANGE;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+}
+
 /* A request that the post refuses is not examined. */
 TEST(chaos_rule, malformed_request_is_refused)
 {
