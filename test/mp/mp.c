@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -269,9 +270,12 @@ static void
 refuse_port_rules(void)
 {
 	struct rmem_dev *made;
+	char args[80];
 
-	TEST_ERR(rmem_dev_create(MP_DEV2, "ip=127.0.16.102,chaos=port:PORT_ERR@at:1", &made),
-			ENOSPC);
+	/* Other runs of this program have other names. */
+	snprintf(args, sizeof(args), "ip=127.0.16.102,port=shm:mp%d,chaos=port:PORT_ERR@at:1",
+			(int)getpid());
+	TEST_ERR(rmem_dev_create(MP_DEV2, args, &made), ENOSPC);
 	TEST_ERR(rmem_dev_create(MP_DEV2, "chaos=port:PORT_ERR@at:1", &made), EINVAL);
 	TEST_ASSERT(rmem_dev_get_by_name(MP_DEV2) == NULL);
 }
@@ -552,6 +556,9 @@ run_secondary(int argc, char **argv)
 
 	RTE_SET_USED(argc);
 	TEST_ASSERT(args != NULL);
+	/* A process that waits for a primary which has failed would not end. */
+	if (fd == NULL)
+		TEST_OK(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 	ret = TEST_TRY(mp_role_run((void *)(uintptr_t)strtoull(args[2], NULL, 16), args));
 	if (ret == TEST_SUCCESS && fd != NULL && write((int)strtol(fd, NULL, 10), "y", 1) != 1)
 		ret = TEST_FAILED;
