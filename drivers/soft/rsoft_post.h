@@ -37,6 +37,20 @@ bool rsoft_post_progress(struct rsoft_dev *dev);
  * engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
 
+/* Copy an entry, word by word (rsoft_cq_store()). */
+static __rte_always_inline void
+post_take(struct rmem_wc *wc, const struct rsoft_cqe *e)
+{
+	const uint64_t info = __atomic_load_n(&e->info, __ATOMIC_RELAXED);
+	const uint64_t data = __atomic_load_n(&e->data, __ATOMIC_RELAXED);
+	uint8_t *to = (uint8_t *)wc;
+
+	wc->wr_id = __atomic_load_n(&e->wr_id, __ATOMIC_RELAXED);
+	memcpy(to + offsetof(struct rmem_wc, status), &info, sizeof(info));
+	memcpy(to + offsetof(struct rmem_wc, byte_len), &data, sizeof(data));
+	wc->vendor_err = e->vendor_err;
+}
+
 /* Poll up to nb_wc completions; return their number, or -EIO after an overrun. For the consumer. */
 static __rte_always_inline int
 rsoft_post_poll(struct rsoft_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
@@ -49,7 +63,7 @@ rsoft_post_poll(struct rsoft_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 
 		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
 			break;
-		memcpy(&wc[n], e, sizeof(wc[n]));
+		post_take(&wc[n], e);
 		wc[n].reserved = 0;
 		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
 			continue;

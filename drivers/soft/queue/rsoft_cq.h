@@ -223,14 +223,18 @@ rsoft_prefetch_write(const void *at)
 #endif
 }
 
+/*
+ * Words are stored, and loaded by a poll, as they are: a vector of two words waits until the stores
+ * of both have left the store buffer.
+ */
 static inline void
 rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
 	struct rsoft_cqe *e = &cq->ring[at & cq->mask];
 
-	e->wr_id = cqe->wr_id;
-	e->info = cqe->info;
-	e->data = cqe->data;
+	__atomic_store_n(&e->wr_id, cqe->wr_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->info, cqe->info, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->data, cqe->data, __ATOMIC_RELAXED);
 	e->vendor_err = cqe->vendor_err;
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
 }
