@@ -66,10 +66,11 @@ post_end_visits(struct rsoft_dev *dev, uint32_t nb, struct rsoft_qp *next)
 
 /*
  * Retry QPs of the pending list: a poll costs no more if many wait for their peers, which complete
- * requests without it. Returns whether some can go on. Under pending_lock.
+ * requests without it. Returns whether some can go on; *is_quiet: no QP can, until a packet arrives
+ * or a timer expires. Under pending_lock.
  */
 static bool
-post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
+post_drain_pending(struct rsoft_dev *dev, unsigned int lcore, bool *is_quiet)
 {
 	struct rsoft_qp *qp, *next;
 	bool is_busy = false;
@@ -79,9 +80,12 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 	for (qp = TAILQ_FIRST(&dev->pending); qp != NULL && nb < POST_MAX_VISITS; qp = next, nb++) {
 		next = TAILQ_NEXT(qp, next);
 		/* Only try the lock: a post takes sq.lock before pending_lock. */
-		if (!rte_ticketlock_trylock(&qp->sq.lock))
+		if (!rte_ticketlock_trylock(&qp->sq.lock)) {
+			*is_quiet = false;
 			continue;
+		}
 		rsoft_post_drain(qp, lcore);
+		*is_quiet &= rwire_qp_is_quiet(qp);
 		copied += rwire_qp_copied(qp);
 		if (rsoft_sq_is_empty(&qp->sq) && !rsoft_qp_is_claimed(qp))
 			rsoft_sq_remove_pending(qp);
@@ -90,11 +94,30 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 		rte_ticketlock_unlock(&qp->sq.lock);
 		/* Receive first, then continue with the next QPs. */
 		if (copied >= RWIRE_DIRECT_BUDGET && next != NULL) {
+			*is_quiet = false;
 			(void)post_end_visits(dev, nb + 1, next);
 			return true;
 		}
 	}
+	*is_quiet &= qp == NULL;
 	return post_end_visits(dev, nb, qp) || is_busy;
+}
+
+static uint64_t
+post_now(const struct rsoft_dev *dev)
+{
+	return __atomic_load_n(&dev->wire->now, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whether a poll of the CQ found a moment ago that no pending QP could go on. This poll then only
+ * receives, at half the cost.
+ */
+static bool
+post_is_quiet(const struct rsoft_dev *dev, const struct rsoft_cq *cq)
+{
+	/* The difference is also large if the clock was set back, and if quiet_at is 0. */
+	return post_now(dev) - cq->quiet_at < dev->wire->quiet_cycles;
 }
 
 /*
@@ -104,7 +127,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 static bool
 post_progress(struct rsoft_dev *dev, struct rsoft_cq *cq)
 {
-	bool is_busy = false;
+	bool is_busy = false, is_quiet = true;
 	unsigned int lcore;
 
 	/* Yield before receiving, so that this call receives packets sent by the peer during it. */
@@ -123,9 +146,12 @@ post_progress(struct rsoft_dev *dev, struct rsoft_cq *cq)
 	if (cq != NULL)
 		cq->nb_found = 0;
 	/* If another lcore holds the lock, it does the same work. */
-	if (rte_ticketlock_trylock(&dev->pending_lock)) {
-		is_busy |= post_drain_pending(dev, lcore);
+	if ((is_busy || cq == NULL || !post_is_quiet(dev, cq)) &&
+			rte_ticketlock_trylock(&dev->pending_lock)) {
+		is_busy |= post_drain_pending(dev, lcore, &is_quiet);
 		rte_ticketlock_unlock(&dev->pending_lock);
+		if (cq != NULL)
+			cq->quiet_at = is_quiet && !is_busy ? post_now(dev) : 0;
 	}
 	rsoft_grace_leave(lcore);
 	if (dev->wire != NULL && !is_busy)

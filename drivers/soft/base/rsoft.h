@@ -345,6 +345,7 @@ struct rsoft_cq {
 
 	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
 	uint32_t nb_found;                 /* non-empty polls since the last progress */
+	uint64_t quiet_at;                 /* rwire::now when no QP could go on; 0: one could */
 
 	uint32_t is_resizing;      /* rsoft_cq_write() must take lock; atomic */
 	uint32_t nb_claims;        /* claims by a process; under ctl_lock, atomic */

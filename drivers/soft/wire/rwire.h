@@ -117,6 +117,7 @@ struct rwire_req {
 	uint8_t rnr_left;
 	bool is_rewound;         /* rewound since una last advanced */
 	bool has_more;           /* the last call stopped early; the next can continue */
+	bool is_quiet;           /* the last call found that only the peer, or a timer, can go on */
 	bool is_grant_requested; /* grant requested for the request at the head */
 	uint8_t direct;          /* enum rwire_direct_state */
 	bool is_mapped;          /* the last direct copy needed no system call */
@@ -277,8 +278,9 @@ struct rwire {
 	/* QPs that have executed messages which they acknowledge after late_cycles; rx_lock. */
 	struct rwire_qp_list late_list;
 	uint64_t late_cycles;
-	uint64_t full_at;   /* an ending QP had waited in vain for space, TSC; 0: none; rx_lock */
-	bool has_unflushed; /* the port has packets of responders to flush; rx_lock */
+	uint64_t full_at; /* an ending QP had waited in vain for space, TSC; 0: none; rx_lock */
+	uint64_t quiet_cycles; /* time for which a poll relies on rsoft_cq::quiet_at */
+	bool has_unflushed;    /* the port has packets of responders to flush; rx_lock */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
 	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */
 	struct rwire_xrc_qps *xrc_qps; /* NULL: no XRC_RECV QP is shared; set once */
@@ -608,6 +610,8 @@ void rwire_qp_set_rate(struct rsoft_qp *qp, uint32_t kbps);
 bool rwire_qp_is_draining(const struct rsoft_qp *qp);
 /* Whether it stopped sending early, and can continue. Under sq.lock. */
 bool rwire_qp_has_more(const struct rsoft_qp *qp);
+/* Whether only a packet, or a timer, lets it go on. Under sq.lock. */
+bool rwire_qp_is_quiet(const struct rsoft_qp *qp);
 /* Bytes copied directly by the last call. Under sq.lock. */
 uint64_t rwire_qp_copied(const struct rsoft_qp *qp);
 /* Detach the QP from the receiver; then free its struct rwire_qp. See Lifetime. */

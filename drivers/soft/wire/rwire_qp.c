@@ -193,6 +193,13 @@ rwire_qp_has_more(const struct rsoft_qp *qp)
 	return qp->wire != NULL && qp->wire->req.has_more;
 }
 
+bool
+rwire_qp_is_quiet(const struct rsoft_qp *qp)
+{
+	return qp->wire != NULL && qp->wire->req.is_quiet && qp->chaos == NULL &&
+			!rsoft_qp_is_claimed(qp);
+}
+
 uint64_t
 rwire_qp_copied(const struct rsoft_qp *qp)
 {

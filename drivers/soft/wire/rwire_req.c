@@ -529,7 +529,8 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 {
 	int state;
 
-	if (req_is_idle(q)) {
+	q->req.is_quiet = req_is_idle(q);
+	if (q->req.is_quiet) {
 		q->req.has_more = false;
 		q->req.copied = 0;
 		return;
