@@ -108,6 +108,9 @@ open_pair(const char *args_b)
 	real_clock = rwire_clock;
 	virtual_clock = real_clock();
 	rwire_clock = get_clock;
+	/* A poll that finds nothing reads the clock. */
+	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
+	TEST_EQ(poll_cq(pair.cq_b, 1), 0);
 }
 
 static void
@@ -243,7 +246,8 @@ close_woken(void)
  * The program that the event of the second message wakes may answer at once, so the first one must
  * be acknowledged before: then both are. They are received together.
  */
-TEST(wire_late, event_follows_the_acknowledgement_of_an_earlier_message)
+static void
+check_woken(uint8_t opcode)
 {
 	struct rmem_send_wr wr[2];
 	rte_ticketlock_t *rx_lock;
@@ -255,7 +259,7 @@ TEST(wire_late, event_follows_the_acknowledgement_of_an_earlier_message)
 	rx_lock = &((const struct rsoft_qp *)woken.b)->wire->wire->rx_lock;
 	sge = (struct rmem_sge){from->iova, MESSAGE, from->lkey};
 	wr[0] = rc_rdma(RMEM_WR_RDMA_WRITE, &sge, to->iova, to->rkey);
-	wr[1] = rc_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, to->iova, to->rkey);
+	wr[1] = rc_rdma(opcode, &sge, to->iova, to->rkey);
 	wr[1].flags = 0;
 	rte_ticketlock_lock(rx_lock);
 	TEST_EQ(rmem_post_send(woken.a, wr, 2), 2);
@@ -266,6 +270,11 @@ TEST(wire_late, event_follows_the_acknowledgement_of_an_earlier_message)
 	TEST_ASSERT(is_acknowledged(woken.a));
 	close_woken();
 }
+
+TEST_CALL(wire_late, event_follows_the_acknowledgement_of_an_earlier_message,
+		check_woken(RMEM_WR_RDMA_WRITE_WITH_IMM));
+TEST_CALL(wire_late, event_of_a_short_message_follows_the_acknowledgement_of_an_earlier_one,
+		check_woken(RMEM_WR_SEND));
 
 /* Only the packets that such a device itself sends can be lost. */
 TEST(wire_late, device_with_faults_acknowledges_later)

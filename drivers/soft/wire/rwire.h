@@ -288,7 +288,8 @@ struct rwire {
 	uint32_t nb_idle;              /* calls of rwire_idle(); atomic */
 	bool has_waiting;              /* a post has deferred requests; atomic */
 	struct rwire_stats stats;
-	uint64_t now; /* start of the last attempt to receive, TSC; atomic */
+	uint64_t now;        /* the clock as of one of the last attempts to receive, TSC; atomic */
+	uint32_t nb_untimed; /* attempts since then; rx_lock */
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
 	uint64_t quiet_at;
 	uint64_t idle_at;     /* last call of rwire_port_ops::tx_idle, TSC; rx_lock */

@@ -13,6 +13,7 @@
 #include <rte_cycles.h>
 
 #include "../chaos/rsoft_chaos.h"
+#include "../mem/rsoft_key_cache.h"
 #include "../queue/rsoft_req.h"
 #include "../queue/rsoft_sq.h"
 #include "rwire.h"
@@ -508,6 +509,114 @@ req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 	rsoft_req_drain(qp, lcore);
 }
 
+/* Whether the next requests may be sent by req_send_shorts(), if they are short. */
+static bool
+req_may_send_shorts(const struct rwire_qp *q)
+{
+	const struct rwire_req *req = &q->req;
+	const struct rsoft_qp *qp = q->qp;
+
+	/* After a rewind, as for an RNR NAK, requests that have begun are sent again first. */
+	return q->service == RWIRE_RC && rwire_is_lossless(q->wire) && req->sq_pos == req->begun &&
+			(req->nb_rd | req->pace) == 0 && qp->sq.wait == RSOFT_WAIT_NONE &&
+			qp->chaos == NULL && !rsoft_qp_is_claimed(qp) &&
+			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS &&
+			rwire_timer_is_early(q);
+}
+
+/* Whether a request is a SEND of one packet, from one SGE. */
+static bool
+req_is_short(const struct rwire_qp *q, const struct rmem_send_wr *wr)
+{
+	return (wr->opcode == RMEM_WR_SEND || wr->opcode == RMEM_WR_SEND_WITH_IMM) &&
+			wr->num_sge == 1 && wr->sg_list->length - 1 < RWIRE_MIN_SHARED - 1 &&
+			wr->sg_list->length <= q->mtu && wr->sg_list->length <= q->qp->max_msg_size;
+}
+
+/* Copy the payload of a short request; false: req_send() repeats it, and finds the error. */
+static bool
+req_copy_short(const struct rwire_qp *q, const struct rmem_send_wr *wr,
+		struct rsoft_key_cache *local, uint8_t *data)
+{
+	const struct rmem_sge *sge = wr->sg_list;
+	const uint8_t *from = (const uint8_t *)(uintptr_t)sge->addr;
+	uint64_t offset;
+
+	if ((wr->flags & RMEM_SEND_INLINE) == 0) {
+		if (unlikely(!rsoft_key_cache_check(local, q->qp, q->qp->dev->lkey_xor, sge->lkey,
+					     sge->addr, sge->length, RSOFT_NEED_READ, &offset) ||
+				    local->is_slow))
+			return false;
+		from = local->key->base + offset;
+	}
+	return likely(rsoft_copy(data, from, sge->length) == RSOFT_SIDE_NONE);
+}
+
+/* Send the short request at sq_pos; false: req_send() must decide, and nothing has changed. Under
+ * tx_lock. */
+static bool
+req_send_short(struct rwire_qp *q, struct rsoft_key_cache *local)
+{
+	struct rwire_req *req = &q->req;
+	const struct rmem_send_wr *wr = rsoft_sq_slot(&q->qp->sq, req->sq_pos);
+	uint32_t in_flight = (uint32_t)rwire_psn_diff(req->psn, req->una), psn = req->psn;
+	uint32_t length = wr->sg_list->length, pad = -length & 3, hdr = RWIRE_BTH_LEN;
+	struct rwire_frame *frame;
+	bool has_imm = wr->opcode == RMEM_WR_SEND_WITH_IMM, is_ack_req;
+
+	if (in_flight >= req->window)
+		return false;
+	frame = rwire_tx_get(q);
+	if (unlikely(frame == NULL))
+		return false;
+	if (has_imm) {
+		memcpy(frame->bth + hdr, &wr->imm_data, sizeof(wr->imm_data));
+		hdr += sizeof(wr->imm_data);
+	}
+	if (unlikely(!req_copy_short(q, wr, local, frame->bth + hdr)))
+		return false;
+	if (pad != 0)
+		memset(frame->bth + hdr + length, 0, pad);
+	is_ack_req = req_needs_ack(q, wr, true, in_flight + 1);
+	rwire_bth_put(frame->bth,
+			RWIRE_BTH_WORD(RWIRE_SEND_ONLY + has_imm, wr->flags & RMEM_SEND_SOLICITED,
+					pad, q->pkey ^ RWIRE_PKEY),
+			q->qpn, psn, is_ack_req);
+	frame->len = hdr + length + pad + RWIRE_ICRC_LEN;
+	q->wire->port->ops->tx_put(q->wire->port, frame);
+	req->wqe[req->sq_pos & q->qp->sq.mask] =
+			(struct rwire_wqe){.length = length, .first_psn = psn, .nb_psn = 1};
+	req->psn = req->next_psn = req->end_psn = rwire_psn_add(psn, 1);
+	if (is_ack_req)
+		req->asked_psn = req->psn;
+	req->begun = ++req->sq_pos;
+	req_start_timer(req);
+	return true;
+}
+
+/*
+ * Send the next requests, up to the first that is not short, with one lock, and without the checks
+ * for longer requests and other opcodes. False: some are left.
+ */
+static bool
+req_send_shorts(struct rwire_qp *q)
+{
+	struct rsoft_key_cache local = {.num = RSOFT_KEY_CACHE_NONE};
+	const struct rsoft_sq *sq = &q->qp->sq;
+	const uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+
+	if (q->req.sq_pos == prod || !req_is_short(q, rsoft_sq_slot(sq, q->req.sq_pos)) ||
+			!req_may_send_shorts(q))
+		return false;
+	rsoft_lock(&q->wire->tx_lock);
+	while (req_send_short(q, &local) && q->req.sq_pos != prod &&
+			req_is_short(q, rsoft_sq_slot(sq, q->req.sq_pos)))
+		;
+	q->wire->port->ops->tx_flush(q->wire->port);
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	return q->req.sq_pos == prod;
+}
+
 /*
  * Whether all packets are sent, and no timer has expired, so that a poll only waits for the peer.
  * Ports that are not lossless may hold packets until the next flush.
@@ -530,7 +639,7 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 	int state;
 
 	q->req.is_quiet = req_is_idle(q);
-	if (q->req.is_quiet) {
+	if (q->req.is_quiet || req_send_shorts(q)) {
 		q->req.has_more = false;
 		q->req.copied = 0;
 		return;

@@ -11,9 +11,11 @@
 
 #include <rte_cycles.h>
 
+#include "../mem/rsoft_access.h"
 #include "../mem/rsoft_grace.h"
 #include "../queue/rsoft_sq.h"
 #include "../queue/rsoft_resp.h"
+#include "../queue/rsoft_rq.h"
 #include "rwire.h"
 #include "rwire_xrc.h"
 
@@ -25,7 +27,11 @@
 #define RX_MAX_BURSTS 64
 /* Maximum number of responders that answer in one call, if they wait for space in the ring. */
 #define RX_MAX_ANSWERS 64
-#define RX_CNPS_PER_S  20000 /* limit per QP: one per 50 us, as in DCQCN */
+/* Maximum number of attempts to receive without a reading of the clock. */
+#define RX_MAX_UNTIMED 8
+/* Length of the shortest SEND with a payload, and its pad. */
+#define RX_MIN_SEND   (RWIRE_BTH_LEN + 4 + RWIRE_ICRC_LEN)
+#define RX_CNPS_PER_S 20000 /* limit per QP: one per 50 us, as in DCQCN */
 
 /*
  * Whether two P_Keys match: same partition, and one of the two is a full member (IBTA 10.9.3).
@@ -39,7 +45,7 @@ rx_is_same_pkey(uint16_t own, uint16_t pkey)
 
 /* Whether the P_Key of a packet is that of its QP or, for QP 1, in the table of its port. */
 static bool
-rx_has_pkey(const struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+rx_has_pkey(const struct rwire_qp *q, const struct rwire_frame *frame, uint16_t pkey)
 {
 	const struct rsoft_tables *tables = &q->qp->dev->tables;
 	const uint32_t first = rsoft_pkey_slot(rsoft_gid_port(frame->grh.gid_slot), 0);
@@ -47,20 +53,22 @@ rx_has_pkey(const struct rwire_qp *q, const struct rwire_frame *frame, const str
 	uint32_t i;
 
 	if (likely(q->qp->qp.qp_num != RSOFT_GSI_QP))
-		return rx_is_same_pkey(__atomic_load_n(&q->pkey, __ATOMIC_RELAXED), pkt->pkey);
+		return rx_is_same_pkey(__atomic_load_n(&q->pkey, __ATOMIC_RELAXED), pkey);
 	for (i = first; i < first + tables->nb_pkeys; i++) {
 		own = __atomic_load_n(&tables->pkey[i], __ATOMIC_RELAXED);
-		if (own != 0 && rx_is_same_pkey(own ^ RWIRE_PKEY, pkt->pkey))
+		if (own != 0 && rx_is_same_pkey(own ^ RWIRE_PKEY, pkey))
 			return true;
 	}
 	return false;
 }
 
-/* Find the QP of a packet, in RTR to ERR; NULL: the packet is dropped. */
-static struct rwire_qp *
-rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire_pkt *pkt)
+/*
+ * Find the QP of a packet, in RTR to ERR; NULL: the packet is dropped. pkey has the bits that
+ * differ from RWIRE_PKEY.
+ */
+static inline struct rwire_qp *
+rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn, uint16_t pkey)
 {
-	const uint32_t qpn = pkt->qpn;
 	struct rsoft_qp *qp = __atomic_load_n(
 			&wire->dev->qps[qpn & wire->dev->qp_mask], __ATOMIC_ACQUIRE);
 	struct rwire_qp *q = NULL;
@@ -83,7 +91,7 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, const struct rwire
 		RWIRE_COUNT(wire->stats.no_qp);
 		return NULL;
 	}
-	if (unlikely((pkt->pkey | q->pkey) != 0 && !rx_has_pkey(q, frame, pkt))) {
+	if (unlikely((pkey | q->pkey) != 0 && !rx_has_pkey(q, frame, pkey))) {
 		RWIRE_COUNT(wire->stats.drop_pkey);
 		return NULL;
 	}
@@ -196,6 +204,113 @@ rx_has_half(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 	return ((pkt->info & RWIRE_IS_REQUEST) != 0) == (q->qp->xrcd != 0);
 }
 
+/* Short messages: SENDs of one packet over shared memory, to receives of one SGE. */
+
+/* Whether the packet is the next one, and no reply or error precedes it. */
+static bool
+rx_short_is_next(const struct rwire_qp *q, uint32_t psn)
+{
+	const struct rwire_rsp *rsp = &q->rsp;
+
+	return rsp->psn == psn && rsp->reply_head == rsp->reply_tail &&
+			(q->is_busy | rsp->has_dup_reply | rsp->has_failed | rsp->is_inv_waiting |
+					rsp->message) == 0;
+}
+
+/* Place the message in the receive at the head, and complete it. Under rq.lock. */
+static bool
+rx_short_place(struct rsoft_qp *qp, const uint8_t *data, uint32_t length, uint16_t flags,
+		uint32_t imm)
+{
+	const struct rsoft_qp *owner = rsoft_rq_owner(qp);
+	const struct rsoft_key *key;
+	const struct rsoft_rqe *rqe;
+	struct rsoft_cqe cqe;
+	uint64_t offset;
+	uint32_t rights;
+
+	/* Checked under the lock: after a flush, no receive may be consumed. */
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS ||
+			    (rsoft_qp_is_claimed(qp) | qp->has_late_recv) != 0))
+		return false;
+	rqe = rsoft_rq_take(qp, length);
+	if (unlikely(rqe == NULL || rqe->num_sge != 1 || rqe->sge[0].length < length))
+		return false;
+	key = rsoft_access_key(owner, owner->dev->lkey_xor, rqe->sge[0].lkey, rqe->sge[0].addr,
+			length, RSOFT_NEED_WRITE, &offset, &rights);
+	if (unlikely(key == NULL || (rights & RSOFT_SLOW) != 0))
+		return false;
+	if (unlikely(rsoft_copy(key->base + offset, data, length) != RSOFT_SIDE_NONE))
+		return false;
+	cqe.wr_id = rqe->wr_id;
+	cqe.info = rsoft_cqe_info(RMEM_WC_SUCCESS, RMEM_WC_RECV, flags, qp->qp.qp_num);
+	cqe.data = rsoft_cqe_data(length, imm);
+	cqe.vendor_err = RMEM_VENDOR_ERR_NONE;
+	RSOFT_COUNT(qp->rq.consumed, 1);
+	rsoft_rq_complete(qp, rsoft_rq_reserve(qp), &cqe);
+	return true;
+}
+
+/*
+ * Execute a short message, and acknowledge it: the effect of rwire_resp_pkt(), without the checks
+ * for other packets. False: nothing has changed, and rwire_resp_pkt() decides.
+ */
+static bool
+rx_short_exec(struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_bth *bth)
+{
+	bool has_imm = RWIRE_BTH_OPCODE(bth) == RWIRE_SEND_ONLY_WITH_IMM, is_done;
+	const uint32_t hdr = RWIRE_BTH_LEN + (has_imm ? 4 : 0);
+	const uint32_t length = frame->len - hdr - RWIRE_ICRC_LEN - RWIRE_BTH_PAD(bth);
+	uint16_t flags = RWIRE_BTH_IS_SOLICITED(bth) ? RMEM_WC_SOLICITED : 0;
+	struct rsoft_qp *qp = q->qp;
+	struct rwire_rsp *rsp = &q->rsp;
+	uint32_t imm = 0;
+
+	/* Before a completion with an event, rwire_resp_pkt() sends the acknowledgement. The length
+	 * wraps around if the packet is too short. */
+	if (unlikely(!rx_short_is_next(q, bth->psn & RWIRE_PSN_MASK) || length - 1 >= q->mtu ||
+			    length > qp->max_msg_size || qp->qp.recv_cq->channel != NULL))
+		return false;
+	if (has_imm) {
+		flags |= RMEM_WC_WITH_IMM;
+		memcpy(&imm, frame->bth + RWIRE_BTH_LEN, sizeof(imm));
+	}
+	rte_ticketlock_lock(&qp->rq.lock);
+	is_done = rx_short_place(qp, frame->data + hdr, length, flags, imm);
+	rte_ticketlock_unlock(&qp->rq.lock);
+	if (unlikely(!is_done))
+		return false;
+	rsp->done_psn = rsp->psn;
+	rsp->psn = rwire_psn_add(rsp->psn, 1);
+	rsp->msn = rwire_psn_add(rsp->msn, 1);
+	rsp->done = length;
+	rsp->is_nak_sent = rsp->is_acked = false;
+	rsp->vendor_err = RMEM_VENDOR_ERR_NONE;
+	if (RWIRE_BTH_IS_ACK_REQ(bth))
+		rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
+	else
+		rwire_reply_later(q);
+	return true;
+}
+
+/* Receive a packet if it is a short message that can be executed; false: rx_frame() does. */
+static bool
+rx_short(struct rwire *wire, const struct rwire_frame *frame)
+{
+	const struct rwire_bth bth = rwire_bth_get(frame->bth);
+	struct rwire_qp *q;
+
+	if ((RWIRE_BTH_OPCODE(&bth) & ~1u) != RWIRE_SEND_ONLY || RWIRE_BTH_VERSION(&bth) != 0 ||
+			frame->len < RX_MIN_SEND || frame->len > RWIRE_MAX_PKT ||
+			frame->len % 4 != 0 || frame->shared != NULL ||
+			(bth.qpn & RWIRE_QPN_MASK) == RMEM_MCAST_QPN ||
+			(frame->has_icrc | frame->is_mcast | frame->is_grant_requested) ||
+			(frame->grh.traffic_class & RSOFT_GRH_CE) == RSOFT_GRH_CE)
+		return false;
+	q = rx_qp_of(wire, frame, bth.qpn & RWIRE_QPN_MASK, RWIRE_BTH_PKEY(&bth) ^ RWIRE_PKEY);
+	return q == NULL || (q->service == RWIRE_RC && rx_short_exec(q, frame, &bth));
+}
+
 static void
 rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 {
@@ -223,7 +338,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		rwire_ud_group_pkt(wire, frame, &pkt);
 		return;
 	}
-	q = rx_qp_of(wire, frame, &pkt);
+	q = rx_qp_of(wire, frame, pkt.qpn, pkt.pkey);
 	if (q == NULL)
 		return;
 	if (unlikely(pkt.service != q->service)) {
@@ -295,11 +410,13 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
 
-/* Called when no packet has arrived. */
+/* Called when no packet that had arrived at a time is left. */
 static void
-rx_idle(struct rwire *wire, uint64_t now)
+rx_idle(struct rwire *wire, uint64_t since)
 {
-	__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
+	const uint64_t now = wire->now;
+
+	__atomic_store_n(&wire->quiet_at, since, __ATOMIC_RELAXED);
 	/* The difference is also large if the clock was set back. */
 	if (now - wire->idle_at < wire->idle_cycles)
 		return;
@@ -310,27 +427,62 @@ rx_idle(struct rwire *wire, uint64_t now)
 	rwire_netif_poll(wire);
 }
 
+static void
+rx_read_clock(struct rwire *wire)
+{
+	uint64_t now = rwire_clock();
+
+	wire->nb_untimed = 0;
+	__atomic_store_n(&wire->now, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&wire->inner->now, now, __ATOMIC_RELAXED);
+}
+
+/*
+ * Get received packets, and read the clock. That takes longer than to find a packet in shared
+ * memory, which does not wait for it. *since: a time before the packets were looked for.
+ */
+static uint32_t
+rx_frames(struct rwire *wire, struct rwire_frame *frames[], uint64_t *since)
+{
+	struct rwire_port *port = wire->port;
+	bool is_first = !rwire_is_lossless(wire) || ++wire->nb_untimed > RX_MAX_UNTIMED;
+	uint32_t n;
+
+	if (is_first)
+		rx_read_clock(wire);
+	*since = wire->now;
+	n = port->ops->rx_burst(port, frames, RWIRE_RX_BURST);
+	if (n != 0 || is_first)
+		return n;
+	rx_read_clock(wire);
+	if (wire->now - *since < wire->quiet_cycles)
+		return 0;
+	/* The program polls rarely. The port has relied on a time long ago. */
+	*since = wire->now;
+	return port->ops->rx_burst(port, frames, RWIRE_RX_BURST);
+}
+
 /* Receive and answer once; return the number of packets. Under rx_lock. */
 static uint32_t
 rx_burst(struct rwire *wire, unsigned int lcore)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
-	uint64_t now = rwire_clock();
-	uint32_t i, n;
+	uint64_t since;
+	uint32_t i, n = rx_frames(wire, frames, &since);
 
-	__atomic_store_n(&wire->now, now, __ATOMIC_RELAXED);
-	__atomic_store_n(&wire->inner->now, now, __ATOMIC_RELAXED);
-	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
-	for (i = 0; i < n; i++)
-		rx_frame(wire, lcore, frames[i]);
+	for (i = 0; i < n; i++) {
+		if (!rx_short(wire, frames[i]))
+			rx_frame(wire, lcore, frames[i]);
+	}
 	if (n == 0)
-		rx_idle(wire, now);
+		rx_idle(wire, since);
 	if (unlikely(wire->xrc != NULL))
 		n += rwire_xrc_poll(wire, lcore);
 	if (!TAILQ_EMPTY(&wire->late_list)) {
-		/* Until then the timers of peers rely on this report (rwire_timer.c). */
-		wire->port->ops->rx_release(wire->port);
-		rwire_reply_late(wire, now);
+		/* Until then the timers of peers rely on their report (rwire_timer.c). */
+		if (n != 0)
+			wire->port->ops->rx_release(wire->port);
+		rwire_reply_late(wire, wire->now);
 	}
 	if (n != 0 || !TAILQ_EMPTY(&wire->reply_list))
 		rx_answer(wire, lcore);

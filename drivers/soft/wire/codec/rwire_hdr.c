@@ -240,15 +240,13 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 
 	pkt->info = rwire_pkt_info(pkt);
 	pkt->pad = (uint8_t)(-pkt->payload_len & 3);
-	bth[0] = pkt->service | pkt->opcode;
-	/* MigReq is set: path migration state Migrated. */
-	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
+	rwire_bth_put(bth,
+			RWIRE_BTH_WORD(pkt->service | pkt->opcode, pkt->is_solicited, pkt->pad,
+					pkt->pkey ^ RWIRE_PKEY),
+			pkt->qpn | (unlikely(pkt->service == RWIRE_CN) ? BTH_BECN : 0), pkt->psn,
+			pkt->is_ack_req);
 	if (unlikely(pkt->service == RWIRE_CN))
 		bth[1] = 0;
-	bth[2] = (uint8_t)(~pkt->pkey >> 8);
-	bth[3] = (uint8_t)~pkt->pkey;
-	put32(bth + 4, pkt->qpn | (unlikely(pkt->service == RWIRE_CN) ? BTH_BECN : 0));
-	put32(bth + 8, (pkt->is_ack_req ? UINT32_C(1) << 31 : 0) | pkt->psn);
 	p = build_ext(bth + RWIRE_BTH_LEN, pkt) + pkt->payload_len;
 	memset(p, 0, pkt->pad);
 	return (uint32_t)(p - bth) + pkt->pad + RWIRE_ICRC_LEN;

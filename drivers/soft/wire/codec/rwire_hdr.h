@@ -22,6 +22,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
 
 #define RWIRE_UDP_PORT    4791
 #define RWIRE_PKEY        0xffff
@@ -172,6 +175,50 @@ uint32_t rwire_hdr_len(uint32_t info);
  * version or P_Key, or a length that does not agree with the opcode.
  */
 bool rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt);
+
+/* A BTH, in host byte order. */
+struct rwire_bth {
+	uint32_t word; /* RWIRE_BTH_WORD() */
+	uint32_t qpn;  /* destination QP, with FECN and BECN */
+	uint32_t psn;  /* with AckReq */
+};
+
+#define RWIRE_BTH_OPCODE(bth)       ((bth)->word >> 24) /* with the service */
+#define RWIRE_BTH_IS_SOLICITED(bth) (((bth)->word >> 23 & 1) != 0)
+#define RWIRE_BTH_PAD(bth)          ((bth)->word >> 20 & 3)
+#define RWIRE_BTH_VERSION(bth)      ((bth)->word >> 16 & 0xf)
+#define RWIRE_BTH_PKEY(bth)         ((uint16_t)(bth)->word)
+#define RWIRE_BTH_IS_ACK_REQ(bth)   ((bth)->psn >> 31 != 0)
+
+/* The first word of a BTH: opcode with service, flags and pad count, P_Key. */
+#define RWIRE_BTH_WORD(opcode, is_solicited, pad, pkey)                                            \
+	((uint32_t)(opcode) << 24 | ((is_solicited) ? UINT32_C(1) << 23 : 0) |                     \
+			RWIRE_BTH_MIGRATED | (uint32_t)(pad) << 20 | (uint16_t)(pkey))
+#define RWIRE_BTH_MIGRATED (UINT32_C(1) << 22) /* MigReq: path migration state Migrated */
+
+static inline struct rwire_bth
+rwire_bth_get(const uint8_t *bth)
+{
+	uint32_t word, qpn, psn;
+
+	memcpy(&word, bth, sizeof(word));
+	memcpy(&qpn, bth + 4, sizeof(qpn));
+	memcpy(&psn, bth + 8, sizeof(psn));
+	return (struct rwire_bth){
+			rte_be_to_cpu_32(word), rte_be_to_cpu_32(qpn), rte_be_to_cpu_32(psn)};
+}
+
+/* Encode a BTH: the word above, the destination QP, and the PSN with AckReq. */
+static inline void
+rwire_bth_put(uint8_t *bth, uint32_t word, uint32_t qpn, uint32_t psn, bool is_ack_req)
+{
+	word = rte_cpu_to_be_32(word);
+	qpn = rte_cpu_to_be_32(qpn);
+	psn = rte_cpu_to_be_32((is_ack_req ? UINT32_C(1) << 31 : 0) | psn);
+	memcpy(bth, &word, sizeof(word));
+	memcpy(bth + 4, &qpn, sizeof(qpn));
+	memcpy(bth + 8, &psn, sizeof(psn));
+}
 
 /*
  * Encode the headers at bth, and the pad after the payload, which the caller stores at bth +
