@@ -358,7 +358,7 @@ rmem_wr_is_word(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 
 	return wr->opcode < RMEM_WR_OPCODE_NB && qp->type == RMEM_QPT_RC &&
 			rmem_wr_is_among(limits->opcodes & words, wr) && wr->num_sge == 1 &&
-			wr->sg_list[0].length == sizeof(uint64_t);
+			limits->max_send_sge != 0 && wr->sg_list[0].length == sizeof(uint64_t);
 }
 
 /**

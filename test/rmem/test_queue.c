@@ -188,6 +188,28 @@ TEST(queue, burst_is_accepted_up_to_the_full_queue)
 	TEST_EQ(rmem_post_send(fx.a.qp, &sends[DEPTH], 4), 4);
 }
 
+TEST(queue, qp_without_sges_takes_no_atomic)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			RMEM_WR_ATOMIC_WRITE};
+	const struct rmem_sge sge = {(uintptr_t)fx.a.buf, 8, fx.a.mr->lkey};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	conf.max_send_sge = 0;
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_OK(fx_connect(fx.a.qp, fx.a.qp));
+	for (i = 0; i < 2 * RTE_DIM(opcodes); i++) {
+		wr = fx_wr(opcodes[i % RTE_DIM(opcodes)], &sge, 1);
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+		if (i == RTE_DIM(opcodes) - 1)
+			post_writes(DEPTH, true); /* the queue is full */
+	}
+	expect_full();
+}
+
 TEST(queue, receive_entry_is_freed_by_polling_its_completion)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);

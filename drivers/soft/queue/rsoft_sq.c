@@ -85,8 +85,12 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	uint32_t i, n = RTE_MIN(nb_wr, sq_nb_free(qp, nb_wr));
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
-	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
-		n = 1; /* a malformed request is -EINVAL, even if the queue is full */
+	if (unlikely(n == 0 && nb_wr != 0)) {
+		/* A malformed request is -EINVAL, even if the queue is full. */
+		err = rmem_wr_check_full(&qp->qp, &qp->limits, wr);
+		*ret = err != 0 ? err : -ENOSPC;
+		return 0;
+	}
 	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i++) {
 		err = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
 				? 0
