@@ -111,6 +111,10 @@ check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct
 	if (mw->type != RMEM_MW_TYPE_1)
 		return RMEM_FAIL(EINVAL, "MW: not of type 1, bound by RMEM_WR_BIND_MW: type %u",
 				mw->type);
+	/* As posts of BIND_MW, which UD does not have. */
+	if (qp->type == RMEM_QPT_UD || qp->type == RMEM_QPT_XRC_RECV)
+		return RMEM_FAIL(EOPNOTSUPP, "QP 0x%06x: binds no windows: type %u", qp->qp_num,
+				qp->type);
 	if ((bind->flags & ~BIND_FLAGS) != 0)
 		return RMEM_FAIL(EINVAL, "flags: unknown bits: 0x%x", bind->flags & ~BIND_FLAGS);
 	ret = rmem_check_reserved(&bind->reserved, sizeof(bind->reserved));

@@ -121,7 +121,7 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  *     on the software device also a calling thread that is not registered with EAL.
  *   - -EPERM: window, MR and QP are not of one PD (IBTA C10-72), the MR lacks
  *     RMEM_ACCESS_MW_BIND (IBTA C10-73), or LOCAL_WRITE for rights to modify.
- *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
+ *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD, or the QP of UD or XRC_RECV.
  *   - -EBUSY: the QP is in the RESET state, or the MR is not in RMEM_MR_STATE_VALID: its
  *     registration is in progress or failed, or it is not enabled.
  *   - -ENOSPC: the send queue is full.

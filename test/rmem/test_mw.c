@@ -49,6 +49,32 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	TEST_OK(fx_release(fx.mw.mr));
 }
 
+/* As a BIND_MW; with late errors, too, and when the request would only be flushed. */
+TEST(mw, datagram_qp_binds_no_window)
+{
+	static const uint16_t flags[] = {0, RMEM_QP_LATE_ERRORS};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+	const struct rmem_qp_attr init = {.state = RMEM_QPS_INIT, .port_num = 1},
+				  rtr = {.state = RMEM_QPS_RTR}, rts = {.state = RMEM_QPS_RTS};
+	const struct rmem_mw_bind bind = {.bind_info = {fx.mw.mr, fx.mw.mr->iova, 8}};
+	struct rmem_qp *qp;
+	unsigned int i;
+
+	conf.type = RMEM_QPT_UD;
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		conf.flags = flags[i];
+		qp = fx_qp_by(fx.a.pd, &conf);
+		TEST_OK(rmem_qp_modify(qp, &init,
+				RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+		TEST_OK(rmem_qp_modify(qp, &rtr, RMEM_QP_STATE));
+		TEST_OK(rmem_qp_modify(qp, &rts, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+		TEST_ERR(rmem_mw_bind(qp, fx.mw.one, &bind), EOPNOTSUPP);
+		TEST_OK(rmem_qp_set_error(qp));
+		TEST_ERR(rmem_mw_bind(qp, fx.mw.one, &bind), EOPNOTSUPP);
+	}
+	TEST_OK(fx_release(fx.mw.one));
+}
+
 /* Windows of several MRs, in turn and in a row; MRs are released before the completion. */
 TEST(mw, burst_of_invalidations_releases_each_mr)
 {
