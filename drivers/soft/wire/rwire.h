@@ -280,6 +280,7 @@ struct rwire {
 	uint64_t late_cycles;
 	uint64_t full_at; /* an ending QP had waited in vain for space, TSC; 0: none; rx_lock */
 	uint64_t quiet_cycles; /* time for which a poll relies on rsoft_cq::quiet_at */
+	uint64_t rare_cycles;  /* time between two polls that is long for the port */
 	bool has_unflushed;    /* the port has packets of responders to flush; rx_lock */
 	struct rwire_xrc *xrc; /* NULL: no XRC domain is shared; written under rx_lock, atomic */
 	bool has_xrc;          /* xrc is set, or there was an XRC_RECV QP; the same */

@@ -44,6 +44,8 @@
 #define WIRE_LATE_US 10
 /* A poll that finds that only peers can go on leaves the send queues to polls after this time. */
 #define WIRE_QUIET_US 2
+/* Half of the interval at which a port checks its connections. */
+#define WIRE_RARE_US 500
 /* Longest wait of exit() for the answers that a device has not sent. */
 #define WIRE_EXIT_MS 500
 
@@ -564,6 +566,7 @@ rwire_open(struct rsoft_dev *dev, struct rmem_dev *base, bool (*progress)(struct
 	rte_ticketlock_init(&wire->owners.lock);
 	rwire_netif_init(wire);
 	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
+	wire->rare_cycles = rte_get_tsc_hz() / US_PER_S * WIRE_RARE_US;
 	wire->quiet_cycles = rte_get_tsc_hz() / US_PER_S * WIRE_QUIET_US;
 	wire->late_cycles = rte_get_tsc_hz() / US_PER_S * WIRE_LATE_US;
 	TAILQ_INIT(&wire->reply_list);

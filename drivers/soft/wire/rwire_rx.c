@@ -455,9 +455,9 @@ rx_frames(struct rwire *wire, struct rwire_frame *frames[], uint64_t *since)
 	if (n != 0 || is_first)
 		return n;
 	rx_read_clock(wire);
-	if (wire->now - *since < wire->quiet_cycles)
+	if (wire->now - *since < wire->rare_cycles)
 		return 0;
-	/* The program polls rarely. The port has relied on a time long ago. */
+	/* The program polls rarely, and the port has relied on a time long ago. */
 	*since = wire->now;
 	return port->ops->rx_burst(port, frames, RWIRE_RX_BURST);
 }
