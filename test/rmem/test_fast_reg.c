@@ -32,6 +32,34 @@ TEST(fastreg, number_of_pages_is_limited)
 	TEST_EQ(list->max_page_list_len, info.max_page_list_len);
 }
 
+/* Lists of 1 to 8 pages, in descending order; the last byte of each is written. */
+TEST(fastreg, list_of_each_length_has_all_of_its_pages)
+{
+	enum {
+		MAX = 8
+	};
+	struct rmem_fast_reg_page_list *lists[MAX + 1];
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	uint32_t nb, i;
+
+	for (nb = 1; nb <= MAX; nb++) {
+		lists[nb] = fx_page_list(fx.a.dev, nb);
+		for (i = 0; i < nb; i++)
+			lists[nb]->page_list[i] = fx_addr(fx.a.buf) + (nb - 1 - i) * FX_PAGE;
+	}
+	for (nb = 1; nb <= MAX; nb++) {
+		mr = fx_fast_mr(fx.a.pd, nb);
+		wr = fx_reg(mr, lists[nb], (uint16_t)nb, 0, nb * FX_PAGE);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		fx.b.buf[0] = (uint8_t)nb;
+		TEST_STATUS(fx_peer_write(nb * FX_PAGE - 1, 1, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.a.buf[FX_PAGE - 1], nb);
+		TEST_STATUS(fx_peer_write(0, 1, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.a.buf[(nb - 1) * FX_PAGE], nb);
+	}
+}
+
 /* A page of each size of the device, in a mapping of which only the start is touched. */
 TEST(fastreg, every_page_size_of_the_device_is_bound)
 {

@@ -583,8 +583,13 @@ rsoft_mkey_alloc(struct rmem_mr *base)
 int
 rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
 {
+	struct rsoft_page_list *list = (struct rsoft_page_list *)page_list;
 	struct rsoft_dev *dev = rsoft_dev_of(&page_list->obj);
 
+	if (page_list->max_page_list_len <= RTE_DIM(list->few)) {
+		page_list->page_list = list->few;
+		return 0;
+	}
 	page_list->page_list = rte_zmalloc_socket("rsoft_page_list",
 			page_list->max_page_list_len * sizeof(*page_list->page_list),
 			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
@@ -598,6 +603,7 @@ rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
 int
 rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list)
 {
-	rte_free(page_list->page_list);
+	if (page_list->page_list != ((struct rsoft_page_list *)page_list)->few)
+		rte_free(page_list->page_list);
 	return 0;
 }

@@ -25,6 +25,13 @@ int rsoft_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);
 int rsoft_mkey_alloc(struct rmem_mr *mr);
+/* A page list; a short one has its pages in the cache line of the handle. */
+struct rsoft_page_list {
+	struct rmem_fast_reg_page_list list;
+	uint64_t few[(RTE_CACHE_LINE_MIN_SIZE - sizeof(struct rmem_fast_reg_page_list)) /
+			sizeof(uint64_t)];
+};
+
 int rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list);
 int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
 
