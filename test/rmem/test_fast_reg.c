@@ -188,6 +188,36 @@ TEST(fastreg, mr_is_bound_twice_by_one_post)
 	TEST_EQ(fx.fast.pages[0], 0);
 }
 
+/* The second of two MRs bound by one post was bound to two scattered pages before. */
+TEST(fastreg, mr_of_scattered_pages_is_bound_to_one_page)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 2);
+	uint8_t *page = fx.fast.pages + fx_addr(fx.fast.pages) % (2 * FX_PAGE);
+	struct rmem_mr *other = fx_fast_mr(fx.a.pd, 1);
+	struct rmem_mr_info info;
+	struct rmem_send_wr wrs[2];
+
+	fx_list_pages(list, fx.fast.pages + FX_PAGE, 2);
+	list->page_list[1] = fx_addr(fx.fast.pages);
+	wrs[0] = fx_reg(fx.fast.mr, list, 2, 0, 2 * FX_PAGE);
+	TEST_STATUS(fx_send(fx.a.qp, &wrs[0]), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	fx_list_pages(list, page, 1);
+	wrs[0] = fx_reg(other, list, 1, 0, FX_PAGE);
+	wrs[1] = fx_reg(fx.fast.mr, list, 1, 0, FX_PAGE);
+	wrs[0].reg_mr.log2_page_size = wrs[1].reg_mr.log2_page_size = 13;
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	memset(&info, 0, sizeof(info));
+	TEST_OK(rmem_mr_query(fx.fast.mr, &info));
+	TEST_EQ(info.page_size, 2 * FX_PAGE);
+	TEST_EQ(info.nb_pages, 1);
+	fx.b.buf[0] = 0x42;
+	TEST_STATUS(fx_peer_write(0, 1, fx.fast.mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(page[0], 0x42);
+}
+
 /* Of three REG_MRs in one post the second is refused: the first is bound, the third is flushed. */
 TEST(fastreg, refused_one_of_a_burst_flushes_the_rest)
 {

@@ -83,6 +83,14 @@ rsoft_key_note(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey
 		rsoft_history_store(dev, key, rkey, event, qp, wr);
 }
 
+/* rsoft_key_bind() on a device without a history. */
+static inline void
+rsoft_key_publish(struct rsoft_key *key, uint32_t rkey, uint8_t tag, uint32_t rights)
+{
+	__atomic_store_n(&key->word, rsoft_key_word(rmem_rkey_of_tag(rkey, tag), rights),
+			__ATOMIC_RELEASE);
+}
+
 /*
  * Publish a BUSY key of this rkey, after it was filled: with the tag chosen by a request of the QP,
  * as VALID with these rights, or as FREE with 0. A thread that reads the new word reads the new
@@ -92,22 +100,14 @@ static inline void
 rsoft_key_bind(const struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, uint8_t tag,
 		uint32_t rights, const struct rmem_send_wr *wr)
 {
-	uint64_t word;
-
-	rkey = rmem_rkey_of_tag(rkey, tag);
-	word = rsoft_key_word(rkey, rights);
-	rsoft_key_note(qp->dev, key, rkey, rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV,
-			&qp->qp, wr);
-	__atomic_store_n(&key->word, word, __ATOMIC_RELEASE);
+	rsoft_key_note(qp->dev, key, rmem_rkey_of_tag(rkey, tag),
+			rights != 0 ? RSOFT_HISTORY_WR : RSOFT_HISTORY_INV, &qp->qp, wr);
+	rsoft_key_publish(key, rkey, tag, rights);
 }
 
-/*
- * Invalidate a VALID key that has RSOFT_INV: move it to BUSY. Later accesses fail, and accesses in
- * progress end within a grace period; then rsoft_key_release() moves it to FREE. NULL if the QP may
- * not invalidate the rkey.
- */
+/* rsoft_key_invalidate() on a device without a history. */
 static inline struct rsoft_key *
-rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem_send_wr *wr)
+rsoft_key_end(const struct rsoft_qp *qp, uint32_t rkey)
 {
 	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
 	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
@@ -122,24 +122,45 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
-	rsoft_key_note(qp->dev, key, rkey, RSOFT_HISTORY_INV, &qp->qp, wr);
+	return key;
+}
+
+/*
+ * Invalidate a VALID key that has RSOFT_INV: move it to BUSY. Later accesses fail, and accesses in
+ * progress end within a grace period; then rsoft_key_release() moves it to FREE. NULL if the QP may
+ * not invalidate the rkey.
+ */
+static inline struct rsoft_key *
+rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem_send_wr *wr)
+{
+	struct rsoft_key *key = rsoft_key_end(qp, rkey);
+
+	if (key != NULL)
+		rsoft_key_note(qp->dev, key, rkey, RSOFT_HISTORY_INV, &qp->qp, wr);
 	return key;
 }
 
 /* Cause of a refusal by rsoft_key_invalidate(); an enum rmem_vendor_err. */
 uint32_t rsoft_key_inv_vendor_err(const struct rsoft_qp *qp, uint32_t rkey);
 
-/* Move a key to FREE at the end of its grace period; a window releases its MR. */
+/* Move a key to FREE at the end of its grace period; a window has released its MR. */
 static inline void
-rsoft_key_release(struct rsoft_key *key)
+rsoft_key_set_free(struct rsoft_key *key)
 {
 	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+}
+
+/* The same, and release the MR of a window. */
+static inline void
+rsoft_key_release(struct rsoft_key *key)
+{
 	if (key->is_window && key->mr != NULL) {
 		rmem_obj_unhold(&key->mr->mr.obj);
 		key->mr = NULL;
 	}
-	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+	rsoft_key_set_free(key);
 }
 
 #endif /* RSOFT_KEY_H */

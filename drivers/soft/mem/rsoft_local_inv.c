@@ -7,11 +7,29 @@
 #include "rsoft_key_hash.h"
 #include "rsoft_mr.h"
 
+/* rsoft_local_invs() on a device without a history: the loop calls no function. */
+static __rte_noinline uint32_t
+local_inv_run(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (wr->opcode != RMEM_WR_LOCAL_INV ||
+				rsoft_key_end(qp, wr->invalidate_rkey) == NULL)
+			break;
+	}
+	return i;
+}
+
 uint32_t
 rsoft_local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	uint32_t i;
 
+	if (likely(qp->dev->history == NULL))
+		return local_inv_run(qp, wrs, stride, n);
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 
@@ -76,7 +94,7 @@ rsoft_local_invs_end(const struct rsoft_qp *qp, const uint8_t *wrs, size_t strid
 			nb_refs++;
 			key->mr = NULL;
 		}
-		rsoft_key_release(key);
+		rsoft_key_set_free(key);
 	} while (++i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
 	inv_unhold_mr(mr, nb_refs);
 	return i;

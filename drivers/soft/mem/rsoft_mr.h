@@ -38,6 +38,13 @@ int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
 /* Store a field of a BUSY key; see rsoft_mr_take(). */
 #define RSOFT_BIND_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
+/* The same for a field that most binds of a key leave as it is: loads are faster than stores. */
+#define RSOFT_BIND_KEEP(field, value)                                                              \
+	do {                                                                                       \
+		if (unlikely((field) != (value)))                                                  \
+			RSOFT_BIND_SET(field, value);                                              \
+	} while (0)
+
 /*
  * Move the key of an MR from FREE to BUSY, to be filled; false if it is not FREE.
  *

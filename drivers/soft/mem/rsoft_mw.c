@@ -135,13 +135,26 @@ rsoft_mw_bind_vendor_err(const struct rsoft_qp *qp, const struct rmem_send_wr *w
 	return RMEM_VENDOR_ERR_KEY_STATE; /* the MR is disabled or being released */
 }
 
-/* Fill the BUSY key of a window from the key of its MR; return the rights of either type. */
-static __rte_always_inline uint32_t
-mw_fill(struct rsoft_key *key, struct rsoft_mr *mr, uint64_t qp_serial,
-		const struct rmem_send_wr *wr)
+/* Copy what a window takes from the key of its MR, which does not change while the MR is held. */
+static __rte_always_inline struct rsoft_key
+mw_copy_key(const struct rsoft_mr *mr)
 {
-	const struct rsoft_key *from = mr->key;
-	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
+	return (struct rsoft_key){
+			.word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED),
+			.iova = mr->key->iova,
+			.length = mr->key->length,
+			.map_offset = mr->key->map_offset,
+			.pages = mr->key->pages,
+			.kind = mr->key->kind,
+			.log2_page_size = mr->key->log2_page_size,
+	};
+}
+
+/* Fill the BUSY key of a window of an MR by mw_copy_key(); return the rights of either type. */
+static __rte_always_inline uint32_t
+mw_fill(struct rsoft_key *key, struct rsoft_mr *mr, const struct rsoft_key *from,
+		uint64_t qp_serial, const struct rmem_send_wr *wr)
+{
 	uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
 	uint8_t kind = from->kind;
 
@@ -157,7 +170,7 @@ mw_fill(struct rsoft_key *key, struct rsoft_mr *mr, uint64_t qp_serial,
 	else
 		key->map_offset = from->map_offset + offset;
 	return RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
-			(rsoft_word_rights(word) & RSOFT_SLOW);
+			(rsoft_word_rights(from->word) & RSOFT_SLOW);
 }
 
 /* Bind or unbind the key of a type 1 window, which is BUSY; the MR, if any, is held. */
@@ -167,10 +180,13 @@ mw_bind_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
 	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr), *old = key->mr;
 	uint32_t rights = 0, rkey;
+	struct rsoft_key from;
 
 	key->mr = NULL;
-	if (mr != NULL)
-		rights = mw_fill(key, mr, 0, wr);
+	if (mr != NULL) {
+		from = mw_copy_key(mr);
+		rights = mw_fill(key, mr, &from, 0, wr);
+	}
 	rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
 	/* The MR of the previous binding, whose grace period is over. */
@@ -250,26 +266,48 @@ mw_nb_of_mr(const uint8_t *wrs, size_t stride, uint32_t n, uint8_t always)
 }
 
 /*
- * Bind a type 2 window to an MR that is held, and that mw_hold_mr() has checked for another bind of
- * the QP: what it has not checked depends on the window, and on range and rights of this bind.
+ * Bind type 2 windows to an MR that is held, and that mw_hold_mr() has checked for another bind of
+ * the QP: what it has not checked depends on the window, and on range and rights of each bind.
+ * Return the number before the first that is refused. Without a history the loop calls no function,
+ * so its variables are in registers.
  */
-static __rte_always_inline bool
-mw_bind_two(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t allowed)
+static __rte_always_inline uint32_t
+mw_bind_two(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, struct rsoft_mr *mr,
+		bool has_history)
 {
-	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr);
-	const struct rmem_mw *mw = wr->bind_mw.mw;
-	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
-	uint32_t rights, rkey;
+	const bool is_writable = (mr->mr.access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	const uint32_t bad = ~(RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED) |
+			(is_writable ? 0 : RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC);
+	const struct rsoft_key from = mw_copy_key(mr);
+	const struct rmem_pd *pd = qp->qp.pd;
+	const uint64_t serial = qp->serial;
+	uint32_t i;
 
-	if (unlikely(mw->pd != qp->qp.pd || (wr->bind_mw.access & ~allowed) != 0 ||
-			    wr->bind_mw.length == 0 || !mw_is_inside(mr->key, wr)))
-		return false;
-	/* IBTA o10-37.2.30: from FREE only. Only one of concurrent binds proceeds. */
-	if (unlikely(!rsoft_key_take(key, &rkey)))
-		return false;
-	rights = mw_fill(key, mr, qp->serial, wr) | RSOFT_SLOW | RSOFT_INV;
-	rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
-	return true;
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		const struct rmem_mw *mw = wr->bind_mw.mw;
+		struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+		uint32_t rights, rkey;
+
+		if (unlikely(mw->pd != pd || (wr->bind_mw.access & bad) != 0 ||
+				    wr->bind_mw.length == 0 || !mw_is_inside(&from, wr)))
+			break;
+		/* IBTA o10-37.2.30: from FREE only. Only one of concurrent binds proceeds. */
+		if (unlikely(!rsoft_key_take(key, &rkey)))
+			break;
+		rights = mw_fill(key, mr, &from, serial, wr) | RSOFT_SLOW | RSOFT_INV;
+		if (has_history)
+			rsoft_key_bind(qp, key, rkey, wr->bind_mw.key_tag, rights, wr);
+		else
+			rsoft_key_publish(key, rkey, wr->bind_mw.key_tag, rights);
+	}
+	return i;
+}
+
+static __rte_noinline uint32_t
+mw_bind_run(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, struct rsoft_mr *mr)
+{
+	return mw_bind_two(qp, wrs, stride, n, mr, false);
 }
 
 /*
@@ -282,25 +320,25 @@ rsoft_mw_binds(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t 
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
 	uint32_t nb = mw_nb_of_mr(wrs, stride, n, qp->sig_all ? RMEM_SEND_SIGNALED : 0);
-	uint32_t i = 0, allowed = RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED;
-	struct rmem_mr *mr = wr->bind_mw.mr;
+	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr);
+	uint32_t i = 0;
 
 	if (unlikely(!qp->has_bound))
 		__atomic_store_n(&qp->has_bound, 1, __ATOMIC_RELAXED);
 	if (likely(mw_hold_mr(qp, wr, nb))) {
-		if ((mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0)
-			allowed &= ~(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC);
-		while (i < nb && likely(mw_bind_two(qp, wr, allowed)))
-			wr = (const void *)(wrs + ++i * stride);
+		if (likely(qp->dev->history == NULL))
+			i = mw_bind_run(qp, wrs, stride, nb, mr);
+		else
+			i = mw_bind_two(qp, wrs, stride, nb, mr, true);
 		if (unlikely(i < nb))
-			__atomic_fetch_sub(&mr->obj.refs, nb - i, __ATOMIC_RELEASE);
+			__atomic_fetch_sub(&mr->mr.obj.refs, nb - i, __ATOMIC_RELEASE);
 	}
 	RSOFT_COUNT(qp->stats.mw_binds, i);
 	if (likely(i == nb)) {
 		*status = RMEM_WC_SUCCESS;
 		return nb;
 	}
-	*vendor_err = rsoft_mw_bind_vendor_err(qp, wr);
+	*vendor_err = rsoft_mw_bind_vendor_err(qp, (const void *)(wrs + i * stride));
 	*status = RMEM_WC_MW_BIND_ERR;
 	return i + 1;
 }

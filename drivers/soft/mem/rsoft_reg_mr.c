@@ -127,6 +127,7 @@ struct reg_shape {
 	uint64_t room;       /* bytes of all pages */
 	uint64_t max_length; /* of the device and the pages */
 	uint32_t rights;     /* of the key */
+	bool is_simple;      /* of reg_mr_run() */
 };
 
 static void
@@ -141,16 +142,18 @@ reg_mr_set_shape(
 	shape->room = (shape->page_mask + 1) * wr->reg_mr.page_list_len;
 	shape->max_length = RTE_MIN(shape->room, dev->args.max_mr_size);
 	shape->rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
+	shape->is_simple = wr->reg_mr.page_list_len == 1 && dev->history == NULL &&
+			__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Whether reg_mr_check() accepts a request of this shape. */
+/* Whether reg_mr_check() accepts a request of this shape; nb is its number of pages. */
 static __rte_always_inline bool
-reg_mr_fits(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct reg_shape *shape)
+reg_mr_fits(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct reg_shape *shape,
+		uint32_t nb)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
 	uint64_t length = wr->reg_mr.length, offset = wr->reg_mr.first_byte_offset;
-	uint32_t nb = wr->reg_mr.page_list_len;
 
 	return reg_mr_fields(wr) == shape->fields && mr->type == RMEM_MR_TYPE_FAST_REG &&
 			mr->pd->handle == qp->pd && nb <= rmem_mr_drv(mr)->max_size &&
@@ -235,7 +238,7 @@ reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct reg_shape 
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 	uint32_t rkey, reason;
 
-	if (unlikely(!reg_mr_fits(qp, wr, shape))) {
+	if (unlikely(!reg_mr_fits(qp, wr, shape, wr->reg_mr.page_list_len))) {
 		reason = reg_mr_check(qp, wr);
 		if (unlikely(reason != RMEM_VENDOR_ERR_NONE))
 			return reason;
@@ -248,6 +251,47 @@ reg_mr_one(struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct reg_shape 
 }
 
 /*
+ * Execute consecutive requests of a shape with one page, on a device without a history, while no
+ * page is unguarded: until one is signaled, or needs reg_mr_one(). Return their number. The loop
+ * calls no function, so its variables are in registers.
+ */
+static __rte_noinline uint32_t
+reg_mr_run(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n, uint8_t always,
+		const struct reg_shape *shape)
+{
+	const struct rmem_send_wr *wr;
+	uint32_t rkey, i = 0;
+
+	do {
+		uint64_t iova, length, base;
+		struct rsoft_mr *mr;
+		struct rsoft_key *key;
+
+		wr = (const void *)wrs;
+		mr = rsoft_mr_of(wr->reg_mr.mr);
+		if (unlikely(wr->opcode != RMEM_WR_REG_MR || !reg_mr_fits(qp, wr, shape, 1)))
+			break;
+		/* Loaded before: the locked instruction is a barrier for the compiler, too. */
+		key = mr->key;
+		iova = wr->reg_mr.iova;
+		length = wr->reg_mr.length;
+		base = wr->reg_mr.page_list->page_list[0] + wr->reg_mr.first_byte_offset;
+		if (unlikely(!rsoft_mr_take(mr, &rkey)))
+			break;
+		RSOFT_BIND_SET(key->iova, iova);
+		RSOFT_BIND_SET(key->length, length);
+		RSOFT_BIND_SET(key->base, (uint8_t *)(uintptr_t)base);
+		RSOFT_BIND_KEEP(key->kind, RSOFT_KIND_BASE);
+		RSOFT_BIND_KEEP(key->log2_page_size, wr->reg_mr.log2_page_size);
+		if (unlikely(mr->odp != NULL))
+			mr->odp = NULL;
+		rsoft_key_publish(key, rkey, wr->reg_mr.key_tag, shape->rights);
+		wrs += stride;
+	} while (++i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
+	return i;
+}
+
+/*
  * The locked instruction of each request waits for all preceding stores, so fields common to a
  * burst are stored once.
  */
@@ -257,26 +301,30 @@ rsoft_reg_mrs(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 {
 	const uint8_t always = qp->sig_all ? RMEM_SEND_SIGNALED : 0;
 	struct reg_shape shape = {.fields = REG_FIELDS_NONE};
-	uint32_t reason, i = 0;
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	uint32_t reason, done, i = 0;
 
 	*status = RMEM_WC_SUCCESS;
 	do {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-
-		if (wr->opcode != RMEM_WR_REG_MR)
-			break;
-		reason = reg_mr_one(qp, wr, &shape);
-		i++;
-		if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
-			*vendor_err = reason;
-			*status = RMEM_WC_MW_BIND_ERR;
-			RSOFT_COUNT(qp->stats.reg_mrs, i - 1);
-			return i;
+		done = shape.is_simple
+				? reg_mr_run(qp, wrs + i * stride, stride, n - i, always, &shape)
+				: 0;
+		if (done == 0) {
+			wr = (const void *)(wrs + i * stride);
+			if (wr->opcode != RMEM_WR_REG_MR)
+				break;
+			reason = reg_mr_one(qp, wr, &shape);
+			if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
+				*vendor_err = reason;
+				*status = RMEM_WC_MW_BIND_ERR;
+				RSOFT_COUNT(qp->stats.reg_mrs, i);
+				return i + 1;
+			}
+			done = 1;
 		}
-		if (((wr->flags | always) & RMEM_SEND_SIGNALED) != 0)
-			break;
-		wrs += stride;
-	} while (i < n);
+		i += done;
+		wr = (const void *)(wrs + (i - 1) * stride);
+	} while (i < n && ((wr->flags | always) & RMEM_SEND_SIGNALED) == 0);
 	RSOFT_COUNT(qp->stats.reg_mrs, i);
 	return i;
 }

@@ -78,11 +78,42 @@ sq_nb_free(struct rsoft_qp *qp, uint32_t wanted)
 	return sq->depth - (sq->posted - sq->retired);
 }
 
+/*
+ * Accept consecutive requests of an opcode that rmem_wr_is_bind() finds valid, and return their
+ * number. The opcode is a constant, and the loop calls no function, so that it is short.
+ */
+static __rte_always_inline uint32_t
+sq_accept_run(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n, uint8_t opcode)
+{
+	uint32_t i;
+
+	for (i = 0; i < n && wr[i].opcode == opcode &&
+			likely(rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i]));
+			i++)
+		rsoft_handle_set_tag(qp, &wr[i]);
+	return i;
+}
+
+static __rte_noinline uint32_t
+sq_accept_binds(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
+{
+	switch (wr->opcode) {
+	case RMEM_WR_REG_MR:
+		return sq_accept_run(qp, wr, n, RMEM_WR_REG_MR);
+	case RMEM_WR_BIND_MW:
+		return sq_accept_run(qp, wr, n, RMEM_WR_BIND_MW);
+	case RMEM_WR_UMR:
+		return sq_accept_run(qp, wr, n, RMEM_WR_UMR);
+	default:
+		return 0;
+	}
+}
+
 uint32_t
 rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	int err;
-	uint32_t i, n = RTE_MIN(nb_wr, sq_nb_free(qp, nb_wr));
+	uint32_t i, done, n = RTE_MIN(nb_wr, sq_nb_free(qp, nb_wr));
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0)) {
@@ -91,10 +122,12 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		*ret = err != 0 ? err : -ENOSPC;
 		return 0;
 	}
-	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i++) {
-		err = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
-				? 0
-				: rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
+	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i += done) {
+		done = sq_accept_binds(qp, &wr[i], n - i);
+		if (likely(done != 0))
+			continue;
+		done = 1;
+		err = rmem_wr_check(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(err != 0)) {
 			*ret = err;
 			break;
