@@ -152,7 +152,9 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 		return ret;
 	ctx->stats.backend = rmem_lease_ops_number(ctx->backend);
 	ctx->max_length = conf->max_length;
-	ctx->is_zero_based = (info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0;
+	ctx->is_zero_based = ctx->stats.backend != RMEM_LEASE_MW &&
+			(info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0;
+	ctx->has_iova = ctx->stats.backend != RMEM_LEASE_FAST_REG;
 	if (ctx->stats.backend == RMEM_LEASE_MW) {
 		ctx->mr_needs = RMEM_ACCESS_MW_BIND;
 		ctx->mr_flags_bad = RMEM_MR_FD;
@@ -212,7 +214,7 @@ arena_layout(struct rmem_lease_ctx *ctx, struct lease_arena *arena, uint32_t nb_
 	 * Two requests for each lease; leases that the peer ended add more, up to the size of the
 	 * send queue.
 	 */
-	uint32_t nb_ops = rte_align32pow2(2 * RTE_MAX(nb_slots, depth));
+	uint32_t nb_ops = rte_align32pow2(2 * RTE_MAX(RTE_MAX(nb_slots, depth), 2u));
 	uint32_t nb_map = RTE_MAX(4 * nb, 64u);
 
 	ctx->nb_slots = nb_slots;
@@ -264,8 +266,12 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	}
 	ctx->nb_empty = nb;
 	rmem_lease_hold_init(ctx, nb + 1);
-	for (i = 0; i < LEASE_BURST; i++)
+	for (i = 0; i < LEASE_BURST; i++) {
+		ctx->wr[i].opcode = ctx->backend->opcode;
+		if (ctx->stats.backend == RMEM_LEASE_FAST_REG)
+			ctx->wr[i].reg_mr.log2_page_size = (uint8_t)ctx->log2_page_size;
 		ctx->inv[i].opcode = RMEM_WR_LOCAL_INV;
+	}
 	return ctx;
 }
 

@@ -54,95 +54,110 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 	return 0;
 }
 
+/* The hold of consecutive requests of a burst; the burst has a share of it. */
+struct burst_hold {
+	struct lease_hold *hold; /* or NULL */
+	int32_t nb;              /* leases of the burst whose shares are not counted yet */
+};
+
+/* Count the shares of the leases, and end that of the burst. */
+static inline void
+end_mr(struct rmem_lease_ctx *ctx, struct burst_hold *burst)
+{
+	if (likely(burst->hold != NULL))
+		lease_share(ctx, burst->hold, burst->nb - 1);
+	*burst = (struct burst_hold){.hold = NULL, .nb = 0};
+}
+
 /*
- * Set *hold to the hold of the request's MR. The MR is held before it is checked, so that it cannot
- * change before the lease ends. The burst has a share of the hold, and so has each of its leases.
+ * Hold the request's MR. It is held before it is checked, so that it cannot change before the lease
+ * ends.
  */
 static inline int
-take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold **hold)
+take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct burst_hold *burst)
 {
-	if (likely(*hold != NULL && (*hold)->mr == req->mr))
+	if (likely(burst->hold != NULL && burst->hold->mr == req->mr))
 		return 0;
-	if (*hold != NULL)
-		lease_unhold(ctx, *hold);
-	*hold = NULL;
+	end_mr(ctx, burst);
 	if (likely(req->mr != NULL && req->mr->obj.type == RMEM_OBJ_MR))
-		*hold = lease_hold(ctx, req->mr);
-	return likely(*hold != NULL) ? 0 : -EINVAL;
+		burst->hold = lease_hold(ctx, req->mr);
+	return likely(burst->hold != NULL) ? 0 : -EINVAL;
 }
 
-/* Ensure a free slot, and a free entry among the staged ones. */
-static inline int
-have_slot(struct rmem_lease_ctx *ctx)
+/*
+ * Create the lease of a request that was checked, with a share in its hold, in that state. The
+ * number of leases before it is serial.
+ */
+static inline void
+fill_lease(struct rmem_lease_ctx *ctx, struct lease_slot *slot, const struct rmem_lease_req *req,
+		struct lease_hold *hold, uint64_t serial, uint8_t state)
 {
-	if (unlikely(ctx->nb_staged == LEASE_BURST))
-		return -ENOSPC;
-	return likely(ctx->nb_free != 0) ? 0 : rmem_lease_refill(ctx);
-}
-
-/* Stage a request that was checked, with a share in its hold; the free stack is not empty. */
-static inline struct lease_slot *
-stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold *hold)
-{
-	uint32_t number = ctx->free[--ctx->nb_free];
-	struct lease_slot *slot = &ctx->slots[number];
-	struct rmem_send_wr *wr = &ctx->wr[ctx->nb_staged];
 	struct rmem_lease *lease = &slot->lease;
 	uint8_t tag = lease_take_tag(ctx, slot);
 
-	LEASE_COUNT(hold->nb, 1);
 	slot->hold = hold;
 	__atomic_store_n(&lease->id, lease->id + (UINT64_C(1) << LEASE_ID_BITS), __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* before the fields: see struct lease_slot */
-	LEASE_SET(slot->serial, ctx->stats.granted + ctx->nb_staged);
+	LEASE_SET(slot->serial, serial);
 	LEASE_SET(lease->addr, req->addr);
+	lease->remote_addr = ctx->is_zero_based ? 0 : (uintptr_t)req->addr + hold->to_iova;
 	lease->user = req->user;
 	lease->deadline = req->deadline;
 	lease->mr = req->mr;
 	LEASE_SET(lease->length, req->length);
 	LEASE_SET(lease->rkey, rmem_rkey_of_tag(lease->rkey, tag));
 	lease->access = req->access;
-	LEASE_SET_STATE(lease, RMEM_LEASE_PREPARED);
+	LEASE_SET_STATE(lease, state);
 	lease->end = RMEM_LEASE_END_NONE;
 	slot->is_peer_inv = false;
-	ctx->backend->fill(ctx, slot, wr, tag);
-	ctx->staged[ctx->nb_staged++] = number;
 	if (req->deadline != 0)
 		rmem_lease_heap_add(ctx, slot);
-	return slot;
 }
 
-/* Stage requests, up to the limit. Return their number, or the -errno of the first. */
+/*
+ * Stage requests, up to the limit, as leases in that state. Return their number, or the -errno of
+ * the first.
+ */
 static int
 prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
-		struct rmem_lease **lease)
+		struct rmem_lease **lease, uint8_t state)
 {
-	struct lease_hold *hold = NULL;
+	const uint64_t serial = ctx->stats.granted + ctx->nb_staged;
+	const uint32_t max = LEASE_BURST - ctx->nb_staged;
+	struct burst_hold burst = {.hold = NULL, .nb = 0};
+	uint32_t *staged = &ctx->staged[ctx->nb_staged];
+	uint32_t i;
 	int ret = 0;
-	uint16_t i;
 
 	for (i = 0; i < nb; i++) {
-		ret = take_mr(ctx, &req[i], &hold);
-		if (likely(ret == 0) && unlikely(!is_valid(ctx, &req[i], hold)))
+		struct lease_slot *slot;
+
+		ret = take_mr(ctx, &req[i], &burst);
+		if (likely(ret == 0) && unlikely(!is_valid(ctx, &req[i], burst.hold)))
 			ret = check_req(ctx, &req[i]);
 		if (unlikely(ret != 0)) {
 			rmem_lease_refuse(ctx, &req[i], ret);
 			break;
 		}
-		ret = have_slot(ctx);
+		if (unlikely(i == max || ctx->nb_free == 0))
+			ret = i == max ? -ENOSPC : rmem_lease_refill(ctx);
 		if (unlikely(ret != 0))
 			break;
-		lease[i] = &stage(ctx, &req[i], hold)->lease;
+		staged[i] = ctx->free[--ctx->nb_free];
+		slot = &ctx->slots[staged[i]];
+		lease[i] = &slot->lease;
+		fill_lease(ctx, slot, &req[i], burst.hold, serial + i, state);
+		burst.nb++;
 	}
-	if (likely(hold != NULL))
-		lease_unhold(ctx, hold);
+	ctx->nb_staged += i;
+	end_mr(ctx, &burst);
 	if (ctx->nb_free < ctx->low_free)
 		ctx->low_free = ctx->nb_free;
 	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases + i);
 	if (ctx->stats.peak_leases < ctx->stats.nb_leases)
 		LEASE_SET(ctx->stats.peak_leases, ctx->stats.nb_leases);
 	lease_gauge(ctx);
-	return i != 0 ? i : ret;
+	return i != 0 ? (int)i : ret;
 }
 
 /* Remove the first n staged leases, which are in the send queue. */
@@ -156,38 +171,34 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 	if (likely(ctx->nb_staged == 0))
 		return;
 	memmove(ctx->staged, &ctx->staged[n], ctx->nb_staged * sizeof(ctx->staged[0]));
-	memmove(ctx->wr, &ctx->wr[n], ctx->nb_staged * sizeof(ctx->wr[0]));
 	LEASE_COUNT(ctx->stats.queue_full, 1);
 }
 
-/* Set the staged leases from n on to PREPARED again: they were not posted. */
+/* Set the state of the staged leases from n on. */
 static void
-not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
+set_staged(struct rmem_lease_ctx *ctx, uint32_t n, uint8_t state)
 {
 	for (; n < ctx->nb_staged; n++)
-		LEASE_SET_STATE(&ctx->slots[ctx->staged[n]].lease, RMEM_LEASE_PREPARED);
+		LEASE_SET_STATE(&ctx->slots[ctx->staged[n]].lease, state);
 }
 
-/* Post the staged requests, then nb_wr requests of the application. Return as rmem_post_send(). */
+/*
+ * Post the requests of the staged leases, which are GRANTING, then nb_wr requests of the
+ * application. Return as rmem_post_send().
+ */
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {
-	uint32_t i, n, nb = ctx->nb_staged, run = ctx->nb_unsignaled, place = ctx->ops_tail;
-	const uint64_t wr_id = (uint64_t)ctx->wr_tag << 32;
+	uint32_t n, nb = ctx->nb_staged;
+	struct rmem_send_wr *wr = &ctx->wr[LEASE_BURST - nb];
 	int ret;
 
-	for (i = 0; i < nb; i++, place++) {
-		struct lease_slot *slot = &ctx->slots[ctx->staged[i]];
-
-		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_GRANTING);
-		ctx->ops[place & ctx->ops_mask] = lease_op(ctx, slot, false);
-		ctx->wr[i].wr_id = wr_id | place;
-		ctx->wr[i].flags = lease_flags(ctx, i == nb - 1, &run);
-	}
-	ret = rmem_post_send(ctx->qp, ctx->wr, (uint16_t)(nb + nb_wr));
+	ctx->backend->fill(ctx, ctx->staged, nb, wr);
+	lease_signal(ctx, wr, nb);
+	ret = rmem_post_send(ctx->qp, wr, (uint16_t)(nb + nb_wr));
 	n = RTE_MIN((uint32_t)RTE_MAX(ret, 0), nb);
 	if (unlikely(n < nb))
-		not_posted(ctx, n);
+		set_staged(ctx, n, RMEM_LEASE_PREPARED);
 	if (likely(ret >= 0))
 		staged_are_posted(ctx, n);
 	return ret;
@@ -221,7 +232,8 @@ rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, u
 		return -EBUSY;
 	while (granted < nb) {
 		nb_staged = prepare(ctx, &req[granted],
-				(uint16_t)RTE_MIN(nb - granted, LEASE_BURST), &lease[granted]);
+				(uint16_t)RTE_MIN(nb - granted, LEASE_BURST), &lease[granted],
+				RMEM_LEASE_GRANTING);
 		if (unlikely(nb_staged < 0))
 			return granted != 0 ? granted : nb_staged;
 		ret = post_staged(ctx, 0);
@@ -241,7 +253,7 @@ rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req,
 {
 	if (unlikely(!lease_is_ctx(ctx)))
 		return -EINVAL;
-	return prepare(ctx, req, nb, lease);
+	return prepare(ctx, req, nb, lease, RMEM_LEASE_PREPARED);
 }
 
 int
@@ -253,9 +265,10 @@ rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, uint1
 	if (unlikely(!lease_is_ctx(ctx)))
 		return -EINVAL;
 	nb = ctx->nb_staged;
-	chained = RTE_MIN((uint32_t)nb_wr, RTE_DIM(ctx->wr) - nb);
+	chained = RTE_MIN((uint32_t)nb_wr, LEASE_BURST);
 	if (likely(chained != 0))
-		memcpy(&ctx->wr[nb], wr, chained * sizeof(*wr));
+		memcpy(&ctx->wr[LEASE_BURST], wr, chained * sizeof(*wr));
+	set_staged(ctx, 0, RMEM_LEASE_GRANTING);
 	ret = post_staged(ctx, chained);
 	if (unlikely(ret < 0))
 		return ret;

@@ -52,6 +52,7 @@ rmem_lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *re
 	LEASE_SET(hold->nb, 1);
 	hold->access = access_of(ctx, mr);
 	LEASE_SET(hold->rkey, mr->rkey);
+	hold->to_iova = ctx->has_iova ? mr->iova - (uintptr_t)mr->addr : 0;
 	return hold;
 }
 

@@ -55,31 +55,68 @@ with_local_write(uint32_t access)
 	return (access & LEASE_MODIFY) != 0 ? access | RMEM_ACCESS_LOCAL_WRITE : access;
 }
 
-static void
-fill_fast_reg(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
-		uint8_t tag)
+/*
+ * Fill requests by a function that fills one, which is inlined: so what the requests of a burst
+ * have in common is loaded once.
+ */
+static __rte_always_inline void
+fill_all(struct rmem_lease_ctx *ctx, const uint32_t *number, uint32_t nb, struct rmem_send_wr *wr,
+		void (*fill)(uint64_t page_size, const struct lease_slot *slot,
+				struct rmem_send_wr *wr))
 {
+	const uint64_t wr_id = (uint64_t)ctx->wr_tag << 32;
 	const uint64_t page_size = UINT64_C(1) << ctx->log2_page_size;
+	const uint32_t mask = ctx->ops_mask;
+	struct lease_slot *const slots = ctx->slots;
+	uint32_t *const ops = ctx->ops;
+	uint32_t i, place = ctx->ops_tail;
+
+	for (i = 0; i < nb; i++, place++) {
+		const struct lease_slot *slot = &slots[number[i]];
+
+		wr[i].wr_id = wr_id | place;
+		wr[i].flags = 0;
+		fill(page_size, slot, &wr[i]);
+		ops[place & mask] = lease_op(slot, false);
+	}
+}
+
+/* Add the pages after the first, up to the size of all; return their number. */
+static __rte_noinline uint16_t
+add_pages(struct rmem_fast_reg_page_list *list, uint64_t page_size, uint64_t size)
+{
+	uint16_t nb;
+
+	for (nb = 1; nb * page_size < size; nb++)
+		list->page_list[nb] = list->page_list[0] + nb * page_size;
+	return nb;
+}
+
+static __rte_always_inline void
+fill_one_fast_reg(uint64_t page_size, const struct lease_slot *slot, struct rmem_send_wr *wr)
+{
+	struct rmem_fast_reg_page_list *list = slot->list;
 	uint64_t addr = (uintptr_t)slot->lease.addr;
 	uint64_t offset = addr & (page_size - 1);
-	uint64_t page = addr - offset;
-	uint32_t i, nb;
 
-	nb = (uint32_t)((offset + slot->lease.length + page_size - 1) >> ctx->log2_page_size);
-	slot->list->page_list[0] = page;
-	for (i = 1; unlikely(i < nb); i++)
-		slot->list->page_list[i] = page + i * page_size;
-	slot->lease.remote_addr = ctx->is_zero_based ? 0 : addr;
-	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_REG_MR,
-			.reg_mr = {.mr = slot->mr,
-					.page_list = slot->list,
-					.iova = slot->lease.remote_addr,
-					.length = slot->lease.length,
-					.first_byte_offset = (uint32_t)offset,
-					.access = with_local_write(slot->lease.access),
-					.page_list_len = (uint16_t)nb,
-					.log2_page_size = (uint8_t)ctx->log2_page_size,
-					.key_tag = tag}};
+	wr->reg_mr.page_list_len = 1;
+	list->page_list[0] = addr - offset;
+	if (unlikely(offset + slot->lease.length > page_size))
+		wr->reg_mr.page_list_len = add_pages(list, page_size, offset + slot->lease.length);
+	wr->reg_mr.mr = slot->mr;
+	wr->reg_mr.page_list = list;
+	wr->reg_mr.iova = slot->lease.remote_addr;
+	wr->reg_mr.length = slot->lease.length;
+	wr->reg_mr.first_byte_offset = (uint32_t)offset;
+	wr->reg_mr.access = with_local_write(slot->lease.access);
+	wr->reg_mr.key_tag = (uint8_t)slot->lease.rkey;
+}
+
+static void
+fill_fast_reg(struct rmem_lease_ctx *ctx, const uint32_t *number, uint32_t nb,
+		struct rmem_send_wr *wr)
+{
+	fill_all(ctx, number, nb, wr, fill_one_fast_reg);
 }
 
 static int
@@ -98,26 +135,22 @@ release_mw(struct lease_slot *slot)
 	return rmem_mw_dealloc(slot->mw);
 }
 
-/* Get the iova of the buffer in its MR. */
-static inline uint64_t
-iova_of(const struct rmem_lease *lease)
+static __rte_always_inline void
+fill_one_mw(uint64_t page_size, const struct lease_slot *slot, struct rmem_send_wr *wr)
 {
-	return lease->mr->iova + ((uintptr_t)lease->addr - (uintptr_t)lease->mr->addr);
+	RTE_SET_USED(page_size);
+	wr->bind_mw.mw = slot->mw;
+	wr->bind_mw.mr = slot->hold->mr;
+	wr->bind_mw.addr = slot->lease.remote_addr;
+	wr->bind_mw.length = slot->lease.length;
+	wr->bind_mw.access = slot->lease.access;
+	wr->bind_mw.key_tag = (uint8_t)slot->lease.rkey;
 }
 
 static void
-fill_mw(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
-		uint8_t tag)
+fill_mw(struct rmem_lease_ctx *ctx, const uint32_t *number, uint32_t nb, struct rmem_send_wr *wr)
 {
-	RTE_SET_USED(ctx);
-	slot->lease.remote_addr = iova_of(&slot->lease);
-	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_BIND_MW,
-			.bind_mw = {.mw = slot->mw,
-					.mr = slot->hold->mr,
-					.addr = slot->lease.remote_addr,
-					.length = slot->lease.length,
-					.access = slot->lease.access,
-					.key_tag = tag}};
+	fill_all(ctx, number, nb, wr, fill_one_mw);
 }
 
 static int
@@ -138,32 +171,36 @@ release_umr(struct lease_slot *slot)
 	return rmem_mr_dereg(slot->mr);
 }
 
-static void
-fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
-		uint8_t tag)
+static __rte_always_inline void
+fill_one_umr(uint64_t page_size, const struct lease_slot *slot, struct rmem_send_wr *wr)
 {
-	slot->entry->addr = iova_of(&slot->lease);
+	RTE_SET_USED(page_size);
+	slot->entry->addr = (uintptr_t)slot->lease.addr + slot->hold->to_iova;
 	slot->entry->length = slot->lease.length;
 	slot->entry->lkey = slot->lease.mr->lkey;
-	slot->lease.remote_addr = ctx->is_zero_based ? 0 : slot->entry->addr;
-	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_UMR,
-			.umr = {.mr = slot->mr,
-					.entries = slot->entry,
-					.iova = slot->lease.remote_addr,
-					.nb_entries = 1,
-					.repeat_count = 1,
-					.access = with_local_write(slot->lease.access),
-					.key_tag = tag}};
+	wr->umr.mr = slot->mr;
+	wr->umr.entries = slot->entry;
+	wr->umr.iova = slot->lease.remote_addr;
+	wr->umr.nb_entries = 1;
+	wr->umr.repeat_count = 1;
+	wr->umr.access = with_local_write(slot->lease.access);
+	wr->umr.key_tag = (uint8_t)slot->lease.rkey;
+}
+
+static void
+fill_umr(struct rmem_lease_ctx *ctx, const uint32_t *number, uint32_t nb, struct rmem_send_wr *wr)
+{
+	fill_all(ctx, number, nb, wr, fill_one_umr);
 }
 
 /* By enum rmem_lease_backend - 1; AUTO selects the first that the device supports. */
 static const struct lease_ops lease_backends[] = {
 		{"fast-register MRs", RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV,
-				make_fast_reg, release_fast_reg, fill_fast_reg},
-		{"windows of type 2B", RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV, make_mw,
-				release_mw, fill_mw},
-		{"indirect keys", RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_LOCAL_INV, make_umr,
-				release_umr, fill_umr},
+				RMEM_WR_REG_MR, make_fast_reg, release_fast_reg, fill_fast_reg},
+		{"windows of type 2B", RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV,
+				RMEM_WR_BIND_MW, make_mw, release_mw, fill_mw},
+		{"indirect keys", RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_LOCAL_INV, RMEM_WR_UMR,
+				make_umr, release_umr, fill_umr},
 };
 
 /* AUTO prefers windows to zero-based keys: they are bound to their QP, and keep the addresses. */
@@ -369,12 +406,11 @@ rmem_lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 }
 
 /* Return a slot that can't be granted next: its key is stuck, missing, or out of uses. */
-static __rte_noinline void
+static void
 put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t number = lease_number(ctx, slot);
 
-	lease_unhold(ctx, slot->hold);
 	if (slot->is_stuck)
 		return;
 	if (!slot->has_key) {
@@ -387,15 +423,13 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
 }
 
-/* Calls functions only at its end, so that the common case saves no registers. */
 void
 rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_FREE);
-	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags >= LEASE_USES)) {
+	if (likely(lease_is_reusable(slot)))
+		ctx->free[ctx->nb_free++] = lease_number(ctx, slot);
+	else
 		put_aside(ctx, slot);
-		return;
-	}
-	ctx->free[ctx->nb_free++] = lease_number(ctx, slot);
-	lease_unhold(ctx, slot->hold);
+	lease_share(ctx, slot->hold, -1);
 }

@@ -34,6 +34,7 @@
 #ifndef RMEM_LEASE_PRIV_H
 #define RMEM_LEASE_PRIV_H
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -68,16 +69,18 @@ extern int rmem_lease_logtype;
 #define LEASE_TAGS 256
 /** Leases of a key between two quarantines. The last tag is left for bind_again(). */
 #define LEASE_USES (LEASE_TAGS - 1)
+/** Tags that are copied to the slot of a key at a time. */
+#define LEASE_NEXT 16
 /** Words of random numbers per fill: whole groups of blocks. */
 #define LEASE_RANDOM 1024u
 /** Words for the tags of a key. */
 #define LEASE_SHUFFLE ((LEASE_TAGS - 1) / 3)
 /** Not in the heap. */
 #define LEASE_NOWHERE UINT32_MAX
-/** Low bits of an id: the slot. The others are a counter. */
-#define LEASE_ID_BITS 24
-/** Bits of that counter in an op. */
-#define LEASE_OP_BITS 11
+/** Low bits of an id: the slot, below a bit that is 0. The others are a counter. */
+#define LEASE_ID_BITS 21
+/** That bit in an op: the request is a LOCAL_INV. */
+#define LEASE_OP_INV (UINT32_C(1) << (LEASE_ID_BITS - 1))
 /** Entries of `recent`. */
 #define LEASE_RECENT 8
 /** Samples of a context: of its creation, and the latest. */
@@ -119,7 +122,10 @@ struct lease_slot {
 	bool is_peer_inv : 1;     /* REVOKING: the peer has also invalidated the key */
 	bool has_bind_failed : 1; /* the bind of the key failed after its lease had ended */
 	bool is_stuck : 1;        /* the key could not be released: the slot is in no list */
+	uint8_t next[LEASE_NEXT]; /* tags, from the last multiple of LEASE_NEXT on */
 } __rte_cache_aligned;
+
+static_assert(sizeof(struct lease_slot) == 128, "a lease and its key are two cache lines");
 
 /** FIFO of slot numbers, with an entry for each slot. */
 struct lease_fifo {
@@ -142,6 +148,7 @@ struct lease_hold {
 	uint32_t next;      /* number of the next free hold */
 	uint32_t access;    /* rights that leases of the MR may have; 0: check_req() decides */
 	uint32_t rkey;      /* rkey of the MR, for telemetry; atomic */
+	uint64_t to_iova;   /* iova of a byte minus its address; wraps around */
 };
 
 /** Number of leases granted until a point in time, to estimate the age of a lease. */
@@ -154,13 +161,18 @@ struct lease_sample {
 struct lease_ops {
 	const char *name;
 	uint64_t capa;
+	uint8_t opcode; /* of the request that binds a key */
 	/* Allocate the key of a slot; -errno of the class. */
 	int (*make)(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 	/* Release the key, valid or not. */
 	int (*release)(struct lease_slot *slot);
-	/* Fill the request that binds the key with a tag; remote_addr is set. */
-	void (*fill)(const struct rmem_lease_ctx *ctx, struct lease_slot *slot,
-			struct rmem_send_wr *wr, uint8_t tag);
+	/*
+	 * Fill the unsignaled requests that bind the keys of nb slots with their tags, and their
+	 * entries of `ops`, from ops_tail on. Fields that do not change are those of
+	 * rmem_lease_ctx::wr.
+	 */
+	void (*fill)(struct rmem_lease_ctx *ctx, const uint32_t *number, uint32_t nb,
+			struct rmem_send_wr *wr);
 };
 
 struct rmem_lease_ctx {
@@ -196,7 +208,8 @@ struct rmem_lease_ctx {
 	uint32_t mr_needs; /* right that the backend needs of an MR */
 	uint32_t max_length;
 	uint32_t logged_refusals;   /* a bit for each logged reason */
-	bool is_zero_based;         /* keys of REG_MR and UMR: RMEM_DEV_CAPA_REG_ZERO_BASED */
+	bool is_zero_based;         /* the remote_addr of leases is 0 */
+	bool has_iova;              /* otherwise it is an address in the iova of their MR */
 	uint32_t log2_page_size;    /* page size of page lists */
 	uint32_t max_page_list_len; /* pages of a buffer */
 	uint64_t quarantine;        /* TSC cycles */
@@ -223,7 +236,8 @@ struct rmem_lease_ctx {
 	char refusal[128]; /* last refusal, or empty; under the lock of rmem_lease_refuse.c */
 	uint64_t refused_ns;
 
-	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of staged leases, then of the application */
+	/* Of staged leases, up to the middle, then of the application. */
+	struct rmem_send_wr wr[2 * LEASE_BURST];
 	struct rmem_send_wr inv[LEASE_BURST];
 };
 
@@ -253,35 +267,47 @@ lease_number(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 }
 
 /*
- * A request in the send queue: the slot, low bits of the count of its leases, and whether it is a
- * LOCAL_INV. The count distinguishes a REG_MR of the current lease from a REG_MR of an earlier
- * lease, which the peer has ended.
+ * A request in the send queue: the low half of the id of its lease, and LEASE_OP_INV. So it has low
+ * bits of the count of leases, which distinguish a REG_MR of the current lease from a REG_MR of an
+ * earlier lease, which the peer has ended.
  */
 static inline uint32_t
-lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
+lease_op(const struct lease_slot *slot, bool is_inv)
 {
-	uint32_t count = (uint32_t)(slot->lease.id >> LEASE_ID_BITS) &
-			RTE_LEN2MASK(LEASE_OP_BITS, uint32_t);
+	return (uint32_t)slot->lease.id | (is_inv ? LEASE_OP_INV : 0);
+}
 
-	return lease_number(ctx, slot) << (LEASE_OP_BITS + 1) | count << 1 | is_inv;
+/* The slot of a request. */
+static inline uint32_t
+lease_op_number(uint32_t op)
+{
+	return op & (LEASE_OP_INV - 1);
+}
+
+static inline struct lease_slot *
+lease_op_slot(const struct rmem_lease_ctx *ctx, uint32_t op)
+{
+	return &ctx->slots[lease_op_number(op)];
 }
 
 /*
- * Flags of a request that is posted after *run unsignaled ones. Only completions free entries of
- * the queue. So, in addition to the last request of a burst, enough requests are signaled to keep
- * the queue from being full of unsignaled ones.
+ * Signal the last of nb unsignaled requests that are posted next. Only completions free entries of
+ * the queue. So enough others are signaled to keep the queue from being full of unsignaled ones.
  */
-static inline uint8_t
-lease_flags(const struct rmem_lease_ctx *ctx, bool is_last, uint32_t *run)
+static inline void
+lease_signal(const struct rmem_lease_ctx *ctx, struct rmem_send_wr *wr, uint32_t nb)
 {
-	if (likely(!is_last && ++*run != ctx->signal_every))
-		return 0;
-	*run = 0;
-	return RMEM_SEND_SIGNALED;
+	uint32_t i;
+
+	for (i = ctx->signal_every - 1 - ctx->nb_unsignaled; unlikely(i < nb);
+			i += ctx->signal_every)
+		wr[i].flags = RMEM_SEND_SIGNALED;
+	if (likely(nb != 0))
+		wr[nb - 1].flags = RMEM_SEND_SIGNALED;
 }
 
 /*
- * Update nb_unsignaled: the first `posted` of n requests with flags of lease_flags() were posted.
+ * Update nb_unsignaled: the first `posted` of n requests with flags of lease_signal() were posted.
  */
 static inline void
 lease_posted(struct rmem_lease_ctx *ctx, uint32_t posted, uint32_t n)
@@ -290,12 +316,6 @@ lease_posted(struct rmem_lease_ctx *ctx, uint32_t posted, uint32_t n)
 		ctx->nb_unsignaled = 0;
 	else
 		ctx->nb_unsignaled = (ctx->nb_unsignaled + posted) % ctx->signal_every;
-}
-
-static inline struct lease_slot *
-lease_op_slot(const struct rmem_lease_ctx *ctx, uint32_t op)
-{
-	return &ctx->slots[op >> (LEASE_OP_BITS + 1)];
 }
 
 /* Publish the counts, after a burst. */
@@ -347,11 +367,11 @@ lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 	return hold;
 }
 
-/** Release one lease_hold(). */
+/** Change the number of leases that share a hold. */
 static inline void
-lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
+lease_share(struct rmem_lease_ctx *ctx, struct lease_hold *hold, int32_t change)
 {
-	LEASE_COUNT(hold->nb, -1);
+	LEASE_COUNT(hold->nb, (uint32_t)change);
 	if (unlikely(hold->nb == 0))
 		rmem_lease_hold_end(ctx, hold);
 }
@@ -396,22 +416,31 @@ struct lease_slot *rmem_lease_map_find(const struct rmem_lease_ctx *ctx, uint32_
 /** Return a slot to the context: free, quarantined or empty. */
 void rmem_lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
+/** Whether the key of a slot can be granted again before a quarantine. */
+static inline bool
+lease_is_reusable(const struct lease_slot *slot)
+{
+	return slot->has_key && !slot->is_stuck && slot->nb_tags < LEASE_USES;
+}
+
 /* Tags (rmem_lease_random.c). */
 
 /** Fill an array with random numbers, which can't be computed from earlier ones. */
 void rmem_lease_random_fill(uint32_t random[LEASE_RANDOM]);
-/** Shuffle the tags of a key that has used none. The current tag will not be the first. */
-void rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
+/** Copy the next of the tags of a key to its slot, after a shuffle if it has used none. */
+void rmem_lease_next_tags(
+		struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t tags[LEASE_TAGS]);
 
 /* Take the next tag of a key. Previous tags reveal only that it differs from them. */
 static inline uint8_t
 lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint8_t *tags = ctx->tags[lease_number(ctx, slot)];
+	uint32_t i = slot->nb_tags % LEASE_NEXT;
 
-	if (unlikely(slot->nb_tags == 0))
-		rmem_lease_draw_tags(ctx, tags, (uint8_t)slot->lease.rkey);
-	return tags[slot->nb_tags++];
+	if (unlikely(i == 0))
+		rmem_lease_next_tags(ctx, slot, ctx->tags[lease_number(ctx, slot)]);
+	slot->nb_tags++;
+	return slot->next[i];
 }
 
 /* Return the last tag, which no peer has received. */

@@ -110,8 +110,8 @@ put_last(uint8_t tags[LEASE_TAGS], uint8_t tag)
  * with the number of positions is the position, and the low word is used for the next one. So a
  * position may be up to 1/256 more likely than others.
  */
-void
-rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)
+static void
+draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)
 {
 	uint32_t i = 0, n, at;
 	uint64_t product;
@@ -131,4 +131,12 @@ rmem_lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8
 			tags[i] = tag;
 		}
 	}
+}
+
+void
+rmem_lease_next_tags(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t tags[LEASE_TAGS])
+{
+	if (slot->nb_tags == 0)
+		draw_tags(ctx, tags, (uint8_t)slot->lease.rkey);
+	memcpy(slot->next, &tags[slot->nb_tags], LEASE_NEXT);
 }

@@ -9,8 +9,9 @@
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
 
-void
-rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+/* Count the end of a lease, for this reason unless it has one. */
+static __rte_noinline void
+count_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 {
 	if (slot->heap_at != LEASE_NOWHERE)
 		rmem_lease_heap_del(ctx, slot);
@@ -30,6 +31,12 @@ rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t
 		LEASE_COUNT(ctx->stats.failed, 1);
 		break;
 	}
+}
+
+void
+rmem_lease_slot_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+{
+	count_end(ctx, slot, why);
 	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_ENDED);
 	lease_fifo_put(&ctx->ended, lease_number(ctx, slot));
 }
@@ -44,13 +51,17 @@ unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		i++;
 	nb_after = --ctx->nb_staged - i;
 	memmove(&ctx->staged[i], &ctx->staged[i + 1], nb_after * sizeof(ctx->staged[0]));
-	memmove(&ctx->wr[i], &ctx->wr[i + 1], nb_after * sizeof(ctx->wr[0]));
 }
 
-static void
-note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
+/* Fill the unsignaled LOCAL_INV of a slot, and its entry of `ops`; its opcode is set. */
+static inline void
+fill_inv(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, uint32_t place,
+		struct rmem_send_wr *wr)
 {
-	ctx->ops[ctx->ops_tail++ & ctx->ops_mask] = lease_op(ctx, slot, is_inv);
+	wr->wr_id = (uint64_t)ctx->wr_tag << 32 | place;
+	wr->flags = 0;
+	wr->invalidate_rkey = slot->lease.rkey;
+	ctx->ops[place & ctx->ops_mask] = lease_op(slot, true);
 }
 
 /*
@@ -64,20 +75,15 @@ note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
 static void
 bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint32_t rkey = slot->lease.rkey, run = ctx->nb_unsignaled;
-	struct rmem_send_wr wr[2];
+	const uint32_t rkey = slot->lease.rkey, number = lease_number(ctx, slot);
+	struct rmem_send_wr wr[2] = {ctx->wr[0], ctx->inv[0]};
 	uint8_t tag = lease_take_tag(ctx, slot);
 	int ret;
 
-	memset(wr, 0, sizeof(wr));
 	LEASE_SET(slot->lease.rkey, rmem_rkey_of_tag(rkey, tag));
-	ctx->backend->fill(ctx, slot, &wr[0], tag);
-	wr[0].wr_id = (uint64_t)ctx->wr_tag << 32 | ctx->ops_tail;
-	wr[0].flags = lease_flags(ctx, false, &run);
-	wr[1].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + 1);
-	wr[1].opcode = RMEM_WR_LOCAL_INV;
-	wr[1].flags = RMEM_SEND_SIGNALED;
-	wr[1].invalidate_rkey = slot->lease.rkey;
+	ctx->backend->fill(ctx, &number, 1, wr);
+	fill_inv(ctx, slot, ctx->ops_tail + 1, &wr[1]);
+	lease_signal(ctx, wr, 2);
 	ret = rmem_post_send(ctx->qp, wr, 2);
 	if (ret <= 0) {
 		LEASE_SET(slot->lease.rkey, rkey);
@@ -87,13 +93,11 @@ bind_again(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	}
 	slot->lease.end = RMEM_LEASE_END_PEER_INV;
 	slot->is_peer_inv = false;
-	note_op(ctx, slot, false);
-	if (ret == 1) {
+	ctx->ops_tail += (uint32_t)ret;
+	if (ret == 1)
 		ctx->revokes.head--;
-	} else {
-		note_op(ctx, slot, true);
+	else
 		LEASE_COUNT(ctx->stats.local_invs, 1);
-	}
 	lease_posted(ctx, (uint32_t)ret, 2);
 }
 
@@ -109,16 +113,13 @@ is_ended_by_peer(const struct lease_slot *slot)
 
 /* Collect LOCAL_INVs of leases that wait for their revocation. Return their number. */
 static uint32_t
-collect(struct rmem_lease_ctx *ctx, uint32_t *number)
+collect(struct rmem_lease_ctx *ctx)
 {
-	uint32_t n = 0, run = ctx->nb_unsignaled, place = ctx->ops_tail;
-	const uint64_t wr_id = (uint64_t)ctx->wr_tag << 32;
+	uint32_t n = 0;
 
 	while (n < LEASE_BURST && !lease_fifo_is_empty(&ctx->revokes)) {
-		struct lease_slot *slot;
+		struct lease_slot *slot = &ctx->slots[lease_fifo_get(&ctx->revokes)];
 
-		number[n] = lease_fifo_get(&ctx->revokes);
-		slot = &ctx->slots[number[n]];
 		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
 			continue; /* lost since it was added */
 		if (unlikely(is_ended_by_peer(slot))) {
@@ -131,75 +132,112 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 			rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 			continue;
 		}
-		ctx->inv[n].wr_id = wr_id | place;
-		ctx->inv[n].invalidate_rkey = slot->lease.rkey;
-		ctx->inv[n].flags = lease_flags(ctx, false, &run);
-		ctx->ops[place++ & ctx->ops_mask] = lease_op(ctx, slot, true);
+		fill_inv(ctx, slot, ctx->ops_tail + n, &ctx->inv[n]);
 		n++;
 	}
-	if (n != 0)
-		ctx->inv[n - 1].flags = RMEM_SEND_SIGNALED;
 	return n;
 }
 
-/* Post deferred LOCAL_INVs, up to the free entries of the send queue. */
+/* Let the leases of n LOCAL_INVs after ops_tail, which were not posted, wait again. */
 static void
-post_revokes(struct rmem_lease_ctx *ctx)
+put_back(struct rmem_lease_ctx *ctx, uint32_t n)
 {
-	uint32_t number[LEASE_BURST];
-	uint32_t i, n, done;
+	while (n-- > 0)
+		ctx->revokes.ring[--ctx->revokes.head & ctx->revokes.mask] =
+				lease_op_number(ctx->ops[(ctx->ops_tail + n) & ctx->ops_mask]);
+}
+
+/*
+ * Post n LOCAL_INVs that were filled. False: the send queue is full, and the leases that were not
+ * posted wait.
+ */
+static bool
+post_invs(struct rmem_lease_ctx *ctx, uint32_t n)
+{
+	uint32_t done;
 	int ret;
 
+	lease_signal(ctx, ctx->inv, n);
+	ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
+	done = RTE_MIN((uint32_t)RTE_MAX(ret, 0), n);
+	ctx->ops_tail += done;
+	LEASE_COUNT(ctx->stats.local_invs, done);
+	lease_posted(ctx, done, n);
+	if (likely(done == n))
+		return true;
+	if (ret >= 0 || ret == -ENOSPC)
+		LEASE_COUNT(ctx->stats.queue_full, 1);
+	put_back(ctx, n - done);
+	return false;
+}
+
+/* Post deferred LOCAL_INVs, up to the free entries of the send queue. */
+static __rte_noinline void
+post_revokes(struct rmem_lease_ctx *ctx)
+{
+	uint32_t n;
+
 	do {
-		n = collect(ctx, number);
-		if (n == 0)
-			return;
-		ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
-		done = RTE_MIN((uint32_t)RTE_MAX(ret, 0), n);
-		ctx->ops_tail += done;
-		LEASE_COUNT(ctx->stats.local_invs, done);
-		lease_posted(ctx, done, n);
-		if (unlikely(done < n)) {
-			if (ret >= 0 || ret == -ENOSPC)
-				LEASE_COUNT(ctx->stats.queue_full, 1);
-			for (i = n; i > done; i--)
-				ctx->revokes.ring[--ctx->revokes.head & ctx->revokes.mask] =
-						number[i - 1];
-			return;
-		}
-	} while (unlikely(!lease_fifo_is_empty(&ctx->revokes)));
+		n = collect(ctx);
+	} while (n != 0 && post_invs(ctx, n) && !lease_fifo_is_empty(&ctx->revokes));
+}
+
+/* Revoke a lease that is not in the send queue. */
+static __rte_noinline void
+revoke_other(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+{
+	if (slot->lease.state == RMEM_LEASE_PREPARED) {
+		unstage(ctx, slot);
+		rmem_lease_slot_end(ctx, slot, why);
+	} else if (slot->lease.state == RMEM_LEASE_LOST && slot->lease.end == RMEM_LEASE_END_NONE) {
+		slot->lease.end = why;
+	}
 }
 
 /* Start the revocation of a lease. */
 static inline void
 revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 {
-	switch (slot->lease.state) {
-	case RMEM_LEASE_GRANTING:
-	case RMEM_LEASE_GRANTED:
-		if (slot->heap_at != LEASE_NOWHERE)
-			rmem_lease_heap_del(ctx, slot);
-		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_REVOKING);
-		slot->lease.end = why;
-		lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
-		break;
-	case RMEM_LEASE_PREPARED:
-		unstage(ctx, slot);
-		rmem_lease_slot_end(ctx, slot, why);
-		break;
-	case RMEM_LEASE_LOST:
-		if (slot->lease.end == RMEM_LEASE_END_NONE)
-			slot->lease.end = why;
-		break;
-	default:
-		break;
+	if (unlikely(slot->lease.state != RMEM_LEASE_GRANTING &&
+			    slot->lease.state != RMEM_LEASE_GRANTED)) {
+		revoke_other(ctx, slot, why);
+		return;
 	}
+	if (unlikely(slot->heap_at != LEASE_NOWHERE))
+		rmem_lease_heap_del(ctx, slot);
+	LEASE_SET_STATE(&slot->lease, RMEM_LEASE_REVOKING);
+	slot->lease.end = why;
+	lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
+}
+
+/*
+ * Fill LOCAL_INVs for the first of n leases that are in the send queue or granted, without a
+ * deadline. Return their number.
+ */
+static __rte_noinline uint32_t
+revoke_run(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct lease_slot *slot = (struct lease_slot *)lease[i];
+
+		if (unlikely((slot->lease.state != RMEM_LEASE_GRANTING &&
+					     slot->lease.state != RMEM_LEASE_GRANTED) ||
+				    slot->lease.deadline != 0))
+			break;
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_REVOKING);
+		slot->lease.end = RMEM_LEASE_END_REVOKED;
+		fill_inv(ctx, slot, ctx->ops_tail + i, &ctx->inv[i]);
+	}
+	return i;
 }
 
 int
 rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb)
 {
-	uint16_t i;
+	bool is_full = false;
+	uint32_t i, n;
 
 	if (unlikely(!lease_is_ctx(ctx)))
 		return -EINVAL;
@@ -211,9 +249,16 @@ rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, u
 				    lease[i]->state == RMEM_LEASE_FREE))
 			return -EINVAL;
 	}
-	for (i = 0; i < nb; i++)
+	for (i = 0; i < nb && likely(lease_fifo_is_empty(&ctx->revokes)); i += n) {
+		n = revoke_run(ctx, &lease[i], RTE_MIN(nb - i, LEASE_BURST));
+		if (unlikely(n == 0))
+			break;
+		is_full = !post_invs(ctx, n);
+	}
+	for (; i < nb; i++)
 		revoke_one(ctx, (struct lease_slot *)lease[i], RMEM_LEASE_END_REVOKED);
-	post_revokes(ctx);
+	if (unlikely(!is_full && !lease_fifo_is_empty(&ctx->revokes)))
+		post_revokes(ctx);
 	return 0;
 }
 
@@ -221,16 +266,31 @@ rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, u
 static void
 complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 {
-	while (ctx->ops_head != place) {
-		uint32_t op = ctx->ops[ctx->ops_head++ & ctx->ops_mask];
-		struct lease_slot *slot = lease_op_slot(ctx, op);
+	const uint32_t *ops = ctx->ops;
+	const uint32_t mask = ctx->ops_mask;
+	struct lease_slot *const slots = ctx->slots;
+	struct lease_fifo ended = ctx->ended;
+	uint32_t head = ctx->ops_head, nb_revoked = 0;
 
-		if (op & 1)
-			rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_REVOKED);
-		else if (slot->lease.state == RMEM_LEASE_GRANTING &&
-				lease_op(ctx, slot, false) == op)
-			LEASE_SET_STATE(&slot->lease, RMEM_LEASE_GRANTED);
+	for (; head != place; head++) {
+		uint32_t op = ops[head & mask];
+		struct lease_slot *slot = &slots[lease_op_number(op)];
+
+		if ((op & LEASE_OP_INV) == 0) {
+			if (slot->lease.state == RMEM_LEASE_GRANTING && lease_op(slot, false) == op)
+				LEASE_SET_STATE(&slot->lease, RMEM_LEASE_GRANTED);
+			continue;
+		}
+		if (likely(slot->lease.end == RMEM_LEASE_END_REVOKED))
+			nb_revoked++; /* its deadline, if any, was removed by its revocation */
+		else
+			count_end(ctx, slot, RMEM_LEASE_END_REVOKED);
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_ENDED);
+		lease_fifo_put(&ended, lease_op_number(op));
 	}
+	ctx->ops_head = head;
+	ctx->ended.tail = ended.tail;
+	LEASE_COUNT(ctx->stats.revoked, nb_revoked);
 }
 
 /*
@@ -245,15 +305,15 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)
 
 	if (slot->lease.state == RMEM_LEASE_LOST)
 		return;
-	if ((op & 1) == 0 &&
-			(lease_op(ctx, slot, false) != op ||
+	if ((op & LEASE_OP_INV) == 0 &&
+			(lease_op(slot, false) != op ||
 					(slot->lease.state != RMEM_LEASE_GRANTING &&
 							slot->lease.state !=
 									RMEM_LEASE_REVOKING))) {
 		slot->has_bind_failed = true;
 		return;
 	}
-	if ((op & 1) != 0 && slot->is_peer_inv) {
+	if ((op & LEASE_OP_INV) != 0 && slot->is_peer_inv) {
 		slot->lease.end = RMEM_LEASE_END_NONE;
 		rmem_lease_slot_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 		return;
@@ -341,22 +401,59 @@ rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
 	return likely(n >= 0) ? rmem_lease_process_wcs(ctx, wc, (uint16_t)n) : n;
 }
 
+/*
+ * Reclaim the first of n ended leases whose key can be granted again, and following ones that have
+ * the same hold. Return their number. The loop calls no function: its variables are in registers.
+ */
+static __rte_noinline uint32_t
+reclaim_run(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint32_t n)
+{
+	struct lease_slot *const slots = ctx->slots;
+	const uint32_t *ended = ctx->ended.ring;
+	const uint32_t head = ctx->ended.head, mask = ctx->ended.mask;
+	struct lease_hold *const hold = slots[ended[head & mask]].hold;
+	uint32_t *unused = &ctx->free[ctx->nb_free];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t number = ended[(head + i) & mask];
+		struct lease_slot *slot = &slots[number];
+
+		if (unlikely(slot->hold != hold || !lease_is_reusable(slot)))
+			break;
+		lease[i] = &slot->lease;
+		LEASE_SET_STATE(&slot->lease, RMEM_LEASE_FREE);
+		unused[i] = number;
+	}
+	ctx->ended.head = head + i;
+	ctx->nb_free += i;
+	lease_share(ctx, hold, -(int32_t)i);
+	return i;
+}
+
 int
 rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
 {
-	uint16_t i;
+	uint32_t n, i = 0;
 
 	if (unlikely(!lease_is_ctx(ctx)))
 		return -EINVAL;
-	for (i = 0; i < nb && !lease_fifo_is_empty(&ctx->ended); i++) {
-		struct lease_slot *slot = &ctx->slots[lease_fifo_get(&ctx->ended)];
+	n = RTE_MIN(ctx->ended.tail - ctx->ended.head, (uint32_t)nb);
+	while (i < n) {
+		struct lease_slot *slot =
+				&ctx->slots[ctx->ended.ring[ctx->ended.head & ctx->ended.mask]];
 
-		lease[i] = &slot->lease;
+		if (likely(lease_is_reusable(slot))) {
+			i += reclaim_run(ctx, &lease[i], n - i);
+			continue;
+		}
+		lease[i++] = &slot->lease;
+		ctx->ended.head++;
 		rmem_lease_put(ctx, slot);
 	}
-	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases - i);
+	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases - n);
 	lease_gauge(ctx);
-	return i;
+	return (int)n;
 }
 
 struct rmem_lease *

@@ -107,6 +107,32 @@ TEST(lease_hold, each_of_many_mrs_is_held)
 	}
 }
 
+/* Of a burst, and reclaimed at once: neighbours of one MR, and of different ones. */
+TEST(lease_hold, burst_holds_each_of_its_mrs)
+{
+	static const uint8_t of[] = {0, 0, 1, 0, 2, 2, 1};
+	struct rmem_lease_req req[RTE_DIM(of)];
+	struct rmem_mr *mrs[3];
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(mrs); i++)
+		mrs[i] = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	for (i = 0; i < RTE_DIM(of); i++) {
+		req[i] = lx_req(0, 8, WRITE);
+		req[i].mr = mrs[of[i]];
+	}
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, RTE_DIM(of), lx.lease), RTE_DIM(of));
+	for (i = 0; i < RTE_DIM(mrs); i++)
+		TEST_ERR(rmem_mr_dereg(mrs[i]), EBUSY);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, RTE_DIM(of)));
+	lx_wait_state(lx.lease[RTE_DIM(of) - 1], RMEM_LEASE_ENDED);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 5), 5);
+	TEST_EQ(mrs[0]->obj.refs, 0);
+	TEST_ASSERT(mrs[1]->obj.refs > 0 && mrs[2]->obj.refs > 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 2);
+	TEST_ASSERT(mrs[1]->obj.refs == 0 && mrs[2]->obj.refs == 0);
+}
+
 /* With other holders of its memory: a sharer, the lookups of external buffers. */
 TEST(lease_hold, leased_mr_may_be_held_by_others)
 {

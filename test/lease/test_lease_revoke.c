@@ -78,6 +78,33 @@ TEST(lease_revoke, second_revoke_has_no_effect)
 	lx_expect_granted(lx.lease[1]);
 }
 
+/* Revoked by one call: granted, granted until a deadline, prepared, and granted, in that order. */
+TEST(lease_revoke, leases_of_all_kinds_are_revoked_at_once)
+{
+	struct rmem_lease_req req[4];
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < RTE_DIM(req); i++)
+		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
+	req[1].deadline = UINT64_MAX;
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, 2, lx.lease), 2);
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req[3], 1, &lx.lease[3]), 1);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req[2], 1, &lx.lease[2]), 1);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, RTE_DIM(req)));
+	for (i = 0; i < RTE_DIM(req); i++)
+		lx_wait_state(lx.lease[i], RMEM_LEASE_ENDED);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), RTE_DIM(req));
+	TEST_EQ(lx_stats().local_invs, 3);
+	TEST_EQ(lx_stats().revoked, 4);
+	TEST_EQ(lx_stats().nb_leases, 0);
+	for (i = 0; i < RTE_DIM(req); i++) {
+		TEST_EQ(lx.lease[i]->end, RMEM_LEASE_END_REVOKED);
+		nb += lx.ended[i] != lx.lease[2];
+		lx_expect_denied(lx.lease[i]->remote_addr, 8, lx.lease[i]->rkey);
+	}
+	TEST_EQ(nb, 3);
+}
+
 TEST(lease_revoke, revoke_of_another_object_is_refused)
 {
 	struct rmem_lease copy, *lease[2];
