@@ -394,9 +394,10 @@ lacking_of_xrc(enum ibv_qp_type type)
 static int
 attr_check(const struct ribv_qp *qp, const struct ibv_qp_attr *attr, int *mask)
 {
+	bool is_roce = ribv_roce_header(ribv_context_of(qp->context)->dev) != 0;
+
 	if ((*mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
-		return (*mask & IBV_QP_ALT_PATH) != 0 && qp->send_cq->roce_header != 0 ? EINVAL
-										       : EOPNOTSUPP;
+		return (*mask & IBV_QP_ALT_PATH) != 0 && is_roce ? EINVAL : EOPNOTSUPP;
 	if ((*mask & LACKING) != 0)
 		return EINVAL;
 	*mask &= ~lacking_of_xrc(qp->ibv.qp_type);

@@ -99,6 +99,16 @@ connect_to(struct ibv_qp *qp, uint32_t peer)
 					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
 }
 
+/* A QP of XRC_RECV has no CQ. */
+static void
+alternate_path_is_refused(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.alt_port_num = 1};
+
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH) == EOPNOTSUPP);
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_PATH_MIG_STATE) == EOPNOTSUPP);
+}
+
 static int
 send_to(struct ibv_qp *qp, uint32_t number)
 {
@@ -335,6 +345,8 @@ main(void)
 	HOLDS(send_to(recv, srq_num) != 0);
 	connect_to(recv, send->qp_num);
 	connect_to(send, recv->qp_num);
+	alternate_path_is_refused(send);
+	alternate_path_is_refused(recv);
 	message_is_received(send, recv);
 	domain_ends_with_its_process();
 	qp_is_opened_again(send, recv);
