@@ -460,6 +460,8 @@ bool rwire_tx_is_late(struct rwire_qp *q, uint32_t wait_ms);
 void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
 /* Send a packet that already has its service and destination. */
 void rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt);
+/* Send a frame that has its headers and length, but no ICRC. */
+void rwire_tx_frame(struct rwire *wire, struct rwire_frame *frame);
 
 /* rwire_ud.c. */
 /* Allocate the struct rwire_qp of a UD QP that moves to RTR; 0, or -ENOMEM. */

@@ -228,26 +228,34 @@ reply_all(struct rwire_qp *q)
 	return true;
 }
 
+/* Send an acknowledgement. False: the port is full. */
 static bool
-reply_send_ack(struct rwire_qp *q)
+reply_put_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {
-	struct rwire_rsp *rsp = &q->rsp;
-	struct rwire_pkt pkt = {.opcode = RWIRE_ACKNOWLEDGE,
-			.syndrome = rsp->syndrome,
-			.msn = rsp->msn,
-			.psn = rsp->ack_psn};
 	struct rwire_frame *frame = rwire_tx_get(q);
 
 	if (frame == NULL)
 		return false;
-	rwire_tx_put(q, frame, &pkt);
+	frame->len = rwire_ack_put(
+			frame->bth, q->service, q->pkey ^ RWIRE_PKEY, q->qpn, psn, syndrome, msn);
+	rwire_tx_frame(q->wire, frame);
+	return true;
+}
+
+static bool
+reply_send_ack(struct rwire_qp *q)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (!reply_put_ack(q, rsp->ack_psn, rsp->syndrome, rsp->msn))
+		return false;
 	rsp->has_ack = false;
 	/* Messages after the one that requested it may have been executed. */
-	if (rwire_psn_diff(rsp->done_psn, pkt.psn) <= 0)
+	if (rwire_psn_diff(rsp->done_psn, rsp->ack_psn) <= 0)
 		reply_unlist_late(q);
-	if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_RNR)
+	if (RWIRE_AETH_KIND(rsp->syndrome) == RWIRE_AETH_RNR)
 		RWIRE_COUNT(q->wire->stats.rnr_sent);
-	else if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_KIND_NAK)
+	else if (RWIRE_AETH_KIND(rsp->syndrome) == RWIRE_AETH_KIND_NAK)
 		RWIRE_COUNT(q->wire->stats.naks_sent);
 	return true;
 }
@@ -266,20 +274,14 @@ rwire_reply_drop(struct rwire_qp *q)
 bool
 rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
 {
-	struct rwire_pkt pkt = {.opcode = RWIRE_ACKNOWLEDGE,
-			.syndrome = RWIRE_AETH_ACK,
-			.msn = rwire_psn_add(q->rsp.msn, 1),
-			.psn = psn};
-	struct rwire_frame *frame;
+	bool is_sent;
 
 	rsoft_lock(&q->wire->tx_lock);
-	frame = rwire_tx_get(q);
-	if (frame != NULL)
-		rwire_tx_put(q, frame, &pkt);
+	is_sent = reply_put_ack(q, psn, RWIRE_AETH_ACK, rwire_psn_add(q->rsp.msn, 1));
 	q->wire->has_unflushed = true;
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	/* It also acknowledges the preceding packets. */
-	if (frame == NULL)
+	if (!is_sent)
 		return false;
 	q->rsp.has_ack = false;
 	reply_unlist_late(q);

@@ -53,9 +53,15 @@ rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pk
 void
 rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
+	frame->len = rwire_pkt_build(frame->bth, pkt);
+	rwire_tx_frame(wire, frame);
+}
+
+void
+rwire_tx_frame(struct rwire *wire, struct rwire_frame *frame)
+{
 	struct rwire_port *port = wire->port;
 
-	frame->len = rwire_pkt_build(frame->bth, pkt);
 	if (port->has_icrc) {
 		if (unlikely(wire->inner->srcs != NULL))
 			frame->flow.src = wire->inner->srcs[frame->grh.gid_slot];

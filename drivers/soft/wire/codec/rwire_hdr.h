@@ -220,6 +220,19 @@ rwire_bth_put(uint8_t *bth, uint32_t word, uint32_t qpn, uint32_t psn, bool is_a
 	memcpy(bth + 8, &psn, sizeof(psn));
 }
 
+/* Encode an acknowledgement of RC or XRC; return its length as rwire_pkt_build(). */
+static inline uint32_t
+rwire_ack_put(uint8_t *bth, uint8_t service, uint16_t pkey, uint32_t qpn, uint32_t psn,
+		uint8_t syndrome, uint32_t msn)
+{
+	const uint32_t aeth = rte_cpu_to_be_32((uint32_t)syndrome << 24 | msn);
+
+	rwire_bth_put(bth, RWIRE_BTH_WORD(service | RWIRE_ACKNOWLEDGE, false, 0, pkey), qpn, psn,
+			false);
+	memcpy(bth + RWIRE_BTH_LEN, &aeth, sizeof(aeth));
+	return RWIRE_BTH_LEN + sizeof(aeth) + RWIRE_ICRC_LEN;
+}
+
 /*
  * Encode the headers at bth, and the pad after the payload, which the caller stores at bth +
  * rwire_hdr_len(). Return the length from the BTH to the ICRC, which is not set.
