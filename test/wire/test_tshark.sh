@@ -19,9 +19,11 @@ enter_scratch
 export HOME=$PWD
 
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level='*rmem*:emergency')
-# By default tshark applies heuristics to the payload, which is random here.
-options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp
-	--disable-protocol infiniband.eoib)
+# tshark looks for protocols in the payload, which is random here.
+options=(-o infiniband.identify_payload:FALSE --disable-protocol idp)
+for name in $(tshark -G heuristic-decodes 2>/dev/null | awk '$1 == "infiniband.payload" { print $2 }'); do
+	[ "$name" = ethertype ] || options+=(--disable-protocol "$name")
+done
 
 # record FILE ARGUMENTS CASES [EAL options]
 record() {
