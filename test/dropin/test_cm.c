@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include <infiniband/sa.h>
+
 #include "cm_cmd.h"
 #include "own_qp.h"
 
@@ -89,6 +91,39 @@ ece_is_passed_on(void)
 	HOLDS(cm_destroy(client, active) == 3);
 	cm_expect(server, REJECTED);
 	HOLDS(cm_destroy(server, rep.id) == 1 && cm_destroy(server, listener) == 1);
+}
+
+/* As records of a subnet manager, which librdmacm returns to the program. */
+static void
+route_has_a_path(void)
+{
+	struct rdma_ucm_query_route_resp route = {.num_paths = 0};
+	struct {
+		uint32_t num_paths, reserved; /* as in struct rdma_ucm_query_path_resp */
+		struct ibv_path_data data;
+	} resp = {.num_paths = 0};
+	struct rdma_ucm_query in = {.response = (uintptr_t)&route};
+	const struct ib_user_path_rec *path = &route.ib_route[0];
+	const struct ibv_path_record *record = &resp.data.path;
+	uint32_t active = cm_create(client, RDMA_PS_TCP);
+
+	cm_resolve(client, active, 1);
+	in.id = active;
+	HOLDS(cm_run(client, RDMA_USER_CM_CMD_QUERY_ROUTE, &in, sizeof(in), sizeof(route)) == 0);
+	HOLDS(route.num_paths == 1 && route.port_num == 1 && path->pkey == 0xffff);
+	HOLDS(path->reversible == 1 && path->numb_path == 1 && path->hop_limit == 64);
+	HOLDS(path->mtu >= 1 && path->mtu <= 5 && path->rate != 0);
+	HOLDS(path->packet_life_time != 0 && path->mtu_selector == 2);
+	HOLDS(path->rate_selector == 2 && path->packet_life_time_selector == 2);
+	in.response = (uintptr_t)&resp;
+	in.option = RDMA_USER_CM_QUERY_PATH;
+	HOLDS(cm_run(client, RDMA_USER_CM_CMD_QUERY, &in, sizeof(in), sizeof(resp)) == 0);
+	HOLDS(resp.num_paths == 1 && record->pkey == 0xffff && record->mtu >> 6 == 2);
+	HOLDS((record->mtu & 0x3f) == path->mtu && (record->rate & 0x3f) == path->rate);
+	HOLDS(memcmp(&record->dgid, path->dgid, sizeof(path->dgid)) == 0);
+	HOLDS(memcmp(&record->sgid, path->sgid, sizeof(path->sgid)) == 0);
+	HOLDS(record->dlid == path->dlid && record->slid == path->slid);
+	HOLDS(cm_destroy(client, active) == 2);
 }
 
 static void
@@ -585,6 +620,7 @@ main(void)
 	client = cm_open();
 	rc_connects_and_disconnects();
 	ece_is_passed_on();
+	route_has_a_path();
 	attributes_connect_a_qp();
 	completions_precede_the_end_of_the_connection();
 	own_end_does_not_wait_for_completions();

@@ -552,6 +552,13 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	/* As ib_modify_qp_is_ok() of the kernel. */
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->qp_state != IBV_QPS_RTS)
 		return EINVAL;
+	/* As of rdma_rxe: no route. */
+	if ((mask & IBV_QP_AV) != 0 && attr->ah_attr.is_global &&
+			attr->ah_attr.grh.dgid.global.subnet_prefix == 0 &&
+			attr->ah_attr.grh.dgid.global.interface_id == 0) {
+		errno = ENETUNREACH;
+		return errno;
+	}
 	if ((mask & IBV_QP_QKEY) != 0)
 		qp->qkey = attr->qkey;
 	if ((mask & IBV_QP_DEST_QPN) != 0)

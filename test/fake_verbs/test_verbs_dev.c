@@ -236,6 +236,8 @@ vt_each_call_fails(int error)
 		fake.fail_errno = error;
 		fake.is_failed = fake.is_release_failed = false;
 		ret = vt_open_mw();
+		/* Not with an object that its probe can't release. */
+		TEST_ASSERT(ret != 0 || !fake.is_release_failed);
 		rc2 = ret == 0 ? vt_close() : 0;
 		fake.fail_at = 0;
 		TEST_ASSERT(ret <= 0 && rc2 <= 0);

@@ -366,6 +366,29 @@ TEST(lease_revoke, invalidation_by_the_peer_replaces_the_local_inv)
 	lx_expect_granted(lx.lease[1]);
 }
 
+/* Keys were made and released until the table of rkeys was full, and was filled again. */
+TEST(lease_revoke, invalidation_by_the_peer_is_known_after_many_keys)
+{
+	unsigned int i, round;
+
+	TEST_SKIP_IF(!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV), "no SEND_WITH_INV");
+	lx.conf.max_leases = 8;
+	lx.conf.min_leases = 1;
+	lx_remake();
+	for (round = 1; round <= 20; round++) {
+		lx_grant(8, WRITE);
+		for (i = 0; i < 8; i++) {
+			lx_wait_granted(lx.lease[i]);
+			send_with_inv(lx.lease[i]->rkey);
+			expect_peer_inv(lx.lease[i]->rkey);
+		}
+		TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 8);
+		TEST_EQ(lx_stats().peer_invs, 8 * round);
+		while (lx_stats().nb_keys != 1)
+			TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
+	}
+}
+
 /* Otherwise the application would poll the completion of a request that it has not posted. */
 TEST(lease_revoke, context_waits_for_the_completion_of_a_grant)
 {

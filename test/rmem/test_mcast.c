@@ -122,6 +122,24 @@ TEST(mcast, qps_of_all_devices_are_reached)
 	detach(peer);
 }
 
+TEST(mcast, copy_for_a_receive_without_key_is_counted)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	struct rmem_sge to = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + DATA);
+	struct rmem_send_wr wr = wr_to_group(&from);
+	struct rmem_dev_stats before, after;
+
+	to.lkey ^= 0x100;
+	TEST_OK(rmem_dev_stats_get(fx.b.dev, &before));
+	attach(peer);
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_OK(rmem_dev_stats_get(fx.b.dev, &after));
+	TEST_EQ(after.drop_access, before.drop_access + 1);
+	detach(peer);
+}
+
 TEST(mcast, dropped_copies_are_counted)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA), to = fx_sge(fx.a.mr, 0, DATA);

@@ -427,4 +427,16 @@ TEST(wire_progress, ended_peer_is_detected_without_a_poll)
 	TEST_EQ(wc.status, RMEM_WC_RETRY_EXC_ERR);
 }
 
+/* The name of its socket is free again. */
+TEST(wire_progress, controlled_device_is_created_again)
+{
+	struct rmem_dev *dev;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_OK(rmem_dev_create("soft7", "ip=127.0.81.7,progress=thread,control=1", &dev));
+		TEST_OK(rmem_dev_close(dev));
+	}
+}
+
 TEST_SUITE(wire_progress, setup, teardown);
