@@ -25,6 +25,43 @@ NOT_DRAWN = re.compile(
 # Tests of one process and its secondary processes.
 PLAIN = ('(?!cm|devtools|doc|dropin|engine|example|fake|harness|hooks|ibcm|kernel|lease|man|plain|recheck|trace|'
          'verbs|wire).*')
+# (pattern of paths, pattern of the tests that are about those files and run before all others)
+NEAREST = (
+    ('drivers/soft/wire/codec/', 'wire_(golden|hdr|icrc|ring)'),
+    ('drivers/soft/wire/rwire_xrc', 'wire_sim|dropin_xrc(_processes|_open|_fork)?'),
+    ('drivers/soft/wire/port/rwire_(map|copy)', 'wire_(map|grant_file|direct|host)'),
+    ('drivers/soft/wire/port/.*shm', 'wire_(shm|host|conformance_shm|shm_clock)'),
+    ('drivers/soft/wire/port/.*(eth|neigh)', 'wire_(eth|neigh|conformance_eth6?)'),
+    ('drivers/soft/wire/port/rwire_port_fault', 'chaos_port|wire_conformance_faults'),
+    ('drivers/soft/wire/port/.*links', 'wire_conformance_(ports_shm|ports_udp|link)'),
+    ('drivers/soft/wire/rwire_(gid|control)', 'dropin_(control|gids)|wire_netif'),
+    ('drivers/soft/wire/', 'wire_(sim|udp|late|progress|rate_limit_udp)'),
+    ('drivers/soft/(chaos/|rsoft_chaos)',
+     '(dropin_cm_)?chaos(_(call|cq|event|port|recv|rule))?'),
+    ('drivers/soft/mem/rsoft_(odp|advise|guard|gate)',
+     'odp(_(uffd|guard|advise|implicit|mix))?|guard_copy|wire_map'),
+    ('drivers/soft/mem/rsoft_mlock', 'locked|pin.*'),
+    ('drivers/soft/mem/rsoft_history', 'sanitize.*|mem_fault|mistakes'),
+    ('drivers/soft/mem/',
+     'mr.*|rereg|dm|key.*|requested_key|fastreg|mw.*|umr.*|iov|sanitize|grace|wire_(map|grant_file)'),
+    ('drivers/soft/(rsoft_mcast|queue/rsoft_(group|ud|gid|addr))', 'mcast|ud'),
+    ('drivers/soft/queue/', 'cq.*|srq|send.*|rdma|queue|retry|atomic|flush|fatal|inline_.*|chaos_rule'),
+    ('drivers/soft/rsoft_(audit|args|attr|dev)', 'audit|args.*|dev|profile|driver'),
+    ('drivers/soft/rsoft_(qp|post|engine)', 'qp.*|engine(_send|_rdma)?|queue|dropin_gids'),
+    ('drivers/verbs/rverbs_mlx5', 'fake_verbs_mlx5.*'),
+    ('drivers/verbs/', 'fake_verbs_(?!mw_random).*|fake_conformance'),
+    ('dropin/(preload/|ribv_view)', 'dropin_(preload|paths|files|loader|dlopen|next_before|process)'),
+    ('dropin/cm/', 'dropin_cm(_(refused|efault|gids|peer|poll|devices))?'),
+    ('dropin/verbs/ribv_(import|handle)', 'dropin_(import.*|handles|dm|memory)'),
+    ('dropin/verbs/ribv_(watch|poison|sanitize|finding|stack)', 'dropin_(sanitize|report|findings|crossings_sanitize)'),
+    ('dropin/', 'dropin_(verbs|requests|refusals|memory|events|cq_ex|ud|dm|xrc|contexts|handles)'),
+    ('ibcm/gsi/', 'gsi|ibcm_link|cm_mad'),
+    ('lib/rmem/rmem_(mp|devs)', 'mp|secondary'),
+    ('lib/rmem/rmem_(mr|chunk|pages|uffd)', 'mr.*|odp.*|rereg.*|pages|uffd|pin.*|mem_fault|iov|dm'),
+    ('lib/rmem/rmem_(qp|ah|srq)', 'qp.*|srq|ud|counter|driver|async_channel'),
+    ('lib/rmem/', 'dev|driver|mw.*|object|obj_name|counter|async.*|comp_channel|cq.*|dump|debug|eq'),
+    ('lib/rmem_lease/',
+     'lease_(fast_reg|mw|seal|desc|key_fast_reg|short|caught|driver|random|revoke_mw)|dump'))
 # (directory, pattern of the tests that kill most, and of further ones)
 KILLERS = (
     ('drivers/soft/wire/codec/', 'wire_(golden|hdr|icrc|ring)', '(dropin_)?(ports|wire|udp|xrc).*'),
@@ -44,10 +81,14 @@ KILLERS = (
 
 
 def killers(path, all_tests):
-    """The tests that are run first, and those that are run next."""
-    first, more = next(patterns for room, *patterns in KILLERS if path.startswith(room))
-    early = [test for test in all_tests if re.fullmatch(first, test)]
-    return [early, [test for test in all_tests if re.fullmatch(more, test) and test not in early]]
+    """The lists of tests that are run one after the other, each test in one."""
+    patterns = next(patterns for room, *patterns in KILLERS if path.startswith(room))
+    patterns[:0] = [tests for files, tests in NEAREST if re.match(files, path)][:1]
+    lists, left = [], list(all_tests)
+    for pattern in patterns:
+        lists.append([test for test in left if re.fullmatch(pattern, test)])
+        left = [test for test in left if test not in lists[-1]]
+    return lists
 
 
 def _changes(line):
