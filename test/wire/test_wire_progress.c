@@ -439,4 +439,24 @@ TEST(wire_progress, controlled_device_is_created_again)
 	}
 }
 
+/* To the last entry of the port: the next one is of another port, or of none. */
+TEST(wire_progress, gids_are_added_until_the_table_is_full)
+{
+	struct rmem_port_attr port;
+	struct rmem_dev *dev;
+	struct rwire *wire;
+	char text[32];
+	uint32_t i;
+
+	TEST_OK(rmem_dev_create("soft7", "ip=127.0.81.7,progress=thread,control=1", &dev));
+	TEST_OK(rmem_dev_port_query(dev, 1, &port));
+	wire = ((struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
+	for (i = 1; i < port.gid_tbl_len; i++) {
+		snprintf(text, sizeof(text), "127.0.82.%u", i);
+		TEST_OK(rwire_gid_add(wire, 1, text));
+	}
+	TEST_ERR(rwire_gid_add(wire, 1, "127.0.83.1"), ENOSPC);
+	TEST_OK(rmem_dev_close(dev));
+}
+
 TEST_SUITE(wire_progress, setup, teardown);
