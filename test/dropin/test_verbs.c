@@ -24,6 +24,7 @@ query(void)
 	HOLDS(attr.orig_attr.max_qp == 4096 && attr.orig_attr.max_cq == 4096);
 	HOLDS(attr.orig_attr.max_cqe == 4194303 && attr.orig_attr.max_srq == 4096);
 	HOLDS(attr.orig_attr.max_mr == 65536 && attr.orig_attr.max_pd == 4096);
+	HOLDS(attr.phys_port_cnt_ex == 1);
 	HOLDS(attr.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
 }
 

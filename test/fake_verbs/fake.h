@@ -164,6 +164,9 @@ struct fake_cq {
 /* The time of the first completion of a CQ; those of the next ones are 1, 2 and so on later. */
 #define FAKE_TIME UINT64_C(1000)
 
+/* Of each failed completion of a send queue. */
+#define FAKE_VENDOR_ERR 0x89u
+
 #define FAKE_QUEUE  256
 #define FAKE_GROUPS 4 /* multicast groups of a QP */
 

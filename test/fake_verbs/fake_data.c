@@ -99,6 +99,7 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 		wc.status = IBV_WC_WR_FLUSH_ERR;
 	if (wc.status != IBV_WC_SUCCESS && fake.failure_status != 0)
 		wc.status = (enum ibv_wc_status)fake.failure_status;
+	wc.vendor_err = wc.status != IBV_WC_SUCCESS ? FAKE_VENDOR_ERR : 0;
 	if (wc.status != IBV_WC_SUCCESS || is_signaled)
 		fake_complete(qp->ex.qp_base.send_cq, &wc, false);
 	if (wc.status != IBV_WC_SUCCESS)

@@ -111,6 +111,7 @@ TEST(verbs_time, completion_of_a_failure_has_its_status)
 	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
 	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(wc.vendor_err, FAKE_VENDOR_ERR);
 	TEST_EQ(cq->timestamps[0], FAKE_TIME);
 }
 
