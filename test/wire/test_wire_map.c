@@ -189,6 +189,11 @@ TEST(wire_map, range_beyond_the_key_is_not_copied)
 	TEST_EQ(copy.copied, 0);
 	copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, (uint64_t)-1, 64);
 	TEST_EQ(run(&copy), RWIRE_COPY_ASK);
+	/* A packet may have arrived before its QP failed. */
+	copy = copy_of(RMEM_ACCESS_REMOTE_WRITE, 0, 64);
+	TEST_OK(rmem_qp_set_error(pair.b));
+	grant();
+	TEST_EQ(run(&copy), RWIRE_COPY_ASK);
 }
 
 /* The target writes all fields of a grant. */
