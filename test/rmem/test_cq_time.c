@@ -71,6 +71,7 @@ TEST(cq_time, completions_have_the_time_of_their_request)
 	/* The ring has 16 entries, so the positions wrap. */
 	for (round = 0; round < 10; round++) {
 		post(0, 12);
+		TEST_ASSERT(tt.after[11] > tt.before[0]);
 		expect(0, 6, (uint16_t)(1 + round % 7));
 	}
 	TEST_EQ(rmem_poll_cq(tt.cq, &fx.wc, 1), 0);
