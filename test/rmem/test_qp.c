@@ -215,11 +215,15 @@ TEST(qp, connect_refuses_bad_fields)
 TEST(qp, connected_qp_reports_its_peer_and_a_reset_one_none)
 {
 	static const struct rmem_qp_addr nowhere;
+	struct rmem_dev_attr limits;
 	struct rmem_qp_attr a, b;
 
+	TEST_OK(rmem_dev_attr_get(fx.a.dev, &limits));
 	TEST_OK(rmem_qp_query(fx.a.qp, &a));
 	TEST_OK(rmem_qp_query(fx.b.qp, &b));
 	TEST_EQ(a.state, RMEM_QPS_RTS);
+	TEST_EQ(a.max_rd_atomic, limits.max_rd_atomic);
+	TEST_EQ(a.max_dest_rd_atomic, limits.max_dest_rd_atomic);
 	TEST_MEM(&a.remote, &b.addr, sizeof(a.remote));
 	TEST_MEM(&b.remote, &a.addr, sizeof(b.remote));
 	TEST_OK(rmem_qp_reset(fx.a.qp));

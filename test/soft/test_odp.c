@@ -40,6 +40,7 @@ TEST(odp, registration_touches_nothing)
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 0);
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
 	TEST_EQ(info.page_size, FX_PAGE);
+	TEST_EQ(info.nb_pages, FX_ODP_PAGES);
 	TEST_EQ(info.nb_extents, 1);
 }
 
