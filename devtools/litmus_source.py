@@ -68,15 +68,16 @@ SOURCE = [
         ('take.word', '__atomic_compare_exchange_n(&key->word, &word, '
          'rsoft_key_word(*rkey, RSOFT_BUSY), false, @, ~)'),
     ]),
-    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_invalidate', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_end', [
         ('invalidate.word', '__atomic_compare_exchange_n(&key->word, &word, '
          'rsoft_key_word(rkey, RSOFT_BUSY), false, @, ~)'),
     ]),
-    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_release', [
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_set_free', [
         ('release.word', '__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), @)'),
     ]),
-    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_bind', [
-        ('reg_mr.word', '__atomic_store_n(&key->word, word, @)'),
+    ('drivers/soft/mem/rsoft_key.h', 'rsoft_key_publish', [
+        ('reg_mr.word', '__atomic_store_n(&key->word, '
+         'rsoft_key_word(rmem_rkey_of_tag(rkey, tag), rights), @)'),
     ]),
     ('drivers/soft/queue/rsoft_cq.c', 'rsoft_cq_attach', [
         ('attach.producers', '__atomic_fetch_add(&cq->nb_producers, 1, @)'),
