@@ -51,7 +51,7 @@
 
 /* The wires with a thread, for wires_end(). The lock protects the list. */
 static rte_ticketlock_t wires_lock = RTE_TICKETLOCK_INITIALIZER;
-static LIST_HEAD(, rwire) wires = LIST_HEAD_INITIALIZER(wires);
+static LIST_HEAD(wires_with_thread, rwire) wires = LIST_HEAD_INITIALIZER(wires);
 
 static void
 wire_add_stats(const struct rwire_port_stats *port, struct rmem_dev_stats *stats)
