@@ -56,7 +56,9 @@ TEST(mw, datagram_qp_binds_no_window)
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	const struct rmem_qp_attr init = {.state = RMEM_QPS_INIT, .port_num = 1},
 				  rtr = {.state = RMEM_QPS_RTR}, rts = {.state = RMEM_QPS_RTS};
-	const struct rmem_mw_bind bind = {.bind_info = {fx.mw.mr, fx.mw.mr->iova, 8}};
+	const struct rmem_mw_bind bind = {.bind_info.mr = fx.mw.mr,
+			.bind_info.addr = fx.mw.mr->iova,
+			.bind_info.length = 8};
 	struct rmem_qp *qp;
 	unsigned int i;
 
