@@ -123,7 +123,7 @@ send_to_exiting(int fd)
 	is_slow = now_ns() - __atomic_load_n(exit_at, __ATOMIC_RELAXED) > SLOW_NS;
 	for (i = 1; i < NB_QPS; i++)
 		nb_failed += wait_wc(end.cq).status != IBV_WC_SUCCESS;
-	printf("%u of %u failed%s\n", nb_failed, NB_QPS, is_slow ? ", slow" : "");
+	printf("%u of %d failed%s\n", nb_failed, NB_QPS, is_slow ? ", slow" : "");
 	HOLDS(nb_failed == 0 || is_slow);
 	return !is_slow;
 }
