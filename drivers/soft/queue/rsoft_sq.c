@@ -94,6 +94,14 @@ sq_accept_run(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t
 	return i;
 }
 
+/* Whether sq_accept_binds() has the opcode: other requests need no call of it. */
+static inline bool
+sq_is_bind(const struct rmem_send_wr *wr)
+{
+	return wr->opcode == RMEM_WR_REG_MR || wr->opcode == RMEM_WR_BIND_MW ||
+			wr->opcode == RMEM_WR_UMR;
+}
+
 static __rte_noinline uint32_t
 sq_accept_binds(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
 {
@@ -123,7 +131,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		return 0;
 	}
 	for (i = rmem_wr_nb_simple(&qp->limits, wr, n); i < n; i += done) {
-		done = sq_accept_binds(qp, &wr[i], n - i);
+		done = sq_is_bind(&wr[i]) ? sq_accept_binds(qp, &wr[i], n - i) : 0;
 		if (likely(done != 0))
 			continue;
 		done = 1;
