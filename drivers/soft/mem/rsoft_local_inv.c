@@ -7,37 +7,38 @@
 #include "rsoft_key_hash.h"
 #include "rsoft_mr.h"
 
-/* rsoft_local_invs() on a device without a history: the loop calls no function. */
-static __rte_noinline uint32_t
-local_inv_run(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+/* Body of rsoft_local_invs(). Without a history the loop calls no function. */
+static __rte_always_inline uint32_t
+local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n,
+		bool has_history)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
+		const struct rsoft_key *key = NULL;
 
-		if (wr->opcode != RMEM_WR_LOCAL_INV ||
-				rsoft_key_end(qp, wr->invalidate_rkey) == NULL)
+		if (wr->opcode == RMEM_WR_LOCAL_INV)
+			key = has_history ? rsoft_key_invalidate(qp, wr->invalidate_rkey, wr)
+					  : rsoft_key_end(qp, wr->invalidate_rkey);
+		if (key == NULL)
 			break;
 	}
 	return i;
 }
 
+static __rte_noinline uint32_t
+local_inv_run(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	return local_invs(qp, wrs, stride, n, false);
+}
+
 uint32_t
 rsoft_local_invs(const struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
-	uint32_t i;
-
 	if (likely(qp->dev->history == NULL))
 		return local_inv_run(qp, wrs, stride, n);
-	for (i = 0; i < n; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-
-		if (wr->opcode != RMEM_WR_LOCAL_INV ||
-				rsoft_key_invalidate(qp, wr->invalidate_rkey, wr) == NULL)
-			break;
-	}
-	return i;
+	return local_invs(qp, wrs, stride, n, true);
 }
 
 uint32_t
