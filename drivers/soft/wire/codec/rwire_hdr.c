@@ -176,30 +176,32 @@ info_of(uint8_t opcode)
 bool
 rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 {
+	struct rwire_bth base;
 	uint32_t hdr, data;
 
 	memset(pkt, 0, sizeof(*pkt));
 	if (len < RWIRE_BTH_LEN + RWIRE_ICRC_LEN || len > RWIRE_MAX_PKT)
 		return false;
-	pkt->service = bth[0] & RWIRE_SERVICE_MASK;
-	pkt->opcode = bth[0] & (uint8_t)~RWIRE_SERVICE_MASK;
-	pkt->info = info_of(bth[0]);
-	pkt->pad = bth[1] >> 4 & 3;
+	base = rwire_bth_get(bth);
+	pkt->service = RWIRE_BTH_OPCODE(&base) & RWIRE_SERVICE_MASK;
+	pkt->opcode = RWIRE_BTH_OPCODE(&base) & (uint8_t)~RWIRE_SERVICE_MASK;
+	pkt->info = info_of(RWIRE_BTH_OPCODE(&base));
+	pkt->pad = RWIRE_BTH_PAD(&base);
 	hdr = rwire_hdr_len(pkt->info);
 	/* Transport version 0 only. */
-	if (pkt->info == 0 || (bth[1] & 0xf) != 0 || len < hdr + RWIRE_ICRC_LEN)
+	if (pkt->info == 0 || RWIRE_BTH_VERSION(&base) != 0 || len < hdr + RWIRE_ICRC_LEN)
 		return false;
-	pkt->pkey = (uint16_t)(bth[2] << 8 | bth[3]) ^ RWIRE_PKEY;
+	pkt->pkey = RWIRE_BTH_PKEY(&base) ^ RWIRE_PKEY;
 	data = len - hdr - RWIRE_ICRC_LEN;
 	if (data < pkt->pad || data % 4 != 0)
 		return false;
 	pkt->payload_len = data - pkt->pad;
 	if (pkt->payload_len > RWIRE_MAX_MTU || (data != 0 && (pkt->info & RWIRE_HAS_PAYLOAD) == 0))
 		return false;
-	pkt->is_solicited = (bth[1] & 0x80) != 0;
-	pkt->qpn = get32(bth + 4) & RWIRE_QPN_MASK;
-	pkt->is_ack_req = (bth[8] & 0x80) != 0;
-	pkt->psn = get32(bth + 8) & RWIRE_PSN_MASK;
+	pkt->is_solicited = RWIRE_BTH_IS_SOLICITED(&base);
+	pkt->qpn = base.qpn & RWIRE_QPN_MASK;
+	pkt->is_ack_req = RWIRE_BTH_IS_ACK_REQ(&base);
+	pkt->psn = base.psn & RWIRE_PSN_MASK;
 	pkt->payload = bth + hdr;
 	parse_ext(bth + RWIRE_BTH_LEN, pkt);
 	return true;

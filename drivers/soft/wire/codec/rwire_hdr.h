@@ -183,9 +183,9 @@ struct rwire_bth {
 	uint32_t psn;  /* with AckReq */
 };
 
-#define RWIRE_BTH_OPCODE(bth)       ((bth)->word >> 24) /* with the service */
+#define RWIRE_BTH_OPCODE(bth)       ((uint8_t)((bth)->word >> 24)) /* with the service */
 #define RWIRE_BTH_IS_SOLICITED(bth) (((bth)->word >> 23 & 1) != 0)
-#define RWIRE_BTH_PAD(bth)          ((bth)->word >> 20 & 3)
+#define RWIRE_BTH_PAD(bth)          ((uint8_t)((bth)->word >> 20 & 3))
 #define RWIRE_BTH_VERSION(bth)      ((bth)->word >> 16 & 0xf)
 #define RWIRE_BTH_PKEY(bth)         ((uint16_t)(bth)->word)
 #define RWIRE_BTH_IS_ACK_REQ(bth)   ((bth)->psn >> 31 != 0)
