@@ -79,7 +79,7 @@ comp_move(struct comp *comp, uint32_t psn)
 	req->deadline = 0;
 	if (req->timeout == 0 || psn == req->end_psn)
 		return;
-	/* Once for all requests that a packet acknowledges: it costs as much as they do. */
+	/* One reading for all requests of a packet: it takes as long as to complete one. */
 	if (comp->now == 0)
 		comp->now = rwire_clock();
 	req->deadline = comp->now + req->timeout;
