@@ -106,6 +106,15 @@ TEST(qp_modify, timeouts_change_in_sqd)
 	TEST_EQ(attr.rnr_retry, 2);
 }
 
+/* Reset both QPs, and connect only the first. */
+static void
+connect_again(const struct rmem_qp_conn *conn)
+{
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, conn));
+}
+
 /* The request waited without limit before. */
 TEST(qp_modify, timeout_set_in_sqd_ends_a_wait_for_the_peer)
 {
@@ -115,9 +124,7 @@ TEST(qp_modify, timeout_set_in_sqd_ends_a_wait_for_the_peer)
 
 	conn.timeout = 0;
 	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_OK(rmem_qp_reset(fx.b.qp));
-	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
+	connect_again(&conn);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	TEST_OK(move(fx.a.qp, RMEM_QPS_SQD));
@@ -135,9 +142,7 @@ TEST(qp_modify, rnr_retry_set_in_sqd_waits_for_a_receive)
 
 	conn.rnr_retry = 0;
 	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_OK(rmem_qp_reset(fx.b.qp));
-	TEST_OK(fx_connect_by(fx.a.qp, fx.b.qp, &conn));
+	connect_again(&conn);
 	TEST_OK(fx_connect_by(fx.b.qp, fx.a.qp, &conn));
 	TEST_OK(move(fx.a.qp, RMEM_QPS_SQD));
 	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_RNR_RETRY));
