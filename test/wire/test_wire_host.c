@@ -21,6 +21,7 @@
 #include "soft/wire/port/rwire_shm.h"
 
 #include "../test.h"
+#include "clock.h"
 #include "host.h"
 
 struct rmem_dev *host_dev;
@@ -189,19 +190,11 @@ TEST(wire_host, qp_is_connected_by_dlid)
 	TEST_OK(rmem_pd_dealloc(pd));
 }
 
-static uint64_t virtual_clock;
-
-static uint64_t
-get_clock(void)
-{
-	return virtual_clock;
-}
-
 /* Poll two timeouts later. */
 static int
 poll_late(struct rmem_qp *qp, struct rmem_wc *wc)
 {
-	virtual_clock += 2 * ((const struct rsoft_qp *)qp)->wire->req.timeout;
+	test_clock.now += 2 * ((const struct rsoft_qp *)qp)->wire->req.timeout;
 	return rmem_poll_cq(qp->send_cq, wc, 1);
 }
 
@@ -255,7 +248,6 @@ check_retries(struct rmem_qp *qp, struct rwire_ring *ring)
 
 TEST(wire_host, unread_packets_cause_no_retry)
 {
-	uint64_t (*tsc)(void) = rwire_clock;
 	struct rwire_addr peer;
 	struct rwire_ring *ring;
 	struct host_path path;
@@ -263,12 +255,11 @@ TEST(wire_host, unread_packets_cause_no_retry)
 
 	TEST_ASSERT(listener >= 0);
 	host_open_path(&path, &peer);
-	virtual_clock = tsc();
-	rwire_clock = get_clock;
+	clock_stop();
 	ring = post_to(path.qp, listener, &fd);
 	TEST_ASSERT(ring != NULL);
 	ret = TEST_TRY(check_retries(path.qp, ring));
-	rwire_clock = tsc;
+	clock_run();
 	close(fd);
 	close(listener);
 	rwire_shm_unmap(ring);
@@ -398,7 +389,7 @@ check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct r
 
 	TEST_EQ(send_messages(path, unread, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
 	TEST_EQ(send_messages(path, unread, 1), 0);
-	virtual_clock += rte_get_tsc_hz();
+	test_clock.now += rte_get_tsc_hz();
 	TEST_EQ(send_messages(path, unread, 0), 1);
 	TEST_EQ(send_messages(path, other, 1), 1);
 	TEST_EQ(send_messages(path, unread, 1), 1);
@@ -411,7 +402,6 @@ static void
 expect_one_delay(void)
 {
 	struct rmem_ah_attr attr = {.port_num = 1};
-	uint64_t (*tsc)(void) = rwire_clock;
 	struct host_path path;
 	struct rwire_addr addr;
 	struct rmem_ah *ah[2];
@@ -424,10 +414,9 @@ expect_one_delay(void)
 		attr.dlid = rwire_addr_lid(&addr);
 		TEST_OK(rmem_ah_create(path.pd, &attr, &ah[i]));
 	}
-	virtual_clock = tsc();
-	rwire_clock = get_clock;
+	clock_stop();
 	ret = TEST_TRY(check_unread_peer(&path, ah[0], ah[1]));
-	rwire_clock = tsc;
+	clock_run();
 	for (i = 0; i < 2; i++) {
 		TEST_OK(rmem_ah_destroy(ah[i]));
 		close(listener[i]);
@@ -468,7 +457,7 @@ check_uc_peer(const struct host_path *path)
 
 	TEST_EQ(send_messages(path, NULL, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
 	TEST_EQ(send_messages(path, NULL, 2), 0);
-	virtual_clock += 3 * rte_get_tsc_hz();
+	test_clock.now += 3 * rte_get_tsc_hz();
 	TEST_EQ(send_messages(path, NULL, 0), 2);
 	TEST_EQ(send_messages(path, NULL, 1), 1);
 	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
@@ -478,17 +467,15 @@ check_uc_peer(const struct host_path *path)
 /* IBTA 9.8.2: a message of UC completes when it is sent, whether or not a process is stopped. */
 TEST(wire_host, messages_of_uc_to_a_peer_that_does_not_read_are_dropped)
 {
-	uint64_t (*tsc)(void) = rwire_clock;
 	struct host_path path;
 	struct rwire_addr peer;
 	int ret, listener = rwire_shm_listen_host(&peer);
 
 	TEST_ASSERT(listener >= 0);
 	open_path(&path, &peer, RMEM_QPT_UC);
-	virtual_clock = tsc();
-	rwire_clock = get_clock;
+	clock_stop();
 	ret = TEST_TRY(check_uc_peer(&path));
-	rwire_clock = tsc;
+	clock_run();
 	close(listener);
 	host_close_path(&path);
 	TEST_RUN(ret);

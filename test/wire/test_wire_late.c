@@ -14,20 +14,13 @@
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
+#include "clock.h"
 
 #define NB_RECVS 64u
 #define MESSAGE  64u
 
 static struct perf_pair pair;
 static struct rmem_mr *from, *to;
-static uint64_t (*real_clock)(void);
-static uint64_t virtual_clock;
-
-static uint64_t
-get_clock(void)
-{
-	return virtual_clock;
-}
 
 static struct rmem_dev_stats
 stats_of(const struct rmem_dev *dev)
@@ -80,12 +73,6 @@ pass_message(uint8_t flags)
 }
 
 static void
-pass_time(uint64_t us)
-{
-	virtual_clock += rte_get_tsc_hz() / US_PER_S * us;
-}
-
-static void
 open_pair(const char *args_b)
 {
 	struct rmem_sge sge;
@@ -105,9 +92,7 @@ open_pair(const char *args_b)
 		;
 	while (poll_cq(pair.cq_a, 1) == 0)
 		;
-	real_clock = rwire_clock;
-	virtual_clock = real_clock();
-	rwire_clock = get_clock;
+	clock_stop();
 	/* A poll that finds nothing reads the clock. */
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
 	TEST_EQ(poll_cq(pair.cq_b, 1), 0);
@@ -122,7 +107,7 @@ setup(void)
 static void
 teardown(void)
 {
-	rwire_clock = real_clock;
+	clock_run();
 	TEST_OK(rmem_mr_dereg(from));
 	TEST_OK(rmem_mr_dereg(to));
 	perf_pair_close(&pair);
@@ -140,7 +125,7 @@ expect_late(uint64_t before)
 {
 	TEST_EQ(poll_cq(pair.cq_b, 10), 0);
 	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before);
-	pass_time(100);
+	clock_pass(100);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
@@ -186,7 +171,7 @@ TEST(wire_late, next_requested_acknowledgement_replaces_a_late_one)
 	pass_message(0);
 	pass_message(RMEM_SEND_SIGNALED);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
-	pass_time(100);
+	clock_pass(100);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 	TEST_EQ(stats_of(pair.dev_b).wire_tx_packets, before + 1);
 }
@@ -199,7 +184,7 @@ TEST(wire_late, acknowledgement_of_an_earlier_message_replaces_none)
 	TEST_EQ(poll_cq(pair.cq_b, 100), 1);
 	TEST_EQ(poll_cq(pair.cq_b, 1), 1);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 1);
-	pass_time(100);
+	clock_pass(100);
 	TEST_EQ(poll_cq(pair.cq_b, 2), 0);
 	TEST_EQ(poll_cq(pair.cq_a, 1), 0);
 	TEST_ASSERT(is_acknowledged(pair.a));
@@ -285,7 +270,7 @@ TEST(wire_late, device_with_faults_acknowledges_later)
 	open_pair("ip=127.0.17.9,port=shm:late,loop=1,progress=poll,fault=seed:1");
 	pass_message(0);
 	for (i = 0; i < 20; i++) {
-		pass_time(1000 * 1000);
+		clock_pass(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
@@ -362,10 +347,10 @@ static uint64_t
 get_clock_of_reader(void)
 {
 	if (++nb_clock_calls == 10) {
-		rwire_clock = get_clock;
+		rwire_clock = clock_read;
 		TEST_EQ(poll_cq(pair.cq_a, 20), 0);
 	}
-	return virtual_clock;
+	return clock_read();
 }
 
 TEST(wire_late, qp_that_is_reset_waits_for_space_for_its_acknowledgement)
@@ -389,8 +374,8 @@ static uint64_t
 get_clock_of_ms(void)
 {
 	nb_clock_calls++;
-	pass_time(1000);
-	return virtual_clock;
+	clock_pass(1000);
+	return clock_read();
 }
 
 TEST(wire_late, one_qp_that_is_reset_waits_in_vain)
@@ -405,7 +390,7 @@ TEST(wire_late, one_qp_that_is_reset_waits_in_vain)
 	TEST_OK(rmem_qp_modify(pair.b, &attr, RMEM_QP_STATE));
 	nb_first = nb_clock_calls;
 	TEST_OK(rmem_qp_modify(more.b, &attr, RMEM_QP_STATE));
-	rwire_clock = get_clock;
+	rwire_clock = clock_read;
 	printf("calls of the clock: %u, then %u\n", nb_first, nb_clock_calls - nb_first);
 	TEST_ASSERT(nb_first >= 20 && nb_first <= 200);
 	TEST_ASSERT(nb_clock_calls - nb_first <= 4);
@@ -436,7 +421,7 @@ TEST(wire_late, timer_only_requests_the_acknowledgement_of_a_message_that_was_re
 
 	pass_message(0);
 	for (i = 0; i < 20; i++) {
-		pass_time(1000 * 1000);
+		clock_pass(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
@@ -452,12 +437,12 @@ TEST(wire_late, timer_sends_a_later_message_again_that_is_never_read)
 	uint32_t i;
 
 	pass_message(0);
-	pass_time(1000 * 1000);
+	clock_pass(1000 * 1000);
 	TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	TEST_EQ(stats_of(pair.dev).wire_timeouts, 0);
 	TEST_EQ(post_send(0), 1);
 	for (i = 0; i < 5; i++) {
-		pass_time(1000 * 1000);
+		clock_pass(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);
@@ -473,7 +458,7 @@ TEST(wire_late, timer_finds_that_the_qp_of_the_peer_is_reset)
 	TEST_EQ(post_send(0), 1);
 	for (i = 0; i < 5; i++) {
 		TEST_EQ(poll_cq(pair.cq_b, 2), 0);
-		pass_time(1000 * 1000);
+		clock_pass(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);
@@ -485,7 +470,7 @@ TEST(wire_late, timer_sends_a_message_again_that_is_never_read)
 
 	TEST_EQ(post_send(0), 1);
 	for (i = 0; i < 5; i++) {
-		pass_time(1000 * 1000);
+		clock_pass(1000 * 1000);
 		TEST_EQ(poll_cq(pair.cq_a, 2), 0);
 	}
 	TEST_ASSERT(stats_of(pair.dev).wire_timeouts > 1);

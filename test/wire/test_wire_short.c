@@ -8,12 +8,13 @@
  */
 
 #include <rte_byteorder.h>
-#include <rte_cycles.h>
 
-#include "../../drivers/soft/wire/rwire.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../perf/perf_row.h"
 #include "../rc.h"
+#include "clock.h"
 
 #define MAX_LENGTH 1100u /* some bytes more than the longest short message */
 #define MAX_INLINE 64u
@@ -27,20 +28,6 @@ static struct rmem_pd *pd_a, *pd_b;
 static struct rmem_cq *cq_a, *cq_b;
 static struct rmem_qp *a, *b;
 static struct rmem_mr *from, *to;
-static uint64_t (*real_clock)(void);
-static uint64_t virtual_clock;
-
-static uint64_t
-get_clock(void)
-{
-	return virtual_clock;
-}
-
-static void
-pass_time(uint64_t us)
-{
-	virtual_clock += rte_get_tsc_hz() / US_PER_S * us;
-}
 
 static void
 open_side(const char *args, struct rmem_dev **dev, struct rmem_pd **pd, struct rmem_cq **cq,
@@ -80,7 +67,6 @@ connect_pair(struct rmem_qp *x, struct rmem_qp *y)
 static void
 setup(void)
 {
-	real_clock = rwire_clock;
 	open_side(ARGS("8"), &dev_a, &pd_a, &cq_a, &a);
 	open_side(ARGS("9"), &dev_b, &pd_b, &cq_b, &b);
 	connect_pair(a, b);
@@ -92,7 +78,7 @@ setup(void)
 static void
 teardown(void)
 {
-	rwire_clock = real_clock;
+	clock_run();
 	TEST_OK(rmem_mr_dereg(from));
 	TEST_OK(rmem_mr_dereg(to));
 	close_side(dev_a, pd_a, cq_a, a);
@@ -264,6 +250,59 @@ TEST(wire_short, messages_wait_for_their_receives_in_order)
 	TEST_EQ(wc.byte_len, 20);
 }
 
+/* A registered page that is no longer mapped. */
+static struct rmem_mr *
+unmapped_mr(struct rmem_pd *pd)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rmem_mr *mr;
+
+	TEST_ASSERT(page != MAP_FAILED);
+	TEST_OK(rmem_mr_reg(pd, page, size, (uintptr_t)page, RMEM_ACCESS_LOCAL_WRITE, &mr));
+	TEST_OK(munmap(page, size));
+	return mr;
+}
+
+TEST(wire_short, message_to_unmapped_memory_fails_on_both_sides)
+{
+	struct rmem_mr *gone = unmapped_mr(pd_b);
+	const struct rmem_sge out = {from->iova, 64, from->lkey};
+	const struct rmem_sge in = {gone->iova, 64, gone->lkey};
+	const struct rmem_recv_wr recv = {.sg_list = &in, .num_sge = 1};
+	const struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &out);
+	struct rmem_wc wc;
+
+	TEST_EQ(rmem_post_recv(b, &recv, 1), 1);
+	TEST_EQ(rmem_poll_cq(cq_a, &wc, 1), 0); /* it reads the clock */
+	TEST_EQ(rmem_post_send(a, &wr, 1), 1);
+	wait_for(cq_b, &wc);
+	TEST_EQ(wc.status, RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
+	wait_for(cq_a, &wc);
+	TEST_EQ(wc.status, RMEM_WC_REM_OP_ERR);
+	TEST_OK(rmem_mr_dereg(gone));
+}
+
+TEST(wire_short, message_from_unmapped_memory_is_not_sent)
+{
+	struct rmem_mr *gone = unmapped_mr(pd_a);
+	const struct rmem_sge out = {gone->iova, 64, gone->lkey};
+	const struct rmem_send_wr wr = rc_wr(RMEM_WR_SEND, &out);
+	struct rmem_dev_stats stats;
+	struct rmem_wc wc;
+
+	post_recv(100);
+	TEST_EQ(rmem_poll_cq(cq_a, &wc, 1), 0); /* it reads the clock */
+	TEST_EQ(rmem_post_send(a, &wr, 1), 1);
+	wait_for(cq_a, &wc);
+	TEST_EQ(wc.status, RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(wc.vendor_err, RMEM_VENDOR_ERR_PAGE_FAULT);
+	TEST_OK(rmem_dev_stats_get(dev_a, &stats));
+	TEST_EQ(stats.wire_tx_packets, 0);
+	TEST_OK(rmem_mr_dereg(gone));
+}
+
 static uint64_t
 nb_sent(void)
 {
@@ -271,13 +310,6 @@ nb_sent(void)
 
 	TEST_OK(rmem_dev_stats_get(dev_a, &stats));
 	return stats.wire_tx_packets;
-}
-
-static void
-stop_clock(void)
-{
-	virtual_clock = real_clock();
-	rwire_clock = get_clock;
 }
 
 TEST(wire_short, message_after_an_rnr_nak_waits_for_its_delay)
@@ -288,11 +320,11 @@ TEST(wire_short, message_after_an_rnr_nak_waits_for_its_delay)
 	struct rmem_wc wc;
 	uint64_t before;
 
-	stop_clock();
+	clock_stop();
 	TEST_EQ(rmem_post_send(a, &wr, 1), 1);
 	/* The first packets open the channels. */
 	while (stats.rnr_retries == 0) {
-		pass_time(1000);
+		clock_pass(1000);
 		TEST_EQ(rmem_poll_cq(cq_b, &wc, 1), 0);
 		TEST_EQ(rmem_poll_cq(cq_a, &wc, 1), 0);
 		TEST_OK(rmem_dev_stats_get(dev_a, &stats));
@@ -344,13 +376,13 @@ TEST(wire_short, messages_of_a_qp_with_a_rate_limit_take_their_time)
 	uint64_t before = nb_sent();
 	struct rmem_wc wc;
 
-	stop_clock();
+	clock_stop();
 	TEST_OK(rmem_qp_modify(a, &attr, RMEM_QP_RATE_LIMIT));
 	TEST_EQ(rmem_post_send(a, wr, 2), 2);
-	pass_time(900 * 1000);
+	clock_pass(900 * 1000);
 	TEST_EQ(rmem_poll_cq(cq_a, &wc, 1), 0);
 	TEST_EQ(nb_sent(), before + 1);
-	pass_time(900 * 1000);
+	clock_pass(900 * 1000);
 	TEST_EQ(rmem_poll_cq(cq_a, &wc, 1), 0);
 	TEST_ASSERT(nb_sent() > before + 1);
 }
@@ -384,13 +416,13 @@ TEST(wire_short, program_that_polls_rarely_gets_the_packets_of_a_new_peer)
 	int n = 0, i;
 
 	TEST_EQ(rmem_poll_cq(cq_b, &wc, 1), 0);
-	stop_clock();
+	clock_stop();
 	post_recv(100);
 	TEST_EQ(rmem_poll_cq(cq_b, &wc, 1), 0);
 	TEST_EQ(rmem_post_send(a, &wr, 1), 1);
 	/* One to accept, one to get the ring. */
 	for (i = 0; i < 2 && n == 0; i++) {
-		pass_time(5000);
+		clock_pass(5000);
 		n = rmem_poll_cq(cq_b, &wc, 1);
 	}
 	TEST_EQ(n, 1);
